@@ -1,11 +1,11 @@
-"""The kernel of convolutions.
+"""Kernels of convolutions, for the op in `convolution.py`.
 
-In: how operands lie in memory, windows, dimension numbers. Out: the `OwnKernel`.
-
-Real convolutions with several output features are products of matrices: rows are examples and
-places, columns are output features, what is summed are input features and taps. The left matrix is
-never made: tables say where its elements lie (`compiler/library/convolution.py`). Others, and other
-dtypes, are loops over taps around one loop along the contiguous axis of the result.
+`convolution_kernel` takes the memory layout of the operands, the windows and the dimension numbers,
+and returns an `OwnKernel`. Real convolutions with several output features are matrix products: rows
+are examples and positions, columns are output features, and the contracted axis has input features
+and taps. The left matrix is not stored; tables contain the addresses of its elements
+(`compiler/library/convolution.py`). All other cases and dtypes are loops over taps around one loop
+along the contiguous axis of the result.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from accnp.primitives.windows import Window
 
 __all__ = ["Case", "case_of", "convolution_kernel"]
 
-NARROW = 8  # lanes of a product that count: with fewer in use taps are spread out
-FEATURES = 4  # output features from which a product of matrices is worth it
-BLOCK = 2048  # places of one task of the loops: they stay in the nearest cache
-TASK = 1 << 16  # work that is worth a task of its own, in simple element operations
-TASKS = 64  # at most
-HEAVY = 1 << 19  # work that two threads share in any case
-LEAST = 64  # rows of a task at least, if there are so many
-ROWS = 512  # and at most, or so: their sums stay near
+NARROW = 8  # lanes that a matrix product needs; with fewer in use, taps are computed separately
+FEATURES = 4  # minimum number of output features for a matrix product
+BLOCK = 2048  # positions of one task of the loops, so that they fit into the L1 cache
+TASK = 1 << 16  # minimum work of a task, in simple element operations
+TASKS = 64  # maximum number of tasks
+HEAVY = 1 << 19  # work from which on there are at least two tasks
+LEAST = 64  # minimum number of rows per task, if there are so many
+ROWS = 512  # approximate maximum number of rows per task, so that their sums stay in the cache
 
 
 class Case(NamedTuple):
-    """A convolution by its axes: sizes, and strides in (lhs, rhs, result)."""
+    """A convolution with named axes: sizes, and strides in (lhs, rhs, result)."""
 
     groups: int
     examples: int
@@ -42,10 +42,10 @@ class Case(NamedTuple):
     features: int
     windows: list[Window]
     group: tuple[int, int, int]
-    example: tuple[int, int]  # of lhs and result
-    input: tuple[int, int]  # of lhs and rhs
-    feature: tuple[int, int]  # of rhs and result
-    lhs: list[int]  # along space
+    example: tuple[int, int]  # strides of lhs and result
+    input: tuple[int, int]  # strides of lhs and rhs
+    feature: tuple[int, int]  # strides of rhs and result
+    lhs: list[int]  # strides along the spatial axes
     rhs: list[int]
     out: list[int]
 
@@ -53,7 +53,7 @@ class Case(NamedTuple):
 def convolution_kernel(
     lhs: Operand, rhs: Operand, result: Aval, windows: Sequence[Window], p: dict[str, Any]
 ) -> OwnKernel | None:
-    """Return the kernel."""
+    """Return the kernel of a convolution."""
     case = case_of(lhs, rhs, result, windows, p)
     code = dtype_code(result.dtype)
     real = code in ("f4", "f8") and lhs.dtype == rhs.dtype == result.dtype
@@ -64,7 +64,7 @@ def convolution_kernel(
     if real and narrow and 1 < taps <= 64:
         return _spread(code, case)
     several = features >= FEATURES or (features > 1 and any(w.base > 1 for w in windows))
-    # A product takes zeros for what is not there, and the kernel's infinity times these.
+    # A matrix product reads zeros for padding, and infinities of the kernel times zero are nan.
     some = result.size and all(w.size for w in windows)
     if real and several and some and len(windows) <= 3:
         return _product(code, case)
@@ -74,7 +74,7 @@ def convolution_kernel(
 def case_of(
     lhs: Operand, rhs: Operand, result: Aval, windows: Sequence[Window], p: dict[str, Any]
 ) -> Case:
-    """Return a convolution by its axes."""
+    """Return the sizes and strides of a convolution by axis."""
     dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
     n, c, *x = (lhs.strides[d] for d in dims.lhs_spec)
     o, i, *w = (rhs.strides[d] for d in dims.rhs_spec)
@@ -94,18 +94,18 @@ def case_of(
 
 
 def _product(code: str, case: Case) -> OwnKernel:
-    """A call of the library with all sizes and strides; tasks are groups, some examples, a band of
-    the first axis of space."""
+    """Call the library with all sizes and strides. A task is a group, some examples, and a band of
+    the first spatial axis."""
     extra = 3 - len(case.windows)
     windows = [*[Window(1, 1)] * extra, *case.windows]
     cut = min(extra, 2)
     places = [w.places for w in windows]
     each, whole = prod(places), places[cut]
     taps = case.inputs * prod([w.taps for w in windows])
-    # A simple operation takes as long as 12 multiplications of float32.
+    # A simple operation takes as long as 12 multiplications in float32.
     columns = -(-case.features // 16) * 16
     work = case.groups * case.examples * each * columns * taps // (12 if code == "f4" else 6)
-    # Tasks share no work on the kernel: each has rows that make it worth laying out.
+    # Each task packs the kernel anew, so it must have enough rows.
     rows = case.examples * each
     wanted = -(-max(1, min(TASKS, work // TASK)) // case.groups)
     wanted = max(1 + (work > HEAVY), min(wanted, rows // LEAST), rows // ROWS)
@@ -130,25 +130,25 @@ def _product(code: str, case: Case) -> OwnKernel:
 
 
 def _near(case: Case) -> int:
-    """The axis of the array along which most elements lie side by side: examples 0, features 1, the
-    last one of space 2."""
+    """Return the contiguous axis of the array with the most elements: 0 for examples, 1 for
+    features, 2 for the last spatial axis."""
     lengths = [case.examples, case.inputs, case.windows[-1].size if case.windows else 1]
     steps = [case.example[0], case.input[0], case.lhs[-1] if case.lhs else 0]
     return max((2, 1, 0), key=lambda k: lengths[k] if steps[k] == 1 else 0)
 
 
-# --- products that are spread out ---
+# --- products per tap ---
 
 
 def _spread(code: str, case: Case) -> OwnKernel:
-    """Few output features of many input features: each tap's product with all elements of the array
-    is one product of matrices, with no empty lanes; then they are added up where the taps lie."""
+    """For few output and many input features: multiply each tap with all elements of the array in
+    one matrix product, which uses all lanes; then add the products at the positions of the taps."""
     (xg, wg, yg), (xn, yn), (wo, yo) = case.group, case.example, case.feature
     sizes = [w.size for w in case.windows]
     elements, taps = prod(sizes), prod([w.taps for w in case.windows])
     steps = contiguous(tuple(sizes))
     outs = contiguous(tuple(w.taps for w in case.windows))
-    # Rows of the product are taps, columns are elements: as few matrices as strides can say.
+    # Rows of the product are taps and columns are elements; axes are merged as far as possible.
     down = merged([
         Axis(w.taps, (step, out * elements))
         for w, step, out in zip(case.windows, case.rhs, outs, strict=True)

@@ -1,12 +1,11 @@
-"""The kernel of dot_general.
+"""Kernels of `dot_general`.
 
-In: how operands lie in memory, dimension numbers. Out: the `OwnKernel`.
-
-Axes that strides can say as one are merged. An axis of rows, one of columns and one of contracted
-indices make a product of matrices, done by a kernel of the library (`compiler/library/library.py`,
-where the order of summation is told); what is left are loops around it. The tasks that threads
-share are the indices of those loops, and tiles of rows and columns. Operands of other dtypes are
-converted by each task as it needs them, some steps at a time (`dot_copies.py`).
+`dot_kernel` takes the memory layout of the operands and the dimension numbers, and returns an
+`OwnKernel`. It merges axes that are contiguous. One axis of rows, one of columns and one contracted
+axis form a matrix product, which a kernel of the library computes (`compiler/library/library.py`
+describes the order of summation); the other axes are loops around it. Tasks are indices of these
+loops and tiles of rows and columns. Tasks convert operands of other dtypes block by block
+(`dot_copies.py`).
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ from accnp.primitives.views import contiguous
 
 __all__ = ["dot_kernel", "moved", "place"]
 
-SPEED = {"f4": 1, "f8": 2, "c8": 4, "c16": 8}  # time of a product, for types that have kernels
-TINY = 64  # multiplications up to which a product is written out as loops
+SPEED = {"f4": 1, "f8": 2, "c8": 4, "c16": 8}  # relative time of a product; these have kernels
+TINY = 64  # maximum number of multiplications for which a product is written as loops
 FEW = 4096  # the same for integers
-SPELLED = 4  # rows, columns and steps up to which it is written out without loops,
-MANY = 64  # where there are so many products
-VECTOR = 1 << 14  # elements from which a matrix times a vector is summed in its own order
-LONG = 4096  # those of compiler/library/library.py, where the order of summation is told:
-CHAINS = 64  # steps of a run, and bytes of the ends of its chains
-ROWS = 256  # rows of a matrix from which their chains may go to memory,
-ROW = 1 << 15  # and bytes of a row that a task reads at once
-TASK = 1 << 16  # work that is worth a task of its own, in simple element operations
-TASKS = 64  # at most
-SQUARES = (256, 128)  # rows and columns of a task that converts, where there are enough such tasks
-STRIP = 1024  # rows of other tasks: who lays columns out does it once for as many
-NARROW = 64  # rows or columns of a task at least,
-FEWEST = 16  # rows where that leaves fewer tasks than threads
-BAND = 256  # rows of a task of large matrices, whose steps of one run stay in the second cache
-PANELS = 512  # while this many columns pass them
+SPELLED = 4  # maximum number of rows, columns and steps of products that are fully unrolled,
+MANY = 64  # if there are at least this many of them
+VECTOR = 1 << 14  # minimum number of elements for the summation order of matrix-vector products
+LONG = 4096  # LONG and CHAINS are constants of compiler/library/library.py:
+CHAINS = 64  # steps of a run, and bytes of the partial sums of its chains
+ROWS = 256  # minimum number of rows of a matrix for which partial sums may be stored in memory,
+ROW = 1 << 15  # and bytes of a row that a task reads at a time
+TASK = 1 << 16  # minimum work of a task, in simple element operations
+TASKS = 64  # maximum number of tasks
+SQUARES = (256, 128)  # rows and columns of tasks that convert, if there are enough such tasks
+STRIP = 1024  # rows of other tasks; packed columns are reused for all of them
+NARROW = 64  # minimum number of rows or columns of a task,
+FEWEST = 16  # or of rows, if there would be fewer tasks than threads
+BAND = 256  # rows of a task of large matrices; their steps of one run fit into the L2 cache
+PANELS = 512  # columns that are multiplied with such a band
 _FLOATS = ("f4", "f8", "c8", "c16")
-_SHORT = ("b1", "i1", "u1", "i2")  # what 16 bits hold
-_SUMS = ("i1", "u1", "i2", "u2", "i4", "u4")  # where sums of 32 bits are as good as any
-LAID_OUT = 8  # rows from which it pays to lay the right operand of other dtypes out anew
+_SHORT = ("b1", "i1", "u1", "i2")  # dtypes that fit into signed 16 bits
+_SUMS = ("i1", "u1", "i2", "u2", "i4", "u4")  # result dtypes for which sums of 32 bits are exact
+LAID_OUT = 8  # minimum number of rows for which the right operand is copied to another layout
 
 
 def dot_kernel(a: Operand, b: Operand, result: Aval, dimension_numbers: Any) -> OwnKernel | None:
-    """Return the kernel; none where the contracted axes of a product of matrices are not one."""
+    """Return the kernel, or None if a matrix product has several unmerged contracted axes."""
     (ac, bc), (ab, bb) = dimension_numbers
-    # The axes of the result, by their steps in a, in b and in the result.
+    # The axes of the result, with their strides in a, in b and in the result.
     walks = [
         *[("batch", a.shape[i], a.strides[i], b.strides[j]) for i, j in zip(ab, bb, strict=True)],
         *[("row", n, s, 0) for n, s in _others(a, ac, ab)],
@@ -71,7 +70,7 @@ def dot_kernel(a: Operand, b: Operand, result: Aval, dimension_numbers: Any) -> 
 
 
 def _work_code(a: str, b: str, result: str) -> str:
-    """What a product is computed in: the end of the name of a kernel of the library, or nothing."""
+    """Return the dtype code in which the library computes a product, or "" for plain loops."""
     if result in _FLOATS:
         return result
     if result in HALVES:
@@ -88,7 +87,7 @@ def _others(x: Operand, *used: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def place(text: Text, axes: Sequence[Axis], index: str, arrays: int = 3) -> list[list[str]]:
-    """Take an index of all axes apart; returns the terms by which it moves each of the arrays."""
+    """Write code that splits an index of all axes; return the terms of each array's offset."""
     terms: list[list[str]] = [[] for _ in range(arrays)]
     for d, axis in reversed([*enumerate(axes)]):
         name = index
@@ -112,8 +111,8 @@ def _product(
 ) -> OwnKernel:
     of_a = [x for x in axes if x.kind == "row"]
     of_b = [x for x in axes if x.kind == "column"]
-    # The last axis of the result, which alone is contiguous, is that of the columns; a product with
-    # a vector on the right is one with a vector on the left.
+    # The last axis of the result, the only contiguous one, is the axis of columns. A product with a
+    # vector on the right is computed as one with a vector on the left.
     left, right = (0, 1) if of_b else (1, 0)
     across = (of_b or of_a or [_NONE])[-1]
     down = max(of_a, key=lambda x: x.size) if of_a and of_b else _NONE
@@ -121,8 +120,8 @@ def _product(
     outer = [x for x in axes if x is not across and x is not down]
     count = prod([x.size for x in outer])
     m, n, k = down.size, across.size, along.size
-    # A simple operation takes as long as 12 multiplications of float32, 4 where memory is slower, 1
-    # where each element is read once, as in a sum.
+    # A simple operation takes as long as 12 multiplications in float32, 4 if memory limits the
+    # speed, and 1 if each element is read once, as in a sum.
     least = min(m, n)
     work = m * n * k * SPEED.get(code, 1) // (12 if least >= 8 else 4 if least > 1 else 1)
     real = code[0] == "f"
@@ -145,7 +144,7 @@ def _product(
     text = Text(3)
     sizes = [text.integer(x) for x in (m, n, k)]
     strides = (down.steps[left], along.steps[left], along.steps[right], across.steps[right])
-    # Kernels of the library look at strides themselves, copies are written for them.
+    # Kernels of the library test strides at run time; code that copies contains strides of 1.
     named = ["1" if x == 1 and copies else text.integer(x) for x in strides]
     rsa, csa, rsb, csb = named
     ldc = text.integer(down.steps[2])
@@ -201,9 +200,9 @@ def _product(
 
 
 def _by_rows(code: str, left: int, along: Axis, across: Axis) -> OwnKernel:
-    """A vector times a matrix whose rows are contiguous. Tasks read rows whole, since the processor
-    looks ahead by itself there and not from one piece of a row to the next: each does some of the
-    chains that sums are made of, and leaves their ends in memory."""
+    """Multiply a vector by a matrix with contiguous rows. Tasks read whole rows, because hardware
+    prefetching works within rows but not from one piece of a row to the next. Each task computes
+    some of the chains of which sums consist, and stores their partial sums in memory."""
     (n, *_), (k, steps, *_) = across, along
     size = int(code[1:])
     chains, wide = CHAINS // size, min(n, ROW // size)
@@ -211,7 +210,7 @@ def _by_rows(code: str, left: int, along: Axis, across: Axis) -> OwnKernel:
     parts = 1
     while parts < chains and parts * runs * tiles < 2 * config.threads:
         parts *= 2
-    room = -(-n // chains) * chains  # vectors are stored whole
+    room = -(-n // chains) * chains  # padded, because whole vectors are stored
 
     def text() -> tuple[Text, list[str]]:
         made = Text(4)
@@ -240,7 +239,7 @@ def _by_rows(code: str, left: int, along: Axis, across: Axis) -> OwnKernel:
 
 
 def _written(text: Text, sizes: Any, strides: Any, ldc: str, casts: tuple[str, str]) -> None:
-    """A small product as loops; `casts` are those of an operand and of a result."""
+    """Write a small product as loops; `casts` are the dtype codes of operands and result."""
     rsa, csa, rsb, csb = strides
     (rows, columns, steps), (of, to) = sizes, casts
     with text.block(f"for i in range({rows}):"), text.block(f"for j in range({columns}):"):
@@ -251,7 +250,7 @@ def _written(text: Text, sizes: Any, strides: Any, ldc: str, casts: tuple[str, s
 
 
 def _spelled(text: Text, sizes: Any, strides: Any, ldc: str, casts: tuple[str, str]) -> None:
-    """The same without loops, in the same order: many products of one size."""
+    """Write the same fully unrolled, in the same order, for many products of one size."""
     rsa, csa, rsb, csb = strides
     (m, n, k), (of, to) = sizes, casts
     for i in range(m):
@@ -269,15 +268,15 @@ def _spelled(text: Text, sizes: Any, strides: Any, ldc: str, casts: tuple[str, s
 
 
 def moved(pointer: int, terms: Sequence[str]) -> str:
-    """The text of a pointer moved by the sum of some terms."""
+    """Return the expression of a pointer plus a sum of terms."""
     return f"at(a{pointer}, {total(terms)})" if terms else f"a{pointer}"
 
 
 def _tiles(
     m: int, n: int, work: int, count: int, narrow: int, step: int, squares: Sequence[int]
 ) -> tuple[int, int, int, int]:
-    """Rows and columns (in steps of `step`) of a tile, and how many tiles there are downwards and
-    across: one of the squares, or strips."""
+    """Return the rows and columns of a tile (columns in multiples of `step`), and the number of
+    tiles in both directions. Tiles are squares if `squares` fit, otherwise strips."""
     enough = 4 * config.threads
     wanted = min(TASKS, work // TASK) if count < enough else 1
     if wanted < 2:
@@ -288,7 +287,7 @@ def _tiles(
     if m >= 2 * BAND and n >= 2 * narrow and not squares:
         down = round(m / BAND)
         across = max(-(-n // PANELS), -(-min(wanted, enough) // down))
-        while down * across % config.threads:  # else some threads wait for the last task
+        while down * across % config.threads:  # otherwise some threads are idle at the end
             across += 1
         tall, wide = -(-m // down // 8) * 8, -(-n // min(across, n // narrow) // step) * step
         return tall, wide, -(-m // tall), -(-n // wide)
@@ -306,7 +305,7 @@ def _tiles(
 
 
 def _loops(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
-    """Row by row, for integers, and for operands that are converted first."""
+    """Return the kernel that computes row by row, for integers and mixed dtypes."""
     outer, across = axes, []
     if axes and axes[-1].kind == "column":
         outer, across = axes[:-1], axes[-1:]
@@ -318,8 +317,8 @@ def _loops(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
 
 
 def _from_rows(code: str, outer: list[Axis], inner: list[Axis], across: Axis) -> OwnKernel:
-    """Lay the right operand out first, in rows of columns: steps from column to column keep the
-    loops from being vectors."""
+    """Copy the right operand to rows of columns first, because a stride between columns prevents
+    vectorization."""
     others = [x for x in outer if x.kind != "row"]
     walked = [*others, *inner]
     *strides, _ = contiguous(tuple([x.size for x in (*walked, across)]))
@@ -343,7 +342,7 @@ def _from_rows(code: str, outer: list[Axis], inner: list[Axis], across: Axis) ->
 
 
 def _rows(text: Text, code: str, axes: Sequence[list[Axis]], right: str) -> OwnKernel:
-    """The loops; `axes` are those around a row, those of the sum and that of the columns."""
+    """Write the loops; `axes` are the axes around a row, of the sum, and of the columns."""
     outer, inner, across = axes
     n, csb = (across[0].size, across[0].steps[1]) if across else (1, 0)
     with text.block("for t in range(lo, hi):"):

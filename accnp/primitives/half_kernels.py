@@ -1,7 +1,9 @@
-"""Kernels of ops in half precision that have one for float32: operands are converted first, the
-result is rounded once.
+"""Half-precision kernels made from float32 kernels: convert operands, compute, round the result
+once.
 
-In: how operands lie in memory, a function that makes a kernel. Out: the `OwnKernel`.
+`in_float32` takes the memory layout of the operands and a function that makes a float32 kernel. It
+returns an `OwnKernel` of several steps with scratch memory for the converted arrays. Convolutions
+use it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def in_float32(
     result: Aval,
     make: Callable[[Sequence[Operand], Aval], OwnKernel | None],
 ) -> OwnKernel | None:
-    """The kernel that `make` gives for operands of float32, between conversions."""
+    """Return the kernel that `make` returns for float32 operands, between conversions."""
     wide = [replace(x, dtype=_WIDE, strides=contiguous(x.shape)) for x in operands]
     inner = make(wide, make_aval(result.shape, _WIDE))
     if inner is None:
@@ -45,14 +47,14 @@ def in_float32(
 
 
 def _behind(count: int, kernel: OwnKernel) -> OwnKernel:
-    """The kernel on the copies, whose pointers come behind those of the arrays."""
+    """Add parameters to a kernel, so that the pointers of copies follow those of the arrays."""
     given = ", ".join(f"given{k}" for k in range(count))
     source = kernel.source.replace("def kernel(lo, hi, ", f"def kernel(lo, hi, {given}, ", 1)
     return replace(kernel, source=source)
 
 
 def _converted(count: int, k: int, x: Operand | Aval, code: str) -> OwnKernel:
-    """An operand to its copy, or the result from it."""
+    """Return a kernel that converts an operand to its copy, or the copy of the result back."""
     text = Text(2 * count)
     steps = contiguous(x.shape)
     of = x.strides if isinstance(x, Operand) else steps

@@ -1,11 +1,10 @@
-"""Kernels of gather and dynamic slices, and what those of scatters are made of, too.
+"""Kernels of gather and dynamic slices, and helpers of the scatter kernels.
 
-In: how operands and results lie in memory, dimension numbers. Out: their `OwnKernel`s.
-
-Each is one nest of loops: over the windows (axes of the start indices, kinds "row" and "free") and
-within a window (kinds "whole" and "part": whether it covers that axis of the operand). Coordinates
-are read where the last loop over windows has begun, and clamped; so whatever the mode, nothing
-outside the operand is read or written.
+The functions take the memory layout of operands and results and the dimension numbers, and return
+an `OwnKernel`. Each kernel is one loop nest: over the windows (axes of the start indices, kinds
+"row" and "free") and within a window (kinds "whole" and "part", depending on whether the window
+covers that axis of the operand). Coordinates are read at the start of the last loop over windows
+and clamped, so no mode reads or writes outside of the operand. `index.py` declares the ops.
 """
 
 from __future__ import annotations
@@ -25,29 +24,28 @@ __all__ = [
     "slice_kernel",
 ]  # fmt: skip
 
-Load = tuple[str, np.dtype, int, int]  # a coordinate: text, dtype, largest one inside, stride
+Load = tuple[str, np.dtype, int, int]  # a coordinate: expression, dtype, largest valid one, stride
 
 
 class Windows(Nest):
-    """The loops over some axes, with what is to be read about a window at its place in them."""
+    """Loops over some axes that read the coordinates of a window at one level."""
 
     def __init__(self, text: Text, axes: Sequence[Axis], drop: bool = False) -> None:
         super().__init__(text, axes)
-        self.drop = drop  # whether windows that do not lie inside are left out
-        self.inside = False  # whether there is anything to test for that
-        self.base: list[str] = []  # terms of the place where a window begins
+        self.drop = drop  # whether windows that are out of bounds are skipped
+        self.inside = False  # whether the code computes a variable `inside`
+        self.base: list[str] = []  # terms of the index at which a window begins
 
     def coordinates(self, loads: Sequence[Load]) -> list[str]:
-        """Read coordinates of a window: (text, dtype, largest one inside, stride) of each. What
-        they are called."""
+        """Write code that reads the coordinates of a window; return the names of the variables."""
         t, tests, places, names = self.text, [], [], []
         for load, dtype, top, stride in loads:
-            if not (top or self.drop):  # the window covers the axis
+            if not (top or self.drop):  # the window covers the axis, so it starts at 0
                 names.append("0")
                 continue
             c, n = f"k{len(tests)}", t.integer(top)
             t.add(f"{c} = {load if dtype_code(dtype) == 'i8' else f'i8({load})'}")
-            if dtype_code(dtype) == "u8":  # beyond all int64: beyond the end
+            if dtype_code(dtype) == "u8":  # numbers beyond int64 are beyond the end
                 t.add(f"{c} = {c} if {c} >= 0 else {n} + 1")
             tests.append(f"({c} >= 0) & ({c} <= {n})")
             if self.drop:
@@ -69,7 +67,7 @@ class Windows(Nest):
 def firsts(
     starts: Sequence[Operand], shape: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
 ) -> list[Load]:
-    """What `coordinates` reads for a window of these sizes: its starts, one array each."""
+    """Return the loads of the starts of a dynamic slice, which are one array each."""
     return [
         (f"a{k + 1}[0]", s.dtype, shape[k] - sizes[k], strides[k]) for k, s in enumerate(starts)
     ]
@@ -83,7 +81,7 @@ def one_window(
     loads: Sequence[Load],
     store: Callable[[str, str], str],
 ) -> OwnKernel:
-    """One window of an array of these strides, element by element with an array of its own size."""
+    """Return a kernel that processes one window, element by element, with an array of its size."""
     axes = [Axis(n, (s, w)) for n, s, w in zip(sizes, strides, other, strict=True)]
     nest = Windows(text, merged(axes))
     nest.coordinates(loads)
@@ -95,7 +93,7 @@ def one_window(
 
 
 def slice_kernel(operands: Sequence[Operand], sizes: tuple[int, ...]) -> OwnKernel:
-    """The kernel of `dynamic_slice`: (operand, starts...) -> window."""
+    """Return the kernel of `dynamic_slice`: (operand, starts...) -> window."""
     x, *starts = operands
     text = Text(len(starts) + 2)
     return one_window(
@@ -110,11 +108,11 @@ def slice_kernel(operands: Sequence[Operand], sizes: tuple[int, ...]) -> OwnKern
 def loads_of(
     nest: Windows, starts: Operand, pointer: str, dims: Any, shape: Any, sizes: Any, strides: Any
 ) -> list[Load]:
-    """What `coordinates` reads: one element of the last axis of the starts for each mapped axis."""
+    """Return the loads of coordinates: elements of the last axis of the starts."""
     step, number = starts.strides[-1], len(dims[2])
     at = []
     for k, axis in enumerate(nest.axes[: nest.opened]):
-        # Where coordinates lie side by side their number is known, and loops are made of vectors.
+        # If coordinates are contiguous, their number is a constant, so that loops are vectorized.
         near = step == 1 and number == axis.steps[0] > 1
         at += [f"j{k} * {number}"] if near else nest.text.times(f"j{k}", axis.steps[0])
     loads = []
@@ -133,10 +131,10 @@ def axes_of(
     strides: tuple[int, ...],
     free: bool,
 ) -> list[Axis]:
-    """The axes of the gathered array, or of the updates, of this shape and these strides.
+    """Return the axes of the gathered array, or of the updates, with this shape and these strides.
 
-    `within` and `strides` are the shape and the strides of the array with the windows. Rows are
-    free of each other where no two windows overlap. Steps: starts, array with the windows, own.
+    `within` and `strides` are the shape and strides of the array that contains the windows. Rows
+    are "free" (independent) if no two windows overlap. Steps: starts, array with the windows, own.
     """
     window_dims, dropped, _, batching, starts_batching = dims
     kept = [d for d in range(len(within)) if d not in dropped and d not in batching]
@@ -164,7 +162,7 @@ def last_row(axes: Sequence[Axis]) -> int:
 def gather_kernel(
     operands: Sequence[Operand], out: Aval, dims: Any, sizes: tuple[int, ...], fill: Any
 ) -> OwnKernel | None:
-    """The kernel of `gather`; `fill` is the value outside, None where windows are moved inside."""
+    """Return the kernel of `gather`; `fill` is the value outside, None if windows are clamped."""
     x, starts = operands
     if 0 in x.shape:
         return None

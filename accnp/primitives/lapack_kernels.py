@@ -1,9 +1,10 @@
-"""Kernels that call LAPACK: eigh, svd, qr, tridiagonal_solve; and for complex or very large
-matrices cholesky, triangular_solve, lu, linear_solve, det, slogdet.
+"""Kernels that call LAPACK: eigh, svd, qr and tridiagonal_solve; and cholesky, triangular_solve,
+lu, linear_solve, det and slogdet for complex or very large matrices.
 
-In: how operands lie in memory. Out: `OwnKernel`s with one task for each matrix of the batch. LAPACK
-wants columns contiguous, so matrices are copied to scratch memory and back. What does not converge,
-or is not positive definite, gives NaN, as in jax.
+The functions take the memory layout of the operands and return an `OwnKernel` with one task per
+matrix of the batch. LAPACK needs contiguous columns, so matrices are copied to scratch memory and
+back. Results are NaN if the routine does not converge or a matrix is not positive definite, as in
+JAX.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ __all__ = [
 ]  # fmt: skip
 
 _REAL = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}
-A, C, L, N, R, S, U, V = (ord(letter) for letter in "ACLNRSUV")  # LAPACK's letters
-# Elements of a matrix from which OpenBLAS may share its work among threads, and up to which that
-# gains nothing: two cores of an AMD EPYC (Zen 5), float64, one thread of OpenBLAS and two: eigh of
-# 60x60 0.24 and 0.24 ms, of 150x150 1.5 and 1.8 ms; svd of 150x150 2.6 and 3.5 ms. Beside other
-# processes two threads take up to 50 times as long.
+A, C, L, N, R, S, U, V = (ord(letter) for letter in "ACLNRSUV")  # LAPACK's letter arguments
+# Matrices with SHARED elements or more may make OpenBLAS use several threads, which gains nothing
+# up to SHORT elements. Measured on two cores of an AMD EPYC (Zen 5) in float64, with one and two
+# threads of OpenBLAS: eigh of 60x60 0.24 and 0.24 ms, of 150x150 1.5 and 1.8 ms; svd of 150x150 2.6
+# and 3.5 ms. If other processes are running, two threads take up to 50 times as long.
 SHARED, SHORT = 64, 1 << 16
-BLOCK = 64  # columns of LAPACK's blocks at most, for workspaces
+BLOCK = 64  # maximum number of columns in LAPACK's blocks, for workspace sizes
 
 
 class _Lapack(Batch):
-    """A batch whose matrices go through scratch memory, by columns."""
+    """A batch whose matrices are copied to scratch memory in column-major order."""
 
     def __init__(self, operands: Sequence[Operand], results: Sequence[Aval], ranks: str) -> None:
         super().__init__(operands, results, ranks)
@@ -51,7 +52,7 @@ class _Lapack(Batch):
 
     @property
     def alone(self) -> bool:
-        """Whether OpenBLAS should have one thread: matrices are short, or each of our threads has
+        """Whether OpenBLAS should use one thread: matrices are small, or each of our threads has
         matrices of its own."""
         count = prod(x.size for x in self.axes)
         largest = max(prod(x.shape) for x in self.arrays) // count
@@ -59,8 +60,8 @@ class _Lapack(Batch):
 
     @contextmanager
     def scratch(self, **rooms: tuple[str, int]) -> Iterator[None]:
-        """Memory for one task after the other, name = (code, number of elements), and the threads
-        that OpenBLAS should have."""
+        """Allocate memory that tasks reuse, name = (code, number of elements), and set the number
+        of threads that OpenBLAS uses."""
         for name, (code, count) in rooms.items():
             self.text.add(f"{name} = heap_{code}({self.text.integer(count)})")
         if self.alone:
@@ -71,7 +72,7 @@ class _Lapack(Batch):
         self.text.add(*[f"release({name})" for name in rooms])
 
     def columns(self, to: str, source: str, which: int, m: str, n: str, how: str = "") -> None:
-        """Copy a matrix, to lie by columns: as it is, transposed ("t"), conjugated ("c")."""
+        """Copy a matrix in column-major order, optionally transposed ("t") or conjugated ("c")."""
         down, across = self.strides(which)
         if "t" in how:
             down, across = across, down
@@ -80,19 +81,19 @@ class _Lapack(Batch):
             self.text.add(f"{to}[j * {m} + i] = {source}[i * {down} + j * {across}]{end}")
 
     def rows(self, to: str, m: str, n: str, value: str) -> None:
-        """Write a result by rows; `value` is that at i, j."""
+        """Write a result in row-major order; `value` is the expression of element i, j."""
         with self.text.block(f"for i in range({m}):"), self.text.block(f"for j in range({n}):"):
             self.text.add(f"{to}[i * {n} + j] = {value}")
 
     def nan_unless_done(self, *results: tuple[str, str, str]) -> None:
-        """Fill results (name, code, number of elements) with NaN where `info` is not 0."""
+        """Fill results (name, code, number of elements) with NaN if `info` is not 0."""
         with self.text.block("if info != 0:"):
             for name, code, count in results:
                 with self.text.block(f"for i in range({count}):"):
                     self.text.add(f"{name}[i] = {code}(sqrt({self.part}(-1)))")
 
     def trsm(self, left: bool, form: int, diagonal: int, m: int, r: int) -> None:
-        """Solve with the triangular matrix f; g, of m rows and r columns, becomes the result."""
+        """Solve with the triangular matrix f in place of g, which has m rows and r columns."""
         which, size = (L, m) if left else (R, r)
         rows, columns, n = map(self.text.integer, (m, r, size))
         self.text.add(
@@ -101,7 +102,7 @@ class _Lapack(Batch):
         )
 
     def exchanges(self, n: str) -> None:
-        """Pivots are counted from 1."""
+        """Convert pivots from counting from 1 to counting from 0."""
         self.text.add(f"for i in range({n}):", "    p[i] = p[i] - i4(1)")
 
 
@@ -128,7 +129,7 @@ def eigh_by_lapack(a: Operand, results: Sequence[Aval], lower: bool) -> OwnKerne
 
 
 def svd_by_lapack(a: Operand, results: Sequence[Aval], full: bool) -> OwnKernel | None:
-    """Return the kernel of `svd`: singular values, and U, Vh if these are wanted."""
+    """Return the kernel of `svd`: singular values, and U, Vh if there are three results."""
     vectors = len(results) > 1
     batch = _Lapack([a], results, "2122" if vectors else "21")
     rows, columns = a.shape[-2:]
@@ -151,7 +152,7 @@ def svd_by_lapack(a: Operand, results: Sequence[Aval], full: bool) -> OwnKernel 
             batch.columns("f", "x", 0, m, n)
             text.add("info = 0")
             with text.block(f"for i in range({m} * {n}):"), text.block("if f[i] - f[i] != 0:"):
-                text.add("info = 1")  # of an infinite number gesdd may never end
+                text.add("info = 1")  # gesdd may not terminate for infinite numbers
             with text.block("if info == 0:"):
                 text.add(
                     f"info = gesdd_{code}({job}, {m}, {n}, f, {m}, s, {u}, {m}, {v}, {h}, "
@@ -195,7 +196,7 @@ def cholesky_by_lapack(a: Operand, result: Aval) -> OwnKernel | None:
     code, text, n = batch.code, batch.text, batch.text.integer(size)
     with batch.scratch(), batch.each("xy"):
         down, across = batch.strides(0)
-        # By columns this is the upper triangle of the conjugate, whose factor U gives L as U.T.
+        # In column-major order, y is the upper triangle of the conjugate; its factor U is L.T.
         batch.rows("y", n, n, f"x[i * {down} + j * {across}] if j <= i else {code}(0)")
         text.add(f"info = potrf_{code}({U}, {n}, y, {n})")
         with text.block("if info != 0:"):
@@ -226,7 +227,7 @@ def triangular_by_lapack(
 
 
 def lu_by_lapack(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
-    """Return the kernel of `lu`: factors, pivots and the permutation they make."""
+    """Return the kernel of `lu`: factors, pivots and the resulting permutation."""
     batch, (rows, columns) = _Lapack([a], results, "2211"), a.shape[-2:]
     if not batch.possible:
         return None
@@ -245,7 +246,7 @@ def lu_by_lapack(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
 def solve_by_lapack(a: Operand, b: Operand, result: Aval) -> OwnKernel | None:
     """Return the kernel of `linear_solve`.
 
-    Not by getrs, for which OpenBLAS wakes its threads however small the matrix is.
+    It does not call getrs, for which OpenBLAS wakes its threads even for small matrices.
     """
     batch, size = _Lapack([a, b], [result], "222"), a.shape[-1]
     if not batch.possible:
@@ -271,7 +272,7 @@ def solve_by_lapack(a: Operand, b: Operand, result: Aval) -> OwnKernel | None:
 
 
 def det_by_lapack(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
-    """Return the kernel of `det`, or of `slogdet` where there are two results."""
+    """Return the kernel of `det`, or of `slogdet` if there are two results."""
     several = len(results) > 1
     batch, size = _Lapack([a], results, "2" + "0" * len(results)), a.shape[-1]
     if not batch.possible:
@@ -300,7 +301,7 @@ def tridiagonal_by_lapack(operands: Sequence[Operand], result: Aval) -> OwnKerne
         steps = [text.integer(x.strides[-1]) for x in operands[:3]]
         with batch.each("abcxy"):
             for i, (to, source) in enumerate(zip("efh", "abc", strict=True)):
-                first = "1" if i == 0 else "0"  # the lower diagonal begins in the second row
+                first = "1" if i == 0 else "0"  # the lower diagonal starts in the second row
                 with text.block(f"for i in range({first}, {n}):"):
                     text.add(f"{to}[i - {first}] = {source}[i * {steps[i]}]")
             batch.columns("g", "x", 3, n, r)

@@ -1,9 +1,10 @@
-"""Kernels of triangular systems and factorizations: cholesky, triangular_solve, lu, linear_solve,
-det, slogdet, adjugate, adjugate_tangent.
+"""Kernels of triangular systems and factorizations of real matrices: cholesky, triangular_solve,
+lu, linear_solve, det, slogdet, adjugate, adjugate_tangent.
 
-In: how operands lie in memory. Out: `OwnKernel`s with one task for each matrix of the batch; the
-work is done by kernels of the library (`compiler/library/factors.py`). There are none for complex
-matrices, nor for matrices of more than LARGE rows, which LAPACK shares among threads.
+The functions take the memory layout of the operands and return an `OwnKernel` with one task per
+matrix of the batch. The library contains the algorithms (`compiler/library/factors.py`). Complex
+matrices, and those with more than LARGE rows, use `lapack_kernels.py` instead, where LAPACK uses
+several threads.
 """
 
 from __future__ import annotations
@@ -30,16 +31,15 @@ __all__ = [
 ]
 
 LARGE = 2048
-# Rows up to which cofactors come from a kernel: its pivots are looked for among all elements, one
-# by one.
+# Maximum number of rows for the kernels of adjugates, whose search for pivots covers all elements.
 FEW = 128
 
 
 class Batch:
-    """A text with one task for each matrix of some arrays, which have the same batch axes."""
+    """A kernel with one task for each matrix of several arrays with the same batch axes."""
 
     def __init__(self, operands: Sequence[Operand], results: Sequence[Aval], ranks: str) -> None:
-        """`ranks` has the number of axes of one task for each array."""
+        """`ranks` contains for each array the number of axes that one task processes."""
         self.code = dtype_code(results[0].dtype)
         arrays = [*operands, *[Operand(r.shape, r.dtype, contiguous(r.shape)) for r in results]]
         outer = len(arrays[0].shape) - int(ranks[0])
@@ -51,14 +51,14 @@ class Batch:
 
     @property
     def real(self) -> bool:
-        """Whether these are matrices of real numbers, none of them empty."""
+        """Whether all arrays contain real numbers of one dtype, and none is empty."""
         sizes = [n for x in self.arrays for n in x.shape]
         kinds = {dtype_code(x.dtype) for x in self.arrays} - {"i4"}
         return self.code in ("f4", "f8") and kinds == {self.code} and all(n > 0 for n in sizes)
 
     @contextmanager
     def each(self, names: str) -> Iterator[None]:
-        """The loop over the tasks; each name is a pointer to the part of one array."""
+        """The loop over tasks; each name is a pointer to the task's part of one array."""
         with self.text.block("for t in range(lo, hi):"):
             places = place(self.text, self.axes, "t", len(self.arrays))
             for which, name in enumerate(names):
@@ -66,19 +66,19 @@ class Batch:
             yield
 
     def strides(self, which: int) -> tuple[str, str]:
-        """The steps from row to row and from column to column; 1 is said by the text."""
+        """Return the strides between rows and between columns; strides of 1 are constants."""
         rows, columns = self.arrays[which].strides[-2:]
         return tuple("1" if n == 1 else self.text.integer(n) for n in (rows, columns))  # type: ignore[return-value]
 
     def copy(self, to: str, source: str, which: int, m: str, n: str) -> None:
-        """Lay out a matrix by rows."""
+        """Copy a matrix in row-major order."""
         rows, columns = self.strides(which)
         with self.text.block(f"for i in range({m}):"), self.text.block(f"for j in range({n}):"):
             self.text.add(f"{to}[i * {n} + j] = {source}[i * {rows} + j * {columns}]")
 
     def permutation(self, m: str, k: str, step: str = "1") -> None:
-        """q becomes the order of m rows after the k exchanges in p, which lie `step` apart.
-        Those with rows that are not there are none: users give any, libraries where all is NaN."""
+        """Write code that sets q to the order of m rows after the k exchanges in p, whose stride is
+        `step`. Exchanges out of range are ignored; users or NaN matrices may cause them."""
         self.text.add(f"for i in range({m}):", "    q[i] = i4(i)")
         with self.text.block(f"for i in range({k}):"):
             self.text.add(f"other = i8(p[i * {step}])")
@@ -86,8 +86,8 @@ class Batch:
                 self.text.add("row = q[i]", "q[i] = q[other]", "q[other] = row")
 
     def determinant(self, n: str, several: bool, first: int = 0) -> None:
-        """The determinant at y from factors f and exchanges p, counted from `first`; or its sign,
-        and at z the logarithm of its absolute value."""
+        """Write code that stores at y the determinant from factors f and exchanges p, counted from
+        `first`; or its sign, and at z the logarithm of its absolute value."""
         code, text = self.code, self.text
         part = {"c8": "f4", "c16": "f8"}.get(code, code)
         row = f" + {first}" if first else ""
@@ -103,13 +103,14 @@ class Batch:
         text.add("y[0] = s", *(["z[0] = log_size"] if several else []))
 
     def own(self, work: int) -> OwnKernel:
-        """The kernel; `work` is that of one task."""
+        """Return the kernel; `work` is that of one task."""
         count = prod([x.size for x in self.axes])
         return self.text.own(count, count * (work + 64))
 
 
 def cholesky_kernel(a: Operand, result: Aval) -> OwnKernel | None:
-    """Return the kernel of `cholesky`: a matrix that is not positive definite gives NaN."""
+    """Return the kernel of `cholesky`; the result is NaN for matrices that are not positive
+    definite."""
     batch, size = Batch([a], [result], "22"), a.shape[-1]
     if not batch.real or size > LARGE:
         return None
@@ -152,7 +153,7 @@ def triangular_kernel(
 
 
 def lu_kernel(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
-    """Return the kernel of `lu`: factors, pivots and the permutation they make."""
+    """Return the kernel of `lu`: factors, pivots and the resulting permutation."""
     batch = Batch([a], results, "2211")
     if not batch.real or min(a.shape[-2:]) > LARGE:
         return None
@@ -188,7 +189,7 @@ def solve_kernel(a: Operand, b: Operand, result: Aval) -> OwnKernel | None:
 
 
 def det_kernel(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
-    """Return the kernel of `det`, or of `slogdet` where there are two results."""
+    """Return the kernel of `det`, or of `slogdet` if there are two results."""
     several = len(results) > 1
     batch, size = Batch([a], results, "2" + "0" * len(results)), a.shape[-1]
     if not batch.real or size > LARGE:
@@ -202,10 +203,10 @@ def det_kernel(a: Operand, results: Sequence[Aval]) -> OwnKernel | None:
 
 
 def adjugate_kernel(a: Operand, result: Aval) -> OwnKernel | None:
-    """Return the kernel of `adjugate`, the transposed cofactors, right for singular matrices, too.
+    """Return the kernel of `adjugate` (transposed cofactors), also valid for singular matrices.
 
     With complete pivoting P A Q = L U, adj(A) = det(P) det(Q) Q adj(U) inv(L) P. The last pivots of
-    a singular matrix are 0, so adj(U) is made without a division: if U ends in a column w over a
+    a singular matrix are 0, so adj(U) is computed without division: if U ends in a column w over a
     pivot d, and V is U without them, adj(U) has the blocks d adj(V), -adj(V) w and det(V).
     """
     batch, size = Batch([a], [result], "22"), a.shape[-1]
@@ -226,7 +227,7 @@ def adjugate_kernel(a: Operand, result: Aval) -> OwnKernel | None:
                 text.add(f"f[i * {n} + k] = m")
                 text.add(f"row = at(f, i * {n})", f"top = at(f, k * {n})")
                 text.add(f"for j in range(k + 1, {n}):", "    row[j] = row[j] - m * top[j]")
-        # g is adj(U) by columns, so that the inner loops go along rows of memory.
+        # g is adj(U) in column-major order, so that the inner loops are contiguous.
         text.add(f"for i in range({n} * {n}):", f"    g[i] = {code}(0)")
         text.add(f"det = {code}(1)")
         with text.block(f"for k in range({n}):"):
@@ -248,11 +249,11 @@ def adjugate_kernel(a: Operand, result: Aval) -> OwnKernel | None:
 
 
 def adjugate_tangent_kernel(a: Operand, t: Operand, result: Aval) -> OwnKernel | None:
-    """Return the kernel of `adjugate_tangent`, right for singular matrices, too.
+    """Return the kernel of `adjugate_tangent`, also valid for singular matrices.
 
-    With complete pivoting, all but two columns of P A Q are factorized, which leaves a matrix S of
-    two rows: P A Q = L E R, where E is a unit matrix beside S, and R has the pivots. Then the
-    adjugate changes by det(R) inv(R) D inv(L), where D is the change of adj(E) in the direction
+    With complete pivoting, all but two columns of P A Q are factorized, which leaves a 2 x 2 matrix
+    S: P A Q = L E R, where E is block diagonal with an identity and S, and R has the pivots. Then
+    the adjugate changes by det(R) inv(R) D inv(L), where D is the change of adj(E) in the direction
     C = inv(L) P T Q inv(R). Its blocks are polynomials: with s = det(S) they are
     (s tr(C11) + tr(adj(S) C22)) I - s C11, -C12 adj(S), -adj(S) C21, tr(C11) adj(S) + adj(C22).
     If one of the pivots is 0, so is the change: minors of all but two rows vanish.
@@ -305,7 +306,7 @@ def adjugate_tangent_kernel(a: Operand, t: Operand, result: Aval) -> OwnKernel |
 
 
 def _change_of_blocks(text: Text, n: str, m: str, code: str) -> None:
-    """c, which is C, becomes D; S is at the end of f. See `adjugate_tangent_kernel`."""
+    """Write code that replaces C in c by D, with S at the end of f: `adjugate_tangent_kernel`."""
     text.add(f"e = {m} + 1", f"upper = at(f, {m} * {n})", f"lower = at(f, e * {n})")
     text.add(f"s0 = upper[{m}]", "s1 = upper[e]", f"s2 = lower[{m}]", "s3 = lower[e]")
     text.add(f"upper = at(c, {m} * {n})", f"lower = at(c, e * {n})")
@@ -325,7 +326,7 @@ def _change_of_blocks(text: Text, n: str, m: str, code: str) -> None:
 
 
 def _pivot(text: Text, n: str, code: str) -> None:
-    """Exchange rows and columns of f so that the largest of the elements from k on is at k."""
+    """Write code that moves the largest element of f from row and column k on to position k."""
     text.add(f"most = {code}(-1)", "best = k", "column = k")
     with text.block(f"for i in range(k, {n}):"), text.block(f"for j in range(k, {n}):"):
         text.add(f"size = abs(f[i * {n} + j])", "more = size > most")
@@ -343,7 +344,7 @@ def _pivot(text: Text, n: str, code: str) -> None:
 
 
 def _factorise(batch: Batch, n: str) -> None:
-    """f becomes the factors of the matrix at x, p its pivots."""
+    """Write code that sets f to the factors of the matrix at x, and p to its pivots."""
     code, text = batch.code, batch.text
     text.add(f"f = heap_{code}({n} * {n})", f"p = heap_i4({n})")
     batch.copy("f", "x", 0, n, n)

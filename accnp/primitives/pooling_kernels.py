@@ -1,7 +1,8 @@
-"""Kernels of folds over windows and of their derivatives.
+"""Kernels of window reductions and of their derivatives, for the ops in `pooling.py`.
 
-In: how operands lie in memory, windows. Out: the `OwnKernel`s. Windows that see each element once
-are no windows: their axes are shared out among threads.
+The functions take the memory layout of the operands and the windows and return an `OwnKernel`. Axes
+whose window has one tap and reads each element once are treated as ordinary axes, over which tasks
+are distributed. `sweeps.py` writes the loops.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["fold_kernel", "gather_kernel", "scatter_kernel"]
 def _swept(
     text: Text, windows: Sequence[Window], still: dict[str, Any], windowed: dict[str, Any]
 ) -> Sweep:
-    """The loops, from the names of arrays and their strides by axis."""
+    """Create the loops from the names of arrays and their strides by axis."""
     real: list[Window] = []
     axes = []
     for d, w in enumerate(windows):
@@ -41,8 +42,9 @@ def _swept(
 def fold_kernel(
     x: Operand, y: Aval, windows: Sequence[Window], fold: str, identity: Any
 ) -> OwnKernel:
-    """The sum ("sum"), largest ("max") or smallest ("min") element of each window: tap by tap, or
-    first across the inner axis, then along it, if there are taps in both directions."""
+    """Return the kernel of the sum ("sum"), maximum ("max") or minimum ("min") of each window. It
+    processes tap by tap; if there are taps in both directions, it first reduces across the inner
+    axis and then along it."""
     code = dtype_code(y.dtype)
     text = Text(2)
     sweep = _swept(text, windows, {"y": contiguous(y.shape)}, {"x": x.strides})
@@ -73,8 +75,8 @@ def fold_kernel(
 
 
 def _across(text: Text, code: str, fold: str, sweep: Sweep, w: Window) -> str:
-    """Fold what a block sees across the inner axis, into a row; open loops along it, and return the
-    place in the row."""
+    """Write a reduction across the inner axis into a row; open loops along that axis, and return
+    the element of the row."""
     s, n = text.integer(w.stride), text.integer(w.size)
     low, dilation = text.integer(w.low), text.integer(w.dilation)
     span = text.integer(dilated(w.taps, w.dilation))
@@ -96,7 +98,7 @@ def _across(text: Text, code: str, fold: str, sweep: Sweep, w: Window) -> str:
     text.add(f"g = {n} - 1 - e", f"h = fmin(b1, g // {s} + 1) if g >= 0 else b0")
     text.add("e -= begin", "for j in range(f, h):")
     text.depth += 1
-    # A stride of 2 is said by the text: elements come by whole vectors.
+    # A stride of 2 is a constant in the source, so that whole vectors are loaded.
     by = f"j * {w.stride}" if w.stride <= 2 else f"j * {s}"
     return f"row[{by} + e]"
 
@@ -110,7 +112,7 @@ def _combined(code: str, fold: str, old: str, x: str) -> str:
 
 
 def _search(text: Text, sweep: Sweep, code: str, select: str, x: int) -> str:
-    """Write down a search for the extremes of a block's windows; returns the number of a tap."""
+    """Write a search for the extreme values of a block's windows; return the tap's number."""
     sizes = [text.integer(w.taps) for w in sweep.windows]
     number = "k0" if sizes else "0"
     for d, n in [*enumerate(sizes)][1:]:
@@ -134,7 +136,7 @@ def _search(text: Text, sweep: Sweep, code: str, select: str, x: int) -> str:
 def gather_kernel(
     t: Operand, x: Operand, y: Aval, windows: Sequence[Window], select: str
 ) -> OwnKernel:
-    """Of each window of t the element that lies where the window of x has its extreme."""
+    """Return the kernel that takes from each window of t the element at the extreme of x."""
     code, of_x = dtype_code(y.dtype), dtype_code(x.dtype)
     text = Text(3)
     still, windowed = {"y": contiguous(y.shape)}, {"x": x.strides, "s": t.strides}
@@ -158,9 +160,10 @@ def gather_kernel(
 def scatter_kernel(
     ct: Operand, x: Operand, y: Aval, windows: Sequence[Window], select: str
 ) -> OwnKernel:
-    """Add each element of ct to that of y which lies where a window of x has its extreme.
+    """Return the kernel that adds each element of ct to the element of y at the extreme of a window
+    of x.
 
-    Windows of one task may see one element: a task has all places of all real windows.
+    Several windows may contain one element, so a task has all positions of all real windows.
     """
     code, of_x = dtype_code(y.dtype), dtype_code(x.dtype)
     text = Text(3)
@@ -174,7 +177,7 @@ def scatter_kernel(
     with text.block("for t in range(lo, hi):"):
         text.add("x = 0", "y = 0", "c = 0")
         sweep.place(free, "t")
-        # Nothing is there yet.
+        # Set the task's elements of the result to zero.
         nested = list(real)
         if along.window < 0:
             nested.append((Window(along.size, 1), along.windowed[1]))

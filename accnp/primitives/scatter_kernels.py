@@ -1,10 +1,10 @@
-"""Kernels that write at computed places: the scatter family, dynamic updates of slices.
+"""Kernels that write to indexed positions: the scatter ops and dynamic slice updates.
 
-In: how operands and results lie in memory, dimension numbers. Out: their `OwnKernel`s, nests of
-loops as those of `index_kernels.py`.
-
-An operand that is one value for all elements (zeros, mostly) is no array: each task writes it where
-it works, while that is in the cache.
+The functions take the memory layout of operands and results and the dimension numbers, and return
+an `OwnKernel`, a loop nest like those of `index_kernels.py`. An operand whose elements are all
+equal (mostly zeros) is not stored as an array: each task writes its value to the part of the result
+on which the task works, while that part is in the cache. `scatter.py` and `index.py` declare the
+ops.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ from accnp.primitives.views import contiguous
 
 __all__ = ["region_kernel", "scatter_kernel", "update_kernel"]
 
-COLUMNS = 64  # of a wide window: one task of a scatter that must keep the order of its rows
-MANY = 1 << 16  # updates from which on threads share them
-FEW = 8  # at least as many updates for each place: there are copies of the places
-COPIES = 8
-CHAIN = BLOCK_OF_STACK  # updates that are computed at once
-SIFTED = 2048  # updates whose places are sifted at once: these lists stay in the first-level cache
-PARTS = 8  # of the places at most, each of which looks at all updates
-PAD = 16  # a vector of places
-BLOCK = 1 << 16  # elements of a result that a task writes and then adds to: they stay in the cache
-# The same for the threads of a GPU: updates of a run, runs, and elements of all copies at most.
+COLUMNS = 64  # columns of a wide window per task, if rows must be processed in order
+MANY = 1 << 16  # minimum number of updates that threads share
+FEW = 8  # minimum number of updates per position for which copies of the result are used
+COPIES = 8  # maximum number of such copies
+CHAIN = BLOCK_OF_STACK  # updates that are computed at a time
+SIFTED = 2048  # updates that are sifted at a time, so that the lists stay in the L1 cache
+PARTS = 8  # maximum number of parts of the positions; each part reads all updates
+PAD = 16  # a vector of positions
+BLOCK = 1 << 16  # elements of a result that a task writes and then updates, in the cache
+# The same for GPU threads: updates of a run, number of runs, and elements of all copies, at most.
 RUN, RUNS, ROOM = 32, 1024, 1 << 24
-NARROW = 8  # columns from which on each has a thread
-OWNERS = 1 << 14  # parts of the places, where each thread looks at all updates
+NARROW = 8  # minimum number of columns for which each has a thread
+OWNERS = 1 << 14  # parts of the positions if each thread reads all updates
 
 
-# --- operands that are one value -----------------------------------------------------------------
+# --- operands whose elements are all equal -------------------------------------------------------
 
 
 def _value(text: Text, x: Operand) -> None:
-    """Read the value that the result starts with, if it is one."""
+    """Write code that reads the initial value of the result, if it is a single value."""
     if x.one:
         text.add(f"value = {text.pointers[-1]}[0]")
 
 
 def _fill(text: Text, out: str, first: str, stop: str) -> None:
-    """Write it to a part of the result."""
+    """Write code that stores this value to a part of the result."""
     with text.block(f"for q in range({first}, {stop}):"):
         text.add(f"{out}[q] = value")
 
 
 def _filled(x: Operand, pointers: int, out: str, then: OwnKernel) -> OwnKernel:
-    """The kernel that writes it everywhere, before another one."""
+    """Return a kernel that stores this value everywhere, followed by another kernel."""
     text = Text(pointers)
     _value(text, x)
     _fill(text, out, "lo", "hi")
@@ -77,8 +77,9 @@ def _blocks(
     loads: Sequence[Load], drop: bool, out: str,
     store: Callable[[str, str], str],
 ) -> OwnKernel:  # fmt: skip
-    """One window written to one value: tasks are blocks of the result along its first axis. `axes`
-    are those of the coordinates that are loaded; `store` gets places in the result, the update."""
+    """Return a kernel that writes one window to a result with a single initial value. Tasks are
+    blocks of the result along its first axis. `axes` are the axes of the loaded coordinates, and
+    `store` receives the indices in the result and in the update."""
     strides = contiguous(x.shape)
     d = next(k for k, n in enumerate(x.shape) if n > 1)
     rows, step = x.shape[d], max(1, BLOCK // strides[d])
@@ -106,7 +107,8 @@ def _blocks(
 
 
 def update_kernel(operands: Sequence[Operand]) -> OwnKernel:
-    """The kernel of `dynamic_update_slice`: (operand, update, starts...) -> operand, in place."""
+    """Return the kernel of `dynamic_update_slice`: (operand, update, starts...) -> operand, in
+    place."""
     x, update, *starts = operands
     text, sizes, strides = Text(len(starts) + 2 + x.one), update.shape, contiguous(x.shape)
     loads = firsts(starts, x.shape, sizes, strides)
@@ -123,7 +125,7 @@ def update_kernel(operands: Sequence[Operand]) -> OwnKernel:
 
 
 def region_kernel(operands: Sequence[Operand], region: Any) -> OwnKernel:
-    """The kernel of `update_slice`: (operand, update) -> operand, in place."""
+    """Return the kernel of `update_slice`: (operand, update) -> operand, in place."""
     x, update = operands
     text = Text(2 + x.one)
     steps = zip(update.shape, region.strides(x.shape), update.strides, strict=True)
@@ -150,8 +152,8 @@ _COMBINE_BOOL = {
 
 
 def _text(pointers: int, x: Operand, updates: Operand, begin: bool = True) -> Text:
-    """A text with so many pointers, those that the updates are computed from, and that of the one
-    value which the result starts with."""
+    """Return a `Text` with this number of pointers, those from which updates are computed, and that
+    of the initial value, if it is a single one."""
     computed = updates.computed
     text = Text(pointers + (computed.more if computed else 0) + x.one)
     if computed and begin:
@@ -160,27 +162,27 @@ def _text(pointers: int, x: Operand, updates: Operand, begin: bool = True) -> Te
 
 
 def _update(text: Text, updates: Operand, place: str) -> str:
-    """The text of an update, which may take statements before."""
+    """Return the expression of an update; it may write statements first."""
     return updates.computed.element(text, place) if updates.computed else f"a1[{place}]"
 
 
 def _is_chain(updates: Operand, axes: Sequence[Axis]) -> bool:
-    """Whether updates are computed, and single elements, one after the other."""
+    """Whether updates are computed single elements that are processed in order."""
     single = len(axes) == 1 and axes[0].kind == "row" and axes[0].steps[2] == 1
     return updates.computed is not None and single
 
 
 def _can_compute(updates: Operand, axes: Sequence[Axis]) -> bool:
-    """Whether computing updates where they are used is as fast as loading them."""
+    """Whether computing updates in place is as fast as loading them."""
     if updates.computed is None or updates.computed.light or not axes or _is_chain(updates, axes):
         return True
-    last = axes[-1]  # in vectors, where the innermost loop has them
+    last = axes[-1]  # vectorized, if the innermost loop is contiguous
     return last.kind in ("whole", "part") and last.steps[1] == last.steps[2] == 1
 
 
 def _open_chain(text: Text, nest: Nest, updates: Operand, first: str, stop: str) -> str:
-    """Open the loop over a chain of updates, which are computed in blocks before, by vectors;
-    returns the update at the present place."""
+    """Open the loop over a chain of updates, which are computed before in vectorized blocks; return
+    the expression of the current update."""
     text.add(f"for s in range({first}, {stop}, {CHAIN}):")
     text.depth += 1
     text.add(f"m = fmin({stop} - s, {CHAIN})")
@@ -190,7 +192,7 @@ def _open_chain(text: Text, nest: Nest, updates: Operand, first: str, stop: str)
 
 
 def _combined(x: Operand, combine: str, old: str, new: str) -> str:
-    """The text of an element and an update of it, put together."""
+    """Return the expression that combines an element with an update."""
     value = (_COMBINE_BOOL if x.dtype.kind == "b" else _COMBINE)[combine].format(old, new)
     whole = combine != "set" and x.dtype.kind in "iu"
     return f"{dtype_code(x.dtype)}({value})" if whole else value
@@ -204,19 +206,20 @@ def scatter_kernel(
     drop: bool,
     unique: bool,
 ) -> OwnKernel | None:
-    """The kernel of a scatter: (operand, starts, updates) -> operand, in place; None for updates
-    that are better computed before.
+    """Return the kernel of a scatter, (operand, starts, updates) -> operand, in place; None if the
+    updates should be computed by a separate kernel.
 
-    Rows come one after the other, in the order of the updates: the last one wins, and sums do not
-    depend on threads. What is shared out is what lies apart: examples, and parts of windows along
-    an axis that they cover; or, where there are many more rows than places, runs of the rows.
+    Rows are processed in the order of the updates: the last one wins, and sums do not depend on the
+    number of threads. Only independent work is distributed: examples, and parts of windows along
+    an axis that they cover. If there are many more rows than positions, runs of rows are
+    distributed.
     """
     x, starts, updates = operands
     text, size, strides = _text(3, x, updates), prod(x.shape), contiguous(x.shape)
     if 0 in x.shape:
         text.add("pass")
         return text.own(0)
-    # Moved inside, windows may overlap that did not.
+    # Clamped windows may overlap even if the original ones do not.
     free = unique and drop
     if x.one and not x.fine and prod(starts.shape[:-1]) == 1:
         return _single(x, starts, updates, dims, sizes, combine, drop)
@@ -225,13 +228,13 @@ def scatter_kernel(
     )
     if not _can_compute(updates, axes):
         return None
-    # Sums of half precision, rounded each time, stay in order on a CPU.
+    # On a CPU, sums in half precision, which round each time, are computed in order.
     joined = combine != "set" and (x.fine or not is_half(x.dtype))
     if joined and _many(axes, size, x.fine):
         return _Copies(x, starts, updates, axes, dims, sizes, combine, drop).kernel()
     parts = 0 if x.fine else _parts(axes, size, x.one)
     if parts and updates.computed is not None and not updates.computed.light:
-        return None  # each part would compute all of them, or one by one, without vectors
+        return None  # each part would compute all updates, or one by one without vectors
     if parts:
         return _sifted(x, starts, updates, axes, dims, sizes, combine, drop, parts)
     if x.one and free:
@@ -239,16 +242,16 @@ def scatter_kernel(
     if x.fine and _narrow(axes):
         return _shared(x, starts, axes, dims, sizes, combine, drop)
     last = last_row(axes)
-    if any(a.kind == "row" for a in axes):  # parts of windows can overlap: rows come first
+    if any(a.kind == "row" for a in axes):  # parts of windows can overlap, so rows come first
         early = [a for a in axes[: last + 1] if a.kind == "part"]
         axes = [a for a in axes[: last + 1] if a.kind != "part"] + early + axes[last + 1 :]
         last -= len(early)
     nest = Windows(text, axes, drop)
     ordered = bool(axes) and axes[0].kind == "row"
-    share = 1 if x.fine else COLUMNS  # a thread of a GPU has a column, and neighbours lie together
+    share = 1 if x.fine else COLUMNS  # on a GPU, each thread has a column, so neighbors coalesce
     wide = ordered and axes[-1].kind == "whole" and axes[-1].size >= 2 * share
     columns = text.integer(axes[-1].size) if wide else ""
-    # Whether a task has a part of the result for itself: columns, all of it, or what lies at one
+    # Whether a task has a part of the result to itself: columns, all of it, or the elements at one
     # index of the first axis.
     alone = last >= 0 and axes[0].kind != "part" and axes[0].steps[1] * axes[0].size == size
     mine = x.one and not x.fine and (wide or size <= BLOCK if ordered else alone)
@@ -300,7 +303,7 @@ def _single(
     x: Operand, starts: Operand, updates: Operand, dims: Any,
     sizes: tuple[int, ...], combine: str, drop: bool,
 ) -> OwnKernel:  # fmt: skip
-    """The kernel of a scatter of one window into one value."""
+    """Return the kernel of a scatter of one window into a single initial value."""
     steps = iter([updates.strides[d] for d in dims.update_window_dims])
     gone = {*dims.inserted_window_dims, *dims.operand_batching_dims}
     other = tuple([0 if d in gone else next(steps) for d in range(len(sizes))])
@@ -316,7 +319,7 @@ def _single(
 
 
 def _many(axes: Sequence[Axis], places: int, fine: bool) -> bool:
-    """Whether there are many more rows (or elements) than places for them."""
+    """Whether there are many more rows (or elements) than positions."""
     if not axes or [a.kind for a in axes] not in (["row"], ["row", "whole"]):
         return False
     width = axes[1].size if len(axes) == 2 else 1
@@ -327,7 +330,7 @@ def _many(axes: Sequence[Axis], places: int, fine: bool) -> bool:
 
 
 def _narrow(axes: Sequence[Axis]) -> bool:
-    """Whether there are many rows, and so few columns that a thread for each would be slow."""
+    """Whether there are many rows, but so few columns that a thread for each would be slow."""
     if [a.kind for a in axes] not in (["row"], ["row", "whole"]):
         return False
     return axes[0].size >= RUN and (len(axes) == 1 or axes[1].size < NARROW)
@@ -337,9 +340,10 @@ def _shared(
     x: Operand, starts: Operand, axes: Sequence[Axis], dims: Any,
     sizes: tuple[int, ...], combine: str, drop: bool,
 ) -> OwnKernel:  # fmt: skip
-    """Narrow rows by many threads of a GPU. Where no order is seen in the result (whole numbers),
-    each thread has a row, and puts it there by atomics. Elsewhere each has a part of the places and
-    looks for rows of it among all, in their order: the bits are those of one after the other."""
+    """Return a kernel that processes narrow rows with many threads of a GPU. For integers, whose
+    result does not depend on the order, each thread adds a row with atomics. Otherwise each thread
+    has a part of the positions and searches all rows for it in order, so that the bits are those of
+    sequential processing."""
     text, size, strides = Text(3 + x.one), prod(x.shape), contiguous(x.shape)
     nest = Windows(text, axes, drop)
     atomic = combine in ("add", "min", "max") and x.dtype.kind in "iu" and x.dtype.itemsize >= 4
@@ -371,16 +375,16 @@ def _shared(
 
 
 def _parts(axes: Sequence[Axis], size: int, one: bool) -> int:
-    """Among how many tasks the places are shared out, each of which looks at all updates; 0 where
-    they are not: too few updates, or windows whose columns can be shared out."""
+    """Return the number of parts of the positions, each of which reads all updates. It is 0 if
+    there are too few updates, or if columns of windows can be distributed instead."""
     if [a.kind for a in axes] not in (["row"], ["row", "whole"]) or size >= 1 << 31:
         return 0
     count, width = axes[0].size, axes[1].size if len(axes) > 1 else 1
     narrow = width < 2 * COLUMNS
     parts = min(config.threads, PARTS) if narrow and count >= MANY else 0
     if one and size >= 2 * BLOCK and (width == 1 or axes[1].steps[1] == 1):
-        # Each part is written and added to while in the cache, as long as looking takes no more
-        # than an eighth of that. Rows of an embedding: 0.19 -> 0.14 ms.
+        # Each part is written and updated while it is in the cache, provided that reading indices
+        # takes at most an eighth of that time. Rows of an embedding: 0.19 -> 0.14 ms.
         if narrow or size >= count * width:
             small = min(size // BLOCK, (size + 4 * count * width) // (8 * count))
             parts = max(small, min(config.threads, PARTS))
@@ -393,22 +397,23 @@ def _sifted(
     x: Operand, starts: Operand, updates: Operand, axes: Sequence[Axis], dims: Any,
     sizes: tuple[int, ...], combine: str, drop: bool, parts: int,
 ) -> OwnKernel:  # fmt: skip
-    """Each task has a part of the places, and looks for updates of it among all, in their order:
-    their places are compressed to a list by vectors, and no result depends on the parts."""
+    """Return a kernel in which each task has a part of the positions and searches all updates for
+    it in order. Vector instructions compress the matching positions to a list. The result does not
+    depend on the number of parts."""
     text, size = _text(3, x, updates), prod(x.shape)
     strides = contiguous(x.shape)
     mapped, step = dims[2], axes[0].steps[0]
     width = axes[1].size if len(axes) > 1 else 1
-    # Places are sifted as they are, or computed before.
+    # Positions are sifted directly if they are equal to the indices, or are computed before.
     plain = drop and len(mapped) == 1 and starts.dtype == np.int32 and step == 1
     scale = strides[mapped[0]] if plain else 1
-    # Windows that cover all axes but those of the coordinates lie apart, or are the same.
+    # Windows that cover all axes except those of the coordinates are disjoint or identical.
     span = 1 + sum([(x.shape[d] - sizes[d]) * strides[d] for d in mapped]) // scale
     part = -(-span // parts)
     if x.one:
         span = size // scale
         part = -(-span // parts)
-        part += 0 if plain else -part % width  # whole windows
+        part += 0 if plain else -part % width  # only whole windows
     count, end, step = map(text.integer, (axes[0].size, span, part))
     lists = ("g", "r") if plain else ("f", "g", "r")
     _value(text, x)
@@ -443,8 +448,9 @@ def _sifted(
 
 
 class _Copies:
-    """Many updates of few places: runs of the updates go to copies of their own, which are joined
-    in order. How many runs there are is a matter of shapes, not of threads, and so the result is.
+    """Many updates of few positions: each run of updates has its own copy of the result, and the
+    copies are combined in order. The number of runs, and therefore the result, depends on shapes
+    and not on the number of threads.
     """
 
     def __init__(
@@ -459,8 +465,8 @@ class _Copies:
         return _combined(self.x, self.combine, old, new)
 
     def walk(self, text: Text, first: str, stop: str) -> tuple[Windows, str]:
-        """Open the loop over updates; what comes next is inside of it, at the base of a row. Gives
-        an update if it is there already."""
+        """Open the loop over updates and read the coordinates of a row. Return the nest, and the
+        expression of the update if it has been computed already."""
         nest, update = Windows(text, self.axes, self.drop), ""
         if _is_chain(self.updates, self.axes):
             update = _open_chain(text, nest, self.updates, first, stop)
@@ -473,7 +479,7 @@ class _Copies:
         return nest, update
 
     def kernel(self) -> OwnKernel:
-        """The kernel of the runs, then that which joins the copies."""
+        """Return the kernel of the runs, followed by the kernel that combines the copies."""
         size, count = prod(self.x.shape), self.axes[0].size
         updates = prod([a.size for a in self.axes])
         copies = min(COPIES, 2 * updates // MANY)
@@ -513,7 +519,7 @@ class _Copies:
 
 
 def _unit(dtype: np.dtype, combine: str) -> Any:
-    """What changes nothing when it is combined."""
+    """Return the identity element of a combination."""
     if combine == "add":
         return -np.zeros((), dtype)[()] if dtype.kind in "fcV" else dtype.type(0)
     if combine == "mul":

@@ -1,10 +1,10 @@
-"""Kernels of searchsorted.
+"""Kernels of `searchsorted`.
 
-In: how the sorted vectors and the values lie in memory: one vector for all values, or one for each
-row of them. Out: `OwnKernel`s. Many values side by side take a step together, so that none waits
-for its comparison or for the memory alone. Where one vector has values enough to pay for it, a tree
-of every 16th, 256th... element is laid out first: a node is one cache line of 32-bit elements,
-which vectors compare with a value at once.
+`search_kernel` takes the memory layout of the sorted vectors and the values, with one vector for
+all values or one for each row of them, and returns an `OwnKernel`. A block of values advances
+together step by step, so that comparisons and memory accesses overlap. If one vector has enough
+values, a tree of every 16th, 256th, ... element is built first: a node is a cache line of 32-bit
+elements, which vector instructions compare with a value at once.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from accnp.primitives.views import contiguous
 
 __all__ = ["search_kernel"]
 
-QUERIES = 256  # values looked for side by side
+QUERIES = 256  # values of a block
 NODE = 16  # elements of a node of the tree
-LEAST = 256  # elements of a vector for which a tree is made
-SHARE = 8  # elements of a vector for each value, up to which it is
+LEAST = 256  # minimum length of a vector for which a tree is built
+SHARE = 8  # maximum length of the vector per value for which a tree is built
 
 
 class _Search:
-    """The text of a search: blocks of values, then what each does."""
+    """The source of a search: loops over blocks of values, and the operations on each block."""
 
     def __init__(self, a: Operand, v: Operand, out: Aval, side: str, memories: int = 0) -> None:
         self.text = text = Text(3 + memories)
@@ -37,22 +37,22 @@ class _Search:
         self.axes = merged(
             [Axis(m, (s, w)) for m, s, w in zip(v.shape, v.strides, own, strict=True)]
         )
-        # Where the vector of each row is, if there are several.
+        # The start of the vector for each row, if there are several vectors.
         self.vectors = merged(
             [Axis(n, (s,)) for n, s in zip(a.shape[:rank], a.strides[:rank], strict=True)]
         )
-        self.each = self.count // max(1, prod(a.shape[:rank]))  # values of one vector
+        self.each = self.count // max(1, prod(a.shape[:rank]))  # number of values per vector
         self.n = text.integer(self.size)
         self.step = f" * {text.integer(a.strides[rank])}" if a.strides[rank] != 1 else ""
         self.floats = a.dtype.kind == "f"
         self.left = side == "left"
-        # Of values that are no NaN, which come first; NaN elements compare as False.
+        # For values other than NaN; NaN elements compare as False and come last.
         self.before = "w < v" if self.left else "w <= v"
         if a.dtype.kind == "b":
             self.before = "((not w) & v)" if self.left else "((not w) | v)"
 
     def begin(self) -> None:
-        """Lay out the values of a block side by side; `found` becomes zeros."""
+        """Write code that copies the values of a block to the stack and sets `found` to zeros."""
         text = self.text
         text.add(f"first = t * {QUERIES}")
         text.add(f"m = fmin({QUERIES}, {text.integer(self.count)} - first)")
@@ -66,17 +66,17 @@ class _Search:
                 text.add(f"base[q] = {total(place(text, self.vectors, 'row', 1)[0])}")
 
     def element(self, at: str) -> str:
-        """An element of the vector of value q."""
+        """Return an element of the vector of value q."""
         return f"a0[base[q] + {at}{self.step}]" if self.vectors else f"a0[{at}{self.step}]"
 
     def stacks(self) -> None:
-        """Memory for a block of values."""
+        """Write code that allocates memory for a block of values."""
         self.text.add(f"value = stack_{self.code}()", "found = stack_i4()")
         if self.vectors:
             self.text.add("base = stack_i8()")
 
     def numbers(self) -> None:
-        """`numbers` becomes how many elements of the vector (of value q) are no NaN."""
+        """Write code that sets `numbers` to the number of elements that are not NaN."""
         text = self.text
         if self.floats and self.left:
             text.add("numbers = 0", f"high = {self.n}")
@@ -86,7 +86,7 @@ class _Search:
                 text.add("high = high if number else h")
 
     def store(self, place: str) -> None:
-        """Write a place; NaN come last."""
+        """Write code that stores an index; NaN are sorted last."""
         if self.floats and self.left and self.vectors:
             self.text.add("numbers = 0")
             with self.text.block("if v != v:"):
@@ -97,14 +97,14 @@ class _Search:
         self.text.add(f"a2[p] = {self.out}({place})")
 
     def count_before(self, element: str) -> None:
-        """c becomes how many elements of the node at k come before v."""
+        """Write code that sets c to the number of elements of the node at k that precede v."""
         self.text.add("c = i4(0)")
         with self.text.block(f"for j in range({NODE}):"):
             self.text.add(f"w = {element}")
             self.text.add(f"c = i4(c + (i4(1) if {self.before} else i4(0)))")
 
     def halves(self) -> OwnKernel:
-        """The kernel that halves the vector, with no branch that depends on the values."""
+        """Return the kernel of a binary search without branches that depend on the values."""
         text = self.text
         self.stacks()
         if not self.vectors:
@@ -126,7 +126,7 @@ class _Search:
         return self.own(3 * max(1, self.size.bit_length()))
 
     def tree(self) -> OwnKernel:
-        """The kernel that goes down the tree at a3, whose top comes first."""
+        """Return the kernel that descends the tree at a3, whose root comes first."""
         text = self.text
         self.stacks()
         self.numbers()
@@ -151,7 +151,7 @@ class _Search:
         return self.own(8 * (height + 1))
 
     def layout(self) -> OwnKernel:
-        """The kernel that lays out the tree: the last element below each place of each node."""
+        """Return the kernel that builds the tree; entries are the last elements of subtrees."""
         text = self.text
         height = _height(self.size)
         with text.block("for t in range(lo, hi):"):
@@ -172,7 +172,7 @@ class _Search:
 
 
 def _height(n: int) -> int:
-    """Levels of the tree above the vector itself."""
+    """Return the number of levels of the tree above the vector itself."""
     height = 0
     while n > NODE:
         n = -(-n // NODE)
@@ -181,7 +181,7 @@ def _height(n: int) -> int:
 
 
 def _room(n: int) -> int:
-    """Elements of the tree."""
+    """Return the number of elements of the tree."""
     total = 0
     while n > NODE:
         n = -(-n // NODE)
@@ -190,7 +190,7 @@ def _room(n: int) -> int:
 
 
 def search_kernel(a: Operand, v: Operand, out: Aval, side: str) -> OwnKernel | None:
-    """The kernel of `searchsorted`."""
+    """Return the kernel of `searchsorted`."""
     if a.dtype.kind == "c":
         return None
     n, count = a.shape[-1], prod(v.shape)

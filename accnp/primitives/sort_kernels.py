@@ -1,10 +1,9 @@
-"""Kernels of short sorts and top_k.
+"""Kernels of short sorts and of `top_k`, for the ops in `sort.py`.
 
-In: how the operands lie in memory, axes and numbers of keys. Out: their `OwnKernel`s, or None where
-NumPy's vectorized sort is faster.
-
-Order is stable, NaN come last, zeros of both signs are equal; complex numbers are compared part by
-part. `top_k` has the total order of bits: -NaN below -inf, -0.0 below 0.0, NaN above inf.
+The functions take the memory layout of the operands, the axis and the number of keys, and return an
+`OwnKernel`, or None if NumPy's vectorized sort is faster. Sorts are stable, NaN is last, zeros of
+both signs are equal, and complex numbers are compared by their parts. `top_k` uses the total order
+of bits: -NaN < -inf, -0.0 < 0.0, NaN > inf.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from accnp.primitives.views import contiguous
 
 __all__ = ["sort_kernel", "top_kernel"]
 
-RUN = 16  # elements sorted by insertion; longer runs are merged
-LONGEST = 256  # lines that are sorted here
-MOST = 1 << 10  # elements, in all lines
-LIST = 128  # the largest k for which a list is kept while a long line is read once
-GROUPS = 64  # of elements whose maxima give a first bound for the list
-LOOK = 32  # elements of a line that are compared at once with the least of the list
+RUN = 16  # elements that are sorted by insertion; longer runs are merged
+LONGEST = 256  # maximum length of lines
+MOST = 1 << 10  # maximum number of elements in all lines
+LIST = 128  # maximum k for long lines, for which a list is kept while a line is read once
+GROUPS = 64  # groups of elements whose maxima give the first bound of the list
+LOOK = 32  # elements of a line that are compared at a time with the smallest one of the list
 STACK = 1024  # elements of a buffer on the stack
 
 
 def _less(dtype: np.dtype, a: str, b: str) -> str:
-    """Whether a comes before b, in ascending order."""
+    """Return the expression for whether a precedes b in ascending order."""
     if dtype.kind == "b":
         return f"((not {a}) & {b})"
     if dtype.kind == "f":
@@ -38,8 +37,8 @@ def _less(dtype: np.dtype, a: str, b: str) -> str:
 
 
 def _parts(dtype: np.dtype) -> list[tuple[str, np.dtype]]:
-    """What elements {0} are compared by, one after the other. As in NumPy, complex numbers without
-    NaN come first, then those with NaN as the imaginary part, as the real part, as both."""
+    """Return the keys of an element {0}, in order. As in NumPy, complex numbers without NaN come
+    first, then those with NaN as the imaginary part, as the real part, and as both."""
     if dtype.kind == "c":
         part, truth = np.dtype(f"f{dtype.itemsize // 2}"), np.dtype(bool)
         tests = ["({0}.real != {0}.real)", "({0}.imag != {0}.imag)"]
@@ -50,7 +49,7 @@ def _parts(dtype: np.dtype) -> list[tuple[str, np.dtype]]:
 def _lines(
     text: Text, shape: tuple[int, ...], axis: int, strides: Sequence[Sequence[int]]
 ) -> tuple[Nest, list[str]]:
-    """Loops over the lines along an axis; the names of where a line begins in each array."""
+    """Open loops over the lines along an axis; return names of the starts of a line by array."""
     axes = [Axis(n, tuple([s[d] for s in strides])) for d, n in enumerate(shape) if d != axis]
     nest = Nest(text, merged(axes))
     for _ in nest.axes:
@@ -61,7 +60,7 @@ def _lines(
 
 
 def sort_kernel(operands: Sequence[Operand], axis: int, keys: int) -> OwnKernel | None:
-    """The kernel of `sort`: places are sorted by the keys, then all operands follow them."""
+    """Return the kernel of `sort`: sort positions by the keys, then permute all operands."""
     shape = operands[0].shape
     n = shape[axis]
     if n > LONGEST or int(np.prod(shape)) > MOST:
@@ -78,7 +77,7 @@ def sort_kernel(operands: Sequence[Operand], axis: int, keys: int) -> OwnKernel 
         return f"a{k}[{bases[k]} + {i}{steps[k]}]"
 
     def compare() -> None:
-        """Say whether the element at `a` comes before the one at `b`."""
+        """Write code that sets `before`: whether the element at `a` precedes the one at `b`."""
         first = True
         for k, x in enumerate(operands[:keys]):
             text.add(f"v{k} = {element(k, 'a')}", f"w{k} = {element(k, 'b')}")
@@ -127,8 +126,8 @@ def sort_kernel(operands: Sequence[Operand], axis: int, keys: int) -> OwnKernel 
 
 
 class _Ranks:
-    """What stands for elements where they are compared: for a float its bits as an integer, those
-    of negative ones turned around, which gives the total order."""
+    """Keys for comparisons: for floats, their bits as integers, with those of negative numbers
+    inverted, which gives the total order."""
 
     def __init__(self, dtype: np.dtype) -> None:
         self.dtype = dtype
@@ -139,14 +138,14 @@ class _Ranks:
         self.turned = f"((r >> {self.code}({bits - 1})) & {self.code}({2 ** (bits - 1) - 1}))"
 
     def load(self, text: Text, element: str) -> None:
-        """Set `v` to the rank of an element."""
+        """Write code that sets `v` to the key of an element."""
         if self.floats:
             text.add(f"r = bitcast_{self.code}({element})", f"v = {self.code}(r ^ {self.turned})")
         else:
             text.add(f"v = {element}")
 
     def value(self, rank: str) -> str:
-        """The element of a rank."""
+        """Return the expression of the element with a given key."""
         if not self.floats:
             return rank
         turned = self.turned.replace("r >>", f"{rank} >>")
@@ -154,7 +153,7 @@ class _Ranks:
 
 
 def top_kernel(x: Operand, axis: int, most: int) -> OwnKernel | None:
-    """The kernel of `top_k`: an ordered list of the largest so far, while the line is read once."""
+    """Return the kernel of `top_k`: a sorted list of the largest elements, updated in one pass."""
     n = x.shape[axis]
     if x.dtype.kind == "c" or most > (STACK if n <= STACK else LIST):
         return None
@@ -171,8 +170,8 @@ def top_kernel(x: Operand, axis: int, most: int) -> OwnKernel | None:
     step = f" * {text.integer(x.strides[axis])}" if x.strides[axis] != 1 else ""
 
     def insert(before: str) -> None:
-        """Put the rank `v`, of place `i`, where it belongs in the list, which has seen so many
-        before."""
+        """Write code that inserts the key `v` at position `i` into the list; `before` elements have
+        been seen."""
         text.add(f"j = fmin({before}, {count} - 1)", f"go = {before} == j")
         with text.block("if not go:"):
             text.add("w = best[j]", f"go = {ranks.less}")
@@ -188,7 +187,7 @@ def top_kernel(x: Operand, axis: int, most: int) -> OwnKernel | None:
     if wide and not step and n >= 2 * GROUPS and most <= GROUPS // 2:
         _picked(text, ranks, size, count, bases[0], insert)
     else:
-        # Once the list is full, blocks in which nothing is larger than its last one are left out.
+        # Once the list is full, skip blocks in which nothing is larger than its last element.
         with text.block(f"for i0 in range(0, {size}, {LOOK}):"):
             text.add(f"stop = fmin(i0 + {LOOK}, {size})", f"larger = i4(1 if i0 < {count} else 0)")
             with text.block("if larger == 0:"):
@@ -211,8 +210,8 @@ def top_kernel(x: Operand, axis: int, most: int) -> OwnKernel | None:
 def _picked(
     text: Text, ranks: _Ranks, size: str, count: str, base: str, insert: Callable[[str], None]
 ) -> None:
-    """Put into the list what is not less than a limit, of each block of a line: than its last
-    element, at first than as many maxima of groups of elements as the list is long."""
+    """Write code that inserts, block by block, the elements that are not below a limit: the list's
+    last element or, at first, the k-th largest of the maxima of groups of elements."""
     code, dtype = dtype_code(ranks.dtype), ranks.dtype
     text.add(f"g = stack_{code}()", f"some = slab_{code}()", "where = slab_i4()", "known = 0")
     least = "-1e999" if dtype.kind == "f" else str(np.iinfo(dtype).min)
