@@ -18,28 +18,37 @@ from accnp.dtypes import ExtendedDType, float0, issubdtype
 from accnp.errors import InconclusiveDimensionOperation
 
 __all__ = [
-    "AbstractValue", "Aval", "Cut", "Devices", "install_sharding", "make_aval", "mesh_sharding",
-    "on_devices", "result_devices", "spans", "symbolic_aval",
+    "AbstractValue",
+    "Aval",
+    "Devices",
+    "ShardedDevices",
+    "install_sharding",
+    "make_aval",
+    "mesh_sharding",
+    "on_devices",
+    "result_devices",
+    "spans",
+    "symbolic_aval",
 ]  # fmt: skip
 
 # The devices that the user chose for a value; None: the value is not bound to any device.
 Devices = tuple[Any, ...] | None
 
 
-class Cut(tuple):
+class ShardedDevices(tuple):
     """Devices of a sharded value, with the sharding that assigns a shard or a copy to each."""
 
     sharding: Any
     spans: bool  # whether the devices belong to several processes
 
-    def __new__(cls, sharding: Any, devices: Any) -> Cut:
+    def __new__(cls, sharding: Any, devices: Any) -> ShardedDevices:
         self = tuple.__new__(cls, devices)
         self.sharding = sharding
         self.spans = len({d.process_index for d in self}) > 1
         return self
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Cut and other.sharding == self.sharding
+        return type(other) is ShardedDevices and other.sharding == self.sharding
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -110,9 +119,9 @@ class Aval(AbstractValue):
     ) -> Aval:  # fmt: skip
         # JAX's types contain the last three; here they follow from the devices.
         try:
-            return make_aval(tuple(shape), _checked(dtype), weak_type)
+            return make_aval(tuple(shape), _as_dtype(dtype), weak_type)
         except InconclusiveDimensionOperation:
-            return symbolic_aval(tuple(shape), _checked(dtype), weak_type)
+            return symbolic_aval(tuple(shape), _as_dtype(dtype), weak_type)
 
     def __repr__(self) -> str:
         return f"ShapedArray({self.str_short()}{', weak_type=True' if self.weak_type else ''})"
@@ -173,10 +182,10 @@ def make_aval(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> Av
     """Return the interned aval of this shape, dtype and weak_type that is not bound to a device."""
     key = (shape, dtype, weak_type)
     found = _INTERNED.get(key)
-    return found if found is not None else _make(shape, dtype, weak_type, None)
+    return found if found is not None else _intern_aval(shape, dtype, weak_type, None)
 
 
-def _checked(dtype: Any) -> Any:
+def _as_dtype(dtype: Any) -> Any:
     return dtype if type(dtype) is ExtendedDType else np.dtype(dtype)
 
 
@@ -190,19 +199,19 @@ def symbolic_aval(shape: tuple[Any, ...], dtype: Any, weak_type: bool = False) -
     """
     key = (shape, dtype, weak_type)
     found = _SYMBOLIC.get(key)
-    return found if found is not None else _SYMBOLIC.setdefault(key, _filled(*key, None))
+    return found if found is not None else _SYMBOLIC.setdefault(key, _create_aval(*key, None))
 
 
-def _make(shape: tuple[int, ...], dtype: Any, weak_type: bool, devices: Devices) -> Aval:
-    self = _filled(tuple([int(n) for n in shape]), dtype, weak_type, devices)
+def _intern_aval(shape: tuple[int, ...], dtype: Any, weak_type: bool, devices: Devices) -> Aval:
+    self = _create_aval(tuple([int(n) for n in shape]), dtype, weak_type, devices)
     key: tuple = (self.shape, self.dtype, self.weak_type)
     return _INTERNED.setdefault(key if devices is None else (*key, devices), self)
 
 
-def _filled(shape: tuple[int, ...], dtype: Any, weak_type: bool, devices: Devices) -> Aval:
+def _create_aval(shape: tuple[int, ...], dtype: Any, weak_type: bool, devices: Devices) -> Aval:
     self = object.__new__(Aval)
     self.shape = shape
-    self.dtype = _checked(dtype)
+    self.dtype = _as_dtype(dtype)
     self.weak_type = bool(weak_type)
     self.devices = devices
     self.ndim = len(self.shape)
@@ -216,7 +225,11 @@ def on_devices(aval: Aval, devices: Devices) -> Aval:
     if devices is None:
         return make_aval(aval.shape, aval.dtype, aval.weak_type)
     found = _INTERNED.get((aval.shape, aval.dtype, aval.weak_type, devices))
-    return found if found is not None else _make(aval.shape, aval.dtype, aval.weak_type, devices)
+    return (
+        found
+        if found is not None
+        else _intern_aval(aval.shape, aval.dtype, aval.weak_type, devices)
+    )
 
 
 def result_devices(name: str, avals: Sequence[Any], result: Any) -> Any:
@@ -233,19 +246,20 @@ def result_devices(name: str, avals: Sequence[Any], result: Any) -> Any:
                 first = a
             elif a.devices != first.devices and tuple(a.devices) != tuple(first.devices):
                 raise ValueError(
-                    f"{name}: the operands are on different devices; got {_placed_text(first)} and "
-                    f"{_placed_text(a)}; move one of them with device_put"
+                    f"{name}: the operands are on different devices; got "
+                    f"{_describe_placement(first)} and {_describe_placement(a)}; move one of them with "
+                    "device_put"
                 )
-            if type(a.devices) is Cut and (cut is None or a.ndim > cut.ndim):
+            if type(a.devices) is ShardedDevices and (cut is None or a.ndim > cut.ndim):
                 cut = a
     if first is None:
         return result
     if isinstance(result, tuple):
-        return tuple([_put(r, first, cut) for r in result])
-    return _put(result, first, cut)
+        return tuple([_place_result(r, first, cut) for r in result])
+    return _place_result(result, first, cut)
 
 
-def _put(result: Aval, first: Aval, cut: Any) -> Aval:
+def _place_result(result: Aval, first: Aval, cut: Any) -> Aval:
     """Place a result: sharded like an operand of the same shape, otherwise replicated."""
     if result.devices:
         return result
@@ -254,20 +268,20 @@ def _put(result: Aval, first: Aval, cut: Any) -> Aval:
     if cut.shape == result.shape:
         return on_devices(result, cut.devices)
     whole = cut.devices.sharding.whole()
-    return on_devices(result, Cut(whole, cut.devices))
+    return on_devices(result, ShardedDevices(whole, cut.devices))
 
 
 def spans(aval: Any) -> bool:
     """Whether the devices of a value belong to several processes, each of which has one shard."""
-    return type(aval) is Aval and type(aval.devices) is Cut and aval.devices.spans
+    return type(aval) is Aval and type(aval.devices) is ShardedDevices and aval.devices.spans
 
 
 def mesh_sharding(aval: Aval) -> Any:
     """Return the sharding of a sharded value."""
-    assert type(aval.devices) is Cut
+    assert type(aval.devices) is ShardedDevices
     return aval.devices.sharding
 
 
-def _placed_text(a: Aval) -> str:
+def _describe_placement(a: Aval) -> str:
     where = ", ".join(map(str, a.devices or ()))
     return f"{a.dtype.name}[{','.join(map(str, a.shape))}] on {where}"

@@ -19,7 +19,7 @@ import numpy as np
 from accnp._native import Form, Node, install_recording, set_pending_limit
 from accnp.dtypes.names import NARROW, float0
 from accnp.errors import UnexpectedTracerError, UnsupportedDtypeError
-from accnp.ir.aval import Aval, Cut, make_aval, on_devices, result_devices, spans
+from accnp.ir.aval import Aval, ShardedDevices, make_aval, on_devices, result_devices, spans
 from accnp.ir.mesh_axis import communicates
 from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
 from accnp.ir.trace import (
@@ -194,7 +194,9 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         aval = op.infer(*avals, **params)
         if op.name not in _PLACES:
             aval = result_devices(op.name, avals, aval)
-            if op.kind != "mark" and any([type(getattr(a, "devices", None)) is Cut for a in avals]):
+            if op.kind != "mark" and any(
+                [type(getattr(a, "devices", None)) is ShardedDevices for a in avals]
+            ):
                 _distribute[0](op, inputs, params, aval)  # raises: these ops take no shards
     else:
         key: Any = tuple([x.aval for x in inputs])
@@ -208,7 +210,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             if not known and params.get("new_dtype") != float0:
                 refuse_float0(op.name, avals)
             aval = result_devices(op.name, avals, op.infer(*avals, **params))
-            if any([type(a.devices) is Cut for a in avals]):
+            if any([type(a.devices) is ShardedDevices for a in avals]):
                 found = _distribute[0](op, inputs, params, aval)
                 if isinstance(found, Node):
                     return found  # the node of a multi-process (sharded) computation

@@ -52,8 +52,8 @@ map_op("imag", numpy=np.imag, scalar="{0}.imag", out="real", dtypes="c",
 def _complex_infer(a: Aval, b: Aval) -> Aval:
     if a.dtype != b.dtype or a.dtype not in (np.float32, np.float64):
         raise TypeError(
-            f"complex: needs two float32 or two float64, got {a.dtype.name}, {b.dtype.name}; "
-            "convert both with astype"
+            "complex: needs two float32 or two float64 operands; got "
+            f"{a.dtype.name} and {b.dtype.name}; convert both with astype"
         )
     wide = np.dtype(np.complex64 if a.dtype.itemsize == 4 else np.complex128)
     return make_aval(map_shape("complex", (a, b)), wide, a.weak_type and b.weak_type)
@@ -117,8 +117,8 @@ def _bitcast_infer(x: Aval, *, new_dtype: Any) -> Aval:
         )
     if new.itemsize != x.dtype.itemsize:
         raise ValueError(
-            f"bitcast_convert_type: {x.dtype.name} and {new.name} differ in width; "
-            "use a dtype of the same width"
+            f"bitcast_convert_type: the dtypes must have the same width; got {x.dtype.name} "
+            f"(operand) and {new.name} (new_dtype); use a dtype of the same width"
         )
     return make_aval(x.shape, new)
 
@@ -141,7 +141,10 @@ def _select_infer(which: Aval, *cases: Aval) -> Aval:
             "compare it with a number, or convert it with astype"
         )
     if which.dtype == BOOL and len(cases) > 2:
-        raise TypeError(f"select_n: a bool selector takes at most two cases, got {len(cases)}")
+        raise TypeError(
+            f"select_n: a bool selector takes at most two cases; got {len(cases)}; pass an int32 "
+            "selector"
+        )
     shape = map_shape("select_n", cases)
     for c in cases:
         if c.dtype != dtype:
@@ -151,7 +154,10 @@ def _select_infer(which: Aval, *cases: Aval) -> Aval:
                 "astype, or use jnp.where, which promotes"
             )
     if which.shape not in ((), shape) and shape != ():
-        raise TypeError(f"select_n: selector shape {which.shape} and case shape {shape} differ")
+        raise TypeError(
+            "select_n: the selector must be a scalar or have the shape of the cases; got "
+            f"{which.shape} (which) and {shape} (cases); broadcast it"
+        )
     weak = all(c.weak_type for c in cases)
     return make_aval(shape or which.shape, dtype, weak)
 

@@ -29,7 +29,7 @@ BLOCK = 2048  # positions of one task of the loops, so that they fit into the L1
 TASK = 1 << 16  # minimum work of a task, in simple element operations
 TASKS = 64  # maximum number of tasks
 HEAVY = 1 << 19  # work from which on there are at least two tasks
-LEAST = 64  # minimum number of rows per task, if there are so many
+LEAST = 64  # minimum number of rows per task, if there are enough rows
 ROWS = 512  # approximate maximum number of rows per task, so that their sums stay in the cache
 
 
@@ -105,7 +105,7 @@ def _product(code: str, case: Case) -> OwnKernel:
     # A simple operation takes as long as 12 multiplications in float32.
     columns = -(-case.features // 16) * 16
     work = case.groups * case.examples * each * columns * taps // (12 if code == "f4" else 6)
-    # Each task packs the kernel anew, so it must have enough rows.
+    # Each task packs the kernel again, so it must have enough rows.
     rows = case.examples * each
     wanted = -(-max(1, min(TASKS, work // TASK)) // case.groups)
     wanted = max(1 + (work > HEAVY), min(wanted, rows // LEAST), rows // ROWS)

@@ -17,7 +17,7 @@ from accnp.primitives.nests import Text
 __all__ = ["Copies", "Matrix"]
 
 STEPS = 512  # steps that are converted at a time: a multiple of the blocks that the GEMM sums
-# Elements of the longest vector. Copies have so many more elements between rows, so that rows do
+# Elements of the longest vector. Copies have this many extra elements between rows, so that rows do
 # not all map to the same cache sets.
 WHOLE = 16
 

@@ -48,18 +48,18 @@ INDEX = np.dtype(np.int32)  # dtype of indices along axes that are short enough 
 _LAST = int(np.iinfo(INDEX).max)
 
 
-def place_dtype(n: int) -> np.dtype:
+def dtype_of_indices(n: int) -> np.dtype:
     """Return the dtype for indices along an axis of length n, and for n itself."""
     return INDEX if n <= _LAST else np.dtype(np.int64)
 
 
-def needs_places(name: str, n: int, dtype: np.dtype) -> None:
+def check_index_dtype(name: str, n: int, dtype: np.dtype) -> None:
     """Raise OverflowError if indices of n elements do not fit into the dtype of a result."""
     if n > _LAST and n > (last := int(np.iinfo(dtype).max)) + 1:
         raise OverflowError(
-            f"{name}: places along {n} elements do not fit into {dtype.name}, which ends at "
-            f"{last}; cut the array, or enable 64-bit types (jax_enable_x64) where the function "
-            "has them"
+            f"{name}: indices of {n} elements do not fit into the dtype; got {dtype.name}, whose "
+            f"maximum is {last}; slice the array, or enable 64-bit types (jax_enable_x64) if the "
+            "function supports them"
         )
 
 

@@ -19,10 +19,10 @@ from accnp.ir.node import Node
 from accnp.ir.op import ZERO, o
 from accnp.primitives.kinds import (
     broadcast_to,
+    check_index_dtype,
     dtype_kind,
     full,
     like_full,
-    needs_places,
     opaque,
     reduced_shape,
     reduction,
@@ -132,7 +132,7 @@ def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: Any) -> Aval:
             f"argmax/argmin: the axis is empty; got axis {axes[0]} of shape {x.shape}; pass an "
             "array with elements along it"
         )
-    needs_places("argmax/argmin", x.shape[axes[0]], np.dtype(index_dtype))
+    check_index_dtype("argmax/argmin", x.shape[axes[0]], np.dtype(index_dtype))
     return make_aval(reduced_shape(x.shape, tuple(axes)), np.dtype(index_dtype))
 
 

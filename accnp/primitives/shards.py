@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.aval import Aval, Cut, make_aval, on_devices
+from accnp.ir.aval import Aval, ShardedDevices, make_aval, on_devices
 from accnp.ir.node import Node, const
 from accnp.ir.op import Op, o, register
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
@@ -47,7 +47,7 @@ def _identity(x: Any, **_: Any) -> Any:
 
 
 def _whole_infer(x: Aval, *, sharding: Any, shape: tuple[int, ...]) -> Aval:
-    where = Cut(sharding, sharding._devices)
+    where = ShardedDevices(sharding, sharding._devices)
     return on_devices(make_aval(shape, x.dtype, x.weak_type), where)
 
 

@@ -17,7 +17,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
-from accnp.primitives.kinds import INDEX, broadcast_to, needs_places, opaque, weak_as_operands
+from accnp.primitives.kinds import INDEX, broadcast_to, check_index_dtype, opaque, weak_as_operands
 from accnp.primitives.long_sorts import long_sort
 from accnp.primitives.reference import quiet
 from accnp.primitives.search_kernels import search_kernel
@@ -113,7 +113,7 @@ def _sort_numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any
 
 def permutation_of(keys: Sequence[Node], axis: int) -> Node:
     """Record the indices that sort by these keys."""
-    needs_places("argsort", keys[0].aval.shape[axis], INDEX)
+    check_index_dtype("argsort", keys[0].aval.shape[axis], INDEX)
     index = o.iota(dtype=INDEX, shape=keys[0].aval.shape, dimension=axis)
     out = o.sort(*keys, index, dimension=axis, is_stable=True, num_keys=len(keys))
     return items(out)[-1]
@@ -213,7 +213,9 @@ opaque(
 @weak_as_operands
 def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
     if not 0 <= axis < x.ndim:
-        raise ValueError(f"top_k: axis {axis} is out of bounds for an array of rank {x.ndim}")
+        raise ValueError(
+            f"top_k: axis {axis} is out of bounds for an array of rank {x.ndim}; pass an axis of it"
+        )
     if not 0 <= k <= x.shape[axis]:
         what = "nonnegative" if k < 0 else "no larger than size along axis"
         raise ValueError(
@@ -223,7 +225,7 @@ def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
     if x.shape[axis] > np.iinfo(INDEX).max:
         raise ValueError(
             f"top_k returns int32 indices, which will overflow for array dimensions larger than "
-            f"{np.iinfo(INDEX).max}; got length {x.shape[axis]}; cut the array"
+            f"{np.iinfo(INDEX).max}; got length {x.shape[axis]}; slice the array"
         )
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return make_aval(shape, x.dtype), make_aval(shape, INDEX)
@@ -280,7 +282,7 @@ def _search_infer(a: Aval, v: Aval, *, side: str) -> Aval:
             "searchsorted: needs a vector, or one for each row of the values, and values of its "
             f"dtype; got {a}, {v}; convert with astype, or broadcast"
         )
-    needs_places("searchsorted", a.shape[-1] + 1, INDEX)
+    check_index_dtype("searchsorted", a.shape[-1] + 1, INDEX)
     return make_aval(v.shape, INDEX)
 
 

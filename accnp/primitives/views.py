@@ -18,7 +18,7 @@ from accnp.errors import IncompatibleShapesError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o, register
-from accnp.primitives.kinds import full, needs_places, reduced_shape, view
+from accnp.primitives.kinds import check_index_dtype, full, reduced_shape, view
 
 __all__ = ["Strided", "contiguous", "reshape_strides"]
 
@@ -345,7 +345,7 @@ view(
 def _iota_infer(*, dtype: Any, shape: Any, dimension: int) -> Aval:
     kind = np.dtype(dtype)
     if kind.itemsize == 4 and kind.kind in "iu":  # narrower types wrap around, as in jax
-        needs_places("iota", shape[dimension], kind)
+        check_index_dtype("iota", shape[dimension], kind)
     return make_aval(tuple(shape), kind)
 
 

@@ -20,8 +20,8 @@ from accnp.api.arguments.values import node_of
 from accnp.array import Array, DeviceLike, here, wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import (
-    Cut,
     Devices,
+    ShardedDevices,
     install_sharding,
     mesh_sharding,
     on_devices,
@@ -72,7 +72,7 @@ def _over_processes(x: Node, where: Devices) -> Node:
     """Move shards between processes, or take those of this one from a value."""
     if where is None:
         return x  # it stays with its processes
-    if isinstance(where, Cut) and where.spans:
+    if isinstance(where, ShardedDevices) and where.spans:
         local = importlib.import_module("accnp.api.sharding.local")
         shape = x.aval.shape
         return local.whole_of(local.shard_of(x, where.sharding, shape), where.sharding, shape)

@@ -19,7 +19,7 @@ from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.primitives.kinds import dtype_kind, place_dtype
+from accnp.primitives.kinds import dtype_kind, dtype_of_indices
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
@@ -274,7 +274,7 @@ def _roll_one(x: Node, by: Any, d: int) -> Node:
                 f"jnp.roll: shift must be an integer; got an array of {by.dtype.name}; "
                 "convert it with astype(int)"
             )
-        kind = place_dtype(2 * n)  # a shift of 8 bits does not hold n
+        kind = dtype_of_indices(2 * n)  # a shift of 8 bits does not hold n
         shift = by._node if by.dtype.itemsize >= kind.itemsize else by.astype(kind)._node
         start = o.rem(shift, _like(shift, n))
         start = o.sub(_like(start, n), start)

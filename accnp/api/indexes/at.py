@@ -33,7 +33,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import distinct_number, o
 from accnp.ir.trace import state
 from accnp.primitives.index import GatherScatterMode, ScatterDimensionNumbers
-from accnp.primitives.kinds import INDEX, broadcast_to, place_dtype
+from accnp.primitives.kinds import INDEX, broadcast_to, dtype_of_indices
 from accnp.primitives.kinds import full as full_node
 
 __all__ = ["At", "AtIndex", "at", "write"]
@@ -100,7 +100,7 @@ def _target(shape: tuple[int, ...], key: Any, wrap_: bool) -> _Target:
             continue
         if e.kind == "int":
             value = e.value + shape[d] if wrap_ and e.value < 0 else e.value
-            node = scalar_node(value, place_dtype(shape[d]), False)
+            node = scalar_node(value, dtype_of_indices(shape[d]), False)
         else:
             node, static = index_node(e.value, shape[d], wrap_), static and e.value.aval.ndim == 0
         advanced.append((d, node))
@@ -151,7 +151,7 @@ def _assemble(
         if step == 1 or count == 1:
             windows.append(len(updates))
             if count != shape[d]:
-                columns[d] = scalar_node(start, place_dtype(shape[d]), False)
+                columns[d] = scalar_node(start, dtype_of_indices(shape[d]), False)
         else:
             columns[d] = (len(batch), start, count, step)
             inserted.append(d)
@@ -160,7 +160,9 @@ def _assemble(
     mapped = sorted({*columns, *(d for d, _ in advanced)})
     given = dict(advanced)
     wide = any(n.aval.dtype.itemsize == 8 for n in given.values())
-    kind = np.dtype(np.int64) if wide else place_dtype(max([shape[d] for d in mapped], default=0))
+    kind = (
+        np.dtype(np.int64) if wide else dtype_of_indices(max([shape[d] for d in mapped], default=0))
+    )
     whole = (*batch, 1)
     parts = []
     for d in mapped:
@@ -239,7 +241,7 @@ def write(
     if isinstance(target, _Window):
         y = reshape_plain(y, target.sizes)
         if target.sizes != a.shape:  # what computes the values can store them in their places
-            dtypes_of = [place_dtype(n) for n in a.shape]
+            dtypes_of = [dtype_of_indices(n) for n in a.shape]
             places = [
                 scalar_node(i, d, False) for i, d in zip(target.starts, dtypes_of, strict=True)
             ]

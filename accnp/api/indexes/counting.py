@@ -28,7 +28,7 @@ from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.primitives.kinds import INDEX, broadcast_to, needs_places, place_dtype
+from accnp.primitives.kinds import INDEX, broadcast_to, check_index_dtype, dtype_of_indices
 from accnp.primitives.kinds import full as full_node
 
 __all__ = ["bincount", "digitize", "ravel_multi_index", "unravel_index"]
@@ -208,7 +208,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     sizes = as_shape(shape, name)
     total, given = prod(sizes), x.aval.dtype
     weak = x.aval.weak_type
-    kind = place_dtype(total)  # what is given may not hold the total
+    kind = dtype_of_indices(total)  # what is given may not hold the total
     kind = given if given.itemsize >= kind.itemsize else kind
     x = wrap_negative(cast(x, kind, weak), total)
     x = o.convert_element_type(x, new_dtype=kind, weak_type=weak)
@@ -303,7 +303,7 @@ def ravel_multi_index(
         )
     kind = parts[0].aval.dtype if dtype is None else dtypes.requested_dtype(dtype, name)
     if kind.itemsize == 4:
-        needs_places(name, prod(sizes), kind)
+        check_index_dtype(name, prod(sizes), kind)
     total = None
     strides = [prod(sizes[d + 1 :]) if order == "C" else prod(sizes[:d]) for d in range(len(sizes))]
     for x, n, step in zip(parts, sizes, strides, strict=True):

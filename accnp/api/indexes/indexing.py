@@ -31,7 +31,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state, tracing
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
-from accnp.primitives.kinds import INDEX, dtype_kind, place_dtype
+from accnp.primitives.kinds import INDEX, dtype_kind, dtype_of_indices
 
 __all__ = ["Plan", "gather_axis", "getitem", "plan_of", "read", "wrap_negative"]
 
@@ -68,7 +68,7 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
         )
     parts: list[Entry | None] = []  # None stands for the Ellipsis
     for item in key if isinstance(key, tuple) else (key,):
-        parts.extend(_parts(item, len(parts), place_dtype(max(shape, default=0))))
+        parts.extend(_parts(item, len(parts), dtype_of_indices(max(shape, default=0))))
     if parts.count(None) > 1:
         raise IndexError(
             f"indexing: an index can only have a single ellipsis ('...'); got "
@@ -104,7 +104,7 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
                         "mask of that shape"
                     )
             for i, n in zip(np.nonzero(mask), mask.shape, strict=True):
-                places = const_of(i.astype(place_dtype(n), copy=False), copy=False)
+                places = const_of(i.astype(dtype_of_indices(n), copy=False), copy=False)
                 out.append(Entry("array", places))
             d += mask.ndim
         elif p.kind == "new":
@@ -304,7 +304,7 @@ def wrap_negative(index: Node, n: int) -> Node:
 
 def index_node(index: Node, n: int, wrap_: bool = True) -> Node:
     """Return an index array in the dtype that gathers take, with negative ones wrapped."""
-    kind, wanted = index.aval.dtype, place_dtype(n)
+    kind, wanted = index.aval.dtype, dtype_of_indices(n)
     if kind != wanted:
         unsigned = dtype_kind(kind) == "u"
         if kind.itemsize + unsigned > wanted.itemsize:  # values beyond it stay beyond the end
@@ -342,7 +342,7 @@ def plan_of(shape: tuple[int, ...], left: list[Entry], wrap_: bool = True) -> Pl
             value = 0 if e.kind == "new" else e.value
             if wrap_ and value < 0:
                 value += shape[d]
-            node = scalar_node(value, place_dtype(shape[d]), False)
+            node = scalar_node(value, dtype_of_indices(shape[d]), False)
             nodes.append(node if e.kind == "int" else to_shape(node, (e.value,)))
     outer = broadcast_shapes("indexing", [n.aval.shape for n in nodes])
     refuse_empty(shape, [d for d in axes if left[d].kind != "new"], outer)
@@ -391,7 +391,7 @@ def gather_axis(x: Node, index: Node, axis: int, mode: Any = PROMISE, fill: Any 
 def _dynamic(x: Node, left: list[Entry]) -> Node:
     """Traced scalars only: one dynamic slice."""
     shape = x.aval.shape
-    kind = place_dtype(max(shape))
+    kind = dtype_of_indices(max(shape))
     zero = scalar_node(0, kind, False)
     starts, sizes, dropped = [], [], []
     for d, e in enumerate(left):
@@ -478,7 +478,7 @@ def _beyond(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
     for e in whole:
         n = 0 if e.kind == "new" else next(lengths)
         if e.kind == "int" and not -n <= e.value < n and abs(e.value) < 1 << 31:
-            e = Entry("array", scalar_node(e.value, place_dtype(n), False), e.apart)
+            e = Entry("array", scalar_node(e.value, dtype_of_indices(n), False), e.apart)
         found.append(e)
     return found
 

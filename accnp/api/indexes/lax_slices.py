@@ -17,7 +17,7 @@ from accnp.errors import api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import INDEX, dtype_kind, place_dtype
+from accnp.primitives.kinds import INDEX, dtype_kind, dtype_of_indices
 
 
 def _starts(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
@@ -44,7 +44,7 @@ def _starts(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
                 f"{name}: a start below 0 is out of bounds with allow_negative_indices=False; "
                 f"got {i}; count from the first element"
             )
-    widest = place_dtype(max(x.aval.shape, default=0))
+    widest = dtype_of_indices(max(x.aval.shape, default=0))
     nodes = [_place(i, widest, name) for i in given]
     kinds = {i.aval.dtype.name for i in nodes}
     if len(kinds) > 1:
@@ -305,7 +305,7 @@ def dynamic_index_in_dim(
     Array([1], dtype=int32)
     """
     name, way = "lax.dynamic_index_in_dim", bool(allow_negative_indices)
-    widest = place_dtype(max(as_node(operand, name).aval.shape, default=0))
+    widest = dtype_of_indices(max(as_node(operand, name).aval.shape, default=0))
     place = wrap(_place(index, widest, name))  # moved into bounds, as one that is computed
     out = dynamic_slice_in_dim(operand, place, 1, axis, allow_negative_indices=way)
     if keepdims:

@@ -20,7 +20,7 @@ from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import INDEX, place_dtype
+from accnp.primitives.kinds import INDEX, dtype_of_indices
 
 __all__ = ["fill_diagonal", "put", "put_along_axis"]
 
@@ -86,7 +86,9 @@ def put_along_axis(
     shape = index.aval.shape
     if axis is not None:
         x = whole  # beside the axis, several indices may be for the one element that there is
-    grid = [o.iota(dtype=place_dtype(n), shape=shape, dimension=k) for k, n in enumerate(shape)]
+    grid = [
+        o.iota(dtype=dtype_of_indices(n), shape=shape, dimension=k) for k, n in enumerate(shape)
+    ]
     spread = [n < m for n, m in zip(x.aval.shape, shape, strict=True)]
     key = tuple(
         [wrap(index if k == d else like(g, 0) if spread[k] else g) for k, g in enumerate(grid)]
@@ -152,7 +154,7 @@ def put(
     if mode == "wrap":
         index, mode = modulo(index, x.aval.size), None
     elif mode in (None, "clip"):  # what is beyond an end goes to that end
-        kind = place_dtype(x.aval.size)
+        kind = dtype_of_indices(x.aval.size)
         low, high = (scalar_node(v, kind, False) for v in (0, max(0, x.aval.size - 1)))
         # Numbers below 0 count from the end, but clipped they are beyond the first.
         counted = index if mode == "clip" else index_node(index, x.aval.size)

@@ -36,7 +36,13 @@ from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import distinct_number, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
-from accnp.primitives.kinds import INDEX, broadcast_to, dtype_kind, needs_places, place_dtype
+from accnp.primitives.kinds import (
+    INDEX,
+    broadcast_to,
+    check_index_dtype,
+    dtype_kind,
+    dtype_of_indices,
+)
 from accnp.primitives.kinds import full as full_node
 
 __all__ = [
@@ -148,8 +154,8 @@ def integers(x: Any, function: str) -> Node:
 
 def modulo(x: Node, n: int) -> Node:
     """x mod n with the sign of n."""
-    if place_dtype(n) != INDEX:
-        x = cast(x, place_dtype(n))
+    if dtype_of_indices(n) != INDEX:
+        x = cast(x, dtype_of_indices(n))
     size, zero = (scalar_node(v, x.aval.dtype, False) for v in (n, 0))
     r = o.rem(x, size)
     return o.select_n(o.lt(r, zero), r, o.add(r, size)) if x.aval.dtype.kind == "i" else r
@@ -281,11 +287,11 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
     given = fill_value if isinstance(fill_value, Sequence) else [fill_value] * len(shape)
     fills = [as_node(0 if v is None else v, function) for v in given]
     for n in shape:
-        needs_places(function, n, dtypes.default_int())
+        check_index_dtype(function, n, dtypes.default_int())
     if size is None:
         known = array_of(_known(mask, function))
         places = zip(np.nonzero(known), shape, strict=True)
-        made = [const_of(i.astype(place_dtype(n)), copy=False) for i, n in places]
+        made = [const_of(i.astype(dtype_of_indices(n)), copy=False) for i, n in places]
         return [beside(function, x, mask) for x in made]
     count = as_size(size, function)
     if len(fills) != len(shape):
@@ -293,7 +299,7 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
             f"{function}: fill_value is one number, or {len(shape)}; got {fill_value!r}; pass such"
         )
     total = prod(shape)
-    needs_places(function, total, INDEX)
+    check_index_dtype(function, total, INDEX)
     ends = o.cumsum(cast(reshape_plain(mask, (total,)), INDEX), axis=0, reverse=False)
     # Position p of the result is the first place where p + 1 elements have been found.
     found = o.searchsorted(ends, o.iota(dtype=INDEX, shape=(count,), dimension=0), side="right")

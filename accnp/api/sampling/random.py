@@ -51,7 +51,7 @@ from accnp.errors import api_boundary, not_one_of
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import needs_places
+from accnp.primitives.kinds import check_index_dtype
 from accnp.primitives.random import erf_inv_single
 
 __all__ = [
@@ -614,7 +614,7 @@ def choice(
             "'replace=False'; pass replace=True"
         )
     kind = dtypes.default_int()
-    needs_places(name, n, kind)
+    check_index_dtype(name, n, kind)
     if p is not None:
         index = _weighted(words, p, n, sizes, replace, mode)
     elif replace:

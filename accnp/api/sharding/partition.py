@@ -18,7 +18,7 @@ from accnp.api.sharding.local import entries_of, moved, whole_of
 from accnp.api.sharding.mesh import AxisType, Mesh
 from accnp.api.sharding.rules import Case, Entries, Way, way_of
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, axes_of
-from accnp.ir.aval import Cut, mesh_sharding, spans
+from accnp.ir.aval import ShardedDevices, mesh_sharding, spans
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o
 from accnp.primitives.shards import local_of
@@ -33,7 +33,7 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
     if op.kind in ("call", "mark", "item"):
         return None
     first: NamedSharding = next(
-        x.aval.devices.sharding for x in inputs if type(x.aval.devices) is Cut
+        x.aval.devices.sharding for x in inputs if type(x.aval.devices) is ShardedDevices
     )
     mesh = first.mesh
     over = any([spans(x.aval) for x in inputs])
@@ -66,7 +66,7 @@ _INT8 = np.dtype(np.int8)
 
 def _names(x: Node) -> Entries:
     where = x.aval.devices
-    if type(where) is not Cut or not isinstance(where.sharding, NamedSharding):
+    if type(where) is not ShardedDevices or not isinstance(where.sharding, NamedSharding):
         return [()] * x.aval.ndim
     found = [axes_of(e) for e in where.sharding.spec]
     return found + [()] * (x.aval.ndim - len(found))
@@ -86,7 +86,7 @@ def _results(way: Way) -> list[Entries]:
 
 def _placed(way: Way, mesh: Mesh, out: Any) -> Any:
     devices = tuple(mesh.devices.flat)
-    found = [Cut(NamedSharding(mesh, _spec(e, True)), devices) for e in _results(way)]
+    found = [ShardedDevices(NamedSharding(mesh, _spec(e, True)), devices) for e in _results(way)]
     return tuple(found) if isinstance(out, tuple) else found[0]
 
 

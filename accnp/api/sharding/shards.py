@@ -16,7 +16,7 @@ from accnp.api.sharding.specs import NamedSharding, PartitionSpec, Sharding, Sin
 from accnp.array import Array, ArrayLike, from_numpy, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
-from accnp.ir.aval import Aval, Cut, spans
+from accnp.ir.aval import Aval, ShardedDevices, spans
 from accnp.primitives.shards import local_of
 from accnp.runtime.device import Device, process_index
 
@@ -50,7 +50,7 @@ def sharding_of_type(aval: Aval) -> Sharding:
 
 def sharding_at(where: Any) -> Sharding:
     """The sharding that a type's devices mean."""
-    if type(where) is Cut:
+    if type(where) is ShardedDevices:
         return where.sharding
     if len(where) == 1:
         return SingleDeviceSharding(where[0])

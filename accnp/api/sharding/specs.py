@@ -14,7 +14,7 @@ import numpy as np
 from accnp.api.sharding.mesh import AbstractMesh, Mesh, get_mesh, mesh_in_use
 from accnp.errors import api_boundary
 from accnp.forks import imported
-from accnp.ir.aval import Cut
+from accnp.ir.aval import ShardedDevices
 from accnp.ir.node import install_distribution
 from accnp.runtime.device import Device, process_index
 
@@ -554,7 +554,7 @@ class NamedSharding(Sharding):
                     "set_mesh one with these axes"
                 )
             return NamedSharding(mesh, self.spec).placed(shape, function)
-        return Cut(self, self._devices)
+        return ShardedDevices(self, self._devices)
 
     def behind_one(self) -> NamedSharding:
         """The sharding of arrays with one more axis in front, which is not divided."""
