@@ -247,8 +247,8 @@ def result_devices(name: str, avals: Sequence[Any], result: Any) -> Any:
             elif a.devices != first.devices and tuple(a.devices) != tuple(first.devices):
                 raise ValueError(
                     f"{name}: the operands are on different devices; got "
-                    f"{_describe_placement(first)} and {_describe_placement(a)}; move one of them with "
-                    "device_put"
+                    f"{_describe_placement(first)} and {_describe_placement(a)}; move one of "
+                    "them with device_put"
                 )
             if type(a.devices) is ShardedDevices and (cut is None or a.ndim > cut.ndim):
                 cut = a

@@ -92,10 +92,10 @@ def layout(doc: Doc, width: int = 80) -> str:
             stack.append((indent, _fits(d[1], width - column), d[1]))
         else:
             stack.append((indent + d[1], flat, d[2]))
-    return _with_notes("".join(out), notes) if notes else "".join(out)
+    return _append_notes("".join(out), notes) if notes else "".join(out)
 
 
-def _with_notes(s: str, notes: dict[int, list[str]]) -> str:
+def _append_notes(s: str, notes: dict[int, list[str]]) -> str:
     """Append each note to its line as a comment; further notes of a line go on lines below it."""
     lines = s.split("\n")
     edge = max(len(lines[i]) for i in notes)

@@ -247,7 +247,7 @@ class JaxprEqn:
 
     def replace(self, **fields: Any) -> JaxprEqn:
         """Return the equation with some fields changed."""
-        return JaxprEqn(**_updated("JaxprEqn", self, fields))
+        return JaxprEqn(**_update_fields("JaxprEqn", self, fields))
 
 
 def new_jaxpr_eqn(
@@ -407,7 +407,7 @@ class Jaxpr(Pretty):
 
     def replace(self, **fields: Any) -> Jaxpr:
         """Return the program with some fields changed."""
-        return Jaxpr(**_updated("Jaxpr", self, fields))
+        return Jaxpr(**_update_fields("Jaxpr", self, fields))
 
 
 class ClosedJaxpr(Pretty):
@@ -501,7 +501,7 @@ class ClosedJaxpr(Pretty):
         return ClosedJaxpr(fn(self.jaxpr), self.consts)
 
 
-def _updated(name: str, of: Any, fields: dict[str, Any]) -> dict[str, Any]:
+def _update_fields(name: str, of: Any, fields: dict[str, Any]) -> dict[str, Any]:
     names = [s for s in type(of).__slots__ if s not in ("__weakref__", "graphs")]
     if not fields.keys() <= set(names):
         raise ValueError(f"{name}.replace: unknown fields; got {sorted(fields)}; known are {names}")

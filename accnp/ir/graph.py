@@ -306,7 +306,7 @@ def _steps(graph: Graph) -> tuple[list[Any], list[Any], list[int]]:
         found = where.get(id(x))
         if found is None:
             found = where[id(x)] = len(slots)
-            slots.append(_known(x))
+            slots.append(_value_of_leaf(x))
         return found
 
     steps = []
@@ -328,7 +328,7 @@ def _steps(graph: Graph) -> tuple[list[Any], list[Any], list[int]]:
     return slots, steps, [place(x) for x in graph.outputs]
 
 
-def _known(x: Node) -> np.ndarray:
+def _value_of_leaf(x: Node) -> np.ndarray:
     if x.op.name == "literal":
         return np.asarray(x.params["value"]).astype(x.aval.dtype)
     if x.value is None:

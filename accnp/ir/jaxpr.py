@@ -52,12 +52,12 @@ class _Builder:
         self.marks: set[int] = set()  # ids of the marks inside the graphs
         self.outermost = True  # whether the outermost graph is being built
 
-    def _enter(self, graph: Graph) -> Sequence[Node]:
+    def _collect_marks(self, graph: Graph) -> Sequence[Node]:
         nodes = graph.nodes
         self.marks.update(id(x) for x in nodes if x.op.kind == "mark" and x.inputs)
         return nodes
 
-    def _plain(self, node: Node) -> Node:
+    def _skip_marks(self, node: Node) -> Node:
         """Skip marks inside the graphs. A mark outside of them is a closed-over value of its own:
         the node under it has a different derivative, or none."""
         while id(node) in self.marks:
@@ -73,15 +73,15 @@ class _Builder:
             env[id(x)] = v
         eqns: list[JaxprEqn] = []
         before, self.outermost = self.outermost, over is None
-        nodes = self._enter(graph)
+        nodes = self._collect_marks(graph)
         wanted: dict[int, dict[int, Node]] = {}
         for node in nodes:
             if node.op.kind == "item":
                 wanted.setdefault(id(node.inputs[0]), {})[node.params["index"]] = node
         for node in nodes:
             if node.op.kind not in ("item", "mark", "leaf"):
-                self._equation(node, env, wanted, eqns)
-        outvars = [self._atom(x, env) for x in graph.outputs]
+                self._add_equation(node, env, wanted, eqns)
+        outvars = [self._get_atom(x, env) for x in graph.outputs]
         self.outermost = before
         jaxpr = Jaxpr(
             self.constvars if over is None else [],
@@ -94,7 +94,7 @@ class _Builder:
             _drop_unused(jaxpr)
         return jaxpr
 
-    def _equation(
+    def _add_equation(
         self,
         node: Node,
         env: dict[int, Any],
@@ -104,15 +104,15 @@ class _Builder:
         ins = list(node.inputs)
         params = dict(node.params)
         for g in graphs_in(params):
-            ins = [*self._convert(g, True)[2], *ins] if node.op.name in _CLOSING else ins
+            ins = [*self._convert_graph(g, True)[2], *ins] if node.op.name in _CLOSING else ins
         own = self._own_constants(node, env)
         if own:
             ins = ins[len(own) :]
-            inner = self._convert(params["jaxpr"])[1]
+            inner = self._convert_graph(params["jaxpr"])[1]
             _bind_constants(inner, len(own))
             params["jaxpr"] = ClosedJaxpr(inner, [self.value_of(x) for x in own])
-        invars = [self._atom(x, env) for x in ins]
-        params = {k: self._param(v) for k, v in params.items() if k not in _OWN}
+        invars = [self._get_atom(x, env) for x in ins]
+        params = {k: self._convert_param(v) for k, v in params.items() if k not in _OWN}
         if isinstance(node.aval, tuple):
             outvars = [Var(a) for a in node.aval]
             for i, item in wanted.get(id(node), {}).items():
@@ -134,34 +134,36 @@ class _Builder:
         if node.op.name != "jit" or not isinstance(graph, Graph) or not graph.in_names:
             return []
         leading = node.inputs[: len(graph.inputs) - len(graph.in_names)]
-        known = [x for x in map(self._plain, leading) if x.trace is None and id(x) not in env]
+        known = [x for x in map(self._skip_marks, leading) if x.trace is None and id(x) not in env]
         return known if len(known) == len(leading) else []
 
-    def _param(self, value: Any) -> Any:
+    def _convert_param(self, value: Any) -> Any:
         if isinstance(value, Graph):
-            return ClosedJaxpr(self._convert(value)[1])
+            return ClosedJaxpr(self._convert_graph(value)[1])
         if isinstance(value, tuple) and value and all(isinstance(g, Graph) for g in value):
-            return tuple(ClosedJaxpr(self._convert(g)[1]) for g in value)
+            return tuple(ClosedJaxpr(self._convert_graph(g)[1]) for g in value)
         return value
 
-    def _convert(self, graph: Graph, closing: bool = False) -> tuple[Graph, Jaxpr, list[Node]]:
+    def _convert_graph(
+        self, graph: Graph, closing: bool = False
+    ) -> tuple[Graph, Jaxpr, list[Node]]:
         found = self.inner.get(id(graph))
         if found is None:
-            over = self._needs(graph, closing)
+            over = self._find_closed_over(graph, closing)
             found = graph, self.build(graph, {}, over), over
             self.inner[id(graph)] = found
         return found
 
-    def _needs(self, graph: Graph, closing: bool) -> list[Node]:
+    def _find_closed_over(self, graph: Graph, closing: bool) -> list[Node]:
         """Return the nodes of outer traces and the constants that an inner graph uses. Scalars that
         users hold as arrays are included only if the call op closes over nodes: other ops already
         receive closed-over nodes as operands, and those exclude scalars."""
-        nodes = self._enter(graph)
+        nodes = self._collect_marks(graph)
         inner = {id(x) for x in (*graph.inputs, *nodes)}
         seen: dict[int, Node] = {}
 
         def want(x: Node) -> None:
-            x = self._plain(x)
+            x = self._skip_marks(x)
             if id(x) in inner or (x.op.name == "literal" and not (closing and is_held(x))):
                 return
             seen.setdefault(id(x), x)
@@ -171,14 +173,14 @@ class _Builder:
                 want(x)
             if node.op.name in _CLOSING:
                 for g in graphs_in(node.params):
-                    for x in self._convert(g, True)[2]:
+                    for x in self._convert_graph(g, True)[2]:
                         want(x)
         for x in graph.outputs:
             want(x)
         return list(seen.values())
 
-    def _atom(self, node: Node, env: dict[int, Any]) -> Any:
-        node = self._plain(node)
+    def _get_atom(self, node: Node, env: dict[int, Any]) -> Any:
+        node = self._skip_marks(node)
         found = env.get(id(node))
         if found is not None:
             return found

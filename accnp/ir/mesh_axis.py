@@ -85,11 +85,11 @@ def is_over_mesh(params: dict[str, Any]) -> bool:
 def communicates(op: Op, params: dict[str, Any]) -> bool:
     """Whether an operation, or one in the programs it contains, sends messages."""
     if op.kind in CALLS:
-        return any([_has_messages(g) for g in _programs(params)])
+        return any([_has_messages(g) for g in _communicating_programs(params)])
     return op.kind == "opaque" and op.name not in _SILENT and is_over_mesh(params)
 
 
-def _programs(params: dict[str, Any]) -> list[Any]:
+def _communicating_programs(params: dict[str, Any]) -> list[Any]:
     """Return the programs among the parameters that have callbacks or messages."""
     found = []
     for value in params.values():

@@ -79,7 +79,7 @@ _distribute: list[Callable[[Op, tuple[Node, ...], dict[str, Any], Any], Any]] = 
 _OWN_TYPE = (*CALLS, "mark", "callback", "item")
 
 
-def _form(op: Op, avals: Sequence[Any], aval: Any) -> Form:
+def _create_form(op: Op, avals: Sequence[Any], aval: Any) -> Form:
     """Create the memo entry of an operation on operands of these types; see `Form`."""
     return Form(op, op.takes, aval, any([x.dtype in NARROW for x in avals]))
 
@@ -105,10 +105,10 @@ _getframe = sys._getframe
 
 def user_site() -> tuple[Any, int] | None:
     """Return (code object, instruction offset) of the innermost frame outside the package."""
-    return _site(sys._getframe(2))
+    return _find_user_site(sys._getframe(2))
 
 
-def _site(frame: Any) -> tuple[Any, int] | None:
+def _find_user_site(frame: Any) -> tuple[Any, int] | None:
     while frame is not None:
         package = frame.f_globals.get("__package__")
         own = OWN.get(package)
@@ -123,14 +123,14 @@ def site_text(node: Node) -> str:
     return line_of(node.site)
 
 
-def _cut(aval: Any, where: Any) -> Any:
+def _place_results(aval: Any, where: Any) -> Any:
     """Return the aval (or avals) of a result on other devices."""
     if isinstance(aval, tuple):
         return tuple([on_devices(a, d) for a, d in zip(aval, where, strict=True)])
     return on_devices(aval, where)
 
 
-def _refuse_shards(op: Op, params: dict[str, Any]) -> None:
+def _reject_shards(op: Op, params: dict[str, Any]) -> None:
     """Reject a loop whose body returns shards: it would allocate memory for the global shape."""
     for program in params.values():
         for a in getattr(program, "out_avals", ()):
@@ -190,7 +190,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             params = {**params, "within": state.within}
         avals = [x.aval for x in inputs]
         if op.name in ("scan", "while"):
-            _refuse_shards(op, params)
+            _reject_shards(op, params)
         aval = op.infer(*avals, **params)
         if op.name not in _PLACES:
             aval = result_devices(op.name, avals, aval)
@@ -215,8 +215,8 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
                 if isinstance(found, Node):
                     return found  # the node of a multi-process (sharded) computation
                 if found is not None:
-                    aval = _cut(aval, found)
-            form = op.memo[key] = _form(op, avals, aval)
+                    aval = _place_results(aval, found)
+            form = op.memo[key] = _create_form(op, avals, aval)
         aval = form.aval
     site = state.site or user_site()
     node = Node(op, inputs, params, aval, None, trace, depth + 1, site, form)
@@ -228,7 +228,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         or (op.kind in CALLS and calls_python(params))
         or (op.kind == "opaque" and params and communicates(op, params))
     ):
-        _act(node, effect)
+        _note_or_run(node, effect)
     elif trace is None and op.takes is not None:
         # Updates stay pending: once they hold the only reference to their operand, they reuse its
         # buffer. Their operands are handed over early, because pending updates keep the indices and
@@ -322,7 +322,7 @@ def home(node: Node) -> Trace | None:
     return node.trace
 
 
-def _act(node: Node, effect: bool) -> None:
+def _note_or_run(node: Node, effect: bool) -> None:
     """Note an operation that calls Python in the trace being recorded, or run it immediately."""
     trace = node.trace
     if trace is not None and trace.kind == "linear":
@@ -362,7 +362,7 @@ install_recording(
     record=record,
     on_deep=lambda node: _on_deep[0](node),
     own_packages=OWN,
-    find_site=_site,
+    find_site=_find_user_site,
     get_frame=sys._getframe,
 )
 set_pending_limit(PENDING_LIMIT)

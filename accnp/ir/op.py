@@ -196,7 +196,7 @@ def _is_loading(module: str | None) -> bool:
     return getattr(spec, "_initializing", False)
 
 
-class _Late:
+class _LazyOps:
     """`o.name(*nodes, **params)` records the op of that name; the lookup is lazy and cached."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -208,7 +208,7 @@ class _Late:
         return call
 
 
-o = _Late()
+o = _LazyOps()
 _recorder: list[Callable[..., Any]] = []
 
 

@@ -49,14 +49,14 @@ def short_aval(aval: Any) -> str:
 
 def equation_text(node: Node) -> str:
     """Return the operation of a node without variable names, for error messages."""
-    ins = " ".join(_typed(x.aval) for x in node.inputs)
+    ins = " ".join(_describe_type(x.aval) for x in node.inputs)
     params = " ".join(f"{k}={v}" for k, v in node.params.items())
-    return f"{_typed(node.aval)} = {node.op.name}[{params}] {ins}"
+    return f"{_describe_type(node.aval)} = {node.op.name}[{params}] {ins}"
 
 
-def _typed(aval: object) -> str:
+def _describe_type(aval: object) -> str:
     if isinstance(aval, tuple):
-        return "(" + ", ".join(map(_typed, aval)) + ")"
+        return "(" + ", ".join(map(_describe_type, aval)) + ")"
     return f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"  # type: ignore[attr-defined]
 
 
@@ -83,7 +83,7 @@ def eqn_text(eqn: JaxprEqn) -> str:
     return layout(_Printer(Jaxpr([], [], [], [eqn])).equation(eqn))
 
 
-def _letters(n: int) -> str:
+def _variable_name(n: int) -> str:
     out = ""
     while not out or n:
         n, i = divmod(n, 26)
@@ -96,11 +96,11 @@ class _Printer:
         self.style = style
         self.names: dict[int, str] = {}
         self.shared: dict[int, tuple[Jaxpr, str]] = {}
-        self._share(jaxpr)
+        self._name_shared(jaxpr)
         taken = {name for _, name in self.shared.values()}
-        self.fresh = (s for s in map(_letters, count()) if s not in taken)
+        self.fresh = (s for s in map(_variable_name, count()) if s not in taken)
 
-    def _share(self, top: Jaxpr) -> None:
+    def _name_shared(self, top: Jaxpr) -> None:
         counts: Counter[int] = Counter()
         names: dict[int, str] = {}
         by_id: dict[int, Jaxpr] = {}
@@ -172,7 +172,7 @@ class _Printer:
             if show is not None:
                 params = show(params)
             if name == "jit":
-                self._suggest(eqn)
+                self._suggest_names(eqn)
         keys = sorted(params)
         if name in _NAMED and "name" in params and self.style.custom_pp_eqn_rules:
             keys.remove("name")
@@ -200,7 +200,7 @@ class _Printer:
             return text("frozenset({" + ", ".join(repr(e) for e in sorted(v)) + "})")
         return text(re.sub(r" at 0x([0-9a-fA-F]+)", lambda m: " at 0x" + "X" * len(m[1]), str(v)))
 
-    def _suggest(self, eqn: JaxprEqn) -> None:
+    def _suggest_names(self, eqn: JaxprEqn) -> None:
         """Name the variables of a called program like the operands and results of the call, unless
         one of these is passed twice."""
         inner = next(jaxprs_in_params(eqn.params))
@@ -217,10 +217,10 @@ class _Printer:
                     self.names[id(v)] = self.name(like)
 
 
-def _open(program: Any) -> Jaxpr:
+def _open_jaxpr(program: Any) -> Jaxpr:
     return program.jaxpr if isinstance(program, ClosedJaxpr) else program
 
 
 def write(program: Any, width: int = 80, **style: bool) -> str:
     """Return the text of a `Jaxpr` or `ClosedJaxpr`."""
-    return jaxpr_text(_open(program), width, Style(**style))
+    return jaxpr_text(_open_jaxpr(program), width, Style(**style))

@@ -111,18 +111,18 @@ def picture(boxes: Sequence[Box], edges: Iterable[tuple[Box, Box]], title: str =
             outer[pair] = None
     every = list(items.values())
     links = [(items[a], items[b]) for a, b in outer]
-    _layer(every, links)
-    ways.update(zip(outer, _way_points(every, links), strict=True))
-    width, height = _place(_order(every), TITLE + PAD, ROW * 1.4)
+    _assign_layers(every, links)
+    ways.update(zip(outer, _add_way_points(every, links), strict=True))
+    width, height = _position_rows(_sort_layers(every), TITLE + PAD, ROW * 1.4)
     for item in every:
-        _settle(item, 2 * PAD)
+        _copy_position(item, 2 * PAD)
     return _draw(boxes, groups, edges, ways, width + 4 * PAD, height + PAD, title)
 
 
 # --- layout ---
 
 
-def _ranks(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:
+def _rank_vertices(n: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     """Return the longest distance from a source for each of n vertices; cycles are cut."""
     rank = [0] * n
     for _ in range(n):
@@ -143,7 +143,7 @@ def _layout_group(
     items = [_Item(b) for b in g.boxes]
     index = {id(b): i for i, b in enumerate(g.boxes)}
     pairs = [(index[id(a)], index[id(b)]) for a, b in edges if a.group is g and b.group is g]
-    for item, rank in zip(items, _ranks(len(items), pairs), strict=True):
+    for item, rank in zip(items, _rank_vertices(len(items), pairs), strict=True):
         item.layer = rank
     last = max(i.layer for i in items)
     links = [(items[a], items[b]) for a, b in pairs]
@@ -165,22 +165,22 @@ def _layout_group(
                 keys.append((id(g), id(b)))
                 gates.append(gate)
     items += [x for x in gates if x is not None]
-    for key, gate, way, link in zip(keys, gates, _way_points(items, links), links, strict=True):
+    for key, gate, way, link in zip(keys, gates, _add_way_points(items, links), links, strict=True):
         front = [gate] if gate is not None and gate is link[0] else []
         back = [gate] if gate is not None and gate is link[1] else []
         ways[key] = [*front, *way, *back]
     g.items = items
     top = TITLE + PAD / 2
-    width, height = _place(_order(items), top, ROW * 0.7)
+    width, height = _position_rows(_sort_layers(items), top, ROW * 0.7)
     g.width = max(width, len(g.title) * CHAR * 1.05) + 2 * PAD
     for item in items:
         item.x += (g.width - width) / 2
     g.height = height + PAD
 
 
-def _layer(items: Sequence[_Item], links: Sequence[Link]) -> None:
+def _assign_layers(items: Sequence[_Item], links: Sequence[Link]) -> None:
     index = {id(x): i for i, x in enumerate(items)}
-    ranks = _ranks(len(items), [(index[id(a)], index[id(b)]) for a, b in links])
+    ranks = _rank_vertices(len(items), [(index[id(a)], index[id(b)]) for a, b in links])
     for item, rank in zip(items, ranks, strict=True):
         item.layer = rank
     firsts: dict[int, int] = {}
@@ -192,7 +192,7 @@ def _layer(items: Sequence[_Item], links: Sequence[Link]) -> None:
             item.layer = max(0, firsts[id(item)] - 1)
 
 
-def _way_points(items: list[_Item], links: Sequence[Link]) -> list[Way]:
+def _add_way_points(items: list[_Item], links: Sequence[Link]) -> list[Way]:
     """Add an item to each layer that a link crosses; return these way points for each link."""
     paths = []
     for a, b in links:
@@ -212,7 +212,7 @@ def _way_points(items: list[_Item], links: Sequence[Link]) -> list[Way]:
     return paths
 
 
-def _order(items: Sequence[_Item]) -> list[list[_Item]]:
+def _sort_layers(items: Sequence[_Item]) -> list[list[_Item]]:
     """Sort each layer by the mean position of its neighbors, alternating down and up."""
     rows: list[list[_Item]] = [[] for _ in range(max((i.layer for i in items), default=0) + 1)]
     for item in items:
@@ -229,7 +229,7 @@ def _order(items: Sequence[_Item]) -> list[list[_Item]]:
     return rows
 
 
-def _place(rows: Sequence[Sequence[_Item]], top: float, gap: float) -> tuple[float, float]:
+def _position_rows(rows: Sequence[Sequence[_Item]], top: float, gap: float) -> tuple[float, float]:
     """Position rows below one another, each item near its neighbors; return width and bottom."""
     y = top
     for row in rows:
@@ -247,7 +247,7 @@ def _place(rows: Sequence[Sequence[_Item]], top: float, gap: float) -> tuple[flo
             for i in row:
                 near = i.ups if turn % 2 == 0 else i.downs
                 wants.append(_mean([n.middle for n in near], i.middle) - i.width / 2)
-            _spread(row, wants)
+            _spread_row(row, wants)
     left = min((i.x for row in rows for i in row), default=0.0)
     for row in rows:
         for i in row:
@@ -255,7 +255,7 @@ def _place(rows: Sequence[Sequence[_Item]], top: float, gap: float) -> tuple[flo
     return max((i.x + i.width for row in rows for i in row), default=100.0), y - gap
 
 
-def _spread(row: Sequence[_Item], wants: Sequence[float]) -> None:
+def _spread_row(row: Sequence[_Item], wants: Sequence[float]) -> None:
     """Position items as close to the wanted positions as their widths allow, keeping the order."""
     blocks: list[list[float]] = []  # sum of (wanted - offset), count, width
     counts: list[int] = []
@@ -281,7 +281,7 @@ def _mean(values: Sequence[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-def _settle(item: _Item, left: float) -> None:
+def _copy_position(item: _Item, left: float) -> None:
     """Copy an item's final position, shifted by `left`, to its box or group."""
     item.x += left
     what = item.what
@@ -338,14 +338,14 @@ def _draw(
             f"{escape(g.title)}</text>"
         )
     for a, b in edges:
-        out.append(_edge(a, b, _way(a, b, ways)))
+        out.append(_draw_edge(a, b, _find_path(a, b, ways)))
     out += titles
-    out += [_box(b) for b in boxes]
+    out += [_draw_box(b) for b in boxes]
     out.append("</svg>")
     return "\n".join(out)
 
 
-def _way(a: Box, b: Box, ways: dict[tuple[int, int], Way]) -> Way:
+def _find_path(a: Box, b: Box, ways: dict[tuple[int, int], Way]) -> Way:
     """Return all way points between two boxes: inside a's group, between groups, in b's group."""
     if a.group is not None and a.group is b.group:
         return ways.get((id(a), id(b)), [])
@@ -354,7 +354,7 @@ def _way(a: Box, b: Box, ways: dict[tuple[int, int], Way]) -> Way:
     return [*leave, *ways.get((id(a.group or a), id(b.group or b)), []), *enter]
 
 
-def _edge(a: Box, b: Box, way: Sequence[_Item]) -> str:
+def _draw_edge(a: Box, b: Box, way: Sequence[_Item]) -> str:
     points = [(a.x + a.width / 2, a.y + a.height)]
     for p in way:
         points += [(p.middle, p.y), (p.middle, p.y + p.height)]
@@ -376,7 +376,7 @@ _STYLES = {
 }
 
 
-def _box(b: Box) -> str:
+def _draw_box(b: Box) -> str:
     fill, stroke, round_ = _STYLES[b.kind]
     ink = "white" if b.kind == "result" else "#64748b" if b.kind == "view" else "#0f172a"
     text = (

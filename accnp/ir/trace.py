@@ -115,7 +115,7 @@ class Trace:
     def __init__(self, kind: str, info: Any = None) -> None:
         self.kind = kind
         self.info = info  # the traced function: name, file, line, argument names
-        self.parent: Trace | None = _around(sys._getframe(1)) if state.stack else None
+        self.parent: Trace | None = _find_enclosing_trace(sys._getframe(1)) if state.stack else None
         self.frame: FrameType | None = None  # frame of the recording function while it runs
         self.level: int = self.parent.level + 1 if self.parent else 1
         own = kind != "grad"
@@ -140,7 +140,7 @@ class Trace:
 
     # A signal handler may raise between any two lines of these two methods. They add the trace to
     # `tracing` last and remove it first, so that it is never in `tracing` without being in `state`,
-    # where `belongs` and `_around` find and discard a trace whose function has ended.
+    # where `belongs` and `_find_enclosing_trace` find and discard a trace whose function has ended.
 
     def __enter__(self) -> Trace:
         frame = sys._getframe(1)
@@ -225,9 +225,9 @@ def belongs(frame: FrameType) -> bool:
         if not (is_own(package) if own is None else own):
             # A user's frame: the answer stays valid while it runs.
             known = state.verified
-            return (bool(known) and at is known[-1]) or _find_out(at)
+            return (bool(known) and at is known[-1]) or _verify_frame(at)
         at = at.f_back
-    return at is not None or _find_out(frame)
+    return at is not None or _verify_frame(frame)
 
 
 OWN: dict[str | None, bool] = {}
@@ -239,7 +239,7 @@ def is_own(package: str | None) -> bool:
     return own
 
 
-def _find_out(frame: FrameType) -> bool:
+def _verify_frame(frame: FrameType) -> bool:
     while (trace := state.abstract) is not None:
         outer, known, new = trace.frame, state.verified, []
         at: FrameType | None = frame
@@ -260,7 +260,7 @@ _SUSPENDED = 0x20 | 0x80 | 0x200  # generators and coroutines resume inside othe
 _VARIADIC = 0x04
 
 
-def _around(frame: FrameType) -> Trace | None:
+def _find_enclosing_trace(frame: FrameType) -> Trace | None:
     """Return this thread's innermost trace around a frame; discard traces that were not left."""
     while state.stack:
         trace = state.stack[-1]
@@ -466,7 +466,7 @@ def untraced() -> Iterator[None]:
         state.__dict__.update(before)
 
 
-def _start_anew() -> None:
+def _end_all_traces() -> None:
     """End all traces of this thread."""
     left, trace = list(state.stack), state.abstract
     while trace is not None:
@@ -479,7 +479,7 @@ def _start_anew() -> None:
     state.__dict__.update(_State().__dict__)
 
 
-at_interrupt.append(_start_anew)
+at_interrupt.append(_end_all_traces)
 
 
 def current() -> Trace | None:
@@ -525,9 +525,9 @@ def join(a: Trace | None, b: Trace | None) -> Trace | None:
         RuntimeError: one of them stands for a deleted array.
     """
     while a is not None and not a.active:
-        a = _ended(a)
+        a = _parent_of_ended(a)
     while b is not None and not b.active:
-        b = _ended(b)
+        b = _parent_of_ended(b)
     if a is None:
         return b
     if b is None:
@@ -535,7 +535,7 @@ def join(a: Trace | None, b: Trace | None) -> Trace | None:
     return a if a.level >= b.level else b
 
 
-def _ended(trace: Trace) -> Trace | None:
+def _parent_of_ended(trace: Trace) -> Trace | None:
     if trace.kind == "jit":
         info = trace.info
         where = f" while tracing {info}" if info else ""

@@ -82,27 +82,27 @@ def verify_operation(v: Any) -> None:
         return
     avals = [x.aval for x in v.inputs]
     if v.op.kind in ("call", "loop"):
-        _verify_held(v.op.name, avals, v.params)
+        _verify_call(v.op.name, avals, v.params)
         if v.op.name == "custom_vjp_tangent":
             return
     found = v.op.infer(*avals, **v.params)
     some = found if isinstance(found, tuple) else (found,)
     mine = v.aval if isinstance(v.aval, tuple) else (v.aval,)
-    if not _alike(some, mine):
+    if not _have_same_types(some, mine):
         _fail(f"{v} has operands for which {v.op.name} infers {found}")
 
 
 # --- programs within programs ---
 
 
-def _alike(some: Sequence[Aval], others: Sequence[Aval]) -> bool:
+def _have_same_types(some: Sequence[Aval], others: Sequence[Aval]) -> bool:
     """Whether two sequences of values have the same shapes and dtypes."""
     return len(some) == len(others) and all(
         (a.shape, a.dtype) == (b.shape, b.dtype) for a, b in zip(some, others, strict=True)
     )
 
 
-def _verify_held(name: str, xs: Sequence[Aval], params: dict[str, Any]) -> None:
+def _verify_call(name: str, xs: Sequence[Aval], params: dict[str, Any]) -> None:
     """Check that the programs of an operation match its operands and results."""
     for graph in graphs_in(params):
         _verify_graph(graph)
@@ -114,9 +114,9 @@ def _verify_held(name: str, xs: Sequence[Aval], params: dict[str, Any]) -> None:
         _verify_cond(xs, params["branches"])
     else:
         key = next((k for k in ("jaxpr", "call_jaxpr", "call") if k in params), None)
-        if key is not None and not _alike(params[key].in_avals, xs):
+        if key is not None and not _have_same_types(params[key].in_avals, xs):
             _fail(f"{name}: the program takes {params[key].in_avals}; got {xs}")
-        if name == "reduce_precision" and not _alike(params["jaxpr"].out_avals, xs):
+        if name == "reduce_precision" and not _have_same_types(params["jaxpr"].out_avals, xs):
             _fail(f"{name}: the program gives {params['jaxpr'].out_avals} for {xs}")
 
 
@@ -132,7 +132,7 @@ def _verify_scan(xs: Sequence[Aval], params: dict[str, Any]) -> None:
     taken = [(x.shape, x.dtype) for x in graph.in_avals]
     if taken != [*[(x.shape, x.dtype) for x in xs[:m]], *rows]:
         _fail(f"scan: the body takes {graph.in_avals}; got {xs} for {length} steps")
-    if not _alike(graph.out_avals[: m - n], xs[n:m]):
+    if not _have_same_types(graph.out_avals[: m - n], xs[n:m]):
         _fail(f"scan: the carry {xs[n:m]} becomes {graph.out_avals[: m - n]}")
 
 
@@ -141,13 +141,13 @@ def _verify_while(xs: Sequence[Aval], params: dict[str, Any]) -> None:
     n, m = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
     if not 0 <= n <= m <= len(xs):
         _fail(f"while: {n} and {m - n} constants for {len(xs)} operands")
-    if not _alike(test.in_avals, [*xs[:n], *xs[m:]]):
+    if not _have_same_types(test.in_avals, [*xs[:n], *xs[m:]]):
         _fail(f"while: the condition takes {test.in_avals}; got {xs}")
     if [(a.shape, a.dtype.name) for a in test.out_avals] != [((), "bool")]:
         _fail(f"while: the condition gives {test.out_avals}")
-    if not _alike(body.in_avals, xs[n:]):
+    if not _have_same_types(body.in_avals, xs[n:]):
         _fail(f"while: the body takes {body.in_avals}; got {xs}")
-    if not _alike(body.out_avals, xs[m:]):
+    if not _have_same_types(body.out_avals, xs[m:]):
         _fail(f"while: the carry {xs[m:]} becomes {body.out_avals}")
 
 
@@ -161,9 +161,9 @@ def _verify_cond(xs: Sequence[Aval], branches: tuple[Graph, ...]) -> None:
     if not outs:
         _fail("cond: there are no branches")
     for graph in branches:
-        if not _alike(graph.in_avals, operands):
+        if not _have_same_types(graph.in_avals, operands):
             _fail(f"cond: a branch takes {graph.in_avals}; got {operands}")
-        if not _alike(graph.out_avals, outs[0]):
+        if not _have_same_types(graph.out_avals, outs[0]):
             _fail(f"cond: branches give {graph.out_avals} and {outs[0]}")
 
 
@@ -214,11 +214,11 @@ def _verify_access(a: Access, sizes: tuple[int, ...]) -> None:
 
 def _verify_names(spec: KernelSpec) -> None:
     always: set[str] = set()  # scalars and row values
-    _define(spec.scalars, always)
-    _define(spec.row_head, always)
+    _check_definitions(spec.scalars, always)
+    _check_definitions(spec.row_head, always)
     for phase in spec.phases:
         inside = set(always)
-        _define(phase.full, inside)
+        _check_definitions(phase.full, inside)
         for f in phase.folds:
             if f.source not in inside:
                 _fail(f"a fold of {f.source}, which is not defined")
@@ -229,13 +229,13 @@ def _verify_names(spec: KernelSpec) -> None:
             if f.name in always:
                 _fail(f"{f.name} is defined twice")
             always.add(f.name)
-        _define(phase.row, always)
+        _check_definitions(phase.row, always)
         for a, name in phase.row_stores:
             if not (a.store and name in always):
                 _fail(f"a store of {name}, which is not defined in the row")
 
 
-def _define(section: list[Statement], known: set[str]) -> None:
+def _check_definitions(section: list[Statement], known: set[str]) -> None:
     for s in section:
         if s.name in known:
             _fail(f"{s.name} is defined twice")

@@ -57,7 +57,7 @@ def take_recorded(outputs: Iterable[Node], leaves: Sequence[Node], trace: Trace)
     and their derivatives are next to each other.
     """
     if not state.named:
-        return nodes_within([*_effects(trace), *outputs], leaves, trace)
+        return nodes_within([*_pending_effects(trace), *outputs], leaves, trace)
     order = trace.recorded[trace.start :]
     del trace.recorded[trace.start :]
     return order
@@ -71,7 +71,7 @@ def sort_as_recorded(nodes: list[Node], trace: Trace) -> list[Node]:
     return sorted(nodes, key=lambda x: at.get(id(x), -1))
 
 
-def _effects(trace: Trace) -> list[Node]:
+def _pending_effects(trace: Trace) -> list[Node]:
     """Return the operations of a trace with effects that a derivative must visit, in order.
 
     Outside of abstract traces they have run already; only those that cannot be differentiated are
