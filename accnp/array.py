@@ -21,7 +21,7 @@ from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnexpectedTracerError, api_boundary, hide_frames
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval, mesh_sharding, spans
-from accnp.ir.node import CONST, EMPTY, MARK, Node, const, home, site_text, user_site
+from accnp.ir.node import CONST, EMPTY, MARK, Node, const, owning_trace, site_text, user_site
 from accnp.ir.op import o
 from accnp.ir.trace import Deleted, Escaped, Trace
 from accnp.pytree import INNER, LEAVES, Inner, PyTreeDef
@@ -328,7 +328,7 @@ class Array(ArrayBase):
     @property
     def _trace(self) -> Any:
         """What traces the value, by the name that libraries ask for; None for one that is known."""
-        return home(self._node)
+        return owning_trace(self._node)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -884,7 +884,7 @@ def is_traced(node: Node) -> bool:
     if not trace.active:
         if isinstance(trace, Escaped):
             return trace.abstract
-        trace = home(node)
+        trace = owning_trace(node)
     return trace is not None and trace.abstract
 
 
@@ -927,7 +927,7 @@ def look(node: Node, kind: str, function: str = "") -> np.ndarray:
 def _shown(node: Node) -> Node | None:
     """The node whose value is shown; None if there is none, also if one leaked from its trace."""
     with suppress(UnexpectedTracerError):
-        home(node)
+        owning_trace(node)
     if node.value is not None or node.trace is None or not node.trace.abstract:
         if not spans(node.aval):
             return node

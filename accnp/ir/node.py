@@ -46,7 +46,6 @@ __all__ = [
     "forget",
     "has_effect",
     "held_literal",
-    "home",
     "independent",
     "install_distribution",
     "is_held",
@@ -54,6 +53,7 @@ __all__ = [
     "line_of",
     "literal",
     "mark",
+    "owning_trace",
     "perform",
     "record",
     "refuse_float0",
@@ -180,7 +180,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
                 depth = x.depth
     except UnexpectedTracerError:
         for x in inputs:
-            home(x)
+            owning_trace(x)
         return record(op, inputs, params)
     effect = False
     form = None
@@ -284,7 +284,7 @@ def independent(node: Node, inside: Callable[[Trace], bool]) -> list[Node] | Non
     return order
 
 
-def home(node: Node) -> Trace | None:
+def owning_trace(node: Node) -> Trace | None:
     """Return the active trace to which a value belongs, or None.
 
     A value that a mapped function computed without its mapped arguments remains usable after the
