@@ -2,7 +2,7 @@
 
 Matrices are the last two axes, and leading axes are batches. Each declaration has a type rule, a
 reference function that calls LAPACK through SciPy, a derivative rule, and kernels, which call
-LAPACK (`lapack_kernels.py`) or are loops for small matrices (`linalg_kernels.py`). The public
+LAPACK (`lapack_kernels.py`) or the library's own algorithms (`linalg_kernels.py`). The public
 functions are in `api/factors/`.
 """
 

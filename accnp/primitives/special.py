@@ -1,8 +1,8 @@
 """Elementwise ops: gcd, Bessel functions, zeta and polygamma; stop_gradient and byte views.
 
-Bessel functions, zeta and polygamma are map ops whose scalar functions call SciPy's C code inside
-kernels. `gcd` and the byte ops are opaque ops. The helpers that wrap functions of `scipy.special`
-as references are used by the other modules of special functions.
+Bessel functions, zeta and polygamma are map ops, whose scalar functions are in
+`compiler/llvm/scalars/`; functions of `scipy.special` are their references. `gcd` and the byte ops
+are opaque ops. The other modules of special functions use the helpers that wrap SciPy's functions.
 """
 
 from __future__ import annotations
