@@ -1,19 +1,19 @@
 """Compile kernels for NVIDIA GPUs to PTX.
 
-In: the source of a kernel and its signature. Out: PTX. If the source is a print of a kernel of the
-loop IR, that kernel is lowered with llvmlite alone (`llvm/ptx.py`). Numba types other sources
-(`numba/direct.py`, `numba/frontend.py`). The functions of `accnp/compiler/llvm/scalars` are those
-of kernels for the CPU: the same LLVM instructions, so that both compute the same bits. LLVM's NVPTX
-target writes the PTX, without software from NVIDIA. Numba and llvmlite are imported by name if
-neither the process nor the disk has the PTX.
+In: the source of a kernel and its signature. Out: PTX. A source in restricted Python becomes a
+kernel of the loop IR (`frontend/`), if it is not a print of one, and llvmlite alone lowers it
+(`llvm/ptx.py`). The functions of `accnp/compiler/llvm/scalars` are those of kernels for the CPU:
+the same LLVM instructions, so that both compute the same bits. LLVM's NVPTX target writes the PTX,
+without software from NVIDIA. Both modules are imported by name if neither the process nor the disk
+has the PTX.
 """
 
 from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from accnp.compiler.kernel_cache import Callees, CompileError, counters, disk_cache
 from accnp.compiler.loops.ir import Kernel as LoopKernel
@@ -48,7 +48,6 @@ def ptx_of(
     tasks: bool = False,
     threads: int = THREADS,
     callees: Callees = (),
-    namespace: Mapping[str, Any] | None = None,
     guard: str = "",
     program: LoopKernel | None = None,
 ) -> Ptx:
@@ -67,15 +66,13 @@ def ptx_of(
             one by one. The arguments are then the pointers, n, and the ints.
         threads: the most threads of a block.
         callees: other functions of the source that this one calls, with their signatures.
-        namespace: replaces the globals of `accnp.compiler.numba.grid`; such PTX is not stored on
-            disk.
         guard: the type of an integer ("b1", "i4", "i8"): the kernel does nothing unless the integer
             is in first..last. The last arguments are then its address, first, and last.
         program: the kernel of the loop IR of which the source is a print.
 
     Raises:
         CompileError: the source cannot be compiled for a GPU; the message has the reason.
-        ValueError: a type in the signature is unknown.
+        ValueError: the signature is not one of the kernel's arguments.
 
     >>> from accnp.compiler.ptx import ptx_of
     >>> text = "def kernel(lo, hi, x, y):\\n    for i in range(lo, hi): y[i] = exp(x[i])\\n"
@@ -83,20 +80,22 @@ def ptx_of(
     >>> f".entry {made.name}(" in made.text, ".target sm_90" in made.text
     (True, True)
     """
-    space = None if namespace is None else id(namespace)
-    key = (source, signature, name, fastmath, cc, tasks, threads, callees, space, guard)
+    for token in signature:
+        if token in ("f4", "f8", "c8", "c16"):
+            raise ValueError(f"ptx_of: pass a {token} by pointer; got {token!r}")
+    key = (source, signature, name, fastmath, cc, tasks, threads, callees, guard)
     made = _found.get(key)
     if made is not None:
         counters.memory_hits += 1
         return made
     flags = f"{fastmath} {tasks} {threads} {guard}".rstrip()
-    called = [f"{callee}({','.join(its)})" for callee, its in callees]
-    identity = ("ptx", name, ",".join(signature), flags, *called, source)
+    calls = [f"{callee}({','.join(its)})" for callee, its in callees]
+    identity = ("ptx", name, ",".join(signature), flags, *calls, source)
     major, minor = min(cc, NEWEST)
     target = f"sm_{major}{minor}"
     caches = importlib.import_module("accnp.compiler.disk_cache")
     entry = f"accnp_{caches.digest(chr(0).join((target, *identity)).encode()).hex()[:16]}"
-    disk = None if namespace is not None else disk_cache()
+    disk = disk_cache()
     place = disk.key(identity, target) if disk is not None else ""
     data = disk.get(place) if disk is not None else None
     if data is not None:
@@ -104,15 +103,15 @@ def ptx_of(
         text = data.decode()
     else:
         try:
-            if program is not None and not fastmath:
-                write = imported("accnp.compiler.llvm.ptx").write_program
-                text = write(program, target, entry, guard, config.enable_checks)
-            else:
-                space = namespace or imported("accnp.compiler.numba.grid").NAMESPACE
-                text = imported("accnp.compiler.numba.ptx_text").write(
-                    source, name, signature, space, fastmath, target, tasks, threads, callees,
-                    entry, guard,
-                )  # fmt: skip
+            called: Sequence[LoopKernel] = ()
+            if program is None:
+                read = imported("accnp.compiler.frontend.program").read_source
+                program, called = read(
+                    source, name, signature, callees, threads=threads, tasks=tasks
+                )
+            write = imported("accnp.compiler.llvm.ptx").write_program
+            check = config.enable_checks
+            text = write(program, target, entry, guard, check, fastmath, called)
         except (ValueError, MemoryError):
             raise
         except Exception as error:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import operator as operators
 
 import pytest
+from numba.core.registry import cpu_target
 
 from accnp.compiler.formulas import converted, expression
 from accnp.compiler.loops.ir import Var, dtype
 from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.types import B1, C8, DTYPES, F4, F8, I4, I8
-from accnp.compiler.numba.frontend import tell
 from accnp.compiler.numba.functions import NUMBA_TYPES
-from accnp.compiler.numba.lean import TYPING
 from accnp.compiler.unsupported import Unsupported
 
 X, Y = Var("x", F4), Var("y", F4)
@@ -71,7 +70,8 @@ def test_what_is_not_expressed_is_refused(formula, operands):
 
 @pytest.mark.parametrize("sign", ["+", "/", "&"])
 def test_types_are_those_of_numba(sign):
-    tell()
+    typing = cpu_target.typing_context
+    typing.refresh()
     operator = {"+": "add", "/": "truediv", "&": "and_"}[sign]
     for a in NUMBA_TYPES:
         for b in NUMBA_TYPES:
@@ -80,6 +80,6 @@ def test_types_are_those_of_numba(sign):
                 ours = dtype(expression(f"{{0}} {sign} {{1}}", both)).token
             except Unsupported:
                 continue
-            found = TYPING.resolve_value_type(getattr(operators, operator))
-            theirs = TYPING.resolve_function_type(found, (NUMBA_TYPES[a], NUMBA_TYPES[b]), {})
+            found = typing.resolve_value_type(getattr(operators, operator))
+            theirs = typing.resolve_function_type(found, (NUMBA_TYPES[a], NUMBA_TYPES[b]), {})
             assert theirs.return_type == NUMBA_TYPES[ours], (a, sign, b)

@@ -15,7 +15,6 @@ import accnp.numpy as jnp
 from accnp.array import wrap
 from accnp.compiler import ptx
 from accnp.compiler.llvm import ptx as ptx_module
-from accnp.compiler.numba import ptx_text
 from accnp.engine import device_steps
 from accnp.ir.node import items, record
 from accnp.ir.op import OPS
@@ -68,8 +67,7 @@ def older(monkeypatch):
             made[found.name] = here.text or make(*given, **{**named, "cc": (8, 0)}).text
         return found
 
-    for module in (ptx_text, ptx_module):
-        monkeypatch.setattr(module, "emit", emit)
+    monkeypatch.setattr(ptx_module, "emit", emit)
     monkeypatch.setattr(device_steps, "ptx_of", ptx_of)
     return made
 

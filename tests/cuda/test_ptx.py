@@ -5,8 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ from cuda.support import on_gpu
 from accnp.compiler import ptx
 from accnp.compiler.kernel_cache import CompileError, counters
 from accnp.compiler.llvm import ptx as ptx_module
-from accnp.compiler.numba import frontend, ptx_text
 from accnp.compiler.ptx import ptx_of
 from accnp.config import cache_dir
 
@@ -122,22 +119,54 @@ def test_the_interpreter_sees_what_a_gpu_does_not():
         Module(made.text).launch(made.name, 1, 32, [a + 2, a, 4, 0], memory)
 
 
-def test_kernels_of_the_processor_may_come_first():
-    program = """
-import accnp.compiler.numba.frontend as frontend
-from accnp.compiler.kernel_cache import get_kernel
-from accnp.compiler.ptx import ptx_of
-get_kernel("def kernel(lo, hi, x):\\n    x[lo] = exp(x[hi])\\n", "kernel", ("f4*",))
-def refuse(*_): raise AssertionError("Numba's own pipeline")
-frontend.by_numba = refuse
-text = "def kernel(x, n):\\n    if aligned(x): x[thread()] = exp(x[n])\\n"
-print(".entry" in ptx_of(text, ("f4*", "i8")).text)
+OPERATIONS = """
+import sys
+import numpy as np
+from cuda.fake import gpus
+import accnp as jnp
+
+with gpus():
+    gpu = jnp.devices("gpu")[0]
+    x = jnp.device_put(np.linspace(0, 1, 300, dtype=np.float32).reshape(15, 20), gpu)
+    i = jnp.device_put(np.arange(9) % 4, gpu)
+    found = [
+        x @ x.T, jnp.sort(x, axis=1), jnp.cumsum(x, axis=1), x.sum(1), jnp.exp(x),
+        x.at[i].add(1), x[i], jnp.argmax(x, axis=0), jnp.linalg.cholesky(x @ x.T + jnp.eye(15)),
+        jnp.convolve(x[0], x[1]), jnp.searchsorted(x[0], x[1]), x.reshape(20, 15).T + 1,
+    ]
+    print(*[
+        y.devices() == {gpu} and np.isfinite(np.asarray(y)).all() for y in found
+    ])
+print([m for m in sys.modules if m.split(".")[0] == "numba"][:5])
 """
-    environment = os.environ | {"ACCNP_CACHE_DIR": "", "PYTHONPATH": HERE}
+
+
+def test_kernels_of_operations_need_no_numba():
+    env = os.environ | {"ACCNP_CACHE_DIR": "", "PYTHONPATH": f"{HERE}{os.pathsep}{HERE}/tests"}
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+        [sys.executable, "-c", OPERATIONS], capture_output=True, text=True, env=env
     )
-    assert done.stdout == "True\n", done.stderr
+    assert done.stdout.split("\n")[-2] == "[]", done.stdout + done.stderr
+    assert done.stdout.split()[:-1] == ["True"] * 12, done.stdout + done.stderr
+
+
+def test_a_user_function_that_numba_compiles_is_linked():
+    """Text, which only Numba knows, and a function of the CPU's library."""
+    text = """
+def bent(x):
+    total = 0.0
+    for name in ("a", "bb"):
+        total += math.ldexp(x, len(name))
+    return total
+
+def kernel(lo, hi, x, y):
+    for i in range(lo, hi):
+        y[i] = bent(x[i])
+"""
+    made = ptx_of(text, ("f8*", "f8*"), tasks=True)
+    x = np.linspace(-1, 1, 40)
+    (_, y), _ = on_gpu(made, [x, np.zeros_like(x)], [40])
+    np.testing.assert_array_equal(y, x * 6)
 
 
 def test_what_llvm_has_no_instruction_for_is_an_error():
@@ -183,25 +212,3 @@ def test_errors_that_are_part_of_a_cycle_take_nothing_of_llvm_with_them():
         [sys.executable, "-c", CYCLES], capture_output=True, text=True, env=env, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
-
-
-def test_one_thread_at_a_time_tells_contexts_of_functions(monkeypatch):
-    """Kernels are compiled side by side; Numba's registries are generators, which fail if two
-    threads are in one."""
-    inside, most = [], []
-
-    def refresh():
-        inside.append(1)
-        time.sleep(0.02)
-        most.append(len(inside))
-        inside.pop()
-
-    for context in (frontend.TYPING, frontend.TARGET):
-        monkeypatch.setattr(context, "refresh", refresh)
-    ways = [ptx_text._know.__wrapped__, lambda: frontend.context_of.__wrapped__(False)] * 2
-    threads = [threading.Thread(target=way) for way in ways]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert most == [1] * 8

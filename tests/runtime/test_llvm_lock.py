@@ -72,14 +72,13 @@ CHILD = """
 import gc, os, threading
 import accnp as jnp
 import llvmlite.binding.ffi as ffi
-from numba.core.compiler_lock import global_compiler_lock
-from accnp.compiler.numba.frontend import alone
+from accnp.forks import collection_paused
 
 jnp.jit(lambda x: x + 1)(jnp.ones(3)).block_until_ready()  # loads the compiler
 entered, leave = threading.Event(), threading.Event()
 
 def hold():
-    with alone(), ffi.lib._lock:
+    with collection_paused, ffi.lib._lock:
         entered.set()
         leave.wait()
 

@@ -49,8 +49,8 @@ class Liveness:
         return live
 
     def statement(self, s: ast.stmt, live: set[str]) -> set[str]:
-        if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name):
-            return (live - {s.targets[0].id}) | names_in(s.value)
+        if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name | ast.Tuple):
+            return (live - names_in(s.targets[0])) | names_in(s.value)
         if isinstance(s, ast.If):
             self.after[id(s)] = live
             return self.block(s.body, live) | self.block(s.orelse, live) | names_in(s.test)

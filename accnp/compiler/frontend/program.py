@@ -19,6 +19,7 @@ from accnp.compiler.llvm.lower import write_function
 from accnp.compiler.loops.ir import Callee, Const, For, Kernel, Run, Share, Stmt
 from accnp.compiler.loops.types import DTYPES, I8, Pointer, Type
 from accnp.compiler.loops.visiting import statements
+from accnp.compiler.passes.deal_steps import deal_steps
 from accnp.compiler.passes.find_independent import find_independent
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.pipeline import Target, run_passes
@@ -35,7 +36,7 @@ Callees = tuple[tuple[str, tuple[str, ...]], ...]
 
 def read_source(
     source: str, name: str, signature: Sequence[str], callees: Callees = (),
-    programs: Mapping[str, Kernel] | None = None,
+    programs: Mapping[str, Kernel] | None = None, threads: int = 0, tasks: bool = False,
 ) -> tuple[Kernel, list[Kernel]]:  # fmt: skip
     """Return the kernel of a source, and those that it calls.
 
@@ -51,6 +52,10 @@ def read_source(
         The other kernels in the source with their signatures; each calls only those before it.
     programs : mapping of str to Kernel, optional
         Kernels of which there is more than the source, by name.
+    threads : int, optional
+        For GPUs, the number of threads of a block.
+    tasks : bool, optional
+        Whether the kernel is one for processors, whose steps the threads of a GPU do one by one.
 
     Raises
     ------
@@ -73,10 +78,14 @@ def read_source(
         for callee, its in (*callees, (name, signature)):
             found = (programs or {}).get(callee)
             if found is None:
-                found = read_kernel(trees[callee], its, known, functions, constants)
+                found = read_kernel(
+                    trees[callee], its, known, functions, constants, threads,
+                    tasks or callee != name,
+                )  # fmt: skip
             made.append(_with_short_vectors(write_users_functions(found)))
             known.append(Callee(callee, tuple([_type(t) for t in its])))
-        return made.pop(), made
+        kernel = made.pop()
+        return (deal_steps(kernel) if tasks else kernel), made
     except Unsupported as error:
         error.move(source.count("\n") - text.count("\n"))
         raise

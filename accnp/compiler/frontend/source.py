@@ -5,7 +5,9 @@ name or to an element, `if`, `while`, `for ... in range(...)`, and calls of proc
 expressions are those of functions of users (`expressions`), elements, `z.real`, `z.imag`,
 `z.conjugate()`, and calls of the functions in `intrinsics`; both sides of `x if c else y` are
 computed. `at(p, k)` is the address of element k, and memory comes from functions such as
-`stack_f4()` and `heap_f4(n)`.
+`stack_f4()` and `heap_f4(n)`. A kernel for GPUs has neither `lo` nor `hi`, unless others call it;
+it may call the functions in `intrinsics.grid`, share memory among the threads of a block
+(`shared_f4(n)`), and access several elements at once (`wide_loads`).
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from accnp.compiler.frontend.operators import (
 )
 from accnp.compiler.frontend.statements import Statements, Written, as_type
 from accnp.compiler.frontend.syntax import walk
+from accnp.compiler.frontend.wide_loads import STORES, called_function, name_elements
 from accnp.compiler.intrinsics.all import TABLE
 from accnp.compiler.intrinsics.stack import length_of
 from accnp.compiler.loops.builder import call
@@ -42,17 +45,19 @@ from accnp.compiler.loops.ir import (
     Expr,
     Kernel,
     Load,
+    LoadVector,
     Memory,
     Run,
     Share,
     Store,
+    StoreVector,
     Var,
     dtype,
     number_type,
 )
-from accnp.compiler.loops.signatures import type_of_call
-from accnp.compiler.loops.types import B1, DTYPES, I8, Pointer
-from accnp.compiler.loops.verifier import RESERVED
+from accnp.compiler.loops.signatures import is_of_gpu, type_of_call
+from accnp.compiler.loops.types import B1, DTYPES, I8, U1, DType, Pointer
+from accnp.compiler.loops.verifier import OF_GPUS, RESERVED
 from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["read_kernel"]
@@ -64,6 +69,8 @@ def read_kernel(
     callees: Sequence[Callee] = (),
     functions: Mapping[str, ast.FunctionDef] | None = None,
     constants: Mapping[str, Const] | None = None,
+    threads: int = 0,
+    called: bool = False,
 ) -> Kernel:
     """Return the kernel of a function.
 
@@ -81,6 +88,11 @@ def read_kernel(
         may call.
     constants : mapping of str to Const, optional
         The numbers of the source, by name.
+    threads : int, optional
+        For a kernel for GPUs, the number of threads of a block.
+    called : bool, optional
+        Whether others call the kernel with steps to do: only such kernels for GPUs have `lo` and
+        `hi`.
 
     Raises
     ------
@@ -89,7 +101,10 @@ def read_kernel(
     ValueError
         If the signature is not one of its arguments.
     """
-    return _Reader(tree, signature, callees, functions or {}, constants or {}).kernel()
+    out = Written({n.id for n in walk(tree) if isinstance(n, ast.Name)} | RESERVED | OF_GPUS)
+    users = UserFunctions(functions or {}, out, constants or {})
+    ranged = called or not threads
+    return _Reader(name_elements(tree), signature, callees, users, threads, ranged).kernel()
 
 
 class _Reader(Expressions, Statements):
@@ -100,29 +115,34 @@ class _Reader(Expressions, Statements):
         tree: ast.FunctionDef,
         signature: Sequence[str],
         callees: Sequence[Callee],
-        functions: Mapping[str, ast.FunctionDef],
-        constants: Mapping[str, Const],
+        users: UserFunctions,
+        threads: int,
+        ranged: bool,
     ) -> None:
-        Statements.__init__(
-            self, tree, Written({n.id for n in walk(tree) if isinstance(n, ast.Name)} | RESERVED)
-        )
+        Statements.__init__(self, tree, users.out)
         self.callees = {c.name: c for c in callees}
         self.called: dict[str, Callee] = {}
-        self.users = UserFunctions(functions, self.out, constants)
+        self.users = users
+        self.threads = threads
+        self.shared: list[Buffer] = []
         self.indices: set[Var] = set()  # variables that are affine indices
-        first, last, *names = [a.arg for a in tree.args.args]
+        names = [a.arg for a in tree.args.args]
+        steps = names[:2] if ranged else [self.out.fresh("lo"), self.out.fresh("hi")]
+        names = names[2:] if ranged else names
         if len(names) != len(signature):
             raise ValueError(
-                f"get_kernel: {tree.name} takes {len(names)} arguments after lo, hi; "
-                f"got a signature of {len(signature)}"
+                f"get_kernel: {tree.name} takes {len(names)} arguments"
+                f"{' after lo, hi' if ranged else ''}; got a signature of {len(signature)}"
             )
-        self.first, self.last = Var(first), Var(last)
-        self.values |= {**constants, first: self.first, last: self.last}
+        self.first, self.last = map(Var, steps)
+        self.values |= users.constants
+        limits = (self.first, self.last) if ranged else ()
+        self.values |= dict(zip(steps, limits, strict=False))
         self.buffers: list[Buffer] = []
         self.integers: list[Var] = []
         order: list[Memory] = []
         for name, token in zip(names, signature, strict=True):
-            its = self.out.fresh(name) if name in RESERVED else name
+            its = self.out.fresh(name) if name in RESERVED | OF_GPUS else name
             if token.removesuffix("*") not in DTYPES:
                 raise ValueError(
                     f"get_kernel: unknown argument type in the signature; got {token!r}; "
@@ -138,13 +158,16 @@ class _Reader(Expressions, Statements):
                 raise Unsupported(f"an argument of type {token}")
             order.append(self.buffers[-1] if token.endswith("*") else self.integers[-1])
         in_order = order == [*self.buffers, *self.integers]
-        self.order = () if in_order else tuple(order)
+        self.order = () if in_order and not threads else tuple(order)
+        if threads and ranged:
+            self.order = (self.first, self.last, *order)
         self.sizes = {self.first, self.last, *self.integers}  # what came in
         self.indices |= self.sizes
 
     def kernel(self) -> Kernel:
         self.body(self.tree.body)
         (block,) = self.out.blocks
+        past = next((v for v in self.integers if v.name == "past"), None)
         return Kernel(
             self.first,
             self.last,
@@ -155,7 +178,9 @@ class _Reader(Expressions, Statements):
             self.tree.name,
             order=self.order,
             callees=tuple(self.called.values()),
-            past=next((v for v in self.integers if v.name == "past"), None),
+            past=None if self.threads else past,
+            threads=self.threads,
+            shared=tuple(self.shared),
         )
 
     def let(self, name: str, value: Expr) -> Var:
@@ -176,6 +201,8 @@ class _Reader(Expressions, Statements):
                 self.assign(target.id, self.memory_or_value(s.value, target.id))
             elif isinstance(target, ast.Subscript):
                 self.store(target, self.expr(s.value))
+            elif isinstance(target, ast.Tuple) and isinstance(s.value, ast.Call):
+                self.load_vector([n.id for n in target.elts if isinstance(n, ast.Name)], s.value)
             else:
                 raise Unsupported("an assignment to several names")
         elif isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
@@ -185,16 +212,44 @@ class _Reader(Expressions, Statements):
         else:
             super().statement(s)
 
+    def load_vector(self, names: Sequence[str], x: ast.Call) -> None:
+        """Load several elements; those of bools are bytes."""
+        place, index = x.args
+        memory, at = self.memory(place), self.index(index)
+        made = tuple([Var(self.out.fresh(n), memory.element) for n in names])
+        self.out.add(LoadVector(made, memory, at))
+        for name, v in zip(names, made, strict=True):
+            self.assign(name, cast_to(v, U1) if v.dtype == B1 else v)
+
+    def store_vector(self, x: ast.Call) -> None:
+        """Store several elements."""
+        place, index, *values = x.args
+        memory, at = self.memory(place), self.index(index)
+        stored = tuple([stored_as(self.expr(v), memory.element) for v in values])
+        self.out.add(StoreVector(memory, at, stored))
+
     def memory_or_value(self, x: ast.expr, name: str) -> Expr | Buffer:
-        """What is assigned: a number, an address, or memory on the stack. Another name of memory is
-        an address, whose loops are LLVM's: gathers are slower where there is nothing to compute."""
-        function = x.func.id if isinstance(x, ast.Call) and isinstance(x.func, ast.Name) else ""
+        """What is assigned: a number, an address, or memory on the stack, or of a block of threads.
+        Another name of memory is an address, whose loops are LLVM's: gathers are slower where there
+        is nothing to compute."""
+        function = called_function(x)
+        token = function.removeprefix("shared_")
+        if self.threads and token in DTYPES and token != function:
+            return self.share(DTYPES[token], x, name)
         found = length_of(function)
         if found is None:
             return self.expr(x, name)
         of, length, exact = found
         self.out.stack.append(Buffer(self.out.fresh(name), of, length, exact))
         return self.out.stack[-1]
+
+    def share(self, of: DType, x: ast.expr, name: str) -> Buffer:
+        """Memory that the threads of a block share."""
+        length = self.expr(x.args[0]) if isinstance(x, ast.Call) and len(x.args) == 1 else None
+        if not isinstance(length, Const) or length.dtype != I8:
+            raise Unsupported("shared memory whose length is not known", x)
+        self.shared.append(Buffer(self.out.fresh(name), of, int(length.value)))
+        return self.shared[-1]
 
     def store(self, target: ast.Subscript, value: Expr) -> None:
         memory = self.memory(target.value)
@@ -203,6 +258,9 @@ class _Reader(Expressions, Statements):
     def procedure(self, x: ast.Call) -> None:
         if isinstance(x.func, ast.Name) and x.func.id in (*self.callees, "spread"):
             self.run(x.func.id, x.args)
+            return
+        if self.threads and called_function(x) in STORES:
+            self.store_vector(x)
             return
         name, args = self.arguments(x)
         found = resolve_call(name, args)
@@ -308,6 +366,8 @@ class _Reader(Expressions, Statements):
             raise Unsupported(f"a call of {ast.unparse(x.func)}")
         if x.func.id in self.values:
             raise Unsupported(f"a call of the variable {x.func.id}")
+        if is_of_gpu(x.func.id) and not self.threads:
+            raise Unsupported(f"name {x.func.id!r} is not defined", x)
         return x.func.id, [self.expr(a) for a in x.args]
 
     def call_by_name(self, x: ast.Call, name: str) -> Expr:

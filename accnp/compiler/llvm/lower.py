@@ -24,7 +24,7 @@ from accnp.compiler.llvm.nontemporal import until_aligned
 from accnp.compiler.llvm.registers import from_memory, memory_type, register_type, to_memory
 from accnp.compiler.llvm.scalars import block
 from accnp.compiler.llvm.scalars.heap import free_aligned, malloc_aligned
-from accnp.compiler.llvm.scalars.ir import I32, I64, fetch
+from accnp.compiler.llvm.scalars.ir import I32, I64, fetch, on_gpu
 from accnp.compiler.llvm.spreading import (
     first_of,
     load_elements,
@@ -139,14 +139,15 @@ class Function:
         vector_bytes: int,
         fast: bool,
         platform: Platform | None = None,
-        module: ir.Module | None = None,
     ) -> None:
         self.kernel = kernel
         self.vector_bytes = vector_bytes
         self.functions = Functions()
-        self.module = module or ir.Module(f"accnp_{kernel.name}")
+        self.module = ir.Module(f"accnp_{kernel.name}")
         if platform is not None:
             self.module.triple, self.module.data_layout = platform
+        # Scalar functions read this: fast kernels for GPUs use the approximate units.
+        self.module.approximate = fast and on_gpu(self.module)  # type: ignore[attr-defined]
         self.values: dict[Var, Any] = {}
         self.pointers: dict[Buffer, Any] = {}
         self.ends: list[Any] = []  # blocks after the enclosing loops

@@ -14,11 +14,12 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from accnp.compiler.llvm.lock import in_order
-from accnp.compiler.llvm.lower import Platform, write_function
+from accnp.compiler.llvm.lower import Function, Platform, write_function
 from accnp.compiler.loops.ir import Buffer, Kernel
 from accnp.compiler.pipeline import Target, run_passes
+from accnp.forks import imported
 
-__all__ = ["TRIPLE", "emit", "entry_text", "lowered", "optimised", "write_program"]
+__all__ = ["TRIPLE", "emit", "lowered", "optimised", "write_program"]
 
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
@@ -36,6 +37,9 @@ _OUTSIDE = re.compile(
     re.MULTILINE,
 )
 
+# C functions of the CPU's library that Numba calls.
+_OF_CPU = re.compile(r'^declare [^@\n]*@"?(?:numba_(?:ldexp|frexp)|hypot)f?"?\(', re.MULTILINE)
+
 
 def _machine(cpu: str) -> Any:
     found = _mine.__dict__
@@ -44,7 +48,15 @@ def _machine(cpu: str) -> Any:
     return found[cpu]
 
 
-def write_program(kernel: Kernel, cpu: str, entry: str, guard: str, check: bool) -> str:
+def write_program(
+    kernel: Kernel,
+    cpu: str,
+    entry: str,
+    guard: str,
+    check: bool,
+    fast: bool = False,
+    callees: Sequence[Kernel] = (),
+) -> str:
     """Return the PTX of a kernel of the loop IR.
 
     Parameters
@@ -59,9 +71,17 @@ def write_program(kernel: Kernel, cpu: str, entry: str, guard: str, check: bool)
         As for `ptx.ptx_of`.
     check : bool
         Whether the kernel is verified, and after each pass again.
+    fast : bool, optional
+        Whether operations on floats may be reordered and fused, and use the approximate units.
+    callees : sequence of Kernel, optional
+        The kernels for processors that it calls.
     """
     platform = Platform(TRIPLE, str(_machine(cpu).target_data))
-    made = write_function(run_passes(kernel, Target(0), check=check), 0, platform=platform)
+    linked: list[str] = []
+    for callee in callees:  # each calls only those before it
+        called = _write_function(callee, platform, fast, check)
+        linked = [called.callee("nounwind", True, False), *called.linked, *linked]
+    made = _write_function(kernel, platform, fast, check)
     names = {p: f"%a{k}" for k, p in enumerate(kernel.parameters)}
     words = [f"{'ptr noalias' if isinstance(p, Buffer) else 'i64'} {x}" for p, x in names.items()]
     kinds = zip(kernel.arguments, made.kinds, strict=True)
@@ -69,28 +89,38 @@ def write_program(kernel: Kernel, cpu: str, entry: str, guard: str, check: bool)
     last = names.get(kernel.last, "0")
     steps = ["i64 0", f"i64 {last}", "i64 0"]  # and whether to bypass the caches
     call = f"  call void @{made.name}({', '.join([*steps, *given])})"
-    text = entry_text(entry, words, [call], kernel.threads, guard)
-    return emit(f"{made.written}\n{text}", made.linked, cpu)
+    text = _entry_text(entry, words, [call], kernel.threads, guard)
+    return emit(f"{made.written}\n{text}", _with_device_functions([*made.linked, *linked]), cpu)
 
 
-def entry_text(
+def _with_device_functions(linked: list[str]) -> list[str]:
+    """Add the functions of the CPU's library that functions of users call, which Numba compiled."""
+    if not any(_OF_CPU.search(t) for t in linked):
+        return linked
+    device = imported("accnp.compiler.numba.user_device")
+    return [*linked, device.definitions(device.declared(linked))]
+
+
+def _write_function(kernel: Kernel, platform: Platform, fast: bool, check: bool) -> Function:
+    return write_function(run_passes(kernel, Target(0, fast), check=check), 0, fast, platform)
+
+
+def _entry_text(
     entry: str,
     words: Sequence[str],
     body: Sequence[str],
     threads: int,
     guard: str,
-    room: Sequence[str] = (),
 ) -> str:
     """Return the text of the function that is launched, whose arguments are one word each.
 
     The kernel, which the `body` calls, is inlined here, where its noalias arguments become alias
-    scopes. `room` are the instructions that give memory on the stack.
+    scopes.
     """
     chosen = ["ptr %choice", "i64 %low", "i64 %high"] if guard else []
     lines = [
         f"define ptx_kernel void @{entry}({', '.join([*words, *chosen])}) #770 {{",
         "begin:",
-        *room,
         *(_GUARDS[guard] if guard else ["  br label %start"]),
         "start:",
         *body,

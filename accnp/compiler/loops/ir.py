@@ -375,10 +375,10 @@ class Kernel(NamedTuple):
 
     A kernel for GPUs has `threads`: those of a block. All threads of a grid do the steps 0..`last`
     together, and the arguments are `buffers`, `last` and `integers`. With an `order`, the arguments
-    are those in it, and there is no `last`: the kernel finds its work by intrinsics such as
-    `thread`. `shared` lists the buffers that the threads of a block share. If the kernel is
-    `narrow`, all indices of its memory fit into 32 bits, in which a GPU computes them by half as
-    many instructions.
+    are those in it: without `first` and `last`, the kernel finds its work by intrinsics such as
+    `thread`; other kernels call one that has both. `shared` lists the buffers that the threads of a
+    block share. If the kernel is `narrow`, all indices of its memory fit into 32 bits, in which a
+    GPU computes them by half as many instructions.
     """
 
     first: Var
@@ -401,6 +401,11 @@ class Kernel(NamedTuple):
     @property
     def arguments(self) -> tuple[Memory, ...]:
         """The arguments after the first and the last step, in order."""
+        if self.threads:
+            return tuple([a for a in self.order if a not in (self.first, self.last)]) or (
+                *self.buffers,
+                *self.integers,
+            )
         return self.order or (*self.buffers, *self.integers)
 
     @property

@@ -2,7 +2,7 @@
 
 The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Python:
 
-    kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME ["in" "order"]
+    kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME ["in" ("order" | "steps")]
                 ["threads" INT ["narrow"]] "{" stack* shared* heap* statement* "}"
     argument  = NAME ":" TYPE "[" "]"  |  NAME
     stack     = "stack" NAME ":" TYPE "[" INT "]"
@@ -197,7 +197,9 @@ class _Parser:
         self.expect("..")
         last = self.new(self.name())
         explicit = self.accept("in")
-        if explicit:
+        if explicit and self.accept("steps"):
+            order = [first, last, *order]
+        elif explicit:
             self.expect("order")
         past = self.variable() if self.accept("past") else None
         sized = self.accept("sized")

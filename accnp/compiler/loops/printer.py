@@ -72,7 +72,8 @@ def print_kernel(k: Kernel) -> str:
         f"{a.name}: {a.dtype.token}[]" if isinstance(a, Buffer) else a.name for a in k.arguments
     ]
     words = [f"kernel {k.name}({', '.join(arguments)}) for {k.first.name}..{k.last.name}"]
-    words += ["in order"] * bool(k.threads and k.order)
+    if k.threads and k.order:
+        words.append("in steps" if k.first in k.order else "in order")
     words += [f"past {k.past.name}"] if k.past is not None else []
     words += ["sized"] * k.sized + [f"threads {k.threads}"] * bool(k.threads)
     words += ["narrow"] * k.narrow

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "B1", "C8", "C16", "DTYPES", "F4", "F8", "I4", "I8", "U4", "U8",
+    "B1", "C8", "C16", "DTYPES", "F4", "F8", "I4", "I8", "U1", "U4", "U8",
     "DType", "Pointer", "Type", "dtype_of", "part_of",
 ]  # fmt: skip
 
@@ -73,8 +73,8 @@ _TOKENS = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 e2 f4 f8 c8 c16"
 DTYPES = {
     t: DType(t, "half" if t in _HALVES else _KINDS[t[0]], int(t[1:])) for t in _TOKENS.split()
 }
-B1, I4, I8, U4, U8, F4, F8, C8, C16 = (
-    DTYPES[t] for t in ("b1", "i4", "i8", "u4", "u8", "f4", "f8", "c8", "c16")
+B1, I4, I8, U1, U4, U8, F4, F8, C8, C16 = (
+    DTYPES[t] for t in ("b1", "i4", "i8", "u1", "u4", "u8", "f4", "f8", "c8", "c16")
 )
 _OF_NUMPY = {d.numpy: d for d in DTYPES.values()}
 

@@ -117,10 +117,8 @@ class _Verifier:
             self.check(v.dtype == I8, f"argument {v.name} is not an index")
             self.define(v)
         if k.threads:
-            self.scope.remove(k.first)  # it is 0
             self.check(k.threads > 0, f"a block has {k.threads} threads")
-            if k.order:
-                self.scope.remove(k.last)
+            self.scope -= {k.first, k.last} - {*k.parameters}
             alone = not (k.heap or k.past)
             self.check(alone, "a kernel for GPUs has what only processors have")
         else:
@@ -138,7 +136,7 @@ class _Verifier:
         for b, n in k.heap:
             self.check(b.length == 0, f"{b.name} on the heap has a known length")
             self.check(n in k.integers, f"the length of {b.name} is not an argument")
-        same = not k.order or {*k.order} == {*k.buffers, *k.integers}
+        same = not k.order or {*k.arguments} == {*k.buffers, *k.integers}
         self.check(same, "the order does not list the arguments")
         self.check(k.past is None or k.past in k.integers, "the integer past is not an argument")
         self.check(size <= STACK, f"buffers on the stack have {size} bytes; {STACK} are allowed")
@@ -354,8 +352,9 @@ class _Verifier:
             self.typed(x, I8, f"a number of the blocks of {name}")
         some = s.part is None or s.spread in ("grid", "blocks")
         self.check(some, f"{name} is dealt to some blocks, and has one step for each")
-        alone = s.independent and s.vector is None
-        self.check(alone, f"{name} is spread, and steps may depend on others")
+        # Whether threads write places of their own is not known of kernels from source.
+        alone = not s.carried and s.vector is None
+        self.check(alone, f"{name} is spread, and carries values from step to step")
         if s.spread == "threads":
             each = (s.start, s.stop, s.step) == (Const(0, I8), Const(threads, I8), 1)
             self.check(each, f"{name} is not an index of the {threads} threads of a block")

@@ -7,7 +7,6 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from llvmlite import ir
 from numba import types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.extending import lower_builtin, lower_cast, models, register_model, type_callable
 
@@ -15,7 +14,7 @@ from accnp.compiler.llvm.scalars import half
 from accnp.compiler.llvm.scalars.ir import F32, I16, V
 from accnp.compiler.numba.private import Conversion
 
-__all__ = ["E2", "F2", "Half", "loaded", "register_type", "stored"]
+__all__ = ["E2", "F2", "Half"]
 
 
 class Half(types.Type):
@@ -54,11 +53,6 @@ class _Model(models.PrimitiveModel):
 
     def from_data(self, builder: Any, value: Any) -> Any:
         return loaded(builder, self._fe_type, value)
-
-
-def register_type(context: Any, t: Any) -> Any:
-    """The LLVM type of a number in registers."""
-    return ir.IntType(1) if t is types.boolean else context.get_value_type(t)
 
 
 def loaded(b: Any, t: Half, v: Any) -> Any:

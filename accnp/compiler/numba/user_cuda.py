@@ -22,14 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba.core import types
-from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError, TypingError
 from numba.np.numpy_support import from_dtype
 
+from accnp.compiler.intrinsics.all import resolve
 from accnp.compiler.kernel_cache import counters, disk_cache
 from accnp.compiler.llvm.ptx import TRIPLE, emit
-from accnp.compiler.numba import frontend, user_device
-from accnp.compiler.numba.namespace import NAMESPACE
+from accnp.compiler.llvm.registers import register_type
+from accnp.compiler.loops.types import F4, F8
+from accnp.compiler.numba import user_device
+from accnp.compiler.numba.private import COMPILER_LOCK, global_compiler_lock
 from accnp.compiler.numba.user_key import user_key
 from accnp.compiler.ptx import NEWEST, Ptx
 from accnp.forks import renewed
@@ -53,6 +55,7 @@ _HEAD = re.compile(
 )
 _LAYOUT = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
 _one = renewed(threading.RLock())
+renewed(COMPILER_LOCK)
 
 
 class _Layout:
@@ -290,25 +293,19 @@ def _number(k: int, code: str) -> list[str]:
 
 def _definitions(called: Sequence[tuple[str, str, str]]) -> str:
     """A module with functions of libdevice, by those of kernels."""
-    context = frontend.context_of(False)
-    typing = context.typing_context
     module = ir.Module("libdevice")
     module.triple = TRIPLE
     for result, name, arguments in called:
         single = result == "float"
         own = _OTHER.get(name[:-1] if single else name, name[:-1] if single else name)
-        callee = NAMESPACE.get(own)
-        if callee is None:
+        of = (F4 if single else F8,) * (int(arguments.count(",")) + 1)
+        found = resolve(own, of)
+        if found is None:
             continue  # told by name when nothing defines it
-        kind = types.float32 if single else types.float64
-        handle = typing.resolve_value_type(callee)
-        count = int(arguments.count(",")) + 1
-        signature = typing.resolve_function_type(handle, (kind,) * count, {})
-        code = context.get_data_type(kind)
-        made = ir.Function(module, ir.FunctionType(code, [code] * count), f"__nv_{name}")
+        code = register_type(of[0])
+        made = ir.Function(module, ir.FunctionType(code, [code] * len(of)), f"__nv_{name}")
         made.linkage = "linkonce_odr"
         made.attributes.add("alwaysinline")
         builder = ir.IRBuilder(made.append_basic_block())
-        with context.push_code_library(frontend.TextLibrary(context.codegen(), name)):
-            builder.ret(context.get_function(handle, signature)(builder, list(made.args)))
+        builder.ret(found[2](builder, *made.args))
     return str(module)

@@ -2,8 +2,8 @@
 exponents that are kept apart from them.
 
 In: raw LLVM values, floats or vectors of them; a complex number is two. Out: the same, and integers
-of their size. Blocks of the processor (`block.py`) and warps of a GPU (`compiler/numba/grid.py`) do
-the same steps, and have the same bits.
+of their size. Blocks of the processor (`block.py`) and warps of a GPU do the same steps, and have
+the same bits.
 """
 
 from __future__ import annotations

@@ -1,0 +1,84 @@
+"""Accesses to several elements at once in restricted Python: `v = load4(p, i)`, and `part(v, k)`.
+
+In: the tree of a kernel. Out: a tree in which the name of such a vector is a tuple of the names of
+its elements, so that branches and loops hand them on like other names.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import cast
+
+from accnp.compiler.frontend.syntax import walk
+from accnp.compiler.loops.visiting import unlike
+from accnp.compiler.unsupported import Unsupported
+
+__all__ = ["LOADS", "STORES", "called_function", "name_elements"]
+
+LOADS = {"load2": 2, "load4": 4}
+STORES = {"store2": 2, "store4": 4}
+
+
+def called_function(x: ast.expr) -> str:
+    """Return the name of the function that an expression calls; empty for something else."""
+    return x.func.id if isinstance(x, ast.Call) and isinstance(x.func, ast.Name) else ""
+
+
+def name_elements(tree: ast.FunctionDef) -> ast.FunctionDef:
+    """Return a function whose vectors are tuples of names.
+
+    Raises
+    ------
+    Unsupported
+        If a vector is used as anything but an argument of `part` with a known number.
+    """
+    nodes = walk(tree)
+    loads = [n for n in nodes if isinstance(n, ast.Assign) and called_function(n.value) in LOADS]
+    if not loads:
+        return tree
+    taken = {n.id for n in nodes if isinstance(n, ast.Name)}
+    vectors: dict[str, list[str]] = {}
+    for s in loads:
+        (target,) = s.targets
+        if not isinstance(target, ast.Name):
+            raise Unsupported("a vector that is not given a name", s)
+        count = LOADS[called_function(s.value)]
+        names = vectors.setdefault(target.id, [])
+        for k in range(len(names), count):
+            names.append(unlike(f"{target.id}_{k}", taken))
+            taken.add(names[-1])
+    return cast("ast.FunctionDef", _Elements(vectors).visit(tree))
+
+
+class _Elements(ast.NodeTransformer):
+    """Rebuilds the statements and the expressions that use vectors."""
+
+    def __init__(self, vectors: dict[str, list[str]]) -> None:
+        self.vectors = vectors
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        (target,) = node.targets
+        value = self.visit(node.value)
+        if isinstance(target, ast.Name) and target.id in self.vectors:
+            count = LOADS.get(called_function(node.value), 0)
+            names: list[ast.expr] = [
+                ast.Name(n, ast.Store()) for n in self.vectors[target.id][:count]
+            ]
+            targets: list[ast.expr] = [ast.Tuple(names, ast.Store())]
+            return ast.copy_location(ast.Assign(targets, value), node)
+        return ast.copy_location(ast.Assign([self.visit(target)], value), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if called_function(node) != "part":
+            return cast("ast.expr", self.generic_visit(node))
+        vector, number = node.args
+        names = self.vectors.get(getattr(vector, "id", ""), [])
+        which = number.value if isinstance(number, ast.Constant) else None
+        if not isinstance(which, int) or not 0 <= which < len(names):
+            raise Unsupported("a part of something else than a vector", node)
+        return ast.copy_location(ast.Name(names[which], ast.Load()), node)
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        if node.id in self.vectors:
+            raise Unsupported(f"the vector {node.id} as a number", node)
+        return node
