@@ -142,6 +142,11 @@ def loop(*body: object, independent: bool = True) -> Kernel:
     return kernel(For(STEP, LO, HI, 1, tuple(body), independent))  # type: ignore[arg-type]
 
 
+def part_of(extent: int, *body: object) -> Kernel:
+    end = Const(extent, I8)
+    return kernel(For(STEP, Const(0, I8), end, 1, tuple(body), True))  # type: ignore[arg-type]
+
+
 def vector(how: Vector, *body: object, step: int = 1) -> Kernel:
     body = body or (Store(X, STEP, ONE),)
     return kernel(For(STEP, LO, HI, step, body, True, vector=how))  # type: ignore[arg-type]
@@ -151,6 +156,8 @@ def test_steps_may_write_several_places_that_no_other_step_does():
     place = Index(((STEP, 2),))
     beside = Index(((STEP, 2),), 1)
     verify(loop(Let(T, Load(X, beside)), Store(X, place, T), Store(Y, beside, T)))
+    verify(loop(Store(X, place, ONE), Store(X, Index(((STEP, 2),), 3), ONE)))
+    verify(part_of(8, Store(X, STEP, ONE), Store(X, Index(((STEP, 1),), 8), ONE)))
 
 
 @pytest.mark.parametrize(
@@ -170,6 +177,9 @@ def test_steps_may_write_several_places_that_no_other_step_does():
         (loop(Let(T, Load(X, Index(((STEP, 2),), 2))), Store(X, Index(((STEP, 2),)), T)), PLACES),
         (loop(Let(T, Load(X, Index(((STEP, 3),), 1))), Store(X, Index(((STEP, 2),)), T)), PLACES),
         (loop(Store(X, Index(((STEP, LO),)), ONE)), "may be one place"),
+        (loop(Store(X, STEP, ONE), Store(X, Index(((STEP, 1),), 1), ONE)), PLACES),
+        (loop(Store(X, Index(((STEP, 2),), 4), ONE), Store(X, Index(((STEP, 2),)), ONE)), PLACES),
+        (part_of(8, Store(X, STEP, ONE), Store(X, Index(((STEP, 1),), 7), ONE)), PLACES),
         (loop(Let(T, Load(X, LO)), Store(X, STEP, T)), "several places"),
         (kernel(For(STEP, LO, HI, 0, ())), "the step of i is 0"),
         (loop(Let(Q, Call("neg", (STEP,), I8)), Store(X, Index(((STEP, 1), (Q, 1))), ONE)), PLACE),

@@ -165,7 +165,7 @@ def test_elements_of_an_access_are_those_of_one_step():
         ("0:i8..32:i8", "0:i8..hi", "t is not an index of the 32 threads"),
         ("0:i8..hi step", "lo..hi step", "lo is used where it is not defined"),
         (" independent spread grid", " spread grid", "steps may depend on others"),
-        (" step 4 independent", " step 2 independent", "read and write a at several places"),
+        (" step 4 independent", " step 2 independent", "write a, and use it at several places"),
         ("w, z, y, x", "z, y, x", "access cannot have 3 elements of a"),
         ("w, z, y, x", "w, z, y, 1.0:f8", "an element of a is f8 instead of f4"),
         ("load x: f4,", "load x: f8,", "x has another type"),

@@ -334,7 +334,9 @@ class _Verifier:
         if s.independent:
             self.check(not s.carried, f"steps of {name} are independent, and carry values")
             if not s.spread or not _has_computed_places(s):
-                self.independent(s.index, s.body, s.step)
+                known = isinstance(s.start, Const) and isinstance(s.stop, Const)
+                extent = int(s.stop.value - s.start.value) if known else None
+                self.independent(s.index, s.body, s.step, extent)
         if s.interchangeable:
             inner = s.body[-1] if s.body else None
             right = isinstance(inner, For) and inner.independent and not s.carried
@@ -375,10 +377,13 @@ class _Verifier:
             room = {b for b in self.kernel.stack if not b.exact}
             self.check(used <= room, f"{name} has whole vectors, and memory without room")
 
-    def independent(self, index: Var, body: Sequence[Stmt], width: int = 1) -> None:
+    def independent(
+        self, index: Var, body: Sequence[Stmt], width: int = 1, extent: int | None = None
+    ) -> None:
         """Each place that is written differs from step to step: it is the index times a number,
-        plus what is the same in all steps. Where it is several places in a step, or read as well,
-        all of them are less than this number apart. The index grows by `width`."""
+        plus what is the same in all steps. Where it is read as well, all of them are less than this
+        number apart. Of several places that differ by constants, none is another one in another
+        step. The index grows by `width`, in a range of this `extent` if it is known."""
         name = index.name
         loads: dict[Memory, set[Expr]] = {}
         stores: dict[Memory, set[Expr]] = {}
@@ -405,10 +410,15 @@ class _Verifier:
                 at = f"{buffer.name}[{print_expr(x)}]"
                 self.check(bool(moves), f"steps of {name} write {at}, which may be one place")
             read = loads.get(buffer, set())
-            self.check(
-                not read or _are_apart(places | read, index, width),
-                f"steps of {name} read and write {buffer.name} at several places",
+            # Rows that are written together differ by sizes that are arguments.
+            apart = (
+                _are_apart(places | read, index, width)
+                if read
+                else all(
+                    _never_meet(group, index, width, extent) for group in _of_equal_terms(places)
+                )
             )
+            self.check(apart, f"steps of {name} write {buffer.name}, and use it at several places")
 
     def reduce(self, s: Reduce) -> None:
         self.typed(s.extent, I8, f"the extent of {s.index.name}")
@@ -503,13 +513,31 @@ def _adjacent(x: Expr, count: int) -> list[Expr]:
     return [plus(x, Const(k, I8)) for k in range(count)]
 
 
+def _terms(x: Expr) -> tuple[tuple[Expr, int | Var], ...]:
+    return x.terms if isinstance(x, Index) else ((x, 1),)
+
+
+def _of_equal_terms(places: set[Expr]) -> list[set[Expr]]:
+    """Places in groups whose members differ by a constant."""
+    return [{x for x in places if _terms(x) == terms} for terms in {*map(_terms, places)}]
+
+
 def _are_apart(places: set[Expr], index: Var, width: int) -> bool:
     """Whether no place of a step is one of another step: all move alike, by more than they are
     apart."""
-    rest = {x.terms if isinstance(x, Index) else ((x, 1),) for x in places}
+    rest = {*map(_terms, places)}
     offsets = [x.constant if isinstance(x, Index) else 0 for x in places]
     step = min([abs(_step(x, index)) for x in places]) * width
     return len(rest) == 1 and max(offsets) - min(offsets) < step
+
+
+def _never_meet(places: set[Expr], index: Var, width: int, extent: int | None) -> bool:
+    """Whether no two places, which differ by constants, are the same in different steps."""
+    move = abs(_step(next(iter(places)), index))
+    offsets = sorted([x.constant if isinstance(x, Index) else 0 for x in places])
+    apart = [b - a for k, a in enumerate(offsets) for b in offsets[k + 1 :]]
+    far = math.inf if extent is None else move * extent
+    return all(d % (move * width) or d >= far for d in apart)
 
 
 def _is_in_range(x: Const) -> bool:
