@@ -66,10 +66,11 @@ class Access:
 class Statement:
     """name = text, with `{k}` in the text standing for args[k].
 
-    Instead of a text it may have a load (`access`) or an index value (`index`).
+    Instead of a text it may have a load (`access`) or an index value (`index`). `nonzero` is the
+    formula of a condition without which the result is 0, "" if none is known.
     """
 
-    __slots__ = ("access", "args", "dtype", "index", "name", "text")
+    __slots__ = ("access", "args", "dtype", "index", "name", "nonzero", "text")
 
     def __init__(
         self,
@@ -79,10 +80,12 @@ class Statement:
         args: tuple[str, ...] = (),
         access: Access | None = None,
         index: Access | None = None,
+        nonzero: str = "",
     ) -> None:
         self.name = name
         self.dtype = dtype
         self.text = text
+        self.nonzero = nonzero
         self.args = args
         self.access = access
         self.index = index  # iota: only strides and offset are used

@@ -82,6 +82,8 @@ class Op:
             always the leading one.
         scalar: source of the scalar expression, `{0}`, `{1}`... for the operands ("map"); a dict by
             dtype kind if it differs.
+        nonzero: (dtype of the first operand) -> source of a condition on the operands; if it is
+            false, the result is 0 ("map").
         cuda: implementation for GPUs if no kernel does it well ("opaque"): "module.name" in
             `accnp/primitives/`, a function (xp, *arrays, **params) on arrays of a NumPy-like
             library (CuPy), or a function that receives the driver as xp. It returns new arrays, or
@@ -128,6 +130,7 @@ class Op:
     transpose: Callable[..., Any] | None = None
     batch: Callable[..., Any] | None = None
     scalar: Any = None
+    nonzero: Callable[..., str] | None = None
     cuda: Any = None
     block: str = ""
     strides: Callable[..., Any] | None = None

@@ -212,10 +212,11 @@ map_op("select_n", numpy=ref.select_n, infer=_select_infer, scalar=_select_scala
 # near 1 and top near 0, because only there top + log(sum) cancels. If the sum and top are constant
 # along a pass that only adds such values, and show that it is not needed, kernels skip the pass
 # (`compiler/specs/accumulators.py`).
-BESIDE = "(fmax(abs({1}) * #(0.5), abs({2} - #(1))) < #(0.75))"
-EXP_BELOW, _LOG_BESIDE = (
-    {code: text.replace("?", BESIDE).replace("#", code) for code in ("f4", "f8")}
+_BESIDE = "(fmax(abs({1}) * #(0.5), abs({2} - #(1))) < #(0.75))"
+_IS_BESIDE, _EXP_BELOW, _LOG_BESIDE = (
+    {code: text.replace("?", _BESIDE).replace("#", code) for code in ("f4", "f8")}
     for text in (
+        "?",
         "select(?, select({0} == {1}, #(0), exp({0} - {1})), #(0))",
         "log1p(select(?, {0}, {2} - #(1)))",
     )
@@ -228,8 +229,8 @@ def _by_precision(texts: dict[str, str]) -> Any:
 
 
 map_op(
-    "exp_below", numpy=ref.exp_below, scalar=_by_precision(EXP_BELOW), jvp=(ZERO, ZERO, ZERO),
-    dtypes="f", cost=20,
+    "exp_below", numpy=ref.exp_below, scalar=_by_precision(_EXP_BELOW), jvp=(ZERO, ZERO, ZERO),
+    nonzero=lambda dtype: _by_precision(_IS_BESIDE)({}, dtype), dtypes="f", cost=20,
 )  # fmt: skip
 # The logarithm of the third operand, computed from the sum of `exp_below` if that is more accurate.
 map_op(

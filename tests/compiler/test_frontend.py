@@ -463,6 +463,10 @@ def test_a_kernel_calls_others():
     kernel, others = read_source(SHARED, "kernel", signature, callees)
     assert [k.name for k in others] == ["part"]
     assert others[0].past in others[0].integers
+    renamed = SHARED.replace("past", "hint").replace("n0", "past")  # names say nothing
+    (other,) = read_source(renamed, "kernel", signature, callees)[1]
+    assert other.past is not None
+    assert other.past.name == "hint"
     assert any(isinstance(s, Share) for s in statements(kernel.body))
     for k in (kernel, *others):
         verify(k)

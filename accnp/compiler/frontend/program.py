@@ -16,7 +16,18 @@ from accnp.compiler.frontend.syntax import parsed
 from accnp.compiler.frontend.users import constants_of, write_users_functions
 from accnp.compiler.llvm.entry import DRIVER, LIBRARY, VECTORS
 from accnp.compiler.llvm.lower import write_function
-from accnp.compiler.loops.ir import Callee, Const, For, Kernel, Run, Share, Stmt
+from accnp.compiler.loops.ir import (
+    Call,
+    Callee,
+    Const,
+    For,
+    Kernel,
+    Let,
+    Run,
+    Share,
+    Stmt,
+    Var,
+)
 from accnp.compiler.loops.types import DTYPES, I8, Pointer, Type
 from accnp.compiler.loops.visiting import statements
 from accnp.compiler.passes.deal_steps import deal_steps
@@ -84,11 +95,29 @@ def read_source(
                 )  # fmt: skip
             made.append(_with_short_vectors(write_users_functions(found)))
             known.append(Callee(callee, tuple([_type(t) for t in its])))
-        kernel = made.pop()
-        return (deal_steps(kernel) if tasks else kernel), made
+        *others, kernel = _with_hints(made)
+        return (deal_steps(kernel) if tasks else kernel), others
     except Unsupported as error:
         error.move(source.count("\n") - text.count("\n"))
         raise
+
+
+def _with_hints(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Kernels whose arguments say whether to bypass the caches (`Kernel.past`): those to which one
+    passes what `asked()` returns."""
+    if any(k.threads for k in kernels):
+        return list(kernels)  # GPUs have no such stores
+    hints: dict[str, Var] = {}
+    arguments = {k.name: k.arguments for k in kernels}
+    for k in kernels:
+        body = list(statements(k.body))
+        asked = {s.var for s in body if isinstance(s, Let) and s.value == Call("asked", (), I8)}
+        for s in body:
+            if isinstance(s, Run | Share):
+                for a, x in zip(arguments[s.kernel], s.args, strict=True):
+                    if x in asked and isinstance(a, Var):
+                        hints[s.kernel] = a
+    return [k._replace(past=hints[k.name]) if k.name in hints else k for k in kernels]
 
 
 def _type(token: str) -> Type:

@@ -167,7 +167,6 @@ class _Reader(Expressions, Statements):
     def kernel(self) -> Kernel:
         self.body(self.tree.body)
         (block,) = self.out.blocks
-        past = next((v for v in self.integers if v.name == "past"), None)
         return Kernel(
             self.first,
             self.last,
@@ -178,7 +177,6 @@ class _Reader(Expressions, Statements):
             self.tree.name,
             order=self.order,
             callees=tuple(self.called.values()),
-            past=None if self.threads else past,
             threads=self.threads,
             shared=tuple(self.shared),
         )

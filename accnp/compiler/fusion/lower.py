@@ -309,7 +309,9 @@ class _Lowering:
             args = tuple([self.constant(w, x) or self.emit(x, outer, context) for x in w.inputs])
             name = self.fresh("t")
             section = self.row_section if context == "row" else self.section
-            section.append(Statement(name, w.aval.dtype, scalar_text(w), args))
+            nonzero = "" if w.op.nonzero is None else w.op.nonzero(w.inputs[0].aval.dtype)
+            text = scalar_text(w)
+            section.append(Statement(name, w.aval.dtype, text, args, nonzero=nonzero))
             self.cost += w.op.cost
             names[k] = name
             stack.pop()

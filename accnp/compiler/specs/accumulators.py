@@ -6,11 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from accnp.ir.kernel import Fold, Phase, Statement
-from accnp.primitives.conversion import BESIDE, EXP_BELOW
 
 __all__ = ["accumulator", "condition", "is_product", "lanes"]
-
-_CONDITIONS = {text: BESIDE.replace("#", code) for code, text in EXP_BELOW.items()}
 
 
 def accumulator(dtype: np.dtype, combine: str) -> np.dtype:
@@ -39,10 +36,10 @@ def condition(phase: Phase, reduced: range) -> tuple[str, tuple[str, ...], list[
     if phase.stores or len(phase.folds) != 1 or phase.folds[0].combine != "sum":
         return None
     source = here.get(phase.folds[0].source)
-    if source is None or source.text not in _CONDITIONS:
+    if source is None or not source.nonzero:
         return None
     loads = [here[x] for x in source.args[1:] if x in here]
     for s in loads:
         if s.access is None or s.args or any(s.access.strides[d] for d in reduced):
             return None
-    return _CONDITIONS[source.text], source.args, loads
+    return source.nonzero, source.args, loads
