@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accnp._native import launch_held, launch_released, launches
-from accnp.compiler import outside
 from accnp.config import config
 from accnp.debug_log import note
 from accnp.forks import aside, at_fork, collection_paused, imported, renewed
@@ -518,19 +517,22 @@ def library_module() -> Any:
     return imported("accnp.compiler.library.addresses")
 
 
-def _find_outside(symbol: str) -> tuple[int | None, Any]:
-    """Return the address of a symbol that a kernel calls, and an object that keeps its code."""
+_called: list[Any] = []  # code of other modules that kernels call is never freed
+
+
+def address_of(symbol: str) -> int | None:
+    """Return the address of what a kernel calls outside of its own code: library kernels, LAPACK,
+    NumPy's sorts, and users' functions that Numba has compiled. None if a symbol is unknown."""
     modules = imported("accnp.compiler.intrinsics.linked").linked_modules([symbol])
     if modules:
         # Where nothing calls it, LLVM would drop what each module may define.
         text = modules[0].replace("define linkonce_odr ", "define ")
         (address,), code = native_code((symbol, text), text, (symbol,))
-        return address, code
+        _called.append(code)
+        return address
     found, kernels = library_module().called_in(symbol.encode() + b"\0")  # as tables of symbols
-    return found.get(symbol), kernels
-
-
-outside.install(_find_outside)
+    _called.append(kernels)
+    return found.get(symbol)
 
 
 def _stamp() -> str:

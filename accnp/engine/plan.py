@@ -10,13 +10,12 @@ import importlib
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from accnp.compiler import machine
 from accnp.compiler.fusion.clusters import chains
 from accnp.compiler.fusion.costs import HEAVY
 from accnp.compiler.fusion.fuse import Cluster, fuse
 from accnp.compiler.fusion.lower import lower, lower_rows
 from accnp.compiler.fusion.program import Program, Value, from_graph
-from accnp.compiler.fusion.spaces import apply_views, strip_views
+from accnp.compiler.fusion.spaces import SLICE_UPDATES, apply_views, strip_views
 from accnp.config import config
 from accnp.engine.steps import (
     END_OF_FOLD,
@@ -59,7 +58,6 @@ __all__ = ["Planner", "make_plan", "plan_graph"]
 
 
 LEAST = 1 << 20  # bytes of a result that is written over an operand
-machine.permutes = lambda: imported("accnp.compiler.processor").WIDE
 
 
 def make_plan(
@@ -129,10 +127,6 @@ def _is_scatter(v: Value) -> bool:
     return v.op.name.startswith("scatter")
 
 
-def _is_update(v: Value) -> bool:
-    return v.op.name in ("dynamic_update_slice", "update_slice")
-
-
 class Planner:
     """Makes the plan of a program for the CPU; what a GPU does otherwise overrides this."""
 
@@ -172,7 +166,9 @@ class Planner:
     def steps_of(self, clusters: list[Cluster]) -> None:
         chained = chains(clusters, self.program)
         before = {reader: c for c, reader in chained.items()}
-        if self.fixed and any(c.form == "host" and _is_update(c.roots[0]) for c in clusters):
+        if self.fixed and any(
+            c.form == "host" and c.roots[0].op.name in SLICE_UPDATES for c in clusters
+        ):
             apart = {*chained, *before}
             in_place = imported("accnp.compiler.fusion.in_place")  # with the first update
             self.homes = in_place.place_updates(self.program, clusters, apart)

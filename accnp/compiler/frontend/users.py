@@ -16,12 +16,11 @@ from accnp.compiler.frontend.statements import Written
 from accnp.compiler.frontend.syntax import parsed
 from accnp.compiler.loops.ir import Call, Const, Expr, For, If, Kernel, Stmt, While, number_type
 from accnp.compiler.loops.visiting import (
-    expressions,
+    every_part,
     map_expr,
     map_statement,
     names_of,
     statements,
-    subexpressions,
 )
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.lower_reductions import lower_reductions
@@ -103,8 +102,7 @@ def users_functions(kernel: Kernel) -> list[str]:
 
 def _calls(s: Stmt) -> list[Call]:
     """The calls of functions of users in a statement."""
-    found = [p for x in expressions(s) for p in subexpressions(x) if isinstance(p, Call)]
-    return [p for p in found if is_defined(p.function)]
+    return [p for p in every_part(s) if isinstance(p, Call) and is_defined(p.function)]
 
 
 def _block(body: Sequence[Stmt], users: UserFunctions, out: Written) -> tuple[Stmt, ...]:

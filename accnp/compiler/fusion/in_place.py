@@ -16,7 +16,13 @@ from typing import NamedTuple
 from accnp.compiler.fusion.clusters import Cluster
 from accnp.compiler.fusion.places import region_of
 from accnp.compiler.fusion.program import Program, Value
-from accnp.compiler.fusion.spaces import NATIVE, is_one_value, keeps_order, strip_views
+from accnp.compiler.fusion.spaces import (
+    NATIVE,
+    SLICE_UPDATES,
+    is_one_value,
+    keeps_order,
+    strip_views,
+)
 from accnp.ir.kernel import Access, KernelSpec
 
 __all__ = ["Home", "place_updates", "read_updates", "reads_elsewhere"]
@@ -37,7 +43,7 @@ def place_updates(
     """Give values a home in the arrays that they are written to; returns the homes by the id of the
     update. Clusters that are `apart` are left alone; others may change places."""
     updates = [c.roots[0] for c in clusters if c.form == "host" and c.roots]
-    updates = [u for u in updates if u.op.name in ("dynamic_update_slice", "update_slice")]
+    updates = [u for u in updates if u.op.name in SLICE_UPDATES]
     if not updates:
         return {}
     clusters[:] = _delayed(clusters, updates)

@@ -13,6 +13,7 @@ from accnp.primitives.views import contiguous
 
 __all__ = [
     "NATIVE",
+    "SLICE_UPDATES",
     "apply_views",
     "expressible",
     "fold_form",
@@ -34,6 +35,8 @@ SHORT_RUN = 32  # elements of a run of folded axes, below which the others are f
 LONG_AXIS = 64  # a last folded axis of this length is folded on its own
 
 NATIVE = frozenset(code_dtype(code) for code in CODES)
+# Updates of one slice, which the kernel that computes it may store; passes make the second one.
+SLICE_UPDATES = frozenset(["dynamic_update_slice", "update_slice"])
 
 
 def in_kernel(v: Any) -> bool:

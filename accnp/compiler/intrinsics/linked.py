@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from accnp.compiler.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.registers import from_memory, memory_type, split_parts
-from accnp.compiler.llvm.scalars.ir import I8, I32
+from accnp.compiler.llvm.scalars.ir import I8, I32, call_external
 from accnp.compiler.loops.types import DType, Type
 
 __all__ = ["LinkedFunction", "define_linked", "linked_modules"]
@@ -66,8 +66,6 @@ def _write_call(b: Any, found: LinkedFunction, of: tuple[DType, ...], args: tupl
     with b.goto_entry_block():
         result, error = b.alloca(kind), b.alloca(_BYTES)
     b.store(ir.Constant(kind, None), result)
-    its = ir.FunctionType(I32, [result.type, error.type, *[v.type for v in passed]])
-    function = b.module.globals.get(found.symbol) or ir.Function(b.module, its, found.symbol)
-    b.call(function, [result, error, *passed])
+    call_external(b, found.symbol, I32, [result, error, *passed])
     value = b.load(result)
     return from_memory(found.result, b, value)

@@ -12,8 +12,7 @@ from accnp.compiler.intrinsics.table import Resolved, define
 from accnp.compiler.library.library import CHAINS, PREFIX, RUN, SHAPES, SIGNATURES, STRIP
 from accnp.compiler.llvm.processor import VECTOR_BYTES
 from accnp.compiler.llvm.scalars import gemm
-from accnp.compiler.llvm.scalars.heap import external
-from accnp.compiler.llvm.scalars.ir import I8, I32, I64
+from accnp.compiler.llvm.scalars.ir import I8, I32, I64, external
 from accnp.compiler.loops.types import DTYPES, I4, DType, Pointer, Type
 
 _Build = Callable[[Any, Sequence[Any]], None]

@@ -24,7 +24,7 @@ from accnp.compiler.library.routines import (
     sort_symbol,
     symbol,
 )
-from accnp.compiler.llvm.scalars.ir import I8, I32, I64
+from accnp.compiler.llvm.scalars.ir import I8, I32, I64, call_external
 from accnp.compiler.loops.types import DTYPES, I4, Pointer, Type
 
 _INT = DTYPES["i8"]
@@ -60,9 +60,7 @@ def _routine(routine: str, code: str) -> None:
             b.store(ir.Constant(I32, 0), info)
             if has_info(routine):
                 passed.append(info)
-            kind = ir.FunctionType(ir.VoidType(), [p.type for p in passed])
-            name = symbol(routine, code)
-            b.call(b.module.globals.get(name) or ir.Function(b.module, kind, name), passed)
+            call_external(b, symbol(routine, code), ir.VoidType(), passed)
             return b.sext(b.load(info), I64)
 
         return _INT, params, emit
@@ -79,8 +77,7 @@ def _switch(name: str) -> None:
     """Define a call without arguments and result."""
 
     def emit(b: Any) -> None:
-        kind, symbol = ir.FunctionType(ir.VoidType(), []), PREFIX + name
-        b.call(b.module.globals.get(symbol) or ir.Function(b.module, kind, symbol), [])
+        call_external(b, PREFIX + name, ir.VoidType(), [])
 
     define(name, 0, lambda: (None, (), emit), acts=True)
 
@@ -94,10 +91,8 @@ def _sort(code: str) -> None:
 
     def emit(b: Any, *args: Any) -> Any:
         bytes_ = I8.as_pointer()
-        kind = ir.FunctionType(I32, [bytes_, I64, bytes_])
-        name = sort_symbol(code)
-        function = b.module.globals.get(name) or ir.Function(b.module, kind, name)
-        b.call(function, [b.bitcast(args[0], bytes_), args[1], ir.Constant(bytes_, None)])
+        passed = [b.bitcast(args[0], bytes_), args[1], ir.Constant(bytes_, None)]
+        call_external(b, sort_symbol(code), I32, passed)
 
     def rule(start: Type, count: Type) -> Resolved | None:
         return (None, (pointer, _INT), emit) if start == pointer else None

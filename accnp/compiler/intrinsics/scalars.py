@@ -27,7 +27,7 @@ from accnp.compiler.llvm.registers import (
 from accnp.compiler.llvm.scalars import basic, cplx, half, integer, units
 from accnp.compiler.llvm.scalars.approximate import FAST, FAST_BINARY, fast
 from accnp.compiler.llvm.scalars.gpu import GPU
-from accnp.compiler.llvm.scalars.ir import F32, F64, I32, V, fma, where
+from accnp.compiler.llvm.scalars.ir import F32, F64, I32, V, call_external, fma, where
 from accnp.compiler.loops.types import B1, C8, C16, DTYPES, F4, U4, DType, Type, part_of
 
 _WHOLE = ("int", "uint")
@@ -232,10 +232,8 @@ def _special(name: str, count: int) -> None:
 
     def rule(*of: Type) -> Resolved | None:
         def emit(b: Any, *args: Any) -> Any:
-            kind = ir.FunctionType(F64, [F64] * count + [I32])
-            symbol = special_symbol(name)
-            callee = b.module.globals.get(symbol) or ir.Function(b.module, kind, symbol)
-            found = b.call(callee, [V(b, a).to(F64).v for a in args] + [ir.Constant(I32, 0)])
+            passed = [V(b, a).to(F64).v for a in args] + [ir.Constant(I32, 0)]
+            found = call_external(b, special_symbol(name), F64, passed)
             return V(b, found).to(F32 if of[0] == F4 else F64).v
 
         return (of[0], of, emit) if all(t.kind == "float" for t in of) else None

@@ -10,9 +10,9 @@ from typing import Any
 from llvmlite import ir
 from llvmlite.ir import instructions
 
-__all__ = ["allow_fast"]
+__all__ = ["FLAGS", "allow_fast"]
 
-_FLAGS = ("reassoc", "nsz", "arcp", "contract", "afn")
+FLAGS = ("reassoc", "nsz", "arcp", "contract", "afn")
 _OPERATIONS = ("fadd", "fsub", "fmul", "fdiv", "frem", "fcmp")
 _FLOATS = (ir.FloatType, ir.DoubleType)
 
@@ -24,6 +24,6 @@ def allow_fast(module: ir.Module) -> None:
             for i in block.instructions:
                 each: Any = i
                 if isinstance(i, instructions.CallInstr) and isinstance(i.type, _FLOATS):
-                    each.fastmath.update(_FLAGS)
+                    each.fastmath.update(FLAGS)
                 elif i.opname in _OPERATIONS:
-                    each.flags = [*each.flags, *_FLAGS]
+                    each.flags = [*each.flags, *FLAGS]

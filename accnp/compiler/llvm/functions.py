@@ -19,8 +19,7 @@ from accnp.compiler.llvm.registers import (
     split_parts,
 )
 from accnp.compiler.llvm.scalars import basic, block, integer
-from accnp.compiler.llvm.scalars.heap import external
-from accnp.compiler.llvm.scalars.ir import I64, V, fma, where
+from accnp.compiler.llvm.scalars.ir import I64, V, external, fma, where
 from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.types import I8, DType, Type
 

@@ -24,7 +24,7 @@ from accnp.compiler.llvm.nontemporal import until_aligned
 from accnp.compiler.llvm.registers import from_memory, memory_type, register_type, to_memory
 from accnp.compiler.llvm.scalars import block
 from accnp.compiler.llvm.scalars.heap import free_aligned, malloc_aligned
-from accnp.compiler.llvm.scalars.ir import I32, I64, fetch, on_gpu
+from accnp.compiler.llvm.scalars.ir import I32, I64, call_external, external, fetch, on_gpu
 from accnp.compiler.llvm.spreading import (
     first_of,
     load_elements,
@@ -268,8 +268,7 @@ class Function:
             self.do(s)
         elif isinstance(s, Run):
             args = [self.value(x) for x in (s.first, s.last, *s.args)]
-            kind = ir.FunctionType(ir.VoidType(), [a.type for a in args])
-            self.b.call(self.declared(s.kernel, kind), args)
+            call_external(self.b, s.kernel, ir.VoidType(), args)
         elif isinstance(s, Share):
             self.share(s)
         elif isinstance(s, Break):
@@ -378,15 +377,10 @@ class Function:
         if s.result is not None:
             self.values[s.result] = made
 
-    def declared(self, name: str, kind: Any) -> Any:
-        """Return the declaration of a function of another module."""
-        return self.module.globals.get(name) or ir.Function(self.module, kind, name)
-
     def share(self, s: Share) -> None:
         """Pack the arguments, and call the function that shares the steps (`_native/team.c`)."""
         b, words = self.b, _I64.as_pointer()
-        entry_kind = ir.FunctionType(ir.VoidType(), [words, words, _I64, _I64])
-        entry = self.declared(s.kernel + SHARED, entry_kind)
+        entry = external(b, s.kernel + SHARED, ir.VoidType(), [words, words, _I64, _I64])
         args = [self.value(a) for a in s.args]
         with b.goto_entry_block():
             room = b.alloca(_I64, len(args))

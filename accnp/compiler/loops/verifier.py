@@ -334,8 +334,9 @@ class _Verifier:
         if s.independent:
             self.check(not s.carried, f"steps of {name} are independent, and carry values")
             if not s.spread or not _has_computed_places(s):
-                known = isinstance(s.start, Const) and isinstance(s.stop, Const)
-                extent = int(s.stop.value - s.start.value) if known else None
+                extent = None
+                if isinstance(s.start, Const) and isinstance(s.stop, Const):
+                    extent = int(s.stop.value) - int(s.start.value)
                 self.independent(s.index, s.body, s.step, extent)
         if s.interchangeable:
             inner = s.body[-1] if s.body else None

@@ -34,8 +34,9 @@ from accnp.compiler.loops.ir import (
 )
 
 __all__ = [
-    "accessed", "addends", "assigned", "expressions", "fresh_name", "map_body", "map_expr",
-    "map_statement", "names_of", "parts", "replace_loops", "statements", "subexpressions", "unlike",
+    "accessed", "addends", "assigned", "every_part", "expressions", "fresh_name", "map_body",
+    "map_expr", "map_statement", "names_of", "parts", "replace_loops", "statements",
+    "subexpressions", "unlike",
 ]  # fmt: skip
 
 
@@ -226,6 +227,11 @@ def assigned(s: Stmt) -> tuple[Var, ...]:
     if isinstance(s, Reduce):
         return (s.index, *[f.result for f in s.folds])
     return (s.result,) if isinstance(s, Fold | Do) and s.result is not None else ()
+
+
+def every_part(s: Stmt) -> list[Expr]:
+    """Return all expressions in a statement, without those of statements in it."""
+    return [part for x in expressions(s) for part in subexpressions(x)]
 
 
 def fresh_name(name: str, kernel: Kernel) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from numba import cfunc, njit, types  # pyright: ignore[reportAttributeAccessIssue]
 
+from accnp.compiler.llvm.fast import FLAGS
 from accnp.compiler.numba import functions
 from accnp.compiler.numba.private import COMPILER_LOCK, global_compiler_lock
 from accnp.forks import at_fork
@@ -19,8 +20,6 @@ from accnp.forks import at_fork
 __all__ = ["compile_source"]
 
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
-# Not nnan, ninf: fast kernels may reorder and fuse, but NaN and infinity keep their meaning.
-_FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
 # Only other kernels call these functions, not Python or C.
 _INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -72,7 +71,7 @@ def compile_source(
     scope = functions.scope()
     known = dict(scope)
     exec(compile(source, f"<accnp kernel {name}>", "exec"), scope)
-    flags = _FAST if fastmath else False
+    flags: Any = set(FLAGS) if fastmath else False
     own = {n: f for n, f in scope.items() if isinstance(f, FunctionType) and f is not known.get(n)}
     for n, f in own.items():
         scope[n] = njit(error_model="numpy", fastmath=flags, **_INNER, **_QUICK)(f)

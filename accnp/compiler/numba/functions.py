@@ -18,6 +18,7 @@ from numba.extending import intrinsic, lower_builtin
 
 from accnp.compiler.intrinsics.all import TABLE, resolve
 from accnp.compiler.intrinsics.memory import write_fold, write_fold_rows
+from accnp.compiler.kernel_cache import address_of
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.functions import write_call
 from accnp.compiler.llvm.registers import from_memory, memory_type
@@ -30,7 +31,6 @@ from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type
 from accnp.compiler.numba.halves import E2, F2
 from accnp.compiler.numba.source import STACKS
 from accnp.compiler.numba.vector_forms import vectorized_function
-from accnp.compiler.outside import address_of
 
 __all__ = ["ENTRIES", "NUMBA_TYPES"]
 

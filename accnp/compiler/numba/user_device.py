@@ -30,6 +30,7 @@ from accnp.compiler.llvm.scalars.ir import (
     V,
     bits,
     call,
+    call_external,
     copysign,
     fabs,
     isnan,
@@ -121,9 +122,7 @@ def _by_mode(b: Any, mode: Any, ways: Iterable[Callable[[], Any]]) -> None:
 
 
 def _intrinsic(b: Any, name: str, result: Any, *arguments: Any) -> Any:
-    kind = ir.FunctionType(result, [x.type for x in arguments])
-    found = b.module.globals.get(name)
-    return b.call(ir.Function(b.module, kind, name) if found is None else found, arguments)
+    return call_external(b, name, result, arguments)
 
 
 @_define("accnp_shfl.sync.i32", _PAIR, I32, I32, I32, I32, I32)

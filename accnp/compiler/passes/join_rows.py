@@ -12,7 +12,7 @@ Each element of memory is changed in the order of the steps, as before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import (
@@ -32,14 +32,13 @@ from accnp.compiler.loops.ir import (
 from accnp.compiler.loops.types import I8
 from accnp.compiler.loops.visiting import (
     assigned,
-    expressions,
+    every_part,
     map_expr,
     map_statement,
-    names_of,
     replace_loops,
     subexpressions,
-    unlike,
 )
+from accnp.compiler.passes.copies import Copies
 
 __all__ = ["join_rows"]
 
@@ -49,14 +48,14 @@ SHORT = 12  # assignments of them, above which the text would be too long
 
 def join_rows(kernel: Kernel) -> Kernel:
     """Return a kernel whose loops around a loop of independent steps do several steps at once."""
-    names: set[str] = set()
+    copies: Copies | None = None  # few kernels have such a loop
 
     def change(s: For | Reduce) -> Sequence[Stmt] | None:
+        nonlocal copies
         if not isinstance(s, For) or not _is_joinable(s):
             return None
-        if not names:
-            names.update(names_of(kernel))
-        return _joined(s, names)
+        copies = copies or Copies(kernel)
+        return _joined(s, copies.fresh)
 
     return kernel._replace(body=replace_loops(kernel.body, change))
 
@@ -69,7 +68,7 @@ def _is_joinable(s: For) -> bool:
     if not isinstance(inner, For) or inner.step != 1 or not _are_plain(before, inner.body):
         return False
     lets = [x for x in inner.body if isinstance(x, Let)]
-    loads = [x for x in before if any(isinstance(p, Load) for p in _parts(x))]
+    loads = [x for x in before if any(isinstance(p, Load) for p in every_part(x))]
     if GROUP * (len(lets) + len(loads)) > SHORT:
         return False
     limits = [p for x in (inner.start, inner.stop) for p in subexpressions(x)]
@@ -85,18 +84,8 @@ def _own(s: For) -> set[Expr]:
     return {s.index, *[v for x in s.body[:-1] for v in assigned(x)]}
 
 
-def _parts(s: Stmt) -> list[Expr]:
-    return [p for x in expressions(s) for p in subexpressions(x)]
-
-
-def _joined(s: For, names: set[str]) -> list[Stmt]:
+def _joined(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
     """A loop over groups of steps, and one over those that are left."""
-
-    def fresh(v: Var) -> Var:
-        found = v._replace(name=unlike(v.name, names))
-        names.add(found.name)
-        return found
-
     *before, inner = s.body
     assert isinstance(inner, For)
     moving = _own(s) | {v for x in inner.body for v in assigned(x)}

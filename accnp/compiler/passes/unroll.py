@@ -7,7 +7,7 @@ steps, and what several steps compute is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 
 from accnp.compiler.loops.ir import (
     Const,
@@ -25,14 +25,13 @@ from accnp.compiler.loops.ir import (
 )
 from accnp.compiler.loops.types import I8
 from accnp.compiler.loops.visiting import (
-    expressions,
+    every_part,
     map_statement,
-    names_of,
     replace_loops,
     statements,
     subexpressions,
-    unlike,
 )
+from accnp.compiler.passes.copies import Copies
 from accnp.compiler.passes.replace_variables import replaced
 
 __all__ = ["unroll"]
@@ -45,14 +44,14 @@ def unroll(kernel: Kernel) -> Kernel:
     rows = _in_rows(kernel)
     if not any(isinstance(s, For) and _count(s, rows) for s in statements(kernel.body)):
         return kernel
-    names = names_of(kernel)
+    copies = Copies(kernel)
 
     def change(s: For | Reduce) -> Sequence[Stmt] | None:
         if not isinstance(s, For) or not all(isinstance(x, Let | Store) for x in s.body):
             return None
         if not _count(s, rows):
             return [_reused(s)]
-        return _written_out(s, names)
+        return _written_out(s, copies.fresh)
 
     return kernel._replace(body=replace_loops(kernel.body, change))
 
@@ -94,15 +93,9 @@ def _is_vector(s: For) -> bool:
     )
 
 
-def _written_out(s: For, names: set[str]) -> list[Stmt]:
+def _written_out(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
     assert isinstance(s.start, Const)
     assert isinstance(s.stop, Const)
-
-    def fresh(v: Var) -> Var:
-        found = v._replace(name=unlike(v.name, names))
-        names.add(found.name)
-        return found
-
     found: list[Stmt] = []
     carried = [c.start for c in s.carried]
     for k in range(int(s.start.value), int(s.stop.value), s.step):
@@ -125,13 +118,9 @@ def _written_out(s: For, names: set[str]) -> list[Stmt]:
 
 def _stores_last(body: list[Stmt]) -> list[Stmt]:
     """Statements with the stores to memory that is not read in them at the end."""
-    read = {p.buffer for s in body for p in _parts(s) if isinstance(p, Load)}
+    read = {p.buffer for s in body for p in every_part(s) if isinstance(p, Load)}
     late = [s for s in body if isinstance(s, Store) and s.buffer not in read]
     return [s for s in body if not (isinstance(s, Store) and s.buffer not in read)] + late
-
-
-def _parts(s: Stmt) -> list[Expr]:
-    return [p for x in expressions(s) for p in subexpressions(x)]
 
 
 def _reused(s: For) -> For:

@@ -30,7 +30,7 @@ from accnp.compiler.loops.types import I8, Pointer
 from accnp.compiler.loops.visiting import (
     accessed,
     addends,
-    expressions,
+    every_part,
     replace_loops,
     statements,
     subexpressions,
@@ -84,7 +84,7 @@ def _roomy(kernel: Kernel) -> frozenset[Memory]:
 
 
 def _vector(s: For, flat: bool, stack: frozenset[Memory], vector_bytes: int) -> Vector | None:
-    parts = [p for inner in s.body for x in expressions(inner) for p in subexpressions(x)]
+    parts = [p for inner in s.body for p in every_part(inner)]
     if not all(_has_form(p) for p in parts):
         return None
     loads = [p for p in parts if isinstance(p, Load)]
@@ -123,7 +123,7 @@ def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
     stores = [x for x in s.body if isinstance(x, Store)]
     if not stores or (vector_bytes < LINE and len(stores) > 1):
         return False
-    parts = [p for inner in s.body for x in expressions(inner) for p in subexpressions(x)]
+    parts = [p for inner in s.body for p in every_part(inner)]
     # Kernels that others call are told to bypass the caches by an argument. With tiles, these were
     # slower where results are small (joined transposes, 1.1 of the time).
     told = kernel.past is not None

@@ -10,17 +10,22 @@ from __future__ import annotations
 
 from math import prod
 
-from accnp.compiler import machine
 from accnp.compiler.formulas import converted
 from accnp.compiler.loops.ir import Address, Buffer, Const, Do, Load, Var
 from accnp.compiler.loops.types import I4, I8
 from accnp.compiler.specs.short_axes import fixed_in, is_permuted, taken_in
 from accnp.compiler.specs.statements import Statements, covered
+from accnp.forks import imported
 from accnp.ir.kernel import BLOCK, Statement
 
-__all__ = ["add_picks"]
+__all__ = ["add_picks", "permutes_rows"]
 
 _ZERO = Const(0, I8)
+
+
+def permutes_rows() -> bool:
+    """Return whether the processor permutes vectors by a register (AVX-512)."""
+    return imported("accnp.compiler.processor").WIDE
 
 
 def add_picks(made: Statements) -> None:
@@ -30,7 +35,7 @@ def add_picks(made: Statements) -> None:
     made.out.weight = spec.cost * prod(spec.inner)
     taken = taken_in(spec.phases[0])
     adjacent = all(a.strides[made.along] == 1 for a, _ in spec.phases[0].stores)
-    if adjacent and all(is_permuted(s, spec.inner[0]) for s in taken) and machine.permutes():
+    if adjacent and all(is_permuted(s, spec.inner[0]) for s in taken) and permutes_rows():
         _permuted(made, taken)
     else:
         _loaded(made)

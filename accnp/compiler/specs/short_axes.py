@@ -19,7 +19,7 @@ LANES = 4
 COLUMNS = 16
 STATEMENTS = 400
 PICKED = 16  # elements of a row that are taken at places which do not differ from row to row
-ROW_BYTES = 64  # of a row that one instruction permutes, see `machine.permutes`
+ROW_BYTES = 64  # of a row that one instruction permutes, see `picks.permutes_rows`
 DEAR = 20  # operations of a step of which some are in a function
 
 

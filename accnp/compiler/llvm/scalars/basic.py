@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-
 from accnp.compiler.llvm.scalars.ir import (
     F32,
     MANT,
     V,
     bits,
     call,
+    call_external,
     copysign,
     fabs,
     fma,
@@ -126,7 +125,4 @@ def to_int(x: V, t: Any, signed: bool) -> V:
     """Float to integer: truncated, saturated at the ends of the range, NaN to 0."""
     kind = "si" if signed else "ui"
     name = f"llvm.fpto{kind}.sat.i{t.width}.{'f32' if x.type == F32 else 'f64'}"
-    fn = x.b.module.globals.get(name)
-    if fn is None:
-        fn = ir.Function(x.b.module, ir.FunctionType(t, [x.type]), name)
-    return V(x.b, x.b.call(fn, [x.v]))
+    return V(x.b, call_external(x.b, name, t, [x.v]))

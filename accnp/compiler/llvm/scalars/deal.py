@@ -12,14 +12,9 @@ from typing import Any
 from llvmlite import ir
 
 from accnp.compiler.llvm.scalars import cold
-from accnp.compiler.llvm.scalars.ir import I32, I64, below, masked_load
+from accnp.compiler.llvm.scalars.ir import I32, I64, below, call_external, masked_load
 
 LISTS = 8
-
-
-def _call(b: Any, name: str, result: Any, args: Sequence[Any]) -> Any:
-    kind = ir.FunctionType(result, [a.type for a in args])
-    return b.call(b.module.globals.get(name) or ir.Function(b.module, kind, name), args)
 
 
 def _splat(b: Any, x: Any, t: Any) -> Any:
@@ -36,7 +31,7 @@ def _store(b: Any, x: Any, mask: Any, p: Any) -> None:
     else:
         args = [x, mask, ir.Constant(t, ir.Undefined)]
         name = f"llvm.experimental.vector.compress.v{t.count}i{8 * size}"
-        packed = _call(b, name, t, args)
+        packed = call_external(b, name, t, args)
     b.store(packed, b.bitcast(p, t.as_pointer()), align=size)
 
 
@@ -63,7 +58,7 @@ def _permuted(b: Any, x: Any, mask: Any) -> Any:
     if given.type != eight:
         places = ir.Constant(eight, [*range(count), *[0] * (8 - count)])
         given = b.shuffle_vector(given, given, places)
-    found = _call(b, "llvm.x86.avx2.permd", eight, [given, order])
+    found = call_external(b, "llvm.x86.avx2.permd", eight, [given, order])
     if count * words < 8:
         first = ir.Constant(ir.VectorType(I32, count), list(range(count)))
         found = b.shuffle_vector(found, found, first)
@@ -72,7 +67,7 @@ def _permuted(b: Any, x: Any, mask: Any) -> Any:
 
 def _count(b: Any, mask: Any) -> Any:
     word = ir.IntType(mask.type.count)
-    return b.zext(_call(b, f"llvm.ctpop.i{word.width}", word, [b.bitcast(mask, word)]), I64)
+    return b.zext(call_external(b, f"llvm.ctpop.i{word.width}", word, [b.bitcast(mask, word)]), I64)
 
 
 def _zero(t: Any) -> Any:

@@ -17,7 +17,7 @@ from llvmlite import ir
 
 from accnp.compiler.library.library import CHAINS
 from accnp.compiler.llvm.scalars import cold
-from accnp.compiler.llvm.scalars.ir import I1, I32, I64, fetch
+from accnp.compiler.llvm.scalars.ir import I1, I32, I64, call_external, fetch
 
 # Bytes from what is read to what is asked for: rows end where the processor expects more.
 FAR = 1024
@@ -49,11 +49,7 @@ class _Vectors:
         self.suffix = f"v{self.width}{'i' if self.pairs else 'f'}{8 * _size(t)}"
 
     def _call(self, name: str, result: Any, *args: Any) -> Any:
-        found = self.b.module.globals.get(name)
-        if found is None:
-            kind = ir.FunctionType(result, [a.type for a in args])
-            found = ir.Function(self.b.module, kind, name)
-        return self.b.call(found, args)
+        return call_external(self.b, name, result, args)
 
     def splat(self, x: Any, t: Any = None) -> Any:
         """A value in every lane."""

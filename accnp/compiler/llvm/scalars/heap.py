@@ -5,22 +5,16 @@ In: a builder of LLVM, and how many bytes are needed. Out: pointers to bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
 
-from accnp.compiler.llvm.scalars.ir import I64
+from accnp.compiler.llvm.scalars.ir import I64, external
 
-__all__ = ["external", "free_aligned", "malloc_aligned"]
+__all__ = ["free_aligned", "malloc_aligned"]
 
 _BYTES = ir.IntType(8).as_pointer()
 _ALIGN = 64  # bytes
-
-
-def external(b: Any, name: str, result: Any, kinds: Sequence[Any]) -> Any:
-    """Return a function that is defined elsewhere, which the module declares once."""
-    return b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, kinds), name)
 
 
 def malloc_aligned(b: Any, nbytes: Any) -> Any:

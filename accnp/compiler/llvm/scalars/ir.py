@@ -298,22 +298,27 @@ def below(b: Any, n: Any, count: int) -> Any:
     return b.icmp_signed("<", ir.Constant(t, [ir.Constant(I64, k) for k in range(count)]), splat)
 
 
+def external(b: Any, name: str, result: Any, kinds: Sequence[Any]) -> Any:
+    """Return a function that is defined elsewhere, which the module declares once."""
+    return b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, kinds), name)
+
+
+def call_external(b: Any, name: str, result: Any, args: Sequence[Any]) -> Any:
+    """Call a function that is defined elsewhere."""
+    return b.call(external(b, name, result, [a.type for a in args]), args)
+
+
 def masked_load(b: Any, p: Any, t: Any, size: int, mask: Any, off: Any) -> Any:
     """A vector of type t, of elements of `size` bytes, at p; lanes that are off are those of
     `off`."""
     kind = "i" if isinstance(t.element, ir.IntType) else "f"
     name = f"llvm.masked.load.v{t.count}{kind}{8 * size}.p0"
     args = [p, ir.Constant(I32, size), mask, off]
-    fn = b.module.globals.get(name)
-    if fn is None:
-        fn = ir.Function(b.module, ir.FunctionType(t, [a.type for a in args]), name)
-    return b.call(fn, args)
+    return call_external(b, name, t, args)
 
 
 def fetch(b: Any, p: Any, near: int = 3) -> None:
     """Ask for the cache line at an address, which need not be valid: into all caches (3), or the
     second one and those beyond (2)."""
-    kind = ir.FunctionType(ir.VoidType(), [p.type, I32, I32, I32])
-    name = "llvm.prefetch.p0"
-    fn = b.module.globals.get(name) or ir.Function(b.module, kind, name)
+    fn = external(b, "llvm.prefetch.p0", ir.VoidType(), [p.type, I32, I32, I32])
     b.call(fn, [b.bitcast(p, fn.args[0].type), *[ir.Constant(I32, k) for k in (0, near, 1)]])
