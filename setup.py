@@ -7,6 +7,7 @@ work. Kernels that cannot be compiled here are compiled when a program first nee
 
 import os
 import platform
+import runpy
 import subprocess
 import sys
 
@@ -19,6 +20,7 @@ SOURCES = (
     "objects", "ufuncs", "blas",
 )  # fmt: skip
 HEADERS = ("native", "records")
+STAMP = runpy.run_path(f"{os.path.dirname(os.path.abspath(__file__))}/{FOLDER}/stamp.py")
 
 LEVELS = ("x86-64-v4", "x86-64-v3")
 
@@ -50,6 +52,7 @@ setup(
             f"{FOLDER.replace('/', '.')}._core",
             sources=[f"{FOLDER}/{name}.c" for name in SOURCES],
             depends=[f"{FOLDER}/{name}.h" for name in HEADERS],
+            define_macros=[("SOURCES", str(STAMP["stamp_of"](FOLDER)))],
             extra_compile_args=["-std=c11", "-O3", "-fvisibility=hidden"],
             optional=True,
         )

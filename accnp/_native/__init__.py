@@ -46,6 +46,26 @@ if _core is not None and _core.INTERFACE != INTERFACE:
         f"accnp: the extension {_core.__file__} was built for another version of the package; "
         "install accnp again, or set ACCNP_NATIVE=0 to do without it"
     )
+# In a source tree, the sources may have changed since. An extension without a stamp is another one.
+_sources = getattr(_core, "SOURCES", -1)
+if _core is not None and _sources:
+    _folder = os.path.dirname(os.path.abspath(__file__))
+    _extension: Any = _core.__file__
+    _built = os.stat(_extension).st_mtime
+    with os.scandir(_folder) as _files:
+        _newer = [
+            f.name for f in _files if f.name.endswith((".c", ".h")) and f.stat().st_mtime > _built
+        ]
+    if _newer:
+        from accnp._native.stamp import stamp_of
+
+        if stamp_of(_folder) != _sources:
+            raise ImportError(
+                f"accnp: the extension {_extension} was built from other C sources than those "
+                f"of the package; got {', '.join(sorted(_newer))}, which changed since; run python "
+                "setup.py build_ext --inplace, install accnp again, or set ACCNP_NATIVE=0 to do "
+                "without it"
+            )
 COMPILED = _core is not None
 
 if COMPILED and not TYPE_CHECKING:

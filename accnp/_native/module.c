@@ -4,6 +4,10 @@
 
 #define INTERFACE 6 /* raised with each change of what Python's side sees, also in __init__.py */
 
+#ifndef SOURCES
+#define SOURCES 0 /* the stamp of the C sources (stamp.py), which setup.py passes; 0: unknown */
+#endif
+
 extern PyMethodDef repeat_functions[], debugger_functions[], object_functions[], blas_functions[];
 
 PyTypeObject *
@@ -95,7 +99,7 @@ native_exec(PyObject *module)
     if (state->one == NULL || state->empty_tuple == NULL) {
         return -1;
     }
-    if (!ADD_CONSTANT(INTERFACE)) {
+    if (!ADD_CONSTANT(INTERFACE) || !ADD_CONSTANT(SOURCES)) {
         return -1;
     }
     PyMethodDef *functions[] = {module_functions, graph_functions, launch_functions,

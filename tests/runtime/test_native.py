@@ -7,6 +7,7 @@ import gc
 import importlib
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -866,6 +867,33 @@ except ImportError as error:
     assert "ACCNP_NATIVE=1 needs the C extension" in run(told, ACCNP_NATIVE="1")
     assert run(told, ACCNP_NATIVE="") == ""
     assert "must be 0, 1, or the path of an extension; got 'yes'" in run(told, ACCNP_NATIVE="yes")
+
+
+@pytest.mark.skipif(not COMPILED, reason="needs the extension")
+def test_an_extension_of_other_sources_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "accnp"
+    shutil.copytree(
+        Path(jnp.__file__).parent, folder, ignore=shutil.ignore_patterns("prebuilt", "__pycache__")
+    )
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+try:
+    import accnp._native as n
+    print(n.COMPILED, n.__file__.startswith({str(tmp_path)!r}))
+except ImportError as error:
+    print(error)
+"""
+    (built,) = (folder / "_native").glob("_core*")
+    source = folder / "_native" / "pool.c"
+    os.utime(built, (0, 0))  # older than all sources, which are those that it was built from
+    assert run(code, ACCNP_NATIVE="") == "True True\n"
+    source.write_text(source.read_text() + "\n/* changed */\n")
+    message = run(code, ACCNP_NATIVE="")
+    assert "was built from other C sources than those of the package; got" in message
+    assert "pool.c" in message
+    assert "build_ext --inplace" in message
+    assert run(code, ACCNP_NATIVE="0") == "False True\n"
 
 
 # --- machine code by name, threads as others see them ---
