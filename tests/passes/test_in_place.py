@@ -212,3 +212,49 @@ def test_values_that_share_memory_with_others(shape):
     want = x * 2
     want[1:3], want[4:6] = 2, [0, 2]
     np.testing.assert_array_equal(jnp.jit(f)(x, y), want)
+
+
+def test_a_number_is_stored_by_the_kernel_that_computes_it():
+    x, v = jnp.arange(12.0) + 0, jnp.float32(3)
+    for f, count in (
+        (lambda x, v: x.at[3].set(v * 2 + 1), 1),
+        (lambda x, v: x.at[3].add(v * 2 + 1), 1),
+        (lambda x, v: x.at[3].multiply(x[3] - v), 1),
+        (lambda x, v: x.at[3].set(v * 2 + 1).at[7].set(v * 3), 2),
+        (lambda x, v: x.at[3].set(x[4] * v), 2),  # reads another element
+        (lambda x, v: jnp.cumsum(x).at[2].set(jnp.sin(v)), 2),
+    ):
+        assert len(jnp.inspect(f)(x, v).plan.steps) == count
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_updates_of_single_elements(seed):
+    rng = np.random.default_rng(seed)
+    steps = []
+    for _ in range(12):
+        i, a, b = (int(k) for k in rng.integers(0, 5, 3))
+        steps.append((["set", "add", "min"][int(rng.integers(3))], i, a, b, float(rng.integers(4))))
+
+    def program(x, v):
+        seen = x
+        for how, i, a, b, c in steps:
+            value = (x[a] - seen[b] * v) * c + v
+            seen = x if c > 1 else seen
+            x = getattr(x.at[i], how)(value)
+        return x, seen.sum()
+
+    x, v = rng.integers(-3, 4, 5).astype(np.float32), np.float32(2)
+    y, seen = x.copy(), x.copy()
+    for how, i, a, b, c in steps:
+        value = (y[a] - seen[b] * v) * np.float32(c) + v
+        seen = y.copy() if c > 1 else seen
+        y[i] = {"set": value, "add": y[i] + value, "min": min(y[i], value)}[how]
+    want = y, seen.sum()
+    for f in (program, jnp.jit(program)):
+        given = jnp.asarray(x) + 0
+        for got, expected in zip(f(given, v), want, strict=True):
+            np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(given, x)
+
+    looped = jnp.jit(lambda x: jnp.lax.fori_loop(0, 2, lambda _, x: program(x, v)[0], x))
+    np.testing.assert_array_equal(looped(x), jnp.jit(program)(jnp.jit(program)(x, v)[0], v)[0])

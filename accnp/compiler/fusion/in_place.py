@@ -10,7 +10,7 @@ array at other places than it writes, lowering shows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from accnp.compiler.fusion.clusters import Cluster
@@ -46,7 +46,8 @@ def place_updates(
     updates = [u for u in updates if u.op.name in SLICE_UPDATES]
     if not updates:
         return {}
-    clusters[:] = _delayed(clusters, updates)
+    single = {id(c.roots[0]): c for c in clusters if _is_single(c)}
+    clusters[:] = _delayed(clusters, updates, single)
     uses = Counter([id(x) for v in program.values if v.parent is None for x in v.inputs])
     uses.update([id(v) for v in (*program.outputs, *program.effects)])
     order = {c: k for k, c in enumerate(clusters)}
@@ -55,7 +56,7 @@ def place_updates(
         v = u.inputs[1]
         while v.op.kind == "view" and keeps_order(v) and not v.stored and uses[id(v)] == 1:
             v = v.inputs[0]
-        c = _cluster_of(v)
+        c = _cluster_of(v) or single.get(id(v))
         if c not in order or c in apart or uses[id(v)] != 1 or not _is_stored_once(c, v):
             continue
         array, views = strip_views(u.inputs[0], through=True)
@@ -67,11 +68,19 @@ def place_updates(
     return found
 
 
-def _delayed(clusters: list[Cluster], updates: Sequence[Value]) -> list[Cluster]:
+def _is_single(c: Cluster) -> bool:
+    """Whether a kernel computes one number from numbers, which other kernels may compute again."""
+    return c.form == "map" and len(c.roots) == 1 and c.roots[0].role == "scalar"
+
+
+def _delayed(
+    clusters: list[Cluster], updates: Sequence[Value], single: Mapping[int, Cluster]
+) -> list[Cluster]:
     """Clusters in an order in which kernels that compute what one update writes come after the
     step that makes its array, as in a chain of updates."""
     for u in updates:
-        c, at = _cluster_of(strip_views(u.inputs[1], through=True)[0]), u.cluster.current()
+        written, at = strip_views(u.inputs[1], through=True)[0], u.cluster.current()
+        c = _cluster_of(written) or single.get(id(written))
         array = strip_views(u.inputs[0], through=True)[0]
         made = None if array.is_leaf else _cluster_of(array.parent or array)
         if made is None or c is None:
@@ -99,7 +108,7 @@ def _overwrites(c: Cluster, loads: Collection[int]) -> bool:
 def _is_stored_once(c: Cluster, v: Value) -> bool:
     """Whether a kernel stores a value element by element, as the result of a map or of reductions
     that are complete in it."""
-    ways = {"map": ("full",), "row": ("row",), "column": ("row",)}
+    ways = {"map": ("full", "scalar"), "row": ("row",), "column": ("row",)}
     stores = not c.cuts and v in c.roots and v.role in ways.get(c.form, ())
     return stores and v.aval.size > 0 and v.aval.dtype in NATIVE
 

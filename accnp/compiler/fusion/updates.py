@@ -171,4 +171,4 @@ class _Rewriting:
 def _is_computed(u: Any) -> bool:
     """Whether the elements of an update are results of a map."""
     base = strip_views(u)[0]
-    return base.op.kind == "map" and base.aval.ndim > 0 and in_kernel(base)
+    return base.op.kind == "map" and in_kernel(base)
