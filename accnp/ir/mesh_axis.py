@@ -66,6 +66,14 @@ class MeshAxis:
                     return found
         raise AssertionError(self)
 
+    def members(self, groups: Any) -> tuple[int, ...]:
+        """The positions along the axis that take part in a collective with this process: all, or
+        those of its group."""
+        if groups is None:
+            return tuple(range(self.size))
+        (own,) = [g for g in groups if self.here in g]
+        return tuple(own)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MeshAxis) and self._key() == other._key()
 

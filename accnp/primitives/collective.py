@@ -22,7 +22,7 @@ from accnp.ir.op import OPS, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import broadcast_to, full, opaque, zeros_like_aval
 
-__all__: list[str] = []
+__all__ = ["install_messages", "part_of"]
 
 _INT = np.dtype(np.int32)
 Params = dict[str, Any]
@@ -371,16 +371,15 @@ _collective(
 )
 
 
-def _own_part(ct: Node, params: Params) -> Node:
-    """Return this process's part of a cotangent that is equal in all processes."""
-    (name,) = params["axis_name"]
-    at, n = params["all_gather_dimension"], params["axis_size"]
-    shape = ct.aval.shape
-    size = shape[at] // n
-    ct = o.pvary(ct, axis_name=(name,), axis_index_groups=None)
-    start = o.mul(o.axis_index(axis_name=(name,)), full((), size, _INT))
-    starts = [start if d == at else full((), 0, _INT) for d in range(len(shape))]
-    return o.dynamic_slice(ct, *starts, slice_sizes=(*shape[:at], size, *shape[at + 1 :]))
+def part_of(x: Node, d: int, axis: MeshAxis) -> Node:
+    """Return this process's part of a value that is equal along an axis."""
+    shape = x.aval.shape
+    size = shape[d] // axis.size
+    x = o.pvary(x, axis_name=(axis,), axis_index_groups=None)
+    at = o.mul(o.axis_index(axis_name=(axis,)), full((), size, _INT))
+    zero = full((), 0, _INT)
+    starts = [at if i == d else zero for i in range(len(shape))]
+    return o.dynamic_slice(x, *starts, slice_sizes=(*shape[:d], size, *shape[d + 1 :]))
 
 
 # Used with tiled=True to make a sharded array whole in each process. The result is equal in all
@@ -389,7 +388,7 @@ _collective(
     "all_gather_invariant",
     _gather_infer,
     _gather,
-    _own_part,
+    lambda ct, params: part_of(ct, params["all_gather_dimension"], *params["axis_name"]),
     _show_sized,
     _DIMENSIONS[:1],
     numpy=_gather_whole,
@@ -519,9 +518,7 @@ opaque(
 
 def _rows_of_group(x: Aval, *, axis_name: Any, axis_index_groups: Any, of: str) -> Aval:
     (axis,) = axis_name
-    own = [g for g in axis_index_groups or () if axis.here in g]
-    n = len(own[0]) if own else axis.size
-    return make_aval((n, *x.shape), x.dtype, x.weak_type)
+    return make_aval((len(axis.members(axis_index_groups)), *x.shape), x.dtype, x.weak_type)
 
 
 opaque("mesh_gather", infer=_rows_of_group, numpy=_message("mesh_gather"))

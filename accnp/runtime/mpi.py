@@ -71,10 +71,7 @@ class World:
         """The communicator of a group of positions along an axis, or of the whole axis."""
         found = self._by_axis.get((axis, groups))
         if found is None:
-            ranks = axis.group
-            if groups is not None:
-                (own,) = [g for g in groups if axis.here in g]
-                ranks = tuple([ranks[i] for i in own])
+            ranks = tuple([axis.group[i] for i in axis.members(groups)])
             found = self._by_axis[axis, groups] = self._comm_of_ranks(ranks)
         return found
 

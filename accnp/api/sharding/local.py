@@ -8,15 +8,13 @@ another sharding is moved: its shards are gathered along the axes that are no lo
 
 from __future__ import annotations
 
-import numpy as np
-
 from accnp.api.sharding.mesh import Mesh
 from accnp.api.sharding.specs import NamedSharding, axes_of
 from accnp.ir.aval import mesh_sharding, spans
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.primitives.kinds import full
+from accnp.primitives.collective import part_of
 from accnp.primitives.shards import install_localize, local_of
 
 __all__ = ["entries_of", "moved", "shard_of", "whole_of"]
@@ -74,7 +72,7 @@ def moved(x: Node, own: Entries, wanted: Entries) -> Node:
             )  # fmt: skip
     for d, (before, after) in enumerate(zip(own, wanted, strict=True)):
         for axis in after[_common(before, after) :]:
-            x = _part(x, d, axis)
+            x = part_of(x, d, axis)
     return x
 
 
@@ -94,19 +92,6 @@ def _common(a: tuple[MeshAxis, ...], b: tuple[MeshAxis, ...]) -> int:
     while n < min(len(a), len(b)) and a[n] == b[n]:
         n += 1
     return n
-
-
-def _part(x: Node, d: int, axis: MeshAxis) -> Node:
-    """The part of a value that is the same along an axis for the position of this process."""
-    shape = x.aval.shape
-    n = shape[d] // axis.size
-    x = o.pvary(x, axis_name=(axis,), axis_index_groups=None)
-    sizes = (*shape[:d], n, *shape[d + 1 :])
-    int32 = np.dtype(np.int32)
-    at = o.mul(o.axis_index(axis_name=(axis,)), full((), n, int32))
-    zero = full((), 0, int32)
-    starts = [at if i == d else zero for i in range(len(shape))]
-    return o.dynamic_slice(x, *starts, slice_sizes=sizes)
 
 
 install_localize(shard_of)

@@ -156,7 +156,7 @@ def message_text(v: Value) -> str:
         return ""
     (axis,) = v.params["axis_name"]
     groups = v.params["axis_index_groups"]
-    n = axis.size if groups is None else next(len(g) for g in groups if axis.here in g)
+    n = len(axis.members(groups))
     size = v.inputs[0].aval.nbytes
     sent = size * (n - 1) if v.op.name == "mesh_gather" else size
     if v.op.name == "mesh_exchange":

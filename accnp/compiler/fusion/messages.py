@@ -49,8 +49,7 @@ def lowered(builder: _Builder, node: Node, x: Value) -> Value | None:
 
 def _gathered(builder: _Builder, node: Node, x: Value) -> Value:
     p = node.params
-    shape = (p["axis_size"], *x.aval.shape)
-    rows = _made(builder, node, "mesh_gather", _who(node), x, shape)
+    rows = builder.inferred(node, "mesh_gather", _who(node), (x,))
     rows = _moved(builder, node, rows, 0, p["all_gather_dimension"])
     return _view(builder, node, rows, node.aval.shape)
 
@@ -62,7 +61,7 @@ def _exchanged(builder: _Builder, node: Node, x: Value) -> Value:
         s = x.aval.shape
         x = _view(builder, node, x, (*s[:at], n, s[at] // n, *s[at + 1 :]))
     x = _moved(builder, node, x, at, 0)
-    rows = _made(builder, node, "mesh_exchange", _who(node), x, x.aval.shape)
+    rows = builder.inferred(node, "mesh_exchange", _who(node), (x,))
     rows = _moved(builder, node, rows, 0, p["concat_axis"])
     return _view(builder, node, rows, node.aval.shape)
 
@@ -83,16 +82,11 @@ def _moved(builder: _Builder, node: Node, x: Value, source: int, target: int) ->
 
 def _reduced(builder: _Builder, node: Node, x: Value, axis: MeshAxis, reduce: Any) -> Value:
     groups = node.params["axis_index_groups"]
-    n = axis.size
+    n = len(axis.members(groups))
     uneven = groups is not None and len({len(g) for g in groups}) > 1
-    if groups is not None and not uneven:
-        n = len(groups[0])
     params = {**_who(node), "axis_name": (axis,)}
     if x.aval.nbytes < LARGE or x.aval.size < 2 * n or uneven:
-        shape = (n, *x.aval.shape)
-        if uneven:  # the length is that of the group of this process
-            shape = (_own_group_length(axis, groups), *x.aval.shape)
-        rows = _made(builder, node, "mesh_gather", params, x, shape)
+        rows = builder.inferred(node, "mesh_gather", params, (x,))
         return _fold(builder, node, reduce, rows)
     shape, size = x.aval.shape, x.aval.size
     part = -(-size // n)
@@ -103,19 +97,14 @@ def _reduced(builder: _Builder, node: Node, x: Value, axis: MeshAxis, reduce: An
         pads = {"padding_config": ((0, part * n - size, 0),)}
         flat = builder.inferred(node, "pad", pads, (flat, zero))
     rows = _view(builder, node, flat, (n, part))
-    rows = _made(builder, node, "mesh_exchange", params, rows, (n, part))
+    rows = builder.inferred(node, "mesh_exchange", params, (rows,))
     total = _fold(builder, node, reduce, rows)
-    rows = _made(builder, node, "mesh_gather", params, total, (n, part))
+    rows = builder.inferred(node, "mesh_gather", params, (total,))
     flat = _view(builder, node, rows, (n * part,))
     if part * n != size:
         cut = {"start_indices": (0,), "limit_indices": (size,), "strides": None}
         flat = builder.inferred(node, "slice", cut, (flat,))
     return _view(builder, node, flat, shape)
-
-
-def _own_group_length(axis: MeshAxis, groups: Any) -> int:
-    (length,) = {len(g) for g in groups if axis.here in g}
-    return length
 
 
 def _scattered(builder: _Builder, node: Node, x: Value) -> Value:
@@ -125,7 +114,7 @@ def _scattered(builder: _Builder, node: Node, x: Value) -> Value:
     split = (*shape[:at], n, shape[at] // n, *shape[at + 1 :])
     x = _view(builder, node, x, split)
     x = _moved(builder, node, x, at, 0)
-    rows = _made(builder, node, "mesh_exchange", _who(node), x, x.aval.shape)
+    rows = builder.inferred(node, "mesh_exchange", _who(node), (x,))
     return _view(builder, node, _fold(builder, node, OPS["reduce_sum"], rows), node.aval.shape)
 
 
@@ -144,10 +133,3 @@ def _view(builder: _Builder, node: Node, x: Value, shape: tuple[int, ...]) -> Va
         return x
     assert prod(shape) == x.aval.size
     return builder.inferred(node, "reshape", {"new_sizes": shape, "dimensions": None}, (x,))
-
-
-def _made(
-    builder: _Builder, node: Node, name: str, params: dict, x: Value, shape: tuple[int, ...]
-) -> Value:
-    aval = make_aval(shape, x.aval.dtype, x.aval.weak_type)
-    return builder.make(OPS[name], params, (x,), aval, node)
