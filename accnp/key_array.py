@@ -139,11 +139,20 @@ class PRNGKeyArray(Array):
 
     @property
     def addressable_shards(self) -> list[Any]:
-        """The parts of the keys, one for each device."""
-        shards = self._base.addressable_shards
-        return [s.of_keys(PRNGKeyArray(s.data, self._keys)) for s in shards]
+        """The parts of the keys, one for each device of this process."""
+        return self._shards(self._base.addressable_shards)
 
-    global_shards = addressable_shards
+    @property
+    def global_shards(self) -> list[Any]:
+        """The parts of the keys, one for each device; those of other processes have no data."""
+        return self._shards(self._base.global_shards)
+
+    def _shards(self, of_words: list[Any]) -> list[Any]:
+        found = []
+        for s in of_words:
+            data = None if s.data is None else PRNGKeyArray(s.data, self._keys)
+            found.append(s.of_keys(data))
+        return found
 
     @property
     def is_fully_addressable(self) -> bool:
