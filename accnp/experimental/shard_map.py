@@ -51,7 +51,7 @@ def shard_map(
     --------
     >>> import accnp as jnp
     >>> from accnp.experimental.shard_map import shard_map
-    >>> mesh = jnp.make_mesh((1,), ("x",))
+    >>> mesh = jnp.make_mesh((1,), ("x",), (jnp.sharding.AxisType.Auto,))
     >>> shard_map(lambda x: x + 1, mesh, jnp.P("x"), jnp.P("x"))(jnp.arange(2))
     Array([1, 2], dtype=int32)
     """

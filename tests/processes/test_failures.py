@@ -11,7 +11,7 @@ import sys, time, accnp as jax
 from accnp import P
 jax.distributed.initialize()
 me, n = jax.process_index(), jax.process_count()
-mesh = jax.make_mesh((n,), ("x",))
+mesh = jax.make_mesh((n,), ("x",), (jax.sharding.AxisType.Auto,))
 x = jax.numpy.arange(float(n))
 shift = [(0, 1)]
 f = jax.shard_map(lambda a: jax.lax.psum(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())

@@ -72,7 +72,7 @@ def test_one_process_needs_no_mpi() -> None:
 WAITING = """
 import sys, os, signal, time, accnp as jax
 jax.distributed.initialize()
-mesh = jax.make_mesh((2,), ("x",))
+mesh = jax.make_mesh((2,), ("x",), (jax.sharding.AxisType.Auto,))
 f = jax.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P())
 assert jax.numpy.array_equal(f(jax.numpy.arange(2.0)), [1])
 open(sys.argv[1], "a").write(f"{time.time()}\\n")

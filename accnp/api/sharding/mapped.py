@@ -18,7 +18,7 @@ from typing import Any
 from accnp.api.arguments.convert import as_node
 from accnp.api.arrays.placement import put_node
 from accnp.api.sharding.local import shard_of, whole_of
-from accnp.api.sharding.mesh import AbstractMesh, Mesh, mesh_in_use
+from accnp.api.sharding.mesh import AbstractMesh, AxisType, Mesh, mesh_in_use
 from accnp.api.sharding.specs import NamedSharding, PartitionSpec, axes_of
 from accnp.array import wrap
 from accnp.errors import api_boundary
@@ -30,7 +30,7 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.pytree import PyTree, PyTreeDef, broadcast_prefix, flatten_arrays
 from accnp.trace_fn import trace
-from accnp.transforms.axes import bind
+from accnp.transforms.axes import bind, bound
 from accnp.transforms.batch import batched_outputs, spread
 from accnp.transforms.tools import Tools
 from accnp.transforms.varying import Varying, varying
@@ -82,6 +82,10 @@ class _Mapped:
         self.names = names
         self.check = check
         self.sizes: dict[Any, int] = {n: mesh.shape[n] for n in names}
+        # Within another `shard_map`, operands are shards, whose types have no sharding.
+        types = zip(mesh.axis_names, mesh.axis_types, strict=True)
+        outermost = state.varying is None and not bound()
+        self.explicit = {n for n, t in types if t is AxisType.Explicit and outermost}
         # Over several processes: the axes of the mesh, for collectives.
         self.axes: dict[Any, MeshAxis] = {}
         if isinstance(mesh, Mesh) and mesh.is_multi_process:
@@ -108,6 +112,9 @@ class _Mapped:
             own = self.in_specs
             specs = _specs("in_specs", tuple(own) if isinstance(own, list) else own, args)
         hidden = _hidden(structure, nodes)
+        if self.in_specs is not Infer and self.explicit:
+            for i, (x, spec) in enumerate(zip(nodes, specs, strict=True)):
+                self._check_spec(x, spec, i)
         if self.axes:
             return self._on_shards(structure, nodes, specs, hidden)
         pairs = zip(nodes, specs, hidden, strict=True)
@@ -209,6 +216,22 @@ class _Mapped:
                 f"spec says that it is replicated; got out_specs {spec}; name them there, reduce "
                 "it over them (lax.psum, lax.pmean), or pass check_vma=False to take the first"
             )
+
+    def _check_spec(self, x: Node, spec: PartitionSpec, i: int) -> None:
+        """Refuse an operand whose sharding along explicit axes of the mesh is another one."""
+        wanted, own = (self._explicit(s, x.aval.ndim) for s in (spec, self._inferred(x)))
+        if wanted != own:
+            raise ValueError(
+                f"shard_map: in_specs passed to shard_map: {PartitionSpec(*wanted)} does not match "
+                f"the specs of the input: {PartitionSpec(*own)} for arg {i}: "
+                f"{x.aval.str_short()}; leave out in_specs, or use jax.reshard on the argument"
+            )
+
+    def _explicit(self, spec: PartitionSpec, rank: int) -> list[Any]:
+        """The explicit axes of the mesh that cut each dimension."""
+        found = [tuple([n for n in axes_of(e) if n in self.explicit]) for e in spec]
+        found += [()] * (rank - len(found))
+        return [None if not names else names[0] if len(names) == 1 else names for names in found]
 
     def _inferred(self, x: Node) -> PartitionSpec:
         sharding = getattr(x.aval.devices, "sharding", None)
@@ -379,7 +402,8 @@ def shard_map(
     out_specs : PartitionSpec or pytree
         How the parts of the results are joined: a pytree prefix of specs.
     in_specs : PartitionSpec or pytree, optional
-        How the arguments are divided. The default is their present layout.
+        How the arguments are divided. The default is their present layout, which along axes of
+        the mesh of type Explicit is the only one that is accepted.
     mesh : Mesh, optional
         Devices to use. The default is the current mesh.
     axis_names : set of str, optional
@@ -411,8 +435,9 @@ def shard_map(
     --------
     >>> import accnp as jnp
     >>> mesh = jnp.make_mesh((1,), ("x",))
+    >>> x = jnp.device_put(jnp.ones(4), jnp.NamedSharding(mesh, jnp.P("x")))
     >>> total = lambda x: jnp.lax.psum(jnp.sum(x), "x")
-    >>> jnp.shard_map(total, mesh=mesh, in_specs=jnp.P("x"), out_specs=jnp.P())(jnp.ones(4))
+    >>> jnp.shard_map(total, mesh=mesh, in_specs=jnp.P("x"), out_specs=jnp.P())(x)
     Array(4., dtype=float32)
     """
     if f is None:
@@ -485,7 +510,7 @@ def smap(
     Examples
     --------
     >>> import accnp as jnp
-    >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",))):
+    >>> with jnp.set_mesh(jnp.make_mesh((1,), ("x",), (jnp.sharding.AxisType.Auto,))):
     ...     jnp.smap(lambda x: x + 1, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(2))
     Array([1, 2], dtype=int32)
     """

@@ -7,7 +7,7 @@ from accnp import P
 
 jnp.distributed.initialize()
 me, n = jnp.process_index(), jnp.process_count()
-mesh = jnp.make_mesh((n,), ("x",))
+mesh = jnp.make_mesh((n,), ("x",), (jnp.sharding.AxisType.Auto,))
 lax = jnp.lax
 
 
