@@ -156,9 +156,11 @@ def is_initialized() -> bool:
 
 
 def shutdown() -> None:
-    """Leave the other processes of a distributed program.
+    """Stop sending messages to the other processes of a distributed program.
 
-    Arrays over their devices can no longer be used. Until the process ends, MPI stays connected.
+    Arrays keep their values and shards, and the devices and the index of the process stay what they
+    are. Operations that need messages raise an error until `initialize` is called again. MPI itself
+    stays connected until the process ends.
 
     See Also
     --------
@@ -173,7 +175,6 @@ def shutdown() -> None:
     if device.process[1] > 1:
         imported("accnp.runtime.stream").default_stream().synchronize()
         imported("accnp.runtime.mpi").disconnect()
-        device.leave()
     _started = False
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "local_devices",
     "place",
     "reach",
+    "with_one_here",
 ]
 
 
@@ -139,9 +140,11 @@ def join(index: int, count: int) -> None:
     """Make this process one of several, each with one device of the CPU.
 
     Raises:
-        RuntimeError: devices were used before.
+        RuntimeError: devices were used before, by a process that was not one of these.
     """
     global process
+    if process == (index, count):  # connected again
+        return
     if _made and count > 1:
         raise RuntimeError(
             "distributed.initialize: it must be called before devices are used; got a program that "
@@ -160,11 +163,20 @@ def process_index() -> int:
     return process[0]
 
 
-def leave() -> None:
-    """Be the only process again; arrays over the devices of others lose them."""
-    global process
-    process = 0, 1
-    _made.clear()
+def with_one_here(where: Any, function: str) -> Any:
+    """Return devices, of which one at least belongs to this process.
+
+    Raises:
+        ValueError: all belong to others.
+    """
+    index, count = process
+    if count > 1 and all(d.process_index != index for d in where):
+        raise ValueError(
+            f"{function}: it takes a Device or a Sharding which represents addressable devices; "
+            f"got {', '.join(map(str, where))} in process {index}; use one of local_devices(), or "
+            "a NamedSharding over the devices of all processes"
+        )
+    return where
 
 
 def _check_count(count: int) -> None:

@@ -12,7 +12,7 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from accnp.config import config
 from accnp.errors import JaxRuntimeError
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.primitives import collective
+from accnp.runtime.stream import default_stream
 
 __all__ = ["World", "connect", "disconnect", "world"]
 
@@ -196,15 +197,30 @@ class World:
 
     def _check(self, comm: Any, what: str) -> None:
         """See that all processes are in the same collective (`debug_collectives`)."""
-        text = what.encode()[:256].ljust(256)
-        mine = np.frombuffer(text, np.uint8)
-        rows = self._gather(comm, mine)
-        texts = [bytes(row).decode(errors="replace").strip() for row in rows]
+        texts = self._texts(comm, what)
         if len(set(texts)) > 1:
             everyone = comm.Get_group().Translate_ranks(None, self.comm.Get_group())
             pairs = zip(everyone, texts, strict=True)
             listed = "; ".join([f"process {r}: {t}" for r, t in pairs])
             raise _late(f"the processes are in different collectives: {listed}")
+
+    def _texts(self, comm: Any, text: str) -> list[str]:
+        """What all processes of a communicator say, cut to 256 bytes."""
+        mine = np.frombuffer(text.encode()[:256].ljust(256), np.uint8)
+        return [bytes(row).decode(errors="replace").strip() for row in self._gather(comm, mine)]
+
+    def compare(self, ranks: Sequence[int], text: str, function: str) -> None:
+        """See that some processes, this one among them, say the same about a call.
+
+        Raises:
+            ValueError: they do not.
+        """
+        default_stream().synchronize()  # messages that were recorded before come first
+        with _Part(self, lambda: function):
+            texts = self._texts(self._comm_of_ranks(tuple(ranks)), text)
+        if len(set(texts)) > 1:
+            listed = "; ".join([f"process {r}: {t}" for r, t in zip(ranks, texts, strict=True)])
+            raise ValueError(f"{function}: all processes must agree; got {listed}; correct these")
 
     # --- of all processes ---
 
@@ -283,9 +299,26 @@ def _bytes(x: np.ndarray) -> Any:
 _world: World | None = None
 
 
-def world() -> World | None:
-    """All processes, once they are connected."""
+def world() -> World:
+    """All processes.
+
+    Raises:
+        RuntimeError: they are not connected any more.
+    """
+    if _world is None:
+        raise _not_connected()
     return _world
+
+
+def _not_connected() -> RuntimeError:
+    return RuntimeError(
+        "collective: the processes must be connected; got an operation that sends messages after "
+        "distributed.shutdown; call distributed.initialize again"
+    )
+
+
+def _refuse(*_: Any, **__: Any) -> np.ndarray:
+    raise _not_connected()
 
 
 def connect() -> World:
@@ -304,6 +337,7 @@ def connect() -> World:
 
 
 def disconnect() -> None:
-    """Forget the other processes; MPI itself ends with this process."""
+    """Send no more messages; MPI itself ends with this process."""
     global _world
     _world = None
+    collective.install_messages(_refuse)

@@ -34,7 +34,7 @@ from accnp.ir.trace import state
 from accnp.pytree import PyTree, flatten_arrays
 from accnp.runtime import device as devices_module
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.device import Device, devices, place
+from accnp.runtime.device import Device, devices, place, with_one_here
 
 __all__ = [
     "METHODS",
@@ -113,13 +113,7 @@ def _where(place: Any, shape: tuple[int, ...], function: str) -> Devices:
         )
     if place not in devices(place.platform):
         raise ValueError(f"{function}: unknown device; got {place!r}; use one of {devices()}")
-    if place.process_index != devices_module.process_index():
-        raise ValueError(
-            f"{function}: the device belongs to process {place.process_index}, this is process "
-            f"{devices_module.process_index()}; got {place!r}; use one of local_devices(), or a "
-            "NamedSharding over the devices of all processes"
-        )
-    return (place,)
+    return with_one_here((place,), function)
 
 
 def put_tree(

@@ -16,6 +16,7 @@ from accnp.api.sharding.specs import NamedSharding, PartitionSpec, Sharding, Sin
 from accnp.array import Array, ArrayLike, from_numpy, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
+from accnp.forks import imported
 from accnp.ir.aval import Aval, ShardedDevices, spans
 from accnp.primitives.shards import local_of
 from accnp.runtime.device import Device, process_index
@@ -307,7 +308,8 @@ def make_array_from_process_local_data(
     Raises
     ------
     ValueError
-        If the shapes do not match.
+        If the shapes do not match. If `global_shape` is not given, the processes compare the shapes
+        and dtypes that follow from their data.
 
     See Also
     --------
@@ -361,6 +363,10 @@ def _of_local_data(sharding: Any, data: Any, shape: Any) -> Array:
         shape = (None,) * data.ndim
     pairs = zip(shape, data.shape, counts, strict=True)
     whole = tuple([n * k if g is None else int(g) for g, n, k in pairs])
+    if None in shape:  # each process has found a shape from its own data
+        ranks = sorted({d.process_index for d in sharding.device_set})
+        text = f"an array {data.dtype}{list(whole)}"
+        imported("accnp.runtime.mpi").world().compare(ranks, text, function)
     (index,) = sharding.addressable_devices_indices_map(whole).values()
     need = sharding.shard_shape(whole)
     part = []

@@ -16,7 +16,7 @@ from accnp.errors import api_boundary
 from accnp.forks import imported
 from accnp.ir.aval import ShardedDevices
 from accnp.ir.node import install_distribution
-from accnp.runtime.device import Device, process_index
+from accnp.runtime.device import Device, process_index, with_one_here
 
 __all__ = [
     "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding",
@@ -342,7 +342,7 @@ class SingleDeviceSharding(Sharding):
 
     def placed(self, shape: tuple[int, ...], function: str) -> tuple[Any, ...]:
         """The devices of an array of this shape, as its type has them."""
-        return self._devices
+        return with_one_here(self._devices, function)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SingleDeviceSharding) and self._devices == other._devices
@@ -554,7 +554,7 @@ class NamedSharding(Sharding):
                     "set_mesh one with these axes"
                 )
             return NamedSharding(mesh, self.spec).placed(shape, function)
-        return ShardedDevices(self, self._devices)
+        return ShardedDevices(self, with_one_here(self._devices, function))
 
     def behind_one(self) -> NamedSharding:
         """The sharding of arrays with one more axis in front, which is not divided."""

@@ -78,7 +78,7 @@ refused(RuntimeError, gone, lambda: x.tolist())
 refused(RuntimeError, gone, lambda: memoryview(x.__array__()))
 refused(ValueError, "tiled=True", lambda: utils.process_allgather(x))
 refused(ValueError, "must divide", lambda: jnp.device_put(values[:7], rows))
-refused(ValueError, "belongs to process", lambda: jnp.device_put(1.0, jnp.devices()[n - 1 - me]))
+refused(ValueError, "addressable devices", lambda: jnp.device_put(1.0, jnp.devices()[n - 1 - me]))
 refused(
     ValueError,
     "must have shape",
