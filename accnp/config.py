@@ -207,6 +207,8 @@ _OPTIONS = [
     Option("compiler", str, "llvm", ("llvm", "numba"), ours=True),  # see compiler/__init__.py
     Option("collective_timeout", float, 300.0, ours=True, least=0),  # see runtime/mpi.py
     Option("debug_collectives", bool, False, ours=True),
+    # Sums over processes by MPI_Allreduce, whose order is not fixed.
+    Option("mpi_allreduce", bool, False, traced=True, ours=True),
     Option("code_symbols", bool, False, ours=True),  # see compiler/code_symbols.py
     Option("fastmath", bool, False, traced=True, ours=True),
     Option("numpy_dispatch", bool, False, traced=True, ours=True),  # api/arrays/numpy_protocols.py
@@ -432,6 +434,7 @@ class Config(threading.local):
     code_symbols: bool
     collective_timeout: float
     debug_collectives: bool
+    mpi_allreduce: bool
     fastmath: bool
     numpy_dispatch: bool
     fusion_limit: int

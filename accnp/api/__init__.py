@@ -18,7 +18,7 @@ _LATER = {
     "check": "check",
     "checkpoint": "remat2 name optimization_barrier",
     "collective": "table psum psum_invariant pvary pmax pmin all_gather all_gather_invariant "
-    "reduce_scatter all_to_all ppermute pbroadcast axis_index mesh_gather mesh_exchange",
+    "reduce_scatter all_to_all ppermute pbroadcast axis_index mesh_gather mesh_exchange mesh_sum",
     "convolution": "conv_general_dilated",
     "cumulative": "cumsum cumprod cummax cummin cumlogsumexp",
     "custom_batching": "custom_vmap_call",

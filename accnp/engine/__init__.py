@@ -179,7 +179,7 @@ def _keys(found: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]:
 
 def _switches() -> tuple[Any, ...]:
     """What plans depend on beside programs."""
-    return config.fastmath, config.fusion_limit, config.kernel_overrides
+    return config.fastmath, config.fusion_limit, config.kernel_overrides, config.mpi_allreduce
 
 
 def _again(node: Node) -> bool:

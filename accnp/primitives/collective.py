@@ -523,3 +523,4 @@ def _rows_of_group(x: Aval, *, axis_name: Any, axis_index_groups: Any, of: str) 
 
 opaque("mesh_gather", infer=_rows_of_group, numpy=_message("mesh_gather"))
 opaque("mesh_exchange", infer=lambda x, **_: x, numpy=_message("mesh_exchange"))
+opaque("mesh_sum", infer=lambda x, **_: x, numpy=_message("mesh_sum"))

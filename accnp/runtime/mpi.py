@@ -61,6 +61,7 @@ class World:
         self._by_axis: dict[tuple[MeshAxis, Any], Any] = {}
         self._kinds = {
             "mesh_gather": self._gather, "mesh_exchange": self._exchange,
+            "mesh_sum": self._sum,
             "ppermute": self._permute, "pbroadcast": self._broadcast,
         }  # fmt: skip
         self.done = 0  # how many collectives this process has completed
@@ -118,6 +119,12 @@ class World:
         out = np.empty_like(x)
         if x.nbytes:
             self.wait(comm, comm.Ialltoall(_bytes(x), _bytes(out)))
+        return out
+
+    def _sum(self, comm: Any, x: np.ndarray) -> np.ndarray:
+        out = np.empty_like(x)
+        if x.nbytes:
+            self.wait(comm, comm.Iallreduce(x, out))
         return out
 
     def _permute(self, comm: Any, x: np.ndarray, *, perm: Any) -> np.ndarray:

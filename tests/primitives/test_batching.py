@@ -32,6 +32,7 @@ NO_RULE = {
     "table": "has no operands",
     "fft_mirror": "a step of plans, never recorded",
     "mesh_gather": "a step of plans, which collectives become after batching",
+    "mesh_sum": "a step of plans, which collectives become after batching",
     "mesh_exchange": "a step of plans, which collectives become after batching",
     "custom_vjp_tangent": "lives in the linear part of reverse mode, which is batched through its "
     "boundary",

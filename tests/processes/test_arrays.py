@@ -8,7 +8,8 @@ from processes.launch import run
 
 @pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize(
-    "program", ["arrays.py", "collectives.py", "order.py", "partitioned.py", "connections.py"]
+    "program",
+    ["arrays.py", "collectives.py", "order.py", "partitioned.py", "connections.py", "allreduce.py"],
 )
 def test_checks_of_processes(program: str, count: int) -> None:
     out = run(count, program)

@@ -3,6 +3,7 @@
 In: a reduction over axes of a mesh, and its operand. Out: the value of its result. The shards are
 gathered in the order of the processes and then reduced in this order, by the kernel that reduces
 the batched program of one process: the bits do not depend on MPI, and are those of one process.
+With the option `mpi_allreduce`, MPI adds numbers in its own order.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from accnp.config import config
 from accnp.ir.aval import make_aval
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node
@@ -25,6 +29,7 @@ _KERNELS = {
     "psum": "reduce_sum", "psum_invariant": "reduce_sum", "pmax": "reduce_max",
     "pmin": "reduce_min",
 }  # fmt: skip
+_SUMMED = frozenset(np.typecodes["AllInteger"] + "fdFD")  # the dtypes that MPI adds
 # From this many bytes each process reduces a part, and the parts are gathered: all processes
 # together then send 2 (n - 1) times the array in place of n (n - 1) times.
 LARGE = 1 << 16
@@ -85,6 +90,8 @@ def _reduced(builder: _Builder, node: Node, x: Value, axis: MeshAxis, reduce: An
     n = len(axis.members(groups))
     uneven = groups is not None and len({len(g) for g in groups}) > 1
     params = {**_who(node), "axis_name": (axis,)}
+    if config.mpi_allreduce and reduce is OPS["reduce_sum"] and x.aval.dtype.char in _SUMMED:
+        return builder.inferred(node, "mesh_sum", params, (x,))
     if x.aval.nbytes < LARGE or x.aval.size < 2 * n or uneven:
         rows = builder.inferred(node, "mesh_gather", params, (x,))
         return _fold(builder, node, reduce, rows)
