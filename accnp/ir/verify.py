@@ -38,13 +38,13 @@ def verify_program(program: Any) -> None:
     that outputs are part of the program."""
     known: set[int] = {id(v) for v in program.leaves}
     if len(known) != len(program.leaves):
-        _fail("a leaf stands in the program twice")
+        _fail("a leaf occurs twice in the program")
     for v in program.values:
         if id(v) in known:
-            _fail(f"{v} stands in the program twice")
+            _fail(f"{v} occurs twice in the program")
         if v.parent is not None:
             if id(v.parent) not in known:
-                _fail(f"{v} comes before the operation that it is a result of")
+                _fail(f"{v} precedes the operation of which it is a result")
             if v.aval != v.parent.aval[v.index]:
                 _fail(f"{v} is not result {v.index} of {v.parent}")
         else:
@@ -52,7 +52,7 @@ def verify_program(program: Any) -> None:
                 if id(x) not in known:
                     _fail(f"{v} comes before its operand {x}")
                 if isinstance(x.aval, tuple):
-                    _fail(f"{v} takes all results of {x} as one operand")
+                    _fail(f"{v} uses all results of {x} as one operand")
             verify_operation(v)
         known.add(id(v))
     for v in program.outputs:
@@ -64,13 +64,13 @@ def _verify_graph(graph: Graph) -> None:
     """Check a recorded graph in the same way, and the programs that its operations contain."""
     known = {id(x) for x in graph.inputs}
     if len(known) != len(graph.inputs):
-        _fail("an input stands in the program twice")
+        _fail("an input occurs twice in the program")
     for node in graph.nodes:
         for x in node.inputs:
             if id(x) not in known and graph.holds(x) and x.op.kind != "leaf":
                 _fail(f"{node} comes before its operand {x}")
             if isinstance(x.aval, tuple) and node.op.kind != "item":
-                _fail(f"{node} takes all results of {x} as one operand")
+                _fail(f"{node} uses all results of {x} as one operand")
         verify_operation(node)
         known.add(id(node))
 
@@ -117,7 +117,7 @@ def _verify_call(name: str, xs: Sequence[Aval], params: dict[str, Any]) -> None:
         if key is not None and not _have_same_types(params[key].in_avals, xs):
             _fail(f"{name}: the program takes {params[key].in_avals}; got {xs}")
         if name == "reduce_precision" and not _have_same_types(params["jaxpr"].out_avals, xs):
-            _fail(f"{name}: the program gives {params['jaxpr'].out_avals} for {xs}")
+            _fail(f"{name}: the program returns {params['jaxpr'].out_avals} for {xs}")
 
 
 def _verify_scan(xs: Sequence[Aval], params: dict[str, Any]) -> None:
@@ -144,7 +144,7 @@ def _verify_while(xs: Sequence[Aval], params: dict[str, Any]) -> None:
     if not _have_same_types(test.in_avals, [*xs[:n], *xs[m:]]):
         _fail(f"while: the condition takes {test.in_avals}; got {xs}")
     if [(a.shape, a.dtype.name) for a in test.out_avals] != [((), "bool")]:
-        _fail(f"while: the condition gives {test.out_avals}")
+        _fail(f"while: the condition returns {test.out_avals}")
     if not _have_same_types(body.in_avals, xs[n:]):
         _fail(f"while: the body takes {body.in_avals}; got {xs}")
     if not _have_same_types(body.out_avals, xs[m:]):
@@ -154,9 +154,9 @@ def _verify_while(xs: Sequence[Aval], params: dict[str, Any]) -> None:
 def _verify_cond(xs: Sequence[Aval], branches: tuple[Graph, ...]) -> None:
     index, *operands = xs
     if index.shape or index.dtype.name not in ("bool", "int32"):
-        _fail(f"cond: one of {len(branches)} branches is chosen by {index}")
+        _fail(f"cond: {index} cannot select one of {len(branches)} branches")
     if index.dtype.name == "bool" and len(branches) > 2:
-        _fail(f"cond: one of {len(branches)} branches is chosen by a bool")
+        _fail(f"cond: a bool cannot select one of {len(branches)} branches")
     outs = [graph.out_avals for graph in branches]
     if not outs:
         _fail("cond: there are no branches")
@@ -164,7 +164,7 @@ def _verify_cond(xs: Sequence[Aval], branches: tuple[Graph, ...]) -> None:
         if not _have_same_types(graph.in_avals, operands):
             _fail(f"cond: a branch takes {graph.in_avals}; got {operands}")
         if not _have_same_types(graph.out_avals, outs[0]):
-            _fail(f"cond: branches give {graph.out_avals} and {outs[0]}")
+            _fail(f"cond: branches return {graph.out_avals} and {outs[0]}")
 
 
 # --- kernels ---
@@ -177,9 +177,9 @@ def verify_spec(spec: KernelSpec) -> None:
         _fail(f"unknown form {spec.form!r} of a kernel")
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
     if any(n < 1 for n in sizes):
-        _fail(f"a kernel over sizes {sizes}")
+        _fail(f"a kernel has empty axes: {sizes}")
     if bool(spec.inner) != (spec.form == "column") and spec.form != "map":
-        _fail(f"inner axes in the form {spec.form}")
+        _fail(f"a kernel of the form {spec.form} has inner axes, or lacks them")
     for i, a in enumerate(spec.accesses):
         if a.number != i:
             _fail("accesses are not numbered in order")
@@ -193,7 +193,7 @@ def verify_spec(spec: KernelSpec) -> None:
 
 def _verify_access(a: Access, sizes: tuple[int, ...]) -> None:
     if len(a.strides) != len(sizes):
-        _fail(f"an access with {len(a.strides)} strides in {len(sizes)} axes")
+        _fail(f"an access has {len(a.strides)} strides for {len(sizes)} axes")
     if a.value is None:  # scratch
         return
     low = high = a.offset
@@ -205,7 +205,7 @@ def _verify_access(a: Access, sizes: tuple[int, ...]) -> None:
     if low < 0 or high >= size:
         _fail(f"{a.value} of {size} elements is reached from {low} to {high}")
     if a.dtype != a.value.aval.dtype:
-        _fail(f"an access of {a.dtype} to {a.value}")
+        _fail(f"an access has dtype {a.dtype} for {a.value}")
     if a.store:
         moving = [n for n, s in zip(sizes, a.strides, strict=True) if s]
         if prod(moving) > size:
@@ -221,10 +221,10 @@ def _verify_names(spec: KernelSpec) -> None:
         _check_definitions(phase.full, inside)
         for f in phase.folds:
             if f.source not in inside:
-                _fail(f"a fold of {f.source}, which is not defined")
+                _fail(f"{f.source} is reduced, but not defined")
         for a, name in phase.stores:
             if not (a.store and name in inside):
-                _fail(f"a store of {name}, which is not defined")
+                _fail(f"{name} is stored, but not defined")
         for f in phase.folds:
             if f.name in always:
                 _fail(f"{f.name} is defined twice")
@@ -232,7 +232,7 @@ def _verify_names(spec: KernelSpec) -> None:
         _check_definitions(phase.row, always)
         for a, name in phase.row_stores:
             if not (a.store and name in always):
-                _fail(f"a store of {name}, which is not defined in the row")
+                _fail(f"{name} is stored, but not defined in the row")
 
 
 def _check_definitions(section: list[Statement], known: set[str]) -> None:
@@ -259,7 +259,7 @@ def verify_plan(plan: Any) -> None:
         if hasattr(step, "pointers"):
             for slot, source, *_ in step.takes:
                 if source not in there:
-                    _fail(f"a kernel takes slot {source}, which is not there")
+                    _fail(f"a kernel takes slot {source} before it is made or after it is freed")
                 there.add(slot)
             there |= {slot for slot, _ in step.allocs}
             for slot, _ in step.pointers:
@@ -282,4 +282,4 @@ def verify_plan(plan: Any) -> None:
         there -= set(step.frees)
     for slot in plan.output_slots:
         if slot not in there:
-            _fail(f"the output slot {slot} is never made, or freed")
+            _fail(f"the output slot {slot} is never made, or is freed")
