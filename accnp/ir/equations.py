@@ -143,11 +143,11 @@ def typed(value: Any, aval: Aval) -> Any:
     if aval.dtype.kind == "b":
         return np.bool_(value)
     if isinstance(value, complex):
-        made: Any = TypedComplex(value)
+        number: Any = TypedComplex(value)
     else:
-        made = TypedInt(value) if isinstance(value, int) else TypedFloat(value)
-    made.dtype, made.weak_type = aval.dtype, aval.weak_type
-    return made
+        number = TypedInt(value) if isinstance(value, int) else TypedFloat(value)
+    number.dtype, number.weak_type = aval.dtype, aval.weak_type
+    return number
 
 
 class SourceInfo(NamedTuple):

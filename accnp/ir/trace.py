@@ -198,11 +198,11 @@ class Trace:
 
     def supersede(self, old: Sequence[Any], start: int) -> None:
         """Replace earlier effects by those recorded from number `start` on."""
-        gone = set(map(id, old))
-        places = [i for i, n in enumerate(self.effects[:start]) if id(n) in gone]
+        replaced = set(map(id, old))
+        places = [i for i, n in enumerate(self.effects[:start]) if id(n) in replaced]
         new = self.effects[start:]
         at = places[0] if places else start
-        kept = [n for n in self.effects[:start] if id(n) not in gone]
+        kept = [n for n in self.effects[:start] if id(n) not in replaced]
         self.effects[:] = [*kept[:at], *new, *kept[at:]]
 
 

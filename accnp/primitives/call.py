@@ -69,9 +69,9 @@ def transpose_call(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     key: Any = ("jit transpose", linear, live, avals)
     if key not in graph.extra:
         order = [*keep(fixed, range(len(xs))), *keep(linear, range(len(xs)))]
-        turned = reorder(graph, order)
-        turned = with_outputs(turned, keep(live, turned.outputs))
-        graph.extra[key] = tools.transpose_graph(turned, sum(fixed), avals)
+        reordered = reorder(graph, order)
+        reordered = with_outputs(reordered, keep(live, reordered.outputs))
+        graph.extra[key] = tools.transpose_graph(reordered, sum(fixed), avals)
     results = _record_call(graph.extra[key], [*keep(fixed, xs), *given], params)
     return spread(linear, results)
 

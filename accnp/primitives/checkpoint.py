@@ -54,9 +54,9 @@ def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     graph = _drop_done_effects(graph)
     moving = keep(nonzero, ts)
     flags = _add_flags(params["prevent_cse"], len(moving))
-    made = call("remat2", [*xs, *moving], {**params, "jaxpr": graph, "prevent_cse": flags})
+    results = call("remat2", [*xs, *moving], {**params, "jaxpr": graph, "prevent_cse": flags})
     n = len(outs)
-    return made[:n], spread(outs, made[n:])
+    return results[:n], spread(outs, results[n:])
 
 
 # --- reverse mode --------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tool
     n = len(primal.outputs) - n_res
     needed = primal.outputs[n:]
     # Effects such as printing happen again in the recomputation, as in JAX.
-    inputs, kept, again = _find_saved(primal, [*needed, *primal.effects], policy)
+    inputs, kept, recomputed = _find_saved(primal, [*needed, *primal.effects], policy)
     self = Split()
     self.inputs, self.kept, self.outs = inputs, kept, outs
     # Loops on which saved values depend were changed to return residuals, so `forward` must be the
@@ -112,7 +112,7 @@ def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tool
     def run(nodes: list[Node]) -> list[Node]:
         given, ts = nodes[: len(sources)], nodes[len(sources) :]
         env = dict(zip(map(id, sources), given, strict=True))
-        tools.replay(again, env)
+        tools.replay(recomputed, env)
         return evaluate(linear, [*[env[id(x)] for x in needed], *ts])
 
     avals = [*[x.aval for x in sources], *keep(nonzero, whole.in_avals)]
@@ -133,7 +133,7 @@ def _find_saved(
     inputs: dict[int, None] = {}
     kept: dict[int, Node] = {}
     seen: set[int] = set()
-    again: set[int] = set()
+    recomputed: set[int] = set()
     stack = list(reversed(needed))
     while stack:
         x = stack.pop()
@@ -147,9 +147,9 @@ def _find_saved(
         elif policy is not None and _is_saveable(x, policy):
             kept[id(x)] = x
         else:
-            again.add(id(x))
+            recomputed.add(id(x))
             stack.extend(reversed(x.inputs))
-    return list(inputs), list(kept.values()), [x for x in primal.nodes if id(x) in again]
+    return list(inputs), list(kept.values()), [x for x in primal.nodes if id(x) in recomputed]
 
 
 def _is_saveable(x: Node, policy: Any) -> bool:
@@ -181,17 +181,17 @@ def _log_residuals(split: Split, xs: Sequence[Node]) -> None:
     if not logger.isEnabledFor(level):
         return
     inputs = [f"  {xs[i].aval.str_short()}\n" for i in split.inputs]
-    made = []
+    saved = []
     for x in split.kept:
         maker = x.inputs[0] if x.op.kind == "item" else x
         what = (
             f"named '{x.params['name']}'" if x.op.name == "name" else f"output of {maker.op.name}"
         )
-        made.append(f"  {x.aval.str_short()} from {what} from {site_text(maker)}\n")
+        saved.append(f"  {x.aval.str_short()} from {what} from {site_text(maker)}\n")
     text = "remat-decorated function "
     text += "saving inputs with shapes:\n" * bool(inputs) + "".join(inputs)
-    text += "and " * bool(inputs and made)
-    text += "saving these intermediates:\n" * bool(made) + "".join(made)
+    text += "and " * bool(inputs and saved)
+    text += "saving these intermediates:\n" * bool(saved) + "".join(saved)
     logger.log(level, "%s", text)
 
 
@@ -206,19 +206,19 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     _log_residuals(split, xs)
     n = len(split.outs)
     if current() is not None:
-        made = evaluate(split.forward, xs)
+        results = evaluate(split.forward, xs)
     elif split.kept:
         # Record a call: single operations would be kept, with their values, until the trace ends.
-        made = call("remat2", xs, {**params, "jaxpr": _drop_done_effects(split.forward)})
+        results = call("remat2", xs, {**params, "jaxpr": _drop_done_effects(split.forward)})
     else:
-        made = list(items(y))
+        results = list(items(y))
     moving = keep(nonzero, ts)
     flags = params["prevent_cse"]
     if isinstance(flags, tuple):
         flags = _add_flags(tuple(flags[i] for i in split.inputs), len(split.kept) + len(moving))
-    given = [*[xs[i] for i in split.inputs], *made[n:], *moving]
+    given = [*[xs[i] for i in split.inputs], *results[n:], *moving]
     new = {"jaxpr": split.tangent, "prevent_cse": flags, "differentiated": True}
-    return made[:n], spread(split.outs, call("remat2", given, {**params, **new}))
+    return results[:n], spread(split.outs, call("remat2", given, {**params, **new}))
 
 
 def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
@@ -230,15 +230,15 @@ def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     found = graph.extra.get(key)
     if found is None:
         order = [*keep(fixed, range(len(xs))), *keep(linear, range(len(xs)))]
-        turned = reorder(graph, order)
-        turned = with_outputs(turned, keep(live, turned.outputs))
-        found = graph.extra[key] = tools.transpose_graph(turned, sum(fixed))
+        reordered = reorder(graph, order)
+        reordered = with_outputs(reordered, keep(live, reordered.outputs))
+        found = graph.extra[key] = tools.transpose_graph(reordered, sum(fixed))
     flags = params["prevent_cse"]
     if isinstance(flags, tuple):
         flags = _add_flags(tuple(keep(fixed, flags)), sum(live))
     given = [*keep(fixed, xs), *keep(live, cts)]
-    made = call("remat2", given, {**params, "jaxpr": found, "prevent_cse": flags})
-    return spread(linear, made)
+    results = call("remat2", given, {**params, "jaxpr": found, "prevent_cse": flags})
+    return spread(linear, results)
 
 
 def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:

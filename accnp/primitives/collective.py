@@ -177,16 +177,16 @@ def _collective(
     show: Callable[[Params], Params],
     dimensions: Sequence[str] = (),
     jvp: Any = None,
-    alike: Callable[[Node, int], Node] | None = None,
+    for_equal: Callable[[Node, int], Node] | None = None,
     numpy: Callable[..., np.ndarray] = _raise_unbound,
 ) -> None:
     """Declare a collective.
 
-    `dimensions` are the parameters that number axes of the operand. `alike` computes the result,
-    without the mapped axis, for an operand that is equal in all examples.
+    `dimensions` are the parameters that number axes of the operand. `for_equal` computes the
+    result, without the mapped axis, for an operand that is equal in all examples.
     """
 
-    def again(x: Node, params: Params) -> Node:
+    def record_same(x: Node, params: Params) -> Node:
         return getattr(o, name)(x, **params)
 
     def batch(size: int, xs: Sequence[Node], flags: Any, params: Params, tools: Any) -> Any:
@@ -194,7 +194,7 @@ def _collective(
         if tools.axis not in params["axis_name"]:
             if flags[0]:
                 params = {**params, **{d: params[d] + 1 for d in dimensions}}
-            return again(x, params), flags[0]
+            return record_same(x, params), flags[0]
         groups = params["axis_index_groups"]
         if groups is None and params.get("axis_size", size) != size:
             raise ValueError(
@@ -204,18 +204,18 @@ def _collective(
         wide = x if flags[0] else _repeat(x, size)
         if groups is not None:
             y, mapped = _in_groups(meaning, wide, params), True
-        elif alike is not None and not flags[0]:
-            y, mapped = alike(x, size), False
+        elif for_equal is not None and not flags[0]:
+            y, mapped = for_equal(x, size), False
         else:
             y, mapped = meaning(wide, size, params)
         rest = tuple([n for n in params["axis_name"] if n != tools.axis])
-        return (again(y, {**params, "axis_name": rest}) if rest else y), mapped
+        return (record_same(y, {**params, "axis_name": rest}) if rest else y), mapped
 
     opaque(
         name,
         infer=infer,
         numpy=numpy,
-        jvp=jvp or (lambda t, y, x, **params: again(t, params),),
+        jvp=jvp or (lambda t, y, x, **params: record_same(t, params),),
         transpose=transpose and (lambda ct, x, **params: (transpose(ct, params),)),
         batch=batch,
         show=show,
@@ -238,12 +238,22 @@ def _show_reduction(params: Params) -> Params:
     return {"axes": params["axis_name"], "axis_index_groups": params["axis_index_groups"]}
 
 
-def _reduction(name: str, reduce: str, alike: Any, jvp: Any = None, transpose: Any = None) -> None:
+def _reduction(
+    name: str, reduce: str, for_equal: Any, jvp: Any = None, transpose: Any = None
+) -> None:
     def meaning(x: Node, size: int, params: Params) -> tuple[Node, bool]:
         return getattr(o, reduce)(x, axes=(0,)), False
 
     _collective(
-        name, _identity, meaning, transpose, _show_reduction, (), jvp, alike, _reduce_rows(reduce)
+        name,
+        _identity,
+        meaning,
+        transpose,
+        _show_reduction,
+        (),
+        jvp,
+        for_equal,
+        _reduce_rows(reduce),
     )
 
 
@@ -277,7 +287,7 @@ _collective(
     lambda x, size, params: (x, True),
     lambda ct, params: o.psum_invariant(ct, **params),
     _show_reduction,
-    alike=lambda x, size: x,
+    for_equal=lambda x, size: x,
     numpy=_identity_numpy,
 )
 _reduction("pmax", "reduce_max", lambda x, size: x, (_extreme_jvp,))
@@ -486,7 +496,7 @@ _collective(
     _broadcast_rows,
     _broadcast_transpose,
     lambda p: {"axis_name": p["axis_name"][0], "source": p["source"]},
-    alike=lambda x, size: x,
+    for_equal=lambda x, size: x,
     numpy=_message("pbroadcast"),
 )
 

@@ -278,9 +278,9 @@ def _cond_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     fixed = [not f for f in linear]
     live = [ct is not None for ct in cts]
     order = [*keep(fixed, range(len(operands))), *keep(linear, range(len(operands)))]
-    turned = [reorder(g, order) for g in params["branches"]]
-    turned = [with_outputs(g, keep(live, g.outputs)) for g in turned]
-    graphs = tuple(tools.transpose_graph(g, sum(fixed)) for g in turned)
+    reordered = [reorder(g, order) for g in params["branches"]]
+    reordered = [with_outputs(g, keep(live, g.outputs)) for g in reordered]
+    graphs = tuple(tools.transpose_graph(g, sum(fixed)) for g in reordered)
     results = call("cond", [index, *keep(fixed, operands), *keep(live, cts)], {"branches": graphs})
     return [None, *spread(linear, results)]
 

@@ -63,9 +63,9 @@ def _adjugate(a: Any) -> Any:
         n = m.shape[0]
         if n == 1:
             return np.ones_like(m)
-        u, s, vh, turn = _svd_with_phase(m)
+        u, s, vh, phase = _svd_with_phase(m)
         others = np.array([np.prod(np.delete(s, i)) for i in range(n)], s.dtype)
-        return (vh.conj().T * (others * turn)) @ u.conj().T
+        return (vh.conj().T * (others * phase)) @ u.conj().T
 
     x = a.astype(lapack_dtype(a.dtype))
     if not x.size:
@@ -86,23 +86,23 @@ def _adjugate_tangent(a: Any, t: Any) -> Any:
 
     def one(m: Any, d: Any) -> Any:
         n = m.shape[0]
-        u, s, vh, turn = _svd_with_phase(m)
+        u, s, vh, phase = _svd_with_phase(m)
         inner = u.conj().T @ d @ vh.conj().T
         pairs = np.zeros((n, n), s.dtype)
         for i in range(n):
             for j in range(i):
                 pairs[i, j] = pairs[j, i] = np.prod(np.delete(s, [i, j]))
         middle = np.diag(pairs @ np.diagonal(inner)) - pairs * inner
-        return (vh.conj().T @ middle @ u.conj().T) * turn
+        return (vh.conj().T @ middle @ u.conj().T) * phase
 
     work = lapack_dtype(a.dtype)
     a, t = a.astype(work), t.astype(work)
     if not a.size:
         return a
     det, inverse, good = _invert_regular(a)
-    turned = inverse @ t
-    trace = np.trace(turned, axis1=-2, axis2=-1)
-    found = det[..., None, None] * (trace[..., None, None] * inverse - turned @ inverse)
+    product = inverse @ t
+    trace = np.trace(product, axis1=-2, axis2=-1)
+    found = det[..., None, None] * (trace[..., None, None] * inverse - product @ inverse)
     if not good.all():
         found[~good] = each_matrix(one, a[~good], t[~good])
     return found
@@ -116,13 +116,13 @@ def _broadcast_numbers(x: Node, shape: tuple[int, ...]) -> Node:
 def _tangent_by_matrix(s: Node, y: Node, a: Node, t: Node) -> Node:
     """Differentiate y = (tr(adj t) I - adj t) adj / det by a in direction s; a must be regular."""
     shape, eye = a.aval.shape, batched_identity(a.aval)
-    adj, turned, det = o.adjugate(a), o.adjugate_tangent(a, s), o.det(a)
+    adj, d_adj, det = o.adjugate(a), o.adjugate_tangent(a, s), o.det(a)
 
     def factor(x: Node) -> Node:
         inner = matmul(x, t)
         return o.sub(o.mul(_broadcast_numbers(trace_of(inner), shape), eye), inner)
 
-    total = o.add(matmul(factor(turned), adj), matmul(factor(adj), turned))
+    total = o.add(matmul(factor(d_adj), adj), matmul(factor(adj), d_adj))
     total = o.sub(total, o.mul(y, _broadcast_numbers(trace_of(matmul(adj, s)), shape)))
     return o.div(total, _broadcast_numbers(det, shape))
 
@@ -181,8 +181,8 @@ def _slogdet_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, An
     if inner.aval.dtype.kind != "c":
         return [None, inner]
     log = o.real(inner)
-    turn = o.sub(inner, to_dtype(log, inner.aval.dtype))
-    return [o.mul(turn, items(y)[0]), log]
+    phase = o.sub(inner, to_dtype(log, inner.aval.dtype))
+    return [o.mul(phase, items(y)[0]), log]
 
 
 opaque(

@@ -174,13 +174,13 @@ def _eigenvector_tangents(w: Node, v: Node, t: Node) -> tuple[Node, Node]:
     along = len(shape) - 2
     length = o.reduce_sum(o.real(o.mul(o.conj(v), dv)), axes=(along,))
     largest = o.eq(size, last_axis(o.reduce_max(size, axes=(along,)), shape))
-    turn = o.reduce_sum(
+    phase = o.reduce_sum(
         o.select_n(largest, full(shape, 0, real), o.imag(o.mul(dv, o.conj(v)))), axes=(along,)
     )
     weight = o.reduce_sum(
         o.select_n(largest, full(shape, 0, real), o.mul(size, size)), axes=(along,)
     )
-    shift = last_axis(o.complex(length, o.div(turn, weight)), shape)
+    shift = last_axis(o.complex(length, o.div(phase, weight)), shape)
     return diagonal_of(inner), o.sub(dv, o.mul(v, shift))
 
 

@@ -121,8 +121,8 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
         return tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[1]
 
     carry, _ = fixed_point(outs_of, fk)
-    new_cond, (many,) = tools.batch_graph(cond, size, (*fa, *carry), (False,))
-    if many:
+    new_cond, (is_batched,) = tools.batch_graph(cond, size, (*fa, *carry), (False,))
+    if is_batched:
         if does_io(body) or does_io(cond):
             raise NotImplementedError(
                 "Unordered IO effects not supported in while_loop with batched predicate"
@@ -134,7 +134,7 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
         kept = cond.extra.get(EACH)
         rows = tools.batch_graph(kept or cond, size, (*fa, *carry), (True,))[0]
     k = [leading(size, x, f) if c else x for x, f, c in zip(k, fk, carry, strict=True)]
-    if not many:
+    if not is_batched:
         new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[0]
         results = call("while", [*a, *b, *k], _while_params(new_cond, new_body, na, nb))
         return results, carry

@@ -189,8 +189,8 @@ def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     k_ct = zeros_for(cts[:nk], jaxpr.out_avals[:nk])
     avals = [n.aval for n in (*consts, *k_ct)] + [row(n.aval) for n in extensive]
     step = derived(backward, ("scan", n_rc, nk, *y_live), body, avals)
-    turned = {**params, "reverse": not params["reverse"]}
-    sums, rest = summed_scan(step, consts, k_ct, extensive, n_lc, turned)
+    reversed_params = {**params, "reverse": not params["reverse"]}
+    sums, rest = summed_scan(step, consts, k_ct, extensive, n_lc, reversed_params)
     k_out, x_out = split(rest, nk)
     return [*spread(lc, sums), *spread(lk, keep(lk, k_out)), *spread(lx, x_out)]
 

@@ -119,13 +119,13 @@ class Scope:
     def values(self, wanted: Sequence[Node], tools: Any) -> Env:
         """Return the batched counterparts of those `wanted` nodes that belong to the program."""
         env = {} if self.outer is None else self.outer.values(wanted, tools)
-        mine = [x for x in wanted if id(x) not in env and self.graph.holds(x)]
-        if mine:
+        own = [x for x in wanted if id(x) not in env and self.graph.holds(x)]
+        if own:
             env.update(self.given)
             for key, (ref, flag) in self.known.items():
                 if (x := ref()) is not None:
                     env[key] = x, flag
-            batch_nodes(toposort(mine, set(env), self.graph.holds), env, self.size, tools)
+            batch_nodes(toposort(own, set(env), self.graph.holds), env, self.size, tools)
         return env
 
 

@@ -41,12 +41,12 @@ def forward(
     rules. `trace` is the trace to which the nodes belong; None means that it has ended (nodes of a
     loop body, for example), and then nodes that depend on no leaf are recorded again, too.
     """
-    again = trace is None
+    trace_ended = trace is None
     if trace is not None:
         trace.walked = True
     for node in order:
         state.site = node.site
-        if state.named and not again:
+        if state.named and not trace_ended:
             trace.recorded.append(node)  # type: ignore[union-attr]
         found = [env.get(id(x)) for x in node.inputs]
         kind = node.op.kind
@@ -54,15 +54,15 @@ def forward(
             whole = found[0]
             if whole is not None:
                 env[id(node)] = whole[node.params["index"]]
-                if not again:
+                if not trace_ended:
                     forget(node)
-            elif again:
+            elif trace_ended:
                 env[id(node)] = (record(node.op, node.inputs, node.params), None)
             continue
         ts: list[Node | None] = []
         xs: list[Node] = []
-        changed = again
-        live = False
+        changed = trace_ended
+        has_tangent = False
         for x, e in zip(node.inputs, found, strict=True):
             if e is None:
                 xs.append(x)
@@ -71,25 +71,25 @@ def forward(
             xs.append(e[0])
             ts.append(e[1])
             changed = changed or e[0] is not x
-            live = live or e[1] is not None
-        if not live and not changed:
+            has_tangent = has_tangent or e[1] is not None
+        if not has_tangent and not changed:
             continue
         if node.op is MARK:
             env[id(node)] = (xs[0], ts[0])
             continue
         if node.op.jvp is ZERO:
-            ts, live = [], False
-        if kind == "callback" and not again and not live and node.value is not None:
+            ts, has_tangent = [], False
+        if kind == "callback" and not trace_ended and not has_tangent and node.value is not None:
             continue  # it has run already
-        if changed and not again:
+        if changed and not trace_ended:
             forget(node)
         owner = state.abstract
         start = 0 if owner is None else len(owner.effects)
-        done = not again and node.value is not None and has_effect(node.op, node.params)
+        done = not trace_ended and node.value is not None and has_effect(node.op, node.params)
         y = record(node.op, tuple(xs), node.params) if changed and not done else node
-        if y is not node and not again and owner is not None and node in owner.calls:
+        if y is not node and not trace_ended and owner is not None and node in owner.calls:
             owner.calls.remove(node)
-        if live:
+        if has_tangent:
             if owner is not None and owner.calls and "rule" in node.params:
                 # The rule makes these calls itself, so those of the function must not run again.
                 above = set(map(id, toposort([node])))
@@ -100,21 +100,23 @@ def forward(
         else:
             env[id(node)] = (y, None)
         if owner is not None:
-            _remove_duplicate_effects(owner, node, y, start, again, live)
+            _remove_duplicate_effects(owner, node, y, start, trace_ended, has_tangent)
 
 
 def _remove_duplicate_effects(
-    owner: Trace, node: Node, y: Node, start: int, again: bool, live: bool
+    owner: Trace, node: Node, y: Node, start: int, trace_ended: bool, has_tangent: bool
 ) -> None:
     """Remove duplicate effects: those of a rule replace those of the function, and effects that
     were recorded again replace the first ones."""
     if len(owner.effects) > start + 1 and owner.effects[start] is y:
         del owner.effects[start]
-    gone = [] if again else [node]
-    if live and isinstance(mine := getattr(node.params.get("rule"), "owner", None), EffectsOf):
-        gone += [n for n in owner.effects[:start] if mine.have(n)]
-    if len(owner.effects) > start or len(gone) > 1 - again:
-        owner.supersede(gone, start)
+    replaced = [] if trace_ended else [node]
+    if has_tangent and isinstance(
+        mine := getattr(node.params.get("rule"), "owner", None), EffectsOf
+    ):
+        replaced += [n for n in owner.effects[:start] if mine.have(n)]
+    if len(owner.effects) > start or len(replaced) > 1 - trace_ended:
+        owner.supersede(replaced, start)
 
 
 def forward_graph(

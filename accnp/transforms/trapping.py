@@ -166,8 +166,8 @@ def _record_cond_without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
         *outs, trap = evaluate(possible[0], operands)
     else:
         kept = tuple([g or possible[0] for g in branches])
-        made = record(node.op, (index, *operands), {**node.params, "branches": kept})
-        *outs, trap = _results(made)
+        result = record(node.op, (index, *operands), {**node.params, "branches": kept})
+        *outs, trap = _results(result)
     for k in [k for k, g in enumerate(branches) if g is None]:
         trap = o.or_(trap, _selects_branch(index, k, len(branches) - 1))
     return [*outs, trap]
