@@ -13,6 +13,7 @@ from chance.lives import absent, lives
 from chance.programs import program
 from chance.shortage import WAYS, shortage
 from cuda.fake import gpus
+from sampling import seeds
 
 import accnp
 import accnp.numpy as jnp
@@ -45,7 +46,7 @@ def test_lives(seed):
 
 
 class TestFakeGpu:
-    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("seed", seeds(1, 4))
     def test_programs(self, gpu, seed):
         assert ways.check("gpu", seed, small=True) is None
 
