@@ -41,6 +41,16 @@ def _checks():
     config.update("enable_checks", False)
 
 
+@pytest.fixture
+def own_cache(tmp_path):
+    """An empty cache folder, for all threads: what a context manager sets holds for one thread, and
+    others would find what an earlier run left in the default folder."""
+    before = config.cache_dir
+    config.update("cache_dir", str(tmp_path / "kernels"))
+    yield
+    config.update("cache_dir", before)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _one_tier(request):
     """ACCNP_TEST_ONE_TIER=1, for runs that find no kernels on disk: most calls of a test are over

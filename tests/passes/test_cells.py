@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from kernel_counts import made_kernels
 from passes.support import steps_of
 
 import accnp as jnp
@@ -81,6 +82,6 @@ def test_parts_that_are_all_short_are_written_out():
 def test_another_shape_of_a_cut_space_compiles_nothing():
     f = jnp.jit(lambda x: jnp.roll(x, 1, 0) * jnp.pad(x, 1, mode="edge")[2:, 2:])
     f(X)
-    before = jnp.counters()["compiles"]
+    before = made_kernels()
     f(np.ones((31, 77), np.float32))
-    assert jnp.counters()["compiles"] == before
+    assert made_kernels() == before

@@ -10,17 +10,13 @@ import numpy as np
 import pytest
 
 from accnp.compiler import kernel_cache
-from accnp.config import cache_dir
 
 _spec = importlib.util.spec_from_file_location("sources", Path(__file__).with_name("sources.py"))
 sources = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(sources)
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path):
-    with cache_dir(str(tmp_path)):
-        yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def kernel(source, signature, fastmath=False, name="kernel"):
@@ -193,13 +189,12 @@ def test_a_process_compiles_once():
     assert after["memory_hits"] - before["memory_hits"] == 1
 
 
-def test_threads_compile_once(tmp_path):
+def test_threads_compile_once():
     before = kernel_cache.counters.compiles
     found = []
 
     def compile_it():
-        with cache_dir(str(tmp_path)):  # an option set by a context manager holds for one thread
-            found.append(kernel(sources.elementwise(12.0), sources.SIGNATURE))
+        found.append(kernel(sources.elementwise(12.0), sources.SIGNATURE))
 
     threads = [threading.Thread(target=compile_it) for _ in range(4)]
     for thread in threads:

@@ -17,10 +17,7 @@ from accnp.ir.kernel import STRIDES
 LENGTHS = (0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 100, 1000, 1037)
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path):
-    with cache_dir(str(tmp_path)):
-        yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def text_of(source, signature, lane_bytes, monkeypatch):
