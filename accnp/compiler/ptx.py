@@ -18,7 +18,7 @@ from typing import NamedTuple
 from accnp.compiler.kernel_cache import Callees, CompileError, counters, disk_cache
 from accnp.compiler.loops.ir import Kernel as LoopKernel
 from accnp.config import config
-from accnp.forks import collection_paused, imported, renewed
+from accnp.forks import imported, renewed
 
 __all__ = ["THREADS", "Ptx", "ptx_of"]
 
@@ -104,16 +104,14 @@ def ptx_of(
     else:
         try:
             called: Sequence[LoopKernel] = ()
-            # A garbage collection in between costs more than the compilation.
-            with collection_paused:
-                if program is None:
-                    read = imported("accnp.compiler.frontend.program").read_source
-                    program, called = read(
-                        source, name, signature, callees, threads=threads, tasks=tasks
-                    )
-                write = imported("accnp.compiler.llvm.ptx").write_program
-                check = config.enable_checks
-                text = write(program, target, entry, guard, check, fastmath, called)
+            if program is None:
+                read = imported("accnp.compiler.frontend.program").read_source
+                program, called = read(
+                    source, name, signature, callees, threads=threads, tasks=tasks
+                )
+            write = imported("accnp.compiler.llvm.ptx").write_program
+            check = config.enable_checks
+            text = write(program, target, entry, guard, check, fastmath, called)
         except (ValueError, MemoryError):
             raise
         except Exception as error:

@@ -1,5 +1,9 @@
-"""Clusters: kernels in the making, and what they want of each other. `fuse.py` fills them,
-`lower.py` makes kernels of them."""
+"""The data structures of fusion: clusters, and the demands of consumers.
+
+A `Cluster` is the set of values that will be computed by one kernel. A `Demand` says how a consumer
+in a cluster reads a value. `fuse.py` fills clusters, this module also orders them, and `lower.py`
+turns each into `KernelSpec`s.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +28,21 @@ __all__ = [
     "reaches", "write_last",
 ]  # fmt: skip
 
-MAX_MEMBERS = 100  # statements of one kernel; compile time grows faster than linearly past this
-MAX_CELLS = 32  # cells of one kernel, each of which may have a text of its own
-MAX_STATEMENTS = 512  # of all cells together
+MAX_MEMBERS = 100  # statements of a kernel; above this, compile time grows faster than linearly
+MAX_CELLS = 32  # cells of a kernel, each of which may need its own loop nest
+MAX_STATEMENTS = 512  # statements in all cells of a kernel
 
 
 class Demand:
-    """One consumer's wish for a value: in which cluster, how, and through which views (outermost
-    first)."""
+    """How one consumer reads a value: in which cluster, in which way (`how`), and through which
+    views, outermost first."""
 
     __slots__ = ("_cluster", "chain", "context", "how")
 
     def __init__(self, cluster: Cluster, how: str, context: str, chain: tuple[Any, ...]) -> None:
         self._cluster = cluster
         self.how = how
-        self.context = context  # where the consumer stands: "full", "row", "scalar", "host"
+        self.context = context  # where the consumer is computed: "full", "row", "scalar", "host"
         self.chain = chain
 
     @property
@@ -47,7 +51,7 @@ class Demand:
 
 
 class Cluster:
-    """One kernel in the making: an index space, its members, the values it stores."""
+    """The values that one kernel computes: an index space, members, and stored values (roots)."""
 
     __slots__ = (
         "axes",
@@ -68,38 +72,39 @@ class Cluster:
     )
 
     def __init__(self, number: int, shape: tuple[int, ...], form: str = "map") -> None:
-        self.number = number  # its place among all clusters
+        self.number = number  # its index among all clusters
         self.shape = shape
-        # map, row, split, column; host, or own where the planner finds a kernel of the op's own
+        # map, row, split or column; host for a step without fusion, or own if the planner finds
+        # that the op has its own kernel
         self.form = form
-        self.axes: tuple[int, ...] | None = None  # the axes that make up a row, or are folded over
+        self.axes: tuple[int, ...] | None = None  # the axes of a row, or the reduced axes
         self.roots: list[Value] = []
         self.loads: set[int] = set()  # ids of leaves and stored values that it reads in full
         self.needs: set[Cluster] = set()  # clusters whose stored values this one loads
-        self.readers: set[Cluster] = set()  # those that need this one
-        self.level = 0  # less than that of each cluster that it needs
-        self.members: list[Value] = []  # computed here at a place of their own (not inline)
-        self.wishes: list[Demand] = []  # what it demands of values that are no leaves
+        self.readers: set[Cluster] = set()  # clusters that need this one
+        self.level = 0  # less than the level of each cluster that it needs
+        self.members: list[Value] = []  # values computed once in the loop nest (not inline)
+        self.wishes: list[Demand] = []  # its demands for values that are not leaves
         self.size = 0
         self.folds = 0
-        # Where the index space is cut for assembled values: each cell is a nest of its own.
+        # Cuts of the index space for assembled values. Each cell has its own loop nest.
         self.cuts: Cuts = ()
         self.merged: Cluster | None = None
 
     def takes(self, more: int = 1, cuts: Cuts = ()) -> bool:
-        """Whether there is room for more members, or for more cuts."""
+        """Whether the cluster may get more members or more cuts, by the size limits."""
         size = self.size + more
         cells = count_cells(joined(self.cuts, cuts))
         return size <= MAX_MEMBERS and cells <= MAX_CELLS and size * cells <= MAX_STATEMENTS
 
     def need(self, other: Cluster) -> None:
-        """Note that this cluster loads what another one stores."""
+        """Record that this cluster loads a value that another one stores."""
         self.needs.add(other)
         other.readers.add(self)
         _sink(self)
 
     def swallow(self, other: Cluster) -> None:
-        """Make another cluster, which no path connects with this one, part of it."""
+        """Merge another cluster into this one. Neither may depend on the other."""
         self.roots += other.roots
         self.size += other.size
         self.folds += other.folds
@@ -120,7 +125,7 @@ class Cluster:
         _sink(self)
 
     def current(self) -> Cluster:
-        """The cluster that this one has become part of."""
+        """Return the cluster that this one has been merged into, or itself."""
         c = self
         while c.merged is not None:
             c = c.merged
@@ -128,7 +133,7 @@ class Cluster:
 
 
 class Chain:
-    """Effects in the making: each needs the one before it, so that they keep their order."""
+    """The clusters of effects, each of which depends on the previous one, to keep their order."""
 
     __slots__ = ("later", "members")
 
@@ -137,7 +142,7 @@ class Chain:
         self.later: Cluster | None = None
 
     def place(self, v: Value, c: Cluster) -> None:
-        """Note the cluster of a value; called from the last one to the first."""
+        """Record the cluster of a value. Called for the values in reverse order."""
         if id(v) in self.members:
             if self.later is not None:
                 self.later.need(c)
@@ -145,10 +150,10 @@ class Chain:
 
 
 def reaches(a: Cluster, b: Cluster) -> bool:
-    """Whether `a` needs `b`, directly or through others.
+    """Whether `a` needs `b`, directly or indirectly.
 
-    Walks from both ends, on the side that has seen less, and only between their levels: a walk
-    through all clusters for each pair would make planning quadratic.
+    This is a bidirectional search that advances the smaller side and stays between the two levels.
+    A search through all clusters for each pair would make planning quadratic.
     """
     ahead, behind = {a}, {b}
     front, back = [a], [b]
@@ -167,7 +172,7 @@ def reaches(a: Cluster, b: Cluster) -> bool:
 
 
 def _sink(c: Cluster) -> None:
-    """Put what a cluster needs on levels below its own."""
+    """Raise the levels of the clusters that a cluster needs above its own, transitively."""
     stack = [c]
     while stack:
         c = stack.pop()
@@ -178,8 +183,8 @@ def _sink(c: Cluster) -> None:
 
 
 def write_last(clusters: list[Cluster]) -> list[Cluster]:
-    """Let kernels that update an operand in place come after its other readers, for whom it would
-    have to be copied; returns the clusters as they came."""
+    """Make steps that update an operand in place depend on its other readers, so that the operand
+    need not be copied for them. Returns the clusters unchanged."""
     loading: dict[int, list[Cluster]] = {}
     for c in clusters:
         for i in c.loads:
@@ -200,7 +205,7 @@ def write_last(clusters: list[Cluster]) -> list[Cluster]:
 
 
 def in_order(clusters: list[Cluster]) -> list[Cluster]:
-    """Sort so that what is needed comes first."""
+    """Sort clusters topologically: each comes after those that it needs."""
     done: set[Cluster] = set()
     out: list[Cluster] = []
     for root in reversed(clusters):
@@ -222,8 +227,12 @@ def in_order(clusters: list[Cluster]) -> list[Cluster]:
 
 
 def chains(clusters: list[Cluster], program: Program) -> dict[Cluster, Cluster]:
-    """Maps that store one value for one other map, and that map: what may be done in bands of rows,
-    the one as far as the other wants it (`compiler/specs/chains.py`)."""
+    """Find pairs of elementwise clusters for execution in bands of rows.
+
+    The first stores one value, which only the second reads. A kernel can then compute the first for
+    the rows that the second needs next (`compiler/specs/chains.py`). Returns the second cluster by
+    the first.
+    """
     if len(program.values) > config.fusion_limit:
         return {}
     kept = {id(v) for v in program.outputs}
@@ -247,7 +256,7 @@ def chains(clusters: list[Cluster], program: Program) -> dict[Cluster, Cluster]:
 
 
 def how(c: Cluster, base: Value, chain: tuple[Value, ...], context: str) -> str:
-    """Classify the way from a base through views to where a consumer stands."""
+    """Classify how a consumer reads a base value through views (see `fuse.py`)."""
     if base.aval.ndim == 0:
         return "scalar"
     if context == "scalar":
@@ -256,7 +265,7 @@ def how(c: Cluster, base: Value, chain: tuple[Value, ...], context: str) -> str:
         return "same" if all(keeps_order(w) for w in chain) else "view"
     if not chain:
         return "same"
-    if any(w.op is w for w in chain):  # no view of the program: see Placed, Coordinate
+    if any(w.op is w for w in chain):  # not a view of the program: see Placed, Coordinate
         return "view"
     seen = strided(base, chain)
     assert seen is not None

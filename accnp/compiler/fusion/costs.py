@@ -1,8 +1,8 @@
-"""Compute again or store: what fusion weighs.
+"""The cost model of fusion, which decides between recomputing and storing a value.
 
-In: a value and what its readers demand. Out: whether computing it once for each of them costs less
-than a pass over memory. The answer depends on operations, never on sizes: a new shape compiles
-nothing.
+Input: a value and the demands of its readers. Output: whether computing it once for each reader
+costs less than writing and reading memory. The decision depends on operations and never on sizes,
+so that a new shape needs no new kernel.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from accnp.compiler.fusion.spaces import in_kernel, strip_views
 
 __all__ = ["AGAIN", "cheap", "distinct", "not_expanding", "times", "work", "worth_again"]
 
-CHEAP = 4  # an operation of at most this cost, on leaves alone, is computed again, not stored
-# Instructions for one element (loads too) that may be done again in place of a store, which is a
-# pass over memory for the writer and for each reader: some 0.8 ns an element, vectors of 8.
+CHEAP = 4  # an operation of at most this cost, whose operands are leaves, is recomputed
+# Instructions per element, including loads, that may be repeated to avoid storing a value. Storing
+# costs a pass over memory for the writer and for each reader: some 0.8 ns per element, with vectors
+# of 8 elements.
 AGAIN = 32
-HEAVY = 10  # an operation of more than this cost is never done again
+HEAVY = 10  # an operation of more than this cost is never recomputed
 
 
 def cheap(v: Value) -> bool:
@@ -34,7 +35,8 @@ def cheap(v: Value) -> bool:
 
 
 def _widens(v: Value) -> bool:
-    """Whether a value is another one in float64: stored, that one takes half the memory."""
+    """Whether a value is the conversion of a float32 value to float64. Storing the float32 value
+    instead takes half the memory."""
     return (
         v.op.name == "convert_element_type"
         and v.aval.dtype == np.float64
@@ -44,8 +46,8 @@ def _widens(v: Value) -> bool:
 
 
 def work(v: Value) -> int:
-    """Instructions for one element of a value and all that it is computed from, loads too; more
-    than `AGAIN` where it is not to be computed again."""
+    """Return the instructions per element of a value and of the values that it is computed from,
+    including loads. The result is larger than `AGAIN` if the value must not be recomputed."""
     total, stack, seen = 0, [v], set()
     while stack and total <= AGAIN:
         x = strip_views(stack.pop())[0]
@@ -63,14 +65,15 @@ def work(v: Value) -> int:
 
 
 def not_expanding(d: Demand, v: Value) -> bool:
-    """Whether a value is computed for no more places than it has elements."""
+    """Whether a reader needs at most as many elements as the value has."""
     top = None
     for w in d.chain:
         top = w.aval.size if top is None else top
         if w.op is w:
             if top > w.aval.size:
                 return False
-            # Only its region is computed; an index is done once for its window, if that is inside.
+            # Only the region of a Placed view is computed. The coordinates of a gather are computed
+            # once per window if the loops over windows are inside.
             top = None if w.outside else top
             if w.inputs[0] is v and top is None:
                 return True
@@ -78,7 +81,7 @@ def not_expanding(d: Demand, v: Value) -> bool:
 
 
 def worth_again(v: Value) -> bool:
-    """Whether to compute a value once for each demand rather than to store it."""
+    """Whether to compute a value once for each demand instead of storing it."""
     if not all(not_expanding(d, v) for d in v.demands):
         return False
     if len(v.demands) == 1:
@@ -92,7 +95,8 @@ def worth_again(v: Value) -> bool:
 
 
 def distinct(demands: Sequence[Demand]) -> list[Demand]:
-    """Demands without those that one computation serves: in one kernel, through the same views."""
+    """Return the demands without duplicates: those in the same kernel and through the same views,
+    which share one computation."""
     found: dict[Any, Demand] = {}
     for d in demands:
         found.setdefault((id(d.cluster), d.context, *map(id, d.chain)), d)
@@ -100,7 +104,8 @@ def distinct(demands: Sequence[Demand]) -> list[Demand]:
 
 
 def times(v: Value) -> int:
-    """How often each element would be computed: readers of different regions share the work."""
+    """Return how often each element would be computed on average. Readers of different regions
+    compute different elements."""
     total = 0
     for d in distinct(v.demands):
         below = next((w for w in reversed(d.chain) if w.op is w), None)

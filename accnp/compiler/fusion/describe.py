@@ -1,6 +1,7 @@
-"""What the passes did, as text: a program, its clusters, and why a value went through memory.
+"""Descriptions of programs and clusters as text, and the reasons why values are stored.
 
-In: a Program, and after `fuse` its clusters. Out: lines for people; nothing is changed.
+Input: a Program, and after `fuse` its clusters. Output: lines of text for `jnp.inspect`, `explain`
+and debug logging. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def aval_text(aval: Any) -> str:
 
 
 def params_text(params: dict[str, Any]) -> str:
-    """Return an operation's parameters in short."""
+    """Return a short text for the parameters of an operation."""
     parts = []
     for k, v in params.items():
         several = isinstance(v, tuple) and any(isinstance(g, Graph) for g in v)
@@ -46,7 +47,7 @@ def params_text(params: dict[str, Any]) -> str:
 
 
 def program_lines(program: Program) -> list[str]:
-    """One line for each value; an operation's line ends with the user's line that recorded it."""
+    """Return one line for each value, which ends with the user's line that recorded it."""
     names = {id(v): f"%{v.id}" for v in (*program.leaves, *program.values)}
     outputs = {id(v) for v in program.outputs}
     lines = []
@@ -67,7 +68,7 @@ def program_lines(program: Program) -> list[str]:
 
 
 def leaf_text(v: Value) -> str:
-    """Return what a leaf is: an argument with its name, a literal with its value, or an array."""
+    """Describe a leaf: an argument with its name, a literal with its value, or an array."""
     params = {} if v.node is None else v.node.params
     if v.op.name == "literal":
         return f"literal {params.get('value')!r}"
@@ -88,7 +89,7 @@ def home(v: Value) -> Cluster | None:
 def _clusters_of(
     v: Value, users: dict[int, list[Value]], memo: dict[int, set[Cluster]]
 ) -> set[Cluster]:
-    """The kernels in which a value is computed; a view counts to those that read through it."""
+    """Return the clusters in which a value is computed; for a view, those that read through it."""
     if id(v) in memo:
         return memo[id(v)]
     if v.role == "alias" or v.is_leaf or v.parent is not None:
@@ -108,7 +109,7 @@ def _clusters_of(
 
 
 def members(program: Program, clusters: Sequence[Cluster]) -> list[list[Value]]:
-    """For each cluster the values computed in it, in order; a cheap value may be in several."""
+    """Return the values that each cluster computes, in order. A recomputed value is in several."""
     users: dict[int, list[Value]] = {}
     for v in program.values:
         for x in v.inputs:
@@ -118,7 +119,7 @@ def members(program: Program, clusters: Sequence[Cluster]) -> list[list[Value]]:
         _clusters_of(v, users, memo)
     index = {c: i for i, c in enumerate(clusters)}
     for c in clusters:
-        for v in c.roots:  # a stored scalar has a kernel of its own, too
+        for v in c.roots:  # a stored scalar also has its own kernel
             memo[id(v)] = memo[id(v)] | {c}
     out: list[list[Value]] = [[] for _ in clusters]
     for v in program.values:
@@ -128,7 +129,7 @@ def members(program: Program, clusters: Sequence[Cluster]) -> list[list[Value]]:
 
 
 def why_stored(v: Value) -> list[str]:
-    """Say why a value goes through memory, in the words of the rules of fusion that decided so."""
+    """Return the reasons why a value is stored, which the rules of fusion have noted."""
     whole = v.parent if v.parent is not None else v
     return list(dict.fromkeys(_words(whole, why) for why in (*whole.why, *v.why)))
 
@@ -141,7 +142,7 @@ def _words(v: Value, why: str | Cluster) -> str:
 
 
 def bytes_text(n: int) -> str:
-    """Return a number of bytes as people read it."""
+    """Return a number of bytes as text with a unit."""
     size = float(n)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024 or unit == "GiB":
@@ -151,7 +152,7 @@ def bytes_text(n: int) -> str:
 
 
 def message_text(v: Value) -> str:
-    """Describe a message between processes and its size; "" for anything else."""
+    """Describe a message between processes and its size; "" for other operations."""
     if not is_over_mesh(v.params) or not v.inputs:
         return ""
     (axis,) = v.params["axis_name"]
@@ -166,7 +167,7 @@ def message_text(v: Value) -> str:
 
 
 def why_alone(c: Cluster) -> str:
-    """Say why an operation shares no kernel with others."""
+    """Return why an operation does not share a kernel with others."""
     v = c.roots[0]
     if c.form == "own":
         return f"{v.op.name} is a {'native loop' if v.op.kind == 'loop' else 'separate kernel'}"
@@ -192,7 +193,7 @@ def _empty(v: Value) -> bool:
 
 
 def form_text(c: Cluster) -> str:
-    """Return a kernel's loop form in words."""
+    """Return the loop form of a kernel as text."""
     if c.axes is None:
         return c.form
     axes = c.axes or ()
@@ -202,8 +203,8 @@ def form_text(c: Cluster) -> str:
 def cluster_parts(
     program: Program, numbers: dict[Cluster, int]
 ) -> list[tuple[int, str, list[Value]]]:
-    """For each cluster the number of its step, its index space and the values fused in it as text,
-    and the values that it stores."""
+    """Return for each cluster the number of its step, a text with its index space and its fused
+    values, and the values that it stores."""
     clusters = list(numbers)
     inside = members(program, clusters)
     parts = []
@@ -225,7 +226,7 @@ def cluster_parts(
 
 
 def cluster_lines(program: Program, numbers: dict[Cluster, int]) -> list[str]:
-    """The same as lines, with why each stored value is stored."""
+    """Return the same as lines, with the reasons why values are stored."""
     lines = []
     for i, text, stored in cluster_parts(program, numbers):
         lines.append(f"step {i}: {text}")

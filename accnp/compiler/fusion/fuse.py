@@ -1,21 +1,24 @@
-"""Fusion: which values share a kernel. In: a Program. Out: `Cluster`s, and on every Value whether
-it is stored.
+"""The fusion pass, which decides which values share a kernel.
 
-Values are visited from the outputs toward the leaves, so every consumer has its place before its
-producer is looked at. A
-consumer that stands in a cluster *demands* its operands there, each through the views between them:
+Input: a Program. Output: `Cluster`s, and for each Value whether it is stored. `lower.py` turns the
+clusters into kernels.
 
-    same   the operand has the cluster's own index space and no view in between: it can be computed
-           in the loop body;
-    row    it is broadcast over the trailing axes: it can be computed once for each row (and may be
-           a fold over the row);
-    view   anything else: it can be computed in place under the view, if it has no other consumer.
+Values are visited from the outputs to the leaves, so that each consumer has a cluster before its
+producer is visited. A consumer in a cluster *demands* its operands there, each through the views
+between them:
 
-A value that its consumers want in several ways is stored, and they load it. Why is noted on the
-value (`Value.why`) by the rule that decided so.
+    same   the operand has the index space of the cluster and there is no view in between: it can be
+           computed in the loop body;
+    row    it is broadcast over the trailing axes: it can be computed once per row, and may be a
+           reduction over the row;
+    view   any other case: it can be computed inline under the view, if it has no other consumer.
 
-A program of more operations than `config.fusion_limit` is not fused: then the number of different
-kernels, and with it compile time, depends on the kinds of its operations, not on its length.
+A value that its consumers demand in several ways is stored, and they load it. The rule that decides
+this notes the reason in `Value.why`.
+
+A program with more operations than `config.fusion_limit` is not fused. The number of different
+kernels, and therefore the compile time, then depends on the types of its operations and not on its
+length.
 """
 
 from __future__ import annotations
@@ -75,13 +78,13 @@ __all__ = ["Cluster", "fuse"]
 
 
 def fuse(program: Program) -> list[Cluster]:
-    """Place every value; returns the clusters (host values included) in an order in which they can
-    run."""
+    """Assign every value to a cluster; return the clusters, including those of host steps, in
+    topological order."""
     return _Fusion(program).run()
 
 
 def is_computed(v: Value) -> bool:
-    """Whether a value can be the result of a generated kernel, and is more than a way to read."""
+    """Whether a generated kernel can compute a value, and it is not a view or an iota."""
     return is_gather(v) or (in_kernel(v) and v.op.kind not in ("view", "iota"))
 
 
@@ -91,8 +94,8 @@ class _Fusion:
         self.clusters: list[Cluster] = []
         self.apart = len(program.values) > config.fusion_limit
         self.effects = Chain(program.effects)
-        self.refusal = ""  # why the last question was answered with no
-        self.folded: dict[int, list[Cluster]] = {}  # by id of a value: kernels that fold it
+        self.refusal = ""  # why the last rule did not apply
+        self.folded: dict[int, list[Cluster]] = {}  # clusters that reduce a value, by its id
 
     def run(self) -> list[Cluster]:
         for v in self.program.values:
@@ -106,13 +109,13 @@ class _Fusion:
         return in_order(write_last([c for c in self.clusters if c.merged is None]))
 
     def open(self, shape: tuple[int, ...], form: str = "map") -> Cluster:
-        """Begin a new cluster."""
+        """Create a new cluster."""
         c = Cluster(len(self.clusters), shape, form)
         self.clusters.append(c)
         return c
 
     def no(self, why: str) -> bool:
-        """Refuse, and remember why."""
+        """Return False, and note the reason."""
         self.refusal = why
         return False
 
@@ -138,7 +141,7 @@ class _Fusion:
             if v.stored:
                 self.root(v)
         elif not v.demands and not v.stored:
-            pass  # it is not used any more
+            pass  # the value is no longer used
         elif kind == "reduce":
             self.place_reduce(v)
         elif v.aval.ndim == 0:
@@ -147,9 +150,10 @@ class _Fusion:
             self.place_map(v)
 
     def host(self, v: Value) -> None:
-        """A library call or an op's own kernel; operands come as strided views where they can."""
+        """Make a step without fusion: a library call or the op's own kernel. Operands are strided
+        views if possible."""
         v.stored = True
-        if v.parent is not None:  # one of several results: the whole is the step
+        if v.parent is not None:  # one of several results: the parent is the step
             v.parent.demands += v.demands
             return
         c = self.open((), "host")
@@ -162,9 +166,10 @@ class _Fusion:
         for i, x in enumerate(v.inputs):
             base, chain = strip_views(x)
             taken = i == v.op.takes and not is_one_value(x)
-            # A part of what is updated: copied before, so that the whole need not be.
+            # If an operand is a small part of the updated array, the part is copied, so that the
+            # array can be updated in place.
             part = base is updated and 2 * x.aval.size <= base.aval.size
-            if chain and (v.op.kind == "loop" or taken or part):  # they want whole buffers
+            if chain and (v.op.kind == "loop" or taken or part):  # needs a contiguous buffer
                 store(x, c)
                 base, chain = x, ()
             if (
@@ -178,7 +183,8 @@ class _Fusion:
             self.wish(base, Demand(c, "load", "host", chain))
 
     def barrier(self, v: Value) -> None:
-        """Each result is its operand, under another name for those that come after all of them."""
+        """Make each result of an optimization barrier an alias of its operand. All operands are
+        stored, so that everything after the barrier depends on all of them."""
         for i, x in enumerate(v.inputs if v.parent is not None else ()):
             store(x, f"{v.op.name} keeps apart what comes before it and after it")
             if i == v.index:
@@ -190,10 +196,11 @@ class _Fusion:
                     x.demands.append(Demand(d.cluster, "load", "", ()))
 
     def alias(self, v: Value) -> bool:
-        """A stored view of all of a value in its own order needs no copy: it shares the buffer."""
+        """Make a stored view an alias if it shows all elements of a value in order. Return whether
+        it is one."""
         base, below = strip_views(v.inputs[0])
         chain = (v, *below)
-        if strided(base, chain) is None:  # show a view below it, which is a copy itself
+        if strided(base, chain) is None:  # continue from a lower view, which must be stored anyway
             base, chain = chain[keep := expressible(base, chain)], chain[:keep]
         seen = strided(base, chain)
         if seen is None or base.aval.size != v.aval.size:
@@ -211,12 +218,12 @@ class _Fusion:
         return True
 
     def place_scalar(self, v: Value) -> None:
-        """Rank 0: computed in the prologue of each consumer; stored as well if it is an
-        output."""
+        """Place a value of rank 0: it is computed in the prologue of each consumer, and also stored
+        if it is an output."""
         v.role = "scalar"
         wanting = {d.cluster for d in v.demands if d.how != "load"}
         if any(c.size >= MAX_MEMBERS for c in wanting):
-            # Too long for one prologue: the rest of the chain is a kernel of its own.
+            # The chain is too long for one prologue, so the rest of it becomes a separate kernel.
             store(v, TOO_LONG)
             c = self.open(())
             return self.join(v, c, "full")
@@ -253,13 +260,13 @@ class _Fusion:
         if host is not None:
             store(v, why)
             return self.join(v, host, "row")
-        # Computed inside one consumer of the same index space, stored there for the others.
+        # Compute the value in one consumer with the same index space, and store it for the others.
         for d in demands:
             home = d.cluster
             if d.how == "same" and d.context == "full" and home.shape == v.aval.shape:
                 others = homes - {home}
                 good = home.takes() and home.form in ("map", "row")
-                # A kernel cannot load at other places what it is only about to store.
+                # A kernel cannot load other elements of a value that it has not stored yet.
                 good = good and all(
                     e.how == "same" and e.context == "full" for e in demands if e.cluster is home
                 )
@@ -270,8 +277,8 @@ class _Fusion:
         return self.root(v)
 
     def try_inline(self, v: Value) -> bool:
-        """Compute a value in place, under views, for its one consumer, or for all where that costs
-        less than memory would."""
+        """Compute a value inline in its consumer, under views, or in all consumers if that costs
+        less than storing it. Return whether this was possible."""
         viewed = any(d.how == "view" for d in v.demands)
         if not ((viewed or len(v.demands) > 1) and cheap(v)) and not (viewed and worth_again(v)):
             return False
@@ -289,8 +296,8 @@ class _Fusion:
         return True
 
     def row_host(self, v: Value, homes: set[Cluster]) -> Cluster | None:
-        """One of several readers that can compute a value once for each row, and store it for the
-        others, none of which it needs."""
+        """Return one of several readers that can compute a value once per row and store it for the
+        others. It must not depend on the others."""
         for home in sorted(homes, key=attrgetter("number")) if v.aval.ndim else ():
             mine = [d for d in v.demands if d.cluster is home]
             rows = home.form == "row" or any(d.how == "row" for d in mine)
@@ -305,8 +312,8 @@ class _Fusion:
         return None
 
     def accept_row(self, home: Cluster, v: Value, demands: list[Demand] | None = None) -> bool:
-        """Whether a value that is one for each row fits a cluster: its rows must be the cluster's
-        rows."""
+        """Whether a cluster can compute a value once per row, because its rows are those of the
+        demands. A map cluster becomes a row cluster."""
         wanted: set[int] | None = None
         for d in v.demands if demands is None else demands:
             if d.how == "same" and d.context == "row":
@@ -357,7 +364,7 @@ class _Fusion:
         base = strip_views(v.inputs[0])[0]
         alike = {c.current() for c in self.folded.get(base.id, ())}
         for c in sorted(alike, key=attrgetter("number")):
-            # Folds of the same values over the same axes share a pass.
+            # Reductions of the same values over the same axes share a pass.
             if (
                 c.form == form
                 and c.shape == source
@@ -370,7 +377,7 @@ class _Fusion:
         return self.root(v)
 
     def absorb(self, home: Cluster, v: Value, source: Any, axes: Any, form: str) -> bool:
-        """Turn a map cluster over the folded value into the epilogue of the fold."""
+        """Turn a map cluster over the result of a reduction into the epilogue of the reduction."""
         alike = all(d.how == "same" and d.context == "full" for d in v.demands)
         if not alike or home.form != "map" or home.cuts or home.shape != v.aval.shape:
             return self.no(other_fold(home, v))
@@ -396,7 +403,7 @@ class _Fusion:
         self.join(v, c, "row" if v.op.kind == "reduce" else "full")
 
     def root_view(self, v: Value) -> None:
-        """A stored view is a copy kernel."""
+        """Start a new cluster that copies a stored view."""
         c = self.open(v.aval.shape)
         c.roots.append(v)
         self.provide(v, c)
@@ -458,18 +465,18 @@ class _Fusion:
 
     def demand(self, x: Value, c: Cluster, context: str, outer: tuple[Any, ...]) -> None:
         base, chain = strip_views(x)
-        if x.aval.ndim == 0:  # goes into the prologue, where the consumer's views mean nothing
+        if x.aval.ndim == 0:  # computed in the prologue, where the consumer's views do not apply
             context, outer = "scalar", ()
         self.demand_through(base, c, context, (*outer, *chain))
 
     def demand_through(self, base: Value, c: Cluster, context: str, chain: tuple[Any, ...]) -> None:
         if base.op.kind == "iota" and not base.stored and index_strides(base, chain) is None:
-            # no affine function of the loop indices: it is looked up
+            # It is not an affine function of the loop indices, so it is stored and loaded.
             store(base, "no strides can say this view of an index")
         held = False
         while base.aval.ndim and strided(base, chain) is None:
-            # Views that strides cannot say: store what lies below the first of them, and go on from
-            # there.
+            # Strides cannot express these views: store the value below the first of them, and
+            # continue from there.
             keep = expressible(base, chain)
             lower = base.aval.shape
             base, chain, held = chain[keep], chain[:keep], True
@@ -479,8 +486,8 @@ class _Fusion:
         self.wish(base, Demand(c, way, context, chain))
 
     def look_through(self, chain: tuple[Any, ...], c: Cluster) -> None:
-        """Another consumer may yet want one of these views stored; then this one loads it, too, and
-        must come later."""
+        """Add demands to the views of a chain. If another consumer needs one of them stored, this
+        cluster loads it too and must come later."""
         for view in chain:
             view.demands.append(Demand(c, "load", "", ()))
 

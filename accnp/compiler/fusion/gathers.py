@@ -1,8 +1,9 @@
-"""Gathers inside of kernels: an element at a computed place is a load whose position has terms that
-are values of the kernel. So indices are made, and elements used, where they are read.
+"""Gathers inside of kernels.
 
-In: a gather. Out: what it demands of its operands, and its statements. What belongs to an index and
-not to an element of its window is computed outside of the innermost loop.
+A gathered element is a load whose offset contains values of the kernel. Indices are therefore
+computed, and elements used, in the same kernel. Input: a gather. Output: its demands for operands
+(`Coordinate` views), and its statements, which `lower.py` requests. Parts that depend on an index
+but not on the element of its window are computed outside of the innermost loop.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from accnp.primitives.kinds import dtype_kind
 
 __all__ = ["COST", "Coordinate", "is_gather", "reaches", "write_gather"]
 
-COST = 12  # of one element, beside its indices
+COST = 12  # cost of one element, without its indices
 _STARTS = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 class Coordinate:
-    """A view that shows one coordinate of the starts in the index space of the gathered array."""
+    """A view of one coordinate of the start indices in the index space of the gathered array."""
 
     __slots__ = (
         "aval", "axes", "demands", "inputs", "k", "name", "op", "params", "stored",
@@ -38,7 +39,7 @@ class Coordinate:
         self.stored = False
 
     def strides(self, shape: Any, strides: Any, offset: int) -> Any:
-        """The rule of a view op."""
+        """Return the strides of the view, as the rule of a view op does."""
         out = [0] * self.aval.ndim
         for axis, step in zip(self.axes, strides, strict=False):
             out[axis] = step
@@ -46,19 +47,19 @@ class Coordinate:
 
     @property
     def outside(self) -> bool:
-        """Whether loops over windows are inside of those over indices."""
+        """Whether the loops over windows are inside of those over indices."""
         return self.axes == list(range(len(self.axes)))
 
 
 def batch_axes(v: Any) -> list[int]:
-    """The axes of a gathered array that are those of the starts."""
+    """Return the axes of a gathered array that belong to the start indices."""
     inside = v.params["dimension_numbers"].offset_dims
     return [d for d in range(v.aval.ndim) if d not in inside]
 
 
 def moving(v: Any, steps: tuple[int, ...]) -> tuple[int, ...]:
-    """How far the place of an element moves along each axis, beside what the starts say; `steps`
-    are the strides of what it is taken from."""
+    """Return the strides of the gathered array in its operand, without the start indices; `steps`
+    are the strides of the operand."""
     dims = v.params["dimension_numbers"]
     moved = [0] * v.aval.ndim
     axes = batch_axes(v)
@@ -72,7 +73,7 @@ def moving(v: Any, steps: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def reaches(v: Any, chain: tuple[Any, ...]) -> bool:
-    """Whether strides can say a reader's views on the gathered elements."""
+    """Whether strides can express a reader's views of the gathered elements."""
     x = v.inputs[0]
     base, below = strip_views(x)
     seen = strided(base, below) or strided(x, ())
@@ -80,7 +81,7 @@ def reaches(v: Any, chain: tuple[Any, ...]) -> bool:
 
 
 def is_gather(v: Any) -> bool:
-    """Whether a value is a gather that kernels can hold."""
+    """Whether a value is a gather that a kernel can compute."""
     if v.op.name != "gather" or v.parent is not None:
         return False
     x, starts = v.inputs
@@ -99,7 +100,7 @@ class _Writer:
         self.l, self.v, self.context = lowering, v, context
 
     def whole(self, key: Any, value: int, dtype: np.dtype) -> str:
-        """A number that the kernel's text does not show: an argument."""
+        """Return the name of an argument for a number, so that the text does not depend on it."""
         key = (id(self.v), key)
         if key not in self.l.names:
             name = self.l.names[key] = self.l.fresh("k")
@@ -115,7 +116,7 @@ class _Writer:
         return name
 
     def fill(self) -> str:
-        """What elements outside are, as a value that all have in common."""
+        """Return the name of the value for indices out of bounds, which is computed once."""
         dtype = self.v.aval.dtype
         fill = imported("accnp.primitives.index").fill_value_of
         value = np.asarray(fill(dtype, self.v.params["fill_value"])).astype(dtype)
@@ -168,7 +169,7 @@ class _Writer:
 
 
 def write_gather(lowering: Any, v: Any, chain: tuple[Any, ...], context: str) -> str:
-    """Write the statements of a gather, read through views; the name of its element."""
+    """Write the statements of a gather read through views; return the name of its element."""
     names = lowering.names if context == "row" else lowering.full_names
     key = (id(v), tuple(map(id, chain)), context)
     found = names.get(key)

@@ -1,10 +1,9 @@
-"""Updates in place: what is written to a static slice of an array is stored there by the kernel
-that computes it.
+"""Updates in place: the kernel that computes the new values of a static slice stores them there.
 
-In: a fused program, whose literals are the places of updates in each run, and its clusters. Out:
-the updates that need no step of their own, whose values know where they go (`Value.home`). The
-planner takes the array's memory over, or copies it, before the kernel; whether the kernel reads the
-array at other places than it writes, lowering shows.
+Input: a fused program with updates at known indices, and its clusters. Output: the updates that
+need no step of their own; their values know where they are stored (`Value.home`). The planner then
+reuses or copies the memory of the array before the kernel runs. Whether the kernel also reads other
+elements of the array is known only after lowering (`reads_elsewhere`).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ __all__ = ["Home", "place_updates", "read_updates", "reads_elsewhere"]
 
 
 class Home(NamedTuple):
-    """Where a value is stored: in the result of an update of `array`, under these strides."""
+    """The location of a value in the result of an update of `array`: strides and offset."""
 
     update: Value
     array: Value
@@ -40,8 +39,11 @@ class Home(NamedTuple):
 def place_updates(
     program: Program, clusters: list[Cluster], apart: Collection[Cluster] = ()
 ) -> dict[int, Home]:
-    """Give values a home in the arrays that they are written to; returns the homes by the id of the
-    update. Clusters that are `apart` are left alone; others may change places."""
+    """Find the values that can be stored directly in the arrays that they update.
+
+    Returns their homes by the id of the update. Clusters in `apart` are not used, and others may be
+    reordered.
+    """
     updates = [c.roots[0] for c in clusters if c.form == "host" and c.roots]
     updates = [u for u in updates if u.op.name in SLICE_UPDATES]
     if not updates:
@@ -69,15 +71,15 @@ def place_updates(
 
 
 def _is_single(c: Cluster) -> bool:
-    """Whether a kernel computes one number from numbers, which other kernels may compute again."""
+    """Whether a kernel computes one number from numbers, which other kernels may recompute."""
     return c.form == "map" and len(c.roots) == 1 and c.roots[0].role == "scalar"
 
 
 def _delayed(
     clusters: list[Cluster], updates: Sequence[Value], single: Mapping[int, Cluster]
 ) -> list[Cluster]:
-    """Clusters in an order in which kernels that compute what one update writes come after the
-    step that makes its array, as in a chain of updates."""
+    """Reorder clusters so that a kernel that computes the values of one update comes after the step
+    that makes the updated array, as in a chain of updates."""
     for u in updates:
         written, at = strip_views(u.inputs[1], through=True)[0], u.cluster.current()
         c = _cluster_of(written) or single.get(id(written))
@@ -98,7 +100,7 @@ def _delayed(
 
 
 def _overwrites(c: Cluster, loads: Collection[int]) -> bool:
-    """Whether a step may write to an array of these."""
+    """Whether a step may overwrite one of these arrays."""
     v = c.roots[0] if c.form == "host" and c.roots else None
     if v is None or v.op.takes is None:
         return False
@@ -106,21 +108,21 @@ def _overwrites(c: Cluster, loads: Collection[int]) -> bool:
 
 
 def _is_stored_once(c: Cluster, v: Value) -> bool:
-    """Whether a kernel stores a value element by element, as the result of a map or of reductions
-    that are complete in it."""
+    """Whether a kernel stores each element of a value once: the result of a map, or of reductions
+    that the kernel completes."""
     ways = {"map": ("full", "scalar"), "row": ("row",), "column": ("row",)}
     stores = not c.cuts and v in c.roots and v.role in ways.get(c.form, ())
     return stores and v.aval.size > 0 and v.aval.dtype in NATIVE
 
 
 def _cluster_of(v: Value) -> Cluster | None:
-    """The cluster that stores a value; None for one that shares the memory of another."""
+    """Return the cluster that stores a value; None for an alias."""
     return None if v.cluster is None or v.role == "alias" else v.cluster.current()
 
 
 def _place(u: Value, v: Value) -> tuple[tuple[int, ...], int] | None:
-    """The strides and the offset of a value in the result of an update; None if they are not known
-    before it runs."""
+    """Return the strides and the offset of a value in the result of an update; None if they are not
+    known at planning time."""
     region = region_of(u)
     if region is None:
         return None
@@ -135,7 +137,7 @@ def _place(u: Value, v: Value) -> tuple[tuple[int, ...], int] | None:
 
 
 def _is_known(array: Value, c: Cluster, order: dict[Cluster, int]) -> bool:
-    """Whether an array is there before a kernel runs."""
+    """Whether an array is computed before a kernel runs."""
     if array.is_leaf:
         return True
     made = _cluster_of(array.parent or array)
@@ -158,15 +160,19 @@ def _is_read(
 
 
 def reads_elsewhere(home: Home, specs: Sequence[KernelSpec]) -> bool:
-    """Return whether kernels read an array at other places than they write its update."""
+    """Return whether kernels read other elements of an array than those that they update at the
+    same index."""
     loads = [(spec, a) for spec in specs for a in spec.accesses if a.value is home.array]
     return any(not a.store and _written_at(spec, home, a) is None for spec, a in loads)
 
 
 def read_updates(homes: Sequence[Home], spec: KernelSpec) -> None:
-    """Let a kernel read arrays through the pointers to their updates, which start with their
-    values. Compilers are told that pointers never meet, so two of them for memory that is taken
-    over would let a loop around the kernel read old values."""
+    """Make a kernel read arrays through the pointers to their updates, which initially hold the
+    same values.
+
+    Compilers assume that pointers do not alias. With two pointers to memory that is updated in
+    place, a loop around the kernel could read old values.
+    """
     found: dict[int, Access] = {}
     for home in homes:
         for a in spec.accesses:
@@ -187,7 +193,7 @@ def read_updates(homes: Sequence[Home], spec: KernelSpec) -> None:
 
 
 def _written_at(spec: KernelSpec, home: Home, load: Access) -> Access | None:
-    """The store of an update at the places of a load; None if there is none."""
+    """Return the store of an update to the same elements as a load; None if there is none."""
     for a in spec.accesses:
         same = (a.strides, a.offset, a.dtype) == (load.strides, load.offset, load.dtype)
         if a.store and a.value is home.update and same and not load.terms:

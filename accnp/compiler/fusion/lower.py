@@ -1,7 +1,8 @@
-"""One cluster to a `KernelSpec`: statements in sections, operands as strided accesses, axes
-coalesced.
+"""Lowering of a cluster to `KernelSpec`s.
 
-In: a Cluster of `fuse`. Out: the KernelSpec, and the values whose buffers it writes.
+Input: a `Cluster` of `fuse.py`. Output: a KernelSpec for each cell, with statements in sections
+(prologue, rows, elements), operands as strided accesses, and coalesced axes. The planner passes the
+specs to `compiler/specs`, which makes loop IR of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from accnp.primitives.views import contiguous
 
 __all__ = ["lower", "lower_rows", "scalar_text"]
 
-HEAVY = 10  # a value of this cost is kept between the passes over a row, if there is room
+# A value of at least this cost is kept in memory between the passes over a row, if there is room.
+HEAVY = 10
 
 
 def scalar_text(v: Value) -> str:
@@ -39,16 +41,17 @@ def scalar_text(v: Value) -> str:
 
 
 def lower(c: Cluster, constants: bool = False) -> list[list[KernelSpec]]:
-    """Make the kernels of the cells of a cluster; those of one list go over the same rows.
+    """Return the specs of the cells of a cluster; those in one list iterate over the same rows.
 
-    With `constants`, integer literals are constants of the kernel where an op asks for it.
+    With `constants`, integer literals become constants of the kernel for ops that ask for it.
     """
     cells = cells_of(c.shape, c.cuts)
     return [[_Lowering(c, cell, constants).run() for cell in row] for row in cells]
 
 
 def lower_rows(c: Cluster) -> list[tuple[int, int, list[KernelSpec]]]:
-    """The same, each list behind the first of its rows along the first axis, and their number."""
+    """Return the same, each list with the index of its first row and the number of its rows along
+    the first axis."""
     cells = [row[0] for row in cells_of(c.shape, c.cuts)]
     return [(cell.origin[0], cell.shape[0], row) for cell, row in zip(cells, lower(c), strict=True)]
 
@@ -65,11 +68,12 @@ class _Lowering:
         self.accesses: dict[Any, Access] = {}
         self.indices: list[Access] = []
         self.scalars: list[Statement] = []
-        self.names: dict[Any, str] = {}  # scalars and row values, alive throughout
+        self.names: dict[Any, str] = {}  # scalars and row values, which are valid in all passes
         self.levels: dict[int, int] = {}
         self.count = 0
         self.cost = 1
-        self.kept_in: dict[int, Access] = {}  # heavy values kept in an output's row between passes
+        # Expensive values that are kept in the row of an output between passes.
+        self.kept_in: dict[int, Access] = {}
         self.written: list[Access] = []
 
     # --- the whole ---
@@ -120,7 +124,7 @@ class _Lowering:
     def emit_root(self, v: Value) -> str:
         if v.op.kind == "iota":
             return self.index(v, index_strides(v, ()), "full")
-        if v.op.kind == "view":  # a stored view: copy what lies below
+        if v.op.kind == "view":  # a stored view: copy the value below it
             base, chain = strip_views(v.inputs[0])
             return self.emit_base(base, (v, *chain), "full")
         if v.op.kind == "assemble":
@@ -130,7 +134,7 @@ class _Lowering:
         return self.compute(v, (), "full")
 
     def assembled(self, v: Value, chain: tuple[Any, ...]) -> str:
-        """The operand that an assembled value is in this cell."""
+        """Emit the operand that an assembled value consists of in this cell."""
         if id(v) not in self.parts:
             self.parts[id(v)] = placed(v) or ()
         p = operand(v, self.parts[id(v)], chain, self.cell.origin)
@@ -145,7 +149,7 @@ class _Lowering:
         return self.access(to, strides, offset, True)
 
     def find_folds(self, roots: Sequence[Value]) -> list[Value]:
-        """Folds that belong to this kernel, inner ones first."""
+        """Return the reductions that belong to this kernel, inner ones first."""
         found: list[Value] = []
         seen: set[int] = set()
 
@@ -169,7 +173,7 @@ class _Lowering:
         return found
 
     def ours(self, v: Value) -> bool:
-        """Whether this kernel computes a value (rather than loading it)."""
+        """Whether this kernel computes a value instead of loading it."""
         if v.is_leaf or v.parent is not None:
             return False
         if v.role == "scalar" or v.role == "inline" or v.op.kind == "iota":
@@ -179,7 +183,7 @@ class _Lowering:
         return v.cluster.current() is self.c and v.role in ("full", "row")
 
     def level(self, v: Value) -> int:
-        """Return the number of passes over the row that must be over before a value can be
+        """Return the number of passes over a row that must be complete before a value can be
         computed."""
         stack = [v]
         while stack:
@@ -209,8 +213,8 @@ class _Lowering:
         return self.levels[id(v)]
 
     def keep_heavy(self, fulls: list[Value], folds: list[Value], passes: int) -> None:
-        """Choose heavy values needed in several passes and an output row of the same dtype to keep
-        them in meanwhile."""
+        """Choose expensive values that several passes need, and for each an output of the same
+        dtype whose row can hold it between passes."""
         uses: dict[int, tuple[Value, set[int]]] = {}
         for p in range(passes):
             starts = [f.inputs[0] for f in folds if self.level(f.inputs[0]) == p]
@@ -275,7 +279,7 @@ class _Lowering:
             self.section.append(Statement(name, v.aval.dtype, access=kept))
             names[key] = name
             return name
-        # Iterative over the chain of operands: graphs are deep.
+        # This loop replaces recursion over the operands, because graphs can be deep.
         stack: list[tuple[Value, tuple[Value, ...]]] = [(v, chain)]
         while stack:
             w, outer = stack[-1]
@@ -322,7 +326,7 @@ class _Lowering:
         return name
 
     def scalar(self, v: Value) -> str:
-        """A rank-0 value, in the prologue."""
+        """Emit a value of rank 0 in the prologue, and return its name."""
         found = self.names.get(id(v))
         if found is not None:
             return found
@@ -354,11 +358,11 @@ class _Lowering:
         return self.names[id(v)]
 
     def constant(self, v: Value, x: Value) -> str | None:
-        """An operand that is a constant of the kernel, or None."""
+        """Return the name of an operand that is a constant of the kernel, or None."""
         dtype = x.aval.dtype
         if not (self.constants and v.op.constants and x.is_leaf and dtype.kind in "iu"):
             return None
-        if "value" not in x.params:  # not a literal, or not one with the same value in each run
+        if "value" not in x.params:  # not a literal with the same value in each run
             return None
         key = (id(x), "constant")
         if key not in self.names:
@@ -368,7 +372,7 @@ class _Lowering:
         return self.names[key]
 
     def fixed(self, v: Value, chain: tuple[Any, ...]) -> str:
-        """One element of a stored value, or of an iota, selected by views that end at rank 0."""
+        """Emit one element of a stored value or of an iota, which views with rank 0 select."""
         name = self.fresh("k")
         nowhere = (0,) * len(self.shape)
         place = index_strides(v, chain) if v.op.kind == "iota" else None
@@ -392,7 +396,7 @@ class _Lowering:
         places: tuple[str, ...] = (),
         terms: tuple[tuple[int, int], ...] = (),
     ) -> str:
-        """A load; `places` are computed indices, `terms` their strides and bounds."""
+        """Emit a load; `places` are computed indices, and `terms` their strides and bounds."""
         acc = self.access(v, strides, offset, False, terms)
         key = ("load", id(acc), *places)
         names = self.names if context == "row" else self.full_names
@@ -403,7 +407,7 @@ class _Lowering:
         return names[key]
 
     def index(self, v: Value, seen: Any, context: str) -> str:
-        """An iota under views: an affine function of the loop indices."""
+        """Emit an iota that is read through views, which is an affine function of the indices."""
         shape, strides, offset = seen
         if context == "row":
             strides = self.spread(shape, strides)
@@ -419,8 +423,7 @@ class _Lowering:
         return names[key]
 
     def spread(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-        """Strides over the kept axes of the index space, from strides over a row value's own
-        axes."""
+        """Convert strides over the axes of a row value to strides over the index space."""
         long = [s for n, s in zip(shape, strides, strict=True) if n != 1]
         out = [0] * len(self.shape)
         for d, s in zip(self.kept, long, strict=True):
@@ -443,13 +446,14 @@ class _Lowering:
         return self.accesses[key]
 
     def start(self, strides: tuple[int, ...]) -> int:
-        """How far the first index of the cell is from that of the whole."""
+        """Return the offset of the first index of the cell, in elements."""
         return sum([i * s for i, s in zip(self.cell.origin, strides, strict=True)])
 
     # --- finishing ---
 
     def mark_direct(self, phases: list[Phase]) -> None:
-        """A fold of plain contiguous loads needs no scratch; `specs` checks the strides."""
+        """Mark reductions whose source is a plain load, which need no scratch memory if the load is
+        contiguous; `compiler/specs` checks the strides."""
         for phase in phases:
             loads = {s.name: s.access for s in phase.full if s.access is not None and not s.args}
             widened = {
@@ -464,8 +468,8 @@ class _Lowering:
                     f.direct = wide
 
     def finish(self, head: list[Statement], phases: list[Phase]) -> KernelSpec:
-        # Axes of length 1 in the whole are left out, and those where each cell has the length 1 (a
-        # stack); others in a cell stay: cells share a text.
+        # Omit axes of length 1 in the whole index space, and axes along which each cell has length
+        # 1 (as in a stack). Other axes of length 1 in a cell stay, so that cells can share a text.
         cuts, size = self.c.cuts or ((),) * len(self.shape), self.cell.shape
         dims = [d for d, n in enumerate(self.shape) if n != len(cuts[d]) + 1]
         if self.c.form == "map":
@@ -498,7 +502,7 @@ class _Lowering:
         if self.c.form == "map" and sizes[0]:
             sizes[2], columns[2] = [sizes[0].pop()], [columns[0].pop()]
         if self.c.form == "column" and len(sizes[2]) > 1:
-            # Only the last inner axis is tiled; the others are loops outside.
+            # Only the last inner axis is tiled. The others become outer loops.
             sizes[0] += sizes[2][:-1]
             columns[0] += columns[2][:-1]
             sizes[2], columns[2] = sizes[2][-1:], columns[2][-1:]
@@ -515,8 +519,8 @@ class _Lowering:
 
 
 def _along_memory(sizes: list[list[int]], columns: list[list[Any]], stores: list[bool]) -> None:
-    """Make that kept axis the inner one of a column fold along which most loads are contiguous, or
-    else move least."""
+    """Choose the inner axis of a column reduction: the kept axis along which most loads are
+    contiguous, or otherwise have the smallest strides."""
 
     def score(axis: list[int]) -> tuple[int, int]:
         steps = [abs(s) for s, store in zip(axis, stores, strict=True) if not store]

@@ -1,6 +1,7 @@
-"""Joining clusters: kernels over one index space become one with several outputs.
+"""Merging of clusters: kernels over the same index space become one kernel with several outputs.
 
-In: the clusters of a program. Out: the same; those that became part of another say so (`merged`).
+Input: the clusters of a program, from `fuse.py`. Output: the same clusters. Those that were merged
+into another one refer to it (`merged`).
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from accnp.compiler.fusion.spaces import long_axes, strip_views
 
 __all__ = ["merge", "merge_siblings"]
 
-# Operations on each element that kernels of columns may share a pass with: several rows are joined
-# to the sums at a time only where a row takes few statements (`compiler/passes/join_rows.py`).
+# The maximum number of operations per element with which column kernels share a pass. A pass adds
+# several rows to the sums at once only if a row takes few statements
+# (`compiler/passes/join_rows.py`).
 MAX_ELEMENTWISE = 2
 
 
 def merge(homes: set[Cluster]) -> str:
-    """Join clusters of one index space that no path connects: one kernel with several outputs.
-    Returns why the last one could not, or ""."""
+    """Merge independent clusters with the same index space into one kernel with several outputs.
+
+    Returns why the last cluster that was not merged could not be, or "".
+    """
     order = sorted(homes, key=attrgetter("number"))
     first, refusal = order[0], ""
     for other in order[1:]:
@@ -35,7 +39,7 @@ def merge(homes: set[Cluster]) -> str:
 
 
 def merge_siblings(clusters: Sequence[Cluster]) -> None:
-    """Join kernels over one index space that read the same array."""
+    """Merge kernels with the same index space that read the same array."""
     by_shape: dict[Any, list[Cluster]] = {}
     for c in clusters:
         if c.merged is None and c.form in ("map", "row") and len(c.shape):
@@ -44,7 +48,7 @@ def merge_siblings(clusters: Sequence[Cluster]) -> None:
             key = c.shape, frozenset(long_axes(c.shape, c.axes))
             by_shape.setdefault(key, []).append(c)
     for group in by_shape.values():
-        for i, a in enumerate(group):  # neighbours only: all pairs would take too long
+        for i, a in enumerate(group):  # only clusters that are close, since all pairs take too long
             for b in group[i + 1 : i + 32]:
                 if a.merged is None and b.merged is None and a.loads & b.loads:
                     if a.form != "column":
@@ -54,10 +58,11 @@ def merge_siblings(clusters: Sequence[Cluster]) -> None:
 
 
 def share_pass(a: Cluster, b: Cluster) -> bool:
-    """Whether two kernels that sum over the same axes can read their array in one pass, as do a sum
-    of float32 values and the float64 one that a variance needs.
+    """Whether two kernels that sum over the same axes should read their array in one pass, such as
+    a sum of float32 values and the float64 sum for a variance.
 
-    One pass for two extremes is slower (by 1.3 at 1000 x 64 float32 values, on two cores).
+    For minimum and maximum, one pass is slower (1.3 times the time of two passes, for 1000 x 64
+    float32 values on two cores).
     """
     if any(v.op.name != "reduce_sum" for c in (a, b) for v in c.members if v.op.kind == "reduce"):
         return False
@@ -71,8 +76,8 @@ def share_pass(a: Cluster, b: Cluster) -> bool:
 
 
 def _of_elements(clusters: Sequence[Cluster]) -> tuple[set[int], set[int]]:
-    """Ids of the arrays that are loaded for each element that is reduced, and of what is computed
-    of them."""
+    """Return the ids of the arrays that are loaded for each reduced element, and of the values that
+    are computed from them."""
     loaded: set[int] = set()
     computed: set[int] = set()
     stack = [v.inputs[0] for c in clusters for v in c.members if v.op.kind == "reduce"]

@@ -1,9 +1,10 @@
-"""Collectives between processes as what they consist of: messages, and sums that kernels do.
+"""Lowering of collectives between processes to messages and reductions.
 
-In: a reduction over axes of a mesh, and its operand. Out: the value of its result. The shards are
-gathered in the order of the processes and then reduced in this order, by the kernel that reduces
-the batched program of one process: the bits do not depend on MPI, and are those of one process.
-With the option `mpi_allreduce`, MPI adds numbers in its own order.
+Input: a collective over axes of a mesh, and its operand, while `program.py` builds a program.
+Output: the value of its result. The shards are gathered in the order of the processes and then
+reduced in this order, by the kernel that also reduces the batched program of a single process. The
+result therefore does not depend on MPI, and has the same bits as in a single process. With the
+option `mpi_allreduce`, MPI adds numbers in its own order.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ _KERNELS = {
     "pmin": "reduce_min",
 }  # fmt: skip
 _SUMMED = frozenset(np.typecodes["AllInteger"] + "fdFD")  # the dtypes that MPI adds
-# From this many bytes each process reduces a part, and the parts are gathered: all processes
-# together then send 2 (n - 1) times the array in place of n (n - 1) times.
+# Bytes of an array from which each of n processes reduces one part and the parts are gathered. All
+# processes together then send 2 (n - 1) arrays instead of n (n - 1).
 LARGE = 1 << 16
 
 
 def lowered(builder: _Builder, node: Node, x: Value) -> Value | None:
-    """The value of a collective as messages and reductions; None for one that is a message."""
+    """Return a collective as messages and reductions; None for one that is a single message."""
     name, params = node.op.name, node.params
     if name == "pvary":
         return x
     if name in _KERNELS:
-        # The last axis of the mesh first, as the program of one process has it.
+        # The last axis of the mesh comes first, as in the program of a single process.
         for axis in sorted(params["axis_name"], key=lambda a: -a.place):
             x = _reduced(builder, node, x, axis, OPS[_KERNELS[name]])
         return x
@@ -72,7 +73,8 @@ def _exchanged(builder: _Builder, node: Node, x: Value) -> Value:
 
 
 def _who(node: Node) -> dict[str, Any]:
-    """Who takes part in a message, and what it is part of, for messages to users."""
+    """Return the parameters of a message: its participants, and the collective that it is part of,
+    which error messages name."""
     found = {k: node.params[k] for k in ("axis_name", "axis_index_groups")}
     return {**found, "of": node.op.name.removesuffix("_invariant")}
 
@@ -126,7 +128,7 @@ def _scattered(builder: _Builder, node: Node, x: Value) -> Value:
 
 
 def _fold(builder: _Builder, node: Node, reduce: Any, rows: Value) -> Value:
-    """Reduce the rows, as a node of this op would be."""
+    """Reduce the rows like a node of this op."""
     a = rows.aval
     aval = make_aval(a.shape[1:], a.dtype, a.weak_type)
     stand_in = Node(reduce, (), {"axes": (0,)}, aval, None, None, 0, node.site)

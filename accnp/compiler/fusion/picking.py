@@ -1,7 +1,8 @@
-"""How fusion treats values whose elements are picked from others: assembled ones and gathers.
+"""Fusion rules for values that select elements of other values: assembled values and gathers.
 
-In: the fusion under way, a value whose readers have their places. Out: the value computed where it
-is read, or the root of a cluster.
+Input: the state of the fusion pass, and a value whose readers are already in clusters. Output: the
+value is computed inline in its readers, or becomes the root of a new cluster. `fuse.py` calls these
+rules.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ __all__ = ["assembled", "gathered"]
 
 
 def assembled(f: Any, v: Value) -> None:
-    """A value put together from regions: part of the kernels that read it, or stored by one
-    whose index space is cut along the regions."""
+    """Place an assembled value: inline in the kernels that read it, or stored by a kernel whose
+    index space is cut along the regions."""
     parts = placed(v)
     if parts is None or (not v.stored and _placed(f, v, parts)):
         return None if parts is not None else f.host(v)
@@ -36,7 +37,8 @@ def assembled(f: Any, v: Value) -> None:
 
 
 def _placed(f: Any, v: Value, parts: tuple[Placed, ...]) -> bool:
-    """Let each reader take what it needs from the operands."""
+    """Compute an assembled value inline, so that each reader reads the operands directly. Return
+    whether this was possible."""
     demands, name = distinct(v.demands), v.op.name
     if any(d.context != "full" or d.how not in ("same", "view") for d in demands):
         return f.no(f"a reader does not read {name} element by element")
@@ -69,7 +71,7 @@ def _placed(f: Any, v: Value, parts: tuple[Placed, ...]) -> bool:
 
 
 def gathered(f: Any, v: Value) -> None:
-    """Elements at computed places: loads of those who read them, if that is done once."""
+    """Place a gather: inline in its readers if each element is computed once, or else stored."""
     f.refusal = "its elements are read in several ways, or more than once"
     alike = all(d.context == "full" and d.how in ("same", "view") for d in v.demands)
     free = alike and all(not_expanding(d, v) and d.cluster.takes(COST) for d in v.demands)
@@ -85,7 +87,7 @@ def gathered(f: Any, v: Value) -> None:
 
 
 def _reaches_starts(v: Value) -> bool:
-    """Whether strides can say every reader's views on the indices."""
+    """Whether strides can express every reader's views of the indices."""
     base, chain = strip_views(v.inputs[1])
     views = [(*d.chain, Coordinate(v, 0), *chain) for d in v.demands]
     return base.aval.ndim == 0 or all(strided(base, view) is not None for view in views)

@@ -1,8 +1,9 @@
-"""Updates of places that are known when a plan is made.
+"""Analysis of updates whose indices are known at planning time.
 
-In: an update (`dynamic_update_slice`, a scatter) as a recorded node or as a value of a program.
-Out: the `Region` that it writes, or the leaves that say where that is. Places are computed as
-affine functions of the indices of the starts, so that strided slices of any length cost the same.
+Input: an update (`dynamic_update_slice` or a scatter), as a recorded node or as a value of a
+program. Output: the `Region` that it writes, or the leaves that contain its indices. Indices are
+represented as affine functions of the position in the array of start indices, so that strided
+slices of any length cost the same. `updates.py` and the engine (for its cache keys) use this.
 """
 
 from __future__ import annotations
@@ -17,31 +18,31 @@ from accnp.primitives.updates import Region
 
 __all__ = ["leaves_of_places", "numbers", "region_of"]
 
-MOST = 32  # operations from literals to places
+MOST = 32  # the maximum number of operations from literals to indices
 
 
 class _Affine(NamedTuple):
-    """A number for each index of an array: a constant, and a step along each axis."""
+    """An affine function of the index of an array: a constant, and a step along each axis."""
 
     constant: int
     steps: tuple[int, ...]
 
 
 class _Reader:
-    """Follows operations on starts to the literals below them."""
+    """Follows the operations that compute start indices back to literals."""
 
     def __init__(self) -> None:
         self.leaves: list[Any] = []
         self.count = 0
 
     def number(self, x: Any) -> _Affine | None:
-        """The affine function that an array of integers is; None for any other array, and for one
-        whose elements wrap."""
+        """Return the affine function that an array of integers equals; None if it is not affine or
+        if its elements overflow."""
         found = self._unbounded(x)
         return found if found is not None and _fits(x.aval, found) else None
 
     def _unbounded(self, x: Any) -> _Affine | None:
-        """The function, computed without the limits of the dtype."""
+        """Return the function, ignoring overflow of the dtype."""
         self.count += 1
         if self.count > MOST or x.aval.dtype.kind not in "iu":
             return None
@@ -53,12 +54,13 @@ class _Reader:
             self.leaves.append(x)
             return _Affine(int(x.params["value"]), zeros)
         if getattr(x, "value", None) is not None or not x.inputs:
-            return None  # a computed node, whose operands are gone
+            return None  # a computed node, which no longer has its operands
         parts = [self.number(y) for y in x.inputs] if name in _RULES else [None]
         return None if None in parts else _RULES[name](x, *parts)
 
     def coordinates(self, starts: Any) -> list[_Affine] | None:
-        """The coordinates that lie along the last axis of starts, as functions of the others."""
+        """Return the coordinates along the last axis of the start indices, as functions of the
+        other axes."""
         known = starts.params.get("places") if starts.op.name == "const" else None
         if known is not None:
             self.leaves.append(starts)
@@ -74,7 +76,7 @@ class _Reader:
 
 
 def _fits(aval: Any, f: _Affine) -> bool:
-    """Whether an array of a dtype holds all numbers of a function."""
+    """Whether the dtype of an array can represent all values of a function."""
     low = high = f.constant
     for step, n in zip(f.steps, aval.shape, strict=True):
         reach = step * max(n - 1, 0)
@@ -91,7 +93,7 @@ def _broadcast(x: Any, a: _Affine) -> _Affine:
 
 
 def _reshape(x: Any, a: _Affine) -> _Affine | None:
-    """A view that adds or drops axes of length 1 only."""
+    """Apply a view that only adds or drops axes of length 1; None for other reshapes."""
     before, after = x.inputs[0].aval.shape, x.aval.shape
     if [n for n in before if n != 1] != [n for n in after if n != 1]:
         return None
@@ -100,7 +102,7 @@ def _reshape(x: Any, a: _Affine) -> _Affine | None:
 
 
 def _add(x: Any, a: _Affine, b: _Affine) -> _Affine | None:
-    if not a.steps or not b.steps:  # a literal is of rank 0
+    if not a.steps or not b.steps:  # a literal has rank 0
         steps = a.steps or b.steps
     elif len(a.steps) == len(b.steps):
         steps = tuple([p + q for p, q in zip(a.steps, b.steps, strict=True)])
@@ -135,8 +137,12 @@ def _coordinates(v: Any, reader: _Reader) -> list[_Affine] | None:
 
 
 def leaves_of_places(node: Any) -> list[Any]:
-    """The leaves that say where a pending update writes, which may tell how to compute it; none if
-    other values say where, or if no other kernel can perform the update."""
+    """Return the leaves with the indices that a pending update writes to, if a plan may depend on
+    their values.
+
+    The list is empty if other values determine the indices, or if no other kernel can perform the
+    update.
+    """
     if node.op.name not in UPDATES:
         return []
     x, *others = node.inputs
@@ -144,7 +150,7 @@ def leaves_of_places(node: Any) -> list[Any]:
     update = others[0] if slices else others[1]
     if not (_is_computed(update) or _is_pending(x)):
         return []
-    if slices:  # the usual case first
+    if slices:  # the most frequent case
         leaves = others[1:]
         return leaves if all([y.op.name == "literal" for y in leaves]) else []
     reader = _Reader()
@@ -156,19 +162,19 @@ def _is_pending(x: Any) -> bool:
 
 
 def _is_computed(x: Any) -> bool:
-    """Whether pending operations compute the elements of a node, rather than show others."""
+    """Whether pending operations compute the elements of a node, and it is not a view of a leaf."""
     while _is_pending(x) and x.op.kind == "view":
         (x,) = x.inputs
     return _is_pending(x) and x.aval.ndim > 0
 
 
 def numbers(leaf: Any) -> Any:
-    """What such a leaf says."""
+    """Return the value of such a leaf."""
     return leaf.params["value" if leaf.op.name == "literal" else "places"]
 
 
 def region_of(v: Any) -> Region | None:
-    """Where an update writes; None if that is not known, or some of it would be dropped."""
+    """Return the region that an update writes; None if it is not known or partly out of bounds."""
     if v.op.name == "update_slice":
         return v.params["region"]
     found = _coordinates(v, _Reader())
@@ -182,7 +188,7 @@ def region_of(v: Any) -> Region | None:
 
 
 def _scattered(v: Any, found: list[_Affine]) -> Region | None:
-    """The region of a scatter whose windows lie apart, in a grid."""
+    """Return the region of a scatter whose windows form a regular grid without overlap, or None."""
     x, indices, updates = (y.aval for y in v.inputs)
     dims = v.params["dimension_numbers"]
     if dims.operand_batching_dims or not updates.size:
@@ -201,7 +207,7 @@ def _scattered(v: Any, found: list[_Affine]) -> Region | None:
         if low < 0 or high > x.shape[d] - sizes[d]:
             return None
     if any(n != 1 and b not in moves for b, n in enumerate(indices.shape[:-1])):
-        return None  # one place is written more than once
+        return None  # an element is written more than once
     kept = iter([d for d in range(x.ndim) if d not in dims.inserted_window_dims])
     batch = iter(range(indices.ndim - 1))
     axes = []

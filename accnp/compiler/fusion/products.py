@@ -1,8 +1,9 @@
-"""Matrix products in the form that suits who computes them.
+"""Rewriting of matrix products to the form that is fastest to compute.
 
-In: the operands of a `dot_general` and how to make values. Out: a value: an elementwise product of
-broadcast operands where nothing is summed, a fold of one where nothing is multiplied twice, else
-a product over one axis. `turn` lets products be computed the way round in which they are wanted.
+Input: the operands of a `dot_general`, and a function that makes values. Output: a value. It is an
+elementwise product of broadcast operands if nothing is summed, a reduction of such a product if
+neither operand has free axes, and otherwise a product over one axis. `turn` computes a product
+transposed if only its transpose is used. `program.py` calls these functions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Make = Callable[[str, dict[str, Any], tuple[Any, ...]], Any]
 
 
 def product(make: Make, params: dict[str, Any], a: Any, b: Any, dtype: Any) -> Any | None:
-    """The value that stands for a product of these operands, or None if it is what it should be."""
+    """Return the value that replaces a product of these operands, or None to keep the product."""
     (ac, bc), (ab, bb) = params["dimension_numbers"]
     af, bf = _rest(a, ac, ab), _rest(b, bc, bb)
     groups = [(a, ab), (a, af), (b, bf), (a, ac)]
@@ -34,7 +35,7 @@ def product(make: Make, params: dict[str, Any], a: Any, b: Any, dtype: Any) -> A
     converted = a.aval.dtype != b.aval.dtype or b.aval.dtype != dtype
     if converted or (prod(k) != 1 and (prod(m) != 1 or prod(n) != 1)):
         return _over_one_axis(make, params, a, b, (af, bf)) if len(k) > 1 else None
-    # The axes of the product: batch, free ones of a, free ones of b, those that are summed.
+    # The axes of the product: batch axes, free axes of a, free axes of b, contracted axes.
     shape = (*batch, *m, *n, *k)
     places = iter(range(len(shape)))
     of_batch, of_m, of_n, of_k = (tuple(islice(places, len(x))) for x in (batch, m, n, k))
@@ -59,7 +60,8 @@ def as_dtype(make: Make, x: Any, dtype: np.dtype) -> Any:
 
 
 def _over_one_axis(make: Make, params: dict[str, Any], a: Any, b: Any, free: Any) -> Any:
-    """Several contracted axes become one, the last one: where strides cannot say it, a copy."""
+    """Merge several contracted axes into one, the last one. This is a copy if strides cannot
+    express it."""
     contract, batch = params["dimension_numbers"]
     merged = []
     for x, group, kept, summed in zip((a, b), batch, free, contract, strict=True):
@@ -89,7 +91,8 @@ def reshaped(make: Make, x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _spread(make: Make, x: Any, order: tuple[int, ...], dims: tuple[int, ...], shape: Any) -> Any:
-    """Show axes of x, in this order, as those dimensions of a shape."""
+    """Transpose and broadcast x, so that its axes, in this order, are the dimensions `dims` of a
+    shape."""
     x = _turned(make, x, order)
     if x.aval.shape == shape:
         return x
@@ -97,10 +100,10 @@ def _spread(make: Make, x: Any, order: tuple[int, ...], dims: tuple[int, ...], s
 
 
 def turn(values: Sequence[Any], outputs: Sequence[Any]) -> bool:
-    """Let a product whose transpose alone is wanted be computed transposed; whether there was one.
+    """Compute products transposed if only their transpose is used; return whether there were any.
 
-    Gradients with respect to weights are recorded as the transpose of a product. Real ones have the
-    same bits either way round.
+    Gradients with respect to weights are recorded as the transpose of a product. For real dtypes,
+    both forms have the same bits.
     """
     uses = Counter(id(x) for x in outputs)
     uses.update(id(x) for v in values for x in v.inputs)

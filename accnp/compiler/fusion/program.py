@@ -1,9 +1,9 @@
-"""Pending nodes to a `Program`: calls inlined, marks and items resolved, common subexpressions
-merged, dead code dropped.
+"""Conversion of nodes to a `Program`, with simplification.
 
-In: the nodes to compute and their leaves. Out: `Value`s in order; leaves first. Everything after
-this pass works on Values, which
-carry the marks that fusion leaves on them.
+Input: the nodes to compute, and their leaves. Output: a Program of `Value`s in topological order.
+Calls are inlined, marks and items are resolved, common subexpressions are merged, dead code is
+removed, and some operations are rewritten to forms that are faster or that fusion supports. All
+later passes work on Values, on which fusion stores its decisions.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class Value:
         self.aval = aval
         self.node = node
         self.id = -1
-        self.index = -1  # which result of `parent`, for ops with several
+        self.index = -1  # index among the results of `parent`, for ops with several results
         self.parent: Value | None = None
         # Set by fusion:
         self.stored = False
         self.cluster: Any = None
         self.role = ""  # "full", "row", "inline", "scalar"
         self.demands: list[Any] = []
-        self.home: Any = None  # where it is stored (`in_place.Home`); None: in memory of its own
-        # Why it goes through memory: texts, and clusters that share no kernel (its own, readers).
+        self.home: Any = None  # location in an updated array (`in_place.Home`), if any
+        # Why it is stored: texts, and clusters that cannot share a kernel (its own or of readers).
         self.why: tuple[Any, ...] = ()
 
     @property
@@ -67,7 +67,7 @@ class Value:
 
 
 class Program:
-    """Values in an order in which they can be computed, and which of them are wanted."""
+    """Values in topological order, and which of them are outputs."""
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class Program:
         self.leaves = leaves
         self.values = values
         self.outputs = outputs
-        self.effects = effects  # those of the values that are done in this order, wanted or not
-        self.known = False  # whether it depends on the numbers of leaves
+        self.effects = effects  # values with effects, which are executed in this order
+        self.known = False  # whether it depends on the values of leaves with indices of updates
 
 
 def build(
@@ -89,10 +89,9 @@ def build(
     outputs: Sequence[Node],
     fixed: Collection[int] | None = (),
 ) -> Program:
-    """Make a program of nodes in order; `leaves` become its first values, in that order.
+    """Make a program from nodes in topological order; `leaves` become its first values.
 
-    `fixed` are the ids of leaves whose numbers are the same in each run; None stands for all that
-    are literals.
+    `fixed` are the ids of leaves whose values are the same in each run; None means all literals.
     """
     builder = _Builder(fixed)
     leaf_values = [builder.leaf(node) for node in leaves]
@@ -122,7 +121,7 @@ def build(
 
 
 class _Env:
-    """The values of one body's nodes, and those of the bodies around it."""
+    """The values of the nodes of a body, and of the enclosing bodies."""
 
     __slots__ = ("around", "own")
 
@@ -141,21 +140,21 @@ class _Env:
 
 
 class _Builder:
-    """Nodes to values; values that mean the same are one value."""
+    """Makes values from nodes; equal values become one."""
 
     def __init__(self, fixed: Collection[int] | None) -> None:
         self.fixed = fixed
         self.leaves: dict[int, Value] = {}
-        self.extra: list[Value] = []  # constants and literals inside inlined bodies: further leaves
-        self.table: dict[Any, Any] = {}
-        self.made: list[Value] = []  # in order
+        self.extra: list[Value] = []  # additional leaves: constants and literals of inlined bodies
+        self.table: dict[Any, Any] = {}  # for common subexpressions
+        self.made: list[Value] = []  # all values in order
         self.effects: list[Value] = []  # in order
 
     def leaf(self, node: Node) -> Value:
         op = node.op if node.op.kind == "leaf" else OPS["const"]
         known = op is node.op and (self.fixed is None or id(node) in self.fixed)
         params = node.params if known else {}
-        # Of an array over processes there is the shard of this one.
+        # For an array over several processes, the program computes with the shard of this process.
         aval = OPS["to_local"].infer(node.aval) if spans(node.aval) else node.aval
         v = self.leaves[id(node)] = Value(op, params, (), aval, node)
         return v
@@ -203,7 +202,7 @@ class _Builder:
                 return self.make(OPS["reshape"], params, (x,), node.aval, node)
             return self.fold(node, x, tuple(node.params["axes"]))
         if op.name == "convert_element_type" and ins[0].aval.dtype == node.aval.dtype:
-            return ins[0]  # only what is weak differs, which no value shows
+            return ins[0]  # only weak types differ, which do not affect values
         if op.kind == "map":
             ins = self.stretched(node, ins)
             small = self.without_ones(node, ins)
@@ -230,11 +229,12 @@ class _Builder:
         return self.make(op, node.params, ins, node.aval, node)
 
     def constant(self, env: _Env, value: int, dtype: np.dtype) -> Value:
-        """A number that a rewriting brings."""
+        """Return the value of a constant that a rewriting rule needs."""
         return self.get(full((), value, dtype), env)
 
     def half_of_transform(self, node: Node, x: Value) -> Value | None:
-        """Of a Fourier transform of real numbers the frequencies that say what the others are."""
+        """Return the half of the frequencies that determines a Fourier transform of real numbers;
+        None for complex operands."""
         if x.aval.dtype.kind == "c" or not node.aval.size:
             return None
         kinds: Any = type(node.params["fft_type"])
@@ -255,12 +255,12 @@ class _Builder:
         )
 
     def converted(self, node: Node, x: Value, dtype: np.dtype, weak: bool = False) -> Value:
-        """A value in another dtype."""
+        """Convert a value to another dtype."""
         params = {"new_dtype": dtype, "weak_type": weak}
         return self.inferred(node, "convert_element_type", params, (x,))
 
     def widened(self, node: Node, ins: tuple[Value, ...]) -> Any:
-        """An operation on numbers of half precision, in float32."""
+        """Make an operation on half-precision operands that computes in float32."""
         wide = tuple(
             [self.converted(node, x, _SINGLE) if is_half(x.aval.dtype) else x for x in ins]
         )
@@ -275,12 +275,12 @@ class _Builder:
         return [back(y, a) for y, a in zip(made, node.aval, strict=True)]
 
     def inferred(self, node: Node, name: str, params: dict, ins: tuple[Value, ...]) -> Any:
-        """A value of another op that stands for a node."""
+        """Make a value of another op in place of a node."""
         op = OPS[name]
         return self.make(op, params, ins, op.infer(*[x.aval for x in ins], **params), node)
 
     def make(self, op: Any, params: dict, ins: tuple[Any, ...], aval: Any, node: Node) -> Any:
-        """A value, or the one that was made of the same op and operands before."""
+        """Make a value, or return the one that was made before with the same op and operands."""
         if op.kind == "callback" or has_effect(op, params):
             return self.new(op, params, ins, aval, node)
         try:
@@ -295,11 +295,11 @@ class _Builder:
         return found
 
     def new(self, op: Any, params: dict, ins: tuple[Any, ...], aval: Any, node: Any) -> Any:
-        """A value, or the list of them for an operation with several results."""
+        """Make a value, or a list of values for an operation with several results."""
         whole = Value(op, params, ins, aval, node)
         self.made.append(whole)
         if has_effect(op, params) or communicates(op, params):
-            self.effects.append(whole)  # messages, too, have an order: that of all processes
+            self.effects.append(whole)  # messages must have the same order in all processes
         if not isinstance(aval, tuple):
             return whole
         parts = _several(whole)
@@ -308,7 +308,7 @@ class _Builder:
 
     def inlined(self, node: Node, ins: tuple[Any, ...], env: _Env) -> Any:
         graphs = graphs_in(node.params)
-        if not graphs:  # it means something in reverse mode only, and says so
+        if not graphs:  # defined in reverse mode only: the reference function raises an error
             node.op.numpy()  # type: ignore[misc]
         graph = graphs[0]
         if node.op.name == "remat2" and node.params["differentiated"]:
@@ -316,16 +316,17 @@ class _Builder:
         inner = _Env(env)
         inner.own = {id(a): v for a, v in zip(graph.inputs, ins, strict=True)}
         for n in graph.nodes:
-            # By the body's own names: an outer call of the same body has values for them, too.
+            # Set in the environment of this call, because an outer call of the same body may have
+            # values for the same nodes.
             inner.own[id(n)] = self.value_of(n, inner)
         outs = [self.get(x, inner) for x in graph.outputs]
         return outs if isinstance(node.aval, tuple) else outs[0]
 
     def behind_barrier(self, ins: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
-        """Give the operands of what is computed again (see `primitives/checkpoint.py`) another
-        identity, so that it is not merged with the first time, and comes when all are there.
+        """Pass the operands of a recomputation (see `primitives/checkpoint.py`) through a barrier.
 
-        Views of them are made again behind the barrier, so that nothing is stored for it.
+        It is then not merged with the first computation, and starts when all operands are computed.
+        Views of the operands are recreated after the barrier, so that no view is stored for it.
         """
         flags = node.params["prevent_cse"]
         which = flags if isinstance(flags, tuple) else (flags,) * len(ins)
@@ -350,7 +351,7 @@ class _Builder:
         return tuple([moved(x) if held else x for x, held in zip(ins, which, strict=True)])
 
     def fold(self, node: Node, x: Value, axes: tuple[int, ...]) -> Value:
-        """A fold; over several axes it is one fold after the other where `in_turns` says so."""
+        """Make a reduction, or several successive reductions if `in_turns` splits the axes."""
         if is_half(x.aval.dtype):
             y = self.fold(node, self.converted(node, x, _SINGLE), axes)
             return self.converted(node, y, x.aval.dtype, node.aval.weak_type)
@@ -362,11 +363,10 @@ class _Builder:
         return self.make(node.op, params, (x,), node.op.infer(x.aval, **params), node)
 
     def without_ones(self, node: Node, ins: tuple[Value, ...]) -> Value | None:
-        """Compute on the arrays below views that only add or drop axes of length 1, and show the
-        result so.
+        """Move views that only add or drop axes of length 1 from the operands to the result.
 
-        `mean(x, 0)` and `mean(x, 0, keepdims=True)` become one value, and a map on it finds its way
-        into the fold's kernel.
+        Then `mean(x, 0)` and `mean(x, 0, keepdims=True)` become one value, and an elementwise
+        operation on it can be fused with the reduction. Returns None if this is not possible.
         """
         bases = []
         shape = None
@@ -404,10 +404,10 @@ def _several(whole: Value) -> list[Value]:
 
 
 def _live(made: Sequence[Value], outputs: Sequence[Value]) -> list[Value]:
-    """Those of the values made that the outputs need, leaves excluded.
+    """Return the values that the outputs need, without leaves, in the order of the program.
 
-    They stay in the order of the program, which keeps what was recorded together together: a
-    result that frees its operands (the gradient of a layer's weights) does not wait for the others.
+    This order keeps operations together that were recorded together. A result after which operands
+    can be freed, such as the gradient of the weights of a layer, is then computed early.
     """
     seen: set[int] = set()
     stack = list(outputs)
@@ -420,8 +420,10 @@ def _live(made: Sequence[Value], outputs: Sequence[Value]) -> list[Value]:
 
 
 def from_graph(graph: Graph, fixed: Collection[int] | None = None) -> tuple[Program, list[Node]]:
-    """Make a program of a traced graph; returns it and its leaves (the inputs first). `fixed` as of
-    `build`."""
+    """Make a program from a traced graph; return it and its leaves, inputs first.
+
+    See `build` for `fixed`.
+    """
     order = graph.nodes
     leaves = list(graph.inputs)
     seen = {id(x) for x in leaves} | {id(x) for x in order}

@@ -1,7 +1,7 @@
-"""Why a value goes through memory between two kernels: the limits that fusion keeps to, and the
-texts with which its rules refuse.
+"""The limits of fusion, and the reasons why values are stored between kernels.
 
-In: what a rule looked at. Out: a text, noted on the value by `store`.
+Input: the values and clusters that a fusion rule has compared. Output: a text, which `store` notes
+on the value. `describe.py` shows these texts to users.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ __all__ = [
     "TURNED", "UNFUSED", "apart", "form_of", "other_fold", "other_space", "store", "why_two",
 ]  # fmt: skip
 
-# folds of one kernel: each may need a pass of its own, and passes compute again what they share
+# Reductions of a kernel. Each may need its own pass, and passes recompute the values they share.
 MAX_FOLDS = 8
-# outputs of kernels that are merged: more streams of stores than this slow each other down
+# Outputs of merged kernels. More streams of stores than this slow each other down.
 MAX_STORES = 16
 OUTPUT = "an output"
 TOO_LONG = f"size limit: a kernel computes at most {MAX_MEMBERS} operations"
@@ -32,16 +32,16 @@ LONG_FOLD = (
 
 
 def form_of(c: Cluster) -> str:
-    """A kernel of this loop form, in words."""
+    """Return a text for a kernel of this loop form."""
     if c.form in ("host", "own"):
         return "a separate step"
     return f"a {c.form} kernel"
 
 
 def other_space(home: Cluster, v: Value, d: Demand) -> str:
-    """Why a value is not computed where it is demanded: the reader's indices are not its own."""
+    """Return why a value is not computed in its reader, which has another index space."""
     if home.form in ("host", "own"):
-        return ""  # said already
+        return ""  # the step itself is already noted as the reason
     if d.how == "load":
         return f"its reader, {form_of(home)}, loads it from memory"
     through = f" through {d.chain[0].op.name}" if d.chain else ""
@@ -52,7 +52,7 @@ def other_space(home: Cluster, v: Value, d: Demand) -> str:
 
 
 def other_fold(home: Cluster, v: Value) -> str:
-    """Why the one reader of a fold is not computed in the fold's kernel."""
+    """Return why the only reader of a reduction is not computed in the kernel of the reduction."""
     source = list(v.inputs[0].aval.shape)
     if home.shape != v.aval.shape:
         return (
@@ -63,7 +63,7 @@ def other_fold(home: Cluster, v: Value) -> str:
 
 
 def store(v: Value, why: str | Cluster) -> None:
-    """Let a value go through memory; `why` is a text, or the step without fusion that reads it."""
+    """Mark a value as stored; `why` is a text, or the step without fusion that reads it."""
     if not v.is_leaf:
         v.stored = True
         if why and why not in v.why:
@@ -71,14 +71,14 @@ def store(v: Value, why: str | Cluster) -> None:
 
 
 def apart(homes: Collection[Cluster], refusal: str) -> str:
-    """Why what several kernels want is not computed in them."""
+    """Return why a value that several kernels read is not computed in them."""
     if len(homes) < 2:
         return ""
     return f"{len(homes)} kernels read it: {refusal or 'not all of them element by element'}"
 
 
 def why_two(a: Cluster, b: Cluster) -> str:
-    """Why two clusters cannot be one kernel; "" if they can."""
+    """Return why two clusters cannot become one kernel, or "" if they can."""
     if a.shape != b.shape or a.shape == ():
         return "they run over different index spaces"
     if a.form not in ("map", "row") or b.form not in ("map", "row"):

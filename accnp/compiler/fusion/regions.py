@@ -1,8 +1,9 @@
-"""Assembled values (concatenate, pad, stack, roll) inside of kernels: where the index space of a
-kernel is cut, and which operand an assembled value is in a cell between the cuts.
+"""Assembled values (concatenate, pad, stack, roll) inside of kernels.
 
-In: a value of kind "assemble", the views through which a kernel reads it. Out: cuts along the axes
-of the kernel's index space, and views (`Placed`) that show an operand where it lies in the whole.
+The index space of a kernel is cut into cells, so that an assembled value consists of a single
+operand in each cell. Input: a value of kind "assemble", and the views through which a kernel reads
+it. Output: the cuts along the axes of the index space, and views (`Placed`) that show an operand at
+its position in the assembled value. Fusion and lowering use both.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from accnp.primitives.views import contiguous
 
 __all__ = ["Cell", "Cuts", "Placed", "cells_of", "count_cells", "cuts_of", "joined", "placed"]
 
-# For each axis of an index space the places where it is cut, in order.
+# For each axis of an index space, the indices at which it is cut, in order.
 Cuts = tuple[tuple[int, ...], ...]
 
 
@@ -29,17 +30,17 @@ class Cell(NamedTuple):
 
 
 class Placed:
-    """A view that shows an operand in the index space of the value that is assembled from it.
+    """A view of an operand in the index space of the value that is assembled from it.
 
-    It means something inside the operand's region only: `start` is where that begins, `first` which
-    element of the operand stands there.
+    It is defined only inside the region of the operand. `start` is the first index of the region,
+    and `first` is the index of the operand's element there.
     """
 
     __slots__ = (
         "aval", "demands", "first", "inputs", "name", "op", "params", "size", "start", "stored",
     )  # fmt: skip
 
-    outside = True  # nothing is computed for more than its region
+    outside = True  # only elements of its region are computed
 
     def __init__(self, whole: Any, k: int, start: Any, size: Any, first: Any) -> None:
         self.inputs = (whole.inputs[k],)
@@ -51,14 +52,15 @@ class Placed:
         self.stored = False
 
     def strides(self, shape: Any, strides: Any, offset: int) -> Any:
-        """Strides of the operand as those of the whole (the rule of a view op)."""
-        if len(shape) != len(self.start):  # one element for all of the region
+        """Convert strides of the operand to strides of the assembled value, as the rule of a view
+        op does."""
+        if len(shape) != len(self.start):  # one element fills the region
             return self.aval.shape, (0,) * len(self.start), offset
         moved = zip(self.first, self.start, strides, strict=True)
         return self.aval.shape, tuple(strides), offset + sum([(f - s) * t for f, s, t in moved])
 
     def holds(self, index: tuple[int, ...]) -> bool:
-        """Whether an element of the whole lies in this region."""
+        """Whether an index of the assembled value is in this region."""
         return all([s <= i < s + n for i, s, n in zip(index, self.start, self.size, strict=True)])
 
 
@@ -71,8 +73,10 @@ def _unravel(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def placed(v: Any) -> tuple[Placed, ...] | None:
-    """The operands of an assembled value where they lie in it, later ones over earlier ones; None
-    where a region has gaps."""
+    """Return the operands of an assembled value with their positions; None if a region has gaps.
+
+    Later operands hide earlier ones.
+    """
     found = []
     for k, (_, steps, first), (size, strides, offset) in v.op.parts(
         [x.aval for x in v.inputs], v.params
@@ -89,13 +93,13 @@ def placed(v: Any) -> tuple[Placed, ...] | None:
 
 
 def _index(shape: tuple[int, ...], d: int, chain: Any) -> Any:
-    """The index along axis d of an array, as a strided function of the indices above its views."""
+    """Return the index along axis d as a strided function of the indices above views."""
     return apply_views(chain, shape, tuple([int(a == d) for a in range(len(shape))]), 0)
 
 
 def cuts_of(v: Any, parts: tuple[Placed, ...], chain: Any, space: tuple[int, ...]) -> Cuts | None:
-    """Where an index space is to be cut so that each cell sees one operand of an assembled value;
-    None where cuts along axes do not do it."""
+    """Return the cuts after which each cell contains one operand of an assembled value; None if
+    cuts along axes cannot achieve this."""
     shape = v.aval.shape
     cuts: list[set[int]] = [set() for _ in space]
     for d, n in enumerate(shape):
@@ -113,7 +117,7 @@ def cuts_of(v: Any, parts: tuple[Placed, ...], chain: Any, space: tuple[int, ...
         for a in moving:
             step = steps[a]
             for edge in edges:
-                # The first index whose element lies on the other side of the edge.
+                # The first index whose element is on the other side of the edge.
                 at = -((offset - edge) // step) if step > 0 else (offset - edge) // -step + 1
                 if 0 < at < space[a]:
                     cuts[a].add(at)
@@ -121,7 +125,7 @@ def cuts_of(v: Any, parts: tuple[Placed, ...], chain: Any, space: tuple[int, ...
 
 
 def joined(a: Cuts, b: Cuts) -> Cuts:
-    """The cuts of both; those of one may be missing."""
+    """Return the union of cuts; either may be empty."""
     if not a or not b:
         return a or b
     return tuple([tuple(sorted({*x, *y})) for x, y in zip(a, b, strict=True)])
@@ -132,14 +136,14 @@ def count_cells(cuts: Cuts) -> int:
 
 
 def cells_of(space: tuple[int, ...], cuts: Cuts) -> Iterator[list[Cell]]:
-    """The cells of an index space: lists of those that differ along its last long axis only."""
+    """Yield the cells of an index space, in lists that differ only along its last long axis."""
     cuts = cuts or ((),) * len(space)
     if not space:
         yield [Cell((), ())]
         return
     runs = [list(pairwise((0, *at, n))) for n, at in zip(space, cuts, strict=True)]
     last = max([d for d, n in enumerate(space) if n != 1], default=0)
-    alone = len([n for n in space if n != 1]) <= 1  # nothing outside of the last axis: no rows
+    alone = len([n for n in space if n != 1]) <= 1  # there are no rows, only one long axis
     heads = [[(0, n)] if d == last else run for d, (n, run) in enumerate(zip(space, runs))]
     for head in product(*heads):
         cells = []
@@ -153,11 +157,11 @@ def cells_of(space: tuple[int, ...], cuts: Cuts) -> Iterator[list[Cell]]:
 
 
 def operand(v: Any, parts: tuple[Placed, ...], chain: Any, origin: tuple[int, ...]) -> Placed:
-    """The operand that an assembled value is in the cell that begins at this index."""
+    """Return the operand that an assembled value consists of in the cell with this first index."""
     index = []
     for d in range(v.aval.ndim):
         seen = _index(v.aval.shape, d, chain)
-        if seen is None:  # an axis without edges (`cuts_of`): every operand has all of it
+        if seen is None:  # an axis without edges (`cuts_of`): every operand spans all of it
             index.append(0)
             continue
         index.append(seen[2] + sum([i * s for i, s in zip(origin, seen[1], strict=True)]))

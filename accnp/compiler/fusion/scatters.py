@@ -1,8 +1,9 @@
-"""Scatters whose places have several coordinates, made scatters of one.
+"""Rewriting of scatters with several coordinates to scatters with one coordinate.
 
-In: a scatter's operands and how to make values. Out: a value: the axes of the coordinates become
-one axis, whose places an elementwise kernel computes, by vectors and on all threads. A scatter
-looks at all places in each of its tasks, so it should find them ready, side by side.
+Input: the operands of a scatter, and a function that makes values. Output: a value in which the
+scattered axes are merged into one. An elementwise kernel computes the indices along this axis, with
+vectors and on all threads. Each task of a scatter reads all indices, so they should be computed
+before and be contiguous. `program.py` calls this.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from accnp.primitives.index import DROP
 
 __all__ = ["FEW", "flat_scatter"]
 
-FEW = 1024  # places that are cheaper to compute where they are used than to write down
+FEW = 1024  # up to this many indices, computing them in the scatter is cheaper than storing them
 _PLACE = np.dtype(np.int32)
 
 
@@ -26,7 +27,7 @@ def flat_scatter(
     make: Make, const: Callable[[int, np.dtype], Any], name: str, params: dict[str, Any],
     operands: tuple[Any, ...],
 ) -> Any | None:  # fmt: skip
-    """The value that stands for a scatter, or None if it is what it should be."""
+    """Return the value that replaces a scatter, or None to keep it."""
     x, starts, updates = operands
     dims = params["dimension_numbers"]
     mapped, batch = dims.scatter_dims_to_operand_dims, starts.aval.shape[:-1]
@@ -64,10 +65,11 @@ def _place(
     make: Make, const: Callable[[int, np.dtype], Any], starts: Any, sizes: list[int],
     mapped: tuple[int, ...], mode: Any,
 ) -> Any:  # fmt: skip
-    """Places along the one axis; -1, which is dropped, where a coordinate is outside."""
+    """Return the indices along the merged axis; -1, which is dropped, if a coordinate is out of
+    bounds."""
     kind = starts.aval.dtype
     zero, place, inside = const(0, kind), None, None
-    # The last axis moves by one element.
+    # In the order of the axes, so that the last one has stride 1.
     for k in sorted(range(len(mapped)), key=lambda k: mapped[k]):
         at, size = _coordinate(make, starts, k), const(sizes[k], kind)
         if mode is DROP:
@@ -75,7 +77,7 @@ def _place(
                 inside = test if inside is None else make("and", {}, (inside, test))
         else:
             at = make("clamp", {}, (zero, at, const(sizes[k] - 1, kind)))
-        # As int32 from here on: what is outside may wrap around, and is not used.
+        # int32 from here on. Coordinates out of bounds may overflow, but are not used.
         at = as_dtype(make, at, _PLACE)
         if place is not None:
             place = make("mul", {}, (place, const(sizes[k], _PLACE)))
@@ -88,7 +90,8 @@ def _place(
 
 
 def _coordinate(make: Make, starts: Any, k: int) -> Any:
-    """One coordinate of all places: what it was before all were put side by side, if they were."""
+    """Return one coordinate of all indices, directly from a concatenation of coordinates if the
+    start indices are one."""
     batch = starts.aval.shape[:-1]
     if starts.op.name == "concatenate" and len(starts.inputs) == starts.aval.shape[-1]:
         return reshaped(make, starts.inputs[k], batch)

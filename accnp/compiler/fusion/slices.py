@@ -1,8 +1,9 @@
-"""Dynamic slices that one reduction reads are made gathers, which its kernel can hold.
+"""Rewriting of dynamic slices that one reduction reads to gathers, which its kernel can compute.
 
-In: the values of a program in order. Out: the same values, where `dot(a[i], x)` or `a[i].max()`
-reads its row by a gather of one window instead of a slice. A slice has a kernel of its own, which
-copies it: in a loop over the rows of a matrix that costs as much as the reduction does.
+Input: the values of a program in order. Output: the same values, in which `dot(a[i], x)` or
+`a[i].max()` reads its row with a gather of one window instead of a slice. A dynamic slice has its
+own kernel, which copies it. In a loop over the rows of a matrix this costs as much as the
+reduction.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 
 __all__ = ["hold_slices"]
 
-_OUTPUT = -1  # the reader of an output
+_OUTPUT = -1  # stands for the reader of an output
 
 
 def hold_slices(values: list[Any], outputs: Sequence[Any], new: Callable[..., Any]) -> list[Any]:
-    """Return the values with such slices made gathers; `new` makes a value."""
+    """Return the values after replacing such slices by gathers; `new` makes a value."""
     readers: dict[int, set[int]] = {id(v): {_OUTPUT} for v in outputs}
     for v in values:
         for x in v.inputs:
@@ -41,7 +42,7 @@ def hold_slices(values: list[Any], outputs: Sequence[Any], new: Callable[..., An
 
 
 def _slices_below(source: Any, readers: dict[int, set[int]]) -> list[Any]:
-    """The slices each element of which becomes one element of this value, and is nothing else."""
+    """Return the slices of which each element is used for one element of this value only."""
     found, stack = [], [source]
     seen: set[int] = set()
     while stack:
@@ -57,7 +58,7 @@ def _slices_below(source: Any, readers: dict[int, set[int]]) -> list[Any]:
 
 
 def _gather(v: Any, new: Callable[..., Any]) -> Any | None:
-    """Make a slice that moves along one axis a gather; the view of its start, or None."""
+    """Replace a slice with one dynamic axis by a gather; return the view of its start, or None."""
     x, *starts = v.inputs
     sizes = v.params["slice_sizes"]
     moving = [d for d, size in enumerate(sizes) if size != x.aval.shape[d]]

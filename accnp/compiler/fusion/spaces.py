@@ -1,5 +1,9 @@
-"""Index spaces: how views send strides, which axes make up a row, and in which form a fold is
-done."""
+"""Index spaces: strides under views, rows, and the loop forms of reductions.
+
+Views are chains of view ops on a base value. The functions here compute strides through such
+chains, classify how a value is read, and choose the loop form of a reduction from its shape. All
+passes of fusion use them.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +34,9 @@ __all__ = [
     "strip_views",
 ]
 
-SHORT_WALK = 16  # elements, up to which an axis is no way along memory
-SHORT_RUN = 32  # elements of a run of folded axes, below which the others are folded first
-LONG_AXIS = 64  # a last folded axis of this length is folded on its own
+SHORT_WALK = 16  # an axis with at most this many elements is too short for a walk along memory
+SHORT_RUN = 32  # below this many elements in the last run of reduced axes, the others come first
+LONG_AXIS = 64  # a last reduced axis of at least this length is reduced separately
 
 NATIVE = frozenset(code_dtype(code) for code in CODES)
 # Updates of one slice, which the kernel that computes it may store; passes make the second one.
@@ -40,8 +44,7 @@ SLICE_UPDATES = frozenset(["dynamic_update_slice", "update_slice"])
 
 
 def in_kernel(v: Any) -> bool:
-    """Whether generated kernels can compute a value; the rest goes through the op's reference
-    function."""
+    """Whether generated kernels can compute a value; otherwise the op's reference function does."""
     if v.parent is not None or v.op.kind not in ("map", "iota", "reduce", "view", "assemble"):
         return False
     if v.aval.size == 0:
@@ -54,8 +57,10 @@ def in_kernel(v: Any) -> bool:
 
 
 def strip_views(v: Any, through: bool = False) -> tuple[Any, tuple[Any, ...]]:
-    """Return the value below the views on top of `v`, and those views, outermost first; `through`
-    those as well that are stored for others."""
+    """Return the value below the views on top of `v`, and those views, outermost first.
+
+    Stored views end the chain, unless `through` is true.
+    """
     chain = []
     while v.op.kind == "view" and (through or not v.stored) and in_kernel(v):
         chain.append(v)
@@ -64,7 +69,7 @@ def strip_views(v: Any, through: bool = False) -> tuple[Any, tuple[Any, ...]]:
 
 
 def is_one_value(v: Any) -> bool:
-    """Whether it is a single element, repeated, that has no memory of its own: zeros, mostly."""
+    """Whether a value repeats a single element by broadcasting, such as zeros."""
     base, chain = strip_views(v)
     return bool(chain) and base.aval.size == 1 and v.aval.size > 1
 
@@ -72,8 +77,7 @@ def is_one_value(v: Any) -> bool:
 def apply_views(
     chain: tuple[Any, ...], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> tuple[tuple[int, ...], tuple[int, ...], int] | None:
-    """Send strides through views (outermost first); None if one of them cannot be said by
-    strides."""
+    """Apply views (outermost first) to strides; None if strides cannot express one of them."""
     for view in reversed(chain):
         found = view.op.strides(shape, strides, offset, **view.params)
         if found is None:
@@ -83,8 +87,7 @@ def apply_views(
 
 
 def row_axes(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the trailing axes over which strides repeat (none moves there), or None if there are
-    none."""
+    """Return the trailing axes with stride 0 or length 1, or None if there are none."""
     k = len(shape)
     while k and (strides[k - 1] == 0 or shape[k - 1] == 1):
         k -= 1
@@ -92,8 +95,7 @@ def row_axes(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...
 
 
 def is_row(shape: Any, strides: Any, rows: tuple[int, ...], base: tuple[int, ...]) -> bool:
-    """Whether strides show a base of this shape axis by axis, each element of it once for each
-    row."""
+    """Whether strides show a base of this shape in order, with each element repeated over a row."""
     head = shape[: rows[0]]
     want = contiguous(head)
     return [n for n in head if n != 1] == [n for n in base if n != 1] and all(
@@ -102,7 +104,7 @@ def is_row(shape: Any, strides: Any, rows: tuple[int, ...], base: tuple[int, ...
 
 
 def is_turned(view: Any, axes: Iterable[int]) -> bool:
-    """Whether several folded axes of a view lie in memory in another order than its own."""
+    """Whether the reduced axes of a view are in another order in memory."""
     base, chain = strip_views(view)
     seen = strided(base, chain) if base.aval.ndim else None
     if seen is None:
@@ -113,8 +115,8 @@ def is_turned(view: Any, axes: Iterable[int]) -> bool:
 
 
 def is_walkable(view: Any, axes: Iterable[int]) -> bool:
-    """Whether rows of a view can be folded in a walk along its memory: this runs along a kept axis
-    (`compiler/specs/walks.py` does it)."""
+    """Whether the rows of a view can be reduced in memory order, because a kept axis is contiguous
+    (`compiler/specs/walks.py`)."""
     base, chain = strip_views(view)
     shape, strides, _ = strided(base, chain)
     kept = [d for d in range(len(shape)) if d not in axes and shape[d] > SHORT_WALK]
@@ -126,14 +128,14 @@ def strided(base: Any, chain: tuple[Any, ...]) -> Any:
 
 
 def index_strides(iota: Any, chain: tuple[Any, ...]) -> Any:
-    """Send an iota's value, an affine function of its indices, through views; None if it is no
-    longer affine."""
+    """Apply views to an iota, which is an affine function of its indices; None if the result is not
+    affine."""
     start = tuple(1 if d == iota.params["dimension"] else 0 for d in range(iota.aval.ndim))
     return apply_views(chain, iota.aval.shape, start, 0)
 
 
 def long_axes(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> set[int]:
-    """Axes longer than 1."""
+    """Return the axes that are longer than 1."""
     return {a for a in axes or () if shape[a] != 1}
 
 
@@ -158,10 +160,10 @@ def expressible(base: Any, chain: tuple[Any, ...]) -> int:
 
 
 def fold_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
-    """Say how a fold is done; depends on the logical shape only, so that its order of summation
-    does.
+    """Return the loop form of a reduction. It depends only on the logical shape, because it
+    determines the order of summation.
 
-    "strided" is none of the kernel forms: `in_turns` makes two folds of such a one.
+    "strided" is not a form of kernels: `in_turns` splits such a reduction into two.
     """
     big = [d for d in range(len(shape)) if shape[d] != 1]
     reduced = [d for d in big if d in axes]
@@ -176,13 +178,14 @@ def fold_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
 
 
 def in_turns(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the axes to fold first, if a fold over several is done in turns; () if it is not.
+    """Return the axes to reduce first, if a reduction over several axes is split; () otherwise.
 
-    Depends on the logical shape only, since it fixes an order of summation. Folds that kernels of
-    rows can hold are left whole. Of axes with kept ones between them the last run comes first, or,
-    where that is short, the others. In a long fold over many axes or along columns the last axis
-    comes first: rows of a kernel that computes the operand by rows, and whatever the layout is,
-    memory is read in its order. What is left is small beside the operand.
+    The result depends only on the logical shape, because it determines the order of summation.
+    Reductions that row kernels can compute are not split. If there are kept axes between the
+    reduced ones, the last run of reduced axes comes first, or the others if this run is short. In a
+    long reduction over many axes or along columns, the last axis comes first: a row kernel reduces
+    it, which may also compute the operand, and reads memory in order for any layout. The remaining
+    reduction is small compared with the operand.
     """
     form = fold_form(shape, axes)
     long = [d for d in axes if shape[d] != 1]

@@ -1,13 +1,14 @@
-"""Updates of known places, made what fusion can hold.
+"""Rewriting of updates at known indices to forms that fusion supports.
 
-In: the values of a program in order. Out: the same values, where
-- an update that combines (`x.at[1:-1].add(f(y))`) computes what it stores from the old elements, in
-  the kernel of `f`;
-- a scatter whose windows lie apart in a grid is an update of this region, without indices;
-- updates of an array that is only there to be updated are one assembled value: a kernel writes
+Input: the values of a program in order. Output: the same values, in which
+
+- an update that combines (`x.at[1:-1].add(f(y))`) is a plain update with values that the kernel of
+  `f` computes from the old elements;
+- a scatter whose windows form a regular grid is an update of this region, without indices;
+- updates of an array that is not used otherwise are one assembled value, so that a kernel writes
   each of its elements once.
 
-`in_place.py` then lets kernels store into the arrays that are updated.
+`in_place.py` then finds the kernels that can store into the updated arrays.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from accnp.primitives.updates import OVERLAY, UPDATE, Region
 
 __all__ = ["rewrite_updates"]
 
-# Updates of one assembled value: enough for the elements of a 3x3 matrix. Each may be a nest of
-# loops of its own: a chain of 100 elements took 220 ms more to compile with 16 of them.
+# Updates of one assembled value: enough for the elements of a 3x3 matrix. Each may need its own
+# loop nest: with 16 of them, a chain of 100 elements took 220 ms longer to compile.
 MAX_UPDATES = 9
 _COMBINE = {"scatter_add": "add", "scatter_mul": "mul", "scatter_min": "min", "scatter_max": "max"}
 
@@ -38,8 +39,8 @@ _COMBINE = {"scatter_add": "add", "scatter_mul": "mul", "scatter_min": "min", "s
 def rewrite_updates(
     values: Sequence[Any], outputs: Sequence[Any], new: Callable[..., Any]
 ) -> tuple[list[Any], bool]:
-    """Return the values, and whether known places made a difference; `new` makes a value."""
-    if len(values) > config.fusion_limit:  # kernels are those of single operations then
+    """Return the rewritten values, and whether anything was changed; `new` makes a value."""
+    if len(values) > config.fusion_limit:  # operations are not fused then
         return list(values), False
     rewriting = _Rewriting(values, outputs, new)
     for v in values:
@@ -60,7 +61,7 @@ class _Rewriting:
         self.uses.update([id(v) for v in outputs])
 
     def made(self, name: str, params: dict[str, Any], x: Any, *others: Any) -> Any:
-        """A value of another op, which comes before the update under way."""
+        """Make a value of another op, which comes before the current update."""
         op = OPS[name]
         aval = op.infer(x.aval, *[y.aval for y in others], **params)
         self.values.append(self.new(op, params, (x, *others), aval, self.node))
@@ -91,7 +92,7 @@ class _Rewriting:
             self.overlay(v, region, count)
 
     def window(self, x: Any, region: Region, shape: tuple[int, ...]) -> Any:
-        """The elements of an array that an update of this shape replaces."""
+        """Return the elements of an array that an update of this shape replaces."""
         sizes = region.sizes(shape, x.aval.ndim)
         steps = [1] * x.aval.ndim
         for d, step in region.axes:
@@ -113,7 +114,7 @@ class _Rewriting:
         return self.reshaped(part, shape)
 
     def overlay(self, v: Any, region: Region, count: int) -> None:
-        """Make an update of an array that is new an assembled value, joined with those before."""
+        """Replace an update of a new array by an assembled value, merged with earlier updates."""
         x, u = v.inputs[:2]
         u = self.reshaped(u, region.sizes(u.aval.shape, x.aval.ndim))
         inputs, starts = (x,), ()
@@ -136,8 +137,8 @@ class _Rewriting:
         self.changed = True
 
     def count_new(self, x: Any) -> int | None:
-        """The number of operations that compute an array which a kernel can make, and which is
-        only there for its update; None for another one."""
+        """Return the number of operations that compute an array, if a kernel can compute it and
+        only the update uses it; None otherwise."""
         if x.is_leaf or self.uses[id(x)] != 1 or x.aval.ndim == 0:
             return None
         if x.op.kind == "view" and not is_one_value(x):
@@ -156,7 +157,7 @@ class _Rewriting:
         return count
 
     def count_inside(self, u: Any) -> int:
-        """The number of operations that a kernel may compute for an update."""
+        """Return the number of operations that a kernel may compute for the values of an update."""
         count, stack, seen = 0, [u], set()
         while stack and count <= MAX_STATEMENTS:
             y = stack.pop()
@@ -169,6 +170,6 @@ class _Rewriting:
 
 
 def _is_computed(u: Any) -> bool:
-    """Whether the elements of an update are results of a map."""
+    """Whether an elementwise operation computes the values of an update."""
     base = strip_views(u)[0]
     return base.op.kind == "map" and in_kernel(base)

@@ -1,4 +1,4 @@
-"""Build kernels of the loop IR; a builder reads like the loops that it makes.
+"""Construction of loop IR. Code that uses a builder reads like the loops that it makes:
 
 b = Builder()
 x, y = b.buffer("x", F4), b.buffer("y", F4)
@@ -62,7 +62,7 @@ def cast(x: Expr, to: DType) -> Expr:
 
 
 def affine(*terms: tuple[Var, int | Var], constant: int = 0) -> Expr:
-    """Return the sum of variables times integers and a constant; terms times 0 are left out."""
+    """Return the sum of variables times integers and a constant; terms times 0 are omitted."""
     kept = tuple([t for t in terms if t[1] != 0])
     if not kept:
         return Const(constant, I8)
@@ -112,12 +112,12 @@ class Builder:
     # --- arguments and memory ---
 
     def buffer(self, name: str, of: DType) -> Buffer:
-        """Add an argument that is a buffer."""
+        """Add a buffer argument."""
         self.buffers.append(Buffer(self.fresh(name), of))
         return self.buffers[-1]
 
     def integer(self, name: str) -> Var:
-        """Add an argument that is an integer."""
+        """Add an integer argument."""
         self.integers.append(Var(self.fresh(name)))
         return self.integers[-1]
 
@@ -148,7 +148,7 @@ class Builder:
         self.add(Store(buffer, index, value))
 
     def fold(self, name: str, combine: str, buffer: Buffer, start: Expr, extent: Expr) -> Var:
-        """Fold some elements of a buffer."""
+        """Reduce a range of elements of a buffer."""
         result = Var(self.fresh(name), buffer.dtype)
         self.add(Fold(result, combine, buffer, start, extent))
         return result
@@ -158,7 +158,7 @@ class Builder:
         self, name: str, start: Expr, stop: Expr, step: int = 1, independent: bool = False,
         interchangeable: bool = False,
     ) -> Iterator[Loop]:  # fmt: skip
-        """Make a loop of the statements inside."""
+        """Make a loop around the statements of the `with` block."""
         loop = Loop(self, Var(self.fresh(name)))
         self._blocks.append([])
         yield loop
@@ -169,14 +169,15 @@ class Builder:
 
     @contextmanager
     def when(self, test: Expr) -> Iterator[None]:
-        """Run the statements inside if a condition holds."""
+        """Run the statements of the `with` block if a condition holds."""
         self._blocks.append([])
         yield
         self.add(If(test, tuple(self._blocks.pop())))
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
-        """Run the statements inside if the condition of the statement before does not hold."""
+        """Run the statements of the `with` block if the condition of the preceding `when` does not
+        hold."""
         self._blocks.append([])
         yield
         body = tuple(self._blocks.pop())
@@ -186,7 +187,7 @@ class Builder:
 
     @contextmanager
     def reduce(self, extent: Expr) -> Iterator[Folding]:
-        """Fold values, which the statements inside compute, over the indices 0..extent."""
+        """Reduce values, which the statements of the `with` block compute, over 0..extent."""
         made = Folding(self, Var(self.fresh("j")))
         self._blocks.append([])
         yield made
@@ -205,7 +206,7 @@ class Builder:
 
 
 class Loop:
-    """A loop that is being built: its index and its carried values."""
+    """A loop under construction: its index and its carried values."""
 
     def __init__(self, builder: Builder, index: Var) -> None:
         self._builder = builder
@@ -227,7 +228,7 @@ class Loop:
 
 
 class Folding:
-    """Folds that are being built: the index and the folds."""
+    """A `Reduce` under construction: its index and its reductions."""
 
     def __init__(self, builder: Builder, index: Var) -> None:
         self._builder = builder
@@ -235,7 +236,7 @@ class Folding:
         self.folds: list[Reduction] = []
 
     def fold(self, name: str, combine: str, value: Expr, wide: bool = False) -> Var:
-        """Fold a value. Returns the result, which is known after the statements inside."""
+        """Reduce a value. Returns the result, which is available after the `with` block."""
         result = Var(self._builder.fresh(name), F8 if wide else dtype(value))
         self.folds.append(Reduction(result, combine, value, wide))
         return result

@@ -1,7 +1,8 @@
-"""The closed set of scalar functions: the type of the result, and a NumPy reference.
+"""The closed set of scalar functions of the loop IR, with typing rules and NumPy references.
 
-A function takes operands of one type, unless its rule says otherwise. `llvm.functions` has the code
-for LLVM, and `numba.functions` the functions of the same names for Numba.
+The operands of a function have the same type, unless its rule says otherwise. The back ends contain
+the code of these functions: `llvm/functions.py` and `numba/functions.py`. The interpreter computes
+with the references.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Reference = Callable[..., Any]
 
 
 class Function(NamedTuple):
-    """A scalar function; `simple` ones are an instruction or two."""
+    """A scalar function; `simple` ones are one or two instructions."""
 
     arity: int
     rule: Rule
@@ -33,7 +34,7 @@ class Function(NamedTuple):
 
 
 def _same(*kinds: str) -> Rule:
-    """Operands of one type of these kinds, and a result of this type."""
+    """Return a rule for operands of one type of these kinds, with a result of the same type."""
 
     def rule(of: Sequence[DType]) -> DType | None:
         return of[0] if of[0].kind in kinds and all(d == of[0] for d in of) else None
@@ -42,7 +43,7 @@ def _same(*kinds: str) -> Rule:
 
 
 def _test(*kinds: str) -> Rule:
-    """The same with a result of type bool."""
+    """Return the same rule with a result of type bool."""
     same = _same(*kinds)
     return lambda of: None if same(of) is None else B1
 
@@ -78,12 +79,12 @@ INFIX = {
 
 
 def _or_half(rule: Rule) -> Rule:
-    """The same, or operands of one type of half precision."""
+    """Return a rule that also accepts operands of one half-precision type."""
     halves = _same("half")
     return lambda of: rule(of) or halves(of)
 
 
-# Functions whose results for numbers of half precision are such numbers without rounding.
+# Functions whose results for half-precision operands need no rounding to half precision.
 KEEPS = frozenset(
     """abs floor ceil trunc round_even round_away sign fmax fmin rem copysign one select
     join_max join_min""".split()  # noqa: SIM905
@@ -95,7 +96,7 @@ def _erf(x: Any) -> Any:
 
 
 def _quotient(x: Any, y: Any) -> Any:
-    """The quotient rounded towards zero; -1 for a divisor of 0."""
+    """Return the quotient rounded towards zero; -1 for a divisor of 0."""
     if y == 0:
         return x.dtype.type(-1)
     whole = abs(int(x)) // abs(int(y))
@@ -103,18 +104,18 @@ def _quotient(x: Any, y: Any) -> Any:
 
 
 def _floor_quotient(x: Any, y: Any) -> Any:
-    """The quotient rounded down; 0 if the divisor is 0, or the quotient too large."""
+    """Return the quotient rounded down; 0 if the divisor is 0 or the quotient is too large."""
     largest = y == -1 and x == np.iinfo(x.dtype).min
     return x.dtype.type(0) if y == 0 or largest else x // y
 
 
 def _floor_remainder(x: Any, y: Any) -> Any:
-    """The remainder with the sign of y; 0 for a divisor of 0."""
+    """Return the remainder with the sign of y; 0 for a divisor of 0."""
     return x.dtype.type(0) if y == 0 else x % y
 
 
 def _remainder(x: Any, y: Any) -> Any:
-    """The remainder with the sign of x, which for integers is x for a divisor of 0."""
+    """Return the remainder with the sign of x; for integers and a divisor of 0, return x."""
     return x if x.dtype.kind in "iu" and y == 0 else np.fmod(x, y)
 
 
@@ -214,7 +215,7 @@ for _name in KEEPS & FUNCTIONS.keys() - {"select"}:
 
 
 def result_of(name: str, of: Sequence[DType]) -> DType | None:
-    """Return the type of a function of operands of these types; None if it does not take them."""
+    """Return the type of the result for operands of these types; None if they are not accepted."""
     found = FUNCTIONS.get(name)
     return found.rule(of) if found is not None and len(of) == found.arity else None
 
@@ -226,7 +227,7 @@ def has_vector_form(name: str, of: DType) -> bool:
 
 
 def identity(combine: str, of: DType) -> bool | int | float:
-    """Return the identity element of a fold, from which it starts."""
+    """Return the identity element of a reduction, which is its initial value."""
     if of.kind == "bool":
         return combine in ("and", "min", "prod")
     if of.kind == "float":

@@ -1,7 +1,8 @@
-"""Run kernels of the loop IR with NumPy, step by step: a reference for both back ends.
+"""Interpreter of the loop IR in NumPy, which is the reference for both back ends in tests.
 
-Every access is checked against the bounds of its buffer, and independent steps run backwards. The
-steps of all threads of a GPU run one after the other, so threads may meet only between loops.
+Every access is checked against the bounds of its buffer, and independent steps run in reverse
+order. In kernels for GPUs, threads run one after the other, except in loops with barriers or with
+functions of several threads, whose threads run together (`lockstep.py`).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.types import DType, Pointer, dtype_of
 from accnp.compiler.loops.visiting import statements
 
-_LEFT = Var("values of a loop that is left")  # no name of a variable
+_LEFT = Var("values of a loop that is left")  # cannot be the name of a variable of a kernel
 
 __all__ = ["AlignmentError", "BoundsError", "fold", "lanes_of", "run"]
 
@@ -78,9 +79,9 @@ def run(
     kernel : Kernel
         A kernel that `verify` accepts.
     arrays : mapping of str to numpy.ndarray
-        For the name of each buffer that is an argument, an array with one axis; written to.
+        One-dimensional arrays for the buffer arguments, by name, which the kernel may write to.
     integers : mapping of str to int
-        The integers that are arguments, by name.
+        The integer arguments, by name.
     first, last : int
         The steps.
     kernels : mapping of str to Kernel, optional
@@ -106,7 +107,7 @@ def run(
 
 
 def lanes_of(combine: str) -> int:
-    """Return the number of lanes in which values are folded."""
+    """Return the number of lanes in which values are reduced."""
     return 64 if combine in ("max", "min") else 32
 
 
@@ -118,7 +119,7 @@ def _join(combine: str, x: Any, y: Any) -> Any:
 
 
 def fold(combine: str, values: np.ndarray) -> Any:
-    """Return the fold of values in the order that the IR declares."""
+    """Return the reduction of values in the order that the IR specifies."""
     n = lanes_of(combine)
     rows = -(-len(values) // n)
     of = dtype_of(values.dtype)
@@ -147,11 +148,11 @@ def _cast(x: Any, to: DType) -> Any:
 
 
 class _Left(Exception):
-    """The innermost loop is left."""
+    """Raised to leave the innermost loop."""
 
 
 class _Place(NamedTuple):
-    """An address: an array, and the number of an element."""
+    """An address: an array, and the index of an element."""
 
     array: np.ndarray
     at: int
@@ -230,7 +231,7 @@ class _Machine:
 
     def meet(self, s: Do) -> None:
         """Call a function together with other threads of a block."""
-        if self.member is None:  # all of them have done the loops before
+        if self.member is None:  # all threads have completed the loops before
             if self.deep or s.function != "barrier":
                 raise NotImplementedError(f"run: {s.function} outside of a loop over threads")
             return
@@ -239,7 +240,7 @@ class _Machine:
             self.values[s.result] = found
 
     def together(self, s: For) -> None:
-        """Do the steps of a loop over the threads of a block, which wait for each other."""
+        """Run a loop over the threads of a block, which wait for each other."""
         steps = self.steps(s)
 
         def work(member: Member) -> None:
@@ -266,7 +267,7 @@ class _Machine:
         _Machine(memory, values, self.kernels).block(kernel.body)
 
     def passed(self, x: Expr) -> Any:
-        """Return an argument of a procedure: an address becomes the array from there on."""
+        """Return an argument of a procedure; an address becomes the array from that element on."""
         found = self.expr(x)
         return found.array[found.at :] if isinstance(found, _Place) else found
 
@@ -367,7 +368,7 @@ class _Machine:
         return _Place(base.array, base.at + at)
 
     def adjacent(self, buffer: Memory, index: Expr, count: int) -> np.ndarray:
-        """Elements that are one access."""
+        """Return a view of the elements of a vector access, after checking its alignment."""
         array, at = self.place(buffer, index)
         base = self.base(buffer)
         self.check(buffer, base, at - base.at + count - 1)

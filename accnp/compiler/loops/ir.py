@@ -1,8 +1,9 @@
 """The nodes of the loop IR.
 
 A kernel is a function of buffers and integers that runs the steps `first`..`last` of its range. All
-nodes are immutable, and every variable is assigned once. Facts that fusion knows are fields:
-distinct buffers, independent steps, the order of a reduction. Expressions have no side effects.
+nodes are immutable, and every variable is assigned once. Facts that are known from fusion are
+explicit: buffers do not alias, steps are independent, and reductions have a fixed order.
+Expressions have no side effects.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ class Address(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A function without side effects of the closed set in `functions` and `intrinsics`."""
+    """A call of a function without side effects, from the closed set in `functions.py` and
+    `compiler/intrinsics`."""
 
     function: str
     args: tuple[Expr, ...]
@@ -123,7 +125,7 @@ class Let(NamedTuple):
 
 
 class Do(NamedTuple):
-    """Call a procedure of the closed set in `intrinsics`, which may read and write memory."""
+    """Call a procedure from the closed set in `compiler/intrinsics`, which may access memory."""
 
     function: str
     args: tuple[Expr, ...]
@@ -131,7 +133,7 @@ class Do(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Do the steps first..last of another kernel, whose arguments follow."""
+    """Run the steps first..last of another kernel with the given arguments."""
 
     kernel: str
     first: Expr
@@ -142,7 +144,8 @@ class Run(NamedTuple):
 class Share(NamedTuple):
     """Share `count` steps of another kernel among threads, in parts of `chunk`.
 
-    `sharer` is the address of the function that does so, `team` and `helpers` are its arguments.
+    `sharer` is the address of the function that does this. `team` (the thread pool) and `helpers`
+    (the number of worker threads) are its arguments.
     """
 
     kernel: str
@@ -163,8 +166,8 @@ class Store(NamedTuple):
 
 
 class LoadVector(NamedTuple):
-    """Assign 2 or 4 adjacent elements of a buffer, which are one access of a GPU: the address of
-    the first one is a multiple of the bytes of all."""
+    """Load 2 or 4 adjacent elements of a buffer with one access on a GPU. The address must be
+    aligned to the size of the access."""
 
     results: tuple[Var, ...]
     buffer: Memory
@@ -172,7 +175,7 @@ class LoadVector(NamedTuple):
 
 
 class StoreVector(NamedTuple):
-    """Write 2 or 4 adjacent elements of a buffer in one access, likewise."""
+    """Store 2 or 4 adjacent elements of a buffer with one access, with the same alignment."""
 
     buffer: Memory
     index: Expr
@@ -180,17 +183,18 @@ class StoreVector(NamedTuple):
 
 
 class Prefetch(NamedTuple):
-    """Bring the cache line of an element of a buffer into the caches; it may be beyond the end."""
+    """Prefetch the cache line of an element of a buffer, which may be beyond the end."""
 
     buffer: Memory
     index: Expr
 
 
 class FoldRows(NamedTuple):
-    """Folds of columns of memory, in the order of a `Reduction`.
+    """Reduce columns of memory, in the order of a `Reduction`.
 
-    `to[c]` becomes the fold of `buffer[start + places[r] + c]` over r below `rows`, for c below
-    `columns`. Elements of `to` after these columns, which has room for vectors, are overwritten.
+    `to[c]` becomes the reduction of `buffer[start + places[r] + c]` over r below `rows`, for c
+    below `columns`. Elements of `to` after these columns may be overwritten; it must have room for
+    whole vectors.
     """
 
     to: Buffer
@@ -206,7 +210,7 @@ class Transpose(NamedTuple):
     """Transpose a tile of a buffer into another one, whose rows are `width` elements apart.
 
     `to[width * r + c] = buffer[start + r + step * c]`, for r below `rows` and c below `columns`.
-    Elements of `to` outside of these, which has room for squares of 16, are overwritten.
+    Other elements of `to` may be overwritten; it must have room for squares of 16 elements.
     """
 
     to: Buffer
@@ -219,9 +223,9 @@ class Transpose(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """A loop-carried value: `var` in a step, and `following` in the next one.
+    """A loop-carried value: `var` in a step, and `following` in the next step.
 
-    It starts as `start`, and is `result` after the loop.
+    Its initial value is `start`, and `result` is its value after the loop.
     """
 
     var: Var
@@ -241,16 +245,17 @@ class Vector(NamedTuple):
     peel: bool = False  # whether the steps before the first cache line are peeled then
 
 
-# What the steps of a loop are dealt to, one after the other: all threads of a grid, its blocks, or
-# the threads of a block, of which each does one. With "once", there is a block for each step.
+# How the steps of a loop are distributed on a GPU: over all threads of a grid, over its blocks, or
+# over the threads of a block, with one step per thread. With "once", there is a block for each
+# step.
 Spread = Literal["", "grid", "blocks", "once", "threads"]
 
 
 class For(NamedTuple):
-    """A loop. Steps that are `independent` may be done in any order, and side by side.
+    """A loop. `independent` steps may run in any order, and concurrently.
 
-    An `interchangeable` loop ends with a loop of independent steps, with which it may change
-    places: all its own steps may be done for one of those inside before the next one of these.
+    An `interchangeable` loop ends with a loop of independent steps, with which it may be
+    interchanged: all its steps may run for one step of the inner loop before the next.
     """
 
     index: Var
@@ -263,12 +268,13 @@ class For(NamedTuple):
     vector: Vector | None = None
     interchangeable: bool = False
     spread: Spread = ""  # in kernels for GPUs
-    # Where only some blocks do the steps: the number of this block among these, and their number.
+    # If only a part of the blocks runs the loop: the index of this block among them, and their
+    # number.
     part: tuple[Expr, Expr] | None = None
 
 
 class Break(NamedTuple):
-    """Leave the innermost loop, whose results are `values`, in the order of what it carries."""
+    """Leave the innermost loop; `values` are the results, in the order of its carried values."""
 
     values: tuple[Expr, ...] = ()
 
@@ -290,7 +296,7 @@ class Joined(NamedTuple):
 
 
 class If(NamedTuple):
-    """Statements that are done if a condition holds, and others if it does not."""
+    """Statements that run if a condition holds, and others that run if it does not."""
 
     test: Expr
     then: tuple[Stmt, ...]
@@ -302,11 +308,11 @@ COMBINES = ("sum", "prod", "max", "min", "and", "or")
 
 
 class Reduction(NamedTuple):
-    """The fold of one value over the indices of a `Reduce`.
+    """The reduction of one value over the indices of a `Reduce`.
 
-    The order is part of the meaning: element j joins lane j mod L in increasing order (L is 64 for
-    a maximum or minimum, and 32 otherwise), and the lanes are folded by halves. With `wide`, each
-    element is converted to float64 before.
+    The order is part of the semantics: element j is combined with lane j mod L in increasing order
+    (L is 64 for a maximum or minimum, and 32 otherwise), and then the lanes are combined by halves.
+    With `wide`, each element is first converted to float64.
     """
 
     result: Var
@@ -316,9 +322,9 @@ class Reduction(NamedTuple):
 
 
 class Reduce(NamedTuple):
-    """Folds of values that are computed for each of the indices 0..extent, by independent steps.
+    """Reductions of values that independent steps compute for the indices 0..extent.
 
-    The results are known after the last step.
+    The results are available after the last step.
     """
 
     index: Var
@@ -328,7 +334,7 @@ class Reduce(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """A `Reduction` of `extent` elements that are adjacent in memory, from an index on."""
+    """A `Reduction` of `extent` adjacent elements of memory, from index `start` on."""
 
     result: Var
     combine: str
@@ -359,7 +365,7 @@ Stmt = (
 
 
 class Callee(NamedTuple):
-    """Another kernel that a kernel calls: its name, and the types of its arguments after the first
+    """Another kernel that a kernel calls: its name, and the types of its arguments except the first
     and the last step."""
 
     name: str
@@ -373,12 +379,12 @@ class Kernel(NamedTuple):
     another one of the buffers and integers. `stack` and `heap` list the buffers that exist during a
     call.
 
-    A kernel for GPUs has `threads`: those of a block. All threads of a grid do the steps 0..`last`
-    together, and the arguments are `buffers`, `last` and `integers`. With an `order`, the arguments
-    are those in it: without `first` and `last`, the kernel finds its work by intrinsics such as
-    `thread`; other kernels call one that has both. `shared` lists the buffers that the threads of a
-    block share. If the kernel is `narrow`, all indices of its memory fit into 32 bits, in which a
-    GPU computes them by half as many instructions.
+    A kernel for GPUs has `threads`, the number of threads of a block. All threads of a grid
+    together run the steps 0..`last`, and the arguments are `buffers`, `last` and `integers`. With
+    an `order`, the arguments are those in it: without `first` and `last`, the kernel finds its work
+    with intrinsics such as `thread`; other kernels call one that has both. `shared` lists the
+    buffers in shared memory. If the kernel is `narrow`, all its indices fit into 32 bits, for which
+    a GPU needs half as many instructions.
     """
 
     first: Var
@@ -391,10 +397,10 @@ class Kernel(NamedTuple):
     heap: tuple[Heap, ...] = ()
     order: tuple[Memory, ...] = ()
     callees: tuple[Callee, ...] = ()
-    # What says whether results bypass the caches: an integer argument; None for the launch.
+    # The integer argument that enables non-temporal stores; None if the launch does.
     past: Var | None = None
-    sized: bool = False  # whether all sizes are known
-    threads: int = 0  # of a block of a GPU; 0: the kernel is for processors
+    sized: bool = False  # whether it is specialized to all its sizes
+    threads: int = 0  # threads of a block of a GPU; 0 for a kernel for CPUs
     shared: tuple[Buffer, ...] = ()
     narrow: bool = False
 

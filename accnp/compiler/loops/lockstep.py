@@ -1,5 +1,8 @@
-"""What the threads of a block do together when the interpreter runs a kernel for GPUs: barriers,
-and functions of the values of other lanes. Each thread is a thread of Python."""
+"""Execution of the threads of a block together, for the interpreter of kernels for GPUs.
+
+It is used for kernels with barriers inside of loops over threads, or with functions of the values
+of other lanes (votes, shuffles). Each thread of the block is a Python thread.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ import numpy as np
 
 __all__ = ["MEETINGS", "Block", "Member"]
 
-LANES = 32  # of a warp
-PATIENCE = 120.0  # seconds
+LANES = 32  # lanes of a warp
+PATIENCE = 120.0  # seconds after which waiting threads are assumed to be deadlocked
 MEETINGS = frozenset(["barrier", "any_lane", "shuffle_down", "shuffle_xor", "shuffle_at"])
 
 
@@ -28,7 +31,7 @@ class Block:
         self.errors: list[BaseException] = []
 
     def run(self, work: Callable[[Member], None]) -> None:
-        """Let all threads work; raises the error of one that fails."""
+        """Run all threads; raises the error of a thread that fails."""
 
         def alone(k: int) -> None:
             try:
@@ -72,7 +75,7 @@ class Member:
         return values[lane] if 0 <= lane < len(values) else args[0]
 
     def exchanged(self, x: Any) -> list[Any]:
-        """The values that the lanes of the warp have."""
+        """Return the values of all lanes of the warp."""
         first = self.number - self.lane
         barrier = self.block.warps[first // LANES]
         self.block.values[self.number] = x

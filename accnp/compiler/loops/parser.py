@@ -87,8 +87,8 @@ _TOKEN = re.compile(
     r"|(?P<name>[A-Za-z_]\w*)|(?P<mark>\.\.|[()\[\]{}<>,:=*+&])|(?P<end>\Z))",
     re.ASCII,
 )
-NESTED = 100  # most nested statements and expressions; passes are recursive
-DIGITS = 400  # most digits of a number; the largest float has 309
+NESTED = 100  # the maximum nesting of statements and expressions, because passes are recursive
+DIGITS = 400  # the maximum digits of a number; the largest float has 309
 _Item = TypeVar("_Item")
 _RESTS = ("tail", "masked", "whole")
 _SPREADS: tuple[Spread, ...] = ("grid", "blocks", "once", "threads")
@@ -355,7 +355,7 @@ class _Parser:
         self.fail("a statement")
 
     def several(self, item: Callable[[], _Item]) -> tuple[_Item, ...]:
-        """What is separated by commas."""
+        """Parse items that are separated by commas."""
         found = [item()]
         while self.accept(","):
             found.append(item())
@@ -607,7 +607,7 @@ def parse_kernel(text: str) -> Kernel:
     Parameters
     ----------
     text : str
-        What `print_kernel` returns; `#` begins a comment.
+        Output of `print_kernel`; `#` starts a comment.
 
     Raises
     ------

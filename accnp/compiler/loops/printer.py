@@ -1,4 +1,4 @@
-"""Print kernels of the loop IR as text, which `parser` reads.
+"""Printing of loop IR as text, which `parser.py` can read:
 
 kernel kernel(a0: f4[], a1: f4[], n0) for lo..hi {
   for i in lo..hi independent {

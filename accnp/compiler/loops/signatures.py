@@ -1,4 +1,8 @@
-"""The types of the functions and the procedures that kernels call."""
+"""Types of the functions and procedures that kernels call.
+
+The scalar functions are in `functions.py`, and the intrinsics in `compiler/intrinsics`. The parser
+and the verifier use these functions.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,9 @@ __all__ = ["find_intrinsic", "is_of_gpu", "procedure", "type_of_call"]
 
 
 def find_intrinsic(name: str, of: Sequence[Type]) -> Resolved | None:
-    """Return the result, the parameters and the code of an intrinsic; None if there is none of
-    this name that takes arguments of these types."""
-    # By name: the code of intrinsics needs llvmlite, which verified kernels of fusion do not.
+    """Return the result type, the parameter types and the code of an intrinsic; None if there is
+    none with this name for arguments of these types."""
+    # Loaded on first use, because intrinsics need llvmlite and kernels of fusion do not.
     return imported("accnp.compiler.intrinsics.all").resolve(name, tuple(of))
 
 
@@ -29,8 +33,8 @@ def is_of_gpu(name: str) -> bool:
 
 
 def type_of_call(name: str, of: Sequence[Type]) -> Type | None:
-    """Return the type of the result of a function for arguments of some types; None if it does not
-    take them."""
+    """Return the type of the result of a function for arguments of these types; None if it does not
+    accept them."""
     if name == "asked":
         return None if of else I8
     numbers = [t for t in of if isinstance(t, DType)]
@@ -39,8 +43,8 @@ def type_of_call(name: str, of: Sequence[Type]) -> Type | None:
 
 
 def procedure(name: str, of: Sequence[Type]) -> tuple[Type | None, bool]:
-    """Return the type of the result of a procedure, and whether it takes arguments of some types
-    without conversion. Numbers of half precision are float32 in registers."""
+    """Return the type of the result of a procedure, and whether it accepts arguments of these types
+    without conversion. Half-precision numbers are float32 in registers."""
     found = find_intrinsic(name, of)
     if found is None:
         return None, False

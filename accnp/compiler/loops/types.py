@@ -23,7 +23,7 @@ Kind = Literal["bool", "int", "uint", "half", "float", "complex"]
 class DType(NamedTuple):
     """The type of a number: its token, its kind, and its bytes in memory.
 
-    Numbers of half precision are float32 in registers, rounded to half precision.
+    Half-precision numbers are stored as float32 in registers, rounded to half precision.
     """
 
     token: str
@@ -80,7 +80,7 @@ _OF_NUMPY = {d.numpy: d for d in DTYPES.values()}
 
 
 def dtype_of(dtype: np.dtype) -> DType | None:
-    """Return the type for a dtype of NumPy; None if kernels have no numbers of this dtype."""
+    """Return the type for a dtype of NumPy; None if kernels do not support the dtype."""
     return _OF_NUMPY.get(dtype)
 
 

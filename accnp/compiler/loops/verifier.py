@@ -1,6 +1,7 @@
-"""Check that a kernel of the loop IR is well formed; tests run this after every pass.
+"""Verifier of the loop IR, which checks that a kernel is well formed.
 
-It checks types, names, definitions before uses, and the claims of `independent` and `vector`.
+It checks types, names, that variables are defined before use, and the annotations `independent` and
+`vector`. Tests run it after every pass, and `enable_checks` runs it for every kernel.
 """
 
 from __future__ import annotations
@@ -62,9 +63,9 @@ from accnp.compiler.loops.visiting import (
 
 __all__ = ["VerificationError", "verify"]
 
-STACK = 1 << 20  # most bytes of buffers on the stack; threads have a few megabytes
-SHARED = 48 << 10  # most bytes that a block may share without asking the driver for more
-# Words of the text of kernels, and names that the source printed for Numba uses.
+STACK = 1 << 20  # the maximum bytes of buffers on the stack; threads have a few megabytes
+SHARED = 48 << 10  # the maximum bytes of shared memory without a special request to the driver
+# Keywords of the text of kernels, and names that the printed source for Numba uses.
 RESERVED = frozenset({
     *keyword.kwlist, "let", "next", "reduce", "fold", "stack", "heap", "wide", "of", "prefetch",
     "release", "transpose", "columns", *[f"strips_{c}" for c in COMBINES],
@@ -74,14 +75,14 @@ RESERVED = frozenset({
     *[f"block_{c}" for c in COMBINES], *[f"stack_{t}" for t in DTYPES],
     *[f"heap_{t}" for t in DTYPES],
 })  # fmt: skip
-# More of them in kernels for GPUs.
+# Additional reserved names in kernels for GPUs.
 OF_GPUS = frozenset({
     "load", "store", "aligned", "part", "load2", "load4", "store2", "store4", "shared", "barrier",
     "thread", "threads", "thread_of_block", "threads_of_block", "block_of_grid", "blocks", "lane",
     "warp", "address", "quotient", "inverse", "divided", "any_lane", "shuffle_down", "shuffle_xor",
     "shuffle_at", "atomic_add", "atomic_min", "atomic_max", *[f"shared_{t}" for t in DTYPES],
 })  # fmt: skip
-SIDE = 16  # rows of a tile, at most
+SIDE = 16  # the maximum number of rows of a tile
 _WORD = np.iinfo(np.int64)
 
 
@@ -107,7 +108,7 @@ class _Verifier:
         self.scope: set[Var] = set()
         self.buffers: set[Buffer] = set()
         self.callees = {c.name: c for c in kernel.callees}
-        self.carried: list[tuple[Carried, ...]] = []  # of the loops around
+        self.carried: list[tuple[Carried, ...]] = []  # carried values of the enclosing loops
 
     def run(self) -> None:
         k = self.kernel
@@ -169,7 +170,7 @@ class _Verifier:
     # --- statements ---
 
     def block(self, body: Sequence[Stmt], ends: bool = True) -> None:
-        """Statements, whose variables are unknown after them if that `ends` their block."""
+        """Check statements. If their block `ends`, their variables are out of scope afterwards."""
         before = set(self.scope)
         for s in body:
             self.statement(s)
@@ -221,7 +222,7 @@ class _Verifier:
             self.fold(s, s.buffer.element)
 
     def access(self, s: LoadVector | StoreVector, count: int) -> None:
-        """Several elements, which are 16 bytes at most."""
+        """Check a vector access, which may have at most 16 bytes."""
         name, of = s.buffer.name, s.buffer.element
         self.buffer(s.buffer)
         self.check(self.kernel.threads > 0, f"{name} has vectors in a kernel for processors")
@@ -250,7 +251,7 @@ class _Verifier:
             self.define(s.result)
 
     def of_gpu(self, name: str) -> None:
-        """Check that a kernel for processors does not call an intrinsic of GPUs."""
+        """Check that a kernel for CPUs does not call an intrinsic for GPUs."""
         right = self.kernel.threads > 0 or not is_of_gpu(name)
         self.check(right, f"{name} in a kernel for processors")
 
@@ -348,7 +349,7 @@ class _Verifier:
             self.spread(s)
 
     def spread(self, s: For) -> None:
-        """A loop whose steps are dealt to threads or blocks."""
+        """Check a loop whose steps are distributed over threads or blocks."""
         name, threads = s.index.name, self.kernel.threads
         self.check(threads > 0, f"{name} is spread in a kernel for processors")
         for x in s.part or ():
@@ -363,7 +364,7 @@ class _Verifier:
             self.check(each, f"{name} is not an index of the {threads} threads of a block")
 
     def vector(self, s: For, vector: Vector) -> None:
-        """Vectors take steps of 1, assignments and stores."""
+        """Check a vectorized loop, which must have step 1, assignments and stores."""
         name, lanes = s.index.name, vector.lanes
         self.check(s.independent, f"{name} has vectors, and steps that may depend on others")
         self.check(0 < lanes <= 64 and not lanes & (lanes - 1), f"{name} has {lanes} lanes")
@@ -381,10 +382,14 @@ class _Verifier:
     def independent(
         self, index: Var, body: Sequence[Stmt], width: int = 1, extent: int | None = None
     ) -> None:
-        """Each place that is written differs from step to step: it is the index times a number,
-        plus what is the same in all steps. Where it is read as well, all of them are less than this
-        number apart. Of several places that differ by constants, none is another one in another
-        step. The index grows by `width`, in a range of this `extent` if it is known."""
+        """Check that the steps of a loop are independent.
+
+        The index of each store must be the loop index times a number, plus terms that are the same
+        in all steps. If the memory is also read, all these indices must be less than this number
+        apart. Of several stores whose indices differ by constants, none may write an element that
+        another one writes in another step. The loop index grows by `width` per step, in a range of
+        this `extent` if it is known.
+        """
         name = index.name
         loads: dict[Memory, set[Expr]] = {}
         stores: dict[Memory, set[Expr]] = {}
@@ -490,8 +495,8 @@ class _Verifier:
 
 
 def _has_computed_places(s: For) -> bool:
-    """Whether a loop that is dealt to threads writes at indices that it computes from its own, as
-    passes do that make one loop of several: they keep apart what was apart."""
+    """Whether a loop over threads writes at indices that it computes from its own index. Passes
+    that collapse a nest do this, and keep different elements different."""
     own = {s.index}
     for inner in statements(s.body):
         if isinstance(inner, Let) and any(x in own for x in subexpressions(inner.value)):

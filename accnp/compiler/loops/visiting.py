@@ -1,4 +1,5 @@
-"""Walk over expressions and statements, and rebuild them with changes."""
+"""Traversal of expressions and statements, and rebuilding them with changes. Passes, the verifier
+and the back ends use these functions."""
 
 from __future__ import annotations
 
@@ -84,8 +85,10 @@ def map_expr(x: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
-    """Rebuild a statement with other expressions. Statements in it, values of reductions, carried
-    values and joined values stay the same."""
+    """Rebuild a statement with changed expressions.
+
+    Nested statements, values of reductions, carried values and joined values stay the same.
+    """
     if isinstance(s, Let):
         return s._replace(value=change(s.value))
     if isinstance(s, Do):
@@ -127,7 +130,7 @@ def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
 
 
 def map_body(body: Sequence[Stmt], change: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:
-    """Rebuild statements, and those in them, with other expressions."""
+    """Rebuild statements and nested statements with changed expressions."""
     found: list[Stmt] = []
     for s in body:
         made = map_statement(s, change)
@@ -150,7 +153,7 @@ def map_body(body: Sequence[Stmt], change: Callable[[Expr], Expr]) -> tuple[Stmt
 
 
 def expressions(s: Stmt) -> tuple[Expr, ...]:
-    """Return the expressions of a statement, without those of statements in it."""
+    """Return the expressions of a statement, without those of nested statements."""
     if isinstance(s, Let):
         return (s.value,)
     if isinstance(s, Do):
@@ -190,8 +193,8 @@ def _address_of(memory: Memory) -> tuple[Var, ...]:
 
 
 def accessed(s: Stmt) -> set[Memory]:
-    """Return the memory that a statement reads or writes, or takes addresses of, without that of
-    statements in it."""
+    """Return the memory that a statement reads, writes, or takes addresses of, without that of
+    nested statements."""
     found: set[Memory] = set()
     if isinstance(s, Store | LoadVector | StoreVector | Fold | FoldRows | Transpose):
         found.add(s.buffer)
@@ -214,7 +217,7 @@ def names_of(kernel: Kernel) -> set[str]:
 
 
 def assigned(s: Stmt) -> tuple[Var, ...]:
-    """Return the variables that a statement assigns, without those of statements in it."""
+    """Return the variables that a statement assigns, without those of nested statements."""
     if isinstance(s, Let):
         return (s.var,)
     if isinstance(s, LoadVector):
@@ -240,7 +243,7 @@ def fresh_name(name: str, kernel: Kernel) -> str:
 
 
 def unlike(name: str, taken: Set[str]) -> str:
-    """Return a name that is not taken: this one, or one with a numeric suffix."""
+    """Return this name if it is not in use, or otherwise this name with a numeric suffix."""
     found, k = name, 0
     while found in taken:
         found, k = f"{name}_{k}", k + 1
@@ -248,7 +251,7 @@ def unlike(name: str, taken: Set[str]) -> str:
 
 
 def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
-    """Yield statements and all statements in them."""
+    """Yield statements and all nested statements."""
     for s in body:
         yield s
         if isinstance(s, For | While | Reduce):

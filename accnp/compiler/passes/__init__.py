@@ -1,1 +1,5 @@
-"""Passes on the loop IR. Each is a file with one public function, from kernel to kernel."""
+"""Passes on the loop IR, which take a kernel and return a kernel.
+
+Most files contain one pass as their only public function. `compiler/pipeline.py` runs the passes
+for CPUs, and `compiler/specs/grid.py` those for GPUs.
+"""

@@ -1,4 +1,8 @@
-"""Copies of statements with variables of their own, for passes that do several steps at once."""
+"""Copies of statements with new variables, for passes that process several steps at once.
+
+`Copies` creates names and renamed copies, and `in_turn` interleaves the statements of several
+copies so that their loads are issued early.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +19,19 @@ Body = list[Let | Store]
 
 
 class Copies:
-    """Makes names that a kernel does not have, and copies of its statements.
+    """Makes new names for a kernel, and copies of its statements.
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel whose names are taken.
+        Kernel whose names must not be used again.
     """
 
     def __init__(self, kernel: Kernel) -> None:
         self.names = names_of(kernel)
 
     def fresh(self, v: Var) -> Var:
-        """Return a variable of the type of another one."""
+        """Return a new variable with the type of another one."""
         name = unlike(v.name, self.names)
         self.names.add(name)
         return v._replace(name=name)
@@ -37,8 +41,10 @@ class Copies:
         return self.fresh(Var(name) if of is None else Var(name, of))
 
     def copy(self, body: Sequence[Let | Store], known: dict[Var, Expr]) -> Body:
-        """Return statements with other expressions for some variables, and new variables for those
-        that they assign, which are added to what is known."""
+        """Return a copy of statements in which the variables in `known` are replaced.
+
+        The variables that the statements assign get new names, which are added to `known`.
+        """
         found: Body = []
         for s in body:
             made = map_statement(s, lambda x: replaced(x, known))
@@ -51,9 +57,11 @@ class Copies:
 
 
 def in_turn(copies: Sequence[Body]) -> Body:
-    """Return the statements of several copies: first the indices, then all loads whose places are
-    known at once, which are issued before the first one is waited for, and then the others, whose
-    stores come last."""
+    """Return the statements of several copies in an order that issues loads early.
+
+    First come the indices, then the loads at these indices, which are all issued before the first
+    result is needed, then the other statements, and the stores last.
+    """
     indices: Body = []
     early: Body = []
     late: Body = []

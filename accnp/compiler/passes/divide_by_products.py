@@ -1,4 +1,5 @@
-"""Divide indices by multiplying: GPUs have no instruction for a division of integers."""
+"""Pass that replaces divisions of indices by multiplications, because GPUs have no instruction for
+integer division."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ __all__ = ["divide_by_products"]
 
 
 def divide_by_products(kernel: Kernel, sizes: Collection[Var]) -> tuple[Kernel, list[Var]]:
-    """Return a kernel whose quotients by some sizes are products, and the sizes of which it has
-    the factors.
+    """Return a kernel without divisions by some sizes, and the sizes for which it has additional
+    arguments.
 
     Parameters
     ----------
     kernel : Kernel
         A kernel.
     sizes : collection of Var
-        Arguments that are positive and below 2^31, as all that is divided by them.
+        Arguments that are positive and below 2^31, like everything that is divided by them.
 
     Notes
     -----

@@ -1,4 +1,8 @@
-"""Find loops whose steps may be done side by side: no step reads what another one writes."""
+"""Pass that marks loops as independent if no step reads what another step writes.
+
+Input: a kernel from restricted Python, where nothing is known about loops. Output: the kernel with
+`independent` loops, which `vectorize` may turn into vector code.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +36,11 @@ __all__ = ["find_independent"]
 
 
 def find_independent(kernel: Kernel) -> Kernel:
-    """Return a kernel whose innermost loops are marked as independent where they are.
+    """Return a kernel whose innermost loops are marked as independent if this can be shown.
 
-    A step must write one place of each memory, which moves by one from step to step, and no other
-    place of it may be read. Memory that an address stands for counts if it is from the heap.
+    A step may write one element of each memory, whose index grows by one per step, and must not
+    read other elements of that memory. Memory that is known only by an address is accepted if it
+    was allocated on the heap.
     """
     own = {
         s.result
@@ -71,7 +76,7 @@ def _is_independent(s: For, own: Set[Var]) -> bool:
 
 
 def _moves(x: Expr, index: Var, inside: Set[Var]) -> bool:
-    """Whether a place is the index of a loop, plus what is the same in all steps."""
+    """Whether an index is that of a loop plus terms that are the same in all steps."""
     if x == index:
         return True
     return (

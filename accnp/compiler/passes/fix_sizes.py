@@ -1,8 +1,8 @@
-"""Write known sizes into a kernel: integer arguments become constants, what follows from them is
-computed, and loops of one step become statements.
+"""Pass that specializes a kernel to its sizes.
 
-The pipeline does not run it: only kernels of a few elements in loops are specialized to their
-sizes. Other kernels serve every shape of a layout.
+Integer arguments become constants, expressions of constants are folded, and loops of one step
+become statements. The pipeline does not run this pass: `compiler/specs/launches.py` uses it for
+kernels of a few elements that are called in loops. Other kernels serve all shapes of a layout.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _TESTS: dict[str, Callable[[int, int], bool]] = {
 
 
 def fix_sizes(kernel: Kernel, sizes: Mapping[Var, int]) -> Kernel:
-    """Return a kernel that only serves these sizes.
+    """Return a kernel that is only valid for these sizes.
 
     Parameters
     ----------
     kernel : Kernel
         A kernel before the passes.
     sizes : mapping of Var to int
-        The first and the last step, and the integer arguments. These stay arguments, which the
-        kernel does not use.
+        The first and the last step, and the integer arguments. The result still has these
+        arguments, but does not use them.
     """
     known: _Known = {v: Const(n, I8) for v, n in sizes.items()}
     return kernel._replace(body=tuple(_block(kernel.body, known)), sized=True)
@@ -81,7 +81,7 @@ def _block(body: Sequence[Stmt], known: _Known) -> list[Stmt]:
 
 
 def _loop(s: For, known: _Known) -> list[Stmt]:
-    """A loop whose limits and first values are replaced already."""
+    """Specialize a loop whose limits and initial values have been replaced already."""
     leaves = any(isinstance(x, Break) for x in s.body)
     if isinstance(s.start, Const) and isinstance(s.stop, Const) and not leaves:
         count = len(range(int(s.start.value), int(s.stop.value), s.step))
@@ -104,7 +104,7 @@ def _carried(s: For | While, known: _Known) -> tuple[Carried, ...]:
 
 
 def _choice(s: If, known: _Known) -> list[Stmt]:
-    """A condition that is replaced already."""
+    """Specialize an `If` whose condition has been replaced already."""
     if isinstance(s.test, Const):
         found = _block(s.then if s.test.value else s.orelse, known)
         ways = [(j.result, j.then if s.test.value else j.orelse) for j in s.joined]
@@ -118,13 +118,13 @@ def _choice(s: If, known: _Known) -> list[Stmt]:
 
 
 def _assigned(values: Sequence[tuple[Var, Expr]], known: _Known) -> list[Stmt]:
-    """Assignments; those of constants are known instead."""
+    """Return assignments of values, and add constants to `known` instead."""
     known |= {v: x for v, x in values if isinstance(x, Const)}
     return [Let(v, x) for v, x in values if not isinstance(x, Const)]
 
 
 def _computed(x: Expr, known: _Known) -> Expr:
-    """An expression with what is known of it computed."""
+    """Return an expression after replacing known variables and folding constants."""
 
     def change(part: Expr) -> Expr | None:
         if not isinstance(part, Call):

@@ -1,9 +1,10 @@
-"""Deal reductions of columns to the threads of a GPU: a lane has a column, a warp some rows of it.
+"""Pass that distributes reductions of columns over the threads of a GPU.
 
-The rows of a column are reduced in parts: the rows of a part one after the other, and then the
-results of the parts one after the other. The warps of a block do such parts side by side, and leave
-their results in shared memory, from which all of them join these in order. Where columns are too
-few to fill a device, the results of all parts go to memory, and a second kernel joins them.
+A lane has a column, and a warp has some of its rows. The rows of a column are reduced in parts:
+first the rows of each part in order, and then the results of the parts in order. The warps of a
+block compute parts concurrently and write their results to shared memory, from which they combine
+them in order. If there are too few columns to fill the device, the results of all parts are written
+to global memory, and a second kernel combines them.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ from accnp.compiler.unsupported import Unsupported
 __all__ = ["Apart", "fold_columns", "fold_columns_apart"]
 
 LANES = 32
-# Parts of a column that the second kernel loads before the first of them is used.
+# The number of parts of a column that the second kernel loads together, before it uses the first.
 PARTS = (32, 8, 1)
 _ZERO = Const(0, I8)
 
 
 class Apart(NamedTuple):
-    """Two kernels, one after the other, and what they need.
+    """Two kernels that run one after the other, with their additional arguments.
 
-    The range of the first one are all parts of all tiles of 32 columns, that of the second one are
-    the columns. `columns` and `tiles` are arguments of the first one, and `parts` is one of the
-    second one. `rooms` are buffers of both, of an element for each part and column.
+    The range of the first kernel is all parts of all tiles of 32 columns, and that of the second is
+    the columns. `columns` and `tiles` are arguments of the first kernel, and `parts` is one of the
+    second. `rooms` are buffers of both with an element for each part and column.
     """
 
     first: Kernel
@@ -60,8 +61,8 @@ class Apart(NamedTuple):
 
 
 class _Columns:
-    """A kernel taken apart: the loops over columns, over the parts of a column, over the rows of a
-    part, and the statements with the results."""
+    """The components of a kernel: the loops over columns, over the parts of a column, and over the
+    rows of a part, and the statements for the results."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -83,8 +84,8 @@ class _Columns:
         return collapse(self.kernel, self.names, self.nest, i)
 
     def down(self, known: dict[Var, Expr], start: Expr, side: int) -> tuple[list[Stmt], list[Var]]:
-        """Reduce the rows of the part that begins at one, `side` at a time, and those that are left
-        by fewer; returns the results."""
+        """Reduce the rows of the part that begins at a row, `side` rows at a time and the rest in
+        smaller groups; return the results."""
         here = {**known, self.parts.index: start}
         body: list[Stmt] = [*self.names.copy(self.limits, here)]
         end = replaced(self.rows.stop, here)
@@ -127,7 +128,7 @@ class _Columns:
     def joined(
         self, known: dict[Var, Expr], accs: Sequence[Expr], parts: Sequence[Expr]
     ) -> list[Let]:
-        """The results of a part joined to those of the parts before."""
+        """Combine the results of a part with those of the parts before."""
         here = dict(known)
         for c, r, acc, part in zip(self.parts.carried, self.rows.carried, accs, parts, strict=True):
             here |= {c.var: acc, r.result: part}
@@ -136,13 +137,13 @@ class _Columns:
         ]
 
     def results(self, known: dict[Var, Expr], accs: Sequence[Expr]) -> Body:
-        """What follows when a column is reduced."""
+        """Return the statements that follow when a column has been reduced."""
         here = {**known, **{c.result: x for c, x in zip(self.parts.carried, accs, strict=True)}}
         return self.names.copy(self.after, here)
 
 
 def fold_columns(kernel: Kernel, threads: int, side: int) -> Kernel:
-    """Return the kernel for a GPU, whose range are all columns.
+    """Return the kernel for a GPU, whose range is the columns.
 
     Parameters
     ----------
@@ -151,9 +152,9 @@ def fold_columns(kernel: Kernel, threads: int, side: int) -> Kernel:
         loop over the parts of a column, which ends with the loop over the rows of a part, and then
         assignments and stores of the results.
     threads : int
-        The number of threads of a block.
+        Number of threads of a block.
     side : int
-        How many rows a thread loads before it uses the first, a power of two.
+        Number of rows that a thread loads before it uses the first, a power of two.
 
     Raises
     ------
@@ -218,14 +219,14 @@ def fold_columns(kernel: Kernel, threads: int, side: int) -> Kernel:
 
 
 def _shift(step: int) -> Const:
-    """The shift that divides by the rows of a part."""
+    """Return the shift that divides by the number of rows of a part."""
     if step & (step - 1):
         raise Unsupported("parts whose number of rows is no power of two")
     return Const(step.bit_length() - 1, I8)
 
 
 def fold_columns_apart(kernel: Kernel, threads: int, side: int) -> Apart:
-    """Return two kernels: one leaves the results of all parts in memory, the other joins them.
+    """Return two kernels: one writes the results of all parts to memory, the other combines them.
 
     Parameters
     ----------
@@ -269,7 +270,7 @@ def fold_columns_apart(kernel: Kernel, threads: int, side: int) -> Apart:
 
 
 def _second(made: _Columns, rooms: Sequence[Buffer]) -> tuple[Var, Kernel]:
-    """The kernel that joins the results of the parts of each column."""
+    """Return the kernel that combines the results of the parts of each column."""
     kernel = made.kernel._replace(buffers=(*made.kernel.buffers, *rooms))
     made.names = Copies(kernel)
     made.new = made.names.new
@@ -301,7 +302,7 @@ def _parts(
     steps: tuple[Expr, Expr, int],
     values: Sequence[Expr],
 ) -> For:
-    """Join some parts at a time; their loads come first."""
+    """Combine several parts at a time, with their loads first."""
     start, stop, side = steps
     (known, i), columns, k = column, made.kernel.last, made.new("k")
     starts = [made.names.fresh(c.var) for c in made.parts.carried]

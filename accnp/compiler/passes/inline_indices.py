@@ -1,5 +1,5 @@
-"""Replace variables that are affine indices by what they are, so that every access shows how it
-moves with each loop."""
+"""Pass that inlines variables that are affine indices, so that each access shows its stride in each
+loop. Later passes (`vectorize`, `join_rows`) rely on this."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def inline_indices(kernel: Kernel) -> Kernel:
 
 
 def _without(body: Sequence[Stmt], unused: Set[Var]) -> tuple[Stmt, ...]:
-    """Statements without the assignments of some variables."""
+    """Return statements without the assignments of some variables."""
     found: list[Stmt] = []
     for s in body:
         if isinstance(s, For | While):
@@ -100,7 +100,7 @@ def _inlined(x: Expr, known: _Known) -> Expr:
 
 
 def _sum(x: Index, known: _Known) -> Expr | None:
-    """An affine index with the variables in it replaced, where that is affine again."""
+    """Replace the variables of an affine index; None if the result is not affine."""
     terms: list[tuple[Var, int | Var]] = []
     constant = x.constant
     for v, k in x.terms:

@@ -1,4 +1,7 @@
-"""Join kernels for GPUs into one launch: each has a share of the blocks of threads."""
+"""Pass that joins kernels for GPUs into one launch, in which each has a share of the thread blocks.
+
+`compiler/specs/grid_cells.py` uses it for the cells of an index space.
+"""
 
 from __future__ import annotations
 
@@ -33,20 +36,20 @@ _ZERO = Const(0, I8)
 
 
 def join_kernels(kernels: Sequence[Kernel], places: Sequence[Sequence[int]]) -> Kernel:
-    """Return the kernel that does several kernels, whose range are the blocks of all.
+    """Return a kernel that does the work of several kernels, whose range is the blocks of all.
 
     Parameters
     ----------
     kernels : sequence of Kernel
         Kernels for GPUs with the same number of threads, which write different elements.
     places : sequence of sequence of int
-        For each kernel, the numbers of the arrays in which its buffers lie: they are the arguments
-        of the result. All buffers of one number have the same type.
+        For each kernel, the numbers of the arrays that contain its buffers. The arrays are the
+        arguments of the result. All buffers with the same number have the same type.
 
     Notes
     -----
-    The integers of the result are, for each kernel: the number of its first block, and how many it
-    has; its range; for each buffer, the element of the array with which it begins; and its own
+    The integers of the result are, for each kernel: the number of its first block, and its number
+    of blocks; its range; for each buffer, the index of its first element in the array; and its own
     integers.
     """
     types = {n: b.dtype for k, its in zip(kernels, places, strict=True)
@@ -88,8 +91,10 @@ def join_kernels(kernels: Sequence[Kernel], places: Sequence[Sequence[int]]) -> 
 
 
 def _shared(kernel: Kernel, shared: list[Buffer], names: Copies) -> Mapping[Memory, Memory]:
-    """Memory that the blocks of a kernel share. Kernels use the same memory, one after the other:
-    each ends its steps with a barrier."""
+    """Return the shared memory for the buffers of a kernel.
+
+    Kernels use the same memory one after the other, because each ends its steps with a barrier.
+    """
     left = list(shared)
     found: dict[Memory, Memory] = {}
     for b in kernel.shared:
@@ -110,8 +115,8 @@ def _renamed(
     names: Copies,
     part: tuple[Expr, Expr],
 ) -> tuple[Stmt, ...]:
-    """Statements with new variables and other memory, of which a share of the blocks does the
-    loops."""
+    """Return statements with new variables and other memory, whose loops are distributed over a
+    part of the blocks."""
     known = known | {v: names.fresh(v) for s in statements(body) for v in assigned(s)}
 
     def change(x: Expr) -> Expr:

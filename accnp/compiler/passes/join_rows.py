@@ -1,5 +1,7 @@
-"""Do several steps at once of a loop that may change places with the one inside: rows that are
-joined to the same memory in turn load and store it once for some of them.
+"""Pass that processes several steps of an interchangeable outer loop together.
+
+In a reduction of columns, the rows are added to partial sums in memory one after the other. After
+this pass, the sums are loaded and stored once for several rows.
 
 for r in rb..re interchangeable {       for r in rb..rest step 4 {
   for j in 0..m independent {             for j in 0..m independent {
@@ -7,7 +9,7 @@ for r in rb..re interchangeable {       for r in rb..rest step 4 {
   }                                         let y: f4 = add(x, a[r + 1, j]) ...
 }                                           sums[j] = ...
 
-Each element of memory is changed in the order of the steps, as before.
+Each element of memory is still updated in the order of the steps, so that results do not change.
 """
 
 from __future__ import annotations
@@ -42,12 +44,12 @@ from accnp.compiler.passes.copies import Copies
 
 __all__ = ["join_rows"]
 
-GROUP = 4  # steps that are done at once
-SHORT = 12  # assignments of them, above which the text would be too long
+GROUP = 4  # steps that are processed together
+SHORT = 12  # the maximum number of assignments in these steps, to limit code size
 
 
 def join_rows(kernel: Kernel) -> Kernel:
-    """Return a kernel whose loops around a loop of independent steps do several steps at once."""
+    """Return a kernel whose interchangeable loops process several steps together."""
     copies: Copies | None = None  # few kernels have such a loop
 
     def change(s: For | Reduce) -> Sequence[Stmt] | None:
@@ -61,7 +63,7 @@ def join_rows(kernel: Kernel) -> Kernel:
 
 
 def _is_joinable(s: For) -> bool:
-    """Whether a loop may change places with the one inside, and its steps are short enough."""
+    """Whether a loop may be interchanged with the inner one, and its steps are short enough."""
     if not s.interchangeable or s.step != 1:
         return False
     *before, inner = s.body
@@ -80,12 +82,12 @@ def _are_plain(before: Sequence[Stmt], body: Sequence[Stmt]) -> bool:
 
 
 def _own(s: For) -> set[Expr]:
-    """What differs from step to step of a loop around another one."""
+    """Return the variables that differ between the steps of the outer loop."""
     return {s.index, *[v for x in s.body[:-1] for v in assigned(x)]}
 
 
 def _joined(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
-    """A loop over groups of steps, and one over those that are left."""
+    """Return a loop over groups of steps, and a loop over the remaining steps."""
     *before, inner = s.body
     assert isinstance(inner, For)
     moving = _own(s) | {v for x in inner.body for v in assigned(x)}
@@ -94,7 +96,7 @@ def _joined(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
     whole = call("mul", call("floordiv", steps, Const(GROUP, I8)), Const(GROUP, I8))
     heads: list[Stmt] = []
     body: list[Stmt] = []
-    last: dict[tuple[Memory, Expr], Var] = {}  # what elements of memory are after some steps
+    last: dict[tuple[Memory, Expr], Var] = {}  # current values of elements of memory
     for k in range(GROUP):
         known = {s.index: r if k == 0 else fresh(s.index), inner.index: j}
         if k:
@@ -121,7 +123,7 @@ def _joined(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
 
 
 def _renamed(x: Expr, known: Mapping[Var, Var], last: Mapping[tuple[Memory, Expr], Var]) -> Expr:
-    """An expression with other variables, and what was assigned to memory in place of loads."""
+    """Return an expression with renamed variables, and with current values in place of loads."""
 
     def change(part: Expr) -> Expr | None:
         if isinstance(part, Var):

@@ -1,7 +1,8 @@
-"""Make folds of memory of reductions: the values go to buffers on the stack, block by block.
+"""Pass that lowers `Reduce` to `Fold`, which reduces elements of memory.
 
-A reduction of elements that lie side by side in memory, or that its steps store in memory of the
-kernel's own, folds these, without a buffer.
+The reduced values are first stored in buffers on the stack, one block at a time. No buffer is
+needed if the values are adjacent elements of an operand, or if the steps store them in memory of
+the kernel anyway.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def lower_reductions(kernel: Kernel) -> Kernel:
 
 
 def _lowered(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt]:
-    """What a reduction becomes; `made` gets the buffers for it."""
-    fills: dict[Expr, Store] = {}  # by value, where it is stored for a fold
+    """Return the statements for a reduction, and add its buffers to `made`."""
+    fills: dict[Expr, Store] = {}  # the stores to buffers, by value
     folds = []
     for f in s.folds:
         memory = _in_memory(f.value, s, kernel.buffers)
@@ -66,7 +67,7 @@ def _lowered(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt]:
 
 
 def _needed(steps: Sequence[Let | Store]) -> list[Let | Store]:
-    """The stores, and the assignments that they need."""
+    """Return the stores, and the assignments that they need."""
     used: set[Expr] = set()
     found: list[Let | Store] = []
     for s in reversed(steps):
@@ -77,11 +78,11 @@ def _needed(steps: Sequence[Let | Store]) -> list[Let | Store]:
 
 
 def _in_memory(value: Expr, s: Reduce, given: Collection[Buffer]) -> tuple[Memory, Expr] | None:
-    """The buffer in which values lie after the steps, and the index of the first one; None if they
-    are computed only."""
+    """Return the buffer that contains the values after the steps, and the index of the first one;
+    None if the values are not in memory."""
     stores = [x for x in s.body if isinstance(x, Store)]
     for x in stores:
-        # Results are not read again: they may bypass the caches.
+        # Results of the kernel are not read again, because their stores may bypass the caches.
         if x.value == value and x.buffer not in given:
             return _adjacent(x.buffer, x.index, s)
     if isinstance(value, Var):
@@ -93,7 +94,7 @@ def _in_memory(value: Expr, s: Reduce, given: Collection[Buffer]) -> tuple[Memor
 
 
 def _adjacent(buffer: Memory, index: Expr, s: Reduce) -> tuple[Memory, Expr] | None:
-    """A buffer and the index in the first step, if the index grows by 1 with each step."""
+    """Return a buffer and the index in the first step, if the index grows by 1 with each step."""
     if index == s.index:
         return buffer, _ZERO
     if not isinstance(index, Index) or (s.index, 1) not in index.terms:

@@ -1,9 +1,9 @@
-"""Deal the elements of a map to the blocks of a GPU by patches of 16 rows and 128 columns.
+"""Pass that distributes a map over the blocks of a GPU in patches of 16 rows and 128 columns.
 
-This is for rows that cannot be loaded four elements at a time. A warp computes two rows, a thread
-every 32nd column of them, and issues all its loads before it waits for any. Where a patch lies is
-computed once for it and not for each element. Neighbors of a stencil are in one patch, so that most
-of what they share is loaded from memory once.
+It is used for rows that cannot be loaded four elements at a time. A warp computes two rows, and a
+thread every 32nd column of them. It issues all its loads before it uses the first result. The
+position of a patch is computed once per patch and not per element. Neighbors of a stencil are in
+the same patch, so that most shared elements are loaded from memory once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["ACROSS", "DOWN", "HEIGHT", "WIDTH", "patch"]
 
 LANES = 32
 THREADS = 256
-ACROSS, DOWN = 4, 2  # columns of a thread, rows of a warp
+ACROSS, DOWN = 4, 2  # columns per thread, rows per warp
 WIDTH, HEIGHT = LANES * ACROSS, THREADS // LANES * DOWN
 _ZERO = Const(0, I8)
 
 
 def patch(kernel: Kernel) -> tuple[Kernel, Var, Var]:
-    """Return the kernel for a GPU, and its arguments that say how many patches are side by side,
-    and how many below each other. Its range are all patches.
+    """Return the kernel for a GPU, whose range is the patches, and its arguments for the number of
+    patches along the columns and along the rows.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def patch(kernel: Kernel) -> tuple[Kernel, Var, Var]:
 def _edge(
     names: Copies, nest: list[For], body: Body, known: Mapping[Var, Expr], r: Var, c: Var
 ) -> Stmt:
-    """The elements of a thread one by one, as far as they are inside."""
+    """Return a loop over the elements of a thread that are within bounds, one by one."""
     rows, columns = nest[-2:]
     row, column = names.fresh(rows.index), names.fresh(columns.index)
     limits = [

@@ -1,4 +1,5 @@
-"""Replace variables in expressions by others, by affine indices, or by constants."""
+"""Substitution of variables in expressions by other variables, affine indices, or constants. Passes
+that copy or specialize statements use it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ __all__ = ["replaced"]
 
 
 def replaced(x: Expr, known: Mapping[Var, Expr]) -> Expr:
-    """Return an expression with other variables, indices or constants in their place."""
+    """Return an expression in which the variables in `known` are replaced."""
 
     def change(part: Expr) -> Expr | None:
         if isinstance(part, Var):

@@ -1,8 +1,8 @@
-"""Deal the elements of a map to the threads of a GPU, several to a thread at a time.
+"""Pass that distributes the elements of a map over the threads of a GPU, several per thread.
 
-These are adjacent, and accessed by vectors, if the operands permit it. Otherwise they are one block
-of threads apart, so that the threads of a warp access adjacent elements, and all loads are issued
-before the first one is waited for.
+The elements of a thread are adjacent, and are accessed with vector loads and stores, if the
+operands permit it. Otherwise they are one thread block apart, so that the threads of a warp access
+adjacent elements, and all loads of a thread are issued before it uses the first result.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["collapse", "nest_of", "spread"]
 
-BYTES = 16  # of an access, at most
+BYTES = 16  # the maximum size of an access
 _ZERO = Const(0, I8)
 
 
 def spread(kernel: Kernel, threads: int, several: int, adjacent: bool) -> Kernel:
-    """Return the kernel for a GPU of a kernel that computes each element, or row, on its own.
+    """Return the kernel for a GPU of a kernel whose elements or rows are independent.
 
     Parameters
     ----------
     kernel : Kernel
-        Its statements are assignments, and then one loop over its range, or a nest of loops whose
-        sizes are arguments. The range of the result are the steps of the whole nest. No step
-        depends on another one.
+        Assignments, followed by one loop over its range, or by a nest of loops whose sizes are
+        arguments. The range of the result is the steps of the whole nest. No step depends on
+        another one.
     threads : int
-        The number of threads of a block.
+        Number of threads of a block.
     several : int
-        How many elements a thread computes at a time; more than 1 only for elements.
+        Number of elements that a thread computes together; must be 1 for rows.
     adjacent : bool
         Whether these are adjacent along the innermost loop, whose size is a multiple of `several`
-        if there are others; `several` is 4 then, and all results are adjacent, too.
+        if there are other loops. Then `several` is 4, and all results are adjacent too.
 
     Raises
     ------
@@ -73,8 +73,8 @@ def spread(kernel: Kernel, threads: int, several: int, adjacent: bool) -> Kernel
 
 
 def nest_of(kernel: Kernel) -> tuple[list[Stmt], list[For]]:
-    """Return the assignments of a kernel, and the loops that follow: one over its whole range, or
-    loops inside of each other whose sizes are arguments.
+    """Return the assignments of a kernel, and the loops that follow: one loop over its whole range,
+    or a nest of loops whose sizes are arguments.
 
     Raises
     ------
@@ -103,8 +103,8 @@ def nest_of(kernel: Kernel) -> tuple[list[Stmt], list[For]]:
 def collapse(
     kernel: Kernel, names: Copies, nest: Sequence[For], flat: Expr
 ) -> tuple[list[Let], dict[Var, Expr]]:
-    """Return assignments of the indices of a nest to new variables, and these, for the number of a
-    step."""
+    """Return assignments that compute the indices of a nest from the number of a step, and the
+    expressions for these indices."""
     lets: list[Let] = []
     known: dict[Var, Expr] = {}
     for loop in reversed(nest[1:]):
@@ -118,7 +118,7 @@ def collapse(
 
 
 def _whole(kernel: Kernel, nest: Sequence[For]) -> For:
-    """One step at a time, whatever it does."""
+    """Return a loop that distributes single steps, which may contain any statements."""
     if len(nest) == 1:
         return nest[0]._replace(start=_ZERO, stop=kernel.last, independent=True, spread="grid")
     names = Copies(kernel)
@@ -139,7 +139,7 @@ class _Spread:
         self.new = self.names.new
 
     def copies(self, places: Sequence[Expr]) -> Body:
-        """The statements for the steps of these numbers."""
+        """Return the statements for the steps with these numbers."""
         lets: Body = []
         copies: list[Body] = []
         for place in places:
@@ -149,13 +149,14 @@ class _Spread:
         return [*lets, *in_turn(copies)]
 
     def single(self, start: Expr) -> For:
-        """A loop of one element at a time, from one on."""
+        """Return a loop over single elements, from an element on."""
         i = self.new("i")
         body = tuple(self.copies([i]))
         return For(i, start, self.kernel.last, 1, body, independent=True, spread="grid")
 
     def adjacent(self, several: int) -> list[Let | For]:
-        """Some elements that are adjacent, if all addresses permit it, and single ones."""
+        """Return a loop over groups of adjacent elements, which runs if all addresses are aligned,
+        and a loop over the remaining elements."""
         u, first = self.new("u"), self.new("i")
         indices, known = collapse(self.kernel, self.names, self.nest, first)
         along = self.nest[-1].index
@@ -200,7 +201,8 @@ class _Spread:
         ]
 
     def apart(self, several: int) -> list[Let | For]:
-        """Some elements that are a block of threads apart, and single ones."""
+        """Return a loop over groups of elements that are a thread block apart, and a loop over the
+        remaining elements."""
         tile = several * self.threads
         b, t, whole = self.new("b"), self.new("t"), self.new("whole")
         places = [affine((b, 1), (t, 1), constant=k * self.threads) for k in range(several)]
@@ -214,13 +216,13 @@ class _Spread:
 
 
 def _parts(buffer: Buffer, several: int) -> list[tuple[int, int]]:
-    """The accesses to adjacent elements: the first element of each, and how many it has."""
+    """Return the accesses to adjacent elements: the first element of each, and its length."""
     part = min(several, BYTES // buffer.dtype.size)
     return [(k, part) for k in range(0, several, part)]
 
 
 def _adjacent(each: Sequence[Let]) -> Buffer | None:
-    """The buffer of which assignments load adjacent elements."""
+    """Return the buffer from which assignments load adjacent elements, or None."""
     loads = [s.value for s in each if isinstance(s.value, Load)]
     if not loads or not isinstance(loads[0].index, Var | Index):
         return None

@@ -1,7 +1,8 @@
-"""Deal a map to the blocks of a GPU by tiles of 32 x 32 elements, where operands lie across.
+"""Pass that distributes a map with transposed operands over the blocks of a GPU in tiles of 32 x 32
+elements.
 
-Their memory runs along another axis than that of the results. A block reads them along memory, and
-takes them from shared memory along the other axis.
+Such operands are contiguous along another axis than the results. A block reads them along their
+contiguous axis into shared memory, from which it then reads along the other axis.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["SIDE", "tile"]
 
-SIDE = 32  # of a tile
-PITCH = SIDE + 1  # so that neither rows nor columns of a tile meet in one bank
-WARPS = 8  # of a block of threads
-ROOM = 40 << 10  # bytes of shared memory for tiles
+SIDE = 32  # the side of a tile
+PITCH = SIDE + 1  # avoids bank conflicts along rows and columns of a tile
+WARPS = 8  # warps of a thread block
+ROOM = 40 << 10  # the maximum bytes of shared memory for tiles
 _ZERO = Const(0, I8)
 
 
 def tile(kernel: Kernel, axis: int) -> tuple[Kernel, Var, Var]:
-    """Return the kernel for a GPU, and its arguments that say how many tiles are side by side along
-    the innermost axis, and how many along the other one. Its range are all tiles.
+    """Return the kernel for a GPU, whose range is the tiles, and its arguments for the number of
+    tiles along the innermost axis and along the other one.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ def tile(kernel: Kernel, axis: int) -> tuple[Kernel, Var, Var]:
         Assignments, and a nest of at least two loops whose sizes are arguments, which computes an
         element in each step.
     axis : int
-        The number of the loop along which the memory of operands runs.
+        Number of the loop along which operands are contiguous.
 
     Raises
     ------
@@ -80,7 +81,8 @@ def tile(kernel: Kernel, axis: int) -> tuple[Kernel, Var, Var]:
     limits = {down.index: down.stop, inner.index: inner.stop}
 
     def phase(along: Var, across: Var, starts: Mapping[Var, Var], fills: bool) -> For:
-        """The threads of a warp go along one axis, and the warps across it."""
+        """Return a loop over a tile, with the threads of a warp along one axis and the warps along
+        the other."""
         t = names.new("t")
         lane, warp = names.new("x"), names.new("y")
         steps: list[Stmt] = [
@@ -124,8 +126,8 @@ def tile(kernel: Kernel, axis: int) -> tuple[Kernel, Var, Var]:
 
 
 def _tiles(names: Copies, body: Body, down: Var, inner: Var) -> dict[Load, Buffer]:
-    """The loads that go along one axis and jump along the other, and tiles for the first ones, for
-    which there is room; others are read as they lie."""
+    """Return the transposed loads with tiles for them, as far as shared memory suffices. Other
+    loads access memory directly."""
     found: dict[Load, Buffer] = {}
     size = 0
     for s in body:

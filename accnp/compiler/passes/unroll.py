@@ -1,8 +1,8 @@
-"""Write out loops of a few steps, whose number is known, so that the loops around them can become
+"""Pass that unrolls loops with a small constant number of steps, so that enclosing loops can become
 vector code.
 
-Loops of independent steps stay if they are one vector. Stores come last, behind the loads of all
-steps, and what several steps compute is computed once.
+Loops of independent steps that are one vector are not unrolled. Stores are moved after the loads of
+all steps. In loops that stay, common subexpressions are eliminated.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from accnp.compiler.passes.replace_variables import replaced
 
 __all__ = ["unroll"]
 
-MOST, STATEMENTS = 16, 1024  # steps, and statements in all
+MOST, STATEMENTS = 16, 1024  # the maximum number of steps, and of statements after unrolling
 
 
 def unroll(kernel: Kernel) -> Kernel:
-    """Return a kernel without loops of a known, small number of steps."""
+    """Return a kernel without loops that have a small constant number of steps."""
     rows = _in_rows(kernel)
     if not any(isinstance(s, For) and _count(s, rows) for s in statements(kernel.body)):
         return kernel
@@ -57,7 +57,7 @@ def unroll(kernel: Kernel) -> Kernel:
 
 
 def _count(s: For, rows: Set[Var]) -> int:
-    """The steps of a loop that is to be written out, else 0."""
+    """Return the number of steps of a loop if it should be unrolled, and 0 otherwise."""
     if not isinstance(s.start, Const) or not isinstance(s.stop, Const) or s.vector is not None:
         return 0
     count = len(range(int(s.start.value), int(s.stop.value), s.step))
@@ -66,8 +66,8 @@ def _count(s: For, rows: Set[Var]) -> int:
 
 
 def _in_rows(kernel: Kernel) -> set[Var]:
-    """The indices of loops of known length which are the row that each step of a loop does, of as
-    many steps as there are: that one may become vectors."""
+    """Return the indices of loops of constant length that process a row in each step of a loop of
+    variable length. The latter may become vector code."""
     found: set[Var] = set()
     for s in statements(kernel.body):
         if not isinstance(s, For) or isinstance(s.stop, Const) or s.carried:
@@ -85,8 +85,8 @@ def _in_rows(kernel: Kernel) -> set[Var]:
 
 
 def _is_vector(s: For) -> bool:
-    """Whether the steps of a loop are the lanes of a vector: they are independent, and write
-    elements beside each other."""
+    """Whether the steps of a loop are the lanes of a vector: they are independent and write
+    adjacent elements."""
     places = [x.index for x in s.body if isinstance(x, Store)]
     return s.independent and all(
         x == s.index or (isinstance(x, Index) and (s.index, 1) in x.terms) for x in places
@@ -117,17 +117,17 @@ def _written_out(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
 
 
 def _stores_last(body: list[Stmt]) -> list[Stmt]:
-    """Statements with the stores to memory that is not read in them at the end."""
+    """Move stores to memory that is not read here to the end of the statements."""
     read = {p.buffer for s in body for p in every_part(s) if isinstance(p, Load)}
     late = [s for s in body if isinstance(s, Store) and s.buffer not in read]
     return [s for s in body if not (isinstance(s, Store) and s.buffer not in read)] + late
 
 
 def _reused(s: For) -> For:
-    """A loop whose statements compute nothing twice."""
+    """Return a loop in whose statements common subexpressions are eliminated."""
     known: dict[Var, Expr] = {}
     computed: dict[Expr, Var] = {}
-    loaded: dict[Memory, list[Expr]] = {}  # what of it depends on memory
+    loaded: dict[Memory, list[Expr]] = {}  # computed expressions that load from memory
     found: list[Stmt] = []
     for x in s.body:
         new = map_statement(x, lambda e: replaced(e, known))

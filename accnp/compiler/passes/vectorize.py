@@ -1,4 +1,9 @@
-"""Choose how loops of independent steps become vector code."""
+"""Pass that decides which loops of independent steps become vector code, and how.
+
+Input: a kernel without reductions, and the size of vector registers. Output: the kernel with
+`Vector` annotations (lanes, treatment of the last steps, non-temporal stores), which the LLVM back
+end implements.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +44,15 @@ from accnp.ir.kernel import STRIDES
 
 __all__ = ["vectorize"]
 
-LANES = 64  # at most
+LANES = 64  # the maximum number of lanes
 LINE = 64  # bytes of a cache line
-LONG = 16  # instructions of a body of which four vectors go side by side,
-GATHER = 8  # where a load of computed places, which waits for the cache, is so many,
-SEVERAL = 8  # unless it reads and writes so many arrays, and calls no function: memory is slower
-SHORT = 32  # instructions of a body that has a copy without mask, for whole vectors
+# A body with at least LONG instructions processes four vectors together, where a gather counts as
+# GATHER more instructions, because it waits for the cache. The exception are bodies that access at
+# least SEVERAL arrays and call no function, for which memory is the bottleneck.
+LONG = 16
+GATHER = 8
+SEVERAL = 8
+SHORT = 32  # the maximum instructions of a body with a separate copy without mask for whole vectors
 
 
 def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
@@ -68,8 +76,8 @@ def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
         if found is None:
             return None
         if not flat and found.rest != "whole" and _are_results(s, kernel, vector_bytes):
-            # More copies of the body would be long to compile where there are more loops.
-            # Tiles have no folds.
+            # Peeling adds copies of the body, which take long to compile in kernels with more
+            # loops. Kernels with tiles contain no reductions.
             found = found._replace(bypass=True, peel=loops == 2 or tiled)
         return [s._replace(vector=found)]
 
@@ -79,7 +87,7 @@ def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
 
 
 def _roomy(kernel: Kernel) -> frozenset[Memory]:
-    """Buffers on the stack with room for whole vectors behind the last element."""
+    """Return the buffers on the stack with room for a whole vector after the last element."""
     return frozenset([b for b in kernel.stack if not b.exact])
 
 
@@ -97,9 +105,9 @@ def _vector(s: For, flat: bool, stack: frozenset[Memory], vector_bytes: int) -> 
     buffers = {x.buffer for x in (*loads, *stores)}
     far = any(isinstance(p, Call) and not _is_simple(p) for p in parts)
     size = sum(map(_weight, parts))
-    # Vectors side by side where there are 32 registers, and four of them for functions in any
-    # case: these are chains of dependent instructions, of which few steps are under way at the
-    # same time. With 16 registers short bodies do two, which are a line of memory.
+    # Process several vectors together if there are 32 registers. Functions always get four vectors:
+    # they are chains of dependent instructions, so that a single vector does not fill the
+    # pipelines. With 16 registers, short bodies get two vectors, which are a cache line.
     gathers = sum([isinstance(x.index, Call | Cast | Load) for x in loads])
     many = flat and size + GATHER * gathers >= LONG and (len(buffers) < SEVERAL or far)
     two = flat if vector_bytes == 64 else size <= SHORT and not far
@@ -112,20 +120,21 @@ def _vector(s: For, flat: bool, stack: frozenset[Memory], vector_bytes: int) -> 
     in_order = all(x.index == s.index for x in (*loads, *stores))
     if s.start == Const(0, I8) and buffers <= stack and in_order:
         return Vector(lanes, "whole")
-    # Where a line is several stores, lines of several arrays may leave before they are whole.
+    # If a cache line takes several stores, lines of several arrays may be evicted from the write
+    # combining buffers before they are complete.
     bypass = flat and (vector_bytes == LINE or len(stores) == 1)
     return Vector(lanes, "masked" if size > SHORT else "tail", bypass)
 
 
 def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
-    """Whether a loop stores results only, which no other statement reads or writes: these are
-    better left in the caches. So are those of a tile of folds, which are few."""
+    """Whether a loop only stores results that no other statement accesses, so that its stores may
+    bypass the caches. This excludes the few results of a tile of reductions."""
     stores = [x for x in s.body if isinstance(x, Store)]
     if not stores or (vector_bytes < LINE and len(stores) > 1):
         return False
     parts = [p for inner in s.body for p in every_part(inner)]
-    # Kernels that others call are told to bypass the caches by an argument. With tiles, these were
-    # slower where results are small (joined transposes, 1.1 of the time).
+    # Kernels that others call have an argument that enables non-temporal stores. With tiles, such
+    # kernels were slower for small results (1.1 times the time for joined transposes).
     told = kernel.past is not None
     tiles = {x.to for x in statements(kernel.body) if isinstance(x, Transpose) and not told}
     kept = {b for b in kernel.stack if b not in tiles}
@@ -138,13 +147,13 @@ def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
 
 
 def _others(body: Sequence[Stmt], s: For) -> list[Stmt]:
-    """The statements that are not in a loop."""
+    """Return the statements that are not part of a loop."""
     inside = {id(x) for x in (s, *statements(s.body))}
     return [x for x in statements(body) if id(x) not in inside]
 
 
 def _moves_by_one(x: Expr, index: Var) -> bool:
-    """Whether steps beside each other write elements beside each other."""
+    """Whether adjacent steps access adjacent elements."""
     return x == index or (isinstance(x, Index) and (index, 1) in x.terms)
 
 
@@ -160,12 +169,12 @@ def _has_form(x: Expr) -> bool:
 
 
 def _is_simple(x: Call) -> bool:
-    """Whether a function is an instruction or two."""
+    """Whether a function is one or two instructions."""
     return x.function in FUNCTIONS and FUNCTIONS[x.function].simple
 
 
 def _moving(s: For) -> set[Expr]:
-    """The variables that change from step to step."""
+    """Return the variables that change from step to step."""
     found: set[Expr] = {s.index}
     for x in s.body:
         if isinstance(x, Let) and not found.isdisjoint(subexpressions(x.value)):
@@ -174,7 +183,7 @@ def _moving(s: For) -> set[Expr]:
 
 
 def _is_loaded(x: Load, s: For, moving: Set[Expr], vector_bytes: int) -> bool:
-    """Whether vectors of what is loaded need no load for each lane."""
+    """Whether a vector can be loaded without a separate load for each lane."""
     size = 1 if x.buffer.element.kind == "bool" else x.buffer.element.size
     if size >= 4:
         return True
@@ -189,11 +198,11 @@ def _is_loaded(x: Load, s: For, moving: Set[Expr], vector_bytes: int) -> bool:
 
 
 def _weight(x: Expr) -> int:
-    """About as many instructions as an expression has, without its operands."""
+    """Return the approximate number of instructions of an expression, without its operands."""
     if isinstance(x, Call):
         if x.function in INFIX or x.function in ("neg", "not"):
             return 1
         return 2 if _is_simple(x) else SHORT // 2
     if isinstance(x, Index):
-        return int(len(x.terms) > 1)  # what is the same in all steps is added before them
+        return int(len(x.terms) > 1)  # terms that are the same in all steps are hoisted
     return 2 if isinstance(x, Cast) else 0

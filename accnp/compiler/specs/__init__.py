@@ -1,12 +1,12 @@
-"""Build loop IR from the description of a kernel that fusion makes (`ir.kernel.KernelSpec`).
+"""Conversion of kernel descriptions (`ir.kernel.KernelSpec`) to loop IR.
 
-In: a `KernelSpec`. Out: a kernel, and how it is called: the integer arguments, the extent of its
-range, and the partial results of a fold in chunks. Sizes are arguments, and strides are constants
-only if they are 0 or 1, so that one kernel serves all shapes of a layout. The exception are short
-axes, whose sizes are constants.
+Input: a `KernelSpec` from fusion. Output: a kernel, and how it is called: the integer arguments,
+the extent of its range, and the partial results of a reduction in chunks. Sizes are arguments, and
+strides are constants only if they are 0 or 1, so that one kernel serves all shapes of a layout.
+Short axes are the exception: their sizes are constants.
 
-`statements` has the arguments and statements of all kernels; each form of kernel has one file, with
-one function that adds its loops.
+`statements.py` builds the arguments and statements of all kernels. Each loop form has one file with
+one function that adds its loops. The passes in `compiler/passes` then optimize the kernel.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ def build(spec: KernelSpec, edge: bool = False, tiny: bool = False) -> tuple[Ker
     spec : KernelSpec
         The description.
     edge : bool, optional
-        Whether the kernel is made as if it were long, as what lies beside it is.
+        Whether the kernel has the loops for long axes, like the larger cell next to it.
     tiny : bool, optional
-        Whether it does all of its steps at once, and will have its sizes in it (`launches`).
+        Whether it does all its steps in one call and will be specialized to its sizes
+        (`launches.py`).
     """
     add = _FORMS[spec.form]
     if not edge and is_picked(spec):

@@ -1,5 +1,8 @@
-"""What folds of blocks are gathered in, and whether a pass may be left out: sums of what is 0
-wherever a condition fails."""
+"""Accumulators of reductions, and sums whose pass can be skipped.
+
+Input: reductions and passes of a `KernelSpec`. Output: the dtype and the number of lanes of
+accumulators, and the condition without which a pass would only add zeros.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ __all__ = ["accumulator", "condition", "is_product", "lanes"]
 
 
 def accumulator(dtype: np.dtype, combine: str) -> np.dtype:
-    """Return the dtype in which folds of whole blocks are gathered: float64 for float32 sums."""
+    """Return the dtype in which the results of blocks are accumulated: float64 for float32 sums."""
     if combine == "sum" and dtype == np.float32:
         return np.dtype(np.float64)
     if combine == "sum" and dtype == np.complex64:
@@ -20,18 +23,21 @@ def accumulator(dtype: np.dtype, combine: str) -> np.dtype:
 
 
 def lanes(combine: str) -> int:
-    """Return the lanes in which `block_*` folds a block."""
+    """Return the number of lanes in which `block_*` reduces a block."""
     return 64 if combine in ("max", "min") else 32
 
 
 def is_product(f: Fold) -> bool:
-    """Whether the lanes of a fold may overflow or vanish where the whole does not."""
+    """Whether lanes of a reduction may overflow or underflow although the result does not."""
     return f.combine == "prod" and f.dtype.kind in "fc"
 
 
 def condition(phase: Phase, reduced: range) -> tuple[str, tuple[str, ...], list[Statement]] | None:
-    """The condition without which the one fold of a pass is a sum of zeros: its formula, the names
-    of the operands, and the loads for it, which do not move along the reduced axes."""
+    """Return the condition without which the only reduction of a pass is a sum of zeros, or None.
+
+    It consists of a formula, the names of the operands, and their loads, which do not depend on the
+    reduced axes.
+    """
     here = {s.name: s for s in phase.full}
     if phase.stores or len(phase.folds) != 1 or phase.folds[0].combine != "sum":
         return None

@@ -1,7 +1,8 @@
-"""A kernel that calls others: the builder of it, its pointers and integers.
+"""Builder of kernels that call other kernels.
 
-In: kernels as `launches.generated` gives them. Out: `Generated` for the whole. A kernel that is
-called several times is there once, and sizes are arguments, so that other shapes compile nothing.
+Input: kernels that `launches.generated` returns. Output: a `Generated` for the calling kernel. A
+kernel that is called several times is contained once, and sizes are arguments, so that other shapes
+need no compilation. `cells.py` and `chains.py` use this builder.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ __all__ = ["Calls", "Memory"]
 
 
 class Memory(NamedTuple):
-    """Where a part of a value is that the calling kernel has made: a buffer, and the index in it of
-    what would be the first element of the whole."""
+    """The location of a part of a value that the calling kernel has made: a buffer, and the index
+    in it that the first element of the whole value would have."""
 
     buffer: Buffer
     start: Var
 
 
 class Calls:
-    """A kernel that calls others, while it is built."""
+    """A kernel under construction that calls other kernels."""
 
     def __init__(self) -> None:
         self.b = Builder()
@@ -38,22 +39,22 @@ class Calls:
         self.pointers: dict[Buffer, Access] = {}
         self.rooms: dict[Buffer, Room] = {}
         self.callees: dict[str, Called] = {}
-        self.past = Var(self.b.fresh("past"))  # whether results are to bypass the caches
-        self.asks = False  # whether a kernel is told so
+        self.past = Var(self.b.fresh("past"))  # whether to use non-temporal stores
+        self.asks = False  # whether a called kernel needs this variable
 
     def integer(self, value: int) -> Var:
-        """An argument that is an integer."""
+        """Add an integer argument and return it."""
         self.ints.append(value)
         return self.b.integer("n")
 
     def room(self, room: Room) -> Buffer:
-        """Memory that the kernel needs while it runs."""
+        """Add a buffer for memory that the kernel needs while it runs."""
         buffer = self.b.buffer(room.name, covered(room.dtype))
         self.rooms[buffer] = room
         return buffer
 
     def pointer(self, a: Access) -> Address:
-        """The first element of an access; one argument for each array."""
+        """Return the address of the first element of an access; each array is one argument."""
         buffer = next((b for b, known in self.pointers.items() if known.value is a.value), None)
         if buffer is None:
             buffer = self.b.buffer("a", covered(a.dtype))
@@ -65,10 +66,10 @@ class Calls:
         self, text: Generated, steps: tuple[Expr, Expr],
         made: Mapping[int, Memory] | None = None, final: bool = True,
     ) -> None:  # fmt: skip
-        """Do the steps of a kernel from one on to another one.
+        """Add a call of a kernel for a range of its steps.
 
-        `made` says where parts of some values are, by their ids. A map is told whether its results
-        bypass the caches, which only `final` ones may.
+        `made` has the locations of parts of some values, by their ids. A map has an argument that
+        says whether to use non-temporal stores, which only `final` results may use.
         """
         called = named(text)
         self.callees.setdefault(called.name, called)
@@ -88,7 +89,7 @@ class Calls:
         self.b.add(Run(called.name, *steps, tuple(args)))
 
     def finish(self, extent: int, work: int) -> Generated:
-        """The whole; `work` is that of the extent."""
+        """Return the kernel; `work` is the work of its whole extent."""
         kernel = self.b.kernel()
         asked = (Let(self.past, Call("asked", (), I8)),) if self.asks else ()
         callees = []

@@ -1,8 +1,9 @@
-"""Several kernels in one launch: each goes over its part of a common range of tasks.
+"""Several kernels in one launch, each of which has a part of a common range of tasks.
 
-In: kernels that write different elements (the cells of an index space that is cut). Out: a
-`Generated` whose kernel calls theirs. Those of one group go over the same rows: a task is some
-rows, done by one after the other while they are in the cache.
+Input: descriptions of kernels that write different elements, which are the cells of an index space.
+Output: a `Generated` whose kernel calls theirs. The kernels of one group iterate over the same
+rows: a task consists of some rows, which the kernels process one after the other while the rows are
+in the cache.
 
     for t in lo..hi {
       if lt(t, n) {                       # tasks of the first group
@@ -28,12 +29,12 @@ from accnp.ir.kernel import KernelSpec
 
 __all__ = ["generated_cells"]
 
-EDGE = 8  # how many times the elements of an edge another cell has
-TASK = 1 << 16  # work of one task, in simple element operations
+EDGE = 8  # a cell is an edge if another cell has at least this many times its elements
+TASK = 1 << 16  # work of one task, in simple operations on one element
 
 
 def generated_cells(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
-    """Return the kernel that does some kernels in one launch."""
+    """Return a kernel that runs several kernels in one launch."""
     cells = Calls()
     b = cells.b
     tasks = work = 0
@@ -63,10 +64,10 @@ def generated_cells(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
 
 
 def _alike(groups: Sequence[Sequence[KernelSpec]]) -> list[list[Generated]]:
-    """The kernels of each group; those that share work by tiles are apart from those by rows.
+    """Return the kernels of each group, in separate lists if their ranges differ (rows or tiles).
 
-    A narrow edge has the kernel of the cell beside it, which is long to compile: it is not written
-    out, as short axes are, and in tiles where that one is.
+    A narrow edge uses the same kernel as the large cell next to it, to save compile time: it is not
+    unrolled like short axes, and it uses tiles if that cell does.
     """
     found: list[list[Generated]] = []
     most = max([_elements(spec) for specs in groups for spec in specs])

@@ -1,13 +1,17 @@
-"""A chain: two maps over the same first axis, of which the second reads what the first makes, at
-some rows before and behind (a stencil of a stencil, a blur along one axis, then along the other).
+"""Execution of two dependent maps in bands of rows.
 
-A band of rows of the one is followed by that of the other, while it is in the second cache; what is
-between them is never a whole array. Where the index space of one of them is cut, each part of its
-rows has kernels of its own, called for what a band has of these rows.
+The second map reads the output of the first at nearby rows, for example in a stencil of a stencil,
+or in a blur along one axis and then along the other. The kernel computes a band of rows of the
+first map and then the corresponding band of the second, while the rows are in the second-level
+cache. The intermediate value is never stored as a whole array. If an index space is cut into cells,
+each part of its rows has its own kernels, which are called for the rows of a band that they cover.
+
+Input: the descriptions of both maps by parts of rows. Output: a `Generated`, or None if bands do
+not pay.
 
     for t in lo..hi {
       b = t * task, end = fmin(b + task, rows)    # the rows of a task
-      run kA(b + low .., (b + low + again) .., x, room)     # rows that the next band wants, too
+      run kA(b + low .., (b + low + again) .., x, room)     # rows that the next band also needs
       for b in b..end step band {
         e = fmin(b + band, end)
         run kA((b + low + again) .., (e + low + again) .., x, room)
@@ -32,21 +36,24 @@ from accnp.ir.kernel import Access, KernelSpec
 
 __all__ = ["generated_chain"]
 
-BAND = 1 << 17  # bytes of a band, a part of the second cache
-MOST = 4 * BAND  # that it may have where rows are long
-TASKS = 16  # into which the rows are cut; each does the rows before its first one again
-FAR = 4  # least ratio of all rows to repeated ones; a roll repeats many, as its last row needs the
-# first
-OVERLAP = 8  # a task has at least as many times the rows that it does again, a band that it moves
+BAND = 1 << 17  # bytes of a band: a part of the second-level cache
+MOST = 4 * BAND  # the maximum bytes of a band, for long rows
+TASKS = 16  # the number of tasks; each recomputes the rows before its first one
+# The minimum ratio of all rows to repeated rows. A roll repeats many, because its last row needs
+# the first.
+FAR = 4
+# The minimum ratio of the rows of a task to the rows that it recomputes, and of the rows of a band
+# to those that it moves.
+OVERLAP = 8
 
 
-# The kernels of a run of rows of an index space, one for each cell that these are cut into: the
-# first row, how many they are, the kernels.
+# The descriptions of the kernels for a range of rows of an index space, one for each cell: the
+# first row, the number of rows, the descriptions.
 Part = tuple[int, int, Sequence[KernelSpec]]
 
 
 class _Maps:
-    """The kernels of a part, which go over the rows of any band."""
+    """The kernels of a part, which can run for the rows of any band."""
 
     def __init__(self, part: Part, every: int) -> None:
         self.first, self.rows, self.specs = part
@@ -54,8 +61,8 @@ class _Maps:
         self.texts = [generated(spec, told=True) for spec in self.specs]
 
     def steps(self) -> list[int] | None:
-        """How many steps of each kernel are one row; None where steps are not in the order of
-        rows."""
+        """Return the number of steps per row for each kernel; None if the steps are not in the
+        order of rows."""
         found = []
         for spec, text in zip(self.specs, self.texts):
             extent = prod(spec.outer) if spec.outer else prod(spec.inner)
@@ -65,8 +72,10 @@ class _Maps:
         return found
 
     def places(self, value: Any, width: int) -> list[int] | None:
-        """How many rows before (negative) or behind its own a row reads a value whose rows have
-        `width` elements, for each load; None where a load is not within one row."""
+        """Return for each load of a value the offset in rows from the current row.
+
+        The rows of the value have `width` elements. Returns None if a load is not within one row.
+        """
         found = []
         for spec in self.specs:
             for a in spec.accesses:
@@ -82,8 +91,8 @@ class _Maps:
         return found
 
     def row(self, spec: KernelSpec, a: Access) -> tuple[int, int, int] | None:
-        """How far one row is from the next for an access, and from where to where in a row it goes,
-        from its first element; None if a row is not a part of the first loop."""
+        """Return the distance between rows for an access, and its smallest and largest offset
+        within a row; None if a row is not a part of the first loop."""
         sizes = (*spec.outer, *spec.inner)
         if a.terms:
             return None
@@ -103,8 +112,11 @@ class _Maps:
 def generated_chain(
     made: Sequence[Part], reader: Sequence[Part], between: Any, rows: int
 ) -> Generated | None:
-    """Return the kernel that makes `between` (a value) in bands and reads it; `rows` are those of
-    the reader. None if that is not possible, or would do too much again."""
+    """Return a kernel that computes the value `between` in bands and reads it.
+
+    `rows` is the number of rows of the reader. Returns None if this is not possible, or if too many
+    rows would be recomputed.
+    """
     shape, size = between.aval.shape, between.aval.dtype.itemsize
     width = prod(shape[1:])
     makers = [_Maps(part, shape[0]) for part in made]
@@ -137,11 +149,12 @@ def _built(
     room = Room("room", between.aval.dtype, tasks * (band + again) * width)
     buffer, row, share = calls.room(room), integer(width), integer((band + again) * width)
     begin, more = integer(low), integer(again)
-    # Cells at an edge of the reader read fewer rows than others: those beyond are not made.
+    # Cells at an edge of the reader read fewer rows than others. Rows that do not exist are not
+    # computed.
     cut = not all([part.whole for part in readers])
 
     def do(parts: Sequence[_Maps], start: Expr, stop: Expr, memory: Memory) -> None:
-        """Those of the rows start..stop that there are."""
+        """Run the kernels for the rows start..stop that exist."""
         made = {id(between): memory}
         for part in parts:
             first, last, test = start, stop, nullcontext()
@@ -156,7 +169,7 @@ def _built(
                     calls.call(text, (ends[0], ends[1]), made, parts is readers)
 
     def memory_from(first: Var) -> Memory:
-        """The memory of a task, whose first row is one of what is between."""
+        """Return the memory of a task, which begins with this row of the intermediate value."""
         start = call("sub", call("mul", t, share), call("mul", first, row))
         return Memory(buffer, b.let("start", start))
 

@@ -28,7 +28,7 @@ _ZERO = Const(0, I8)
 
 
 def add_columns(made: Statements) -> None:
-    """Add a loop whose steps fold over all reduced indices, for one tile of inner indices each."""
+    """Add a loop whose steps reduce over all reduced indices, each for one tile of columns."""
     spec, b, out = made.spec, made.b, made.out
     inner = made.along
     turned = None
@@ -52,9 +52,12 @@ def add_columns(made: Statements) -> None:
 
 
 def add_short_columns(made: Statements) -> None:
-    """Add a loop whose steps fold a few columns, whose number is a constant: `passes.unroll`
-    unrolls the loops over them, with the sums in registers. If they call functions, they are the
-    lanes of one vector: LLVM computed two of three columns in a vector, and one separately."""
+    """Add a loop whose steps reduce a small constant number of columns.
+
+    `passes.unroll` unrolls the loops over the columns, with the sums in registers. If the columns
+    call functions, they are the lanes of one vector. Otherwise LLVM computed two of three columns
+    in a vector, and one separately.
+    """
     spec, b, out = made.spec, made.b, made.out
     made.literal = LANES
     out.extent = prod(spec.outer)
@@ -69,8 +72,11 @@ def _tile(
     made: Statements, index: dict[int, Var], rows: Var, columns: tuple[Var | Const, Expr],
     vectors: bool, turned: int | None = None,
 ) -> None:  # fmt: skip
-    """Fold some columns from one on; `vectors`: the columns are the lanes of vectors; `turned`: the
-    axis along which operands are contiguous."""
+    """Reduce a number of columns from a first one on.
+
+    `vectors` says that the columns are the lanes of vectors, and `turned` is the axis along which
+    operands are contiguous, if it is not the inner one.
+    """
     spec, b, inner, (begin, m) = made.spec, made.b, made.along, columns
     (phase,) = spec.phases
     totals = [
@@ -112,7 +118,7 @@ def _column(begin: Var | Const, j: Var) -> Place:
 
 
 def _fill(made: Statements, buffers: Sequence[Buffer], m: Expr, vectors: bool) -> None:
-    """Assign the values from which the folds start."""
+    """Assign the initial values of the reductions."""
     with made.b.loop("j", _ZERO, m, independent=vectors) as steps:
         for buffer, f in zip(buffers, made.spec.phases[0].folds, strict=True):
             made.b.store(buffer, steps.index, start_of(f.combine, buffer.dtype))
@@ -132,13 +138,14 @@ def _join(
         row = made.reduced_indices(loop.index)
         if made.turned:
             begin_tile(made, rows[0], loop.index, begin)
-        for s in phase.full:  # loads that are the same in all columns of a row come first
+        # Loads that are the same in all columns of a row come first.
+        for s in phase.full:
             if s.access is not None and not s.args and not s.access.strides[inner]:
                 made.statement(s, {**index, **row})
         with b.loop("j", _ZERO, m, independent=vectors) as steps:
             j = steps.index
-            # Addresses are sums in this order: terms that are the same in all rows come first. A
-            # few columns share one address: with several addresses, LLVM would gather them.
+            # Addresses are summed in this order: terms that are the same in all rows come first. A
+            # few columns share one address, because LLVM would gather from several addresses.
             here: dict[int, Place] = {**index, inner: _column(begin, j), **row}
             if isinstance(m, Const):
                 here = {**index, **row, inner: j}

@@ -1,4 +1,5 @@
-"""Reduce a part of a row, block by block, in lanes; for reductions of rows and of chunks."""
+"""Reduction of a part of a row, block by block and in lanes, for rows (`rows.py`) and chunks
+(`chunks.py`)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ __all__ = ["block", "folded", "joined", "start_of"]
 def folded(
     made: Statements, phase: Phase, index: Mapping[int, Place], start: Expr, stop: Var
 ) -> list[Expr]:
-    """Return the folds over start..stop, block by block."""
+    """Add the reductions over start..stop, block by block, and return their results."""
     b = made.b
     before = dict(made.values)
     found = condition(phase, range(made.outer, made.outer + len(made.spec.reduced)))
@@ -53,7 +54,7 @@ def folded(
 def block(
     made: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
 ) -> list[Expr]:
-    """Return the folds of one block along the one reduced axis."""
+    """Add the reductions of one block along a single reduced axis; return their results."""
     b = made.b
     here = {s.name: s for s in phase.full}
     found = []
@@ -61,7 +62,7 @@ def block(
         at = Index(((loop.index, 1), (steps.index, 1)))
         made.body(phase, {**index, made.outer: at})
         for f in phase.folds:
-            # Elements that are only converted from memory are folded in place.
+            # Elements of memory that are only converted are reduced without a buffer.
             wide = f.direct is not None and f.direct.dtype != f.dtype
             source = here[f.source].args[0] if wide else f.source
             part = steps.fold("part", f.combine, made.values[source], wide)
@@ -72,7 +73,8 @@ def block(
 def _block_of_runs(
     made: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
 ) -> list[Expr]:
-    """Return the folds of a block over several axes, filled by runs along the last axis."""
+    """Add the reductions of a block over several axes, which is filled by runs along the last axis;
+    return their results."""
     b = made.b
     values = {f.source: f.dtype for f in phase.folds}
     buffers = {x: b.stack("part_values", covered(of), BLOCK) for x, of in values.items()}
@@ -90,14 +92,14 @@ def _block_of_runs(
 
 
 def start_of(combine: str, to: DType) -> Expr:
-    """Return the value from which a fold starts."""
+    """Return the initial value of a reduction."""
     if to.kind == "complex":
         return Cast(start_of(combine, part_of(to)), to)
     return Const(identity(combine, to), to)
 
 
 def joined(combine: str, x: Expr, y: Expr) -> Expr:
-    """Return two results of a fold combined into one."""
+    """Return the combination of two partial results of a reduction."""
     functions = {"sum": "add", "prod": "mul", "max": "fmax", "min": "fmin"}
     if number_type(x).kind == "complex":
         return computed(functions[combine], x, y)

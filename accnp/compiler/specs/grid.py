@@ -1,7 +1,7 @@
-"""Build the kernel of a description for a GPU: loop IR, and the pass that deals it to threads.
+"""Building of kernels for GPUs: loop IR, and the passes that distribute it over threads.
 
-In: a `KernelSpec`, and how many blocks of threads the device holds at a time. Out: a kernel with
-`threads`, and how it is launched.
+Input: a `KernelSpec`, and the number of thread blocks that the device runs at a time. Output: a
+kernel with `threads`, and how it is launched. `compiler/llvm` compiles it to PTX.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from accnp.ir.kernel import ROWS, Access, KernelSpec
 
 __all__ = ["NARROW", "THREADS", "WAVE", "beside", "build_for_grid"]
 
-THREADS = 256  # of a block
-WAVE = 132 * 8  # such blocks that an H100 or H200 holds at a time
-NARROW = 1 << 31  # indices below this are divided by a product of 64 bits
-# How many elements (of columns: rows) a thread does at a time, their loads first, by the form and
-# up to which cost of a kernel: more of the simple ones, as each needs registers.
+THREADS = 256  # threads of a block
+WAVE = 132 * 8  # blocks of this size that an H100 or H200 runs at a time
+NARROW = 1 << 31  # indices below this are divided by a 64-bit multiplication
+# Elements (for columns: rows) that a thread processes together, with the loads first. By the form
+# of a kernel, pairs of a maximum cost and this number: more for simple kernels, since each element
+# needs registers.
 BESIDE = {
     "map": ((160, 4),),
     "patch": ((16, 8),),
@@ -39,16 +40,17 @@ BESIDE = {
     "column": ((12, 16), (40, 8), (1 << 62, 4)),
 }
 WIDE = 4  # elements of one load or store
-# Waves of blocks whose threads load four side by side. More are slower, the sooner the more each
-# has to do: 2, 16 and 32 waves take 102, 98.6 and 103 us for a chain of 7 operations on an H200,
-# and Black-Scholes takes 74.3 us by 4 waves, 79.8 by 16.
+# The maximum number of waves of blocks for kernels whose threads load four adjacent elements: MANY,
+# or OF_COSTLY for kernels of more than the cost COSTLY. On an H200, 2, 16 and 32 waves take 102,
+# 98.6 and 103 us for a chain of 7 operations, and 4 and 16 waves take 74.3 and 79.8 us for
+# Black-Scholes.
 MANY, OF_COSTLY, COSTLY = 16, 4, 64
-FEW = 31 / 128  # of a wave of blocks; below, the parts of columns have blocks of their own
-FULL = 0.7  # of the threads of patches that have work, so that these are worth it
+FEW = 31 / 128  # fraction of a wave of blocks below which the parts of columns get separate blocks
+FULL = 0.7  # the minimum fraction of the threads of patches that must have work
 
 
 def beside(form: str, cost: float) -> int:
-    """How many elements a thread of a kernel does at a time."""
+    """Return the number of elements that a thread of a kernel processes together."""
     return next((n for most, n in BESIDE[form] if cost <= most), 1)
 
 
@@ -60,12 +62,12 @@ def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     spec : KernelSpec
         The description.
     wave : int
-        How many blocks of threads the device holds at a time.
+        Number of thread blocks that the device runs at a time.
 
     Raises
     ------
     Unsupported
-        If the loop IR does not cover it yet.
+        If the kernel cannot be expressed in loop IR yet.
     """
     if spec.form == "map":
         return _map(spec, wave)
@@ -86,7 +88,7 @@ def _started(spec: KernelSpec) -> Statements:
 def _finished(
     made: Statements, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
 ) -> tuple[Kernel, Generated]:
-    """The kernel and its integers, once the range and the blocks are known."""
+    """Return the kernel after the division pass, and complete its integer arguments."""
     spec, out = made.spec, made.out
     out.ints += [n for _, n in more]
     values = dict(zip(kernel.integers, out.ints, strict=True))
@@ -103,7 +105,7 @@ def _sizes(spec: KernelSpec) -> tuple[int, ...]:
 
 
 def _is_narrow(spec: KernelSpec) -> bool:
-    """Whether all indices and places are numbers of 32 bits."""
+    """Whether all indices and offsets fit into 32 bits."""
     sizes = _sizes(spec)
     ways = [sum([abs(s) * (n - 1) for s, n in zip(a.strides, sizes, strict=True)])
             for a in spec.accesses]  # fmt: skip
@@ -111,7 +113,7 @@ def _is_narrow(spec: KernelSpec) -> bool:
 
 
 def _map(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
-    """Every element on its own."""
+    """Build a map, whose elements are independent."""
     along = len(spec.outer)
     turned = across(spec, along, range(along)) if spec.inner else None
     made = _started(spec)
@@ -132,7 +134,7 @@ def _map(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
 def _finished_range(
     made: Statements, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
 ) -> tuple[Kernel, Generated]:
-    """The same for integers of which the first one is the range."""
+    """Do the same if the first integer argument is the extent of the range."""
     whole, *given = made.out.ints
     made.out.ints = given
     found = _finished(made, kernel, more)
@@ -141,7 +143,7 @@ def _finished_range(
 
 
 def _is_patched(spec: KernelSpec) -> bool:
-    """Whether a kernel has rows and columns enough, and little to do for each element."""
+    """Whether a kernel has enough rows and columns, and little work per element."""
     if beside("patch", spec.cost) < ACROSS * DOWN:
         return False
     return _full(spec.outer[-1], HEIGHT) * _full(spec.inner[0], WIDTH) >= FULL
@@ -172,14 +174,15 @@ def _tiles(made: Statements, turned: int) -> tuple[Kernel, Generated]:
 
 
 def _blocks(spec: KernelSpec, items: int, wave: int, adjacent: bool) -> int:
-    """How many blocks of threads do the items of a map, each of which is several elements."""
+    """Return the number of thread blocks for the items of a map, each with several elements."""
     found = max(1, -(-items // THREADS))
     waves = OF_COSTLY if spec.cost > COSTLY else MANY
     return min(waves * wave, found) if adjacent else found
 
 
 def _adjacent(spec: KernelSpec) -> list[Access]:
-    """The operands of which four elements are one load or store; none if it is not worth it."""
+    """Return the operands that are accessed with loads and stores of four elements; none if this
+    does not pay or a result cannot be stored this way."""
     inner = len(spec.outer)
     if beside("map", spec.cost) < WIDE:
         return []
@@ -189,13 +192,13 @@ def _adjacent(spec: KernelSpec) -> list[Access]:
             found.append(a)
         elif a.store:
             return []
-    # Rows have to begin where four elements may be loaded.
+    # Rows must begin at an address that is aligned to four elements.
     starts = [n for a in found for n in (a.offset, *a.strides[: len(spec.outer)])]
     return [] if any(n % WIDE for n in (*starts, *spec.inner[: len(spec.outer)])) else found
 
 
 def _columns(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
-    """A block of threads for 32 columns, or for some parts of their rows."""
+    """Build a reduction of columns, with a thread block for 32 columns or parts of their rows."""
     made = _started(spec)
     add_column_nest(made)
     kernel, out = made.b.kernel(), made.out
@@ -213,7 +216,7 @@ def _columns(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
              for b, f in zip(apart.rooms, spec.phases[0].folds, strict=True)]  # fmt: skip
     then = Generated()
     then.form, then.ints, then.pointers = out.form, list(out.ints), [*out.pointers, *rooms]
-    then.threads, then.blocks = LANES, tiles  # the results of few columns, a block for each 32
+    then.threads, then.blocks = LANES, tiles  # there are few columns: a block for each 32
     then.extent, then.weight = columns, parts
     out.pointers += rooms
     out.ints.insert(0, tiles * parts)
@@ -226,9 +229,9 @@ def _columns(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
 
 
 def _short_rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
-    """A thread for each row."""
+    """Build a reduction of short rows, with a thread for each row."""
     made = _started(spec)
-    made.tiny = True  # a loop for each outer axis, which are one loop then
+    made.tiny = True  # makes a loop for each outer axis, which `spread` collapses to one
     add_short(made)
     out = made.out
     out.ints.insert(0, out.extent)

@@ -1,7 +1,7 @@
-"""Several maps in one launch on a GPU: each has a share of the blocks of threads.
+"""Several maps in one launch on a GPU, each of which has a share of the thread blocks.
 
-In: maps that write different elements (the cells of an index space that is cut: concatenate, stack,
-roll). Out: a kernel, and how it is launched.
+Input: descriptions of maps that write different elements. They are the cells of an index space that
+is cut for an assembled value (concatenate, stack, roll). Output: a kernel, and how it is launched.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Reductions for GPUs: loops in the order of the sums, which passes deal to blocks and threads.
+"""Loops of reductions for GPUs, which passes then distribute over blocks and threads.
 
-In: `Statements`. Out: loops in its builder. Their order is that of the kernels for processors.
+Input: `Statements` of a kernel. Output: loops in its builder. The order of summation is the same as
+in kernels for the CPU, so that results have the same bits.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _ZERO = Const(0, I8)
 
 
 def add_column_nest(made: Statements) -> None:
-    """Add a loop for each axis of the columns, and in it loops over the parts of a column, and over
-    the rows of a part."""
+    """Add a loop for each axis of the columns, and inside of these loops over the parts of a column
+    and over the rows of a part."""
     spec, b = made.spec, made.b
     (phase,) = spec.phases
     types = [(f.combine, covered(f.dtype), covered(accumulator(f.dtype, f.combine)))
@@ -61,7 +62,7 @@ def add_column_nest(made: Statements) -> None:
 def stop_of(
     made: Statements, phase: Phase, index: dict[int, Place], start: Expr, stop: Expr
 ) -> Expr:
-    """Where a pass ends: where it starts if all addends are 0."""
+    """Return the end of a pass, which is its start if all addends are 0."""
     found = condition(phase, made.of_reduced)
     if found is None:
         return stop

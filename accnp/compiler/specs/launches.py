@@ -1,5 +1,9 @@
-"""Kernels as launches and other kernels call them: with a source to look at, and names that say all
-of their content. Kernels of a few elements that are called in loops are made for their sizes."""
+"""Kernels for launches and for calls from other kernels.
+
+Input: a `KernelSpec`, or a `Generated`. Output: a `Generated` with the loop IR, its source text for
+inspection, and its signature; or a kernel under a name that is a hash of its content. Kernels of a
+few elements that are called in loops are specialized to their sizes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from accnp.ir.kernel import KernelSpec
 
 __all__ = ["generated", "named", "with_sizes"]
 
-TINY = 32  # steps and elements up to which a kernel is made for its sizes inside a loop
+TINY = 32  # the maximum steps and sizes of a kernel that is specialized when called in a loop
 
 
 def generated(spec: KernelSpec, edge: bool = False, told: bool = False) -> Generated:
@@ -27,7 +31,7 @@ def generated(spec: KernelSpec, edge: bool = False, told: bool = False) -> Gener
     spec, edge
         As for `build`.
     told : bool, optional
-        Whether a map is told by an argument, its last one, whether results bypass the caches.
+        Whether the last argument of a map says whether to use non-temporal stores.
     """
     kernel, out = build(spec, edge)
     if told and spec.form == "map":
@@ -51,7 +55,7 @@ def _printed(kernel: Kernel, out: Generated) -> Generated:
 
 
 def named(text: Generated) -> Called:
-    """Return a kernel as others call it, under a name that says all of its content."""
+    """Return a kernel for calls from other kernels, under a name that is a hash of its content."""
     mark = zlib.crc32("\n".join([text.source, *text.signature]).encode())
     name = f"k{mark:08x}"
     start = text.source.rindex("def kernel(") + len("def kernel(")
@@ -60,11 +64,11 @@ def named(text: Generated) -> Called:
 
 
 def with_sizes(text: Generated, extent: int) -> Generated:
-    """Return a kernel that does 0..extent; the sizes of a tiny one are written into it, since it is
-    what a loop spends its time on (25 pairs of bodies: 116 -> 76 ns).
+    """Return a kernel for the steps 0..extent, which is specialized to its sizes if it is tiny.
 
-    One without sizes but the extent, and one that an op brings itself, stays as it is: a new length
-    of such a loop compiles nothing.
+    A loop over tiny kernels spends its time in them: 25 pairs of bodies take 76 ns with
+    specialization and 116 ns without. Kernels without sizes other than the extent, and kernels that
+    an op provides itself, are not specialized, so that a new length needs no compilation.
     """
     if text.tiny is None or text.kernel is None or not text.ints:
         return text

@@ -1,7 +1,8 @@
-"""How operands lie in memory, and what follows for the loops: whether these go over tiles, which
-axes are one axis of a walk, and how long a tile is.
+"""Analysis of the memory layout of operands, which decides about tiles and the order of loops.
 
-In: a description of a kernel. Out: axes, sizes, and accesses. No bit of a result depends on them.
+Input: a description of a kernel. Output: the axis along which transposed operands are contiguous,
+the axes that can be merged, and the sizes of tiles. The bits of results do not depend on these
+choices.
 """
 
 from __future__ import annotations
@@ -19,15 +20,18 @@ __all__ = [
 ]  # fmt: skip
 
 DEEP, WIDE = 16, 256  # a tile: DEEP * WIDE elements are compiler.intrinsics.memory.TILE
-LEAST = LANES + 1  # shorter axes are left as they are
+LEAST = LANES + 1  # shorter axes are not tiled
 LINE = 64  # bytes of a cache line
-TILES = 2  # for each processor: wide tiles read longer pieces of memory
-LEAST_TILES = 4  # in all, if the axis is long enough
-NARROW = 512  # bytes of a row of a tile whose rows lie apart: a block of them fits the second cache
+TILES = 2  # tiles per CPU; few wide tiles read longer runs of memory
+LEAST_TILES = 4  # the minimum number of tiles, if the axis is long enough
+# Bytes of a row of a tile whose rows are far apart: a block of them fits into the second-level
+# cache.
+NARROW = 512
 
 
 def across(spec: KernelSpec, inner: int, candidates: range, least: int = LEAST) -> int | None:
-    """The axis along which most of the loads run that jump along the axis `inner`."""
+    """Return the axis along which most of the loads are contiguous that have large strides along
+    the axis `inner`; None if there are none."""
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
     if sizes[inner] < least:
         return None
@@ -40,7 +44,7 @@ def across(spec: KernelSpec, inner: int, candidates: range, least: int = LEAST) 
 
 
 def crossing(spec: KernelSpec, inner: int, d: int) -> list[Access]:
-    """The loads that have stride 1 along axis d, and a longer one along the axis `inner`."""
+    """Return the loads with stride 1 along axis d and a larger stride along the axis `inner`."""
     return [
         a
         for a in spec.accesses
@@ -49,7 +53,7 @@ def crossing(spec: KernelSpec, inner: int, d: int) -> list[Access]:
 
 
 def is_straight(spec: KernelSpec, d: int) -> bool:
-    """Whether all that is folded lies along the folded axis d in memory."""
+    """Whether all operands of a reduction are contiguous along the reduced axis d."""
     phase = spec.phases[0]
     return (
         all(a.strides[d] in (0, 1) for a in _loads(phase.full))
@@ -59,12 +63,12 @@ def is_straight(spec: KernelSpec, d: int) -> bool:
 
 
 def is_plain(f: Fold, d: int) -> bool:
-    """Whether what is folded is an operand as it lies in memory, along axis d."""
+    """Whether a reduction reads an operand unchanged, contiguously along axis d."""
     return f.direct is not None and f.direct.dtype == f.dtype and f.direct.strides[d] == 1
 
 
 def _tiles() -> int:
-    """Into how many tiles the inner axis is cut; no bit of a result depends on it."""
+    """Return the number of tiles of the inner axis. The bits of results do not depend on it."""
     return max(LEAST_TILES, TILES * default_threads())
 
 
@@ -76,7 +80,7 @@ def tile_width(spec: KernelSpec, most: int) -> tuple[int, int]:
 
 
 def walkable(spec: KernelSpec, d: int) -> bool:
-    """Whether `row_across` can do a row kernel: no load of it jumps along axis d."""
+    """Whether `add_walk` supports a row kernel: no load has a large stride along axis d."""
     folds = spec.phases[0].folds
     return (
         len({lanes(f.combine) for f in folds}) == 1
@@ -92,8 +96,8 @@ def _loads(statements: list[Statement]) -> list[Access]:
 
 
 def _in_a_row(spec: KernelSpec, d: int) -> list[int]:
-    """Axis d and the kept ones that follow it in the memory of all that is folded: together they
-    are one axis of a walk, however the results lie."""
+    """Return axis d and the kept axes that continue it in the memory of all operands. They can be
+    merged into one axis, whatever the layout of the results."""
     loads = _loads([*spec.phases[0].full, *spec.row_head])
     chain, size = [d], spec.outer[d]
     while True:
@@ -109,7 +113,7 @@ def _in_a_row(spec: KernelSpec, d: int) -> list[int]:
 
 
 def walk_shape(spec: KernelSpec, d: int) -> tuple[list[int], int, int]:
-    """The axes that are one axis of a walk along axis d, its size, and the columns of a tile."""
+    """Return the merged axes of a walk along axis d, their size, and the width of a tile."""
     chain = _in_a_row(spec, d)
     size = prod(spec.outer[k] for k in chain)
     width = -(-prod(spec.outer) // _tiles())

@@ -1,4 +1,5 @@
-"""Maps for GPUs: a nest of loops, one for each axis, which passes deal to blocks and threads."""
+"""Loops of maps for GPUs: a nest with one loop for each axis, which passes distribute over blocks
+and threads."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def add_nest(made: Statements) -> None:
     for s in spec.row_head:
         made.statement(s, {})
     phase = spec.phases[0] if spec.phases else Phase()
-    if not spec.inner:  # one element, which is stored by the one step of a loop
+    if not spec.inner:  # a single element, which a loop of one step computes
         with b.loop("i", b.first, b.last, independent=True) as loop:
             for s in (*phase.full, *phase.row):
                 made.statement(s, {})
@@ -44,8 +45,11 @@ def add_nest(made: Statements) -> None:
 def axis_loops(
     made: Statements, loops: ExitStack, axes: Sequence[int], independent: bool = False
 ) -> dict[int, Place]:
-    """Begin a loop for each of some axes; returns the indices. Fusion makes only kernels whose
-    results are independent of each other; `independent` says that the verifier can check it."""
+    """Start a loop for each of some axes, and return the indices.
+
+    All steps are independent in kernels that fusion makes. `independent` says that the verifier can
+    check this.
+    """
     index: dict[int, Place] = {}
     for d in axes:
         checked = independent and d == axes[-1]

@@ -16,7 +16,7 @@ __all__ = ["nest", "runs"]
 
 @contextmanager
 def nest(made: Statements, axes: Sequence[int], independent: bool) -> Iterator[dict[int, Var]]:
-    """Do the statements inside for all elements of some axes; gives the indices along them."""
+    """Loop over all elements of some axes; yields the indices along them."""
     index: dict[int, Var] = {}
     with ExitStack() as loops:
         for d in axes:
@@ -32,8 +32,8 @@ def runs(
 ) -> Iterator[tuple[dict[int, Place], Place]]:
     """Loop over start..end of the flat index of some axes.
 
-    Yields the indices along these axes, and the flat index from the start on. A tiny kernel has all
-    elements in one part.
+    Yields the indices along these axes, and the flat index relative to the start. A tiny kernel
+    processes all elements in one part.
     """
     b = made.b
     *others, along = axes

@@ -1,8 +1,9 @@
-"""Maps and folds along short axes: each step does one whole row.
+"""Maps and reductions along short axes: each step computes one whole row.
 
-A row is a loop of known length, which `passes.unroll` unrolls, so that the loop around it becomes
-vector code. Only here, sizes are part of a kernel: control takes longer than the work in a loop of
-three steps, and reducing three numbers with lanes takes thirty times as long as adding them.
+A row is a loop of known length, which `passes.unroll` unrolls, so that the enclosing loop becomes
+vector code. Only here, sizes are constants of a kernel. In a loop of three steps, loop control
+takes longer than the work, and reducing three numbers in lanes takes thirty times as long as adding
+them.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ def _pass(
     axes: Sequence[int],
     starts: Sequence[Expr],
 ) -> list[Expr]:
-    """Add the statements of a pass for each index of the short axes; returns the folds."""
+    """Add the statements of a pass for each index of the short axes; return the results of its
+    reductions."""
     if not axes:
         made.body(phase, index)
         pairs = zip(phase.folds, starts, strict=True)

@@ -1,7 +1,9 @@
-"""Which axes are short, so that their indices are written out: then the loop around them is the one
-that becomes vectors. And which maps take elements of their rows at few places.
+"""Detection of short axes, which are unrolled, and of maps that permute their rows.
 
-In: a description of a kernel. Out: answers, and some of its statements.
+If the inner axis of a kernel is short, it is unrolled and the enclosing loop is vectorized
+(`short.py`). A map may also read a few elements of each row at computed indices that are the same
+in all rows (`picks.py`). Input: a description of a kernel. Output: predicates, and the statements
+concerned.
 """
 
 from __future__ import annotations
@@ -14,17 +16,18 @@ __all__ = [
     "DEAR", "LANES", "fixed_in", "in_lanes", "is_permuted", "is_picked", "is_short", "taken_in",
 ]  # fmt: skip
 
-# Elements of a folded or an inner axis that are written out, and statements in all.
+# The maximum lengths of an axis that is unrolled, for maps and rows and for columns, and the
+# maximum number of statements after unrolling.
 LANES = 4
 COLUMNS = 16
 STATEMENTS = 400
-PICKED = 16  # elements of a row that are taken at places which do not differ from row to row
-ROW_BYTES = 64  # of a row that one instruction permutes, see `picks.permutes_rows`
-DEAR = 20  # operations of a step of which some are in a function
+PICKED = 16  # the maximum length of a row that is read at indices which are the same in all rows
+ROW_BYTES = 64  # the maximum bytes of a row that one instruction permutes, `picks.permutes_rows`
+DEAR = 20  # cost of a step from which it is assumed to call functions
 
 
 def is_short(spec: KernelSpec) -> bool:
-    """Whether a kernel's text is to be written along its short axis."""
+    """Whether the inner axis of a kernel is so short that it is unrolled."""
     length = prod({"row": spec.reduced, "map": spec.inner, "column": spec.inner}.get(spec.form, ()))
     most = COLUMNS if spec.form == "column" else LANES
     count = sum(len(p.full) + len(p.folds) for p in spec.phases)
@@ -34,7 +37,7 @@ def is_short(spec: KernelSpec) -> bool:
 
 
 def fixed_in(spec: KernelSpec) -> list[Statement]:
-    """The statements that say the same in every row of a map."""
+    """Return the statements of a map that have the same values in all rows."""
     moving: set[str] = set()
     found = []
     outer = range(len(spec.outer))
@@ -49,7 +52,7 @@ def fixed_in(spec: KernelSpec) -> list[Statement]:
 
 
 def is_picked(spec: KernelSpec) -> bool:
-    """Whether a map takes elements of its rows at few places, the same in every row."""
+    """Whether a map reads elements of its rows at a few indices that are the same in all rows."""
     if spec.form != "map" or not spec.outer or len(spec.phases) != 1 or len(spec.inner) != 1:
         return False
     length, (phase,) = spec.inner[0], spec.phases
@@ -61,13 +64,13 @@ def is_picked(spec: KernelSpec) -> bool:
 
 
 def taken_in(phase: Phase) -> list[Statement]:
-    """The loads at places that are computed."""
+    """Return the loads at computed indices."""
     return [s for s in phase.full if s.access is not None and s.access.terms]
 
 
 def is_permuted(s: Statement, n: int) -> bool:
-    """Whether one vector holds the row of which a statement takes n elements, at computed places
-    that include the position along the inner axis."""
+    """Whether one vector holds the row of which a statement reads n elements, at computed indices
+    along the inner axis."""
     if (
         s.access is None
         or any(s.access.strides[-1:])
@@ -83,8 +86,9 @@ def is_permuted(s: Statement, n: int) -> bool:
 def in_lanes(spec: KernelSpec, d: int) -> bool:
     """Whether the columns, along axis d, can be the lanes of one short vector.
 
-    That gains where they call functions (means of exp of 3 columns: 770 -> 360 us) and where a loop
-    is tiny; elsewhere LLVM does as well or, where it may change the order of a fold, better.
+    This pays if they call functions (means of exp of 3 columns: 770 us without it, 360 us with it)
+    and for tiny loops. In other cases the code of LLVM is as fast, or faster if it may change the
+    order of a reduction.
     """
     here = (*spec.phases[0].full, *spec.phases[0].row)
     return (

@@ -30,7 +30,7 @@ from accnp.ir.kernel import Access
 __all__ = ["begin_tile", "join_squares", "tiles_of_rows"]
 
 _ZERO = Const(0, I8)
-SOON = 2 * LINE  # bytes that are asked for ahead
+SOON = 2 * LINE  # prefetch distance in bytes
 
 
 def join_squares(
@@ -67,7 +67,7 @@ def _compute(
     made: Statements, tiles: Mapping[str, Buffer], index: Mapping[int, Place],
     rows: tuple[Var, Var], columns: tuple[Expr, Var],
 ) -> None:  # fmt: skip
-    """Compute the folded values of a number of rows and columns, from a row and a column on."""
+    """Compute the reduced values of a number of rows and columns, from a row and a column on."""
     b, inner, along = made.b, made.along, made.outer
     (phase,) = made.spec.phases
     before = dict(made.values)

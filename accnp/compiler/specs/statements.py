@@ -1,4 +1,9 @@
-"""Build the arguments, statements and stores of a kernel from the description that fusion makes."""
+"""Building of the arguments, statements and stores of a kernel from its description.
+
+Input: a `KernelSpec`, whose statements have formulas and strided accesses. Output: loop IR in a
+`Builder`, and the pointers and integers of the call (`Generated`). The files of the loop forms add
+loops and call `Statements` for the statements inside them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +35,7 @@ def covered(dtype: np.dtype) -> DType:
 
 def are_adjacent(stores: Sequence[tuple[Access, str]], d: int) -> bool:
     """Return whether adjacent elements along an axis are stored adjacently. Only such loops become
-    vector code, and other loops might write an element several times."""
+    vector code. Other loops might write an element several times."""
     return all(a.strides[d] == 1 for a, _ in stores)
 
 
@@ -39,8 +44,8 @@ class Statements:
 
     def __init__(self, spec: KernelSpec, edge: bool = False, tiny: bool = False) -> None:
         self.spec = spec
-        self.edge = edge  # whether it is made as if it were long
-        # Whether the kernel does all of its few steps at once, which its sizes will say.
+        self.edge = edge  # whether it has the loops for long axes, although it is narrow
+        # Whether the kernel does all its few steps in one call, and will be specialized to sizes.
         self.tiny = tiny
         self.b = Builder()
         self.out = Generated()

@@ -68,7 +68,7 @@ def add_tiles(made: Statements, d: int) -> None:
 
 
 def add_row_tiles(made: Statements, d: int) -> None:
-    """Add a loop whose steps fold `DEEP` rows along axis d, in the order of folds of rows."""
+    """Add a loop whose steps reduce `DEEP` rows along axis d, in the order of row reductions."""
     spec, b, out = made.spec, made.b, made.out
     (phase,) = spec.phases
     along = made.along
@@ -122,8 +122,10 @@ def add_row_tiles(made: Statements, d: int) -> None:
 def _walk(
     made: Statements, tile: Var, deep: Var, wide: Var
 ) -> tuple[tuple[Var, Var], tuple[Var, Var]]:
-    """Return the start of a tile along both axes, and that of the next one: `GROUP` tiles below
-    each other come before the tiles beside them."""
+    """Return the start of a tile along both axes, and the start of the next tile.
+
+    Groups of `GROUP` tiles along the inner axis are visited for each tile along the other axis.
+    """
     b, group = made.b, _number(GROUP)
     full = b.let("full", call("mul", deep, group))
     g = b.let("g", call("floordiv", tile, full))
@@ -133,7 +135,7 @@ def _walk(
     x = b.let("x", call("floordiv", rest, near))
     y = b.let("y", call("sub", rest, call("mul", x, near)))
     here = b.let("c0", affine((x, DEEP))), b.let("j0", affine((first, WIDE), (y, WIDE)))
-    # The tile after this one: below it, or beside the first of the group.
+    # The next tile: the next one of the group, or the first of the group at the next deep index.
     more = b.let("more", call("lt", affine((y, 1), constant=1), near))
     c = call("select", more, here[0], affine((here[0], 1), constant=DEEP))
     j = call("select", more, affine((here[1], 1), constant=WIDE), affine((first, WIDE)))

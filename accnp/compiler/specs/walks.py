@@ -36,17 +36,17 @@ from accnp.ir.kernel import BLOCK, Access, Fold
 
 __all__ = ["add_walk"]
 
-GROUP = 4  # rows joined at a time
-SOON = 8  # rows from now that a short fold asks for
-# Rows that are folded again at a time, and how far apart their elements lie: not at the same places
-# of a cache.
+GROUP = 4  # rows that are combined at a time
+SOON = 8  # prefetch distance in rows, for short reductions
+# The number of rows that are reduced again at a time, and the distance between their elements,
+# which avoids cache set conflicts.
 REDONE, PITCH = 15, 1088
 
 _ZERO = Const(0, I8)
 
 
 def add_walk(made: Statements, d: int) -> None:
-    """Add a loop whose steps fold a tile of rows that are adjacent in memory along axis d."""
+    """Add a loop whose steps reduce a tile of rows that are adjacent in memory along axis d."""
     spec, b, out = made.spec, made.b, made.out
     chain, size, width = walk_shape(spec, d)
     others = [k for k in range(made.outer) if k not in chain]
@@ -94,12 +94,12 @@ class _Walk:
         self.j0 = self.m = b.first
 
     def begin(self, index: Mapping[int, Place], j0: Var, m: Var) -> None:
-        """Begin a tile of m rows from j0 on."""
+        """Start a tile of m rows from j0 on."""
         self.index, self.j0, self.m = index, j0, m
         self.fill(self.totals, _ZERO)
 
     def fill(self, buffers: list[Buffer], at: Const | Var) -> None:
-        """Assign the values from which the folds start."""
+        """Assign the initial values of the reductions."""
         b = self.made.b
         with b.loop("j", _ZERO, self.m, independent=True) as steps:
             for buffer, f in zip(buffers, self.phase.folds, strict=True):
@@ -253,7 +253,7 @@ class _Walk:
             levels.follow(half, call("floordiv", half, Const(2, I8)))
 
     def groups(self, begin: Var, stop: Var, n: int, ahead: int) -> Var:
-        """Add n rows at a time to each lane while there are enough; returns where this ends."""
+        """Add n rows at a time to each lane while there are enough; return the next row."""
         b, many = self.made.b, self.many
         size = Const(n * many, I8)
         whole = call("floordiv", affine((stop, 1), (begin, -1)), size)
