@@ -128,7 +128,7 @@ test-asan: $(VENV)/.test
 	LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
 		ACCNP_NATIVE=$$(ls $(ASAN)/accnp/_native/_core*) $(BIN)/python -m pytest -q \
 		tests/runtime/test_native.py tests/runtime/test_buffer.py tests/runtime/test_team.py \
-		tests/engine/test_repeats.py $(wildcard tests/api/test_short_call*.py)
+		tests/engine/test_pending_dispatch.py $(wildcard tests/api/test_short_call*.py)
 
 tiny: $(VENV)/.test
 	$(BIN)/python -m pytest -q tests/test_tiny.py

@@ -1,4 +1,4 @@
-/* Pending graphs of a structure that was computed before; `engine/repeated.py` makes the records,
+/* Pending graphs of a structure that was computed before; `engine/pending_dispatch.py` makes the records,
  * and calls with the engine's lock.
  *
  * The words of a record: the numbers of nodes, of leaves, of containers that must be empty, of names

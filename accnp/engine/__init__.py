@@ -1,8 +1,10 @@
-"""The story on one page: pending nodes in; program, fusion, kernels, launches; buffers out.
+"""The engine: compute the values of pending nodes, and run the plans of traced functions.
 
-`materialise` collects the pending graph above some nodes, looks up (or makes) the plan of its
-structure, and runs it: at once if the work is small and its inputs are there, else on the device's
-stream, leaving a task in each node until its buffer is there.
+`materialise` collects the pending graph that ends in the given nodes, finds the plan for its
+structure in the cache or makes one (program, fusion, kernels), and runs it. A plan with little
+work whose inputs are ready runs at once on the calling thread. Other plans are submitted to the
+stream of the device, and each output node holds a task until its buffer is delivered.
+`plan_of_graph` and `run_plan` do the same for graphs that `jit` has traced.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ from accnp.engine.values import (
     at_hand,
     claimed,
     deliver,
-    looking,
     promise,
+    value_lock,
 )
 from accnp.errors import JaxRuntimeError
 from accnp.forks import imported
@@ -60,23 +62,27 @@ __all__ = [
     "ready", "run_plan", "settle", "where",
 ]  # fmt: skip
 
-# Work, in simple element operations (some 5 ms), from which a hand-over to the stream pays: of a
-# jitted call, which is often waited for at once, and of an operation whose value is not wanted yet.
+# Work, in simple element operations, from which a plan is submitted to the stream instead of being
+# run at once: ASYNC (some 5 ms) for a jitted call, which callers often wait for immediately, and
+# BEHIND for eager operations whose values have not been requested yet.
 ASYNC = 1 << 28
 BEHIND = 1 << 26
 MAX_PLANS = 4096
-# Plans of pending graphs that differ only in where updates write: from this number on one plan
-# serves all places, in which updates are separate steps.
+# The maximum number of plans for pending graphs that differ only in the indices that updates write
+# to. From then on, one plan in which updates are separate steps serves all indices.
 MAX_PLACES = 8
 _plans: dict[Any, Plan] = {}
-_places: dict[Any, int] = {}  # how many such plans there are, by the key without places
-# What computes nodes of a form in machine code, and its records (see `repeated.py`).
-_repeats: dict[Any, tuple[Record, ...]] = {}
+_places: dict[Any, int] = {}  # the number of such plans, by the key without indices
+# Entries of the dispatch cache, by the form of the root node (see `pending_dispatch.py`).
+_dispatch_cache: dict[Any, tuple[Record, ...]] = {}
 counters = {"plans": 0, "plan_hits": 0}
 
 
 def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
-    """Give nodes their values, or tasks that will deliver them; with `wait`, run on this thread."""
+    """Compute nodes: each then holds its value, or a task that will deliver it.
+
+    With `wait`, the plan runs on this thread, or this thread waits for the stream.
+    """
     if not devices.reach:
         _materialise(nodes, wait)
         return
@@ -92,7 +98,7 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
     mine: Claim | None = None
     try:
         while True:
-            with looking:
+            with value_lock:
                 now = epoch["now"]
                 found = collect(nodes)
                 theirs = values.claim_among((*nodes, *found.leaves)) if claimed else None
@@ -107,13 +113,13 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
                         )
                     device = place_of(nodes, leaves) if devices.reach else None
                     outputs, places = wanted(found)
-                    rest = (*_switches(), device)
-                    plan, lost, key, general = _known(found, places, rest)
+                    rest = (*_plan_options(), device)
+                    plan, lost, key, general = _find_plan(found, places, rest)
                     if lost:
                         mine = Claim(outputs)
                         mine.take()
                     program = None
-                    if plan is None:  # a general plan has places that are not known
+                    if plan is None:  # a general plan does not know the indices of updates
                         fixed = {id(x) for x in found.places} if general is not None else ()
                         program = build(sorted_order(order), leaves, outputs, fixed)
                     break
@@ -121,21 +127,25 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
         if plan is None:
             assert program is not None
             counters["plans"] += 1
-            plan = _plan(program, len(leaves), order, lost, device, general is not None)
-            _keep(plan, key, general)
+            plan = _make_pending_plan(
+                program, len(leaves), order, lost, device, general is not None
+            )
+            _cache_plan(plan, key, general)
         else:
             counters["plan_hits"] += 1
             plan.hits += 1
-            if often(plan.hits) and rest == (*_switches(), device):
-                imported("accnp.engine.repeated").arm(now, found, places, plan, _repeats)
+            if often(plan.hits) and rest == (*_plan_options(), device):
+                imported("accnp.engine.pending_dispatch").add_entry(
+                    now, found, places, plan, _dispatch_cache
+                )
         _launch(plan, leaves, outputs, wait, order)
     finally:
         if mine is not None:
             mine.end()
 
 
-def _keep(plan: Plan, key: Any, general: Any) -> None:
-    """Remember a plan, for all places if it is the same for these."""
+def _cache_plan(plan: Plan, key: Any, general: Any) -> None:
+    """Put a plan into the cache, under the key without indices if it does not depend on them."""
     if len(_plans) >= MAX_PLANS:
         forget_plans()
     if general is not None:
@@ -144,32 +154,33 @@ def _keep(plan: Plan, key: Any, general: Any) -> None:
 
 
 def forget_plans() -> None:
-    """Forget how pending graphs were computed before: they are planned anew."""
+    """Clear the caches of plans of pending graphs."""
     _plans.clear()
     _places.clear()
-    _repeats.clear()
+    _dispatch_cache.clear()
 
 
-def _known(
+def _find_plan(
     found: Pending, places: tuple[int, ...], rest: tuple[Any, ...]
 ) -> tuple[Plan | None, tuple[int, ...], Any, Any]:
-    """The plan of a pending graph if it is known, leaves that it writes over, and its keys."""
+    """Return the cached plan of a pending graph or None, the leaves that it overwrites, and the
+    two keys that `_make_keys` returns."""
     lost = lost_leaves(found, found.taken) if found.taken and not watch.one_by_one else ()
-    key, general = _keys(found, (places, lost, *rest))
+    key, general = _make_keys(found, (places, lost, *rest))
     plan = _plans.get(key)
     if plan is not None and plan.spare and not watch.one_by_one:
-        # Large results are written over operands that are not referenced elsewhere.
+        # Large results can overwrite operands that are not referenced elsewhere.
         more = lost_leaves(found, {*found.taken, *plan.spare})
         if more != lost:
             lost = more
-            key, general = _keys(found, (places, lost, *rest))
+            key, general = _make_keys(found, (places, lost, *rest))
             plan = _plans.get(key)
     return plan, lost, key, general
 
 
-def _keys(found: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]:
-    """The key of a pending graph, and the one without the places that it says where updates
-    write; None for the latter where the former has none of them."""
+def _make_keys(found: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Return the cache key of a pending graph, and the key without the values of the indices that
+    updates write to. The second is None if the first contains no such values."""
     general = (*found.key, *rest)
     if not found.places or _places.get(general, 0) >= MAX_PLACES:
         return general, None
@@ -177,21 +188,21 @@ def _keys(found: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]:
     return (general, tuple([numbers(x) for x in found.places])), general
 
 
-def _switches() -> tuple[Any, ...]:
-    """What plans depend on beside programs."""
+def _plan_options() -> tuple[Any, ...]:
+    """Return the options that plans depend on."""
     return config.fastmath, config.fusion_limit, config.kernel_overrides, config.mpi_allreduce
 
 
-def _again(node: Node) -> bool:
-    """Compute a node as it was often computed before, in machine code; whether that was so."""
-    records = _repeats.get(node.form)
+def _compute_by_entry(node: Node) -> bool:
+    """Compute a node by an entry of the dispatch cache; return whether one matched."""
+    records = _dispatch_cache.get(node.form)
     if records is None:
         return False
-    with looking:  # unless another thread has claimed or computed it meanwhile
+    with value_lock:  # another thread may have claimed or computed it meanwhile
         return node.value is None and repeat(records, node)
 
 
-def _plan(
+def _make_pending_plan(
     program: Program,
     n_leaves: int,
     order: Sequence[Node],
@@ -200,7 +211,7 @@ def _plan(
     fixed: bool = False,
 ) -> Plan:
     plan = plan_of_pending(program, lost, device, fixed)
-    # Constants inside inlined bodies are part of the plan itself.
+    # Constants of inlined bodies are part of the plan, because they are not leaves of the graph.
     close(plan, [v.node for v in program.leaves[n_leaves:]])  # type: ignore[misc]
     if config.debug:
         imported("accnp.engine.describe").tell_plan("eager", program, plan)
@@ -215,8 +226,11 @@ def _plan(
 def plan_of_pending(
     program: Program, lost: tuple[int, ...], device: Device | None, fixed: bool = False
 ) -> Plan:
-    """It writes to `lost` leaves unless a library call may fail, which needs all of them again;
-    `fixed` as of `make_plan`."""
+    """Make the plan of a pending graph, which may overwrite the leaves `lost`.
+
+    A plan with library calls overwrites nothing: if a call fails, the leaves are needed to compute
+    the values again. See `make_plan` for `fixed`.
+    """
     plan = make_plan(program, config.fastmath, lost, device=device, fixed=fixed)
     if plan.overwritten and not all(isinstance(step, KernelStep) for step in plan.steps):
         return make_plan(program, config.fastmath, device=device, fixed=fixed)
@@ -224,7 +238,7 @@ def plan_of_pending(
 
 
 def close(plan: Plan, free: Sequence[Node]) -> None:
-    """Give a plan what it closes over, where it runs."""
+    """Store the values that a plan closes over, copied to the device where the plan runs."""
     plan.constants = execute.bring(plan, free, [ready(x) for x in free])
 
 
@@ -236,13 +250,13 @@ def _launch(
     order: Sequence[Node] = (),
     most: int = BEHIND,
 ) -> None:
-    """Run a plan: at once if it has less work than `most`, else on the stream."""
+    """Run a plan: at once if it has less work than `most`, otherwise on the stream."""
     quick = plan.quick
     if watch.on:
         if watch.one_by_one:
             _launch_watched(plan, leaves, outputs, order)
             return
-        quick = None  # observers see steps
+        quick = None  # observers are called after every step
     there: list[Any] = [x.value for x in leaves]
     for value in there:
         if type(value) is not Buffer:
@@ -253,7 +267,7 @@ def _launch(
     stream = execute.stream_of(plan)
     at_once = wait or (plan.work < most if plan.device is None else not plan.waits)
     if at_once and stream.idle and None not in there:
-        # An interrupt behind kernels that write over operands must be seen; see `_run`.
+        # If a KeyboardInterrupt ends a plan that overwrites operands, `_run` must mark these.
         if quick is not None and not plan.overwritten:
             deliver(outputs, quick(there + plan.constants))
         else:
@@ -280,7 +294,7 @@ def _run(
     try:
         deliver(outputs, execute.run(plan, buffers + plan.constants))
     except BaseException as error:
-        for k in plan.overwritten:  # half done: it must not be read again
+        for k in plan.overwritten:  # it may be partly overwritten and must not be read again
             leaves[k].value = DELETED
         execute.blame(error, order)
         raise
@@ -303,42 +317,43 @@ def _launch_watched(
 
 
 def pending(node: Node) -> tuple[Any, ...]:
-    """For inspection: nodes, leaves, what is stored, leaves that only the graph has, those that say
-    where updates write if the plan depends on that, and the plan if there is one."""
-    with looking:
+    """Return, for inspection, the pending nodes, their leaves, the nodes that are stored, the
+    leaves that may be overwritten, the leaves with indices of updates if the plan depends on their
+    values, and the cached plan or None."""
+    with value_lock:
         found = collect([node])
         outputs, places = wanted(found)
         device = place_of([node], found.leaves) if devices.reach else None
-        plan, lost, _, general = _known(found, places, (*_switches(), device))
+        plan, lost, _, general = _find_plan(found, places, (*_plan_options(), device))
         fixed = [] if general is None else found.places
         return sorted_order(found.order), found.leaves, outputs, lost, fixed, plan
 
 
 def ready(node: Node) -> Buffer:
-    """Return the buffer of a node that is not traced; compute it, or wait, where needed."""
+    """Return the buffer of a node that is not traced; compute it or wait for it if necessary."""
     value = node.value
     if type(value) is Buffer:
         return value
-    if value is None and _again(node):
+    if value is None and _compute_by_entry(node):
         return node.value
     while True:
         value = node.value
         if value is None:
             _compute(node)
             if node.value is None:
-                raise values.traced(node)
+                raise values.make_traced_error(node)
         elif isinstance(value, Task):
             value.wait()
-            if node.value is value:  # a mark has been given that of its operand
+            if node.value is value:  # a mark shares the task of its operand
                 node.value = ready(node.inputs[0])
         elif value is DELETED:
-            raise values.gone()
+            raise values.make_deleted_error()
         else:
             return value
 
 
 def _compute(node: Node) -> None:
-    """Give a node a value, or a task; another thread may be about it, too."""
+    """Give a node a value or a task. Another thread may compute the same node meanwhile."""
     name, inputs = node.op.name, node.inputs
     if name == "literal":
         at_hand(node)
@@ -357,12 +372,12 @@ def _compute(node: Node) -> None:
 
 
 def is_ready(node: Node) -> bool:
-    """Whether a node's value is there."""
+    """Whether the value of a node has been computed."""
     return isinstance(node.value, Buffer) and node.value.done()
 
 
 def array_of(node: Node) -> np.ndarray:
-    """Return a read-only NumPy array over a node's buffer; waits."""
+    """Return a read-only NumPy view of the buffer of a node, after waiting for its value."""
     value = ready(node)
     if type(value) is Buffer:
         return value.view(node.aval.shape, node.aval.dtype)
@@ -371,7 +386,7 @@ def array_of(node: Node) -> np.ndarray:
 
 
 def where(node: Node) -> Device:
-    """The device where a node's value is, or will be computed."""
+    """Return the device where the value of a node is stored or will be computed."""
     device = None
     if devices.reach:
         device = place_of([node], [node] if node.value is not None else collect([node]).leaves)
@@ -379,7 +394,7 @@ def where(node: Node) -> Device:
 
 
 def on_device(node: Node) -> Buffer:
-    """A node's buffer, where the node is said to lie."""
+    """Return the buffer of a node, copied to the device that the node was placed on."""
     value = ready(node)
     if devices.reach:
         value = node.value = brought(value, place_of([node], [node]))
@@ -387,9 +402,9 @@ def on_device(node: Node) -> Buffer:
 
 
 def settle(node: Node) -> None:
-    """Wait until a node's value is there; for one on a GPU, until it has been computed."""
+    """Wait until the value of a node has been computed, also if it is on a GPU."""
     value = ready(node)
-    if type(value) is not Buffer:  # values in the host's memory are there
+    if type(value) is not Buffer:  # it is in the memory of a GPU, where work may be queued
         with execute.waited_for(node):
             value.wait()
 
@@ -402,7 +417,7 @@ def plan_of_graph(
 ) -> tuple[Plan, list[Node]]:
     """Make the plan of a traced graph; it may write to the buffers of donated inputs.
 
-    Returns it and its closed-over leaves (its inputs come before those).
+    Returns the plan and the leaves that it closes over, which follow its inputs at each run.
     """
     program, leaves = from_graph(graph)
     plan = make_plan(program, fastmath, donated, device=device, fixed=True)
@@ -415,13 +430,14 @@ def plan_of_graph(
 def run_plan(
     plan: Plan, leaves: Sequence[Node], avals: Sequence[Any], donated: Collection[int] = ()
 ) -> list[Node]:
-    """Run a plan on leaf nodes and return nodes of its results (ready, or tasks).
+    """Run a plan on leaf nodes and return nodes of its results, which hold buffers or tasks.
 
-    What it writes over is copied before, except donated leaves that are not visible elsewhere: to
-    no handle, and to nothing that is recorded and not computed yet.
+    Leaves that the plan overwrites are copied first, except donated leaves that are not visible
+    elsewhere: no array and no pending node refers to them.
     """
     outputs = [Node(CONST, (), {}, a, None, None, 0, None) for a in avals]
-    # First, and by this thread: work on the stream must not wait for what is queued behind it.
+    # Leaves are computed before the plan is submitted: work on the stream must not wait for work
+    # that is queued after it.
     if not all([isinstance(x.value, Buffer) or x.op.name == "literal" for x in leaves]):
         materialise(leaves)
     used = list(leaves)
@@ -437,10 +453,10 @@ def run_plan(
 def run_into(
     plan: Plan, leaves: Sequence[Node], avals: Sequence[Any], memory: Sequence[Buffer | None]
 ) -> list[Buffer]:
-    """Run a plan on leaf nodes, wait, and return the buffers of its results: for each the memory
-    that is given, if its kernel can write there.
+    """Run a plan on leaf nodes, wait, and return the buffers of its results.
 
-    Kernels cannot write over what they read, and functions of libraries return memory of their own.
+    A result is written to the given `memory` if it comes from a kernel and the memory overlaps no
+    operand and no other result. Library functions allocate their results.
     """
     if watch.on or plan.overwritten or plan.device is not None:
         return [ready(x) for x in run_plan(plan, leaves, avals)]
@@ -467,18 +483,18 @@ def run_into(
 
 
 def compile_plan(plan: Plan) -> None:
-    """Make or load the machine code of every kernel of a plan."""
+    """Compile every kernel of a plan, or load it from a cache."""
     for step in plan.steps:
         if isinstance(step, KernelStep):
             step.load(plan.fastmath)
 
 
 def _on_deep_node(node: Node) -> None:
-    # The value is not wanted yet: an error is found again, and raised, once it is.
+    # The value has not been requested yet. An error is raised when it is, by computing it again.
     try:
-        if not _again(node):
+        if not _compute_by_entry(node):
             materialise([node])
-    except FloatingPointError:  # asked for, by debug_nans
+    except FloatingPointError:  # debug_nans reports errors at the line of the operation
         raise
     except Exception:
         return
@@ -488,32 +504,34 @@ _on_deep.append(_on_deep_node)
 
 
 def _perform_node(node: Node) -> None:
-    """Do a callback, or run a program with an effect, as soon as it is recorded.
+    """Execute a callback, or run a program with an effect, as soon as it is recorded.
 
-    With operands in flight it joins the stream; its error is then raised by `effects_barrier` if
-    its results are not waited for. A program whose callbacks have no effect waits if it is being
-    differentiated: the rule for its derivative calls them, too.
+    If operands are still being computed, the callback is submitted to the stream. Its error is then
+    raised when its results are waited for, or by `effects_barrier`. A program whose callbacks have
+    no effect is not run yet if it is being differentiated, because its derivative rule calls them
+    too.
     """
     if node.op.kind != "callback":
-        one = node.op.kind == "opaque"  # a collective, which other processes take part in now
-        if one or has_effect(node.op, node.params) or not differentiated(node.inputs):
+        # A collective runs at once, because other processes wait for this one.
+        collective = node.op.kind == "opaque"
+        if collective or has_effect(node.op, node.params) or not differentiated(node.inputs):
             materialise([node])
         return
     if node.op.jvp is not ZERO and differentiated(node.inputs):
-        node.op.jvp()  # refuses
+        node.op.jvp()  # raises: callbacks cannot be differentiated
     materialise(node.inputs)
 
     def work() -> None:
         deliver([node], execute.perform(node, [array_of(x) for x in node.inputs]))
 
     now = default_stream().idle and all(at_hand(x) is not None for x in node.inputs)
-    if now or node.op.name == "check":  # a check fails where it stands
+    if now or node.op.name == "check":  # a failed check raises at its own line
         try:
             work()
         except JaxRuntimeError as error:
             if node.op.name not in ("debug_callback", "debug_print") or error.__cause__ is None:
                 raise
-            # Called at once, a debugging function raises its own error, as in jax.
+            # A debugging function that is called at once raises its own error, as in JAX.
             cause = error.__cause__
             for note in error.__notes__:
                 cause.add_note(note)

@@ -32,16 +32,17 @@ from accnp.runtime.buffer import Buffer
 __all__ = ["Bailout", "make_bailout"]
 
 _INT64 = np.dtype(np.int64)
-# Bytes of a carry up to which it may be kept until an iteration is over: a carry that is updated in
-# place could not be given back to the host.
+# The largest carry, in bytes, for which a loop gets a native form. The native loop keeps the
+# previous carry until an iteration is complete, because the host may have to repeat the iteration;
+# so it cannot update the carry in place.
 SMALL_CARRY = 1 << 16
-# Iterations in a row that end on the host, after which a loop stays there: its branches are not
-# rare.
+# After this many consecutive iterations on the host the loop stays there: its branches are taken
+# often.
 MOST_IN_A_ROW = 8
 
 
 class Bailout:
-    """The native form of a loop, and how often in a row it made no progress."""
+    """The native form of a loop, with the number of consecutive runs without progress."""
 
     __slots__ = ("carry", "fastmath", "idle", "kernel", "n_slots", "stopped")
 
@@ -50,16 +51,14 @@ class Bailout:
     ) -> None:
         self.kernel = kernel
         self.carry = carry  # slots of the carry after the loop
-        self.stopped = (
-            stopped  # slot of the number of the iteration that the host has to run; see `Native`
-        )
+        self.stopped = stopped  # slot of the index of the iteration for the host; see `Native`
         self.n_slots = n_slots
         self.fastmath = fastmath
         self.idle = 0
 
     def run(self, leaves: Sequence[Buffer], first: int) -> tuple[int, list[Buffer]]:
-        """Run iterations from number `first` on; returns that of the one for the host, and the
-        carry."""
+        """Run iterations from index `first` on; return the index of the iteration that the host
+        must run, and the carry."""
         slots: list[Any] = [pool.from_scalar(first, _INT64), *leaves]
         slots += [None] * (self.n_slots - len(slots))
         launch(self.kernel, slots, self.fastmath)
@@ -67,14 +66,14 @@ class Bailout:
         return iteration, [slots[s] for s in self.carry]
 
     def is_idle(self, progress: bool) -> bool:
-        """Count iterations in a row that ended on the host; whether they are too many."""
+        """Count consecutive runs without progress; return whether there were too many."""
         self.idle = 0 if progress else self.idle + 1
         return self.idle > MOST_IN_A_ROW
 
 
 def make_bailout(step: ControlStep, body: Plan, fastmath: bool) -> Bailout | None:
-    """The native form of a `scan` or `while`, given the plan of its body without callbacks, or None
-    if there is none."""
+    """Make the native form of a `scan` or `while` from the plan of its body without callbacks;
+    return None if it has none."""
     first, count = _carry_of(step)
     plans = [*step.bodies[:-1], body]
     avals = [*step.inputs, *step.avals, *[a for b in plans for a in b.out_avals]]
@@ -85,7 +84,7 @@ def make_bailout(step: ControlStep, body: Plan, fastmath: bool) -> Bailout | Non
 
 
 def _carry_of(step: ControlStep) -> tuple[int, int]:
-    """The number of the first operand that is carried, and how many are."""
+    """Return the index of the first carried operand, and the number of carried operands."""
     p = step.params
     if step.op.name == "scan":
         return p["num_consts"], p["num_carry"]
@@ -93,15 +92,16 @@ def _carry_of(step: ControlStep) -> tuple[int, int]:
 
 
 class Native(Driver):
-    """Writes a loop that stops at the iteration whose body says so in its last result.
+    """Writes a loop that stops at the first iteration in which the last result of the body is true.
 
-    Its first argument is the number of the first iteration. Memory of stacked results is given,
-    since several calls fill it. The result `stopped` is the number of the iteration for the host;
-    where there is none, the length of a scan, and -1 for a while.
+    The first argument of the loop is the index of the first iteration. The caller provides the
+    memory of stacked results, because several calls fill it. The result `stopped` is the index of
+    the iteration for the host; if the loop ends without one, it is the length of a scan, or -1 for
+    a while loop.
     """
 
     def __init__(self, step: ControlStep, plans: Sequence[Plan], n_carry: int) -> None:
-        # Slots: the first iteration, the operands, stacked results; then what the loop makes.
+        # Slots: index of the first iteration, operands, stacked results, then new buffers.
         inner = copy.copy(step)
         count = 1 + len(step.operands) + len(step.avals) - n_carry
         self.stacked_slots = [*range(1 + len(step.operands), count)]

@@ -1,8 +1,10 @@
-"""Elementwise loops, block by block: a loop whose body is elementwise over one index space runs to
-its end on a few hundred elements, which stay in the first-level cache, before the next ones begin.
+"""Cache blocking of elementwise loops.
 
-In: a ControlStep over planned bodies. Out: a KernelStep, whose blocks several threads may share; or
-None where the loop is not of this kind.
+A loop whose body is elementwise over one index space runs all its iterations on a block of a few
+hundred elements, which stay in the first-level cache, before it starts the next block.
+
+Input: a ControlStep with planned bodies. Output: a KernelStep, whose blocks several threads may
+share, or None if the loop is not elementwise.
 
     def kernel(lo, hi, ...):           # scan or fori_loop; n0 steps over n1 elements
         c0 = stack_f4()
@@ -19,8 +21,9 @@ None where the loop is not of this kind.
                 t0 = s_f4
             move(at(r0, start), c0, m)
 
-A `while` that vmap made of one with a condition for each element goes on until the last element of
-the block is done: those that are done keep their values, so that this is the same result.
+A `while` loop that `vmap` has batched has one condition per element. It runs on each block until
+the condition of all its elements is false. Elements that have finished keep their values, so the
+result is the same as without blocks.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from accnp.ir.kernel import Access, dtype_code
 __all__ = ["blocked_step"]
 
 BLOCK = 512  # elements of a block; a stack buffer holds 1024
-LEAST = 1024  # below this the whole carry is in the cache anyway
+LEAST = 1024  # a carry with fewer elements stays in the cache without blocks
 
 
 def blocked_step(
@@ -46,10 +49,10 @@ def blocked_step(
     test: Plan | None = None,
     block: int = BLOCK,
 ) -> KernelStep | None:
-    """The kernel of an elementwise loop, or None; `block` is how many elements are in a block.
+    """Make the kernel of an elementwise loop, with blocks of `block` elements; or return None.
 
-    `test` is the plan of the condition of each element, for a while that goes on while any
-    element's holds, over a body in which elements that are done keep their values.
+    `test` is the plan of the condition per element of a batched while loop, which runs while the
+    condition of any element is true, and whose body keeps the values of the other elements.
     """
     if step.op.name == "cond":
         return None
@@ -60,7 +63,7 @@ def blocked_step(
 class _Blocks(Driver):
     """Writes a loop inside a loop over blocks."""
 
-    may_share = False  # threads share the blocks
+    may_share = False  # threads share the blocks, not single kernels
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class _Blocks(Driver):
         sizes = {a.size for a in step.avals[:n_carry] if a.size != 1}
         self.total = sizes.pop() if len(sizes) == 1 else 0
 
-    # --- whether it can be ---
+    # --- conditions ---
 
     def fits(self) -> bool:
         if self.total < LEAST:
@@ -84,7 +87,7 @@ class _Blocks(Driver):
         step, p = self.step, self.step.params
         if step.op.name == "while":
             bodies = [self.per_element or step.bodies[0], step.bodies[1]]
-            # Blocks end at different times: nothing may be counted for all of them.
+            # Blocks run different numbers of iterations, so no scalar may be carried for all.
             if self.per_element is not None and any(a.size == 1 for a in step.avals):
                 return False
             shared = step.inputs[: len(step.inputs) - len(step.avals)]
@@ -97,13 +100,13 @@ class _Blocks(Driver):
             if any(length == 0 or a.size // length not in (1, self.total) for a in rows):
                 return False
             if any(a.size // length == 1 for a in step.avals[nk:]):
-                return False  # every block would write it
+                return False  # every block would write the same element
         if any(a.size not in (1, self.total) for a in shared):
             return False
         return all(self.is_elementwise(b) for b in bodies)
 
     def is_elementwise(self, plan: Plan) -> bool:
-        """Whether all kernels are over single elements, or over all of them alike."""
+        """Whether each kernel computes one element, or each element from those at its index."""
         for inner in plan.steps:
             if not isinstance(inner, KernelStep) or inner.takes or inner.text.callees:
                 return False
@@ -124,7 +127,7 @@ class _Blocks(Driver):
                     return False
         return True
 
-    # --- its text ---
+    # --- source text ---
 
     def made(self, fastmath: bool) -> KernelStep:
         w = self.w
@@ -144,7 +147,7 @@ class _Blocks(Driver):
         return "1" if count == 1 else "m"
 
     def sized(self, inner: KernelStep) -> Generated:
-        return inner.text  # what it is called for is a block
+        return inner.text  # the extent of a call is that of a block, which varies
 
     def temporary(self, code: str, count: int, nbytes: int) -> Spot:
         if count == 1:
@@ -154,7 +157,7 @@ class _Blocks(Driver):
         return Spot(name, code, count)
 
     def part(self, x: Spot) -> Spot:
-        """The block's part of an array."""
+        """Return the part of an array that belongs to the block."""
         if x.count == 1:
             return x
         name = self.fresh("x")

@@ -1,7 +1,8 @@
-"""What is asked of the bodies of loops that are to be one native function.
+"""Conditions on the bodies of control flow that is compiled to one native function.
 
-In: the plan of a body. Out: the reason why it can be no part of one; its kernels, their operands,
-and which of them threads share.
+Input: the plan of a body. Output: the reason why the body cannot be part of a native function, its
+kernels and their operands, and the kernels that worker threads share. `native.py` and `bailout.py`
+use these functions before and while they write the text of a loop.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ __all__ = ["kernels", "obstacle", "operands", "shared"]
 
 
 def obstacle(body: Plan) -> str:
-    """Why a body cannot be a part of a native loop; "" if it can."""
+    """Return why a body cannot be part of a native loop, or "" if it can."""
     for inner in body.steps:
-        if isinstance(inner, HostStep) and not _nothing(inner):
+        if isinstance(inner, HostStep) and not _is_empty(inner):
             what = "calls a Python function" if inner.op.kind == "callback" else "is a library call"
             return f"{inner.op.name} {what}"
         if isinstance(inner, ControlStep):
@@ -33,8 +34,11 @@ def obstacle(body: Plan) -> str:
 
 
 def shared(body: Plan) -> set[int]:
-    """The ids of those kernels of a body that threads share: none, or all of some size, since each
-    thread then finds most of what it reads in its own cache."""
+    """Return the ids of the kernels of a body that threads share.
+
+    If any kernel is large enough, all kernels above a lower limit are shared too: each thread then
+    finds most of its operands in its own cache.
+    """
     if config.threads == 1:
         return set()
     found = [k for k in kernels(body) if k.extent > 1 and k.work >= BESIDE]
@@ -42,12 +46,12 @@ def shared(body: Plan) -> set[int]:
 
 
 def kernels(plan: Plan) -> list[KernelStep]:
-    """The kernel steps of a plan."""
+    """Return the kernel steps of a plan."""
     return [s for s in plan.steps if isinstance(s, KernelStep)]
 
 
-def _nothing(step: HostStep) -> bool:
-    """Whether a library call computes no element at all, and is no callback."""
+def _is_empty(step: HostStep) -> bool:
+    """Whether all results of a library call are empty; false for callbacks, which have effects."""
     if step.op.kind == "callback":
         return False
     avals = step.aval if isinstance(step.aval, tuple) else (step.aval,)
@@ -55,8 +59,11 @@ def _nothing(step: HostStep) -> bool:
 
 
 def operands(step: KernelStep) -> list[tuple[tuple[int, int], str]]:
-    """The pointers of a kernel and their types, without those to partial results of a fold that
-    has none: another buffer stands there, which is never written."""
+    """Return the pointers of a kernel with their types.
+
+    Pointers to the partial results of a reduction that is not split are omitted: they are
+    placeholders that point to another buffer and are never written.
+    """
     pairs = list(zip(step.pointers, step.text.signature, strict=False))
     partial = [
         isinstance(p, tuple) and step.pointers[i] == step.pointers[0]

@@ -1,7 +1,9 @@
-"""Control flow at run time: `cond`, `while` and `scan` as loops on the host over planned bodies.
+"""Control flow on the host: run `cond`, `while` and `scan` as Python loops over planned bodies.
 
-In: a ControlStep and the slots of the plan around it. Out: the buffers of its results. Rows of
-scanned operands are read in place, rows of stacked results are copied to their place.
+This is the fallback for control flow that has no native form (`native.py`), for example because a
+body calls Python. Input: a ControlStep and the slots of the enclosing plan. Output: the buffers of
+its results. Rows of scanned operands are read in place; rows of stacked results are copied into the
+stacked array.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ Run = Callable[[Any, Sequence[Buffer]], list[Buffer]]
 
 
 def carried(name: str, params: dict[str, Any], body: int) -> range:
-    """The inputs of a body that are a loop's carry: the loop owns their buffers."""
+    """Return the inputs of body number `body` that are carried. The loop owns their buffers."""
     if name == "scan":
         return range(params["num_consts"], params["num_consts"] + params["num_carry"])
     if name == "while" and body == 1:
@@ -32,7 +34,7 @@ def carried(name: str, params: dict[str, Any], body: int) -> range:
 
 
 class _Keeper:
-    """Sees to it that a body which updates its carry in place has the buffers to itself."""
+    """Copies carried buffers that a body updates in place and that may be visible elsewhere."""
 
     def __init__(self, body: Any, first: int, memory: Memory) -> None:
         self.memory = memory
@@ -43,7 +45,7 @@ class _Keeper:
         self.begun = False
 
     def safe(self, carry: Sequence[Buffer]) -> list[Buffer]:
-        """The carry, with copies of those buffers that may be visible elsewhere."""
+        """Return the carry, with copies of those buffers that may be visible elsewhere."""
         found = list(carry)
         for i in self.overwritten:
             if not (self.begun and self.fresh[i]):
@@ -53,7 +55,7 @@ class _Keeper:
 
 
 def _fresh_slots(plan: Any) -> set[int]:
-    """Slots that kernels of a plan made: their buffers are not referenced elsewhere."""
+    """Return the slots whose buffers kernels of a plan allocate: nothing else refers to them."""
     return {
         s
         for step in plan.steps
@@ -63,7 +65,7 @@ def _fresh_slots(plan: Any) -> set[int]:
 
 
 class Memory:
-    """What loops do with buffers beside running bodies; for a GPU, see `device_run.py`."""
+    """Operations of loops on buffers of the host. `device_run.py` has those for a GPU."""
 
     def empty(self, nbytes: int) -> Any:
         return pool.empty(nbytes)
@@ -74,38 +76,40 @@ class Memory:
         return fresh
 
     def put(self, to: Any, at: int, source: Any, nbytes: int) -> None:
-        """Copy to a place in a buffer."""
+        """Copy a buffer into another one, to the byte offset `at`."""
         ctypes.memmove(to.ptr + at, source.ptr, nbytes)
 
     def parts(self, x: Any, nbytes: int) -> Callable[[int], Any]:
-        """What gives the i-th part of this many bytes of a buffer."""
-        # One array over all bytes: a row is a slice of it, which keeps the whole alive.
+        """Return a function that returns the i-th part of `nbytes` bytes of a buffer."""
+        # Each part is a slice of one array over all bytes, which keeps the whole buffer alive.
         whole = x.view((x.nbytes,), np.uint8)
         return lambda i: Buffer(x.ptr + i * nbytes, nbytes, whole[i * nbytes : (i + 1) * nbytes])
 
 
-_HOST = Memory()
+_HOST_MEMORY = Memory()
 
 
-def run_control(step: ControlStep, slots: list[Any], run: Run, memory: Memory = _HOST) -> None:
+def run_control(
+    step: ControlStep, slots: list[Any], run: Run, memory: Memory = _HOST_MEMORY
+) -> None:
     """Run one step and put its results into their slots."""
     operands = [slots[s] for s in step.operands]
-    outs = _KINDS[step.op.name](step, operands, run, memory)
+    outs = _RUNNERS[step.op.name](step, operands, run, memory)
     for slot, i in step.results:
         slots[slot] = outs[i]
 
 
-def _cond(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -> list[Buffer]:
+def _run_cond(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -> list[Buffer]:
     index = int(operands[0].view((), step.inputs[0].dtype))
     index = min(max(index, 0), len(step.bodies) - 1)
-    return _given(step.bodies[index], operands[1:], run)
+    return _run_body(step.bodies[index], operands[1:], run)
 
 
-def _given(plan: Any, leaves: Sequence[Buffer], run: Run) -> list[Buffer]:
+def _run_body(plan: Any, leaves: Sequence[Buffer], run: Run) -> list[Buffer]:
     return run(plan, [*leaves, *plan.constants])
 
 
-def _while(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -> list[Buffer]:
+def _run_while(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -> list[Buffer]:
     test, body = step.bodies
     keep = _Keeper(body, step.params["body_nconsts"], memory)
     n_test, n_body = step.params["cond_nconsts"], step.params["body_nconsts"]
@@ -113,7 +117,7 @@ def _while(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) 
     body_consts = operands[n_test : n_test + n_body]
     carry = operands[n_test + n_body :]
     flag = np.dtype(bool)
-    native = step.bailout if memory is _HOST else None
+    native = step.bailout if memory is _HOST_MEMORY else None
     while True:
         if native is not None:
             done, carry = native.run([*test_consts, *body_consts, *carry], 0)
@@ -121,13 +125,13 @@ def _while(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) 
                 return list(carry)
             native = None if native.is_idle(done > 0) else native
             keep.begun = False
-        elif not _given(test, [*test_consts, *carry], run)[0].view((), flag):
+        elif not _run_body(test, [*test_consts, *carry], run)[0].view((), flag):
             return list(carry)
         carry = keep.safe(carry)
-        carry = _given(body, [*body_consts, *carry], run)
+        carry = _run_body(body, [*body_consts, *carry], run)
 
 
-def _scan(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -> list[Buffer]:
+def _run_scan(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -> list[Buffer]:
     p = step.params
     body = step.bodies[0]
     n_consts, n_carry, length = p["num_consts"], p["num_carry"], p["length"]
@@ -139,8 +143,8 @@ def _scan(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -
     steps = [a.nbytes // length if length else 0 for a in step.avals[n_carry:]]
     rows_of = [memory.parts(x, n) for x, n in zip(xs, sizes, strict=True)]
     keep = _Keeper(body, n_consts, memory)
-    native = step.bailout if memory is _HOST else None
-    done = 0  # iterations
+    native = step.bailout if memory is _HOST_MEMORY else None
+    done = 0  # completed iterations
     while done < length:
         if native is not None:
             first = done
@@ -153,13 +157,12 @@ def _scan(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -
         done += 1
         carry = keep.safe(carry)
         rows = [row(i) for row in rows_of]
-        outs = _given(body, [*consts, *carry, *rows], run)
+        outs = _run_body(body, [*consts, *carry, *rows], run)
         carry = outs[:n_carry]
         for y, out, n in zip(ys, outs[n_carry:], steps, strict=True):
             memory.put(y, i * n, out, n)
-    # A carry that is a row of an operand, or the operand itself, is handed on as it is: buffers are
-    # never written again.
+    # A carry that is an operand or a row of one needs no copy: buffers of results are immutable.
     return [*carry, *ys]
 
 
-_KINDS = {"cond": _cond, "while": _while, "scan": _scan}
+_RUNNERS = {"cond": _run_cond, "while": _run_while, "scan": _run_scan}

@@ -1,6 +1,7 @@
-"""Plans as text: steps, buffers, sources; and what is told at plan making under ACCNP_DEBUG.
+"""Descriptions of plans as text: steps, buffers, and sources.
 
-In: a Program and the Plan made from it. Out: lines for people.
+Input: a Program and the Plan made from it. Output: lines of text for `jnp.inspect`, `explain` and
+the log that ACCNP_DEBUG enables. `tell_plan` writes that log when a plan has been made.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ __all__ = [
 
 
 def clusters_of(plan: Plan, program: Program) -> dict[Cluster, int]:
-    """The clusters of a plan and the numbers of their steps; a step that ends a fold has none."""
+    """Return the clusters of a plan with the indices of their steps.
+
+    The second stage of a split reduction has no cluster of its own.
+    """
     found: dict[Cluster, int] = {}
     for i, step in enumerate(plan.steps):
         if isinstance(step, KernelStep):
@@ -52,7 +56,7 @@ def _is_step(v: Value, step: HostStep | ControlStep) -> bool:
 
 
 def step_members(plan: Plan, program: Program) -> dict[int, list[Value]]:
-    """For the number of each kernel step the values computed in it."""
+    """Return the values that each kernel step computes, by the index of the step."""
     steps = [
         (i, s)
         for i, s in enumerate(plan.steps)
@@ -63,14 +67,14 @@ def step_members(plan: Plan, program: Program) -> dict[int, list[Value]]:
 
 
 def kernel_label(values: Sequence[Value], limit: int = 6) -> str:
-    """Name a kernel by the operations in it."""
+    """Return a label for a kernel that lists its operations."""
     names = [v.op.name for v in values if v.op.kind != "view"] or [v.op.name for v in values]
     more = f", ... {len(names) - limit} more" if len(names) > limit else ""
     return (", ".join(names[:limit]) + more) or "copy"
 
 
 def body_operations(step: KernelStep) -> list[str]:
-    """Names of the operations inside a native loop."""
+    """Return the names of the operations inside a native loop."""
     found: list[str] = []
     for body in step.bodies:
         if body.program is not None:
@@ -82,7 +86,7 @@ def body_operations(step: KernelStep) -> list[str]:
 
 
 def plan_lines(plan: Plan, program: Program) -> list[str]:
-    """The steps with the buffers they read, make and let go, and the memory needed at most."""
+    """Describe the steps, the buffers that they read, allocate and free, and the peak memory."""
     made = sum(n for s in plan.steps if isinstance(s, KernelStep) for _, n in _fresh(s))
     on = "" if plan.device is None else f"on {plan.device}: "
     lines = [
@@ -126,7 +130,7 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
             outs = ", ".join(f"b{s}" for s, _ in step.results)
             text = f"{head}{outs} = {step.op.name}({ins}), {step.what}"
         if plan.device is not None and type(step) in (KernelStep, HostStep):
-            text += ", by the processor on copies of its operands: a GPU has none for it"
+            text += ", on the CPU with copies of its operands, because no GPU version exists"
         if step.frees:
             text += f"; frees {', '.join(f'b{s}' for s in step.frees)}"
         lines.append(text)
@@ -137,7 +141,7 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
 
 
 def every_plan(plan: Plan, program: Program | None) -> Iterator[tuple[str, Plan, Program | None]]:
-    """A plan and those of the loops and branches in it, each with the step it is in."""
+    """Yield a plan and the plans of loops and branches in it, each with the path of its step."""
     yield "", plan, program
     for i, step in enumerate(plan.steps):
         for k, body in enumerate(step.bodies if isinstance(step, ControlStep) else ()):
@@ -146,12 +150,12 @@ def every_plan(plan: Plan, program: Program | None) -> Iterator[tuple[str, Plan,
 
 
 def _fresh(step: KernelStep) -> list[tuple[int, int]]:
-    """Slots of new buffers, and their sizes."""
+    """Return the slots and sizes of the buffers that a step allocates."""
     return [*step.allocs, *[(slot, n) for slot, _, n, over in step.takes if not over]]
 
 
 def _high_water(plan: Plan) -> int:
-    """Bytes of the buffers that kernels allocate and that live at the same time."""
+    """Return the peak number of bytes allocated by kernels that are live at the same time."""
     sizes: dict[int, int] = {}
     now = most = 0
     for step in plan.steps:
@@ -168,9 +172,9 @@ def _high_water(plan: Plan) -> int:
 
 
 def graph_of(outputs: Sequence[Node], order: Sequence[Node], leaves: Sequence[Node]) -> Graph:
-    """Copy a pending graph into a program of its own: its leaves become inputs.
+    """Copy a pending graph into a `Graph` whose inputs are its leaves.
 
-    The copy refers to none of the nodes: a reference would count as a use of the value.
+    The copy does not refer to the nodes, because a reference would count as a use of the value.
     """
     trace = Trace("jit", "inspect")
     env: dict[int, Node] = {}
@@ -190,7 +194,7 @@ def graph_of(outputs: Sequence[Node], order: Sequence[Node], leaves: Sequence[No
 
 
 def tell_plan(what: str, program: Program, plan: Plan) -> None:
-    """Print what `config.debug` asks for about a plan that was just made."""
+    """Log a plan that was just made, in the detail that `config.debug` asks for."""
     level = config.debug
     kernels = sum(isinstance(s, KernelStep) for s in plan.steps)
     others = len(plan.steps) - kernels
@@ -212,7 +216,7 @@ def tell_plan(what: str, program: Program, plan: Plan) -> None:
 
 
 def _label(plan: Plan, program: Program | None) -> None:
-    """Name the kernels of a plan by their operations, for messages at launch."""
+    """Label the kernels of a plan with their operations, for log messages at launch."""
     named = step_members(plan, program) if program is not None else {}
     for i, step in enumerate(plan.steps):
         if isinstance(step, KernelStep) and named.get(i):

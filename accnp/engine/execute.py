@@ -1,6 +1,9 @@
-"""Running plans: leaves' buffers in, output buffers out.
+"""Execution of plans on the CPU.
 
-Small kernels run at once on this thread, large ones on several.
+Input: a Plan and the buffers of its leaves. Output: the buffers of its outputs. The first run loads
+all kernels of the plan. A plan that consists of kernels runs as one table (`table.py`); otherwise
+`run` executes its steps one by one, with small kernels on the calling thread and large ones on
+several threads. Plans for a GPU are passed on to `device_run.py`.
 """
 
 from __future__ import annotations
@@ -46,8 +49,11 @@ def run(
     tell: Callable[..., None] | None = None,
     given: dict[int, Buffer] | None = None,
 ) -> list[Buffer]:
-    """Run a plan and return its outputs' buffers; `tell` is called after every step (for a GPU with
-    times, see there). Kernels write to the buffers that are `given` for slots."""
+    """Run a plan and return the buffers of its outputs.
+
+    `tell` is called after every step; for a GPU also with times, see `device_run.run`. Kernels
+    write to the buffers that are `given` for slots instead of allocating new ones.
+    """
     if plan.device is not None:
         try:
             return _on_device().run(plan, leaves, tell)
@@ -59,7 +65,7 @@ def run(
     if plan.quick is not None and tell is None and given is None:
         return plan.quick(leaves)
     slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
-    # Another thread may still be loading the plan: then it has no parts yet.
+    # While another thread is loading the plan, it has no parts yet and its steps are run instead.
     one_by_one = tell is not None or given is not None
     for step in plan.steps if one_by_one else plan.parts or plan.steps:
         if type(step) is Part:
@@ -79,7 +85,7 @@ def run(
 
 
 def launch(step: KernelStep, slots: Any, fastmath: bool, given: dict[int, Buffer] = _NONE) -> None:
-    """Run the kernel of a step; makes its buffers, but for those that are given."""
+    """Run the kernel of a step, and allocate its buffers unless they are given."""
     kernel = step.kernel or step.load(fastmath)
     for slot, nbytes in step.allocs:
         slots[slot] = given.get(slot) or pool.empty(nbytes)
@@ -93,32 +99,37 @@ def launch(step: KernelStep, slots: Any, fastmath: bool, given: dict[int, Buffer
     if step.text.shares:
         team = (SPREAD, *call_helpers(step.text.shares - 1))
         kernel.call(step.extent, step.extent, *arguments, *step.ints[: -len(team)], *team)
-    elif step.holds:
+    elif step.keeps_gil:
         kernel.call_brief(step.extent, step.extent, *arguments, *step.ints)
     elif step.work < PARALLEL or step.extent <= step.grain:
         kernel.call(step.extent, step.extent, *arguments, *step.ints)
     else:
-        parallel_run(kernel, [*arguments, *step.ints], step.extent, step.grain, step.past)
+        parallel_run(kernel, [*arguments, *step.ints], step.extent, step.grain, step.nontemporal)
 
 
 @functools.cache
 def _on_device() -> Any:
-    return importlib.import_module("accnp.engine.device_run")  # with the first GPU
+    return importlib.import_module("accnp.engine.device_run")  # loaded with the first GPU
 
 
 def bring(plan: Plan, nodes: Sequence[Node], buffers: list[Any]) -> list[Any]:
-    """The buffers of leaves (None stays), copied to where a plan runs if they lie elsewhere."""
+    """Return the buffers of leaves, copied to the device of a plan if they are on another one.
+
+    None, for a leaf that is not computed yet, stays None.
+    """
     return _on_device().bring(plan.device, nodes, buffers) if devices.reach else buffers
 
 
 def brought(value: Buffer, device: Device | None) -> Buffer:
-    """The same for one value and a device."""
+    """Return a buffer, copied to a device (None: the CPU) if it is on another one."""
     return _on_device().bring(device, (), [value])[0]
 
 
 def carry(node: Node, ready: Callable[[Node], Buffer]) -> None:
-    """Copy the value of a `device_put` between devices that share no memory: now, if it is there;
-    else a task does."""
+    """Copy the operand of a `device_put` between devices that share no memory.
+
+    The copy is made at once if the operand has been computed, and otherwise by a task.
+    """
     (x,) = node.inputs
     target = devices.place(node.aval.devices)
 
@@ -132,30 +143,32 @@ def carry(node: Node, ready: Callable[[Node], Buffer]) -> None:
 
 
 def copied(value: Buffer) -> Buffer:
-    """A copy of a buffer, where it lies."""
+    """Return a copy of a buffer on the same device."""
     if type(value) is Buffer:
         return pool.copy_in(value.view((value.nbytes,), np.uint8))
     return _on_device().copy(value)
 
 
 def stream_of(plan: Plan) -> Stream:
-    """The queue that a plan waits in, where it is not run at once."""
+    """Return the stream to which a plan is submitted if it does not run at once."""
     return default_stream() if plan.device is None else _on_device().stream_of(plan.device)
 
 
 def preload(plan: Plan) -> None:
-    """Load the kernels of a plan that runs for the first time, several at once; make its table."""
+    """Load the kernels of a plan in parallel, before its first run, and make its table."""
     plan.loaded = True
     steps = {}
     for step in plan.steps:
         if type(step) is KernelStep and step.kernel is None:
             same = steps.setdefault((step.text.source, step.text.signature), step)
-            if step.first_tier < same.first_tier:  # the one that needs optimized code most
+            # Of steps with the same kernel, load the one that needs optimized code most.
+            if step.first_tier < same.first_tier:
                 steps[step.text.source, step.text.signature] = step
     library = library_module()
     calls = {id(s): library.called_by(s.text.source) for s in steps.values()}
-    # What kernels of the library take longest and others wait for; then the longest, since one that
-    # starts last would leave the other threads idle; last those that wait for the library.
+    # The order of the tasks: library kernels first, because they take longest and other kernels
+    # need them; then kernels by decreasing length, because a long one that starts last would leave
+    # the other threads idle; last the kernels that wait for the library.
     order = sorted(steps.values(), key=lambda s: (bool(calls[id(s)]), -len(s.text.source)))
     tasks = [functools.partial(library.load, name) for name in sorted(set().union(*calls.values()))]
     two_tiers = config.background_compilation and config.threads > 1
@@ -167,7 +180,7 @@ def preload(plan: Plan) -> None:
 
 
 def host(step: HostStep, slots: list[Any]) -> None:
-    """Call an op's reference function, or its rounds; the results become buffers."""
+    """Call the library function of an op, or its parallel rounds, and store the results."""
     arrays = [operand(slots, *o) for o in step.operands]
     assert step.op.numpy is not None, step.op
     follow()
@@ -178,7 +191,7 @@ def host(step: HostStep, slots: list[Any]) -> None:
         out = step.op.numpy(*arrays, **step.params)
     except Exception as error:
         if not hasattr(error, "accnp_step"):
-            error.accnp_step = step  # type: ignore[attr-defined]  # `blame` turns it into the user's line
+            error.accnp_step = step  # type: ignore[attr-defined]  # `blame` adds the user's line
         raise
     for slot, index in step.results:
         value = np.asarray(out if index < 0 else out[index])
@@ -187,7 +200,7 @@ def host(step: HostStep, slots: list[Any]) -> None:
 
 
 def _in_rounds(step: HostStep, arrays: Sequence[np.ndarray]) -> Buffer:
-    """The result of an op whose work threads share."""
+    """Compute an op in rounds, each of which several threads share, and return its result."""
     aval = step.aval
     assert step.op.rounds is not None
     buffer = pool.empty(aval.nbytes)
@@ -198,7 +211,7 @@ def _in_rounds(step: HostStep, arrays: Sequence[np.ndarray]) -> Buffer:
 
 
 def perform(node: Node, arrays: Sequence[np.ndarray]) -> list[Buffer]:
-    """Call the function of a recorded callback; its results become buffers."""
+    """Call the function of a recorded callback and return its results as buffers."""
     assert node.op.numpy is not None, node.op
     try:
         out = node.op.numpy(*arrays, **node.params)
@@ -209,20 +222,19 @@ def perform(node: Node, arrays: Sequence[np.ndarray]) -> list[Buffer]:
 
 
 def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
-    """Name the operation that failed, and the user's line that recorded it, on an error of a plan's
-    run.
+    """Add a note to an error raised by a plan, with the failed operation and the user's line.
 
-    `order` is the pending graph of an eager run: its plan may have been made for other nodes of the
-    same structure.
+    `order` has the nodes of the pending graph in an eager run. The plan may have been made for
+    other nodes of the same structure.
     """
     step = error.__dict__.pop("accnp_step", None)
     if step is None:
         return
-    node = getattr(step, "node", None)  # launches on the processor have none
+    node = getattr(step, "node", None)  # kernel launches on the CPU have none
     if node is not None and 0 <= step.place < len(order) and order[step.place].op is node.op:
         node = order[step.place]
     if node is not None and node.site is not None:
-        # Messages and reductions are parts of a collective: the node is that.
+        # For a message or a reduction that is part of a collective, the node is the collective.
         error.add_note(f"in {node.op.name}, recorded at {site_text(node)}")
         if hasattr(error, "report"):
             error.report(site_text(node))  # type: ignore[attr-defined]
@@ -230,17 +242,19 @@ def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
 
 @contextlib.contextmanager
 def waited_for(node: Node) -> Iterator[None]:
-    """Name the line that recorded a node on an error of a GPU, which comes when it is waited for:
-    it may be of any work launched since the last wait."""
+    """Add a note to an error of a GPU with the line that recorded the node that is waited for.
+
+    A GPU reports errors late: the cause may be any work launched since the last wait.
+    """
     try:
         yield
     except RuntimeError as error:
-        # Results of jitted calls are nodes without a line: their memory knows who made it.
+        # Results of jitted calls are nodes without a line; their buffers hold their origin.
         made = (node.op.name, node.site) if node.site else getattr(node.value, "origin", None)
         name, site = made or (node.op.name, None)
         error.add_note(
-            f"found when the value of {name}, recorded at {line_of(site)}, was waited "
-            "for; a fault of a kernel may be of any work given to the GPU before"
+            f"the error was reported while waiting for the value of {name}, recorded at "
+            f"{line_of(site)}; it may have been caused by any work submitted to the GPU before"
         )
         _on_device().explain(error)
         raise
@@ -249,7 +263,7 @@ def waited_for(node: Node) -> Iterator[None]:
 def operand(
     slots: list[Any], slot: int, shape: Any, dtype: np.dtype, strides: Any, offset: int, size: int
 ) -> np.ndarray:
-    """A read-only NumPy view of a slot."""
+    """Return a read-only NumPy view of the buffer of a slot."""
     if strides is None:
         return slots[slot].view(shape, dtype)
     flat = slots[slot].view((size,), dtype)
@@ -259,7 +273,10 @@ def operand(
 
 
 def own(value: np.ndarray, aval: Any, inputs: Sequence[np.ndarray]) -> Buffer:
-    """A buffer of a fresh result: taken over if no other array shares its memory, else copied."""
+    """Return a buffer with the values of a NumPy result.
+
+    The memory of the result is used if it owns it and is large enough, and copied otherwise.
+    """
     if value.dtype != aval.dtype or value.shape != aval.shape:
         value = np.broadcast_to(value, aval.shape).astype(aval.dtype)
     fresh = value.flags.c_contiguous and value.flags.owndata and value.nbytes >= 4096

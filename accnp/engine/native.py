@@ -1,7 +1,8 @@
-"""Structured control flow as one native function: loops and branches around the kernels of bodies.
+"""Compilation of structured control flow to one native function.
 
-In: a ControlStep whose bodies are planned. Out: a KernelStep, whose text calls the kernels of the
-bodies in nested Python loops; or the reason why the step stays a loop on the host.
+Input: a ControlStep with planned bodies. Output: a KernelStep whose text consists of loops and
+branches that call the kernels of the bodies, or the reason why the step runs on the host
+(`control.py`).
 
     def kernel(lo, hi, ...):           # fori_loop(0, n, lambda i, x: x + 1.5, x)
         c0 = cell_i4()
@@ -15,10 +16,10 @@ bodies in nested Python loops; or the reason why the step stays a loop on the ho
             c1 = b1
             b1 = s_f4
 
-Buffers are made once. A carry of one element lives in a register; of the others there are two,
-which change places after each step, or one, where the body updates it in place. Rows of scanned
-operands are read, and rows of stacked results written, where they lie. A loop inside a loop is one
-more kernel to call. Threads share each kernel that is large enough: `spread(k83a04b, ...)`.
+Buffers are allocated once. A carry of one element is kept in a register. Any other carry has two
+buffers, which are swapped after each iteration, or one if the body updates it in place. Rows of
+scanned operands and of stacked results are accessed in place. A nested loop is one more kernel to
+call. Threads share each kernel that is large enough: `spread(k83a04b, ...)`.
 """
 
 from __future__ import annotations
@@ -37,15 +38,17 @@ from accnp.ir.kernel import CODES, dtype_code
 
 __all__ = ["Driver", "Spot", "native_step"]
 
-# What shares a kernel of a loop among threads, the team of these, how many of them: the last
-# arguments of a loop with such kernels.
+# The last arguments of a loop with shared kernels: the function that shares a kernel among threads,
+# the thread pool, and the number of its worker threads.
 TEAM = ("sharer", "team", "helpers")
-PARTS = 8  # of a shared kernel for each thread: more of them change sides from step to step
+# Parts of a shared kernel per thread. With more parts, more of them move to another thread, and to
+# another cache, from one iteration to the next.
+PARTS = 8
 
 
 @dataclass(eq=False, slots=True)
 class Spot:
-    """Where a value lies: the name of a typed pointer, and how many elements are there."""
+    """The location of a value: the name of a typed pointer, and the number of elements."""
 
     name: str
     code: str
@@ -57,7 +60,7 @@ class Spot:
 
 
 def native_step(step: ControlStep, new_slot: Callable[[], int], fastmath: bool) -> KernelStep | str:
-    """Compile a control-flow step into one kernel step, or say why it is run on the host."""
+    """Turn a control-flow step into one kernel step, or return why it must run on the host."""
     for body in step.bodies:
         reason = obstacle(body)
         if reason:
@@ -73,14 +76,14 @@ def native_step(step: ControlStep, new_slot: Callable[[], int], fastmath: bool) 
 class Driver:
     """Writes the text around the kernels of one control-flow step."""
 
-    may_share = True  # among threads, each large kernel
+    may_share = True  # whether threads share each large kernel
 
     def __init__(self, step: ControlStep, new_slot: Callable[[], int]) -> None:
         self.step = step
         self.new_slot = new_slot
         self.w = Writer()
         self.w.depth = 1
-        self.head: list[str] = []  # cells, made once
+        self.head: list[str] = []  # statements before the loop, which make cells and buffers
         self.arguments: list[tuple[str, str]] = []  # names and codes of the pointers
         self.pointers: list[tuple[int, int]] = []
         self.constants: list[tuple[str, str, Any]] = []
@@ -88,7 +91,7 @@ class Driver:
         self.allocs: list[tuple[int, int]] = []
         self.takes: list[tuple[int, int, int, bool]] = []
         self.callees: dict[str, Called] = {}
-        self.products = False  # whether one of them multiplies matrices
+        self.products = False  # whether a callee multiplies matrices
         self.names = 0
         self.shares = 0  # see `Generated`
         bodies = step.bodies if self.may_share else []
@@ -102,12 +105,15 @@ class Driver:
         return f"{letter}{self.names - 1}"
 
     def integer(self, value: int) -> str:
-        """An int64 argument; never shared by value, or the text would depend on sizes."""
+        """Return the name of a new int64 argument.
+
+        Equal values get different arguments, because otherwise the text would depend on sizes.
+        """
         self.ints.append(value)
         return f"n{len(self.ints) - 1}"
 
     def length(self, count: int) -> str:
-        """A number of elements or steps of a kernel."""
+        """Return the text of a number of elements, or of the extent of a kernel."""
         return "1" if count == 1 else self.integer(count)
 
     def argument(self, slot: int, a: Any, letter: str = "p") -> Spot:
@@ -128,7 +134,7 @@ class Driver:
         ]
 
     def result(self, i: int) -> Spot:
-        """The memory of a result of the step, wanted or not."""
+        """Return the memory of a result of the step, whether or not the result is used."""
         a = self.step.avals[i]
         slot = self.result_slot(i)
         self.allocs.append((slot, a.nbytes))
@@ -139,7 +145,7 @@ class Driver:
         return self.new_slot() if slot is None else slot
 
     def temporary(self, code: str, count: int, nbytes: int) -> Spot:
-        """Memory for the time of the call: a register, or a buffer of the plan."""
+        """Return memory for the duration of the call: a register, or a buffer of the plan."""
         if count == 1:
             name = self.fresh("t")
             self.head.append(f"{name} = cell_{code}()")
@@ -165,9 +171,10 @@ class Driver:
     # --- a body ---
 
     def body(self, plan: Plan, leaves: Sequence[Spot], targets: dict[int, Spot]) -> list[Spot]:
-        """Write the calls of a plan's kernels; returns where its outputs are.
+        """Write the calls of the kernels of a plan, and return the locations of its outputs.
 
-        `targets` says where a slot is to be; slots that take over another's buffer are there.
+        `targets` has the locations that were chosen for slots, including the slots that reuse the
+        buffer of another one in place.
         """
         spots: dict[int, Spot] = dict(enumerate(leaves))
         codes: dict[int, str] = {}
@@ -178,7 +185,7 @@ class Driver:
         for i, (buffer, v) in enumerate(zip(plan.constants, constants, strict=True), len(leaves)):
             spots[i] = self.constant(buffer, dtype_code(v.aval.dtype), v.aval.size)
         free: dict[tuple[str, int], list[Spot]] = {}
-        mine: dict[int, Spot] = {}  # slots whose memory can be used again once they are done with
+        mine: dict[int, Spot] = {}  # slots whose memory can be reused after their last use
 
         def make(slot: int, nbytes: int) -> None:
             if slot in targets:
@@ -192,7 +199,7 @@ class Driver:
             )
 
         for inner in plan.steps:
-            if isinstance(inner, HostStep):  # of no element: an address that is never read
+            if isinstance(inner, HostStep):  # empty results: the address is never read
                 for slot, _ in inner.results:
                     spots[slot] = self.temporary(codes.get(slot, "u1"), 1, 1)
                 continue
@@ -221,7 +228,7 @@ class Driver:
         for (slot, offset), token in zip(inner.pointers, text.signature, strict=False):
             spot = spots[slot]
             code = token.removesuffix("*")
-            if code != spot.code:  # see `_operands`
+            if code != spot.code:  # a placeholder that is never written; see `bodies.operands`
                 arguments.append(self.temporary(code, 1, 0).name)
             elif offset:
                 at = self.integer(offset // _SIZES[code])
@@ -231,7 +238,7 @@ class Driver:
         tokens = text.signature[len(inner.pointers) :]
         for buffer, token in zip(inner.constants, tokens, strict=False):
             arguments.append(self.constant(buffer, token.removesuffix("*"), 0).name)
-        if text.shares:  # a loop in this one
+        if text.shares:  # a nested loop with shared kernels
             self.shares = max(self.shares, text.shares)
             arguments += [*[self.integer(n) for n in text.ints[: -len(TEAM)]], *TEAM]
         else:
@@ -246,11 +253,11 @@ class Driver:
         self.w.add(f"{name}({', '.join(['0', self.length(inner.extent), *arguments])})")
 
     def sized(self, inner: KernelStep) -> Generated:
-        """The text of a kernel; a tiny one has its sizes in it."""
+        """Return the text of a kernel; the text of a tiny one contains its sizes as constants."""
         return with_sizes(inner.text, inner.extent)
 
     def callee(self, text: Generated) -> str:
-        """The name of a kernel in this text, by its content."""
+        """Return the name of a kernel, which is derived from its content, and add its text."""
         own = named(text)
         if own.name not in self.callees:
             for inner in text.callees:
@@ -262,7 +269,7 @@ class Driver:
     # --- control flow ---
 
     def roots(self, plan: Plan) -> dict[int, int]:
-        """Of slots that take over a buffer, the slot that it was made for."""
+        """For each slot that reuses a buffer, return the slot that the buffer was made for."""
         found: dict[int, int] = {}
         for inner in kernels(plan):
             for slot, source, _, over in inner.takes:
@@ -274,10 +281,11 @@ class Driver:
     def aim(
         self, plan: Plan, wanted: Sequence[Callable[[], Spot] | None], stays: Sequence[int | None]
     ) -> tuple[dict[int, Spot], list[Spot | None]]:
-        """Choose where outputs are computed: at once where they are wanted, if that can be.
+        """Choose where outputs are computed: directly in their final memory, if possible.
 
-        Returns the targets, and for each output the memory that it must be in after the body, None
-        where `stays` (a leaf) is where it lies already, or where it is not wanted.
+        Returns the targets, and for each output the memory that must hold it after the body. That
+        is None for an output that is not used, and for one that is already in its final memory
+        because it is the leaf that `stays` names.
         """
         roots = self.roots(plan)
         targets: dict[int, Spot] = {}
@@ -302,17 +310,18 @@ class Driver:
                 self.move(place, spot)
 
     def shared(self, slot: int, a: Any) -> Spot:
-        """An operand that all steps of a loop see."""
+        """Return the location of an operand that all iterations of a loop read."""
         return self.argument(slot, a)
 
     def truth(self, flag: Spot) -> str:
-        """The condition under which a loop goes on."""
+        """Return the text of the condition under which a loop continues."""
         return f"{flag.name}[0]"
 
     def carries(self, first: int, count: int) -> list[Spot]:
-        """Memory of a loop's carry with its first values in it; its results are there at the end.
+        """Return the memory of the carry, initialized with its operands.
 
-        A single element is kept in a register, anything else takes the place of its operand.
+        A single element is kept in a register. Any other carry is in the memory of a result, which
+        reuses the buffer of its operand or a copy of it.
         """
         found = []
         step = self.step
@@ -330,7 +339,7 @@ class Driver:
     def change_places(
         self, carry: list[Spot], places: Sequence[Spot | None], starts: dict[str, str]
     ) -> None:
-        """After a step: new values become the carry."""
+        """Make the new values the carry, after an iteration."""
         for c, new in zip(carry, places, strict=True):
             if new is None:
                 continue
@@ -342,7 +351,7 @@ class Driver:
                 self.w.add(f"{s} = {c.name}", f"{c.name} = {new.name}", f"{new.name} = {s}")
 
     def end(self, carry: Sequence[Spot], starts: dict[str, str]) -> None:
-        """Put the last carry into the memory of the results."""
+        """Move the final carry into the memory of the results."""
         for j, c in enumerate(carry):
             if c.is_cell:
                 if j in self.result_slots:
@@ -386,24 +395,24 @@ class Driver:
         self.end(carry, starts)
 
     def extra_outputs(self) -> list[Callable[[], Spot] | None]:
-        """Where results of a body beside those of the loop are to be; see `bailout.py`."""
+        """Return the locations of additional results of a body; see `bailout.py`."""
         return []
 
     def loop_head(self, length: str, reverse: bool) -> str:
-        """The head of the loop of a scan; `i` is the number of the row."""
+        """Return the head of the loop of a scan; `i` is the index of the row."""
         return f"for i in range({f'{length} - 1, -1, -1' if reverse else length}):"
 
     def begin_iteration(self, length: str, reverse: bool) -> None:
-        """Write what comes before a body of a scan."""
+        """Write statements before the body of a scan."""
 
     def end_iteration(self, outs: Sequence[Spot]) -> None:
-        """Write what comes after a body, before the carry changes."""
+        """Write statements after a body, before the carry changes."""
 
     def next_of(self, c: Spot, nbytes: int) -> Callable[[], Spot]:
         return lambda: self.like(c, nbytes)
 
     def row(self, x: Spot, length: int) -> Spot:
-        """One row of a stacked array, at the loop's index."""
+        """Return one row of a stacked array, at the index of the loop."""
         count = x.count // length if length else 0
         name = self.fresh("x")
         if count == 1:

@@ -1,7 +1,9 @@
-"""The pending graph above some nodes: which nodes, from which leaves, of which structure; what
-of it is to be stored, what may be written over, and on which device.
+"""Collection and analysis of pending graphs.
 
-In: nodes without values. Out: a `Pending`; nothing is computed.
+Input: nodes without values. Output: a `Pending` with the nodes and leaves that they depend on and
+the structure of the graph as a cache key; which nodes must be stored, which leaves may be
+overwritten, and which device the graph runs on. Nothing is computed here; `engine/__init__.py`
+uses the results to find or make a plan.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ __all__ = [
 
 
 class Pending:
-    """A pending graph: nodes, leaves, structure as a key, facts about each node."""
+    """A pending graph: nodes, leaves, structure as a cache key, and facts about each node."""
 
     __slots__ = ("asked", "key", "leaves", "order", "places", "taken", "uses")
 
@@ -45,16 +47,16 @@ class Pending:
         self.leaves: list[Node] = []
         self.key: list[Any] = []
         self.uses: list[int] = []  # how often each node is an input
-        self.asked = 0  # how many of the nodes, the first ones, are asked for
+        self.asked = 0  # the number of requested nodes, which are first in `order`
         self.taken: set[int] = set()  # leaves that are operands of updates in place
-        # Leaves that say where updates write: their values are not part of the key.
+        # Leaves with the indices that updates write to. Their values are not part of the key.
         self.places: list[Node] = []
 
 
 def collect(roots: Sequence[Node]) -> Pending:
-    """Number the pending nodes and their leaves as they are met, and spell the structure as a key.
+    """Number the pending nodes and their leaves in the order of the search, and make the key.
 
-    Consumers come first; a program is made, if it is new, in the order of `sorted_order`.
+    Consumers come before their inputs. A new program is built in the order of `sorted_order`.
     """
     found = Pending()
     order, leaves, key, uses = found.order, found.leaves, found.key, found.uses
@@ -84,7 +86,7 @@ def collect(roots: Sequence[Node]) -> Pending:
             ins.append(at)
         form = node.form
         if form is None:
-            # What transformations know of a mark (a rule, made for one call) is nothing that runs.
+            # The parameters of a mark (a rule made for one call) do not affect what is computed.
             params = () if node.op.kind == "mark" else node.params.items()
             key.append((node.op, *ins, *params, *[x.aval for x in node.inputs]))
             continue
@@ -98,7 +100,7 @@ def collect(roots: Sequence[Node]) -> Pending:
 
 
 def sorted_order(nodes: Sequence[Node]) -> list[Node]:
-    """Pending nodes in an order in which they can be computed."""
+    """Return pending nodes in topological order: inputs before consumers."""
     pending = set(nodes)
     order: list[Node] = []
     for root in nodes:
@@ -118,13 +120,13 @@ def sorted_order(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _is_leaf(node: Node) -> bool:
-    """Whether a node is an end of the pending graph."""
+    """Whether a node is a leaf of the pending graph."""
     kind = node.op.kind
-    return node.value is not None or kind == "leaf" or (kind == "item" and _settled(node))
+    return node.value is not None or kind == "leaf" or (kind == "item" and _is_item_settled(node))
 
 
-def _settled(node: Node) -> bool:
-    """Whether a node that selects one of several results finds them ready, or on their way."""
+def _is_item_settled(node: Node) -> bool:
+    """Whether the node whose result an item node selects has its values or a task for them."""
     whole = node.inputs[0]
     if isinstance(whole.value, tuple):
         node.value = whole.value[node.params["index"]]
@@ -136,7 +138,8 @@ def _references(nodes: list[Node]) -> list[int]:
 
 
 def wanted(found: Pending) -> tuple[list[Node], tuple[int, ...]]:
-    """The nodes to store, and their places: those asked for, those held from outside."""
+    """Return the nodes to store, and their positions in `order`: requested nodes, and nodes that
+    objects outside the graph refer to."""
     order, asked = found.order, found.asked
     held = [*map(sub, _references(order), found.uses)]
     if max(held[asked:], default=0) <= _ALONE:
@@ -147,23 +150,23 @@ def wanted(found: Pending) -> tuple[list[Node], tuple[int, ...]]:
 
 
 def is_kept(found: Pending, place: int) -> bool:
-    """Whether a value that is held outside is stored along the way: that has a cost."""
+    """Whether a value that is referenced outside the graph is worth storing."""
     order, key = found.order, found.key
     if order[place].op.kind in ("mark", "item", "iota"):
         return False
     while order[place].op.kind == "view":
         place = key[place][1]
-        if place < 0:  # a view of what is there already
+        if place < 0:  # a view of a leaf
             return False
     return True
 
 
 def lost_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
-    """Those of some leaves that are no longer visible once the pending graph is computed: results
-    are written to their buffers.
+    """Return those of some leaves that are not visible once the pending graph has been computed.
 
-    Only what these nodes hold of a leaf may be all there is of it, and of its buffer; a node that
-    stays pending (a view, one of several results, one of a derivative) would need it again.
+    Results may overwrite their buffers. Only nodes of the graph may refer to such a leaf and to its
+    buffer, and no node that stays pending (a view, one of several results, one of a derivative) may
+    need it later.
     """
     if any(n.trace is not None or isinstance(n.aval, tuple) for n in found.order):
         return ()
@@ -186,8 +189,10 @@ def lost_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
 
 
 def _needed_later(found: Pending) -> set[int]:
-    """The leaves from which a value may be computed again: one that is held, but not stored (a
-    function with a rule of its own marks its result, as relu does)."""
+    """Return the leaves that are needed to compute values which are referenced but not stored.
+
+    For example, a function with a custom derivative rule, such as relu, marks its result.
+    """
     order, key = found.order, found.key
     held = [*map(sub, _references(order), found.uses)]
     asked = found.asked
@@ -205,14 +210,14 @@ def _needed_later(found: Pending) -> set[int]:
 
 
 def has_own_buffer(leaf: Node) -> bool:
-    """Whether the values of a leaf lie in memory of the pool that only it refers to."""
+    """Whether a leaf holds a pooled buffer to which nothing else refers."""
     if not isinstance(leaf.value, Buffer) or leaf.op.name == "literal":
         return False
     return leaf.value.pooled and getrefcount(leaf.value) == _BUFFER_ALONE
 
 
 def by_place(nodes: Sequence[Node]) -> list[list[Node]]:
-    """Nodes apart by where their users put them: one plan runs on one device."""
+    """Group nodes by the device that users placed them on, since a plan runs on one device."""
     found: dict[Any, list[Node]] = {}
     for node in nodes:
         found.setdefault(_put_on(node.aval), []).append(node)
@@ -220,7 +225,7 @@ def by_place(nodes: Sequence[Node]) -> list[list[Node]]:
 
 
 def _put_on(aval: Any) -> Device | None:
-    """The device where a user put a value, the first of several; None if it may be anywhere."""
+    """Return the (first) device that a user placed a value on, or None if it is not committed."""
     for a in aval if isinstance(aval, tuple) else (aval,):
         if a.devices:
             return a.devices[0]
@@ -228,14 +233,17 @@ def _put_on(aval: Any) -> Device | None:
 
 
 def apart(source: Any, devices: Any) -> bool:
-    """Whether values must be copied from one place to the other, both named."""
+    """Whether values must be copied between two placements; false if either is unspecified."""
     if source is None or devices is None:
         return False
     return default_place(source) != default_place(devices)
 
 
 def crossings(nodes: Sequence[Node]) -> list[Node]:
-    """Pending nodes, among those that others need, which copy between devices: no plan does."""
+    """Return the pending nodes, among the inputs of some nodes, that copy between devices.
+
+    Such copies are not part of a plan.
+    """
     return [
         x
         for x in collect(nodes).order
@@ -244,17 +252,19 @@ def crossings(nodes: Sequence[Node]) -> list[Node]:
 
 
 def placed(nodes: Sequence[Node]) -> list[Node]:
-    """Of nodes, one for each device that users put them on: enough for `place_of`."""
+    """Return one node for each device that users placed nodes on; `place_of` needs no more."""
     found = {_put_on(x.aval): x for x in nodes}
     return [x for d, x in found.items() if d is not None]
 
 
 def place_of(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | None:
-    """The GPU on which nodes are computed, or None for the CPU: where they, or some leaf, were put;
-    else on the default device, if users have said which; else where a leaf lies.
+    """Return the GPU on which nodes are computed, or None for the CPU.
+
+    This is the device that users placed them or a leaf on; otherwise the default device, if a user
+    has set one; otherwise the device of a leaf.
 
     Raises:
-        ValueError: they were put on several that share no memory.
+        ValueError: they were placed on several devices that share no memory.
     """
     put = {d for d in [_put_on(x.aval) for x in (*nodes, *leaves)] if d is not None}
     if len(put) == 1:
@@ -264,7 +274,7 @@ def place_of(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | Non
         places = {None if d.platform == "cpu" else d for d in put}
         if len(places) > 1:
             raise ValueError(
-                "one program runs on one device: its values were put on several; got "
+                "one program runs on one device, but its values are on several; got "
                 f"{', '.join(sorted(map(str, put)))}; move them with device_put before the call"
             )
         return places.pop()
@@ -276,8 +286,11 @@ def place_of(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | Non
 
 
 def _measure() -> tuple[int, int, int, int]:
-    """References to a node that only the pending graph holds, as `wanted` sees them; to such a leaf
-    and to its buffer, as `lost_leaves` does; to a leaf that only two lists hold."""
+    """Measure reference counts of objects that only the pending graph refers to.
+
+    Returns the counts for a node as `wanted` sees it, for a leaf and for its buffer as
+    `lost_leaves` sees them, and for a leaf that two lists refer to.
+    """
     found = Pending()
     found.leaves.append(Node(None, (), {}, None, object(), None, 0, None))  # type: ignore[arg-type]
     found.order.append(Node(None, (), {}, None, None, None, 0, None))  # type: ignore[arg-type]

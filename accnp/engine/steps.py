@@ -1,6 +1,9 @@
-"""The steps of a plan: launches of kernels, calls of library functions, loops on the host.
+"""The data structures of a plan: `Plan` and its steps.
 
-In: what the planner decided. Out: records that `execute` runs; nothing here computes.
+A step is the launch of a kernel (`KernelStep`), the call of a library function (`HostStep`), or
+control flow on the host (`ControlStep`). The planner makes them, and `execute.py` runs them. A
+kernel step also decides how its launch is divided among threads and which tier its code is first
+compiled in.
 """
 
 from __future__ import annotations
@@ -28,47 +31,56 @@ __all__ = [
     "ControlStep", "HostStep", "KernelStep", "Plan", "forget_nodes", "same_places", "used_slots",
 ]  # fmt: skip
 
-# Limits of work, in simple element operations: what threads share, and in what pieces. Costs are
-# estimates from above: a thread does 3 in a nanosecond, in vectors from its caches ten times that.
-BRIEF = 1 << 13  # below this much the interpreter lock is kept
-AWAKE = 1 << 15  # from this much on helpers that are awake anyway take part in a launch
-PARALLEL = 1 << 18  # from this much on threads share a kernel: sharing 2^16 gained nothing
-# Below this much in all, and this many bytes, helpers that sleep are not woken: that takes 50 us.
+# Limits on work decide what threads share, and in which parts. The unit is one simple operation on
+# one element. Costs are upper estimates: a thread does 3 per nanosecond, and ten times as many in
+# vector code with operands in its caches.
+BRIEF = 1 << 13  # below this, a launch keeps the GIL
+AWAKE = 1 << 15  # from this on, worker threads that are awake anyway take part in a launch
+PARALLEL = 1 << 18  # from this on, threads share a kernel; sharing 2^16 gained nothing
+# Below both this work and this many bytes, sleeping worker threads are not woken: waking one takes
+# 50 us.
 ROUSE, NEAR = 1 << 21, 1 << 19
-GRAIN = 1 << 16  # in one chunk of a kernel: some 20 us
-PIECES = 32  # chunks for each thread are enough
-# In a native loop helpers are awake from step to step, so less is worth sharing, in vectors:
-SHARED = 1 << 18  # work of a kernel from which threads share it there: some 6 us on one thread. On
-# two cores of a Zen 5, 80 sweeps of a stencil took 210 us on one thread and 135 on two (150x150),
-# 270 and 170 (25x25x25). With 2^16 they were slower. After a stall kernels run on one thread for a
+GRAIN = 1 << 16  # work of one chunk of a kernel: some 20 us
+PIECES = 32  # the maximum number of chunks per thread, for large kernels
+# Work of a kernel in a native loop from which threads share it: some 6 us on one thread. In a loop,
+# worker threads stay awake between kernels, so sharing costs less. On two cores of a Zen 5, 80
+# sweeps of a stencil took 210 us on one thread and 135 us on two (150x150), and 270 us and 170 us
+# (25x25x25). With a limit of 2^16 they were slower. After a stall, kernels run on one thread for a
 # while (`_native/team.c`).
-BESIDE = 1 << 15  # that of others in such a body that they share as well: then each finds most of
-# what it reads in its own cache
-LARGE = 1 << 24  # from this much on (0.5 ms) a loop is one on the host, which costs 15 us a kernel;
-# in return its results may bypass the caches
-# Kernels below these limits start in the first of two tiers (compiler/background_compile.py), whose
-# code takes up to 4 times as long, until the second is ready, some 10 ms later. The first limit is
-# that of vector code (up to 0.2 ms in the second tier), the second that of other code (0.1 ms).
+SHARED = 1 << 18
+# Work from which the other kernels of such a body are shared too, so that each thread finds most of
+# its operands in its own cache.
+BESIDE = 1 << 15
+# Work of a kernel (0.5 ms) from which its loop runs on the host. That costs 15 us per kernel, but
+# results may then use non-temporal stores.
+LARGE = 1 << 24
+# Kernels with less work start in the first of two tiers (`compiler/background_compile.py`). Its
+# code takes up to 4 times as long as that of the second tier, which is ready some 10 ms later. The
+# first limit is for vector code (up to 0.2 ms in the second tier), the second for other code
+# (0.1 ms).
 SHORT_VECTORS = 1 << 23
 SHORT = 1 << 19
-# A loop around other kernels starts there from this many characters of text on, where its work is
-# below this (some 30 ms): it would take a second or more to compile at once.
+# A loop over other kernels starts in the first tier if its text has more characters than LONG_TEXT
+# and its work is below SHORT_LOOP (some 30 ms): optimizing it first would take a second or more.
 LONG_TEXT = 1 << 16
 SHORT_LOOP = 1 << 26
-APART = 1 << 25  # from this much work of a library call on threads share it: some 0.2 ms
+APART = 1 << 25  # work of a library call from which threads share it: some 0.2 ms
 
 
-END_OF_FOLD = "end of a fold: its partial results"
+END_OF_FOLD = "second stage of a reduction, on its partial results"
 
 
 class KernelStep:
-    """One launch. `pointers` are (slot, byte offset); after them come the addresses of `constants`
-    and the integers of the text (`ints` holds both)."""
+    """The launch of a kernel.
+
+    The arguments of the kernel are `pointers`, which are pairs (slot, byte offset), followed by
+    `ints`, which has the addresses of `constants` and then the integers of the text.
+    """
 
     __slots__ = (
         "alike", "allocs", "bodies", "chained", "cluster", "constants", "copied", "extent", "frees",
-        "grain", "ints", "kernel", "label", "moved", "past", "pointers", "stores", "takes", "text",
-        "work",
+        "grain", "ints", "kernel", "label", "moved", "nontemporal", "pointers", "stores", "takes",
+        "text", "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -80,77 +92,79 @@ class KernelStep:
         self.resize(text.extent, text.weight)
         self.allocs: list[tuple[int, int]] = []
         self.frees: list[int] = []
-        self.alike: list[int] = []  # slots of `same_places`
-        self.stores: set[int] = set()  # slots that it writes to, of those that others have made
-        # Slots that start with the values of another one: (slot, the other, bytes, whether it takes
-        # over the buffer).
+        self.alike: list[int] = []  # slots of the values that `same_places` returns
+        self.stores: set[int] = set()  # slots that it writes to and that other steps have made
+        # Slots that start with the values of another slot: (slot, other slot, bytes, whether the
+        # buffer of the other slot is reused in place instead of being copied).
         self.takes: list[tuple[int, int, int, bool]] = []
-        self.copied: dict[int, str] = {}  # of slots that take over none: why
-        self.bodies: list[Plan] = []  # of a native loop, for looking at it
+        self.copied: dict[int, str] = {}  # why a slot is a copy
+        self.bodies: list[Plan] = []  # the bodies of a native loop, for inspection
         self.cluster: Cluster | None = None
-        self.chained: Cluster | None = None  # what it does in bands, before it reads them
-        self.label = ""  # what it computes, in short; its operations, under ACCNP_DEBUG
-        # Results that bypass the caches and operands that are read like these: which pointer, and
-        # how many bytes for one index.
-        self.past: tuple[Pieces, Pieces] = ((), ())
-        self.moved = 0  # bytes that it reads and writes (see traffic.py), copies for `takes` apart
+        self.chained: Cluster | None = None  # the cluster whose output it computes in bands first
+        self.label = ""  # a short description; a list of its operations under ACCNP_DEBUG
+        # Results that are written with non-temporal stores, and operands that are read in pieces of
+        # the same size: the number of the pointer, and the bytes per index.
+        self.nontemporal: tuple[Pieces, Pieces] = ((), ())
+        self.moved = 0  # bytes that it reads and writes (see `traffic.py`), without its copies
 
     def resize(self, extent: int, weight: int) -> None:
-        """Set how far the parallel index runs, and the work of one step of it."""
+        """Set the extent of the parallel index, and the work per index."""
         self.extent = extent
         self.work = extent * weight
         fine = max(1, GRAIN // max(1, weight))
-        # Costs are estimates from above: chunks of a microsecond would be all about the counter.
+        # Costs are upper estimates. For a chunk that takes a microsecond, most of the time would be
+        # spent on the shared counter.
         grain = max(fine, min(extent // (PIECES * config.threads), 16 * fine))
-        if PARALLEL <= self.work < ROUSE:  # one part for each thread, or a few
+        if PARALLEL <= self.work < ROUSE:  # one or a few chunks per thread
             threads = max(2, config.threads)
             grain = -(-extent // min(max(threads, 2 * self.work // GRAIN), 8 * threads))
         self.grain = -(-grain // 64) * 64 if grain >= 64 else grain
 
     @property
     def callees(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Names and signatures of the kernels that this one calls."""
+        """Return the names and signatures of the kernels that this one calls."""
         return tuple([c[:2] for c in self.text.callees])
 
     @property
     def programs(self) -> dict[str, Any]:
-        """Those of these kernels that are loop IR, by name."""
+        """Return the called kernels that exist as loop IR, by name."""
         return {c.name: c.kernel for c in self.text.callees if c.kernel is not None}
 
     @property
     def nbytes(self) -> int:
-        """Bytes that must move for it, those of the copies before updates among them."""
+        """Return the bytes that it moves, including copies before updates."""
         return self.moved + 2 * sum([n for _, _, n, over in self.takes if not over])
 
     @property
-    def brief(self) -> bool:
-        """Whether it has ended before a helper that sleeps would have come."""
-        # The work of products is no estimate from above: theirs take 60 us from there on.
+    def is_brief(self) -> bool:
+        """Whether it ends before a sleeping worker thread could take part."""
+        # The work of matrix products is not an upper estimate: at this limit they take 60 us.
         most = PARALLEL if self.text.products else ROUSE
         return self.work < most and self.nbytes < NEAR and not self.text.shares
 
     @property
-    def holds(self) -> bool:
-        """Whether it has ended before another thread would miss the interpreter lock: not where its
-        text has a loop as long as no range says."""
+    def keeps_gil(self) -> bool:
+        """Whether it is so short that it keeps the GIL; false for text with a while loop, whose
+        length is not known."""
         return self.work < BRIEF and not self.text.whiles
 
     @property
     def writes(self) -> set[int]:
-        """The slots that it writes to."""
+        """Return the slots that it writes to."""
         taken = [slot for take in self.takes for slot in take[:2]]
         return {*self.stores, *[slot for slot, _ in self.allocs], *taken}
 
     def forget(self) -> None:
-        """Let go of the machine code: the text is another one."""
+        """Drop the machine code, because the text has changed."""
         self.kernel = None
 
     @property
     def first_tier(self) -> FirstTier:
-        """Whether it starts in the first tier: if a run of it takes less than optimizing its code.
+        """Return whether it starts in the first tier, because running it takes less time than
+        optimizing its code.
 
-        Its ranges say how long it takes. Two tiers do not pay for a loop, unless its text is so
-        long that optimizing it takes seconds.
+        Its ranges determine how long it takes. Two tiers do not pay for a native loop, unless its
+        text is so long that optimizing it takes seconds.
         """
         if self.text.whiles:
             return FirstTier.NEVER
@@ -162,7 +176,7 @@ class KernelStep:
         return FirstTier.VECTORS if self.work < SHORT_VECTORS else FirstTier.NEVER
 
     def load(self, fastmath: bool, two_tiers: bool = False) -> Kernel:
-        """Return the machine code; compile it, or take it from a cache, at the first call."""
+        """Return the machine code. The first call compiles it or loads it from a cache."""
         if self.kernel is None:
             self.kernel = get_kernel(
                 self.text.source,
@@ -172,19 +186,19 @@ class KernelStep:
                 callees=self.callees,
                 program=self.text.kernel,
                 programs=self.programs,
-                # What fast flags allow is up to the code generator: the tiers would differ.
+                # Under fast-math flags, the results of the two tiers could differ.
                 first_tier=self.first_tier if two_tiers and not fastmath else FirstTier.NEVER,
             )
-            if self.first_tier is FirstTier.NEVER:  # it may have begun there, in a shorter step
+            if self.first_tier is FirstTier.NEVER:  # a shorter step may have started it there
                 settle(self.kernel)
         return self.kernel
 
 
 def same_places(spec: KernelSpec) -> list[Value]:
-    """The operands that a kernel reads nowhere but where it writes its one result, element by
-    element, so that this may be written over one of them.
+    """Return the operands that a kernel reads only at the index at which it writes its one result.
 
-    Kernels of rows write in their last pass, which folds nothing: a fold of it may be from memory.
+    The result may overwrite any one of them. A row kernel must write in its last pass, and that
+    pass must contain no reduction, since a reduction may read the operand from memory again.
     """
     stores = [a for a in spec.accesses if a.store]
     if len(stores) != 1 or stores[0].offset:
@@ -218,11 +232,11 @@ class HostStep:
         self.op = v.op
         self.params = v.params
         self.node = v.node
-        self.place = -1  # of its node in the pending graph that an eager plan was made for
+        self.place = -1  # position of its node in the pending graph that an eager plan is made for
         self.nbytes = value_bytes(v)
-        self.aval = v.aval  # not the node's: a value may stand for a step towards its node
-        # slot, shape, dtype, strides in bytes (None: contiguous), offset in bytes, all elements of
-        # the base
+        self.aval = v.aval  # not that of the node: a value may be an intermediate result of it
+        # Per operand: slot, shape, dtype, strides in bytes (None: contiguous), offset in bytes, and
+        # the number of elements of the base buffer.
         self.operands: list[tuple[int, tuple[int, ...], np.dtype, Any, int, int]] = []
         self.results: list[tuple[int, Any]] = []
         self.frees: list[int] = []
@@ -232,18 +246,19 @@ class HostStep:
         self.in_rounds = v.op.rounds is not None and self.work >= APART
 
 
-# Runs of a plan after which the next is the extension's, which takes as long to prepare as three
-# runs; while something keeps it from that, it is tried again after as many more.
+# The number of runs of a plan after which a dispatch cache entry is made for it, so that the
+# extension does the next run. Making the entry takes as long as three runs. If that is not possible
+# yet, it is tried again each time the number of runs has doubled.
 OFTEN = 2
 
 
 def often(hits: int, first: int = OFTEN) -> bool:
-    """Whether a record is made after this run."""
+    """Whether to make a dispatch cache entry after this run."""
     return hits >= first and not hits & (hits - 1)
 
 
 class Plan:
-    """Steps in order. Slots 0..len(leaves) are the leaves' buffers."""
+    """The steps of a program in order. The first `n_leaves` slots are the buffers of the leaves."""
 
     __slots__ = (
         "constants",
@@ -276,39 +291,41 @@ class Plan:
         self.out_avals: list[Any] = []
         self.work = 0
         self.fastmath = False
-        self.device: Device | None = None  # a GPU; None is the CPU
-        self.waits = False  # whether the host waits for steps of a GPU, or does some itself
-        self.hits = 0  # how often it was found for pending nodes
-        self.known = False  # whether it depends on numbers of leaves, which say where updates write
-        self.loaded = False  # whether its kernels were asked for
-        # Runs it once its kernels are loaded, if it can be a table: leaves' buffers to outputs'.
+        self.device: Device | None = None  # a GPU, or None for the CPU
+        self.waits = False  # whether the host waits for steps of a GPU, or executes some itself
+        self.hits = 0  # the number of cache hits for pending graphs
+        self.known = False  # whether it depends on the values of the indices that updates write to
+        self.loaded = False  # whether loading of its kernels has started
+        # Runs the plan as a table, if it can be one and its kernels are loaded: takes the buffers
+        # of leaves and returns those of outputs.
         self.quick: Callable[[Sequence[Any]], list[Any]] | None = None
-        self.walks: Any = None  # the table behind it, see `table.py`
-        # The steps of one that is no table, kernels in a row together (`table.Part`).
+        self.walks: Any = None  # the table that `quick` runs; see `table.py`
+        # For a plan that is not one table: its steps, with consecutive kernels as a `table.Part`.
         self.parts: list[Any] = []
-        self.walk: Callable[[Sequence[Any]], list[Any]] | None = None  # the same on a GPU
-        # Where it lives as long as the plan: in plans of traced functions.
+        self.walk: Callable[[Sequence[Any]], list[Any]] | None = None  # `quick` for a GPU
+        # The program, which only plans of traced functions keep.
         self.program: Program | None = None
-        # Buffers of leaves that belong to the plan, after those given at each run.
+        # Buffers of leaves that belong to the plan. They follow the leaves given at each run.
         self.constants: list[Any] = []
-        # Leaves that steps write to, of those that the caller said it owns.
+        # Owned leaves that steps write to.
         self.overwritten: frozenset[int] = frozenset()
-        # Leaves that a map could write its result over, if the caller said that it owns them.
+        # Leaves that an elementwise kernel could overwrite with its result if they were owned.
         self.spare: tuple[int, ...] = ()
 
 
 def forget_nodes(plan: Plan, program: Program) -> None:
-    """Let go of the nodes a plan was made from: plans outlive the arrays of their first run."""
+    """Drop references to the nodes that a plan was made from, since plans outlive the arrays of
+    their first run."""
     for v in (*program.leaves, *program.values):
-        # Values and clusters refer to each other: without this the nodes would wait for the garbage
-        # collector.
+        # Values and clusters refer to each other. Without this, the nodes would stay alive until
+        # the garbage collector runs.
         v.node, v.cluster, v.demands, v.why = None, None, [], ()
     for step in plan.steps:
         if isinstance(step, KernelStep):
             step.cluster = step.chained = None
             step.text.pointers, step.text.partials = [], []
     for step in plan.steps:
-        node = getattr(step, "node", None)  # a GPU's kernels have one, too
+        node = getattr(step, "node", None)  # launches on a GPU have a node too
         if node is not None:
             step.node = Node(node.op, (), node.params, node.aval, None, None, 0, node.site)
 
@@ -343,24 +360,24 @@ class ControlStep:
         self.op = value.op
         self.params = value.params
         self.node = value.node
-        self.place = -1  # as that of a `HostStep`
+        self.place = -1  # see `HostStep`
         self.avals: tuple[Any, ...] = value.aval
         self.inputs = [x.aval for x in value.inputs]
         self.operands = operands  # slots, all contiguous
         self.bodies = bodies
-        self.results: list[tuple[int, int]] = []  # slot, number of the result
+        self.results: list[tuple[int, int]] = []  # slot, index of the result
         self.frees: list[int] = []
         self.nbytes = value_bytes(value)
-        self.reason = ""  # why it is no native loop
-        self.bailout: Bailout | None = None  # its native form until a branch calls Python
-        self.by_python = True  # whether Python goes through it at each turn, if it is none
-        self.walk: Any = None  # on a GPU: what runs it without Python, once that is made
-        self.guard = ""  # likewise: the type of the index that kernels of branches look at
+        self.reason = ""  # why it is not a native loop
+        self.bailout: Bailout | None = None  # its native form, run until a branch calls Python
+        self.by_python = True  # whether Python runs each iteration, if it is not a native loop
+        self.walk: Any = None  # on a GPU: runs it without Python, once made
+        self.guard = ""  # on a GPU: the type of the index that kernels of branches test
         self.work = max([b.work for b in bodies], default=1) * int(value.params.get("length", 16))
 
 
 def used_slots(step: Any) -> Sequence[int]:
-    """Return the slots a step reads or writes."""
+    """Return the slots that a step reads or writes."""
     if isinstance(step, KernelStep):
         return [*[s for s, _ in step.pointers], *[s for take in step.takes for s in take[:2]]]
     if isinstance(step, ControlStep):

@@ -1,17 +1,19 @@
-"""A plan of kernels as one table, which machine code walks through in a single call.
+"""Launch tables: run all kernels of a plan with a single call of the C extension.
 
-In: a plan whose kernels are loaded. Out: a function: leaves' buffers in, output buffers out, as
-`execute.run`. What a step costs in Python (2 us) is paid once.
+Input: a plan that consists of kernels, which are loaded. Output: a function that takes the buffers
+of the leaves and returns those of the outputs, as `execute.run` does. The cost of a step in Python
+(2 us) is then paid once per plan.
 
-The words of the table: the most arguments a step has, the number of steps, that of launches among
-them (the others copy); then for each step the address of its entry, how far it runs, how much of
-that one thread takes at a time, the number of its arguments and, for each, a base and what is added
-to it. Base 0 is zero, base 1 the address of the bases; the others are the team of threads and the
-number of its helpers where steps are shared, then leaves, results, and one block for all that lives
-between the first step and the last.
+A table is an array of 64-bit words. It starts with the maximum number of arguments of a step, the
+number of steps, and the number of launches among them (the other steps copy memory). Each step has
+the address of its entry point, its extent, the chunk that a thread takes at a time, the number of
+its arguments, and for each argument the number of a base and an offset that is added to it. Base 0
+is zero, and base 1 is the address of the bases. If steps are shared, the thread pool and the number
+of its worker threads follow. The other bases are the leaves, the results, and one block of scratch
+memory for all buffers that live only within the table.
 
-Small steps in a row that do not depend on each other (the updates of fifty parameters) are a group:
-one launch, which threads share step by step.
+Consecutive small steps that do not depend on each other (such as the updates of fifty parameters)
+form a group: one launch whose steps are distributed among threads.
 """
 
 from __future__ import annotations
@@ -31,34 +33,34 @@ from accnp.runtime.threads import call_helpers, launch_form
 
 __all__ = ["Part", "Walk", "groups_of", "parts_of", "walk_of"]
 
-LARGE = 1 << 25  # bytes that a table of several steps may hold at once
+LARGE = 1 << 25  # the maximum bytes of scratch memory and results of a table with several steps
 
 
 class Walk(NamedTuple):
-    """A table, and how it is run: see `_native` for modes."""
+    """A table and how it is run. `_native` defines the modes."""
 
-    run: Callable[[Sequence[Buffer]], list[Buffer]]  # leaves' buffers to outputs'
+    run: Callable[[Sequence[Buffer]], list[Buffer]]  # buffers of leaves to buffers of outputs
     table: ctypes.Array
     mode: int
-    helpers: int  # that may take part; 0: there is no team among the bases
-    results: list[int]  # bytes of buffers to make, after the leaves
-    outputs: list[int]  # which of the leaves and results they are
-    scratch: int  # bytes of one more buffer, which is last
+    helpers: int  # worker threads that may take part; if 0, the bases contain no thread pool
+    results: list[int]  # sizes in bytes of the buffers to allocate, which follow the leaves
+    outputs: list[int]  # the indices of the outputs among leaves and results
+    scratch: int  # bytes of scratch memory, which is the last base
 
 
 class Section(NamedTuple):
-    """Kernels in a row that can be one table: a plan, or those between steps of another kind."""
+    """Consecutive kernels that can be one table: a plan, or a part of one between other steps."""
 
     steps: Sequence[KernelStep]
-    leaves: Sequence[int]  # slots that are there before
-    outputs: Sequence[int]  # slots whose buffers are wanted afterwards
+    leaves: Sequence[int]  # slots that have buffers before
+    outputs: Sequence[int]  # slots whose buffers are used afterwards
     n_slots: int  # of the plan
     fastmath: bool
     work: int
 
 
 class Part(NamedTuple):
-    """A section of a plan that is no table as a whole."""
+    """A table for a section of a plan that also has other steps."""
 
     walk: Walk
     leaves: Sequence[int]
@@ -66,7 +68,7 @@ class Part(NamedTuple):
     frees: Sequence[int]
 
     def run(self, slots: list[Any]) -> None:
-        """Run the steps; their results get into their slots."""
+        """Run the steps and put their results into their slots."""
         made = self.walk.run([slots[s] for s in self.leaves])
         for slot, buffer in zip(self.outputs, made, strict=True):
             slots[slot] = buffer
@@ -75,8 +77,9 @@ class Part(NamedTuple):
 
 
 def parts_of(plan: Plan) -> list[Any]:
-    """The steps of a plan in order, kernels in a row as one `Part` where they can be a table: what
-    a loop runs around library calls and branches of the host costs a call for each of these."""
+    """Return the steps of a plan in order, with consecutive kernels as one `Part` if they can be a
+    table. A loop body with library calls then costs one call per section instead of one per kernel.
+    """
     found: list[Any] = []
     runs = [[*steps] for _, steps in groupby(plan.steps, _is_kernel)]
     after = len(plan.steps)
@@ -97,7 +100,10 @@ def _is_kernel(step: Any) -> bool:
 
 
 def _part(plan: Plan, steps: list[KernelStep], last: dict[int, int], end: int) -> Part | None:
-    """Steps that end before number `end` of the plan; `last` has the last use of each slot."""
+    """Return a `Part` of steps that end before step `end` of the plan, or None.
+
+    `last` has the index of the step that uses each slot last.
+    """
     made: dict[int, None] = {}
     leaves: dict[int, None] = {}
     for step in steps:
@@ -115,7 +121,7 @@ def _part(plan: Plan, steps: list[KernelStep], last: dict[int, int], end: int) -
 
 
 def walk_of(plan: Plan) -> Walk | None:
-    """What runs a plan that is a table; None for any other."""
+    """Return the table of a plan that consists of kernels; None for other plans."""
     section = _whole(plan)
     return section and _walk(section)
 
@@ -131,14 +137,14 @@ def _walk(plan: Section) -> Walk | None:
     groups = _table_groups(plan)
     if groups is None:
         return None
-    brief = len(groups) == 1 == len(groups[0]) and groups[0][0].brief
+    is_brief = len(groups) == 1 == len(groups[0]) and groups[0][0].is_brief
     helpers = max([_chunks(group) - 1 for group in groups], default=0)
     places = _Places(plan, groups, 3 if helpers else 1)
     results, outputs, scratch = places.results, places.outputs, places.scratch
     table = _Table(plan, groups, places, helpers)
     address = ctypes.addressof(table.words)
-    holds = plan.work < BRIEF and all([step.holds for group in groups for step in group])
-    mode = (BRIEFLY if brief else TOGETHER) if helpers else ALONE if holds else FREE
+    keeps_gil = plan.work < BRIEF and all([step.keeps_gil for group in groups for step in group])
+    mode = (BRIEFLY if is_brief else TOGETHER) if helpers else ALONE if keeps_gil else FREE
     walk = walker(mode, address)
     empty = pool.empty
     single = len(results) == 1 and outputs == [len(plan.leaves)] and not scratch
@@ -183,10 +189,10 @@ def _walk(plan: Section) -> Walk | None:
 
 
 def groups_of(plan: Plan) -> list[list[KernelStep]] | None:
-    """The launches of a plan that is a table, each with its steps.
+    """Return the launches of a plan that is a table, each with its steps.
 
-    None where some step is no kernel, and for very large plans, where buffers are better made and
-    given back step by step.
+    Returns None if a step is not a kernel, and for plans with much memory, whose buffers should be
+    allocated and freed step by step.
     """
     section = _whole(plan)
     return section and _table_groups(section)
@@ -200,7 +206,7 @@ def _table_groups(plan: Section) -> list[list[KernelStep]] | None:
 
 
 def _groups(steps: Sequence[KernelStep]) -> list[list[KernelStep]]:
-    """The steps in order; those in a row that need nothing of each other together."""
+    """Group consecutive steps that do not depend on each other."""
     groups: list[list[KernelStep]] = []
     touched: set[int] = set()  # by the last group
     written: set[int] = set()
@@ -220,8 +226,8 @@ def _groups(steps: Sequence[KernelStep]) -> list[list[KernelStep]]:
 
 
 def _chunks(group: list[KernelStep], least: int = PARALLEL) -> int:
-    """Among how many threads a group of so much work can be shared; 1 where there is less."""
-    # The work of products is no estimate from above (see `KernelStep.brief`).
+    """Return the number of chunks that threads can share in a group; 1 if its work is too small."""
+    # The work of matrix products is not an upper estimate (see `KernelStep.is_brief`).
     if sum([step.work << step.text.products for step in group]) < least:
         return 1
     if len(group) > 1:
@@ -230,7 +236,7 @@ def _chunks(group: list[KernelStep], least: int = PARALLEL) -> int:
 
 
 class _Table:
-    """The words of a table, and of the steps in its groups."""
+    """The words of a table, and those of the steps in its groups."""
 
     def __init__(
         self, plan: Section, groups: Sequence[list[KernelStep]], places: _Places, helpers: int
@@ -248,7 +254,7 @@ class _Table:
             several = helpers and _chunks(group, AWAKE) > 1
             if len(group) == 1:
                 (step,) = group
-                words += self.step(step, step.grain if several else step.extent, step.past)
+                words += self.step(step, step.grain if several else step.extent, step.nontemporal)
                 continue
             records = [_words(self.step(step, step.extent)) for step in group]
             index = _words([ctypes.addressof(record) for record in records])
@@ -259,10 +265,12 @@ class _Table:
         self.words = _words([self.widest, count, len(groups), *words])
 
     def step(
-        self, step: KernelStep, chunk: int, past: tuple[Pieces, Pieces] = ((), ())
+        self, step: KernelStep, chunk: int, nontemporal: tuple[Pieces, Pieces] = ((), ())
     ) -> list[int]:
         count = len(step.pointers) + len(step.ints)
-        entry, before, chunk = launch_form(step.load(self.fastmath).address, count, chunk, past)
+        entry, before, chunk = launch_form(
+            step.load(self.fastmath).address, count, chunk, nontemporal
+        )
         count += len(before)
         self.widest = max(self.widest, count)
         words = [entry, step.extent, chunk, count]
@@ -284,16 +292,18 @@ _address = attrgetter("ptr")
 
 
 class _Places:
-    """Where each slot of a plan lies: a base (the first leaf has that after `start`), and an offset
-    in it."""
+    """The location of each slot of a plan: the number of a base, and an offset.
+
+    The base of the first leaf is `start + 1`.
+    """
 
     def __init__(self, plan: Section, groups: Sequence[list[KernelStep]], start: int) -> None:
-        # The slot for whose memory a slot stands: itself, or the one that it takes over.
+        # The slot whose memory a slot uses: itself, or the one whose buffer it reuses.
         self.root: dict[int, int] = {s: s for s in range(plan.n_slots)}
         sizes: dict[int, int] = {}
         first: dict[int, int] = {}
         last: dict[int, int] = {}
-        # Nothing is given back inside a group: its steps run side by side.
+        # No memory is reused within a group, because its steps run concurrently.
         for i, step in [(i, step) for i, group in enumerate(groups) for step in group]:
             made = list(step.allocs)
             for slot, source, nbytes, over in step.takes:
@@ -316,7 +326,7 @@ class _Places:
         self.offset: dict[int, int] = {}
         self.scratch = 0
         block = start + leaves + len(self.results) + 1
-        held: list[tuple[int, int, int]] = []  # from, to, last use
+        held: list[tuple[int, int, int]] = []  # start, end, last use
         for slot, nbytes in sizes.items():
             if slot in self.base:
                 continue

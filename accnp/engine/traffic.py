@@ -1,8 +1,9 @@
-"""Bytes that a step must move between memory and the processor, each element counted once.
+"""Memory traffic of steps, and the results that are written with non-temporal stores.
 
-In: a KernelSpec, or the Value of a step without one. Out: bytes read and written together. What a
-kernel reads again from its caches is not counted, so that this over the time is a share of what
-memory can do.
+Input: a KernelSpec, or the Value of a step without one. Output: the sum of bytes read and written,
+with each element counted once. Repeated reads are assumed to hit the cache, so that bytes over time
+can be compared with the bandwidth of memory. The planner also asks here which results are so large
+that their stores should bypass the caches.
 """
 
 from __future__ import annotations
@@ -16,17 +17,21 @@ from accnp.ir.kernel import KernelSpec
 from accnp.primitives.views import contiguous
 from accnp.runtime.nontemporal import Pieces
 
-__all__ = ["LARGE", "parts_past_caches", "past_caches", "spec_bytes", "value_bytes"]
+__all__ = ["LARGE", "find_nontemporal", "find_nontemporal_in_nests", "spec_bytes", "value_bytes"]
 
-LARGE = 15 << 20  # bytes of a result that is not kept in caches: half of a usual last-level one
+# Bytes of a result from which its stores bypass the caches: half of a typical last-level cache.
+LARGE = 15 << 20
 
 # Ops that read as many elements of their first operand as they return.
 _PICKING = frozenset(["dynamic_slice", "gather"])
 
 
 def spec_bytes(specs: Iterable[KernelSpec], between: Any = None) -> int:
-    """Bytes of the elements that one kernel loads and stores, over all its cells; windows that
-    overlap, as those of a stencil do, are counted once, and what stays in caches is not."""
+    """Return the bytes of the elements that a kernel loads and stores, over all its loop nests.
+
+    Overlapping windows, as those of a stencil, are counted once. The value `between` is not
+    counted, since it stays in the cache.
+    """
     touched: dict[tuple[int, bool], int] = {}
     whole: dict[tuple[int, bool], int] = {}
     for spec in specs:
@@ -41,13 +46,16 @@ def spec_bytes(specs: Iterable[KernelSpec], between: Any = None) -> int:
     return sum(min(n, whole[key]) for key, n in touched.items())
 
 
-def past_caches(spec: KernelSpec, step: Any) -> tuple[Pieces, Pieces]:
-    """Large results of a step whose parallel index writes one piece after the other, and operands
-    that it reads in pieces as large: which pointers these are, and the bytes of a piece."""
+def find_nontemporal(spec: KernelSpec, step: Any) -> tuple[Pieces, Pieces]:
+    """Return the results of a step for non-temporal stores, and the operands that it reads alike.
+
+    These are large results that are written contiguously along the parallel index, and operands
+    that are read in pieces of the same size, as pairs: number of the pointer, bytes of a piece.
+    """
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
     extent = prod(spec.outer) if spec.outer else prod(spec.inner)
-    if step.text.tiles:  # parts of rows, which may have stores of their own for it
-        return parts_past_caches([spec], step)
+    if step.text.tiles:  # tiles write parts of rows and may contain non-temporal stores themselves
+        return find_nontemporal_in_nests([spec], step)
     if spec.form not in ("map", "row") or step.extent != extent:
         return (), ()
     slots = [slot for slot, _ in step.pointers]
@@ -71,9 +79,12 @@ def past_caches(spec: KernelSpec, step: Any) -> tuple[Pieces, Pieces]:
     return tuple(results), tuple([p for p in operands if p[1] in widths])
 
 
-def parts_past_caches(specs: Sequence[KernelSpec], step: Any) -> tuple[Pieces, Pieces]:
-    """The same of kernels in one launch, which write parts of a result here and there: whether one
-    is large. They have stores of their own for it, or none: -1 stands for no pointer."""
+def find_nontemporal_in_nests(specs: Sequence[KernelSpec], step: Any) -> tuple[Pieces, Pieces]:
+    """Return the same for loop nests in one launch, which write scattered parts of results.
+
+    If a result is large, one piece with pointer number -1 is returned. It selects the non-temporal
+    stores that the nests contain, if any.
+    """
     fresh = dict(step.allocs)
     slots = {slot for slot, _ in step.pointers} & step.stores
     most = max([fresh.get(slot, 0) for slot in slots], default=0)
@@ -83,17 +94,18 @@ def parts_past_caches(specs: Sequence[KernelSpec], step: Any) -> tuple[Pieces, P
 
 
 def value_bytes(v: Any) -> int:
-    """Bytes of the operands and results of an operation that is a step of its own.
+    """Return the bytes of the operands and results of an operation that is a step of its own.
 
-    An update reads and writes as much of its operand as it is given values; what is copied before
-    that is counted by the step.
+    An update reads and writes as many elements of its operand as there are new values. The step
+    counts a copy of the operand before the update.
     """
     results = v.aval if isinstance(v.aval, tuple) else (v.aval,)
     made = sum(a.nbytes for a in results)
     sizes = [x.aval.nbytes for x in v.inputs]
     if v.op.takes is not None:
         others = [x.aval for i, x in enumerate(v.inputs) if i != v.op.takes]
-        if is_one_value(v.inputs[v.op.takes]):  # it writes all of it, and then adds in the cache
+        # If the operand repeats one value, the whole result is written, then updated in the cache.
+        if is_one_value(v.inputs[v.op.takes]):
             return sum(a.nbytes for a in others) + made
         given = max([a.nbytes for a in others if a.dtype == results[0].dtype], default=0)
         return sum(a.nbytes for a in others) + 2 * given

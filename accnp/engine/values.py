@@ -1,7 +1,8 @@
-"""What a node holds once it is asked for: a buffer; before, a task that delivers one, or a claim.
+"""Thread-safe access to the values of nodes.
 
-In: nodes, and buffers or tasks for them. Out: nodes whose value is never half set, whichever
-threads ask for it at once.
+The value of a node is None while it is pending; then a task that will deliver it, or the claim of a
+thread that is computing it; and finally its buffer. The engine sets these values with `deliver`,
+`promise` and `Claim`. Other threads never see a state in between.
 """
 
 from __future__ import annotations
@@ -17,40 +18,47 @@ from accnp.runtime.buffer import Buffer, from_scalar
 from accnp.runtime.stream import Task
 
 __all__ = [
-    "DELETED", "Claim", "at_hand", "claim_among", "claimed", "deliver", "gone", "looking",
-    "promise", "traced",
+    "DELETED",
+    "Claim",
+    "at_hand",
+    "claim_among",
+    "claimed",
+    "deliver",
+    "make_deleted_error",
+    "make_traced_error",
+    "promise",
+    "value_lock",
 ]  # fmt: skip
 
-# Held while pending nodes are looked through, and while values are set and inputs are dropped;
-# never while waiting.
-looking = renewed(threading.RLock())
+# Held while pending graphs are traversed, and while values are set and inputs are dropped; never
+# held while waiting.
+value_lock = renewed(threading.RLock())
 
 
 class _Deleted:
-    """Stands in for the buffer of a donated or deleted array."""
+    """The value of a donated or deleted array, in place of a buffer."""
 
 
 DELETED = _Deleted()
 
 
-def gone() -> RuntimeError:
-    """The error of who asks for the value of such an array."""
+def make_deleted_error() -> RuntimeError:
+    """Return the error for a request of the value of such an array."""
     return RuntimeError(
-        "Array has been deleted: its buffer was donated or given back; "
-        "keep a copy before donating it"
+        "Array has been deleted: its buffer was donated or freed; make a copy before donating it"
     )
 
 
-def traced(node: Node) -> RuntimeError:
-    """The error of who asks for the value of a node that has none, as only its caller may know."""
-    return RuntimeError(f"{node.op.name}: a traced value was asked for; got {node.aval}")
+def make_traced_error(node: Node) -> RuntimeError:
+    """Return the error for a request of the value of a traced node, which has none."""
+    return RuntimeError(f"{node.op.name}: a traced array has no value; got {node.aval}")
 
 
 class Claim(Task):
-    """Says that a thread is about to compute nodes and overwrites what they are computed from, so
-    that no other thread may compute them meanwhile: threads that ask for them wait.
+    """Marks nodes that a thread is computing by a plan that overwrites their operands.
 
-    A thread waits only before it claims anything itself.
+    Other threads must not compute these nodes meanwhile. If they request them, they wait. To
+    prevent deadlocks, a thread waits only while it has no claim itself.
     """
 
     __slots__ = ("lock", "nodes", "owner")
@@ -60,16 +68,16 @@ class Claim(Task):
         self._done = False
 
     def take(self) -> None:
-        """Begin; the caller holds `looking`."""
+        """Start the claim. The caller holds `value_lock`."""
         self.lock.acquire()
         claimed.add(self)
         for node in self.nodes:
             node.value = self
 
     def end(self) -> None:
-        """The nodes have their values, or tasks; those without, by an error, are free again."""
+        """End the claim. Nodes without a value or task, because of an error, are pending again."""
         try:
-            with looking:
+            with value_lock:
                 for node in self.nodes:
                     if node.value is self:
                         node.value = None
@@ -89,11 +97,11 @@ class Claim(Task):
             return
 
 
-claimed: set[Claim] = set()  # in force
+claimed: set[Claim] = set()  # active claims
 
 
 def claim_among(nodes: Iterable[Node]) -> Claim | None:
-    """A claim of another thread on one of some nodes, or None."""
+    """Return a claim on one of some nodes, or None."""
     for node in nodes:
         value = node.value
         if type(value) is Claim:
@@ -102,7 +110,7 @@ def claim_among(nodes: Iterable[Node]) -> Claim | None:
 
 
 def at_hand(node: Node) -> Buffer | None:
-    """A leaf's buffer, or None if it is still being computed."""
+    """Return the buffer of a leaf, or None if it is still being computed."""
     value = node.value
     if isinstance(value, Buffer):
         return value
@@ -110,14 +118,14 @@ def at_hand(node: Node) -> Buffer | None:
         node.value = from_scalar(node.params["value"], node.aval.dtype)
         return node.value
     if value is DELETED:
-        raise gone()
+        raise make_deleted_error()
     return None
 
 
 def deliver(nodes: Sequence[Node], buffers: Iterable[Any]) -> None:
-    """Give nodes their values; they need their inputs no more."""
+    """Set the values of nodes, and drop their inputs, which are no longer needed."""
     it = iter(buffers)
-    with looking:
+    with value_lock:
         for node in nodes:
             aval = node.aval
             node.value = tuple([next(it) for _ in aval]) if type(aval) is tuple else next(it)
@@ -129,15 +137,15 @@ def deliver(nodes: Sequence[Node], buffers: Iterable[Any]) -> None:
 
 
 def promise(nodes: Sequence[Node], task: Task) -> None:
-    """Give nodes a task that delivers their values, unless they have got these already."""
-    with looking:
+    """Store the task that delivers the values of nodes, in nodes that have no value yet."""
+    with value_lock:
         for node in nodes:
             if node.value is None or type(node.value) is Claim:
                 node.value = task
 
 
 def _before_fork() -> None:
-    """A child gets values whole."""
+    """Wait for the claims of other threads, which do not exist in the child process."""
     for claim in list(claimed):
         if claim.owner != get_ident():
             claim.wait()

@@ -1,9 +1,9 @@
-"""Launches under observation: times of every step (ACCNP_DEBUG=5), the search for nan and inf, and
-observers, who want to see each run of a plan.
+"""Observed execution of plans: the time of every step (ACCNP_DEBUG=5), the search for nan and inf
+(`debug_nans`, `debug_infs`), and observers such as the profiler, which see each run of a plan.
 
-In: a plan, its program, its leaves' buffers. Out: the same results as `execute.run`, or
-FloatingPointError. `on` is false unless one of these modes is on, so that others pay one look at a
-flag.
+Input: a plan, its program, and the buffers of its leaves. Output: the same results as from
+`execute.run`, or FloatingPointError. `on` is true while one of these modes is enabled, so that
+execution without them only tests this flag.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from accnp.runtime.buffer import Buffer
 __all__ = ["find_bad", "first_bad_operation", "looking_for", "observe", "run"]
 
 on = False
-one_by_one = False  # whether runs wait for each other: times are told, or values are searched
-# Whether some thread has switches on that plans remembered for single operations were made without.
+one_by_one = False  # whether runs are synchronous: times are logged, or values are searched
+# Whether any thread has enabled options that entries of single operations do not take into account.
 unusual = False
 TIMES = 5
 _observers = 0
@@ -43,30 +43,30 @@ def _refresh() -> None:
     searching = any(config.anywhere("debug_nans")) or any(config.anywhere("debug_infs"))
     one_by_one = searching or max(config.anywhere("debug")) >= TIMES
     on = one_by_one or _observers > 0
-    # During a search, operations run once they are recorded: errors come up at the line.
+    # During a search, operations run when they are recorded, so that errors name the right line.
     nodes.PENDING_LIMIT = 0 if searching else _PENDING
     set_pending_limit(nodes.PENDING_LIMIT)
 
 
 def observe(more: int) -> None:
-    """Let one observer more (1) or less (-1) see every run of a plan, step by step."""
+    """Add (1) or remove (-1) an observer that sees every run of a plan, step by step."""
     global _observers
     _observers += more
     _refresh()
 
 
 def looking_for() -> tuple[str, ...]:
-    """What this thread does not want to see in results: "nan", "inf"."""
+    """Return which values this thread searches for in results: "nan", "inf"."""
     return (("nan",) if config.debug_nans else ()) + (("inf",) if config.debug_infs else ())
 
 
 def run(
     plan: Plan, leaves: Sequence[Buffer], program: Program | None, kinds: tuple[str, ...]
 ) -> list[Buffer]:
-    """Run a plan; tell the times at debug level 5; search the results for the unwanted kinds.
+    """Run a plan; log times at debug level 5; search the results for the given kinds of values.
 
     Raises:
-        FloatingPointError: a result has such a value; the text names the operation and the line.
+        FloatingPointError: a result has such a value. The text names the operation and the line.
     """
     results = timed(plan, leaves) if config.debug >= TIMES else execute.run(plan, leaves)
     for i, (buffer, aval) in enumerate(zip(results, plan.out_avals, strict=True)):
@@ -77,9 +77,9 @@ def run(
 
 
 def timed(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
-    """Run a plan and print what was launched and how long it took."""
+    """Run a plan, and log each step and its time."""
     for step in plan.steps:
-        if isinstance(step, KernelStep):  # compiling is no part of the launch
+        if isinstance(step, KernelStep):  # so that the time of a launch does not include compiling
             step.load(plan.fastmath)
     last = time.perf_counter()
 
@@ -101,7 +101,7 @@ def timed(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
 
 
 def find_bad(value: np.ndarray, kinds: Sequence[str]) -> str:
-    """Return "nan", "inf", or "" if none of the kinds is in the array."""
+    """Return "nan" or "inf" if the array has such a value and it is one of `kinds`; else ""."""
     if value.dtype.kind not in "fcV" and value.dtype.name not in _SMALL_FLOATS:
         return ""
     with np.errstate(all="ignore"):
@@ -124,19 +124,22 @@ class _Found(Exception):
 def first_bad_operation(
     program: Program, leaves: Sequence[Buffer], kinds: Sequence[str]
 ) -> _Found | None:
-    """Compute a program again, operation by operation, with the reference functions."""
+    """Recompute a program, operation by operation, with the reference functions.
+
+    Returns the first operation whose result has a value of the given kinds, or None.
+    """
     env: dict[int, Any] = {}
     for v, buffer in zip(program.leaves, leaves, strict=True):
         env[id(v)] = buffer.view(v.aval.shape, v.aval.dtype)
     try:
         for v in program.values:
-            env[id(v)] = _one(v, env, kinds)
+            env[id(v)] = _compute_checked(v, env, kinds)
     except _Found as found:
         return found
     return None
 
 
-def _one(v: Value, env: dict[int, Any], kinds: Sequence[str]) -> Any:
+def _compute_checked(v: Value, env: dict[int, Any], kinds: Sequence[str]) -> Any:
     if v.parent is not None:
         return env[id(v.parent)][v.index]
     operands = [env[id(x)] for x in v.inputs]
@@ -148,16 +151,16 @@ def _one(v: Value, env: dict[int, Any], kinds: Sequence[str]) -> Any:
     for result in results:
         kind = find_bad(result, kinds)
         if kind:
-            _look_inside(v, operands, kinds)
-            raise _Found(v.node, kind, *_as_recorded(v.node, operands, result))
+            _search_bodies(v, operands, kinds)
+            raise _Found(v.node, kind, *_with_recorded_axes(v.node, operands, result))
     return results if several else results[0]
 
 
-def _as_recorded(
+def _with_recorded_axes(
     node: Any, operands: Sequence[Any], result: np.ndarray
 ) -> tuple[list[Any], np.ndarray]:
-    """The operands and the result of an operation with the axes that it was recorded with: programs
-    leave out axes of length 1."""
+    """Return the operands and the result of an operation with the axes that it was recorded with,
+    since programs omit axes of length 1."""
     shape, of = getattr(node.aval, "shape", result.shape), result.shape
     if [n for n in shape if n != 1] != [n for n in of if n != 1]:
         return [*operands], result
@@ -165,8 +168,9 @@ def _as_recorded(
     return [x.reshape(shape) if x.shape == of else x for x in found], result.reshape(shape)
 
 
-def _look_inside(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> None:
-    """Run an operation that holds programs (a loop, a branch) again, with all of theirs checked."""
+def _search_bodies(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> None:
+    """Rerun an operation that contains programs (a loop or branch) and check each operation of
+    these."""
     inner: list[Graph] = []
     todo = graphs.graphs_in(v.params)
     for g in todo:
@@ -178,7 +182,7 @@ def _look_inside(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> Non
         for g in inner:
             slots, steps, results = graphs._steps(g)
             checked = [
-                (_checked(s[0], n, kinds), *s[1:]) for s, n in zip(steps, g.nodes, strict=True)
+                (_with_check(s[0], n, kinds), *s[1:]) for s, n in zip(steps, g.nodes, strict=True)
             ]
             g.extra["steps"] = slots, checked, results
         with np.errstate(all="ignore"):
@@ -191,7 +195,7 @@ def _look_inside(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> Non
                 g.extra["steps"] = steps
 
 
-def _checked(fn: Any, node: Node, kinds: Sequence[str]) -> Any:
+def _with_check(fn: Any, node: Node, kinds: Sequence[str]) -> Any:
     def call(*operands: Any, **params: Any) -> Any:
         out = fn(*operands, **params)
         for result in out if isinstance(node.aval, tuple) else [out]:
@@ -234,7 +238,7 @@ def _error(
     option = f"debug_{kind}s"
     return FloatingPointError(
         f"invalid value ({kind}) encountered in {where}: {among}{came}; "
-        f"mask such operands before the operation, or go on with {option} switched off"
+        f"mask such operands before the operation, or turn off {option} to continue"
     )
 
 

@@ -1,10 +1,9 @@
 """Run a kernel on several threads: the calling thread and a pool of helper threads.
 
 In: a kernel, its arguments and a range 0..n. All threads call the same machine code with a shared
-counter, from which they take chunks, so a thread that starts late or loses its processor does
-fewer. The caller works too and does not wait for helpers that have not begun. An idle helper polls
-for work for some 50 us before it sleeps. None of this takes the interpreter lock
-(`_native/team.c`).
+counter, from which they take chunks, so a thread that starts late or is preempted does fewer. The
+caller works too and does not wait for helpers that have not begun. An idle helper polls for work
+for some 50 us before it sleeps. None of this takes the GIL (`_native/team.c`).
 """
 
 from __future__ import annotations
@@ -117,14 +116,14 @@ def parallel_run(
     arguments: Sequence[int],
     n: int,
     chunk: int,
-    past: tuple[Pieces, Pieces] = ((), ()),
+    nontemporal: tuple[Pieces, Pieces] = ((), ()),
 ) -> None:
     """Run a kernel over 0..n in chunks, on this thread and on idle helpers.
 
-    `past` lists the results that are written with non-temporal stores, and the operands that are
-    read in the same order: the number of the argument, and its bytes for each step.
+    `nontemporal` lists the results that are written with non-temporal stores, and the operands that
+    are read in the same order: the number of the argument, and its bytes for each step.
     """
-    entry, before, chunk = launch_form(kernel.address, len(arguments), chunk, past)
+    entry, before, chunk = launch_form(kernel.address, len(arguments), chunk, nontemporal)
     arguments = [*before, *arguments]
     team, helpers = call_helpers(-(-n // chunk) - 1)
     if helpers < 1:
@@ -166,20 +165,20 @@ def parallel_calls(work: Callable[[int, int], object], n: int, chunk: int) -> No
 
 
 def launch_form(
-    entry: int, count: int, chunk: int, past: tuple[Pieces, Pieces]
+    entry: int, count: int, chunk: int, nontemporal: tuple[Pieces, Pieces]
 ) -> tuple[int, list[int], int]:
     """Return how to launch a kernel of `count` arguments that may use non-temporal stores: the
     entry, the words before the arguments, and the chunk."""
-    width = sum([size for _, size in past[0]])
+    width = sum([size for _, size in nontemporal[0]])
     if not width:
         return entry, [], chunk
     steps = block_steps(width)
     chunk = max(chunk, RUN // width // max(1, steps) * steps, steps)
     if can_stream(entry):
         return STREAM, [entry], chunk
-    if not steps or past[0][0][0] < 0:
+    if not steps or nontemporal[0][0][0] < 0:
         return entry, [], chunk
-    return BYPASS, [entry, *header(count, steps, *past)], chunk
+    return BYPASS, [entry, *header(count, steps, *nontemporal)], chunk
 
 
 def call_helpers(wanted: int) -> tuple[int, int]:

@@ -297,7 +297,7 @@ def test_inspect(fake):
     text = str(seen)
     assert "on cuda:0: " in text
     assert "product by the GPU's library" in text
-    assert "by the processor on copies of its operands" in text
+    assert "on the CPU with copies of its operands" in text
     (kernel,) = seen.kernels
     assert ".target sm_90" in kernel.ptx
     assert kernel.device == x.device

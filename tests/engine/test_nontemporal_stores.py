@@ -76,7 +76,7 @@ def _past(f, *arguments):
     """What the kernels of a function send past the caches."""
     engine._plans.clear()
     accnp.block_until_ready(f(*arguments))
-    return [step.past for plan in engine._plans.values() for step in plan.steps]
+    return [step.nontemporal for plan in engine._plans.values() for step in plan.steps]
 
 
 def test_only_large_results_take_it_and_operands_of_their_width_are_fetched():

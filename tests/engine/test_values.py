@@ -61,7 +61,7 @@ def claimed(y):
     """A pending array that another thread is about to compute."""
     claim = values.Claim([y._node])
     claim.owner = -1
-    with values.looking:
+    with values.value_lock:
         claim.take()
     return claim
 
@@ -131,5 +131,5 @@ def test_a_traced_array_has_no_value_to_wait_for():
         jax.eval_shape(lambda x: (x.delete(), x)[1], jnp.ones(3))
     x = []
     jax.eval_shape(lambda y: x.append(y) or y, jnp.ones(3))
-    with pytest.raises(RuntimeError, match="a traced value was asked for; got float32"):
+    with pytest.raises(RuntimeError, match="a traced array has no value; got float32"):
         engine.ready(x[0]._node)

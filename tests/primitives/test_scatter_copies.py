@@ -64,5 +64,5 @@ def test_inspect_says_why_an_update_copies():
         return y.at[3].set(1.0), y
 
     assert "updated in place" in str(accnp.inspect(lambda x: jnp.cumsum(x).at[3].set(1.0))(x))
-    assert "its values before the update are a result, too" in str(accnp.inspect(kept)(x))
+    assert "its values before the update are also a result" in str(accnp.inspect(kept)(x))
     assert "not donated" in str(accnp.inspect(lambda x: x.at[3].set(1.0))(x))

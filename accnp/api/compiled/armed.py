@@ -19,7 +19,7 @@ from accnp.api.arguments.convert import as_node, numpy_node
 from accnp.api.compiled.jit import Entry, JitFunction, is_outside_traces, rerun
 from accnp.array import Array
 from accnp.config import config, epoch, scoped
-from accnp.engine import ASYNC, ready, repeated, watch
+from accnp.engine import ASYNC, pending_dispatch, ready, watch
 from accnp.engine.table import Walk
 from accnp.ir import trace as traces
 from accnp.ir.node import Node
@@ -265,7 +265,7 @@ def _table(entry: Entry, words: _Words) -> Table | None:
     if entry.watched is not None or devices.reach:
         return None
     walk: Walk = plan.walks
-    empty, same = repeated.idle()
+    empty, same = pending_dispatch.idle_conditions()
     team: tuple[int, ...] = ()
     if walk.helpers:  # as many as threads of the whole process have
         team = threads.call_helpers(walk.helpers)

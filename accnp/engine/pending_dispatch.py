@@ -1,7 +1,8 @@
-"""Which pending graphs the extension computes when they are met again.
+"""Dispatch cache entries for pending graphs that occur repeatedly.
 
-In: a graph that was found to have a plan, several times. Out: a record of its structure
-(`runtime/dispatch_entries.py`); or nothing, where Python has a part in it.
+When a pending graph has found its plan in the cache several times, the engine calls `add_entry`. It
+adds an entry (`runtime/dispatch_entries.py`) with which the C extension recognizes the structure of
+the graph and runs its plan without Python. Graphs whose execution needs Python get no entry.
 """
 
 from __future__ import annotations
@@ -21,33 +22,38 @@ from accnp.runtime.buffer import Buffer
 from accnp.runtime.dispatch_entries import Repeat
 from accnp.runtime.stream import default_stream
 
-__all__ = ["arm", "idle"]
+__all__ = ["add_entry", "idle_conditions"]
 
-HELD = 2  # of a node: any way
-MOST = 4  # records of a form: each is looked at for graphs that fit the ones behind it
-FORMS = 1024
-ROOM = 4096  # nodes and leaves: machine code lists them on the stack
+HELD = 2  # the value for nodes whose references outside the graph do not matter
+MOST = 4  # entries per form of the root node, since the extension tries them one after the other
+FORMS = 1024  # the maximum number of forms with entries
+ROOM = 4096  # the maximum number of nodes and leaves, which the extension lists on the stack
 
 
-def idle() -> tuple[list[Any], list[tuple[Any, str, Any]]]:
-    """What must be empty, and which names must stand for what, for the extension to compute on this
-    thread: there is no GPU, and the stream has no work."""
+def idle_conditions() -> tuple[list[Any], list[tuple[Any, str, Any]]]:
+    """Return the conditions under which the extension may compute on this thread.
+
+    These are containers that must be empty and names that must have a given value. Together they
+    mean that there is no GPU and that the stream has no work.
+    """
     stream = default_stream()
     return [stream._queue], [(vars(devices), "reach", False), (vars(stream), "_owner", 0)]
 
 
-def arm(
+def add_entry(
     now: object,
     found: Pending,
     places: Sequence[int],
     plan: Plan,
     records: dict[Form, tuple[Record, ...]],
 ) -> None:
-    """Put the record of a pending graph that has this plan among the others."""
+    """Add an entry for a pending graph with this plan, if it can have one."""
     form = found.order[0].form
     if found.asked != 1 or form is None:
         return
-    record = _record(now, found, places, plan) if COMPILED else _single(now, found, plan)
+    record = (
+        _make_entry(now, found, places, plan) if COMPILED else _make_python_entry(now, found, plan)
+    )
     if record is None:
         return
     if len(records) >= FORMS:
@@ -56,9 +62,12 @@ def arm(
     records[form] = (record, *others[: MOST - 1])
 
 
-def _record(now: object, found: Pending, places: Sequence[int], plan: Plan) -> Record | None:
-    """The record of a pending graph with one root, made under these switches; None if it has no
-    such plan. `places`: as of `wanted`. Another thread may be computing the graph meanwhile."""
+def _make_entry(now: object, found: Pending, places: Sequence[int], plan: Plan) -> Record | None:
+    """Return the entry of a pending graph with one root, or None if its plan needs Python.
+
+    `now` identifies the current options, and `places` is what `wanted` returned. Another thread may
+    be computing the graph meanwhile.
+    """
     walk, order = plan.walks, found.order
     if plan.quick is None or walk.mode != ALONE or walk.helpers or watch.on or scoped:
         return None
@@ -69,15 +78,15 @@ def _record(now: object, found: Pending, places: Sequence[int], plan: Plan) -> R
     leaves = len(found.leaves)
     if leaves + len(order) + len(plan.constants) > ROOM:
         return None
-    first = leaves + len(plan.constants)  # of the buffers that are made
-    stored = places if places[0] == 0 else (0,)  # by their numbers
+    first = leaves + len(plan.constants)  # the number of the first allocated buffer
+    stored = places if places[0] == 0 else (0,)  # positions of the stored nodes
     if any(which < first for which in walk.outputs):
         return None
     nodes = [
-        (form, _held(found, i, i in stored), uses, ins)
+        (form, _required_references(found, i, i in stored), uses, ins)
         for i, ((form, *ins), uses) in enumerate(zip(found.key, found.uses, strict=True))
     ]
-    empty, same = idle()
+    empty, same = idle_conditions()
     made = Repeat(
         nodes=nodes,
         leaves=leaves,
@@ -94,8 +103,9 @@ def _record(now: object, found: Pending, places: Sequence[int], plan: Plan) -> R
     return made.record()
 
 
-def _single(now: object, found: Pending, plan: Plan) -> Record | None:
-    """The same without the extension, for one operation on one operand or two."""
+def _make_python_entry(now: object, found: Pending, plan: Plan) -> Record | None:
+    """Return an entry written in Python, for use without the extension, for a graph of one
+    operation on one or two operands; or None."""
     node, run = found.order[0], plan.quick
     both = len(node.inputs) == 2
     if len(found.order) != 1 or run is None or plan.device is not None or node.op.takes is not None:
@@ -123,6 +133,7 @@ def _single(now: object, found: Pending, plan: Plan) -> Record | None:
     return Record((), (), (now, plan, compute))
 
 
-def _held(found: Pending, place: int, stored: bool) -> int:
-    """How a node must be held for the same ones to be stored."""
+def _required_references(found: Pending, place: int, stored: bool) -> int:
+    """Return whether a node must be referenced outside the graph (1), must not be (0), or either
+    (HELD), so that the same nodes are stored."""
     return HELD if place == 0 or not (stored or is_kept(found, place)) else int(stored)

@@ -6,7 +6,7 @@ from passes.support import plan_of
 
 import accnp as jnp
 from accnp import jit
-from accnp.engine.fetching import FETCH
+from accnp.engine.prefetching import PREFETCH
 
 N = 600_000
 X = np.arange(N, dtype=np.float32)
@@ -30,7 +30,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_which_arrays_are_fetched(name):
     f, arrays, count = CASES[name]
-    assert sum(step.label == FETCH for step in plan_of(f, *arrays).steps) == count
+    assert sum(step.label == PREFETCH for step in plan_of(f, *arrays).steps) == count
 
 
 @pytest.mark.parametrize("name", ["elements", "of each row"])
