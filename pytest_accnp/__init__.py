@@ -1,11 +1,11 @@
-"""The pytest plugin of accnp: timings that include the results, cold caches, comparisons.
+"""The pytest plugin of accnp: benchmarks that wait for results, cold caches, comparisons.
 
-In: tests that use the fixtures `benchmark` of pytest-benchmark, `accnp_cold` or `accnp_compare`.
-Out: pytest-benchmark's figures with the work in `extra_info`, and a table of comparisons.
+Input: tests that use the fixtures `benchmark` of pytest-benchmark, `accnp_cold` or `accnp_compare`.
+Output: the results of pytest-benchmark with counts in `extra_info`, and a table of comparisons.
 
-pytest loads this module wherever accnp is installed, so it imports the standard library and pytest
-only. accnp (`accnp.bench.pytest_support`) is imported when a fixture needs it, or when the program
-under test has imported it.
+pytest loads this module in every environment in which accnp is installed, so it imports only the
+standard library and pytest. It uses accnp (`accnp.bench.pytest_support`) when a fixture needs it,
+or when the program under test has imported it.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ __all__ = ["accnp_cold", "accnp_compare"]
 
 COMPARED = "accnp_compare"  # the name of a test's property that holds a comparison
 _MARKER = (
-    "accnp(wait=True, counts=True): whether timed functions wait for accnp's results, and whether "
-    "traces, compiles, launches and bytes are put into extra_info."
+    "accnp(wait=True, counts=True): whether timed functions wait for results of accnp, and whether "
+    "extra_info gets traces, compiles, launches and bytes."
 )
 _OPTIONS = ("wait", "counts")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options, for the command line and the ini file."""
+    """Add options to the command line and to the ini file."""
     group = parser.getgroup("accnp", "accnp: timed functions of pytest-benchmark")
     group.addoption(
         "--accnp-no-wait",
         action="store_true",
-        help="do not wait for accnp's results in functions that are timed",
+        help="do not wait for results of accnp in timed functions",
     )
     group.addoption(
         "--accnp-no-counts",
         action="store_true",
-        help="do not call timed functions twice more to count launches and bytes",
+        help="do not call timed functions two more times to count launches and bytes",
     )
     group.addoption(
         "--accnp-as-jax",
         action="store_true",
         help="let `import jax` import accnp in the tests (see accnp.as_jax)",
     )
-    parser.addini("accnp_wait", "wait for accnp's results in timed functions", "bool", True)
+    parser.addini("accnp_wait", "wait for results of accnp in timed functions", "bool", True)
     parser.addini("accnp_counts", "count traces, compiles, launches and bytes", "bool", True)
 
 
@@ -61,13 +61,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker, and collect what tests compare."""
+    """Declare the marker, and register the collector of comparisons."""
     config.addinivalue_line("markers", _MARKER)
     config.pluginmanager.register(_Comparisons(), "accnp-comparisons")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse what the marker cannot have, and say which plugin is missing."""
+    """Check the arguments of the marker, and whether pytest-benchmark is available."""
     marker = item.get_closest_marker("accnp")
     if marker is None:
         return
@@ -80,14 +80,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     names = getattr(item, "fixturenames", ())
     if "benchmark" in names and not item.config.pluginmanager.has_plugin("benchmark"):
         pytest.fail(
-            "the fixture 'benchmark' comes with pytest-benchmark, which is not installed or not "
-            "loaded: pip install pytest-benchmark (accnp_compare and accnp_cold do without it)",
+            "the fixture 'benchmark' requires pytest-benchmark, which is not installed or not "
+            "loaded: pip install pytest-benchmark (accnp_compare and accnp_cold do not require it)",
             pytrace=False,
         )
 
 
 def _wanted(node: pytest.Item, name: str) -> bool:
-    """What an option says for a test: its marker, the command line, the ini file."""
+    """Return the value of an option for a test: from its marker, the command line, or the ini
+    file."""
     marker = node.get_closest_marker("accnp")
     if marker is not None and name in marker.kwargs:
         return bool(marker.kwargs[name])
@@ -103,7 +104,7 @@ def _wanted(node: pytest.Item, name: str) -> bool:
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, Any, None]:
-    """Let pytest-benchmark's fixture wait for accnp's results."""
+    """Make the fixture of pytest-benchmark wait for results of accnp."""
     outcome = yield
     if fixturedef.argname != "benchmark" or outcome.excinfo is not None:
         return
@@ -118,7 +119,7 @@ _classes: dict[type, type] = {}
 
 
 def _waiting_fixture(base: Any) -> type:
-    """The class of pytest-benchmark's fixture, whose timed functions wait for accnp's results."""
+    """Return a subclass of pytest-benchmark's fixture that waits for results of accnp."""
     if base in _classes:
         return _classes[base]
 
@@ -169,7 +170,7 @@ def _timed(
     measure: Callable[[Callable[..., Any]], Any],
     again: Callable[[Callable[..., Any]], None] | None,
 ) -> Any:
-    """Measure a function, with accnp's help if the program has imported it."""
+    """Measure a function; if the program has imported accnp, wait for results and count."""
     if "accnp" not in sys.modules:
         return measure(function)
     wait, counts = (_wanted(fixture.accnp_node, name) for name in _OPTIONS)
@@ -177,21 +178,20 @@ def _timed(
 
 
 def _support() -> Any:
-    """What needs accnp. An import by name, as it is for tests that use accnp only."""
+    """Return the part of the plugin that uses accnp. It is imported only for tests that need it."""
     return importlib.import_module("accnp.bench.pytest_support")
 
 
-# --- our fixtures ---
+# --- fixtures of accnp ---
 
 
 @pytest.fixture
 def accnp_cold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cold]:
-    """Cold caches: an empty folder for compiled kernels, and empty caches in memory.
+    """Provide cold caches: an empty folder for compiled kernels, and empty caches in memory.
 
     `accnp_cold.clear()` empties them again: pass it as `setup` of `benchmark.pedantic` to time
-    first calls. Numba stays loaded; `accnp_cold.process(statement, setup)` measures in a fresh
-    process, which has nothing loaded and an empty folder. At the end of the test the folder of the
-    session is used again.
+    first calls. Modules stay loaded; `accnp_cold.process(statement, setup)` measures in a fresh
+    process with an empty folder. At the end of the test, the folder of the session is restored.
     """
     with _support().Cold(lambda: tmp_path_factory.mktemp("accnp-cache")) as cold:
         yield cold
@@ -201,12 +201,12 @@ def accnp_cold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cold]:
 def accnp_compare(request: pytest.FixtureRequest) -> Callable[..., Measurement]:
     """Compare a function with peers that take turns with it.
 
-    `accnp_compare(f, *args, peers={"numpy": call}, rtol=1e-4)` has the arguments and the result of
-    `accnp.timeit`: a `Measurement`, whose `ratio(peer)` has the median over the rounds and the ends
-    of the middle half. Peers are calls without arguments. Their results must agree within `rtol`
-    and `atol` (`rtol=None`: they are not looked at). The comparison is printed at the end of the
-    session. With `--benchmark-disable`, and under xdist, each call is made once, and the
-    result is not `reliable`: check ratios only if it is.
+    `accnp_compare(f, *args, peers={"numpy": call}, rtol=1e-4)` has the arguments of `accnp.timeit`
+    and returns its `Measurement`, whose `ratio(peer)` has the median over the rounds and the
+    quartiles. Peers are calls without arguments. Their results must agree within `rtol` and `atol`
+    (`rtol=None` disables this check). The comparison is printed at the end of the session. With
+    `--benchmark-disable`, and under xdist, each call is made once, and the result is not
+    `reliable`: check ratios only if it is.
     """
     config = request.config
     quick = hasattr(config, "workerinput") or config.getoption("benchmark_disable", False)
@@ -230,7 +230,7 @@ def accnp_compare(request: pytest.FixtureRequest) -> Callable[..., Measurement]:
 
 
 class _Comparisons:
-    """Collects what tests compared, and prints it at the end."""
+    """Collects the comparisons of tests, and prints them at the end of the session."""
 
     def __init__(self) -> None:
         self.found: list[tuple[str, list[str]]] = []

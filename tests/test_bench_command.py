@@ -47,7 +47,7 @@ def test_the_command_prints_a_table_and_draws(tmp_path):
         (["--threads", "-1"], "--threads: must be 1 or more; got -1"),
         (["--rounds", "0"], "--rounds: must be 1 or more; got 0"),
         (["--chart", "a.xyz"], "--chart: must end with .png or .svg or .pdf; got a.xyz"),
-        (["--chart", "/dev/null/a.png"], "--chart: there is no place for /dev/null/a.png"),
+        (["--chart", "/dev/null/a.png"], "--chart: cannot create the folder of /dev/null/a.png"),
         (["--only", "smal"], "--only: there is no smal"),
     ],
 )
@@ -181,9 +181,9 @@ def test_a_busy_machine_can_be_refused(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(tables, "machine_load", lambda: BUSY)
     assert main(words) == 3
     told = capsys.readouterr().out
-    assert "refused, since the machine was busy: small" in told
+    assert "omitted, because the machine was busy: small" in told
     assert "5 operations" not in told
-    assert "no chart: there are no figures" in told
+    assert "no chart: nothing was measured" in told
 
 
 def test_the_chart_names_the_machine_and_units(tmp_path):

@@ -38,8 +38,8 @@ def test_calls_take_turns_and_alternate_their_order():
 
 def test_a_turn_begins_when_other_threads_do_nothing(monkeypatch):
     worked = iter([0.0, 0.001, 0.002, 0.00205])
-    monkeypatch.setattr(timing, "_others", lambda: next(worked))
-    timing._rest()
+    monkeypatch.setattr(timing, "_cpu_seconds_of_others", lambda: next(worked))
+    timing._wait_for_idle_threads()
     assert next(worked, None) is None
 
 
@@ -53,10 +53,10 @@ def test_the_work_of_other_threads_is_counted_while_they_live():
         end.wait()
 
     thread = Thread(target=work)
-    before = timing._others()
+    before = timing._cpu_seconds_of_others()
     thread.start()
     assert done.wait(20)
-    found = timing._others() - before
+    found = timing._cpu_seconds_of_others() - before
     end.set()
     thread.join()
     assert found >= 0.02
@@ -145,7 +145,7 @@ def test_the_best_of_several_peers_is_the_one_of_the_smallest_median():
 def test_short_calls_are_paced_to_samples_of_a_millisecond(monkeypatch):
     clock = count()
     monkeypatch.setattr("accnp.bench.timing.perf_counter", lambda: next(clock) * 1e-5)
-    monkeypatch.setattr(timing, "_rest", lambda: None)
+    monkeypatch.setattr(timing, "_wait_for_idle_threads", lambda: None)
     calls = []
     timings = paced({"a": lambda: calls.append(1)}, rounds=9, seconds=0.0206)
     assert len(timings["a"].seconds) == 20

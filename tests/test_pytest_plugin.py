@@ -236,7 +236,7 @@ def test_marker():
 def test_without_pytest_benchmark(run):
     done, output = run(WITHOUT, "-p", "no:benchmark")
     done.assert_outcomes(passed=3, failed=2, errors=2)
-    assert "the fixture 'benchmark' comes with pytest-benchmark, which is not installed" in output
+    assert "the fixture 'benchmark' requires pytest-benchmark, which is not installed" in output
     assert "accnp_compare: p has another result" in output
     assert "accnp_compare: 1 arrays in the result, 2 in p's" in output
     assert "pytest.mark.accnp takes wait=... and counts=...; got wiat" in output

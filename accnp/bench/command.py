@@ -1,7 +1,8 @@
-"""`accnp bench`: this machine's table, beside the peers that are installed.
+"""The command `accnp bench`, which compares accnp with other installed libraries (peers).
 
-In: words of the command line. Out: a table, and a bar chart (PNG) where matplotlib is installed.
-Rows that were measured on a busy machine are marked, or refused with `--refuse-busy`.
+Input: the arguments of the command line. Output: a table, and a bar chart if matplotlib is
+installed. Rows that were measured on a busy machine are marked, or omitted with `--refuse-busy`.
+With `--device gpu`, `gpu.py` does the work.
 """
 
 from __future__ import annotations
@@ -43,25 +44,28 @@ _COLORS = {"numpy": "#64748b", "jax": "#d97706", "numexpr": "#16a34a", "torch": 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, print, draw; 2 for words that are not understood, 3 for figures refused."""
+    """Measure, print and draw; return the exit status: 2 for invalid arguments, 3 if results were
+    omitted because the machine was busy."""
     parser = argparse.ArgumentParser(
         prog="accnp bench",
-        description="Time accnp beside the peers that are installed (NumPy, JAX, numexpr, torch), "
-        "print the table and draw it (with matplotlib).",
+        description="Compare the times of accnp with those of NumPy, JAX, numexpr and torch, if "
+        "installed; print a table and draw a chart (with matplotlib).",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     names = ", ".join(ROWS)
-    parser.add_argument("--only", nargs="*", metavar="NAME", help=f"rows of {names}")
-    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what computes")
-    parser.add_argument("--size", type=float, default=1.0, help="of the work on a GPU")
-    parser.add_argument("--within", type=float, default=320.0, help="seconds for all on a GPU")
-    parser.add_argument("--rounds", type=_count, default=15, help="turns of each call")
-    parser.add_argument("--threads", type=_count, help="for every library; all CPUs if absent")
-    parser.add_argument("--chart", type=_picture, default="accnp-bench.png", help="a file (PNG)")
-    parser.add_argument("--json", type=Path, help="a file for the rows")
-    parser.add_argument("--markdown", action="store_true", help="the table in Markdown")
+    parser.add_argument("--only", nargs="*", metavar="NAME", help=f"rows to measure: {names}")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="device to use")
+    parser.add_argument("--size", type=float, default=1.0, help="scale of the work on a GPU")
+    parser.add_argument("--within", type=float, default=320.0, help="time limit on a GPU, seconds")
+    parser.add_argument("--rounds", type=_count, default=15, help="samples of each call")
+    parser.add_argument("--threads", type=_count, help="threads of every library; default all CPUs")
+    parser.add_argument("--chart", type=_picture, default="accnp-bench.png", help="chart file")
+    parser.add_argument("--json", type=Path, help="file for the rows as JSON")
+    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
     parser.add_argument(
-        "--refuse-busy", action="store_true", help="no figures from a busy machine (exit status 3)"
+        "--refuse-busy",
+        action="store_true",
+        help="omit results that were measured on a busy machine (exit status 3)",
     )
     options = parser.parse_args(arguments)
     gpu: Any = importlib.import_module("accnp.bench.gpu") if options.device == "gpu" else None
@@ -69,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     unknown = [name for name in options.only or () if name not in known]
     if unknown:
         parser.error(f"--only: there is no {', '.join(unknown)}; choose from {', '.join(known)}")
-    if gpu is None:  # the processes of the GPU's libraries have their own threads and platforms
+    if gpu is None:  # on a GPU, each library runs in its own process
         _same_threads(options.threads or config.threads)
     load = machine_load()
     if load.busy and options.refuse_busy:
@@ -96,10 +100,10 @@ def main(arguments: Sequence[str]) -> int:
     facts: dict[str, Any] = machine() | {"threads": config.threads, "load": str(load)}
     print("  ".join(f"{name} {value}" for name, value in facts.items()))
     print(f"a streaming copy moves {bandwidth() / 1e9:.1f} GB/s")
-    print("times in milliseconds, medians; ratio: accnp's time over the best peer's\n")
+    print("median times in milliseconds; ratio: time of accnp / time of the fastest peer\n")
     print(markdown_table(rows) if options.markdown else text_table(rows))
     if refused:
-        print(f"\nrefused, since the machine was busy: {', '.join(refused)}")
+        print(f"\nomitted, because the machine was busy: {', '.join(refused)}")
     if missing:
         print(f"\nnot installed: {', '.join(missing)}")
     if options.json:
@@ -116,19 +120,19 @@ def _count(text: str) -> int:
 
 
 def _picture(text: str) -> Path:
-    """The chart's file. What is wrong with it is said now, and not when all has been measured."""
+    """Check and return the file of the chart, before anything is measured."""
     path = Path(text)
     if path.suffix.lower() not in _PICTURES:
         raise argparse.ArgumentTypeError(f"must end with {' or '.join(_PICTURES)}; got {text}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise argparse.ArgumentTypeError(f"there is no place for {text}: {error}") from None
+        raise argparse.ArgumentTypeError(f"cannot create the folder of {text}: {error}") from None
     return path
 
 
 def _same_threads(count: int) -> None:
-    """Give every library this many threads; the peers read it when they are imported."""
+    """Set the number of threads of every library; the peers read it when they are imported."""
     config.update("threads", count)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
@@ -138,7 +142,7 @@ def _same_threads(count: int) -> None:
 
 
 def chart(rows: Sequence[Row], path: Path, facts: Mapping[str, Any] | None = None) -> str:
-    """Draw how many times accnp's time each peer takes; returns what was done, in words.
+    """Draw the time of each peer relative to accnp; return a message.
 
     The title names the machine of `facts`. Bars of rows that were measured on a busy machine are
     pale, and the title says so.
@@ -146,7 +150,7 @@ def chart(rows: Sequence[Row], path: Path, facts: Mapping[str, Any] | None = Non
     if importlib.util.find_spec("matplotlib") is None:
         return "no chart: matplotlib is not installed (pip install matplotlib)"
     if not rows:
-        return "no chart: there are no figures"
+        return "no chart: nothing was measured"
     matplotlib: Any = importlib.import_module("matplotlib")
     matplotlib.use("Agg")
     plots: Any = importlib.import_module("matplotlib.pyplot")
@@ -180,7 +184,7 @@ def chart(rows: Sequence[Row], path: Path, facts: Mapping[str, Any] | None = Non
 
 
 def _title(facts: Mapping[str, Any], unreliable: bool) -> str:
-    """What the chart shows, on which machine, with which versions."""
+    """Return the title of the chart: what it shows, the machine, and the versions."""
     named = {name: value for name, value in facts.items() if value != "not installed"}
     threads = f", {named.pop('threads')} threads" if "threads" in named else ""
     cpu = named.pop("cpu", "unknown processor")

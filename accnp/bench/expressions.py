@@ -1,7 +1,8 @@
-"""An expression, written once for every library: measured against peers, and counted.
+"""Expressions that are written once and measured with accnp and with its peers.
 
-In: `make(library)`, where `library` has jax's names (`.numpy`, `.lax`, `.nn`, `.grad` ...); it
-returns a function and its arguments as NumPy arrays (in any pytree). Out: `Row`s.
+Input: `make(library)`, where `library` has the names of JAX (`.numpy`, `.lax`, `.nn`, `.grad` ...).
+It returns a function and its arguments as NumPy arrays (in any pytree). Output: `Row`s of the
+comparison. `suite.py` and the scripts in `benchmarks/` define expressions.
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ OURS = "accnp"
 
 @dataclass(frozen=True)
 class Expression:
-    """How the table names an expression, how it is made, and its bars.
+    """An expression with its title, the function that makes it, and its bars.
 
-    `bars` has a bar for each peer; a tuple of peers stands for the best of them. Known peers:
+    `bars` maps peers to the maximum ratio of times (None: no maximum). A tuple of peers stands for
+    the fastest of them. These peers are known:
 
-    - "jax": under `jax.jit`; "jax eager"; "numpy": the same function, with `.numpy` alone; "torch"
-      in the same way, eagerly; those that are not installed are left out;
-    - "limit": a streaming copy by all threads that moves `moved` bytes (read and written together);
-      the bar is a ratio of times: 1 / 0.85 for 0.85 of the bandwidth;
-    - any other name: `peers[name](*arguments)` makes the call, or None if it is not installed.
+    - "jax" (with `jax.jit`), "jax eager", "numpy" and "torch" (eager): the same function. Peers
+      that are not installed are omitted.
+    - "limit": a streaming copy by all threads that reads and writes `moved` bytes in total. The bar
+      is a ratio of times, such as 1 / 0.85 for 85 % of the bandwidth.
+    - Any other name: `peers[name](*arguments)` makes the call, or None if it is not installed.
 
-    `eager` runs ours without `jit`. `x64` switches 64-bit numbers on for all. Results are compared
-    with JAX's, or with those of the function `want`, within `rtol` and `atol`; `compared` says what
-    of the results is, where they are not specified whole.
+    `eager` runs accnp without `jit`, and `x64` enables 64-bit dtypes for all. Results are compared
+    with those of JAX, or of the function `want`, within `rtol` and `atol`. `compared` selects the
+    part of the results that is well defined.
     """
 
     title: str
@@ -57,10 +59,10 @@ class Expression:
     compared: Callable[[Any], Any] = lambda results: results
     rtol: float = 1e-4
     atol: float = 1e-5
-    counted: bool = True  # whether `counts.py` takes it
+    counted: bool = True  # whether `counts.py` includes it
 
     def calls(self) -> dict[str, Call]:
-        """A call of each library that waits for its result; peers that are missing are left out."""
+        """Return a call for each installed library, which waits for its result."""
         found: dict[str, Call] = {OURS: self.ours()}
         names = [n for key in self.bars for n in ([key] if isinstance(key, str) else key)]
         for name in [*dict.fromkeys(names), *self.peers]:
@@ -84,17 +86,17 @@ class Expression:
                 found[name] = streaming_copy(self.moved)
             else:
                 raise ValueError(
-                    f"Expression {self.title!r}: a bar names an unknown peer; got {name!r}; "
-                    f"add it to peers"
+                    f"Expression {self.title!r}: a bar has an unknown peer; got {name!r}; add it "
+                    "to peers"
                 )
         return found
 
     def ours(self) -> Call:
-        """Our call."""
+        """Return the call of accnp."""
         return _call(accnp, self.make, eager=self.eager)
 
     def check(self, calls: Mapping[str, Call]) -> None:
-        """A fast wrong answer is no answer."""
+        """Compare the result of accnp with the reference; raises AssertionError."""
         if self.want is not None:
             want = self.want(*self.make(NUMPY)[1])
         else:
@@ -108,7 +110,7 @@ class Expression:
             np.testing.assert_allclose(a, b, rtol=self.rtol, atol=self.atol)
 
     def measure(self, rounds: int) -> list[Row]:
-        """One row for each bar; a bar whose peers are all missing has none."""
+        """Return one row for each bar with an installed peer."""
         with wide(self.x64):
             calls = self.calls()
             self.check(calls)
@@ -116,7 +118,7 @@ class Expression:
         return list(self.rows(timings))
 
     def rows(self, timings: Mapping[str, Timing]) -> Iterator[Row]:
-        """The rows of timings by the names of calls."""
+        """Yield the rows for timings, which are given by the names of calls."""
         for key, bar in self.bars.items():
             names = [n for n in ([key] if isinstance(key, str) else key) if n in timings]
             if names:
@@ -125,18 +127,18 @@ class Expression:
 
 
 def rows_of(expressions: Mapping[str, Expression]) -> dict[str, Callable[[int], list[Row]]]:
-    """`ROWS` of a file whose rows are its expressions."""
+    """Return the `ROWS` of a benchmark script, which are its expressions."""
     return {name: expression.measure for name, expression in expressions.items()}
 
 
 def normal(seed: int, *shape: int, dtype: Any = np.float32) -> np.ndarray:
-    """Normal numbers of a shape, always the same."""
+    """Return normally distributed numbers, which are always the same for a seed."""
     return np.random.default_rng(seed).standard_normal(shape, np.float32).astype(dtype, copy=False)
 
 
 def _own(arguments: tuple) -> tuple:
-    """Arguments with arrays of their own, as those of accnp and JAX are copies: libraries that
-    shared operands would find them in the caches, just read by another."""
+    """Return arguments with copies of the arrays, as accnp and JAX make them. A library that shared
+    operands with another one would find them in the cache."""
     return accnp.tree_util.tree_map(lambda x: x.copy() if type(x) is np.ndarray else x, arguments)
 
 
@@ -148,7 +150,7 @@ def _call(library: Any, make: Callable[[Any], Made], *, eager: bool) -> Call:
 
 
 def _torch_call(make: Callable[[Any], Made]) -> Call:
-    """torch takes NumPy's names of functions and arguments, as far as expressions here use them."""
+    """Return the call of torch, which accepts the names of NumPy that the expressions use."""
     torch: Any = importlib.import_module("torch")
     f, arguments = make(SimpleNamespace(numpy=torch))
     tensors = [torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x in _own(arguments)]
@@ -161,7 +163,7 @@ def _torch_call(make: Callable[[Any], Made]) -> Call:
 
 
 def asarray(library: Any) -> Callable[[Any], Any]:
-    """Arrays become the library's; numbers stay what they are."""
+    """Return a function that converts NumPy arrays to arrays of a library, and nothing else."""
     return lambda x: library.numpy.asarray(x) if isinstance(x, np.ndarray) else x
 
 
@@ -171,7 +173,7 @@ def _call_of_jax(expression: Expression) -> Call:
 
 @contextlib.contextmanager
 def wide(on: bool) -> Iterator[None]:
-    """64-bit numbers for us and for JAX."""
+    """Enable 64-bit dtypes in accnp and JAX, if `on`."""
     if not on:
         yield
         return

@@ -1,9 +1,9 @@
-"""`python -m accnp bench --device gpu`: the same work on one GPU by accnp and by its peers.
+"""`python -m accnp bench --device gpu`: compare accnp with other libraries on one GPU.
 
-Each library has a process of its own, since they do not share the GPU's memory well, and the
-processes take turns. In: names of libraries and rows. Out: a table of milliseconds for each call,
-calls following each other and the host waiting at the end; "launch" is the time after which a call
-has returned to the host.
+Each library runs in its own process, because libraries do not share the memory of a GPU well, and
+the processes take turns. Input: names of libraries and rows. Output: a table of milliseconds per
+call. Calls are launched one after the other, and the host waits at the end. The row "launch" is the
+time until a call returns to the host.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from typing import Any
 import numpy as np
 
 from accnp.bench.expressions import normal
-from accnp.bench.turns import Peer, serve
+from accnp.bench.peer_processes import Peer, serve
 
 __all__ = ["LIBRARIES", "ROWS", "Timed", "main"]
 
 
 @dataclass(frozen=True)
 class Work:
-    """A function of a library and arrays, and its arguments; `size` scales them.
+    """A function and its arguments, made for a library and a `size` that scales the arguments.
 
-    `moved` is how many bytes it must read and write, and `share` how much of a copy's bandwidth it
-    is to reach; `only` names the libraries that can do it, of which "fuse" does single maps.
+    `moved` returns the bytes that it must read and write, and `share` is the fraction of the
+    bandwidth of a copy that it should reach. `only` names the libraries that support it; "fuse"
+    supports single elementwise kernels.
     """
 
     title: str
@@ -114,11 +115,11 @@ def _product(m: Any, size: float) -> Any:
 
 
 def _descent(m: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
-    """One step of gradient descent on the weights, which are the arguments after the first."""
+    """Return one step of gradient descent for the weights, the arguments after the first."""
 
     def step(x: Any, *weights: Any) -> Any:
-        slopes = m.grad(lambda w: loss(x, *w))(weights)
-        return tuple([w - 0.01 * g for w, g in zip(weights, slopes, strict=True)])
+        gradients = m.grad(lambda w: loss(x, *w))(weights)
+        return tuple([w - 0.01 * g for w, g in zip(weights, gradients, strict=True)])
 
     return step
 
@@ -189,14 +190,15 @@ ROWS = {
 }  # fmt: skip
 
 
-# --- libraries: what each gives; `copy` may write to its second argument --------------------------
+# --- the functions of each library; `copy` may write to its second argument -----------------------
 
 
 def _like_jax(name: str) -> Any:
     library: Any = importlib.import_module(name)
-    if name == "jax":  # full precision for all: it would make products of TF32, which is less work
+    if name == "jax":  # by default it computes matrix products in TF32, which is less work
         library.config.update("jax_default_matmul_precision", "highest")
-        os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.4")  # others are there, too
+        # The other processes need memory too.
+        os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.4")
     (device, *_) = library.devices("gpu")
     return SimpleNamespace(
         numpy=library.numpy, erf=library.lax.erf, grad=library.grad, compile=library.jit,
@@ -218,7 +220,7 @@ def _cupy(fuse: bool = False) -> Any:
     cupy: Any = importlib.import_module("cupy")
     special: Any = importlib.import_module("cupyx.scipy.special")
 
-    def copy(x: Any, y: Any) -> Any:  # `x.copy()` takes more than twice as long on an H200
+    def copy(x: Any, y: Any) -> Any:  # on an H200, `x.copy()` takes more than twice as long
         y.data.copy_from_device_async(x.data, x.nbytes)
         return y
 
@@ -234,17 +236,18 @@ LIBRARIES: dict[str, Callable[[], Any]] = {
     "jax": lambda: _like_jax("jax"),
     "cupy": _cupy,
     "fuse": lambda: _cupy(True),
-    "torch": _torch,  # compiles longest: what is left of the time is its
+    "torch": _torch,  # last, because it takes longest to compile
 }
 
 
 SAMPLES = 7
-# Seconds for all; of them until what is not compiled is left out, and for a sample.
+# Seconds: for everything; for compiling, after which rows that are not compiled are omitted; and
+# the maximum for a sample.
 WHOLE, READY, ONE = 320.0, 100.0, 20.0
 
 
 class Timed:
-    """Calls of one library: made ready, then timed a sample at a time."""
+    """The calls of one library, which are prepared and then timed sample by sample."""
 
     def __init__(self, name: str, size: float, seconds: float) -> None:
         self.name, self.size, self.seconds = name, size, seconds
@@ -253,27 +256,28 @@ class Timed:
         self._numbers: dict[str, int] = {}
 
     def ready(self, row: str) -> None:
-        """Make a row's arrays and compile its call."""
+        """Make the arrays of a row and compile its call."""
         f, arguments = ROWS[row].make(self.library, self.size)
-        call, there = self.library.compile(f), [self.library.put(x) for x in arguments]
+        call, operands = self.library.compile(f), [self.library.put(x) for x in arguments]
         for _ in range(2):
-            self.library.wait(call(*there))
-        self._calls[row] = call, there
+            self.library.wait(call(*operands))
+        self._calls[row] = call, operands
 
     def sample(self, row: str) -> float:
-        """Seconds for a call: of so many that a sample takes its share of the time."""
-        call, there = self._calls[row]
+        """Return the seconds per call, over enough calls that the sample takes its share of the
+        time."""
+        call, operands = self._calls[row]
         start = perf_counter()
-        self.library.wait(call(*there))  # also brings back what other libraries pushed aside
+        self.library.wait(call(*operands))  # restores caches after the work of other libraries
         if row not in self._numbers:
             start = perf_counter()
-            self.library.wait(call(*there))
+            self.library.wait(call(*operands))
             once = max(perf_counter() - start, 1e-6)
             self._numbers[row] = max(1, min(1000, int(self.seconds / SAMPLES / once)))
         number = self._numbers[row]
         start = perf_counter()
         for _ in range(number):
-            out = call(*there)
+            out = call(*operands)
         returned = perf_counter()
         self.library.wait(out)
         return ((returned if ROWS[row].returning else perf_counter()) - start) / number
@@ -286,17 +290,20 @@ def main(
     path: Path | None = None,
     within: float = WHOLE,
 ) -> str:
-    """Measure every library in a process of its own: all compile side by side, then they take
-    turns, row by row and sample by sample; all `within` some seconds. Returns the table and the
-    bars. A file gets the figures, in seconds, and what each took until it was ready."""
+    """Measure every library in its own process, and return the table and the bars.
+
+    The processes compile concurrently and then take turns, row by row and sample by sample, within
+    `within` seconds in total. The file `path` gets the results, in seconds, and the time until each
+    row was ready.
+    """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as empty:
-        return _measured(list(only or ROWS), size, seconds, path, within, empty)
+        return _measure(list(only or ROWS), size, seconds, path, within, empty)
 
 
-def _measured(
+def _measure(
     rows: Sequence[str], size: float, seconds: float, path: Path | None, within: float, empty: str
 ) -> str:
-    """What `main` returns; accnp's kernels are put into an empty folder."""
+    """Do the work of `main`, with an empty folder for the kernels of accnp."""
     begin, ready_in = perf_counter(), min(READY, 0.6 * within)
     command = [sys.executable, "-m", "accnp.bench.gpu"]
     peers = {
@@ -310,7 +317,7 @@ def _measured(
     ready: dict[str, dict[str, float]] = {name: {} for name in peers}
     end = begin + ready_in + min(ONE, 0.1 * within)
     for name, peer in peers.items():
-        while (said := peer.said(end - perf_counter())) is not None and said[0] != "all":
+        while (said := peer.read_answer(end - perf_counter())) is not None and said[0] != "all":
             row, value = said
             if isinstance(value, float):
                 ready[name][row] = value
@@ -324,7 +331,7 @@ def _measured(
                 said = peers[name].ask(row, min(ONE, end - perf_counter()))
                 if said is not None and isinstance(said[1], float):
                     samples.setdefault((name, row), []).append(said[1])
-                elif said is not None:  # a row that a library cannot do
+                elif said is not None:  # an error message instead of a time
                     found[name][row] = said[1]
     lines = []
     for name, peer in peers.items():
@@ -344,8 +351,10 @@ def _measured(
 
 
 def cold_lines(ready: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """A line of the table: milliseconds until a fresh process has made the first calls of the rows
-    that all libraries have, one after the other; accnp's kernel cache is empty."""
+    """Return a line with the milliseconds that the first calls take in a fresh process.
+
+    It is the sum over the rows that all libraries support. The kernel cache of accnp is empty.
+    """
     common = set.intersection(*map(set, ready.values())) if ready else set()
     if not common:
         return []
@@ -355,15 +364,17 @@ def cold_lines(ready: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def _rate(row: str, seconds: float, size: float) -> float:
-    """Bytes that a row moves in a second."""
+    """Return the bytes per second that a row moves."""
     moved = ROWS[row].moved
     assert moved is not None
     return moved(*ROWS[row].make(SimpleNamespace(numpy=np, copy=None), size)[1]) / seconds
 
 
 def bars(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> list[str]:
-    """What accnp is to reach on an H200, a line each: whether it does, the figure, and the bar.
-    There is no line where a figure is missing."""
+    """Return a line for each target of accnp on an H200: whether it is met, the value, and the bar.
+
+    Targets without a measurement are omitted.
+    """
     known = {
         name: {row: x for row, x in of.items() if isinstance(x, float)}
         for name, of in found.items()
@@ -376,7 +387,7 @@ def bars(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> 
         sign = "<=" if most else ">="
         lines.append(f"{'met   ' if met else 'MISSED'} {title}: {value:.3f} ({sign} {bar:g})")
 
-    # The fastest of all libraries, so that no library's slow way lowers the bars.
+    # The fastest copy of all libraries, so that a slow one does not lower the bars.
     copy = min([of["copy"] for of in known.values() if "copy" in of], default=None)
     for row in rows:
         bar = ROWS[row].share
@@ -400,7 +411,7 @@ def bars(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> 
 
 
 def table(rows: Sequence[str], found: dict[str, dict[str, Any]], size: float) -> list[str]:
-    """Milliseconds by library, GB/s of accnp where they are known."""
+    """Return the lines of the table: milliseconds by library, and GB/s of accnp if known."""
     lines = ["".join([f"{'work':<40}", *[f"{n:>12}" for n in found], f"{'accnp GB/s':>12}"])]
     for row in rows:
         work = ROWS[row]

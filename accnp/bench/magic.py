@@ -1,6 +1,7 @@
-"""The magic `%accnp_timeit` of IPython and of notebooks, after `%load_ext accnp`.
+"""The IPython magic `%accnp_timeit`, which `%load_ext accnp` registers.
 
-In: the line and the cell of a notebook or of IPython, and its namespace. Out: a `Measurement`.
+Input: a line or cell of IPython or of a notebook, and its namespace. Output: a `Measurement`, which
+`accnp.timeit` makes.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> _Parser:
     parser = _Parser(prog=f"%{NAME}", add_help=False, allow_abbrev=False)
-    parser.add_argument("-n", dest="number", type=int, help="calls of a round")
-    parser.add_argument("-r", dest="rounds", type=int, help="rounds")
+    parser.add_argument("-n", dest="number", type=int, help="calls per round")
+    parser.add_argument("-r", dest="rounds", type=int, help="number of rounds")
     parser.add_argument("-o", dest="give", action="store_true", help="return the Measurement")
     parser.add_argument("-q", dest="quiet", action="store_true", help="print nothing")
     return parser
 
 
 def _split(line: str) -> tuple[list[str], str]:
-    """The options at the start of a line, and the code after them, as it stands."""
+    """Return the options at the start of a line, and the code after them unchanged."""
     words: list[str] = []
     rest = line.strip()
     while rest.startswith("-") and len(rest) > 1 and rest[1] in "nroq":
@@ -55,9 +56,9 @@ class _Magic:
         """Time code until its results are computed.
 
         `%accnp_timeit [-n CALLS] [-r ROUNDS] [-o] [-q] CODE` times a line. In a cell that starts
-        with `%%accnp_timeit`, code on the first line is run before, and the cell is timed: until
-        the value of its last expression, and the variables that it assigns, are computed.
-        `-o` returns the figures, and `-q` prints none.
+        with `%%accnp_timeit`, code on the first line is setup code, and the rest of the cell is
+        timed until the value of its last expression and the variables that it assigns are computed.
+        `-o` returns the `Measurement`, and `-q` prints nothing.
         """
         words, code = _split(line)
         options = _parser().parse_args(words)
@@ -74,12 +75,12 @@ class _Magic:
 
 @api_boundary
 def load_ipython_extension(ipython: Any) -> None:
-    """Register the magic `accnp_timeit`, for lines and cells: `%load_ext accnp` calls this.
+    """Register the magic `accnp_timeit` for lines and cells; called by `%load_ext accnp`.
 
     Parameters
     ----------
-    ipython : IPython's shell
-        What has the method `register_magic_function`, and the names of the user in `user_ns`.
+    ipython : IPython shell
+        Object with the method `register_magic_function` and the user's names in `user_ns`.
 
     Examples
     --------
@@ -98,12 +99,12 @@ def load_ipython_extension(ipython: Any) -> None:
 
 @api_boundary
 def unload_ipython_extension(ipython: Any) -> None:
-    """Forget the magic `accnp_timeit`: `%unload_ext accnp` calls this.
+    """Remove the magic `accnp_timeit`; called by `%unload_ext accnp`.
 
     Parameters
     ----------
-    ipython : IPython's shell
-        What `load_ipython_extension` was given.
+    ipython : IPython shell
+        Object that was passed to `load_ipython_extension`.
 
     Examples
     --------

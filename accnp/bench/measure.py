@@ -1,6 +1,7 @@
-"""`accnp.timeit`: how long a call takes, its result computed, alone or beside peers.
+"""`accnp.timeit`: measure the time of calls including the computation of their results.
 
-In: a function and its arguments; peers as calls without arguments. Out: a `Measurement`.
+Input: a function and its arguments, and optionally peers, which are calls without arguments.
+Output: a `Measurement` with the times and the ratios to the peers. `timing.py` takes the samples.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from accnp.runtime.machine_load import Load, machine_load
 
 __all__ = ["Measurement", "Ratio", "timeit"]
 
-_OURS = ""  # among the names of peers
+_OURS = ""  # the name of the function among those of the peers
 MOST_ROUNDS = 200
 FEWEST_ROUNDS = 3
-LONG = 0.2  # seconds of a call that is not made once more, outside the clock, before each sample
+LONG = 0.2  # seconds of a call from which it gets no warm-up call before each sample
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A ratio of two times: the median over the rounds, and the ends of the middle half."""
+    """A ratio of two times: the median over the rounds, and the first and third quartile."""
 
     median: float
     low: float
@@ -41,11 +42,11 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Times of one function, and of its peers. `print` it; its figures are in seconds.
+    """Times of a function and of its peers in seconds, which `print` shows.
 
-    `first` is the first call (with what it traced and compiled in `traces` and `compiles`),
-    `seconds` has the time of a call in each round, `loops` how many calls a round has, `peers` the
-    times of the others, and `load` what else the machine did.
+    `first` is the time of the first call, and `traces` and `compiles` count what that call traced
+    and compiled. `seconds` has the time per call for each round, `loops` is the number of calls per
+    round, `peers` has the times of the peers, and `load` is the load of the machine by other work.
     """
 
     name: str
@@ -56,16 +57,16 @@ class Measurement:
     compiles: int = 0
     peers: Mapping[str, Timing] = field(default_factory=dict)
     load: Load | None = None
-    quick: bool = False  # one call each, where nothing was to be measured
+    quick: bool = False  # one call each, because benchmarking is disabled
 
     @property
     def seconds(self) -> list[float]:
-        """The seconds of a call, for each round."""
+        """The seconds per call, for each round."""
         return self.timing.seconds
 
     @property
     def best(self) -> float:
-        """The least of the rounds, in seconds."""
+        """The minimum over the rounds, in seconds."""
         return self.timing.best
 
     @property
@@ -75,18 +76,19 @@ class Measurement:
 
     @property
     def spread(self) -> float:
-        """The width of the middle half of the rounds, as a share of the median."""
+        """The interquartile range of the rounds, as a fraction of the median."""
         return self.timing.spread
 
     @property
     def reliable(self) -> bool:
-        """False if the machine was busy before or after, or nothing was to be measured."""
+        """False if the machine was busy before or after, or if benchmarking was disabled."""
         return not self.quick and (self.load is None or not self.load.busy)
 
     def ratio(self, peer: str) -> Ratio:
-        """The time of the function over that of a peer: below 1 the function is faster.
+        """Return the time of the function over that of a peer; below 1, the function is faster.
 
-        Rounds are compared one by one, as a change of the machine's load falls on a whole round.
+        The ratio is computed for each round, because a change of the load of the machine affects
+        all calls of a round.
 
         Raises:
             KeyError: the peer is unknown.
@@ -96,7 +98,7 @@ class Measurement:
 
     @property
     def ratios(self) -> dict[str, Ratio]:
-        """The ratio over each peer."""
+        """The ratio to each peer."""
         return {peer: self.ratio(peer) for peer in self.peers}
 
     def __repr__(self) -> str:
@@ -134,31 +136,31 @@ def timeit(
 ) -> Measurement:
     """Time calls of a function until their results are computed.
 
-    accnp computes results when they are used, so that `%timeit f(x)` alone times how long the
-    operations take to record. This function waits for all arrays of the result.
+    accnp computes results when they are used, so `%timeit f(x)` measures only how long it takes to
+    record the operations. This function waits for all arrays of the result.
 
     Parameters
     ----------
     f : callable
-        The function. Jit it first if that is how it is used.
+        Function to time. Pass a jitted function if the program uses one.
     *args : object
         Arguments of the function. Those that are pending are computed before the clock starts.
     peers : mapping of names to callables, optional
-        Calls to compare with, without arguments: each with operands of its own library. They take
-        turns with the function, and JAX's arrays are waited for as well.
+        Calls without arguments to compare with, each with operands of its own library. They take
+        turns with the function, which also waits for arrays of JAX.
     rounds : int, optional
-        How many samples are taken; by default as many as fit into `seconds`, 3 to 200.
+        Number of samples. The default is as many as fit into `seconds`, from 3 to 200.
     number : int, optional
-        How many calls a sample has; by default enough for a millisecond.
+        Number of calls per sample. The default is enough for a millisecond.
     seconds : float
-        About how long to measure. It takes longer if three rounds do.
+        Approximate duration of the measurement. Three rounds may take longer.
 
     Returns
     -------
     Measurement
-        Its `best`, `median`, `first` (the first call, which may trace and compile) and `seconds`
-        (of each round) are in seconds; `spread`, `loops`, `ratio(peer)`, and `load`. `print` shows
-        them.
+        Its attributes `best`, `median`, `first` (the first call, which may trace and compile) and
+        `seconds` (of each round) are in seconds. Others are `spread`, `loops`, `ratio(peer)` and
+        `load`. `print` shows them.
 
     Raises
     ------
@@ -169,13 +171,13 @@ def timeit(
 
     See Also
     --------
-    explain : What a function does with the time.
+    explain : Where a function spends its time.
 
     Notes
     -----
-    Before each sample the other threads of the process must rest, and calls of less than 0.2 s are
-    made once outside the clock, so that operands and code are in the caches, as in a loop. Garbage
-    is collected between the rounds. The call itself and waiting add about 0.3 us.
+    Before each sample, the other threads of the process must be idle. Calls of less than 0.2 s are
+    made once before the clock starts, so that operands and code are in the caches, as in a loop.
+    Garbage is collected between the rounds. The call and waiting add about 0.3 us.
 
     Examples
     --------
@@ -191,13 +193,13 @@ def timeit(
     """
     if not callable(f):
         raise TypeError(
-            f"timeit: the first argument must be a function; got {type(f).__name__} (f); pass the "
+            f"timeit: the first argument must be a function; got {type(f).__name__} (f); pass a "
             "function and its arguments, or lambda: EXPRESSION"
         )
     for name, value in (("rounds", rounds), ("number", number)):
         if value is not None and value < 1:
             raise ValueError(
-                f"timeit: {name} must be 1 or more; got {value} ({name}); leave it out"
+                f"timeit: {name} must be 1 or more; got {value} ({name}); omit it for the default"
             )
     block_until_ready(args)
     calls: dict[str, Call] = {_OURS: partial(waiting(f), *args)}
@@ -223,7 +225,7 @@ def timeit(
 def _sample(
     calls: Mapping[str, Call], rounds: int | None, number: int | None, seconds: float
 ) -> tuple[dict[str, Timing], int]:
-    """The times of the calls in turns, and how many calls a sample has."""
+    """Return interleaved times of the calls, and the number of calls per sample."""
     once = _time_of(calls[_OURS])
     most, least = (MOST_ROUNDS, FEWEST_ROUNDS) if rounds is None else (rounds, rounds)
     if once > LONG:

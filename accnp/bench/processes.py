@@ -1,7 +1,7 @@
-"""Work in fresh processes: what a user waits for who starts Python anew.
+"""Measurements in fresh processes, which include start-up, imports and compilation.
 
-In: a program as text. Out: the seconds that it prints, or those that the whole process takes; and
-`COLD`, the row of `accnp bench` for a fresh process that finds no compiled kernels.
+Input: a program as text. Output: the seconds that it prints, or the duration of the whole process.
+`COLD` is the row of `accnp bench` for a fresh process with an empty kernel cache.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ COLD_ROUNDS = 3  # a process of accnp or JAX takes one to two seconds
 
 
 def run_python(code: str, **environment: str) -> str:
-    """Run code in a new interpreter; returns what it prints.
+    """Run code in a new interpreter and return its output.
 
     Raises:
-        RuntimeError: the code failed; the text has what it wrote to stderr.
+        RuntimeError: the code failed. The message contains its stderr.
     """
     command = [sys.executable, "-c", code]
-    # Installed packages come with byte code; a checkout must be allowed to write its own.
+    # Installed packages contain byte code. A checkout must be allowed to write it.
     inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(command, env=inherited | environment, capture_output=True, text=True)
     if done.returncode:
@@ -41,12 +41,12 @@ def run_python(code: str, **environment: str) -> str:
 
 
 def fresh_process(code: str, **environment: str) -> float:
-    """Run code in a new interpreter; the seconds that it prints last."""
+    """Run code in a new interpreter and return the number of seconds that it prints last."""
     return float(run_python(code, **environment).split()[-1])
 
 
 def process_seconds(code: str, **environment: str) -> float:
-    """Seconds from the start of a new interpreter that runs the code to its end."""
+    """Return the seconds that a new interpreter takes to start, run the code, and end."""
     start = perf_counter()
     run_python(code, **environment)
     return perf_counter() - start
@@ -71,9 +71,9 @@ print(ready - start, first - begun, now() - first)
 
 @dataclass(frozen=True)
 class ColdTimes:
-    """Seconds in fresh processes, medians: the imports and the setup, then two calls.
+    """Median seconds in fresh processes, for imports and setup, and for two calls.
 
-    `first` is the first call, with what it loads, traces and compiles; `again` is the second one.
+    `first` is the first call, which includes loading, tracing and compiling; `again` is the second.
     """
 
     setup: float
@@ -110,13 +110,13 @@ _NUMEXPR = 'numexpr.evaluate("1.05 * where(x > 0, x, 1.67 * exp(x) - 1.67)")'
 
 @dataclass(frozen=True)
 class Cold:
-    """One expression in a fresh process, from start to end; the kernel cache is empty."""
+    """The duration of a whole process that computes one expression with an empty kernel cache."""
 
     title: str = "cold: SELU, 1e6, whole process"
 
     @staticmethod
     def programs() -> dict[str, str]:
-        """The program of each library that is installed."""
+        """Return the program of each installed library."""
 
         def program(imports: str, call: str = "selu(x)", float32: str = '"float32"') -> str:
             return _SELU.format(imports=imports, call=call, float32=float32)
@@ -131,7 +131,7 @@ class Cold:
         return {name: code for name, code in found.items() if importlib.util.find_spec(name)}
 
     def measure(self, rounds: int) -> list[Row]:
-        """The row; libraries take turns, and each process has an empty cache folder."""
+        """Return the row. Libraries take turns, and each process has an empty cache folder."""
         programs = self.programs()
         timings = {name: Timing() for name in programs}
         for _ in range(min(rounds, COLD_ROUNDS)):

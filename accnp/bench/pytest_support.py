@@ -1,7 +1,7 @@
-"""What the pytest plugin does with accnp: waiting, counting, cold caches, comparisons.
+"""The part of the pytest plugin that uses accnp: waiting, counting, cold caches, comparisons.
 
-In: functions that tests time. Out: pytest-benchmark's figures, `extra_info["accnp"]`, and
-`Measurement`s. `pytest_accnp` imports this module when a test needs it.
+Input: functions that tests time. Output: the results of pytest-benchmark, `extra_info["accnp"]`,
+and `Measurement`s. `pytest_accnp` imports this module only when a test needs it.
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ def timed(
     wait: bool,
     counts: bool,
 ) -> Any:
-    """Let pytest-benchmark measure a function; returns the function's result.
+    """Let pytest-benchmark measure a function, and return the result of the function.
 
-    The function waits for its result, or a warning says that the result stayed pending. With
-    `counts`, `extra_info["accnp"]` gets `traces` and `compiles` of all calls, `launches` and
-    `bytes` of one call, `memory_share` (those bytes in the least time, of what a copy moves) and
-    `busy` (whether the machine was), and a warning says if the function recorded operations,
-    computed none and returned no array. `again` calls the function once more.
+    With `wait`, the function waits for its result; otherwise there is a warning if the result is
+    pending. With `counts`, `extra_info["accnp"]` gets `traces` and `compiles` of all calls,
+    `launches` and `bytes` of one call, `memory_share` (the bandwidth of the fastest call as a
+    fraction of that of a copy) and `busy` (whether the machine was busy). There is also a warning
+    if the function recorded operations, computed none, and returned no array. `again` calls the
+    function once more.
     """
     load = machine_load() if counts and fixture.enabled else None
     before = counters()
@@ -66,7 +67,7 @@ def timed(
         found: dict[str, Any] = {
             name: after[name] - before[name] for name in ("traces", "compiles")
         }
-        if again is None:  # it was called once
+        if again is None:  # the function was called once
             found["launches"] = after["launches"] - before["launches"]
         else:
             with suppress(Exception):  # a function that cannot be called again has no counts
@@ -74,7 +75,7 @@ def timed(
                 found |= work
                 if discarded and not any(isinstance(x, Array) for x in tree_leaves(result)):
                     warnings.append(_DISCARDED.format(discarded))
-        if pending:  # its bytes were not moved in the time that was measured
+        if pending:  # the measured time does not include the transfer of the bytes
             found["memory_share"] = None
         found["busy"] = load.or_worse(machine_load()).busy
         fixture.extra_info["accnp"] = found
@@ -86,19 +87,19 @@ def timed(
 
 
 _PENDING = (
-    "the result of the timed function is pending: the figures are those of recording it; return a "
+    "the result of the timed function is pending, so only its recording was timed; return a "
     "computed array (x.block_until_ready()), or let the benchmark wait (without --accnp-no-wait, "
     "accnp_wait = false and accnp(wait=False))"
 )
 _DISCARDED = (
-    "the timed function recorded {} operations and computed none: the figures are those of "
-    "recording; return the result from the function"
+    "the timed function recorded {} operations and computed none, so only their recording was "
+    "timed; return the result from the function"
 )
 
 
 def _work(fixture: Any, call: Callable[..., Any], again: Again) -> tuple[dict[str, Any], int]:
-    """Launches and bytes of one call, from two more calls: the second one is observed. And how many
-    operations it recorded, outside of traces, if it computed nothing at all."""
+    """Return the launches and bytes of one call, measured with two more calls, and the number of
+    operations that it recorded outside of traces if it computed nothing."""
     before = counters()["launches"]
     again(call)
     launches = counters()["launches"] - before
@@ -127,7 +128,7 @@ def _work(fixture: Any, call: Callable[..., Any], again: Again) -> tuple[dict[st
 
 
 class Cold:
-    """Empty caches while it is open, as a context manager; `clear` empties them again."""
+    """Context manager with empty caches; `clear` empties them again."""
 
     def __init__(self, new_folder: Callable[[], Path]) -> None:
         self._new_folder = new_folder
@@ -143,7 +144,7 @@ class Cold:
         config.update("cache_dir", self._before)
 
     def clear(self) -> None:
-        """Forget traces, plans and kernels, and use a new, empty folder for kernels."""
+        """Clear the caches of traces, plans and kernels, and use a new empty folder for kernels."""
         self.folder = self._new_folder()
         config.update("cache_dir", str(self.folder))
         clear_caches()
@@ -151,9 +152,10 @@ class Cold:
         clear_kernels()
 
     def process(self, statement: str, setup: str = "", rounds: int = 1) -> ColdTimes:
-        """Run a statement in fresh processes whose cache folders are empty; its times.
+        """Return the times of a statement in fresh processes with empty cache folders.
 
-        `setup` has the imports and the arguments. The statement's result is waited for.
+        `setup` contains the imports and the arguments. The process waits for the result of the
+        statement.
         """
         return cold_process(statement, setup, rounds)
 
@@ -170,7 +172,7 @@ def compare(
     quick: bool,
     options: Mapping[str, Any],
 ) -> Measurement:
-    """Measure, and check the results; one call of each if `quick`.
+    """Measure a function and its peers, and compare the results; with `quick`, call each once.
 
     Raises:
         AssertionError: a peer has another result.
@@ -178,7 +180,7 @@ def compare(
     if quick:
         options = {"rounds": 1, "number": 1}
     found = timeit(f, *args, peers=peers, **options)
-    if rtol is not None:  # after the clock: the first call is a cold one
+    if rtol is not None:  # after timing, because `timeit` also times the first call
         ours = _values(f(*args))
         for name, peer in peers.items():
             theirs = _values(peer())
@@ -197,7 +199,7 @@ def _values(result: Any) -> list[np.ndarray]:
 
 
 def lines(found: Measurement) -> list[str]:
-    """A comparison as lines of text."""
+    """Return a comparison as lines of text."""
     mark = "" if found.reliable else "?  "
     out = [f"{mark}{found.name}: {seconds_text(found.median)} (spread {found.spread:.0%})"]
     for name, ratio in found.ratios.items():

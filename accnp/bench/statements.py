@@ -1,4 +1,4 @@
-"""Code as text to a function that can be timed. In: statements. Out: a function of no arguments."""
+"""Conversion of statements, given as text, to a function without arguments that can be timed."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ _NAME = "__timed__"
 
 
 def function_of(code: str, namespace: dict[str, Any], setup: str = "") -> Callable[[], Any]:
-    """Return a function that runs the code with the names of a namespace, after the setup code.
+    """Return a function that runs the code with the names of a namespace and of the setup code.
 
     It returns the value of the last expression and the variables that the code assigns, so that
-    the timer can wait for all of them. The variables are local ones: the namespace keeps its
-    values.
+    the timer can wait for all of them. The variables are local; the namespace is not changed.
 
     Raises:
-        SyntaxError: the code is no Python, or empty.
+        SyntaxError: the code is not valid Python, or is empty.
     """
     body = ast.parse(code.strip()).body
     if not body:
-        raise SyntaxError("there is no code to be timed")
+        raise SyntaxError("there is no code to time")
     last = body[-1]
     found: ast.expr = last.value if isinstance(last, ast.Expr) else ast.Constant(None)
     kept = body[:-1] if isinstance(last, ast.Expr) else body
-    if kept:  # there are variables
+    if kept:  # statements may assign variables
         names = ast.Call(ast.Name("locals", ast.Load()), [], [])
         found = ast.Tuple([found, names], ast.Load())
     timed = ast.parse(f"def {_NAME}(): pass").body[0]

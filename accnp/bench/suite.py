@@ -1,6 +1,7 @@
-"""What `python -m accnp bench` measures: a dozen expressions that say where the time goes.
+"""The expressions that `python -m accnp bench` measures on a CPU (`SUITE`).
 
-Each is written with names that NumPy, jax and torch share. In: nothing. Out: `SUITE`.
+They cover the main classes of work: fused elementwise chains, reductions, stencils, gathers, matrix
+products, and small arrays. Each uses names that NumPy, JAX and torch have in common.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MILLION = 1_000_000
 
 
 def numexpr_call(text: str, *names: str, **constants: Any) -> Callable[..., Any]:
-    """A peer: numexpr's call of a formula of the arguments, where it is installed."""
+    """Return a peer that evaluates a formula of the arguments with numexpr, if it is installed."""
 
     def make(*arguments: Any) -> Any:
         if importlib.util.find_spec("numexpr") is None:

@@ -1,4 +1,8 @@
-"""Rows of a comparison and tables of them, as text, Markdown and JSON. In: timings. Out: text."""
+"""Rows of a comparison, and tables of rows as text, Markdown and JSON.
+
+Input: timings by the names of calls. Output: `Row`s and text, for `accnp bench` and for the scripts
+in `benchmarks/`.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +27,16 @@ __all__ = [
     "write_json",
 ]  # fmt: skip
 
-UNRELIABLE = "? measured on a busy machine: not reliable, measure again on a quiet one"
+UNRELIABLE = "? measured on a busy machine: not reliable, measure again on an idle one"
 
 
 @dataclass
 class Row:
-    """One line of the comparison: our time, the peer's, the bar, and whether it was met."""
+    """One line of a comparison: the times, their ratio, and the bar, the maximum of the ratio."""
 
     work: str
     peer: str
-    bar: float | None  # None: a figure to look at, which nothing depends on
+    bar: float | None  # None: no maximum
     ratio: float
     medians: dict[str, float]
     note: str = ""
@@ -52,10 +56,10 @@ def row(
     peer: str | Sequence[str],
     **more: Any,
 ) -> Row:
-    """A row against a peer, or against the best of several: the one of the smallest median.
+    """Return the row for a peer, or for the fastest of several peers, by their medians.
 
-    Columns are filled by the names of timings: "JAX jit" and "jax eager" are JAX's, and so on; the
-    peer's own time stands in its column.
+    The name of a timing determines its column: "JAX jit" and "jax eager" belong to JAX, and so on.
+    If several belong to one column, it shows the time of the peer.
     """
     names = (peer,) if isinstance(peer, str) else tuple(peer)
     best = min(names, key=lambda name: timings[name].median)
@@ -69,7 +73,7 @@ def row(
 
 
 def marked(measure: Callable[[int], list[Row]], rounds: int) -> list[Row]:
-    """Measure rows; mark them if the machine was busy before or after."""
+    """Measure rows, and mark them if the machine was busy before or after."""
     before = machine_load()
     rows = measure(rounds)
     busy = before.or_worse(machine_load()).busy
@@ -78,7 +82,7 @@ def marked(measure: Callable[[int], list[Row]], rounds: int) -> list[Row]:
     return rows
 
 
-# Columns of the table: how they are headed, and the names of timings that stand in them.
+# The columns of the table with their headings, and the column for each name of a timing.
 COLUMNS = {
     "accnp": "accnp",
     "jax": "JAX",
@@ -94,12 +98,12 @@ COLUMN_OF = {**{name: name for name in COLUMNS if name != "accnp"}, "jax jit": "
 
 
 def milliseconds(seconds: float | None) -> str:
-    """Three significant digits, or a dash."""
+    """Return milliseconds with three significant digits, or a dash."""
     return "-" if seconds is None else f"{1e3 * seconds:.3g}"
 
 
 def _cells(rows: Sequence[Row]) -> list[list[str]]:
-    """The table's cells, its head first; columns without any figure are left out."""
+    """Return the cells of the table with its head; columns without values are omitted."""
     columns = [n for n in COLUMNS if any(n in row.medians for row in rows)]
     held = any(row.bar is not None for row in rows)
     bars = ["bar", ""] if held else []
@@ -114,7 +118,7 @@ def _cells(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def text_table(rows: Sequence[Row]) -> str:
-    """The comparison as text, times in milliseconds."""
+    """Return the table as text, with times in milliseconds."""
     cells = _cells(rows)
     widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
     numbers = range(1, cells[0].index("peer") - ("bar" in cells[0]))
@@ -128,7 +132,7 @@ def text_table(rows: Sequence[Row]) -> str:
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
-    """The comparison as a table in Markdown, for notes."""
+    """Return the table in Markdown."""
     cells = [[c.replace("|", "\\|") for c in line] for line in _cells(rows)]
     numbers = cells[0].index("peer") - ("bar" in cells[0]) - 1
     rule = ["---", *["---:"] * numbers, *["---"] * (len(cells[0]) - numbers - 1)]
@@ -138,7 +142,7 @@ def markdown_table(rows: Sequence[Row]) -> str:
 
 
 def write_json(path: Path, rows: Sequence[Row], facts: Mapping[str, Any]) -> None:
-    """Everything that was measured."""
+    """Write the rows and facts about the machine to a JSON file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     data: dict[str, Any] = {
         "machine": dict(facts),

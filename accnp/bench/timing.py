@@ -1,8 +1,9 @@
-"""Interleaved timing: named calls come in, a `Timing` per name goes out.
+"""Interleaved timing of several calls.
 
-The calls take turns, so that a change in the machine's load falls on all of them. The ratio of two
-is the median of the ratios within each round. Each is timed as in a program that calls nothing
-else: when the threads of the one before have gone to sleep, and after a call that is not counted.
+Input: calls by name. Output: a `Timing` for each name. The calls take turns, so that a change in
+the load of the machine affects all of them. The ratio of two calls is the median of the ratios
+within each round. Each call is timed as in a program that calls nothing else: after the threads of
+the previous call are idle, and after a warm-up call.
 """
 
 from __future__ import annotations
@@ -55,21 +56,21 @@ class Timing:
 
     @property
     def spread(self) -> float:
-        """The width of the middle half of the rounds, as a share of the median."""
+        """The interquartile range of the rounds, as a fraction of the median."""
         low, high = middle_half(self.seconds)
         return (high - low) / self.median
 
     def ratios(self, peer: Timing) -> list[float]:
-        """Our time over the peer's, for each round."""
+        """Return this time over that of a peer, for each round."""
         return [a / b for a, b in zip(self.seconds, peer.seconds)]
 
     def ratio(self, peer: Timing) -> float:
-        """The median over the rounds of our time over the peer's."""
+        """Return the median over the rounds of this time over that of a peer."""
         return statistics.median(self.ratios(peer))
 
 
 def middle_half(values: Sequence[float]) -> tuple[float, float]:
-    """The first and the third quartile."""
+    """Return the first and the third quartile."""
     if len(values) < 2:
         return values[0], values[0]
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -81,14 +82,15 @@ def interleave(
 ) -> dict[str, Timing]:
     """Time the calls in turns; each sample runs a call `number` times.
 
-    Before each sample all threads of the process must rest (OpenBLAS's look for more work, on a
-    processor, for 2^28 cycles, 100 ms), and the call is made once outside the clock: it brings its
-    operands near and wakes its threads, as the call before does where one library is used. With
-    `warm` 0, where each call is another one, it is not. Who follows whom changes all the same.
+    Before each sample, all other threads of the process must be idle. (Threads of OpenBLAS poll for
+    work for 2^28 cycles, some 100 ms.) Then the call is made once before the clock starts. This
+    loads its operands into the caches and wakes its threads, as the previous call does in a program
+    that uses one library. With `warm` 0, which is for long calls, there is no such warm-up call.
+    The order of the calls changes from round to round in any case.
 
-    What a call returns is kept until its clock has stopped; garbage is collected between rounds
-    (that of the rounds: what was there before is frozen, or looking through it would take longer
-    than most rounds).
+    The result of a call is kept until the clock has stopped. Garbage is collected between rounds.
+    Objects from before the measurement are frozen, since traversing them would take longer than
+    most rounds.
     """
     for call in calls.values():
         for _ in range(warm):
@@ -103,7 +105,7 @@ def interleave(
         for index in range(rounds):
             gc.collect()
             for name, call in _order(list(calls.items()), index):
-                _rest()
+                _wait_for_idle_threads()
                 if warm:
                     call()
                 start = perf_counter()
@@ -120,31 +122,34 @@ def interleave(
 
 
 def _order(calls: list[tuple[str, Call]], index: int) -> list[tuple[str, Call]]:
-    """The calls in the order of a round: in twice as many rounds as there are calls, each of them
-    comes directly behind each other one twice (E. J. Williams, 1949)."""
+    """Return the calls in the order of a round.
+
+    In 2 n rounds of n calls, each call directly follows each other one twice (E. J. Williams,
+    1949).
+    """
     n = len(calls)
     places = [(k + 1) // 2 if k % 2 else n - k // 2 for k in range(n)]  # 0, 1, -1, 2, -2...
     order = [calls[(place + index // 2) % n] for place in places]
     return order[::-1] if index % 2 else order
 
 
-def _rest() -> None:
-    """Wait until other threads of the process do nothing; for half a second at most."""
+def _wait_for_idle_threads() -> None:
+    """Wait until the other threads of the process are idle, for at most half a second."""
     begun = perf_counter()
-    before = _others()
+    before = _cpu_seconds_of_others()
     while perf_counter() - begun < 0.5:
         time.sleep(1e-3)
-        now = _others()
+        now = _cpu_seconds_of_others()
         if now - before < 1e-4:
             return
         before = now
 
 
-def _others() -> float:
-    """CPU seconds of the other threads, those of this moment too.
+def _cpu_seconds_of_others() -> float:
+    """Return the CPU seconds of the other threads up to this moment.
 
-    Where Linux counts a whole process, it knows of running threads what they had done at the last
-    tick of its clock; asked for one thread, it counts to the moment.
+    The sum that Linux returns for a process counts running threads only up to the last timer tick.
+    The value for a single thread is exact.
     """
     try:
         threads = [int(name) for name in os.listdir("/proc/self/task")]
@@ -153,13 +158,13 @@ def _others() -> float:
     total = 0.0
     for thread in threads:
         if thread != threading.get_native_id():
-            with contextlib.suppress(OSError):  # it has ended
+            with contextlib.suppress(OSError):  # the thread has ended
                 total += time.clock_gettime((~thread << 3) | 6)
     return total
 
 
 def paced(calls: Mapping[str, Call], rounds: int, seconds: float = 6.0) -> dict[str, Timing]:
-    """`interleave` with numbers that fit the calls, as `pace` finds them."""
+    """Time the calls by `interleave` with the numbers of rounds and calls that `pace` returns."""
     rounds, number = pace(calls, 5 * rounds, seconds)
     return interleave(calls, rounds, number, warm=1)
 
@@ -167,8 +172,11 @@ def paced(calls: Mapping[str, Call], rounds: int, seconds: float = 6.0) -> dict[
 def pace(
     calls: Mapping[str, Call], most: int, seconds: float, least: int = 5, known: int | None = None
 ) -> tuple[int, int]:
-    """How many rounds of how many calls fit into this many seconds: samples of 1 ms or more where a
-    call is short (of `known` calls where that is said), and from `least` to `most` rounds."""
+    """Return the number of rounds and the number of calls per sample for a total duration.
+
+    Samples take at least 1 ms, unless the number of calls is given (`known`). There are from
+    `least` to `most` rounds.
+    """
     took, rested = [], 0.0
     for call in calls.values():
         for _ in range(2):  # the first one compiles
@@ -176,7 +184,7 @@ def pace(
             call()
             once = perf_counter() - start
         took.append(once)
-        _rest()
+        _wait_for_idle_threads()
         rested += perf_counter() - start - once
     number = max(1, round(1e-3 / min(took))) if known is None else known
     turn = (number + 1) * sum(took) + rested
@@ -184,12 +192,12 @@ def pace(
 
 
 def busy(call: Call, seconds: float = 0.3) -> float:
-    """How many processors a call keeps busy: CPU time of all threads over wall time.
+    """Return the average number of CPUs that a call uses: CPU time of all threads over wall time.
 
-    It is called again and again for about this many seconds, from when other threads rest.
+    The call is repeated for about this many seconds, after the other threads are idle.
     """
     call()
-    _rest()
+    _wait_for_idle_threads()
     begun, cpu = perf_counter(), time.process_time()
     while perf_counter() - begun < seconds:
         call()
@@ -197,7 +205,7 @@ def busy(call: Call, seconds: float = 0.3) -> float:
 
 
 def machine() -> dict[str, str]:
-    """What the figures were measured on."""
+    """Return the processor and the versions of the libraries."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -213,7 +221,7 @@ def machine() -> dict[str, str]:
 
 
 def seconds_text(seconds: float) -> str:
-    """Seconds in the unit that suits them, with three significant digits."""
+    """Return seconds in a suitable unit, with three significant digits."""
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
         if seconds * scale >= 1:
             return f"{seconds * scale:.3g} {unit}"

@@ -1,7 +1,8 @@
-"""Processes that take turns: each makes its work ready, then does a part when it is asked to.
+"""Processes that take turns in a benchmark (`gpu.py`), one for each library.
 
-In: a command that calls `serve`. Out: what it says, a list in JSON on a line for each answer. A
-process that hangs, ends or fails says nothing more, and its `why` tells.
+`Peer` starts a command that calls `serve`. The process prepares its work and then does one part
+of it per request. Requests are lines of text, and each answer is a JSON list on one line. If a
+process hangs, ends or fails, it is killed, and `Peer.why` contains the reason.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["Peer", "serve"]
 
 
 class Peer:
-    """A process that is asked; `why` is what ended it too early."""
+    """A process that answers requests. `why` is the reason if it ended early, or empty."""
 
     def __init__(
         self, command: Sequence[str], environment: Mapping[str, str] | None = None
@@ -46,8 +47,8 @@ class Peer:
             self._lines.put(line)
         self._lines.put(None)
 
-    def said(self, limit: float) -> list | None:
-        """The next answer; None if there will be none."""
+    def read_answer(self, limit: float) -> list | None:
+        """Return the next answer, or None if there will be none."""
         end = perf_counter() + limit
         while not self.why:
             try:
@@ -60,19 +61,19 @@ class Peer:
                 self._errors.seek(0)
                 said = self._errors.read().strip().splitlines()
                 self._end((said or [f"it ended with {code}"])[-1])
-            elif line.startswith("[") and line.endswith("]\n"):  # libraries print, too
+            elif line.startswith("[") and line.endswith("]\n"):  # other lines come from libraries
                 return json.loads(line)
         return None
 
     def ask(self, word: str, limit: float) -> list | None:
-        """Say a word and wait for what comes back."""
+        """Send a request and return the answer, or None."""
         if self.why:
             return None
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # it is gone: `said` finds out why
+        with contextlib.suppress(OSError):  # the process has ended: `read_answer` finds the reason
             self._process.stdin.write(word + "\n")
             self._process.stdin.flush()
-        return self.said(limit)
+        return self.read_answer(limit)
 
     def _end(self, why: str) -> None:
         self.why = why
@@ -84,7 +85,7 @@ class Peer:
         self._process.wait()
         for file in (self._process.stdin, self._process.stdout, self._errors):
             assert file is not None
-            with contextlib.suppress(OSError):  # what was not sent any more
+            with contextlib.suppress(OSError):  # data that was not sent
                 file.close()
 
 
@@ -94,9 +95,12 @@ def serve(
     names: Sequence[str],
     limit: float = 1e9,
 ) -> None:
-    """Be such a process: make names ready, as many as can be begun within the limit, and say how
-    long each took, then "all"; then do the work of each name that comes. An error is said in its
-    place."""
+    """Run the loop of a peer process.
+
+    First prepare the work of each name that can be started within the limit, and answer how long it
+    took; then answer "all". Afterwards, do the work of each name that is requested. If there is an
+    error, the answer is its message.
+    """
 
     def tell(*what: Any) -> None:
         print("\n" + json.dumps(what), flush=True)
@@ -110,7 +114,7 @@ def serve(
     def timed(name: str) -> float:
         start = perf_counter()
         if start > end:
-            raise TimeoutError(f"it was not begun within {limit:.3g} s")
+            raise TimeoutError(f"it could not be started within {limit:.3g} s")
         ready(name)
         return perf_counter() - start
 
