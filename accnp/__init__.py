@@ -1,8 +1,8 @@
 # isort: skip_file
 # ruff: noqa: E402
-"""accnp: a lazy NumPy in the manner of jax.numpy, whose kernels are generated through Numba.
+"""accnp: the API of JAX and jax.numpy with lazy arrays and fused kernels, compiled with LLVM.
 
-`import accnp as jnp` gives the names of `jax.numpy` and, beside them, the top level of `jax`;
+`import accnp as jnp` provides the names of `jax.numpy` and the top-level names of `jax`.
 `import accnp as jax; import accnp.numpy as jnp` works as well.
 
 >>> import accnp as jnp
@@ -13,8 +13,8 @@ Array(14, dtype=int32)
 import sys
 from typing import TYPE_CHECKING
 
-# What an import left behind that an exception of a signal handler ended: its parts would be mixed
-# with those that are loaded now.
+# Remove the modules of an earlier import that an exception in a signal handler ended. They would be
+# mixed with those that are loaded now.
 for _name in [name for name in sys.modules if name.startswith("accnp.")]:
     del sys.modules[_name]
 
@@ -41,7 +41,7 @@ from accnp.config import (
     transfer_guard_device_to_host, transfer_guard_host_to_device,
 )  # fmt: skip
 from accnp.dtypes.names import float0
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.runtime.device import (
     Device, default_backend, device_count, devices, local_device_count, local_devices,
 )  # fmt: skip
@@ -248,7 +248,7 @@ __all__ = [
     "vmap",
 ]  # fmt: skip
 __all__ += numpy.__all__
-# The names of jax.numpy, but for those that it loads on first use itself.
+# The names of `accnp.numpy`, except those that it loads on first use.
 globals().update({name: vars(numpy)[name] for name in {*numpy.__all__} - {*numpy.LATER}})
 
 _LATER = (
@@ -303,5 +303,5 @@ _install_getattr(
 
 
 def __dir__() -> list[str]:
-    own = {name for name in globals() if name.startswith("__")}  # without the layers below
+    own = {name for name in globals() if name.startswith("__")}  # omits internal modules
     return sorted({*own, *__all__, *_LATER})

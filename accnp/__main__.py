@@ -1,7 +1,7 @@
-"""The commands `accnp` and `python -m accnp`: facts about this machine, timings, cache, help.
+"""The commands `accnp` and `python -m accnp`: system information, benchmarks, cache, documentation.
 
-In: the words of the command line. Out: text, and an exit status, which is 2 for a command or a name
-that does not exist.
+Input: the arguments of the command line. Output: text, and an exit status, which is 2 for an
+unknown command or name.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ __all__ = ["clear_cache", "documentation", "info", "main"]
 USAGE = """usage: accnp COMMAND    (or python -m accnp COMMAND)
 
 commands:
-    info          the machine, threads, vectors, caches, BLAS, the kernel cache, GPU, versions
-    bench         measure a dozen expressions beside the peers that are installed (--help)
+    info          show the machine, threads, vectors, caches, BLAS, kernel cache, GPU, versions
+    bench         compare accnp with other installed libraries on a dozen expressions (--help)
     clear-cache   remove the compiled kernels from the disk
     docs [NAME]   open the documentation, or print that of a name (docs lax.scan), or of an
                   error (docs errors.UnexpectedTracerError)
@@ -85,7 +85,7 @@ def _machine() -> dict[str, Any]:
 def _library_kernels() -> str:
     count = prebuilt.count()
     if not count:
-        return "compiled when they are first needed"
+        return "compiled on first use"
     return f"{count}, compiled in advance for {processor.LEVEL}"
 
 
@@ -114,7 +114,7 @@ def _memory() -> str:
 
 
 def _caches() -> dict[str, Any]:
-    """What one CPU sees, as Linux tells it."""
+    """Return the caches of one CPU, as Linux describes them."""
     out = {}
     for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
         try:
@@ -129,7 +129,7 @@ def _caches() -> dict[str, Any]:
 
 
 def _devices(backend: str | None) -> str:
-    """Those of a backend, or why there are none."""
+    """Return the devices of a backend, or the reason why it has none."""
     try:
         return ", ".join(map(str, accnp.devices(backend)))
     except RuntimeError as error:
@@ -137,21 +137,21 @@ def _devices(backend: str | None) -> str:
 
 
 def _gpu() -> dict[str, Any]:
-    return {"accnp's": _devices("gpu")} | _seen()
+    return {"devices": _devices("gpu")} | _query_nvidia_smi()
 
 
-def _seen() -> dict[str, Any]:
-    """What NVIDIA's tool sees."""
+def _query_nvidia_smi() -> dict[str, Any]:
+    """Return the GPUs that nvidia-smi lists."""
     found = shutil.which("nvidia-smi")
     if found is None:
-        return {"none": "found by nvidia-smi, which is not there"}
+        return {"nvidia-smi": "not installed"}
     query = [found, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         done = subprocess.run(query, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
-        return {"unknown": "nvidia-smi does not answer"}
+        return {"nvidia-smi": "does not respond"}
     lines = done.stdout.strip().splitlines() if done.returncode == 0 else []
-    return {str(i): line for i, line in enumerate(lines)} or {"none": "found by nvidia-smi"}
+    return {str(i): line for i, line in enumerate(lines)} or {"nvidia-smi": "finds no GPU"}
 
 
 def _blas() -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _blas() -> dict[str, Any]:
 def _cache() -> dict[str, Any]:
     folder = config.cache_dir
     if not folder or not config.enable_compilation_cache:
-        return {"folder": "switched off"}
+        return {"folder": "disabled"}
     files = list(Path(folder).glob("*.obj")) if Path(folder).is_dir() else []
     size = sum(f.stat().st_size for f in files)
     return {
@@ -207,7 +207,7 @@ def _versions() -> dict[str, Any]:
 
 
 def clear_cache() -> str:
-    """Remove the kernels that lie on disk; returns what was done."""
+    """Remove the compiled kernels from the disk; returns a message."""
     folder = config.cache_dir
     if not folder or not Path(folder).is_dir():
         return "there is no kernel cache to clear"
@@ -236,16 +236,16 @@ def documentation() -> str:
 
 
 def _docs(names: Sequence[str]) -> int:
-    """Open the documentation, or print that of the named functions and classes."""
+    """Open the documentation, or print the documentation of the named functions and classes."""
     if not names:
         place = documentation()
-        print(place or "no address of the documentation is known; try: accnp docs NAME")
+        print(place or "the address of the documentation is unknown; try: accnp docs NAME")
         if place and sys.stdout.isatty():
             webbrowser.open(place if "://" in place else Path(place).as_uri())
         return 0 if place else 1
     for name in names:
         found: Any = accnp
-        path = re.sub(r"^(accnp|jnp|jax)\.", "", name)  # as programs and errors write it
+        path = re.sub(r"^(accnp|jnp|jax)\.", "", name)  # prefixes in programs and error messages
         try:
             for part in path.split("."):
                 found = getattr(found, part)
@@ -260,19 +260,19 @@ def _docs(names: Sequence[str]) -> int:
 
 
 def _error_page(path: str, error: type[BaseException]) -> str:
-    """The cause, the fix and an example of an error class: its docstring, without its methods."""
+    """Return the documentation of an error class (cause, fix, example) without its methods."""
     title = f"accnp.{path}"
     bases = ", ".join(base.__name__ for base in error.__mro__[1:-3])
     return f"{title}\n{'=' * len(title)}\n\nBases: {bases}\n\n{inspect.getdoc(error)}\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command (by default that of the process's arguments); returns the exit status."""
+    """Run a command, by default that of the command line, and return the exit status."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         status = _run(words)
         sys.stdout.flush()
-    except BrokenPipeError:  # by `accnp docs lax.scan | head`
+    except BrokenPipeError:  # for example `accnp docs lax.scan | head`
         # The interpreter flushes the stream once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -280,7 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    """Run a command; returns the exit status."""
+    """Run a command and return the exit status."""
     match words:
         case ["info"]:
             print(info())
@@ -291,7 +291,7 @@ def _run(words: list[str]) -> int:
         case ["docs", *names]:
             return _docs(names)
         case ["bench", *options]:
-            # By name: argparse and what measures are for this command only.
+            # Imported by name, because only this command needs argparse and the benchmarks.
             return importlib.import_module("accnp.bench.command").main(options)
         case [] | ["-h" | "--help" | "help"]:
             print(USAGE, end="")

@@ -1,12 +1,13 @@
 # isort: skip_file
-"""`accnp.ad_checkpoint`: names for policies, and a look at what a backward pass keeps."""
+"""`accnp.ad_checkpoint`: rematerialization (`checkpoint`), names of values for its policies, and
+the residuals that a backward pass saves."""
 
 from accnp import checkpoint_policies
 from accnp.api.differentiation.checkpoint import (
     Offloadable, Recompute, Saveable, checkpoint, checkpoint_name, print_saved_residuals, remat,
     saved_residuals,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies",

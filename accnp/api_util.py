@@ -1,4 +1,4 @@
-"""`accnp.api_util`: functions of flat arguments, for libraries that transform functions.
+"""`accnp.api_util`: functions with flattened arguments, for libraries that transform functions.
 
 >>> import accnp as jax
 >>> jax.api_util.shaped_abstractify(1)
@@ -14,7 +14,7 @@ from accnp.api.jaxprs.flat_functions import (
     safe_map,
     shaped_abstractify,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "argnums_partial", "debug_info", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",

@@ -1,7 +1,9 @@
-"""`Array`: the lazy handle users hold. It knows its shape and dtype at once; its value is computed
-on demand.
+"""`Array`, the lazy array type of users.
 
-Operators, methods and indexing are written onto it by `api/arrays/methods.py` from one table.
+An array holds a node of the recorded graph. It knows its shape and dtype, and the engine computes
+its values on demand, for example for `print` or `np.asarray`. Operators, methods and indexing are
+added by `api/arrays/methods.py` from one table. This module also converts between nodes, NumPy
+arrays and `Array`.
 """
 
 from __future__ import annotations
@@ -104,7 +106,7 @@ class Array(ArrayBase):
     __hash__ = None  # type: ignore[assignment]
     _node: Node
 
-    if TYPE_CHECKING:  # what api/arrays/methods.py writes onto the class, for type checkers
+    if TYPE_CHECKING:  # declares for type checkers what api/arrays/methods.py adds to the class
 
         def _binary(self, other: Any, /) -> Array: ...
         def __eq__(self, other: Any, /) -> Array: ...  # type: ignore[override]
@@ -327,7 +329,7 @@ class Array(ArrayBase):
 
     @property
     def _trace(self) -> Any:
-        """What traces the value, by the name that libraries ask for; None for one that is known."""
+        """The trace of the value, or None if it is concrete. Other libraries use this name."""
         return owning_trace(self._node)
 
     @property
@@ -375,7 +377,7 @@ class Array(ArrayBase):
             hide_frames(error)
             raise
 
-    # --- waiting and looking ---
+    # --- waiting and reading values ---
 
     def block_until_ready(self) -> Array:
         """Compute the values, or wait for them, and return the array itself.
@@ -410,12 +412,12 @@ class Array(ArrayBase):
         return self
 
     def is_ready(self) -> bool:
-        """Tell whether the values are there, so that using them would not wait.
+        """Return whether the values are computed, so that reading them would not wait.
 
         Returns
         -------
         bool
-            False as long as the computation is pending.
+            False while the computation is pending.
 
         Examples
         --------
@@ -483,9 +485,9 @@ class Array(ArrayBase):
             self._forget("Array.delete was called", user_site())
 
     def _forget(self, what: str, site: tuple[Any, int] | None) -> None:
-        """Give up the value, whether it is there yet or not; `what` happened to it, at a line.
+        """Mark the array as deleted. Errors will say `what` happened to it, and at which line.
 
-        What was recorded before and is not computed yet reads the node, which keeps its value.
+        Pending operations that use the value refer to its old node, which keeps it.
         """
         aval = self._node.aval
         node = self._node = const(engine.DELETED, aval)
@@ -494,8 +496,8 @@ class Array(ArrayBase):
     def _look(self, kind: str) -> np.ndarray:
         return look(self._node, kind)
 
-    def _look_there(self, kind: str) -> Any:
-        """The buffer, on a device or not; on a GPU the values may be in the making."""
+    def _buffer(self, kind: str) -> Any:
+        """Return the buffer on its device; on a GPU, its values may still be computed."""
         return engine.ready(known(self._node, kind))
 
     @api_boundary
@@ -509,7 +511,7 @@ class Array(ArrayBase):
             return value.astype(dtype)
         return value.copy() if copy else value
 
-    _values = __array__  # what the buffer protocol exports
+    _values = __array__  # for the buffer protocol
 
     @api_boundary
     def to_numpy(self) -> np.ndarray:
@@ -638,7 +640,7 @@ class Array(ArrayBase):
         node = _shown(self._node)
         if node is None:
             trace = self._node.trace
-            if trace is None or not trace.abstract:  # other processes have parts of it
+            if trace is None or not trace.abstract:  # other processes hold parts of the array
                 return f"Array(shape={self.shape}, dtype={self.dtype.name})"
             return traced_repr(self._node)
         value = engine.array_of(node)
@@ -669,7 +671,7 @@ class Array(ArrayBase):
 
     @api_boundary
     def __buffer__(self, flags: int, /) -> memoryview:
-        """A read-only buffer (Python 3.12 and newer ask for it)."""
+        """Return a read-only buffer (called by Python 3.12 and newer)."""
         return memoryview(self._look("array"))  # type: ignore[arg-type]
 
     @api_boundary
@@ -685,7 +687,7 @@ class Array(ArrayBase):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        self._look_there("array")
+        self._buffer("array")
         value = engine.on_device(self._node)
         if type(value) is not Buffer:
             if dl_device is not None and dl_device[0] == 1:
@@ -693,8 +695,8 @@ class Array(ArrayBase):
             known = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
             given = {k: v for k, v in known.items() if v is not None}
             return _exchange().to_dlpack(value, self.shape, self.dtype, stream, **given)
-        # DLPack before version 1 has no read-only flag, and NumPy then refuses; the consumer may
-        # not write all the same.
+        # DLPack before version 1 has no read-only flag, and NumPy does not export read-only arrays
+        # then. Consumers must not write to the array nevertheless.
         writeable = max_version is None or max_version < (1, 0)
         array = value.view(self.shape, self.dtype, writeable)
         return pool.to_dlpack(array, max_version=max_version, dl_device=dl_device, copy=copy)
@@ -709,7 +711,7 @@ class Array(ArrayBase):
 
     @api_boundary
     def __copy__(self) -> Array:
-        """A value of its own, which stays when the array is donated or deleted."""
+        """Return an array with its own value, which is kept if this array is donated or deleted."""
         return self if is_traced(self._node) else wrap(o.copy(self._node))
 
     def __deepcopy__(self, memo: Any) -> Array:
@@ -750,13 +752,13 @@ class Array(ArrayBase):
 
     @property
     def __cuda_array_interface__(self) -> Any:
-        """What libraries for NVIDIA's GPUs ask of arrays of each other, of one on a GPU."""
+        """Interface for sharing an array on an NVIDIA GPU with other libraries."""
         where = self._where()[0]
         if where.platform == "cpu" or is_traced(self._node):
             place = "a traced array" if is_traced(self._node) else f"an array on {where}"
             raise AttributeError(
-                "Array.__cuda_array_interface__: the memory is not a GPU's; "
-                f"got {place}; use np.asarray(x)"
+                "Array.__cuda_array_interface__: the array is not in the memory of a GPU; got "
+                f"{place}; use np.asarray(x)"
             )
         value = engine.on_device(self._node)
         return _exchange().cuda_array_interface(self, value, self.shape, self.dtype)
@@ -783,30 +785,30 @@ class Array(ArrayBase):
 
 
 def _exchange() -> Any:
-    return importlib.import_module("accnp.runtime.exchange")  # with the first GPU
+    return importlib.import_module("accnp.runtime.exchange")  # loaded with the first GPU
 
 
-# What functions take for an array.
+# Arguments that stand for an array.
 ArrayLike = Array | np.ndarray | np.generic | bool | int | float | complex
-# What functions take for several arrays.
+# Arguments that stand for several arrays.
 ArraySequence = Array | np.ndarray | Sequence[ArrayLike]
-# What functions take for a shape: sizes, or one of them.
+# Arguments that stand for a shape: sizes, or one of them.
 Shape = SupportsIndex | Sequence[SupportsIndex]
 
 if TYPE_CHECKING:
 
     class Convertible(Protocol):
-        """What NumPy converts to an array."""
+        """An object that NumPy converts to an array."""
 
         def __array__(self) -> np.ndarray: ...
 
     class ConvertsItself(Protocol):
-        """What converts itself to an array of ours."""
+        """An object that converts itself to an `Array`."""
 
         def __jax_array__(self) -> Any: ...
 
     class SupportsShapeDtype(Protocol):
-        """What has a shape and a dtype."""
+        """An object with a shape and a dtype."""
 
         @property
         def shape(self) -> tuple[int, ...]: ...
@@ -814,15 +816,15 @@ if TYPE_CHECKING:
         def dtype(self) -> Any: ...
 
     class Placed(Protocol):
-        """A sharding, a partition spec or a format: it tells which devices hold values."""
+        """A sharding, a partition spec or a format: it determines which devices hold values."""
 
         def placed(self, shape: tuple[int, ...], function: str) -> Devices: ...
 
-    # What `asarray` takes: arrays, what can be converted, and nested sequences of those.
+    # Arguments of `asarray`: arrays, objects that can be converted, and nested sequences of those.
     ArrayData: TypeAlias = (
         "ArrayLike | Convertible | ConvertsItself | memoryview | Sequence[ArrayData]"
     )
-    # What functions take for the place of a result, and for how indices out of bounds are treated.
+    # Arguments for the placement of a result, and for the treatment of indices out of bounds.
     ShardingLike: TypeAlias = "Placed | None"
     DeviceLike: TypeAlias = "Device | Placed | None"
     IndexMode: TypeAlias = "str | GatherScatterMode | None"
@@ -837,7 +839,7 @@ install_arrays(Array)
 
 
 class Float0Leaf:
-    """In structures of results: a value of float0, which users get as a NumPy array."""
+    """In structures of results: a value of float0, which users receive as a NumPy array."""
 
 
 def _float0_zeros(_: None, x: Any) -> Any:
@@ -848,7 +850,7 @@ INNER[Float0Leaf] = Inner(lambda x, add: add(x), _float0_zeros)
 
 
 def with_float0(leaves: Sequence[Any], spec: PyTreeDef) -> PyTreeDef:
-    """Return the structure that makes NumPy arrays of those results that are of float0."""
+    """Return a structure that converts results of float0 to NumPy arrays."""
     found = [getattr(x, "dtype", None) == float0 for x in leaves]
     if not any(found):
         return spec
@@ -863,20 +865,21 @@ def with_float0(leaves: Sequence[Any], spec: PyTreeDef) -> PyTreeDef:
 
 
 def escape(handles: list[Any], trace: Trace) -> None:
-    """Refuse further operations on those arguments of a function whose derivative has been taken
-    that something still refers to."""
+    """Make further operations an error for arguments of a differentiated function that outlive its
+    call."""
     dead = Escaped(trace)
     for x in handles:
-        if type(x) is not Array or sys.getrefcount(x) <= 3:  # the list, the variable, the argument
+        # Three references are the list, the variable, and the argument of `getrefcount`.
+        if type(x) is not Array or sys.getrefcount(x) <= 3:
             continue
         node = x._node
         x._node = Node(MARK, (node,), EMPTY, node.aval, node.value, dead, node.depth, node.site)
 
 
 def is_traced(node: Node) -> bool:
-    """Whether the value of a node cannot be had, since it is being traced.
+    """Whether a node has no concrete value, because it is being traced.
 
-    A leaked one raises UnexpectedTracerError.
+    Raises UnexpectedTracerError for a node that leaked from its trace.
     """
     trace = node.trace
     if trace is None:
@@ -889,11 +892,11 @@ def is_traced(node: Node) -> bool:
 
 
 def known(node: Node, kind: str, function: str = "") -> Node:
-    """The node, or one outside of mapped functions, of which the value can be had.
+    """Return a node with a concrete value: the node itself, or its counterpart outside of `vmap`.
 
     Raises:
-        ConcretizationTypeError: it is traced; `kind` (of `errors.CONVERSION_KINDS`) says what for
-            the function needs it.
+        ConcretizationTypeError: it is traced. `kind` (of `errors.CONVERSION_KINDS`) says what the
+            function needs the value for.
     """
     if not is_traced(node):
         return here(node, kind, function) if spans(node.aval) else node
@@ -904,10 +907,10 @@ def known(node: Node, kind: str, function: str = "") -> Node:
 
 
 def here(node: Node, kind: str = "array", function: str = "") -> Node:
-    """The value of an array over several processes, where this one has all of it.
+    """Return the local value of an array that is replicated over several processes.
 
     Raises:
-        RuntimeError: other processes have parts of it.
+        RuntimeError: other processes hold parts of it.
     """
     if not mesh_sharding(node.aval).is_fully_replicated:
         raise RuntimeError(
@@ -920,12 +923,12 @@ def here(node: Node, kind: str = "array", function: str = "") -> Node:
 
 
 def look(node: Node, kind: str, function: str = "") -> np.ndarray:
-    """The value of a node; errors are those of `known`."""
+    """Return the value of a node as a NumPy array; raises the errors of `known`."""
     return engine.array_of(known(node, kind, function))
 
 
 def _shown(node: Node) -> Node | None:
-    """The node whose value is shown; None if there is none, also if one leaked from its trace."""
+    """Return the node whose value `repr` shows, or None if it has none or leaked from its trace."""
     with suppress(UnexpectedTracerError):
         owning_trace(node)
     if node.value is not None or node.trace is None or not node.trace.abstract:
@@ -936,7 +939,7 @@ def _shown(node: Node) -> Node | None:
 
 
 def const_of(value: np.ndarray, weak_type: bool = False, copy: bool = True) -> Node:
-    """Return the node of what `from_numpy` returns."""
+    """Return the node of the array that `from_numpy` returns."""
     flags = value.flags
     shared = not copy and flags.c_contiguous and flags.aligned
     buffer = pool.wrap(value) if shared else pool.copy_in(value)
@@ -946,12 +949,13 @@ def const_of(value: np.ndarray, weak_type: bool = False, copy: bool = True) -> N
 
 
 def from_numpy(value: np.ndarray, weak_type: bool = False, copy: bool = True) -> Array:
-    """Return an array of a NumPy array's values; without `copy` of its memory if possible."""
+    """Return an array with the values of a NumPy array. If `copy` is false, it shares the memory if
+    possible."""
     return wrap(const_of(value, weak_type, copy))
 
 
 def rows_of_numpy(values: np.ndarray, weak_type: bool) -> Iterator[Array]:
-    """Arrays of the rows of a C-contiguous, read-only NumPy array, whose memory they share."""
+    """Yield the rows of a C-contiguous, read-only NumPy array as arrays that share its memory."""
     aval = make_aval(values.shape[1:], values.dtype, weak_type)
     for buffer in pool.wrap_rows(values):
         a = _new(Array)
@@ -960,5 +964,5 @@ def rows_of_numpy(values: np.ndarray, weak_type: bool) -> Iterator[Array]:
 
 
 def _rebuild(value: np.ndarray, weak_type: bool) -> Array:
-    """What was pickled, in 32 bits where 64-bit types are off now."""
+    """Rebuild a pickled array, with 32 bits if 64-bit dtypes are not enabled now."""
     return from_numpy(value.astype(canonicalize_dtype(value.dtype), copy=False), weak_type)

@@ -7,7 +7,7 @@ from accnp.api.differentiation.checkpoint import (
     offload_dot_with_no_batch_dims, save_and_offload_only_these_names, save_any_names_but_these,
     save_anything_except_these_names, save_from_both_policies, save_only_these_names,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "checkpoint_dots", "checkpoint_dots_with_no_batch_dims", "dots_saveable",

@@ -11,7 +11,7 @@
 
 from accnp.api.checkpoints.checkpoint_files import load, save
 from accnp.api.checkpoints.safetensors import load_safetensors, save_safetensors
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["load", "load_safetensors", "save", "save_safetensors"]
 

@@ -1,6 +1,7 @@
-"""The switches as flags of a command line, for programs that read theirs by absl.
+"""Command-line flags for options, for programs that use absl.
 
-In: `config`. Out: flags `--jax_...`, whose values become those of the switches.
+`config_with_absl` defines a flag `--jax_...` for each option of JAX in `config`. When absl has
+parsed the command line, the options get the values of the flags.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def _absl(name: str) -> Any:
         return importlib.import_module(f"absl.{name}")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"config: flags of a command line are read by absl; got {error}; pip install absl-py"
+            f"config: command-line flags require absl; got {error}; pip install absl-py"
         ) from None
 
 
@@ -44,9 +45,9 @@ def config_with_absl() -> None:
         define = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer}.get(
             option.kind, flags.DEFINE_string
         )
-        define(f"jax_{name}", config.read(name), f"the switch {name}")
+        define(f"jax_{name}", config.read(name), f"the option {name}")
         _defined.add(name)
-    app.call_after_init(_take)
+    app.call_after_init(_apply_flags)
 
 
 def parse_flags_with_absl() -> None:
@@ -68,10 +69,10 @@ def parse_flags_with_absl() -> None:
     if first:
         mine = [arg for arg in sys.argv[1:] if arg.lstrip("-").removeprefix("no")[:4] == "jax_"]
         _absl("flags").FLAGS([sys.argv[0], *mine], known_only=True)
-        _take()
+        _apply_flags()
 
 
-def _take() -> None:
+def _apply_flags() -> None:
     values = _absl("flags").FLAGS
     for name in _defined:
         if values[f"jax_{name}"].present:

@@ -1,8 +1,9 @@
-"""The switches: `config.update(name, value)`, environment variables, context managers.
+"""Options: `config.update(name, value)`, environment variables, and context managers.
 
-In: a name (with or without the `jax_` prefix) and a value. Out: attributes of `config`. Every
-thread has its own attributes, so a read is one plain lookup; an update writes those of all threads,
-a context manager those of its own.
+Input: the name of an option, with or without the prefix `jax_`, and a value. Output: attributes of
+`config`. Each thread has its own attributes, so that a read is a plain attribute lookup. `update`
+writes those of all threads, and a context manager those of its thread. Other modules can register
+functions that check a value, or that are called after a change.
 """
 
 from __future__ import annotations
@@ -26,16 +27,20 @@ _GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 
 
 class IgnoredOptionWarning(UserWarning):
-    """An option that accnp keeps, and that changes nothing here, was set to another value.
+    """An option that has no effect in accnp was set to a value other than its default.
 
-    It is given once for each option, after the option is set, so that a program whose warnings are
-    errors can catch it. `warnings.filterwarnings("ignore", category=IgnoredOptionWarning)` silences
-    all of them.
+    The warning is issued once for each option, after the option is set, so that a program which
+    turns warnings into errors can catch it. To silence it, use
+    `warnings.filterwarnings("ignore", category=IgnoredOptionWarning)`.
     """
 
 
 class Option:
-    """One switch; `kind` is its type; options that are `traced` are part of jit's key."""
+    """An option and the values that it can have.
+
+    `kind` is its type. `traced` options are part of the cache key of `jit`, and `ours` marks
+    options that JAX does not have.
+    """
 
     __slots__ = ("choices", "default", "kind", "least", "name", "ours", "traced")
 
@@ -58,7 +63,7 @@ class Option:
         self.least = least
 
     def parse(self, value: Any) -> Any:
-        """The value in its own type, or a ValueError."""
+        """Convert a value to the type of the option; raises ValueError."""
         if self.kind is bool:
             if isinstance(value, str):
                 if value.strip().lower() in _TRUE | _FALSE:
@@ -69,7 +74,7 @@ class Option:
         if value is None and self.default is None:
             return None
         if self.choices:
-            # jax's enums of strings carry the text in `.value`.
+            # The string enums of JAX have the text in `.value`.
             text = getattr(value, "value", value)
             if text not in self.choices:
                 raise self._bad(value, "one of " + ", ".join(map(repr, self.choices)))
@@ -85,7 +90,7 @@ class Option:
         if self.kind is str and not isinstance(value, str):
             if isinstance(value, os.PathLike):
                 return os.fspath(value)
-            raise self._bad(value, "a text")
+            raise self._bad(value, "a string")
         return value
 
     def _bad(self, value: Any, wanted: str) -> ValueError:
@@ -93,10 +98,10 @@ class Option:
 
 
 def _default_cache_dir() -> str:
-    """The folder of the user's caches; empty if the user has no home.
+    """Return the default folder of the kernel cache; "" if the user has no home folder.
 
-    Relative values of XDG_CACHE_HOME are invalid, and ignored as its specification says: they would
-    mean another folder, perhaps another user's, in each working directory.
+    Relative values of XDG_CACHE_HOME are ignored, as its specification requires: they would select
+    another folder, perhaps one of another user, in each working directory.
     """
     root = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(root):
@@ -105,22 +110,24 @@ def _default_cache_dir() -> str:
 
 
 def default_threads() -> int:
-    """The CPUs that this process may use, as many as its control groups give it time for."""
+    """Return the number of usable CPUs, limited by the CPU quota of the control groups."""
     cpus = usable_cpus()
     return cpus if _QUOTA is None else max(1, min(cpus, math.ceil(_QUOTA)))
 
 
 def usable_cpus() -> int:
-    """The CPUs that this process may run on."""
+    """Return the number of CPUs that this process may run on."""
     try:
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
+    except AttributeError:  # not available on all systems
         return os.cpu_count() or 1
 
 
 def _quota(root: str = "/sys/fs/cgroup", groups: str = "/proc/self/cgroup") -> float | None:
-    """How many CPUs the control groups of this process allow (Linux), None for no limit: of all
-    groups around it, the least."""
+    """Return the number of CPUs that the control groups of this process allow (Linux).
+
+    This is the minimum over its group and all enclosing groups; None if there is no limit.
+    """
     found = []
     try:
         with open(groups, errors="surrogateescape") as file:
@@ -131,7 +138,7 @@ def _quota(root: str = "/sys/fs/cgroup", groups: str = "/proc/self/cgroup") -> f
         _, controllers, path = line.split(":", 2) if line.count(":") > 1 else ("", "other", "")
         if controllers and "cpu" not in controllers.split(","):
             continue
-        # In a container the paths are those of the host, and the root is its own group.
+        # In a container, paths are those of the host, and the root is the group of the container.
         for folder in {f"{path[:i]}" for i, c in enumerate(f"{path}/") if c == "/"} | {""}:
             if controllers:  # version 1
                 base = f"{root}/{controllers}{folder}"
@@ -152,7 +159,7 @@ def _words(path: str) -> list[str]:
         return []
 
 
-_QUOTA = _quota()  # when the process began
+_QUOTA = _quota()  # read once, when the process starts
 
 MATMUL = (
     "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "fastest",
@@ -199,7 +206,7 @@ _OPTIONS = [
     Option("platform_name", str, ""),
     Option("cpu_enable_async_dispatch", bool, True),
     Option("enable_compilation_cache", bool, True),
-    # ours
+    # Options of accnp only.
     Option("cache_dir", str, None, ours=True),
     Option("cache_max_bytes", int, 512 * 1024 * 1024, ours=True),
     Option("threads", int, None, ours=True, least=1),
@@ -219,8 +226,8 @@ _OPTIONS = [
     Option("debug", int, 0, (0, 1, 2, 3, 4, 5), ours=True),
 ]  # fmt: skip
 
-# Options of jax that steer XLA, or a back end that does not exist here, and jax's defaults of them.
-# They are kept and change nothing; another value than the default is answered with a warning.
+# Options of JAX for XLA or for back ends that accnp does not have, with JAX's defaults. They can be
+# set, but have no effect. A value other than the default causes a warning.
 _IGNORED: dict[str, Any] = {
     "array_garbage_collection_guard": None,
     "auto_pcast": True,
@@ -319,7 +326,7 @@ _IGNORED: dict[str, Any] = {
     "xla_profile_version": 0,
 }
 _OPTIONS += [Option(name, object, default) for name, default in _IGNORED.items()]
-# Options that are read or checked, whose other values have no effect here.
+# Options that are read or checked, but for which other values have no effect.
 _IGNORED |= {
     "cpu_enable_async_dispatch": True,
     "enable_custom_prng": False,
@@ -328,7 +335,7 @@ _IGNORED |= {
 }
 
 OPTIONS: dict[str, Option] = {option.name: option for option in _OPTIONS}
-# Other names for the same switch.
+# Other names of options.
 _ALIASES = {
     "x64": "enable_x64",
     "x64_enabled": "enable_x64",
@@ -348,12 +355,12 @@ _TRACED = tuple(option.name for option in _OPTIONS if option.traced)
 
 
 def _resolve(name: str) -> str:
-    """The canonical name of a switch; AttributeError with the nearest name."""
+    """Return the canonical name of an option; raises AttributeError with a similar name."""
     short = name.removeprefix("jax_").removeprefix("accnp_")
     short = _ALIASES.get(short, short)
     if short in OPTIONS:
         return short
-    import difflib  # 5 ms, for errors only
+    import difflib  # takes 5 ms, so it is imported for errors only
 
     near = difflib.get_close_matches(short, [*OPTIONS, *_ALIASES], n=1)
     if near:
@@ -388,41 +395,41 @@ def _from_environment(option: Option) -> Any:
 
 
 _lock = renewed(threading.RLock())
-# Called after every change, so that a slow mode costs nothing where it is switched off.
+# Called after every change. They set flags for rare modes, so that hot paths test only the flags.
 listeners: list[Callable[[], None]] = []
-# Asked before a change of an option for the whole process; they may refuse the value.
+# Called before an option is changed for the whole process. They raise if the value is not allowed.
 guards: dict[str, Callable[[Any], None]] = {}
-# Called before an option is switched on, in one thread or in all.
+# Called before an option is enabled, in one thread or in all.
 preparations: dict[str, Callable[[], None]] = {}
 _global: dict[str, Any] = {}
-# What was made under the switches of all threads looks whether these are the same: another object
-# after each change for the whole process, and what threads have changed for themselves.
+# Cached objects that depend on options compare `epoch["now"]`, which is a new object after each
+# change for the whole process, and test that `scoped`, the changes by single threads, is empty.
 epoch: dict[str, object] = {"now": object()}
 scoped: list[_Setting] = []
 
 
 class _Setting:
-    """The value of one `with` block."""
+    """The value that a `with` block sets."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
 def new_epoch() -> None:
-    """Let what was made under the switches, or from traces, be asked for again."""
+    """Invalidate objects that were cached for the current options and registrations."""
     epoch["now"] = object()
 
 
-# thread -> its attribute dictionary, so that an update reaches every living thread.
+# The attribute dictionaries of all live threads, so that an update reaches each of them.
 _threads: weakref.WeakKeyDictionary[threading.Thread, dict[str, Any]] = weakref.WeakKeyDictionary()
 
 
 class Config(threading.local):
-    """The switches as attributes; `x64`, `promotion` and `key` are those that hot paths read."""
+    """The options as attributes. Hot paths read `x64`, `promotion` and `key`."""
 
     x64: bool
     promotion: tuple[bool, str]  # x64 and numpy_dtype_promotion
-    key: tuple[Any, ...]  # the values that change what is recorded: part of jit's cache key
+    key: tuple[Any, ...]  # the values of traced options, which are part of the cache key of jit
     enable_x64: bool
     numpy_dtype_promotion: str
     traceback_filtering: str
@@ -499,7 +506,7 @@ class Config(threading.local):
                 if not mine["_scoped"].get(name):
                     _write(mine, name, value)
                     _refresh(mine)
-            new_epoch()  # last: who sees it sees the new values
+            new_epoch()  # after the values, so that a new epoch implies new values
             _tell()
         if name in _IGNORED:
             _warn_ignored(name, value)
@@ -558,31 +565,31 @@ class Config(threading.local):
 
     @property
     def config_with_absl(self) -> Any:
-        """A function that defines a flag of absl for each switch."""
+        """The function that defines a flag of absl for each option."""
         return importlib.import_module("accnp.command_line_flags").config_with_absl
 
     @property
     def parse_flags_with_absl(self) -> Any:
-        """A function that sets switches by the flags of the command line."""
+        """The function that sets options by the flags of the command line."""
         return importlib.import_module("accnp.command_line_flags").parse_flags_with_absl
 
     @property
     def config(self) -> Config:
-        """The switches themselves, for programs that say `jax.config.config`."""
+        """The options themselves, for programs that use `jax.config.config`."""
         return self
 
     @property
     def FLAGS(self) -> Any:
-        """Refused: what jax once had."""
+        """Not supported; JAX had this attribute."""
         raise AttributeError(
-            "config has no attribute 'FLAGS': switches are attributes of config itself; "
-            "set them by config.update(name, value)"
+            "config has no attribute 'FLAGS': options are attributes of config itself; "
+            "set them with config.update(name, value)"
         )
 
-    # No __getattr__: it would double the time of every read (0.16 against 0.06 us measured).
+    # There is no __getattr__, because it makes every read slower (0.16 instead of 0.06 us).
 
     def anywhere(self, name: str) -> list[Any]:
-        """The values that a switch has in the threads of this process."""
+        """Return the values of an option in the process and in each of its threads."""
         with _lock:
             return [_global[name], *[mine[name] for mine in list(_threads.values())]]
 
@@ -618,14 +625,14 @@ _warned: set[str] = set()
 def _warn_ignored(name: str, value: Any) -> None:
     if value != _IGNORED[name]:
         warn_once(
-            f"config: the option {name} is kept, but it has no effect in accnp; got {value!r}; "
-            "ignore accnp.config.IgnoredOptionWarning to silence this",
+            f"config: the option {name} has no effect in accnp; got {value!r}; to silence this "
+            "warning, ignore accnp.config.IgnoredOptionWarning",
             name,
         )
 
 
 def warn_once(text: str, name: str) -> None:
-    """Say once in this process that an option is ignored."""
+    """Warn once in this process that an option is ignored."""
     if name in _warned:
         return
     _warned.add(name)
@@ -634,14 +641,14 @@ def warn_once(text: str, name: str) -> None:
 
 @contextlib.contextmanager
 def scope(name: str, value: Any) -> Iterator[None]:
-    """Set a switch for this thread inside a `with` block (or a decorated function)."""
+    """Set an option for this thread inside a `with` block (or a decorated function)."""
     name = _resolve(name)
     value = OPTIONS[name].parse(value)
     if name in _IGNORED:
         _warn_ignored(name, value)
     if value and name in preparations:
         preparations[name]()
-    config.x64  # noqa: B018 - makes this thread's dictionary
+    config.x64  # noqa: B018 - creates the attribute dictionary of this thread
     mine = config.__dict__
     setting = _Setting(value)
     try:
@@ -653,13 +660,13 @@ def scope(name: str, value: Any) -> Iterator[None]:
         yield
     finally:
         try:
-            _take_back(mine, name, setting)
-        except BaseException:  # of a signal handler: a second call finishes what it left
-            _take_back(mine, name, setting)
+            _undo(mine, name, setting)
+        except BaseException:  # raised by a signal handler: a second call completes the work
+            _undo(mine, name, setting)
             raise
 
 
-def _take_back(mine: dict[str, Any], name: str, setting: _Setting) -> None:
+def _undo(mine: dict[str, Any], name: str, setting: _Setting) -> None:
     with _lock:
         values: list[_Setting] = mine["_scoped"].get(name, [])
         if setting in values:
@@ -677,7 +684,7 @@ _REQUIRED = Sentinel("<required>")
 if TYPE_CHECKING:
 
     class Switch(Protocol):
-        """Sets an option that is on or off while a `with` block runs."""
+        """Enables or disables an option while a `with` block runs."""
 
         def __call__(self, new_val: bool = True) -> contextlib.AbstractContextManager[None]: ...
 
@@ -694,7 +701,7 @@ def _switch(name: str, effect: str, default: bool) -> Switch: ...
 def _switch(name: str, effect: str, default: object = _REQUIRED) -> Any:
     def switch(new_val: object = default) -> contextlib.AbstractContextManager[None]:
         if new_val is _REQUIRED:
-            raise TypeError(f"{name}: a value is missing; pass it, as in with {name}(...):")
+            raise TypeError(f"{name}: the value is missing; pass it, as in `with {name}(value):`")
         return scope(name, new_val)
 
     option = OPTIONS[name]
@@ -743,12 +750,12 @@ def _switch(name: str, effect: str, default: object = _REQUIRED) -> Any:
 
 config = Config()
 
-_IGNORED_HERE = "It has no effect in accnp, which a warning says once; present for compatibility."
+_IGNORED_HERE = "It has no effect in accnp, and causes a warning; present for compatibility."
 
 enable_x64 = _switch("enable_x64", "If True, dtypes have 64 bits by default; otherwise 32.", True)
-debug_nans = _switch("debug_nans", "If True, raise an error where an operation returns NaN.", True)
+debug_nans = _switch("debug_nans", "If True, raise an error if an operation returns NaN.", True)
 debug_infs = _switch(
-    "debug_infs", "If True, raise an error where an operation returns an infinity.", True
+    "debug_infs", "If True, raise an error if an operation returns an infinity.", True
 )
 debug_key_reuse = _switch(
     "debug_key_reuse", "If True, raise an error if a PRNG key is used more than once.", True
@@ -767,15 +774,15 @@ fastmath = _switch(
 )
 numpy_dispatch = _switch(
     "numpy_dispatch",
-    "If True, NumPy's functions compute with accnp arrays by the functions of `accnp.numpy` of "
-    "the same names.",
+    "If True, functions of NumPy call the functions of `accnp.numpy` with the same names for "
+    "accnp arrays.",
     True,
 )
 softmax_custom_jvp = _switch("softmax_custom_jvp", _IGNORED_HERE, True)
 threefry_partitionable = _switch(
     "threefry_partitionable",
-    "If True, as by default, threefry counts elements so that a part of a sample can be drawn "
-    "alone.",
+    "If True, the default, threefry counts elements so that a part of a sample can be drawn "
+    "independently.",
     True,
 )
 no_tracing = _switch("no_tracing", "If True, raise an error if a jitted function is traced.", True)

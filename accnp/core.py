@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.core`: types of values, tracers, evaluation of jaxprs, re-exported one by one.
+"""`accnp.core`: abstract values, tracers, and the evaluation of jaxprs.
 
 >>> import accnp as jax
 >>> closed = jax.make_jaxpr(lambda x: x * 2)(1.0)
@@ -15,7 +15,7 @@ from accnp.ir.aval import AbstractValue
 from accnp.ir.aval import Aval as ShapedArray
 from accnp.ir.equations import Atom
 from accnp.ir.trace import Trace
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.api.jaxprs.core_names import max_dim, min_dim
@@ -29,7 +29,7 @@ __all__ = [
     "ensure_compile_time_eval", "eval_context", "eval_jaxpr", "max_dim", "min_dim",
 ]  # fmt: skip
 
-# Older names, which jax has (deprecated) or had.
+# Older names that JAX has deprecated or removed.
 _OLDER = {
     "accnp.api.jaxprs.core_names": "AbstractToken CallPrimitive Effect Effects "
     "JaxprPpContext JaxprPpSettings OutputType abstract_token aval_mapping_handlers call "

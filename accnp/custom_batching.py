@@ -7,7 +7,7 @@ Array([1, 2], dtype=int32)
 """
 
 from accnp.api.mapping.custom_vmap import custom_vmap, sequential_vmap
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.custom_derivatives`: functions with user-defined derivative rules, and what rules get.
+"""`accnp.custom_derivatives`: functions with custom derivative rules, and the arguments of rules.
 
 >>> import accnp as jax
 >>> f = jax.custom_derivatives.custom_gradient(lambda x: (x**2, lambda ct: ct * x))
@@ -15,7 +15,7 @@ from accnp.api.differentiation.custom_vjp import (
     CustomVJPPrimal, closure_convert, custom_gradient, custom_vjp, custom_vjp_primal_tree_values,
 )  # fmt: skip
 
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.api.jaxprs.known_primitives import custom_jvp_call_p, custom_vjp_call_p

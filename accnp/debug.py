@@ -13,7 +13,7 @@ from accnp.api.sharding.pictures import (
     visualize_array_sharding,
     visualize_sharding,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "Comparison", "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "compare",

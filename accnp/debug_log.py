@@ -1,4 +1,4 @@
-"""Debug logging, controlled by ACCNP_DEBUG. In: a text. Out: a line on stderr, or nothing."""
+"""Debug logging to stderr, controlled by ACCNP_DEBUG (`config.debug`)."""
 
 from __future__ import annotations
 

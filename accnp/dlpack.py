@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.dlpack`: arrays from other libraries, re-exported one by one.
+"""`accnp.dlpack`: exchange of arrays with other libraries.
 
 >>> import accnp as jax, numpy as np
 >>> jax.dlpack.from_dlpack(np.arange(3, dtype="int32"))
@@ -7,7 +7,7 @@ Array([0, 1, 2], dtype=int32)
 """
 
 from accnp.api.arrays.exchange import from_dlpack, is_supported_dtype
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 

@@ -1,8 +1,9 @@
-"""The last word on an error's text, said where it leaves for the user's code: there the function is
-known that the user called, and what it was called with.
+"""Completion of error messages where they reach the user's code.
 
-In: an error, its traceback still whole. Out: the same error, its text in the house's form,
-`function: what is wrong; the value; what to do`. Loaded by the first error that there is.
+`errors.hide_frames` calls `finish` in the public function that the user called. There the name of
+the function and its arguments are known. The message then gets the form `function: what is wrong;
+got value; what to do`: the name of the called function is put in front, and a message without
+advice gets the arguments and the signature. This module is loaded with the first error.
 """
 
 from __future__ import annotations
@@ -25,42 +26,43 @@ _STANDARD = os.path.dirname(os.__file__) + os.sep
 _KINDS = (
     ArithmeticError, AttributeError, IndexError, NameError, RuntimeError, TypeError, ValueError
 )  # fmt: skip
-# The function that a text names: `einsum:`, `jnp.sum:`, `x.at[...].set:`, `x[...]:`, `add got`.
+# The function that a message names: `einsum:`, `jnp.sum:`, `x.at[...].set:`, `x[...]:`, `add got`.
 _LEAD = re.compile(
     r"((?:x\.at\[\.\.\.\]\.|[A-Za-z_]\w*\.)*?)(x\.at\[\.\.\.\]|[A-Za-z_]\w*(?:\[\.\.\.\])?)"
     r"(?=:| got incompatible shapes| does not accept dtype| requires (?:arguments|ndarray)"
     r"| accepts a single key)"
 )
-# Texts that programs match from their first word, which name the function further on.
+# Messages that programs match from the first word, so no function name may be put in front.
 FROM_THE_START = (
     "Array has been deleted",
     "xp and fp must be one-dimensional",
     "invalid entry in ",
 )
-# What users made and call later: a text that begins with one of these says whose fault it is.
+# Makers of functions that users call later. A message that starts with one of these names the part
+# of the user's code that is wrong, and is kept.
 _RULES = ("custom_jvp", "custom_vjp", "custom_vmap", "export", "kernel", "linear_call")
 _BOUND = re.compile(
     r"([\w.<>]+)\(\) (got an unexpected keyword argument '(\w+)'|missing \d+ required|takes |"
     r"got multiple values for|got some positional-only)"
 )
-_SHOWN = 60  # characters of one argument
+_SHOWN = 60  # the maximum number of characters of an argument in a message
 
 
 def suggestion(name: str, known: Iterable[str], quoted: bool = True) -> str:
-    """`did you mean 'a' or 'b'?`, or an empty text where nothing is near."""
+    """Return `did you mean 'a' or 'b'?`, or "" if no known name is similar."""
     close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
     texts = map(repr, close) if quoted else close
     return f"did you mean {' or '.join(texts)}?" if close else ""
 
 
 def finish(error: BaseException) -> None:
-    """Complete the text of an error that leaves for the user's code."""
+    """Complete the message of an error that is about to reach the user's code."""
     _name_the_call(error)
     add_reference(error)
 
 
 def add_reference(error: BaseException) -> None:
-    """Have the text of an error of `accnp.errors` name the page of its class."""
+    """Add a reference to the documentation of the class to an error of `accnp.errors`."""
     text = error.args[0] if len(error.args) == 1 else None
     if type(error).__module__ != "accnp.errors" or not isinstance(text, str):
         return
@@ -70,24 +72,24 @@ def add_reference(error: BaseException) -> None:
 
 
 def _name_the_call(error: BaseException) -> None:
-    """Have an error name the function that the user called, and say what to do.
+    """Add the name of the function that the user called and advice to the message of an error.
 
-    Nothing is done with errors of the user's own functions, of other classes than those that
-    refuse arguments, and with one that has been here before.
+    Errors of the user's own functions, errors of classes that do not concern arguments, and errors
+    that have been completed before are left unchanged.
     """
     if not isinstance(error, _KINDS) or getattr(error, "_told", False):
         return
     text = error.args[0] if len(error.args) == 1 else None
     tb = error.__traceback__
-    if tb is None or not isinstance(text, str) or not _ours(type(error)):
+    if tb is None or not isinstance(text, str) or not _may_complete(type(error)):
         return
     first, last = tb.tb_frame, tb
     while last.tb_next is not None:
         last = last.tb_next
-        if not _library(last.tb_frame.f_code.co_filename):
+        if not _is_library_file(last.tb_frame.f_code.co_filename):
             return
     error._told = True  # type: ignore[attr-defined]
-    function, name = _handed(error, first) or _called(first)
+    function, name = _passed_function(error, first) or _called_function(first)
     if not name:
         return
     bound = _BOUND.match(text)
@@ -106,9 +108,8 @@ def _name_the_call(error: BaseException) -> None:
 
 
 def interrupted(tb: TracebackType | None) -> None:
-    """Where an interrupt leaves for the user's code, and none of the package's functions is under
-    way around that, what they note of their work starts anew: it may have come between the end of
-    something and the line that says so."""
+    """Reset the state of the package after an interrupt, once no function of the package is running
+    any more. The interrupt may have come after some work and before the line that records it."""
     frame = None if tb is None else tb.tb_frame.f_back
     while frame is not None:
         if frame.f_code.co_filename.startswith(_PACKAGE):
@@ -118,13 +119,13 @@ def interrupted(tb: TracebackType | None) -> None:
         reset()
 
 
-def _ours(kind: type) -> bool:
-    """Whether the text of an error of this class is ours to complete."""
-    return kind.__module__ in ("builtins", "accnp.errors") and kind.__name__ not in _WHOLE
+def _may_complete(kind: type) -> bool:
+    """Whether messages of errors of this class may be completed."""
+    return kind.__module__ in ("builtins", "accnp.errors") and kind.__name__ not in _COMPLETE
 
 
-# Their texts say where a traced value comes from, at length.
-_WHOLE = (
+# Classes whose messages are complete.
+_COMPLETE = (
     "RecursionError",
     "UnexpectedTracerError",
     "JaxRuntimeError",
@@ -133,11 +134,11 @@ _WHOLE = (
 )
 
 
-def _library(file: str) -> bool:
-    """Whether a file is the package's, or of a library below it."""
+def _is_library_file(file: str) -> bool:
+    """Whether a file belongs to the package or to a library that it uses."""
     if file.startswith(_PACKAGE):
         return True
-    # Beside the standard library's files lie those of all that is installed.
+    # The folder of the standard library also contains the installed packages.
     standard = file.startswith(_STANDARD) and "-packages" not in file
     below = (f"{os.sep}numpy{os.sep}", f"{os.sep}scipy{os.sep}", "<frozen ")
     return standard or any(part in file for part in below)
@@ -147,13 +148,13 @@ def _qualified(function: Callable[..., Any]) -> str:
     return getattr(inspect.unwrap(function), "__qualname__", "")
 
 
-# ---- which function it was
+# ---- the function that the user called
 
-_BY_CODE: dict[int, Any] = {}  # by identity: codes with equal text are equal
+_BY_CODE: dict[int, Any] = {}  # by the id of the code object, since code objects may compare equal
 
 
-def _called(frame: FrameType) -> tuple[Callable[..., Any] | None, str]:
-    """The public function whose frame an error leaves, and its name."""
+def _called_function(frame: FrameType) -> tuple[Callable[..., Any] | None, str]:
+    """Return the public function of the frame that an error leaves, and its name."""
     wrapper = frame.f_locals.get("wrapper")
     if wrapper is not None and getattr(wrapper, "__code__", None) is frame.f_code:
         return _spoken(wrapper, frame)
@@ -163,30 +164,33 @@ def _called(frame: FrameType) -> tuple[Callable[..., Any] | None, str]:
     if function is not None:
         spoken = str(function.__name__)
         return function, _SPOKEN.get(spoken, spoken)
-    name = str(frame.f_locals.get("name", ""))  # an operator, which knows its function's
+    name = str(frame.f_locals.get("name", ""))  # the method of an operator has the function's name
     return None, name if frame.f_code.co_name in _MADE else ""
 
 
 _MADE = ("call", "reflected")
 
 
-def _handed(error: BaseException, frame: FrameType) -> tuple[Callable[..., Any], str] | None:
-    """The function of ours that the user handed to the one called, and that the error came from."""
-    through = getattr(error, "_through", ())  # functions and codes that it passed, innermost first
+def _passed_function(
+    error: BaseException, frame: FrameType
+) -> tuple[Callable[..., Any], str] | None:
+    """Return the public function that raised the error, if the user passed it to the called one."""
+    # Functions and code objects that the error has passed through, innermost first.
+    through = getattr(error, "_through", ())
     given = frame.f_locals if through else {}
     values = [*given.values(), *given.get("args", ()), *given.get("kwargs", {}).values()]
-    handed = {}
+    passed = {}
     for value in values:
         while callable(value):
             own = value if inspect.isfunction(value) else type(value).__call__
-            handed[id(own)] = handed[id(getattr(own, "__code__", None))] = value
+            passed[id(own)] = passed[id(getattr(own, "__code__", None))] = value
             value = getattr(value, "__wrapped__", None) or getattr(value, "func", None)
-    found = next((handed[id(f)] for f in through if id(f) in handed), None)
+    found = next((passed[id(f)] for f in through if id(f) in passed), None)
     return None if found is None else (found, _public(found))
 
 
 def _spoken(wrapper: Any, frame: FrameType) -> tuple[Any, str]:
-    """A wrapped function, and its name as a user writes it."""
+    """Return a wrapped function, and its name as a user writes it."""
     name, qualified = _public(wrapper), wrapper.__qualname__
     inner = frame.f_locals.get("function")
     if inner is not None and getattr(wrapper, "__wrapped__", None) is not inner:
@@ -202,7 +206,7 @@ def _spoken(wrapper: Any, frame: FrameType) -> tuple[Any, str]:
 
 
 def _public(function: Any) -> str:
-    """The name of a function: its own, or that which a public module has a private one under."""
+    """Return the name of a function, or for a private one its name in a public module."""
     if not function.__name__.startswith("_"):
         return function.__name__
     names = {n for m in _spaces() for n, v in list(vars(m).items()) if v is function}
@@ -210,7 +214,7 @@ def _public(function: Any) -> str:
 
 
 def _maker(inner: Any) -> str:
-    """The transformation that made a function and gave it the name of the user's own."""
+    """Return the name of the transformation that made a function with the name of the user's."""
     code = inner.__code__
     for name, cell in zip(code.co_freevars, inner.__closure__ or (), strict=True):
         if name == "function" and isinstance(cell.cell_contents, str):
@@ -218,7 +222,7 @@ def _maker(inner: Any) -> str:
     return code.co_qualname.split(".")[0].strip("_")
 
 
-# What users write for methods that Python calls.
+# The expressions with which users call special methods.
 _SPOKEN = {
     "getitem": "x[...]", "__getitem__": "x[...]", "__setitem__": "x[...] = y",
     "__bool__": "bool(x)", "__int__": "int(x)", "__float__": "float(x)", "__len__": "len(x)",
@@ -229,7 +233,7 @@ _SPOKEN = {
 
 
 def _codes() -> dict[int, Any]:
-    """Public functions by their code, which each has to itself."""
+    """Return the public functions by the ids of their code objects; None if several share one."""
     found: dict[int, Any] = {}
     for module in _spaces():
         for name, value in list(vars(module).items()):
@@ -248,13 +252,13 @@ _OPERATORS = {"reshape", "astype", "__matmul__", "__getitem__", "__pow__"}
 
 
 def _spaces() -> list[Any]:
-    """The public modules that are loaded."""
+    """Return the public modules that are loaded."""
     public = re.compile(r"accnp\.(numpy|lax|nn|random|scipy|image|ops|tree|tree_util)\b")
     return [m for name, m in list(sys.modules.items()) if m is not None and public.match(name)]
 
 
 def _led(text: str, name: str, function: Any) -> str:
-    """The text with the name of the function that the user called in front."""
+    """Return the message with the name of the function that the user called in front."""
     if text.startswith((f"{name}:", f"{name}()", f"{name} ", f"at {name} ", *FROM_THE_START)):
         return text
     lead = _LEAD.match(text)
@@ -264,7 +268,7 @@ def _led(text: str, name: str, function: Any) -> str:
         return f"{family}{name}: {text}"
     if lead[0] in _RULES or (name.isidentifier() and name in (lead[2], lead[0].replace(".", "_"))):
         return text
-    if lead[1] and lead[1] not in _FAMILIES:  # of several functions, as those of a distribution
+    if lead[1] and lead[1] not in _FAMILIES:  # the prefix of a distribution, as in `norm.pdf`
         return f"{lead[1]}{name}{text[lead.end() :]}"
     return f"{family}{name}{text[lead.end() :]}"
 
@@ -273,7 +277,7 @@ _FAMILIES = ("jnp.", "lax.", "jnp.fft.", "lax.linalg.", "linalg.", "special.", "
     "nn.", "fft.", "x.at[...].", "jax.ops.", "image.", "ndimage.")  # fmt: skip
 
 
-# ---- what it was called with
+# ---- the arguments of the call
 
 
 def _parameters(function: Any) -> dict[str, Any]:
@@ -284,16 +288,16 @@ def _parameters(function: Any) -> dict[str, Any]:
 
 
 def _of_binding(text: str, bound: re.Match[str], name: str, function: Any) -> str:
-    """Python's refusal of arguments, with the function's public name and what it takes."""
+    """Return Python's message about wrong arguments, with the public name and the signature."""
     lead = f"{name}(){text[len(bound[1]) + 2 :]}"
     known = _parameters(function)
     taken = _signature(function)
-    mend = suggestion(bound[3], known) if bound[3] else ""
-    return f"{lead}; it takes {taken}" + (f"; {mend}" if mend else "")
+    fix = suggestion(bound[3], known) if bound[3] else ""
+    return f"{lead}; it takes {taken}" + (f"; {fix}" if fix else "")
 
 
 def _signature(function: Any) -> str:
-    """The parameters as a call shows them, without types."""
+    """Return the signature of a function without types."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -308,7 +312,7 @@ def _signature(function: Any) -> str:
 
 
 class _Text:
-    """A default as a signature shows it, without the addresses that some have."""
+    """A default value in a signature, shortened if its repr is long or contains an address."""
 
     def __init__(self, value: Any) -> None:
         text = repr(value)
@@ -319,7 +323,7 @@ class _Text:
 
 
 def shown(value: Any) -> str:
-    """One argument in short: arrays by their types."""
+    """Return a short text for an argument; for an array, its dtype and shape."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if isinstance(shape, tuple) and dtype is not None:
         return f"{getattr(dtype, 'name', dtype)}[{','.join(map(str, shape))}]"
@@ -334,7 +338,8 @@ def shown(value: Any) -> str:
 
 
 def of_call(frame: FrameType, function: Any, name: str) -> str:
-    """`got f(float32[3], axis='a'); it takes (x, axis=None)`: for errors that say no more."""
+    """Return a text such as `got f(float32[3], axis='a'); it takes (x, axis=None)`, for messages
+    without advice."""
     here, code = frame.f_locals, frame.f_code
     if "wrapper" in here and "args" in here:
         given = [shown(v) for v in here["args"]]

@@ -1,6 +1,8 @@
-"""Error classes users can catch, the texts about traced values, and traceback filtering.
+"""Error classes, messages about traced values, and traceback filtering.
 
-In: what went wrong. Out: exceptions named as those of `jax.errors`, subclasses of builtin ones.
+The classes have the names of those in `jax.errors` and are subclasses of built-in exceptions. All
+public functions are wrapped in `api_boundary`, which removes accnp's frames from tracebacks and
+completes messages (`error_texts.py`).
 
 >>> import accnp as jax
 >>> try:
@@ -25,7 +27,7 @@ import numpy as np
 
 from accnp.config import config
 from accnp.docstrings import fill
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "AxisError",
@@ -54,7 +56,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
-hidden: tuple[str, ...] = (PACKAGE_DIR,)  # where source files lie that errors do not show
+hidden: tuple[str, ...] = (PACKAGE_DIR,)  # folders whose frames tracebacks do not show
 
 
 class JAXTypeError(TypeError):
@@ -343,7 +345,7 @@ class UnexpectedTracerError(JAXTypeError):
     3.0
     """
 
-    made: str | None = None  # of a trace that has ended: " while tracing ...", or empty
+    made: str | None = None  # for a trace that has ended: " while tracing ...", or empty
 
 
 class KeyReuseError(JAXTypeError):
@@ -676,7 +678,7 @@ class PendingResultWarning(UserWarning):
 
 
 class Provenance:
-    """Where a traced value comes from: the traced function, and its arguments or operations."""
+    """The origin of a traced value: the traced function, and its arguments or operations."""
 
     def __init__(
         self,
@@ -695,7 +697,7 @@ class Provenance:
         self.operations = operations
 
     def text(self) -> str:
-        """Two or three sentences for the end of an error."""
+        """Return two or three sentences for the end of an error message."""
         parts = []
         if self.function:
             where = f" at {self.file}:{self.line}" if self.file else ""
@@ -810,7 +812,7 @@ CONVERSION_KINDS = tuple(_CONVERSIONS)
 
 
 def conversion_text(kind: str, what: str, origin: Provenance, function: str = "") -> str:
-    """The text for one refused conversion; `function` is the library function that refused."""
+    """Return the message for a conversion that `function` does not allow."""
     _, happened, advice = _CONVERSIONS[kind]
     lead = f"{function}: " if function else ""
     body = origin.text()
@@ -822,16 +824,16 @@ def conversion_text(kind: str, what: str, origin: Provenance, function: str = ""
 
 
 def conversion_error(kind: str, what: str, origin: Provenance, function: str = "") -> Exception:
-    """The exception for one refused conversion of a traced value.
+    """Return the exception for the conversion of a traced value to a concrete one.
 
-    `kind` is one of `CONVERSION_KINDS`; `what` names the value, as in `traced array with shape
-    float32[3]`.
+    `kind` is one of `CONVERSION_KINDS`; `what` describes the value, such as `traced array with
+    shape float32[3]`.
     """
     return _CONVERSIONS[kind][0](conversion_text(kind, what, origin, function))
 
 
 def unhashable_static_error(function: str, argument: str, value: object) -> ValueError:
-    """The exception for a static argument that cannot be a cache key."""
+    """Return the exception for a static argument that cannot be a cache key."""
     return ValueError(
         f"{function}: Non-hashable static arguments are not supported; got {value!r} of type "
         f"{type(value).__name__} for static argument {argument}; pass a tuple in place of a list, "
@@ -840,21 +842,21 @@ def unhashable_static_error(function: str, argument: str, value: object) -> Valu
 
 
 def not_an_array_error(function: str, path: str, value: object) -> TypeError:
-    """The exception for a leaf that is neither array nor number."""
+    """Return the exception for a leaf that is neither an array nor a number."""
     dtype = getattr(value, "dtype", None)
-    numpys = isinstance(value, np.ndarray | np.generic)  # whatever the dtype
-    if dtype is not None and (numpys or getattr(dtype, "kind", "O") in "OSUMm"):
+    is_numpy = isinstance(value, np.ndarray | np.generic)
+    if dtype is not None and (is_numpy or getattr(dtype, "kind", "O") in "OSUMm"):
         return TypeError(
             f"{function}: Error interpreting argument to {function} as an abstract array: {path}: "
             f"an array of dtype {dtype} is not a valid JAX type; only bool, integer, floating and "
             "complex dtypes are valid; convert it, or mark it as static"
         )
-    given, mend = f"Argument {value!r} of type {type(value)}", "pass numbers and arrays"
-    if hasattr(value, "__array__"):  # a Series or DataFrame of pandas
-        given, mend = f"Argument of type {type(value)}", "convert it with jnp.asarray"
+    given, fix = f"Argument {value!r} of type {type(value)}", "pass numbers and arrays"
+    if hasattr(value, "__array__"):  # for example a Series or DataFrame of pandas
+        given, fix = f"Argument of type {type(value)}", "convert it with jnp.asarray"
     return TypeError(
         f"{function}: Error interpreting argument to {function} as an abstract array: {path}: "
-        f"{given} is not a valid JAX type; {mend}, or mark it as static"
+        f"{given} is not a valid JAX type; {fix}, or mark it as static"
     )
 
 
@@ -865,7 +867,7 @@ def not_one_of(
     options: Iterable[object],
     kind: type[Exception] = ValueError,
 ) -> Exception:
-    """The exception for an argument that is none of the values that it can have."""
+    """Return the exception for an argument that is not one of the allowed values."""
     known = [repr(option) for option in options]
     near = importlib.import_module("accnp.error_texts").suggestion(repr(value), known, quoted=False)
     return kind(
@@ -891,7 +893,7 @@ def is_internal(filename: str) -> bool:
 
 
 def user_frame(depth: int = 1) -> FrameType | None:
-    """The innermost frame that is not the package's."""
+    """Return the innermost frame outside of the package."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None and frame.f_code.co_filename.startswith(hidden):
         frame = frame.f_back
@@ -899,7 +901,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
 
 
 def user_line(depth: int = 1) -> str:
-    """`file:line (function)` of the user's code that called the library, or an empty text."""
+    """Return `file:line (function)` of the user's code that called the library, or ""."""
     frame = user_frame(depth + 1)
     if frame is None:
         return ""
@@ -907,7 +909,7 @@ def user_line(depth: int = 1) -> str:
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn about the user's line, however many of the package's calls lie between."""
+    """Issue a warning at the user's line, for any number of frames of the package in between."""
     frame = user_frame(2)
     if frame is None:  # a thread of the package
         warnings.warn(text, category, stacklevel=2)
@@ -919,7 +921,7 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
 
 
 def own_frame() -> FrameType | None:
-    """The frame of the package's function that the user's code has called."""
+    """Return the frame of the function of the package that the user's code has called."""
     frame: FrameType | None = sys._getframe(1)
     found = None
     while frame is not None and frame.f_code.co_filename.startswith(hidden):
@@ -936,11 +938,12 @@ def called_by_us(frame: FrameType) -> bool:
 
 
 def hide_frames(error: BaseException) -> None:
-    """Drop the package's frames from the traceback, unless `traceback_filtering` is "off"; so for
-    the errors that led to this one, which Python prints above it.
+    """Remove the frames of the package from the traceback of an error and of its causes, unless
+    `traceback_filtering` is "off".
 
-    For hot paths: `except Exception as e: hide_frames(e); raise` costs nothing on success. A bare
-    `raise` adds no frame of its own. Where the user's code called, the text is completed.
+    In a function that user code has called, this also completes the message. For hot paths:
+    `except Exception as e: hide_frames(e); raise` costs nothing on success, and a bare `raise` adds
+    no frame.
     """
     tb = error.__traceback__
     if not isinstance(error, Exception):
@@ -973,24 +976,25 @@ def _users_frames(tb: TracebackType | None) -> TracebackType | None:
 
 
 class Float0Operand(Exception):
-    """Raised and caught within the library: a function that moves elements got a host array of
+    """Raised and caught within the library: a function that moves elements got a NumPy array of
     float0."""
 
 
-# What a call returns that raised one of these errors: given the public function, the function
-# behind its boundary, and the arguments; NotImplemented if the error stands.
+# Computes the result of a call that raised a given error, from the public function, the function
+# that it wraps, and the arguments. Returns NotImplemented if the error should be raised.
 Recovery = Callable[[Callable[..., Any], Callable[..., Any], tuple, dict[str, Any]], Any]
 _recoveries: dict[type[BaseException], Recovery] = {}
 
 
 def recover_by(error: type[Exception], recovery: Recovery) -> None:
-    """Set what public functions return where they raise an error of exactly this class."""
+    """Register a function that computes the results of public functions in place of an error of
+    exactly this class."""
     _recoveries[error] = recovery
 
 
 def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a public function so that its errors show the user's frames only; fill in what its
-    docstring shares with others."""
+    """Wrap a public function so that its errors show only the user's frames, and fill in the shared
+    parts of its docstring."""
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -1012,11 +1016,11 @@ def api_boundary(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def alias(function: Callable[P, R], name: str, module: str) -> Callable[P, R]:
-    """The same function under another name of a public module, and with that as its `__name__`:
-    tools that build names from functions need one for each."""
+    """Return a copy of a function with another `__name__` and module, because tools that derive
+    names from functions need a separate function for each name."""
     bounded = function.__code__ is _WRAPPER  # type: ignore[attr-defined]
     inner: Any = function.__wrapped__ if bounded else function  # type: ignore[attr-defined]
-    # A code of its own, since errors find functions by their codes.
+    # The copy has its own code object, since error messages find functions by their code objects.
     code = inner.__code__.replace(co_name=name, co_qualname=name)
     made = FunctionType(code, inner.__globals__, name, inner.__defaults__, inner.__closure__)
     made.__kwdefaults__, made.__annotations__ = inner.__kwdefaults__, inner.__annotations__

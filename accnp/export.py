@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.export`: jitted functions as programs that can be stored, re-exported one by one.
+"""`accnp.export`: export of jitted functions as programs that can be stored.
 
 >>> import accnp as jax
 >>> program = jax.export.export(jax.jit(lambda x: x + 1))(1.0)
@@ -18,7 +18,7 @@ from accnp.api.exporting.options import (
 from accnp.api.exporting.trees import (
     register_namedtuple_serialization, register_pytree_node_serialization,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize",

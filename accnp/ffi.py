@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.ffi`: calls of compiled user functions, re-exported one by one.
+"""`accnp.ffi`: calls of compiled functions of users.
 
 >>> import accnp as jax, ctypes
 >>> capsule = jax.ffi.pycapsule(ctypes.CDLL(None).free)
@@ -11,7 +11,7 @@ from accnp.api.effects.foreign import (
     register_ffi_target, register_ffi_target_as_batch_partitionable, register_ffi_type,
     register_ffi_type_id,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",

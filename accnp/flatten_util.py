@@ -1,7 +1,7 @@
-"""`accnp.flatten_util`: trees of arrays as one vector."""
+"""`accnp.flatten_util`: conversion of a pytree of arrays to one vector and back."""
 
 from accnp.api.arrays.raveling import ravel_pytree
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["ravel_pytree"]
 

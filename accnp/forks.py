@@ -35,7 +35,8 @@ _hooks: list[tuple[Callable[[], Any] | None, Callable[[], Any] | None, Callable[
 
 
 def renewed(lock: _Lock) -> _Lock:
-    """The lock, which is free in a child unless the thread that forked holds it."""
+    """Register a lock and return it. In a child process it is free, unless the thread that forked
+    holds it."""
     _locks.append(lock)
     return lock
 
@@ -45,19 +46,24 @@ def at_fork(
     before: Callable[[], Any] | None = None,
     parent: Callable[[], Any] | None = None,
 ) -> None:
-    """Call functions around forks: `before` in the opposite order of these calls, the others in
-    this one, when the locks are free."""
+    """Register functions that are called around each fork.
+
+    Those that run before the fork are called in reverse order of registration; those that run in
+    the child or in the parent are called in the order of registration, after the locks are renewed.
+    """
     _hooks.append((before, parent, child))
 
 
-# Called where an interrupt ends a call, as `errors.hide_frames` sees.
+# Functions that reset state after an interrupt has ended a call of the user (see
+# `errors.hide_frames`).
 at_interrupt: list[Callable[[], Any]] = []
 
 
 class Gate:
-    """Which threads are inside; once it is closed, only the thread that closed it may enter.
+    """A gate that threads enter and leave. Once closed, only the thread that closed it may enter.
 
-    It does not wait for itself: an interrupt may have come between its entry and its exit.
+    Closing waits for the other threads inside, but not for the calling thread, whose exit an
+    interrupt may have skipped.
     """
 
     def __init__(self) -> None:
@@ -65,7 +71,7 @@ class Gate:
         self.reset()
 
     def reset(self) -> None:
-        """Only this thread may be inside: in a child of the process, which has no other."""
+        """Forget all other threads: for a child process, which has only this one."""
         me = threading.get_ident()
         self._changed = threading.Condition()
         self._inside = Counter({me: self._inside[me]} if self._inside[me] else {})
@@ -75,7 +81,7 @@ class Gate:
         with self._changed:
             me = threading.get_ident()
             while self._closed_by not in (None, me) and not self._inside[me]:
-                self._changed.wait()  # until it is opened, or the process is gone
+                self._changed.wait()  # until the gate is opened, or the process ends
             self._inside[me] += 1
 
     def __exit__(self, *error: object) -> None:
@@ -87,25 +93,26 @@ class Gate:
             self._changed.notify_all()
 
     def close(self, patience: float | None = None) -> None:
-        """Let no other thread in, and wait for those inside: for ever, or for some seconds."""
+        """Stop other threads from entering, and wait for those inside, for at most `patience`
+        seconds (None: without limit)."""
         with self._changed:
             self._closed_by = me = threading.get_ident()
             self._changed.wait_for(lambda: not set(self._inside) - {me}, patience)
 
     @property
     def closed(self) -> bool:
-        """Whether a thread that is started now would stand at it."""
+        """Whether a thread that is started now would have to wait."""
         return self._closed_by is not None
 
     def open(self) -> None:
-        """Let all in again."""
+        """Let all threads enter again."""
         with self._changed:
             self._closed_by = None
             self._changed.notify_all()
 
 
 class _CollectionPause:
-    """Garbage collection is paused while a thread is inside.
+    """Pauses garbage collection while a thread is inside.
 
     Imported modules and the compiler's objects are not garbage, but allocating them triggers
     collections. A full collection in the middle of a first call takes 12 ms, an eighth of the call.
@@ -115,7 +122,7 @@ class _CollectionPause:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the threads inside: a child process does not have them."""
+        """Forget the threads inside, which do not exist in a child process."""
         self._lock, self._inside, self._paused = threading.Lock(), 0, False
 
     def __enter__(self) -> None:
@@ -127,7 +134,7 @@ class _CollectionPause:
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
-            self._inside = max(0, self._inside - 1)  # a child has forgotten those inside
+            self._inside = max(0, self._inside - 1)  # `reset` in a child may have set it to 0
             if not self._inside and self._paused:
                 self._paused = False
                 gc.enable()
@@ -139,9 +146,9 @@ class _CollectionPause:
 
 
 collection_paused = _CollectionPause()
-loading = Gate()  # all imports on first use enter it
+loading = Gate()  # threads that import a module on first use are inside
 _modules: dict[str, Any] = {}
-_packages: set[str] = set()  # whose extension modules `load_extension` has loaded
+_packages: set[str] = set()  # packages of which `load_extension` has loaded extension modules
 
 
 def imported(name: str) -> Any:
@@ -200,7 +207,8 @@ def _extension(name: str) -> Any:
 
 
 def _loading_here() -> bool:
-    """Whether this thread is loading something: another might need that, and wait for this one."""
+    """Whether this thread is importing a module. Then it must not import on another thread, which
+    would wait for the import lock of that module."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
@@ -209,18 +217,19 @@ def _loading_here() -> bool:
     return False
 
 
-# Filled once handlers of the exit run that were there before us: only this thread works then.
+# Not empty once the exit handlers that were registered before this module run. From then on no
+# threads can be started.
 _ending: list[bool] = []
 atexit.register(_ending.append, True)
 
 
 def aside(f: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
-    """What a function returns. It runs to its end even if an interrupt ends this call: where these
-    come up, on a thread of its own.
+    """Call a function so that it runs to its end even if an interrupt ends this call.
 
-    For what is worth nothing half done. Of a module that is loaded again, such as Numba, some parts
-    are there already, and others are missed; an interrupt inside of `importlib` leaves its lock
-    closed, one inside of llvmlite an object that is destroyed twice.
+    On the main thread, where interrupts are raised, the function runs on another thread. This is
+    for work that must not stop halfway. A module such as Numba cannot be imported again after a
+    part of it has been imported, an interrupt inside of `importlib` leaves its lock held, and one
+    inside of llvmlite leaves an object that is destroyed twice.
     """
     if _ending or threading.current_thread() is not threading.main_thread():
         return f(*args, **kwargs)
@@ -236,7 +245,7 @@ def aside(f: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     thread = threading.Thread(target=run, name="accnp-aside", daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # the interpreter ends
+    except RuntimeError:  # the interpreter is shutting down
         return f(*args, **kwargs)
     thread.join()
     try:
@@ -249,13 +258,16 @@ def aside(f: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
 
 _forking = threading.RLock()  # one thread at a time
 _collecting = False
-_prepared = 0  # hooks whose first function has been called for this fork
+_prepared = 0  # the number of hooks whose `before` function has been called for this fork
 
 
 def _before() -> None:
-    """Nothing that waits here holds the lock of `logging`, which its own hook has taken for this
-    fork if it was loaded after this module: imports may ask for it, and other threads that fork
-    have it while they wait for this one. It is held again when the process forks."""
+    """Prepare a fork, without holding the lock of `logging` while waiting.
+
+    If `logging` was loaded after this module, its own hook has taken that lock for this fork.
+    Imports may need it, and other threads that fork hold it while they wait for this one. So it is
+    released here, and taken again before the process forks.
+    """
     global _collecting
     known, lock = _logging()
     held = known and lock._is_owned()
@@ -266,17 +278,20 @@ def _before() -> None:
         _prepare()
     finally:
         there, lock = _logging()
-        if held or (there and not known):  # its hook after the fork gives it back
+        if held or (there and not known):  # the hook of `logging` releases it after the fork
             lock.acquire()
-    # Nothing is collected between the fork and the fresh locks: what goes may need an old one.
+    # No garbage is collected between the fork and the renewal of the locks, because finalizers may
+    # need a lock.
     _collecting = gc.isenabled() or collection_paused.active
     gc.disable()
 
 
 def _prepare() -> None:
-    """Call the first functions of all hooks, then close the gate of imports. A thread that was
-    importing a module may have added hooks meanwhile, and may already hold what they wait for: then
-    once more for these, with the gate open, because threads that they wait for may import."""
+    """Call the `before` functions of all hooks, then close the gate of imports.
+
+    A thread that was importing a module may have added hooks meanwhile. Then this is repeated for
+    the new hooks, with the gate open, because they may wait for threads that import modules.
+    """
     global _prepared
     _prepared = 0
     while True:

@@ -1,4 +1,4 @@
-"""`accnp.image`: images of another size, re-exported one by one.
+"""`accnp.image`: resizing of images.
 
 >>> import accnp as jax
 >>> jax.image.resize(jax.numpy.arange(2.0), (4,), "nearest")
@@ -6,7 +6,7 @@ Array([0., 0., 1., 1.], dtype=float32)
 """
 
 from accnp.api.scientific.resizing import ResizeMethod, resize, scale_and_translate
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

@@ -1,8 +1,8 @@
-"""`PRNGKeyArray`: an array of random keys, as users hold it; programs compute with its words.
+"""`PRNGKeyArray`, the type of arrays of random keys.
 
-In: a uint32 array whose last axis holds the words of each key, and the dtype of the keys. Out: a
-leaf of trees, which `flatten_arrays` takes apart; what an array tells of itself. Functions of keys
-are in `api/sampling/`.
+It wraps a uint32 array whose last axis contains the words of each key, and the dtype of the keys.
+To users it is an array with the properties of one and a leaf of pytrees; programs compute with its
+words, which `flatten_arrays` extracts. The functions of keys are in `api/sampling/`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["PRNGKeyArray", "keys_of_words"]
 
 
 class PRNGKeyArray(Array):
-    """An array of random keys: shape and indexing as an array's, a dtype of its own as key<fry>, no
-    arithmetic.
+    """Array of random keys. It has the shape and indexing of an array and a dtype such as key<fry>,
+    but no arithmetic.
 
-    It is an `Array` without a node: what looks for one gets a `KeyArrayError`, and
-    `api/sampling/key_functions.py` serves in its place where keys may be.
+    It is an `Array` without a node, so that functions of numbers raise `KeyArrayError`.
+    `api/sampling/key_functions.py` handles the functions that accept keys.
     """
 
     __slots__ = ("_base", "_keys")
@@ -44,12 +44,12 @@ class PRNGKeyArray(Array):
     @property
     def _node(self) -> Node:  # type: ignore[override]
         raise KeyArrayError(
-            f"keys of dtype {self._keys.name} are no numbers; got a key array of shape "
+            f"keys of dtype {self._keys.name} are not numbers; got a key array of shape "
             f"{self.shape}; random.key_data(keys) returns the integers of the keys"
         )
 
     def _like(self, words: Node) -> PRNGKeyArray:
-        """Keys of the same dtype."""
+        """Return keys of the same dtype with other words."""
         return PRNGKeyArray(wrap(words), self._keys)
 
     # --- what is known without computing ---
@@ -66,7 +66,7 @@ class PRNGKeyArray(Array):
 
     @property
     def dtype(self) -> Any:
-        """key<fry>, or that of another generator."""
+        """Dtype of the keys, such as key<fry>."""
         return self._keys
 
     @property
@@ -94,7 +94,7 @@ class PRNGKeyArray(Array):
         """False: keys are never promoted."""
         return False
 
-    # --- waiting, places, memory: as of the words ---
+    # --- waiting, placement, memory: those of the words ---
 
     def block_until_ready(self) -> PRNGKeyArray:
         """Wait for the keys."""
@@ -102,7 +102,7 @@ class PRNGKeyArray(Array):
         return self
 
     def is_ready(self) -> bool:
-        """Whether the keys are there."""
+        """Whether the keys are computed."""
         return self._base.is_ready()
 
     def copy_to_host_async(self) -> None:
@@ -110,11 +110,11 @@ class PRNGKeyArray(Array):
         self._base.copy_to_host_async()
 
     def is_deleted(self) -> bool:
-        """Whether the keys were given away (donated) or deleted."""
+        """Whether the keys were donated or deleted."""
         return self._base.is_deleted()
 
     def delete(self) -> None:
-        """Give the memory back; later use raises RuntimeError."""
+        """Free the memory; later use raises RuntimeError."""
         self._base.delete()
 
     def _forget(self, what: str, site: tuple[Any, int] | None) -> None:
@@ -125,16 +125,16 @@ class PRNGKeyArray(Array):
 
     @property
     def committed(self) -> bool:
-        """Whether the keys were put on their devices."""
+        """Whether the keys were placed on their devices explicitly."""
         return self._base.committed
 
     @property
     def sharding(self) -> Any:
-        """How the keys lie on devices: a `Sharding`."""
+        """Sharding that describes how the keys are distributed over devices."""
         return self._base.sharding
 
     def addressable_data(self, index: int) -> PRNGKeyArray:
-        """The part of the keys that lies on one of their devices."""
+        """Return the part of the keys that is stored on one of their devices."""
         return PRNGKeyArray(self._base.addressable_data(index), self._keys)
 
     @property
@@ -156,12 +156,12 @@ class PRNGKeyArray(Array):
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether this process has all parts of the keys."""
+        """Whether this process holds all parts of the keys."""
         return self._base.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device has all keys."""
+        """Whether every device holds all keys."""
         return self._base.is_fully_replicated
 
     @property
@@ -189,11 +189,11 @@ class PRNGKeyArray(Array):
         if kind == "array" and type(self._base) is Array and is_traced(self._base._node):
             raise conversion_error(kind, self._base._node)
         raise KeyArrayError(
-            f"{kind}: random keys are no numbers, and cannot be converted to them; got a key array "
-            f"of shape {self.shape}; random.key_data(keys) returns the integers of the keys"
+            f"{kind}: random keys cannot be converted to numbers; got a key array of shape "
+            f"{self.shape}; random.key_data(keys) returns the integers of the keys"
         )
 
-    _look_there = _scalar = _look
+    _buffer = _scalar = _look
 
     def __bool__(self) -> bool:
         self._look("bool")
@@ -210,7 +210,7 @@ class PRNGKeyArray(Array):
         return PRNGKeyArray(self._base.__copy__(), self._keys)
 
     def copy(self) -> PRNGKeyArray:
-        """The keys in memory of their own."""
+        """Return a copy of the keys."""
         return self.__copy__()
 
     def __reduce__(self) -> Any:
@@ -228,7 +228,7 @@ class PRNGKeyArray(Array):
         return format(repr(self), spec)
 
 
-# --- as leaves of trees ---------------------------------------------------------------------------
+# --- keys in pytrees ------------------------------------------------------------------------------
 
 
 def _take(keys: PRNGKeyArray, add: Callable[[Any], None]) -> Any:
@@ -236,10 +236,10 @@ def _take(keys: PRNGKeyArray, add: Callable[[Any], None]) -> Any:
 
 
 def keys_of_words(dtype: dtypes.ExtendedDType, x: Any) -> Any:
-    """What stands for the words of keys, as it stands for the keys.
+    """Convert a value in place of the words of keys to the value in place of the keys.
 
-    Arrays become keys, types those of keys, float0 zeros lose the axis of words; what is neither,
-    such as a name, stands for keys as it is.
+    Arrays become keys, types become types of keys, and float0 zeros lose the axis of words. Other
+    objects, such as names, are returned unchanged.
     """
     if type(x) is Array:
         return PRNGKeyArray(x, dtype)

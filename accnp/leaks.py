@@ -1,7 +1,7 @@
-"""Leaked tracers, for `checking_leaks`: arrays that outlive the trace to which they belong.
+"""Detection of leaked tracers (`checking_leaks`): arrays that outlive the trace they belong to.
 
-In: a trace that has just ended. Out: nothing, or an exception that names where the leaked value was
-created. It is called by `trace_fn.trace` while the switch is on, so other programs pay nothing.
+Input: a trace that has just ended. Output: an exception that names the line where the leaked value
+was created, or nothing. `trace_fn.trace` calls this module only while the option is enabled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`accnp.lib`: what old programs ask of jax's back end.
+"""`accnp.lib`: functions of JAX's back end that older programs use.
 
 >>> import accnp as jax
 >>> jax.lib.__name__
@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from accnp import __version__
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.runtime import device
 from accnp.runtime.device import Device, default_backend, devices, local_devices
 
@@ -18,7 +18,7 @@ __all__ = ["__version__", "xla_bridge"]
 
 
 class _Bridge(SimpleNamespace):
-    """The functions that are left of a module."""
+    """The functions of `jax.lib.xla_bridge` that accnp provides."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -57,12 +57,12 @@ def _backend(platform: str | None = None) -> SimpleNamespace:
     True
     """
     name = platform or default_backend()
-    there = devices(name)  # an error that names what there is, for another platform
+    found = devices(name)
     return SimpleNamespace(
         platform=name,
         platform_version="accnp " + __version__,
-        device_count=lambda: len(there),
-        devices=lambda: list(there),
+        device_count=lambda: len(found),
+        devices=lambda: list(found),
         local_devices=lambda: local_devices(backend=name),
         process_index=lambda: device.process[0],
     )

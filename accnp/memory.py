@@ -1,8 +1,8 @@
-"""`accnp.memory`: kinds of memory. Devices of the CPU use the host's."""
+"""`accnp.memory`: kinds of memory. Devices of the CPU use the memory of the host."""
 
 import enum
 
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["Space"]
 

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.monitoring`: events of programs and listeners for them, re-exported one by one.
+"""`accnp.monitoring`: events of programs, and listeners for them.
 
 >>> import accnp as jax
 >>> jax.monitoring.register_event_listener(lambda event: print(event))
@@ -15,7 +15,7 @@ from accnp.api.environment.monitoring import (
     unregister_event_duration_listener, unregister_event_listener,
     unregister_event_time_span_listener, unregister_scalar_listener,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span",

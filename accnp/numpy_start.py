@@ -1,12 +1,10 @@
-"""Imports NumPy without starting the idle threads of its OpenBLAS.
+"""Import NumPy without starting the idle threads of its OpenBLAS.
 
-In: nothing. Out: NumPy is loaded, and OpenBLAS will share work among as many threads as usual.
-
-When it is loaded, OpenBLAS starts threads that look for work for 2^28 cycles: 110 ms of a core, as
-much CPU as all else that a short program needs. Here it is loaded for one thread, told the usual
-number, and its threads are ended: it starts them with the first call that it shares among threads,
-as it does in a forked process. Where NumPy is loaded already, or the user has chosen a number of
-threads, nothing is done.
+When OpenBLAS is loaded, it starts threads that poll for work for 2^28 cycles. This takes 110 ms of
+CPU time, as much as the rest of a short program. `load_numpy` therefore loads it for one thread,
+sets the usual number of threads, and ends its threads. OpenBLAS then starts them with the first
+call that uses several threads, as it does in a forked process. Nothing is changed if NumPy is
+already loaded or if the user has chosen a number of threads.
 """
 
 from __future__ import annotations
@@ -19,10 +17,10 @@ from typing import Any
 
 __all__ = ["load_numpy"]
 
-# By which users choose; OpenBLAS reads them when it is loaded.
+# Variables with which users choose the number of threads. OpenBLAS reads them when it is loaded.
 _VARIABLES = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
-# How OpenBLAS's functions are called in NumPy's wheels, with and without indices of 64 bits, and in
-# other distributions.
+# The names of OpenBLAS's functions in NumPy's wheels, with and without 64-bit indices, and in other
+# distributions.
 _NAMES = ("scipy_openblas_{}64_", "scipy_openblas_{}", "openblas_{}64_", "openblas_{}")
 
 
@@ -38,14 +36,15 @@ def load_numpy() -> None:
     finally:
         del os.environ[_VARIABLES[0]]
     module = sys.modules["numpy._core._multiarray_umath"]
-    library = ctypes.CDLL(module.__file__)  # and what it was linked with
-    count, use = _function(library, "get_num_procs"), _function(library, "set_num_threads")
-    if use is not None:
-        use(count() if count is not None else len(os.sched_getaffinity(0)))
+    library = ctypes.CDLL(module.__file__)  # also finds symbols of linked libraries
+    count = _find_function(library, "get_num_procs")
+    set_threads = _find_function(library, "set_num_threads")
+    if set_threads is not None:
+        set_threads(count() if count is not None else len(os.sched_getaffinity(0)))
         if hasattr(library, "blas_thread_shutdown_"):
             library.blas_thread_shutdown_()
 
 
-def _function(library: ctypes.CDLL, name: str) -> Any:
+def _find_function(library: ctypes.CDLL, name: str) -> Any:
     found = [each for form in _NAMES if hasattr(library, each := form.format(name))]
     return getattr(library, found[0]) if found else None

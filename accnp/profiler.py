@@ -1,4 +1,4 @@
-"""Timelines of what a program does, for Perfetto; names as in jax.profiler, and `profile`.
+"""`accnp.profiler`: timelines of programs for Perfetto, with the names of jax.profiler.
 
 >>> import accnp as jax
 >>> with jax.profiler.profile() as timeline, jax.profiler.TraceAnnotation("load"):
@@ -21,7 +21,7 @@ from accnp.api.observe.profiling import (
 )  # fmt: skip
 from accnp.api.observe.server import register_subprocess, start_server, stop_server
 from accnp.api.observe.timeline import Timeline as profile
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "StepTraceAnnotation",

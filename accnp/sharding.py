@@ -1,4 +1,4 @@
-"""`accnp.sharding`: meshes of devices and how arrays lie on them.
+"""`accnp.sharding`: meshes of devices, and the distribution of arrays over them.
 
 >>> import accnp as jax
 >>> mesh = jax.make_mesh((1,), ("x",))
@@ -26,7 +26,7 @@ from accnp.api.sharding.specs import (
     SingleDeviceSharding,
     make_single_device_sharding,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 P = PartitionSpec
 

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.stages`: a jitted function traced, lowered, compiled; re-exported one by one.
+"""`accnp.stages`: the stages of a jitted function: traced, lowered, and compiled.
 
 >>> import accnp as jax
 >>> jax.jit(lambda x: x + 1).lower(1).compile()(2).item()
@@ -15,7 +15,7 @@ from accnp.api.compiled.stages import (
     Lowered,
 )
 from accnp.api.compiled.stages import TracedStage as Traced
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "ArgInfo", "Compiled", "CompiledMemoryStats", "CompilerOptions", "Lowered", "Traced", "Wrapped",

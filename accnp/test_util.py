@@ -1,7 +1,7 @@
-"""`accnp.test_util`: checks of derivatives."""
+"""`accnp.test_util`: checks of derivatives against finite differences."""
 
 from accnp.api.differentiation.gradient_checks import check_grads, check_jvp, check_vjp
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
 

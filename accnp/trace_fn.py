@@ -1,5 +1,8 @@
-"""Recording a Python function into a `Graph`, and what to say when a traced value is asked for its
-value.
+"""Tracing: record a Python function as a `Graph`, and explain errors about traced values.
+
+`trace` calls a function with leaf nodes and returns the graph of the operations that it recorded.
+`jit` and the transformations use it. `conversion_error` makes the errors for traced values that are
+used where a concrete value is needed, with their origin.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ counters = {"traces": 0}
 
 
 class Traced:
-    """What is being traced, for errors: the function's name, file, line; the transformation."""
+    """The function that is being traced (name, file, line) and the transformation, for errors."""
 
     __slots__ = ("file", "function", "line", "transform")
 
@@ -46,12 +49,12 @@ class Traced:
 
 
 def function_place(fn: Any) -> tuple[str, str, int]:
-    """Return a function's name, file and first line, looking through partials and wrappers."""
+    """Return the name, file and first line of a function, inside of partials and wrappers."""
     inner = fn
     while inner is not None:
         fn = inner
         inner = fn.func if isinstance(fn, partial) else getattr(fn, "__wrapped__", None)
-    # An object with a method `__call__` is named by that.
+    # For an object with a method `__call__`, the place is that of the method.
     method = getattr(fn, "__call__", None)  # noqa: B004
     code = getattr(fn, "__code__", None) or getattr(method, "__code__", None)
     name = getattr(fn, "__name__", type(fn).__name__)
@@ -59,8 +62,8 @@ def function_place(fn: Any) -> tuple[str, str, int]:
 
 
 def wraps(fun: Any, updated: Sequence[str] = WRAPPER_UPDATES) -> Callable[[Any], Any]:
-    """`functools.wraps` for what users transform: callable objects whose name is no text, or that
-    refuse to be asked for one, keep the wrapper's."""
+    """Version of `functools.wraps` for any callable. If an attribute such as the name is not a
+    string or raises an error, the wrapper keeps its own."""
 
     def decorate(wrapper: Any) -> Any:
         for name in WRAPPER_ASSIGNMENTS:
@@ -72,7 +75,7 @@ def wraps(fun: Any, updated: Sequence[str] = WRAPPER_UPDATES) -> Callable[[Any],
 
 
 def describe(wrapper: Any, fun: Any, text: str) -> None:
-    """Give a transformed function a docstring: `text` with the function's name, and its own."""
+    """Set the docstring of a transformed function: `text` with its name, and its own docstring."""
     own = getattr(fun, "__doc__", None)
     name = getattr(fun, "__name__", None) or type(fun).__name__
     text = text.format(name)
@@ -87,10 +90,10 @@ def trace(
     transform: str = "jit",
     names: Sequence[str] = (),
 ) -> Graph:
-    """Record `fn`, a function from leaf nodes to result nodes, into a Graph.
+    """Record `fn`, a function from leaf nodes to result nodes, as a Graph.
 
-    `of` is the user's function (for messages), `names` the leaves' names as the user would write
-    them.
+    `of` is the user's function, for messages, and `names` are the names of the leaves as Python
+    code.
     """
     counters["traces"] += 1
     info = Traced(of if of is not None else fn, transform)
@@ -100,16 +103,17 @@ def trace(
             outputs = fn(leaves)
             shards = state.varying
             if shards is not None and shards.over_processes and transform != "shard_map":
-                # Operands of loops and other calls differ along all axes, and so do results.
+                # Operands of loops and other calls vary along all mesh axes, so results must too.
                 outputs = [shards.spread(x, shards.every) for x in outputs]
-    if config.check_tracer_leaks and transform not in ("vmap", "pmap"):  # these keep results
+    # `vmap` and `pmap` keep references to results themselves.
+    if config.check_tracer_leaks and transform not in ("vmap", "pmap"):
         imported("accnp.leaks").check(t, info)
     recorded = t.recorded if state.named else None
     return Graph(leaves, outputs, info.function, names, t.level, recorded, t)
 
 
 def provenance(node: Node) -> errors.Provenance:
-    """Collect where a traced value comes from: argument names, or else operations."""
+    """Return the origin of a traced value: names of arguments, or otherwise operations."""
     trace_ = node.trace
     while trace_ is not None and trace_.kind != "jit":
         trace_ = trace_.parent
@@ -131,7 +135,7 @@ def provenance(node: Node) -> errors.Provenance:
                 text = imported("accnp.ir.printer").equation_text(n)
                 operations.append((text, site_text(n)))
             stack.extend(reversed(n.inputs))
-    if not isinstance(info, Traced):  # a program that a transformation records again
+    if not isinstance(info, Traced):  # a transformation is recording a program
         return errors.Provenance(
             info or "", transform="a transformation", arguments=names, operations=operations
         )
@@ -146,10 +150,10 @@ def provenance(node: Node) -> errors.Provenance:
 
 
 def unmapped(node: Node) -> Node | None:
-    """The same value outside of the functions being mapped; None where it depends on what is
-    mapped, or something else than `vmap` traces.
+    """Return the same value outside of mapped functions, so that it can be read, as in JAX.
 
-    It is recorded once more there, so that it can be looked at, as jax lets one.
+    The operations are recorded again there. Returns None if the value depends on a mapped argument,
+    or if a transformation other than `vmap` traces it.
     """
     for t in state.stack:
         if t.kind != "grad" and getattr(t.info, "transform", "") != "vmap":
@@ -166,18 +170,19 @@ def unmapped(node: Node) -> Node | None:
 
 
 def traced_repr(node: Node) -> str:
-    """Return the repr of a traced value: dtype, shape, and what is tracing it."""
+    """Return the repr of a traced value, which shows its dtype and shape."""
     a = node.aval
     weak = ", weak_type=True" if a.weak_type else ""
     return f"JitTracer({a.dtype.name}[{','.join(map(str, a.shape))}]{weak})"
 
 
-# Conversions that a method such as `__bool__` makes, and what they are of a static argument.
+# Conversions by methods such as `__bool__`, and the kinds for static arguments of functions.
 _BY_PYTHON = {"bool": "flag", "int": "number", "index": "number", "float": "number"}
 
 
 def _calls_user(frame: FrameType) -> bool:
-    """Whether a function of ours was given, or made for, a user's function, which may convert."""
+    """Whether the function of a frame was passed or made for a user's function, which may have
+    converted the value itself."""
     code, held = frame.f_code, frame.f_locals
     names = (*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], *code.co_freevars)
     functions = [held[n] for n in names if n != "dtype" and callable(held.get(n))]
@@ -185,9 +190,9 @@ def _calls_user(frame: FrameType) -> bool:
 
 
 def conversion_error(kind: str, node: Node, function: str = "") -> Exception:
-    """Make the error for a traced value whose value was asked for.
+    """Return the error for a traced value of which a concrete value is needed.
 
-    `kind` is one of errors.CONVERSION_KINDS.
+    `kind` is one of `errors.CONVERSION_KINDS`.
     """
     a = node.aval
     what = f"traced array with shape {a.dtype.name}[{','.join(map(str, a.shape))}]"

@@ -1,4 +1,4 @@
-"""`accnp.tree`: pytree functions under their short names.
+"""`accnp.tree`: functions of pytrees, with short names.
 
 >>> import accnp as jax
 >>> jax.tree.map(lambda x: x + 1, {"a": 1, "b": [2, 3]})
@@ -7,7 +7,7 @@
 
 from accnp import pytree as _pytree
 from accnp.errors import alias as _alias
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.pytree import (
     static as static,
 )

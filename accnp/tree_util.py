@@ -1,11 +1,11 @@
-"""`accnp.tree_util`: pytree functions, key paths and registration.
+"""`accnp.tree_util`: functions of pytrees, key paths, and registration of classes.
 
 >>> import accnp as jax
 >>> [(jax.tree_util.keystr(path), x) for path, x in jax.tree_util.tree_leaves_with_path({"a": [5]})]
 [("['a'][0]", 5)]
 """
 
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.pytree import (
     DictKey,
     FlattenedIndexKey,

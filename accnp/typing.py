@@ -1,4 +1,4 @@
-"""`accnp.typing`: names for annotations.
+"""`accnp.typing`: types for annotations.
 
 >>> from accnp.typing import ArrayLike
 >>> def double(x: ArrayLike):
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from accnp.array import ArrayLike
 from accnp.dtypes.names import DTypeLike
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["ArrayLike", "DTypeLike"]
 

@@ -93,7 +93,7 @@ def test_attributes_are_read_only():
         ("numpy_dtype_promotion", None, "'standard', 'strict'"),
         ("threads", "many", "a number"),
         ("debug", 9, "one of 0, 1, 2"),
-        ("cache_dir", 3, "a text"),
+        ("cache_dir", 3, "a string"),
     ],
 )
 def test_bad_values(name, value, message):

@@ -121,7 +121,7 @@ def test_result_type_reads_the_weak_flag_of_arrays(x64):
 
 @pytest.mark.parametrize("bad", ["O", "U3", object, str, "M8[ns]", "longdouble"])
 def test_result_type_refuses_what_arrays_cannot_hold(bad):
-    with pytest.raises(TypeError, match="only numeric types"):
+    with pytest.raises(TypeError, match="can only have numeric dtypes"):
         dtypes.result_type(bad)
 
 
@@ -192,7 +192,7 @@ def test_requested_dtype_warns_only_for_explicit_64_bits():
         assert dtypes.requested_dtype(int, "zeros") == np.int32
         with config.enable_x64():
             assert dtypes.requested_dtype("float64", "zeros") == np.float64
-    with pytest.raises(TypeError, match="zeros: only numeric"):
+    with pytest.raises(TypeError, match="zeros: arrays can only have numeric"):
         dtypes.requested_dtype(object, "zeros")
 
 

@@ -146,7 +146,7 @@ def test_map_takes_subtrees_of_the_rest():
         ([1, [2]], [1, (2,)], r"at \[1\]: the first has a list, the other a tuple"),
         ([1, [2]], [1, 2], r"at \[1\]: the first has a list, the other a leaf; got 2"),
         (Layer([1], 2), Layer([], 2), r"at \.w: a list of length 1"),
-        (Pair(1, 2, "a"), Pair(1, 2, "b"), "unlike static data, 'a' and 'b'"),
+        (Pair(1, 2, "a"), Pair(1, 2, "b"), "different static data, 'a' and 'b'"),
         ([None], [1], r"at \[0\]: the first has a None, the other a leaf"),
     ],
 )
@@ -172,7 +172,7 @@ def test_folds():
     assert ours.tree_reduce(operator.add, [1, [2, 3]]) == 6
     assert ours.tree_reduce(operator.add, [], 4) == 4
     assert ours.tree_reduce(operator.add, [], None) is None
-    with pytest.raises(TypeError, match="leaves are needed"):
+    with pytest.raises(TypeError, match="has no leaves"):
         ours.tree_reduce(operator.add, [])
 
     def join(a, b):
@@ -291,7 +291,7 @@ def test_register_dataclass_forms():
         ours.register_dataclass(Bad, ["w"], [])
     with pytest.raises(ValueError, match=r"unknown \['q'\]"):
         ours.register_dataclass(Bad, ["w", "n"], ["q"])
-    with pytest.raises(TypeError, match="both or none"):
+    with pytest.raises(TypeError, match="both or neither"):
         ours.register_dataclass(Bad, ["w"])
 
 

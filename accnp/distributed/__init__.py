@@ -17,7 +17,7 @@ from accnp.api.arguments.shapes import AxesLike
 from accnp.config import config, default_threads
 from accnp.errors import warn
 from accnp.forks import imported
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.runtime import device
 
 __all__ = ["initialize", "is_initialized", "shutdown"]

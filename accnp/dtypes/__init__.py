@@ -1,4 +1,7 @@
-"""Data types: names, the 32-bit default, promotion with weak types, questions about types.
+"""`accnp.dtypes`: names of dtypes, 32-bit defaults, promotion with weak types, tests of dtypes.
+
+The modules of this package convert every description of a dtype to a `numpy.dtype`, or to an
+`ExtendedDType` for PRNG keys. All layers of accnp use these objects.
 
 >>> import accnp as jax
 >>> jax.dtypes.canonicalize_dtype("int64")
@@ -126,6 +129,6 @@ from accnp.dtypes.questions import (
     to_inexact as to_inexact,
 )
 from accnp.errors import TypePromotionError as TypePromotionError
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 _install_getattr(__name__, [name for name in dir() if name[0] != "_"])

@@ -1,6 +1,8 @@
-"""Names of dtypes and the 32-bit default.
+"""Names of dtypes, and the default of 32 bits.
 
-In: anything that names a dtype. Out: `numpy.dtype` objects, or an `ExtendedDType` for random keys.
+Input: anything that names a dtype: a dtype, a string, a Python or NumPy type, or an array. Output:
+a `numpy.dtype`, or an `ExtendedDType` for PRNG keys. `canonicalize_dtype` replaces 64-bit dtypes by
+32-bit ones unless `enable_x64` is set.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ DType = Any  # np.dtype or ExtendedDType
 if TYPE_CHECKING:
 
     class SupportsDType(Protocol):
-        """What has a dtype, which stands for it: arrays, `finfo`."""
+        """An object with a dtype, such as an array or the result of `finfo`."""
 
         @property
         def dtype(self) -> Any: ...
@@ -167,13 +169,13 @@ def _named(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name, None) or name)
 
 
-# every dtype that arrays can have, by name
+# All dtypes that arrays can have, by name.
 DTYPES: dict[str, np.dtype] = {
     name: _named(name)
     for name in ("bool", *SUB_INTS, *SIGNED, *UNSIGNED, *SMALL_FLOATS, *FLOATS, *COMPLEX)
 }
 _SUPPORTED = frozenset(DTYPES.values())
-bfloat16: type = DTYPES["bfloat16"].type  # a type, of which scalars are instances
+bfloat16: type = DTYPES["bfloat16"].type  # the scalar type, so that calls convert scalars
 bool_ = DTYPES["bool"]
 int32, int64, uint32 = DTYPES["int32"], DTYPES["int64"], DTYPES["uint32"]
 float16, float32, float64 = DTYPES["float16"], DTYPES["float32"], DTYPES["float64"]
@@ -185,7 +187,7 @@ NARROW: dict[Any, np.dtype] = {
     DTYPES["float64"]: DTYPES["float32"],
     DTYPES["complex128"]: DTYPES["complex64"],
 }
-# NumPy calls ml_dtypes' types "void"; these are the classes they belong to.
+# The scalar classes of the dtypes of ml_dtypes, which NumPy itself treats as void types.
 CATEGORY: dict[np.dtype, type] = {
     **{DTYPES[n]: np.unsignedinteger if n[0] == "u" else np.signedinteger for n in SUB_INTS},
     **{DTYPES[n]: np.floating for n in (*SMALL_FLOATS, "bfloat16")},
@@ -230,7 +232,7 @@ def as_dtype(x: Any) -> DType:
     (dtype('float32'), dtype('float32'))
     """
     if isinstance(x, np.dtype):
-        # The dtype that NumPy has, and no copy of it, which would not count as built in.
+        # Returns NumPy's own dtype object. A copy of it would not count as a built-in dtype.
         return x if x.isnative else np.dtype(x.newbyteorder("=").str)
     if isinstance(x, ExtendedDType):
         return x
@@ -321,7 +323,8 @@ def canonicalize_dtype(dtype: DTypeLike | DType, allow_extended_dtype: bool = Fa
     dtype = np.dtype(np.float64) if dtype is None else as_dtype(dtype)
     if isinstance(dtype, ExtendedDType) and not allow_extended_dtype:
         raise KeyArrayError(
-            f"canonicalize_dtype: keys have no canonical dtype; got {dtype}; pass a numeric one"
+            f"canonicalize_dtype: PRNG keys have no canonical dtype; got {dtype}; pass a numeric "
+            "dtype"
         )
     return dtype if config.x64 else NARROW.get(dtype, dtype)
 
@@ -385,8 +388,8 @@ def check_supported(dtype: DType, function: str) -> DType:
     if dtype in _SUPPORTED or is_supported(dtype):
         return dtype
     raise UnsupportedDtypeError(
-        f"{function}: only numeric types can be in arrays; got dtype {dtype}; "
-        "convert with astype first"
+        f"{function}: arrays can only have numeric dtypes; got dtype {dtype}; convert with astype "
+        "first"
     )
 
 
@@ -427,7 +430,7 @@ def requested_dtype(dtype: Any, function: str) -> DType:
     """
     try:
         asked = as_dtype(dtype)
-    except TypeError as error:  # NumPy's, which names no function
+    except TypeError as error:  # the message of NumPy does not name the function
         known = [str(name) for name in _SUPPORTED] if isinstance(dtype, str) else []
         near = importlib.import_module("accnp.error_texts").suggestion(str(dtype), known)
         raise TypeError(
@@ -454,7 +457,7 @@ def requested_dtype(dtype: Any, function: str) -> DType:
         warn(
             f"Explicitly requested dtype {given} requested in {function.removeprefix('jnp.')} is "
             f"not available, and will be truncated to dtype {result}: 64-bit types are off; call "
-            'accnp.config.update("jax_enable_x64", True) to have them',
+            'accnp.config.update("jax_enable_x64", True) to enable them',
         )
     return result
 

@@ -1,7 +1,8 @@
-"""The types of Python numbers, and jax's promotion lattice with weak types.
+"""Promotion of dtypes with weak types, by the lattice of JAX, and the types of Python numbers.
 
-In: dtypes with weak flags. Out: the dtype and weak flag that they are brought to. "Weak" marks
-values that came from a Python number and yield to others.
+Input: pairs of dtype and weak-type flag, one per operand. Output: the pair to which they are
+promoted. Values that come from Python numbers are weakly typed: they adapt to the dtype of other
+operands.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def scalar_type_of(x: Any) -> type:
     return {"bool": bool, "i*": int, "f*": float, "c*": complex}[node]
 
 
-# Edges of the lattice, from each type to those that it turns into; the starred ones are weak.
+# Edges of the lattice, from each type to the next larger ones. Names with a star are weak types.
 _EDGES: dict[str, tuple[str, ...]] = {
     "bool": ("i*",),
     "i*": ("uint8", "int8", *SUB_INTS),
@@ -168,7 +169,7 @@ def _above(node: str, strict: bool) -> frozenset[str]:
 
 
 def _bound(nodes: frozenset[str], strict: bool) -> str:
-    """The least node above all of `nodes`."""
+    """Return the least upper bound of nodes of the lattice."""
     common = frozenset.intersection(*(_above(node, strict) for node in nodes))
     for node in common:
         if _above(node, strict) == common:
@@ -235,7 +236,7 @@ def promote(types: Iterable[WeakType]) -> WeakType:
 def _promote(types: tuple[WeakType, ...], promotion: tuple[bool, str]) -> WeakType:
     x64, mode = promotion
     if not types:
-        raise ValueError("result_type: at least one array or dtype is needed; got none; pass one")
+        raise ValueError("result_type: at least one argument is required; got none; pass an array")
     canonical: list[tuple[Any, bool]] = [
         (d if x64 else NARROW.get(d, d), bool(w)) for d, w in types
     ]
@@ -249,17 +250,17 @@ def _promote(types: tuple[WeakType, ...], promotion: tuple[bool, str]) -> WeakTy
     elif any(isinstance(dtype, ExtendedDType) or dtype == float0 for dtype in dtypes):
         names = ", ".join(sorted(short_name(d) for d in dtypes))
         raise TypePromotionError(
-            f"key and float0 dtypes are not promoted; got {names}; pass equal dtypes"
+            f"dtypes of keys and float0 are not promoted; got {names}; pass equal dtypes"
         )
     else:
-        # Among themselves weak types promote as their strong counterparts do.
+        # Weak types promote among themselves as the corresponding strong types do.
         as_strong = all_weak and not strict
         nodes = frozenset(_node(d, w and not as_strong) for d, w in canonical)
         node = _bound(nodes, strict)
         weak = all_weak or node in _WEAK_DTYPE
         dtype = _LATTICE_DTYPE[node]
     if weak and dtype != bool_:
-        # A weak result always has its kind's default width.
+        # A weak result always has the default width of its kind.
         dtype = DTYPES["uint64"] if dtype.kind == "u" else _WEAK_DTYPE[_node(dtype, True)]
     return dtype if x64 else NARROW.get(dtype, dtype), weak and dtype != bool_
 
@@ -355,7 +356,7 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """
     types = (_promotable(a), _promotable(b))
     result = _promote(types, (True, config.numpy_dtype_promotion))[0]
-    # uint32 with a smaller signed type is the one case that follows the switch in jax.
+    # uint32 with a smaller signed type is the only case in which JAX respects `enable_x64` here.
     if result == int64 and not config.x64 and all(dtype.itemsize < 8 for dtype, _ in types):
         return int32
     return result

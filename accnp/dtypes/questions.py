@@ -1,6 +1,7 @@
-"""Questions about dtypes: of which kind, which limits, whether a cast is safe.
+"""Tests and limits of dtypes: `issubdtype`, `isdtype`, `can_cast`, `finfo`, `iinfo`.
 
-In: dtypes, their names, scalar classes. Out: answers as `jax.numpy` gives them.
+Input: dtypes, their names, or scalar classes. Output: the results that `jax.numpy` returns, also
+for the dtypes of ml_dtypes and of PRNG keys, which NumPy does not classify.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from accnp.errors import api_boundary
 
 
 def _scalar_class(x: Any) -> type:
-    """The class of `x` in NumPy's hierarchy of scalar types."""
+    """Return the class of `x` in NumPy's hierarchy of scalar types."""
     if isinstance(x, type) and issubclass(x, np.generic):
         return CATEGORY.get(_concrete(x), x)
     dtype = as_dtype(x)
@@ -35,7 +36,7 @@ def _scalar_class(x: Any) -> type:
 
 @lru_cache(maxsize=128)
 def _concrete(x: type) -> Any:
-    """The dtype of a concrete scalar class, None for an abstract one."""
+    """Return the dtype of a concrete scalar class; None for an abstract one."""
     if issubclass(x, extended) or x in _ABSTRACT:
         return None
     return np.dtype(x)
@@ -157,7 +158,8 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
             continue
         if not (isinstance(one, str | np.dtype | type | ExtendedDType) or hasattr(one, "dtype")):
             raise TypeError(
-                f"isdtype: kind must be a dtype, text or tuple; got {one!r}; pass 'integral', say"
+                f"isdtype: kind must be a dtype, a string or a tuple; got {one!r}; pass for "
+                "example 'integral'"
             )
         try:
             same = as_dtype(one) == given
@@ -211,7 +213,7 @@ def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
     if isinstance(from_, bool | int | float | complex) and not isinstance(from_, np.generic):
         raise TypeError(f"can_cast: a Python number has no dtype; got {from_!r}; pass a dtype")
     if from_ is None or to is None:
-        raise TypeError(f"can_cast: two dtypes are needed; got {from_!r} and {to!r}; name both")
+        raise TypeError(f"can_cast: two dtypes are required; got {from_!r} and {to!r}; pass both")
     return bool(np.can_cast(as_dtype(from_), as_dtype(to), casting=casting))  # pyright: ignore
 
 
@@ -327,7 +329,7 @@ def iinfo(int_type: DTypeLike) -> Any:
     """
     try:
         dtype = as_dtype(int_type)
-    except TypeError:  # a Python number: its own type
+    except TypeError:  # a Python number
         dtype = np.dtype(type(int_type))
     return ml_dtypes.iinfo(dtype) if dtype in CATEGORY else np.iinfo(dtype)  # pyright: ignore
 

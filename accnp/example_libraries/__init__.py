@@ -1,7 +1,7 @@
 """`accnp.example_libraries`: small optimizers, layers."""
 
 from accnp.example_libraries import optimizers, stax
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["optimizers", "stax"]
 

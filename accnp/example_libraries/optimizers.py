@@ -7,7 +7,7 @@ from accnp.api.networks.optimizers import (
     pack_optimizer_state, piecewise_constant, polynomial_decay, rmsprop, rmsprop_momentum, sgd, sm3,
     unpack_optimizer_state,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "JoinPoint", "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads",

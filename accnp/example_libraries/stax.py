@@ -14,7 +14,7 @@ from accnp.api.networks.layers import (
     parallel, serial, shape_dependent,
 )  # fmt: skip
 from accnp.api.networks.nn import log_softmax, log_softmax as logsoftmax, softmax, standardize
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",

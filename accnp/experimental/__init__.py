@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from accnp.api.effects.callbacks import io_callback
 from accnp.config import disable_jit, enable_x64
 from accnp.experimental import checkify
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:
     from accnp.experimental import (

@@ -17,7 +17,7 @@ from accnp.api.effects.checkify import (
     nan_checks,
     user_checks,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",

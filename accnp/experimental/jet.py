@@ -1,7 +1,7 @@
 """`accnp.experimental.jet`: Taylor series through functions, re-exported."""
 
 from accnp.api.differentiation.taylor import jet
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["jet"]
 

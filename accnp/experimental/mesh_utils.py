@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.runtime.device import devices as every_device
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]

@@ -15,7 +15,7 @@ from accnp.api.sharding.specs import NamedSharding, PartitionSpec
 from accnp.array import Array
 from accnp.docstrings import filled
 from accnp.forks import imported
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.pytree import PyTree, broadcast_prefix, tree_flatten, tree_leaves, tree_map
 from accnp.runtime import device
 from accnp.runtime.stream import default_stream

@@ -1,7 +1,7 @@
 """`accnp.experimental.ode`: ordinary differential equations, re-exported."""
 
 from accnp.api.flow.odes import odeint
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["odeint"]
 

@@ -2,6 +2,6 @@
 
 from accnp.example_libraries.optimizers import *  # noqa: F403
 from accnp.example_libraries.optimizers import __all__ as __all__
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 _install_getattr(__name__, __all__)

@@ -9,7 +9,7 @@ from accnp.api.compiled.jit import jit
 from accnp.api.sharding.placing import with_sharding_constraint
 from accnp.array import DeviceLike
 from accnp.docstrings import filled
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.pytree import PyTree
 
 __all__ = ["pjit", "with_sharding_constraint"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from accnp.api.sharding.mapped import shard_map as _shard_map
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.pytree import PyTree
 
 __all__ = ["shard_map"]

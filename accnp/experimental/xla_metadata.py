@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from typing import Any
 
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["set_xla_metadata"]
 

@@ -1,7 +1,7 @@
 """`accnp.extend`: what libraries build on: primitives, jaxprs, their evaluation."""
 
 from accnp.extend import backend, core, linear_util, random, source_info_util
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["backend", "core", "linear_util", "random", "source_info_util"]
 

@@ -1,7 +1,7 @@
 """`accnp.extend.backend`: what libraries ask about the devices' back ends."""
 
 from accnp.lib import xla_bridge as _bridge
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 backends = _bridge.backends
 get_backend = _bridge.get_backend

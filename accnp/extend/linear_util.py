@@ -9,7 +9,7 @@ from accnp.api.jaxprs.flat_functions import (
     transformation_with_aux2,
 )  # fmt: skip
 from accnp.api.jaxprs.wrapped import WrappedFun, wrap_init
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "StoreException", "WrappedFun", "merge_linear_aux", "transformation", "transformation2",

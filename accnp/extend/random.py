@@ -1,7 +1,7 @@
 """`accnp.extend.random`: the generator of random bits beneath `accnp.random`."""
 
 from accnp.api.sampling.bit_generators import threefry_2x32
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["threefry_2x32"]
 

@@ -7,7 +7,7 @@ True
 """
 
 from accnp.interpreters import ad, batching, mlir, partial_eval, pxla, xla
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["ad", "batching", "mlir", "partial_eval", "pxla", "xla"]
 

@@ -17,7 +17,7 @@ from accnp.api.jaxprs.rules import (
     zeros_like_aval,
 )
 from accnp.api.jaxprs.tracing import JVPTracer
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 add_jaxvals = add_jaxvals_p.bind
 

@@ -9,7 +9,7 @@ from accnp.api.jaxprs.rules import (
     not_mapped,
     primitive_batchers,
 )
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "axis_primitive_batchers",

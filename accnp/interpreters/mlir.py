@@ -2,7 +2,7 @@
 there is no MLIR."""
 
 from accnp.api.jaxprs.interpreters import lower_fun, register_lowering
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["lower_fun", "register_lowering"]
 

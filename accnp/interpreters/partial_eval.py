@@ -2,7 +2,7 @@
 
 from accnp.api.jaxprs.partial import PartialVal, trace_to_jaxpr_dynamic, trace_to_jaxpr_nounits
 from accnp.api.jaxprs.tracing import dce_jaxpr
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["PartialVal", "dce_jaxpr", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
 

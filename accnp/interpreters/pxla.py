@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from accnp.api.sharding.mesh import Mesh, get_mesh
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["Mesh", "thread_resources"]
 

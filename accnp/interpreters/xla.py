@@ -2,7 +2,7 @@
 
 from accnp.api.arguments.convert import canonicalize_dtype_handlers
 from accnp.api.jaxprs.interpreters import apply_primitive
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
 

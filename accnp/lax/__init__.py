@@ -8,7 +8,7 @@
 
 from typing import TYPE_CHECKING
 
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, see _LATER
     from accnp.api.strict.lax_composed import dtype_of as dtype

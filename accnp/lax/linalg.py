@@ -21,7 +21,7 @@ from accnp.api.factors.lax_spectra import (
     tridiagonal,
 )  # fmt: skip
 from accnp.api.factors.polar import qdwh
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p",

@@ -16,7 +16,7 @@ from accnp.api.networks.activations import (
 from accnp.api.networks.nn import (
     glu, log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use: products, random numbers and factorisations come with them
     from accnp.api.networks.attention import (

@@ -60,7 +60,7 @@ from accnp.api.elements.ufuncs import (
 from accnp.array import Array as ndarray
 from accnp.dtypes.promotion import promote_types, result_type
 from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, see _LATER
     from accnp.api.mapping.vectorize import vectorize

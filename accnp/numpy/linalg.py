@@ -16,7 +16,7 @@ from accnp.api.algebra.matrix_chains import matrix_power, multi_dot, tensorinv, 
 from accnp.api.arrays.manipulation import matrix_transpose
 from accnp.api.algebra.norms import matrix_norm, norm, vector_norm
 from accnp.api.algebra.products import vecdot
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",

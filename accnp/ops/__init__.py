@@ -7,7 +7,7 @@ Array([2, 1], dtype=int32)
 """
 
 from accnp.api.folds.segments import segment_max, segment_min, segment_prod, segment_sum
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 

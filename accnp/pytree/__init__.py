@@ -1,8 +1,13 @@
-"""Pytrees: nested containers taken apart into leaves and put together again."""
+"""Pytrees: nested containers of leaves, which can be flattened and rebuilt.
+
+This package re-exports `structure.py` (structures, flatten and unflatten), and on first use
+`keys.py` and `paths.py` (paths of leaves), `register.py` (classes as nodes), and `trees.py`
+(functions over leaves). It depends on no array type: `array.py` and `key_array.py` register theirs.
+"""
 
 from typing import TYPE_CHECKING
 
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.pytree.structure import (
     INNER as INNER,
 )

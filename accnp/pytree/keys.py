@@ -1,7 +1,7 @@
-"""Key paths: the entries that lead from a tree's root to a leaf, and their texts.
+"""Key paths: the keys that lead from the root of a pytree to a leaf.
 
-In: a position in a container. Out: hashable entries, and `keystr`, which writes a path as a user
-would.
+Each class of keys describes how a container refers to a child: by key, index or attribute.
+`paths.py` makes the paths of leaves from them, and `keystr` formats a path as Python code.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Key paths of leaves, and the first place where two trees differ.
+"""Paths of leaves, and comparison of the structures of two pytrees.
 
-In: trees. Out: pairs of path and leaf; errors that name the path where structures differ.
+Input: pytrees. Output: pairs of path and leaf, leaves of a prefix that are repeated for a full
+pytree, and errors that name the path of the first difference between two structures.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Pairs = list[tuple[Any, Any]]
 
 
 def with_keys(tree: Any) -> tuple[Pairs, Any] | None:
-    """`([(key, child), ...], static data)` of the top node, or None for a leaf."""
+    """Return `([(key, child), ...], static data)` for the top node, or None for a leaf."""
     kind = type(tree)
     rules = NODES.get(kind)
     if rules is not None and rules.with_keys is not None:
@@ -145,7 +146,7 @@ def tree_flatten_with_path(
     """
     if is_leaf is None:
         return tree_leaves_with_path(tree), tree_structure(tree)
-    # `tree_flatten` asks without a path, but of the nodes in this walk's order.
+    # `tree_flatten` calls `is_leaf` without a path, for the same nodes in the same order.
     answers: list[bool] = []
 
     def remember(path: KeyPath, node: Any) -> bool:
@@ -158,7 +159,7 @@ def tree_flatten_with_path(
 
 
 def leaf_names(tree: Any, root: str = "") -> list[str]:
-    """The name of each leaf as a user writes it: `x['w'][0]`."""
+    """Return the name of each leaf as Python code, such as `x['w'][0]`."""
     return [root + keystr(path) for path, _ in tree_leaves_with_path(tree)]
 
 
@@ -231,8 +232,7 @@ def flatten_one_level_with_keys(tree: PyTree) -> tuple[Pairs, Any]:
     level = with_keys(tree)
     if level is None:
         raise ValueError(
-            f"flatten_one_level: a leaf cannot be taken apart; got {type(tree).__name__}; "
-            "pass a node"
+            f"flatten_one_level: a leaf cannot be flattened; got {type(tree).__name__}; pass a node"
         )
     kind = type(tree)
     plain = kind in (tuple, list, dict, type(None)) or kind in NODES
@@ -240,7 +240,7 @@ def flatten_one_level_with_keys(tree: PyTree) -> tuple[Pairs, Any]:
 
 
 def column(treedef: PyTreeDef, name: str, tree: Any, other: Any, is_leaf: IsLeaf) -> list[Any]:
-    """The subtrees of `other` at the leaves of `treedef`, the structure of `tree`."""
+    """Return the subtrees of `other` at the leaves of `treedef`, the structure of `tree`."""
     try:
         return treedef.flatten_up_to(other)
     except ValueError as error:
@@ -286,7 +286,7 @@ def tree_broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf = Non
 def broadcast_prefix(
     prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None, name: str = "broadcast_prefix"
 ) -> list[Any]:
-    """One leaf of the prefix for each leaf of the full tree."""
+    """Return a leaf of the prefix for each leaf of the full pytree."""
     leaves, treedef = tree_flatten(prefix_tree, is_leaf)
     result: list[Any] = []
     for leaf, subtree in zip(leaves, column(treedef, name, prefix_tree, full_tree, is_leaf)):
@@ -295,7 +295,8 @@ def broadcast_prefix(
 
 
 def mismatch(name: str, prefix: Any, full: Any, is_leaf: IsLeaf = None) -> ValueError | None:
-    """The error that names the first place where `prefix` is not a prefix of `full`, or None."""
+    """Return an error that names the first path at which `prefix` is not a prefix of `full`; None
+    if it is one."""
     found = _first_difference((), prefix, full, is_leaf)
     if found is None:
         return None
@@ -303,7 +304,7 @@ def mismatch(name: str, prefix: Any, full: Any, is_leaf: IsLeaf = None) -> Value
     place = f"at {keystr(path)}" if path else "at the top"
     return ValueError(
         f"{name}: pytree structure error: the trees have different structures {place}: {what}; "
-        "pass trees of one structure"
+        "pass trees of the same structure"
     )
 
 
@@ -334,7 +335,9 @@ def _first_difference(
             f"a {_kind(prefix)} of length {len(first[0])} and one of length {len(second[0])}",
         )
     if first[1] is not second[1] and first[1] != second[1]:
-        return path, f"two {_kind(prefix)} with unlike static data, {first[1]!r} and {second[1]!r}"
+        return path, (
+            f"two {_kind(prefix)} with different static data, {first[1]!r} and {second[1]!r}"
+        )
     for (key, child), (_, other) in zip(first[0], second[0]):
         found = _first_difference((*path, key), child, other, is_leaf)
         if found is not None:

@@ -1,9 +1,9 @@
-"""Structures of trees as protocol buffers, in the format of jax.
+"""Serialization of pytree structures as protocol buffers, in the format of JAX.
 
-In: structures of tuples, lists, None and dictionaries with string keys. Out: bytes, and structures
-of bytes. A message has the nodes (field 1), children first, and the keys (field 2), each once. A
-node has the number of its children (1), its kind (2), and the numbers of its keys (3, in a message
-with field 1).
+`serialize` converts structures of tuples, lists, None and dictionaries with string keys to bytes,
+and `deserialize` converts bytes to a structure. A message contains the nodes (field 1), children
+before parents, and each key once (field 2). A node contains the number of its children (field 1),
+its type (field 2), and the indices of its keys (field 3, a message with field 1).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _varint(n: int) -> bytes:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A field with bytes: text, a message, or packed numbers."""
+    """Return a field that contains bytes: text, a message, or packed numbers."""
     return bytes([number << 3 | 2]) + _varint(len(content)) + content
 
 
@@ -37,7 +37,7 @@ def serialize(structure: PyTreeDef) -> bytes:
     """Return the bytes of a structure.
 
     Raises:
-        ValueError: it has nodes of other classes, or keys that are no strings.
+        ValueError: it has nodes of other classes, or keys that are not strings.
     """
     nodes: list[bytes] = []
     keys: dict[str, int] = {}
@@ -88,7 +88,8 @@ def _take_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The numbers and contents of the fields of a message; an IndexError if it is none."""
+    """Yield the numbers and contents of the fields of a message; raises IndexError if it is not
+    well formed."""
     at = 0
     while at < len(data):
         tag, at = _take_varint(data, at)
@@ -109,8 +110,8 @@ def _numbers(packed: bytes) -> Iterator[int]:
         yield n
 
 
-def _parsed(data: bytes) -> tuple[list[tuple[int, int, list[int]]], list[str]]:
-    """The nodes, as numbers of children, kinds and numbers of keys; and all keys."""
+def _parse(data: bytes) -> tuple[list[tuple[int, int, list[int]]], list[str]]:
+    """Return the nodes, as (number of children, type, indices of keys), and all keys."""
     nodes: list[tuple[int, int, list[int]]] = []
     keys: list[str] = []
     for field, content in _fields(data):
@@ -134,11 +135,11 @@ def deserialize(data: bytes) -> PyTreeDef:
     """Return the structure that bytes describe.
 
     Raises:
-        JaxRuntimeError: these are no fields of a protocol buffer.
+        JaxRuntimeError: the bytes are not a protocol buffer.
         ValueError: the fields do not describe a structure.
     """
     try:
-        nodes, keys = _parsed(bytes(data))
+        nodes, keys = _parse(bytes(data))
     except (IndexError, UnicodeDecodeError):
         raise JaxRuntimeError(
             "deserialize_using_proto: Could not deserialize PyTreeDefProto; got "

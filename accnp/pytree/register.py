@@ -1,6 +1,7 @@
-"""Registering classes as pytree nodes, and `Partial`, a function that carries arrays.
+"""Registration of classes as nodes of pytrees, and `Partial`, a partial function with arrays.
 
-In: a class with functions that take it apart and put it together. Out: a class `pytree` knows.
+Input: a class, and functions that flatten and unflatten its instances. The registry is the
+dictionary `structure.NODES`, which all functions of pytrees read.
 """
 
 from __future__ import annotations
@@ -66,22 +67,23 @@ def register_pytree_node(
 
     if not isinstance(nodetype, type):
         raise TypeError(
-            f"register_pytree_node: a class is needed; got {nodetype!r}; pass the class itself"
+            f"register_pytree_node: expected a class; got {nodetype!r}; pass the class itself"
         )
     if nodetype in NODES or nodetype in _BUILT_IN:
         raise ValueError(
             "register_pytree_node: Duplicate custom PyTreeDef type registration for "
-            f"{nodetype}; drop the second registration"
+            f"{nodetype}; remove the second registration"
         )
     LEAVES.discard(nodetype)
     NODES[nodetype] = Rules(flatten_func, unflatten_func, flatten_with_keys_func)
-    new_epoch()  # calls of functions that took it for a plain namedtuple
+    new_epoch()  # earlier calls may have treated instances as leaves or plain namedtuples
 
 
-def _needs(cls: Any, name: str, *methods: str) -> None:
+def _check_methods(cls: Any, name: str, *methods: str) -> None:
     missing = [m for m in methods if not hasattr(cls, m)]
     if missing:
-        raise TypeError(f"{name}: {cls!r} lacks {' and '.join(missing)}; add the method")
+        text = " and ".join(missing)
+        raise TypeError(f"{name}: the class has no {text}; got {cls!r}; define the method")
 
 
 @api_boundary
@@ -126,7 +128,7 @@ def register_pytree_node_class(cls: T) -> T:
     >>> jnp.tree.map(lambda v: v + 1, Box(2)).value
     3
     """
-    _needs(cls, "register_pytree_node_class", "tree_flatten", "tree_unflatten")
+    _check_methods(cls, "register_pytree_node_class", "tree_flatten", "tree_unflatten")
     register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)  # pyright: ignore
     return cls
 
@@ -222,7 +224,8 @@ def register_pytree_with_keys_class(cls: T) -> T:
     >>> jnp.tree_util.keystr(jnp.tree.leaves_with_path(Box(2))[0][0])
     '.value'
     """
-    _needs(cls, "register_pytree_with_keys_class", "tree_flatten_with_keys", "tree_unflatten")
+    methods = ("tree_flatten_with_keys", "tree_unflatten")
+    _check_methods(cls, "register_pytree_with_keys_class", *methods)
     plain = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(
         cls,
@@ -285,15 +288,14 @@ def register_dataclass(
     """
     if (data_fields is None) != (meta_fields is None):
         raise TypeError(
-            "register_dataclass: data_fields and meta_fields go together; got one of them; "
-            "pass both or none"
+            "register_dataclass: data_fields and meta_fields must be given together; got one of "
+            "them; pass both or neither"
         )
     if data_fields is None or meta_fields is None:
         if not dataclasses.is_dataclass(nodetype):
             raise TypeError(
-                "register_dataclass: a class that is no dataclass needs field names; "
-                f"got {nodetype}; "
-                "pass data_fields and meta_fields"
+                "register_dataclass: field names are required for a class that is not a dataclass; "
+                f"got {nodetype}; pass data_fields and meta_fields"
             )
         fields = dataclasses.fields(nodetype)
         data_fields = [f.name for f in fields if not f.metadata.get("static", False)]
@@ -370,7 +372,7 @@ def register_static(cls: T) -> T:
 
 
 class _Whole:
-    """A partial function kept as one piece, which `functools.partial` would merge otherwise."""
+    """Wraps a partial function, because `functools.partial` would merge nested partials."""
 
     def __init__(self, func: functools.partial) -> None:
         self.func = func

@@ -1,11 +1,13 @@
-"""Structures of pytrees: what is a node, flatten and unflatten.
+"""Structures of pytrees: which values are nodes, flattening and unflattening.
 
-In: nested tuples, lists, dicts, namedtuples, None and registered classes. Out: lists of leaves and
-`PyTreeDef`. None holds no leaf; dictionaries are ordered by sorted key, as in jax.
+Input: nested tuples, lists, dictionaries, namedtuples, None and instances of registered classes.
+Output: lists of leaves and `PyTreeDef`. None has no leaves, and dictionaries are ordered by sorted
+key, as in JAX.
 
-There are two views of a tree. `tree_flatten` has the leaves that users see. `flatten_arrays` has
-the arrays that programs compute with: a typed random key is a leaf to users, and here a node around
-its words (`INNER`). Both have as many leaves, in the same order.
+There are two views of a pytree. `tree_flatten` returns the leaves that users see. `flatten_arrays`
+returns the arrays that programs compute with: a typed random key is a leaf for users, but there a
+node that contains the array of its words (`INNER`). Both views have the same number of leaves, in
+the same order.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from accnp.docstrings import filled
 from accnp.errors import api_boundary, hide_frames
 from accnp.forks import imported
 
-# Pytrees that users pass. Results are annotated with Any itself: pyright takes `|` of values of an
-# alias of Any for a union of types.
+# Pytrees that users pass. Results are annotated with Any itself, because pyright treats `|` between
+# values of an alias of Any as a union of types.
 PyTree = Any
 
 IsLeaf = Callable[..., bool] | None
@@ -34,7 +36,7 @@ NONE: Structure = (type(None), None, ())
 
 
 class Rules(NamedTuple):
-    """How values of a registered class are taken apart and put together."""
+    """The functions that flatten and unflatten instances of a registered class."""
 
     flatten: Callable[[Any], tuple[Iterable[Any], Any]]  # value -> children, static data
     unflatten: Callable[[Any, Any], Any]  # static data, tuple of children -> value
@@ -43,21 +45,21 @@ class Rules(NamedTuple):
 
 
 class Inner(NamedTuple):
-    """How a leaf of users is taken apart for programs, and put together again."""
+    """The functions that convert between a leaf of users and the array that programs use."""
 
     take: Callable[[Any, Callable[[Any], None]], Any]  # leaf, add -> structure
-    put: Callable[[Any, Any], Any]  # static data, what stands for the array -> leaf
+    put: Callable[[Any, Any], Any]  # static data, value in place of the array -> leaf
 
 
 NODES: dict[type, Rules] = {}
 INNER: dict[type, Inner] = {}
-_WHOLE: dict[type, Inner] = {}  # in the place of INNER: leaves are what users see
-# Classes of values that are leaves for certain: one look-up for the most frequent question.
+_WHOLE: dict[type, Inner] = {}  # passed in place of INNER for the leaves that users see
+# Classes whose instances are always leaves. One lookup then decides the most frequent cases.
 LEAVES: set[type] = {int, float, complex, bool, str, np.ndarray}
 
 
 def sorted_keys(tree: dict) -> tuple[Any, ...]:
-    """The keys of a dictionary in the order of its leaves."""
+    """Return the keys of a dictionary in the order of its leaves."""
     try:
         return tuple(sorted(tree))
     except TypeError:
@@ -67,21 +69,23 @@ def sorted_keys(tree: dict) -> tuple[Any, ...]:
         ) from None
 
 
-def _ordered(tree: Any) -> tuple[Iterable[Any], Any]:
+def _flatten_ordered_dict(tree: Any) -> tuple[Iterable[Any], Any]:
     return tree.values(), tuple(tree)
 
 
-def _default(tree: Any) -> tuple[Iterable[Any], Any]:
+def _flatten_default_dict(tree: Any) -> tuple[Iterable[Any], Any]:
     keys = sorted_keys(tree)
     return [tree[key] for key in keys], (tree.default_factory, keys)
 
 
-NODES[OrderedDict] = Rules(_ordered, lambda keys, xs: OrderedDict(zip(keys, xs)))
-NODES[defaultdict] = Rules(_default, lambda data, xs: defaultdict(data[0], zip(data[1], xs)))
+NODES[OrderedDict] = Rules(_flatten_ordered_dict, lambda keys, xs: OrderedDict(zip(keys, xs)))
+NODES[defaultdict] = Rules(
+    _flatten_default_dict, lambda data, xs: defaultdict(data[0], zip(data[1], xs))
+)
 
 
 def is_namedtuple(kind: type) -> bool:
-    """Whether a class is a namedtuple, which is a node without being registered."""
+    """Whether a class is a namedtuple. Namedtuples are nodes without registration."""
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
@@ -95,7 +99,7 @@ def _no_pair(kind: type, made: Any) -> ValueError:
 
 
 def one_level(tree: Any) -> tuple[Sequence[Any], Any] | None:
-    """Children and static data of the top node, or None for a leaf."""
+    """Return the children and the static data of the top node, or None for a leaf."""
     kind = type(tree)
     if kind is tuple or kind is list:
         return tree, None
@@ -160,7 +164,8 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
 
 
 def flatten_arrays(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
-    """The arrays that a program computes with, and the structure, which has the keys' dtypes."""
+    """Return the arrays that a program computes with, and the structure, which contains the dtypes
+    of typed keys."""
     return _flattened(tree, is_leaf, INNER)
 
 
@@ -174,16 +179,17 @@ def _flattened(tree: Any, is_leaf: IsLeaf, inner: dict[type, Inner]) -> tuple[li
 
 
 def take(tree: Any, add: Callable[[Any], None], inner: dict[type, Inner] = INNER) -> Structure:
-    """Hand over the leaves; return the bare structure: the form for hot paths.
+    """Pass each leaf to `add`, and return the structure as a tuple; for hot paths.
 
-    `add` returns None, the structure of a leaf. By default leaves are arrays (`flatten_arrays`).
+    `add` must return None, the structure of a leaf. By default, leaves are those of
+    `flatten_arrays`.
     """
     kind = type(tree)
     if kind is dict:
         try:
             data = tuple(sorted(tree))
         except TypeError:
-            data = sorted_keys(tree)  # which says what is wrong
+            data = sorted_keys(tree)  # raises the error with an explanation
         values: Any = [*map(tree.__getitem__, data)]
     else:
         data, values = None, tree
@@ -224,11 +230,11 @@ def _take_until(
 
 
 def _put(node: Structure, leaves: Iterator[Any]) -> Any:
-    """The value of a structure that is no leaf."""
+    """Build the value of a structure that is not a leaf."""
     kind, data, inner = node
-    if inner.count(None) == len(inner):  # leaves alone
+    if inner.count(None) == len(inner):  # all children are leaves
         if kind is dict:
-            return dict(zip(data, leaves))  # which asks for a key first, and takes no leaf too many
+            return dict(zip(data, leaves))  # `zip` stops at the last key and takes no further leaf
         values = [*islice(leaves, len(inner))]
     else:
         values = [next(leaves) if x is None else _put(x, leaves) for x in inner]
@@ -247,7 +253,7 @@ def _put(node: Structure, leaves: Iterator[Any]) -> Any:
 
 
 def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
-    """Hand over the parts of a tree that stand where a structure has leaves."""
+    """Pass the subtrees of a pytree at the leaves of a structure to `add`."""
     if node is None:
         add(tree)
         return
@@ -259,8 +265,8 @@ def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
         name = "None" if kind is type(None) else kind.__name__
         hint = ""
         if kind is type(None):
-            hint = "; take None for a leaf with is_leaf=lambda x: x is None"
-        hint = hint or "; pass a tree of that form"
+            hint = "; to treat None as a leaf, pass is_leaf=lambda x: x is None"
+        hint = hint or "; pass a tree of that structure"
         if is_namedtuple(kind) and is_namedtuple(type(tree)):
             raise ValueError(
                 f"flatten_up_to: Named tuple type mismatch: expected type: {kind}, tuple: "
@@ -270,21 +276,21 @@ def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
     level = one_level(tree)
     assert level is not None, kind
     children, found = level
-    # What is the same object need not be equal to itself: an array as static data.
+    # Identical objects are accepted even if they do not compare equal, such as arrays.
     if kind is not tuple and kind is not list and found is not data and found != data:
         if kind is dict:
             raise ValueError(
                 f"flatten_up_to: Dict key mismatch; expected keys: {list(data)}; present keys: "
-                f"{list(found)}; pass a tree of that form"
+                f"{list(found)}; pass a tree of that structure"
             )
         raise ValueError(
             f"flatten_up_to: expected {kind.__name__} with static data {data!r}; got {found!r}; "
-            "pass a tree of that form"
+            "pass a tree of that structure"
         )
     if len(children) != len(inner):
         raise ValueError(
             f"flatten_up_to: {kind.__name__.capitalize()} arity mismatch: {len(children)} != "
-            f"{len(inner)}; {kind.__name__}: {tree!r}; pass a tree of that form"
+            f"{len(inner)}; {kind.__name__}: {tree!r}; pass a tree of that structure"
         )
     for x, child in zip(inner, children):
         _upto(x, child, add)
@@ -335,7 +341,7 @@ class PyTreeDef:
 
     @property
     def num_nodes(self) -> int:
-        """How many nodes the tree has, leaves and None included."""
+        """Number of nodes, including leaves and None."""
         return _nodes_of(self._node)
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
@@ -420,9 +426,10 @@ class PyTreeDef:
         f_leaf: Callable[[Any], Any] | None,
         leaves: Iterable[Any],
     ) -> Any:
-        """Fold the structure: `f_leaf(leaf)` at leaves, `f_node(results, static data)` above.
+        """Compute a value bottom-up: `f_leaf(leaf)` for leaves, `f_node(results, static data)` for
+        nodes.
 
-        The static data of a namedtuple are its class here.
+        The static data of a namedtuple is its class here.
         """
         rest = iter(leaves)
 
@@ -451,24 +458,28 @@ class PyTreeDef:
         return self._node is None
 
     def shown(self) -> PyTreeDef:
-        """The structure of the leaves that users see, of one of `flatten_arrays`."""
+        """Return the structure of the leaves that users see, for one of `flatten_arrays`."""
         node = _shown(self._node)
         return self if node is self._node else PyTreeDef(node, self.num_leaves)
 
     def shown_leaves(self, arrays: Iterable[Any]) -> list[Any]:
-        """What users see of what stands for arrays: of types, the types of keys."""
+        """Convert values in place of arrays to the leaves that users see, for example types of
+        words to types of keys."""
         return tree_leaves(self.unflatten(arrays))
 
     @api_boundary
     def serialize_using_proto(self) -> bytes:
-        """The structure as a protocol buffer, in jax's format; a ValueError for other nodes than
-        tuples, lists, None and dictionaries with string keys."""
+        """Return the structure as a protocol buffer in the format of JAX.
+
+        Raises ValueError for nodes other than tuples, lists, None and dictionaries with string
+        keys.
+        """
         return imported("accnp.pytree.protocol_buffers").serialize(self)
 
     @staticmethod
     @api_boundary
     def deserialize_using_proto(registry: Any, data: bytes) -> PyTreeDef:
-        """The structure that `serialize_using_proto` made bytes of."""
+        """Return the structure from bytes that `serialize_using_proto` returned."""
         return imported("accnp.pytree.protocol_buffers").deserialize(data)
 
     def __eq__(self, other: object) -> bool:
@@ -477,8 +488,8 @@ class PyTreeDef:
     def __hash__(self) -> int:
         try:
             return hash(self._node)
-        except TypeError:  # static data need not be hashable, only comparable
-            return hash(_bare(self._node))
+        except TypeError:  # static data must be comparable, but need not be hashable
+            return hash(_without_data(self._node))
 
     def __repr__(self) -> str:
         return f"PyTreeDef({_show(self._node)})"
@@ -487,13 +498,13 @@ class PyTreeDef:
         return (PyTreeDef, (self._node, self.num_leaves))
 
 
-def _bare(node: Structure) -> Structure:
-    """A structure without its static data."""
-    return None if node is None else (node[0], tuple([_bare(x) for x in node[2]]))
+def _without_data(node: Structure) -> Structure:
+    """Return a structure without its static data."""
+    return None if node is None else (node[0], tuple([_without_data(x) for x in node[2]]))
 
 
 def _shown(node: Structure) -> Structure:
-    """A structure with leaves in the place of what only programs take apart."""
+    """Return a structure in which nodes that only programs see (`INNER`) are leaves."""
     if node is None or node[0] in INNER:
         return None
     inner = tuple([_shown(x) for x in node[2]])
@@ -524,11 +535,11 @@ def _show(node: Structure) -> str:
 
 
 def a_structure(x: Any, name: str) -> PyTreeDef:
-    """What a user gave as the structure of a tree."""
+    """Return an argument that must be a `PyTreeDef`; raise TypeError for others."""
     if not isinstance(x, PyTreeDef):
         raise TypeError(
-            f"{name}: the structure of a tree is needed; got {x!r} of type {type(x).__name__}; "
-            "make one with tree_structure"
+            f"{name}: expected a PyTreeDef; got {x!r} of type {type(x).__name__}; make one with "
+            "tree_structure"
         )
     return x
 
@@ -640,17 +651,17 @@ def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
 
 
 def array_leaves(tree: Any) -> list[Any]:
-    """The leaves of `flatten_arrays`."""
+    """Return the leaves of `flatten_arrays`."""
     return flatten_arrays(tree)[0]
 
 
 def array_structure(tree: Any) -> PyTreeDef:
-    """The structure of `flatten_arrays`."""
+    """Return the structure of `flatten_arrays`."""
     return flatten_arrays(tree)[1]
 
 
 def is_leaf_value(x: Any, is_leaf: IsLeaf = None) -> bool:
-    """Whether a value is a leaf itself; None is not."""
+    """Whether a value is a leaf. None is not a leaf."""
     return (is_leaf is not None and is_leaf(x)) or one_level(x) is None
 
 

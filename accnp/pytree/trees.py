@@ -1,6 +1,7 @@
-"""Maps, folds and transposes over pytrees.
+"""Functions over the leaves of pytrees: map, reduce, transpose, and tests of structures.
 
-In: functions and trees. Out: trees or values.
+Input: functions and pytrees. Output: pytrees or values. `tree.py` and `tree_util.py` export these
+functions to users; `map_arrays` is for transformations.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: IsLeaf
 
 
 def map_arrays(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """Apply `f` to each array that a program computes with: of a typed key, to its words."""
+    """Apply `f` to each array that a program computes with; for a typed key, to its words."""
     leaves, treedef = flatten_arrays(tree)
     columns = [column(treedef, "map_arrays", tree, other, None) for other in rest]
     return treedef.unflatten([f(*xs) for xs in zip(leaves, *columns)])
@@ -162,7 +163,9 @@ def tree_reduce(
     leaves = tree_leaves(tree, is_leaf)
     if initializer is NOT_GIVEN:
         if not leaves:
-            raise TypeError(f"tree_reduce: leaves are needed; got {tree!r}; pass an initializer")
+            raise TypeError(
+                f"tree_reduce: the pytree has no leaves; got {tree!r}; pass an initializer"
+            )
         return functools.reduce(function, leaves)
     return functools.reduce(function, leaves, initializer)
 
@@ -214,7 +217,9 @@ def tree_reduce_associative(
     values = tree_leaves(tree, is_leaf)
     if not values:
         if identity is NOT_GIVEN:
-            raise TypeError(f"tree_reduce_associative: no leaves; got {tree!r}; pass identity")
+            raise TypeError(
+                f"tree_reduce_associative: the pytree has no leaves; got {tree!r}; pass identity"
+            )
         return identity
 
     def fold(low: int, high: int) -> Any:
@@ -269,7 +274,7 @@ def tree_transpose(
         parts = outer_treedef.flatten_up_to(pytree_to_transpose)
         if not parts:
             raise IndexError(
-                "tree_transpose: the inner structure is not to be seen in an empty tree; got "
+                "tree_transpose: the inner structure cannot be derived from an empty pytree; got "
                 f"{pytree_to_transpose!r}; pass inner_treedef"
             )
         inner_treedef = tree_structure(parts[0])
@@ -278,7 +283,7 @@ def tree_transpose(
     if len(leaves) != size * outer_treedef.num_leaves:
         raise TypeError(
             f"tree_transpose: Mismatch of structures; got {found}; "
-            f"pass a tree like {outer_treedef.compose(inner_treedef)}"
+            f"pass a pytree of structure {outer_treedef.compose(inner_treedef)}"
         )
     rows = [outer_treedef.unflatten(leaves[i::size]) for i in range(size)]
     return inner_treedef.unflatten(rows)
@@ -347,7 +352,7 @@ def is_tree_node(typ: type) -> bool:
     (True, False)
     """
     if not isinstance(typ, type):
-        raise TypeError(f"is_tree_node: a class is needed; got {typ!r}; pass type(x)")
+        raise TypeError(f"is_tree_node: expected a class; got {typ!r}; pass type(x)")
     return typ in (tuple, list, dict, type(None)) or typ in NODES or is_namedtuple(typ)
 
 
@@ -467,7 +472,7 @@ def tree_map_with_path(
 
 
 class PyTreeRegistry:
-    """The classes that are nodes, as one object; there is one, `default_registry`."""
+    """The registry of node classes as an object. `default_registry` is the only instance."""
 
     flatten = staticmethod(tree_flatten)
     flatten_with_path = staticmethod(tree_flatten_with_path)

@@ -23,7 +23,7 @@ from accnp.api.sampling.random import (
     normal, permutation, randint, split, uniform, wrap_key_data,
 )  # fmt: skip
 from accnp.api.sampling.vector_samples import multivariate_normal, orthogonal
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.api.jaxprs.rare_primitives import random_gamma_p

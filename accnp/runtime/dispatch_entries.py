@@ -1,8 +1,8 @@
 """Dispatch entries of jitted calls (`_native/calls.c`) and of pending graphs (`_native/repeats.c`).
 
-In: what a call of a traced signature does, or how a pending graph is computed. Out: a `Record`, in
-the words and objects that the C extension reads. If a later call or graph does not match its
-record, the extension leaves it to Python, which handles all cases.
+Input: a description of what a call with a traced signature does, or of how a pending graph is
+computed. Output: a `Record`, which consists of the words and objects that the C extension reads. If
+a later call or graph does not match its record, Python handles it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Objects:
 
 @dataclass
 class Table:
-    """How the extension computes a call without Python."""
+    """The table with which the extension computes a call without Python."""
 
     empty: Sequence[Any]  # containers that must be empty
     same: Sequence[tuple[Any, str, Any]]  # names that must have these values
@@ -59,7 +59,7 @@ class Table:
 
 @dataclass
 class Call:
-    """What a call of one signature does."""
+    """The actions of a call with one signature."""
 
     positional: int  # number of positional arguments
     names: Sequence[str]  # of the keyword arguments, compared by identity
@@ -113,7 +113,7 @@ class Call:
 
 @dataclass
 class Repeat:
-    """How pending graphs of one structure are computed."""
+    """The execution of pending graphs with one structure."""
 
     # For each node: form, how it is referenced, uses, inputs; see `repeats.c`.
     nodes: Sequence[tuple[Any, int, int, Sequence[int]]]

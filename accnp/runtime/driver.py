@@ -1,8 +1,8 @@
 """The interface to a GPU (`Driver`), and the drivers of this machine.
 
-Out: one driver for each GPU, or an error that says what is missing. accnp ships `cupy_driver.py`,
-which is imported when a GPU is first used. `install` replaces it: the tests use a driver over
-NumPy's memory and an interpreter of PTX.
+`drivers` returns one driver for each GPU, or raises an error that says what is missing. accnp ships
+`cupy_driver.py`, which is imported when a GPU is first used. `install` replaces it: the tests use a
+driver that computes with NumPy and an interpreter of PTX.
 """
 
 from __future__ import annotations
@@ -290,13 +290,13 @@ def drivers() -> tuple[Driver, ...]:
     if _found is None:
         with _lock:
             if _found is None:
-                _found = _look()
+                _found = _find_drivers()
     if isinstance(_found, Missing):
         raise _found.with_traceback(None)
     return _found
 
 
-def _look() -> tuple[Driver, ...] | Missing:
+def _find_drivers() -> tuple[Driver, ...] | Missing:
     provider = _provider
     if provider is None:
         provider = importlib.import_module("accnp.runtime.cupy_driver").provide

@@ -1,9 +1,10 @@
-"""Messages between the processes of a program, by MPI through mpi4py.
+"""Communication between the processes of a program, with MPI through mpi4py.
 
-In: `connect()`, then messages of collectives over axes of meshes (`primitives/collective.py`): an
-array, an axis, groups of positions. Out: the array that arrives. Each axis and group has a
-communicator of its own. Messages are waited for with a deadline; one that is not answered in time
-is an error that names the processes that are missing and where they are.
+`connect` finds the other processes. Then the collectives over mesh axes
+(`primitives/collective.py`) call `World.send` with an array, an axis and groups of positions, and
+get the array that arrives. Each axis and group has its own communicator. Waiting has a deadline: if
+a collective is not complete in time, the error names the processes that did not take part and what
+they are waiting for.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ from accnp.runtime.stream import default_stream
 
 __all__ = ["World", "connect", "disconnect", "world"]
 
-_LOOK = 0.05  # seconds between questions of others that a waiting process answers
-_PATIENT = 1.0  # seconds after which a process that waits sleeps in between
-_GRACE = 1.0  # seconds for answers after a deadline
-_QUESTION, _ANSWER = 1, 2  # tags
-_MEETING = 3  # of processes that are about to create a communicator
+_POLL_INTERVAL = 0.05  # seconds after which a waiting process answers the questions of others
+_SPIN_SECONDS = 1.0  # seconds after which a waiting process sleeps between tests
+_GRACE = 1.0  # seconds to wait for answers after a deadline
+# Tags of messages: questions about what a process waits for, answers, and the messages of processes
+# that are about to create a communicator.
+_QUESTION, _ANSWER = 1, 2
+_MEETING = 3
 
 
 class World:
@@ -39,12 +42,12 @@ class World:
     Attributes:
         comm: the communicator of all of them.
         rank: this process.
-        size: how many there are.
-        local_size: how many are on this machine.
+        size: the number of processes.
+        local_size: the number of processes on this machine.
     """
 
     def __init__(self) -> None:
-        from mpi4py import MPI  # with the first program of several processes
+        from mpi4py import MPI  # imported only by programs with several processes
 
         self.mpi = MPI
         if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
@@ -56,7 +59,7 @@ class World:
         self.rank, self.size = self.comm.rank, self.comm.size
         on_machine = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
         self.local_rank, self.local_size = on_machine.rank, on_machine.size
-        self._status = self.comm.Dup()  # for questions about processes that are waited for
+        self._status = self.comm.Dup()  # for questions about what processes wait for
         self._comms: dict[tuple[int, ...], Any] = {}
         self._by_axis: dict[tuple[MeshAxis, Any], Any] = {}
         self._kinds = {
@@ -64,13 +67,13 @@ class World:
             "mesh_sum": self._sum,
             "ppermute": self._permute, "pbroadcast": self._broadcast,
         }  # fmt: skip
-        self.done = 0  # how many collectives this process has completed
+        self.done = 0  # the number of collectives that this process has completed
         self.waits_for: Callable[[], str] = _nothing
 
     # --- communicators ---
 
     def comm_of(self, axis: MeshAxis, groups: Any) -> Any:
-        """The communicator of a group of positions along an axis, or of the whole axis."""
+        """Return the communicator of the group of this process along an axis, or of the axis."""
         found = self._by_axis.get((axis, groups))
         if found is None:
             ranks = tuple([axis.group[i] for i in axis.members(groups)])
@@ -86,10 +89,13 @@ class World:
         return found
 
     def _meet(self, group: Any, others: list[int]) -> None:
-        """Wait until the other processes of a group are here: creating a communicator blocks."""
-        nothing = np.empty(0, np.uint8)
-        requests = [self.comm.Irecv(nothing, source=r, tag=_MEETING) for r in others]
-        requests += [self.comm.Isend(nothing, dest=r, tag=_MEETING) for r in others]
+        """Wait for the other processes of a group, with the deadline of `wait`.
+
+        Creating the communicator itself would block without a deadline.
+        """
+        empty = np.empty(0, np.uint8)
+        requests = [self.comm.Irecv(empty, source=r, tag=_MEETING) for r in others]
+        requests += [self.comm.Isend(empty, dest=r, tag=_MEETING) for r in others]
         for request in requests:
             self.wait(group, request)
 
@@ -154,29 +160,30 @@ class World:
             self._wait_long(comm, request)
 
     def _wait_long(self, comm: Any, request: Any) -> None:
-        began = looked = time.monotonic()
+        began = answered = time.monotonic()
         while not request.Test():
             now = time.monotonic()
-            if now - looked > _LOOK:
-                looked = now
+            if now - answered > _POLL_INTERVAL:
+                answered = now
                 self._answer()
                 if now - began > config.collective_timeout:
                     self._give_up(comm, request, now - began)
                     return
-            if now - began > _PATIENT:
+            if now - began > _SPIN_SECONDS:
                 time.sleep(5e-5)
             else:
                 os.sched_yield()
 
     def _answer(self) -> None:
-        """Tell others that ask for what this process waits."""
+        """Answer the questions of other processes about what this process waits for."""
         status = self.mpi.Status()
         while self._status.Iprobe(tag=_QUESTION, status=status):
             self._status.recv(source=status.source, tag=_QUESTION)
             self._status.isend((self.done, self.waits_for()), dest=status.source, tag=_ANSWER)
 
     def _give_up(self, comm: Any, request: Any, seconds: float) -> None:
-        """Ask the others of a collective where they are, and raise an error that says it."""
+        """Ask the other processes of a collective what they wait for, and raise an error with the
+        answers."""
         what = self.waits_for()
         group = comm if isinstance(comm, self.mpi.Group) else comm.Get_group()
         everyone = self._status.Get_group()
@@ -198,29 +205,29 @@ class World:
         lines = [f"process {self.rank} waited {seconds:.0f} s in collective {self.done}, {what}"]
         if missing:
             names = ", ".join(map(str, missing))
-            lines.append(f"processes that have not come to any collective since: {names}")
+            lines.append(f"processes that have not reached a collective since: {names}")
         lines += [f"process {r} waits in another one: {w}" for r, w in sorted(elsewhere.items())]
-        raise _late("; ".join(lines))
+        raise _make_error("; ".join(lines))
 
     def _check(self, comm: Any, what: str) -> None:
-        """See that all processes are in the same collective (`debug_collectives`)."""
+        """Check that all processes are in the same collective (`debug_collectives`)."""
         texts = self._texts(comm, what)
         if len(set(texts)) > 1:
             everyone = comm.Get_group().Translate_ranks(None, self.comm.Get_group())
             pairs = zip(everyone, texts, strict=True)
             listed = "; ".join([f"process {r}: {t}" for r, t in pairs])
-            raise _late(f"the processes are in different collectives: {listed}")
+            raise _make_error(f"the processes are in different collectives: {listed}")
 
     def _texts(self, comm: Any, text: str) -> list[str]:
-        """What all processes of a communicator say, cut to 256 bytes."""
+        """Return a text from each process of a communicator, cut to 256 bytes."""
         mine = np.frombuffer(text.encode()[:256].ljust(256), np.uint8)
         return [bytes(row).decode(errors="replace").strip() for row in self._gather(comm, mine)]
 
     def compare(self, ranks: Sequence[int], text: str, function: str) -> None:
-        """See that some processes, this one among them, say the same about a call.
+        """Check that some processes, including this one, agree about a call.
 
         Raises:
-            ValueError: they do not.
+            ValueError: they do not agree.
         """
         default_stream().synchronize()  # messages that were recorded before come first
         with _Part(self, lambda: function):
@@ -229,21 +236,21 @@ class World:
             listed = "; ".join([f"process {r}: {t}" for r, t in zip(ranks, texts, strict=True)])
             raise ValueError(f"{function}: all processes must agree; got {listed}; correct these")
 
-    # --- of all processes ---
+    # --- collectives of all processes ---
 
     def gather(self, x: np.ndarray) -> np.ndarray:
-        """What all processes pass, one row for each."""
+        """Return the arrays that all processes pass, as the rows of one array."""
         with _Part(self, lambda: f"process_allgather of {x.dtype.name}{list(x.shape)}"):
             return self._gather(self.comm, np.ascontiguousarray(x).reshape(x.shape))
 
     def broadcast(self, x: np.ndarray, source: int) -> np.ndarray:
-        """What one process passes."""
+        """Return the array that the process `source` passes."""
         with _Part(self, lambda: f"broadcast of {x.dtype.name}{list(x.shape)}"):
             whole = np.ascontiguousarray(x).reshape(x.shape)
             return self._broadcast(self.comm, whole, source=source)
 
     def gather_objects(self, x: Any) -> list[Any]:
-        """What all processes pass, in their order."""
+        """Return the objects that all processes pass, in the order of the processes."""
         data = np.frombuffer(pickle.dumps(x), np.uint8)
         sizes = self.gather(np.array([data.size], np.int64))[:, 0]
         padded = np.zeros(int(sizes.max()), np.uint8)
@@ -258,7 +265,7 @@ class World:
 
 
 class _Part:
-    """A collective that this process takes part in, for messages to others."""
+    """Marks the collective in which this process takes part, for answers to other processes."""
 
     __slots__ = ("_what", "_world")
 
@@ -282,11 +289,11 @@ def _described(of: str, x: np.ndarray, axis: MeshAxis, params: dict[str, Any]) -
     return f"{text} {params}" if params else text
 
 
-def _late(text: str) -> JaxRuntimeError:
-    """The error of a collective that not all processes take part in.
+def _make_error(text: str) -> JaxRuntimeError:
+    """Return the error of a collective in which not all processes take part.
 
-    It is printed at once (`report`), where the line of the collective is known: this process may be
-    ended by another one before it would be shown.
+    Its method `report` prints it as soon as the line of the collective is known, because another
+    process may end this one before the traceback is shown.
     """
     error = JaxRuntimeError(f"DEADLINE_EXCEEDED: collective: {text}")
 
@@ -299,7 +306,7 @@ def _late(text: str) -> JaxRuntimeError:
 
 
 def _bytes(x: np.ndarray) -> Any:
-    """The memory of an array, of any dtype, as MPI takes it."""
+    """Return the memory of an array of any dtype as bytes, for MPI."""
     return x.reshape(-1).view(np.uint8) if x.nbytes else np.empty(0, np.uint8)
 
 
@@ -307,7 +314,7 @@ _world: World | None = None
 
 
 def world() -> World:
-    """All processes.
+    """Return the connected processes.
 
     Raises:
         RuntimeError: they are not connected any more.
@@ -329,7 +336,7 @@ def _refuse(*_: Any, **__: Any) -> np.ndarray:
 
 
 def connect() -> World:
-    """Find the other processes."""
+    """Connect to the other processes."""
     global _world
     if _world is None:
         try:
@@ -344,7 +351,7 @@ def connect() -> World:
 
 
 def disconnect() -> None:
-    """Send no more messages; MPI itself ends with this process."""
+    """Stop sending messages. MPI itself is finalized at the end of this process."""
     global _world
     _world = None
     collective.install_messages(_refuse)

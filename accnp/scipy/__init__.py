@@ -9,7 +9,7 @@ True
 
 from typing import TYPE_CHECKING
 
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.scipy import (

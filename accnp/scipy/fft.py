@@ -6,7 +6,7 @@
 """
 
 from accnp.api.scientific.cosine import dct, dctn, idct, idctn
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "dct",

@@ -6,7 +6,7 @@ Array(2., dtype=float32)
 """
 
 from accnp.api.folds.statistics import trapezoid
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "trapezoid",

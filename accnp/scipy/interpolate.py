@@ -7,7 +7,7 @@ Array([2.5], dtype=float32)
 """
 
 from accnp.api.scientific.grids import RegularGridInterpolator
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "RegularGridInterpolator",

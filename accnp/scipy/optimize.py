@@ -7,7 +7,7 @@ True
 """
 
 from accnp.api.optimize.minimizing import OptimizeResults, minimize
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["OptimizeResults", "minimize"]
 

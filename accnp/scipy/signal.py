@@ -13,7 +13,7 @@ from accnp.api.signal.convolving import (
     fftconvolve,
 )
 from accnp.api.signal.spectra import csd, detrend, istft, stft, welch
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "convolve",

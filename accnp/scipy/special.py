@@ -15,7 +15,7 @@ from accnp.api.special_functions.special import (
     polygamma, rel_entr, sici, spence, wofz, xlog1py, xlogy, zeta,
 )  # fmt: skip
 from accnp.api.special_functions.special_softmax import log_softmax, softmax
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb",

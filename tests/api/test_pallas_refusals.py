@@ -95,10 +95,11 @@ REFUSED = {
         "transcendentals must be an int; got 2.0",
     ),
     "a kernel on a mesh": (
-        lambda: pl.kernel, AttributeError, "no mesh of cores",
+        lambda: pl.kernel, AttributeError, "meshes of cores are not supported",
     ),
     "a barrier": (
-        lambda: pltpu.get_barrier_semaphore, AttributeError, "one memory and one thread",
+        lambda: pltpu.get_barrier_semaphore, AttributeError,
+        "kernels run on one thread with one memory",
     ),
 }  # fmt: skip
 

@@ -34,7 +34,7 @@ def test_a_deadline_names_the_processes_that_are_missing() -> None:
     assert said
     for part in (
         "in collective 1, psum of float32[1] over 'x'",
-        "processes that have not come to any collective since: 1;",
+        "processes that have not reached a collective since: 1;",
         "recorded at <string>:9 (<lambda>)",
     ):
         assert part in said[1]
@@ -50,7 +50,7 @@ def test_the_first_collective_of_a_program_has_a_deadline() -> None:
     ended = launch(2, text)
     assert ended.code == 1
     assert ended.seconds < 20
-    assert "processes that have not come to any collective since: 1;" in ended.err
+    assert "processes that have not reached a collective since: 1;" in ended.err
 
 
 def test_a_deadline_says_where_others_wait() -> None:

@@ -602,7 +602,7 @@ def _array_namespace(self: Array, *, api_version: str | None = None) -> ModuleTy
     return _NAMESPACE[0]
 
 
-# Methods and attributes of NumPy's arrays that arrays here do not have (`accnp/gone.py`).
+# Methods and attributes of NumPy's arrays that arrays here do not have (`accnp/removed_names.py`).
 _NUMPY_ONLY = (
     "base", "ctypes", "data", "dump", "dumps", "fill", "flags", "getfield", "itemset",
     "newbyteorder", "numpy", "partition", "put", "resize", "setfield", "setflags", "strides",
@@ -712,7 +712,7 @@ class _NumpyOnly:
         self.name = name
 
     def __get__(self, array: Array | None, owner: type[Array]) -> Any:
-        today = imported("accnp.gone").GONE[f"accnp.Array.{self.name}"]
+        today = imported("accnp.removed_names").REMOVED_NAMES[f"accnp.Array.{self.name}"]
         raise AttributeError(
             f"'Array' object has no attribute {self.name!r}: {today}", name=self.name, obj=array
         )

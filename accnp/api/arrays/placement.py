@@ -260,7 +260,7 @@ def _unsafe_pointer(self: Array) -> int:
     >>> jnp.arange(2).unsafe_buffer_pointer() != 0
     True
     """
-    return self._look_there("array").ptr
+    return self._buffer("array").ptr
 
 
 @api_boundary

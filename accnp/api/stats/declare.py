@@ -31,7 +31,7 @@ from accnp.api.stats.descriptions import describe
 from accnp.array import Array
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
-from accnp.missing import install_getattr
+from accnp.module_getattr import install_getattr
 from accnp.primitives.kinds import wrong_dtype
 
 __all__ = ["declare"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accnp.config import config
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["set_cache_dir"]
 

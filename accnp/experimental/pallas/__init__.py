@@ -26,7 +26,7 @@ from accnp.api.pallas.specs import (
     Blocked, BlockSpec, BoundedSlice, Buffered, CostEstimate, Element, GridSpec, Indirect,
     MemoryRef, MemorySpace, RevisitMode, Squeezed, no_block_spec, squeezed,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.experimental.pallas import tpu, triton

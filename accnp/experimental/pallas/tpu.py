@@ -14,7 +14,7 @@ from accnp.api.pallas.devices import (
 from accnp.api.pallas.devices import TpuMemorySpace as MemorySpace
 from accnp.api.pallas.masked import load, store
 from accnp.api.pallas.specs import MemoryRef, PrefetchScalarGridSpec
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 PARALLEL = GridDimensionSemantics.PARALLEL
 CORE_PARALLEL = GridDimensionSemantics.CORE_PARALLEL

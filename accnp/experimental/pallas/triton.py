@@ -12,7 +12,7 @@ from accnp.api.pallas.masked import (
     atomic_xchg, atomic_xor, debug_barrier, dot, load, max_contiguous, store,
 )  # fmt: skip
 from accnp.api.pallas.devices import TritonParams as CompilerParams
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "CompilerParams", "approx_tanh", "atomic_add", "atomic_and", "atomic_cas", "atomic_max",

@@ -29,7 +29,7 @@ from accnp.api.sparse.rows import (
 from accnp.api.sparse.sparsifying import (
     empty, eye, grad, jacfwd, jacobian, jacrev, sparsify, todense, value_and_grad,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use
     from accnp.experimental.sparse import linalg

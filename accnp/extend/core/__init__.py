@@ -20,7 +20,7 @@ from accnp.ir.equations import (
     ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, gensym, jaxprs_in_params,
     new_jaxpr_eqn, no_effects, subjaxprs,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "AbstractToken",

@@ -24,7 +24,7 @@ from accnp.api.jaxprs.known_primitives import (
     slice_p, sort_p, sqrt_p, square_p, squeeze_p, stop_gradient_p, sub_p, tan_p, tanh_p,
     top_k_p, transpose_p, while_p, xor_p, zeta_p,
 )  # fmt: skip
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "abs_p", "acos_p", "acosh_p", "add_jaxvals_p", "add_p", "all_gather_p", "all_to_all_p",

@@ -6,7 +6,7 @@
 Array([0, 1], dtype=int32)
 """
 
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.scipy.cluster import vq
 
 __all__ = ["vq"]

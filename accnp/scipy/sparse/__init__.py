@@ -6,7 +6,7 @@
 Array([0.5, 0.5], dtype=float32)
 """
 
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.scipy.sparse import linalg
 
 __all__ = ["linalg"]

@@ -1,7 +1,7 @@
 """`accnp.scipy.sparse.linalg`: iterative solvers, re-exported one by one."""
 
 from accnp.api.factors.krylov import bicgstab, cg, gmres
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["bicgstab", "cg", "gmres"]
 

@@ -5,7 +5,7 @@
 0.0
 """
 
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.scipy.spatial import transform
 
 __all__ = ["transform"]

@@ -1,7 +1,7 @@
 """`accnp.scipy.spatial.transform`: rotations and paths between them, re-exported one by one."""
 
 from accnp.api.scientific.rotations import Rotation, Slerp
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = ["Rotation", "Slerp"]
 

@@ -14,7 +14,7 @@ from accnp.api.stats.discrete import (
     bernoulli, betabinom, binom, dirichlet, geom, multinomial, multivariate_normal, nbinom, poisson,
 )  # fmt: skip
 from accnp.api.stats.samples import gaussian_kde, mode, rankdata, sem
-from accnp.missing import install_getattr as _install_getattr
+from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
     "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",

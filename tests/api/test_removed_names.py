@@ -1,6 +1,6 @@
 """Names that jax had and public code uses, and names of NumPy's main namespace that jax lacks.
 
-Each is there, or an AttributeError says what to use (`former_names.tsv`, made from the tables of
+Each is there, or an AttributeError says what to use (`removed_names.tsv`, made from the tables of
 such names).
 """
 
@@ -17,9 +17,9 @@ import pytest
 
 import accnp
 import accnp.numpy as jnp
-from accnp.gone import GONE
+from accnp.removed_names import REMOVED_NAMES
 
-TABLE = Path(__file__).parent / "former_names.tsv"
+TABLE = Path(__file__).parent / "removed_names.tsv"
 ROWS = list(csv.DictReader(TABLE.read_text().splitlines(), delimiter="\t"))
 
 
@@ -42,9 +42,9 @@ def test_there_or_refused_with_advice(row: dict[str, str]) -> None:
     assert row["now"] in str(refused.value)
 
 
-@pytest.mark.parametrize("name", GONE)
+@pytest.mark.parametrize("name", REMOVED_NAMES)
 def test_advice_names_what_is_there(name: str) -> None:
-    what = GONE[name]
+    what = REMOVED_NAMES[name]
     if what.startswith("="):
         assert found(name, {"accnp": accnp}) is not None
         return
@@ -65,7 +65,7 @@ def test_what_only_numpys_arrays_have() -> None:
                 getattr(x, name)
             assert not hasattr(x, name)
             assert getattr(x, name, None) is None
-    with pytest.raises(AttributeError, match=r"fill': arrays cannot be changed: use jnp.full_like"):
+    with pytest.raises(AttributeError, match=r"fill': arrays are immutable; use jnp.full_like"):
         x.fill(2)
 
 

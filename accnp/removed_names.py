@@ -1,20 +1,20 @@
-"""Names that jax had, or that NumPy has, and public code uses: what they are today.
+"""Replacements for names that accnp does not have, although JAX had them or NumPy has them.
 
-In: nothing. Out: `GONE`, by module and name: what to use, or after "=" the object that still
-serves ("module:name"; a module alone is that module). `accnp/missing.py` looks here before it says
-that a name is not there; this file is loaded for that only.
+`REMOVED_NAMES` maps the full name to a text that says what to use instead, or to "=module:name",
+the object that the name stands for. `accnp/module_getattr.py` imports this file when a module is
+asked for an unknown name, and uses the text in the AttributeError.
 """
 
 _TREES = "leaves map structure flatten unflatten all reduce transpose leaves_with_path"
-_ARRAYS = "an array in files: use jax.checkpoints.save"
-_SHARDED = "shardings by names: use jax.sharding.NamedSharding(mesh, PartitionSpec(...))"
-_TRACES = "the state of tracing is not open: use jax.make_jaxpr, jax.core.Tracer, jax.typeof"
+_ARRAYS = "to store arrays in files, use jax.checkpoints.save"
+_SHARDED = "use jax.sharding.NamedSharding(mesh, PartitionSpec(...))"
+_TRACES = "the tracing state is not public; use jax.make_jaxpr, jax.core.Tracer or jax.typeof"
 _MAPS = "use jax.vmap or jax.shard_map"
 _BACKEND = "use jax.default_backend() and jax.devices()"
 
 _JAX = {
     **{f"tree_{name}": f"=tree_util:tree_{name}" for name in _TREES.split()},
-    "tools": "there is no Colab TPU to set up: drop the call; jax.devices() lists what is there",
+    "tools": "accnp does not support Colab TPUs; remove the call; jax.devices() lists the devices",
     "device_put_replicated": "=api.arrays.former:device_put_replicated",
     "device_put_sharded": "=api.arrays.former:device_put_sharded",
     "custom_transforms": "use jax.custom_jvp or jax.custom_vjp",
@@ -23,8 +23,8 @@ _JAX = {
     "defjvp_all": "use jax.custom_jvp and its defjvp",
     "linear_util": "use jax.extend.linear_util",
     "pxla": "use jax.Array and jax.sharding",
-    "util": "use zip(..., strict=True) for safe_zip, a list of it for safe_map, "
-    "functools and itertools for the others",
+    "util": "use zip(..., strict=True) for safe_zip, a list comprehension over it for safe_map, "
+    "and functools or itertools for the other functions",
     "abstract_arrays": "use jax.core.ShapedArray",
     "xla": "use jax.interpreters.xla or jax.make_jaxpr",
     "partial": "use functools.partial",
@@ -39,8 +39,9 @@ _JAX = {
     "core.take_current_trace": _TRACES,
     "core.cur_sublevel": _TRACES,
     "core.thread_local_state": _TRACES,
-    "core.full_lower": "values are as low as they get: drop the call",
-    "core.raise_to_shaped": "types of values have shapes already: drop the call, or use jax.typeof",
+    "core.full_lower": "values need no lowering; remove the call",
+    "core.raise_to_shaped": "abstract values always have shapes; remove the call, or use "
+    "jax.typeof",
     "core.ConcreteArray": "use jax.core.get_aval or jax.typeof",
     "core.DimSize": "use int",
     "core.Shape": "use tuple[int, ...]",
@@ -49,42 +50,44 @@ _JAX = {
     "core.as_named_shape": "use x.shape",
     "errors.JAXRuntimeError": "use RuntimeError, or jax.errors.JaxRuntimeError",
     "errors.XlaRuntimeError": "use RuntimeError, or jax.errors.JaxRuntimeError",
-    "experimental.jax2tf": "programs are not translated to TensorFlow: hand over results, by "
+    "experimental.jax2tf": "accnp cannot convert programs to TensorFlow; pass arrays with "
     "np.asarray or jax.dlpack",
     "experimental.array_serialization": _ARRAYS,
     "experimental.maps": _MAPS,
     "experimental.stax": "=example_libraries:stax",
-    "experimental.hijax": "types of the user's inside tracing: use pytrees with jax.custom_vjp, or "
-    "primitives of jax.extend.core",
-    "experimental.cur_qdd": "a part of hijax: use jax.new_ref for what changes",
-    "experimental.mosaic": "dialects of a compiler for TPUs: use accnp.experimental.pallas or "
+    "experimental.hijax": "user-defined types are not supported while tracing; use pytrees with "
+    "jax.custom_vjp, or primitives of jax.extend.core",
+    "experimental.cur_qdd": "hijax is not supported; use jax.new_ref for mutable values",
+    "experimental.mosaic": "the TPU compiler is not supported; use accnp.experimental.pallas or "
     "accnp.kernel",
-    "experimental.colocated_python": "arrays lie on this host: call the function itself, or by "
-    "jax.pure_callback",
-    "experimental.topologies": "there is no machine but this one: see jax.devices",
-    "experimental.serialize_executable": "use jax.export.export, and its serialize",
+    "experimental.colocated_python": "arrays are stored on this host; call the function directly, "
+    "or with jax.pure_callback",
+    "experimental.topologies": "programs run on this machine only; see jax.devices",
+    "experimental.serialize_executable": "use jax.export.export and its method serialize",
     "experimental.MutableArray": "use jax.Ref, made by jax.new_ref",
     "experimental.mutable_array": "use jax.new_ref",
     "experimental.host_callback": "use jax.pure_callback or jax.experimental.io_callback",
-    "experimental.roofline": "use accnp.explain(f, *arguments), which says what bounds a program",
+    "experimental.roofline": "use accnp.explain(f, *arguments), which compares a program with the "
+    "limits of the hardware",
     "experimental.ann": "use jax.lax.approx_max_k",
-    "experimental.djax": "use jax.jit, which traces each shape once and compiles none anew",
+    "experimental.djax": "use jax.jit, which traces each shape once and does not recompile for it",
     "experimental.global_device_array": "use jax.Array",
     "experimental.layout.DeviceLocalLayout": "use jax.experimental.layout.Layout",
     "experimental.loops": "use jax.lax.fori_loop, while_loop or scan",
     "experimental.vectorize": "use jnp.vectorize",
-    "extend.core.primitives.xla_pmap_p": "pmap has no primitive: use jax.pmap",
-    "extend.random.PRNGImpl": "keys are threefry's: use jax.random.key(seed), jax.random.key_impl",
+    "extend.core.primitives.xla_pmap_p": "pmap has no primitive; use jax.pmap",
+    "extend.random.PRNGImpl": "generators cannot be defined by users; use jax.random.key(seed, "
+    "impl=...) and jax.random.key_impl",
     "interpreters.batching.is_vmappable": "use isinstance(x, jax.Array)",
     "lax.infeed_p": "use jax.pure_callback or jax.experimental.io_callback",
     "lax.outfeed_p": "use jax.pure_callback or jax.experimental.io_callback",
     "lax.infeed": "use jax.pure_callback or jax.experimental.io_callback",
     "lax.outfeed": "use jax.pure_callback or jax.experimental.io_callback",
     "lax.random_gamma_grad_p": "use jax.lax.random_gamma_grad",
-    "lax.tie_in": "has no effect since long: use its second argument as it is",
+    "lax.tie_in": "it had no effect; use its second argument",
     "lib.xla_client": _BACKEND,
-    "lib.xla_extension": "use jax.errors.JaxRuntimeError for XlaRuntimeError, "
-    "jax.distributed for the others",
+    "lib.xla_extension": "use jax.errors.JaxRuntimeError for XlaRuntimeError, and jax.distributed "
+    "for the other names",
     "lib.pytree": "use jax.tree_util",
     "numpy.DeviceArray": "=array:Array",
     "numpy.trapz": "=numpy:trapezoid",
@@ -119,7 +122,7 @@ _JAX = {
     "abstract_eval": "use jax.eval_shape",
 }
 
-_KEYS = "random numbers come from keys: use jax.random.{} with jax.random.key(seed)"
+_KEYS = "random functions take a key; use jax.random.{} with jax.random.key(seed)"
 _RANDOM = {
     "rand": "uniform", "random": "uniform", "random_sample": "uniform", "randn": "normal",
     "standard_normal": "normal", "default_rng": "key", "RandomState": "key", "Generator": "key",
@@ -128,39 +131,40 @@ _RANDOM = {
     "standard_gamma": "gamma", "standard_cauchy": "cauchy", "standard_t": "t",
 }  # fmt: skip
 
-_FILES = "use np.{}, and jnp.asarray for what is read"
-_HERE = "arrays never change, so sharing of memory has no effect"
-_PLAIN = "use np.{}: it has to do with NumPy, not with arrays"
+_FILES = "use np.{}, and convert the result with jnp.asarray"
+_HERE = "arrays are immutable, so sharing memory has no effect; remove the call"
+_PLAIN = "use np.{}, which does not compute with arrays"
 _NUMPY = {
     "random": "use jax.random, whose functions take a key: jax.random.normal(key, shape)",
-    "ma": "there are no masked arrays: use where= of folds, jnp.where, or the nan functions",
+    "ma": "masked arrays are not supported; use the where= argument of reductions, jnp.where, or "
+    "functions such as jnp.nanmean",
     "lib": _PLAIN.format("lib"),
-    "nditer": "use jnp.ndindex or jnp.ndenumerate, better functions of whole arrays",
-    "nested_iters": "use jnp.ndindex, better functions of whole arrays",
+    "nditer": "use functions of whole arrays, or jnp.ndindex or jnp.ndenumerate",
+    "nested_iters": "use functions of whole arrays, or jnp.ndindex",
     "flatiter": "use x.ravel()",
     "poly1d": "use jnp.polyval, polyadd, polymul, polyder, polyint, roots",
     "polynomial": "use jnp.polyval, polyadd, polymul, polyfit, roots",
     "matrix": "use jnp.array and the operator @",
     "asmatrix": "use jnp.atleast_2d and the operator @",
     "bmat": "use jnp.block",
-    "void": "records are not supported: use one array for each field",
-    "recarray": "records are not supported: use one array for each field",
-    "record": "records are not supported: use one array for each field",
-    "rec": "records are not supported: use one array for each field",
+    **dict.fromkeys(
+        ("void", "recarray", "record", "rec"),
+        "structured arrays are not supported; use one array for each field",
+    ),
     "memmap": _FILES.format("memmap"),
     "fromregex": _FILES.format("fromregex"),
-    "str_": "there are no arrays of text: use np.str_",
-    "bytes_": "there are no arrays of text: use np.bytes_",
-    "char": "there are no arrays of text: use np.char",
-    "strings": "there are no arrays of text: use np.strings",
+    **{
+        name: f"arrays of strings are not supported; use np.{name}"
+        for name in ("str_", "bytes_", "char", "strings")
+    },
     "broadcast": "use jnp.broadcast_shapes or jnp.broadcast_arrays",
-    "copyto": "arrays never change: use jnp.where(where, src, dst)",
-    "putmask": "arrays never change: use jnp.where(mask, values, x) or x.at[mask].set(...)",
+    "copyto": "arrays are immutable; use jnp.where(where, src, dst)",
+    "putmask": "arrays are immutable; use jnp.where(mask, values, x) or x.at[mask].set(...)",
     "common_type": "use jnp.result_type",
     "mintypecode": "use jnp.result_type",
     "min_scalar_type": "use jnp.result_type",
-    "real_if_close": "the type of a result cannot depend on values: use jnp.real",
-    "emath": "the type of a result cannot depend on values: convert to complex numbers first",
+    "real_if_close": "the dtype of a result cannot depend on values; use jnp.real",
+    "emath": "the dtype of a result cannot depend on values; convert to a complex dtype first",
     "may_share_memory": _HERE,
     "shares_memory": _HERE,
     "seterr": "use jax.config.update('jax_debug_nans', True)",
@@ -169,15 +173,15 @@ _NUMPY = {
     "geterrcall": "use jax.config.update('jax_debug_nans', True)",
     **dict.fromkeys(
         ("datetime64", "timedelta64", "datetime_as_string", "datetime_data", "isnat"),
-        "there are no arrays of dates: use NumPy's, or numbers of seconds",
+        "arrays of dates are not supported; use those of NumPy, or numbers of seconds",
     ),
     **dict.fromkeys(
         ("busday_count", "busday_offset", "busdaycalendar", "is_busday"),
-        "there are no arrays of dates: use NumPy's",
+        "arrays of dates are not supported; use those of NumPy",
     ),
     **dict.fromkeys(
         ("complex256", "clongdouble", "float128", "longdouble"),
-        "float64 and complex128 are the widest: use those, with jax_enable_x64",
+        "extended precision is not supported; use float64 or complex128 with jax_enable_x64",
     ),
     **{
         name: _PLAIN.format(name)
@@ -191,10 +195,11 @@ _NUMPY = {
     "linalg.test": _PLAIN.format("linalg.test"),
 }  # fmt: skip
 
-# Kernels over grids: names of old, and what is about cores and memories that are not here.
-_CORES = "no mesh of cores is here: use pallas_call, whose grid is a loop, or accnp.kernel"
+# Pallas: old names, and names for cores and kinds of memory that accnp does not have.
+_CORES = "meshes of cores are not supported; use pallas_call, whose grid is a loop, or accnp.kernel"
 _WAITS = (
-    "there is one memory and one thread, so that copies are done when they start and nothing waits"
+    "kernels run on one thread with one memory, so copies are synchronous and need no semaphores; "
+    "remove the call, or assign to the reference"
 )
 _PALLAS = {
     **{name: f"=api.pallas.masked:{name}_at" for name in ("load", "store", "swap")},
@@ -232,50 +237,50 @@ _PALLAS = {
         _WAITS,
     ),
     "get_global": _CORES,
-    "pallas_call_p": "a call is a scan: see jax.make_jaxpr",
-    "ops": "kernels for TPUs: use jax.nn.dot_product_attention and its like",
-    "select_ref": "use jax.lax.cond, whose branches read references",
-    "tpu.prng_seed": "use jax.random with a key that is an operand",
-    "tpu.prng_random_bits": "use jax.random.bits with a key that is an operand",
+    "pallas_call_p": "pallas_call has no primitive, it is recorded as a scan; see jax.make_jaxpr",
+    "ops": "kernels for TPUs are not supported; use functions such as jax.nn.dot_product_attention",
+    "select_ref": "use jax.lax.cond with branches that read references",
+    "tpu.prng_seed": "pass a key as an operand and use jax.random",
+    "tpu.prng_random_bits": "pass a key as an operand and use jax.random.bits",
     "tpu.repeat": "use jnp.tile",
     "tpu.TPUCompilerParams": "=api.pallas.devices:CompilerParams",
     "tpu.TPUMemorySpace": "=api.pallas.devices:TpuMemorySpace",
     "triton.TritonCompilerParams": "=api.pallas.devices:TritonParams",
 }
 
-_HOST = "an array of NumPy has it: np.asarray(x).{}"
+_HOST = "use np.asarray(x).{}"
 _ARRAY = {
-    "base": "there are no views: each array is independent of those it was computed from",
+    "base": "arrays are never views; each is independent of those that it was computed from",
     "ctypes": _HOST.format("ctypes"),
     "data": "use memoryview(x), or x.unsafe_buffer_pointer()",
     "dump": "use jnp.save(file, x), or pickle.dump(x, file)",
     "dumps": "use pickle.dumps(x)",
-    "fill": "arrays cannot be changed: use jnp.full_like(x, value), or x.at[...].set(value)",
+    "fill": "arrays are immutable; use jnp.full_like(x, value), or x.at[...].set(value)",
     "flags": _HOST.format("flags"),
     "getfield": "use x.view(dtype)",
-    "itemset": "arrays cannot be changed: use x.at[index].set(value)",
-    "newbyteorder": "arrays have the byte order of the machine: use x.byteswap()",
+    "itemset": "arrays are immutable; use x.at[index].set(value)",
+    "newbyteorder": "arrays have the byte order of the machine; use x.byteswap()",
     "numpy": "use np.asarray(x)",
-    "partition": "arrays cannot be changed: use jnp.partition(x, kth)",
-    "put": "arrays cannot be changed: use jnp.put(x, indices, values, inplace=False)",
-    "resize": "arrays cannot be changed: use jnp.resize(x, shape)",
-    "setfield": "arrays cannot be changed: use x.at[...].set(value)",
-    "setflags": "arrays cannot be changed: np.array(x) makes a copy that can",
+    "partition": "arrays are immutable; use jnp.partition(x, kth)",
+    "put": "arrays are immutable; use jnp.put(x, indices, values, inplace=False)",
+    "resize": "arrays are immutable; use jnp.resize(x, shape)",
+    "setfield": "arrays are immutable; use x.at[...].set(value)",
+    "setflags": "arrays are immutable; np.array(x) makes a copy that can be changed",
     "strides": _HOST.format("strides"),
     "tofile": "use jnp.save(file, x), or np.asarray(x).tofile(file)",
     "tostring": "use x.tobytes()",
 }
 
-GONE = {
+REMOVED_NAMES = {
     **{f"accnp.Array.{name}": what for name, what in _ARRAY.items()},
     **{f"accnp.{name}": what for name, what in _JAX.items()},
     **{f"accnp.experimental.pallas.{name}": what for name, what in _PALLAS.items()},
     **{f"accnp.numpy.{name}": what for name, what in _NUMPY.items()},
     **{f"accnp.random.{name}": _KEYS.format(today) for name, today in _RANDOM.items()},
 }
-# `accnp` has the names of `jax.numpy` too, and so tells as much about those that are not there, but
-# for its own modules of such names.
-GONE |= {
+# `accnp` has the names of `jax.numpy` too, so it gives the same advice, except for the names of its
+# own modules.
+REMOVED_NAMES |= {
     f"accnp.{name}": what
     for name, what in _NUMPY.items()
     if "." not in name and name not in ("lib", "random")
