@@ -10,7 +10,8 @@ import pytest
 os.environ.setdefault("ACCNP_NUM_CPU_DEVICES", "4")
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 
-from accnp.compiler import background_compile
+from accnp import engine
+from accnp.compiler import background_compile, kernel_cache
 from accnp.config import config, scoped
 from accnp.engine import watch
 from accnp.runtime import device
@@ -61,6 +62,27 @@ def _one_tier(request):
         if one and not getattr(request.module, "BOTH_TIERS", False):
             patch.setattr(background_compile, "optimize_later", lambda *_: None)
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _by_llvm(request):
+    """Modules about what LLVM's path alone has (tiers, kernels on disk, code symbols, non-temporal
+    stores) say `BY_LLVM`, for runs with ACCNP_COMPILER=numba. Their processes get the variable."""
+    before = config.compiler
+    if before == "llvm" or not getattr(request.module, "BY_LLVM", False):
+        yield
+        return
+
+    def compile_by(name):
+        config.update("compiler", name)
+        kernel_cache.clear_kernels()
+        engine._plans.clear()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACCNP_COMPILER", "llvm")
+        compile_by("llvm")
+        yield
+        compile_by(before)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -14,6 +14,8 @@ from accnp.config import threads
 from accnp.engine import traffic
 from accnp.runtime import nontemporal
 
+BY_LLVM = True
+
 RNG = np.random.default_rng(5)
 
 

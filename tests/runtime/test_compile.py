@@ -11,6 +11,8 @@ import pytest
 
 from accnp.compiler import kernel_cache
 
+BY_LLVM = True
+
 _spec = importlib.util.spec_from_file_location("sources", Path(__file__).with_name("sources.py"))
 sources = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(sources)

@@ -12,6 +12,8 @@ import pytest
 from accnp.compiler import disk_cache
 from accnp.compiler.disk_cache import DiskCache
 
+BY_LLVM = True
+
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "0" * 64
 

@@ -14,6 +14,8 @@ from accnp.compiler.llvm.scalars import cold
 from accnp.config import cache_dir
 from accnp.ir.kernel import STRIDES
 
+BY_LLVM = True
+
 LENGTHS = (0, 1, 2, 15, 16, 17, 31, 32, 33, 63, 100, 1000, 1037)
 
 

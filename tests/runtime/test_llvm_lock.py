@@ -13,6 +13,8 @@ import pytest
 
 from accnp.compiler.llvm.lock import apart, in_order
 
+BY_LLVM = True
+
 TEXT = "define i32 @f() {\n  ret i32 1\n}\n"
 
 

@@ -7,6 +7,8 @@ import pytest
 from accnp.compiler import elf_loader, kernel_cache
 from accnp.compiler.llvm import objects
 
+BY_LLVM = True
+
 TEXT = """
 @table = internal constant [4 x i64] [i64 5, i64 7, i64 11, i64 13]
 @count = common global i64 0

@@ -16,6 +16,8 @@ from accnp.compiler.llvm import objects
 from accnp.compiler.llvm.entry import DRIVER
 from accnp.config import cache_dir
 
+BY_LLVM = True
+
 BOTH_TIERS = True
 
 

@@ -17,6 +17,8 @@ from accnp.compiler.llvm import objects
 from accnp.config import cache_dir
 from accnp.engine import execute
 
+BY_LLVM = True
+
 TEXT = """
 define double @f{0}(ptr %p, i64 %n) {{
 start:

@@ -9,6 +9,8 @@ import pytest
 from accnp.compiler import processor
 from accnp.compiler.library import prebuilt
 
+BY_LLVM = True
+
 LEVELS = {level.name: level for level in processor.LEVELS}
 PROGRAM = """
 import hashlib, sys

@@ -9,6 +9,8 @@ import pytest
 
 from accnp.forks import load_extension
 
+BY_LLVM = True
+
 PROGRAM = """
 import json, sys
 import numpy

@@ -16,6 +16,8 @@ from accnp.compiler import background_compile, kernel_cache
 from accnp.compiler.llvm import objects
 from accnp.config import cache_dir, scope
 
+BY_LLVM = True
+
 BOTH_TIERS = True
 SPECIAL = [0.0, -0.0, 1.0, -1.5, 0.3, 2.5, 7.0, -30.0, 1e-40, 3e38, np.inf, -np.inf, np.nan]
 
