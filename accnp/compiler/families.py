@@ -1,4 +1,4 @@
-"""Generate kernels for GPUs: as loop IR if it covers them, otherwise as Python text."""
+"""Generate kernels for GPUs from descriptions: loop IR, and the source that is printed of it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from accnp.compiler.loops.ir import Buffer, Kernel
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.specs.grid import WAVE, build_for_grid
 from accnp.compiler.specs.grid_cells import build_cells_for_grid
-from accnp.compiler.text.grid import generate_grid
-from accnp.compiler.unsupported import Unsupported
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import KernelSpec
 
@@ -20,26 +18,24 @@ __all__ = ["cells_for_grid", "generated_for_grid"]
 def generated_for_grid(spec: KernelSpec, wave: int = WAVE) -> Generated:
     """Return the kernel of a description for a GPU, which holds `wave` blocks of threads at a time,
     and how it is launched."""
-    try:
-        kernel, out = build_for_grid(spec, wave)
-    except Unsupported:
-        return generate_grid(spec, wave=wave)
+    kernel, out = build_for_grid(spec, wave)
     for more in out.then:
-        _printed(more.kernel, more)
-    return _printed(kernel, out)
+        _print(more.kernel, more)
+    return _print(kernel, out)
 
 
 def cells_for_grid(specs: Sequence[KernelSpec], wave: int = WAVE) -> Generated | None:
     """Return the kernel that does several maps in one launch; None if some are not maps."""
     if any(spec.form != "map" for spec in specs):
         return None
-    return _printed(*build_cells_for_grid(specs, wave))
+    return _print(*build_cells_for_grid(specs, wave))
 
 
-def _printed(kernel: Kernel, out: Generated) -> Generated:
+def _print(kernel: Kernel, out: Generated) -> Generated:
+    """Add a kernel and its source to how it is launched."""
     out.source = numba_source(kernel)
-    # Numba compiles the source if it calls functions of users.
+    # Functions of users are written into the kernel that is read from the source.
     out.kernel = None if users_functions(kernel) else kernel
-    arguments = kernel.parameters if kernel.threads else kernel.arguments
-    out.signature = tuple([f"{a.dtype.token}{'*' * isinstance(a, Buffer)}" for a in arguments])
+    tokens = [f"{a.dtype.token}{'*' * isinstance(a, Buffer)}" for a in kernel.parameters]
+    out.signature = tuple(tokens)
     return out

@@ -29,12 +29,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from accnp.compiler.specs.launches import named, with_sizes
-from accnp.compiler.text.writer import Writer
 from accnp.config import config
 from accnp.engine.bodies import kernels, obstacle, operands, shared
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.generated import Called, Generated
 from accnp.ir.kernel import CODES, dtype_code
+from accnp.primitives.source_lines import SourceLines
 
 __all__ = ["Driver", "Spot", "native_step"]
 
@@ -81,7 +81,7 @@ class Driver:
     def __init__(self, step: ControlStep, new_slot: Callable[[], int]) -> None:
         self.step = step
         self.new_slot = new_slot
-        self.w = Writer()
+        self.w = SourceLines()
         self.w.depth = 1
         self.head: list[str] = []  # statements before the loop, which make cells and buffers
         self.arguments: list[tuple[str, str]] = []  # names and codes of the pointers
@@ -471,7 +471,7 @@ class Driver:
             names += TEAM
             self.ints += [0] * len(TEAM)
         text.shares = self.shares
-        w = Writer()
+        w = SourceLines()
         for called in self.callees.values():
             w.lines += [*called.source.rstrip("\n").split("\n"), "", ""]
         with w.block(f"def kernel({', '.join(['lo', 'hi', *names])}):"):

@@ -54,8 +54,8 @@ from accnp.runtime.stream import Task
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.in_place import Home
-    from accnp.compiler.text.computed import Computed
     from accnp.engine.bailout import Bailout
+    from accnp.primitives.computed_operands import Computed
 
 __all__ = ["Planner", "make_plan", "plan_graph"]
 
@@ -216,7 +216,7 @@ class Planner:
         If that is not possible, add a launch of the kernel that computes them, and return nothing.
         """
         ((spec,),) = lower(made)
-        computed = imported("accnp.compiler.text.computed").Computed.of(spec)
+        computed = imported("accnp.primitives.computed_operands").Computed.of(spec)
         array = self.slot(strip_views(v.inputs[0], through=True)[0])
         # The computation of the updates must not read the array that the scatter changes.
         own: list[Any] = []

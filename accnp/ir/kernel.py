@@ -1,6 +1,6 @@
 """Input of code generation: a `KernelSpec`, a loop nest with statements in sections.
 
-`compiler/fusion/` produces specs; `compiler/specs/` and `compiler/text/` turn them into kernels. A
+`compiler/fusion/` produces specs; `compiler/specs/` turns them into kernels. A
 spec contains only structure: sizes, strides and offsets are run-time arguments, so that a new shape
 needs no new kernel. The module also defines `OwnKernel`, a kernel that an op provides itself.
 
@@ -175,7 +175,7 @@ class Operand:
         self.dtype = dtype
         self.strides = strides  # in elements
         self.fine = fine  # whether tasks are GPU threads: many small ones, not few large ones
-        # How the kernel computes the elements (`compiler.text.computed.Computed`); None: it loads.
+        # How the kernel computes the elements (`primitives.computed_operands`); None: it loads.
         self.computed = computed
 
     @property

@@ -7,47 +7,32 @@ this folder use them; the source is restricted Python, which `compiler/frontend/
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from accnp.ir.kernel import OwnKernel, dtype_code
+from accnp.primitives.source_lines import SourceLines
 
 __all__ = ["Axis", "Nest", "Text", "merged", "total"]
 
 
-class Text:
+class Text(SourceLines):
     """The source of a kernel: indented lines. Sizes and strides are arguments `n0`, `n1`, ..."""
 
     def __init__(self, pointers: int) -> None:
+        super().__init__()
         self.pointers = [f"a{i}" for i in range(pointers)]
-        self.lines: list[str] = []
         self.depth = 1
         self.ints: list[int] = []
-        # Whether there is a loop without a known count, and whether matrices are multiplied.
-        self.whiles = self.products = False
+        self.products = False  # whether matrices are multiplied
 
     def integer(self, value: int) -> str:
         """Add an integer argument and return its name."""
         self.ints.append(value)
         return f"n{len(self.ints) - 1}"
-
-    def add(self, *lines: str) -> None:
-        """Append lines at the current indentation."""
-        pad = "    " * self.depth
-        self.lines.extend(pad + line for line in lines)
-
-    @contextmanager
-    def block(self, head: str) -> Iterator[None]:
-        """Append a header line and indent the lines that are added in the context."""
-        self.add(head)
-        self.whiles |= head.startswith("while ")
-        self.depth += 1
-        yield
-        self.depth -= 1
 
     def times(self, index: str, step: int) -> list[str]:
         """Return the terms of index * step; steps of 0 and 1 become part of the source."""

@@ -13,6 +13,8 @@ from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.verifier import VerificationError, verify
 from accnp.compiler.passes.divide_by_products import divide_by_products
 from accnp.compiler.passes.fold_columns import fold_columns, fold_columns_apart
+from accnp.compiler.passes.fold_rows import RowPlan, fold_rows
+from accnp.compiler.passes.fold_rows_across import fold_rows_across
 from accnp.compiler.passes.join_kernels import join_kernels
 from accnp.compiler.passes.patch import patch
 from accnp.compiler.passes.spread import spread
@@ -221,3 +223,71 @@ def test_threads_that_do_not_come_are_an_error(monkeypatch):
     text = EXCHANGE.replace("lt(t, 64:i8)", "lt(t, 9:i8)")
     with pytest.raises(RuntimeError, match="some threads wait for others"):
         run(parse_kernel(text), {"y": np.zeros(64, np.int64)}, {}, 0, 1)
+
+
+ROWS = """
+kernel k(y: f4[], s: f4[], x: f4[], n0, n1, s0, s1) for lo..hi {
+  for i in 0:i8..n0 {
+    for b in 0:i8..n1 step 1024
+        carry acc: f8 = 0.0:f8 then whole carry top: f4 = -inf:f4 then most {
+      let m: i8 = fmin(sub(n1, b), 1024:i8)
+      reduce j in 0..m {
+        let a: f4 = x[<s0*i + s1*b + s1*j + 0>]
+        fold sum p: f4 of mul(a, a)
+        fold max q: f4 of a
+      }
+      next acc = add(acc, f8(p))
+      next top = fmax(top, q)
+    }
+    let t: f4 = add(f4(whole), most)
+    s[i] = t
+    for r in 0:i8..n1 {
+      let d: f4 = x[<s0*i + s1*r + 0>]
+      y[<n1*i + 1*r + 0>] = mul(d, t)
+    }
+  }
+}
+"""
+PLANS = {
+    "a row for each warp, in registers": (100, RowPlan(64, False, 32, 4, 3, length=128)),
+    "four rows for each warp": (7, RowPlan(64, False, 8, 1, 0, length=128)),
+    "a loop, and shared memory": (300, RowPlan(64, False, 32, side=2, length=512)),
+    "a row for a block": (1500, RowPlan(64, True, 32, 32, 32, (16, 12), length=2048, once=True)),
+    "a row for a block, by a loop": (1100, RowPlan(64, True, 32, side=4, length=2048)),
+}
+
+
+def folded(kernel: Kernel, n0: int, n1: int, last: int, more: dict[str, int]) -> dict:
+    x = np.random.default_rng(n1).standard_normal(n0 * n1).astype(np.float32)
+    arrays = {"y": np.zeros(n0 * n1, np.float32), "s": np.zeros(n0, np.float32), "x": x}
+    across = {"s0": 1, "s1": n0} if more else {"s0": n1, "s1": 1}
+    run(kernel, arrays, {"n0": n0, "n1": n1, **across, **more}, 0, last)
+    return arrays
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_rows(name: str):
+    n1, plan = PLANS[name]
+    n0 = 9 if plan.width < 32 else 3
+    kernel = parse_kernel(ROWS)
+    made = fold_rows(kernel, plan)
+    verify(made)
+    assert parse_kernel(print_kernel(made)) == made
+    assert ("once" in print_kernel(made)) == plan.once
+    want, found = folded(kernel, n0, n1, 1, {}), folded(made, n0, n1, n0, {})
+    assert (found["s"] == want["s"]).all()
+    assert (found["y"] == want["y"]).all()
+
+
+def test_rows_that_lie_across():
+    text = ROWS[: ROWS.index("    for r in")] + "  }\n}\n"
+    kernel = parse_kernel(text)
+    made, down = fold_rows_across(kernel, 0)
+    verify(made)
+    assert parse_kernel(print_kernel(made)) == made
+    n0, n1 = 35, 70
+    want = folded(kernel, n0, n1, 1, {"": 0})
+    found = folded(made, n0, n1, 2, {down.name: 2})
+    assert (found["s"] == want["s"]).all()
+    with pytest.raises(Unsupported):
+        fold_rows_across(parse_kernel(ROWS), 0)

@@ -37,8 +37,8 @@ ROWS = {
     "short rows of axes": (lambda x: (x * x).sum(2), ints(33, 10, 3)),
     "short rows of bools": (lambda x: (x > 0.5).any(1), f4(333, 3)),
 }
-ALL = {k: v for k, v in PROGRAMS.items() if k != "indices of rows"} | MORE | ROWS
-TEXT = 8  # kernels of the tests of maps and facts that are Python text
+ALL = PROGRAMS | MORE | ROWS
+TEXT = 0  # kernels of the tests of maps and facts that are Python text
 # Up to 32 registers, as many threads as there can be are on a multiprocessor.
 REGISTERS = {"flat": 32, "gelu": 40, "double": 32, "bytes": 32, "costly": 64, "complex": 32,
              "short rows": 32, "stencil": 40, "transposed": 32, "column beside": 32,
@@ -78,10 +78,22 @@ def test_maps_and_short_rows_are_loop_ir(name):
     verify(text.kernel)
 
 
-@pytest.mark.parametrize("name", ALL)
+LONG = {
+    "softmax": (test_facts.softmax, f4(5, 200)),
+    "softmax of blocks": (test_facts.softmax, f4(2, 3000)),
+    "sum": (lambda x: x.sum(), f4(5000)),
+    "product": (lambda x: x.prod(1), f4(3, 20)),
+    "columns": (lambda x: x.sum(0), f4(700, 40)),
+    "rows across": (lambda x: x.T.sum(1), f4(300, 45)),
+}
+
+
+@pytest.mark.parametrize("name", [*ALL, *LONG])
 def test_no_name_has_a_meaning(name):
     """The PTX is the same whatever variables and buffers are called."""
-    _, text = made(name)
+    f, *arrays = (ALL | LONG)[name]
+    with jnp.enable_x64(True):
+        ((_, text),) = grids_of(f, *arrays)
     other = renamed(text.kernel, 1)._replace(name=text.kernel.name)
     verify(other)
     texts = [write_program(k, "sm_90", "entry", "", False) for k in (text.kernel, other)]

@@ -8,8 +8,10 @@ from cuda.support import same_bits
 
 import accnp as jax
 import accnp.numpy as jnp
+from accnp.compiler.loops.verifier import verify
+from accnp.compiler.passes import fold_rows
+from accnp.compiler.specs import grid
 from accnp.compiler.specs.launches import generated
-from accnp.compiler.text import grid_rows
 from accnp.engine.steps import same_places
 from accnp.ir.kernel import CHUNK
 
@@ -67,7 +69,8 @@ def test_bits_are_those_of_the_processor(name):
     f, *arrays = PROGRAMS[name]
     with np.errstate(all="ignore"):
         for spec, text in grids_of(f, *arrays):
-            assert not text.tasks
+            assert text.kernel is not None
+            verify(text.kernel)
             assert "odd(" in text.source
             case = Case(spec, values=values)
             want, rooms = case.on_cpu(generated(spec)), case.rooms
@@ -89,8 +92,8 @@ def test_a_product_is_the_processors(axis, gpu):
 @pytest.mark.usefixtures("one_form")
 def test_a_result_may_be_written_over_what_is_folded(monkeypatch):
     """Where there is no room for a row, a pass leaves what it folds in the row of the result."""
-    monkeypatch.setattr(grid_rows, "WRITTEN", 0)
-    monkeypatch.setattr(grid_rows, "ROOM", 0)
+    monkeypatch.setattr(grid, "WRITTEN", 0)
+    monkeypatch.setattr(fold_rows, "ROOM", 0)
 
     def f(x):
         e = jnp.fmod(x * 1.5, jnp.abs(x).max(1, keepdims=True) * 1.5 * 1.5)

@@ -6,6 +6,7 @@ from cuda.forms import Case, grids_of
 from cuda.support import same_bits
 
 import accnp as jnp
+from accnp.compiler.loops.verifier import verify
 from accnp.compiler.specs.launches import generated
 
 pytestmark = pytest.mark.usefixtures("one_form")
@@ -36,6 +37,8 @@ PROGRAMS = {
 def test_bits_are_those_of_the_processor(name):
     f, *arrays = PROGRAMS[name]
     for spec, text in grids_of(f, *arrays):
+        assert text.kernel is not None
+        verify(text.kernel)
         case = Case(spec)
         want = case.on_cpu(generated(spec))
         for blocks in (None, 1):

@@ -303,6 +303,8 @@ def _mish(x: Any) -> Any:
 
 NAMESPACE: dict[str, Any] = {
     "quotient": lambda x, m, s: x * m >> s,
+    "inverse": lambda d: 1 / np.float64(d),
+    "divided": lambda x, inverse: np.float32(x * inverse),
     "exp": _quiet(np.exp),
     "exp_difference": _quiet(lambda x, top: np.exp(np.float64(x) - top)),
     "logaddexp": _quiet(lambda a, b: np.logaddexp(np.float64(a), b)),

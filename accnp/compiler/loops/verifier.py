@@ -49,6 +49,7 @@ from accnp.compiler.loops.ir import (
     While,
     dtype,
 )
+from accnp.compiler.loops.lockstep import MEETINGS
 from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.signatures import is_of_gpu, procedure, type_of_call
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType, Pointer, Type
@@ -334,7 +335,7 @@ class _Verifier:
         self.results(s.carried)
         if s.independent:
             self.check(not s.carried, f"steps of {name} are independent, and carry values")
-            if not s.spread or not _has_computed_places(s):
+            if not s.spread or not (_has_computed_places(s) or _is_together(s)):
                 extent = None
                 if isinstance(s.start, Const) and isinstance(s.stop, Const):
                     extent = int(s.stop.value) - int(s.start.value)
@@ -504,6 +505,12 @@ def _has_computed_places(s: For) -> bool:
     places = [x.index for x in statements(s.body) if isinstance(x, Store | StoreVector)]
     used = [{*subexpressions(x)} for x in places]
     return any(own & x - {s.index} for x in used) and all(own & x for x in used)
+
+
+def _is_together(s: For) -> bool:
+    """Whether the threads that do the steps of a loop wait for each other: what they write at one
+    place, one of them does, or all write the same."""
+    return any(isinstance(x, Do) and x.function in MEETINGS for x in statements(s.body))
 
 
 def _step(x: Expr, index: Var) -> int:

@@ -6,24 +6,31 @@ kernel with `threads`, and how it is launched. `compiler/llvm` compiles it to PT
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from math import prod
 
 from accnp.compiler.loops.ir import Kernel, Var
 from accnp.compiler.passes.divide_by_products import divide_by_products
 from accnp.compiler.passes.fold_columns import LANES, fold_columns, fold_columns_apart
+from accnp.compiler.passes.fold_rows import RowPlan, fold_chunks, fold_rows
+from accnp.compiler.passes.fold_rows_across import fold_rows_across
 from accnp.compiler.passes.patch import ACROSS, DOWN, HEIGHT, WIDTH, patch
 from accnp.compiler.passes.spread import spread
 from accnp.compiler.passes.tile import SIDE, tile
-from accnp.compiler.specs.grid_folds import add_column_nest
+from accnp.compiler.specs.grid_folds import (
+    add_chunk_loop,
+    add_column_nest,
+    add_row_nest,
+    rereads,
+    without_stores,
+)
 from accnp.compiler.specs.layouts import across
 from accnp.compiler.specs.nests import add_nest
 from accnp.compiler.specs.short import add_short
 from accnp.compiler.specs.short_axes import is_short
 from accnp.compiler.specs.statements import Statements
-from accnp.compiler.unsupported import Unsupported
 from accnp.ir.generated import Generated, Room
-from accnp.ir.kernel import ROWS, Access, KernelSpec
+from accnp.ir.kernel import BLOCK, ROWS, Access, KernelSpec, Phase
 
 __all__ = ["NARROW", "THREADS", "WAVE", "beside", "build_for_grid"]
 
@@ -46,6 +53,12 @@ WIDE = 4  # elements of one load or store
 # Black-Scholes.
 MANY, OF_COSTLY, COSTLY = 16, 4, 64
 FEW = 31 / 128  # fraction of a wave of blocks below which the parts of columns get separate blocks
+WARPS = 8  # warps of a block of threads that reduces rows
+TEAM = 16  # the same if each has one block of a row in registers, and for reductions of chunks
+COMPACT = 4  # the same if rows stay in registers
+ENOUGH = 2  # waves of blocks above which each block gets more rows, if these are short
+STEPS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)  # rows of 32 elements of a row in registers
+WRITTEN = 1280  # the maximum cost of the statements of a row that is unrolled
 FULL = 0.7  # the minimum fraction of the threads of patches that must have work
 
 
@@ -63,11 +76,6 @@ def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
         The description.
     wave : int
         Number of thread blocks that the device runs at a time.
-
-    Raises
-    ------
-    Unsupported
-        If the kernel cannot be expressed in loop IR yet.
     """
     if spec.form == "map":
         return _map(spec, wave)
@@ -75,7 +83,14 @@ def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
         return _short_rows(spec, wave)
     if spec.form == "column":
         return _columns(spec, wave)
-    raise Unsupported("a reduction of long rows")
+    if spec.form == "split":
+        return _chunks(spec)
+    if len(spec.phases) == 1 and spec.reduced and not spec.phases[0].stores:
+        outer = range(len(spec.outer))
+        turned = across(spec, len(spec.outer) + len(spec.reduced) - 1, outer)
+        if turned is not None and prod(_sizes(spec)) < NARROW:
+            return _rows_across(spec, turned)
+    return _rows(spec, wave)
 
 
 def _started(spec: KernelSpec) -> Statements:
@@ -226,6 +241,93 @@ def _columns(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     then.kernel, _ = _finished_range(made, apart.second, [(apart.parts, parts)])
     out.then = (then,)
     return first
+
+
+def _rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
+    """A warp for each row, or a block of threads."""
+    made = _started(spec)
+    phases = without_stores(spec.phases)
+    out, rows, length = made.out, prod(spec.outer), prod(spec.reduced)
+    out.extent, out.weight = rows, spec.cost * length
+    add_row_nest(made, phases)
+    kernel = made.b.kernel()
+    out.ints.insert(0, rows)
+    if not spec.reduced:
+        out.blocks = _blocks(spec, rows, wave, False)
+        return _finished_range(made, spread(kernel, THREADS, 1, False))
+    steps = _steps(spec, phases, min(length, BLOCK)) if length <= TEAM * BLOCK else 0
+    side = beside("row", spec.cost)
+    if length > BLOCK:
+        rest, most = length % BLOCK, TEAM if steps else WARPS
+        last = (_steps(spec, phases, rest), _clear(rest)) if steps and rest else None
+        plan = RowPlan(
+            LANES * min(most, -(-length // BLOCK)), True, steps=steps, clear=steps, rest=last,
+            side=side, length=1 << (length - 1).bit_length(), once=0 < rows < NARROW,
+        )  # fmt: skip
+        kernel = fold_rows(kernel, plan)
+        out.threads, out.blocks, out.once = kernel.threads, rows, plan.once
+        return _finished_range(made, kernel)
+    width = LANES if not steps or length > 16 else 8 if length <= 8 else 16
+    per = COMPACT if steps else WARPS
+    plan = RowPlan(
+        LANES * per, False, width, steps, _clear(length) if steps else 0, None, side,
+        min(BLOCK, 1 << max(7, (length - 1).bit_length())),
+    )  # fmt: skip
+    per = fold_rows(kernel, plan).threads // LANES
+    blocks, several = -(-rows // (per * LANES // width)), LANES // width
+    # Each warp does a block of elements at least, if there is work for all.
+    rounds = max(1, BLOCK // max(1, length * several))
+    out.blocks = max(min(blocks, ENOUGH * wave), -(-blocks // rounds))
+    out.once = rounds == 1 and 0 < rows < NARROW
+    kernel = fold_rows(kernel, plan._replace(once=out.once))
+    out.threads = kernel.threads
+    return _finished_range(made, kernel)
+
+
+def _rows_across(spec: KernelSpec, turned: int) -> tuple[Kernel, Generated]:
+    """A block of threads for 32 rows."""
+    made = _started(spec)
+    add_row_nest(made, spec.phases)
+    kernel, count = fold_rows_across(made.b.kernel(), turned)
+    out, groups = made.out, -(-spec.outer[turned] // SIDE)
+    total = groups * prod([n for d, n in enumerate(spec.outer) if d != turned])
+    out.extent = out.blocks = total
+    out.threads, out.weight = kernel.threads, spec.cost * prod(spec.reduced) * SIDE
+    out.ints.insert(0, total)
+    return _finished_range(made, kernel, [(count, groups)])
+
+
+def _chunks(spec: KernelSpec) -> tuple[Kernel, Generated]:
+    """A block of threads for each chunk of a row."""
+    made = _started(spec)
+    phases = without_stores(spec.phases)
+    add_chunk_loop(made, phases)
+    kernel, out, total = made.b.kernel(), made.out, prod(spec.reduced)
+    unrolled = _steps(spec, phases, BLOCK)
+    whole = total % BLOCK == 0 and total <= TEAM * BLOCK
+    steps = unrolled if whole else 0
+    plan = RowPlan(
+        LANES * min(TEAM, -(-total // BLOCK)), True, steps=steps, clear=steps,
+        rest=(0, 0) if unrolled and not steps else None, side=beside("row", spec.cost),
+    )  # fmt: skip
+    out.ints.insert(0, out.extent)
+    out.threads, out.blocks = plan.threads, out.extent
+    return _finished_range(made, fold_chunks(kernel, plan))
+
+
+def _steps(spec: KernelSpec, phases: Sequence[Phase], length: int) -> int:
+    """The steps of 32 elements that are written out for whole rows; 0 if they are too many, or if
+    what is in registers may be wanted by a loop."""
+    if rereads(phases):
+        return 0
+    steps = next(n for n in STEPS if length <= LANES * n)
+    count = sum(len(p.full) + len(p.folds) + len(p.stores) for p in phases)
+    return steps if length and steps * max(spec.cost, count) <= WRITTEN else 0
+
+
+def _clear(length: int) -> int:
+    """How many of these are whole in any row of this many steps."""
+    return max((n for n in STEPS if LANES * n <= length), default=0)
 
 
 def _short_rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:

@@ -6,19 +6,21 @@ in kernels for the CPU, so that results have the same bits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
+from math import prod
 
 from accnp.compiler.formulas import converted, expression
 from accnp.compiler.loops.builder import affine, call
-from accnp.compiler.loops.ir import Const, Expr
+from accnp.compiler.loops.ir import Const, Expr, Index, Var
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.accumulators import accumulator, condition
+from accnp.compiler.specs.accumulators import accumulator, condition, is_product
 from accnp.compiler.specs.folds import joined, start_of
 from accnp.compiler.specs.nests import axis_loops
 from accnp.compiler.specs.statements import Place, Statements, covered
-from accnp.ir.kernel import ROWS, Phase
+from accnp.ir.kernel import BLOCK, CHUNK, ROWS, Phase
 
-__all__ = ["add_column_nest"]
+__all__ = ["add_chunk_loop", "add_column_nest", "add_row_nest", "rereads", "without_stores"]
 
 _ZERO = Const(0, I8)
 
@@ -71,3 +73,126 @@ def stop_of(
         made.statement(s, index)
     holds = expression(text, [made.values.get(a, _ZERO) for a in args])
     return call("select", holds, stop, start)
+
+
+def without_stores(phases: Sequence[Phase]) -> list[Phase]:
+    """Return passes of which none has products and stores: a block whose product overflows is read
+    again."""
+    found = []
+    for phase in phases:
+        if phase.stores and any(map(is_product, phase.folds)):
+            first, rest = Phase(), Phase()
+            first.full, first.folds = phase.full, phase.folds
+            rest.full, rest.stores = phase.full, phase.stores
+            rest.row, rest.row_stores = phase.row, phase.row_stores
+            found += [first, rest]
+        else:
+            found.append(phase)
+    return found
+
+
+def rereads(phases: Sequence[Phase]) -> bool:
+    """Whether a product is of what an earlier pass has left."""
+    loads = [s.access for p in phases if any(map(is_product, p.folds)) for s in p.full]
+    return any(a is not None and a.store for a in loads)
+
+
+def add_row_nest(made: Statements, phases: Sequence[Phase]) -> None:
+    """Add a loop for each axis of the rows, and in it loops over the elements of a row."""
+    b = made.b
+    with ExitStack() as loops:
+        if made.outer:
+            index = axis_loops(made, loops, range(made.outer))
+        else:
+            index = {}
+            loops.enter_context(b.loop("o", b.first, b.last))
+        for s in made.spec.row_head:
+            made.statement(s, index)
+        for phase in phases:
+            _add_pass(made, phase, index, _ZERO, None)
+            for s in phase.row:
+                made.statement(s, index)
+            made.stores(phase.row_stores, index)
+
+
+def _add_pass(
+    made: Statements, phase: Phase, index: dict[int, Place], start: Expr, stop: Expr | None
+) -> list[Expr]:
+    """Add one pass over the elements from start to stop, by default all of a row; returns what it
+    has reduced, before the conversion to the types of the results."""
+    b = made.b
+    before = dict(made.values)
+    found: list[Expr] = []
+    if not made.spec.reduced:
+        made.body(phase, index)
+        found = [made.values[f.source] for f in phase.folds]
+    elif phase.folds:
+        end = made.total() if stop is None else stop
+        types = [(f.combine, covered(accumulator(f.dtype, f.combine))) for f in phase.folds]
+        with b.loop("b", start, stop_of(made, phase, index, start, end), BLOCK) as blocks:
+            accs = [blocks.carry("acc", start_of(combine, acc)) for combine, acc in types]
+            m = b.let("m", call("fmin", call("sub", end, blocks.index), Const(BLOCK, I8)))
+            with b.reduce(m) as steps:
+                at = Index(((blocks.index, 1), (steps.index, 1)))
+                made.body(phase, {**index, **_reduced(made, at)})
+                parts = [steps.fold("piece", f.combine, made.values[f.source])
+                         for f in phase.folds]  # fmt: skip
+            found = [
+                blocks.follow(acc, joined(combine, acc, converted(part, of)))
+                for acc, part, (combine, of) in zip(accs, parts, types, strict=True)
+            ]
+        made.values = before
+    elif phase.stores:
+        with b.loop("q", start, made.total() if stop is None else stop) as elements:
+            made.body(phase, {**index, **_reduced(made, elements.index)})
+        made.values = before
+    if stop is None:
+        for f, x in zip(phase.folds, found, strict=True):
+            made.values[f.name] = b.let(f.name, converted(x, covered(f.dtype)))
+    return found
+
+
+def _reduced(made: Statements, flat: Place) -> dict[int, Place]:
+    """The indices along the reduced axes."""
+    if len(made.spec.reduced) == 1:
+        return {made.outer: flat}
+    q = flat if isinstance(flat, Var) else made.b.let("q", flat)
+    return dict(made.reduced_indices(q))
+
+
+def add_chunk_loop(made: Statements, phases: Sequence[Phase]) -> None:
+    """Add a loop over chunks of rows. If a row has one chunk, its reduction is the result;
+    otherwise another kernel reduces those of all chunks."""
+    spec, b, out = made.spec, made.b, made.out
+    total = prod(spec.reduced)
+    chunks = max(1, -(-total // CHUNK))
+    out.extent = prod(spec.outer) * chunks
+    out.weight = spec.cost * min(total, CHUNK)
+    phase, last = phases[0], phases[-1]
+    results = {name: a for a, name in last.row_stores}
+    parts = []
+    for k, f in enumerate(phase.folds):
+        acc = accumulator(f.dtype, f.combine)
+        parts.append(b.buffer(f"part{k}", covered(acc)))
+        out.pointers.append((f"part{k}", k, acc))
+        out.partials.append((f, results[f.name], chunks))
+    count = made.integer("chunks", "chunks", chunks)
+    with b.loop("u", b.first, b.last) as loop:
+        u = loop.index
+        o = b.let("o", call("floordiv", u, count))
+        chunk = call("sub", u, call("mul", o, count))
+        start = b.let("start", call("mul", chunk, Const(CHUNK, I8)))
+        stop = b.let("stop", call("fmin", affine((start, 1), constant=CHUNK), made.total()))
+        index: dict[int, Place] = dict(made.outer_indices(o)) if spec.outer else {}
+        for s in spec.row_head:
+            made.statement(s, index)
+        found: list[Expr] = []
+        for p in phases:
+            found += _add_pass(made, p, index, start, stop)
+        with b.when(call("eq", count, Const(1, I8))):
+            for f, acc in zip(phase.folds, found, strict=True):
+                a = results[f.name]
+                b.store(made.buffers[id(a)], made.place(a, index), converted(acc, covered(f.dtype)))
+        with b.otherwise():
+            for part, acc in zip(parts, found, strict=True):
+                b.store(part, u, acc)

@@ -1,23 +1,23 @@
-"""Source text from lines and indents."""
+"""The lines of a source, which are indented as blocks begin and end."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["Writer"]
+__all__ = ["SourceLines"]
 
 
-class Writer:
+class SourceLines:
     """Collects indented lines."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.depth = 0
-        self.whiles = False  # whether there is a loop as long as no range says
+        self.whiles = False  # whether there is a loop without a known count
 
     def add(self, *lines: str) -> None:
-        """Append lines at the present indent."""
+        """Append lines at the current indentation."""
         pad = "    " * self.depth
         self.lines.extend(pad + line for line in lines)
 

@@ -1,0 +1,223 @@
+"""Deal reductions of rows that lie across to the threads of a GPU.
+
+The memory of operands runs along an axis of the rows, so the threads of a warp have 32 rows side
+by side, and the warps of a block share the lanes of a `Reduction`. Every sum has the same order as
+in other kernels.
+"""
+
+from __future__ import annotations
+
+from accnp.compiler.loops.builder import affine, call
+from accnp.compiler.loops.ir import (
+    Buffer,
+    Call,
+    Carried,
+    Const,
+    Expr,
+    For,
+    If,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Reduction,
+    Stmt,
+    Store,
+    Var,
+    number_type,
+)
+from accnp.compiler.loops.types import B1, I8
+from accnp.compiler.passes.fold_rows import RowPlan, RowWriter
+from accnp.compiler.passes.lanes import first_value, joined_lanes, lane_count
+from accnp.compiler.passes.row_passes import BLOCK, Pass, passes_of
+from accnp.compiler.passes.spread import collapse, nest_of
+from accnp.compiler.unsupported import Unsupported
+
+__all__ = ["SIDE", "THREADS", "fold_rows_across"]
+
+SIDE = 32  # rows of a block of threads
+WARPS = 8
+THREADS = SIDE * WARPS
+_ZERO = Const(0, I8)
+
+
+def fold_rows_across(kernel: Kernel, axis: int) -> tuple[Kernel, Var]:
+    """Return the kernel for a GPU, and its argument that says how many groups of 32 rows there are
+    along the axis. Its range are the groups of all rows.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        As for `fold_rows`, with one pass, which stores nothing.
+    axis : int
+        The number of the loop along which the memory of operands runs.
+
+    Raises
+    ------
+    Unsupported
+        If the kernel has other statements.
+    """
+    before, nest = nest_of(kernel)
+    row = passes_of(nest[-1].body)
+    numbers = [k for k, s in enumerate(row) if isinstance(s, Pass)]
+    if len(numbers) != 1:
+        raise Unsupported("rows that lie across, with several passes")
+    (number,) = numbers
+    p, heads = row[number], [s for s in row[:number] if isinstance(s, Let)]
+    assert isinstance(p, Pass)
+    after = [s for s in row[number + 1 :] if isinstance(s, Let | Store)]
+    down, others = nest[axis], [loop for k, loop in enumerate(nest) if k != axis]
+    made = RowWriter(kernel, RowPlan(THREADS, False), [p])
+    count, u, t = made.new("down"), made.new("u"), made.new("t")
+    made.thread = t
+    shared = [Buffer(made.new("lanes").name, number_type(f.value), THREADS) for f in p.folds]
+    body: list[Stmt] = []
+    with made.into(body):
+        made.lane = made.let("x", call("and", t, Const(SIDE - 1, I8)))
+        made.warp = made.let("y", call("shr", t, Const(5, I8)))
+        o = made.let("o", call("floordiv", u, count))
+        first = made.let(
+            "first", call("mul", call("sub", u, call("mul", o, count)), Const(SIDE, I8))
+        )
+        if others:
+            indices, known = collapse(kernel, made.names, others, o)
+            made.out += [*indices, *[Let(v, x) for v, x in known.items()]]
+        c = made.let("c", affine((first, 1), (made.lane, 1)))
+        live = made.let("live", call("lt", c, down.stop))
+        last = call("sub", down.stop, Const(1, I8))
+        made.out.append(Let(down.index, call("select", live, c, last)))
+        made.out += heads
+        across = _Across(made, p, shared, (down.index, heads, first, last))
+        results = across.blocks()
+        made.out += [Let(x.result, y) for x, y in zip(p.carried, results, strict=True)]
+        mine = call("and", live, call("lt", t, Const(SIDE, I8)))
+        made.out.append(If(mine, tuple(after)))
+    each = For(t, _ZERO, Const(THREADS, I8), 1, tuple(body), independent=True, spread="threads")
+    whole = For(u, _ZERO, kernel.last, 1, (each,), independent=True, spread="blocks")
+    made_kernel = kernel._replace(
+        body=(*before, whole), threads=THREADS, shared=tuple(shared),
+        integers=(*kernel.integers, count),
+    )  # fmt: skip
+    return made_kernel, count
+
+
+class _Across:
+    """Writes the pass over 32 rows: each thread has the elements of one row that are 8 apart."""
+
+    def __init__(
+        self, made: RowWriter, p: Pass, shared: list[Buffer],
+        row: tuple[Var, list[Let], Var, Expr],
+    ) -> None:  # fmt: skip
+        self.made = made
+        self.p = p
+        self.shared = shared
+        # The index of a row, the statements for it, and the first and the last of these rows.
+        self.row = row
+        self.many = [lane_count(f.combine) // WARPS for f in p.folds]
+        self.most = max(self.many) * WARPS
+
+    def blocks(self) -> list[Expr]:
+        """Go over the blocks of 1024 elements; returns the results."""
+        made, p = self.made, self.p
+        b = made.new("b")
+        accs = [made.new("acc", c.var.dtype) for c in p.carried]  # type: ignore[arg-type]
+        body: list[Stmt] = []
+        with made.into(body):
+            end = made.let("end", call("fmin", affine((b, 1), constant=BLOCK), p.stop))
+            lanes = self.elements(b, end)
+            values = []
+            for f, many, buffer in zip(p.folds, self.many, self.shared, strict=True):
+                mine, lanes = lanes[:many], lanes[many:]
+                made.out.append(Store(buffer, made.thread, self.halved(f, mine)))
+            made.wait()
+            for f, buffer in zip(p.folds, self.shared, strict=True):
+                parts: list[Expr] = [
+                    Load(buffer, Index(((made.lane, 1),), SIDE * k)) for k in range(WARPS)
+                ]
+                values.append(self.again(f, self.halved(f, parts), b, end))
+            now = made.gathered(p, accs, values)
+            made.wait()
+        results = [made.new("acc", v.dtype) for v in accs]  # type: ignore[arg-type]
+        carried = [
+            Carried(v, c.start, x, r)
+            for v, c, x, r in zip(accs, p.carried, now, results, strict=True)
+        ]
+        made.out.append(For(b, p.start, p.stop, BLOCK, tuple(body), carried=tuple(carried)))
+        return [*results]
+
+    def elements(self, b: Var, end: Var) -> list[Expr]:
+        """Join the elements of a block to the lanes of this thread."""
+        made, p, most = self.made, self.p, self.most
+        starts: list[Expr] = [
+            first_value(f.combine, number_type(f.value))
+            for f, many in zip(p.folds, self.many, strict=True) for _ in range(many)
+        ]  # fmt: skip
+        first = made.let("g", affine((b, 1), (made.warp, 1)))
+        g, following = made.new("g"), made.new("g")
+        vars_ = [made.new("u", number_type(x)) for x in starts]
+        body: list[Stmt] = []
+        with made.into(body):
+            places: dict[int, tuple[Var, Var | None]] = {}
+            for k in range(most // WARPS):
+                places[k] = made.let("q", affine((g, 1), constant=WARPS * k)), None
+            now = made.elements(p, places, [*places], [*vars_], WARPS)
+        results = [made.new("u", v.dtype) for v in vars_]  # type: ignore[arg-type]
+        carried = [Carried(*x) for x in zip(vars_, starts, now, results, strict=True)]
+        at = made.new("g")
+        carried.append(Carried(following, first, affine((g, 1), constant=most), at))
+        stop = call("sub", end, Const(most - WARPS, I8))
+        made.out.append(For(g, first, stop, most, tuple(body), carried=tuple(carried)))
+        lanes: list[Expr] = [*results]
+        for k in range(most // WARPS):
+            q = made.let("q", affine((at, 1), constant=WARPS * k))
+            inside: list[Stmt] = []
+            with made.into(inside):
+                found = made.elements(p, {k: (q, None)}, [k], lanes, WARPS)
+            lanes = made.choose(call("lt", q, end), inside, found, [], lanes)
+        return lanes
+
+    def halved(self, f: Reduction, lanes: list[Expr]) -> Expr:
+        """Join lanes by halves."""
+        while len(lanes) > 1:
+            half = len(lanes) // 2
+            lanes = [
+                self.made.let("u", joined_lanes(f.combine, x, y))
+                for x, y in zip(lanes[:half], lanes[half:], strict=True)
+            ]
+        return lanes[0]
+
+    def again(self, f: Reduction, x: Expr, b: Var, end: Var) -> Expr:
+        """Reduce the block of a row again if its product is no normal number; each thread of the
+        first warp has the product of one row."""
+        made, of = self.made, number_type(x)
+        if f.combine != "prod" or of.kind not in ("float", "complex"):
+            return x
+        index, heads, first, last = self.row
+        body: list[Stmt] = []
+        with made.into(body):
+            odd = made.let("wild", Call("odd", (x,), B1))
+            some = made.do("some", B1, "any_lane", odd)
+            k, now = made.new("k"), made.new("u", of)
+            steps: list[Stmt] = []
+            with made.into(steps):
+                mine = made.shuffled("shuffle_at", now, k)
+                y = made.let("y", call("fmin", affine((first, 1), (k, 1)), last))
+                made.others = {index: y}
+                made.out += made.names.copy(heads, made.others)
+                count = made.let("m", call("sub", end, b))
+                found = made.again(self.p, f, mine, (b, count))
+                found = made.shuffled("shuffle_at", found, _ZERO)
+                made.others = {}
+                kept = made.let("u", _selected(call("eq", made.lane, k), found, now))
+            result = made.new("u", of)
+            loop = For(
+                k, _ZERO, Const(SIDE, I8), 1, tuple(steps),
+                carried=(Carried(now, x, kept, result),),
+            )  # fmt: skip
+            (whole,) = made.choose(some, [loop], [result], [], [x])
+        (found,) = made.choose(call("eq", made.warp, _ZERO), body, [whole], [], [x])
+        return found
+
+
+def _selected(test: Expr, x: Expr, y: Expr) -> Expr:
+    return Call("select", (test, x, y), number_type(x))

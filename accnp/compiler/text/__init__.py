@@ -1,1 +1,0 @@
-"""KernelSpec to source text: one emitter for each form; imports neither numba nor cupy."""
