@@ -96,7 +96,8 @@ def sharded(axes: str, f: Callable[[Any], Any], **options: Any) -> Callable[[Any
     spec = accnp.sharding.PartitionSpec
 
     def run(x: Any) -> Any:
-        mesh, cut = accnp.make_mesh((4,), ("i",)), spec(*axes)
+        kinds = (accnp.sharding.AxisType.Auto,)
+        mesh, cut = accnp.make_mesh((4,), ("i",), axis_types=kinds), spec(*axes)
         return accnp.shard_map(f, mesh=mesh, in_specs=cut, out_specs=spec(), **options)(x)
 
     return run
@@ -169,9 +170,8 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     **{name: (accnp.vmap(f, axis_name="i"), want) for name, (f, want) in COLLECTIVES.items()},
 }  # fmt: skip
 # Ops of meshes over several processes, which tests/processes run.
-OF_PROCESSES = {
-    "to_global", "to_local", "take_as_same", "mesh_gather", "mesh_exchange", "all_gather_invariant",
-}  # fmt: skip
+OF_PROCESSES = {name for name, why in EXCEPTIONS.items() if "several processes" in why}
+OF_PROCESSES.add("all_gather_invariant")
 LEAVES = {"literal", "const", "arg", "mark"}  # whose types are given
 
 
