@@ -191,9 +191,9 @@ def test_columns_of_tables_are_converted_first():
     ):
         accnp.jit(jnp.sin)(Column())
     assert jnp.sum(jnp.asarray(Column())) == 3
-    with pytest.raises(TypeError, match=r"x.astype\('int64'\) are the units since 1970"):
+    with pytest.raises(TypeError, match=r"x.astype\('int64'\) converts to units since 1970"):
         jnp.asarray(np.array(["2024-01-01"], "datetime64[s]"))
-    with pytest.raises(TypeError, match=r"x.astype\(float\), where all are numbers"):
+    with pytest.raises(TypeError, match=r"convert with x.astype\(float\) if all elements"):
         jnp.asarray(np.array([1, None], object))
 
 

@@ -121,7 +121,7 @@ def test_values_for_each_device() -> None:
     apart = accnp.device_put_sharded([{"x": 1.0}, {"x": 2.0}], devices)
     doubled = accnp.pmap(lambda tree: tree["x"] * 2, devices=devices)(apart)
     assert doubled.tolist() == [2.0, 4.0]
-    with pytest.raises(ValueError, match="as many shards as devices"):
+    with pytest.raises(ValueError, match="shards and devices must be equally many"):
         accnp.device_put_sharded([1.0], devices)
     with pytest.raises(ValueError, match="at least"):
         accnp.device_put_replicated(1.0, [])

@@ -1,1 +1,1 @@
-"""What users hand over: arrays, numbers, shapes, axes. Out: nodes and checked values."""
+"""Conversion and validation of arguments: arrays, numbers, dtypes, shapes and axes."""

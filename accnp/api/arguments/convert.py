@@ -1,4 +1,9 @@
-"""From what users pass to nodes: conversion, type promotion, broadcasting."""
+"""Conversion of operands to nodes, type promotion and broadcasting.
+
+The public functions call `as_node`, `promote` or `promote_inexact` on the operands that users pass,
+then `broadcast_nodes` or `to_shape`, and record an op with the resulting nodes. Lists are not
+operands; `values.node_of` converts everything that `jnp.array` accepts.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +50,7 @@ _FROM = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
 def scalar_node(value: Any, dtype: Any = None, weak: bool = True) -> Node:
-    """Return the literal of a Python number; `dtype` converts it on the way."""
+    """Return a literal node of a Python number, converted to `dtype` if one is given."""
     if dtype is None:
         dtype, weak = dtypes.value_type(value)
         if dtype.kind in "iu":
@@ -56,22 +61,22 @@ def scalar_node(value: Any, dtype: Any = None, weak: bool = True) -> Node:
     if kind not in "cb" and isinstance(value, complex):
         value = value.real
     if kind in "iu" and isinstance(value, float):
-        value = _whole(value, dtype)
+        value = _saturate(value, dtype)
     if dtype.name in SUB_INTS and not isinstance(value, bool):
-        value = _whole(value, dtype) if isinstance(value, float) else _wrapped(value, dtype)
+        value = _saturate(value, dtype) if isinstance(value, float) else _wrap_around(value, dtype)
     return literal(_FROM[kind](value), dtype, weak)
 
 
-def _whole(value: float, dtype: np.dtype) -> int:
-    """Convert as the kernels do: nan is 0, what does not fit is the nearest bound."""
+def _saturate(value: float, dtype: np.dtype) -> int:
+    """Convert as the kernels do: NaN becomes 0, values out of range become the nearest bound."""
     if value != value:
         return 0
     info = dtypes.iinfo(dtype)
     return int(min(max(value, info.min), info.max))
 
 
-def _wrapped(value: int, dtype: np.dtype) -> int:
-    """Keep the low bits, as conversions of integers do."""
+def _wrap_around(value: int, dtype: np.dtype) -> int:
+    """Keep the low bits, as conversions between integer dtypes do."""
     info = dtypes.iinfo(dtype)
     low, high = int(info.min), int(info.max)
     return (value - low) % (high - low + 1) + low
@@ -81,12 +86,13 @@ def _check_int(value: int, dtype: np.dtype) -> None:
     info = np.iinfo(dtype)
     if not info.min <= value <= info.max:
         raise OverflowError(
-            f"Python int {value} too large to convert to {dtype.name}; got no wider operand beside "
-            "it; pass it as an array of a dtype that holds it, or as a float"
+            f"Python int {value} too large to convert to {dtype.name}; no other operand has a "
+            "wider dtype; pass it as an array of a dtype that holds it, or as a float"
         )
 
 
-# As the functions name themselves when they convert their operands, without the module.
+# Functions that only move elements, by the name that they pass to `as_node`, without the module.
+# They accept arrays of float0.
 _MOVES = frozenset(
     (
         "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block",
@@ -100,11 +106,11 @@ _MOVES = frozenset(
     )
 )  # fmt: skip
 
-# User types that stand for arrays, and what makes one of such a value.
+# Types that users registered as array-like, with the function that converts a value to an array.
 canonicalize_dtype_handlers: dict[type, Callable[[Any], Any]] = {np.ndarray: np.asarray}
 
 
-# Types that stand for arrays without values, with the functions that make nodes of them.
+# Types that describe arrays without values, with the function that makes a node of an instance.
 WITHOUT_VALUE: dict[type, Callable[[Any, str], Node]] = {}
 
 
@@ -145,11 +151,11 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
         )
     if state.lists and isinstance(x, list | tuple | range):
         return imported("accnp.api.arrays.creation").asarray(x)._node
-    mend = "pass an array or a number"
+    advice = "pass an array or a number"
     if isinstance(x, list | tuple | set | range):
-        mend = "convert lists and tuples with jnp.array first"
+        advice = "convert lists and tuples with jnp.array first"
     elif hasattr(x, "__array__"):  # a Series or Index of pandas
-        mend = "convert it with jnp.asarray first"
+        advice = "convert it with jnp.asarray first"
     if x is None or isinstance(x, list | tuple | dict | set):
         wrong = f"{name} requires ndarray or scalar arguments, got {type(x)}: {_short(x)}"
     else:
@@ -158,7 +164,7 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
             wrong += f"Value {_short(x)} with dtype {np.asarray(x).dtype} is not a valid JAX array "
             wrong += "type: "
         wrong += f"Argument {_short(x)} of type {type(x)}"
-    raise TypeError(f"{wrong} is not a valid JAX type; {mend}")
+    raise TypeError(f"{wrong} is not a valid JAX type; {advice}")
 
 
 def _short(x: Any) -> str:
@@ -168,14 +174,14 @@ def _short(x: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-# Dtypes that are canonical under either switch.
+# Dtypes that are canonical whether or not 64-bit types are enabled.
 _ALWAYS = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f4", "c8")))
 
 
 def can_change(x: np.ndarray) -> bool:
-    """Whether the memory of an array may be written to: through it, or what it is a view of.
+    """Return whether the memory of an array is writable, through `x` or through one of its bases.
 
-    Files that are mapped for reading, and values of accnp's arrays, cannot.
+    Files mapped for reading and the buffers of accnp's arrays are not writable.
     """
     owner: Any = x
     while owner is not None:
@@ -185,7 +191,7 @@ def can_change(x: np.ndarray) -> bool:
             owner = owner.base
         elif isinstance(owner, memoryview):
             owner = owner.obj
-        elif is_pooled(owner):  # accnp writes to no memory that is visible elsewhere
+        elif is_pooled(owner):  # accnp does not write to shared buffers
             return False
         else:  # bytes, mapped files, memory of other libraries
             try:
@@ -195,18 +201,20 @@ def can_change(x: np.ndarray) -> bool:
     return False
 
 
-# What becomes of dtypes of NumPy's that are none here, by kind.
+# Advice for NumPy dtypes that accnp does not support, by kind.
 _FOREIGN = {
-    "M": ": x.astype('int64') are the units since 1970",
-    "m": ": x.astype('int64') are the units",
-    "O": ": x.astype(float), where all are numbers",
+    "M": "; x.astype('int64') converts to units since 1970",
+    "m": "; x.astype('int64') converts to a number of units",
+    "O": "; convert with x.astype(float) if all elements are numbers",
 }
 
 
 def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -> Node:
-    """Return a constant of a NumPy array's values, in the canonical dtype and the machine's byte
-    order; without a copy if none is asked for, or it cannot be written to, where dtype and layout
-    allow it."""
+    """Return a constant node with the values of a NumPy array.
+
+    The dtype becomes canonical and the byte order native. By default (`copy` is None) the array is
+    copied only if its memory is writable; an array whose dtype or layout changes is always copied.
+    """
     if copy is None:
         copy = can_change(x)
     given = x.dtype
@@ -219,7 +227,8 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -
     if dtype is None or not dtypes.is_supported(dtype):
         raise TypeError(
             f"{name}: Value '{str(x)[:80]}' with dtype {x.dtype} is not a valid JAX array type; "
-            f"only bool, integer, floating and complex dtypes are{_FOREIGN.get(x.dtype.kind, '')}"
+            "only bool, integer, floating and complex dtypes are supported"
+            f"{_FOREIGN.get(x.dtype.kind, '')}"
         )
     if given == float0 and _has_numpy_result(name):
         raise Float0Operand(name)
@@ -229,15 +238,18 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -
 
 
 def _has_numpy_result(name: str) -> bool:
-    """Whether a call of a function with a host array of float0 goes by `float0_operands.served`:
-    nothing is traced, and the function moves elements."""
+    """Return whether a function called with a host array of float0 returns a host array.
+
+    This holds for functions that only move elements, outside of traces; `float0_operands` then
+    computes the result.
+    """
     return not state.float0 and state.abstract is None and name.rpartition(".")[2] in _MOVES
 
 
 def is_host_value(x: Any) -> bool:
-    """Whether a leaf is a Python number or a NumPy array, and not an Array.
+    """Return whether a leaf is a Python number or a NumPy array, and not an Array.
 
-    NumPy arrays of the other byte order, which JAX refuses, become arrays.
+    NumPy arrays of non-native byte order, which JAX refuses, are converted to arrays instead.
     """
     if isinstance(x, np.ndarray | np.generic):
         return x.dtype.isnative
@@ -252,7 +264,7 @@ def as_nodes(name: str, *xs: Any) -> list[Node]:
 def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
     """Convert a node to a dtype and weak flag.
 
-    Literals are converted at once, equal types pass through.
+    Literals are converted immediately. A node that already has the type is returned unchanged.
     """
     a = x.aval
     if a.dtype == dtype and a.weak_type == weak:
@@ -260,43 +272,40 @@ def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
     if x.op.name == "literal" and not (state.named and is_held(x)):
         value = x.params["value"]
         if not a.weak_type and a.dtype.kind not in "biu":
-            with np.errstate(over="ignore"):  # the value that this type has, not what was written
+            with np.errstate(over="ignore"):  # round to the literal's dtype first
                 value = a.dtype.type(value).item()
         if type(value) is int and dtype.kind in "iu":
-            value = _wrapped(value, np.dtype(dtype))
+            value = _wrap_around(value, np.dtype(dtype))
         elif type(value) is int and abs(value) > 2**53 and dtype.kind in "fc":
-            value = np.asarray(value).astype(dtype).item()  # rounded once, not as float() before
+            value = np.asarray(value).astype(dtype).item()  # rounds once; float() would round first
         return scalar_node(value, np.dtype(dtype), weak)
     return o.convert_element_type(x, new_dtype=np.dtype(dtype), weak_type=weak)
 
 
 def without_float0(x: Node, dtype: np.dtype) -> Node:
-    """Return what is to be converted to a dtype: zeros for a tangent of integers."""
+    """Return a node that can be converted to `dtype`: zeros in place of a float0 tangent."""
     if x.aval.dtype != dtypes.float0 or dtype == dtypes.float0:
         return x
     return to_shape(scalar_node(0, dtype), x.aval.shape, "astype")
 
 
 def cast_safely(name: str, x: Node, dtype: np.dtype) -> Node:
-    """Convert a node to a dtype that has all its numbers; others are refused."""
+    """Convert a node to a dtype that can represent all its values; raise an error otherwise."""
     a = x.aval
     if dtypes.promote(((a.dtype, a.weak_type), (dtype, False)))[0] != dtype:
         raise TypePromotionError(
-            f"{name}: {dtype.name} does not hold what a parameter may be; got {a.dtype.name}; "
-            "convert the parameter, or pass a dtype"
+            f"{name}: {dtype.name} cannot represent all values of a parameter; got {a.dtype.name}; "
+            "convert the parameter, or pass a wider dtype"
         )
     return cast(x, dtype)
 
 
 def promote(name: str, *xs: Any) -> list[Node]:
-    """Convert arguments to nodes of one dtype by jax's promotion rules.
-
-    Their shapes are left alone.
-    """
+    """Convert arguments to nodes of one dtype by JAX's promotion rules, without broadcasting."""
     try:
         nodes = [x._node if type(x) is Array else as_node(x, name) for x in xs]
     except OverflowError:
-        nodes = _beside_wider(name, xs)
+        nodes = _promote_large_ints(name, xs)
     first = nodes[0].aval
     for n in nodes:
         if n.aval.dtype is not first.dtype or n.aval.weak_type is not first.weak_type:
@@ -311,9 +320,11 @@ def promote(name: str, *xs: Any) -> list[Node]:
     return [_to(n, dtype, weak) for n in nodes]
 
 
-def _beside_wider(name: str, xs: tuple[Any, ...]) -> list[Node]:
-    """Convert arguments of which a Python int is beyond the default integers: it is of the dtype
-    that the arrays beside it have, if that holds it (uint64, or one of floating point)."""
+def _promote_large_ints(name: str, xs: tuple[Any, ...]) -> list[Node]:
+    """Convert arguments among which a Python int does not fit the default integer dtype.
+
+    The int takes the promoted dtype of the other operands if that is uint64 or a floating dtype.
+    """
     ints = [type(x) is int for x in xs]
     nodes = [None if i else as_node(x, name) for x, i in zip(xs, ints, strict=True)]
     kinds = tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes if n is not None])
@@ -327,26 +338,26 @@ def _beside_wider(name: str, xs: tuple[Any, ...]) -> list[Node]:
 
 
 def _to(x: Node, dtype: np.dtype, weak: bool) -> Node:
-    # A weak operand that already has the dtype needs no conversion: the result's weak flag is that
-    # of all. While tracing it is written down all the same, as jax does; no kernel has it.
+    # A weak operand that already has the dtype needs no conversion, since the weak flag of a result
+    # depends on all operands. Jaxprs record the conversion nevertheless, as JAX's do.
     if x.aval.dtype == dtype and (
         x.aval.weak_type == weak or (x.aval.weak_type and state.abstract is None)
     ):
         return x
-    # Literals stay weak, and so are shared; jax writes them down as what they are converted to.
+    # Literals stay weak, so that nodes can share them. In jaxprs, JAX writes the converted literal.
     stays = x.aval.weak_type and x.op.name == "literal" and not state.named
     return cast(x, dtype, weak or stays)
 
 
 def promote_inexact(name: str, *xs: Any) -> list[Node]:
-    """Like `promote`, and integers and booleans become the default floating dtype.
+    """Like `promote`, but integers and booleans become the default floating dtype.
 
-    Each by itself: -2 beside uint8 is -2.0, which no uint8 is.
+    Each operand is converted separately: -2 combined with uint8 becomes -2.0.
     """
     try:
         nodes = as_nodes(name, *xs)
     except OverflowError:
-        nodes = _beside_wider(name, xs)
+        nodes = _promote_large_ints(name, xs)
     try:
         dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
     except TypePromotionError:
@@ -357,7 +368,7 @@ def promote_inexact(name: str, *xs: Any) -> list[Node]:
         return [cast(n, dtypes.to_inexact(dtype), weak) for n in nodes]
     nodes = promote(name, *map(wrap, nodes))
     a = nodes[0].aval
-    if a.dtype in NARROW and not config.x64:  # made before 64-bit types were switched off
+    if a.dtype in NARROW and not config.x64:  # created while 64-bit types were enabled
         return [cast(n, NARROW[a.dtype], n.aval.weak_type) for n in nodes]
     return nodes
 
@@ -380,7 +391,7 @@ def to_shape(x: Node, shape: tuple[int, ...], name: str = "broadcast_to") -> Nod
 def broadcast_shapes(
     name: str, shapes: list[tuple[int, ...]], elementwise: bool = False
 ) -> tuple[int, ...]:
-    """Return the shape to which several shapes broadcast; `elementwise` is for the error's text."""
+    """Return the broadcast of several shapes; `elementwise` selects the wording of the error."""
     rank = max(map(len, shapes), default=0)
     out = [1] * rank
     for s in shapes:
@@ -388,7 +399,7 @@ def broadcast_shapes(
             if n != 1:
                 if out[i] not in (1, n):
                     listed = ", ".join(map(str, shapes))
-                    wrong = (  # jax's text for operands of one rank, and of several
+                    wrong = (  # JAX words it by whether ranks are equal
                         f"{name} got incompatible shapes for broadcasting: {listed}"
                         if elementwise and len(set(map(len, shapes))) == 1
                         else f"{name}: Incompatible shapes for broadcasting: shapes=[{listed}]"
@@ -399,7 +410,7 @@ def broadcast_shapes(
 
 
 def broadcast_nodes(name: str, nodes: list[Node], any_ranks: bool = False) -> list[Node]:
-    """Broadcast nodes against each other; rank-0 nodes stay as they are (map ops take them).
+    """Broadcast nodes against each other; rank-0 nodes are kept, since elementwise ops accept them.
 
     With `any_ranks` the option numpy_rank_promotion does not apply.
     """
@@ -416,7 +427,7 @@ def broadcast_nodes(name: str, nodes: list[Node], any_ranks: bool = False) -> li
 
 
 def check_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
-    """Warn of, or refuse, operands of different ranks, as the option numpy_rank_promotion says."""
+    """Warn about operands of different ranks, or raise, as the option numpy_rank_promotion says."""
     if config.numpy_rank_promotion == "allow" or len({len(s) for s in shapes}) < 2:
         return
     listed = " ".join(map(str, shapes))
@@ -434,20 +445,20 @@ def check_ranks(name: str, shapes: list[tuple[int, ...]]) -> None:
 __all__ += ["broadcast_shapes", "check_ranks", "numpy_node", "scalar_node"]
 
 
-# --- operands that few functions accept: their modules are loaded with the first of them ---
+# --- random keys and float0, which few functions accept: their modules are loaded on first use ---
 
 
 def apply_to_keys(
     name: str, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> Any:
-    """What a function of arrays returns for random keys, or NotImplemented."""
+    """Call a function with random keys; return NotImplemented if it does not accept keys."""
     return imported("accnp.api.sampling.key_functions").served(name, function, args, kwargs)
 
 
 def _recover_from_keys(
     public: Callable[..., Any], function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> Any:
-    # Functions that `exec` makes without a module's name have None there.
+    # The __module__ of functions that `exec` creates without a module name is None.
     if not (getattr(public, "__module__", None) or "").startswith("accnp."):
         return NotImplemented
     return apply_to_keys(public.__qualname__, function, args, kwargs)

@@ -1,7 +1,4 @@
-"""What is known about an array without computing it, and how it prints.
-
-In: arrays, numbers. Out: ints, texts.
-"""
+"""Functions that describe arrays without computing them: rank, shape, size, kind and printing."""
 
 from __future__ import annotations
 
@@ -59,7 +56,7 @@ def ndim(a: ArrayData) -> int:
 
 
 def _lengths(function: str, a: Any) -> tuple[int, ...]:
-    """The shape of an array, a number, or nested lists, which jax will refuse."""
+    """Return the shape of an array, a number, or nested lists (deprecated)."""
     if hasattr(a, "shape"):
         return tuple(a.shape)
     if np.isscalar(a):

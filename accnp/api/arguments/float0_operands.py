@@ -1,8 +1,8 @@
-"""Host arrays of float0 in functions that move elements.
+"""Functions that move elements, applied to host arrays of float0.
 
-Tangents of integers are NumPy arrays of float0, and so are results of functions that move or join
-them. `numpy_node` raises `Float0Operand` for such an operand of one of these functions, outside of
-traces; `api_boundary` catches it and asks here for the result. Other calls pay nothing for this.
+Tangents of integers are NumPy arrays of float0. `numpy_node` raises `Float0Operand` when a function
+that only moves or joins elements gets one outside of a trace. `api_boundary` catches the error and
+calls `served`, which returns NumPy arrays of float0. Other calls have no overhead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["served"]
 
 
 def served(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Call a function that moves elements; its results of float0 are NumPy arrays."""
+    """Call a function that moves elements; results of dtype float0 are NumPy arrays."""
     state.float0 = True
     try:
         result = function(*args, **kwargs)

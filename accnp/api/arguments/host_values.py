@@ -1,8 +1,8 @@
-"""Values that lie on the host: Python numbers and NumPy arrays among operands and results.
+"""Host values among the operands and results of programs: Python numbers and NumPy arrays.
 
-A function that returns an operand or a constant unchanged returns the value itself instead of an
-Array, if nothing is being traced that should record it. In: what users pass, and programs. Out: the
-same values, in the dtypes that arrays of them have.
+A program that returns an operand or a constant unchanged returns the host value itself instead of
+an Array, unless the call is being traced. `jit` and the transformations call `handed_through` for
+the results of a program.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["as_evaluated", "handed_through"]
 
 
 def as_evaluated(x: Any) -> Any:
-    """Return a leaf as a program returns it that hands it through: host values get the dtypes that
-    arrays have, NumPy scalars become arrays, and Python numbers know their dtype."""
+    """Return a host value as a program returns it: NumPy values become arrays of a canonical dtype,
+    and Python numbers carry their dtype."""
     if isinstance(x, np.ndarray | np.generic):
         return np.asarray(x, dtypes.canonicalize_dtype(x.dtype))
     if isinstance(x, int | float | complex) and not isinstance(x, bool):
@@ -41,9 +41,12 @@ def handed_through(
     constants: Mapping[int, Any],
     results: Sequence[Node],
 ) -> list[Any]:
-    """Return the results of a program, as users see them: inputs that it hands through and
-    constants are what `given`, by the place of the input, and `constants`, by that of the result,
-    have, if these are host values and nothing is being traced."""
+    """Return the results of a program as users see them.
+
+    Results that are inputs or constants of the program are replaced by their host values: `given`
+    maps input positions to values, `constants` maps result positions to values. While a function is
+    being traced, all results are Arrays.
+    """
     if state.abstract is not None or state.named:
         return [wrap(x) for x in results]
     places = {id(x): i for i, x in enumerate(graph.inputs)}

@@ -1,7 +1,7 @@
-"""Decorators for functions that are composed of others.
+"""Decorators for public functions that are composed of other public functions.
 
-The options `numpy_rank_promotion` and `numpy_dtype_promotion` are about the operands that users
-pass. Inside of a decorated function they do not apply to the operands that it makes itself.
+The options `numpy_rank_promotion` and `numpy_dtype_promotion` apply to the operands that users
+pass. These decorators disable them for the intermediate operands of the decorated function.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def broadcasts_inside(function: F) -> F:
 
 
 def promotes_inside(function: F) -> F:
-    """Let a function promote and broadcast what it computes on its way: `numpy_dtype_promotion` and
-    `numpy_rank_promotion` are about what users write."""
+    """Let a function promote and broadcast intermediate values under `numpy_dtype_promotion` and
+    `numpy_rank_promotion`."""
 
     @functools.wraps(function)
     def inner(*args: Any, **kwargs: Any) -> Any:

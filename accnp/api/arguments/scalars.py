@@ -1,7 +1,6 @@
-"""Scalar types: `jnp.float32(1)` makes an array of rank 0, and `jnp.float32` names a dtype.
+"""Scalar types: `jnp.float32(1)` makes a lazy array of rank 0, and `jnp.float32` names a dtype.
 
-In: a value. Out: a lazy Array of that dtype. The types compare equal to NumPy's, and
-`numpy.dtype` takes them.
+The types compare equal to NumPy's, and `numpy.dtype` accepts them.
 """
 
 from __future__ import annotations
@@ -15,23 +14,23 @@ from accnp.api.arrays.creation import asarray
 from accnp.array import Array
 from accnp.dtypes import as_dtype
 
-_OF_TEXT = (int, complex, builtins.bool)
+_PARSERS = (int, complex, builtins.bool)
 
 
 class ScalarType(type):
-    """The class of scalar types."""
+    """Metaclass of the scalar types; calling a type converts its argument to an array."""
 
     dtype: np.dtype
 
     def __call__(cls, x: Any) -> Array:
-        if isinstance(x, str):  # as NumPy: the text of a number
-            kind = next((k for k in _OF_TEXT if k.__name__ in cls.dtype.name), float)
+        if isinstance(x, str):  # NumPy parses strings
+            kind = next((k for k in _PARSERS if k.__name__ in cls.dtype.name), float)
             try:
                 x = kind(x)
             except ValueError as error:
                 raise ValueError(
-                    f"jnp.{cls.__name__}: the text is no number of this type; got {x!r} ({error}); "
-                    "pass a number"
+                    f"jnp.{cls.__name__}: the string is not a number of this type; got {x!r} "
+                    f"({error}); pass a number"
                 ) from None
         return asarray(x, dtype=cls.dtype)
 
@@ -114,7 +113,7 @@ complex64 = csingle = scalar_type("complex64")
 complex128 = cdouble = scalar_type("complex128")
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
-# Abstract kinds, and constants, are NumPy's own.
+# Abstract types and constants are those of NumPy.
 generic, number, inexact, flexible = np.generic, np.number, np.inexact, np.flexible
 integer, signedinteger, unsignedinteger = np.integer, np.signedinteger, np.unsignedinteger
 floating, complexfloating, character = np.floating, np.complexfloating, np.character

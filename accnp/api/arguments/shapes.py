@@ -1,6 +1,6 @@
-"""Static arguments: users' shapes, axes and counts come in, plain Python ints go out.
+"""Static arguments: converts shapes, axes and counts that users pass to Python ints.
 
-A traced value is refused with an error that names the function and the argument that it depends on.
+A traced value raises an error that names the function and the argument that it depends on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = [
     "concrete",
 ]  # fmt: skip
 
-# What functions take for one or several axes.
+# Types accepted for one axis or several axes.
 AxesLike = SupportsIndex | Sequence[SupportsIndex]
 
 
@@ -31,7 +31,7 @@ def concrete(node: Node) -> np.ndarray | None:
 
 
 def as_static(x: Any, function: str, kind: str = "static") -> Any:
-    """Return the value of an argument that must be known now; Arrays become NumPy arrays."""
+    """Return the value of an argument that must be static; Arrays become NumPy arrays."""
     if type(x) is Array:
         return look(x._node, kind, function)
     return x
@@ -73,7 +73,7 @@ def as_shape(shape: Any, function: str) -> tuple[int, ...]:
 
 
 def as_sizes(shape: Any, function: str) -> tuple[int, ...]:
-    """Like `as_shape`, with -1 and other negative sizes let through."""
+    """Like `as_shape`, but allow negative sizes such as -1."""
     if type(shape) is int:
         return (shape,)
     if type(shape) is Array:

@@ -1,6 +1,8 @@
-"""Values that users hand over, made into nodes: numbers, NumPy arrays, nested lists, Arrays.
+"""Conversion of everything that `jnp.array` accepts to nodes, and checks of common arguments.
 
-Anything that `jnp.array` takes comes in; a node with the right dtype and weak flag goes out.
+Numbers, NumPy arrays, nested lists, Arrays and objects with an array protocol become nodes of the
+requested dtype, or of the dtype that promotion gives. The second half checks arguments that many
+functions share: `precision`, `out`, `dtype`, callables and `unroll`.
 """
 
 from __future__ import annotations
@@ -38,25 +40,29 @@ _SCALARS = (bool, int, float, complex)
 def node_of(
     x: Any, dtype: Any = None, copy: bool | None = None, function: str = "jnp.asarray"
 ) -> Node:
-    """Return the node of anything that `jnp.array` takes; `copy` as for `numpy_node`."""
+    """Return the node of anything that `jnp.array` accepts; `copy` is as in `numpy_node`."""
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, function)
     if type(copy) is Array:
-        copy = bool(copy)  # refused if traced, also where it has no effect
+        copy = bool(copy)  # raises if traced, even where unused
     if type(x) is Array:
         node = as_node(x)
     elif isinstance(x, _SCALARS) and not isinstance(x, np.generic):
         if wanted is not None:
             check_complex(x, wanted, function)
         if wanted is not None and wanted.kind in "biufc":
-            return scalar_node(x, wanted, False) if _fits(x, wanted) else _wide(x, wanted, function)
+            return (
+                scalar_node(x, wanted, False)
+                if _fits(x, wanted)
+                else _reject_large(x, wanted, function)
+            )
         node = as_node(x, function)
     elif isinstance(x, np.ndarray | np.generic):
         value = np.asarray(x)
         if wanted is not None and value.dtype != wanted and value.dtype.kind not in "OSUMm":
             with np.errstate(all="ignore"):
-                real = _drops(value.dtype, wanted) and wanted.kind != "b"  # truth has both parts
+                real = _drops(value.dtype, wanted) and wanted.kind != "b"  # bool: either part
                 if real:
-                    _warn_of_parts(value.dtype, wanted)
+                    _warn_imaginary_lost(value.dtype, wanted)
                 value = np.asarray(np.real(value) if real else value).astype(wanted)
             copy = False
         return numpy_node(value, function, copy if isinstance(x, np.ndarray) else False)
@@ -70,13 +76,16 @@ def node_of(
 
 
 def inexact_arrays(name: str, *xs: Any) -> list[Array]:
-    """Return arrays of one floating or complex dtype, of lists as well."""
+    """Convert array-likes, including lists, to arrays of one floating or complex dtype."""
     nodes = promote_inexact(name, *[wrap(node_of(x, function=name)) for x in xs])
     return [wrap(n) for n in nodes]
 
 
 def number_node(x: Any, dtype: np.dtype, function: str) -> Node:
-    """Return the node of a number, or array, that will be of `dtype`, and may fit only there."""
+    """Return the node of a number or array that will be converted to `dtype`.
+
+    A Python int may fit `dtype` and not the default integer dtype.
+    """
     try:
         return as_node(x, function)
     except OverflowError:
@@ -84,16 +93,16 @@ def number_node(x: Any, dtype: np.dtype, function: str) -> Node:
 
 
 def to_dtype(node: Node, dtype: np.dtype) -> Node:
-    """Convert to a strong dtype; on the way to a real one the imaginary part is lost."""
+    """Convert to a strong dtype; conversion from complex to real discards the imaginary part."""
     if _drops(node.aval.dtype, dtype):
-        _warn_of_parts(node.aval.dtype, dtype)
+        _warn_imaginary_lost(node.aval.dtype, dtype)
         if dtype.kind == "b" and node.op.name != "literal":
             node = o.real(node)
     return cast(node, dtype)
 
 
 def astype_node(node: Node, dtype: np.dtype, function: str) -> Node:
-    """Convert as `Array.astype` does: numbers that have a part other than 0 are true."""
+    """Convert as `Array.astype` does: complex numbers are true if either part is nonzero."""
     if node.aval.dtype.kind == "c" and dtype.kind == "b":
         return o.ne(node, like(node, 0))
     if _drops(node.aval.dtype, dtype):
@@ -106,7 +115,7 @@ def astype_node(node: Node, dtype: np.dtype, function: str) -> Node:
     return cast(node, dtype)
 
 
-def _warn_of_parts(old: np.dtype, new: np.dtype) -> None:
+def _warn_imaginary_lost(old: np.dtype, new: np.dtype) -> None:
     warn(
         "Casting complex values to real discards the imaginary part; got "
         f"{old.name} for {new.name}; take jnp.real first",
@@ -115,8 +124,8 @@ def _warn_of_parts(old: np.dtype, new: np.dtype) -> None:
 
 
 def check_complex(x: Any, dtype: np.dtype, function: str) -> None:
-    """Refuse a Python complex number where a real dtype is asked for, as Python itself does."""
-    if type(x) is complex and dtype.kind not in "cb":  # the truth of one has both parts
+    """Raise TypeError for a Python complex number where a real dtype is requested."""
+    if type(x) is complex and dtype.kind not in "cb":  # the truth value depends on both parts
         raise TypeError(
             f"{function}: {dtype.name} cannot hold the complex number {x}; "
             "pass its real part, or a complex dtype"
@@ -135,14 +144,14 @@ def _fits(x: Any, dtype: np.dtype) -> bool:
     )
 
 
-def _wide(x: Any, dtype: np.dtype, function: str) -> Node:
+def _reject_large(x: Any, dtype: np.dtype, function: str) -> Node:
     raise OverflowError(
         f"{function}: Python int {x} too large to convert to {dtype.name}; use a wider dtype"
     )
 
 
 def _of_protocol(x: Any, copy: bool | None, function: str) -> Node | None:
-    if isinstance(x, Array):  # random keys, which are refused there
+    if isinstance(x, Array):  # random keys, for which as_node raises an error
         return as_node(x, function)
     if hasattr(x, "__jax_array__"):
         return node_of(x.__jax_array__(), None, copy, function)
@@ -162,7 +171,7 @@ def _of_protocol(x: Any, copy: bool | None, function: str) -> Node | None:
 
 
 def node_on_gpu(x: Any, copy: bool | None) -> Node:
-    """Return a node over another library's array on a GPU, in the canonical dtype."""
+    """Return a node over another library's GPU array, in the canonical dtype."""
     exchange = importlib.import_module("accnp.runtime.exchange")
     buffer, shape, dtype = exchange.from_other(x, copy)
     node = const(buffer, on_devices(make_aval(shape, dtype), (buffer.device,)))
@@ -183,7 +192,10 @@ def _not_numeric(x: Any, function: str) -> Exception:
 
 
 def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
-    """Nested lists: numbers through NumPy, Arrays stacked; the dtype is that of all leaves."""
+    """Return the node of nested lists, in the promoted dtype of all leaves.
+
+    Lists of numbers are converted by NumPy; Arrays among the leaves are stacked.
+    """
     kinds: set[Any] = set()
     nodes = _leaf_types(x, kinds, function)
     if wanted is None:
@@ -213,11 +225,11 @@ def _ragged(x: Any, function: str, error: Exception) -> Exception:
     return error
 
 
-_MAX_DEPTH = 64  # dimensions of NumPy's arrays
+_MAX_DEPTH = 64  # the largest rank of NumPy arrays
 
 
 def _leaf_types(x: Any, kinds: set[Any], function: str) -> list[Node]:
-    """Collect (dtype, weak) of the leaves of nested lists; returns the Arrays among them."""
+    """Collect the (dtype, weak) pairs of all leaves of nested lists; return the Arrays."""
     nodes: list[Node] = []
     seen: set[type] = set()
     stack, depths = [x], [1]
@@ -293,30 +305,33 @@ def _stack_nested(x: Any, dtype: np.dtype, function: str) -> Node:
 
 _PRECISIONS = (
     "default", "high", "highest", "fastest", "float32", "bfloat16", "bfloat16_3x", "tensorfloat32",
-    "DEFAULT", "F32_F32_F32", "F64_F64_F64",  # algorithms by name, those that CPUs have
+    "DEFAULT", "F32_F32_F32", "F64_F64_F64",  # algorithms that CPUs support
 )  # fmt: skip
 
 
 def precision_key(precision: Any) -> Any:
-    """A hashable form of a precision argument, None being the configured one; the CPU always
-    computes in full precision."""
+    """Return a hashable form of a precision argument; None means the configured default.
+
+    The CPU always computes in full precision.
+    """
     if precision is None:
         return config.default_matmul_precision
-    several = type(precision) in (tuple, list)  # algorithms are tuples of their own
+    several = type(precision) in (tuple, list)  # algorithms are subclasses of tuple
     for p in precision if several else (precision,):
-        if hasattr(p, "check"):  # an algorithm, by `lax`
+        if hasattr(p, "check"):  # an algorithm of `lax`
             p.check()
         elif not (isinstance(p, Enum) or p in _PRECISIONS or (devices.reach and p in MATMUL)):
             raise not_one_of("lax.Precision", "precision", p, _PRECISIONS)
     if several and len(precision) != 2:
         raise ValueError(
-            f"lax.Precision: two precisions, one for each operand; got {precision!r}; pass a pair"
+            f"lax.Precision: a pair needs one precision for each operand; got {precision!r}; "
+            "pass two"
         )
     return tuple(precision) if isinstance(precision, list) else precision
 
 
 def no_out(out: Any, name: str) -> None:
-    """Refuse `out=`."""
+    """Raise NotImplementedError if `out` is given."""
     if out is not None:
         raise NotImplementedError(
             f"{name}: the 'out' argument is not supported, since arrays are immutable; "
@@ -325,7 +340,7 @@ def no_out(out: Any, name: str) -> None:
 
 
 def needs_function(name: str, given: Any) -> None:
-    """Raise TypeError for what cannot be called."""
+    """Raise TypeError if an argument is not callable."""
     if not callable(given):
         raise TypeError(
             f"{name}: Expected a callable value, got {given!r} of type {type(given).__name__}; "
@@ -334,20 +349,20 @@ def needs_function(name: str, given: Any) -> None:
 
 
 def rule_setter(self: Any, name: str) -> Any:
-    """`__getattr__` of functions with rules: `def...` of the function that this one wraps."""
+    """Serve as `__getattr__` of wrappers: `def...` methods are those of the wrapped function."""
     if name.startswith("def"):
         return getattr(self.fun, name)
     raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def needs_dtype(name: str, given: Any) -> None:
-    """Raise ValueError where a dtype is left out that is needed."""
+    """Raise ValueError if a required dtype is missing."""
     if given is None:
-        raise ValueError(f"{name}: a dtype is needed; got None; name one, as 'float32'")
+        raise ValueError(f"{name}: a dtype is required; got None; pass one, such as 'float32'")
 
 
 def unroll_steps(name: str, unroll: Any) -> int:
-    """How many steps of a loop are written out in each turn."""
+    """Return the unroll factor of a loop as an int."""
     if not isinstance(unroll, int | np.integer) or unroll < 0:
         kind = ValueError if isinstance(unroll, int | np.integer) else TypeError
         raise kind(f"{name}: unroll must be a number of steps or a bool; got {unroll!r}; pass 1")

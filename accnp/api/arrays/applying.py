@@ -1,7 +1,4 @@
-"""User functions applied along axes, over axes, piece by piece, to indices; `place`.
-
-In: a function and arrays. Out: lazy Arrays.
-"""
+"""Functions that apply a user's function along axes, by pieces or by index; and `place`."""
 
 from __future__ import annotations
 
@@ -75,8 +72,9 @@ def apply_along_axis(
     x = arr if isinstance(arr, Array) else wrap(as_node(arr, "jnp.apply_along_axis"))
     d = as_axis(axis, x.ndim, "jnp.apply_along_axis")
     function: Any = lambda line: func1d(line, *args, **kwargs)  # noqa: E731
-    for at in range(1, x.ndim - d):  # the innermost maps the axis behind the line, the outer ones
-        function = vmap(function, in_axes=at, out_axes=-1)  # those behind that
+    # The innermost vmap maps the axis that follows `d`, the outer ones map the later axes.
+    for at in range(1, x.ndim - d):
+        function = vmap(function, in_axes=at, out_axes=-1)
     for _ in range(d):
         function = vmap(function, in_axes=0, out_axes=0)
     return function(x)
@@ -127,7 +125,7 @@ def apply_over_axes(
             out = expand_dims(out, axis)
         if out.ndim != x.ndim:
             raise ValueError(
-                "jnp.apply_over_axes: the function must keep the rank or take one axis away; got "
+                "jnp.apply_over_axes: the function must keep the rank or remove one axis; got "
                 f"shape {out.shape} for {x.shape} and axis {axis}; use keepdims=True in it"
             )
         x = out
@@ -136,8 +134,10 @@ def apply_over_axes(
 
 @functools.lru_cache(maxsize=64, typed=True)
 def _branch(piece: Any, kind: np.dtype) -> Callable[[Array], Array]:
-    """A function or number of `piecewise` as a branch of `switch`: a `partial`, whose arguments are
-    looked at when it is asked whether what they read is the same as before."""
+    """Return a function or number of `piecewise` as a branch of `switch`.
+
+    The branch is a `partial`, so that the cache of recorded branches can compare its arguments.
+    """
     return partial(_piece, piece, kind)
 
 
@@ -199,8 +199,8 @@ def piecewise(
     n = len(conditions)
     if len(funclist) not in (n, n + 1):
         raise ValueError(
-            f"jnp.piecewise: with {n} conditions, {n} or {n + 1} functions are needed; got "
-            f"{len(funclist)}; give each condition a function, and one more for the rest"
+            f"jnp.piecewise: {n} conditions need {n} or {n + 1} functions; got {len(funclist)}; "
+            "pass one function for each condition, and optionally one for all other elements"
         )
     chosen = zeros_like(values, dtype=np.int32)
     for k in range(n):
@@ -210,8 +210,8 @@ def piecewise(
 
     def as_branch(piece: Any) -> Callable[[Array], Array]:
         if not (args or kw):
-            # The same branch for the same piece, by which `switch` finds what it recorded before.
-            with contextlib.suppress(TypeError):  # no hash
+            # `switch` reuses what it recorded for a branch if it gets the same object again.
+            with contextlib.suppress(TypeError):  # the piece is unhashable
                 return _branch(piece, kind)
         if callable(piece):
             function: Callable[..., Any] = piece
@@ -220,7 +220,7 @@ def piecewise(
 
     rest = funclist[n] if len(funclist) > n else 0
     branches = [as_branch(piece) for piece in [rest, *funclist[:n]]]
-    # One element at a time, so that the derivative of a piece counts only where it was chosen.
+    # vmap over elements, so that only the chosen piece contributes to the derivative.
     one = vmap(lambda k, v: switch(k, branches, v))
     return one(chosen.reshape(-1), values.reshape(-1)).reshape(values.shape)
 
@@ -269,14 +269,14 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     x, chosen, values = (wrap(as_node(v, name)) for v in (arr, mask, vals))
     if chosen.size != x.size:
         raise ValueError(
-            f"{name}: arr and mask must have as many elements; "
+            f"{name}: arr and mask must have the same number of elements; "
             f"got shapes {x.shape}, {chosen.shape}; "
             "reshape the mask"
         )
     if not values.size:
         raise ValueError(
             f"{name}: there are no values to place; got vals of shape {values.shape}; "
-            "pass one value at least"
+            "pass at least one value"
         )
     flat = chosen.reshape(-1) != 0
     numbers = cumsum(flat) - 1

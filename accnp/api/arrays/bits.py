@@ -1,8 +1,8 @@
-"""The bits of arrays under another dtype.
+"""Reinterpretation of the bits of an array as another dtype (`Array.view`).
 
-A node comes in; one of the new dtype goes out, whose last axis is shorter or longer by the ratio of
-the widths. Numbers of 2 and 4 bits have a byte each in memory, the lowest bits of it, so that they
-are taken from bytes and put together by shifts. The first is the lowest part of what is wider.
+If the dtypes have different widths, the last axis shrinks or grows by their ratio, and the first
+element holds the lowest bits. Values of 2 and 4 bits occupy a byte each in memory, in its lowest
+bits, so they are extracted and combined with shifts.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _BYTE = np.dtype(np.uint8)
 
 
 def width_of(dtype: np.dtype) -> int:
-    """How many bits one value has."""
+    """Return the number of bits of one value."""
     return dtypes.itemsize_bits(dtype)
 
 
 def bits_of(x: Node, new: np.dtype) -> Node:
-    """The bits of the last axis, which holds whole elements of `new`."""
+    """Return the bits of `x` as elements of `new`, which must fill the last axis exactly."""
     old = x.aval.dtype
     if new == old:
         return x
@@ -45,7 +45,7 @@ def _unsigned(bits: int) -> np.dtype:
 
 
 def _places(shape: tuple[int, ...], bits: int) -> Node:
-    """How far each part is from the lowest bit."""
+    """Return the shift of each part from the lowest bit."""
     place = o.iota(dtype=_BYTE, shape=shape, dimension=len(shape) - 1)
     return o.mul(place, like(place, bits))
 

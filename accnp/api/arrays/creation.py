@@ -1,7 +1,6 @@
-"""Making arrays: from Python and NumPy values, filled with one value, and ranges.
+"""Creation of arrays: from Python and NumPy values, filled with one value, and ranges.
 
-Values, shapes and dtypes come in; lazy Arrays go out.
-Filled arrays and ranges cost no memory until they are needed.
+Filled arrays and ranges are lazy: they take no memory until a kernel needs them in a buffer.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ __all__ = [
 def _by_position(
     args: tuple[Any, ...], copy: bool, order: str | None, ndmin: int
 ) -> tuple[bool, str | None, int]:
-    """`copy`, `order` and `ndmin`, of which the first are given by position."""
+    """Return `copy`, `order` and `ndmin` after replacing those that were passed positionally."""
     if len(args) > 3:
         raise TypeError(
             f"array: it takes from 1 to 5 positional arguments; got {len(args) + 2}; pass device "
@@ -130,7 +129,7 @@ def array(
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
             f"array: order must be 'K' or 'C'; got {order!r}; "
-            "leave it out, since layouts are not the user's here"
+            "leave it out, since all arrays are row-major"
         )
     x = node_of(object, dtype, copy, "jnp.array")
     if x.aval.ndim < ndmin:
@@ -138,7 +137,7 @@ def array(
         x = o.reshape(x, new_sizes=shape, dimensions=None)
     if type(object) is Array and object._node is x and device is None and not copy:
         return object
-    return made(x, device)  # a copy outlives a donated array
+    return made(x, device)  # a new handle, which survives donation of `object`
 
 
 @api_boundary
@@ -198,7 +197,7 @@ def asarray(
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
             f"asarray: order must be 'K' or 'C'; got {order!r}; "
-            "leave it out, since layouts are not the user's here"
+            "leave it out, since all arrays are row-major"
         )
     return made(node_of(a, dtype, copy, "jnp.asarray"), device)
 
@@ -464,7 +463,7 @@ def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
             dtypes.canonicalize_dtype(a.dtype),
             bool(getattr(a, "weak_type", False)),
         )
-    if type(a) is int:  # any, since only its type counts
+    if type(a) is int:  # also an int beyond int32, since only the type matters
         return (), dtypes.default_int(), True
     aval = a.aval if type(a) is Array else as_node(a, function).aval
     return aval.shape, aval.dtype, aval.weak_type
@@ -613,11 +612,11 @@ def empty_like(
 
 @api_boundary
 def iota(dtype: Any, size: Any) -> Array:
-    """Make 0, 1, 2, ... (size - 1)."""
+    """Make the numbers 0, 1, ..., size - 1."""
     n = as_shape(size, "lax.iota")
     kind = dtypes.requested_dtype(dtype, "lax.iota")
     if kind.kind == "b":
-        raise TypeError("lax.iota: numbers are counted; got dtype bool; pass a dtype of numbers")
+        raise TypeError("lax.iota: bool cannot count; got dtype bool; pass a numeric dtype")
     return wrap(o.iota(dtype=kind, shape=n, dimension=0))
 
 
@@ -678,21 +677,21 @@ def arange(
     name = "jnp.arange"
     given = [v for v in (start, stop, step) if v is not None]
     if not given:
-        raise TypeError(f"{name}: an end is needed; got none; pass a number, as in arange(5)")
+        raise TypeError(f"{name}: stop is missing; got no arguments; pass one, as in arange(5)")
     for v in given:
         if isinstance(v, str | list | tuple):
             raise TypeError(
-                f"{name}: start, stop and step are numbers; got {v!r}; "
+                f"{name}: start, stop and step must be numbers; got {v!r}; "
                 "convert it with int() or float()"
             )
         if np.ndim(v) != 0:  # works on Arrays by their ndim
             raise TypeError(
-                f"{name}: start, stop and step are numbers; got shape {np.shape(v)}; "
+                f"{name}: start, stop and step must be numbers; got shape {np.shape(v)}; "
                 "take one element, or use jnp.linspace"
             )
         if np.iscomplexobj(v):
             raise ValueError(
-                f"{name}: start, stop and step are real numbers; got {v!r}; take its real part"
+                f"{name}: start, stop and step must be real; got {v!r}; take the real part"
             )
     kind = (
         dtypes.promote(tuple([dtypes.value_type(v) for v in given]))[0]
@@ -706,12 +705,12 @@ def arange(
         None if v is None else _number(as_static(v, name, "shape")) for v in (start, stop, step)
     )
     if by == 0:
-        raise ZeroDivisionError(f"{name}: the step must not be zero; got 0; pass another")
+        raise ZeroDivisionError(f"{name}: the step must not be zero; got 0; pass another number")
     if last is None:
         first, last = 0, first
     if by is None and not first:
         if kind.kind == "b":
-            raise TypeError("arange: numbers are counted; got dtype bool; pass a dtype of numbers")
+            raise TypeError("arange: bool cannot count; got dtype bool; pass a numeric dtype")
         return made(o.iota(dtype=kind, shape=(max(0, math.ceil(last)),), dimension=0), device)
     if kind.kind in "iu" and all(isinstance(v, int) for v in (first, last, by or 1)):
         size = max(0, -((first - last) // (by or 1)))
@@ -719,7 +718,7 @@ def arange(
         if by not in (None, 1):
             x = o.mul(x, scalar_node(by, kind, False))
         return made(o.add(x, scalar_node(first, kind, False)) if first else x, device)
-    # Steps of 16 bits would add up their rounding; NumPy's do.
+    # In 16 bits the rounding errors of the steps would accumulate, as they do in NumPy.
     near = np.float64 if dtype_kind(kind) == "f" and kind.itemsize < 4 else kind
     x = np.arange(first, last, 1 if by is None else by, dtype=near)
     return made(numpy_node(x.astype(kind, copy=False), name), device)
@@ -782,7 +781,7 @@ def eye(
 
 
 def as_diagonal(k: Any, name: str) -> int | Array:
-    """The number of a diagonal, which may be traced."""
+    """Return a diagonal offset as an int, or as an Array if it is traced."""
     if not (type(k) is Array and is_traced(k._node)):
         return as_int(k, name, "k")
     if dtype_kind(k.dtype) not in "iu" or k.ndim:

@@ -1,4 +1,4 @@
-"""DLPack: arrays from other libraries, and which types go that way. In: their arrays. Out: ours."""
+"""`jax.dlpack`: importing arrays of other libraries by DLPack, and which dtypes it supports."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def from_dlpack(
     """
     if not hasattr(external_array, "__dlpack__"):
         raise TypeError(
-            f"from_dlpack: an array with __dlpack__ is needed; got {external_array!r}; use asarray"
+            f"from_dlpack: expected an array with __dlpack__; got {external_array!r}; use asarray"
         )
     return from_any(external_array, device=device, copy=copy)
 

@@ -1,6 +1,6 @@
-"""Functions that jax used to have and programs still call: compositions of today's.
+"""Functions that JAX has removed or deprecated, composed of current ones.
 
-In: arrays, keys, devices. Out: arrays.
+Programs written for older versions of JAX still call them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
     count = len(devices)
     if not count:
         raise ValueError(
-            "device_put_replicated: devices must name one at least; got none; pass jax.devices()"
+            "device_put_replicated: devices must not be empty; got none; pass jax.devices()"
         )
 
     def copies(leaf: Any) -> Array:
@@ -96,7 +96,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
     """
     if len(shards) != len(devices):
         raise ValueError(
-            f"device_put_sharded: as many shards as devices are needed; got {len(shards)} and "
+            f"device_put_sharded: shards and devices must be equally many; got {len(shards)} and "
             f"{len(devices)}; pass one shard for each device"
         )
     return tree_map(lambda *leaves: stack([asarray(v) for v in leaves]), *shards)

@@ -1,7 +1,4 @@
-"""Objects that are indexed to make arrays: `mgrid`, `ogrid`, `r_`, `c_`.
-
-In: slices, numbers, arrays in square brackets. Out: lazy Arrays.
-"""
+"""Objects that make arrays when they are indexed: `mgrid`, `ogrid`, `r_` and `c_`."""
 
 from __future__ import annotations
 
@@ -23,11 +20,11 @@ __all__ = ["c_", "mgrid", "ogrid", "r_"]
 
 
 def _line(cut: slice, name: str) -> Array:
-    """The numbers that a slice names; an imaginary step is their count, both ends included."""
+    """Return the numbers of a slice; an imaginary step is the number of points, ends included."""
     start, stop, step = (
         as_static(v, f"jnp.{name}") for v in (cut.start or 0, cut.stop, cut.step or 1)
     )
-    if stop is None:  # as in NumPy and jax: arange of the start alone, which is its end then
+    if stop is None:  # as in NumPy and JAX, the start is then the stop of arange
         start, stop = 0, start
     if isinstance(step, complex | np.complexfloating):
         return linspace(start, stop, int(abs(step)))
@@ -56,7 +53,7 @@ class _Grid:
 
 
 class _Joined:
-    """`r_` or `c_`: arrays, numbers and slices in a row, joined along an axis."""
+    """`r_` or `c_`: joins arrays, numbers and slices along an axis."""
 
     def __init__(self, name: str, axis: int, rank: int, place: int, what: str) -> None:
         self._name, self._default = name, (axis, rank, place)
@@ -81,7 +78,7 @@ class _Joined:
         return joined
 
     def _directive(self, text: str) -> tuple[int, int, int]:
-        """Read 'axis,ndmin,trans1d'; what is left out keeps its default."""
+        """Parse 'axis,ndmin,trans1d'; missing numbers keep their defaults."""
         try:
             given = [int(n) for n in text.split(",")]
         except ValueError:
@@ -102,13 +99,13 @@ class _Joined:
         made = made.reshape((1,) * missing + made.shape)
         if place == -1:
             return made
-        # The axes that the part has begin at `place` among those that it needs.
+        # `place` is the position of the part's own axes among the `rank` axes.
         first = place if place >= 0 else place + missing + 1
         return moveaxis(made, tuple(range(missing, rank)), tuple(range(first, first + had)))
 
 
 def _as_array(item: Any) -> Array:
-    """A number stays weak in its type, so that it takes part like a Python number."""
+    """Convert an item to an array; numbers stay weakly typed, as in arithmetic."""
     return wrap(as_node(item)) if isinstance(item, int | float | complex) else array(item)
 
 

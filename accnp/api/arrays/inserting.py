@@ -1,7 +1,7 @@
-"""Arrays with elements put in or left out: `insert`, `delete`, `trim_zeros`.
+"""Inserting and removing elements: `insert`, `delete` and `trim_zeros`.
 
-Arrays and places come in; lazy Arrays go out: a few known places cut the array into pieces, which
-are put together; many, or traced ones, are one gather in an order of the places.
+A few static positions cut the array into pieces, which are concatenated. Many positions, or traced
+ones, become one gather of the array (and the values) in the order of the result.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ __all__ = ["delete", "insert", "trim_zeros"]
 def _places(obj: Any, n: int, function: str) -> np.ndarray:
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n))
-    as_node(obj, function)  # refuses lists
+    as_node(obj, function)  # raises for lists
     return np.asarray(as_static(obj, function))
 
 
-FEW = 8  # places up to which pieces are put together; each number of them is a kernel of its own
+# The largest number of positions for which pieces are concatenated. Each number of pieces needs a
+# kernel of its own.
+FEW = 8
 
 
 def _joined(pieces: list[Node], d: int) -> Node:
@@ -44,7 +46,7 @@ def _joined(pieces: list[Node], d: int) -> Node:
 
 
 def _kept(x: Node, d: int, holes: list[tuple[int, int]]) -> Node:
-    """What is left between holes, which are in order."""
+    """Return the elements outside of the holes, which are sorted intervals."""
     starts = [0, *[stop for _, stop in holes]]
     stops = [*[start for start, _ in holes], x.aval.shape[d]]
     whole = [cut(x, d, a, b) for a, b in zip(starts, stops, strict=True) if a < b]
@@ -52,7 +54,7 @@ def _kept(x: Node, d: int, holes: list[tuple[int, int]]) -> Node:
 
 
 def _from_front(places: Node, n: int) -> Node:
-    """Traced places in one row, counted from the front."""
+    """Return traced positions as a vector, with negative ones counted from the front."""
     places = to_dtype(reshape_plain(places, (places.aval.size,)), dtypes.int32)
     zero, size = (scalar_node(v, dtypes.int32, False) for v in (0, n))
     places = o.select_n(o.lt(places, zero), places, o.add(places, size))
@@ -122,7 +124,7 @@ def delete(
             ),
             axes=(0,),
         )
-        # Those to keep come first, in order; the rest is cut off.
+        # A stable sort moves the elements to keep to the front, in order; the rest is cut off.
         order = argsort_node(to_dtype(out, dtypes.int32), 0)
         return wrap(gather_axis(x, cut(order, 0, 0, max(0, n - places.aval.size)), d))
     if isinstance(obj, slice) and len(run := range(*obj.indices(n))) and abs(run.step) == 1:
@@ -201,15 +203,15 @@ def insert(
     n, rank = x.aval.shape[d], x.aval.ndim
     known = not (type(obj) is Array and is_traced(obj._node))
     places = _places(obj, n, name) if known else as_node(obj).aval
-    if places.shape == (0,):  # np.array([]) is of floats; an empty list of places has no dtype
+    if places.shape == (0,):  # np.array([]) has dtype float64
         places = np.zeros(0, np.int32) if known else make_aval((0,), np.dtype(np.int32))
     if places.dtype.kind not in "iu" or places.ndim > 1:
         raise ValueError(
             f"{name}: obj must be a slice or integers of at most one axis; got {obj!r}; "
-            "pass places along one axis"
+            "pass a vector of indices"
         )
     count = max(1, places.size) if places.ndim == 0 else places.size
-    if places.ndim == 0 and v.aval.ndim:  # a scalar place takes the values' own axis 0 as that axis
+    if places.ndim == 0 and v.aval.ndim:  # as in NumPy, `values` is indexed along its axis 0
         v = reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape)
         order = [*range(1, d + 1), 0, *range(d + 1, rank)]
         v = o.transpose(v, permutation=tuple(order)) if rank > 1 and d else v
@@ -224,7 +226,7 @@ def insert(
         if front.size == 1 or count <= FEW:
             out = _put_between(x, v, d, np.broadcast_to(front, (count,)))
             return wrap(cast(out, x.aval.dtype, x.aval.weak_type))
-    # In a stable order of places, a new element (2 p) stands before the old one (2 p + 1).
+    # Sorting by these keys puts new elements of index p (2 p) before the old element p (2 p + 1).
     old = np.arange(n, dtype=np.int32) * 2 + 1
     if isinstance(places, np.ndarray):
         new = np.broadcast_to(front.astype(np.int32) * 2, (count,))
@@ -238,7 +240,7 @@ def insert(
 
 
 def _put_between(x: Node, v: Node, d: int, front: np.ndarray) -> Node:
-    """The elements of v before those of x at places, in the order of v where places are equal."""
+    """Insert the elements of v before the given indices of x; equal indices keep the order of v."""
     order = np.argsort(front, stable=True)
     edges = [0, *np.flatnonzero(np.diff(front[order])) + 1, front.size]  # runs of equal places
     pieces, done = [], 0

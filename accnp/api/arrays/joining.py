@@ -1,7 +1,4 @@
-"""Joining and splitting: several arrays into one, one into several; repeating.
-
-Arrays come in; lazy Arrays go out. Splits are views.
-"""
+"""Joining, splitting and repeating arrays. The parts of a split are views."""
 
 from __future__ import annotations
 
@@ -51,12 +48,12 @@ __all__ = [
 
 
 def _several(arrays: Any, function: str, dtype: Any = None) -> list[Node]:
-    """The parts of a list of arrays (or of one array along axis 0), in one dtype."""
+    """Return the arrays of a sequence (or of one array along axis 0) as nodes of one dtype."""
     if isinstance(arrays, Array | np.ndarray):
         arrays = unstack(arrays)
     elif not isinstance(arrays, Sequence):
         raise TypeError(
-            f"{function}: a sequence of arrays is needed; got {type(arrays).__name__}; "
+            f"{function}: expected a sequence of arrays; got {type(arrays).__name__}; "
             "put the arrays into a list"
         )
     if not len(arrays):
@@ -253,19 +250,20 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     node = as_node(x, "jnp.unstack")
     if node.aval.ndim == 0:
         raise ValueError(
-            "jnp.unstack: an array of at least one axis is needed; got a scalar; "
-            "reshape it to have one"
+            "jnp.unstack: the array must have at least one axis; got a scalar; reshape it first"
         )
     d = as_axis(axis, node.aval.ndim, "jnp.unstack")
     parts = [cut(node, d, i, i + 1) for i in range(node.aval.shape[d])]
     return tuple([wrap(o.squeeze(p, dimensions=(d,))) for p in parts])
 
 
-FEW = 128  # rows that are recorded at once; more are read from memory, if they have values
+# Arrays with more rows than this are read from memory, if they have values, instead of being
+# recorded as slices.
+FEW = 128
 
 
 def rows_of(x: Array) -> Iterator[Array]:
-    """The rows of an array for iteration, in chunks as they are asked for."""
+    """Yield the rows of an array, recording or reading them in chunks on demand."""
     node, count = x._node, len(x)
     here = node.trace is None and node.aval.devices is None and not device.reach
     if here and count > FEW and x.size:
@@ -502,13 +500,13 @@ def block(arrays: ArrayData) -> Array:
     def depth(x: Any) -> int:
         if isinstance(x, tuple):
             raise ValueError(
-                f"jnp.block: no block is a tuple; got one of {len(x)}; put the parts into a list"
+                f"jnp.block: blocks cannot be tuples; got one of {len(x)}; put parts into a list"
             )
         depths = sorted({depth(part) for part in x}) or [0] if isinstance(x, list) else [-1]
         if len(depths) > 1:
             raise ValueError(
-                f"jnp.block: parts of a list are nested equally deep; got {depths} levels of lists "
-                "side by side; put lists around the others"
+                f"jnp.block: all parts of a list must be nested equally deep; got depths {depths}; "
+                "put lists around the others"
             )
         return 1 + depths[0]
 
@@ -539,14 +537,14 @@ def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Arra
         bounds = [0, *points, n]
         if any(a > b for a, b in itertools.pairwise(bounds)):
             raise ValueError(
-                f"{function}: places must rise from 0 to {n}, the size of axis {d}; got {points}; "
-                "sort them, and keep them within the axis"
+                f"{function}: indices must be sorted and within 0 and {n}, the size of axis {d}; "
+                f"got {points}; sort and clip them"
             )
     else:
         parts = as_int(at, function, "the number of sections")
         if parts <= 0:
             kind = ValueError if parts else ZeroDivisionError
-            raise kind(f"{function}: the number of parts must be 1 or more; got {parts}; pass such")
+            raise kind(f"{function}: the number of parts must be 1 or more; got {parts}; pass 1")
         each, rest = divmod(n, parts)
         if rest and even:
             raise ValueError(
@@ -842,7 +840,7 @@ def repeat(
         x, d = reshape_plain(x, (x.aval.size,)), 0
     else:
         if not x.aval.ndim and np.ndim(repeats) == 0:
-            x = reshape_plain(x, (1,))  # one number is a row of one
+            x = reshape_plain(x, (1,))  # a scalar is repeated as a vector of length 1
         d = as_axis(axis, x.aval.ndim, name)
     n = x.aval.shape[d]
     if not np.isscalar(repeats):
@@ -867,20 +865,20 @@ def repeat(
     if counts.size != n:
         raise ValueError(
             f"{name}: repeats needs 1 or {n} values for axis {d} of shape {x.aval.shape}; "
-            f"got {counts.size}; pass one, or as many as the axis is long"
+            f"got {counts.size}; pass one, or one for each element"
         )
     index = np.repeat(np.arange(n), np.maximum(counts, 0))
     return wrap(gather_axis(x, node_of(index, np.int32), d))
 
 
 def _repeat_to(x: Node, repeats: Any, d: int, total: int) -> Array:
-    """Repeat to a known length: too short ends repeat the last element, too long ones are cut."""
+    """Repeat to a known length: short results repeat the last element, long ones are truncated."""
     counts = node_of(repeats, function="jnp.repeat")
     n = x.aval.shape[d]
     kind = dtypes.int32
     counts = broadcast_to(reshape_plain(counts, (counts.aval.size,)), (n,), (0,))
     ends = o.cumsum(to_dtype(counts, kind), axis=0, reverse=False)
-    # Output position p shows the element whose end is the first one beyond p.
+    # Output position p is the element whose end is the first one greater than p.
     place = o.iota(dtype=kind, shape=(total,), dimension=0)
     index = o.searchsorted(ends, place, side="right")
     last = node_of(max(0, n - 1), kind)

@@ -1,6 +1,6 @@
-"""How the elements of an array lie in memory: `Layout`, and `Format`, which has the devices, too.
+"""Memory layouts: `Layout`, and `Format`, which pairs a layout with a sharding.
 
-In: arrays. Out: row by row, always: what is computed is contiguous.
+accnp's arrays are always contiguous and row-major, so other layouts raise an error.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class Layout:
         object.__setattr__(self, "major_to_minor", tuple(self.major_to_minor))
 
     def check(self, shape: Sequence[int], function: str) -> None:
-        """Refuse any order but that of rows."""
+        """Raise NotImplementedError for any order but row-major."""
         if self.major_to_minor != tuple(range(len(shape))):
             raise NotImplementedError(
-                f"{function}: elements lie in the order of rows; got {self} for shape "
+                f"{function}: arrays are always row-major; got {self} for shape "
                 f"{tuple(shape)}; leave the layout out, or transpose the array"
             )
 
@@ -88,14 +88,14 @@ class Format:
     sharding: Any = None
 
     def placed(self, shape: tuple[int, ...], function: str) -> Any:
-        """The devices of an array of this shape, as its type has them."""
+        """Return the devices of an array of this shape, in the form that avals store."""
         if self.layout is not None:
             self.layout.check(shape, function)
         return None if self.sharding is None else self.sharding.placed(shape, function)
 
 
 def format_of(x: Array) -> Format:
-    """How an array lies in memory and on devices.
+    """Return the layout and sharding of an array.
 
     Example:
         >>> import accnp as jnp

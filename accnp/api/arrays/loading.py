@@ -1,4 +1,4 @@
-"""Arrays of what others hold: buffers, texts, iterators, files, other libraries."""
+"""Arrays from external data: buffers, strings, iterables, files and other libraries."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     """
     found = np.load(file, *args, **kwargs)
     if isinstance(found, np.ndarray) and found.dtype == np.dtype("V2"):
-        found = found.view(dtypes.bfloat16)  # NumPy's files do not name it
+        found = found.view(dtypes.bfloat16)  # NumPy's file format has no bfloat16
     return wrap(numpy_node(found, "jnp.load")) if isinstance(found, np.ndarray) else found
 
 

@@ -1,7 +1,4 @@
-"""Shapes: the same elements under other shapes, orders of axes and lengths.
-
-Arrays come in; lazy Arrays go out, mostly as views that cost nothing.
-"""
+"""Shapes and order of axes: reshaping, transposing, broadcasting. Most results are views."""
 
 from __future__ import annotations
 
@@ -100,7 +97,9 @@ def reshape_node(x: Node, shape: Any, order: str, function: str) -> Node:
         x = reshape_plain(transpose_node(x, tuple(range(len(old)))[::-1]), new[::-1])
         return transpose_node(x, tuple(range(len(new)))[::-1])
     if order == "A":
-        raise NotImplementedError(f"{function}: order 'A' is not offered; pass 'C' or 'F'")
+        raise NotImplementedError(
+            f"{function}: order 'A' is not supported; got 'A' (order); pass 'C' or 'F'"
+        )
     if order != "C":
         raise ValueError(
             f"{function}: order must be 'C' or 'F'; got {order!r}; pass one of the two"
@@ -109,7 +108,7 @@ def reshape_node(x: Node, shape: Any, order: str, function: str) -> Node:
 
 
 def fill_size(new: tuple[int, ...], old: tuple[int, ...], function: str) -> tuple[int, ...]:
-    """Replace the -1 of a new shape by what is left, and check the size."""
+    """Replace the -1 of a new shape by the remaining size, and check the total size."""
     size = prod(old)
     unknown = [i for i, n in enumerate(new) if n == -1]
     if len(unknown) > 1:
@@ -120,7 +119,7 @@ def fill_size(new: tuple[int, ...], old: tuple[int, ...], function: str) -> tupl
     if any(n < -1 for n in new):
         raise TypeError(
             f"{function}: sizes cannot be negative; got {new}; "
-            "pass 0 or more, and -1 for one size to be found"
+            "pass 0 or more, or -1 for one size to be inferred"
         )
     if unknown:
         known = prod(n for n in new if n != -1)
@@ -140,7 +139,7 @@ def fill_size(new: tuple[int, ...], old: tuple[int, ...], function: str) -> tupl
 
 
 def reshape_plain(x: Node, shape: tuple[int, ...]) -> Node:
-    """Reshape a node; nothing is recorded where the shape is the same."""
+    """Reshape a node; record nothing if the shape is the same."""
     if x.aval.shape == shape:
         return x
     return o.reshape(x, new_sizes=shape, dimensions=None)
@@ -184,7 +183,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) 
 
 
 def transpose_node(x: Node, permutation: tuple[int, ...]) -> Node:
-    """Permute the axes of a node; nothing is recorded for the identity."""
+    """Permute the axes of a node; record nothing for the identity."""
     if permutation == tuple(range(len(permutation))):
         return x
     return o.transpose(x, permutation=permutation)
@@ -317,7 +316,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     node = as_node(x, "jnp.matrix_transpose")
     if node.aval.ndim < 2:
         raise ValueError(
-            f"jnp.matrix_transpose: needs at least two axes; got shape {node.aval.shape}; "
+            f"jnp.matrix_transpose: expected at least two axes; got shape {node.aval.shape}; "
             "add axes with x[None]"
         )
     return swapaxes(x, -1, -2)
@@ -403,8 +402,8 @@ def moveaxis(a: ArrayLike, source: AxesLike, destination: AxesLike) -> Array:
     src, dst = (as_axes(d, rank, "jnp.moveaxis") for d in (source, destination))
     if len(src) != len(dst):
         raise ValueError(
-            f"jnp.moveaxis: source and destination need equally many axes; "
-            f"got {source}, {destination}; pair each axis with its new place"
+            f"jnp.moveaxis: source and destination must have equally many axes; "
+            f"got {source}, {destination}; pass a destination for each source axis"
         )
     order = [d for d in range(rank) if d not in src]
     for to, d in sorted(zip(dst, src, strict=True)):
@@ -491,7 +490,7 @@ def expand_dims(a: ArrayLike, axis: AxesLike) -> Array:
 
 
 def expand_node(x: Node, at: tuple[int, ...]) -> Node:
-    """Insert axes of length 1 at places of the result."""
+    """Insert axes of length 1 at the given axes of the result."""
     if not at:
         return x
     old = iter(x.aval.shape)
@@ -541,7 +540,7 @@ def squeeze(a: ArrayLike, axis: AxesLike | None = None) -> Array:
         if any(x.aval.shape[d] != 1 for d in at):
             raise ValueError(
                 "squeeze: cannot select an axis to squeeze out which has size not equal to "
-                f"one; got shape {x.aval.shape} and axes {at}; index the others, as x[0]"
+                f"one; got shape {x.aval.shape} and axes {at}; index the other axes"
             )
     return wrap(o.squeeze(x, dimensions=tuple(sorted(at))) if at else x)
 

@@ -1,7 +1,4 @@
-"""Structured arrays: diagonals, triangles, grids, index tables; arrays of buffers and functions.
-
-Sizes and arrays come in, lazy Arrays go out.
-"""
+"""Diagonals, triangles, grids and index tables; `copy` and `astype`."""
 
 from __future__ import annotations
 
@@ -77,7 +74,9 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 def _triangle(x: Any, k: int, upper: bool, name: str) -> Array:
     m = as_node(x, name)
     if m.aval.ndim < 2:
-        raise ValueError(f"{name}: two axes are needed; got {m.aval.ndim}; add axes with x[None]")
+        raise ValueError(
+            f"{name}: expected at least two axes; got {m.aval.ndim}; add axes with x[None]"
+        )
     mask = diagonal_mask(m.aval.shape[-2:], as_int(k, name, "k") - upper, "ge")
     mask = broadcast_to(mask, m.aval.shape)
     zero = full_node(m.aval.shape, 0, m.aval.dtype, m.aval.weak_type)
@@ -211,7 +210,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 
 def diagonal_node(x: Node, offset: int, axis1: int, axis2: int, name: str) -> Node:
-    """The diagonal as a chain of views: flatten the two axes and step by one more than a row."""
+    """Return the diagonal as views: flatten the two axes, then slice with a step of m + 1."""
     k, rank = as_int(offset, name, "offset"), x.aval.ndim
     i, j = as_axis(axis1, rank, name), as_axis(axis2, rank, name)
     if i == j:
@@ -377,13 +376,13 @@ def meshgrid(
     """
     name = "jnp.meshgrid"
     if not copy:
-        raise ValueError(f"{name}: only copy=True is supported; leave it out")
+        raise ValueError(f"{name}: only copy=True is supported; got {copy} (copy); leave it out")
     if indexing not in ("xy", "ij"):
         raise not_one_of(name, "indexing", indexing, ("xy", "ij"))
     nodes = [as_node(x, name) for x in xi]
     for x in nodes:
         if x.aval.ndim != 1:
-            raise ValueError(f"{name}: each must be 1-d; got shape {x.aval.shape}; ravel it")
+            raise ValueError(f"{name}: inputs must be 1-d; got shape {x.aval.shape}; ravel them")
     where = list(range(len(nodes)))
     if indexing == "xy" and len(nodes) >= 2:
         where[0], where[1] = 1, 0
@@ -515,11 +514,11 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     out = []
     for d, x in enumerate(map(wrap, as_nodes("jnp.ix_", *args))):
         if x.ndim != 1:
-            raise ValueError(f"jnp.ix_: each index has one axis; got shape {x.shape}; ravel it")
+            raise ValueError(f"jnp.ix_: indices must be 1-d; got shape {x.shape}; ravel them")
         if x.dtype == bool:
-            raise NotImplementedError("jnp.ix_: got bool; masks are not supported; use nonzero")
+            raise NotImplementedError("jnp.ix_: masks are not supported; got bool; use nonzero")
         shape = tuple(x.size if i == d else 1 for i in range(len(args)))
-        node = x._node if x.size else full_node((0,), 0, dtypes.default_int())  # of no dtype
+        node = x._node if x.size else full_node((0,), 0, dtypes.default_int())  # may be float
         out.append(wrap(o.reshape(node, new_sizes=shape, dimensions=None)))
     return tuple(out)
 
@@ -530,7 +529,7 @@ def _pairs(mask: np.ndarray) -> tuple[Array, Array]:
 
 
 def _below(function: str, n: Any, k: Any, m: Any) -> np.ndarray:
-    """Which elements of a matrix lie on the k-th diagonal or below it."""
+    """Return a mask of the elements on and below the k-th diagonal."""
     rows, columns = (as_size(v, function, "each size") for v in (n, n if m is None else m))
     return np.tri(rows, columns, as_int(k, function, "k"), dtype=bool)
 
@@ -615,8 +614,7 @@ def _matrix_shape(arr: Any, k: int, function: str) -> tuple[int, int, int]:
     shape = as_node(arr, function).aval.shape
     if len(shape) != 2:
         raise ValueError(
-            f"{function}: arr must have two axes; got shape {shape}; "
-            "use its last two axes one by one, or tril_indices with sizes"
+            f"{function}: arr must have two axes; got shape {shape}; use tril_indices with sizes"
         )
     return shape[0], k, shape[1]
 
@@ -725,7 +723,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """
     n, ndim = as_int(n, "jnp.diag_indices", "n"), as_int(ndim, "jnp.diag_indices", "ndim")
     if n < 0 or ndim < 0:
-        raise ValueError(f"jnp.diag_indices: sizes are 0 or more; got {n} and {ndim}; pass such")
+        raise ValueError(
+            f"jnp.diag_indices: sizes cannot be negative; got {n} and {ndim}; pass 0 or more"
+        )
     return (arange(n),) * ndim
 
 
@@ -762,7 +762,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     shape = as_node(arr, "jnp.diag_indices_from").aval.shape
     if len(shape) < 2 or len(set(shape)) != 1:
         raise ValueError(
-            f"jnp.diag_indices_from: axes must be equally long; got {shape}; "
+            f"jnp.diag_indices_from: all axes must have the same length; got {shape}; "
             "use jnp.diag_indices with one length"
         )
     return diag_indices(shape[0], len(shape))
@@ -865,7 +865,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     if order not in (None, "K", "C"):
         raise NotImplementedError(
             f"jnp.copy: order must be 'K' or 'C'; got {order!r}; "
-            "leave it out, since layouts are not the user's here"
+            "leave it out, since all arrays are row-major"
         )
     return wrap(o.copy(as_node(a, "jnp.copy")))
 

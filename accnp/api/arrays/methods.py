@@ -1,7 +1,7 @@
-"""Operators, properties and methods of `Array`, written onto the class from the tables below.
+"""Operators, properties and methods of `Array`.
 
-In: the functions of the namespace. Out: nothing; importing the module fills the class, with
-methods that few programs use as names of modules, which are loaded when they are first asked for.
+Importing this module sets them on the class from the tables below. Methods that few programs use
+are descriptors (`_Later`) that import the module of the method on first access.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _new = Array.__new__
 
 # --- operators -----------------------------------------------------------------------------------
 
-# operator: function of two operands; those with a reflected form get it under __r...__.
+# Operator: function of two operands. Those with a reflected form also define __r...__.
 _ARITHMETIC = {
     "add": "add",
     "sub": "subtract",
@@ -58,7 +58,7 @@ _COMPARISON = {
     "ge": "greater_equal",
 }
 _UNARY = {
-    "neg": ufuncs.UNARY["negative"].__func__,  # a method needs a function, which is bound
+    "neg": ufuncs.UNARY["negative"].__func__,  # a plain function, so that it binds as a method
     "pos": ufuncs.positive,
     "abs": ufuncs.abs,
     "invert": ufuncs.bitwise_not,
@@ -123,10 +123,10 @@ def _contains(self: Array, value: Any) -> bool:
     if self.ndim != 1 or shape:
         wrong = "search array must be one-dimensional" if not shape else "query must be a scalar"
         raise ValueError(
-            f"y in x: {wrong}; got shapes {self.shape} and {shape}; write (x == y).any()"
+            f"y in x: {wrong}; got shapes {self.shape} and {shape}; use (x == y).any()"
         )
     if isinstance(value, Array) and (type(value) is Array) != (type(self) is Array):
-        return False  # a key among numbers, or a number among keys
+        return False  # keys and numbers are never equal
     return bool(reductions.any(self == value))
 
 
@@ -154,7 +154,7 @@ def _imag(self: Array) -> Array:
     return ufuncs.imag(self)
 
 
-# --- methods that are not just functions ----------------------------------------------------------
+# --- methods that differ from the functions -------------------------------------------------------
 
 
 @filled
@@ -564,7 +564,7 @@ def _tobytes(self: Array, order: str = "C") -> bytes:
 def _setitem(self: Array, key: Any, value: Any) -> None:
     raise TypeError(
         "x[...] = y: JAX arrays are immutable and do not support in-place item assignment; "
-        "use x = x.at[index].set(value), or another .at[] method; hand np.array(x) to a library "
+        "use x = x.at[index].set(value), or another .at[] method; pass np.array(x) to a library "
         "that assigns"
     )
 
@@ -579,7 +579,7 @@ def _iter(self: Array) -> Iterator[Any]:
 
 
 def _rows(x: Array) -> Iterator[Array]:
-    """The rows of an array, of which none costs anything before it is asked for."""
+    """Yield the rows of an array, each of which is recorded only when it is requested."""
     yield from imported("accnp.api.arrays.joining").rows_of(x)
 
 
@@ -587,16 +587,16 @@ _NAMESPACE: list[ModuleType] = []
 
 
 def set_namespace(module: ModuleType) -> None:
-    """Tell `__array_namespace__` which module it is."""
+    """Set the module that `__array_namespace__` returns."""
     _NAMESPACE[:] = [module]
 
 
 @api_boundary
 def _array_namespace(self: Array, *, api_version: str | None = None) -> ModuleType:
-    """The module with the functions for this array."""
+    """Return the module with the functions for this array."""
     if api_version is not None and api_version not in API_VERSIONS:
         raise ValueError(
-            f"Array.__array_namespace__: api_version is not available; got {api_version!r}; "
+            f"Array.__array_namespace__: unsupported api_version; got {api_version!r}; "
             f"pass None or one of {', '.join(API_VERSIONS)}"
         )
     return _NAMESPACE[0]
@@ -671,7 +671,7 @@ PROPERTIES: dict[str, Callable[[Array], Any]] = {
     "real": _real,
     **placement.PROPERTIES,
 }
-# Methods that come with their modules, which few programs use.
+# Rarely used methods, whose modules are imported on first access.
 LATER = {
     "argpartition": "folds.sorting",
     "argsort": "folds.sorting",
@@ -690,7 +690,7 @@ LATER = {
 
 
 class _Later:
-    """Stands for a method until it is first asked for, and then puts it in its own place."""
+    """Descriptor of a method whose module is imported on first access; it then replaces itself."""
 
     def __init__(self, name: str, module: str) -> None:
         self.name, self.module = name, module
@@ -719,14 +719,14 @@ class _NumpyOnly:
 
 
 def _named(function: Any, name: str) -> Any:
-    """Name a method for tracebacks and help."""
+    """Set the name of a method, for tracebacks and help."""
     function.__name__ = name
     function.__qualname__ = f"Array.{name}"
     return function
 
 
 def install() -> None:
-    """Write the tables onto `Array`."""
+    """Set the operators, methods and properties of the tables on `Array`."""
     for name, function in _ARITHMETIC.items():
         made = ufuncs.BINARY[function]
         setattr(Array, f"__{name}__", _named(made.operator, f"__{name}__"))
@@ -736,7 +736,7 @@ def install() -> None:
     for name, function in _UNARY.items():
         setattr(Array, f"__{name}__", function)
     for name, function in METHODS.items():
-        # Functions of the namespace keep their names, by which keys are served, too.
+        # Public functions keep their names, by which functions of random keys are looked up.
         private = function.__name__.startswith("_")
         setattr(Array, name, _named(function, name) if private else function)
     for name, function in PROPERTIES.items():
@@ -753,7 +753,7 @@ def _install_numpy_protocols() -> None:
 
 install()
 preparations["numpy_dispatch"] = _install_numpy_protocols
-if config.numpy_dispatch:  # the environment says so
+if config.numpy_dispatch:  # enabled by the environment
     _install_numpy_protocols()
 
 __all__ = ["LATER", "METHODS", "PROPERTIES", "install", "set_namespace"]

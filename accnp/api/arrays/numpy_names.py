@@ -1,7 +1,4 @@
-"""Functions of NumPy's main namespace that jax lacks and immutable arrays can have.
-
-In: what NumPy's take, files too. Out: lazy Arrays; facts about them.
-"""
+"""Functions of NumPy's main namespace that JAX lacks and that immutable arrays can support."""
 
 from __future__ import annotations
 
@@ -196,7 +193,7 @@ def asarray_chkfinite(a: Any, dtype: DTypeLike | None = None, order: str | None 
     if x.dtype.kind in "fc" and not np.isfinite(np.asarray(x)).all():
         raise ValueError(
             "asarray_chkfinite: all values must be finite; got inf or nan (a); "
-            "mend them first, with jnp.nan_to_num for instance"
+            "replace them first, for instance with jnp.nan_to_num"
         )
     return x
 
@@ -247,7 +244,7 @@ def require(
     for asked in [requirements] if isinstance(requirements, str) else requirements or ():
         if asked.upper()[:1] in ("W", "F"):
             raise ValueError(
-                f"require: arrays never change and lie as C has it; got {asked!r} (requirements); "
+                f"require: arrays are immutable and row-major; got {asked!r} (requirements); "
                 "leave it out"
             )
     return asarray(a, dtype)
@@ -317,7 +314,7 @@ def loadtxt(*args: Any, **kwargs: Any) -> Any:
     >>> jnp.loadtxt(["1 2", "3 4"]).shape
     (2, 2)
     """
-    return _ours(np.loadtxt(*args, **kwargs))
+    return _to_default_types(np.loadtxt(*args, **kwargs))
 
 
 @api_boundary
@@ -352,13 +349,13 @@ def genfromtxt(*args: Any, **kwargs: Any) -> Any:
     >>> jnp.genfromtxt(["1,2", "3,"], delimiter=",").shape
     (2, 2)
     """
-    return _ours(np.genfromtxt(*args, **kwargs))
+    return _to_default_types(np.genfromtxt(*args, **kwargs))
 
 
-def _ours(read: Any) -> Any:
-    """In the default types, as those of numbers that Python has."""
+def _to_default_types(read: Any) -> Any:
+    """Convert 64-bit NumPy arrays to the default dtypes; keep other dtypes."""
     if isinstance(read, tuple | list):
-        return type(read)([_ours(v) for v in read])
+        return type(read)([_to_default_types(v) for v in read])
     kind = {"f": float, "i": int, "c": complex}.get(read.dtype.kind)
     wide = kind is not None and read.dtype.itemsize == np.dtype(kind).itemsize
     return asarray(read, kind if wide else None)
@@ -398,7 +395,7 @@ def errstate(**kwargs: Any) -> np.errstate:
     for name, value in kwargs.items():
         if value in ("raise", "call", "log", "print"):
             raise NotImplementedError(
-                f"errstate: only 'ignore' and 'warn' are there; got {value!r} ({name}); "
+                f"errstate: only 'ignore' and 'warn' are supported; got {value!r} ({name}); "
                 "use config.update('jax_debug_nans', True)"
             )
     return np.errstate(**kwargs)

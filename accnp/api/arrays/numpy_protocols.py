@@ -1,11 +1,11 @@
-"""`__array_ufunc__` and `__array_function__` of `Array`: NumPy's functions on accnp arrays.
+"""`Array.__array_ufunc__` and `Array.__array_function__`: NumPy's functions on accnp arrays.
 
-In: a function or ufunc of NumPy, or a ufunc of `scipy.special`, and its arguments. Out: what the
-function of the same name in `accnp.numpy` or `accnp.scipy.special` returns, lazy and traceable.
+A call of a NumPy function or ufunc, or of a ufunc of `scipy.special`, calls the function of the
+same name in `accnp.numpy` or `accnp.scipy.special`, so the result is lazy and traceable.
 
-The option `numpy_dispatch` decides, for each thread. `install` puts the two methods onto `Array`
-when the option is first switched on; until then nothing differs. NumPy looks them up on the class,
-which asks their `__get__`: in threads where the option is off, they do not exist.
+The option `numpy_dispatch` enables this for each thread. `install` sets the two methods on `Array`
+when the option is first enabled. NumPy looks them up on the class, through the `__get__` of
+`_Dispatched`, which raises AttributeError in threads where the option is off.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from accnp.ir.trace import state
 
 __all__ = ["array_function", "array_ufunc", "install"]
 
-# Where ufuncs are public, and where their counterparts are.
+# Modules of ufuncs, and the modules of their counterparts.
 _UFUNCS = {"numpy": "accnp.numpy", "scipy.special": "accnp.scipy.special"}
-# Arguments that choose a loop or a memory layout, and their values that change nothing here, since
-# arrays have one layout and no subclass.
+# Arguments that select a loop or a memory layout, with the values that have no effect in accnp,
+# since its arrays have one layout and no subclasses.
 _HARMLESS = {
     "casting": ("same_kind", "safe"),
     "order": ("K", "C", "A", None),
@@ -43,7 +43,7 @@ _WRITES = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis"
 
 
 class _Dispatched:
-    """A protocol method that the class has only in threads where the option is on."""
+    """Protocol method that exists only in threads where the option is on."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -55,7 +55,7 @@ class _Dispatched:
 
 
 def install() -> None:
-    """Put both methods onto `Array`."""
+    """Set both methods on `Array`."""
     Array.__array_ufunc__ = _Dispatched(array_ufunc)  # type: ignore[attr-defined]
     Array.__array_function__ = _Dispatched(array_function)  # type: ignore[attr-defined]
 
@@ -72,7 +72,7 @@ def array_ufunc(
     where: Any = True,
     **kwargs: Any,
 ) -> Any:
-    """What a method of a ufunc of NumPy returns for operands of which some are arrays of accnp."""
+    """Call a method of a NumPy ufunc whose operands include arrays of accnp."""
     if any(map(_has_own_ufuncs, (*inputs, *out))):
         return NotImplemented
     name, function = _ufunc_counterpart(ufunc)
@@ -108,7 +108,7 @@ def array_ufunc(
 
 @cache
 def _ufunc_counterpart(ufunc: np.ufunc) -> tuple[str, Any]:
-    """The public name of a ufunc, and the function of accnp of that name, or None."""
+    """Return the public name of a ufunc and accnp's function of that name, or None."""
     name = ufunc.__name__
     for module, ours in _UFUNCS.items():
         if getattr(sys.modules.get(module), name, None) is ufunc:
@@ -119,7 +119,7 @@ def _ufunc_counterpart(ufunc: np.ufunc) -> tuple[str, Any]:
 
 @cache
 def _with_methods(ufunc: np.ufunc, function: Any) -> Any:
-    """A function with the methods of ufuncs: its own, or generic ones."""
+    """Return the function with the methods of ufuncs (`reduce`, `accumulate`, ...)."""
     made = imported("accnp.api.elements.ufunc_objects").ufunc
     if isinstance(function, made) or ufunc.signature is not None:
         return function
@@ -131,10 +131,10 @@ def _with_methods(ufunc: np.ufunc, function: Any) -> Any:
 def _with_dtype(
     ufunc: np.ufunc, name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """The operands in the dtype in which a ufunc is to compute; removes it from the arguments.
+    """Convert the operands to the dtype that the call requests; remove it from the arguments.
 
     Raises:
-        TypeError: an argument asks for another loop of NumPy's.
+        TypeError: an argument requests another loop of NumPy.
     """
     for argument in _HARMLESS.keys() & kwargs.keys():
         value = kwargs.pop(argument)
@@ -158,8 +158,8 @@ def _with_dtype(
 
 
 class _Counterpart(NamedTuple):
-    """The function of accnp that has the name of a function of NumPy's, or None; the names of the
-    positional parameters of NumPy's; and all parameters of the other, None if they are any."""
+    """accnp's function for a NumPy function, or None; the names of NumPy's positional parameters;
+    and the parameters of accnp's function, or None if it accepts any."""
 
     name: str
     function: Any
@@ -174,7 +174,7 @@ def array_function(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """What a function of NumPy returns for arguments of which some are arrays of accnp."""
+    """Call a NumPy function whose arguments include arrays of accnp."""
     if not all(issubclass(t, np.ndarray | Array) for t in types):
         return NotImplemented
     found = _counterpart(func)
@@ -204,7 +204,7 @@ def _counterpart(func: Callable[..., Any]) -> _Counterpart:
     function = getattr(home, last, None)
     ours = _parameters(function)
     if any(p.kind is Parameter.VAR_KEYWORD for p in ours or ()):
-        ours = None  # of any names
+        ours = None  # accepts any keyword
     theirs = takewhile(lambda p: p.kind < Parameter.VAR_POSITIONAL, _parameters(func) or ())
     return _Counterpart(name, function, [p.name for p in theirs], ours)
 
@@ -212,14 +212,14 @@ def _counterpart(func: Callable[..., Any]) -> _Counterpart:
 def _parameters(function: Any) -> Sequence[Parameter] | None:
     try:
         return list(signature(function).parameters.values())
-    except (TypeError, ValueError):  # NumPy does not say
+    except (TypeError, ValueError):  # a function without a signature
         return None
 
 
 def _without_out(
     found: _Counterpart, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Any, ...]]:
-    """Arguments without `out`, and the arrays to write to."""
+    """Return the arguments without `out`, and the arrays to write to."""
     out = kwargs.pop("out", None)
     at = found.theirs.index("out") if "out" in found.theirs else len(args)
     if at < len(args):
@@ -230,13 +230,14 @@ def _without_out(
 def _renamed(
     found: _Counterpart, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments by the names that the counterpart's parameters have, without those that change no
-    value.
+    """Rename keyword arguments to the parameter names of the counterpart.
+
+    Drops arguments that do not change values.
 
     Raises:
         TypeError: the counterpart lacks a parameter.
     """
-    kwargs.pop("kind", None)  # of the algorithm: all sorts of accnp are stable
+    kwargs.pop("kind", None)  # a sorting algorithm; accnp's sorts are stable
     if found.ours is None:
         return args, kwargs
     keywords = {p.name for p in found.ours if p.kind is not Parameter.POSITIONAL_ONLY}
@@ -262,11 +263,11 @@ def _place(found: _Counterpart, name: str) -> int:
     return found.theirs.index(name) if name in found.theirs else len(found.theirs)
 
 
-# --- both ----------------------------------------------------------------------------------------
+# --- shared ---------------------------------------------------------------------------------------
 
 
 def _call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Call a function of accnp that takes lists for arrays, as NumPy's do."""
+    """Call a function of accnp that accepts lists as arrays, as NumPy's functions do."""
     before, state.lists = state.lists, True
     try:
         return function(*args, **kwargs)
@@ -275,7 +276,7 @@ def _call(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _has_own_ufuncs(x: Any) -> bool:
-    """Whether a type computes ufuncs in its own way, which is neither NumPy's nor ours."""
+    """Return whether a type implements ufuncs itself, and is neither NumPy's nor accnp's."""
     theirs = getattr(type(x), "__array_ufunc__", None)
     return theirs not in (None, np.ndarray.__array_ufunc__) and not isinstance(x, Array)
 
@@ -285,12 +286,12 @@ def _is_ours(args: tuple[Any, ...]) -> bool:
 
 
 def _ours(name: str) -> str:
-    """The name of the counterpart of a function."""
+    """Return the name of the counterpart of a function."""
     return f"jnp{name.removeprefix('np')}" if name.startswith("np.") else f"accnp.{name}"
 
 
 def _missing(name: str) -> TypeError:
-    """The error for a function that accnp does not have."""
+    """Return the error for a function that accnp does not have."""
     last = name.rpartition(".")[2]
     if last in _WRITES:
         return TypeError(
@@ -298,7 +299,7 @@ def _missing(name: str) -> TypeError:
             "x.at[index].set(values), which returns a new array, or jnp.where"
         )
     return TypeError(
-        f"{name}: there is no {_ours(name)}; got an array of accnp as an argument; pass "
+        f"{name}: {_ours(name)} does not exist; got an array of accnp as an argument; pass "
         "np.asarray(x) to compute with NumPy, or use other functions of jnp"
     )
 
@@ -313,7 +314,7 @@ def _check_out(out: tuple[Any, ...], name: str) -> None:
 
 
 def _store(result: Any, out: tuple[Any, ...], name: str, where: Any = True) -> Any:
-    """Write results to NumPy arrays, where any are given, and return these."""
+    """Write results to the NumPy arrays of `out`, if there are any, and return these."""
     if not any(x is not None for x in out):
         return result
     results = result if isinstance(result, tuple) else (result,)
@@ -331,7 +332,7 @@ def _store(result: Any, out: tuple[Any, ...], name: str, where: Any = True) -> A
 
 
 def _as_numpy(x: Any) -> Any:
-    """Arguments with NumPy arrays in place of arrays of accnp."""
+    """Replace arrays of accnp by NumPy arrays in arguments."""
     if isinstance(x, Array):
         return np.asarray(x)
     if type(x) in (list, tuple):

@@ -1,4 +1,4 @@
-"""Padding: an array and widths come in; the array with borders in one of NumPy's modes goes out."""
+"""`pad`: an array with borders in one of NumPy's modes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OPTIONS = {
 
 
 def _pairs(value: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
-    """One (before, after) pair for each axis of a number, a pair, or a list of pairs."""
+    """Broadcast a number, a pair or a list of pairs to one (before, after) pair for each axis."""
     value = as_static(value, "jnp.pad")
     if value is None:
         raise TypeError(
@@ -66,7 +66,7 @@ def _widths(value: Any, rank: int) -> list[tuple[int, int]]:
         if a < 0 or b < 0:
             raise ValueError(
                 f"jnp.pad: index can't contain negative values; got {value!r}; "
-                "cut the array with a slice instead"
+                "slice the array instead"
             )
     return out
 
@@ -133,7 +133,7 @@ def pad(
     unknown = set(kwargs) - {_OPTIONS[mode]}
     if unknown:
         raise ValueError(
-            f"jnp.pad: arguments that mode {mode!r} does not take; got {unknown}; leave them out"
+            f"jnp.pad: mode {mode!r} does not accept some arguments; got {unknown}; leave them out"
         )
     widths = _widths(pad_width, x.aval.ndim)
     if not any(any(w) for w in widths):
@@ -195,7 +195,7 @@ def _mirrored(x: Node, d: int, before: int, after: int, option: Any, mode: str) 
     if option not in (None, "even", "odd"):
         raise not_one_of("jnp.pad", "reflect_type", option, (None, "even", "odd"))
     n, skip = x.aval.shape[d], int(mode == "reflect")
-    if n - skip == 0:  # one element has nothing to mirror
+    if n - skip == 0:  # a single element repeats
         return _edge(x, d, before, after, None, mode)
     if option == "odd":
         return _odd(x, d, before, after, skip)
@@ -209,7 +209,7 @@ def _mirrored(x: Node, d: int, before: int, after: int, option: Any, mode: str) 
 
 
 def _odd(x: Node, d: int, before: int, after: int, skip: int) -> Node:
-    """Mirror at the end points: twice the end less the mirrored values."""
+    """Mirror at the end points: twice the end value minus the mirrored values."""
     while before or after:
         n = x.aval.shape[d]
         a, b = min(before, n - skip), min(after, n - skip)
@@ -264,7 +264,7 @@ def _statistic(x: Node, d: int, before: int, after: int, option: Any, mode: str)
     lengths = (n, n) if option is None else _pairs(option, x.aval.ndim, "stat_length")[d]
     if any(int(v) < 1 for v in lengths) and option is not None:
         raise ValueError(
-            f"jnp.pad: nothing to take the {mode} of; got {option!r} (stat_length); pass at least 1"
+            f"jnp.pad: stat_length must be 1 or more for mode {mode!r}; got {option!r}; pass 1"
         )
     sizes = [min(max(int(v), 1), n) for v in lengths]
 
@@ -272,7 +272,7 @@ def _statistic(x: Node, d: int, before: int, after: int, option: Any, mode: str)
         if not count:
             return None
         if mode in ("maximum", "minimum"):
-            fold = red.max if mode == "maximum" else red.min  # complex numbers, too
+            fold = red.max if mode == "maximum" else red.min  # also for complex
             value = fold(wrap(part), axis=d)._node
         else:
             work = dtype if dtype.kind in "fc" else np.dtype(np.float32)
@@ -291,7 +291,7 @@ def _statistic(x: Node, d: int, before: int, after: int, option: Any, mode: str)
 
 
 def _middle(x: Node, d: int, mode: str) -> Node:
-    """The mean or the median along an axis."""
+    """Return the mean or the median along an axis."""
     n = x.aval.shape[d]
     if mode == "mean":
         return o.div(o.reduce_sum(x, axes=(d,)), like(x, n))

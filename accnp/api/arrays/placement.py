@@ -1,9 +1,8 @@
-"""Putting arrays on devices, and asking where they lie. In: trees of arrays, devices. Out: the same
-values, elsewhere; methods and properties of `Array` for the tables of `methods.py`.
+"""Device placement: `device_put`, and the methods and properties of `Array` about devices.
 
-Devices of the CPU share its memory: an array that is put on another of them has the same buffer,
-and is told apart by its type alone, so that what an expression may combine is known when it is
-written. To a GPU, and back, values are copied: at once, or as soon as they are computed.
+The devices of a CPU share its memory. An array that is put on another CPU device keeps its buffer;
+only its aval changes, so that expressions with operands on different devices raise an error when
+they are recorded. Copies to and from a GPU start immediately, or as soon as the value is computed.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ __all__ = [
 
 
 def put_node(x: Node, where: Devices) -> Node:
-    """Return the same value on these devices; None binds it to none."""
+    """Return the value on the given devices; None makes it uncommitted."""
     a = x.aval
     if a.devices == where:
         return x
@@ -58,7 +57,7 @@ def put_node(x: Node, where: Devices) -> Node:
     if state.abstract is None and devices_module.reach:
         if engine.apart(a.devices, where):
             node = o.device_put(x, devices=where, source=a.devices)
-            engine.materialise([node])  # the copy begins now, if there is something to copy
+            engine.materialise([node])  # starts the copy now if there is a value
             return node
         if where is not None and isinstance(x.value, Buffer) and x.trace is None:
             value = engine.brought(x.value, place(where))
@@ -69,9 +68,9 @@ def put_node(x: Node, where: Devices) -> Node:
 
 
 def _over_processes(x: Node, where: Devices) -> Node:
-    """Move shards between processes, or take those of this one from a value."""
+    """Move shards between processes, or take the shards of this process from a value."""
     if where is None:
-        return x  # it stays with its processes
+        return x  # it stays on its processes
     if isinstance(where, ShardedDevices) and where.spans:
         local = importlib.import_module("accnp.api.sharding.local")
         shape = x.aval.shape
@@ -80,25 +79,25 @@ def _over_processes(x: Node, where: Devices) -> Node:
 
 
 def beside(function: str, x: Node, *others: Node) -> Node:
-    """A value that the host has made of others' values, where these were put."""
+    """Put a value that was computed on the host on the devices of the operands `others`."""
     return put_node(x, result_devices(function, [n.aval for n in others], x.aval).devices)
 
 
 def made(x: Node, device: Any) -> Array:
-    """Return a handle on a new value, on a device if one is asked for.
+    """Return an Array with a new value, on a device if one is given.
 
-    Values of float0, which hold nothing, are NumPy arrays.
+    Values of dtype float0, which store no data, are NumPy arrays.
     """
     if x.aval.dtype.kind == "V" and x.aval.dtype == dtypes.float0:
         return np.zeros(x.aval.shape, dtypes.float0)  # type: ignore[return-value]
     if x.op is LITERAL and not state.named:
-        engine.ready(x)  # one buffer for all: calls in machine code take what is there
+        engine.ready(x)  # one shared buffer, which compiled calls can use directly
         x = held_literal(x)
     return wrap(x if device is None else put_node(x, _where(device, x.aval.shape, "device_put")))
 
 
 def is_place(x: Any) -> bool:
-    """Whether something says where values lie: a device, a sharding, a spec, or None."""
+    """Return whether an object specifies a placement: a device, a sharding, a spec, or None."""
     return x is None or isinstance(x, Device) or hasattr(x, "placed")
 
 
@@ -119,8 +118,10 @@ def _where(place: Any, shape: tuple[int, ...], function: str) -> Devices:
 def put_tree(
     function: str, x: Any, places: Any, seen: Callable[[Any, Node], Any] | None = None
 ) -> Any:
-    """Put the leaves of a tree where a tree prefix says; None leaves them as they are. `seen` may
-    say otherwise of a place, once it knows what is put there."""
+    """Put the leaves of a tree on the devices of a tree prefix; None leaves them in place.
+
+    `seen`, if given, may replace a placement after it has seen the node that is put there.
+    """
     leaves, structure = flatten_arrays(x)
     if is_place(places):
         targets = [places] * len(leaves)
@@ -199,7 +200,7 @@ def device_put(
     return put_tree("device_put", x, device)
 
 
-# --- of `Array`, whose other tables are in `methods.py` ------------------------------------------
+# --- methods and properties of `Array`, installed by `methods.py` ---------------------------------
 
 
 @api_boundary
@@ -236,7 +237,9 @@ def _to_device(self: Array, device: DeviceLike, *, stream: None = None) -> Array
     'cpu'
     """
     if stream is not None:
-        raise NotImplementedError(f"to_device: there are no streams; got {stream!r}; leave it out")
+        raise NotImplementedError(
+            f"to_device: streams are not supported; got {stream!r}; leave it out"
+        )
     return made(self._node, device)
 
 
@@ -292,19 +295,19 @@ def _addressable(self: Array, index: int) -> Array:
     parts = self.addressable_shards
     if not 0 <= index < len(parts):
         raise IndexError(
-            f"addressable_data: there are {len(parts)} devices of this process; got index {index}; "
-            "pass one below that"
+            f"addressable_data: this process has {len(parts)} devices; got index {index}; "
+            "pass a smaller index"
         )
     return parts[index].data
 
 
 def _is_addressable(self: Array) -> bool:
-    """Whether this process has all parts of the array."""
+    """Return whether this process has all parts of the array."""
     return not spans(self._node.aval)
 
 
 def _is_replicated(self: Array) -> bool:
-    """Whether every device has the whole array; the devices of one process share their memory."""
+    """Return whether every device has the whole array; CPU devices of a process share memory."""
     a = self._node.aval
     return not spans(a) or mesh_sharding(a).is_fully_replicated
 
@@ -327,14 +330,14 @@ def _bytes_on_device(self: Array) -> int:
 
 
 def _shards() -> Any:
-    return importlib.import_module("accnp.api.sharding.shards")  # few programs ask
+    return importlib.import_module("accnp.api.sharding.shards")  # rarely used
 
 
 install_sharding(lambda aval: _shards().sharding_of_type(aval))
 
 
 def _sharding(self: Array) -> Any:
-    """Sharding of the array: how its values are split over devices."""
+    """Sharding of the array: how its values are distributed over devices."""
     return _shards().sharding_of(self)
 
 
@@ -350,13 +353,13 @@ def _every_part(self: Array) -> list[Any]:
 
 def _format(self: Array) -> Any:
     """Layout of the elements in memory and on devices."""
-    layouts = importlib.import_module("accnp.api.arrays.layouts")  # few programs ask
+    layouts = importlib.import_module("accnp.api.arrays.layouts")  # rarely used
     return layouts.format_of(self)
 
 
 def _flat(self: Array) -> Any:
     """Not implemented, as in JAX; use `flatten`."""
-    raise NotImplementedError("Array.flat: there is no iterator over elements; use x.flatten()")
+    raise NotImplementedError("Array.flat: iterators over elements do not exist; use x.flatten()")
 
 
 def _device_buffer(self: Array) -> Any:

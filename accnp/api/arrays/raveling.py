@@ -1,4 +1,4 @@
-"""Trees of arrays as one vector: `ravel_pytree`. In: a pytree. Out: a vector, and the way back."""
+"""`ravel_pytree`: concatenates the leaves of a pytree to a vector, and returns the inverse."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["ravel_pytree"]
 
 @dataclass(frozen=True)
 class Unravel:
-    """The function from a vector back to the tree; equal for trees of equal structure and types.
+    """Function from a vector back to the tree; equal for trees of equal structure and types.
 
-    It keeps the dtype of the vector where all leaves had one dtype, and otherwise takes only the
-    dtype that they were promoted to.
+    If all leaves have the same dtype, the result has the dtype of the vector. Otherwise the vector
+    must have the promoted dtype of the leaves.
     """
 
     treedef: PyTreeDef
@@ -37,7 +37,7 @@ class Unravel:
         size = sum([a.size for a in self.avals])
         if x.aval.shape != (size,) and self.avals:
             raise ValueError(
-                f"unravel: the leaves have {size} elements together; got an array of shape "
+                f"unravel: the leaves have {size} elements in total; got an array of shape "
                 f"{x.aval.shape}; pass one of shape ({size},)"
             )
         mixed = any(a.dtype != self.dtype for a in self.avals)
@@ -106,7 +106,7 @@ def ravel_pytree(pytree: PyTree) -> tuple[Array, Unravel]:
     if not nodes:
         dtype = dtypes.canonicalize_dtype(np.float64)
         return wrap(full((0,), 0, dtype)), Unravel(treedef, (), dtype)
-    # As in jax, numbers of Python weigh as much as arrays of their dtype here.
+    # As in JAX, Python numbers are not weakly typed here.
     dtype, _ = dtypes.promote(tuple([(x.aval.dtype, False) for x in nodes]))
     parts = []
     for x in nodes:

@@ -1,6 +1,6 @@
-"""Parts of references: indices with computed starts, views, and what is read and written there.
+"""Parts of references: dynamic slices, views, and reading and writing them.
 
-In: an array or a reference, an index. Out: parts, and updated arrays.
+`refs.py` calls `read` and `updated` with the content of a reference and an index.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ def ds(start: ArrayLike, size: int | None = None, stride: int | None = None) -> 
     """
     if size is None:
         if not isinstance(start, int):
-            raise ValueError(f"ds: size is missing; got start={start!r}; pass both")
+            raise ValueError(f"ds: a traced start needs a size; got start={start!r}; pass both")
         start, size = 0, start
     stride = 1 if stride is None else stride
     if not isinstance(stride, int) or stride < 0:
-        raise ValueError(f"ds: stride must be an integer of 0 or more; got {stride!r}; pass one")
+        raise ValueError(f"ds: stride must be an integer of 0 or more; got {stride!r}; pass 1")
     return Slice(start, size, stride)
 
 
@@ -154,18 +154,18 @@ class At:
 
 
 class Box(NamedTuple):
-    """A part of static size at computed starts."""
+    """Part of static sizes with computed starts."""
 
     starts: list[Node]
     sizes: tuple[int, ...]
-    dropped: tuple[int, ...]  # axes of one element that the part does not have
+    dropped: tuple[int, ...]  # axes indexed with integers, which the part lacks
 
 
-Extent = tuple[Any, int, bool]  # where it starts, how many, and whether the axis goes
+Extent = tuple[Any, int, bool]  # start, size, and whether the axis is dropped
 
 
 def extents(shape: tuple[int, ...], idx: Any) -> list[Extent] | None:
-    """What an index takes of each axis, where it takes a run of neighbors of each."""
+    """Return the extents that an index selects, or None if they are not all contiguous."""
     whole = list(idx) if isinstance(idx, tuple) else [idx]
     dots = [i for i, e in enumerate(whole) if e is ...]
     if len(dots) > 1 or len(whole) - len(dots) > len(shape):
@@ -178,19 +178,19 @@ def extents(shape: tuple[int, ...], idx: Any) -> list[Extent] | None:
 
 
 def box_of(shape: tuple[int, ...], idx: Any) -> Box | None:
-    """The box that an index names, where it is one and not all of it is known while tracing.
+    """Return the box of an index with computed starts; None for other indices.
 
     Raises:
-        ValueError: a number that is out of bounds, outside of traced functions; inside, as in jax,
-            it means the last place.
+        ValueError: an integer is out of bounds, outside of traced functions. In traced functions it
+            is clamped to the last element, as in JAX.
     """
     parts = extents(shape, idx)
     if parts is not None and state.abstract is None:
         for (start, _, drop), n in zip(parts, shape, strict=True):
             if drop and isinstance(start, int) and start >= n:
                 raise ValueError(
-                    f"ref: Out of bound indexer: idx={start}, dim={n}; an index is below the size "
-                    "of its axis"
+                    f"ref: Out of bound indexer: idx={start}, dim={n}; pass an index below the "
+                    "size of the axis"
                 )
     if parts is None or all(isinstance(start, int) for start, _, _ in parts):
         return None
@@ -202,7 +202,7 @@ def box_of(shape: tuple[int, ...], idx: Any) -> Box | None:
 
 
 def _extent(e: Any, n: int) -> Extent | None:
-    """Start, number, and whether the axis goes, of one entry of an index."""
+    """Return the extent that one entry of an index selects, or None."""
     if isinstance(e, Slice):
         return None if e.stride != 1 else (e.start, e.size, False)
     if isinstance(e, slice):
@@ -219,7 +219,7 @@ def _extent(e: Any, n: int) -> Extent | None:
 
 
 def _plain(idx: Any) -> Any:
-    """An index that arrays take: slices become places."""
+    """Convert an index to one that arrays accept: dynamic slices become index arrays."""
     if idx is None:
         return ...
     if isinstance(idx, tuple):
@@ -236,7 +236,7 @@ def _places(i: Any) -> Any:
 
 
 def read(x: Array, idx: Any) -> Array:
-    """Return a part of an array; the place of a box is moved so that it fits, as jax moves it."""
+    """Return a part of an array; a box that exceeds the array is moved inside, as in JAX."""
     box = box_of(x.shape, idx)
     if box is None:
         return x[_plain(idx)]

@@ -1,9 +1,8 @@
 """Mutable references to arrays: `new_ref`, and reading and writing by index.
 
-In: arrays. Out: a `Ref`, whose content changes. A ref is a box for an array that never changes
-itself: writing puts an updated array into the box. A program that is being traced sees the order in
-which it does that; what is traced inside of that (jit, vmap, bodies of loops and branches) takes
-the content and returns the new one.
+A `Ref` holds an immutable array; writing replaces it by an updated array. A trace records these
+updates in order. Nested traces (jit, vmap, bodies of loops and branches) take the content as an
+input and return the updated content as an output.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class AbstractRef(AbstractValue):
         self.inner_aval, self.memory_space, self.kind = inner_aval, memory_space, kind
 
     def __getattr__(self, name: str) -> Any:
-        if name == "inner_aval":  # not made yet: by `copy`, which asks for methods first
+        if name == "inner_aval":  # unset while `copy` creates an instance
             raise AttributeError(name)
         return getattr(self.inner_aval, name)
 
@@ -120,9 +119,9 @@ class Ref(Reference):
         self._home = state.abstract
 
     def place(self, function: str) -> Ref | Held:
-        """Who has the content here: this, or the body of a loop or a branch; as `content`."""
+        """Return the holder of the content in the current trace: this reference, or a `Held`."""
         if self.content is None:
-            raise ValueError(f"{function}: the reference was freed; got {self!r}; make a new one")
+            raise ValueError(f"{function}: the reference was freed; got {self!r}; create a new one")
         here = state.abstract
         if here is self._home:
             return self
@@ -146,17 +145,17 @@ class Ref(Reference):
         return here.refs[id(self)]
 
     def here(self, content: Array) -> Ref:
-        """What stands for this one in a function that is traced, with that content."""
+        """Return the reference that represents this one in a nested trace, with that content."""
         return Ref(None, content)
 
     @property
     def home(self) -> Trace | None:
-        """The trace that made it; None for eager code."""
+        """The trace that created the reference; None outside of traces."""
         return self._home
 
     @property
     def type(self) -> Aval:
-        """The type of the content where it is an input of a loop."""
+        """The type of the content as an input of a loop."""
         return make_aval(self.shape, self.dtype)
 
     @property
@@ -186,12 +185,12 @@ class Ref(Reference):
 
     @property
     def sharding(self) -> Any:
-        """How the content lies on devices."""
+        """The sharding of the content."""
         return self.content.sharding
 
     @property
     def committed(self) -> bool:
-        """Whether the content was put on its devices."""
+        """Whether the content is committed to its devices."""
         return self.content.committed
 
     @property
@@ -296,7 +295,7 @@ def new_ref(init_val: ArrayLike, *, memory_space: object = None, kind: object = 
     """
     if isinstance(init_val, Ref):
         raise ValueError(
-            "new_ref: a reference to a reference is not possible; got one; use ref[...]"
+            "new_ref: references to references are not supported; got one; use ref[...]"
         )
     return Ref(None, wrap(as_node(init_val, "new_ref")))
 
@@ -334,7 +333,7 @@ def empty_ref(ty: Any, memory_space: object = None) -> Ref:
     """
     if not hasattr(ty, "shape") or not hasattr(ty, "dtype"):
         raise TypeError(
-            f"empty_ref: a type with shape and dtype is needed; got {ty!r}; "
+            f"empty_ref: expected a type with shape and dtype; got {ty!r}; "
             "pass jax.ShapeDtypeStruct(shape, dtype), or an array"
         )
     return Ref(None, zeros(ty.shape, ty.dtype))

@@ -1,7 +1,4 @@
-"""Order along axes: reversed, turned, shifted around.
-
-Arrays come in; lazy Arrays go out.
-"""
+"""Reordering along axes: `flip`, `rot90` and `roll`."""
 
 from __future__ import annotations
 
@@ -239,7 +236,7 @@ def roll(
             at = at * len(shifts)
         else:
             raise ValueError(
-                f"{name}: shift and axis do not fit; got {shift} and {axis}; "
+                f"{name}: shift and axis must have the same length; got {shift} and {axis}; "
                 "pass one shift for each axis"
             )
     for by, d in zip(shifts, at, strict=True):
@@ -268,13 +265,13 @@ def _roll_one(x: Node, by: Any, d: int) -> Node:
     n = x.aval.shape[d]
     if n == 0:
         return x
-    if type(by) is Array:  # perhaps traced: a window of two copies
+    if type(by) is Array:  # possibly traced: a slice of two concatenated copies
         if dtype_kind(by.dtype) not in "iu":
             raise TypeError(
                 f"jnp.roll: shift must be an integer; got an array of {by.dtype.name}; "
                 "convert it with astype(int)"
             )
-        kind = dtype_of_indices(2 * n)  # a shift of 8 bits does not hold n
+        kind = dtype_of_indices(2 * n)  # an 8-bit shift may not hold n
         shift = by._node if by.dtype.itemsize >= kind.itemsize else by.astype(kind)._node
         start = o.rem(shift, _like(shift, n))
         start = o.sub(_like(start, n), start)

@@ -1,7 +1,4 @@
-"""Evenly spaced values between two ends, on a linear or a logarithmic scale.
-
-Numbers or arrays come in; lazy Arrays go out.
-"""
+"""Evenly spaced values between two ends: `linspace`, `logspace` and `geomspace`."""
 
 from __future__ import annotations
 
@@ -112,11 +109,12 @@ def linspace(
     steps = num - 1 if endpoint else num
     delta = scalar_node(math.nan, work, False)
     if num > 1 or (num == 1 and not endpoint):
-        # The difference of two halves may be beyond their range, and the step within.
+        # In 16 bits the difference of the ends may overflow although the step does not.
         near = np.dtype(np.float32) if dtype_kind(work) == "f" and work.itemsize < 4 else work
         delta = o.div(o.sub(cast(b, near), cast(a, near)), scalar_node(steps, near, False))
     if num > 1:
-        # Narrow floats in float64: 3/5 of 25 is 15 then, where the edge of a bin was 15.000001.
+        # Narrow floats are computed in float64: 3/5 of 25 becomes 15 and not 15.000001, which
+        # would shift the edge of a bin.
         narrow = dtype_kind(work) == "f" and work.itemsize < 8
         wide = np.dtype(np.float64) if narrow else work
         real = dtypes.real_part(wide) if wide.kind == "c" else wide
@@ -130,7 +128,7 @@ def linspace(
         one = scalar_node(1, wide, False)
         out = o.add(o.mul(o.sub(one, t), low), o.mul(t, high))
         if narrow:
-            # Two rounded products leave 2e-16 where 0 is meant, 2/5 of the way from -2 to 3.
+            # Two rounded products leave 2e-16 instead of 0, e.g. 2/5 of the way from -2 to 3.
             apart = o.sub(high, low)
             moved = o.div(o.mul(broadcast_to(count, whole, (0,)), apart), all_)
             out = o.select_n(o.is_finite(apart), out, o.add(low, moved))
@@ -155,13 +153,13 @@ _named = promotes_inside(promote_inexact)
 
 
 def _ends(name: str, start: Any, stop: Any, dtype: Any) -> list[Node]:
-    """Both ends in one dtype, in any mode of promotion where the caller has named a dtype."""
+    """Convert both ends to one dtype; an explicit dtype disables numpy_dtype_promotion checks."""
     return (promote_inexact if dtype is None else _named)(name, start, stop)
 
 
 @promotes_inside
 def _common(a: np.dtype, b: np.dtype) -> np.dtype:
-    """The dtype that two dtypes promote to, in any mode: the caller has named one of them."""
+    """Return the promoted dtype of two dtypes in any promotion mode, since the caller chose one."""
     return dtypes.promote(((a, False), (b, False)))[0]
 
 
@@ -281,7 +279,7 @@ def geomspace(
     logs = [o.log(o.div(v, sign)) for v in ends]
     x = linspace(wrap(logs[0]), wrap(logs[1]), num, endpoint, False, None, 0)._node
     out = cast(o.mul(o.exp(x), broadcast_to(sign, x.aval.shape) if shape else sign), kind)
-    # The ends are the arguments themselves, free of rounding.
+    # The ends are the arguments themselves, without rounding errors.
     n = out.aval.shape[0]
     first = o.reshape(a, new_sizes=(1, *shape), dimensions=None)
     last = o.reshape(b, new_sizes=(1, *shape), dimensions=None)

@@ -1,4 +1,4 @@
-"""Bits packed into bytes and unpacked again: arrays in, lazy Arrays out."""
+"""Packing bits into bytes and unpacking them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["packbits", "unpackbits"]
 
 
 def _places(bitorder: str, function: str) -> Array:
-    """By how many bits each of eight neighbors is moved."""
+    """Return the shift of each of the eight bits of a byte."""
     if bitorder not in ("little", "big"):
         raise not_one_of(function, "bitorder", bitorder, ("little", "big"))
     return array(np.arange(8, dtype=np.uint8)[:: 1 if bitorder == "little" else -1])
 
 
 def _last(x: Array, axis: int | None, function: str) -> tuple[Array, int]:
-    """The array with the axis in question last, and which one it was (flat without one)."""
+    """Move the axis to the end and return its position; without an axis, flatten the array."""
     if axis is None:
         return x.reshape(-1), 0
     d = as_axis(axis, x.ndim, function)
@@ -76,7 +76,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     x = wrap(as_node(a, "jnp.packbits"))
     if dtype_kind(x.dtype) not in "biu":
         raise TypeError(
-            f"jnp.packbits: takes integers or booleans; got {x.dtype.name}; "
+            f"jnp.packbits: expected integers or booleans; got {x.dtype.name}; "
             "compare first, or convert with astype"
         )
     places = _places(bitorder, "jnp.packbits")
@@ -84,7 +84,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     missing = -x.shape[-1] % 8
     bits = pad(x.astype(np.uint8), [(0, 0)] * (x.ndim - 1) + [(0, missing)])
     octets = bits.reshape(*x.shape[:-1], -1, 8)
-    # A fold over eight neighbours would take them one by one.
+    # Separate slices, since a reduction over an axis of length 8 would not be vectorized.
     moved = [octets[..., k] << places[k] for k in range(8)]
     return moveaxis(functools.reduce(operator.or_, moved), -1, d)
 
@@ -131,7 +131,7 @@ def unpackbits(
     """
     x = wrap(as_node(a, "jnp.unpackbits"))
     if x.dtype != np.uint8:
-        raise TypeError(f"jnp.unpackbits: takes uint8; got {x.dtype.name}; convert with astype")
+        raise TypeError(f"jnp.unpackbits: expected uint8; got {x.dtype.name}; convert with astype")
     places = _places(bitorder, "jnp.unpackbits")
     x, d = _last(x, axis, "jnp.unpackbits")
     bits = ((x[..., None] >> places) & np.uint8(1)).reshape(*x.shape[:-1], -1)

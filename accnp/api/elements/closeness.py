@@ -1,7 +1,4 @@
-"""Whether numbers are the same, or nearly so, and how far apart the next ones are.
-
-In: arrays and numbers. Out: lazy Arrays, most of them of one truth value.
-"""
+"""Comparisons of arrays within tolerances or as a whole, and the spacing of numbers."""
 
 from __future__ import annotations
 
@@ -92,7 +89,7 @@ def isclose(
 
 
 def all_of(node: Node) -> Node:
-    """Whether all elements hold."""
+    """Return whether all elements are true."""
     return cast(o.reduce_and(node, axes=tuple(range(node.aval.ndim))), np.dtype(bool))
 
 
@@ -225,7 +222,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def _taken(x: Any, name: str) -> Node:
-    """An operand, which may be a list, as it may be here alone."""
+    """Convert an operand that may be a list, which other elementwise functions refuse."""
     return (
         node_of(x, copy=False, function=name) if isinstance(x, list | tuple) else as_node(x, name)
     )

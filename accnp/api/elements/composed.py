@@ -1,8 +1,7 @@
-"""Primitives that are compositions: equations of their own in jaxprs, other operations everywhere
-else.
+"""Primitives that are compositions of other operations.
 
-In: a function of arrays and static parameters. Out: a `Primitive` whose `bind` records what the
-function does, or, where a jaxpr is made, one equation that holds it.
+In jaxprs a composition is one equation, with the name and parameters that JAX gives it. Everywhere
+else its function runs, so kernels, derivatives and batching see the operations that it records.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ Rule = Callable[..., list[Array]]
 
 
 class Composed(Primitive):
-    """A primitive that is defined by a function of arrays: derivatives, batching and kernels are
-    those of the operations that it records."""
+    """A primitive defined by a function of arrays, whose operations define derivatives, batching
+    and kernels."""
 
     def __init__(self, name: str, run: Callable[..., Any], batch: Rule | None = None) -> None:
         super().__init__(name)
@@ -110,11 +109,11 @@ class Composed(Primitive):
 def composed(
     name: str, run: Callable[..., Any], *, several: bool = False, batch: Rule | None = None
 ) -> Callable[..., Array | Any]:
-    """Make the primitive of a composition; `several`: it returns a list.
+    """Make the primitive of a composition; `several` means that it returns a list.
 
-    `batch`, if batching it is something else than batching what it records: a function of the
-    operands, flags that say which of them have examples in front, their number, and the parameters,
-    to a list of results for all examples.
+    `batch` replaces batching of the recorded operations. It is called with the operands, a flag for
+    each that says whether it has a leading batch axis, the batch size, and the parameters, and
+    returns a list of batched results.
     """
     made = Composed(name, run, batch)
     made.multiple_results = several

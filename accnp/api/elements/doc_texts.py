@@ -1,8 +1,8 @@
 """Docstrings of generated functions: elementwise functions, reductions and cumulative functions.
 
-In: the name of a function, what its declaration says, an example. Out: a docstring in NumPy style.
-`TEXTS` describes each elementwise function that `ufuncs` declares. `tests/test_docstrings.py`
-compares what is said of dtypes here with what the functions do.
+The functions of this module build a NumPy-style docstring from the declaration of a function, its
+text in `TEXTS` and an example. `tests/test_docstrings.py` compares the statements about dtypes with
+what the functions do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REFUSED = {
     "bitwise_xor left_shift right_shift",
 }
 _KINDS = {"b": "bool", "f": "floating", "c": "complex"}
-_OWN = {  # dtypes of results that differ from those of the operands
+_OWN = {  # result dtypes that differ from the operands'
     "abs": "The dtype is that of `{0}`, or of its parts if `{0}` is complex.",
     "real": "The dtype is that of `{0}`, or of its parts if `{0}` is complex.",
     "imag": "The dtype is that of `{0}`, or of its parts if `{0}` is complex.",
@@ -38,7 +38,7 @@ _OWN = {  # dtypes of results that differ from those of the operands
 _RESULTS = {
     "divmod": [
         "quotient, remainder : Array",
-        "Quotient, which is a whole number, and what is left of `{0}`.",
+        "Quotient, rounded down, and remainder.",
     ],
     "frexp": [
         "mantissa, exponent : Array",
@@ -566,7 +566,7 @@ _ELSEWHERE = {
 
 
 def refused(name: str) -> str:
-    """Return the kinds of dtypes, of "bfc", that a function does not accept."""
+    """Return the kinds of dtypes, out of "bfc", that a function does not accept."""
     return "".join([kind for kind, names in REFUSED.items() if name in names.split()])
 
 
@@ -601,7 +601,7 @@ def _dtype_errors(name: str) -> list[str]:
 
 
 def ufunc_doc(name: str, prepare: str, parameters: str, example: str) -> str:
-    """Return the docstring of a function whose operands `prepare` (by name) makes one dtype."""
+    """Return the docstring of a function; `prepare` is the name of its promotion function."""
     text, kinds = TEXTS[name], refused(name)
     operands = parameters.removesuffix(", /").split(", ")
     two = len(operands) == 2
@@ -677,7 +677,7 @@ _REDUCTIONS = {
 def reduction_doc(
     summary: str, kind: str, name: str, result: str, related: str, example: str, note: str = ""
 ) -> str:
-    """Return the docstring of a reduction of one of the kinds above."""
+    """Return the docstring of a reduction; `kind` is a key of `_REDUCTIONS`."""
     parameters, returned, errors, kinds_note = _REDUCTIONS[kind]
     blocks = parameters.split()
     if kind == "total" and name.startswith("nan"):
@@ -709,7 +709,7 @@ def _with_names(line: str, operands: list[str]) -> str:
 
 
 def _finished(lines: list[str], name: str, example: str) -> str:
-    """Break long lines, put blocks of shared text in their places and append the example."""
+    """Break long lines, insert the blocks of shared text and append the example."""
     parts: list[str] = []
     for line in lines:
         if line[:1] == "{":

@@ -1,10 +1,9 @@
-"""Makers of elementwise functions.
+"""Factories of elementwise functions.
 
-In: a name, how operands are prepared, a rule on nodes. Out: a public function.
-
-Operators and functions of two operands share their memory of what a pair of avals leads to: where
-operands need neither conversion nor broadcasting and the rule records one op, the next call goes
-straight to the recorder.
+`make_unary` and `make_binary` turn a name, a promotion function and a rule on nodes into a public
+function (for two operands, also into the operators of `Array`). Each function caches what the avals
+of its operands lead to. If no conversion and no broadcasting is needed and the rule records a
+single op, the next call with the same avals records that op directly.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ __all__ = [
     "with_parameters", "wrap_all",
 ]  # fmt: skip
 
-_REMEMBERED = 8192  # scalars that one function remembers; loops over changing ones must not grow it
+_REMEMBERED = 8192  # cached scalars of one function; bounds the memory of loops over many scalars
 OPERANDS = (Array, bool, int, float, complex, np.ndarray, np.generic)
 _PAIRS = ("divmod", "frexp", "modf")  # functions of two results
 _NAMES = {"and": "and_", "or": "or_", "not": "not_"}
@@ -62,7 +61,7 @@ def inexact(name: str, *xs: Any) -> list[Node]:
     nodes = as_nodes(name, *xs)
     first = nodes[0].aval
     if first.dtype in NARROW and all([n.aval.dtype == first.dtype for n in nodes]):
-        # Of 64 bits alone: they stay so, also after those types were switched off.
+        # Operands of one 64-bit dtype keep it, also if 64-bit types have been disabled since.
         dtype = first.dtype if first.dtype.kind in "fc" else dtypes.float64
         return _converted(nodes, dtype, all([n.aval.weak_type for n in nodes]))
     try:
@@ -82,8 +81,8 @@ def numeric(name: str, *xs: Any) -> list[Node]:
 
 
 def _converted(nodes: list[Node], dtype: Any, weak: bool) -> list[Node]:
-    # A weak operand that has the dtype stays: the result is weak only if all operands are.
-    # While tracing, the conversion is written down as jax does; no kernel has it.
+    # A weak operand that has the dtype is not converted: the result is weak only if all operands
+    # are. Jaxprs record the conversion, as JAX's do; kernels do not contain it.
     eager, shared = state.abstract is None, not state.named
     return [
         n
@@ -94,13 +93,15 @@ def _converted(nodes: list[Node], dtype: Any, weak: bool) -> list[Node]:
 
 
 def as_rule(rule: str | Rule) -> Rule:
-    """Return a rule on nodes: a function, or the recorder of the op of this name."""
+    """Return a rule on nodes: a function, or the function that records the op of this name."""
     return getattr(o, _NAMES.get(rule, rule)) if isinstance(rule, str) else rule
 
 
 def with_parameters(function: Any, names: str) -> Any:
-    """Rename the parameters of a made function, as in "x1, x2, /"; without the bar, they can be
-    given by keyword as well. A wrapper would cost each call something."""
+    """Rename the parameters of a generated function, as in "x1, x2, /".
+
+    Without the slash they can also be passed by keyword. A wrapper would slow down each call.
+    """
     given = [name for name in names.split(", ") if name != "/"]
     code, types = function.__code__, function.__annotations__
     assert len(given) == code.co_argcount, names
@@ -115,10 +116,10 @@ def with_parameters(function: Any, names: str) -> Any:
 
 
 def documented(text: str, call: str, example: str) -> str:
-    """Return a docstring with a section of examples: a call, given as "[1, 2], 3 -> [4, 5]".
+    """Return a docstring with a section of examples from a call, such as "[1, 2], 3 -> [4, 5]".
 
-    Brackets of operands are arrays. Brackets of results are, too, with the dtype that the numbers
-    show; any other result is written as it is.
+    Lists among the operands become arrays. So does a list as the result, with the dtype that its
+    numbers suggest; any other result is copied as it is.
     """
     operands, result = example.split(" -> ")
     operands = operands.replace("[", "jnp.array([").replace("]", "])")
@@ -134,7 +135,7 @@ def documented(text: str, call: str, example: str) -> str:
 
 
 def published(function: Any, name: str, doc: str, parameters: str) -> Any:
-    """Give a made function its public name, and its parameters theirs."""
+    """Set the public name, docstring and parameter names of a generated function."""
     with_parameters(function, parameters)
     types = dict.fromkeys(function.__annotations__, "ArrayLike")
     types["return"] = "tuple[Array, Array]" if name in _PAIRS else "Array"
@@ -154,9 +155,9 @@ def make_unary(
     parameters: str = "x, /",
     many: bool = False,
 ) -> Callable[[ArrayLike], Any]:
-    """Make the public function of one operand; jaxprs have it as a call if it is `shown`.
+    """Make the public function of one operand; if `shown`, jaxprs contain it as a call.
 
-    If it has `many` operations, small calls in eager code run as one compiled program.
+    If it has `many` operations, small eager calls run as one compiled program.
     """
     rule = as_rule(rule)
     known: dict[Any, Form] = {}
@@ -174,7 +175,7 @@ def make_unary(
             return as_call(x)
         (node,) = prepare(name, x)
         out = rule(node)
-        if out is node and node.aval.dtype == dtypes.float0:  # its parts, on the host
+        if out is node and node.aval.dtype == dtypes.float0:  # real, imag of a host array
             return np.zeros(node.aval.shape, dtypes.float0)
         if type(x) is Array and not isinstance(out, tuple) and _is_plain(out, (x._node,)):
             known[x._node.aval] = out.form
@@ -196,12 +197,12 @@ def make_unary(
 
 
 def _is_plain(out: Any, inputs: tuple[Node, ...]) -> bool:
-    """Whether a result is one op on just these operands, without parameters."""
+    """Return whether a result is a single op on just these operands, without parameters."""
     return out.op.kind == "map" and not out.params and out.inputs == inputs
 
 
 class Binary:
-    """One function of two operands in its three forms, and what they remember."""
+    """The function, operator and reflected operator of a binary function, and their caches."""
 
     __slots__ = (
         "as_call", "function", "left", "name", "operator", "pairs", "prepare", "reflected",
@@ -218,7 +219,7 @@ class Binary:
         self.pairs: dict[Any, Form] = {}
         self.right: dict[Any, tuple[Form, Node]] = {}
         self.left: dict[Any, tuple[Form, Node]] = {}
-        self.as_call: Callable[[Any, Any], Any] | None = None  # what jaxprs have as a call
+        self.as_call: Callable[[Any, Any], Any] | None = None  # for jaxprs, as one call
 
     def plain(self, x: Any, y: Any) -> Any:
         """Prepare, broadcast, record."""
@@ -246,8 +247,7 @@ class Binary:
 
 
 def _aligned(name: str, nodes: list[Node]) -> list[Node]:
-    """Broadcast two operands; where a jaxpr is made only the missing axes are added, as jax does
-    it."""
+    """Broadcast two operands; in jaxprs only add the missing axes, as JAX does."""
     a, b = (n.aval.shape for n in nodes)
     if not state.named or not a or not b or nodes[0].aval.dtype.kind == "c":
         return broadcast_nodes(name, nodes)
@@ -261,7 +261,7 @@ def _aligned(name: str, nodes: list[Node]) -> list[Node]:
 
 
 def _key(node: Node, scalar: Any) -> tuple[Any, ...]:
-    # 0.0 and -0.0 are equal and so would share an entry.
+    # 0.0 and -0.0 compare equal and would share an entry.
     t = type(scalar)
     return (node.aval, t, scalar if scalar or t is int else repr(scalar))
 
@@ -291,15 +291,18 @@ _METHODS = {
 
 
 def _reflects(name: str, kind: type) -> bool:
-    """Whether a class of containers has a reflected operator of its own."""
+    """Return whether a class of containers defines a reflected operator itself."""
     method = _METHODS[name]
     builtin = next(c for c in kind.__mro__ if c in (list, tuple, set, dict))
     return getattr(kind, method, None) is not getattr(builtin, method, None)
 
 
 def _left_to_other(name: str, x: Any, y: Any, other: Any) -> Any:
-    """NotImplemented, so that Python asks the other operand; containers are refused, as in jax:
-    Python would repeat a list by a number, and call all of them unequal to an array."""
+    """Return NotImplemented, so that Python tries the other operand.
+
+    As in JAX, built-in containers raise TypeError: Python would repeat a list by a number, and
+    compare any container as unequal to an array.
+    """
     if isinstance(other, list | tuple | set | dict) and not _reflects(name, type(other)):
         raise TypeError(
             f"unsupported operand type(s) for {_SIGNS[name]}: {type(x).__name__!r} and "
@@ -319,8 +322,8 @@ def make_binary(
 ) -> Binary:
     """Make the public function of two operands, the operator, and the reflected operator.
 
-    Jaxprs have them as calls if they are `shown`. If they have `many` operations, small calls in
-    eager code run as one compiled program.
+    If `shown`, jaxprs contain them as calls. If they have `many` operations, small eager calls run
+    as one compiled program.
     """
     made = Binary(name, as_rule(rule), prepare)
     if shown:

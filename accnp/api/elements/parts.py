@@ -1,7 +1,4 @@
-"""Parts of numbers: fractions, exponents, angles; what is not finite, and what stands for it.
-
-In: arrays and numbers. Out: lazy Arrays.
-"""
+"""Parts of numbers: fraction and exponent, angle, and replacement of nonfinite values."""
 
 from __future__ import annotations
 
@@ -194,13 +191,13 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if rules.kind(n) not in "biu" or rules.kind(a) == "c":
         names = f"{a.aval.dtype.name}, {n.aval.dtype.name}"
         raise ValueError(
-            f"ldexp: needs a real number and an integer exponent; got {names}; convert x2 to int"
+            f"ldexp: expected a real number and an integer exponent; got {names}; convert x2 to int"
         )
     (a,) = inexact("ldexp", x1)
     check_ranks("ldexp", [x.aval.shape for x in (a, n) if x.aval.shape])
     shape = broadcast_shapes("ldexp", [a.aval.shape, n.aval.shape])
     if rules.kind(n) in "iu" and (n.aval.dtype.itemsize == 8 or n.aval.dtype == np.uint32):
-        far = 1 << 20  # a power beyond all floats, which int32 holds
+        far = 1 << 20  # over- or underflows all floats, fits int32
         n = o.min(n, rules.like(n, far))
         n = o.max(n, rules.like(n, -far)) if rules.kind(n) == "i" else n
     n = cast(n, np.dtype(np.int32))
@@ -208,8 +205,10 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def power_of_two(size: Array) -> Array:
-    """The power of two next to each size, which divides without rounding; 1 next to what is 0 or
-    not finite. It is a constant to derivatives."""
+    """Return the power of two nearest to each size, by which division is exact.
+
+    It is 1 for 0 and nonfinite sizes, and a constant for derivatives.
+    """
     x = o.stop_gradient(size._node)
     info, (_, n) = dtypes.finfo(x.aval.dtype), rules.frexp(x)
     n = o.min(o.max(n, like(n, int(info.minexp) + 1)), like(n, int(info.maxexp) - 2))
@@ -260,7 +259,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     re, im = rules.real(x), rules.imag(x)
     y = o.atan2(im, re)
     y = o.mul(y, like(y, 180 / math.pi)) if deg else y
-    kept = rules.kind(x) == "c" or (given == "f" and not deg)  # as jax has it
+    kept = rules.kind(x) == "c" or (given == "f" and not deg)  # as in JAX
     weak = x.aval.weak_type and kept
     return wrap(cast(y, y.aval.dtype, weak))
 

@@ -1,7 +1,7 @@
-"""Elementwise functions with derivative rules of their own, for where those of their ops are not
-finite or not exact.
+"""Elementwise functions with derivative rules of their own.
 
-In: nodes of one dtype, broadcast against each other. Out: nodes.
+The derivatives of the ops that they consist of would not be finite or not be accurate everywhere.
+Operands and results are nodes; the operands have one dtype and are broadcast.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def logaddexp2(a: Node, b: Node) -> Node:
 
 
 def _shown(name: str) -> dict[str, Any]:
-    """What jaxprs show of a derivative rule, as jax calls its own."""
+    """Return the parameters of a derivative rule that jaxprs show, with JAX's name for the rule."""
     return {"jvp": f"_{name.lstrip('_')}_jvp", "symbolic_zeros": False}
 
 
@@ -58,8 +58,8 @@ def _logaddexp(name: str, a: Node, b: Node, exp: Any, scale: float | None) -> No
         return [y], [o.add(*parts) if len(parts) == 2 else parts[0]]
 
     def value(xs: list[Node]) -> list[Node]:
-        # Jaxprs show it as jax does; beside a number that is not negative, as in softplus, nothing
-        # cancels.
+        # Jaxprs show the formula that JAX uses. If one operand is a literal that is not negative,
+        # as in softplus, nothing cancels and the formula is accurate.
         if state.named or (b.op.name == "literal" and b.params["value"] >= 0):
             return [_logaddexp_value(xs[0], xs[1], exp, scale)]
         out = getattr(o, name)(xs[0], xs[1])
@@ -69,13 +69,13 @@ def _logaddexp(name: str, a: Node, b: Node, exp: Any, scale: float | None) -> No
 
 
 def _no_inf(x: Node) -> Node:
-    # An infinite sum weighs its infinite operand as 1, not as the nan of inf - inf.
+    # The derivative by an infinite operand of an infinite sum is 1; inf - inf would give nan.
     return select(o.eq(x, like(x, INF)), filled(x, 0), x)
 
 
 def _logaddexp_value(a: Node, b: Node, exp: Any, scale: float | None) -> Node:
     top, delta = o.max(a, b), o.sub(a, b)
-    # Where the difference is nan (equal infinities, a nan), the sum is right.
+    # If the difference is nan (equal infinities, or a nan operand), the sum is the right result.
     odd = o.ne(delta, delta)
     total = o.add(a, b)
     tail = o.log1p(exp(o.neg(o.abs(delta))))
@@ -104,14 +104,14 @@ def sinc(x: Node) -> Node:
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         (x,), (t,) = xs, ts
-        return [sinc(x)], [t and o.mul(t, _sinc_slope(x))]
+        return [sinc(x)], [t and o.mul(t, _sinc_derivative(x))]
 
     made = JvpRule("sinc", rule, _shown("sinc"))
     return ruled(made, [x], lambda xs: [_sinc_value(xs[0])])[0]
 
 
-def _sinc_slope(x: Node) -> Node:
-    """(cos(pi x) - sinc(x)) / x; below 1 / pi, where that cancels, its series."""
+def _sinc_derivative(x: Node) -> Node:
+    """Compute (cos(pi x) - sinc(x)) / x; below 1 / pi, where this cancels, by its series."""
     near = o.lt(o.abs(x), like(x, 1 / math.pi))
     y = o.mul(like(x, math.pi), select(near, x, filled(x, 0)))
     square = o.square(y)
@@ -128,15 +128,15 @@ def _sinc_value(x: Node) -> Node:
     zero = o.eq(x, like(x, 0))
     y = o.mul(constant(x, math.pi), x)
     safe = where_(zero, like(y, 1), y)
-    # At 0 the derivatives are those of the series, which sin(y)/y cannot give.
+    # At 0 the derivatives are those of the series, since sin(y)/y is undefined there.
     series = _sinc_series(0, y)
-    # jaxprs show it as jax does
+    # Jaxprs show the formula that JAX uses.
     wave = o.sin(safe) if state.named else o.sin_pi(x)
     return where_(zero, series, o.div(wave, safe))
 
 
 def _cos_pi(x: Node) -> Node:
-    """cos(pi x): far from 0 the rounding of pi x is as large as a turn."""
+    """Compute cos(pi x) from the reduced argument: for large x, pi x is rounded by whole turns."""
     whole = o.round(x, rounding_method=1)
     half = o.mul(whole, like(x, 0.5))
     odd = o.ne(half, o.floor(half))
@@ -145,7 +145,7 @@ def _cos_pi(x: Node) -> Node:
 
 
 def _sinc_series(k: int, x: Node) -> Node:
-    """The k-th derivative of sin(x)/x at 0, in the shape of x."""
+    """Return the k-th derivative of sin(x)/x at 0, in the shape of x."""
     value = 0.0 if k % 2 else (-1.0) ** (k // 2) / (k + 1)
 
     def constant(xs: list[Node]) -> list[Node]:
@@ -173,14 +173,14 @@ def i0(x: Node) -> Node:
 
 
 def normal_law(x: Node) -> Node:
-    """erfc(-x / sqrt(2)) / 2; jaxprs show it as jax does."""
+    """Return erfc(-x / sqrt(2)) / 2, the normal CDF; jaxprs show the formula that JAX uses."""
     if state.named:
         return o.mul(like(x, 0.5), o.erfc(o.mul(o.neg(x), like(x, math.sqrt(0.5)))))
     return o.normal_law(x)
 
 
 def tanh_law(x: Node) -> Node:
-    """(1 + tanh(u)) / 2, u = sqrt(2 / pi) (x + 0.044715 x**3); jaxprs show it as jax does."""
+    """Return (1 + tanh(u)) / 2 for u = sqrt(2 / pi) (x + 0.044715 x**3), with JAX's jaxpr."""
     if not state.named and kind(x) == "f":
         return o.tanh_law(x)
     cube, scale = o.mul(like(x, 0.044715), o.integer_pow(x, y=3)), math.sqrt(2 / math.pi)

@@ -1,7 +1,4 @@
-"""`where` in both its forms.
-
-In: a condition, perhaps two choices. Out: an Array, or the places that hold.
-"""
+"""`where`: selection by a condition, or the indices at which the condition is true."""
 
 from __future__ import annotations
 
@@ -101,6 +98,6 @@ def where(
         )
     if size is not None or fill_value is not None:
         raise ValueError(
-            "where: size and fill_value belong to the form with the condition alone; drop them"
+            "where: size and fill_value require the form where(condition); got x and y; omit them"
         )
     return ufuncs.where(condition, x, y)

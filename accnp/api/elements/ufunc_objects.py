@@ -1,8 +1,8 @@
 """`ufunc`: elementwise functions with the methods reduce, accumulate, at, reduceat and outer.
 
-In: a function of scalars. Out: a function of arrays. The functions of the namespace that are ufuncs
-in jax are functions in a `Ufunc` of the extension, for the sake of a short call. They get the
-methods as attributes, and count as instances.
+`frompyfunc` makes a `ufunc` from a function of scalars. Functions such as `jnp.add` are plain
+functions with a faster call path (`Ufunc` of the C extension); they get the methods of a `ufunc` as
+attributes and count as its instances.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["frompyfunc", "ufunc"]
 
 _EXTREMES = {"maximum": "cummax", "minimum": "cummin"}
 
-# Few programs call the methods: what these need comes with the first call.
+# The methods are rarely used, so the modules that they need are imported on first call.
 
 
 def _joining() -> Any:
@@ -126,10 +126,10 @@ class ufunc(metaclass=_Kind):
         self._reduceat = reduceat
         self.__doc__ = func.__doc__ or type(self).__doc__
 
-    nin = property(lambda self: self._nin, doc="How many arguments it takes.")
-    nout = property(lambda self: self._nout, doc="How many results it has.")
-    nargs = property(lambda self: self._nargs, doc="How many arguments it takes, as NumPy says.")
-    identity = property(lambda self: self._identity, doc="What a fold of nothing gives, or None.")
+    nin = property(lambda self: self._nin, doc="The number of arguments.")
+    nout = property(lambda self: self._nout, doc="The number of results.")
+    nargs = property(lambda self: self._nargs, doc="The number of arguments, as NumPy counts them.")
+    identity = property(lambda self: self._identity, doc="Result of an empty reduction, or None.")
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc {self.__name__!r}>"
@@ -147,10 +147,12 @@ class ufunc(metaclass=_Kind):
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         no_out(out, f"{self.__name__}.__call__")
         if where is not None:
-            raise NotImplementedError(f"{self.__name__}: where= is not supported; use jnp.where")
+            raise NotImplementedError(
+                f"{self.__name__}: where= is not supported; got {where!r:.60}; use jnp.where"
+            )
         if len(args) != self.nin:
             raise TypeError(
-                f"{self.__name__}: takes {self.nin} arguments; got {len(args)}; "
+                f"{self.__name__}: expected {self.nin} arguments; got {len(args)}; "
                 "pass one array for each operand"
             )
         return self._call(*args)
@@ -159,8 +161,8 @@ class ufunc(metaclass=_Kind):
         name = f"jnp.{self.__name__}.{method}"
         if (self.nin, self.nout) != (2, 1):
             raise ValueError(
-                f"{name}: needs a function of two arguments and one result; got "
-                f"{self.nin} and {self.nout}; use a binary ufunc, as jnp.add"
+                f"{name}: expected a function of two arguments and one result; got "
+                f"{self.nin} and {self.nout}; use a binary ufunc, such as jnp.add"
             )
         return name
 
@@ -217,7 +219,7 @@ class ufunc(metaclass=_Kind):
         x = wrap(as_node(a, name))
         start = self.identity if initial is None else initial
         if where is not None and start is None:
-            raise ValueError(f"{name}: where= needs a start: {self.__name__} has no identity; "
+            raise ValueError(f"{name}: where= requires initial=: {self.__name__} has no identity; "
                              "pass initial=")  # fmt: skip
         if self._reduce is not None:
             more = {} if dtype is None else {"dtype": dtype}
@@ -227,7 +229,7 @@ class ufunc(metaclass=_Kind):
         x = x if dtype is None else x.astype(dtype)
         if isinstance(axis, tuple):
             raise NotImplementedError(
-                f"{name}: one axis or None; got axis={axis}; fold one axis after the other"
+                f"{name}: axis must be an integer or None; got {axis}; reduce the axes one by one"
             )
         shape = x.shape
         lines = x.reshape(-1) if axis is None else moveaxis(x, as_axis(axis, x.ndim, name), 0)
@@ -294,11 +296,11 @@ class ufunc(metaclass=_Kind):
         if self._accumulate is not None:
             return self._accumulate(x, axis=axis, **({} if dtype is None else {"dtype": dtype}))
         if dtype is None and self(x, x).dtype == bool:
-            dtype = bool  # what begins a fold of truth values is one of them
+            dtype = bool  # the first element must be bool, too
         x = x if dtype is None else x.astype(dtype)
         d = as_axis(axis, x.ndim, name)
         running = _EXTREMES.get(self.__name__)
-        # The op is three times as fast as a loop, but its derivative shares ties out otherwise.
+        # The op is three times as fast as a loop, but its derivative distributes ties differently.
         if running and (x.dtype.kind in "iu" or (x.dtype.kind == "f" and x._node.trace is None)):
             return wrap(getattr(o, running)(x._node, axis=d, reverse=False))
         lines = moveaxis(x, d, 0)
@@ -511,7 +513,7 @@ def _with_at(method: str) -> Any:
 
 
 def _log_total(x: Array, dtype: Any = None, initial: Any = None, **how: Any) -> Array:
-    """One sum of exponentials: a fold of logarithms would round after each step."""
+    """Sum exponentials at once: a reduction by logaddexp would round after each step."""
     sums = imported("accnp.api.networks.nn")
     y = sums.logsumexp(x if dtype is None else x.astype(dtype), **how)
     return y if initial is None else uf.logaddexp(initial, y)
@@ -524,12 +526,12 @@ def _log2_total(x: Array, dtype: Any = None, initial: Any = None, **how: Any) ->
 
 
 def _is_odd(x: Array, **how: Any) -> Array:
-    """Whether an odd number of elements are true."""
+    """Return whether an odd number of elements is true."""
     return reductions.sum(x != 0, **how, dtype=np.uint8) % 2 == 1
 
 
 def _of_truths(fold: Callable[..., Array], combine: Callable[..., Array]) -> Callable[..., Array]:
-    """A reduction of truth values, of which `initial` is one more."""
+    """Make a reduction of truth values that combines `initial` with the result."""
 
     def reduce(x: Array, dtype: Any = None, initial: Any = None, **how: Any) -> Array:
         kind = np.dtype(bool) if dtype is None else dtypes.canonicalize_dtype(dtype)
@@ -548,12 +550,12 @@ def _of_truths(fold: Callable[..., Array], combine: Callable[..., Array]) -> Cal
 
 
 def _publish(function: Any, identity: Any, nin: int = 2, **fast: Any) -> None:
-    """Give a function of the namespace the methods of a ufunc."""
+    """Give a public function the methods of a ufunc."""
     made = ufunc(function, nin, 1, name=function.__name__, identity=identity, call=function, **fast)
     function._ufunc = made
     for name in ("reduce", "accumulate", "at", "reduceat", "outer"):
         setattr(function, name, getattr(made, name))
-    names = ("nin", "nout", "nargs", "identity")  # read-only, except in the function itself
+    names = ("nin", "nout", "nargs", "identity")  # read-only for users
     vars(function).update({name: getattr(made, name) for name in names})
 
 

@@ -1,8 +1,8 @@
-"""Elementwise functions made of several ops.
+"""Rules of elementwise functions that consist of several ops.
 
-In: nodes of one dtype, broadcast against each other. Out: nodes.
-
-The ops are those that jax records, so that jaxprs read alike and special values come out alike.
+Operands are nodes of one dtype that have been broadcast. The rules record the ops that JAX records,
+so that jaxprs and special values agree. Where `state.named` is false, no jaxpr is being made, and a
+more accurate or faster formula may be used.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def like(x: Node, value: Any) -> Node:
 
 
 def strong(x: Node, value: Any) -> Node:
-    """Return a rank-0 constant of the dtype of x that is not weak: beside it no result is weak."""
+    """Return a rank-0 constant of the dtype of x that is not weak, so that results are strong."""
     return literal(_FROM[kind(x)](value), x.aval.dtype, False)
 
 
 def constant(x: Node, value: Any) -> Node:
-    """Return a constant of a formula as jax's are: weak beside a weak number, but for arrays."""
+    """Return a constant as JAX's formulas have it: weak for scalars, strong for arrays."""
     return strong(x, value) if x.aval.ndim else like(x, value)
 
 
@@ -65,7 +65,7 @@ def choose(which: Node, yes: Node, no: Node) -> Node:
     a, b = promote("where", wrap(yes), wrap(no))
     test, a, b = broadcast_nodes("where", [as_bool(which), a, b], any_ranks=True)
     shape = test.aval.shape
-    if state.named and shape:  # as jax writes it down; kernels take scalars as they are
+    if state.named and shape:  # as in JAX; kernels accept scalars
         a, b = to_shape(a, shape), to_shape(b, shape)
     if (not shape and (a.aval.ndim or b.aval.ndim)) or a.aval.shape == b.aval.shape == ():
         return o.select_n(test, b, a)
@@ -73,7 +73,7 @@ def choose(which: Node, yes: Node, no: Node) -> Node:
     return o.select_n(test, *wide)
 
 
-# As jnp.where stands in jaxprs.
+# The call that JAX shows in jaxprs for jnp.where.
 where_ = named_rule(choose, "_where")
 
 
@@ -103,10 +103,10 @@ def floor_divide(a: Node, b: Node) -> Node:
 
 
 def float_divmod(a: Node, b: Node) -> tuple[Node, Node]:
-    """Quotient rounded down and remainder with the sign of b.
+    """Return the quotient rounded down, and the remainder with the sign of b.
 
-    The quotient of zeros and of infinite numbers is floor(a / b), as the array API standard has it
-    (jax has nan for inf // 2, -1 for -1 // inf and 0 for -0 // 2).
+    The quotient of zeros and infinities is floor(a / b), as the array API standard defines it (JAX
+    returns nan for inf // 2, -1 for -1 // inf and 0 for -0 // 2).
     """
     m = o.rem(a, b)
     zero = o.eq(b, like(b, 0))
@@ -119,7 +119,7 @@ def float_divmod(a: Node, b: Node) -> tuple[Node, Node]:
 
 
 def signed_zero(m: Node, b: Node) -> Node:
-    """m, with the sign of b where it is 0; by additions, which leave its derivative alone."""
+    """Return m, with the sign of b where m is 0. The additions do not affect derivatives."""
     zero = like(m, 0)
     return select(o.lt(b, zero), o.neg(o.add(o.neg(m), zero)), o.add(m, zero))
 
@@ -152,9 +152,9 @@ def divmod_(a: Node, b: Node) -> tuple[Node, Node]:
 
 
 def integer_power(a: Node, b: Node) -> Node:
-    """Integers to integer powers by six squarings, enough for all that fits into 64 bits."""
+    """Raise integers to integer powers by six squarings, enough for all results of 64 bits."""
     zero = like(a, 0)
-    both = b if a.aval.weak_type else a  # as weak as the result
+    both = b if a.aval.weak_type else a  # weak if the result is
     out = where_(o.and_(o.eq(a, zero), o.ne(b, like(b, 0))), constant(both, 0), constant(both, 1))
     unit = like(b, 1)
     for _ in range(6):
@@ -165,7 +165,7 @@ def integer_power(a: Node, b: Node) -> Node:
 
 def log2(x: Node) -> Node:
     if kind(x) == "f" and not state.named:
-        # one rounding where the quotient has three
+        # rounds once, where the quotient of logarithms rounds three times
         return cast(o.log_base(x, base=2), x.aval.dtype)
     return by_parts(o.log(x), lambda y: o.div(y, o.log(full((), 2, y.aval.dtype))))
 
@@ -196,9 +196,9 @@ def hypot(a: Node, b: Node) -> Node:
     infinite = o.or_(o.eq(x, like(x, INF)), o.eq(y, like(y, INF)))
     top = most = o.max(x, y)
     low = o.min(x, y)
-    if not state.named:  # jaxprs show it as jax does
-        # With signs, and one of two equal numbers: neither a modulus at 0 nor the mean of both
-        # numbers has a second slope.
+    if not state.named:  # jaxprs show the formula that JAX uses
+        # Keep the signs, and select one of two equal numbers: derivatives through abs at 0 or
+        # through the mean of both numbers would be wrong in second order.
         first = o.ge(x, y)
         top, low = o.select_n(first, b, a), o.select_n(first, a, b)
     length = most if state.named else o.abs(top)
@@ -239,13 +239,13 @@ _signbit = named_rule(signbit, "signbit")
 
 
 def copysign(a: Node, b: Node) -> Node:
-    # The result is as weak as both operands, not as the first one.
+    # The result is weak only if both operands are.
     a = a if b.aval.weak_type else cast(a, a.aval.dtype)
     return where_(_signbit(b), o.neg(o.abs(a)), o.abs(a))
 
 
 def _exp2_int(n: Node, dtype: np.dtype) -> Node:
-    """2**n for int32 n in the range of normal numbers, exactly, from the bits."""
+    """Compute 2**n exactly from its bits, for int32 n in the range of normal numbers."""
     info = np.finfo(dtype) if dtype.kind == "f" else dtypes.finfo(dtype)
     bias, mantissa = int(info.maxexp) - 1, int(info.nmant)
     ints = np.dtype(_INT_OF[dtype.itemsize])
@@ -255,7 +255,7 @@ def _exp2_int(n: Node, dtype: np.dtype) -> Node:
 
 
 def scale_by_power(x: Node, n: Node) -> Node:
-    """x * 2**n for int32 n; in three factors, so that none overflows."""
+    """Compute x * 2**n for int32 n, in three factors so that none overflows."""
     bound = int(dtypes.finfo(x.aval.dtype).maxexp) - 2
     n = o.max(o.min(n, like(n, 3 * bound)), like(n, -3 * bound))
     third = o.div(n, like(n, 3))
@@ -265,7 +265,7 @@ def scale_by_power(x: Node, n: Node) -> Node:
 
 
 def frexp(x: Node) -> tuple[Node, Node]:
-    """Mantissa in [0.5, 1) and exponent; the mantissa is x * 2**-exponent, which has a slope."""
+    """Return a mantissa in [0.5, 1) and the exponent; x * 2**-exponent is differentiable."""
     dtype = x.aval.dtype
     info = dtypes.finfo(dtype)
     mantissa, bias = int(info.nmant), int(info.maxexp) - 1
@@ -299,7 +299,7 @@ def real(x: Node) -> Node:
 
 
 def imag(x: Node) -> Node:
-    if x.aval.dtype == dtypes.float0:  # jax keeps them, as their real parts
+    if x.aval.dtype == dtypes.float0:  # as in JAX, unchanged
         return x
     return o.imag(x) if kind(x) == "c" else filled(x, 0)
 
@@ -314,7 +314,7 @@ def trunc(x: Node) -> Node:
 
 
 def rounded(op: Any) -> Any:
-    """Rounding functions leave integers alone."""
+    """Make a rounding function from an op; integers are returned unchanged."""
     return lambda x: x if kind(x) in "biu" else op(x)
 
 
@@ -330,7 +330,7 @@ def isnan(x: Node) -> Node:
 
 
 def _is_exact(x: Node) -> bool:
-    """Whether a dtype has neither infinities nor nan: integers, bools, and tangents of them."""
+    """Return whether a dtype has neither infinities nor nan: integers, bools and float0."""
     return kind(x) in "biu" or x.aval.dtype == dtypes.float0
 
 
@@ -365,8 +365,10 @@ def is_infinite_with(sign: float, name: str) -> Any:
 
 
 def compare(name: str) -> Any:
-    """Comparisons; complex numbers compare by real part, then by imaginary part. As in NumPy, none
-    holds where an imaginary part is NaN."""
+    """Make a comparison; complex numbers compare by real part, then by imaginary part.
+
+    As in NumPy, comparisons with a NaN in an imaginary part are false.
+    """
 
     def rule(a: Node, b: Node) -> Node:
         op = getattr(o, name)
@@ -374,7 +376,7 @@ def compare(name: str) -> Any:
             return op(a, b)
         (ra, ia), (rb, ib) = ((o.real(x), o.imag(x)) for x in (a, b))
         apart = getattr(o, name[:1] + "t")(ra, rb)
-        if not state.named:  # jaxprs show it as jax does
+        if not state.named:  # jaxprs show the formula that JAX uses
             apart = o.and_(apart, o.and_(o.eq(ia, ia), o.eq(ib, ib)))
         return select(o.eq(ra, rb), op(ia, ib), apart)
 
@@ -382,7 +384,7 @@ def compare(name: str) -> Any:
 
 
 def maximum(a: Node, b: Node) -> Node:
-    # Of complex numbers, too: a choice by a comparison has the slope of one of two equal ones.
+    # Also for complex numbers: selection by a comparison would differentiate one of two equal ones.
     return o.max(a, b)
 
 
@@ -399,7 +401,7 @@ def fmin(a: Node, b: Node) -> Node:
 
 
 def as_bool(x: Node) -> Node:
-    """Truth values; those of weak numbers are weak, of weak arrays strong."""
+    """Convert to bool; weak scalars give weak results, weak arrays strong ones."""
     if x.aval.dtype == BOOL:
         return x
     return o.ne(x, full((), 0, x.aval.dtype, x.aval.weak_type and not x.aval.ndim))
@@ -418,11 +420,11 @@ def add(a: Node, b: Node) -> Node:
 
 
 def factors(name: str, *xs: Any) -> list[Node]:
-    """Promoted operands, but for truth values in the shape of the result beside real or complex
-    numbers.
+    """Promote the operands of `multiply`, except masks in the shape of the result.
 
-    They choose, and what they do not choose is 0, of infinity and nan too: jax's compiler makes the
-    same of such a product, and losses are masked so. Jaxprs have them promoted, as jax's.
+    A product of a mask and real or complex numbers selects: elements that are masked out are 0,
+    even if the number is inf or nan. XLA compiles such products to the same, and masked losses rely on
+    it. Jaxprs show both operands promoted, as JAX's do.
     """
     nodes = promote(name, *xs)
     truths = [type(x) is bool or getattr(x, "dtype", None) == BOOL for x in xs]
@@ -436,7 +438,7 @@ def factors(name: str, *xs: Any) -> list[Node]:
 
 
 def _covers(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether `other` broadcasts to `shape`."""
+    """Return whether `other` broadcasts to `shape`."""
     pairs = zip(reversed(shape), reversed(other), strict=False)
     return len(other) <= len(shape) and all(n in (1, m) for m, n in pairs)
 
@@ -460,7 +462,7 @@ def gcd(a: Node, b: Node) -> Node:
 
 
 def strong_array(x: Node) -> Node:
-    """x, which is not weak but as a rank-0 array: as functions with constants leave it in jax."""
+    """Make an array strong; as in JAX's functions with constants, scalars stay weak."""
     return cast(x, x.aval.dtype) if x.aval.weak_type and x.aval.ndim else x
 
 

@@ -1,10 +1,8 @@
 # isort: skip_file
 """The elementwise functions of the namespace, one declaration each.
 
-In: arrays and numbers. Out: lazy Arrays.
-
-`unary`: name, op or rule, how the operand is prepared, an example. `binary`: the same for two
-operands. `doc_texts.TEXTS` describes each of them.
+`unary` and `binary` declare a function by its name, its op or rule, its promotion function and an
+example. `doc_texts.TEXTS` holds the rest of its documentation.
 """
 
 from __future__ import annotations
@@ -49,17 +47,17 @@ UfuncName = Literal[
 if TYPE_CHECKING:
 
     class OfOne(Protocol):
-        """A function of one operand that has a name for keyword use."""
+        """A function of one operand that can be passed by keyword."""
 
         def __call__(self, x: ArrayLike) -> Array: ...
 
     class OfTwo(Protocol):
-        """A function of two operands that have names for keyword use."""
+        """A function of two operands that can be passed by keyword."""
 
         def __call__(self, x1: ArrayLike, x2: ArrayLike) -> Array: ...
 
     class AnyUfunc(Protocol):
-        """What `ufunc_objects` adds to the functions that are ufuncs in JAX."""
+        """The attributes that `ufunc_objects` adds to the functions that are ufuncs in JAX."""
 
         @property
         def nin(self) -> int: ...
@@ -127,7 +125,7 @@ def unary(
     parameters: str = "x, /",
     many: bool = False,
 ) -> Any:
-    """Declare a function of one operand; jaxprs have it as a call of the name `shown`."""
+    """Declare a function of one operand; jaxprs contain it as a call of the name `shown`."""
     doc = ufunc_doc(name, prepare.__name__, parameters, example) if example else ""
     function = make_unary(name, rule, prepare, doc, shown, parameters, many)
     UNARY[name] = function = Ufunc(function) if name == "negative" else function
@@ -180,7 +178,7 @@ def real_inexact(name: str, *xs: Any) -> list[Node]:
 
 
 def _flagged(name: str, xs: Sequence[Any], nodes: list[Node]) -> list[Node]:
-    """Promoted operands, all strong if what they promote to is: literals stay weak otherwise."""
+    """Make promoted operands strong if the promoted type is; literals would stay weak."""
     avals = [as_node(x, name).aval for x in xs]
     weak = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))[1]
     return nodes if weak else [cast(n, n.aval.dtype) for n in nodes]
@@ -242,8 +240,8 @@ cbrt = unary("cbrt", "cbrt", inexact, "[8.0, -27.0] -> [ 2., -3.]")
 hypot = binary("hypot", rules.hypot, _real_strong, "[3.0, 5.0], [4.0, 12.0] -> [ 5., 13.]", "hypot",
     many=True)
 def _broadcast_integers(name: str, x: Any, y: Any) -> list[Node]:
-    """Like `_integers`; operands of other ranks are broadcast here, which is no promotion of ranks
-    in jax."""
+    """Like `_integers`, but broadcast operands of different ranks, which JAX does not count as rank
+    promotion here."""
     nodes = _integers(name, x, y)
     if config.numpy_rank_promotion == "allow":
         return nodes
@@ -401,9 +399,9 @@ isreal = unary(
 
 
 def _power(x: Any, y: Any) -> Any:
-    """x to the power y; a static int y becomes one op of repeated squaring."""
+    """Compute x to the power y; a static int y becomes one `integer_pow` op."""
     if isinstance(y, np.ndarray) and not y.ndim and y.dtype.kind in "iu":
-        y = y[()]  # as static as NumPy's scalars are
+        y = y[()]  # static, like a NumPy scalar
     if isinstance(y, int | np.integer):
         (node,) = numeric("power", x)
         y = int(y)
@@ -418,7 +416,7 @@ def _power(x: Any, y: Any) -> Any:
     keeps = mixed and exponent.op.name != "literal"
     a, b = [base, exponent] if keeps else numeric("power", x, y)
     a, b = broadcast_nodes("power", [a, b])
-    if rules.kind(a) in "iu":  # strong, whatever the operands are
+    if rules.kind(a) in "iu":  # the result is always strong
         a, b = [cast(x, x.aval.dtype) for x in (a, b)]
         return wrap_all(rules.integer_power(a, b))
     if mixed and not exponent.aval.weak_type:
@@ -528,7 +526,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if rules.kind(x) in "iu":
         if decimals < 0:
             raise NotImplementedError(
-                f"round: integers are not rounded to tens; got decimals={decimals}; convert first"
+                f"round: integers cannot be rounded to tens; got decimals={decimals}; convert first"
             )
         return wrap(x)
     if rules.kind(x) == "b":
@@ -541,7 +539,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
             return o.round(y, rounding_method=1)
         wide = y if y.aval.dtype.itemsize > 2 else cast(y, np.dtype(np.float32))
         high = float(np.finfo(wide.aval.dtype).max)
-        if decimals > math.log10(high):  # no digit stands so far to the right
+        if decimals > math.log10(high):  # no float has that many decimals
             return y
         factor = like(wide, 10.0**decimals)
         out = o.div(o.round(o.mul(wide, factor), rounding_method=1), factor)
@@ -597,7 +595,7 @@ def clip(
     Array([0, 1, 3], dtype=int32)
     """
     if arr is None:
-        raise ValueError("clip: an array is needed; got None; pass it as the first argument")
+        raise ValueError("clip: the array is missing; got None; pass it as the first argument")
     given: tuple[Any, ...] = (arr, min, max)
     if any(np.iscomplexobj(v) or getattr(v, "dtype", np.dtype("f")).kind == "c" for v in given):
         raise ValueError(
@@ -614,11 +612,11 @@ def clip(
 @api_boundary
 @shown("_where", arrays=3)
 def where(condition: Any, x: Any, y: Any) -> Array:
-    """x where the condition holds, y elsewhere."""
+    """Return x where the condition holds, y elsewhere."""
     return wrap(rules.choose(*[as_node(v, "where") for v in (condition, x, y)]))
 
 
 def dtypes_real(node: Node) -> np.dtype:
-    """The dtype of the real part."""
+    """Return the dtype of the real part."""
     a = node.aval.dtype
     return np.dtype(f"f{a.itemsize // 2}") if a.kind == "c" else a
