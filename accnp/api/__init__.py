@@ -1,6 +1,9 @@
-"""What users call: arguments are checked, promoted and broadcast here, then ops are recorded."""
+"""The implementation of the public functions.
 
-# Importing the families of ops fills the op table.
+They check, promote and broadcast their arguments, then record ops. Importing this package registers
+the ops of all families: those that most programs use at once, the others on first use."""
+
+# Importing a family registers its ops in the op table.
 import accnp.primitives.call
 import accnp.primitives.control
 import accnp.primitives.conversion
@@ -10,8 +13,8 @@ import accnp.primitives.reduce
 import accnp.primitives.views  # noqa: F401
 from accnp.ir.op import OPS
 
-# Families that come when one of their ops is first named, and their ops: each is a file to read
-# and kernels' texts to put together, a quarter of the time of `import accnp` in all.
+# Families that are imported when one of their ops is first used, with their ops. Importing all of
+# them would take a quarter of the time of `import accnp`.
 _LATER = {
     "assemble": "concatenate pad",
     "callback": "pure_callback io_callback debug_callback debug_print",

@@ -68,7 +68,7 @@ def test_strict_modes_are_those_of_jax(settings):
 def test_errors_name_cross():
     for _ in range(2):
         with pytest.raises(
-            ValueError, match=r"^cross: vectors need 2 or 3 components; got \(3, 1\)"
+            ValueError, match=r"^cross: vectors must have 2 or 3 components; got \(3, 1\)"
         ):
             jnp.cross(X, X[..., :1])
         with pytest.raises(TypeError, match=r"^cross: Incompatible shapes for broadcasting"):

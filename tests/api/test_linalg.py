@@ -151,7 +151,7 @@ REFUSED = [
     (lambda x: x @ x, TypeError, "contracting"),
     (lambda x: jnp.matmul(x, 1.0), ValueError, "ndim at least 1"),
     (lambda x: jnp.matmul(x, "a"), TypeError, "str"),
-    (lambda x: jnp.tensordot(x, x, 3), TypeError, "not that many axes"),
+    (lambda x: jnp.tensordot(x, x, 3), TypeError, "more axes to contract"),
     (lambda x: jnp.einsum("ij,jk", x, x), ValueError, "'j'"),
     (lambda x: jnp.einsum("ijk", x), ValueError, "one label for each axis"),
     (lambda x: jnp.einsum("ij,jk", x), ValueError, "operands"),

@@ -1,1 +1,1 @@
-"""Products, convolutions, Fourier transforms, polynomials, norms, solving."""
+"""Products, convolutions, Fourier transforms, polynomials, norms and linear systems."""

@@ -1,6 +1,6 @@
-"""Shapes of convolutions: dimension numbers in any of their forms, padding, sizes of results.
+"""Shapes of convolutions: dimension numbers in any form, padding and result shapes.
 
-In: shapes and static arguments. Out: `ConvDimensionNumbers`, pairs of padding, shapes.
+`convolution.py` normalizes its static arguments with these functions.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = [
     "transposed_pads",
 ]  # fmt: skip
 
-# What functions take as the roles of axes: none, or three strings or sequences of axes.
+# Dimension numbers that functions accept: None, or three strings or sequences of axes.
 ConvNumbers = ConvDimensionNumbers | Sequence[str] | Sequence[Sequence[int]] | None
 
 _NAME = "conv_general_dilated"
 
 
 def check_preferred(dtype: np.dtype, wanted: np.dtype, name: str) -> None:
-    """Raise TypeError unless sums of a dtype can be kept in the wanted one without loss of kind."""
+    """Raise TypeError unless `wanted` is of the same kind as `dtype` and at least as wide."""
     groups = [np.integer, np.floating, np.complexfloating]
     old, new = ([dtypes.issubdtype(d, g) for g in groups] for d in (dtype, wanted))
     if old[0] and new[1]:
@@ -39,7 +39,7 @@ def check_preferred(dtype: np.dtype, wanted: np.dtype, name: str) -> None:
         fits = all(b for a, b in zip(old, new, strict=True) if a) and signed[0] <= signed[1]
     if not fits or wanted.itemsize < dtype.itemsize:
         raise TypeError(
-            f"{name}: sums of {dtype.name} are kept in its kind and in no narrower one; got "
+            f"{name}: sums of {dtype.name} need a dtype of the same kind that is not narrower; got "
             f"{wanted.name} (preferred_element_type); convert the result with astype"
         )
 
@@ -80,7 +80,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> ConvDimension
     if not isinstance(dimension_numbers, list | tuple) or len(dimension_numbers) != 3:
         raise TypeError(
             "convolution: dimension_numbers must be a tuple/list of length 3; got "
-            f"{dimension_numbers!r}; pass texts as ('NCH', 'OIH', 'NCH')"
+            f"{dimension_numbers!r}; pass strings such as ('NCH', 'OIH', 'NCH')"
         )
     lhs, rhs, out = dimension_numbers
     for name, text, letters in (("lhs", lhs, "NC"), ("rhs", rhs, "OI"), ("out", out, "NC")):
@@ -93,7 +93,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> ConvDimension
     space = [c for c in rhs if c not in "OI"]
     if not set(lhs) - set("NC") == set(out) - set("NC") == set(space):
         raise TypeError(
-            "convolution: dimension_numbers must name the same axes of space three times; got "
+            "convolution: dimension_numbers must name the same spatial axes in all three; got "
             f"{tuple(dimension_numbers)}; use one letter for each axis"
         )
     specs = [
@@ -104,22 +104,22 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> ConvDimension
 
 
 def _shapes(lhs_shape: Any, rhs_shape: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shapes of an array and a kernel, both of one rank, which is at least 2."""
+    """Return the shapes of an array and a kernel of the same rank, which must be at least 2."""
     try:
         lhs, rhs = tuple(lhs_shape), tuple(rhs_shape)
     except TypeError:
         raise TypeError(
-            f"convolution: shapes are sequences of integers; got {lhs_shape!r} and {rhs_shape!r}; "
+            f"convolution: shapes must be integer sequences; got {lhs_shape!r} and {rhs_shape!r}; "
             "pass the shapes of both arrays"
         ) from None
     if len(lhs) != len(rhs):
         raise TypeError(
-            f"convolution: both arrays need as many axes; got shapes {lhs} and {rhs}; add axes to "
-            "one"
+            f"convolution: both arrays must have the same rank; got shapes {lhs} and {rhs}; add "
+            "axes to one"
         )
     if len(lhs) < 2:
         raise ValueError(
-            f"convolution: axes for examples and features are needed; got shapes {lhs} and {rhs}; "
+            f"convolution: batch and feature axes are required; got shapes {lhs} and {rhs}; "
             "use lax.dot_general for products without such axes"
         )
     return lhs, rhs
@@ -171,7 +171,7 @@ def conv_dimension_numbers(
     if not isinstance(dimension_numbers, list | tuple) or len(dimension_numbers) != 3:
         raise TypeError(
             "convolution: dimension_numbers must be a tuple/list of length 3 or None; got "
-            f"{dimension_numbers!r}; pass texts as ('NCH', 'OIH', 'NCH')"
+            f"{dimension_numbers!r}; pass strings such as ('NCH', 'OIH', 'NCH')"
         )
     if not all(isinstance(s, str) for s in dimension_numbers):
         specs = [tuple(int(d) for d in s) for s in dimension_numbers]
@@ -194,7 +194,7 @@ def conv_dimension_numbers(
 
 
 def as_steps(given: Any, rank: int, name: str) -> tuple[int, ...]:
-    """One positive integer for each axis of space; dilations may be left out."""
+    """Return one positive integer for each spatial axis; dilations may be None."""
     if given is None and name != "window_strides":
         return (1,) * rank
     if given is None:
@@ -202,7 +202,7 @@ def as_steps(given: Any, rank: int, name: str) -> tuple[int, ...]:
     found = tuple(as_int(v, f"lax.{_NAME}", f"each of {name}") for v in given)
     if len(found) != rank:
         raise ValueError(
-            f"{_NAME}: {name} needs one number for each of the {rank} axes of space; got {found}; "
+            f"{_NAME}: {name} needs one number for each of {rank} spatial axes; got {found}; "
             "pass that many"
         )
     if any(v < 1 for v in found):
@@ -212,7 +212,7 @@ def as_steps(given: Any, rank: int, name: str) -> tuple[int, ...]:
 
 
 def as_pads(padding: Any, spatial: Any, taps: Any, strides: Any, base: Any) -> tuple[Any, ...]:
-    """(low, high) for each axis of space; `taps` are lengths with dilations."""
+    """Return (low, high) for each spatial axis; `taps` are kernel sizes including dilation."""
     if isinstance(padding, str):
         kind = padding.upper()
         if kind not in ("SAME", "VALID", "SAME_LOWER"):
@@ -222,7 +222,7 @@ def as_pads(padding: Any, spatial: Any, taps: Any, strides: Any, base: Any) -> t
             )
         if any(d != 1 for d in base):
             raise ValueError(
-                f"{_NAME}: padding by name goes with no dilation of the left operand; got "
+                f"{_NAME}: named padding does not support lhs_dilation; got "
                 f"{padding!r}; pass pairs, or use lax.conv_transpose"
             )
         return tuple(pads_of(spatial, taps, strides, kind))
@@ -230,19 +230,19 @@ def as_pads(padding: Any, spatial: Any, taps: Any, strides: Any, base: Any) -> t
         found = tuple((as_int(a, _NAME), as_int(b, _NAME)) for a, b in padding)
     except (TypeError, ValueError) as e:
         raise ValueError(
-            "convolution: padding must be a text or pairs (low, high); got "
+            "convolution: padding must be a string or pairs (low, high); got "
             f"{padding!r}; pass one for each spatial axis"
         ) from e
     if len(found) != len(taps):
         raise TypeError(
-            f"convolution: one pair of pads for each spatial axis; got {len(found)} "
+            f"convolution: padding must have one pair for each spatial axis; got {len(found)} "
             f"for {len(taps)}; pass that many"
         )
     return found
 
 
 def transposed_pads(span: int, stride: int, padding: str) -> tuple[int, int]:
-    """The padding of a transposed convolution."""
+    """Return the padding of a transposed convolution."""
     kind = padding.upper()
     if kind == "SAME":
         total = span + stride - 2
@@ -308,7 +308,7 @@ def conv_shape_tuple(
     lhs_shape, rhs_shape = _shapes(lhs_shape, rhs_shape)
     if batch_group_count < 1 or lhs_shape[0] % batch_group_count:
         raise ValueError(
-            "convolution: batch_group_count must divide the number of examples; got "
+            "convolution: batch_group_count must divide the batch size; got "
             f"{batch_group_count} for {lhs_shape[0]}; pass a divisor of it"
         )
     strides = as_steps(strides, len(lhs_shape) - 2, "window_strides")
@@ -321,8 +321,8 @@ def conv_shape_tuple(
 
 
 def _permuted(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> tuple[Any, Any, Any]:
-    """The shapes in the order (N, C, space...) and (O, I, taps...), and where the result's axes
-    lie."""
+    """Return the shapes in the order (N, C, space...) and (O, I, taps...), and the positions of the
+    axes of the result."""
     lhs_shape, rhs_shape = _shapes(lhs_shape, rhs_shape)
     dims = conv_general_permutations(dimension_numbers)
     if len(dims.lhs_spec) != len(lhs_shape):

@@ -1,7 +1,4 @@
-"""Convolutions: `lax.conv_general_dilated` and its relatives, `convolve` and `correlate`.
-
-In: arrays, strides, padding, dimension numbers in any of their forms. Out: lazy Arrays.
-"""
+"""Convolutions: `lax.conv_general_dilated` and its relatives, `convolve` and `correlate`."""
 
 from __future__ import annotations
 
@@ -120,7 +117,7 @@ def conv_general_dilated(
         wanted = dtypes.requested_dtype(wanted, f"lax.{_NAME}")
         if wanted.itemsize < x.aval.dtype.itemsize:
             raise TypeError(
-                f"lax.{_NAME}: sums of {x.aval.dtype.name} in a narrower dtype; got "
+                f"lax.{_NAME}: sums of {x.aval.dtype.name} cannot be narrower; got "
                 f"{wanted.name} (preferred_element_type); convert the result"
             )
     groups = feature_group_count, batch_group_count
@@ -142,7 +139,7 @@ def _convolved(
 ) -> Node:
     if preferred is not None:
         check_preferred(x.aval.dtype, preferred, f"lax.{_NAME}")
-    elif x.aval.dtype == w.aval.dtype == np.dtype(bool):  # whether any pair of both is true
+    elif x.aval.dtype == w.aval.dtype == np.dtype(bool):  # "or" of "and"
         count = np.dtype(np.int32)
         x, w = (o.convert_element_type(v, new_dtype=count, weak_type=False) for v in (x, w))
         how = strides, padding, base, dilation, dimension_numbers, features, batches, precision
@@ -539,7 +536,7 @@ def conv_general_dilated_local(
     batch = (dims.rhs_spec[2:], dims.out_spec[2:])
     wide, _ = dtypes.promote(tuple([(v.aval.dtype, v.aval.weak_type) for v in (w, patches)]))
     y = dot(w, patches, contract, batch, wide)
-    n = len(sizes)  # axes of y: space, output features, examples
+    n = len(sizes)  # the axes of y: space, output features, batch
     order = [0] * (n + 2)
     for d, axis in zip(dims.out_spec, (n + 1, n, *range(n)), strict=True):
         order[d] = axis
@@ -552,9 +549,10 @@ def conv_general_dilated_local(
 def _line(
     name: str, x: Node, y: Node, mode: str, precision: Any, preferred: Any, early: bool = True
 ) -> Node:
-    """Slide y along x, both of one axis; y is taken as it is, as in a correlation.
+    """Slide y along x, both vectors, without reversing y, as in a correlation.
 
-    Where the windows of "same" cannot lie evenly, they begin and end early, or late.
+    For "same" with an even length of y, windows are shifted by half an element to the left if
+    `early`, otherwise to the right.
     """
     n, m = x.aval.shape[0], y.aval.shape[0]
     same = m // 2, m - m // 2 - 1
@@ -575,12 +573,12 @@ def _lines(name: str, a: Any, v: Any, preferred: Any) -> tuple[Node, Node]:
     x, y = (promote_inexact if preferred is None else promote)(name, a, v)
     if x.aval.ndim != 1 or y.aval.ndim != 1:
         raise ValueError(
-            f"{name}: vectors are needed; got shapes {x.aval.shape} and {y.aval.shape}; ravel them"
+            f"{name}: expected vectors; got shapes {x.aval.shape} and {y.aval.shape}; ravel them"
         )
     if not x.aval.size or not y.aval.size:
         raise ValueError(
-            f"{name}: vectors without elements; got shapes {x.aval.shape} and "
-            f"{y.aval.shape}; pass one at least"
+            f"{name}: vectors must not be empty; got shapes {x.aval.shape} and "
+            f"{y.aval.shape}; pass at least one element"
         )
     return x, y
 

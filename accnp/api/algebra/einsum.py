@@ -1,4 +1,8 @@
-"""einsum: a formula and arrays come in; diagonals, sums, products and one transposition go out."""
+"""`einsum` and `einsum_path`.
+
+A contraction is decomposed into diagonals, sums, dot products of pairs of operands, and one final
+transposition. The order of pairs is given, greedy, or the best one by dynamic programming.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.algebra.einsum_report import PathInfo, report
-from accnp.api.algebra.products import dot_general, fits_no_more, product
+from accnp.api.algebra.products import check_sum_dtype, dot_general, product
 from accnp.api.arguments.convert import as_node, cast, promote, to_shape
 from accnp.api.arguments.inside import promotes_inside
 from accnp.api.arguments.values import no_out
@@ -32,28 +36,29 @@ if TYPE_CHECKING:
 
 __all__ = ["einsum", "einsum_path"]
 
-_DOT_GENERAL = Sentinel("dot_general")  # `help` shows it without an address
-_SEARCHED = 10  # operands for which the best path is sought: 3**10 / 2 pairs, 0.1 s, once
+_DOT_GENERAL = Sentinel("dot_general")  # its repr has no address
+# The largest number of operands for which the best path is searched: 3**10 / 2 pairs take 0.1 s.
+_SEARCHED = 10
 
 
 def _letters(operands: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The formula of the form einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+    """Convert the form einsum(a, [0, 1], b, [1, 2], [0, 2]) to a formula and arrays."""
     items = list(operands)
     arrays, terms = items[: len(items) // 2 * 2 : 2], items[1::2]
     out = items[-1] if len(items) % 2 else None
     labels = {v for t in (*terms, *([] if out is None else [out])) for v in t if v is not Ellipsis}
-    # In the order of the labels, which is that of the result's axes where it is not given.
+    # Letters are assigned in the order of the labels, which an implicit result has.
     letters = sorted(string.ascii_letters[: len(labels)])
     if len(letters) < len(labels):
         raise ValueError(
-            f"einsum: at most {len(letters)} labels can be told apart; got {len(labels)}; "
+            f"einsum: at most {len(letters)} labels are supported; got {len(labels)}; "
             "contract fewer operands at once"
         )
     try:
         names = dict(zip(sorted(labels), letters, strict=True))
     except TypeError:
         raise TypeError(
-            f"einsum: labels must be of one type that has an order; got {labels}; use integers"
+            f"einsum: labels must be of one orderable type; got {labels}; use integers"
         ) from None
 
     def term(given: Any) -> str:
@@ -71,11 +76,14 @@ def parse(formula: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     if len(terms) != len(ranks):
         raise ValueError(
             f"einsum: {formula!r} names {len(terms)} operands; got {len(ranks)} arrays; "
-            "name each array once, with commas between"
+            "separate one term for each array by commas"
         )
     bad = set(text) - set(string.ascii_letters) - set(",.->")
     if bad:
-        raise ValueError(f"einsum: {formula!r} has the characters {sorted(bad)}; use letters")
+        raise ValueError(
+            f"einsum: invalid characters in the formula; got {sorted(bad)} in {formula!r}; use "
+            "letters"
+        )
     unused = [c for c in string.ascii_letters if c not in text]
     widest = 0
     for term, rank in zip(terms, ranks, strict=True):
@@ -100,42 +108,42 @@ def parse(formula: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     known = set("".join(full_terms))
     if unknown := sorted(set(result) - known):
         raise ValueError(
-            f"einsum: no operand has a label of the result; got {unknown[0]!r} in {formula!r}; "
+            f"einsum: a label of the result is in no operand; got {unknown[0]!r} in {formula!r}; "
             "use labels of the operands"
         )
     if len(set(result)) != len(result):
         raise ValueError(
-            f"einsum: the result names each of its labels once; got {result!r} in "
-            f"{formula!r}; leave out the second"
+            f"einsum: labels of the result must be distinct; got {result!r} in "
+            f"{formula!r}; remove the second"
         )
     return full_terms, result
 
 
 def _simplify(x: Node, labels: str, needed: set[str], wanted: Any) -> tuple[Node, str]:
-    """Take diagonals of repeated labels, and sum those that are not needed otherwise."""
+    """Take diagonals of repeated labels, and sum over labels that are not needed."""
     while len(set(labels)) != len(labels):
         c = next(c for c in labels if labels.count(c) > 1)
         i = labels.index(c)
         j = labels.index(c, i + 1)
         if x.aval.shape[i] != x.aval.shape[j]:
             raise ValueError(
-                f"einsum: a label names axes of one length; got {c!r} twice in "
+                f"einsum: axes with the same label must have the same length; got {c!r} twice in "
                 f"{x.aval.shape}; use two labels"
             )
         x = diagonal_node(x, 0, i, j, "einsum")
         labels = "".join([v for k, v in enumerate(labels) if k not in (i, j)]) + c
-    gone = tuple([d for d, c in enumerate(labels) if c not in needed])
-    if gone:
+    summed = tuple([d for d, c in enumerate(labels) if c not in needed])
+    if summed:
         x = _widened(x, wanted)
-        fold = o.reduce_or if x.aval.dtype.kind == "b" else o.reduce_sum
-        x = fold(x, axes=gone)
+        reduce = o.reduce_or if x.aval.dtype.kind == "b" else o.reduce_sum
+        x = reduce(x, axes=summed)
         labels = "".join([c for c in labels if c in needed])
     return x, labels
 
 
 @promotes_inside
 def _widened(x: Node, wanted: np.dtype | None) -> Node:
-    """An operand of sums and products of a dtype that was asked for: int8 would overflow first."""
+    """Cast an operand to a wider requested dtype before summing, where int8 would overflow."""
     kind = x.aval.dtype
     if wanted is None or dtypes.promote(((kind, False), (wanted, False)))[0] == kind:
         return x
@@ -143,11 +151,11 @@ def _widened(x: Node, wanted: np.dtype | None) -> Node:
 
 
 def _squeeze_ones(x: Node, labels: str, other: dict[str, int]) -> tuple[Node, str]:
-    """Drop axes of length 1 that the other operand has longer (they broadcast)."""
-    gone = tuple([d for d, c in enumerate(labels) if x.aval.shape[d] == 1 and other.get(c, 1) != 1])
-    if gone:
-        x = o.squeeze(x, dimensions=gone)
-        labels = "".join([c for d, c in enumerate(labels) if d not in gone])
+    """Squeeze axes of length 1 that broadcast against longer axes of the other operand."""
+    ones = tuple([d for d, c in enumerate(labels) if x.aval.shape[d] == 1 and other.get(c, 1) != 1])
+    if ones:
+        x = o.squeeze(x, dimensions=ones)
+        labels = "".join([c for d, c in enumerate(labels) if d not in ones])
     return x, labels
 
 
@@ -166,7 +174,7 @@ def _combine(
     both = [c for c in s if c in t]
     summed = [c for c in both if c not in needed]
     batch = [c for c in both if c in needed]
-    if not summed:  # nothing to contract: an elementwise product fuses with what is around it
+    if not summed:  # without contraction, an elementwise product, which fuses
         labels = s + "".join(c for c in t if c not in s)
         size = {
             **dict(zip(t, y.aval.shape, strict=True)),
@@ -182,11 +190,11 @@ def _combine(
 
 
 def _alike(x: Node, y: Node, wanted: Any) -> tuple[Node, Node]:
-    """Factors, of one dtype, whose product is to be `wanted`."""
+    """Promote two factors to one dtype, for a product of dtype `wanted`."""
     if wanted is None:
         return x, y
     x, y = promote("einsum", wrap(_widened(x, wanted)), wrap(_widened(y, wanted)))
-    fits_no_more(x.aval.dtype, wanted)
+    check_sum_dtype(x.aval.dtype, wanted)
     return x, y
 
 
@@ -204,7 +212,7 @@ def _check_sizes(terms: list[str], nodes: list[Node]) -> None:
             if n != 1 and sizes.setdefault(c, n) != n:
                 raise ValueError(
                     f"einsum: Size of label {c!r} for operand {k} ({n}) does not match previous "
-                    f"terms ({sizes[c]}); use two labels, or cut one"
+                    f"terms ({sizes[c]}); use two labels, or slice one"
                 )
 
 
@@ -275,7 +283,7 @@ def einsum(
         operands = tuple(arrays)
     if not operands:
         raise ValueError(
-            "einsum: arrays come after the formula; got none; pass one for each operand"
+            "einsum: the operands are missing; got only a formula; pass one array for each term"
         )
     no_out(out, "einsum")
     if _dot_general not in (_DOT_GENERAL, dot_general):
@@ -285,7 +293,7 @@ def einsum(
     wanted = preferred_element_type
     if wanted is None:
         nodes = promote("einsum", *operands)
-    else:  # products and sums are of that dtype, whatever the operands are
+    else:  # products and sums have the requested dtype
         wanted = dtypes.requested_dtype(wanted, "einsum")
         nodes = [as_node(x, "einsum") for x in operands]
     terms, result = parse(subscripts, [x.aval.ndim for x in nodes])
@@ -307,7 +315,7 @@ def einsum(
 def _path(
     terms: list[str], shapes: list[tuple[int, ...]], result: str, optimize: Any
 ) -> list[tuple[int, ...]]:
-    """The operands of each contraction, whose result becomes the last operand."""
+    """Return the operands of each contraction, whose result becomes the last operand."""
     n = len(terms)
     if n < 3:
         return [tuple(range(n))] * (n - 1)
@@ -327,7 +335,7 @@ def _found_path(
         formula = ",".join(terms) + "->" + result
         found = np.einsum_path(formula, *arrays, optimize="greedy")[0]
         return tuple([tuple(sorted(p)) for p in found[1:]])
-    order: list[int] = [1 << i for i in range(len(terms))]  # sets of operands, as bits
+    order: list[int] = [1 << i for i in range(len(terms))]  # sets of operands, as bit masks
     path = []
     for a, b in _best_pairs(terms, shapes, result):
         pair = sorted((order.index(a), order.index(b)))
@@ -339,10 +347,11 @@ def _found_path(
 def _best_pairs(
     terms: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], result: str
 ) -> list[tuple[int, int]]:
-    """The pairs of sets of operands with the fewest operations: for each set, of its best halves.
+    """Find the contraction order with the fewest operations, as pairs of sets of operands.
 
-    Lam, Sadayappan and Wenger, "On optimizing a class of multi-dimensional loops with reductions"
-    (1997).
+    For each set of operands, the best pair of halves is found by dynamic programming: Lam,
+    Sadayappan and Wenger, "On optimizing a class of multi-dimensional loops with reductions",
+    1997.
     """
     size: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
@@ -353,11 +362,11 @@ def _best_pairs(
         set().union(*[t for i, t in enumerate(terms) if m >> i & 1]) for m in range(whole + 1)
     ]
     left = [inside[m] & (set(result) | inside[whole ^ m]) for m in range(whole + 1)]
-    # Labels of one operand alone are summed before anything else, whatever the order.
+    # Labels of a single operand are summed first, so they do not depend on the order.
     best: dict[int, tuple[int, list[tuple[int, int]]]] = {
         1 << i: (0, []) for i in range(len(terms))
     }
-    for m in range(1, whole + 1):  # parts of a set are smaller numbers
+    for m in range(1, whole + 1):  # proper subsets are smaller numbers
         if m in best:
             continue
         half = (m - 1) & m

@@ -1,4 +1,4 @@
-"""What a path of einsum costs: the steps of a path as jax reports them, and their text."""
+"""The cost report of `einsum_path`, in the format of opt_einsum, which JAX uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["PathInfo", "report"]
 
-_LISTED = 20  # with more operands left, a step does not name them
+_LISTED = 20  # with more remaining operands, a step omits them
 _LINE = "-" * 80
 
 
@@ -48,7 +48,7 @@ class PathInfo:
         lengths = [shapes.pop(i) for i in places]
         labels = frozenset("".join(taken))
         kept = labels & frozenset("".join([*left, self.output_subscript]))
-        # A last step has the order that was asked for, others the order in which labels come.
+        # The last step has the requested order of labels, others have the order of occurrence.
         order = self.output_subscript if not left else "".join(taken)
         made = "".join([c for c in dict.fromkeys(order) if c in kept])
         kind = _kind(taken, made, labels - kept, lengths)
@@ -85,7 +85,7 @@ class PathInfo:
             self.scale_list, self.contraction_list, strict=True
         ):
             after = "..." if rest is None else ",".join(rest) + "->" + self.output_subscript
-            # False stands as the number 0 there: the format is that of a number for it.
+            # opt_einsum formats False as a number, which prints 0.
             width = max(0, 56 - max(22, len(formula)))
             lines.append(f"{scale:>4} {kind or 0:>14} {formula:>22}    {after:>{width}}")
         return "\n".join(lines)
@@ -94,7 +94,7 @@ class PathInfo:
 def report(
     terms: Sequence[str], result: str, shapes: Sequence[tuple[int, ...]], path: Any
 ) -> PathInfo:
-    """Follow a path step by step."""
+    """Follow a path step by step and return its costs."""
     sizes: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
         for c, n in zip(term, shape, strict=True):
@@ -103,7 +103,7 @@ def report(
             elif n not in (1, sizes[c]):
                 raise ValueError(
                     f"einsum_path: label {c!r} has the lengths {sizes[c]} and {n} in shapes "
-                    f"{list(shapes)}; axes of one label are of one length, or 1"
+                    f"{list(shapes)}; use one length, or 1, for each label"
                 )
     info = PathInfo(terms, result, sizes, path)
     left, lengths = list(terms), [tuple(s) for s in shapes]
@@ -113,7 +113,7 @@ def report(
 
 
 def _operations(labels: Any, summed: bool, operands: int, sizes: dict[str, int]) -> int:
-    """One operation for each product of two, and one more where products are added up."""
+    """Count one operation for each product of two operands, and one more for each sum."""
     return prod([sizes[c] for c in labels]) * (max(1, operands - 1) + summed)
 
 
@@ -125,13 +125,13 @@ def _lengths(terms: Sequence[str], shapes: Sequence[tuple[int, ...]], made: str)
 def _kind(
     terms: list[str], made: str, summed: frozenset[str], shapes: list[tuple[int, ...]]
 ) -> str | bool:
-    """Name the product of BLAS that a step is; "/EINSUM" where einsum would do it as well."""
+    """Return the BLAS product that a step is; "/EINSUM" where einsum would be as fast."""
     if len(terms) != 2:
         return False
     a, b = terms
     if len(set(a)) < len(a) or len(set(b)) < len(b):  # a diagonal
         return False
-    # A label of both is summed, one of a single operand is kept: else no product of matrices.
+    # In a matrix product, shared labels are summed, and labels of a single operand are kept.
     if any((c in a and c in b) == (c in made) for c in a + b):
         return False
     if any(shapes[0][a.index(c)] != shapes[1][b.index(c)] for c in summed):  # broadcast
@@ -141,6 +141,6 @@ def _kind(
     if set(a) == set(b):
         return "DOT" if a == b else "DOT/EINSUM"
     n = len(summed)
-    if {a[:n], a[-n:]} & {b[:n], b[-n:]}:  # summed axes lie together, in one order
+    if {a[:n], a[-n:]} & {b[:n], b[-n:]}:  # summed axes are contiguous and in the same order
         return "GEMM"
     return "GEMV/EINSUM" if set(a) == summed or set(b) == summed else "TDOT"

@@ -1,7 +1,7 @@
 """Fourier transforms: `jnp.fft`, and the strict `lax.fft`.
 
-Arrays come in; lazy Arrays go out, complex64 for float32. Axes are moved to the end, and cut or
-padded with zeros to the lengths asked for.
+The transformed axes are moved to the end, and truncated or zero-padded to the requested lengths.
+float32 input gives complex64.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _transform(x: Array, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Arr
         node = cast(node, inexact)
     elif fft_type == FftType.IRFFT or not fft_lengths or state.named:
         node = cast(node, np.dtype(np.complex128 if wide else np.complex64))
-    elif node.aval.dtype.kind != "c":  # transforms of real numbers take half the time
+    elif node.aval.dtype.kind != "c":  # a real transform takes half the time
         node = cast(node, np.dtype(np.float64 if wide else np.float32))
     if not fft_lengths:
         return wrap(node)
@@ -111,14 +111,14 @@ def _transform(x: Array, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Arr
 
 
 def _core(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Array:
-    """Any of the transforms: over all axes, or some, of these lengths."""
+    """Compute any of the transforms over the given axes, with the given lengths."""
     full = f"jnp.fft.{name}"
     x = as_node(a, full)
     rank = x.aval.ndim
     if s is not None:
         s = [operator.index(as_static(n, full, "size")) for n in s]
         if any(n <= 0 for n in s):
-            raise ValueError(f"{full}: lengths must be 1 or more; got {tuple(s)}; pass such")
+            raise ValueError(f"{full}: lengths must be 1 or more; got {tuple(s)}; pass 1 or more")
         if axes is not None and len(s) != len(axes):
             raise ValueError(
                 f"{full}: Shape and axes have different lengths; got {tuple(s)} and {tuple(axes)}; "
@@ -126,8 +126,8 @@ def _core(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
             )
         if len(s) > rank:
             raise ValueError(
-                f"{full}: {len(s)} lengths for an array of rank {rank}; got {s}; "
-                "drop some, or add axes to the array"
+                f"{full}: more lengths than axes; got {s} for an array of rank {rank}; "
+                "remove some, or add axes to the array"
             )
     if norm not in (None, "backward", "ortho", "forward"):
         raise ValueError(
@@ -136,9 +136,7 @@ def _core(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
     moved = None
     if axes is not None:
         if len(set(axes)) != len(axes):
-            raise ValueError(
-                f"{full}: each axis is transformed once; got axes {axes}; name each once"
-            )
+            raise ValueError(f"{full}: axes must be distinct; got {axes}; name each axis once")
         moved = tuple([as_axis(d, rank, full) for d in axes])
         count = len(moved)
     else:
@@ -154,7 +152,7 @@ def _core(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
         x = _fitted(x, s, fft_type)
     out = lax_fft(wrap(x), fft_type, s)
     if norm in ("ortho", "forward"):
-        # Of nothing there is nothing to scale.
+        # Empty arrays need no scaling.
         size = prod(s) or 1
         scale = sqrt(size) if norm == "ortho" else float(size)
         factor = scale if name.startswith("i") else 1 / scale
@@ -167,7 +165,7 @@ def _number(value: float, x: Node) -> Node:
 
 
 def _fitted(x: Node, s: Sequence[int], fft_type: FftType) -> Node:
-    """The last axes cut or padded with zeros to the lengths that the transform takes."""
+    """Truncate or zero-pad the last axes to the lengths that the transform expects."""
     wanted = [*s[:-1], s[-1] // 2 + 1] if fft_type == FftType.IRFFT else [*s]
     first = x.aval.ndim - len(wanted)
     for k, n in enumerate(wanted):
@@ -182,7 +180,7 @@ def _fitted(x: Node, s: Sequence[int], fft_type: FftType) -> Node:
 def _check_one_axis(name: str, axis: Any) -> None:
     if isinstance(axis, list | tuple):
         raise ValueError(
-            f"jnp.fft.{name}: one axis is transformed; got axis={axis!r}; use "
+            f"jnp.fft.{name}: only one axis is supported; got axis={axis!r}; use "
             f"jnp.fft.{name}n for several"
         )
 
@@ -229,7 +227,7 @@ _MANY_AXES = f"""{_SIZES}
 
 
 def _related(name: str) -> str:
-    """Return the inverse of a transform, and its form over other axes."""
+    """Return the See Also entries of a transform: its inverse, and its form over other axes."""
     base = name.rstrip("2n")
     opposite = {"fft": "ifft", "ifft": "fft", "rfft": "irfft", "irfft": "rfft"}[base]
     tail = name[len(base) :]
@@ -258,7 +256,7 @@ def _finished(
         "    Notes\n    -----\n    Unlike NumPy, there is no argument `out`."
     )
     function.__doc__ = documented(text, f"fft.{name}", example)
-    # A transform along one axis is one operation.
+    # A transform along one axis is a single op, for which compilation does not pay off.
     return api_boundary(function if axes is _ONE_AXIS else compiled_if_small("a")(function))
 
 
@@ -304,7 +302,7 @@ def _over_two(name: str, fft_type: FftType, example: str) -> TwoAxes:
     ) -> Array:
         if len(axes) != 2:
             raise ValueError(
-                f"jnp.fft.{name}: two axes are transformed; got axes={axes!r}; use "
+                f"jnp.fft.{name}: exactly two axes are required; got axes={axes!r}; use "
                 f"jnp.fft.{name}n for others"
             )
         return _core(name, fft_type, a, s, axes, norm)
@@ -435,7 +433,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     x = as_node(a, "jnp.fft.ihfft")
     if n is None and x.aval.ndim and not x.aval.shape[axis]:
         raise IncompatibleShapesError(
-            f"jnp.fft.ihfft: there is nothing to transform; got shape {x.aval.shape}; pass elements"
+            f"jnp.fft.ihfft: the axis is empty; got shape {x.aval.shape}; pass elements"
         )
     count = x.aval.shape[axis] if n is None else n
     out = conj(_one("ihfft", FftType.RFFT, wrap(x), n, axis, norm))._node

@@ -1,6 +1,6 @@
-"""`jnp.linalg`: what singular values decide: ranks, pseudo-inverses, least squares, condition.
+"""`jnp.linalg` functions based on singular values: matrix_rank, pinv, lstsq and cond.
 
-Matrices are the last two axes. Integers become floats first.
+Matrices are in the last two axes. Integers are converted to floats.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ def _eps(x: Array) -> float:
 
 
 def _one_of(name: str, joint: str = " and ", **given: Any) -> Any:
-    """The one of two arguments that is there."""
+    """Return the one of two arguments that was given, or None."""
     there = {k: v for k, v in given.items() if v is not None}
     if len(there) > 1:
         raise ValueError(
             f"{name.rpartition('.')[2]}: only one of {joint.join(there)} may be specified; got "
-            "both; drop one"
+            "both; omit one"
         )
     return next(iter(there.values()), None)
 
 
 def _bound(s: Array, relative: Any) -> Array:
-    """The bound below which singular values count as zero, one for each matrix."""
+    """Return the bound below which singular values count as zero, for each matrix."""
     bounds = asarray(relative).astype(s.dtype)[..., None]
     if bounds.ndim < s.ndim:
         bounds = bounds.reshape((1,) * (s.ndim - bounds.ndim) + bounds.shape)
@@ -170,7 +170,7 @@ def pinv(
         return _inverse_where_regular(wrap(x), wrap(bound[0]) if bound else None, hermitian)
 
     def rule(xs: list[Node], ts: Maybe) -> tuple[list[Node], Maybe]:
-        """The derivative at constant rank: Golub and Pereyra (1973), formula 4.12."""
+        """Differentiate at constant rank: Golub and Pereyra (1973), formula 4.12."""
         p = inverse(*xs)
         if ts[0] is None:
             return [p._node], [None]
@@ -246,7 +246,7 @@ def lstsq(
     >>> jnp.round(x, 3)
     Array([3.], dtype=float32)
     """
-    if numpy_resid:  # a shape depends on values
+    if numpy_resid:  # the shape of the residuals depends on values
         return _lstsq(a, b, rcond, numpy_resid)
     return run_small(_lstsq, (a, b), (rcond, numpy_resid))
 
@@ -258,12 +258,13 @@ def _lstsq(
     x, y = (wrap(n) for n in promote_inexact(name, a, b))
     if x.shape[:1] != y.shape[:1]:
         raise ValueError(
-            f"{name}: a and b need as many rows; got shapes {x.shape} and {y.shape}; "
-            "give both the same first size"
+            f"{name}: a and b must have the same number of rows; got shapes {x.shape} and "
+            f"{y.shape}; transpose or slice one"
         )
     if x.ndim != 2 or y.ndim not in (1, 2):
         raise TypeError(
-            f"{name}: a must be a matrix, b that or a vector; got shapes {x.shape} and {y.shape}; "
+            f"{name}: a must be a matrix, and b a matrix or vector; got shapes {x.shape} "
+            f"and {y.shape}; "
             "reshape them"
         )
     (m, n), vector = x.shape, y.ndim == 1
@@ -279,7 +280,7 @@ def _lstsq(
         inverse = where(used, 1 / where(used, s, 1), 0).astype(u.dtype)
         out = _adjoint(vh) @ (inverse[:, None] * (_adjoint(u) @ y))
     none = numpy_resid and (m <= n or rank < n)
-    # Not the square of a norm, which has no slope where nothing is left.
+    # Not a squared norm, whose derivative is undefined where the residual is zero.
     left = y - x @ out
     residual = zeros(0) if none else _sum((left * conj(left)).real, axis=0)
     return out[:, 0] if vector else out, residual, rank, s
@@ -327,10 +328,10 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     shape, a = node.aval.shape, wrap(node)
     if 0 in shape[-2:]:
         raise ValueError(
-            f"{name}: matrices without elements have none; got shape {shape}; "
+            f"{name}: empty matrices have no condition number; got shape {shape}; "
             "pass matrices with rows and columns"
         )
-    weak = getattr(x, "weak_type", False) and p in (None, 2, -2)  # as jax has it
+    weak = getattr(x, "weak_type", False) and p in (None, 2, -2)  # as in JAX
     if p in (None, 2):
         s = svdvals(a)
         out = s[..., 0] / s[..., -1]
@@ -340,8 +341,8 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
         out = s[..., -1] / s[..., 0]
     elif shape[-1] != shape[-2]:
         raise ValueError(
-            f"{name}: for p={p!r} square matrices are needed; got shape {shape}; "
-            "use p=None, 2 or -2 for others"
+            f"{name}: p={p!r} requires square matrices; got shape {shape}; "
+            "use p=None, 2 or -2 for other matrices"
         )
     else:
         out = norm(a, p, (-2, -1)) * norm(inv(a), p, (-2, -1))

@@ -1,6 +1,6 @@
-"""`jnp.linalg`: systems, inverses, decompositions, determinants, ranks.
+"""`jnp.linalg`: linear systems, inverses, decompositions and determinants.
 
-Matrices are the last two axes; leading axes broadcast. Integers become floats first.
+Matrices are in the last two axes; leading axes broadcast. Integers are converted to floats.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class SVDResult(NamedTuple):
 def matrices(
     x: Any, function: str, square: bool = False, kind: type[Exception] = TypeError
 ) -> Node:
-    """An argument as matrices of floats; what has too few axes is an error of this kind."""
+    """Convert an argument to matrices of floats; too few axes raise an error of type `kind`."""
     node = promote_inexact(function, x)[0]
     shape = node.aval.shape
     few = len(shape) < 2
@@ -98,9 +98,9 @@ def matrices(
 
 
 def _shape_text(function: str, shape: tuple[int, ...], square: bool) -> str:
-    """What is wrong with the shape of an operand, in the words of JAX that programs match."""
+    """Return the error message for a wrong shape, with the phrases of JAX that programs match."""
     if not square:
-        return f"{function}: matrices in the last two axes are needed; got shape {shape}; reshape"
+        return f"{function}: expected matrices in the last two axes; got shape {shape}; reshape it"
     name = function.rpartition(".")[2]
     if name in ("eig", "eigvals"):
         return (
@@ -118,7 +118,7 @@ R = TypeVar("R")
 
 
 def weak_as_operands(function: Callable[P, R]) -> Callable[P, R]:
-    """Give results the weak flag that the promoted arrays among the arguments have, as jax's do."""
+    """Make results weakly typed if the promoted array arguments are, as in JAX."""
 
     @functools.wraps(function)
     def flagged(*args: Any, **options: Any) -> Any:
@@ -178,8 +178,8 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     shapes = [as_node(x, "linalg.cross").aval.shape for x in (x1, x2)]
     if any(not -len(s) <= axis < len(s) or s[axis] != 3 for s in shapes):
         raise ValueError(
-            f"linalg.cross: both need 3 components along axis {axis}; got shapes {shapes}; "
-            "use jnp.cross for vectors of 2, or move the axis of components"
+            f"linalg.cross: both operands need 3 components along axis {axis}; got shapes {shapes};"
+            " use jnp.cross for vectors of 2, or pass the axis of components"
         )
     return _cross(x1, x2, axis=axis)
 
@@ -317,8 +317,8 @@ def solve_nodes(a: Node, b: Node, name: str) -> Node:
         b = expand_node(b, (1,))
     if b.aval.ndim < 2 or b.aval.shape[-2] != a.aval.shape[-1]:
         raise ValueError(
-            f"{name}: b needs as many rows as a; got shapes {a.aval.shape} and "
-            f"{b.aval.shape}; transpose or cut one"
+            f"{name}: a and b must have the same number of rows; got shapes {a.aval.shape} and "
+            f"{b.aval.shape}; transpose or slice one"
         )
     outer = [a.aval.shape[:-2], b.aval.shape[:-2]]
     check_ranks(name, outer)
@@ -904,7 +904,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     x = matrices(a, "linalg.slogdet", True, ValueError)
     if method == "qr" and x.aval.dtype.kind == "c":
         raise NotImplementedError(
-            "linalg.slogdet: method='qr' is for real matrices; got a complex dtype; use 'lu'"
+            "linalg.slogdet: method='qr' supports only real matrices; got a complex dtype; use 'lu'"
         )
     signs, log = items(o.slogdet(x))
     return SlogdetResult(wrap(signs), wrap(log))

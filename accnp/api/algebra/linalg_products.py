@@ -1,7 +1,4 @@
-"""`linalg.matmul`, `outer` and `tensordot`: those of the namespace with the array API's signatures.
-
-In: arrays. Out: lazy Arrays.
-"""
+"""`linalg.matmul`, `outer` and `tensordot`: the signatures of the array API standard."""
 
 from __future__ import annotations
 
@@ -103,7 +100,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     shapes = [as_node(x, "linalg.outer").aval.shape for x in (x1, x2)]
     if [len(s) for s in shapes] != [1, 1]:
-        raise ValueError(f"linalg.outer: takes two vectors; got shapes {shapes}; use jnp.outer")
+        raise ValueError(f"linalg.outer: expected two vectors; got shapes {shapes}; use jnp.outer")
     return products.outer(x1, x2)
 
 

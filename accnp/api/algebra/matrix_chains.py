@@ -1,7 +1,4 @@
-"""Powers and chains of matrices; systems and inverses of arrays with more axes.
-
-Arrays come in; lazy Arrays go out.
-"""
+"""Powers and products of chains of matrices; tensorsolve and tensorinv."""
 
 from __future__ import annotations
 
@@ -81,8 +78,8 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     n = int(np.prod(shape))
     if x.aval.shape[: y.aval.ndim] != y.aval.shape or n != y.aval.size:
         raise ValueError(
-            f"{name}: a needs the shape of b, then axes of as many elements; got shapes "
-            f"{x.aval.shape} (axes moved) and {y.aval.shape}; reshape a, or say axes="
+            f"{name}: the shape of a must be that of b, then as many elements; got shapes "
+            f"{x.aval.shape} (axes moved) and {y.aval.shape}; reshape a, or pass axes="
         )
     matrix = reshape_plain(x, (y.aval.size, n))
     out = solve_nodes(matrix, reshape_plain(y, (y.aval.size,)), name)
@@ -132,8 +129,8 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     rows = prod(shape[:ind])
     if rows != prod(shape[ind:]):
         raise ValueError(
-            f"linalg.tensorinv: the first {ind} axes need as many elements as the others; got "
-            f"shape {shape}; say ind=, or reshape"
+            f"linalg.tensorinv: the first {ind} axes must have as many elements as the others; got "
+            f"shape {shape}; pass ind=, or reshape"
         )
     out = inv(wrap(reshape_plain(x, (rows, x.aval.size // max(rows, 1)))))
     return wrap(reshape_plain(out._node, (*shape[ind:], *shape[:ind])))
@@ -181,7 +178,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise TypeError(
             f"{name}: Last 2 dimensions of the array must be square; got shape {shape}; "
-            "use the last two axes for rows and columns"
+            "pass square matrices in the last two axes"
         )
     if n < 0:
         x, n = inv(wrap(x))._node, -n
@@ -229,7 +226,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Arra
     """
     if len(arrays) < 2:
         raise IncompatibleShapesError(
-            f"linalg.multi_dot: at least two arrays are needed; got {len(arrays)}; "
+            f"linalg.multi_dot: expected at least two arrays; got {len(arrays)}; "
             "pass them as a list"
         )
     nodes = products.promote("linalg.multi_dot", *arrays)
@@ -247,7 +244,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Arra
     if any(a[1] != b[0] for a, b in itertools.pairwise(shapes)):
         raise ValueError(
             "linalg.multi_dot: last dimension of each array must match first dimension of "
-            f"following array; got shapes {shapes}; transpose or cut one"
+            f"following array; got shapes {shapes}; transpose or slice one"
         )
     sizes = [n.aval.shape[0] for n in nodes] + [nodes[-1].aval.shape[1]]
     out = _chain(nodes, _cheapest(sizes), 0, len(nodes) - 1, precision)
@@ -256,7 +253,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Arra
 
 
 def _cheapest(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Where to split each run of the chain (matrix-chain order)."""
+    """Return where to split each run of the chain, by the matrix-chain dynamic program."""
     n = len(sizes) - 1
     cost = {(i, i): 0 for i in range(n)}
     split: dict[tuple[int, int], int] = {}

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices: arrays come in, lazy Arrays go out."""
+"""Norms of vectors and matrices."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["matrix_norm", "norm", "vector_norm"]
 
 
 def _squares(x: Node, axes: tuple[int, ...]) -> Node:
-    """The root of the sum of squares, never weak."""
+    """Return the root of the sum of squares, strongly typed."""
     return root_of_squares(cast(x, x.aval.dtype), axes)
 
 
 def _largest(x: Node, axes: tuple[int, ...]) -> Node:
-    """The greatest of values of at least 0; 0 itself takes part, which counts at ties."""
+    """Return the largest of nonnegative values, at least 0; ties with 0 share the derivative."""
     return o.max(like(x, 0), o.reduce_max(x, axes=axes))
 
 
@@ -42,15 +42,15 @@ def _vector(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
         return _squares(x, axes)
     if isinstance(order, str):
         raise ValueError(
-            f"{function}: order {order!r} is for matrices; got vectors; "
+            f"{function}: order {order!r} is defined only for matrices; got vectors; "
             "pass a matrix, or a number as ord"
         )
-    x = cast(x, x.aval.dtype)  # sums and extremes of weak numbers are not weak, as jax's are not
+    x = cast(x, x.aval.dtype)  # as in JAX, the result is strong
     size = x if dtype_kind(x.aval.dtype) in "bu" else o.abs(x)
     if order in (math.inf, -math.inf):
         empty = any(x.aval.shape[d] == 0 for d in axes)
         if empty and order < 0:
-            raise ValueError(f"{function}: order -inf needs elements; got none; pass them")
+            raise ValueError(f"{function}: order -inf is undefined for empty vectors; got none")
         return _largest(size, axes) if order > 0 else o.reduce_min(size, axes=axes)
     if order == 0:
         some = o.convert_element_type(
@@ -59,10 +59,10 @@ def _vector(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
         return o.reduce_sum(some, axes=axes)
     if order == 1:
         return o.reduce_sum(size, axes=axes)
-    if state.named:  # jaxprs show it as jax does
+    if state.named:  # jaxprs show the formula that JAX uses
         total = o.reduce_sum(o.pow(size, like(size, float(order))), axes=axes)
         return o.pow(total, like(total, 1 / float(order)))
-    # Of the ratios to the element that counts most: powers may be out of range.
+    # Divide by the dominant element, since powers may overflow.
     most = (o.reduce_max if order > 0 else o.reduce_min)(size, axes=axes)
     some = o.and_(o.gt(most, full(most.aval.shape, 0, most.aval.dtype)), o.is_finite(most))
     unit = o.select_n(some, full(most.aval.shape, 1, most.aval.dtype), most)
@@ -80,7 +80,9 @@ def _matrix(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
         sums = o.reduce_sum(o.abs(cast(x, x.aval.dtype)), axes=(over,))
         left -= over < left
         if order < 0 and not sums.aval.shape[left]:
-            raise ValueError(f"{function}: order {order} needs matrices with elements")
+            raise ValueError(
+                f"{function}: order {order} is undefined for empty matrices; got no elements"
+            )
         return _largest(sums, (left,)) if order > 0 else o.reduce_min(sums, axes=(left,))
     if order in ("nuc", 2, -2):
         others = [d for d in range(x.aval.ndim) if d not in axes]
@@ -91,13 +93,13 @@ def _matrix(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
             return o.reduce_sum(s, axes=last)
         return _largest(s, last) if order == 2 else o.reduce_min(s, axes=last)
     raise ValueError(
-        f"{function}: there is no matrix norm of this order; got {order!r}; "
+        f"{function}: unknown order of a matrix norm; got {order!r}; "
         "use 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
     )
 
 
 def singular_values(x: Node) -> Node:
-    """The singular values of matrices, largest first."""
+    """Return the singular values of matrices, in descending order."""
     return lax_spectra.svd(wrap(x), full_matrices=False, compute_uv=False)._node
 
 
@@ -159,7 +161,7 @@ def _norm(x: Any, ord: Any, axis: Any, keepdims: bool, function: str) -> Node:
             axes = tuple(range(rank))
         else:
             raise ValueError(
-                f"{function}: without axis= arrays have 1 or 2 axes; got others; pass axis="
+                f"{function}: without axis=, arrays must have 1 or 2 axes; got others; pass axis="
             )
         if order is None:
             out = _squares(node, axes)
@@ -179,7 +181,7 @@ def _norm(x: Any, ord: Any, axis: Any, keepdims: bool, function: str) -> Node:
 
 
 def as_array(x: Any, function: str) -> Any:
-    """Pass arrays and numbers through, refuse the rest."""
+    """Convert an array or number; raise for everything else."""
     return wrap(as_node(x, function))
 
 
@@ -233,9 +235,9 @@ def vector_norm(
     """
     name = "linalg.vector_norm"
     node = as_node(x, name)
-    if ord not in (math.inf, -math.inf) and dtype_kind(node.aval.dtype) in "biu":  # as they add up
+    if ord not in (math.inf, -math.inf) and dtype_kind(node.aval.dtype) in "biu":  # dtype of sums
         node = cast(node, wide_type(node.aval.dtype), node.aval.weak_type)
-    if ord not in (1, math.inf, -math.inf):  # of integers these are integers
+    if ord not in (1, math.inf, -math.inf):  # other norms are floating
         node = promote_inexact(name, wrap(node))[0]
     rank = node.aval.ndim
     axes = tuple(range(rank)) if axis is None else as_axes(axis, rank, name)

@@ -1,4 +1,4 @@
-"""Polynomials as arrays of their coefficients, highest power first: arrays in, lazy Arrays out."""
+"""Polynomials as vectors of their coefficients, highest power first."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ __all__ = [
 
 
 def _coefficients(name: str, *xs: Any) -> list[Array]:
-    """Arguments as arrays of one inexact dtype."""
+    """Convert arguments to arrays of one inexact dtype."""
     return [wrap(n) for n in promote_inexact(f"jnp.{name}", *xs)]
 
 
 def _row(name: str, *xs: Any) -> list[Array]:
-    """The same, of rank 1."""
+    """Convert arguments to vectors of one inexact dtype."""
     arrays = _coefficients(name, *xs)
     _check_rows(name, *arrays)
     return arrays
@@ -50,7 +50,7 @@ def _check_rows(name: str, *xs: Array, most: int = 1) -> None:
     for x in xs:
         if not 1 <= x.ndim <= most:
             raise (ValueError if x.ndim else TypeError)(
-                f"jnp.{name}: coefficients are rank-1 arrays; got shape {x.shape}; ravel them"
+                f"jnp.{name}: coefficients must be rank-1 arrays; got shape {x.shape}; ravel them"
             )
 
 
@@ -126,7 +126,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def _without_leading_zeros(x: Array, function: str) -> Array:
-    """Drop zeros in front. The length depends on values, so that these must be known."""
+    """Remove leading zeros; the values must be concrete, since they determine the length."""
     known = as_static(x, f"jnp.{function}: trim_leading_zeros")
     places = np.flatnonzero(known)
     return x[places[0] if len(places) else len(known) :]
@@ -209,7 +209,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     if steps < 1:
         quotient, rest = zeros(1, a.dtype), a
     else:
-        # A window of the dividend under the divisor moves by one coefficient in each step.
+        # In each step, the window of the dividend that the divisor covers moves by one coefficient.
         def step(window: Array, entering: Array) -> tuple[Array, Array]:
             factor = window[0] / b[0]
             return append((window - factor * b)[1:], entering), factor
@@ -270,7 +270,7 @@ def _polyval(p: ArrayLike, x: ArrayLike, unroll: int) -> Array:
     c, at = [wrap(n) for n in promote("jnp.polyval", p, x)]
     if not c.ndim:
         raise IndexError(
-            "jnp.polyval: coefficients stand along an axis; got a scalar (p); use atleast_1d"
+            "jnp.polyval: coefficients must have an axis; got a scalar (p); use atleast_1d"
         )
     shape = np.broadcast_shapes(c.shape[1:], at.shape)
     value = full(shape, 0, c.dtype)
@@ -380,16 +380,16 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[float] | None = No
         constants = constants * ones(order, c.dtype)
     if constants.shape != (order,):
         raise ValueError(
-            f"jnp.polyint: k must be one constant or m={order} of them; "
+            f"jnp.polyint: k must be one constant or m={order} constants; "
             f"got shape {constants.shape}; "
-            "pass that many"
+            "pass one for each order"
         )
     if not order:
         return c
     whole = concatenate([c, constants])
     powers = np.arange(len(whole) - 1, -1, -1)
     divisors = np.ones(len(whole))
-    for j in range(order):  # a constant is integrated from its own integral on
+    for j in range(order):  # a constant is integrated in later steps only
         divisors = divisors * np.maximum(powers - j, 1)
     return whole / array(divisors, dtype=c.dtype)
 
@@ -435,12 +435,12 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         at = at[None]
     elif at.ndim != 1:
         raise ValueError(
-            "jnp.poly: the roots must be rank 1, or a square matrix whose eigenvalues they are; "
+            "jnp.poly: the roots must be a vector, or a square matrix with these eigenvalues; "
             f"got shape {at.shape}; ravel them, or pass a square matrix"
         )
     if not len(at):
         return ones((), at.dtype)
-    # Multiplying by (x - r) adds -r times the coefficients, moved by one place.
+    # Multiplying by (x - r) adds the coefficients times -r, shifted by one position.
     unit = append(ones(1, at.dtype), zeros(len(at), at.dtype))
     moved = lambda c: pad(c[:-1], (1, 0))  # noqa: E731
     return scan(lambda c, root: (c - root * moved(c), None), unit, at)[0]
@@ -487,9 +487,9 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     (c,) = _coefficients("roots", p)
     c = c if c.ndim else c[None]  # one coefficient
     _check_rows("roots", c)
-    c = c.astype("float32") if c.dtype.itemsize == 2 else c  # quotients of 16 bits are rough
+    c = c.astype("float32") if c.dtype.itemsize == 2 else c  # 16-bit quotients are inaccurate
     if len(c) < 2:
-        return _eigenvalues(c)  # none, whatever the value is
+        return _eigenvalues(c)  # a constant has no roots
     if strip_zeros:
         places = np.flatnonzero(as_static(c, "jnp.roots (strip_zeros=False allows it)"))
         return _eigenvalues(c[int(places[0]) if len(places) else len(c) :])
@@ -502,7 +502,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
 
 def _eigenvalues(c: Array) -> Array:
-    """The eigenvalues of the companion matrix of coefficients, the first of which is not 0."""
+    """Return the eigenvalues of the companion matrix; the first coefficient must not be 0."""
     if len(c) < 2:
         return zeros(0, np.result_type(c.dtype, np.complex64))
     return linalg.eigvals(diag(ones(len(c) - 2, c.dtype), -1).at[0].set(-c[1:] / c[0]))

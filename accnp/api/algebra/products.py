@@ -1,7 +1,4 @@
-"""Products: matmul, dot, einsum and their relatives, all on dot_general.
-
-Arrays come in, lazy Arrays go out; matrices are promoted to one dtype first.
-"""
+"""Products of arrays: matmul, dot, tensordot and their relatives, all based on dot_general."""
 
 from __future__ import annotations
 
@@ -64,7 +61,7 @@ def product(
 
 
 def _dot_general(a: Node, b: Node, dims: Any, precision: Any, out: np.dtype | None) -> Node:
-    """Record a dot_general; sums that `out` cannot hold are computed first, and converted then."""
+    """Record a dot_general. If `out` cannot hold the sums, they are computed first, then cast."""
     own = a.aval.dtype
     keyed = precision_key(precision)
     if out is None or out == own:
@@ -72,7 +69,7 @@ def _dot_general(a: Node, b: Node, dims: Any, precision: Any, out: np.dtype | No
             a, b, dimension_numbers=dims, precision=keyed, preferred_element_type=out
         )
     if own == b.aval.dtype and not hasattr(precision, "check"):
-        fits_no_more(own, out)
+        check_sum_dtype(own, out)
     kinds = np.complexfloating if own.kind == "c" else np.inexact
     later = dtypes.issubdtype(own, np.inexact) and not dtypes.issubdtype(out, kinds)
     y = o.dot_general(
@@ -81,8 +78,8 @@ def _dot_general(a: Node, b: Node, dims: Any, precision: Any, out: np.dtype | No
     return cast(y, out) if later else y
 
 
-def fits_no_more(own: np.dtype, out: np.dtype) -> None:
-    """Refuse a dtype of sums that is narrower than that of the whole or complex operands."""
+def check_sum_dtype(own: np.dtype, out: np.dtype) -> None:
+    """Raise if sums of integers or complex numbers would be stored in a narrower dtype."""
     if not dtypes.issubdtype(own, np.floating) and _bits(out) < _bits(own):
         raise TypeError(
             f"dot_general: sums of {own.name} do not fit into a narrower dtype; got {out.name} "
@@ -91,7 +88,7 @@ def fits_no_more(own: np.dtype, out: np.dtype) -> None:
 
 
 def _bits(dtype: np.dtype) -> int:
-    """The size of a number, or of each part of a complex one; a bool takes one bit."""
+    """Return the bits of a number, or of each part of a complex one; a bool has one bit."""
     if dtype.kind == "b":
         return 1
     return dtype.itemsize * (4 if dtype.kind == "c" else 8)
@@ -102,7 +99,7 @@ def _pair(name: str, a: Any, b: Any, preferred: Any) -> tuple[Node, Node, Any]:
         x, y = promote(name, a, b)
         return x, y, None
     wanted = dtypes.requested_dtype(preferred, name)
-    return as_node(a, name), as_node(b, name), wanted  # 2.6 beside 16 bits is not rounded to these
+    return as_node(a, name), as_node(b, name), wanted  # Python floats are not rounded to 16 bits
 
 
 @api_boundary
@@ -245,7 +242,7 @@ def matmul_nodes(x: Node, y: Node, precision: Any = None, preferred: Any = None)
         raise IncompatibleShapesError(
             "dot_general requires contracting dimensions to have the same shape, got "
             f"({a.shape[-1]},) and ({b.shape[-2]},) for shapes {a.shape} and {b.shape}; transpose "
-            "or cut one"
+            "or slice one"
         )
     if b.ndim == 2:
         return product(x, y, contract, ((), ()), precision, preferred)
@@ -364,7 +361,7 @@ def lax_dot(
     if dimension_numbers is None:
         if not (1 <= len(x) <= 2 and 1 <= len(y) <= 2 and x[-1] == y[0]):
             raise ValueError(
-                "lax.dot: multiplies vectors and matrices whose sizes fit; got shapes "
+                "lax.dot: expected vectors and matrices of matching sizes; got shapes "
                 f"{x} and {y}; pass dimension_numbers for others"
             )
         dimension_numbers = (((len(x) - 1,), (0,)), ((), ()))
@@ -429,7 +426,7 @@ def vdot(
     if x.aval.size != y.aval.size:
         raise IncompatibleShapesError(
             "vdot: dot_general requires contracting dimensions to have the same shape, got "
-            f"{x.aval.shape} and {y.aval.shape}; cut or pad one"
+            f"{x.aval.shape} and {y.aval.shape}; slice or pad one"
         )
     x, y = (reshape_plain(v, (v.aval.size,)) for v in (x, y))
     if x.aval.dtype.kind == "c":
@@ -604,10 +601,10 @@ def tensordot(
                 "pair each axis of a with one of b"
             )
     else:
-        k = max(0, as_int(axes, "tensordot", "axes"))  # as jax takes negative numbers
+        k = max(0, as_int(axes, "tensordot", "axes"))  # as in JAX, negative means 0
         if k > min(m, n):
             raise TypeError(
-                f"tensordot: there are not that many axes to contract; got axes={k} "
+                f"tensordot: more axes to contract than operands have; got axes={k} "
                 f"for shapes {x.aval.shape} and {y.aval.shape}; pass fewer"
             )
         left, right = tuple(range(m - k, m)), tuple(range(k))
@@ -668,14 +665,12 @@ def vecdot(
     """
     x, y, wanted = _pair("vecdot", x1, x2, preferred_element_type)
     if not x.aval.ndim or not y.aval.ndim:
-        raise ValueError(
-            "vecdot: at least one axis is needed; got a scalar; pass arrays of vectors"
-        )
+        raise ValueError("vecdot: expected at least one axis; got a scalar; pass arrays of vectors")
     i, j = (as_axis(axis, v.aval.ndim, "vecdot") for v in (x, y))
     if x.aval.shape[i] != y.aval.shape[j]:
         raise ValueError(
             f"vecdot: the vectors must be equally long; got {x.aval.shape} and {y.aval.shape}; "
-            "say axis=, or cut one"
+            "pass axis=, or slice one"
         )
     x, y = _axis_last(x, i), _axis_last(y, j)
     x, y = broadcast_nodes("vecdot", [x, y])
@@ -757,8 +752,7 @@ def trace(
 
 
 def _on_diagonal(x: Node, offset: Array, axis1: int, axis2: int) -> Node:
-    """The matrices in two axes, which become the last ones, with zeros off a diagonal whose place
-    is known when the program runs."""
+    """Move two axes to the end and zero all elements off a diagonal; its offset may be traced."""
     rank = x.aval.ndim
     i, j = as_axis(axis1, rank, "trace"), as_axis(axis2, rank, "trace")
     rest = [d for d in range(rank) if d not in (i, j)]

@@ -1,7 +1,4 @@
-"""Products of vectors with each other and with matrices: cross, kron, matvec, vecmat.
-
-Arrays come in; lazy Arrays go out.
-"""
+"""Products of vectors with each other and with matrices: cross, kron, matvec and vecmat."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ def _need_axes(name: str, *wanted: tuple[Node, int]) -> None:
     for k, (x, least) in enumerate(wanted, 1):
         if x.aval.ndim < least:
             raise ValueError(
-                f"{name}: x{k} needs {least} axes at least; got shape {x.aval.shape}; reshape it"
+                f"{name}: x{k} expected at least {least} axes; got {x.aval.shape}; reshape it"
             )
 
 
@@ -152,7 +149,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """
     x, y = promote("kron", a, b)
     if x.aval.dtype.kind == "b":
-        raise TypeError("kron: bools have no products; convert one of the arguments to a number")
+        raise TypeError("kron: bool is not supported; got bool operands; convert one to a number")
     rank = max(x.aval.ndim, y.aval.ndim)
     x, y = (reshape_plain(v, (1,) * (rank - v.aval.ndim) + v.aval.shape) for v in (x, y))
     pairs = zip(x.aval.shape, y.aval.shape, strict=True)
@@ -223,8 +220,8 @@ def _cross(a: ArrayLike, b: ArrayLike, axisa: int, axisb: int, axisc: int) -> Ar
     sizes = x.aval.shape[-1], y.aval.shape[-1]
     if not set(sizes) <= {2, 3}:
         raise ValueError(
-            f"cross: vectors need 2 or 3 components; got {sizes}; "
-            "say which axes have them with axisa, axisb or axis"
+            f"cross: vectors must have 2 or 3 components; got {sizes}; "
+            "pass the axes of components as axisa, axisb or axis"
         )
     outer_shape = broadcast_shapes("cross", [x.aval.shape[:-1], y.aval.shape[:-1]])
 

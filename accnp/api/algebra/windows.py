@@ -1,4 +1,4 @@
-"""Window functions for spectra: a number of points comes in, a lazy Array goes out.
+"""Window functions for spectral analysis.
 
 Formulas: F. J. Harris, "On the use of windows for harmonic analysis with the discrete Fourier
 transform", Proc. IEEE 66 (1978).
@@ -22,11 +22,11 @@ __all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
 
 
 def _points(M: Any, name: str) -> tuple[int, Array | None]:
-    """How many points there are, and their numbers where these count (more than one point)."""
+    """Return the number of points, and the vector 0, 1, ... if there is more than one."""
     value = as_static(M, f"jnp.{name}")
     if not isinstance(value, int | float | np.number | np.ndarray) or np.ndim(value):
-        raise TypeError(f"jnp.{name}: M is the number of points; got {M!r}; pass an int")
-    count = int(value)  # what is beyond the point is dropped
+        raise TypeError(f"jnp.{name}: M must be the number of points; got {M!r}; pass an int")
+    count = int(value)  # as in JAX, fractions are dropped
     if count < 0:
         raise TypeError(
             f"jnp.{name}: the number of points cannot be negative; got M={M}; pass 0 or more"
@@ -36,7 +36,7 @@ def _points(M: Any, name: str) -> tuple[int, Array | None]:
 
 
 def _cosines(M: Any, name: str, *weights: float) -> Array:
-    """A sum of weights[k] * cos(2 pi k n / (M - 1))."""
+    """Return the sum of weights[k] * cos(2 pi k n / (M - 1))."""
     count, n = _points(M, name)
     if n is None:
         return ones(count)

@@ -1,1 +1,1 @@
-"""Making arrays, laying them out anew, joining and placing them; the methods of `Array`."""
+"""Creating, reshaping, joining and placing arrays; the methods of `Array`."""

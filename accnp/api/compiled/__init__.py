@@ -1,1 +1,1 @@
-"""`jit`: traces, their signatures and stages."""
+"""`jit`: signatures, traces, calls and stages."""

@@ -1,9 +1,9 @@
-"""Which calls of a jitted function the extension makes when they are met again.
+"""Registration of repeated calls of jitted functions for dispatch by the C extension.
 
-In: a function, an entry of its cache, and the arguments of a successful call. Out: a dispatch entry
-for such calls (`runtime/dispatch_entries.py`), or nothing for arguments that only the general path
-handles. The extension runs the table of a plan of kernels by itself; for other plans, and while it
-cannot do so, it matches the arguments and calls `rerun`.
+`arm` is called after a successful call with the function, its cache entry and the arguments. It
+adds a dispatch entry (`runtime/dispatch_entries.py`) for calls with equal static values and
+arguments of the same types, or none if only the general path handles them. The extension runs plans
+of kernels by itself; for other plans it only matches the arguments and calls `jit.rerun`.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from accnp.runtime.dispatch_entries import Call, Objects, Table
 
 __all__ = ["arm"]
 
-MOST = 32  # records of a function, which a call is compared with one after the other
-ROOM = 4096  # leaves and results of a table, and leaves that the fallback matches
+MOST = 32  # entries of a function; a call is compared with them one after the other
+ROOM = 4096  # leaves and results of a table; also the leaves that the Python fallback matches
 
 
 def arm(
     function: JitFunction, entry: Entry, args: Sequence[Any], kwargs: Mapping[str, Any], key: Any
 ) -> None:
-    """Give a function a record for calls like this one, made under these switches."""
-    now = epoch["now"]  # first: another thread may change them
+    """Add a dispatch entry for calls like this one, made under the current options."""
+    now = epoch["now"]  # read first, since another thread may change options
     if all(e is not entry for e in list(function._cache.values())):
-        return  # caches were cleared while this call ran: the program may be an old one
+        return  # caches were cleared meanwhile: the program may be outdated
     if watch.on or key is not config.key:
         return
     words = _Words(Objects())
@@ -51,11 +51,11 @@ def arm(
     except LookupError:
         return
     if len(words.leaves) > ROOM and not COMPILED:
-        return  # as a Python function it would be compiled for long
+        return  # its Python function would take long to compile
     inputs = entry.graph.inputs[len(entry.consts) :]
     if [x.aval for x in inputs] != words.avals:
-        return  # another thread has changed a container since
-    # Where this thread alone has switches of its own, they are compared in each call.
+        return  # another thread has changed a container
+    # If this thread has thread-local option values, each call compares them.
     switches = (key,) if scoped else scoped, functools.partial(_has_key, key)
     fastmath, owner = function._options.fastmath, function if entry.watched else None
     record = Call(
@@ -76,29 +76,29 @@ def arm(
 
 
 def _has_key(key: tuple[Any, ...]) -> bool:
-    """Whether this thread's switches are those of a record."""
+    """Return whether the options of this thread are those of an entry."""
     return config.key == key
 
 
 def _order(function: JitFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
-    """The places of the arguments in the order of their leaves."""
+    """Return the positions of the arguments in the order of their leaves."""
     names = list(kwargs)
     return [*range(len(args)), *[len(args) + names.index(k) for k in sorted(names)]]
 
 
 class _Words:
-    """What arguments must be, and what a result is, in the words of `calls.c`."""
+    """Encodes the expected arguments and the result structure as words for `calls.c`."""
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
         self.words: list[int] = []
-        self.leaves: list[bool] = []  # of the arguments: which are arrays
-        self.avals: list[Any] = []  # of the arguments
+        self.leaves: list[bool] = []  # for each leaf of the arguments: whether it is an array
+        self.avals: list[Any] = []  # of the leaves of the arguments
 
     def argument(
         self, place: int, function: JitFunction, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
-        """One argument; LookupError for what is left to the general way."""
+        """Encode one argument; raises LookupError if only the general path handles it."""
         self.words.append(place)
         numbers, names = function.static_parameters
         count = len(args)
@@ -110,7 +110,7 @@ class _Words:
         self.static(value) if static else self.tree(value)
 
     def static(self, value: Any) -> None:
-        """A static value: what equals it as a part of the key of a signature."""
+        """Encode a static value, which must be equal as a part of a signature's key."""
         kind = type(value)
         if isinstance(value, tuple) and kind.__eq__ is tuple.__eq__:
             self.words += [TUPLE, self.object(kind), len(value)]
@@ -118,11 +118,11 @@ class _Words:
                 self.static(x)
         elif static_key(value)[1] is value:
             self.equal(EQUAL, value)
-        else:  # numbers that equal ones with other keys
+        else:  # numbers that compare equal but have different keys
             self.words += [SAME, self.object(value)]
 
     def equal(self, first: int, value: Any) -> None:
-        """A value that is compared, after the words before it."""
+        """Encode a value that is compared by hash and equality, after the word `first`."""
         try:
             hashed = hash(value)
         except TypeError as error:
@@ -130,13 +130,13 @@ class _Words:
         self.words += [first, self.object(type(value)), self.object(value), hashed]
 
     def leaf(self, aval: Any, *words: int, is_array: bool = True) -> None:
-        """A leaf of the arguments."""
+        """Encode a leaf of the arguments."""
         self.words += words
         self.avals.append(aval)
         self.leaves.append(is_array)
 
     def tree(self, value: Any) -> None:
-        """An argument that is not static, or a part of one."""
+        """Encode a dynamic argument, or a part of one."""
         kind = type(value)
         if kind is Array:
             aval = value._node.aval
@@ -168,7 +168,7 @@ class _Words:
             raise LookupError(value)
 
     def parts(self, value: Any, flatten: Callable[[Any], tuple[Any, Any]]) -> None:
-        """An object of a registered class."""
+        """Encode an object of a registered pytree class."""
         pair = flatten(value)
         if type(pair) is not tuple or len(pair) != 2:
             raise LookupError(value)
@@ -180,7 +180,7 @@ class _Words:
             self.tree(x)
 
     def converted(self, value: Any) -> None:
-        """A number of NumPy's, a complex one, or an array of NumPy's."""
+        """Encode a NumPy scalar, a complex number or a NumPy array, which are converted."""
         kind = type(value)
         convert: Callable[[Any], Node] = _convert
         like: tuple[Any, Any] = (None, None)
@@ -192,7 +192,7 @@ class _Words:
         self.leaf(aval, CONVERT, *self.objects.numbers([kind, aval, convert, *like]))
 
     def result(self, node: Any, leaves: Iterator[tuple[int, Any]]) -> None:
-        """A result of this structure; LookupError for what is left to Python."""
+        """Encode a result structure; raises LookupError if only Python can build it."""
         if node is None:
             which, aval = next(leaves)
             self.words += [ARRAY, which, self.object(aval)]
@@ -210,23 +210,23 @@ class _Words:
             self.result(x, leaves)
 
     def key(self, key: Any) -> int:
-        """A key of a dictionary that is a result, made without calls of Python functions."""
+        """Encode a key of a result dictionary, whose hash must not call Python code."""
         if type(key) not in (str, int):
             raise LookupError(key)
         return self.object(key)
 
     def object(self, x: Any) -> int:
-        """The number of an object."""
+        """Return the number of an object."""
         return self.objects.number(x)
 
 
 def _is_plain_namedtuple(kind: type) -> bool:
-    """Whether a class is a namedtuple whose children are its items."""
+    """Return whether a class is a namedtuple whose children are its items."""
     return is_namedtuple(kind) and kind not in NODES and kind.__iter__ is tuple.__iter__
 
 
 def _flatten_of(kind: type) -> Callable[[Any], tuple[Any, Any]] | None:
-    """The function that takes values of a class apart, as `pytree.take` does."""
+    """Return the function that flattens values of a class, as `pytree.take` does."""
     if kind in NODES:
         return NODES[kind].flatten
     if is_namedtuple(kind):
@@ -239,16 +239,16 @@ def _items(value: Any) -> tuple[Any, None]:
 
 
 def _inside(take: Callable[[Any, Callable[[Any], None]], Structure], value: Any) -> tuple[Any, Any]:
-    """The array in a leaf of users, such as typed random keys."""
+    """Flatten a leaf that contains an array, such as typed random keys."""
     found: list[Any] = []
     node = take(value, found.append)
-    if node is None:  # a leaf of programs, too
+    if node is None:  # also a leaf of programs
         raise LookupError(value)
     return found, node[1]
 
 
 def _convert(value: Any) -> Node:
-    """The node of a number, with its value."""
+    """Return the node of a number, with its value computed."""
     node = as_node(value)
     ready(node)
     return node
@@ -258,7 +258,7 @@ _KINDS = {tuple: TUPLE, list: LIST, dict: DICT}
 
 
 def _table(entry: Entry, words: _Words) -> Table | None:
-    """How the extension computes such a call by itself; None for plans that it cannot run."""
+    """Return the table by which the extension runs such a call; None if it cannot run the plan."""
     plan = entry.plan
     if plan is None or plan.quick is None or plan.overwritten or plan.work >= ASYNC:
         return None
@@ -267,7 +267,7 @@ def _table(entry: Entry, words: _Words) -> Table | None:
     walk: Walk = plan.walks
     empty, same = pending_dispatch.idle_conditions()
     team: tuple[int, ...] = ()
-    if walk.helpers:  # as many as threads of the whole process have
+    if walk.helpers:  # as many as the process has worker threads
         team = threads.call_helpers(walk.helpers)
         same += [(vars(threads), name, vars(threads)[name]) for name in ("_team", "_limit")]
         empty.append(scoped)
@@ -277,7 +277,7 @@ def _table(entry: Entry, words: _Words) -> Table | None:
         if known <= which < known + len(plan.constants):
             return None
         if closed <= which < known and not words.leaves[which - closed]:
-            return None  # a number: it has no buffer
+            return None  # a Python number, which has no buffer
         results.append((which - (which >= known) * len(plan.constants), aval))
     if known + len(plan.constants) + len(results) > ROOM:
         return None

@@ -1,4 +1,4 @@
-"""Values that users set around calls of jitted functions, and that their traces depend on."""
+"""User-defined context values on which traces of jitted functions depend."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _setting = renewed(threading.Lock())
 
 
 class UserConfig:
-    """A value that holds within a `with` block; functions under `jit` are traced for each."""
+    """A value that holds within a `with` block; `jit` traces functions anew for each value."""
 
     def __init__(self, default_value: Any = None) -> None:
         self._number = next(_numbers)
@@ -27,15 +27,15 @@ class UserConfig:
 
     @property
     def value(self) -> Any:
-        """What is set now: in a `with` block, else globally, else the default."""
+        """The current value: that of a `with` block, else the global one, else the default."""
         return dict(config.user_contexts or ()).get(self._number, self.get_global())
 
     def get_global(self) -> Any:
-        """What holds outside of `with` blocks, in all threads."""
+        """Return the value outside of `with` blocks, in all threads."""
         return dict(config.user_globals or ()).get(self._number, self._default)
 
     def set_global(self, value: Any) -> None:
-        """Set what holds outside of `with` blocks, in all threads.
+        """Set the value outside of `with` blocks, in all threads.
 
         >>> import accnp as jnp
         >>> scale = jnp.make_user_context(1)

@@ -1,7 +1,7 @@
-"""Which donated arguments a program takes: as in jax, those that it uses and has a result for.
+"""Which donated arguments a program can reuse.
 
-In: a traced program, the positions of its donated inputs. Out: the positions of those whose buffers
-are taken. The others stay with the caller, who is warned of those that are used.
+As in JAX, these are the inputs that the program uses and for which it has a result of fitting size.
+Other donated arguments stay valid; a warning names those that the program uses.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ __all__ = ["donated_inputs", "taken", "without_deleted"]
 
 
 def taken(entry: Entry, call: Call) -> Sequence[int]:
-    """Return the inputs whose buffers a call takes; refuse an array that it takes and uses again.
+    """Return the inputs whose buffers a call reuses; they are cached in `entry`.
 
-    `entry` is the program, which remembers them.
+    Raises:
+        JaxRuntimeError: a donated array is passed twice.
     """
     options, graph, n = call.function._options, entry.graph, len(entry.consts)
     donated = donated_inputs(entry, call)
@@ -45,7 +46,7 @@ def taken(entry: Entry, call: Call) -> Sequence[int]:
 
 
 def donated_inputs(entry: Entry, call: Call) -> Sequence[int]:
-    """Return the inputs whose buffers calls of a program take."""
+    """Return the inputs whose buffers calls of a program reuse."""
     if entry.donated is None:
         options = call.function._options
         given = [len(entry.consts) + i for i in call.donated(options)]
@@ -54,8 +55,7 @@ def donated_inputs(entry: Entry, call: Call) -> Sequence[int]:
 
 
 def _usable(graph: Graph, given: Sequence[int], keep_unused: bool) -> list[int]:
-    """A result takes the first argument of its shape and dtype; of the results that are left, one
-    takes an argument of as many elements."""
+    """Match donated inputs with results: first by shape and dtype, then by number of elements."""
     used = set(_used(graph))
     left = [i for i in given if keep_unused or i in used]
     results, out = [], []
@@ -75,16 +75,16 @@ def _usable(graph: Graph, given: Sequence[int], keep_unused: bool) -> list[int]:
         types = [f"{a.dtype.name}{list(a.shape)}" for a in (graph.in_avals[i] for i in left)]
         warn(
             f"Some donated buffers were not usable: {', '.join(types)}.\n"
-            f"{graph.name} has no results of their size for them; they stay as they are",
+            f"{graph.name} has no results of their size; the buffers stay valid",
         )
     return sorted(out)
 
 
 def without_deleted(entry: Entry, call: Call, nodes: list[Node]) -> list[Node]:
-    """Put zeros in the places of deleted arrays that a program does not use.
+    """Replace deleted arrays that a program does not use by zeros.
 
     Raises:
-        RuntimeError: it uses one, or its options keep unused arguments.
+        RuntimeError: the program uses one, or its options keep unused arguments.
     """
     n, used = len(entry.consts), set(_used(entry.graph))
     found = [*nodes]
@@ -97,13 +97,13 @@ def without_deleted(entry: Entry, call: Call, nodes: list[Node]) -> list[Node]:
 
 
 def _used(graph: Graph) -> list[int]:
-    """The positions of the inputs that results or effects need."""
+    """Return the positions of the inputs that results or effects depend on."""
     found = graph.extra.get("used")
     if found is None:
         seen = {id(x) for x in graph.outputs}
         for node in graph.nodes:
             inputs = node.inputs
-            if node.op.name == "jit":  # may not use all of its operands either
+            if node.op.name == "jit":  # it may not use all of its operands
                 inputs = tuple([inputs[i] for i in _used(node.params["jaxpr"])])
             seen |= {id(x) for x in inputs}
         found = graph.extra["used"] = [i for i, x in enumerate(graph.inputs) if id(x) in seen]

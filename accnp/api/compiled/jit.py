@@ -1,8 +1,8 @@
 """`jit`: trace once for each signature, plan once, then run the plan.
 
-In: a Python function and its arguments. Out: arrays, ready or in flight. A call has two ways. The
-general one (`_call`) finds the program of its signature, or traces it. From the second call on, a
-record of the signature (`armed.py`) lets the extension match the arguments and run the program.
+There are two paths for calls. The general path (`JitFunction._call`) looks up the program of the
+signature, or traces the function. After the second call of a signature, a dispatch entry
+(`armed.py`) lets the C extension match the arguments and run the program.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Q = ParamSpec("Q")
 
-# How many calls of a signature come before its record. Making one takes 11 us, and a call of the
-# general way 14 us. For the fallback, a record is compiled to a Python function in 0.5 ms
-# (development machine, 2026-11).
+# The number of calls of a signature before a dispatch entry is made. Making one takes 11 us, and a
+# call by the general path 14 us. Without the extension, an entry is compiled to a Python function
+# in 0.5 ms (development machine, 2026-11).
 ARM = 2 if COMPILED else 16
 
-# One cache for each function, shared by all its jitted forms with the same options.
+# One cache for each function, shared by all its jitted wrappers with the same options.
 _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.WeakKeyDictionary()
-# Held while caches are cleared, and while something enters one: what another thread began before
-# must not enter behind.
+# Held while caches are cleared and while an entry is added, so that a thread does not add a program
+# that it began to trace before a clear.
 _entering = renewed(threading.RLock())
-_cleared = 0  # how often caches were
-_armed: weakref.WeakSet[JitFunction] = weakref.WeakSet()  # functions that have records
+_cleared = 0  # the number of clears
+_armed: weakref.WeakSet[JitFunction] = weakref.WeakSet()  # functions with dispatch entries
 
 
 class Entry:
-    """A traced signature: program, what it closes over, how results are put together, plan."""
+    """A traced signature: its program, closed-over arrays, result structure and plans."""
 
     __slots__ = (
         "closed", "constants", "consts", "donated", "graph", "hits", "out_avals", "out_spec",
@@ -83,25 +83,25 @@ class Entry:
         closed: Sequence[Any] = (),
         constants: dict[int, Any] | None = None,
     ) -> None:
-        self.constants = constants or {}  # results that the function returned as host values
-        self.closed = closed  # references from outside: inputs after all others, last outputs
+        self.constants = constants or {}  # results that are host values
+        self.closed = closed  # closed-over references: the last inputs and outputs
         self.graph = graph
         self.consts = consts
-        self.donated: list[int] | None = None  # the inputs whose buffers it takes
+        self.donated: list[int] | None = None  # the inputs whose buffers calls reuse
         self.out_spec = out_spec
         self.out_avals = graph.out_avals
         self.single = out_spec.is_leaf()
         self.plan: engine.Plan | None = None  # for the CPU
         self.plans: dict[Any, engine.Plan] = {}  # for GPUs
-        self.placed = engine.placed(graph.nodes)  # nodes that say where it runs
+        self.placed = engine.placed(graph.nodes)  # nodes that determine the device
         self.watched: Watched | None = None
-        self.hits = 0  # calls of the general way
+        self.hits = 0  # calls by the general path
 
     def load(
         self, fastmath: bool, donated: Sequence[int] = (), leaves: Sequence[Node] = ()
     ) -> engine.Plan:
-        """Return the plan for where the arguments are: the closed-over arrays and literals are part
-        of it."""
+        """Return the plan for the device of the arguments; closed-over arrays and literals are part
+        of the plan."""
         device = engine.place_of(self.placed, leaves) if devices.reach else None
         plan = self.plan if device is None else self.plans.get(device)
         if plan is None:
@@ -117,8 +117,11 @@ class Entry:
         return plan
 
     def put_together(self, results: Sequence[Node], refs: Sequence[Any] = ()) -> Any:
-        """Return the results as the function returned them. Those after them are the new contents
-        of references: of `refs`, among the arguments, and of those closed over."""
+        """Return the results in the structure that the function returned.
+
+        Results after these are the new contents of references, those among the arguments (`refs`)
+        and those closed over.
+        """
         refs = [*refs, *self.closed]
         if refs:
             n = len(results) - len(refs)
@@ -136,17 +139,17 @@ def run_donating(
     donated: Sequence[int],
     name: str,
 ) -> list[Node]:
-    """Run the plan of a program; the arrays at the donated positions are deleted."""
+    """Run the plan of a program and delete the arrays at the donated positions."""
     n = len(entry.consts)
-    gone = [i for i in donated if type(call.leaves[i - n]) is Array]
-    if gone:
+    deleted = [i for i in donated if type(call.leaves[i - n]) is Array]
+    if deleted:
         what, site = f"its buffer was donated to {name} by the call", user_site()
-        for i in gone:  # before, so that it is seen who else holds a node
+        for i in deleted:  # first, so that the reference counts show other holders
             call.leaves[i - n]._forget(what, site)
     try:
-        return engine.run_plan(plan, leaves, entry.out_avals, gone)
+        return engine.run_plan(plan, leaves, entry.out_avals, deleted)
     except BaseException:
-        for i in gone:
+        for i in deleted:
             call.leaves[i - n]._node = leaves[i]
         raise
 
@@ -156,7 +159,7 @@ def rerun(
 ) -> Any:
     """Return the result of a call whose leaves the extension has matched: nodes and Python numbers.
 
-    `fastmath` is the option of `jit`. `function` is needed only for an entry that is watched.
+    `fastmath` is the option of `jit`. `function` is needed only if the entry is watched.
     """
     try:
         if function is not None and entry.watched is not None:
@@ -170,13 +173,13 @@ def rerun(
 
 
 def is_outside_traces() -> bool:
-    """Whether this thread is not tracing, and no name of a mapped axis is bound in it."""
+    """Return whether this thread is not tracing and has no bound names of mapped axes."""
     return state.abstract is None and not (bound() or state.named or state.varying is not None)
 
 
 def _attributes(held: Any) -> dict[str, Any]:
-    """Return the attributes that the user gave a function; those with one underscore are other
-    wrappers' own."""
+    """Return the attributes that the user set on a function; names with one leading underscore
+    belong to other wrappers."""
     return {k: v for k, v in held.items() if k[:1] != "_" or k[:2] == "__"}
 
 
@@ -210,24 +213,24 @@ class JitFunction(Caller, Generic[P, R]):
     Array(2, dtype=int32, weak_type=True)
     """
 
-    transform = "jit"  # in messages
+    transform = "jit"  # for messages
     __slots__ = ("__dict__", "__weakref__")
-    _records: tuple[Record, ...]  # of calls that need no Python, see `armed.py`
+    _records: tuple[Record, ...]  # dispatch entries, see `armed.py`
 
     def __init__(self, fun: Callable[P, R], options: Options) -> None:
         wraps(fun, updated=())(self)
         if held := getattr(fun, "__dict__", None):
             self.__dict__.update(_attributes(held))
         self.__wrapped__ = fun
-        self._fun: Callable[..., R] = fun  # of any arguments: tracing rebuilds them
+        self._fun: Callable[..., R] = fun  # untyped, since tracing rebuilds the arguments
         self._options = options
         self._static_numbers, self._static_names = resolve_static(fun, options)
         self._cache = _cache_of(fun, options)
-        self._hits = 0  # calls of the general way
+        self._hits = 0  # calls by the general path
 
     @property
     def static_parameters(self) -> tuple[tuple[int, ...], frozenset[str]]:
-        """Positions, from the end if negative, and names of the static parameters."""
+        """Positions (from the end if negative) and names of the static parameters."""
         return self._static_numbers, self._static_names
 
     @overload
@@ -240,7 +243,7 @@ class JitFunction(Caller, Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Without what was traced: machine code is of this process.
+        # Traces are not pickled, since machine code is specific to the process.
         return {k: v for k, v in self.__dict__.items() if k != "_cache"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -258,19 +261,19 @@ class JitFunction(Caller, Generic[P, R]):
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
-    # --- the general way ---
+    # --- the general path ---
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if state.abstract is not None and not belongs(sys._getframe()):
-            with untraced():  # a signal handler's call
+            with untraced():  # called by a signal handler during a trace
                 return self._call(args, kwargs)
-        # The program of a part is traced whole, since derivatives look at what differs in it.
+        # In shard_map, calls are inlined, since derivatives depend on which values vary by shard.
         if config.disable_jit or state.varying is not None:
             return self._fun(*args, **kwargs)
         switches = config.key
         call, entry, leaves = self.entry_of(args, kwargs)
         if state.abstract is None and any(is_outer(x) for x in entry.consts):
-            # A program that serves this call only: its operations are found again, it is not.
+            # The program is evaluated op by op: it is used once, and the ops may be cached.
             return entry.put_together(evaluate(entry.graph, leaves), call.refs)
         if state.abstract is not None or any(is_outer(x) for x in leaves):
             params = {"name": self._name, "jaxpr": entry.graph}
@@ -295,7 +298,8 @@ class JitFunction(Caller, Generic[P, R]):
         return result
 
     def entry_of(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Call, Entry, list[Node]]:
-        """Return the traced signature of these arguments, made if it is new, and its inputs."""
+        """Return the call, the traced signature of its arguments (traced if it is new), and the
+        inputs."""
         call = self._split(args, kwargs)
         nodes = call.nodes(self._name)
         key: Any = (call.spec, tuple([x.aval for x in nodes]), call.static_keys(), config.key)
@@ -424,7 +428,7 @@ class JitFunction(Caller, Generic[P, R]):
         """
         return imported("accnp.api.compiled.output_buffers").call_into(self, out, args, kwargs)
 
-    # --- jax's stages ---
+    # --- the stages of JAX ---
 
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> TracedStage:
@@ -451,8 +455,8 @@ class JitFunction(Caller, Generic[P, R]):
             entry = self._trace(call, [jaxpr.aval_of(x, self._name) for x in call.leaves])
         if entry.closed:
             raise NotImplementedError(
-                f"jit({self._name}).trace: a function that uses references from outside has no "
-                f"stages; got one of type {entry.closed[0].aval}; call it"
+                f"jit({self._name}).trace: a function that closes over references has no stages; "
+                f"got one of type {entry.closed[0].aval}; call the function instead"
             )
         stage = imported("accnp.api.compiled.stages").TracedStage
         return stage(self, entry, call, jaxpr.closed_jaxpr(entry.graph, entry.consts))
@@ -512,22 +516,22 @@ def _cache_of(fun: Callable[..., Any], options: Options) -> dict[Any, Entry]:
 
 
 def _enter(cache: dict[Any, Entry], key: Any, entry: Entry, began: int) -> None:
-    """Put in a program that was looked for when caches had been cleared so often; not if they were
-    cleared since: it may have read what has changed."""
+    """Add a program to a cache, unless caches were cleared since `began`: then the program may
+    depend on outdated values."""
     with _entering:
         if began == _cleared:
             cache[key] = entry
 
 
 def forget(caches: Iterable[dict[Any, Entry]]) -> None:
-    """Clear caches, also for calls that are under way in other threads."""
+    """Clear caches, including for calls in progress in other threads."""
     global _cleared
     with _entering:
         _cleared += 1
         for cache in caches:
             cache.clear()
         new_epoch()
-        for function in _armed:  # their records serve no longer, and hold programs and arrays
+        for function in _armed:  # their entries are outdated, and hold programs and arrays
             function._records = ()
         _armed.clear()
 
@@ -535,20 +539,20 @@ def forget(caches: Iterable[dict[Any, Entry]]) -> None:
 def _arm(
     function: JitFunction, entry: Entry, args: tuple, kwargs: dict[str, Any], key: Any
 ) -> None:
-    """Let the extension make calls like this one from now on."""
+    """Add a dispatch entry, so that the extension makes calls like this one from now on."""
     with _entering:
         _armed.add(function)
-    # Loaded here: not in programs that call each function once.
+    # Imported here, so that programs that call each function once do not load it.
     imported("accnp.api.compiled.armed").arm(function, entry, args, kwargs, key)
 
 
 def is_outer(node: Node) -> bool:
-    """Whether a node belongs to a trace that is still recording (jit, vmap or grad)."""
+    """Return whether a node belongs to a trace that is still recording (jit, vmap or grad)."""
     return node.trace is not None and (node.trace.active or is_traced(node))
 
 
-def _refusing(fun: Callable[..., Any], option: str) -> Callable[..., Any]:
-    """In place of a function with a compiler option that XLA does not have."""
+def _raising(fun: Callable[..., Any], option: str) -> Callable[..., Any]:
+    """Return a replacement for a function with an unknown compiler option; calls raise an error."""
 
     @wraps(fun)
     def refused(*_: Any, **__: Any) -> Any:
@@ -709,7 +713,7 @@ def jit(
                 "in a list or stacked"
             )
         if unknown:
-            f = _refusing(f, unknown[0])
+            f = _raising(f, unknown[0])
         place = devices.devices(backend)[0] if device is None and backend else device
         ends = [place if x is None else x for x in (in_shardings, out_shardings)]
         if ends != [None, None]:

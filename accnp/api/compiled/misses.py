@@ -1,10 +1,8 @@
-"""What is logged about jitted functions: why a call was traced, and how long tracing and compiling
-took.
+"""Logging of jitted functions: why a call was traced, and how long tracing and compiling took.
 
-In: a function's cache and a call that missed; the names and types of what is compiled. Out: records
-of the logger "accnp.jit", with the phrases that jax's own records have: at WARNING under
-`log_compiles` and `explain_cache_misses`, at DEBUG where `logging` is set so; lines on standard
-error under ACCNP_DEBUG=1.
+Records go to the logger "accnp.jit", with the phrases of JAX's records: at WARNING under
+`log_compiles` and `explain_cache_misses`, at DEBUG if `logging` enables it. With ACCNP_DEBUG=1,
+lines are written to standard error.
 """
 
 from __future__ import annotations
@@ -28,24 +26,24 @@ from accnp.trace_fn import function_place
 
 __all__ = ["compiling", "explain", "log", "tell", "traced"]
 
-_codes: weakref.WeakSet[Any] = weakref.WeakSet()  # code of the functions that were traced
+_codes: weakref.WeakSet[Any] = weakref.WeakSet()  # code objects of traced functions
 _TRACED = [name for name, option in OPTIONS.items() if option.traced]
 
 
-_WARNING, _DEBUG = 30, 10  # of `logging`
+_WARNING, _DEBUG = 30, 10  # levels of `logging`
 
 
 def _level() -> int:
     """The logging level of compilation records; 0 if no handler reads them."""
     if config.log_compiles:
         return _WARNING
-    logging = sys.modules.get("logging")  # a program that reads records has loaded it
+    logging = sys.modules.get("logging")  # loaded if the program reads records
     return _DEBUG if logging and logging.getLogger("accnp.jit").isEnabledFor(_DEBUG) else 0
 
 
 def log(level: int, text: str, *args: object) -> None:
-    """Hand a record to the logger "accnp.jit"."""
-    import logging  # 7 ms, where asked for only
+    """Send a record to the logger "accnp.jit"."""
+    import logging  # imported on demand, since it takes 7 ms
 
     logging.getLogger("accnp.jit").log(level, text, *args)
 
@@ -60,8 +58,10 @@ def traced(name: str, transform: str, began: float) -> None:
 
 @contextmanager
 def compiling(graph: Graph, n_closed: int) -> Iterator[bool]:
-    """Log that a program is planned and compiled meanwhile, and how long either took. Yields
-    whether that is logged, so that the kernels are compiled now, not when they are launched."""
+    """Log planning and compilation of a program in a `with` block, with the time of each.
+
+    Yields whether they are logged; if so, the caller compiles kernels now instead of at launch.
+    """
     level = _level()
     if not level:
         yield False
@@ -73,7 +73,7 @@ def compiling(graph: Graph, n_closed: int) -> Iterator[bool]:
     yield True
     code = counters.seconds - before
     plan = max(perf_counter() - began - code, 0.0)
-    # In place of MLIR and XLA: the plan of kernels, and their machine code.
+    # The phrases are JAX's; the times are those of planning and of generating machine code.
     log(level, "Finished jaxpr to MLIR module conversion jit(%s) in %.9f sec", name, plan)
     log(level, "Finished XLA compilation of jit(%s) in %.9f sec", name, code)
 
@@ -83,7 +83,7 @@ def _text() -> Any:
 
 
 def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
-    """Say, where an option asks for it, that a function is traced and why; called at each miss.
+    """Report that and why a function is traced, if an option requests it; called at each miss.
 
     Raises:
         RuntimeError: the option no_tracing is set.
@@ -91,7 +91,7 @@ def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
     if config.no_tracing:
         name, file, line = function_place(function)
         raise RuntimeError(
-            f"jit: a function is traced where no_tracing is set; got {name} ({file}:{line}); "
+            f"jit: tracing is disabled by no_tracing; got {name} ({file}:{line}); "
             "call it with these types before"
         )
     if not config.debug and not config.explain_cache_misses:
@@ -108,7 +108,7 @@ def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
 
 
 def explain(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> str:
-    """Compare a call with the nearest signature in a cache; returns what differs."""
+    """Compare a call with the nearest signature in a cache; return a text of the differences."""
     known = _known(cache)
     if not known:
         code = getattr(function, "__code__", None)
@@ -128,7 +128,7 @@ def explain(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> str:
 
 
 def _known(cache: dict) -> list[Any]:
-    """The signatures in a function's cache."""
+    """Return the signatures in a function's cache."""
     return [k for k in cache if len(k) == 4 and isinstance(k[1], tuple)]
 
 
@@ -165,7 +165,7 @@ def _differences(call: Any, avals: Sequence[Any], key: tuple[Any, ...]) -> list[
 
 
 def _shown(key: Sequence[Any]) -> str:
-    """The text of a static value, of which the key is given."""
+    """Return the text of a static value from its cache key."""
     kind, value = key
     if issubclass(kind, (float, complex, np.generic)) and isinstance(value, str):
         return value

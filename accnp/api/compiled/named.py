@@ -1,9 +1,7 @@
-"""Functions that appear under their own name in jaxprs, as `jit[name=_where ...]`, and nowhere
-else.
+"""Public functions that appear as named calls in jaxprs, such as `jit[name=_where ...]`.
 
-In: an api function. Out: the same function; while `make_jaxpr` traces, its operations are recorded
-as one named call. Other traces record the operations themselves, since a call would only be looked
-through again.
+While `make_jaxpr` traces, a decorated function is recorded as one named call. In all other
+traces its operations are recorded directly, since a call would have to be inlined again.
 """
 
 from __future__ import annotations
@@ -25,10 +23,10 @@ R = TypeVar("R")
 
 
 def named(fn: Callable[P, R], name: str = "", arrays: int = 1) -> Callable[P, R]:
-    """Return `fn` with a name in jaxprs (its own, or `name`).
+    """Return `fn` with a name in jaxprs: its own, or `name`.
 
-    Its first `arrays` parameters are traced, the others are static; where one of these cannot be,
-    for instance `where=` with an array, the operations are recorded without a call.
+    Its first `arrays` parameters are dynamic, the others static. If one of these is not hashable,
+    such as an array passed as `where=`, the operations are recorded without a call.
     """
     call: Any = None
 
@@ -49,12 +47,12 @@ def named(fn: Callable[P, R], name: str = "", arrays: int = 1) -> Callable[P, R]
 
 
 def shown(name: str = "", arrays: int = 1) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make the decorator of `named`."""
+    """Return the decorator that applies `named`."""
     return lambda fn: named(fn, name, arrays)
 
 
 def named_rule(rule: Callable[..., Node], name: str) -> Callable[..., Node]:
-    """Return a function of nodes with a name in jaxprs."""
+    """Return a function of nodes that appears as a named call in jaxprs."""
 
     def of_arrays(*xs: Array) -> Array:
         return wrap(rule(*[x._node for x in xs]))
@@ -69,7 +67,7 @@ def named_rule(rule: Callable[..., Node], name: str) -> Callable[..., Node]:
 
 
 class _Call:
-    """A function that is traced as a call, and the names of its static parameters."""
+    """A function traced as a named call, and the names of its static parameters."""
 
     __slots__ = ("jitted", "static")
 

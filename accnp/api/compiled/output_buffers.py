@@ -1,8 +1,7 @@
-"""Calls of jitted functions that write their results to memory of the caller (`call_into`).
+"""`JitFunction.call_into`: calls that write their results to NumPy arrays of the caller.
 
-In: a jitted function, a pytree of NumPy arrays, and arguments. Out: the same pytree, filled. The
-engine gives the arrays to the kernels that compute the results (`engine.run_into`); what these
-cannot write to, because it overlaps an operand or is not contiguous, is copied.
+The engine passes the arrays to the kernels that compute the results (`engine.run_into`). If an
+array overlaps an operand or is not contiguous, the result is copied to it.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ __all__ = ["call_into"]
 def call_into(
     function: JitFunction, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Call a jitted function and write its results to `out`, which is returned."""
+    """Call a jitted function, write its results to `out`, and return `out`."""
     name = f"jit({function._name}).call_into"
     arrays, structure = tree_flatten(out)
     if is_outside_traces() and not config.disable_jit:
         call, entry, leaves = function.entry_of(args, kwargs)
-        with_refs = call.refs or entry.closed  # whose contents the call changes
+        with_refs = call.refs or entry.closed  # the call changes their contents
         if not (with_refs or any(map(is_outer, leaves)) or any(map(spans, entry.out_avals))):
             _check(arrays, structure, entry.out_avals, entry.out_spec, name)
             plan = entry.load(function._options.fastmath or config.fastmath, (), leaves)
@@ -57,7 +56,7 @@ def _check(
     spec: PyTreeDef,
     name: str,
 ) -> None:
-    """Refuse what the results cannot be written to."""
+    """Raise if the results cannot be written to the arrays."""
     if structure != spec:
         raise TypeError(
             f"{name}: out must have the structure of the results, {spec}; got {structure}; pass "

@@ -1,10 +1,9 @@
-"""Functions of many operations, whose small calls in eager code are one compiled program.
+"""Compilation of small eager calls of functions that consist of many operations.
 
-In: a function of arrays and static values, and the arguments of one call. Out: its results.
-Recording an operation costs 2 to 5 us, and control flow more, so for small arrays a function of
-many operations is faster as a program that was traced before. Large arrays are recorded, so that
-the operations fuse with those around them. Traces record the operations, since a call would only
-be looked through again.
+Recording an operation takes 2 to 5 us, and control flow more, so for small arrays a function of
+many operations is faster as a program that was traced before. For large arrays the operations are
+recorded, so that they fuse with neighboring operations. In traces they are recorded as well, since
+a call would have to be inlined again.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from accnp.key_array import PRNGKeyArray
 
 __all__ = ["compiled_if_small", "run_small"]
 
-# Elements of all operands: to store them takes as long as to record about 30 operations
-# (development machine, 2026-11).
+# The limit for the elements of all operands. Storing that many takes as long as recording about 30
+# operations (development machine, 2026-11).
 SMALL = 1 << 16
 INT32 = 1 << 31
 P = ParamSpec("P")
 R = TypeVar("R")
 _UNSIZED = (bool, str, NoneType, np.dtype, type)
-_TRACING = (JAXTypeError, JAXIndexError)  # a value was needed while tracing
+_TRACING = (JAXTypeError, JAXIndexError)  # tracing needed a concrete value
 _EMPTY = inspect.Parameter.empty
 
 
@@ -54,7 +53,7 @@ def _is_small(arrays: tuple[Any, ...], static: tuple[Any, ...]) -> bool:
         if type(x) is Array or type(x) is np.ndarray:
             size += x.size
         elif type(x) is not float and not _is_int32(x):
-            return False  # lists, keys, and large numbers: the function refuses or converts them
+            return False  # lists, keys and large ints are left to the function
     return size <= SMALL and all(_static_length(x) >= 0 for x in static) and not config.no_execution
 
 
@@ -63,13 +62,14 @@ def _is_int32(x: object) -> bool:
 
 
 def _static_length(x: Any) -> int:
-    """How many elements a static value may stand for; -1 if a program for it is not worthwhile."""
+    """Return the number of elements that a static value may stand for; -1 if compilation for it is
+    not worthwhile."""
     kind = type(x)
     if kind is int:
         return abs(x)
     if kind is tuple:
         return abs(prod(x)) if all(type(n) is int for n in x) else -1
-    if kind is float:  # orders of norms, not tolerances, which may be others in each call
+    if kind is float:  # such as orders of norms; tolerances vary between calls
         return 0 if isinf(x) or x.is_integer() else -1
     return 0 if isinstance(x, _UNSIZED) else -1
 
@@ -82,7 +82,7 @@ def _compiled(function: Callable[..., Any], arrays: int, static: int) -> JitFunc
 def compiled_if_small(
     *arrays: str, or_counts: str = "", limit: int = SMALL
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator, whose functions run small calls in eager code as compiled programs.
+    """Return a decorator of functions whose small eager calls run as compiled programs.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def compiled_if_small(
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        calls: _SmallCalls | None = None  # made by the first call: signatures take time
+        calls: _SmallCalls | None = None  # made by the first call
 
         @wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -150,15 +150,15 @@ class _SmallCalls:
             return program(*values)
         except _TRACING:
             pass
-        # The function reads a value. Its own error names no program; or it has a result.
+        # The function needs a concrete value. Called directly, it works, or raises its own error.
         return self.function(*args, **kwargs)
 
     def _warns(self) -> bool:
-        """Whether each call with a raw key has a warning or an error."""
+        """Return whether each call with a raw key warns or raises."""
         return self.has_key and config.legacy_prng_key != "allow"
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-        """The values of all parameters; None if the call does not fit the signature."""
+        """Return the values of all parameters, or None if the call does not match the signature."""
         n = len(args)
         if n > self.positional:
             return None
@@ -171,7 +171,7 @@ class _SmallCalls:
         return values
 
     def _static_positions(self, values: list[Any]) -> tuple[int, ...] | None:
-        """Which values are static; None if the call is large, or one is of another type."""
+        """Return the positions of static values; None if the call is large or has other types."""
         size = 0
         static = []
         for i, (x, default) in enumerate(zip(values, self.defaults, strict=True)):

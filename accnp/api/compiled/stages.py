@@ -1,7 +1,4 @@
-"""jax's stages of a jitted function: traced, lowered, compiled.
-
-In: a JitFunction and its entry. Out: things to look at and to call.
-"""
+"""The stages of a jitted function: traced, lowered and compiled, as in `jax.stages`."""
 
 from __future__ import annotations
 
@@ -72,7 +69,7 @@ class ArgInfo:
         return self._aval.dtype
 
     def of_keys(self, dtype: Any) -> ArgInfo:
-        """The same of the keys whose words this one is of."""
+        """Return the info of the keys that consist of these words."""
         return ArgInfo(self._aval.of_keys(dtype), self.donated)
 
     def __eq__(self, other: object) -> bool:
@@ -118,7 +115,7 @@ class CompiledMemoryStats:
 
 
 def _peak(plan: engine.Plan) -> int:
-    """The most bytes that a plan's own buffers have at one time."""
+    """Return the largest total size of a plan's buffers at any time, in bytes."""
     live: dict[int, int] = {}
     most = 0
     for step in plan.steps:
@@ -131,18 +128,18 @@ def _peak(plan: engine.Plan) -> int:
 
 
 def _sharding(aval: Any) -> Any:
-    shards = importlib.import_module("accnp.api.sharding.shards")  # few programs ask
+    shards = importlib.import_module("accnp.api.sharding.shards")  # rarely used
     return shards.sharding_at(aval.devices or (devices()[0],))
 
 
 class _Stage:
-    """What the three stages share."""
+    """Base class of the three stages."""
 
     _traced: TracedStage
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
-        """The positions of the leaves whose buffers are given away."""
+        """The positions of the leaves whose buffers are donated."""
         traced = self._traced
         return tuple(traced._call.donated(traced._function._options))
 
@@ -225,10 +222,10 @@ class TracedStage(_Stage):
         return self._entry.out_spec.shown()
 
     def refuse_types(self, function: str) -> None:
-        """Refuse programs that use types as values.
+        """Raise if the program uses types as values.
 
         Raises:
-            TypeError: this is one of these.
+            TypeError: a closed-over constant is a ShapeDtypeStruct.
         """
         if any("type" in x.params for x in self._entry.consts):
             raise TypeError(
@@ -449,7 +446,7 @@ class Compiled(_Stage):
         with scope("default_device", self._home) if moved else nullcontext():
             plan = entry.load(False, donated, nodes)
             leaves = [*entry.consts, *nodes]
-            del nodes  # a donated buffer is overwritten only if its node is not held elsewhere
+            del nodes  # donated buffers are reused only without other references
             results = run_donating(plan, entry, call, leaves, donated, traced.fun_name)
         return entry.out_spec.unflatten([wrap(x) for x in results])
 
@@ -459,8 +456,10 @@ def _placed(a: Aval) -> str:
 
 
 def _fitted(x: Node, want: Aval, default: Any) -> Node | None:
-    """An argument of a compiled function as one of the type that it was compiled for: weak or not,
-    bound to the device that it is computed on anyway, or moved there if it was put nowhere."""
+    """Convert an argument to the type that the program was compiled for; None if it does not match.
+
+    The weak flag may differ, and an uncommitted argument is moved to the device of the program.
+    """
     a = x.aval
     if a is want:
         return x

@@ -1,8 +1,5 @@
-"""What `jit` is told about its arguments, how those of a call are split by it, and objects that
-must not change once they are static.
-
-In: jit's options, a function, static values. Out: which parameters are static; errors.
-"""
+"""Options of `jit`, the split of a call's arguments into static values and leaves, and checks that
+static objects do not change."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ __all__ = [
 
 
 class Options:
-    """What `jit` was told."""
+    """The options that were passed to `jit`."""
 
     __slots__ = (
         "apart", "donate_apart", "donate_names", "donate_numbers", "fastmath", "keep_unused",
@@ -52,11 +49,12 @@ class Options:
         self.static_names = _tuple(static_argnames, str, "static_argnames")
         self.donate_numbers = _tuple(donate_argnums, int, "donate_argnums")
         self.donate_names = _tuple(donate_argnames, str, "donate_argnames")
-        # Given together, numbers are of positions and names of keywords only.
+        # If both are given, argnums refer to positions only and argnames to keywords only.
         self.apart = static_argnums is not None and static_argnames is not None
         self.donate_apart = donate_argnums is not None and donate_argnames is not None
         self.fastmath = bool(fastmath)
-        self.keep_unused = bool(keep_unused)  # they are donated, too, and must not be deleted
+        # Unused arguments that are kept are donated as well, and must not be deleted arrays.
+        self.keep_unused = bool(keep_unused)
 
     @property
     def donates(self) -> bool:
@@ -99,7 +97,7 @@ def _tuple(value: Any, kind: type, name: str) -> tuple:
 def resolve_static(
     fun: Callable[..., Any], options: Options
 ) -> tuple[tuple[int, ...], frozenset[str]]:
-    """Numbers and names mean the same parameters: complete each from the other."""
+    """Complete static and donated positions from names and names from positions."""
     numbers, names = set(options.static_numbers), set(options.static_names)
     if not numbers and not names and not options.donates:
         return (), frozenset()
@@ -129,7 +127,7 @@ def resolve_static(
                 )
             if n in nameless and not by_key:
                 raise ValueError(
-                    f"jit: {option}_argnames names {n!r}, which {name} takes by position only; "
+                    f"jit: {option}_argnames names {n!r}, which {name} accepts by position only; "
                     f"got {n!r}; pass its number in {option}_argnums"
                 )
     for option, places in (("static", numbers), ("donate", options.donate_numbers)):
@@ -137,7 +135,7 @@ def resolve_static(
             if not variadic and not -len(positional) <= i < len(positional):
                 raise ValueError(
                     f"jit: Jitted function has {option}_argnums={tuple(places)}, but only accepts "
-                    f"{len(positional)} positional arguments; got {i} for {name}; name one of them"
+                    f"{len(positional)} positional arguments; got {i} for {name}; pass one of them"
                 )
     if not options.static_names and not options.apart:
         names |= {positional[i] for i in numbers if -len(positional) <= i < len(positional)}
@@ -150,12 +148,12 @@ def resolve_static(
     if both := donated & names:
         raise ValueError(
             "jit: static_argnames and donate_argnames cannot intersect, nor can the argnums; got "
-            f"{', '.join(sorted(both))} in both; drop one"
+            f"{', '.join(sorted(both))} in both; remove it from one"
         )
     return tuple(sorted(numbers)), frozenset(names)
 
 
-# Options of XLA's compiler without its prefix.
+# Options of XLA's compiler that lack its prefix.
 _COMPILER_OPTIONS = frozenset(
     ("exec_time_optimization_effort", "fdo_profile", "memory_fitting_effort",
      "memory_fitting_level", "optimization_level")
@@ -163,7 +161,7 @@ _COMPILER_OPTIONS = frozenset(
 
 
 def unknown_compiler_options(given: Mapping[str, Any] | None) -> list[str]:
-    """Return the names of options that XLA does not have, and warn that the others are ignored."""
+    """Return the names of options that XLA does not have; warn that the others have no effect."""
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(
             f"jit: compiler_options must be a dictionary of names and values; got {given!r}; "
@@ -180,7 +178,7 @@ def unknown_compiler_options(given: Mapping[str, Any] | None) -> list[str]:
 
 
 def unknown_option_error(name: str) -> JaxRuntimeError:
-    """The exception for a compiler option that XLA does not have."""
+    """Return the exception for a compiler option that XLA does not have."""
     return JaxRuntimeError(
         f"INVALID_ARGUMENT: No such compile option: {name!r}; got it in compiler_options; leave it "
         "out, since accnp ignores the options of XLA"
@@ -188,9 +186,9 @@ def unknown_option_error(name: str) -> JaxRuntimeError:
 
 
 class Watched:
-    """The attributes, as the trace found them, that a traced function reads of a static object.
+    """The attributes of static objects that a traced function reads, with their traced values.
 
-    Only objects that are equal by identity are watched: the others' keys change with them.
+    Only objects that compare by identity are watched, since the keys of others change with them.
     """
 
     __slots__ = ("_found",)
@@ -210,10 +208,10 @@ class Watched:
         return bool(self._found)
 
     def check(self, function: str, parameter: Callable[[int], str]) -> None:
-        """Refuse objects that have changed.
+        """Raise if a watched object has changed.
 
         Raises:
-            ValueError: the program of an earlier call would be used with old values baked in.
+            ValueError: the program of an earlier call contains an old value.
         """
         for place, value, found in self._found:
             held = value.__dict__
@@ -235,7 +233,7 @@ _DEPTH = 3
 
 
 def _names_read(fun: Any, kind: type) -> set[str]:
-    """The attributes that a function, and the object's methods that it uses, read but never set."""
+    """Return the attributes of an object that a function, or methods that it calls, only read."""
     while not isinstance(fun, FunctionType):
         inner = getattr(fun, "func", None) or getattr(fun, "__wrapped__", None)
         if inner is None:
@@ -261,7 +259,7 @@ def _names_read(fun: Any, kind: type) -> set[str]:
 
 
 def _nothing() -> None:
-    """Stand for an attribute that the class does not have."""
+    """Placeholder for an attribute that the class does not have."""
 
 
 def _steps(code: CodeType) -> Iterator[dis.Instruction]:
@@ -272,7 +270,7 @@ def _steps(code: CodeType) -> Iterator[dis.Instruction]:
 
 
 def _content(value: Any) -> Any:
-    """A copy, one level deep, of what can be changed in place."""
+    """Return a shallow copy of a mutable value."""
     if type(value) is list:
         return list(value)
     return dict(value) if type(value) is dict else value
@@ -291,7 +289,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 class Call:
-    """One call's arguments, split into static values and leaves."""
+    """The arguments of one call, split into static values and leaves."""
 
     __slots__ = (
         "args",
@@ -320,20 +318,20 @@ class Call:
         self.dynamic, self.dynamic_kw = dynamic, dynamic_kw
         self.static = static
         self.leaves, self.spec = flatten_arrays((dynamic, dynamic_kw))
-        self.refs: Sequence[Any] = ()  # the leaves that are references, once there are nodes
-        # The nodes that are deleted arrays, with their places among the nodes.
+        self.refs: Sequence[Any] = ()  # leaves that are references; set by `nodes`
+        # The nodes of deleted arrays, with their positions.
         self.deleted: Sequence[tuple[int, Node]] = ()
 
     def static_keys(self) -> tuple[Any, ...]:
-        """The static values' places and keys, as a part of the key of a signature."""
+        """Return the positions and keys of static values, as a part of a signature's key."""
         return tuple([(place, *static_key(value)) for place, _, value in self.static])
 
     def nodes(self, name: str) -> list[Node]:
-        """The leaves as nodes.
+        """Return the leaves as nodes.
 
         Raises:
-            TypeError: a leaf is no array or number; the text has its path.
-            OverflowError: a Python int is beyond the default integers; so has this.
+            TypeError: a leaf is not an array or number; the message has its path.
+            OverflowError: a Python int does not fit the default dtype; the message has its path.
         """
         out = []
         self.refs = self.deleted = ()
@@ -362,7 +360,7 @@ class Call:
         return out
 
     def inner(self, leaves: Sequence[Node]) -> tuple[list[Any], list[Any]]:
-        """What the function sees of its leaves while it is traced; the references among it."""
+        """Return the values that the traced function sees as leaves, and the references in them."""
         values: list[Any] = [wrap(x) for x in leaves]
         if not self.refs:
             return values, []
@@ -371,18 +369,19 @@ class Call:
         return values, [x for x in values if isinstance(x, Reference)]
 
     def check_refs(self, closed: Sequence[Any], name: str) -> None:
-        """Refuse a reference that comes in twice: two names of one place would hide a write."""
+        """Raise if a reference is passed twice or also closed over: writes through one alias would
+        not be visible through the other."""
         seen = {id(r) for r in closed}
         for ref in self.refs:
             if id(ref) in seen:
                 raise ValueError(
-                    f"{self.function.transform}({name}): a reference can be handed over once, and "
-                    f"not be closed over besides; got {ref.aval!r} twice; pass it once"
+                    f"{self.function.transform}({name}): a reference can be passed only once, and "
+                    f"cannot be closed over as well; got {ref.aval!r} twice; pass it once"
                 )
             seen.add(id(ref))
 
     def rebuild(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The function's arguments with other leaves."""
+        """Return the arguments of the function with other leaves."""
         dynamic, dynamic_kw = self.spec.unflatten(list(leaves))
         where = {place: value for place, _, value in self.static}
         rest = iter(dynamic)
@@ -391,20 +390,20 @@ class Call:
         return args, kwargs
 
     def names(self) -> list[str]:
-        """What the user calls each leaf, e.g. `x['w'][0]`."""
+        """Return the user's name of each leaf, such as `x['w'][0]`."""
         numbered = {place for place, _, _ in self.static}
         args = tuple(None if i in numbered else a for i, a in enumerate(self.args))
         return argument_names(self.function._fun, args, self.dynamic_kw)
 
     def donated(self, options: Options) -> list[int]:
-        """The positions of the leaves whose buffers the caller gives away."""
+        """Return the positions of the leaves whose buffers the caller donates."""
         if not options.donates:
             return []
         out, at = [], 0
         n = len(self.args)
         numbers = {i if i >= 0 else i + n for i in options.donate_numbers}
         static = {place for place, _, _ in self.static}
-        # An argument that has a donated position may be passed by its keyword.
+        # An argument with a donated position may be passed by keyword.
         numbered = set()
         if self.dynamic_kw and numbers:
             numbered = {self.function._parameter(i) for i in options.donate_numbers}

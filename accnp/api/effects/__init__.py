@@ -1,1 +1,1 @@
-"""Calls back to Python and out to C, printing, checks at run time."""
+"""Callbacks to Python, foreign functions, debug printing and run-time checks."""

@@ -1,1 +1,1 @@
-"""Functions of each element, and choices between elements."""
+"""Elementwise functions and selection."""

@@ -423,8 +423,8 @@ def factors(name: str, *xs: Any) -> list[Node]:
     """Promote the operands of `multiply`, except masks in the shape of the result.
 
     A product of a mask and real or complex numbers selects: elements that are masked out are 0,
-    even if the number is inf or nan. XLA compiles such products to the same, and masked losses rely on
-    it. Jaxprs show both operands promoted, as JAX's do.
+    even if the number is inf or nan. XLA compiles such products to the same, and masked losses
+    rely on it. Jaxprs show both operands promoted, as JAX's do.
     """
     nodes = promote(name, *xs)
     truths = [type(x) is bool or getattr(x, "dtype", None) == BOOL for x in xs]

@@ -1,1 +1,1 @@
-"""Facts of the process and waiting for work in flight."""
+"""Information about the process, and waiting for pending computations."""

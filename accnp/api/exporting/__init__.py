@@ -1,1 +1,1 @@
-"""Programs as bytes: sizes that are symbols, programs as data, and what is exported."""
+"""Export of programs: symbolic sizes, serialization, and the exported program."""

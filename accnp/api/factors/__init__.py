@@ -1,1 +1,1 @@
-"""Factorizations as `lax.linalg` and SciPy have them, structured matrices, iterative solvers."""
+"""Matrix factorizations of `lax.linalg` and SciPy, structured matrices, iterative solvers."""

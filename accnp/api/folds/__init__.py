@@ -1,1 +1,1 @@
-"""From many elements to few, or to an order of them: sums, counts, quantiles, sorts, sets."""
+"""Reductions, cumulative operations, statistics, sorting and sets."""

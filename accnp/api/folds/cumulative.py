@@ -1,7 +1,4 @@
-"""Cumulative folds along one axis, and reductions that leave nan out.
-
-In: arrays. Out: lazy Arrays.
-"""
+"""Cumulative operations along one axis, and reductions that ignore nan."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ Axis = red.Axis
 BYTE = np.dtype(np.uint8)
 
 
-if TYPE_CHECKING:  # the types of functions that are made below
+if TYPE_CHECKING:  # types of the generated functions
 
     class Running(Protocol):
         def __call__(
@@ -59,7 +56,7 @@ if TYPE_CHECKING:  # the types of functions that are made below
 
 def _scan(x: Node, axis: Any, op: str, name: str) -> Node:
     at = as_axis(axis, x.aval.ndim, name)
-    if x.aval.dtype == BOOL:  # sums of bools that stay bools are "or", products "and"
+    if x.aval.dtype == BOOL:  # sums of bools in dtype bool are "or", products "and"
         fold = o.cummax if op == "cumsum" else o.cummin
         return cast(fold(cast(x, BYTE), axis=at, reverse=False), BOOL)
     return getattr(o, op)(x, axis=at, reverse=False)
@@ -71,7 +68,7 @@ def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool, example: str
     ) -> Array:
         red.no_out(out, name)
         x = red.strong(a, name)
-        if axis is None or not x.aval.ndim:  # a number is a row of one
+        if axis is None or not x.aval.ndim:  # a scalar is a vector of length 1
             x, axis = o.reshape(x, new_sizes=(x.aval.size,), dimensions=None), axis or 0
         if skip_nan and dtype_kind(x.aval.dtype) in "fc":
             x = rules.where_(rules.isnan(x), like(x, unit), x)
@@ -107,15 +104,15 @@ def _standard(
 ) -> Array:
     node = as_node(x, name)
     if node.aval.ndim == 0:
-        raise ValueError(f"{name}: the array must have an axis; got rank 0; use jnp.ravel first")
+        raise ValueError(f"{name}: expected at least one axis; got rank 0; use jnp.ravel first")
     if axis is None:
         if node.aval.ndim > 1:
             raise ValueError(
-                f"{name}: rank above 1 needs an axis; got shape {node.aval.shape}; pass axis="
+                f"{name}: axis is required for rank above 1; got shape {node.aval.shape}; pass it"
             )
         axis = 0
     at = as_axis(axis, node.aval.ndim, name)
-    if dtype is None:  # also for products, where jax keeps narrow integers
+    if dtype is None:  # also for products, unlike in JAX
         node = cast(node, red.wide_type(node.aval.dtype))
     out = fold(wrap(node), at, dtype)._node
     if include_initial:
@@ -231,7 +228,7 @@ def cumulative_prod(
     return _standard(x, axis, dtype, include_initial, 1, "cumulative_prod", cumprod)
 
 
-# --- leaving nan out -----------------------------------------------------------------------------
+# --- ignoring nan --------------------------------------------------------------------------------
 
 
 def _filled(a: Any, value: Any, name: str) -> Array:
@@ -351,7 +348,7 @@ def _not_nan(a: Any, where: Any, name: str) -> Array:
 
 
 def _as_wide(a: Any, mask: Array) -> Any:
-    """The operand with the lengths of a mask of its rank, where its own are 1."""
+    """Broadcast the operand to the shape of a mask of the same rank."""
     x = as_node(a)
     wider = mask.shape != x.aval.shape and mask.ndim == x.aval.ndim
     return wrap(to_shape(x, mask.shape)) if wider else a
@@ -411,7 +408,7 @@ def nanmean(
     mask = _not_nan(a, where, "nanmean")
     x = as_node(a)
     if mask.shape != x.aval.shape and dtype_kind(x.aval.dtype) in "fc":
-        # A mask larger than the operand: as in sums, the axes are counted in the operand.
+        # The mask may be larger than the operand; as in `sum`, axes refer to the operand.
         axis = red.axes_of(axis, x.aval.ndim, "nanmean")
         a = wrap(to_shape(x, mask.shape))
     return means.mean(a, axis, dtype, out, keepdims, where=mask)
@@ -540,7 +537,9 @@ def nanstd(
     """
     kind = None if dtype is None else dtypes.requested_dtype(dtype, "nanstd")
     if kind is not None and kind.kind in "iu":
-        raise TypeError(f"nanstd: roots are no integers; got dtype={kind.name}; pass a float dtype")
+        raise TypeError(
+            f"nanstd: the result is not an integer; got dtype={kind.name}; pass a floating dtype"
+        )
     mask = _not_nan(a, where, "nanstd")
     a = _as_wide(a, mask)
     return means.std(a, axis, dtype, out, ddof, keepdims, where=mask, mean=mean)

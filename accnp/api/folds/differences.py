@@ -1,4 +1,4 @@
-"""Differences of neighbors, slopes, and interpolation between points: arrays in, Arrays out."""
+"""Differences of neighbors, gradients of samples, and linear interpolation."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ def ediff1d(
     return parts[0] if len(parts) == 1 else concatenate(parts)
 
 
-def _slope(x: Array, h: Array, axis: int) -> Array:
-    """The derivative along one axis: second order inside, one-sided at the ends."""
+def _derivative(x: Array, h: Array, axis: int) -> Array:
+    """Return the derivative along one axis: second order inside, one-sided at the ends."""
 
     def part(start: int | None, stop: int | None, y: Array = x) -> Array:
         return _part(y, axis, start, stop)
@@ -166,12 +166,12 @@ def _slope(x: Array, h: Array, axis: int) -> Array:
         return concatenate([first / h, middle, last / h], axis)
     if h.ndim > 1:
         raise ValueError(
-            f"jnp.gradient: spacings are scalars or vectors; got shape {h.shape}; "
+            f"jnp.gradient: spacings must be scalars or vectors; got shape {h.shape}; "
             "pass one for each axis"
         )
     if h.shape[0] != x.shape[axis]:
         raise ValueError(
-            f"jnp.gradient: a vector of coordinates has the length of its axis, {x.shape[axis]}; "
+            f"jnp.gradient: coordinates must match the length of the axis, {x.shape[axis]}; "
             f"got {h.shape[0]}; pass one coordinate for each element"
         )
     steps = reshape(h[1:] - h[:-1], (-1, *(1,) * (x.ndim - 1 - axis)))
@@ -274,12 +274,12 @@ def _gradient(f: ArrayLike, *given: Any) -> Array | list[Array]:
         raise TypeError(
             f"{name}: Invalid number of spacing arguments {len(spacing)} for axis={axis}"
         )
-    slopes = [_slope(x, h, a) for a, h in zip(axes, spacing, strict=True)]
+    slopes = [_derivative(x, h, a) for a, h in zip(axes, spacing, strict=True)]
     return slopes[0] if len(axes) == 1 else slopes
 
 
 def _beyond(value: Any, side: str) -> bool:
-    """Whether values beyond an end are extrapolated."""
+    """Return whether values beyond an end are extrapolated; raise for other strings."""
     if isinstance(value, str) and value != "extrapolate":
         raise ValueError(
             f"jnp.interp: the only valid string value of `{side}` is 'extrapolate', "
@@ -374,9 +374,12 @@ def interp(
 
 
 def _on_line(u: Array, p0: Array, p1: Array, f0: Array, f1: Array) -> Array:
-    """The value at u between two points; runs of no length and infinite points, whose differences
-    are nan, are taken apart, so that derivatives elsewhere see none of them."""
-    if state.named:  # jaxprs show it as jax does
+    """Interpolate at u between two points.
+
+    Intervals of length 0 and infinite points, whose differences are nan, are selected out before
+    the arithmetic, so that they do not make derivatives elsewhere nan.
+    """
+    if state.named:  # jaxprs show the formula that JAX uses
         tiny = np.spacing(np.finfo(p0.dtype).eps)
         flat = ufuncs.abs(p1 - p0) <= tiny
         return where(flat, f0, f0 + ((u - p0) / where(flat, 1, p1 - p0)) * (f1 - f0))
@@ -384,7 +387,7 @@ def _on_line(u: Array, p0: Array, p1: Array, f0: Array, f1: Array) -> Array:
     flat = far | (p0 == p1)
     run = where(flat, 1, p1) - where(flat, 0, p0)
     share = where(flat, 0, u - where(flat, 0, p0)) / run
-    # Any finite place is next to the finite one of two points.
+    # If one of the two points is infinite, the finite one is nearest to any finite u.
     beside = where(ufuncs.isinf(p1), where(ufuncs.isinf(p0), np.nan, 0), 1)
     share = where(far, where(u == p0, 0, where(u == p1, 1, beside)), share)
     steep = ufuncs.isinf(f0) | ufuncs.isinf(f1)

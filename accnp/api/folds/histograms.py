@@ -1,4 +1,4 @@
-"""Histograms: values into counts and the edges of their bins."""
+"""Histograms in one or more dimensions, and the edges of their bins."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ def histogram_bin_edges(
 
 
 def _bin_of(x: Array, edges: Array, even: bool) -> Array:
-    """The number of the edge before which a value lies: 0 before the first, all behind the last.
+    """Return the index of the first edge beyond each value: 0 before all edges, n + 1 after them.
 
-    For bins of one width it is guessed, and the guess put right by the edges around it.
+    For bins of equal width the index is computed and then corrected by comparison with the edges.
     """
     n = edges.shape[0] - 1
     if not even or n < 1 or x.dtype.kind == "c":
@@ -233,19 +233,19 @@ def histogramdd(
     else:
         if as_node(weights, name).aval.shape != as_node(sample, name).aval.shape[:1]:
             raise ValueError(
-                f"{name}: should have one weight for each sample; got shape "
+                f"{name}: expected one weight for each sample; got shape "
                 f"{as_node(weights, name).aval.shape}; pass a vector of them"
             )
         x, w = [wrap(v) for v in promote_inexact(name, sample, weights)]
     if x.ndim != 2:
         raise ValueError(
-            f"{name}: the sample is a matrix of points; got shape {x.shape}; "
+            f"{name}: the sample must be a matrix of points; got shape {x.shape}; "
             "reshape it to [points, dimensions]"
         )
     d = x.shape[1]
     if not d:
         raise ValueError(
-            f"{name}: points need an axis at least; got shape {x.shape}; "
+            f"{name}: points must have at least one coordinate; got shape {x.shape}; "
             "reshape it to [points, dimensions]"
         )
     if range is not None and (
@@ -258,8 +258,8 @@ def histogramdd(
     each: list[Any] = list(bins) if isinstance(bins, Sequence) or np.ndim(bins) else [bins] * d  # type: ignore[arg-type]
     if len(each) != d:
         raise ValueError(
-            f"{name}: should be a bin for each dimension, {d}; got {len(each)}; "
-            "pass one entry of bins for each"
+            f"{name}: bins must have one entry for each of {d} dimensions; got {len(each)}; "
+            "pass one entry for each"
         )
     edges, places = [], []
     for k, count in enumerate(each):

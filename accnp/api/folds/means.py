@@ -1,7 +1,6 @@
-"""Means, variances and standard deviations over axes.
+"""Means, variances and standard deviations over axes, which may be names of mapped axes.
 
-In: arrays, `axis` (None, an int, several; names of mapped axes), `keepdims`, `where`. Out: lazy
-Arrays. Narrow floats are added up in float32, integers in the default float.
+Means of narrow floats are accumulated in float32, those of integers in the default float dtype.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def _count(x: Node, axes: tuple[int, ...], names: tuple[str, ...]) -> int:
 def _mean_node(
     x: Node, axes: tuple[int, ...], names: tuple[str, ...], keepdims: bool, where: Any, name: str
 ) -> Node:
-    """The mean in the dtype of x; narrow floats are brought to float32 by the caller."""
+    """Return the mean in the dtype of x; the caller converts narrow floats to float32."""
     if where is None:
         n = like(x, _count(x, axes, names))
     else:
@@ -66,7 +65,7 @@ def _computed(x: Node, dtype: Any, name: str) -> tuple[Node, np.dtype, bool]:
     else:
         result, weak = dtypes.requested_dtype(dtype, name), False
         if result == BOOL:
-            raise TypeError(f"{name}: means are no bools; got dtype=bool; pass a floating dtype")
+            raise TypeError(f"{name}: means cannot be bool; got dtype=bool; pass a floating dtype")
     inner = result
     if dtype_kind(result) == "f" and result.itemsize < 4:
         inner = F32
@@ -145,14 +144,14 @@ def _size_squared(x: Node) -> Node:
 def _from_mean(
     x: Node, axes: tuple[int, ...], names: tuple[str, ...], where: Any, refine: bool, name: str
 ) -> tuple[Node, Node | None]:
-    """Return the differences from the mean, and the mean less its value: 0, with derivatives.
+    """Return the differences from the mean, and a zero with the derivatives of the mean.
 
-    With `refine`, the mean of the differences is subtracted as well: what was lost when a large
-    mean was rounded.
+    With `refine`, the mean of the differences is subtracted as well, to correct the rounding error
+    of a large mean.
 
-    The mean is a constant to derivatives. The sum of the squares does not change to first order
-    with it, so derivatives need no sum for it. The second result, None where nothing is traced,
-    is for second derivatives: n times its square is to be subtracted from the sum.
+    The mean is treated as a constant in derivatives: to first order, the sum of the squares does
+    not depend on it, so derivatives need no reduction for it. The second result, None if nothing
+    is traced, is for second derivatives: n times its square must be subtracted from the sum.
     """
     mean = _mean_node(x, axes, names, False, where, name)
     traced = x.trace is not None
@@ -178,17 +177,17 @@ def _var_node(
             )
         if dtype_kind(given.aval.dtype) == "c" and dtype_kind(dtype) != "c":
             raise ValueError(
-                f"{name}: complex numbers need a complex dtype; got dtype={dtype.name}; cast after"
+                f"{name}: complex input needs a complex dtype; got dtype={dtype.name}; cast after"
             )
     whole = dtype is not None and dtype_kind(dtype) in "iu"
-    if whole:  # counted in integers, and weak floats in the end, since there may be nan
+    if whole:  # computed in integers; the result is a weak float, since it may be nan
         x, result, weak = cast(given, dtype), dtypes.default_float(), True
     else:
         x, result, weak = _computed(given, dtype, name)
-    plain = whole or state.named  # jaxprs show it as jax does
+    plain = whole or state.named  # jaxprs show the formula that JAX uses
     refine = x.aval.dtype not in _NARROW and dtype_kind(given.aval.dtype) not in "iu"
     if not plain and x.aval.dtype in _NARROW:
-        # It has digits for differences from a large mean, and the range of squares.
+        # Wider, for the digits of differences from a large mean and for the range of squares.
         wide = _NARROW[x.aval.dtype]
         x = cast(given if dtype_kind(given.aval.dtype) in "iu" else x, wide)
     axes, names = named_axes(axis, x.aval.ndim, name)
@@ -200,7 +199,7 @@ def _var_node(
         d = o.sub(x, to_shape(centre, x.aval.shape, name))
     else:
         d, moved = _from_mean(x, axes, names, where, refine, name)
-    if where is not None:  # before the square, whose derivative at a nan left out would be nan
+    if where is not None:  # before squaring: masked nan would make derivatives nan
         mask = to_shape(as_mask(where, name), x.aval.shape, name)
         d = rules.select(mask, d, like(d, 0))
     squares = _size_squared(d)
@@ -214,7 +213,7 @@ def _var_node(
     result = dtypes.real_part(result) if dtype is None else result
     if where is None and not isinstance(ddof, Array):
         n = count - (int(ddof) if whole else ddof)
-        by = n if whole else float(n) or math.nan  # the slope is as unknown as the value
+        by = n if whole else float(n) or math.nan  # nan also in derivatives
         y = o.div(total, like(total, by))
         if n < 0 or (whole and not n):
             y = rules.filled(cast(y, result) if whole else y, math.nan)
@@ -224,7 +223,7 @@ def _var_node(
         y = o.div(total, n)
         y = cast(y, result) if whole else y
         y = rules.select(o.gt(n, like(n, 0)), y, like(y, math.nan))
-    y = o.sqrt(y) if root else y  # before it is narrowed: squares have a larger range
+    y = o.sqrt(y) if root else y  # before the cast, since squares may overflow
     return cast(keep(y, x, axes, keepdims), result, weak)
 
 

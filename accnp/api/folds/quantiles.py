@@ -1,8 +1,7 @@
-"""Quantiles: median, percentile, quantile, and their forms that leave NaN out.
+"""Quantiles: median, percentile, quantile, and their forms that ignore nan.
 
-In: an array, probabilities (a number or a vector), axes. Out: a lazy Array with the axis of the
-probabilities first. Values are sorted once; NaN come last, so that the last one says whether there
-are any.
+Values are sorted once along the reduced axes, flattened to one axis. NaN sort last, so the last
+value shows whether there are any. The result has the axis of the probabilities first.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ _INT = np.dtype(np.int32)
 def _no_overwriting(name: str, out: Any, overwrite_input: bool) -> None:
     if overwrite_input or out is not None:
         raise ValueError(
-            f"{name}: nothing is written to arrays, which are immutable; got out={out!r} and "
-            f"overwrite_input={overwrite_input!r}; use the result"
+            f"{name}: out and overwrite_input are not supported, since arrays are immutable; "
+            f"got out={out!r} and overwrite_input={overwrite_input!r}; use the result"
         )
 
 
@@ -58,7 +57,7 @@ def _quantile(
     else:
         if method != "inverted_cdf":
             raise NotImplementedError(
-                f"{name}: weights go with method='inverted_cdf'; got {method!r} and weights "
+                f"{name}: weights require method='inverted_cdf'; got {method!r} and weights "
                 f"{weights!r:.60}; pass that method"
             )
         x, w = promote_inexact(name, a, weights)
@@ -69,10 +68,10 @@ def _quantile(
                 f"got {given.aval.dtype.name}; take the real part"
             )
     if q.aval.ndim > 1:
-        raise ValueError(f"{name}: q has at most one axis; got shape {q.aval.shape}; ravel it")
+        raise ValueError(f"{name}: q must be a scalar or vector; got {q.aval.shape}; ravel it")
     if q.aval.dtype.kind in "biu":
         raise TypeError(
-            f"{name}: q must be of floating dtype; got {q.aval.dtype.name}; write 1.0 for 1"
+            f"{name}: q must be of floating dtype; got {q.aval.dtype.name}; pass 1.0 for 1"
         )
     axes = axes_of(axis, x.aval.ndim, name)
     if w is not None:
@@ -82,14 +81,14 @@ def _quantile(
     w = None if w is None else _one_axis(w, axes)[0]
     if not x.aval.shape[d]:
         raise NoElementsError(
-            f"{name}: no quantile of no elements; got shape {x.aval.shape}; pass elements"
+            f"{name}: the array is empty; got shape {x.aval.shape}; pass elements"
         )
     places = reshape_plain(q, (q.aval.size,))
     if method == "inverted_cdf":
         out = _reached(x, places, of, d, w, skip)
     else:
         out = _between(x, places, of, d, method, skip)
-    # The probabilities lie along axis d.
+    # Move the axis of the probabilities, d, to the front.
     rank = out.aval.ndim
     out = transpose_node(out, (d, *[k for k in range(rank) if k != d]))
     shape = (*q.aval.shape, *(kept if keepdims else out.aval.shape[1:]))
@@ -108,7 +107,7 @@ def _fitted(name: str, w: Node, x: Node, axis: Any) -> Node:
 
 
 def _one_axis(x: Node, axes: tuple[int, ...]) -> tuple[Node, int]:
-    """The array with the reduced axes as one, and that one's number."""
+    """Merge the reduced axes into one; return the array and the position of that axis."""
     rank, shape = x.aval.ndim, x.aval.shape
     if len(axes) == 1:
         return x, axes[0]
@@ -119,7 +118,7 @@ def _one_axis(x: Node, axes: tuple[int, ...]) -> tuple[Node, int]:
 
 
 def _along(q: Node, d: int, rank: int) -> Node:
-    """The probabilities as an array whose axis d they are."""
+    """Reshape the probabilities so that they lie along axis d."""
     return reshape_plain(q, tuple(q.aval.size if k == d else 1 for k in range(rank)))
 
 
@@ -128,7 +127,7 @@ def _spread(x: Node, like_: Node) -> Node:
 
 
 def _count(mask: Node, d: int, dtype: Any) -> Node:
-    """How many along an axis, which stays with length 1."""
+    """Count the true elements along an axis, which is kept with length 1."""
     return expand_node(o.reduce_sum(cast(mask, dtype), axes=(d,)), (d,))
 
 
@@ -145,23 +144,23 @@ _WIDE = np.dtype(np.float64)
 
 
 def _shares(q: Node, of: int) -> Node:
-    """Probabilities as parts of 1 in float64: places among many elements are beyond float32."""
-    kind = q.aval.dtype if state.named else _WIDE  # jaxprs show it as jax does
+    """Divide probabilities by `of`, in float64: float32 cannot represent positions in long axes."""
+    kind = q.aval.dtype if state.named else _WIDE  # as in JAX's jaxprs
     share = cast(q, kind)
     return share if of == 1 else o.div(share, like(share, of))
 
 
 def _precision(q: Node) -> float:
-    """The relative error of a probability rounded to its dtype; Python numbers have none."""
+    """Return the relative error of a probability rounded to its dtype; 0 for Python numbers."""
     if q.op.name == "literal" and q.aval.weak_type:
         return 0.0
     digits = dtypes.finfo(q.aval.dtype).nmant
     return 2.0**-digits if digits < 50 else 0.0
 
 
-def _settled(place: Node, q: Node, halves: bool = False) -> Node:
-    """Places as whole numbers, or halves, where only the rounding of the probability keeps them
-    from being such."""
+def _snap(place: Node, q: Node, halves: bool = False) -> Node:
+    """Round positions to whole numbers, or halves, if they differ from these only by the rounding
+    error of the probability."""
     error = _precision(q)
     if not error or state.named:
         return place
@@ -175,7 +174,7 @@ def _settled(place: Node, q: Node, halves: bool = False) -> Node:
 
 
 def _between(x: Node, q: Node, of: int, d: int, method: str, skip: bool) -> Node:
-    """The values between two neighbors of the sorted array."""
+    """Return values interpolated between two neighbors of the sorted array."""
     n, rank, count = x.aval.shape[d], x.aval.ndim, q.aval.size
     ordered = o.sort(x, dimension=d, is_stable=True, num_keys=1)
     kind = q.aval.dtype
@@ -189,7 +188,7 @@ def _between(x: Node, q: Node, of: int, d: int, method: str, skip: bool) -> Node
     else:
         last = broadcast_to(scalar_node(n - 1, wide, False), q.aval.shape)
         place = o.mul(share, last)
-    place = _settled(place, q, method == "nearest")
+    place = _snap(place, q, method == "nearest")
     low, high = o.floor(place), o.ceil(place)
     above = o.sub(place, low)
     below = o.sub(like(above, 1), above)
@@ -205,7 +204,7 @@ def _between(x: Node, q: Node, of: int, d: int, method: str, skip: bool) -> Node
     elif method == "higher":
         out = second
     elif method == "midpoint":
-        one = cast(first, kind), cast(second, kind)  # halves first: sums may overflow
+        one = cast(first, kind), cast(second, kind)  # halve first, since sums may overflow
         out = o.add(o.mul(one[0], like(one[0], 0.5)), o.mul(one[1], like(one[1], 0.5)))
     else:
         if not skip:
@@ -214,7 +213,7 @@ def _between(x: Node, q: Node, of: int, d: int, method: str, skip: bool) -> Node
         if method == "nearest":
             out = o.select_n(o.le(above, like(above, 0.5)), second, first)
         else:
-            # At an element no neighbour counts, whose product with 0 is nan where it is infinite.
+            # At an element, the other neighbor has weight 0; if infinite, its product would be nan.
             one = [cast(v, kind) for v in (first, second)]
             safe = [o.select_n(whole, v, broadcast_to(like(v, 0), v.aval.shape)) for v in one]
             mixed = o.add(o.mul(safe[0], cast(below, kind)), o.mul(safe[1], cast(above, kind)))
@@ -223,7 +222,7 @@ def _between(x: Node, q: Node, of: int, d: int, method: str, skip: bool) -> Node
 
 
 def _reached(x: Node, q: Node, of: int, d: int, w: Node | None, skip: bool) -> Node:
-    """The first elements whose share, with those before them, is not below q."""
+    """Return the first elements at which the cumulative weight is at least q of the total."""
     n, rank, shape = x.aval.shape[d], x.aval.ndim, x.aval.shape
     lines = tuple([m for k, m in enumerate(shape) if k != d])
     if w is None:
@@ -232,20 +231,20 @@ def _reached(x: Node, q: Node, of: int, d: int, w: Node | None, skip: bool) -> N
         ordered, w = items(o.sort(x, w, dimension=d, is_stable=True, num_keys=1))
     missing = rules.isnan(ordered)
     valid = o.reduce_sum(cast(o.not_(missing), _INT), axes=(d,)) if skip else None
-    wide = (*lines, q.aval.size)  # probabilities along the last axis
+    wide = (*lines, q.aval.size)  # the probabilities are the last axis
     own = tuple(range(rank - 1))
     if w is None:
         count = scalar_node(n, _WIDE, False) if valid is None else cast(valid, _WIDE)
         counts = broadcast_to(count, wide, own if valid is not None else ())
         share = broadcast_to(_shares(q, of), wide, (rank - 1,))
-        target = _settled(o.mul(cast(share, _WIDE), counts), q)
+        target = _snap(o.mul(cast(share, _WIDE), counts), q)
         place = o.sub(o.ceil(target), like(target, 1))
         place = o.convert_element_type(
             o.max(like(place, 0), o.min(place, like(place, n - 1))), new_dtype=_INT, weak_type=False
         )
         refused = None
     else:
-        w = cast(w, _WIDE)  # sums of many weights are beyond float32
+        w = cast(w, _WIDE)  # float32 is too narrow for sums of many weights
         zeros = broadcast_to(like(w, 0), shape)
         bad = o.or_(o.lt(w, zeros), rules.isnan(w))
         w = o.select_n(o.or_(bad, missing), w, zeros)
@@ -253,9 +252,9 @@ def _reached(x: Node, q: Node, of: int, d: int, w: Node | None, skip: bool) -> N
         whole = reshape_plain(cut(sums, d, n - 1, n), lines)
         share = cast(broadcast_to(_shares(q, of), wide, (rank - 1,)), _WIDE)
         target = o.mul(share, broadcast_to(whole, wide, own))
-        if error := _precision(q):  # sums that are as large but for the rounding reach it
+        if error := _precision(q):  # tolerate the rounding error of q
             target = o.mul(target, like(target, 1 - error))
-        every = (*shape, q.aval.size)  # sums along axis d
+        every = (*shape, q.aval.size)  # cumulative weights are along axis d
         others = tuple([k for k in range(rank) if k != d])
         less = o.lt(
             broadcast_to(sums, every, tuple(range(rank))),
@@ -286,7 +285,7 @@ if TYPE_CHECKING:
         ) -> Array: ...  # fmt: skip
 
     class Middle(Protocol):
-        """A function that takes the middle of an array."""
+        """The type of `median` and `nanmedian`."""
 
         def __call__(
             self, a: ArrayLike, axis: AxesLike | None = None, out: None = None,
@@ -295,7 +294,7 @@ if TYPE_CHECKING:
 
 
 def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Quantile:
-    """Make a function of an array and probabilities, parts of `of`; `skip` leaves NaN out."""
+    """Make a function of an array and probabilities, fractions of `of`; `skip` ignores nan."""
 
     def function(
         a: ArrayLike,
@@ -318,7 +317,7 @@ def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Quantile:
 
 
 def _make_median(name: str, skip: bool, doc: str) -> Middle:
-    """Make a function that takes the middle of an array; `skip` leaves NaN out."""
+    """Make `median` or `nanmedian`; `skip` ignores nan."""
 
     def function(
         a: ArrayLike,
@@ -338,7 +337,7 @@ def _make_median(name: str, skip: bool, doc: str) -> Middle:
 
 def _published(function: Any, name: str, *arrays: str) -> Any:
     function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__  # where doctests look
+    function.__module__ = __name__  # doctest collects by this
     first = min(2, len(arrays))
     return api_boundary(shown(arrays=first)(compiled_if_small(*arrays)(function)))
 

@@ -1,10 +1,9 @@
-"""Reductions over axes.
+"""Reductions over axes: sum, prod, max, min, all, any, argmax, argmin and ptp.
 
-In: arrays, `axis` (None, an int, several; names of mapped axes), `keepdims`, `where`. Out: lazy
-Arrays.
-
-Accumulation follows jax: narrow integers and bools add up in the default integer, float16 and
-bfloat16 in float32; the result of a floating reduction has the input's dtype.
+`axis` may be None, an int, several ints, or names of mapped axes. As in JAX, narrow integers and
+bools are accumulated in the default integer dtype, and float16 and bfloat16 in float32; the result
+of a floating reduction has the dtype of the input. The functions are generated from templates, and
+each caches what it recorded for the aval of an array and an axis.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind, full
 from accnp.primitives.reduce import extreme_jvp, kept_dims
 
 F32 = np.dtype(np.float32)
-Axis = AxesLike | str | Sequence[SupportsIndex | str] | None  # names are those of mapped axes
-Texts = tuple[str, str, str]  # of a generated function: summary, result, related functions
+Axis = AxesLike | str | Sequence[SupportsIndex | str] | None  # str: a mapped axis
+Texts = tuple[str, str, str]  # summary, result, related functions of a generated function
 
-if TYPE_CHECKING:  # the types of functions that are made below
+if TYPE_CHECKING:  # types of the generated functions
 
     class Fold(Protocol):
         def __call__(
@@ -102,7 +101,7 @@ def axes_of(axis: Axis, rank: int, name: str) -> tuple[int, ...]:
 
 
 def axes_shape(x: Node, axis: Axis, name: str) -> tuple[int, ...]:
-    """Return the lengths of the axes in the order in which the caller lists them."""
+    """Return the lengths of the given axes, in the order of the caller."""
     return tuple([x.aval.shape[d] for d in as_axes(axis, x.aval.ndim, name)])
 
 
@@ -116,7 +115,7 @@ def spread_along(w: Node, x: Node, axis: Axis, name: str) -> Node:
 
 
 def named_axes(axis: Axis, rank: int, name: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return the axes to reduce, and the names among them: axes of the mapped functions around."""
+    """Split `axis` into the positions of axes to reduce and the names of mapped axes."""
     if axis is None or type(axis) is int:
         return axes_of(axis, rank, name), ()
     every: Any = axis if isinstance(axis, tuple | list) else (axis,)
@@ -126,15 +125,14 @@ def named_axes(axis: Axis, rank: int, name: str) -> tuple[tuple[int, ...], tuple
 
 
 def strong(a: Any, name: str) -> Node:
-    """Return the node of an argument; results of reductions are never weakly typed, nor of 64 bits
-    where these are off."""
+    """Return the node of an argument with a strong type, not of 64 bits if these are disabled."""
     x = as_node(a, name)
     kind = x.aval.dtype if config.x64 else NARROW.get(x.aval.dtype, x.aval.dtype)
     return cast(x, kind) if x.aval.weak_type or kind is not x.aval.dtype else x
 
 
 def keep(y: Node, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
-    """Put axes of length 1 back where they were reduced."""
+    """Restore the reduced axes with length 1 if `keepdims` is set."""
     if not keepdims or not axes:
         return y
     shape = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
@@ -145,7 +143,7 @@ _WIDE = np.dtype(np.float64)
 
 
 def real_parts(x: Node) -> list[Node]:
-    """A real value, or the real and the imaginary part of a complex one."""
+    """Return a real value, or the real and the imaginary part of a complex one."""
     return [o.real(x), o.imag(x)] if x.aval.dtype.kind == "c" else [x]
 
 
@@ -155,14 +153,14 @@ def _sum_of_squares(parts: list[Node], axes: tuple[int, ...]) -> Node:
 
 
 def root_of_squares(x: Node, axes: tuple[int, ...]) -> Node:
-    """The root of the sum of squares over axes, where squares may be out of range.
+    """Return the root of the sum of squares over axes, without overflow of the squares.
 
-    Narrow values are squared in float64, which has their range. Those of 64 bits are squared as
-    they are and scaled by powers of two, in one pass, and one of the three sums is taken.
+    Narrow values are squared in float64. 64-bit values are squared unscaled and scaled by two
+    powers of two in one pass, and one of the three sums is selected.
     """
     parts = real_parts(x)
     real = parts[0].aval.dtype
-    if state.named:  # jaxprs show it as jax does
+    if state.named:  # jaxprs show the formula that JAX uses
         return o.sqrt(_sum_of_squares(parts, axes))
     if real.itemsize < 8:
         return cast(o.sqrt(_sum_of_squares([cast(v, _WIDE) for v in parts], axes)), real)
@@ -194,7 +192,7 @@ def root_of_squares(x: Node, axes: tuple[int, ...]) -> Node:
 
 
 def masked(x: Node, where: Any, fill: Any, name: str) -> Node:
-    """Replace elements outside the mask by a value that does not count."""
+    """Replace elements outside the mask by the identity of a reduction."""
     mask = as_mask(where, name)
     mask = broadcast_nodes(name, [x, mask], any_ranks=True)[1]
     wide = to_shape(x, mask.aval.shape, name) if mask.aval.ndim else x
@@ -213,12 +211,12 @@ def as_mask(where: Any, name: str) -> Node:
 
 
 def count_of(x: Node, axes: tuple[int, ...]) -> int:
-    """Return how many elements go into one result."""
+    """Return the number of elements that are reduced to one result."""
     return math.prod(x.aval.shape[a] for a in axes)
 
 
 def wide_type(dtype: np.dtype) -> np.dtype:
-    """Return the dtype in which values of `dtype` add up."""
+    """Return the dtype in which values of `dtype` are summed."""
     kind = dtype_kind(dtype)
     if kind == "b":
         return dtypes.default_int()
@@ -230,7 +228,7 @@ def wide_type(dtype: np.dtype) -> np.dtype:
 
 
 def start_of(initial: Any, dtype: np.dtype, name: str) -> Node:
-    """Return `initial=`, the value that a fold begins with."""
+    """Return the node of `initial=`, the value with which a reduction starts."""
     if (start := as_node(initial, name)).aval.ndim:
         raise ValueError(
             f"{name}: initial value must be a scalar. Got array of shape {start.aval.shape}; "
@@ -240,12 +238,12 @@ def start_of(initial: Any, dtype: np.dtype, name: str) -> Node:
 
 
 def collective(name: str) -> Callable[..., Any]:
-    """A function over named axes; few programs need that module."""
+    """Return a collective function; the module is rarely needed, so it is imported on demand."""
     return getattr(imported("accnp.api.mapping.collectives"), name)
 
 
 def across(y: Node, names: tuple[str, ...], name: str) -> Node:
-    """A fold's result, folded over named axes, too."""
+    """Reduce the result of a reduction over named axes, too."""
     return collective(name)(wrap(y), names)._node if names else y
 
 
@@ -257,8 +255,10 @@ def _accumulate(x: Node, op: Any, axes: tuple[int, ...]) -> Node:
 
 
 class _Recorded:
-    """The reductions of one function that were recorded before, by the type of the array and the
-    axis: those that are one operation on the array itself."""
+    """Cache of what a reduction function recorded for the aval of an array and an axis.
+
+    Only reductions that are a single op on the array itself are cached.
+    """
 
     __slots__ = ("_known",)
 
@@ -266,7 +266,7 @@ class _Recorded:
         self._known: dict[tuple[Aval, int | None], tuple[Form, dict[str, Any]]] = {}
 
     def again(self, a: Any, axis: Axis) -> Array | None:
-        """Record a reduction without looking at its arguments again; None if it is not known."""
+        """Record a cached reduction again; return None if it is not cached."""
         if type(a) is not Array or not (axis is None or type(axis) is int):
             return None
         node = a._node
@@ -276,7 +276,7 @@ class _Recorded:
         return operate(form, (node,), params)
 
     def remember(self, a: Any, axis: Axis, made: Node) -> None:
-        """Remember what a reduction recorded."""
+        """Cache what a reduction recorded."""
         if type(a) is not Array or not (axis is None or type(axis) is int) or made.form is None:
             return
         if made.op.kind == "reduce" and made.inputs == (a._node,):
@@ -287,7 +287,7 @@ _UNKNOWN: tuple[None, dict[str, Any]] = (None, {})
 
 
 def _make_fold(name: str, op: str, combine: str, unit: Any, texts: Texts, example: str) -> Fold:
-    """Make `sum` or `prod`; of bools that stay bools these are "or" and "and"."""
+    """Make `sum` or `prod`; with dtype bool these are "or" and "and"."""
     logic = ("reduce_and", "and_") if unit else ("reduce_or", "or_")
 
     recorded = _Recorded()
@@ -318,8 +318,8 @@ def _make_fold(name: str, op: str, combine: str, unit: Any, texts: Texts, exampl
         axes, names = named_axes(axis, x.aval.ndim, name)
         if names and unit:
             raise NotImplementedError(
-                f"{name}: products have no named axes; got axis={axis!r}; use jnp.exp of the sum "
-                "of logarithms, or lax.all_gather"
+                f"{name}: products over named axes are not supported; got axis={axis!r}; "
+                "use jnp.exp of the sum of logarithms, or lax.all_gather"
             )
         if where is not None:
             x = masked(x, where, unit, name)
@@ -355,7 +355,7 @@ prod = _make_fold(
 
 
 def extreme_value(dtype: np.dtype, name: str) -> Any:
-    """Return the value that never is the maximum (or minimum) of others."""
+    """Return the identity of max or min for a dtype."""
     kind = dtype_kind(dtype)
     if kind == "b":
         return name == "min"
@@ -413,9 +413,11 @@ def _make_extreme(name: str, texts: Texts, example: str) -> Extreme:
 
 
 def complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
-    """By real part, then by imaginary part among the equals; a nan part makes the result nan. Of no
-    elements it is an infinite real number. The slope is that of the elements that are equal to it,
-    which its parts alone would not tell."""
+    """Reduce complex numbers by real part, then by imaginary part; nan in either part propagates.
+
+    The identity is an infinite real number. The derivative is that of the elements equal to the
+    result; separate reductions of the parts would differentiate other elements.
+    """
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         (x,), (t,) = xs, ts
@@ -475,7 +477,7 @@ def _make_logical(name: str, op: str, unit: bool, texts: Texts, example: str) ->
         where: ArrayLike | None = None,
     ) -> Array:
         no_out(out, name)
-        x = as_node(a, name)  # a complex number is true by either part; jax looks at the real one
+        x = as_node(a, name)  # JAX tests only the real part of complex numbers
         x = o.ne(x, rules.strong(x, 0)) if dtype_kind(x.aval.dtype) == "c" else cast(x, BOOL)
         axes = axes_of(axis, x.aval.ndim, name)
         if where is not None:

@@ -1,6 +1,6 @@
-"""Equal values side by side: the runs of sorted arrays, which sets and distinct values are made of.
+"""Runs of equal values in sorted arrays, from which `sets.py` computes distinct values and sets.
 
-Nodes come in; nodes go out. Nothing here looks at values, so all of it can be traced.
+No function depends on concrete values, so all of them can be traced.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BOOL = np.dtype(bool)
 
 
 def one_nan(x: Node) -> Node:
-    """Complex numbers with a NaN in either part all as one, nan + 0j, which sorts last."""
+    """Replace complex numbers with a nan part by nan + 0j, which sorts last and is one value."""
     if x.aval.dtype.kind != "c":
         return x
     nan = scalar_node(complex(np.nan), x.aval.dtype, False)
@@ -35,7 +35,7 @@ def one_nan(x: Node) -> Node:
 
 
 def starts(differs: Node, n: int) -> Node:
-    """A flag for each of n elements in order: whether it is the first of its value."""
+    """Return a flag for each of n sorted elements: whether it is the first of its run."""
     first = broadcast_to(scalar_node(True, _BOOL, False), (1,))
     return o.concatenate(first, differs, dimension=0) if n > 1 else first
 
@@ -45,7 +45,7 @@ def taken(x: Node, places: Node) -> Node:
 
 
 def below(size: int, count: Node) -> Node:
-    """A flag for each of `size` places: whether it is below a count."""
+    """Return a flag for each of `size` positions: whether it is below a count."""
     return o.lt(o.iota(dtype=_INT, shape=(size,), dimension=0), broadcast_to(count, (size,)))
 
 
@@ -54,8 +54,8 @@ def counted(mask: Node) -> Node:
 
 
 class Runs:
-    """Two arrays in one order, cut into runs of equal values: a run has elements of the first array
-    before those of the second."""
+    """Two arrays sorted together and divided into runs of equal values. Within a run, elements of
+    the first array come before those of the second."""
 
     def __init__(self, name: str, a: Any, b: Any) -> None:
         x, y = (one_nan(reshape_plain(v, (v.aval.size,))) for v in promote(name, a, b))
@@ -80,7 +80,7 @@ class Runs:
         edges = nonzero_nodes(wrap(begins), n + 1, n, name)[0]
         self.start, self.end = cut(edges, 0, 0, n), cut(edges, 0, 1, n + 1)
         self.valid = below(n, counted(begins))
-        # How many elements of the second array come before each place.
+        # The number of elements of the second array before each position.
         counts = o.cumsum(cast(second, _INT), axis=0, reverse=False)
         zero = broadcast_to(scalar_node(0, _INT, False), (1,))
         counts = o.concatenate(zero, counts, dimension=0)
@@ -88,7 +88,7 @@ class Runs:
         self.length = o.sub(self.end, self.start)
 
     def equals_next(self) -> Node:
-        """A flag for each element in order: whether the next one is equal (no NaN is)."""
+        """Return a flag for each sorted element: whether the next one is equal (nan never is)."""
         last = broadcast_to(scalar_node(False, _BOOL, False), (1,))
         if self.n == 1:
             return last
@@ -96,22 +96,22 @@ class Runs:
         return o.concatenate(o.eq(first, second), last, dimension=0)
 
     def chosen(self, keep: Node, size: int, fill: Any) -> tuple[Node, Node, Node]:
-        """The values of some runs, which runs these are, and which of the results are values."""
+        """Return the values of selected runs, the indices of the runs, and which are valid."""
         return self.picked(o.and_(self.valid, keep), self.start, size, fill)
 
     def picked(
         self, keep: Node, places: Node | None, size: int, fill: Any
     ) -> tuple[Node, Node, Node]:
-        """As `chosen`, of flags of the elements in order, or of those at some places."""
+        """Like `chosen`, for flags of the sorted elements, or of the elements at `places`."""
         runs = nonzero_nodes(wrap(keep), size, 0, self.name)[0]
         valid = below(size, counted(keep))
         values = taken(self.ordered, runs if places is None else taken(places, runs))
         values = cast(values, values.aval.dtype)
-        if fill is None:  # the least value, or 0 if there is none
+        if fill is None:  # the smallest value, or 0 if there is none
             least = reshape_plain(cut(values, 0, 0, 1), ()) if size else like(values, 0)
             some = o.gt(counted(keep), scalar_node(0, _INT, False))
             filler = o.select_n(some, like(values, 0), least)
-        else:  # of a dtype of its own, as in `where`: 2.5 is not cut to 2
+        else:  # promoted, as in `where`: 2.5 does not become 2
             values, filler = promote(self.name, wrap(values), fill)
         chosen = o.select_n(valid, to_shape(filler, (size,), self.name), values)
         return chosen, runs, valid

@@ -1,7 +1,4 @@
-"""Folds of rows by segment: rows that have one segment number become one row.
-
-In: an array of rows and their segment numbers. Out: a lazy Array with one row for each segment.
-"""
+"""Segment reductions: rows with the same segment number are reduced to one row."""
 
 from __future__ import annotations
 
@@ -53,11 +50,11 @@ def _segments(
         )
     if rows.aval.dtype.kind == "b" and op in ("scatter_add", "scatter_mul"):
         raise TypeError(f"{name}: data must be numbers; got bool; use astype(int)")
-    if not rows.aval.ndim:  # one value for every row
+    if not rows.aval.ndim:  # a scalar is used for every row
         rows = broadcast_to(rows, ids.aval.shape)
     if rows.aval.shape[: ids.aval.ndim] != ids.aval.shape:
         raise ValueError(
-            f"{name}: one number for each row is needed; got segment_ids of shape "
+            f"{name}: segment_ids must have one number for each row; got segment_ids of shape "
             f"{ids.aval.shape} for data of shape {rows.aval.shape}; "
             "pass segment_ids of the shape of data's first axes"
         )
@@ -92,7 +89,7 @@ def _highest(dtype: np.dtype) -> Any:
 if TYPE_CHECKING:
 
     class SegmentFold(Protocol):
-        """Folds the elements of each segment."""
+        """The type of the segment reductions."""
 
         def __call__(
             self,
@@ -110,7 +107,7 @@ if TYPE_CHECKING:
 def _make(
     name: str, op: str, unit: Callable[[np.dtype], Any], fold: Callable[..., Array], doc: str
 ) -> SegmentFold:
-    """Make the fold of segments by an op, which starts from `unit` of the dtype."""
+    """Make a segment reduction from a scatter op; `unit` returns its identity for a dtype."""
 
     def function(
         data: ArrayLike,

@@ -1,7 +1,7 @@
 """Distinct values and sets.
 
-Arrays come in; lazy Arrays go out. With `size` the results have a static length: surplus values are
-dropped, missing ones filled in; so the functions can be traced. Without, the values are looked at.
+With `size`, results have a static length and the functions can be traced: surplus values are
+dropped and missing ones are filled in. Without it, the length depends on concrete values.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DROP = GatherScatterMode.FILL_OR_DROP
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` returns."""
+    """Result of `unique_all`."""
 
     values: Array
     indices: Array
@@ -51,14 +51,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` returns."""
+    """Result of `unique_counts`."""
 
     values: Array
     counts: Array
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` returns."""
+    """Result of `unique_inverse`."""
 
     values: Array
     inverse_indices: Array
@@ -66,18 +66,18 @@ class UniqueInverse(NamedTuple):
 
 def _known(x: Any, function: str) -> np.ndarray:
     node = node_of(x, function=function)
-    return look(node, "shape", f"{function} (its result's size depends on values)")
+    return look(node, "shape", f"{function} (the size of its result depends on values)")
 
 
 def _given(value: np.ndarray, function: str, weak: bool, *of: Node) -> Array:
     kind = dtypes.default_int() if value.dtype == np.intp else value.dtype
-    weak = weak and kind.kind != "c"  # as jax has it
+    weak = weak and kind.kind != "c"  # as in JAX
     made = cast(numpy_node(value.astype(kind), function, copy=False), kind, weak)
     return wrap(beside(function, made, *of))
 
 
 def _differ(left: Node, right: Node, nan: bool) -> Node:
-    """Where neighbors in order are different; NaN may count as one value."""
+    """Return where sorted neighbors differ; with `nan`, all nan count as one value."""
     differs = o.ne(left, right)
     if nan and left.aval.dtype.kind in "fcV":
         differs = o.and_(differs, o.not_(o.and_(o.ne(left, left), o.ne(right, right))))
@@ -232,7 +232,7 @@ def unique(
 
 
 def _distinct(ordered: np.ndarray) -> np.ndarray:
-    """The first of each run of equal values; NaN come last and are one value."""
+    """Return the first of each run of sorted values; nan come last and count as one value."""
     wide = sortable(ordered)
     if wide.dtype.kind == "f" and np.isnan(wide[-1]):
         wide = wide[: np.argmax(np.isnan(wide)) + 1]
@@ -245,7 +245,7 @@ def _distinct(ordered: np.ndarray) -> np.ndarray:
 def _unique_sized(
     name: str, ar: Any, more: tuple[bool, ...], axis: Any, size: int, fill: Any, nan: bool
 ) -> Any:
-    """Distinct values of a static number, by sorting and numbering the runs."""
+    """Return a static number of distinct values, by sorting and numbering the runs."""
     x = one_nan(node_of(ar, function=name))
     shape = x.aval.shape
     d = 0 if axis is None else as_axis(axis, len(shape), name)
@@ -294,7 +294,7 @@ def _unique_sized(
 def _of_nothing(
     name: str, x: Node, more: tuple[bool, ...], size: int, fill: Any, places: Any, d: int
 ) -> Any:
-    """Slices of no elements are all one, alone if there is no value to fill up with."""
+    """Handle slices without elements, which are all equal, with padding if there are values."""
     some = min(n := x.aval.shape[0], 1)
     shape = (some if fill is None and n else size, *x.aval.shape[1:])
     filler = cast(as_node(0 if fill is None else fill, name), x.aval.dtype)
@@ -606,7 +606,7 @@ def intersect1d(
         values = wrap(fillers(runs, count, fill_value))
         none = wrap(broadcast_to(scalar_node(0, dtypes.default_int(), False), (count,)))
         return (values, none, none) if return_indices else values
-    if assume_unique:  # a repeat counts as being in both arrays, as without `size`
+    if assume_unique:  # a repeated value counts as in both, as without `size`
         values, first, valid = runs.picked(runs.equals_next(), None, count, fill_value)
         second = o.add(first, like(first, 1))
     else:
@@ -687,7 +687,7 @@ def setdiff1d(
     true_size = scalar_node(n, _INT, False)
     if not assume_unique:
         x = unique(wrap(x), size=n)._node
-        # Padding repeats the least value.
+        # The results are padded with the smallest value, so count how often it is repeated.
         first = broadcast_to(reshape_plain(cut(x, 0, 0, 1), ()), (n,))
         true_size = o.sub(scalar_node(n + 1, _INT, False), counted(o.eq(x, first)))
     mask = o.and_(isin(wrap(x), ar2, invert=True)._node, below(n, true_size))
@@ -743,7 +743,7 @@ def setxor1d(
     count, runs = as_int(as_static(size, name), name, "size", "shape"), Runs(name, ar1, ar2)
     if runs.empty:
         return wrap(fillers(runs, count, fill_value))
-    if assume_unique:  # a repeat counts as being in both arrays, as without `size`
+    if assume_unique:  # a repeated value counts as in both, as without `size`
         again = runs.equals_next()
         before = roll(wrap(again), 1)._node
         return wrap(runs.picked(o.not_(o.or_(again, before)), None, count, fill_value)[0])

@@ -1,7 +1,4 @@
-"""Sorting: values, indices, several keys, parts, the largest k.
-
-Arrays come in; lazy Arrays go out. NaN sort last; everything is stable.
-"""
+"""Sorting, partitioning and the k largest elements. All sorts are stable, and nan sort last."""
 
 from __future__ import annotations
 
@@ -31,7 +28,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-SORTED = 1024  # elements of a line up to which `partition` sorts in a kernel of its own
+# The longest axis that `partition` sorts, in a kernel of its own.
+SORTED = 1024
 
 
 def _prepare(a: Any, axis: int | None, function: str) -> tuple[Node, int]:
@@ -105,12 +103,12 @@ def _no_kind(kind: Any, order: Any, function: str) -> None:
     if order is not None:
         raise TypeError(
             f"{function}: 'order' is not supported; got {order!r}; "
-            "leave it out, since there are no fields here"
+            "leave it out, since dtypes have no fields"
         )
 
 
 def argsort_node(x: Node, d: int, descending: bool = False) -> Node:
-    """The indices that sort along an axis; equal elements keep their order both ways."""
+    """Return the indices that sort along an axis; equal elements keep their order either way."""
     if not descending:
         return permutation_of([x], d)
     index = o.rev(permutation_of([o.rev(x, dimensions=(d,))], d), dimensions=(d,))
@@ -210,10 +208,10 @@ def lexsort(keys: ArraySequence, axis: int = -1) -> Array:
     """
     nodes = [node_of(k, function="jnp.lexsort") for k in keys]
     if not nodes:
-        raise TypeError(f"jnp.lexsort: keys are needed; got {keys!r}; pass a sequence of arrays")
+        raise TypeError(f"jnp.lexsort: keys must not be empty; got {keys!r}; pass arrays")
     if any(n.aval.shape != nodes[0].aval.shape for n in nodes):
         shapes = [n.aval.shape for n in nodes]
-        raise ValueError(f"jnp.lexsort: all keys need one shape; got {shapes}; broadcast them")
+        raise ValueError(f"jnp.lexsort: all keys must have one shape; got {shapes}; broadcast them")
     if nodes[0].aval.ndim == 0:
         return wrap(scalar_node(0, dtypes.default_int(), False))
     d = as_axis(axis, nodes[0].aval.ndim, "jnp.lexsort")
@@ -319,7 +317,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     Array([1, 2, 0], dtype=int32)
     """
     x, _, d = _partitioned(a, kth, axis, "jnp.argpartition")
-    # In 32 bits, also where these are not the default, as `top_k` counts.
+    # The indices are int32 even if the default is int64, like those of `top_k`.
     return wrap(cast(argsort_node(x, d), np.dtype(np.int32), x.aval.weak_type))
 
 
@@ -419,7 +417,7 @@ def _approximate(
         )
     if not x.aval.ndim:
         raise TypeError(
-            f"lax.{name}: the operand needs an axis; got shape {x.aval.shape}; add one with x[None]"
+            f"lax.{name}: expected at least one axis; got {x.aval.shape}; add one with x[None]"
         )
     d, count = as_axis(axis, x.aval.ndim, f"lax.{name}"), as_int(k, f"lax.{name}", "k", "shape")
     if count <= 0:
@@ -446,8 +444,8 @@ def _approximate(
 
 
 def _candidates(n: int, rank: int, k: int, recall: float, whole: int) -> int:
-    """How many of n elements XLA's first pass leaves, so that parts of an axis of length `whole`
-    have the largest k together with this recall (approx_topk_shape.cc)."""
+    """Return how many of n elements XLA's first pass keeps, so that all parts of an axis of length
+    `whole` contain the largest k with this recall (approx_topk_shape.cc)."""
     tile = 1024 if rank == 1 else 128
     if n <= tile:
         return n

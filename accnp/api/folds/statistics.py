@@ -1,5 +1,4 @@
-"""Weighted means, counts, covariances, integrals by the trapezoidal rule, phases without jumps:
-arrays in, Arrays out."""
+"""Weighted means, counts of nonzero elements, covariances, trapezoidal integrals and `unwrap`."""
 
 from __future__ import annotations
 
@@ -139,20 +138,20 @@ def _cov(
         kind = requested_dtype(dtype, name)
         if dtype_kind(kind) not in "fc":
             raise ValueError(
-                f"{name}: covariances are floating or complex; got dtype={kind.name}; "
+                f"{name}: the dtype must be floating or complex; got dtype={kind.name}; "
                 "convert the result"
             )
         given = [g.astype(kind) for g in given]
     for value in given:
         if value.ndim > 2:
             raise ValueError(
-                f"{name}: variables have at most 2 dimensions; got {value.ndim}; "
+                f"{name}: variables must have at most 2 dimensions; got {value.ndim}; "
                 "reshape to [variables, observations]"
             )
     rows = [atleast_2d(g) for g in given]
     if not rowvar:
         rows = [r if g.ndim < 2 else r.T for r, g in zip(rows, given, strict=True)]
-    if not rows[0].shape[0]:  # also with a second operand, as NumPy has it
+    if not rows[0].shape[0]:  # as in NumPy, also with a second operand
         return wrap(full((0, 0), 0, rows[0].dtype))
     x = concatenate(rows, axis=0) if len(rows) > 1 else rows[0]
     if ddof is None:
@@ -180,16 +179,16 @@ def _cov(
     else:
         free = total - ddof * (w * more).sum() / total
     x = x - mean[:, None]
-    if not state.named and count:  # a large mean is rounded: what is left of it is taken off
+    if not state.named and count:  # corrects the rounding of a large mean
         x = x - average(x, axis=1, weights=w)[:, None]
     products = dot(x, (x if w is None else x * w[None, :]).conj().T)
-    if not count:  # the sum of nothing is 0, but there is no mean
+    if not count:  # an empty mean is nan, not 0
         products = products + math.nan
     return (products / free).squeeze()
 
 
 def _near_one(x: Array, rowvar: bool) -> Array:
-    """Variables divided by powers of two, so that their squares are in range."""
+    """Divide variables by powers of two, so that their squares do not overflow."""
     if not 0 < x.ndim < 3 or not x.size:
         return x
     parts = [uf.abs(wrap(n)) for n in real_parts(x._node)]
@@ -242,7 +241,7 @@ def corrcoef(
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
-    if not state.named:  # jaxprs show it as jax does
+    if not state.named:  # jaxprs show the formula that JAX uses
         given = [wrap(n) for n in promote_inexact("jnp.corrcoef", *([x] if y is None else [x, y]))]
         near = [_near_one(g, rowvar) for g in given]
         x, y = near[0], near[1] if len(near) > 1 else None
@@ -310,7 +309,7 @@ def trapezoid(
     elif places[0].ndim == 1:
         step = places[0][1:] - places[0][:-1]
         if step.shape == (1,):
-            step = step[0]  # one step is a number, so that it needs no rank
+            step = step[0]  # a scalar needs no broadcasting
     else:
         at = moveaxis(places[0], as_axis(axis, places[0].ndim, name), -1)
         step = at[..., 1:] - at[..., :-1]
@@ -371,13 +370,13 @@ def _unwrap(p: ArrayLike, period: ArrayLike, discont: ArrayLike | None, axis: in
     if not x.shape[as_axis(axis, x.ndim, "jnp.unwrap")]:
         return x
     given = x.dtype
-    if dtype_kind(given) == "f" and given.itemsize < 4:  # 16 bits would not hold the periods
+    if dtype_kind(given) == "f" and given.itemsize < 4:  # too narrow for many periods
         x = x.astype(np.float32)
     x = moveaxis(x, axis, -1)
     half = each // 2 if whole else each / 2
     step = x[..., 1:] - x[..., :-1]
     wrapped = (step + half) % each - half
-    # exactly half a period up stays half a period up
+    # Steps of exactly half a period up are kept.
     edge = (wrapped == -half) & (step > 0)
     wrapped = where(edge & (each % 2 == 0) if whole else edge, half, wrapped)
     correction = wrapped - step

@@ -1,1 +1,1 @@
-"""Reading and writing by index: `x[key]`, `x.at[key]`, taking and slicing."""
+"""Indexing: `x[key]`, `x.at[key]`, taking and slicing."""

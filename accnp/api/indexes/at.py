@@ -1,6 +1,7 @@
-"""`x.at[key]`: updated copies of an array at the places that a key names.
+"""`x.at[key]`: updated copies of an array.
 
-A key and values come in; the scatter that writes there (or the gather that reads) goes out.
+A key is converted to the scatter that updates the selected elements, or to the gather that reads
+them. Updates of static contiguous parts are recorded as slice updates.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ __all__ = ["At", "AtIndex", "at", "write"]
 
 
 class _Target(NamedTuple):
-    """Where updates go: coordinates, dimension numbers, and the shapes of the updates."""
+    """Where updates are written: indices, dimension numbers, and the shapes of the updates."""
 
     starts: Node
     dims: ScatterDimensionNumbers
     shown: tuple[int, ...]  # the shape of x[key], to which values are broadcast
     updates: tuple[int, ...]  # the same without new axes
-    static: bool  # no index arrays, so no place is written twice
+    static: bool  # no index arrays, so no element is written twice
 
 
 class _Window(NamedTuple):
-    """A part of an array at known places, all of which are inside: its first indices, its sizes,
-    and the shape of x[key]."""
+    """A contiguous part of an array at a static position, entirely inside: its start indices, its
+    sizes, and the shape of x[key]."""
 
     starts: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -59,7 +60,7 @@ class _Window(NamedTuple):
 
 
 def _window(shape: tuple[int, ...], key: Any, wrap_: bool) -> _Window | None:
-    """The window that a key means; None if it means something else."""
+    """Return the window that a key selects, or None if it does not select one."""
     starts, sizes, shown = [], [], []
     for e in entries(shape, key):
         d = len(starts)
@@ -95,7 +96,7 @@ def _target(shape: tuple[int, ...], key: Any, wrap_: bool) -> _Target:
             d += 1
             continue
         places.append(i)
-        if e.kind == "new":  # a truth value: one place, or none
+        if e.kind == "new":  # a bool: one element, or none
             slots.append((None, to_shape(scalar_node(0, INDEX, False), (e.value,))))
             continue
         if e.kind == "int":
@@ -183,8 +184,8 @@ def _assemble(
     if not parts:
         starts = full_node((*batch, 0), 0, kind)
     elif len(parts) > 1 and not batch and None not in known and not state.named:
-        starts = numpy_node(np.array(known, kind), "x.at[...]")  # no kernel to put them together
-        starts.params = {"places": tuple(known)}  # what plans may know of it
+        starts = numpy_node(np.array(known, kind), "x.at[...]")  # avoids a kernel
+        starts.params = {"places": tuple(known)}  # for the planner
     else:
         starts = parts[0] if len(parts) == 1 else o.concatenate(*parts, dimension=len(batch))
     numbers = ScatterDimensionNumbers(tuple(windows), tuple(sorted(inserted)), tuple(mapped))
@@ -192,7 +193,7 @@ def _assemble(
 
 
 def _number(place: Any) -> int | None:
-    """The value of an index that is a Python number."""
+    """Return the value of an index that is a literal, or None."""
     literal = type(place) is Node and place.op.name == "literal"
     return place.params["value"] if literal else None
 
@@ -208,14 +209,14 @@ def write(
     mode: Any = None,
     wrap_negative_indices: bool = True,
 ) -> Node:
-    """Return x with values combined into the places of a key by the op `how`."""
+    """Return x with values combined into the elements of a key by the op `how`."""
     a, how_out = x.aval, GatherScatterMode.from_any(mode, "x.at[...]")
     if values is None or isinstance(values, list | tuple):
         values = wrap(node_of(values, function="x.at[...]"))
     y = number_node(values, a.dtype, f"x.at[...].{_METHOD.get(how, how)}")
     kind = dtypes.promote(((a.dtype, a.weak_type), (y.aval.dtype, y.aval.weak_type)))[0]
     if kind != a.dtype and kind == dtypes.canonicalize_dtype(a.dtype):
-        kind = a.dtype  # x was made before 64-bit types were switched off
+        kind = a.dtype  # x was created while 64-bit types were enabled
     elif kind != a.dtype:
         warn(
             f"x.at[...].{_METHOD.get(how, how)}: scatter inputs have incompatible types: cannot "
@@ -227,7 +228,7 @@ def write(
         kind = a.dtype
     window = _window(a.shape, key, wrap_negative_indices) if how == "scatter" else None
     target = window or _target(a.shape, key, wrap_negative_indices)
-    if 0 in target.shown:  # nothing is written, whatever the shape of the values
+    if 0 in target.shown:  # nothing is written; values may have any shape
         return x
     try:
         y = to_shape(to_dtype(y, kind), target.shown)
@@ -236,11 +237,11 @@ def write(
             f"x.at[...].{_METHOD.get(how, how)}: Incompatible shapes for broadcasting; "
             f"got shape {y.aval.shape} for {target.shown}; make trailing axes equal, or 1"
         ) from None
-    if 0 in a.shape:  # no place is there
+    if 0 in a.shape:  # there are no elements
         return x
     if isinstance(target, _Window):
         y = reshape_plain(y, target.sizes)
-        if target.sizes != a.shape:  # what computes the values can store them in their places
+        if target.sizes != a.shape:  # fusion can store the values in place
             dtypes_of = [dtype_of_indices(n) for n in a.shape]
             places = [
                 scalar_node(i, d, False) for i, d in zip(target.starts, dtypes_of, strict=True)
@@ -248,7 +249,7 @@ def write(
             y = o.dynamic_update_slice(cast(x, kind), y, *places)
         return cast(y, a.dtype, a.weak_type)
     if not target.dims.scatter_dims_to_operand_dims and target.updates == a.shape:
-        # Every place once, in order: no scatter, so that it fuses with what is around it.
+        # All elements in order: recorded without a scatter, so that it fuses with other ops.
         y = reshape_plain(y, a.shape)
         whole = y if how == "scatter" else getattr(o, _ELEMENTWISE[how])(cast(x, kind), y)
         return cast(whole, a.dtype, a.weak_type)
@@ -280,7 +281,7 @@ _METHOD = {
 
 
 class At:
-    """Helper of an array: index it to say where, then call a method to say what."""
+    """The property `at` of arrays: index it with a key, then call a method that updates."""
 
     __slots__ = ("array",)
 
@@ -488,7 +489,7 @@ class AtIndex:
         Array([ 0., -1.,  0.], dtype=float32)
         """
         node = node_of(values, function="x.at[...].subtract")
-        if node.aval.dtype.kind in "bu":  # as what has a sign, not around the ends of its own range
+        if node.aval.dtype.kind in "bu":  # cast first, so that negation does not wrap
             a, b = self.array._node.aval, node.aval
             kind = dtypes.promote(((a.dtype, a.weak_type), (b.dtype, b.weak_type)))[0]
             node = cast(node, kind, b.weak_type and kind.kind != "b")
@@ -747,8 +748,10 @@ class AtIndex:
 
 
 def _state_hints() -> None:
-    """Say in the signatures which hints the methods take: those of `write`. Handing them through as
-    one dictionary is cheaper."""
+    """Set the signatures of the methods, with the hints that `write` accepts.
+
+    The methods pass hints on as one dictionary, which is cheaper.
+    """
     hints = [p for p in signature(write).parameters.values() if p.kind is p.KEYWORD_ONLY]
     hints.insert(3, Parameter("out_sharding", Parameter.KEYWORD_ONLY, default=None))
     for name in (*_METHOD.values(), "subtract", "divide", "power", "apply"):

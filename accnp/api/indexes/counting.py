@@ -1,7 +1,6 @@
-"""Counting and numbering: bins, occurrences, flat indices and coordinates.
+"""Bins, counts, and conversion between flat indices and coordinates.
 
-In: arrays of numbers, edges or sizes. Out: lazy Arrays of integers. Where the result's shape
-depends on values, they must be known, or `length=` must say it.
+If the shape of a result depends on values, these must be concrete, or `length=` must be given.
 """
 
 from __future__ import annotations
@@ -163,7 +162,7 @@ def bincount(
         return wrap(full_node((0,), 0, w.aval.dtype))
     zero = full_node((length,), 0, w.aval.dtype)
     low = scalar_node(0, v.aval.dtype, False)
-    # Negative values count as zero, values beyond the end are dropped.
+    # Negative values count as zero; values beyond the end are dropped.
     index = v if v.aval.dtype.kind == "u" else o.max(v, low)
     return wrap(write(zero, wrap(index), wrap(w), "scatter_add", mode="drop"))
 
@@ -208,7 +207,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     sizes = as_shape(shape, name)
     total, given = prod(sizes), x.aval.dtype
     weak = x.aval.weak_type
-    kind = dtype_of_indices(total)  # what is given may not hold the total
+    kind = dtype_of_indices(total)  # the given dtype may not hold the total
     kind = given if given.itemsize >= kind.itemsize else kind
     x = wrap_negative(cast(x, kind, weak), total)
     x = o.convert_element_type(x, new_dtype=kind, weak_type=weak)
@@ -222,7 +221,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
 
 
 def _unravelled(indices: Node, sizes: Sequence[Any]) -> tuple[Array, ...]:
-    """Coordinates within a shape whose sizes may be traced."""
+    """Return coordinates within a shape whose sizes may be traced."""
     rest, places = wrap(indices), []
     for n in reversed(sizes):
         rest, place = divmod(rest, n)
@@ -298,7 +297,7 @@ def ravel_multi_index(
         )
     if len(parts) != len(sizes):
         raise ValueError(
-            f"{name}: one coordinate for each of {sizes} is needed; got {len(parts)}; "
+            f"{name}: expected one coordinate for each of {sizes}; got {len(parts)}; "
             "pass that many arrays"
         )
     kind = parts[0].aval.dtype if dtype is None else dtypes.requested_dtype(dtype, name)

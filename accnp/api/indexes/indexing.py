@@ -1,7 +1,7 @@
-"""NumPy's indexing language: keys come in, views, dynamic slices and gathers go out.
+"""NumPy's indexing, `x[key]`.
 
-Static ints and slices become views; traced ints become dynamic slices; integer arrays become one
-gather. Masks must have known values, since they decide the shape of the result.
+Static ints and slices become views, traced ints become dynamic slices, and integer arrays become
+one gather. Masks must be concrete, since they determine the shape of the result.
 """
 
 from __future__ import annotations
@@ -35,69 +35,71 @@ from accnp.primitives.kinds import INDEX, dtype_kind, dtype_of_indices
 
 __all__ = ["Plan", "gather_axis", "getitem", "plan_of", "read", "wrap_negative"]
 
-LISTED = 1 << 10  # places up to which it is asked whether they are a step apart
+LISTED = 1 << 10  # the longest index arrays that are checked for being an arithmetic progression
 PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
 class Entry(NamedTuple):
-    """What a key says about one axis of the operand (after its new axes were inserted)."""
+    """What a key contains for one axis of the operand, or for an inserted axis."""
 
-    # "int" (static), "slice", "array" (also traced scalars), "new": an inserted axis (None), or an
-    # index array of so many zeros along one
+    # "int" (static), "slice", "array" (also traced scalars), or "new": an inserted axis (value
+    # None), or an index array of `value` zeros along an inserted axis.
     kind: str
     value: Any
-    apart: bool = False  # an Ellipsis without axes stands before it, and so parts index arrays
-    given: np.ndarray | None = None  # the places of an index array that NumPy holds
+    apart: bool = False  # follows an empty Ellipsis, which separates index arrays
+    given: np.ndarray | None = None  # the values of a NumPy index array
 
 
 TRUE, FALSE = Entry("new", 1), Entry("new", 0)
 
 
-# --- reading a key -------------------------------------------------------------------------------
+# --- parsing keys --------------------------------------------------------------------------------
 
 
 def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> list[Entry]:
-    """Take a key apart: one entry for each axis, with masks as integer arrays."""
+    """Parse a key into one entry for each axis, with masks converted to integer arrays."""
     if isinstance(key, list):
         one_each = any(item is None or isinstance(item, Sequence | slice) for item in key)
         raise TypeError(
             "indexing: Using a non-tuple sequence for multidimensional indexing is not allowed; "
             f"use `arr[{'tuple' if one_each else 'array'}(seq)]` instead of `arr[seq]`; "
             f"got {str(key)[:80]}; "
-            "an array has places along the first axis, a tuple one index of each axis"
+            "an array indexes the first axis, a tuple has one index for each axis"
         )
-    parts: list[Entry | None] = []  # None stands for the Ellipsis
+    parts: list[Entry | None] = []  # None is the Ellipsis
     for item in key if isinstance(key, tuple) else (key,):
         parts.extend(_parts(item, len(parts), dtype_of_indices(max(shape, default=0))))
     if parts.count(None) > 1:
         raise IndexError(
             f"indexing: an index can only have a single ellipsis ('...'); got "
-            f"{parts.count(None)}; keep one, and write ':' for single axes"
+            f"{parts.count(None)}; keep one, and use ':' for single axes"
         )
     used = sum(_axes(p) for p in parts if p is not None)
     rank = len(shape)
     if used > rank:
         raise IndexError(
             f"indexing: Too many indices: array is {rank}-dimensional, but {used} were indexed; "
-            f"got shape {shape}; drop some, or add axes"
+            f"got shape {shape}; remove some, or add axes"
         )
     rest = [Entry("slice", slice(None))] * (rank - used)
     at = parts.index(None) if None in parts else len(parts)
     whole = [*parts[:at], *rest, *parts[at + 1 :]]
-    parted = at if at < len(parts) and not rest else -1  # the place of an Ellipsis without axes
+    parted = at if at < len(parts) and not rest else -1  # the position of an empty Ellipsis
     out: list[Entry] = []
     d = 0
-    # A True beside ints, arrays and other scalars is an index array of one element; alone it is a
+    # A True next to ints, arrays and other bools is an index array of one element; alone it is a
     # new axis.
     advanced = ("int", "array", "mask")
-    beside = sum(p is not None and (p.kind in advanced or p in (TRUE, FALSE)) for p in whole)
+    advanced_items = sum(
+        p is not None and (p.kind in advanced or p in (TRUE, FALSE)) for p in whole
+    )
     for place, p in enumerate(whole):
         assert p is not None
         begin = len(out)
         if p.kind == "mask":
             mask = p.value
             for k, n in enumerate(mask.shape):
-                if n not in (shape[d + k], 0):  # an axis without entries says nothing of others
+                if n not in (shape[d + k], 0):  # an empty axis of a mask matches any length
                     raise IndexError(
                         "indexing: boolean index did not match shape of indexed array in index "
                         f"{d}: got {mask.shape}, expected {[*shape[d : d + mask.ndim]]}; make the "
@@ -108,7 +110,7 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
                 out.append(Entry("array", places))
             d += mask.ndim
         elif p.kind == "new":
-            out.append(Entry("new", None) if p == TRUE and beside == 1 else p)
+            out.append(Entry("new", None) if p == TRUE and advanced_items == 1 else p)
         else:
             out.append(Entry("slice", _slice(p.value, shape[d], d)) if p.kind == "slice" else p)
             d += 1
@@ -118,7 +120,7 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
 
 
 def are_adjacent(whole: Sequence[Entry], places: Sequence[int]) -> bool:
-    """Whether nothing stands between the index arrays at these places, as NumPy sees it."""
+    """Return whether index arrays at these positions are adjacent, as NumPy defines it."""
     if not places or list(places) != list(range(places[0], places[0] + len(places))):
         return False
     return not any(whole[i].apart for i in places[1:])
@@ -143,7 +145,7 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
         return [Entry("int", int(item))]
     if isinstance(item, str):
         raise TypeError(
-            f"indexing: JAX does not support string indexing; got idx={item!r} at place "
+            f"indexing: JAX does not support string indexing; got idx={item!r} at position "
             f"{position}; index with integers, slices, masks or integer arrays"
         )
     if type(item) is Array:
@@ -186,14 +188,14 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
 
 
 def _has_arrays(items: Sequence[Any]) -> bool:
-    """Whether a list, or one within, has arrays of ours among its items."""
+    """Return whether a nested list contains Arrays."""
     return any(
         isinstance(x, Array) or (isinstance(x, list | tuple) and _has_arrays(x)) for x in items
     )
 
 
 def _given(item: np.ndarray, widest: np.dtype) -> Node:
-    """The node of places that NumPy holds, as 64-bit integers where an axis needs them."""
+    """Return the node of a NumPy index array, as int64 if an axis needs it."""
     if item.dtype.kind == "i" and widest != INDEX:
         return const_of(item.astype(widest), copy=False)
     return numpy_node(item, "indexing")
@@ -216,7 +218,7 @@ def _slice(s: slice, n: int, d: int) -> tuple[int, int, int]:
             try:
                 v = operator.index(v)
             except TypeError:
-                # As jax: several numbers have no truth value, one of another type is no index.
+                # As in JAX: several numbers have no truth value; other types are not indices.
                 kind = ValueError if getattr(v, "size", 1) != 1 else TypeError
                 raise kind(
                     f"indexing: the entries of a slice must be integers; got {s} for axis {d}; "
@@ -235,8 +237,8 @@ def _slice(s: slice, n: int, d: int) -> tuple[int, int, int]:
 def cut_views(x: Node, whole: list[Entry], keep: Any = ()) -> tuple[Node, list[Entry]]:
     """Apply slices and static ints as views, then insert the new axes.
 
-    Ints stay as they are where `keep` names their kind. Returns the view and the entries that are
-    left, one for each of its axes ("slice" for an axis that is done).
+    Ints are left in place if `keep` contains their kind. Returns the view and the remaining
+    entries, one for each of its axes ("slice" for axes that are complete).
     """
     start, limit, steps, flipped = [], [], [], []
     dropped: list[int] = []
@@ -255,7 +257,7 @@ def cut_views(x: Node, whole: list[Entry], keep: Any = ()) -> tuple[Node, list[E
             first, count, step = e.value
             if step > 0:
                 a, b, s = first, first + (count - 1) * step + 1, step
-                b = n if first + count * step >= n else b  # to the end, whatever the remainder
+                b = n if first + count * step >= n else b  # to the end, including a remainder
             else:
                 a, b, s = first + (count - 1) * step, first + 1, -step
                 if count:
@@ -268,7 +270,7 @@ def cut_views(x: Node, whole: list[Entry], keep: Any = ()) -> tuple[Node, list[E
             if not n:
                 refuse_empty(shape, [d], ())
             i = e.value + n if e.value < 0 else e.value
-            i = max(0, min(i, n - 1))  # as everywhere, indices beyond the ends are clamped
+            i = max(0, min(i, n - 1))  # indices out of bounds are clamped
             a, b = i, i + 1
             dropped.append(d)
         else:
@@ -303,11 +305,11 @@ def wrap_negative(index: Node, n: int) -> Node:
 
 
 def index_node(index: Node, n: int, wrap_: bool = True) -> Node:
-    """Return an index array in the dtype that gathers take, with negative ones wrapped."""
+    """Return an index array in the dtype that gathers use, with negative indices wrapped."""
     kind, wanted = index.aval.dtype, dtype_of_indices(n)
     if kind != wanted:
         unsigned = dtype_kind(kind) == "u"
-        if kind.itemsize + unsigned > wanted.itemsize:  # values beyond it stay beyond the end
+        if kind.itemsize + unsigned > wanted.itemsize:  # values out of its range stay out of bounds
             info = np.iinfo(wanted)
             index = o.min(index, scalar_node(int(info.max), kind, False))
             if not unsigned:
@@ -323,11 +325,11 @@ def index_node(index: Node, n: int, wrap_: bool = True) -> Node:
 
 
 class Plan(NamedTuple):
-    """One gather: coordinates of shape (*outer, axes), the indexed axes, the result's layout."""
+    """One gather: indices of shape (*outer, axes), the indexed axes, and where `outer` goes."""
 
     starts: Node
     axes: tuple[int, ...]
-    at: int  # where the axes of `outer` begin in the result
+    at: int  # the position of the axes of `outer` in the result
 
 
 def plan_of(shape: tuple[int, ...], left: list[Entry], wrap_: bool = True) -> Plan:
@@ -353,18 +355,18 @@ def plan_of(shape: tuple[int, ...], left: list[Entry], wrap_: bool = True) -> Pl
 
 
 def refuse_empty(shape: tuple[int, ...], axes: list[int], outer: tuple[int, ...]) -> None:
-    """An axis without elements has no place to read or write, not even a clamped one."""
+    """Raise if an axis without elements is indexed: not even a clamped index is valid."""
     empty = [d for d in axes if not shape[d]]
     if empty and 0 not in outer:
         raise NoElementsError(
             f"indexing: an index is out of bounds for axis {empty[0]} of size 0; "
             f"got shape {shape}; "
-            "look at the size first"
+            "check the size first"
         )
 
 
 def gather_planned(x: Node, plan: Plan, mode: Any, fill: Any = None, **hints: Any) -> Node:
-    """Gather whole slices at the planned places."""
+    """Gather whole slices at the planned indices."""
     outer, rank = plan.starts.aval.ndim - 1, x.aval.ndim - len(plan.axes)
     offset = tuple([d if d < plan.at else d + outer for d in range(rank)])
     dims = GatherDimensionNumbers(offset, plan.axes, plan.axes)
@@ -382,14 +384,14 @@ def gather_planned(x: Node, plan: Plan, mode: Any, fill: Any = None, **hints: An
 
 
 def gather_axis(x: Node, index: Node, axis: int, mode: Any = PROMISE, fill: Any = None) -> Node:
-    """Take elements along one axis; the index's axes replace it. Negative ones do not wrap."""
+    """Take elements along one axis, which the axes of the index replace; no indices wrap."""
     index = index_node(index, x.aval.shape[axis], False)
     starts = expand_node(index, (index.aval.ndim,))
     return gather_planned(x, Plan(starts, (axis,), axis), mode, fill)
 
 
 def _dynamic(x: Node, left: list[Entry]) -> Node:
-    """Traced scalars only: one dynamic slice."""
+    """Index with traced scalars only: one dynamic slice."""
     shape = x.aval.shape
     kind = dtype_of_indices(max(shape))
     zero = scalar_node(0, kind, False)
@@ -414,7 +416,7 @@ def read(
     wrap_: bool = True,
     **hints: Any,
 ) -> Node:
-    """Return x[key]; out of bounds by `mode` (None: clamped)."""
+    """Return x[key]; `mode` says what out-of-bounds indices read (None: clamped)."""
     if not wrap_ or (mode is not None and mode is not PROMISE and mode != "promise_in_bounds"):
         how = PROMISE if mode is None else GatherScatterMode.from_any(mode)
         x, left = cut_views(x, entries(x.aval.shape, key), keep=("int",))
@@ -422,8 +424,12 @@ def read(
         how = PROMISE
         whole = entries(x.aval.shape, key)
         if config.check_static_indices:
-            _refuse_beyond(whole, x.aval.shape)
-        whole = _beyond(whole, x.aval.shape) if state.named else _as_slice(whole, x.aval.shape)
+            _check_static_ints(whole, x.aval.shape)
+        whole = (
+            _with_ints_as_arrays(whole, x.aval.shape)
+            if state.named
+            else _as_slice(whole, x.aval.shape)
+        )
         arrays = [e for e in whole if e.kind == "array"]
         truths = any(e.kind == "new" and e.value is not None for e in whole)
         advanced = truths or any(e.value.aval.ndim for e in arrays)
@@ -434,7 +440,7 @@ def read(
                 return _dynamic(x, left)
             raise IndexError(
                 f"indexing: an axis of size 0 has no elements; got an index into shape "
-                f"{x.aval.shape}; look at the size first"
+                f"{x.aval.shape}; check the size first"
             )
     if all(e.kind == "slice" for e in left):
         return x
@@ -442,7 +448,7 @@ def read(
 
 
 def _as_slice(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
-    """Where NumPy holds the only index array, and its places are a step apart: a slice."""
+    """Replace the only index array by a slice if it is a concrete arithmetic progression."""
     axes = iter(range(len(shape)))
     found, others = [], [e for e in whole if e.kind == "int" or (e.kind == "new" and e.value)]
     arrays = sum(e.kind == "array" for e in whole)
@@ -458,21 +464,21 @@ def _as_slice(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
     return found
 
 
-def _refuse_beyond(whole: list[Entry], shape: tuple[int, ...]) -> None:
-    """Refuse Python integers out of bounds, as the option check_static_indices says."""
+def _check_static_ints(whole: list[Entry], shape: tuple[int, ...]) -> None:
+    """Raise for Python ints out of bounds, as the option check_static_indices requires."""
     axis = -1
     for e in whole:
         axis += e.kind != "new"
         if e.kind == "int" and not -shape[axis] <= e.value < shape[axis]:
             raise IndexError(
                 f"indexing: index {e.value} is out of bounds for axis {axis} with size "
-                f"{shape[axis]}; got shape {shape} while check_static_indices is set; pass an "
-                "index of an element"
+                f"{shape[axis]}; got shape {shape} while check_static_indices is set; pass a valid "
+                "index"
             )
 
 
-def _beyond(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
-    """Where programs are looked at, ints beyond the ends are like traced ones: checks see them."""
+def _with_ints_as_arrays(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
+    """Treat out-of-bounds ints like traced ones, so that checkify sees them in jaxprs."""
     lengths = iter(shape)
     found = []
     for e in whole:
@@ -485,20 +491,22 @@ def _beyond(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
 
 @api_boundary
 def getitem(x: Array, key: Any) -> Array:
-    """Return x[key] for NumPy's whole indexing language."""
+    """Return x[key], for all of NumPy's indexing."""
     node = x._node
     if not (tracing and state.abstract is not None) and not config.check_static_indices:
         arrays: list[Node] = []
-        said = signature(key, arrays)
-        if said is not None:
-            known = (node.aval, said)
-            return wrap(replayed(known, [node, *arrays], lambda xs: read(xs[0], _filled(key, xs))))
+        key_signature = signature(key, arrays)
+        if key_signature is not None:
+            known = (node.aval, key_signature)
+            return wrap(
+                replayed(known, [node, *arrays], lambda xs: read(xs[0], _with_nodes(key, xs)))
+            )
     out = read(node, key)
     return x if out is node else wrap(out)
 
 
-def _filled(key: Any, nodes: Sequence[Node]) -> tuple[Any, ...]:
-    """A key with other index arrays, those of nodes after the first."""
+def _with_nodes(key: Any, nodes: Sequence[Node]) -> tuple[Any, ...]:
+    """Return a key with its index arrays replaced by the nodes after the first."""
     rest = iter(nodes[1:])
     items = key if type(key) is tuple else (key,)
     return tuple([wrap(next(rest)) if type(item) is Array else item for item in items])

@@ -1,7 +1,4 @@
-"""Functions of `lax` that read and write at indices: gathers, scatters and sorts.
-
-The inputs are arrays and indices, the outputs are lazy Arrays.
-"""
+"""Functions of `jax.lax` that read and write at indices: gathers, scatters and sorts."""
 
 from __future__ import annotations
 
@@ -119,13 +116,12 @@ def gather(
 def _check_numbers(name: str, given: Any, kind: type) -> None:
     if not hasattr(given, kind._fields[0]):  # pyright: ignore[reportAttributeAccessIssue]
         raise TypeError(
-            f"{name}: dimension_numbers must be a lax.{kind.__name__}; got {given!r}; "
-            "make one of it"
+            f"{name}: dimension_numbers must be a lax.{kind.__name__}; got {given!r}; construct one"
         )
 
 
 def _check_named(name: str, numbers: Any, x: Node) -> None:
-    """Raise TypeError unless the numbers of a scatter say something of each axis of the operand."""
+    """Raise TypeError unless the dimension numbers of a scatter name each axis of the operand."""
     parts = (
         numbers.update_window_dims, numbers.inserted_window_dims, numbers.operand_batching_dims
     )  # fmt: skip
@@ -137,7 +133,7 @@ def _check_named(name: str, numbers: Any, x: Node) -> None:
 
 
 def _fill(x: Node, value: Any) -> Any:
-    """What out-of-bounds windows read: nan, the largest or smallest integer, True."""
+    """Return the value that out-of-bounds windows read: nan, the extreme integer, or True."""
     if value is not None:
         return distinct_number(value)
     kind = dtype_kind(x.aval.dtype)
@@ -181,7 +177,7 @@ def _make_scatter(name: str, what: str, gives: str, related: str) -> Scatter:
     ) -> Array:
         nodes = [as_node(v, f"lax.{name}") for v in (operand, scatter_indices, updates)]
         if name in ("scatter_add", "scatter_mul") and nodes[0].aval.dtype.kind == "b":
-            raise TypeError(f"lax.{name}: bools are no numbers; use scatter_max or scatter_min")
+            raise TypeError(f"lax.{name}: operands must be numeric; got bool; use scatter_max")
         _check_numbers(f"lax.{name}", dimension_numbers, ScatterDimensionNumbers)
         return wrap(
             getattr(o, name)(
@@ -221,7 +217,7 @@ scatter_max = _make_scatter("scatter_max", "Take maxima with", "[2., 5., 4.]", "
 
 @contextmanager
 def _sums_named(name: str) -> Iterator[None]:
-    """Errors of the sum that a function is made of, under the function's own name."""
+    """Raise errors of `scatter_add` under the name of the function that calls it."""
     try:
         yield
     except TypeError as e:
@@ -364,8 +360,8 @@ def scatter_apply(
         each = vmap(func)(v.ravel())
         if each.ndim != 1:
             raise TypeError(
-                f"{name}: func must give a scalar; got shape {each.shape[1:]}; "
-                "fold it to one number"
+                f"{name}: func must return a scalar; got shape {each.shape[1:]}; "
+                "reduce it to one number"
             )
         new = each.reshape(v.shape)
         return where(times > k, wrap(cast(new._node, x.aval.dtype)), v)
@@ -423,7 +419,7 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     shapes = [i.aval.shape for i in each]
     if len(each) != len(axes) or len({*shapes}) > 1 or any(len(s) != 1 for s in shapes):
         raise IncompatibleShapesError(
-            "lax.index_take: one vector of places for each axis is needed, of one length; got "
+            "lax.index_take: idxs must be vectors of equal length, one for each axis; got "
             f"{tuple(idxs)!r:.60} of shapes {shapes} for axes {tuple(axes)}; pass such vectors"
         )
     sizes = [x.aval.shape[d] for d in axes]
@@ -437,7 +433,7 @@ def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -
     return gather(src, wrap(starts), dims, cut)
 
 
-# --- orders --------------------------------------------------------------------------------------
+# --- sorting -------------------------------------------------------------------------------------
 
 
 @overload
@@ -499,7 +495,7 @@ def sort(
 
 
 def unpack(node: Node) -> list[Array]:
-    """Wrap each result of an op with several."""
+    """Return the results of an op, which may have several, as arrays."""
     if not isinstance(node.aval, tuple):
         return [wrap(node)]
     return [wrap(o.item(node, index=i)) for i in range(len(node.aval))]

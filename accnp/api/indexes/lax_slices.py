@@ -1,7 +1,4 @@
-"""Functions of `lax` that read and replace slices at positions from arrays.
-
-The inputs are arrays and starts, which are static or dynamic integers; the outputs are lazy Arrays.
-"""
+"""Functions of `jax.lax` that read and replace slices whose starts may be traced."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from accnp.primitives.kinds import INDEX, dtype_kind, dtype_of_indices
 
 
 def _starts(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
-    """One rank-0 index for each axis; negative ones count from the end where they may."""
+    """Return one rank-0 index for each axis; negative ones count from the end if allowed."""
     if hasattr(indices, "ndim"):
         whole = as_node(indices, name)
         given = [wrap(_entry(whole, i)) for i in range(_length(whole))]
@@ -35,13 +32,13 @@ def _starts(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
     if len(given) != x.aval.ndim:
         raise ValueError(
             f"{name}: Length of slice indices must match number of operand dimensions "
-            f"({len(given)} vs {x.aval.shape}); add or drop indices"
+            f"({len(given)} vs {x.aval.shape}); add or remove indices"
         )
     may = [negative] * len(given) if isinstance(negative, bool) else list(negative)
     for i, counted in zip(given, may, strict=True):
         if not counted and isinstance(i, int | np.integer) and i < 0:
             raise ValueError(
-                f"{name}: a start below 0 is out of bounds with allow_negative_indices=False; "
+                f"{name}: negative starts are out of bounds with allow_negative_indices=False; "
                 f"got {i}; count from the first element"
             )
     widest = dtype_of_indices(max(x.aval.shape, default=0))
@@ -55,7 +52,7 @@ def _starts(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
 
 
 def _place(index: Any, widest: np.dtype, name: str) -> Node:
-    """The node of a start: Python's ints as the longest axis needs them."""
+    """Return the node of a start; Python ints get a dtype that holds the longest axis."""
     if type(index) is int and widest != INDEX:
         return scalar_node(index, widest)
     return as_node(index, name)
@@ -71,7 +68,7 @@ def _entry(x: Node, i: int) -> Node:
 
 
 def _start(index: Node, n: int, name: str) -> Node:
-    """An index, and n more where it is below 0."""
+    """Return an index, increased by n if it is negative."""
     kind = dtype_kind(index.aval.dtype)
     if kind not in "iu" or index.aval.ndim:
         raise TypeError(
@@ -196,7 +193,7 @@ def dynamic_update_slice(
 
 
 def _one_start(x: Any, index: Any, axis: int, name: str) -> list[Any]:
-    """Starts of the index's dtype: 0 on all other axes."""
+    """Return starts in the dtype of the index: 0 on all other axes."""
     zero = 0 if isinstance(index, int) else wrap(like(as_node(index, name), 0))
     starts: list[Any] = [zero] * x.ndim
     starts[axis] = index
@@ -306,7 +303,7 @@ def dynamic_index_in_dim(
     """
     name, way = "lax.dynamic_index_in_dim", bool(allow_negative_indices)
     widest = dtype_of_indices(max(as_node(operand, name).aval.shape, default=0))
-    place = wrap(_place(index, widest, name))  # moved into bounds, as one that is computed
+    place = wrap(_place(index, widest, name))  # clamped, like a computed index
     out = dynamic_slice_in_dim(operand, place, 1, axis, allow_negative_indices=way)
     if keepdims:
         return out

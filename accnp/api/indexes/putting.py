@@ -1,7 +1,4 @@
-"""Copies with values put at indices, along an axis, on the diagonal.
-
-Arrays come in; lazy Arrays go out.
-"""
+"""Copies with values stored at indices, along an axis, or on the diagonal."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from accnp.primitives.kinds import INDEX, dtype_of_indices
 
 __all__ = ["fill_diagonal", "put", "put_along_axis"]
 
-_wrap = wrap  # a parameter of fill_diagonal has the name
+_wrap = wrap  # fill_diagonal has a parameter named wrap
 
 
 @api_boundary
@@ -85,10 +82,8 @@ def put_along_axis(
     x, index, d = along(whole, integers(indices, name), axis, name)
     shape = index.aval.shape
     if axis is not None:
-        x = whole  # beside the axis, several indices may be for the one element that there is
-    grid = [
-        o.iota(dtype=dtype_of_indices(n), shape=shape, dimension=k) for k, n in enumerate(shape)
-    ]
+        x = whole  # other axes of length 1 broadcast
+    grid = [o.iota(dtype=dtype_of_indices(n), shape=shape, dimension=k) for k, n in enumerate(shape)]
     spread = [n < m for n, m in zip(x.aval.shape, shape, strict=True)]
     key = tuple(
         [wrap(index if k == d else like(g, 0) if spread[k] else g) for k, g in enumerate(grid)]
@@ -150,13 +145,13 @@ def put(
     _no_inplace(inplace, name)
     x, index, values = as_node(a, name), wrap(integers(ind, name)).ravel()._node, as_node(v, name)
     if not x.aval.ndim:
-        raise ValueError(f"{name}: a needs at least one axis; got shape (); use jnp.atleast_1d")
+        raise ValueError(f"{name}: expected at least one axis; got shape (); use jnp.atleast_1d")
     if mode == "wrap":
         index, mode = modulo(index, x.aval.size), None
-    elif mode in (None, "clip"):  # what is beyond an end goes to that end
+    elif mode in (None, "clip"):  # out-of-bounds indices move to the nearest end
         kind = dtype_of_indices(x.aval.size)
         low, high = (scalar_node(v, kind, False) for v in (0, max(0, x.aval.size - 1)))
-        # Numbers below 0 count from the end, but clipped they are beyond the first.
+        # Negative indices count from the end, except in mode "clip", which moves them to 0.
         counted = index if mode == "clip" else index_node(index, x.aval.size)
         index, mode = o.clamp(low, cast(counted, kind), high), None
     values, n = reshape_plain(values, (values.aval.size,)), index.aval.size
@@ -214,10 +209,12 @@ def fill_diagonal(
     x, v = as_node(a, name), as_node(val, name)
     if x.aval.ndim < 2 or (x.aval.ndim > 2 and len(set(x.aval.shape)) != 1):
         raise ValueError(
-            f"{name}: needs a matrix or equally long axes; got {x.aval.shape}; pass one of these"
+            f"{name}: expected a matrix or axes of equal length; got {x.aval.shape}; reshape it"
         )
     if wrap:
-        raise NotImplementedError(f"{name}: wrap=True is not supported")
+        raise NotImplementedError(
+            f"{name}: wrap=True is not supported; got {wrap} (wrap); leave it out"
+        )
     n = min(x.aval.shape)
     if not n:
         return _wrap(x)

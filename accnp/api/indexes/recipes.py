@@ -1,6 +1,7 @@
-"""What an indexing expression records, kept by types: eager loops of `x[rows]` read a key once.
+"""Cache of what indexing expressions record, by the avals of operands and index arrays.
 
-In: an operand, index arrays, a function that records. Out: the nodes that it would record.
+Eager loops that evaluate `x[rows]` parse a key once; later evaluations replay the recorded ops on
+new nodes.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from accnp.ir.node import Node, record
 
 __all__ = ["replayed", "signature"]
 
-MANY = 4096  # recipes; loops over changing slices must not grow them without end
+MANY = 4096  # the number of cached recipes; bounds the memory of loops over changing slices
 
 
 class Recipe(NamedTuple):
-    """Operations in order: op, parameters, and where its operands are; which one is the result."""
+    """Operations in order (op, parameters, positions of operands), and which one is the result."""
 
-    start: list[Any]  # places: operands (None), literals, then results
+    start: list[Any]  # operands (None), literals, then results
     steps: list[tuple[Any, dict[str, Any], tuple[int, ...]]]
     result: int
 
@@ -29,8 +30,11 @@ _recipes: dict[Any, Recipe] = {}
 
 
 def signature(key: Any, arrays: list[Node]) -> Any:
-    """What a key says without the values of its index arrays, which are listed; None for keys with
-    masks, traced scalars and whatever else needs a closer look, and for those without arrays."""
+    """Return a cache key for an indexing key, and append its index arrays to `arrays`.
+
+    Returns None for keys without index arrays, and for masks, traced scalars and other items that
+    must be inspected each time.
+    """
     out = []
     for item in key if type(key) is tuple else (key,):
         if type(item) is Array:
@@ -52,7 +56,7 @@ def signature(key: Any, arrays: list[Node]) -> Any:
 
 
 def replayed(key: Any, inputs: Sequence[Node], make: Callable[[Sequence[Node]], Node]) -> Node:
-    """Record what `make` records on these inputs; `key` says all that this depends on, and the
+    """Record what `make` records on these inputs; the result must depend only on `key` and the
     types of the inputs."""
     recipe = _recipes.get(key)
     if recipe is None:

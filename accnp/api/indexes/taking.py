@@ -1,7 +1,6 @@
-"""Selecting elements: take and its family, nonzero, searching, counting.
+"""Selecting elements: take and its family, nonzero, and searching.
 
-Arrays come in; lazy Arrays go out. Where the result's shape depends on values, they must be known,
-or `size=` must say how many there will be.
+If the shape of a result depends on values, these must be concrete, or `size=` must be given.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ def take(
         d = as_axis(axis, x.aval.ndim, name)
     n = x.aval.shape[d]
     if not n and index.aval.size:
-        raise IndexError(f"{name}: a has no elements there; got {x.aval}; look at the size first")
+        raise IndexError(f"{name}: the axis of a is empty; got {x.aval}; check the size first")
     if mode == "raise":
         raise NotImplementedError(f"{name}: mode='raise' is not supported; use 'clip' or 'fill'")
     if mode == "wrap":
@@ -153,7 +152,7 @@ def integers(x: Any, function: str) -> Node:
 
 
 def modulo(x: Node, n: int) -> Node:
-    """x mod n with the sign of n."""
+    """Return x mod n with the sign of n."""
     if dtype_of_indices(n) != INDEX:
         x = cast(x, dtype_of_indices(n))
     size, zero = (scalar_node(v, x.aval.dtype, False) for v in (n, 0))
@@ -164,11 +163,14 @@ def modulo(x: Node, n: int) -> Node:
 def along(x: Node, index: Node, axis: Any, function: str) -> tuple[Node, Node, int]:
     if axis is None:
         if index.aval.ndim != 1:
-            raise ValueError(f"{function}: axis=None: one axis; got {index.aval.shape}; ravel")
+            raise ValueError(
+                f"{function}: axis=None requires indices of one axis; got {index.aval.shape}; "
+                "ravel them"
+            )
         return reshape_plain(x, (x.aval.size,)), index, 0
     if x.aval.ndim != index.aval.ndim:
         raise ValueError(
-            f"{function}: indices and array need equally many axes; "
+            f"{function}: indices and array must have equally many axes; "
             f"got shapes {index.aval.shape} and {x.aval.shape}; add axes to the indices"
         )
     d = as_axis(axis, x.aval.ndim, function)
@@ -240,7 +242,7 @@ def take_along_axis(
     x, index, d = along(as_node(arr, name), integers(indices, name), axis, name)
     n = x.aval.shape[d]
     index = index_node(index, n, wrap_negative_indices is not False)
-    if mode == "one_hot":  # the values of a product with rows of one 1 each: 0 outside
+    if mode == "one_hot":  # as a product with one-hot rows: 0 out of bounds
         mode, fill_value = "fill", 0
     fill = None if fill_value is None else distinct_number(np.asarray(fill_value).item())
     return wrap(gather_along(x, index, d, GatherScatterMode.from_any(mode, name), fill))
@@ -253,7 +255,7 @@ def gather_along(
     mode: Any = GatherScatterMode.PROMISE_IN_BOUNDS,
     fill: Any = None,
 ) -> Node:
-    """Take along one axis with an index of the same shape but for that axis."""
+    """Take along one axis with an index whose shape differs only in that axis."""
     others = tuple([k for k in range(x.aval.ndim) if k != d])
     dims = GatherDimensionNumbers((), (d,), (d,), others, others)
     return o.gather(
@@ -268,7 +270,7 @@ def gather_along(
     )
 
 
-# --- positions of what is not zero ---------------------------------------------------------------
+# --- indices of nonzero elements -----------------------------------------------------------------
 
 
 def _nonzero_mask(a: Any, function: str) -> Node:
@@ -279,11 +281,13 @@ def _nonzero_mask(a: Any, function: str) -> Node:
 
 
 def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Node]:
-    """The coordinates of the elements that are not zero, one node for each axis."""
+    """Return the coordinates of the nonzero elements, one node for each axis."""
     mask = _nonzero_mask(a, function)
     shape = mask.aval.shape
     if not shape:
-        raise ValueError(f"{function}: an array needs an axis; got shape (); use atleast_1d")
+        raise ValueError(
+            f"{function}: expected at least one axis; got shape (); use jnp.atleast_1d"
+        )
     given = fill_value if isinstance(fill_value, Sequence) else [fill_value] * len(shape)
     fills = [as_node(0 if v is None else v, function) for v in given]
     for n in shape:
@@ -296,19 +300,20 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
     count = as_size(size, function)
     if len(fills) != len(shape):
         raise ValueError(
-            f"{function}: fill_value is one number, or {len(shape)}; got {fill_value!r}; pass such"
+            f"{function}: fill_value must be one number or {len(shape)} numbers; "
+            f"got {fill_value!r}; pass one"
         )
     total = prod(shape)
     check_index_dtype(function, total, INDEX)
     ends = o.cumsum(cast(reshape_plain(mask, (total,)), INDEX), axis=0, reverse=False)
-    # Position p of the result is the first place where p + 1 elements have been found.
+    # Element p of the result is the first position where p + 1 nonzero elements have been found.
     found = o.searchsorted(ends, o.iota(dtype=INDEX, shape=(count,), dimension=0), side="right")
     valid = o.lt(found, scalar_node(total, INDEX, False))
     out = []
     for d, (n, fill) in enumerate(zip(shape, fills, strict=True)):
         step, size = (scalar_node(max(v, 1), INDEX, False) for v in (prod(shape[d + 1 :]), n))
         i = o.rem(o.div(found, step), size)
-        if count and dtypes.issubdtype(fill.aval.dtype, np.inexact):  # then so are the coordinates
+        if count and dtypes.issubdtype(fill.aval.dtype, np.inexact):  # use its dtype
             i, fill = promote(function, wrap(i), wrap(fill))
         else:
             fill = cast(fill, INDEX)
@@ -362,7 +367,7 @@ def nonzero(
 
 
 def cast_index(x: Node) -> Array:
-    """Return indices in the default integer dtype; inexact ones, by a fill value, as they are."""
+    """Return indices in the default integer dtype, or unchanged if a fill value is inexact."""
     return wrap(x if dtypes.issubdtype(x.aval.dtype, np.inexact) else cast(x, dtypes.default_int()))
 
 
@@ -560,8 +565,8 @@ def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_va
         if not 0 <= size <= length:
             raise ValueError(f"{name}: too many slices; got size={size}; pass 0 to {length}")
     elif length < cond.aval.size and array_of(_known(cond, name))[length:].any():
-        text = f"got shape {cond.aval.shape} for shape {x.aval.shape}; cut it to [:{n}]"
-        raise ValueError(f"{name}: condition holds beyond the end; {text}")
+        text = f"got shape {cond.aval.shape} for shape {x.aval.shape}; slice it to [:{n}]"
+        raise ValueError(f"{name}: condition is true beyond the end; {text}")
     index = nonzero_nodes(wrap(cut(cond, 0, 0, length)), size, n, name)[0]
     as_node(fill_value, name)
     x = x if size is None else cast(x, x.aval.dtype)
@@ -733,7 +738,7 @@ def choose(a: ArrayLike, choices: ArraySequence, out: None = None, mode: str = "
     return wrap(o.select_n(which, *[to_shape(p, shape) for p in parts]))
 
 
-# --- searching and counting ----------------------------------------------------------------------
+# --- searching -----------------------------------------------------------------------------------
 
 
 @api_boundary

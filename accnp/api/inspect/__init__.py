@@ -1,4 +1,4 @@
-"""`inspect`: all about how a function or a pending array is computed, without computing it."""
+"""`inspect`: how a function or a pending array would be computed, without computing it."""
 
 from accnp.api.inspect.inspection import Inspection
 from accnp.api.inspect.kernels import InspectedKernel

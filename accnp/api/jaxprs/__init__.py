@@ -1,1 +1,1 @@
-"""Programs as jaxprs: making, reading, evaluating and transforming them."""
+"""Jaxprs: making, inspecting, evaluating and transforming them."""

@@ -1,1 +1,1 @@
-"""Functions of many examples, or of several devices: vmap, pmap, collectives."""
+"""Mapped functions: vmap, pmap, vectorize, and collectives over named axes."""

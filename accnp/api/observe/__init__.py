@@ -1,1 +1,1 @@
-"""Looking on at a running program: `explain` and the profiler. Nothing here runs unless asked."""
+"""Observing a running program: `explain` and the profiler. Nothing here runs unless requested."""

@@ -1,1 +1,1 @@
-"""Minima of smooth functions of many variables."""
+"""Minimization of smooth functions of many variables."""

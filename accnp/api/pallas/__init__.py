@@ -1,1 +1,1 @@
-"""Kernels over grids: `jax.experimental.pallas` by loops. Rank 8."""
+"""Kernels over grids: `jax.experimental.pallas`, implemented by loops."""

@@ -1,1 +1,1 @@
-"""What SciPy and images need besides: grids, cosine transforms, rotations, codes of vectors."""
+"""Functions of SciPy and `jax.image`: interpolation, cosine transforms, rotations, resizing."""

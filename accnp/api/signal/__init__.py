@@ -1,1 +1,1 @@
-"""Signals: convolutions of arrays of any rank, trends, spectra of overlapping segments."""
+"""Signal processing: convolutions of any rank, detrending and spectra of segments."""

@@ -1,1 +1,1 @@
-"""Sparse arrays: data and indices of the elements that are stored, as trees of lazy Arrays."""
+"""Sparse arrays: pytrees of the values and indices of the stored elements."""

@@ -1,1 +1,1 @@
-"""Special functions of mathematics, as SciPy names them."""
+"""Special functions, under the names of SciPy."""

@@ -1,1 +1,1 @@
-"""`lax`: functions that neither promote nor broadcast."""
+"""`jax.lax`: functions that neither promote nor broadcast their operands."""
