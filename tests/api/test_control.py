@@ -396,7 +396,7 @@ WRONG = [
     (
         lambda: accnp.jit(lambda n: lax.fori_loop(0, n, lambda i, v: (v, v), 1))(3),
         TypeError,
-        "fori_loop body function carry input.*at the top.*what comes out",
+        "fori_loop body function carry input.*at the top.*is the output",
     ),
     (lambda: lax.fori_loop(0, 3, 5, 0), TypeError, "body_fun argument should be a callable"),
     (lambda: accnp.jit(lambda n: lax.fori_loop(0, n, max, 0, unroll=2))(3), ValueError, "unroll"),

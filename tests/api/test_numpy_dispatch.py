@@ -111,7 +111,7 @@ def test_ufuncs_of_scipy() -> None:
     x = np.linspace(0.1, 0.9, 5).astype(np.float32)
     for ufunc in (scipy.special.erf, scipy.special.expit, scipy.special.gammaln):
         compare(ufunc(jnp.asarray(x)), ufunc(x))
-    with pytest.raises(TypeError, match=r"scipy.special.ellipj: there is no accnp.scipy.special"):
+    with pytest.raises(TypeError, match=r"scipy.special.ellipj: accnp.scipy.special.ellipj"):
         scipy.special.ellipj(jnp.ones(2), 0.5)
 
 
@@ -271,7 +271,7 @@ def test_results_are_stored_in_numpy_arrays() -> None:
         (lambda x: np.copyto(x, 1), r"np.copyto: .*immutable.*x.at"),
         (lambda x: np.add(x, 1, casting="no"), r"np.add: jnp.add does not have.*casting='no'"),
         (lambda x: np.less(x, 1, dtype=float), r"np.less: results are bool"),
-        (lambda x: np.common_type(x), r"np.common_type: there is no jnp.common_type"),
+        (lambda x: np.common_type(x), r"np.common_type: jnp.common_type does not exist"),
         (lambda x: np.linalg.lstsq(x, x, hope=1), "lstsq.*hope"),
         (lambda x: np.array_equal(x, x, equal_nan="a", z=1), "z"),
         (lambda x: np.ptp(x, axis=5), "axis"),

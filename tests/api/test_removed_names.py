@@ -123,7 +123,7 @@ def test_values_for_each_device() -> None:
     assert doubled.tolist() == [2.0, 4.0]
     with pytest.raises(ValueError, match="shards and devices must be equally many"):
         accnp.device_put_sharded([1.0], devices)
-    with pytest.raises(ValueError, match="at least"):
+    with pytest.raises(ValueError, match="must not be empty"):
         accnp.device_put_replicated(1.0, [])
 
 

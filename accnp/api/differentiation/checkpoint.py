@@ -1,8 +1,8 @@
-"""`checkpoint` (`remat`): functions whose backward pass computes again what it needs instead of
-keeping it, and the policies that say what may be kept.
+"""`checkpoint` (`remat`) and its policies.
 
-In: a function, a policy. Out: the same function, recorded as one operation `remat2`, whose
-derivative `primitives/checkpoint.py` splits.
+The backward pass of a checkpointed function recomputes values instead of storing them; a policy
+selects the values to save. The function is recorded as one `remat2` op, whose derivative
+`primitives/checkpoint.py` splits into saved and recomputed parts.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ __all__ = [
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Policy = Callable[..., Any]  # what it returns is true of what is kept
+Policy = Callable[..., Any]  # returns a true value for what is saved
 
 
 class _Recompute:
-    """A policy's answer: compute it again."""
+    """Result of a policy: recompute the value."""
 
     def __bool__(self) -> bool:
         return False
@@ -67,7 +67,7 @@ class _Recompute:
 
 
 class _Saveable:
-    """A policy's answer: keep it."""
+    """Result of a policy: save the value."""
 
     def __repr__(self) -> str:
         return "Saveable"
@@ -203,7 +203,7 @@ checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable = DotsSave
 
 @dataclass(frozen=True)
 class SaveOnlyTheseNames:
-    """Keeps what `checkpoint_name` gave one of these names."""
+    """Policy that saves values that `checkpoint_name` gave one of these names."""
 
     saveable_names: frozenset[str]
 
@@ -213,7 +213,7 @@ class SaveOnlyTheseNames:
 
 @dataclass(frozen=True)
 class SaveAnyNamesButThese:
-    """Keeps what `checkpoint_name` gave a name, but for these."""
+    """Policy that saves named values except those with these names."""
 
     names: frozenset[str]
 
@@ -436,7 +436,7 @@ def save_and_offload_only_these_names(
 
 def _no_offload(function: str, source: str, target: str) -> NotImplementedError:
     return NotImplementedError(
-        f"{function}: values cannot be moved to another memory, since arrays here have one, the "
+        f"{function}: offloading is not supported, since accnp has a single memory, the "
         f"host's; got {source!r} to {target!r}; use save_only_these_names or dots_saveable"
     )
 
@@ -558,7 +558,7 @@ def checkpoint(
     needs_function("checkpoint", fun)
     if concrete is not None:
         raise NotImplementedError(
-            "checkpoint: the option `concrete` does not exist any more; "
+            "checkpoint: the option `concrete` was removed; "
             f"got concrete={concrete!r}; pass static_argnums"
         )
     if not isinstance(prevent_cse, bool | Sequence):
@@ -586,7 +586,7 @@ def checkpoint(
             if jitted is None:
                 options = Options(where, names, None, None, False)
                 jitted = made[where] = _Checkpointed(fun, options)
-        else:  # no key for a cache: a function of the others alone, for this call
+        else:  # unhashable static arguments: bind them for this call
             fun_of_rest, args, kwargs = _bound(fun, where, names, args, kwargs)
             jitted = _Checkpointed(fun_of_rest, Options(None, None, None, None, False))
         call, entry, leaves = jitted.entry_of(args, kwargs)
@@ -630,7 +630,7 @@ def _bound(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-    """Return `fun` with its static arguments filled in, and the other arguments."""
+    """Return `fun` with its static arguments bound, and the other arguments."""
     fixed = {k: x for k, x in kwargs.items() if k in names}
 
     @wraps(fun)
@@ -654,7 +654,7 @@ def _static_places(numbers: tuple[int, ...], n: int) -> tuple[int, ...]:
     return tuple(k % n for k in numbers)
 
 
-# --- looking -------------------------------------------------------------------------------------
+# --- inspection ----------------------------------------------------------------------------------
 
 
 @api_boundary

@@ -1,4 +1,4 @@
-"""`custom_jvp`: functions with a user-defined forward derivative rule."""
+"""`custom_jvp`: functions with a user-defined forward-mode derivative rule."""
 
 from __future__ import annotations
 
@@ -135,11 +135,11 @@ class custom_jvp(Generic[P, R]):
         """
         if self.nondiff_argnums:
             raise TypeError(
-                "custom_jvp: defjvps has a rule for each argument; got nondiff_argnums="
+                "custom_jvp: defjvps sets a rule for each argument; got nondiff_argnums="
                 f"{self.nondiff_argnums!r}; use defjvp"
             )
 
-        function = cast(Callable[..., Any], self)  # of any arguments
+        function = cast(Callable[..., Any], self)  # untyped
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             out = function(*primals)
@@ -183,7 +183,7 @@ class custom_jvp(Generic[P, R]):
         ran: list[Any] = []
 
         def value(nodes: list[Node]) -> tuple[list[Node], Any]:
-            """The function's value, as the rule gives it."""
+            """Compute the value by the rule."""
             pairs = [*zip(nodes, flags, strict=False)]
             try:
                 with Trace("linear") as inner:
@@ -193,7 +193,7 @@ class custom_jvp(Generic[P, R]):
                     ran.append((nodes, ts, made, touts))
                     return made, tree
             except (ConcretizationTypeError, TracerArrayConversionError):
-                pass  # the rule asks for values of tangents, which it gets where they are known
+                pass  # the rule needs concrete tangents: use zeros
             still = [zeros_like_aval(x.aval) if moved else None for x, moved in pairs]
             made, tree, _ = run(nodes, still)
             return made, tree
@@ -241,7 +241,7 @@ def _shown(name: str, jvp: Callable[..., Any]) -> str:
 
 
 def _of_host_values(call: RuleCall) -> tuple[Trace, dict[int, HostValue]] | None:
-    """The trace of a `jvp` that knows all arguments as Python numbers."""
+    """Return the trace of a `jvp` whose arguments are all Python numbers, and their values."""
     trace = state.stack[-1]
     host = trace.host
     if host is None or call.refs or len(call.nodes) != call.count:
@@ -256,7 +256,7 @@ def _by_host_values(
     trace: Trace,
     host: dict[int, HostValue],
 ) -> Any:
-    """Call the rule with Python numbers, as JAX does, so that it can return such."""
+    """Call the rule with Python numbers, as JAX does, so that it can return Python numbers."""
     known = [host[id(x)] for x in call.nodes]
     values = call.dynamic([k.value for k in known])
     moved = call.dynamic([k.tangent for k in known])
@@ -272,7 +272,7 @@ def _by_host_values(
 def _results(
     name: str, shown: str, result: Any
 ) -> tuple[list[Any], list[Node], Any, list[Any], list[Node | None]]:
-    """The results of a rule: values, their nodes and structure, tangents and their nodes."""
+    """Return the results of a rule: values, their nodes and structure, tangents and their nodes."""
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise TypeError(
             f"{shown} must produce a pair (list or tuple of length two) representing primal "
@@ -299,7 +299,7 @@ def _results(
 def _runner(
     name: str, call: RuleCall, jvp: Callable[..., Any], symbolic: bool
 ) -> Callable[[list[Node], Sequence[Node | None]], tuple[list[Node], Any, list[Node | None]]]:
-    """Return the user's rule as a function of nodes, which gives results, their structure and
+    """Return the user's rule as a function of nodes that returns results, their structure and
     their tangents."""
     shown = _shown(name, jvp)
 
@@ -320,12 +320,12 @@ def _runner(
 
 
 def _still(ref: Any) -> Any:
-    """The tangent of a reference: one of zeros."""
+    """Return the tangent of a reference: a reference to zeros."""
     return ref.here(wrap(zeros_like_aval(ref.content._node.aval)))
 
 
 def _tangent(t: Any, x: Any, name: str) -> Node | None:
-    """Return a tangent that a rule gave for a result of type `x`."""
+    """Convert a tangent that a rule returned for a result of type `x`; None for a zero."""
     want = tangent_aval(x)
     if isinstance(t, SymbolicZero) or getattr(t, "dtype", None) == float0:
         got, node = t, None

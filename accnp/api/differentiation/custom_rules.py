@@ -1,7 +1,7 @@
-"""What functions with user-defined derivative rules share: their calls, symbolic zeros, and
+"""Shared parts of functions with user-defined derivative rules: their calls, symbolic zeros, and
 `stop_gradient`.
 
-In: a function, its arguments. Out: a `RuleCall`: differentiable leaves as nodes, and their places.
+A `RuleCall` splits the arguments of a call into differentiable leaves, as nodes, and the rest.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class SymbolicZero:
         return getattr(self.aval, name)
 
     def of_keys(self, dtype: Any) -> SymbolicZero:
-        """The same for the keys whose words this one is of."""
+        """Return the symbolic zero of the keys that consist of these words."""
         return SymbolicZero(make_aval(self.aval.shape[:-1], self.aval.dtype))
 
     @staticmethod
@@ -151,7 +151,7 @@ def zero_from_primal(val: PyTree, symbolic_zeros: bool = False) -> Any:
 
 
 def tangent_value(t: Node | None, aval: Aval, symbolic: bool) -> Any:
-    """Return a (co)tangent as a rule gets it; `aval` is the primal's."""
+    """Return a tangent or cotangent in the form that a rule expects; `aval` is the primal's."""
     if t is not None and inexact(aval.dtype):
         return wrap(t)
     if symbolic:
@@ -174,7 +174,7 @@ def name_of(fun: Any) -> str:
 def nondiff_positions(
     fun: Callable[..., Any], argnums: Sequence[int], argnames: Sequence[str]
 ) -> tuple[int, ...]:
-    """Return the positions of the arguments that a rule gets first, as they are."""
+    """Return the positions of the arguments that are passed to rules first, undifferentiated."""
     found = set(argnums)
     if argnames:
         names = (argnames,) if isinstance(argnames, str) else argnames
@@ -182,8 +182,8 @@ def nondiff_positions(
         for name in names:
             if name not in parameters:
                 raise ValueError(
-                    f"custom rule for {name_of(fun)}: nondiff_argnames names {name!r}, which it "
-                    f"does not take; its parameters are {', '.join(parameters)}"
+                    f"custom rule for {name_of(fun)}: nondiff_argnames has {name!r}, which is not "
+                    f"a parameter; its parameters are {', '.join(parameters)}"
                 )
             found.add(parameters.index(name))
     return tuple(sorted(found))
@@ -192,12 +192,12 @@ def nondiff_positions(
 def resolve(
     kind: str, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """Turn keyword arguments into positional ones and fill in defaults.
+    """Convert keyword arguments to positional ones and fill in defaults.
 
-    Keywords bound by a `functools.partial` are not arguments of the call unless it names them.
+    Keywords bound by a `functools.partial` are not arguments of the call unless it passes them.
 
     Raises:
-        TypeError: they do not fit the function, or it has keyword-only ones.
+        TypeError: they do not match the signature, or there are keyword-only arguments.
     """
     try:
         signature = inspect.signature(fun)
@@ -220,14 +220,14 @@ def resolve(
             )
     except TypeError as error:
         raise TypeError(
-            f"{kind}: the arguments of {name_of(fun)} must have places, by which rules get them; "
+            f"{kind}: the arguments of {name_of(fun)} must be positional, as rules take them; "
             f"got {error}; pass them by position"
         ) from error
     return bound.args
 
 
 def depends_on_traces(tree: Any) -> bool:
-    """Whether an array among the leaves belongs to a transformation that is under way."""
+    """Return whether an array among the leaves belongs to an active transformation."""
     nodes = [x._node for x in flatten_arrays(tree)[0] if type(x) is Array]
     return any(x.trace is not None and x.trace.active for x in nodes)
 
@@ -235,9 +235,9 @@ def depends_on_traces(tree: Any) -> bool:
 class RuleCall:
     """One call of a function with a custom rule.
 
-    Its nodes are the leaves of the differentiable arguments, then the arrays among those of the
-    others, detached, so that a rule that runs in another trace gets them there. References among
-    the arguments are no nodes: functions and rules get them as they are.
+    Its nodes are the leaves of the differentiable arguments, followed by the arrays among the other
+    arguments, detached, so that a rule that runs in another trace can use them. References among
+    the arguments are not nodes: functions and rules get them directly.
     """
 
     __slots__ = (
@@ -261,24 +261,25 @@ class RuleCall:
         self.count = len(self.nodes)
         self.avals = [n.aval for n in self.nodes]
         others, self._fixed_tree = flatten_arrays(tuple(args[i] for i in fixed))
-        # What is no array stands in a tuple.
+        # Leaves that are not arrays are wrapped in a tuple.
         self._fixed = [None if type(x) is Array else (x,) for x in others]
         self.nodes += [o.detach(x._node) for x in others if type(x) is Array]
 
     @property
     def of_host_values(self) -> bool:
-        """Whether the call is an ordinary one of Python's: nothing is being traced, and what is
-        differentiated cannot be among its arguments."""
+        """Whether this is an ordinary Python call: nothing is being traced, and no argument can be
+        differentiated."""
         return self._held and state.abstract is None and not state.named
 
     def host_args(self) -> list[Any]:
-        """Return the arguments of a call of host values, in the dtypes that arrays have."""
+        """Return the arguments of a call with host values, in the dtypes of arrays."""
         places = self.places
         return [map_arrays(as_evaluated, x) if i in places else x for i, x in enumerate(self.args)]
 
     def perturbed(self) -> list[bool]:
-        """Say which differentiable arguments a derivative is being taken by, without a traced
-        program in between: the rule, and not the function, gives the value then."""
+        """Return a flag for each differentiable argument: whether a derivative is taken with
+        respect to it, without a jit in between. Then the rule computes the value.
+        """
         traces: set[Trace] = set()
         for t in reversed(state.stack):
             if t.kind == "jit":
@@ -291,8 +292,7 @@ class RuleCall:
         return flags if any(flags) else []
 
     def dynamic(self, leaves: Sequence[Any], ref: Callable[[Any], Any] | None = None) -> Any:
-        """Return the differentiable arguments made of these leaves; `ref` says what stands for a
-        reference."""
+        """Build the differentiable arguments from leaves; `ref` maps references to replacements."""
         if self.refs:
             given = iter(leaves)
             leaves = [
@@ -302,11 +302,11 @@ class RuleCall:
         return tree_unflatten(self.tree, leaves)
 
     def arrays(self, flat: Sequence[Any]) -> list[Any]:
-        """Leave out what stands at the places of references."""
+        """Remove the entries at the positions of references."""
         return [x for i, x in enumerate(flat) if i not in self.refs]
 
     def fixed(self, nodes: Sequence[Node]) -> tuple[Any, ...]:
-        """Return the other arguments; `nodes` are all those of the call."""
+        """Return the other arguments; `nodes` are all nodes of the call."""
         arrays = iter(nodes[self.count :])
         leaves = [wrap(next(arrays)) if x is None else x[0] for x in self._fixed]
         return tree_unflatten(self._fixed_tree, leaves)
@@ -326,11 +326,11 @@ class RuleCall:
         fun: Callable[..., Any],
         instead: Callable[[list[Node]], tuple[list[Node], Any]] | None = None,
     ) -> tuple[list[Node], Any]:
-        """Run the function on detached arguments; returns result nodes and their structure.
+        """Run the function on detached arguments; return the result nodes and their structure.
 
-        `instead` runs in place of the function, on all nodes of the call. What it prints is left
-        to its rule where that will be used. Where a jaxpr is made, `program` is what was recorded,
-        and what that closes over.
+        `instead` runs in place of the function, on all nodes of the call. Effects of the function
+        are dropped if its rule will run and repeat them. While a jaxpr is made, `program` holds the
+        recorded program and what it closes over.
         """
         self.effects, self.program = None, None
         if state.named:
@@ -338,7 +338,7 @@ class RuleCall:
         detached = [wrap(o.detach(n)) for n in self.nodes[: self.count]]
         under = any(x.trace is not None and x.trace.active for x in self.nodes)
         with contextlib.ExitStack() as stack:
-            if under and instead is None:  # a rule that runs in its place keeps its effects
+            if under and instead is None:  # effects of `instead` are kept
                 self.effects = stack.enter_context(own_effects())
             if under:
                 self._written = stack.enter_context(noted_writes())
@@ -355,8 +355,8 @@ class RuleCall:
     def again(
         self, first: Sequence[Node], found: Sequence[Node], nodes: Sequence[Node]
     ) -> list[Node]:
-        """Record once more what a rule recorded of the nodes `first`, of other nodes: the user's
-        code runs once."""
+        """Replay what a rule recorded for the nodes `first` on other nodes, so that the user's code
+        runs only once."""
         order = toposort(found, set(map(id, first)), lambda x: x.trace is not None)
         env = dict(zip(map(id, first), nodes, strict=True))
         TOOLS.replay(dependents(order, first), env)
@@ -364,8 +364,8 @@ class RuleCall:
 
     @contextlib.contextmanager
     def once_more(self) -> Iterator[None]:
-        """Run the rule that stands for the function. What the function has written to references
-        stays: the rule finds what was there before, and does not write there once more."""
+        """Run the rule after the function has run: restore the contents of references that the
+        function wrote, so that the rule sees the old ones and its writes have no effect."""
         now = [(place, place.content) for place, _ in self._written.values()]
         for place, content in self._written.values():
             place.content = content
@@ -377,7 +377,7 @@ class RuleCall:
                 place.content = content
 
     def context(self) -> contextlib.AbstractContextManager[Any]:
-        """Return the context of the call, for its rules: whether there are 64-bit types."""
+        """Return the context in which rules must run: the setting of enable_x64."""
         if config.enable_x64 == self._x64:
             return contextlib.nullcontext()
         return scope("enable_x64", self._x64)
@@ -400,7 +400,7 @@ class RuleCall:
 def same_results(
     rule: str, name: str, made: Sequence[Node], tree: Any, outs: Sequence[Aval], out_tree: Any
 ) -> None:
-    """Compare a rule's primal results with the function's.
+    """Compare the primal results of a rule with those of the function.
 
     Raises:
         TypeError: structures, shapes or dtypes differ.
@@ -409,12 +409,12 @@ def same_results(
         raise TypeError(
             f"{rule} must produce a pair whose first element represents a primal output with the "
             f"same container (pytree) structure as {name}; got {tree} for {out_tree}; return the "
-            "same"
+            "same structure"
         )
     got = [(x.aval.shape, x.aval.dtype) for x in made]
     if got != [(a.shape, a.dtype) for a in outs]:
         texts = [f"[{', '.join(map(str, avals))}]" for avals in ([x.aval for x in made], outs)]
         raise TypeError(
             f"{rule} must produce a pair whose first element represents a primal output with the "
-            f"same shapes and dtypes as {name}; got {texts[0]} for {texts[1]}; return the same"
+            f"same shapes and dtypes as {name}; got {texts[0]} for {texts[1]}; convert them"
         )

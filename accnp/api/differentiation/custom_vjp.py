@@ -1,6 +1,5 @@
-"""`custom_vjp`, `custom_gradient`: functions with a user-defined reverse derivative rule;
-`closure_convert`, which makes what a function closes over arguments of it.
-"""
+"""`custom_vjp` and `custom_gradient`: functions with a user-defined reverse-mode derivative rule;
+`closure_convert`, which turns closed-over values of a function into arguments."""
 
 from __future__ import annotations
 
@@ -85,7 +84,7 @@ class CustomVJPPrimal:
     perturbed: bool
 
     def of_keys(self, dtype: Any) -> CustomVJPPrimal:
-        """The same for the keys whose words this one is of."""
+        """Return the leaf of the keys that consist of these words."""
         return CustomVJPPrimal(PRNGKeyArray(self.value, dtype), self.perturbed)
 
 
@@ -260,13 +259,13 @@ def _no_tracers(x: Any) -> None:
     for leaf in array_leaves(x):
         if type(leaf) is Array and _in_use(leaf._node):
             raise UnexpectedTracerError(
-                "custom_vjp: what nondiff_argnums names cannot be traced; got a traced value; "
+                "custom_vjp: arguments in nondiff_argnums cannot be traced; got a traced value; "
                 "leave arrays out of nondiff_argnums, and return None for their cotangents"
             )
 
 
 class _Saved:
-    """What a forward rule hands over beside arrays: the residuals' structure, and other leaves."""
+    """The structure of a forward rule's residuals, and their leaves that are not arrays."""
 
     __slots__ = ("others", "tree")
 
@@ -302,7 +301,7 @@ def _rule(
             made, out_tree, saved = run(primals, perturbed)
             same_results(_shown(name, fwd), name, made, out_tree, out_avals, tree)
             residuals, res_tree = flatten_arrays(saved)
-        # Arrays travel as nodes; whatever else was saved is handed on as it is.
+        # Arrays are passed as nodes; all other residuals are passed on unchanged.
         others = [None if type(x) is Array else (x,) for x in residuals]
         fixed = primals[call.count :]
         kept = [*[x._node for x in residuals if type(x) is Array], *fixed]
@@ -330,7 +329,7 @@ def _shown(name: str, fwd: Callable[..., Any]) -> str:
 def _forward_runner(
     name: str, call: RuleCall, fwd: Callable[..., Any], symbolic: bool
 ) -> Callable[[list[Node], Sequence[bool]], tuple[list[Node], Any, Any]]:
-    """Return the user's forward rule as a function of nodes, which gives results, their structure
+    """Return the user's forward rule as a function of nodes that returns results, their structure
     and the residuals."""
     shown = _shown(name, fwd)
 
@@ -345,8 +344,9 @@ def _forward_runner(
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
                 f"{shown} must produce a pair (list or tuple of length two), the output as {name} "
-                f"gives it and residuals; got {result!r:.200}; return both, with () where nothing "
-                "is kept"
+                f"{shown} must produce a pair (list or tuple of length two), the output of {name} "
+                f"and residuals; got {result!r:.200}; return both, with () if there are no "
+                "residuals"
             )
         out, out_tree = flatten_arrays(result[0])
         made = [as_node(x, name) for x in out]
@@ -364,7 +364,7 @@ def _is_none(x: Any) -> bool:
 
 
 def _cotangents(result: Any, call: RuleCall) -> list[Node | None]:
-    """Flatten what a backward rule returned; None is zero, for a leaf or a whole argument."""
+    """Flatten the result of a backward rule; None means zero, for a leaf or a whole argument."""
     if isinstance(result, list) and len(result) == len(call.places):
         result = tuple(result)
     dummy = call.dynamic(range(call.count))
@@ -400,7 +400,7 @@ def _cotangents(result: Any, call: RuleCall) -> list[Node | None]:
             node = as_node(ct, "custom_vjp")
             if node.aval.shape != a.shape:
                 raise ValueError(_other_type(path, str(node.aval), a))
-            out.append(node)  # as in jax, of whatever dtype the rule chose
+            out.append(node)  # as in JAX, of any dtype
     return out
 
 
@@ -420,7 +420,7 @@ def _sizes(shape: Sequence[int]) -> str:
 
 
 class _Pull:
-    """The backward part of `custom_gradient`, recorded: a leaf that is no array."""
+    """The recorded backward part of `custom_gradient`, as a leaf that is not an array."""
 
     __slots__ = ("graph", "tree")
 
@@ -505,12 +505,12 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _maybe_perturbed(x: Node) -> bool:
-    """Whether a derivative with respect to this value may yet be asked for."""
+    """Return whether a derivative with respect to this value may be taken later."""
     return _in_use(x) and inexact(x.aval.dtype)
 
 
 def _in_use(x: Node) -> bool:
-    """Whether a value belongs to a transformation that is under way."""
+    """Return whether a value belongs to an active transformation."""
     return x.trace is not None and (x.trace.active or is_traced(x))
 
 

@@ -1,4 +1,8 @@
-"""`grad`, `value_and_grad`, `jvp`, `vjp`, `linearize`: pytrees in, recorded derivatives out."""
+"""`grad`, `value_and_grad`, `jvp`, `vjp`, `linearize` and `linear_transpose`.
+
+Each runs the function on marks of its arguments (`linearised.py`) and records the derivative with
+the rules of the recorded ops.
+"""
 
 from __future__ import annotations
 
@@ -237,10 +241,10 @@ def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -
             raise TypeError(
                 "primal and tangent arguments to jax.jvp do not match; a tangent of "
                 f"{a.dtype.name} has dtype {want}, got {n.aval.dtype.name}; convert it with "
-                "astype, or make it of float0"
+                "astype, or to float0"
             )
         _same_shape(function, a.shape, n.aval.shape)
-        # A jaxpr shows no conversion, as in jax.
+        # As in JAX, jaxprs do not show this conversion.
         strong = n.aval.weak_type and not a.weak_type and not state.named
         out.append(with_weak_type(n, False) if strong else n)
     return out
@@ -336,11 +340,11 @@ def jvp(
         host = trace.host = _host_values(marks, leaves, t_leaves, ts)
         result = fun(*tree_unflatten(tree, given))
         result, aux = split_aux("jvp", result, has_aux)
-        if has_aux:  # handles of its own
+        if has_aux:  # new handles
             aux = map_arrays(lambda x: wrap(x._node) if type(x) is Array else x, aux)
         out, out_tree = flatten_arrays(result)
         outputs = leaf_nodes("jvp", out)
-        if host is not None:  # and what custom rules made of them
+        if host is not None:  # and results of custom rules
             marks = [known.mark for known in host.values()]
             ts = [known.tangent_node for known in host.values()]
         env = {id(m): (m, t) for m, t in zip(marks, ts, strict=True)}
@@ -349,22 +353,23 @@ def jvp(
     escape(given, trace)
     values = [wrap(p) for p, _ in pairs]
     made = [
-        # Computed tangents are weak where values are; one that is handed through stays as it is.
+        # Computed tangents are weak if the values are; a tangent returned unchanged is kept.
         with_weak_type(t, True)
         if t is not None and p.aval.weak_type and not any(t is given for given in ts)
         else t
         for p, t in pairs
     ]
-    slopes = gradients(made, [p.aval for p, _ in pairs])
-    if host is not None:  # arguments, and results of rules, that are Python numbers are given back
+    tangents_out = gradients(made, [p.aval for p, _ in pairs])
+    if host is not None:  # Python numbers among arguments and results of rules are returned
         for i, x in enumerate(outputs):
             known = host.get(id(x))
             if known is not None and type(known.value) in _NUMBERS:
                 values[i] = known.value
             if known is not None and type(known.tangent) in _NUMBERS:
-                slopes[i] = known.tangent
-    value, slope = tree_unflatten(out_tree, values), tree_unflatten(out_tree, slopes)
-    return (value, slope, aux) if has_aux else (value, slope)
+                tangents_out[i] = known.tangent
+    value = tree_unflatten(out_tree, values)
+    tangent = tree_unflatten(out_tree, tangents_out)
+    return (value, tangent, aux) if has_aux else (value, tangent)
 
 
 _NUMBERS = (float, complex)
@@ -376,7 +381,8 @@ def _host_values(
     tangents: Sequence[Any],
     ts: Sequence[Node | None],
 ) -> dict[int, HostValue] | None:
-    """What `Trace.host` is for the arguments of a `jvp`: None if one is no Python number."""
+    """Return the entries of `Trace.host` for the arguments of a `jvp`; None unless all arguments
+    are Python numbers."""
     if state.abstract is not None or len(state.stack) > 1 or state.named:
         return None
     if not all(type(x) in _NUMBERS for x in (*values, *tangents)):
@@ -601,7 +607,7 @@ def linear_transpose(
                     "linear_transpose: cotangent type does not match function output, expected "
                     f"{a} but got {n.aval}; convert it, or broadcast it"
                 )
-        if whole:  # integers have no tangents: the program itself is transposed
+        if whole:  # integers have no tangents, so the program is transposed
             program = expanded(build(record, avals, "linear_transpose"))
             program.drop_effects()
             _check_linear(program)
@@ -622,9 +628,9 @@ def linear_transpose(
             live.extend(x is not None for x in found)
             return [x for x in found if x is not None]
 
-        # Recorded for each call, since what it closes over belongs to the call.
+        # Recorded for each call, since it closes over values of the call.
         graph = expanded(build(pulled, [*avals, *out_avals], "linear_transpose"))
-        graph.drop_effects()  # the function itself is not run
+        graph.drop_effects()  # the function itself does not run
         if any(depends(graph, [i < count for i in range(len(graph.inputs))])):
             raise NotImplementedError(
                 "linear_transpose: the function is not linear in its arguments; got a product or "
@@ -635,11 +641,11 @@ def linear_transpose(
         made = zip(cts, gradients(cts, avals, typed=weak), strict=True)
         return tree_unflatten(tree, [handed(ct, x) for ct, x in made])
 
-    transposed.__name__ = "linear_transpose"  # for its errors
+    transposed.__name__ = "linear_transpose"  # for error messages
     return Partial(transposed)  # a pytree, so that jitted functions can return it
 
 
-# Ops that are linear in several operands together.
+# Ops that are jointly linear in several operands.
 _ADDITIVE = {
     "add", "add_any", "concatenate", "dynamic_update_slice", "pad", "scatter", "scatter_add",
     "select_n", "sub",
@@ -647,8 +653,8 @@ _ADDITIVE = {
 
 
 def _check_linear(program: Graph) -> None:
-    """Refuse a program of integers that is not linear in its inputs, as far as its ops say. Its
-    loops must have no carry but linear ones: a counter is none."""
+    """Raise for a program of integers whose ops are not known to be linear in its inputs. Loops may
+    carry only linear values, so no counters."""
     linear = {id(x) for x in program.inputs}
     for node in program.nodes:
         found = [id(x) in linear for x in node.inputs]
@@ -664,14 +670,14 @@ def _check_linear(program: Graph) -> None:
 
 
 def _number_kind(dtype: np.dtype) -> str:
-    """What `linear_transpose` takes a dtype for; booleans, float0 and keys are no numbers."""
+    """Return how `linear_transpose` treats a dtype; booleans, float0 and keys are not numbers."""
     if inexact(dtype):
         return "float"
     return "integer" if dtype_kind(dtype) in "iu" else "other"
 
 
 def _all_integers(avals: Sequence[Aval], out_avals: Sequence[Aval]) -> bool:
-    """Whether a function is one of integers; it may be one of floating numbers instead."""
+    """Return whether a function maps integers to integers; raise if it mixes kinds of numbers."""
     kinds = [[_number_kind(a.dtype) for a in x] for x in (avals, out_avals)]
     found = {*kinds[0]} | {*kinds[1]}
     if len(found) > 1 or "other" in found:

@@ -1,4 +1,4 @@
-"""`fwd_and_bwd`: the forward and the backward pass of a function, as two functions."""
+"""`fwd_and_bwd`: the forward and the backward pass of a function as two functions."""
 
 from __future__ import annotations
 

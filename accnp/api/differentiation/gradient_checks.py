@@ -1,7 +1,7 @@
-"""Derivatives against differences: `check_grads`, `check_jvp`, `check_vjp`.
+"""Checks of derivatives against finite differences: `check_grads`, `check_jvp`, `check_vjp`.
 
-In: a function and arguments. Out: nothing, or AssertionError. A derivative is compared in one
-random direction, with the difference quotient (f(x + eps t) - f(x - eps t)) / (2 eps).
+A derivative in one random direction is compared with the difference quotient
+(f(x + eps t) - f(x - eps t)) / (2 eps). An AssertionError reports a mismatch.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["check_grads", "check_jvp", "check_vjp"]
 
 EPS = 1e-4
 Tolerance = float | dict[Any, float] | None
-# By the number of bits of a real number of the type: what differences of this step allow.
+# Tolerances for this step, by the bits of a real number of the dtype.
 _DEFAULT = {64: 1e-5, 32: 2e-3, 16: 1e-2, 8: 1e-1, 4: 1.0}
 _ALONE = {np.dtype(np.complex64): 1e-3}
 
 
 def _typed(args: Sequence[Any]) -> tuple[Any, ...]:
-    """Arguments with Python's numbers as arrays: derivatives have the dtype they get here."""
+    """Convert Python numbers among arguments to arrays, whose dtype derivatives have."""
     return tree_map(
         lambda x: asarray(x) if isinstance(x, int | float | complex) else x, tuple(args)
     )
@@ -40,7 +40,7 @@ def _dtype(x: Any) -> np.dtype:
 
 
 def _moves(x: Any) -> bool:
-    """Whether a leaf has a derivative: floating and complex ones do."""
+    """Return whether a leaf has a derivative: floating and complex ones do."""
     dtype = _dtype(x)
     return dtype != float0 and dtype_kind(dtype) in "fc"
 
@@ -60,7 +60,7 @@ def _tolerance(dtype: np.dtype, given: Tolerance) -> float:
 
 
 def _as_numpy(x: Any) -> Any:
-    """A leaf in NumPy, in double precision if it is a number."""
+    """Convert a leaf to NumPy, in double precision if it is floating or complex."""
     dtype = _dtype(x)
     if dtype == float0 or dtype_kind(dtype) not in "fc":
         return np.asarray(x)
@@ -68,7 +68,7 @@ def _as_numpy(x: Any) -> Any:
 
 
 def _leaf_like(value: Any, x: Any) -> Any:
-    """A number or array of the type of a leaf: Python's if it is Python's."""
+    """Convert a value to the type of a leaf: a Python number or a NumPy array."""
     if isinstance(x, bool | int | float | complex) and not isinstance(x, np.generic):
         return type(x)(value)
     return np.asarray(value).astype(_dtype(x))
@@ -88,7 +88,7 @@ def _moved(x: Any, t: Any, step: float) -> Any:
 
 
 def _difference(f: Callable[..., Any], args: Any, direction: Any, eps: float) -> list[Any]:
-    """The difference quotient of each leaf of the result; None for those without a derivative."""
+    """Return the difference quotient of each result leaf; None for leaves without a derivative."""
     ends = [
         tree_leaves(f(*tree_map(partial(_moved, step=step), args, direction)))
         for step in (eps, -eps)
@@ -104,7 +104,7 @@ def _same_types(xs: Sequence[Any], ys: Sequence[Any], what: str) -> None:
         want = _dtype(x) if _moves(x) else float0
         if what == "values":
             want = _dtype(x)
-        # NumPy's and Python's numbers have 64 bits, functions see those that are switched on.
+        # NumPy and Python numbers have 64 bits; functions see them in the enabled dtypes.
         found = _dtype(y)
         same = found == want or (
             float0 not in (found, want) and canonicalize_dtype(found) == canonicalize_dtype(want)
@@ -228,7 +228,7 @@ def check_vjp(
     leaves = _compare_values(value, f(*args), atol, rtol, err_msg)
     direction = tree_map(partial(_random_like, rng), args)
     ct = tree_map(partial(_random_like, rng), value)
-    # Without conjugation here the product would be <conj ct, .>: jax's convention for vjp.
+    # Without conjugation the product would be <conj ct, .>, by JAX's convention for vjp.
     pulled = tree_leaves(pull(tree_map(_conjugate, ct)))
     inputs, ts = tree_leaves(args), tree_leaves(direction)
     _same_types(inputs, pulled, "cotangents")
@@ -314,7 +314,7 @@ def _check_forward(
     text = _deeper(text, "JVP")
     check_jvp(f, partial(jvp, f), args, atol, rtol, eps, text)
     if order > 1:
-        # As a function of the point and the direction, which are taken equal.
+        # As a function of the point and the direction, for which the same values are used.
         _check_both(_pushed(f), (args, _own_tangents(args)), order, modes, atol, rtol, eps, text)
 
 
@@ -337,7 +337,7 @@ def _check_both(
 
 
 def _own_tangents(args: Any) -> list[Any]:
-    """The leaves of the arguments that move, as a direction."""
+    """Return the leaves of the arguments that have derivatives, as a direction."""
     return [x for x in tree_leaves(args) if _moves(x)]
 
 

@@ -1,4 +1,4 @@
-"""`jacfwd`, `jacrev`, `hessian`: one linear map at a point, applied to a whole basis at once."""
+"""`jacfwd`, `jacrev` and `hessian`: a linear map at a point, applied to a basis by batching."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _joint_basis(avals: Sequence[Aval]) -> list[Node]:
 
 
 def _forward_rows(lin: Linearised, k: int) -> list[Node | None]:
-    """Return each output's tangents for all unit vectors of input k, with a leading axis."""
+    """Return the tangents of each output for all unit vectors of input k, with a leading axis."""
     aval = lin.in_avals[k]
     env: dict[int, Any] = {id(p): (zeros_like_aval(p.aval), False) for p in lin.map.inputs}
     env[id(lin.map.inputs[k])] = (_basis(aval), True)
@@ -83,8 +83,10 @@ def _forward_rows(lin: Linearised, k: int) -> list[Node | None]:
 def _mapped_columns(
     outputs: list[Node], marks: list[Node], trace: Trace
 ) -> list[list[Node | None]] | None:
-    """Return what `_forward_rows` does, for each input, of a function in which there are batching
-    rules: these see one mapped derivative by all unit vectors, as in jax. None if there are none.
+    """Return the result of `_forward_rows` for each input, for functions with batching rules.
+
+    As in JAX, these see one derivative mapped over all unit vectors. Returns None without such
+    rules.
     """
     if not has_batching_rule(nodes_within(outputs, marks, trace)):
         return None
@@ -123,14 +125,16 @@ def _rows_between(x: Node, first: int, end: int) -> Node:
 
 
 def _reverse_rows(lin: Linearised, i: int) -> list[Node | None]:
-    """Return each input's cotangents for all unit vectors of output i, with a leading axis."""
+    """Return the cotangents of each input for all unit vectors of output i, with a leading axis."""
     aval = lin.out_avals[i]
     return _pulled(lin, [i], [_basis(aval)], aval.size)
 
 
 def _reverse_table(lin: Linearised) -> list[list[Node | None]]:
-    """Return what `_reverse_rows` does for each output. Rules that see which cotangents are zero
-    are called once for all of them, none of which is zero then, as in jax."""
+    """Return the result of `_reverse_rows` for each output.
+
+    Rules with symbolic zeros are called once for all outputs, as in JAX, so no cotangent is zero.
+    """
     if not has_symbolic_zeros(lin.map.order):
         return [_reverse_rows(lin, i) for i in range(len(lin.out_avals))]
     smooth = [i for i, a in enumerate(lin.out_avals) if inexact(a.dtype)]
@@ -148,7 +152,7 @@ def _reverse_table(lin: Linearised) -> list[list[Node | None]]:
 def _pulled(
     lin: Linearised, places: Sequence[int], bases: Sequence[Node], size: int
 ) -> list[Node | None]:
-    """Return each input's cotangents for those of some outputs, all with a leading axis."""
+    """Return the cotangents of each input for batched cotangents of some outputs."""
     live: list[bool] = []
 
     def pull(leaves: list[Node]) -> list[Node]:
@@ -167,7 +171,7 @@ def _pulled(
 def _block(rows: Node | None, out: Aval, into: Aval, forward: bool) -> Any:
     """Return d out / d into, of shape (*out.shape, *into.shape)."""
     shape = (*out.shape, *into.shape)
-    of = out if forward else into  # whose type the block has
+    of = out if forward else into  # the block has its type
     if not inexact(into.dtype) or not inexact(out.dtype):
         return wrap(full(shape, 0, (into if not inexact(into.dtype) else out).dtype))
     if rows is None:

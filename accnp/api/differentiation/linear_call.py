@@ -1,7 +1,6 @@
 """`linear_call`: a linear function with a user-defined transpose.
 
-In: both, and their operands. Out: the function's results, recorded as one operation, which
-transposition replaces.
+The call is recorded as one op; transposition replaces the function by its transpose.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Flat = Callable[..., list[Any]]
 
 
 class _LinearCall(Composed):
-    """Functions of flat operands: the first `num_res` are residuals, the others linear."""
+    """Primitive of flat operands: the first `num_res` are residuals, the others are linear."""
 
     def __init__(self) -> None:
         super().__init__("linear_call", self._run)
@@ -43,14 +42,14 @@ class _LinearCall(Composed):
         return [*map(wrap, items(record(self._op, tuple(nodes), {**params, "_program": program})))]
 
     def _program(self, avals: tuple[Any, ...], params: dict[str, Any]) -> Graph:
-        # Not kept: the functions are others in each call.
+        # Not cached, since the functions differ in each call.
         return build(lambda nodes: self._body(nodes, params), avals, self.name)
 
     def _jvp(self, ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
         n = params["num_res"]
         if any(t is not None for t in ts[:n]):
             raise NotImplementedError(
-                "linear_call: it has no derivative with respect to its residual arguments; stop it "
+                "linear_call: no derivative with respect to residual arguments is defined; stop it "
                 "with lax.stop_gradient, or differentiate the linear arguments alone"
             )
         rest = {k: v for k, v in params.items() if k != "_program"}
@@ -63,7 +62,7 @@ class _LinearCall(Composed):
     def _transpose(self, cts: Any, xs: Any, params: dict, tools: Any) -> Any:
         n = params["num_res"]
         if any(isinstance(x, Linear) for x in xs[:n]):
-            raise NotImplementedError("linear_call: it is not linear in its residual arguments")
+            raise NotImplementedError("linear_call: the function is not linear in its residuals")
         avals = params["_program"].out_avals
         given = [zeros_like_aval(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)]
         back = params["_transposed"](*map(wrap, [*xs[:n], *given]))
@@ -71,7 +70,7 @@ class _LinearCall(Composed):
             if ct.shape != x.aval.shape:
                 raise TypeError(
                     "linear_call: fun_transpose must return cotangents of the linear arguments; "
-                    f"got shape {ct.shape} for {x.aval}; sum over what was broadcast"
+                    f"got shape {ct.shape} for {x.aval}; sum over axes that were broadcast"
                 )
         pairs = zip(back, xs[n:], strict=True)
         found = [ct._node if isinstance(x, Linear) else None for ct, x in pairs]

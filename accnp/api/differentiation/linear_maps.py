@@ -1,8 +1,8 @@
-"""What `linearize` and `vjp` return: a derivative at a point, as a function of tangents or of
+"""Results of `linearize` and `vjp`: the derivative at a point as a function of tangents or
 cotangents.
 
-It is a pytree, whose leaves are the arrays that it needs of the point, so that a jitted or mapped
-function can return it.
+They are pytrees of the arrays that the derivative needs, so that jitted and mapped functions can
+return them.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue", "NotNeeded", "Pull",
 
 @dataclass(frozen=True, slots=True)
 class NotNeeded:
-    """In `args_res` of a function that `vjp` returns: it does not need this argument."""
+    """Entry of `args_res` of a vjp function: the argument is not needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class GradValue:
-    """An argument of `with_refs`: return this cotangent."""
+    """Argument of `with_refs`: return this cotangent."""
 
 
 @dataclass(frozen=True, slots=True)
 class DontWant:
-    """An argument of `with_refs`: do not return this cotangent."""
+    """Argument of `with_refs`: do not return this cotangent."""
 
 
 @dataclass(frozen=True, slots=True)
 class GradRef:
-    """A result of a function of `with_refs`: this cotangent was added to its reference."""
+    """Result of a function of `with_refs`: this cotangent was added to its reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class DidntWant:
-    """A result of a function of `with_refs`: this cotangent was not asked for."""
+    """Result of a function of `with_refs`: this cotangent was not requested."""
 
 
 ad = SimpleNamespace(DontWant=DontWant, DidntWant=DidntWant, GradRef=GradRef, GradValue=GradValue)
@@ -67,11 +67,11 @@ for _empty in (NotNeeded, GradRef, DidntWant):
 
 
 class _Types:
-    """Structures and types of a function's arguments and results."""
+    """The structures and types of a function's arguments and results."""
 
     __slots__ = ("in_avals", "in_tree", "name", "out_avals", "out_tree", "places")
 
-    places: list[int | None]  # of each residual among the arguments' leaves, once there are some
+    places: list[int | None]  # position of each residual among the leaves of the arguments
 
     def __init__(self, lin: Linearised, name: str) -> None:
         self.name = name
@@ -96,7 +96,7 @@ class _Derivative:
         self._marks = lin.marks
 
     def _program(self) -> None:
-        """Turn the recorded nodes into a program: residuals, tangents -> tangents that are live."""
+        """Convert the recorded nodes to a program from residuals and tangents to live tangents."""
         if self._map is None:
             return
         order, places, outputs = self._map.order, self._map.inputs, self._map.outputs
@@ -141,8 +141,8 @@ def _type_text(a: Aval) -> str:
 
 
 def as_weak(avals: Sequence[Aval], given: Sequence[Node | None]) -> bool:
-    """Whether nothing of a strong type was given for a weak one, which makes strong what it flows
-    to, as in jax."""
+    """Return whether no strong value was passed for a weak one, which would make the results that
+    depend on it strong, as in JAX."""
     pairs = zip(avals, given, strict=True)
     return not any(a.weak_type and x is not None and not x.aval.weak_type for a, x in pairs)
 
@@ -197,13 +197,13 @@ def _inconsistent(got: Aval, primal: Aval, dtype: str) -> str:
 
 
 class Pull(_Derivative):
-    """A function's transposed derivative at a point: from its results' cotangents to the
-    arguments'.
+    """A function's transposed derivative at a point: from cotangents of the results to those of the
+    arguments.
 
     Attributes:
-        args_res: for each argument, what is kept of it: its arrays, in tuples, with `NotNeeded()`
-            in the place of those that are not used. They can be replaced before a call.
-        opaque_residuals: what is kept beside the arguments.
+        args_res: for each argument, its arrays that are saved, in tuples, with `NotNeeded()` for
+            arrays that are not used. They can be replaced before a call.
+        opaque_residuals: the other saved arrays.
     """
 
     __slots__ = ("_args_res", "_opaque")
@@ -212,7 +212,7 @@ class Pull(_Derivative):
     _opaque: list[Any]
 
     def _split(self) -> None:
-        """Have the residuals as the lists that users see."""
+        """Split the residuals into the lists that users see."""
         if hasattr(self, "_args_res"):
             return
         self._program()
@@ -237,7 +237,7 @@ class Pull(_Derivative):
 
     @property
     def args_res(self) -> list[Any]:
-        """What is kept of the arguments; NotNeeded() stands for what is not used."""
+        """The saved arrays of the arguments, with NotNeeded() for those that are not used."""
         self._split()
         return self._args_res
 
@@ -248,7 +248,7 @@ class Pull(_Derivative):
 
     @property
     def opaque_residuals(self) -> list[Any]:
-        """What is kept beside the arguments."""
+        """The saved arrays that are not arguments."""
         self._split()
         return self._opaque
 
@@ -275,9 +275,9 @@ class Pull(_Derivative):
             wanted: for each leaf of the arguments, in trees like theirs: a reference, to which its
                 cotangent is added; `ad.DontWant()`; or anything else, such as `ad.GradValue()`.
 
-        The function returns the cotangents, with `ad.GradRef()` in the place of those that were
-        added to a reference, and `ad.DidntWant()` where nothing was wanted. A ValueError if the
-        trees are not alike, or a reference has another shape.
+        The function returns the cotangents, with `ad.GradRef()` in place of those that were added
+        to a reference, and `ad.DidntWant()` in place of those that were not requested. Raises
+        ValueError if the structures differ, or a reference has another shape.
 
         Example:
             >>> import accnp as jax
@@ -290,9 +290,9 @@ class Pull(_Derivative):
         places, tree = tree_flatten(wanted)
         if tree != self.in_tree:
             raise ValueError(
-                f"with_refs: one entry for each leaf of the arguments is needed; got {tree} for "
-                f"arguments of structure {self.in_tree}; pass ad.GradValue() for a cotangent that "
-                "is to be returned"
+                f"with_refs: expected one entry for each leaf of the arguments; got {tree} for "
+                f"arguments of structure {self.in_tree}; pass ad.GradValue() for a cotangent to "
+                "return"
             )
 
         @api_boundary
@@ -300,7 +300,7 @@ class Pull(_Derivative):
             found = tree_leaves(self(cotangent))
             return tree.unflatten([_accounted(p, x) for p, x in zip(places, found, strict=True)])
 
-        accumulate.__name__ = "with_refs"  # for its errors
+        accumulate.__name__ = "with_refs"  # for error messages
         return accumulate
 
     @api_boundary
@@ -309,7 +309,7 @@ class Pull(_Derivative):
         if len(cotangents) != 1:
             raise TypeError(
                 f"vjp: the VJP function of {types.name} takes a single argument, the cotangent of "
-                f"what that returns; got {len(cotangents)}; pass a tuple for a tuple of results"
+                f"the result; got {len(cotangents)}; pass a tuple if the result is a tuple"
             )
         leaves, tree = tree_flatten(cotangents[0])
         if tree != types.out_tree.shown():
@@ -335,7 +335,7 @@ class Pull(_Derivative):
 
 
 def _accounted(place: Any, ct: Any) -> Any:
-    """Put a cotangent where it is wanted; returns what stands for it in the result."""
+    """Add a cotangent to its reference if there is one; return its entry of the result."""
     if isinstance(place, DontWant):
         return DidntWant()
     if not isinstance(place, Reference):
@@ -343,8 +343,9 @@ def _accounted(place: Any, ct: Any) -> Any:
     ref: Any = place
     if tuple(ref.shape) != tuple(ct.shape):
         raise ValueError(
-            "with_refs: Invalid shape for `addupdate`: a reference has the shape of its argument; "
-            f"got {tuple(ref.shape)} for a cotangent of shape {tuple(ct.shape)}; make another one"
+            "with_refs: Invalid shape for `addupdate`: the reference must have the shape of its "
+            f"argument; got {tuple(ref.shape)} for a cotangent of shape {tuple(ct.shape)}; make "
+            "another one"
         )
     if ct.dtype != dtypes.float0:
         ref.addupdate(ct)
@@ -356,7 +357,7 @@ def _is_not_needed(x: Any) -> bool:
 
 
 def _as_tuples(tree: PyTreeDef) -> PyTreeDef:
-    """The structure with a tuple in the place of each container; keys stay what they are."""
+    """Replace each container of a structure by a tuple; keys are kept."""
     return tree_structure(tree.shown().walk(lambda xs, _: xs, None, [0] * tree.num_leaves))
 
 

@@ -1,6 +1,7 @@
-"""A function's value and derivative at a point, recorded over marks; checks of dtypes and argnums.
+"""The value and the derivative of a function at a point, recorded over marks of its arguments.
 
-In: a call as users make it. Out: `Linearised`, nodes and structures; gradients as arrays.
+`linearise_call` returns a `Linearised`; the public functions of `derivatives.py` and `jacobians.py`
+apply its linear map. This module also checks dtypes and argnums.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ __all__ = [
 
 
 def leaf_nodes(function: str, leaves: Sequence[Any]) -> list[Node]:
-    """Convert the leaves of arguments; float0 zeros (tangents of integers) may not come here."""
+    """Convert the leaves of arguments, which must not be float0."""
     return [as_node(x, function) for x in leaves]
 
 
 def handed(marks: Sequence[Node], leaves: Sequence[Any]) -> list[Any]:
-    """Return what a differentiated function is called with: marks of its arguments as arrays.
+    """Return the arguments that a differentiated function gets: marks of its arguments as arrays.
 
-    Integers and bools of NumPy, which have no derivative, stay NumPy's, so that they have its
-    promotion. They get the dtype that they have as arrays.
+    NumPy integers and bools, which have no derivative, are passed as NumPy values, so that they
+    follow NumPy's promotion. They get the dtype that they have as arrays.
     """
     return [
         np.asarray(x, m.aval.dtype)[()]
@@ -60,7 +61,7 @@ def handed(marks: Sequence[Node], leaves: Sequence[Any]) -> list[Any]:
 
 
 def float0_zeros(aval: Any) -> np.ndarray:
-    """Return the (empty) tangent of an integer or boolean value."""
+    """Return the tangent of an integer or boolean value, which stores no data."""
     return np.zeros(aval.shape, dtypes.float0)
 
 
@@ -72,8 +73,8 @@ def checked_argnums(function: str, argnums: Any) -> tuple[int, ...]:
         return tuple(map(operator.index, argnums))
     except TypeError:
         raise TypeError(
-            f"{function}: argnums must be an integer or several; got {argnums!r}; "
-            "pass places of arguments"
+            f"{function}: argnums must be an integer or several integers; got {argnums!r}; "
+            "pass positions of arguments"
         ) from None
 
 
@@ -81,33 +82,33 @@ def as_argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
     """Return argnums as a tuple of non-negative positions.
 
     Raises:
-        TypeError: `argnums` holds something else than ints, or there are too few arguments.
-        ValueError: there are too few, for a Jacobian or counted from the end.
+        TypeError: `argnums` holds values other than ints, or there are too few arguments.
+        ValueError: there are too few arguments, for a Jacobian or a negative position.
     """
     single = checked_argnums(function, argnums)
     for n in single:
         if not -count <= n < count:
             strict = n < 0 or function.startswith(("jac", "hess"))
-            cure = f"pass places from {-count} to {count - 1}" if count else "pass it by position"
+            advice = f"pass {-count} to {count - 1}" if count else "pass it by position"
             raise (ValueError if strict else TypeError)(
                 f"{function}: differentiating with respect to argnums={argnums} requires at least "
                 f"{max(n + 1, -n)} positional arguments to be passed by the caller, but got only "
-                f"{count} positional arguments; {cure}"
+                f"{count} positional arguments; {advice}"
             )
     return tuple(n % count for n in single)
 
 
-# From outputs, marks, and their trace.
+# A function of outputs, marks and their trace.
 Columns = Callable[[list[Node], list[Node], Trace], list[list[Node | None]] | None]
 
 
 class Linearised:
-    """A function's value and derivative at a point, as recorded over marks.
+    """The value and derivative of a function at a point, recorded over marks.
 
     Attributes:
         map: the derivative.
-        columns: its columns, by input and output, where `linearise_call` was asked for these.
-        marks: what stands for the arguments' leaves among the residuals.
+        columns: its columns, by input and output, if `linearise_call` was asked for them.
+        marks: the nodes that represent the leaves of the arguments among the residuals.
     """
 
     __slots__ = (
@@ -133,7 +134,7 @@ def linearise_call(
 ) -> Linearised:
     """Record `call(dynamic)` over marks and differentiate it.
 
-    `columns` does so where it finds functions with a batching rule, which have no linear map.
+    `columns` differentiates functions with a batching rule, which have no linear map.
     """
     needs_function(function, fun)
     leaves, tree = flatten_arrays(tuple(dynamic))
@@ -157,7 +158,7 @@ def linearise_call(
         else:
             self.map = LinearMap([], [], [*outputs, *aux_nodes], [])
     count = len(outputs)
-    # What was looked at is there; else the walk's own primal shares work with the derivative.
+    # Use nodes with values; otherwise the walk's primals, which share work with the derivative.
     primals = [
         node if node.value is not None else p
         for node, p in zip([*outputs, *aux_nodes], self.map.primals, strict=True)
@@ -176,7 +177,7 @@ def linearise_call(
 
 
 def split_aux(function: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
-    """Take (value, aux) apart where a function returns both."""
+    """Split the result (value, aux) of a function with an auxiliary output."""
     if not has_aux:
         return result, None
     if not isinstance(result, tuple | list) or len(result) != 2:
@@ -189,10 +190,10 @@ def split_aux(function: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
 
 
 def gradients(cts: Sequence[Node | None], avals: Sequence[Any], typed: bool = False) -> list[Any]:
-    """Return cotangents as arrays: zeros where nothing flowed, float0 for integers.
+    """Return cotangents as arrays: zeros for those that are None, float0 for integers.
 
-    If `typed`, those of weak types are weak, and no others: a program was recorded before it was
-    known what comes in.
+    If `typed`, the weak flags are those of `avals`, since the program was recorded before its
+    inputs were known.
     """
     out: list[Any] = []
     for ct, a in zip(cts, avals, strict=True):
@@ -205,14 +206,14 @@ def gradients(cts: Sequence[Node | None], avals: Sequence[Any], typed: bool = Fa
 
 
 def with_weak_type(x: Node, weak: bool) -> Node:
-    """Return a node whose type is weak, or is not."""
+    """Return a node with the given weak flag."""
     if x.aval.weak_type == weak:
         return x
     return o.convert_element_type(x, new_dtype=x.aval.dtype, weak_type=weak)
 
 
 def check_inputs(function: str, holomorphic: bool, allow_int: bool) -> Callable[[list[Any]], None]:
-    """Make the check of the dtypes of what is differentiated with respect to."""
+    """Return a function that checks the dtypes of the arguments to differentiate."""
 
     def check(avals: list[Any]) -> None:
         for a in avals:
@@ -239,13 +240,13 @@ def check_inputs(function: str, holomorphic: bool, allow_int: bool) -> Callable[
 
 
 def check_output(function: str, aval: Aval, holomorphic: bool) -> None:
-    """Refuse an output dtype that cannot be differentiated this way."""
+    """Raise for an output dtype that cannot be differentiated this way."""
     kind, name = dtype_kind(aval.dtype), aval.dtype.name
     if holomorphic:
         if kind != "c":
             raise TypeError(
                 f"{function} with holomorphic=True requires outputs with complex dtype, but got "
-                f"{name}; return such, or leave holomorphic out"
+                f"{name}; convert it, or leave holomorphic out"
             )
     elif kind == "c":
         raise TypeError(

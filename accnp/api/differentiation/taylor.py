@@ -1,8 +1,8 @@
-"""`jet`: Taylor series in, Taylor series out.
+"""`jet`: propagation of truncated Taylor series.
 
-The derivatives of t -> f(x(t)) are had one after the other: if g maps x and its first k derivatives
-to derivative k of f, then the jvp of g in the direction of the next ones is derivative k + 1. So
-each operation that has a derivative has a series.
+The derivatives of t -> f(x(t)) are computed one after the other: if g maps x and its first k
+derivatives to the k-th derivative of f, then the jvp of g in the direction of the next derivatives
+is the derivative of order k + 1. So every operation with a derivative supports series.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ def jet(
     if len(set(map(len, series))) != 1:
         raise ValueError(
             "jet terms have inconsistent lengths for different arguments; got "
-            f"{list(map(len, series))} terms; fill up with zeros"
+            f"{list(map(len, series))} terms; pad with zeros"
         )
     if len(primals) != len(series):
         raise ValueError(
-            f"jet: each argument has its terms; got {len(primals)} arguments and terms for "
-            f"{len(series)}; pass as many"
+            f"jet: each argument needs its terms; got {len(primals)} arguments and terms for "
+            f"{len(series)}; pass one list for each"
         )
     order = len(series[0])
     start = [_argument(i, x) for i, x in enumerate(primals)]
@@ -105,7 +105,7 @@ def jet(
         return moving, [[x for x in arrays if not inexact(x.dtype)]]
 
     def derivative(k: int) -> Callable[..., tuple[list[Any], list[Any]]]:
-        """From x and its first k derivatives to derivative k of fun, and to those before it."""
+        """Map x and its first k derivatives to the k-th derivative of fun, and lower ones."""
         if k == 0:
             return values
         before, n = derivative(k - 1), len(start)
@@ -132,7 +132,7 @@ def jet(
 
 
 def _scaled(dtype: np.dtype, factorial_scaled: bool) -> np.dtype:
-    """The type of the terms of what is no number to differentiate."""
+    """Return the dtype of the terms of values that cannot be differentiated."""
     return dtypes.default_float() if factorial_scaled else dtype
 
 

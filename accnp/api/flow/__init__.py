@@ -1,1 +1,1 @@
-"""Loops and branches as operations, and solvers that are loops."""
+"""Control flow as operations (loops and branches), and solvers that are built on loops."""

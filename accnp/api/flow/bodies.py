@@ -1,7 +1,8 @@
-"""Bodies of control flow: they are recorded, closed over their constants, and checked.
+"""Tracing of the bodies of loops and branches.
 
-The inputs are functions of users and operands, the outputs are closed graphs. Errors name the
-difference between the types that a body accepts and returns.
+`record_body` traces a user's function on given avals. `close` turns what a graph closes over into
+inputs, and the checks compare the types that a body accepts and returns; their errors name the
+difference. The second group of functions passes the contents of references in and out of bodies.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ __all__ = [
 
 
 class Body:
-    """A recorded user function: its graph, the structure of what it returned, the references
-    from outside that it uses, and the results that are host values, by their place."""
+    """A traced user function: its graph, the structure of its result, the references that it closes
+    over, and the results that are host values, by position."""
 
     __slots__ = ("constants", "graph", "refs", "spec")
 
@@ -71,19 +72,19 @@ class Body:
 
     @property
     def avals(self) -> tuple[Aval, ...]:
-        """The avals of what the function returned."""
+        """The avals of the results."""
         return self.graph.out_avals
 
     def names(self, root: str) -> list[str]:
-        """What to call each returned leaf."""
+        """Return a name for each leaf of the result."""
         return pytree.leaf_names(self.spec.unflatten(range(len(self.avals))), root)
 
 
 class Reference:
-    """What references are to functions that are traced: `Ref` has the methods."""
+    """Base class of `Ref`, which has the methods; used to recognize references."""
 
     __slots__ = ()
-    home: Any  # the trace that made it; None for eager code
+    home: Any  # the trace that created it; None outside of traces
 
     @property
     def aval(self) -> Any:
@@ -91,17 +92,17 @@ class Reference:
         raise NotImplementedError
 
     def here(self, content: Any) -> Any:
-        """What stands for this one in a function that is traced, with that content."""
+        """Return the reference that represents this one in a nested trace, with that content."""
         raise NotImplementedError
 
 
 class Held:
-    """A reference from outside in the body of a loop or a branch.
+    """A closed-over reference in the body of a loop or a branch.
 
     Attributes:
         ref: the reference.
-        leaf: the input of the body's program that has its content at the start.
-        content: its content now, an Array.
+        leaf: the input of the body's program with the content at its start.
+        content: the current content, an Array.
     """
 
     __slots__ = ("content", "leaf", "ref")
@@ -115,14 +116,16 @@ class Held:
 def without_refs(
     fns: Sequence[Callable[..., Any]], operands: tuple, name: str
 ) -> tuple[Sequence[Callable[..., Any]], tuple]:
-    """Functions of those leaves of the operands that are no references, and these leaves; the
-    references are closed over. As they came where there are none."""
+    """Return functions that close over the references among the operands, and the other leaves.
+
+    Without references, the functions and operands are returned unchanged.
+    """
     given, spec = flatten_arrays(operands)
     refs = [x for x in given if isinstance(x, Reference)]
     if not refs:
         return fns, operands
     if len({id(x) for x in refs}) < len(refs):
-        raise ValueError(f"{name}: a reference can be handed over once; got {refs}; pass it once")
+        raise ValueError(f"{name}: a reference can be passed only once; got {refs}; pass it once")
 
     def of_rest(fn: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fn)
@@ -138,8 +141,11 @@ def without_refs(
 
 
 def row_refs(f: Any, xs: Any, name: str) -> tuple[Any, Any, Callable[[Any], Any]] | None:
-    """For rows of references: a step on rows of their contents that returns new ones besides, the
-    contents, and what puts the new ones into the references; None where there are none."""
+    """Prepare a scan over rows of references.
+
+    Returns a step that takes rows of their contents and also returns the new rows, the contents,
+    and a function that stores the new contents in the references. Returns None without references.
+    """
     given, spec = flatten_arrays(xs)
     refs = [x for x in given if isinstance(x, Reference)]
     if not refs:
@@ -165,15 +171,17 @@ def row_refs(f: Any, xs: Any, name: str) -> tuple[Any, Any, Callable[[Any], Any]
 
 
 def refs_of(bodies: Sequence[Body]) -> list[Any]:
-    """The references that any of these bodies use."""
+    """Return the references that any of the bodies uses."""
     return list({id(h.ref): h.ref for b in bodies for h in b.refs}.values())
 
 
 def with_refs(
     body: Body, refs: Sequence[Any], after: int | None = None, before: int | None = None
 ) -> Graph:
-    """The body's program with the contents of references as inputs after the first `after`, and as
-    outputs after the first `before`; after all where these are None."""
+    """Return a body's program with the contents of references as additional inputs and outputs.
+
+    They are inserted after the first `after` inputs and the first `before` outputs, or at the end.
+    """
     graph = body.graph
     if not refs:
         return graph
@@ -194,36 +202,36 @@ def with_refs(
 
 
 def ref_contents(refs: Sequence[Any], name: str) -> list[Node]:
-    """What references hold here, as operands."""
+    """Return the current contents of references as operands."""
     return [cast(ref.place(name).content._node, ref.type.dtype) for ref in refs]
 
 
 def set_refs(refs: Sequence[Any], nodes: Sequence[Node], name: str) -> None:
-    """Put what a loop or a branch made of references' contents into them."""
+    """Store the new contents that a loop or a branch returned in its references."""
     for ref, node in zip(refs, nodes, strict=True):
         write(ref.place(name), wrap(node))
 
 
 def write(place: Any, content: Any) -> None:
-    """Put an array into a reference, or into what stands for it in a body."""
+    """Store an array in a reference or in its `Held`; note its old content for rules if needed."""
     if state.written is not None:
         state.written.setdefault(id(place), (place, place.content))
     place.content = content
 
 
 def values(spec: PyTreeDef, nodes: Sequence[Node]) -> Any:
-    """Put nodes together to the tree that users see."""
+    """Build the tree of results that users see."""
     return spec.unflatten([wrap(n) for n in nodes])
 
 
 def carried(spec: PyTreeDef, nodes: Sequence[Node], init: Any, fixed: Sequence[bool]) -> Any:
-    """The tree of a carry; host values that no step changes come out as they went in."""
+    """Build the tree of a carry; host values that no step changes are returned as they were."""
     leaves = zip(flatten_arrays(init)[0], nodes, fixed, strict=True)
     return spec.unflatten([x if f and _as_given(x, n) else wrap(n) for x, n, f in leaves])
 
 
 def _as_given(x: Any, node: Node) -> bool:
-    # A number that the body converts is an array of its type, though no further step changes it.
+    # A number that the body converts becomes an array of its type, even if no step changes it.
     if isinstance(x, bool | np.ndarray | np.generic):
         return True
     return isinstance(x, int | float | complex) and node.aval.weak_type
@@ -239,11 +247,10 @@ def record_body(
     names: Sequence[str] | None = None,
     refs: bool = False,
 ) -> Body:
-    """Record `fn` on leaves of these avals, put together to its positional arguments by `spec`.
+    """Trace `fn` on leaves of these avals, from which `spec` builds its positional arguments.
 
-    For messages: `of` is the user's function, where it is another one, and `names` are those of
-    the leaves, where they are not what the user's function calls them. With `refs` it may use
-    references from outside.
+    `of` is the user's function, if `fn` wraps it, and `names` are the names of the leaves in
+    messages, if they differ from those of `of`. With `refs`, `fn` may close over references.
     """
     of = fn if of is None else of
     if names is None:
@@ -272,15 +279,15 @@ def record_body(
 
 
 class Loop:
-    """Whose loop it is, for messages.
+    """Description of a loop, for messages.
 
     Attributes:
-        name: the function of the API.
+        name: the public function.
         fn: the user's body.
-        carry: what the body calls the leaves of the carry.
-        rows: what it calls the leaves of a row.
-        part: (the loop's carry) -> what the user knows of it.
-        kind: what tells loops of one name and body apart.
+        carry: the names of the leaves of the carry in the body.
+        rows: the names of the leaves of a row.
+        part: a function from the loop's carry to the part that the user knows.
+        kind: distinguishes loops with the same name and body.
     """
 
     __slots__ = ("carry", "fn", "kind", "name", "part", "rows")
@@ -306,7 +313,7 @@ def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], PyTreeDef]:
     """Flatten a tree of operands into nodes.
 
     Raises:
-        TypeError: a leaf is not an array or a number; the text has its path.
+        TypeError: a leaf is not an array or a number; the message has its path.
     """
     leaves, spec = flatten_arrays(tree)
     nodes = []
@@ -324,7 +331,7 @@ def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], PyTreeDef]:
 
 
 def result_node(x: Any, result: Any, i: int, name: str) -> Node:
-    """The node of leaf `i` of what a user's function returned."""
+    """Return the node of leaf `i` of the result of a user's function."""
     try:
         return as_node(x, name)
     except TypeError:
@@ -342,16 +349,15 @@ def result_node(x: Any, result: Any, i: int, name: str) -> Node:
 
 
 def concrete(node: Node) -> bool:
-    """Whether the value can be had, and nothing is being traced that should record the choice."""
+    """Return whether the value can be computed now and no trace should record the choice."""
     return current() is None and not is_traced(node)
 
 
 def close(graphs: Sequence[Graph]) -> list[Node]:
-    """Give graphs what they close over as leading inputs, the same ones for all; returns these
-    outer nodes.
+    """Make everything that graphs close over leading inputs, the same for all graphs.
 
-    The nodes of a fresh graph are still its own, so they are changed in place instead of being
-    recorded again.
+    Returns the nodes that they close over. The nodes of a new graph are not shared yet, so they are
+    changed in place instead of being recorded again.
     """
     found: dict[int, Node] = {}
     for g in graphs:
@@ -382,13 +388,13 @@ def with_inputs(graph: Graph, inputs: Sequence[Node], outputs: Sequence[Node]) -
 
 
 def forwarded(graph: Graph) -> list[int | None]:
-    """For each output, the input that it is, or None."""
+    """For each output, return the position of the input that it equals, or None."""
     where = {id(x): i for i, x in enumerate(graph.inputs)}
     return [where.get(id(x)) for x in graph.outputs]
 
 
 def same_type(a: Aval, b: Aval) -> bool:
-    """Whether shape and dtype agree."""
+    """Return whether shape and dtype are equal."""
     return a.shape == b.shape and a.dtype == b.dtype
 
 
@@ -398,8 +404,8 @@ def type_text(a: Aval) -> str:
 
 
 def promoted(avals: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
-    """Return the types of a carry, where initial values of weak types take those of what the body
-    makes of them."""
+    """Return the types of a carry: initial values of weak types take the type that the body
+    returns."""
     new = []
     for a, out in zip(avals, outs, strict=True):
         if a.weak_type and not same_type(a, out):
@@ -410,10 +416,10 @@ def promoted(avals: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
 
 
 def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> None:
-    """Compare what goes into a loop's body with what comes out.
+    """Compare the carry that a loop's body takes with the carry that it returns.
 
     Raises:
-        TypeError: the structures or the types differ; the text has the path and both types.
+        TypeError: structures or types differ; the message has the path and both types.
     """
     place = function_place(loop.fn)
     where = f"{place[0]} ({place[1]}:{place[2]})"
@@ -424,7 +430,7 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
         raise TypeError(
             f"{loop.name} body function carry input and carry output must have the "
             f"same pytree structure, but they differ for {where}; "
-            f"{_difference(ours, theirs, ('goes in', 'comes out'))}; return that of the input"
+            f"{_difference(ours, theirs, ('the input', 'the output'))}; return that of the input"
         )
     wrong = [
         f"the input carry {'component ' if not n.isidentifier() else ''}{n} has type "
@@ -437,27 +443,27 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
         raise TypeError(
             f"{loop.name} body function carry input and carry output must have equal types, "
             f"but they differ for {where}: {'; '.join(wrong)}. "
-            "Convert the initial value, or what the function returns"
+            "Convert the initial value, or the result of the function"
         )
 
 
 def _shown(spec: PyTreeDef, avals: Sequence[Aval]) -> tuple[list[Aval], PyTreeDef]:
-    """Types and structure as users see them: of keys, not of their words."""
+    """Return types and structure as users see them: those of keys, not of their words."""
     return spec.shown_leaves(avals), spec.shown()
 
 
 def _types(spec: PyTreeDef, avals: Sequence[Aval]) -> Any:
-    """A tree of types, as errors show it."""
+    """Return a tree of types as texts, for messages."""
     return spec.unflatten([type_text(a) for a in avals])
 
 
 def _difference(first: Any, other: Any, labels: tuple[str, str]) -> str:
-    """Say where two trees of types differ in structure."""
+    """Describe where two trees of types differ in structure."""
     found = pytree.mismatch("", first, other)
     if found is None:
         found, labels = pytree.mismatch("", other, first), (labels[1], labels[0])
     place = str(found).split("structures ", 1)[1].rsplit("; ", 1)[0]
-    return f"they differ {place} (the first is what {labels[0]}, the other what {labels[1]})"
+    return f"they differ {place} (the first is {labels[0]}, the second is {labels[1]})"
 
 
 def _how(a: Aval, b: Aval) -> str:
@@ -472,10 +478,10 @@ def _how(a: Aval, b: Aval) -> str:
 def check_branches(
     name: str, labels: tuple[str, str], fns: tuple[Any, Any], first: Body, second: Body
 ) -> None:
-    """Compare what two branches return.
+    """Compare the results of two branches.
 
     Raises:
-        TypeError: the structures or the types differ; the text has the path and both types.
+        TypeError: structures or types differ; the message has the path and both types.
     """
     a, b = labels
     places = [function_place(f) for f in fns]
@@ -488,7 +494,7 @@ def check_branches(
         x, y = _types(spec, ours), _types(other, theirs)
         raise TypeError(
             f"{name} branch outputs must have the same pytree structure, but "
-            f"{_difference(x, y, (f'{a} returns', f'{b} returns'))}; {where}; "
+            f"{_difference(x, y, (f'the result of {a}', f'the result of {b}'))}; {where}; "
             "return the same structure from both"
         )
     paths = first.names("")
@@ -502,7 +508,7 @@ def check_branches(
         raise TypeError(
             f"{name} branches must have equal output types but they differ. "
             f"{'; '.join(wrong)} ({where}); "
-            "convert or broadcast one"
+            "convert or broadcast one of them"
         )
 
 
@@ -515,11 +521,11 @@ def check_result(
     what: str = "the function",
     dtypes: bool = True,
 ) -> None:
-    """Compare what a function of two values returns with what it has to fold; only structures and
-    shapes without `dtypes`.
+    """Compare the result of a user's function with the type that it must return; without `dtypes`
+    only structure and shapes.
 
     Raises:
-        IncompatibleShapesError: the structures or types differ; the text has the path and both.
+        IncompatibleShapesError: structures or types differ; the message has the path and both.
     """
     place = function_place(fn)
     where = f"{place[0]} at {place[1]}:{place[2]}"
@@ -529,10 +535,10 @@ def check_result(
         ours, theirs = _types(spec, avals), _types(out_spec, outs)
         raise errors.IncompatibleShapesError(
             f"{name}: {what} must return the structure of its arguments; "
-            f"{_difference(ours, theirs, ('it is given', 'it returns'))}; {where}"
+            f"{_difference(ours, theirs, ('its argument', 'its result'))}; {where}"
         )
     wrong = [
-        f"{what} returns{p} {type_text(b)} where {type_text(a)} is needed{_how(a, b)}"
+        f"{what} returns{p} {type_text(b)} but must return {type_text(a)}{_how(a, b)}"
         for p, a, b in zip(body.names(""), avals, outs, strict=True)
         if a.shape != b.shape or (dtypes and a.dtype != b.dtype)
     ]

@@ -1,4 +1,8 @@
-"""Branches: `cond` and `switch`. The inputs are functions, an index and operands."""
+"""Branches: `cond` and `switch`.
+
+Both trace all branches and record one `cond` op, or evaluate the chosen branch immediately if the
+index is concrete.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +114,7 @@ def cond(
     """
     if not (callable(true_fun) and callable(false_fun)):
         if operand is NOT_GIVEN and len(operands) == 2:
-            # The form of old: cond(pred, true_operand, true_fun, false_operand, false_fun).
+            # The deprecated form cond(pred, true_operand, true_fun, false_operand, false_fun).
             return cond(
                 pred,
                 lambda x: false_fun(x[0]),
@@ -161,7 +165,7 @@ class _Branches:
     ) -> None:
         order = range(len(fns)) if name == "switch" else (1, 0)  # true_fun comes first
         place = [next(j for j, g in enumerate(fns) if g is f) for f in fns]
-        # A function that stands for several is traced once.
+        # A function that is used for several branches is traced once.
         made = {
             i: record_body(fns[i], name, avals, spec, refs=True) for i in order if place[i] == i
         }
@@ -177,31 +181,31 @@ class _Branches:
         graphs = {i: with_refs(made[i], self.refs) for i in sorted(made)}
         self.outer = close(list(graphs.values()))
         self.graphs = [graphs[i] for i in place]
-        # What all of them hand through needs no choice.
+        # An output that is the same input in all branches does not depend on the choice.
         columns = zip(*[forwarded(g) for g in self.graphs], strict=True)
         self.same = [c[0] if len(set(c)) == 1 else None for c in columns]
         chosen = [f is None for f in self.same]
         self.kept = tuple([with_inputs(g, g.inputs, keep(chosen, g.outputs)) for g in self.graphs])
 
     def call(self, choice: Node, leaves: list[Node]) -> Any:
-        """Record the choice."""
+        """Record the branch operation, or the chosen branch if the index is concrete."""
         ins = [*self.outer, *leaves, *ref_contents(self.refs, self.name)]
         if concrete(choice):
-            # Recorded in place of the call: it fuses with what is around it, and needs no rules of
-            # its own. Where it is differentiated it stays one program: the parts of a cotangent
-            # are added up within it first, as under jit.
+            # The branch is recorded without a call, so that it fuses with other ops and needs no
+            # rules. When it is differentiated it remains one program, as under jit: the parts of a
+            # cotangent are summed within it first.
             taken = self.graphs[int(array_of(choice).item())]
             whole = any(x.trace is not None and x.trace.kind == "grad" for x in ins)
             params = {"name": self.name, "jaxpr": taken}
             made = call("jit", ins, params) if whole else evaluate(taken, ins)
-            avals = self.graphs[0].out_avals  # of the weak types of the first
+            avals = self.graphs[0].out_avals  # with the weak types of the first branch
             results = zip(made, avals, strict=True)
             return self.results([cast(x, a.dtype, a.weak_type) for x, a in results])
         rest = iter(call("cond", (cast(choice, _INT32), *ins), {"branches": self.kept}))
         return self.results([next(rest) if f is None else ins[f] for f in self.same])
 
     def results(self, nodes: list[Node]) -> Any:
-        """What the branches return; the rest goes into references."""
+        """Return the results of the branches, and store new contents of references."""
         n = len(nodes) - len(self.refs)
         set_refs(self.refs, nodes[n:], self.name)
         return values(self.spec, nodes[:n])

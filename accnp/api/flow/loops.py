@@ -1,4 +1,8 @@
-"""Loops: `while_loop`, `fori_loop`, `scan`. The inputs are functions, initial values and rows."""
+"""Loops: `while_loop`, `fori_loop` and `scan`.
+
+Bodies are traced once for a function and the types of its carry (`remembered.py`). Carried values
+that no step changes become constants of the loop.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +112,7 @@ def while_loop(
 
 
 def run_while(loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
-    """Record a `while`, or run it in Python; `loop` says whose it is."""
+    """Record a `while`, or run it in Python under disable_jit; `loop` describes it for messages."""
     if config.disable_jit:
         found = _while_in_python(cond_fun, body_fun, init_val)
         if found is not None:
@@ -123,8 +127,8 @@ def run_while(loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
 
 
 class _While:
-    """The recorded programs of a `while`; what the body hands through unchanged and the test does
-    not read is a constant of the body."""
+    """The recorded programs of a `while`. A carried value that the body does not change and the
+    condition does not read is a constant of the body."""
 
     def __init__(
         self, loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any, avals: list[Aval]
@@ -170,7 +174,7 @@ class _While:
         self.arrange()
 
     def arrange(self) -> None:
-        """Make constants of what is fixed."""
+        """Make unchanged carried values constants of the body."""
         test, body = self.test, self.body
         a, b = len(self.test_consts), len(self.body_consts)
         read = {id(x) for node in test.nodes for x in node.inputs} | {id(x) for x in test.outputs}
@@ -189,11 +193,11 @@ class _While:
 
     @property
     def graphs(self) -> tuple[Graph, ...]:
-        """The programs."""
+        """The recorded programs."""
         return self.test, self.body
 
     def call(self, carry: list[Node]) -> list[Node]:
-        """Record the loop."""
+        """Record the loop and return the final carry."""
         n = len(carry)
         carry = [*carry, *ref_contents(self.refs, self.name)]
         carry = [cast_to(x, a) for x, a in zip(carry, self.avals, strict=True)]
@@ -212,7 +216,7 @@ class _While:
 
 
 def cast_to(x: Node, aval: Aval) -> Node:
-    """Convert an initial value where the body asks for another type."""
+    """Convert an initial value to the type that the body requires."""
     return x if x.aval == aval else cast(x, aval.dtype)
 
 
@@ -310,7 +314,7 @@ def fori_loop(
         return run_scan(loop, step, start, None, length, False, times)[0][1]
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError(
-            "fori_loop: only loops whose bounds are known when tracing can be unrolled; got "
+            "fori_loop: only loops with static bounds can be unrolled; got "
             f"unroll={unroll!r}; leave it out, or make the bounds static"
         )
     if a.dtype != dtype:
@@ -406,7 +410,7 @@ def scan(
 def run_scan(
     loop: Loop, step: Any, init: Any, xs: Any, length: Any, reverse: Any, unroll: Any
 ) -> tuple[Any, Any]:
-    """Record a `scan`, or run it in Python; `loop` says whose it is."""
+    """Record a `scan`, or run it in Python under disable_jit; `loop` describes it for messages."""
     rows, xs_spec = as_leaves(xs, loop.name, "xs")
     length = _scan_length(xs_spec.shown_leaves([x.aval for x in rows]), length)
     unroll = _unroll(unroll, length)
@@ -423,8 +427,8 @@ def run_scan(
 
 
 class _Scan:
-    """The recorded program of a `scan`; carried values that never change are constants, outputs
-    that are rows are handed through."""
+    """The recorded program of a `scan`. Carried values that never change are constants, and outputs
+    that equal rows of an input are not computed."""
 
     def __init__(
         self, loop: Loop, step: Any, init: Any, xs: Any, avals: list[Aval], row_avals: list[Aval]
@@ -462,7 +466,7 @@ class _Scan:
         self.arrange(graph)
 
     def arrange(self, graph: Graph) -> None:
-        """Make constants of what is fixed, and drop outputs that are rows."""
+        """Make unchanged carried values constants, and remove outputs that are input rows."""
         c, n = len(self.outer), len(self.avals)
         comes = forwarded(graph)
         self.fixed = [comes[i] == c + i for i in range(n)]
@@ -482,13 +486,13 @@ class _Scan:
 
     @property
     def graphs(self) -> tuple[Graph, ...]:
-        """The program."""
+        """The recorded program."""
         return (self.body,)
 
     def call(
         self, carry: list[Node], rows: list[Node], length: int, reverse: bool, unroll: int
     ) -> tuple[list[Node], list[Node]]:
-        """Record the loop."""
+        """Record the loop and return the final carry and the outputs."""
         m = len(carry)
         carry = [*carry, *ref_contents(self.refs, self.name)]
         carry = [cast_to(x, a) for x, a in zip(carry, self.avals, strict=True)]

@@ -1,12 +1,10 @@
 """Ordinary differential equations: `odeint`, with derivatives by the adjoint method.
 
-In: a function of state and time, the state at the first time, times. Out: the states at all times.
-
 Methods: J. R. Dormand and P. J. Prince, A family of embedded Runge-Kutta formulae (1980): order 5,
-the error from order 4; L. F. Shampine, Some practical Runge-Kutta formulas (1986): the value in the
-middle of a step, from which values within it are interpolated; the first step after E. Hairer,
-S. P. Norsett and G. Wanner, Solving Ordinary Differential Equations I (1993), II.4. The derivative
-solves the adjoint equation backwards, from each time to the one before, and keeps nothing.
+with an error estimate of order 4; L. F. Shampine, Some practical Runge-Kutta formulas (1986): the
+value in the middle of a step, for interpolation; the first step after E. Hairer, S. P. Norsett and
+G. Wanner, Solving Ordinary Differential Equations I (1993), II.4. The backward pass solves the
+adjoint equation backwards from each time to the previous one, without stored intermediate states.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ def _sum(weights: tuple[float, ...], slopes: list[Array]) -> Array:
 
 
 def _step(rule: Rule, y: Array, f: Array, t: Array, dt: Array) -> tuple[Array, Array, Array, Any]:
-    """One step: the state after it, the slope there, the error, and what interpolates within it."""
+    """Take one step; return the new state, its derivative, the error, and an interpolant."""
     h = dt.astype(y.dtype)
     slopes = [f]
     for at, weights in zip(_TIMES, _STAGES, strict=True):
@@ -73,7 +71,7 @@ def _step(rule: Rule, y: Array, f: Array, t: Array, dt: Array) -> tuple[Array, A
     slopes.append(rule(after, t + dt))
     middle = y + h * _sum(_MIDDLE, slopes)
     begin, end = h * f, h * slopes[-1]
-    # The polynomial of order 4 through begin, middle and end, with the slopes at both ends.
+    # The polynomial of degree 4 through begin, middle and end, with the derivatives at both ends.
     quartic = stack([
         2 * (end - begin) - 8 * (y + after) + 16 * middle,
         5 * begin - 3 * end + 18 * y + 14 * after - 32 * middle,
@@ -89,7 +87,7 @@ def _size(x: Array) -> Array:
 
 
 def _first_step(rule: Rule, y: Array, f: Array, t: Array, rtol: float, atol: float) -> Array:
-    """A step that moves the state by about a hundredth, and changes the slope by as much."""
+    """Return a step that changes the state, and its derivative, by about one percent."""
     scale = (atol + uf.abs(y) * rtol).astype(y.dtype)
     d0, d1 = _size(y / scale), _size(f / scale)
     tiny = (d0 < 1e-5) | (d1 < 1e-5)
@@ -101,7 +99,7 @@ def _first_step(rule: Rule, y: Array, f: Array, t: Array, rtol: float, atol: flo
 
 
 def _next_step(dt: Array, ratio: Array) -> Array:
-    """The step for which the error would be as large as it may be."""
+    """Return the step for which the estimated error equals the tolerance."""
     least = where(ratio < 1, 1.0, _SMALLEST)
     factor = uf.maximum(where(ratio == 0, 1, ratio) ** (-1 / _ORDER) * _SAFETY, least)
     factor = where(ratio == 0, _LARGEST, uf.minimum(factor, _LARGEST))
@@ -119,7 +117,7 @@ def _solve(
     rule: Rule, rtol: float, atol: float, mxstep: float, hmax: float, y: Array, ts: Array,
     *args: Any,
 ) -> Array:  # fmt: skip
-    """States [times, n]: steps go on from one time to the next, and beyond."""
+    """Return the states [times, n]. Steps continue from one time to the next, and may pass it."""
 
     def slope(y: Array, t: Array) -> Array:
         return rule(y, t, *args)
@@ -144,9 +142,9 @@ def _solve(
 
         _, *carry = while_loop(before, step, [asarray(0), *carry])
         _, _, t, dt, begin, quartic = carry
-        width = t - begin  # none if no step was needed yet
+        width = t - begin  # 0 before the first step
         part = where(width > 0, (target - begin) / where(width > 0, width, 1), 0)
-        # No step was small enough, or slopes were nan: there is no state at this time.
+        # No step was small enough, or derivatives were nan, so the state is undefined.
         part = where((t < target) & ~(dt > 0), np.nan, part)
         return carry, _at(quartic, part.astype(quartic.dtype))
 
@@ -171,7 +169,7 @@ def _forward(
 def _backward(
     rule: Rule, rtol: float, atol: float, mxstep: float, hmax: float, saved: Any, ct: Array
 ) -> Any:
-    """Solve for the state, its cotangent, and those of first time and arguments, together."""
+    """Solve for the state and the cotangents of state, first time and arguments together."""
     ys, ts, args = saved
     moving = [k for k, a in enumerate(args) if a.dtype.kind in "fcV"]
     weights = [args[k] for k in moving]
@@ -279,7 +277,7 @@ def odeint(
     flat, apart = ravel_pytree(y0)
     if flat.dtype.kind in "biu":
         raise TypeError(
-            f"{name}: a state is of floats or complex numbers; got y0 of {flat.dtype.name}; "
+            f"{name}: the state must be floating or complex; got y0 of {flat.dtype.name}; "
             "convert it first, e.g. by astype(float)"
         )
     converted, outer = closure_convert(func, apart(flat), ts[0], *tree_unflatten(tree, values))

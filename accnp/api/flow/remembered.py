@@ -1,10 +1,9 @@
-"""Programs of functions that were recorded before, so that a loop in eager code is traced once.
+"""Cache of traced functions, so that a loop in eager code traces its body only once.
 
-In: functions, a key of the types they are recorded for, a way to record them. Out: what that made,
-or what it made before. A record is used again as long as all that the functions visibly read is
-the same objects: closures, globals, defaults, those of the functions they call, and what is in the
-containers and attributes among these. What the functions themselves change while they are
-recorded, such as a list of calls, is a log and does not count.
+The key consists of the functions and the types they are traced for. A cached trace is valid while
+everything that the functions visibly read is unchanged: closures, globals, defaults, those of the
+functions they call, and the contents of containers and attributes among these. Objects that the
+functions change while they are traced, such as a list of calls, are logs and are ignored.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from accnp.transforms.axes import bound
 
 __all__ = ["remembered"]
 
-MANY = 256  # functions that read more than this many objects are recorded each time
-SMALL = 4096  # bytes of a NumPy array that is compared by content
+MANY = 256  # functions that read more objects are traced each time
+SMALL = 4096  # bytes of NumPy arrays that are compared by content
 _LIBRARIES = {*sys.stdlib_module_names, "accnp", "numpy", "scipy", "numba", "ml_dtypes"} - {
     "__main__"
 }
@@ -36,7 +35,7 @@ _ATOMS = (bool, int, float, complex, str, bytes, type(None), type, ModuleType, A
 
 
 class Recorded(Protocol):
-    """What is remembered: programs, and the nodes that they close over."""
+    """A cached trace: programs, and the nodes and references that they close over."""
 
     @property
     def graphs(self) -> Sequence[Graph]:
@@ -45,12 +44,12 @@ class Recorded(Protocol):
 
     @property
     def outer(self) -> Sequence[Node]:
-        """Constants, and nodes of outer programs."""
+        """Constants and nodes of enclosing traces."""
         ...
 
     @property
     def refs(self) -> Sequence[Any]:
-        """References from outside."""
+        """Closed-over references."""
         ...
 
 
@@ -59,20 +58,20 @@ Path = tuple[Any, ...]
 Seen = dict[Path, Any]
 
 Logs = set[Path]
-Entry = tuple[list[weakref.ref], Seen, Logs, Any]  # the other functions, what was read, the record
+Entry = tuple[list[weakref.ref], Seen, Logs, Any]  # other functions, objects read, logs, result
 
 _known: weakref.WeakKeyDictionary[Any, dict[Any, Entry]] = weakref.WeakKeyDictionary()
 
 
 def remembered(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[], R]) -> R:
-    """Return what `make` returns, or what it did for these functions, key and configuration."""
+    """Return what `make` returns, or its cached result for these functions, key and options."""
     if state.named or not all(map(_lasting, fns)):
         return make()
     whole = (key, config.key, bound())
     table = _known.setdefault(fns[0], {})
     try:
         found = table.get(whole)
-    except TypeError:  # static data of a structure that cannot be hashed
+    except TypeError:  # unhashable static data in a structure
         return make()
     before = _look(fns)
     if before is None:
@@ -95,10 +94,10 @@ def remembered(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[], R
 
 
 def _lasting(fn: Any) -> bool:
-    """Whether calls of what is called can be told from each other by which object it is: functions,
-    `partial`, and objects of the user's classes that are equal to themselves only."""
+    """Return whether a callable can be identified by identity: functions, `partial`, and instances
+    of user classes that compare by identity."""
     kind = type(fn)
-    if isinstance(fn, FunctionType) or kind is partial:  # ufuncs are functions, too
+    if isinstance(fn, FunctionType) or kind is partial:  # ufuncs are functions
         return True
     return (
         kind.__eq__ is object.__eq__
@@ -117,8 +116,8 @@ def _of_library(x: Any) -> bool:
 
 
 def _look(fns: Sequence[Any]) -> Seen | None:
-    """Return what functions read, by the path on which it was found; None for too much, or for
-    what can change unseen."""
+    """Return the objects that functions read, by path; None if there are too many, or if one can
+    change without notice."""
     seen: Seen = {}
     queue: list[tuple[Path, Any]] = [((i,), fn) for i, fn in enumerate(fns)]
     queue += [((i, *path), part) for i, fn in enumerate(fns) for path, part in _methods(fn)]
@@ -130,7 +129,7 @@ def _look(fns: Sequence[Any]) -> Seen | None:
                 return None
             seen[path] = x.tobytes() if x.nbytes <= SMALL else x
             continue
-        # The functions themselves are not held: the record goes with them.
+        # The functions themselves are not stored, since the cache must not keep them alive.
         seen[path] = None if any(x is fn for fn in fns) else x
         if isinstance(x, _ATOMS) or id(x) in entered:
             continue
@@ -142,7 +141,7 @@ def _look(fns: Sequence[Any]) -> Seen | None:
 
 
 def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
-    """What an object refers to, as far as it is the user's."""
+    """Yield the user's objects that an object refers to."""
     if isinstance(x, FunctionType):
         if _of_library(x):
             return
@@ -166,7 +165,7 @@ def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _methods(fn: Any) -> Iterator[tuple[Path, Any]]:
-    """What a callable object's class has, which its call may use."""
+    """Yield the attributes of a callable object's classes, which its call may use."""
     if isinstance(fn, FunctionType) or type(fn) is partial:
         return
     for i, kind in enumerate(type(fn).__mro__):
@@ -190,7 +189,7 @@ def _same(before: Seen, now: Seen) -> bool:
 
 
 def _changed(before: Seen, after: Seen) -> Logs:
-    """Return the paths to what recording has changed: values, and containers of other lengths."""
+    """Return the paths of what tracing has changed: values, and containers of other lengths."""
     logs = {p for p, v in before.items() if p in after and not _equal(v, after[p])}
     return logs | {p[:-1] for p in before.keys() ^ after.keys() if len(p) > 1}
 

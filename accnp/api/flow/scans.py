@@ -1,4 +1,4 @@
-"""Maps and scans over a leading axis: `map` and `associative_scan`, of functions and arrays."""
+"""Maps and scans over a leading axis: `map` and `associative_scan`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def map(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None) -
     shapes = [a.shape for a in spec.shown_leaves([x.aval for x in rows])]
     if not rows or any(not s or s[0] != shapes[0][0] for s in shapes):
         raise ValueError(
-            f"map: all of xs need a leading axis of one length; got shapes {shapes}; "
+            f"map: all of xs must have leading axes of equal length; got shapes {shapes}; "
             "make them equally long"
         )
     n = rows[0].aval.shape[0]
@@ -107,7 +107,7 @@ def _cut(x: Node, start: int, stop: int) -> Node:
 
 
 def _all_rows(f: Callable[[Any], Any], xs: Any) -> Any:
-    """Apply `f` to all rows at once."""
+    """Apply `f` to all rows at once, by batching its program."""
     rows, _ = as_leaves(xs, "map", "xs")
     size = rows[0].aval.shape[0]
     avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
@@ -200,7 +200,7 @@ def associative_scan(
         if out_spec != spec:
             raise IncompatibleShapesError(
                 "associative_scan: fn must return the structure of its arguments; "
-                f"got {out_spec}, needs {spec}; return what it gets, combined"
+                f"got {out_spec} for {spec}; return the structure of the arguments"
             )
         found = [as_node(x, "associative_scan") for x in out]
         wrong = [

@@ -1,6 +1,5 @@
-"""Solvers with implicit derivatives, `custom_root` and `custom_linear_solve`, and
-`platform_dependent`. The inputs are functions of users, the outputs are trees of arrays.
-"""
+"""Solvers with implicit derivatives, `custom_root` and `custom_linear_solve`; and
+`platform_dependent`."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ Solve = Callable[[Callable[[Any], Any], Any], Any]
 
 
 class _System:
-    """The vectors of a system of equations: their structure and types."""
+    """The structure and types of the vectors of a system of equations."""
 
     def __init__(self, name: str, tree: Any, root: str) -> None:
         self.name = f"lax.{name}"
@@ -46,8 +45,8 @@ class _System:
     def closed(
         self, label: str, fn: Callable[..., Any], of: Any, count: int = 1, has_aux: bool = False
     ) -> tuple[Closed, list[Node]]:
-        """Record a function of `count` vectors that returns one, and perhaps something beside it;
-        returns the program, and what it closes over. `of` is the user's function."""
+        """Trace a function of `count` vectors that returns one, with an auxiliary result if
+        `has_aux`; return the program and what it closes over. `of` is the user's function."""
 
         def run(*vectors: Any) -> Any:
             out = fn(*vectors)
@@ -73,15 +72,15 @@ class _System:
         return Closed(body.graph, len(consts)), consts
 
     def vector(self, nodes: Sequence[Node]) -> Any:
-        """Put a vector together as users see it."""
+        """Build a vector as users see it."""
         return values(self.spec, nodes)
 
     def leaves(self, tree: Any) -> list[Node]:
-        """Flatten a user's vector."""
+        """Return the nodes of a user's vector."""
         return [as_node(x, self.name) for x in flatten_arrays(tree)[0]]
 
     def result(self, nodes: Sequence[Node]) -> Any:
-        """Put the solution together, and what the solver returned beside it."""
+        """Build the solution, and the auxiliary result of the solver if there is one."""
         n = len(self.avals)
         given = dict(enumerate(self.given, self.solver_consts))
         found = handed_through(self.solver.graph, given, self.solver.constants, nodes)
@@ -304,7 +303,7 @@ def platform_dependent(
     chosen = per_platform.get(default_backend(), default)
     if chosen is None:
         raise NotImplementedError(
-            f"lax.platform_dependent: there is no function for {default_backend()!r} and no "
+            f"lax.platform_dependent: no function was given for {default_backend()!r} and no "
             f"default; got functions for {sorted(per_platform)}; pass default="
         )
     return chosen(*args)
