@@ -1,7 +1,7 @@
-"""Calling Python functions from programs: `pure_callback`, `io_callback`.
+"""Callbacks to Python functions: `pure_callback` and `io_callback`.
 
-In: a function of arrays, the types of its results, arguments. Out: arrays; the function runs when
-the values are computed.
+A callback is recorded as an op with the declared result types; the function runs when the values of
+the op are computed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = ["as_arrays", "io_callback", "place_text", "pure_callback"]
 
 
 def as_arrays(values: Sequence[np.ndarray]) -> list[Array]:
-    """What a callback gets: arrays around values that are not written to."""
+    """Return the arguments of a callback: arrays that share buffers, which are not written to."""
     return [from_numpy(x, copy=False) for x in values]
 
 
 @dataclass(frozen=True)
 class _FlatCallback:
-    """The user's function as one from a list of arrays to a list of results."""
+    """The user's function as a function from a list of arrays to a list of results."""
 
     callback_func: Callable[..., Any]
     in_tree: PyTreeDef
@@ -44,12 +44,12 @@ class _FlatCallback:
 
     @property
     def place(self) -> str:
-        """What errors call it."""
+        """The name of the function in errors."""
         return place_text(self.callback_func)
 
 
 def place_text(fn: Any) -> str:
-    """A function's name, file and line."""
+    """Return a function's name, file and line."""
     name, file, line = function_place(fn)
     return f"{name} ({file}:{line})" if file else name
 
@@ -61,7 +61,7 @@ def _declared(name: str, shapes: Any) -> tuple[tuple[Aval, ...], PyTreeDef]:
         if not hasattr(x, "shape") or not hasattr(x, "dtype"):
             raise TypeError(
                 f"{name}: result_shape_dtypes{leaf_names(shapes)[i]} must have a shape and a "
-                f"dtype; got {x!r}; pass a ShapeDtypeStruct or an array like the result"
+                f"dtype; got {x!r}; pass a ShapeDtypeStruct, or an array of that type"
             )
         dtype = np.dtype(x.dtype)
         if dtypes.canonicalize_dtype(dtype) != dtype:
@@ -80,7 +80,7 @@ def _called(
     avals, out_tree = _declared(name, shapes)
     leaves, in_tree = flatten_arrays((args, kwargs))
     nodes = [as_node(x, name) for x in leaves]
-    flat = _FlatCallback(callback, in_tree.shown())  # of keys, the words are handed over
+    flat = _FlatCallback(callback, in_tree.shown())  # keys are passed as their words
     made = getattr(o, name)(*nodes, callback=flat, result_avals=avals, **how)
     return out_tree.unflatten([wrap(x) for x in items(made)])
 

@@ -1,8 +1,8 @@
-"""Errors as values: `checkify` makes a function return its run-time errors; `check` and its kin.
+"""Errors as values: `checkify` makes a function return its run-time errors; `check` adds checks.
 
-In: a function, the classes of errors to look for. Out: the function that returns an `Error` and the
-result. It is traced, so that errors inside of control flow and jitted functions are seen, too, and
-can be jitted, mapped and differentiated itself.
+`checkify` traces a function and returns one that returns an `Error` and the result. Since the
+function is traced, errors inside control flow and jitted functions are found, too, and the new
+function can be jitted, mapped and differentiated.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def checkify(
             leaves, spec = flatten_arrays(f(*args, **kwargs))
             return [as_node(x, "checkify") for x in leaves]
 
-        # As for a jaxpr, all that was recorded is kept: what is not used may fail, too.
+        # As for jaxprs, all recorded operations are kept, since unused ones may fail, too.
         before, state.named = state.named, True
         try:
             graph = trace(record, [], of=f, transform="checkify")
@@ -230,7 +230,7 @@ def _is_scalar_predicate(pred: Any) -> bool:
 
 def _check(name: str, pred: Any, msg: str, debug: bool, args: tuple, kwargs: dict) -> None:
     if not _is_scalar_predicate(pred):
-        raise TypeError(f"{name}: pred must be a scalar; got {pred!r}; fold it first")
+        raise TypeError(f"{name}: pred must be a scalar; got {pred!r}; reduce it first")
     leaves, tree = flatten_arrays((args, kwargs))
     for i, x in enumerate(leaves):
         if not isinstance(x, Array | np.ndarray):

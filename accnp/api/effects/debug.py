@@ -1,7 +1,6 @@
-"""Looking into programs while they run: `debug.print`, `debug.callback`, `debug.log`.
+"""Debugging of running programs: `debug.print`, `debug.callback` and `debug.log`.
 
-In: a format text or a function, and arrays. Out: nothing; the text is written, or the function
-called, when the values are computed.
+The text is written, or the function called, when the values of the arrays are computed.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _logger = logging.getLogger("accnp.debug")
 
 @dataclass(frozen=True)
 class _Arguments:
-    """The arguments of a call without their arrays: given those, positional ones and keywords."""
+    """The arguments of a call except for its arrays; rebuilds positional and keyword arguments."""
 
     in_tree: PyTreeDef
-    static: tuple[tuple[int, Any], ...]  # number of a leaf, and what it is
+    static: tuple[tuple[int, Any], ...]  # positions and values of leaves
 
     def __call__(self, *values: np.ndarray) -> tuple[tuple, dict[str, Any]]:
         known, rest = dict(self.static), iter(as_arrays(values))
@@ -42,7 +41,7 @@ class _Arguments:
 
 
 def _split(args: tuple, kwargs: dict[str, Any]) -> tuple[list[Node], _Arguments]:
-    """Take the arrays out of a call's arguments; what is no array is handed on as it is."""
+    """Take the arrays out of a call's arguments; other leaves are passed on unchanged."""
     leaves, in_tree = flatten_arrays((args, kwargs))
     nodes, static = [], []
     for i, x in enumerate(leaves):
@@ -55,7 +54,7 @@ def _split(args: tuple, kwargs: dict[str, Any]) -> tuple[list[Node], _Arguments]
 
 @dataclass(frozen=True)
 class _Call:
-    """The user's function as one of arrays."""
+    """The user's function as a function of arrays."""
 
     callback: Callable[..., Any]
     arguments: _Arguments
@@ -66,7 +65,7 @@ class _Call:
 
     @property
     def place(self) -> str:
-        """What errors call it."""
+        """The name of the function in errors."""
         return place_text(self.callback)
 
 
@@ -148,13 +147,13 @@ def callback(
 def _no_arguments(name: str, args: tuple, kwargs: dict[str, Any]) -> None:
     if args or kwargs:
         raise TypeError(
-            f"{name}: only options can be given first; got the arguments {args} {kwargs}; give "
-            "them to the function that is returned"
+            f"{name}: without a first argument, only options are allowed; got {args} {kwargs}; "
+            "pass them to the function that is returned"
         )
 
 
 class _Checker(string.Formatter):
-    """Finds arguments that a format text does not use, without formatting."""
+    """Finds arguments that a format string does not use, without formatting."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""
@@ -168,7 +167,7 @@ class _Checker(string.Formatter):
             raise ValueError(
                 f"Unused keyword arguments to `jax.debug.print`: {unused}. "
                 "An f-string is formatted too early, when the function is traced: pass a plain "
-                "text with fields"
+                "string with fields"
             )
 
 
@@ -176,14 +175,14 @@ _checker = _Checker()
 
 
 def _print(name: str, write: Any, fmt: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """The function behind `print` and `log`; it takes the options from the keywords."""
+    """Implement `print` and `log`; the options are taken from the keywords."""
     ordered = bool(kwargs.pop("ordered", False))
     kwargs.pop("partitioned", None)
     skip = bool(kwargs.pop("skip_format_check", False))
 
     def run(fmt: str, *args: Any, **kwargs: Any) -> None:
         if not isinstance(fmt, str):
-            raise TypeError(f"{name}: expected str, got {type(fmt).__name__}; pass a format text")
+            raise TypeError(f"{name}: expected str, got {type(fmt).__name__}; pass a format string")
         if not skip:
             _checker.format(fmt, *args, **kwargs)
         nodes, arguments = _split(args, kwargs)
@@ -283,7 +282,7 @@ def log(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
 
 
 def _record_writer() -> Callable[[str], None]:
-    """Make the function that logs a text as if from the user's line."""
+    """Return a function that logs a text as if from the user's line."""
     frame = user_frame(2)
     place = (frame.f_code.co_filename, frame.f_lineno) if frame else ("(unknown file)", 0)
 

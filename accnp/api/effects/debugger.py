@@ -1,7 +1,7 @@
-"""`debug.breakpoint`: stop a program where it runs, and look at the values of the frames around.
+"""`debug.breakpoint`: stops a program during execution, at a prompt with the user's variables.
 
-In: the local variables of the caller's frames; traced arrays among them become operands of a
-callback. Out: a prompt, with the values, when the program gets there.
+Traced arrays among the local variables of the caller's frames become operands of a callback, which
+opens the prompt with their values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PACKAGE = __name__.split(".")[0]
 
 
 class _Frame:
-    """A user frame: where it is, and its variables."""
+    """A frame of the user: its location and its variables."""
 
     def __init__(self, frame: Any) -> None:
         self.file = frame.f_code.co_filename
@@ -36,7 +36,7 @@ class _Frame:
 
 
 class _Prompt(cmd.Cmd):
-    """A prompt over frames, innermost first."""
+    """The prompt; frames are listed from the innermost one."""
 
     prompt = "(accnp) "
 
@@ -56,22 +56,22 @@ class _Prompt(cmd.Cmd):
     def _try(self, text: str, show: Any) -> None:
         try:
             self._say(show(self._value(text)))
-        except Exception as error:  # the prompt goes on, whatever was typed
+        except Exception as error:  # any input may be wrong; the prompt continues
             self._say(f"{type(error).__name__}: {error}")
 
     def do_p(self, text: str) -> None:
-        """p EXPRESSION: print its value."""
+        """p EXPRESSION: print the value."""
         self._try(text, repr)
 
     def do_pp(self, text: str) -> None:
-        """pp EXPRESSION: print its value over several lines."""
+        """pp EXPRESSION: pretty-print the value."""
         self._try(text, pprint.pformat)
 
     def default(self, line: str) -> None:
         self._say(f"unknown: {line!r}; p, pp, l, bt, u, d, c, q are known")
 
     def do_l(self, text: str) -> None:
-        """l: the lines around."""
+        """l: list the source lines around the current one."""
         frame = self._frames[self._at]
         for n in range(max(frame.line - 4, 1), frame.line + 5):
             line = linecache.getline(frame.file, n)
@@ -81,7 +81,7 @@ class _Prompt(cmd.Cmd):
     do_list = do_l
 
     def do_bt(self, text: str) -> None:
-        """bt: all frames."""
+        """bt: list all frames."""
         for i, frame in enumerate(self._frames):
             self._say(f"{'->' if i == self._at else '  '} {frame}")
 
@@ -102,7 +102,7 @@ class _Prompt(cmd.Cmd):
     do_down = do_d
 
     def do_c(self, text: str) -> bool:
-        """c: go on."""
+        """c: continue."""
         return True
 
     do_continue = do_EOF = do_c

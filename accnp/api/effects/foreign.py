@@ -1,8 +1,8 @@
 """Calls of compiled user functions: `ffi_call` of targets with the plain C interface.
 
-In: addresses of functions `void f(void *out, const void **in)` (with several results, `out` is an
-array of pointers), operands, types of the results. Out: arrays. The typed interface, whose
-functions take a call frame of XLA's, and what else needs XLA, is refused.
+Targets are functions `void f(void *out, const void **in)`; with several results, `out` is an array
+of pointers. XLA's typed interface, whose functions take a call frame, and everything else that
+needs XLA raise NotImplementedError.
 """
 
 from __future__ import annotations
@@ -112,25 +112,25 @@ def register_ffi_target(
     """
     if api_version != 0:
         raise NotImplementedError(
-            "ffi.register_ffi_target: functions of XLA's typed interface (api_version=1) need XLA; "
-            f"got api_version={api_version} for {name!r}; write void f(void *out, const void **in) "
+            "ffi.register_ffi_target: XLA's typed interface (api_version=1) is not supported; "
+            f"got api_version={api_version} for {name!r}; use void f(void *out, const void **in) "
             "and pass api_version=0"
         )
     if platform.lower() not in ("cpu", "host"):
         raise NotImplementedError(
-            f"ffi.register_ffi_target: there is no platform but 'cpu'; got {platform!r}; "
+            f"ffi.register_ffi_target: the only platform is 'cpu'; got {platform!r}; "
             "leave platform out"
         )
     if type(fn).__name__ != "PyCapsule":
         raise TypeError(
-            f"ffi.register_ffi_target: needs a capsule; got {fn!r}; make one with ffi.pycapsule"
+            f"ffi.register_ffi_target: expected a capsule; got {fn!r}; make one with ffi.pycapsule"
         )
     _targets[name] = fn
 
 
 class _Target:
-    """A target with the types of its results, as a function of NumPy arrays of these ranks, before
-    which there may be axes of batches."""
+    """A target with the types of its results, as a function of NumPy arrays of given ranks, which
+    may have additional leading batch axes."""
 
     def __init__(self, name: str, kinds: Sequence[Any], single: bool) -> None:
         self.__name__ = name
@@ -138,7 +138,7 @@ class _Target:
         self.call = _Plain(_address(_targets[name]))
 
     def on(self, ranks: Sequence[int]) -> Callable[..., Any]:
-        """The function that is called on the host."""
+        """Return the function that is called on the host."""
 
         def run(*given: Any) -> Any:
             ins = [np.asarray(x, order="C") for x in given]
@@ -230,12 +230,11 @@ def ffi_call(
     ):
         if value is not None:
             raise NotImplementedError(
-                f"ffi.ffi_call: {name} needs XLA; got {value!r}; leave it out"
+                f"ffi.ffi_call: {name} is not supported without XLA; got {value!r}; leave it out"
             )
     if target_name not in _targets:
         raise NotImplementedError(
-            f"ffi.ffi_call: no target is registered as {target_name!r}; "
-            "use ffi.register_ffi_target first"
+            f"ffi.ffi_call: unknown target; got {target_name!r}; use ffi.register_ffi_target first"
         )
     single = not isinstance(result_shape_dtypes, Sequence)
     several = [result_shape_dtypes] if single else list(result_shape_dtypes)
@@ -258,7 +257,7 @@ def ffi_call(
 
 
 def _needs_xla(name: str, instead: str) -> NotImplementedError:
-    return NotImplementedError(f"ffi.{name}: there is no XLA here; {instead}")
+    return NotImplementedError(f"ffi.{name}: accnp does not use XLA; {instead}")
 
 
 def include_dir() -> str:

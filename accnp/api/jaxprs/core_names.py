@@ -1,7 +1,4 @@
-"""Names of `core` that programs ask about what is being traced, and small types around jaxprs.
-
-In: values, shapes, functions. Out: answers.
-"""
+"""Functions and types of `jax.core`: queries about traces, shapes and values; types of jaxprs."""
 
 from __future__ import annotations
 
@@ -64,7 +61,7 @@ __all__ = [
 
 OutputType = tuple[Aval, ...]
 no_axis_name = Sentinel("no_axis_name")
-# Checks of equations by primitive that `check_jaxpr` would make beyond the types: none.
+# Checks of equations by primitive, in addition to those of `check_jaxpr`; there are none.
 custom_typechecks: dict[Primitive, Callable[..., Any]] = {}
 literalable_types = {
     Array, np.ndarray, TypedInt, TypedFloat, TypedComplex, bool, int, float, complex,
@@ -155,7 +152,7 @@ class AbstractToken(AbstractValue):
 
 
 abstract_token = AbstractToken()
-# How types lose and get a batch axis: (size, axis, type) -> type.
+# How types lose and gain a batch axis: (size, axis, type) -> type.
 aval_mapping_handlers = {Aval: (mapped_aval, unmapped_aval)}
 
 
@@ -163,7 +160,7 @@ aval_mapping_handlers = {Aval: (mapped_aval, unmapped_aval)}
 
 
 def get_aval(x: Any) -> Aval:
-    """The type of a value: `typeof` by its older name.
+    """Return the type of a value; the older name of `typeof`.
 
     Example:
         >>> import accnp as jax
@@ -243,7 +240,7 @@ def concretization_function_error(
 
     def error(arg: Any) -> Any:
         raise ConcretizationTypeError(
-            f"{fun.__name__}: the value of a traced array was asked for; got {arg}{more}"
+            f"{fun.__name__}: a concrete value of a traced array is required; got {arg}{more}"
         )
 
     return error
@@ -364,7 +361,7 @@ def min_dim(d1: Any, d2: Any) -> Any:
     return d1.min_with(d2) if hasattr(d1, "min_with") else min(d1, d2)
 
 
-# --- what is being traced ------------------------------------------------------------------------
+# --- queries about traces ------------------------------------------------------------------------
 
 
 def _kinds() -> list[str]:
@@ -463,7 +460,7 @@ def nonempty_axis_env_DO_NOT_USE() -> bool:
 
 
 class OpaqueTraceState:
-    """What is being traced, to be compared with what is being traced at another time."""
+    """The current trace, for comparison with that at another time."""
 
     __slots__ = ("_trace",)
 
@@ -532,7 +529,7 @@ class _Context:
 
     @property
     def trace(self) -> Trace | None:
-        """The innermost one."""
+        """The innermost trace."""
         return innermost()
 
     @property
@@ -559,7 +556,7 @@ class TraceTag:
 _NOT_OPEN = "what is being traced cannot be exchanged here; use jax.make_jaxpr and its equations"
 
 
-# Names that haiku, for one, looks up when it is imported; it calls them to draw a function only.
+# Names that some libraries (such as haiku) look up on import; haiku calls them only to draw graphs.
 @api_boundary
 def take_current_trace() -> NoReturn:
     """Raise an error: accnp cannot suspend the trace in progress.
@@ -726,8 +723,8 @@ def call_impl(f: WrappedFun, *args: ArrayLike, **params: object) -> Any:
 
 
 def traverse_jaxpr_params(f: Callable[[Jaxpr], Any], params: dict[str, Any]) -> dict[str, Any]:
-    """Apply a function to the programs among an equation's parameters; returns what it gives, by
-    name: a value, or a tuple for a tuple of programs."""
+    """Apply a function to the jaxprs among an equation's parameters; return the results by name: a
+    value, or a tuple for a tuple of jaxprs."""
     out: dict[str, Any] = {}
     for key, value in params.items():
         found = [f(j) for j in jaxprs_in_params({key: value})]

@@ -1,6 +1,7 @@
-"""Evaluating jaxprs: equation by equation, or as programs that ops hold.
+"""Evaluation of jaxprs: equation by equation, or as the graphs that ops contain.
 
-In: jaxprs, made by `make_jaxpr` or put together by users. Out: arrays; graphs.
+`eval_jaxpr` binds the primitives of a jaxpr to values; `programs_of` converts jaxprs that are
+parameters of ops to graphs.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def eval_jaxpr(
     ):
         if len(names) != len(values):
             raise TypeError(
-                f"eval_jaxpr: the program has {len(names)} {what}; got {len(values)}; "
+                f"eval_jaxpr: wrong number of {what}; got {len(values)} for {len(names)}; "
                 "pass one value for each"
             )
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
@@ -124,9 +125,9 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 
 def programs_of(closed: Sequence[ClosedJaxpr]) -> tuple[list[Graph], list[Node]]:
-    """Return programs as graphs, and the values of constants that are their leading inputs.
+    """Return jaxprs as graphs, and the values of the constants that are their leading inputs.
 
-    These are the same for all of the graphs. A program without constants is recorded once.
+    All graphs have the same constants. A jaxpr without constants is recorded once.
     """
     if not any(c.consts for c in closed):
         return [_recorded(c.jaxpr) for c in closed], []

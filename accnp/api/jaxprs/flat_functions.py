@@ -1,7 +1,8 @@
-"""Functions of flat arguments, as libraries that transform functions build them.
+"""Functions of flat arguments (`jax.api_util`, `jax.linear_util`), for libraries that transform
+functions.
 
-In: wrapped functions, structures of arguments. Out: wrapped functions of flat arguments, and the
-structure of what they return, known once they have been called.
+`flatten_fun` and similar functions return a wrapped function of leaves, and a store of the
+structure of its result, which is known after a call.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class StoreException(Exception):
 
 
 class Store:
-    """What a transformed function leaves beside its result."""
+    """Auxiliary data of a transformed function, set by a call."""
 
     __slots__ = ("found",)
 
@@ -46,7 +47,7 @@ class Store:
         self.found: list[Any] = []
 
     def store(self, value: Any) -> None:
-        """Leave a value; a function that is called again leaves another one."""
+        """Store a value; another call replaces it."""
         self.found = [value]
 
     def __call__(self) -> Any:
@@ -59,8 +60,8 @@ class Store:
 
 
 def _run(gen: Callable[..., Generator], before: Sequence[Any], f: Any, args: Any, kw: Any) -> Any:
-    """What a transformation yields at last: it gets the arguments, yields those of the function,
-    and gets the result."""
+    """Run a transformation, which gets the arguments, yields those of the function, receives its
+    result, and yields the final result."""
     steps = gen(*before, *args, **kw)
     inner_args, inner_kwargs = next(steps)
     out = steps.send(f(*inner_args, **inner_kwargs))
@@ -301,7 +302,7 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
 
 
 def _flat_results(fun: WrappedFun, call: Callable[..., Any]) -> tuple[WrappedFun, Store]:
-    """Put in a function's place one that returns leaves and leaves their structure behind."""
+    """Wrap a function so that it returns leaves and stores their structure."""
     aux = Store()
 
     def flat(*leaves: Any) -> list[Any]:
@@ -425,8 +426,8 @@ def argnums_partial(
     for i in numbers:
         if not -len(args) <= i < len(args):
             raise ValueError(
-                f"argnums_partial: dyn_argnums must number {len(args)} arguments; got {i}; "
-                "name one argument for each value"
+                f"argnums_partial: dyn_argnums must index {len(args)} arguments; got {i}; "
+                "pass one position for each value"
             )
     places = [i % len(args) for i in numbers]
 
@@ -483,7 +484,7 @@ def flatten_axes(
     [0, None, None]
     """
     marks = tree_unflatten(treedef, [object()] * treedef.num_leaves)
-    if kws:  # of (args, kwargs): the axes are those of args, keywords have axis 0
+    if kws:  # (args, kwargs): keywords have axis 0
         axis_tree = (axis_tree, tree_map(lambda _: 0, marks[1]))
     out: list[Any] = []
     try:
@@ -494,8 +495,8 @@ def flatten_axes(
     except ValueError:
         of = " (a tuple with one element for each argument)" if tupled_args else ""
         raise ValueError(
-            f"{name} must be a prefix of the structure it is for{of}; got {axis_tree!r} for "
-            f"{treedef}; cut it to that"
+            f"{name} must be a prefix of the structure of the values{of}; got {axis_tree!r} for "
+            f"{treedef}; pass a prefix of that"
         ) from None
     return out
 
@@ -534,7 +535,7 @@ def safe_map(f: Callable[..., Any], *lists: Sequence[Any]) -> list[Any]:
     lengths = [len(x) for x in columns]
     if len(set(lengths)) > 1:
         raise ValueError(
-            f"safe_map: sequences must have one length; got {lengths}; cut the longer ones"
+            f"safe_map: sequences must have equal lengths; got {lengths}; slice the longer ones"
         )
     return list(map(f, *columns))
 
@@ -604,6 +605,6 @@ def debug_info(
     name, file, line = function_place(fun)
     try:
         names = tuple(argument_names(fun, tuple(args), kwargs))
-    except (TypeError, ValueError):  # structures in the place of arguments
+    except (TypeError, ValueError):  # structures instead of arguments
         names = None
     return DebugInfo(traced_for, f"{name} at {file}:{line}" if file else name, names)

@@ -1,7 +1,7 @@
-"""Lowerings of users' primitives, and the rules of accnp's own ones as tables show them.
+"""Lowerings of user-defined primitives, and tables of the rules of built-in primitives.
 
-In: functions in the place of lowerings; a built-in primitive. Out: a primitive that is compiled;
-rules, made of the transformations themselves.
+A lowering is a traceable function (`mlir.lower_fun`). The rules of built-in primitives are derived
+from accnp's transformations when they are looked up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["apply_primitive", "lower_fun", "register_lowering"]
 
 
 class Lowering:
-    """A function that is traced where a primitive is to be compiled."""
+    """A traceable function from which a primitive is compiled."""
 
     __slots__ = ("fun", "multiple_results")
 

@@ -1,7 +1,4 @@
-"""`make_jaxpr`, `eval_shape`, `typeof`: looking at programs and types without computing.
-
-In: functions and example arguments. Out: jaxprs, and `ShapeDtypeStruct`s.
-"""
+"""`make_jaxpr`, `eval_shape` and `typeof`: programs and types without computing values."""
 
 from __future__ import annotations
 
@@ -100,7 +97,7 @@ class ShapeDtypeStruct:
         return ShapeDtypeStruct(of.shape, of.dtype, sharding=sharding, weak_type=weak)
 
     def of_keys(self, dtype: Any) -> ShapeDtypeStruct:
-        """Return the type of the keys whose words this one is of."""
+        """Return the type of the keys that consist of these words."""
         return ShapeDtypeStruct(self.shape[:-1], dtype, sharding=self.sharding)
 
     @property
@@ -156,7 +153,7 @@ def _take_type(x: ShapeDtypeStruct, add: Callable[[Any], None]) -> Any:
 
 
 def _unknown(x: ShapeDtypeStruct, name: str) -> Node:
-    """The node of a type among the operands of a function, where no values are needed."""
+    """Return a node for a type among the operands of a function that needs no values."""
     if state.abstract is None:
         raise TypeError(
             f"{name}: Argument {x} of type {type(x)} is not a valid JAX type; pass an array, or "
@@ -178,8 +175,8 @@ def _unknown(x: ShapeDtypeStruct, name: str) -> Node:
 
 
 class _Types:
-    """The nodes of types that a function uses as values, by the type's identity. They belong to
-    the trace at `depth` of the stack, the outermost one of the function."""
+    """The nodes of types that a function uses as values, by the identity of the type. They belong
+    to the outermost trace of the function, at `depth` of the stack."""
 
     __slots__ = ("depth", "nodes")
 
@@ -190,8 +187,8 @@ class _Types:
 
 @contextmanager
 def types_as_values() -> Iterator[None]:
-    """Trace a function of which only the program, or the types of the results, are wanted: types
-    serve as operands, since their values are never needed."""
+    """Trace a function of which only the program or the result types are needed, so that types can
+    be used as operands."""
     before = state.types
     if before is None:
         state.types = _Types(len(state.stack))
@@ -205,7 +202,7 @@ def types_as_values() -> Iterator[None]:
 def sizes_of_symbols(
     sized: Callable[[ShapeDtypeStruct], ShapeDtypeStruct],
 ) -> Iterator[None]:
-    """Trace functions at some sizes: `sized` puts them into the types that functions close over."""
+    """Trace functions with concrete sizes, which `sized` substitutes in closed-over types."""
     before, state.sized = state.sized, sized
     try:
         yield
@@ -274,8 +271,8 @@ def _trace_user(
     fn: Callable[..., Any], args: tuple, kwargs: dict, static: set[int], transform: str,
     result: Callable[[Any, str], Node] = as_node,
 ) -> tuple[Graph, Any]:  # fmt: skip
-    """Record a user's function on the types of its arguments; returns the graph and the structure
-    of its result, whose leaves are nodes by `result`."""
+    """Trace a user's function on the types of its arguments; return the graph and the structure of
+    its result. `result` converts its leaves to nodes."""
     needs_function(transform, fn)
     dynamic = tuple(a for i, a in enumerate(args) if i not in static)
     leaves, spec = flatten_arrays((dynamic, kwargs))
@@ -308,8 +305,8 @@ def _static_set(static_argnums: int | Iterable[int], n: int) -> set[int]:
 
 
 def closed_jaxpr(graph: Graph, consts: Sequence[Node] = ()) -> ClosedJaxpr:
-    """Return a graph as a jaxpr with the values of its constants; `consts` are those that its
-    leading inputs stand for."""
+    """Return a graph as a jaxpr with the values of its constants; `consts` are those of its leading
+    inputs."""
     closed = to_jaxpr(graph, _value_of, primitive_of)
     if not consts:
         return closed
@@ -380,7 +377,7 @@ def make_jaxpr(
         raise TypeError(f"make_jaxpr: Expected a callable value, got {fun!r}; pass a function")
     if abstracted_axes is not None:
         raise NotImplementedError(
-            "make_jaxpr: abstracted_axes is not supported, since shapes are numbers here; "
+            "make_jaxpr: abstracted_axes is not supported, since shapes are static; "
             f"got {abstracted_axes!r}; leave it out"
         )
 
@@ -412,7 +409,7 @@ def make_jaxpr(
 
 @contextmanager
 def recording_names() -> Iterator[None]:
-    """Record what jaxprs show: functions under their names, dead code too."""
+    """Record programs as jaxprs show them: with named calls and dead code."""
     before, state.named = state.named, True
     try:
         yield
@@ -425,14 +422,14 @@ def _structs(graph: Graph) -> list[ShapeDtypeStruct]:
 
 
 def _typed_node(x: Any, function: str) -> Node:
-    """The node of a value, or one that stands for a type."""
+    """Return the node of a value, or of a deleted array, of which only the type is needed."""
     if type(x) is Array and x.is_deleted():
         return arg(x.aval, state.abstract)
     return as_node(x, function)
 
 
 def has_symbols(tree: Any) -> bool:
-    """Whether a shape among the leaves has a size that is no number (`export.symbolic_shape`)."""
+    """Return whether a shape among the leaves has a symbolic size (`export.symbolic_shape`)."""
     types = [x for x in flatten_arrays(tree)[0] if isinstance(x, ShapeDtypeStruct)]
     return any(not isinstance(n, int) for x in types for n in x.shape)
 

@@ -1,7 +1,4 @@
-"""The primitives of accnp's own operations that are jax's too, by jax's names.
-
-In: the op table. Out: what equations have as `primitive`, and what `bind` applies.
-"""
+"""The primitives of built-in ops, under JAX's names for them."""
 
 from accnp.api.jaxprs.primitives import primitive
 

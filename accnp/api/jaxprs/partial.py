@@ -1,9 +1,4 @@
-"""Partial evaluation: what a function computes from known arguments alone, and a program of the
-rest.
-
-In: a wrapped function of flat arguments; values, or types of those that are not known. Out: a
-jaxpr; the results, values where they are known.
-"""
+"""Partial evaluation: results that depend only on known arguments, and a jaxpr for the rest."""
 
 from __future__ import annotations
 
@@ -103,7 +98,7 @@ class PartialVal(NamedTuple):
         return cls(aval, None)
 
     def is_known(self) -> bool:
-        """Whether it is a value."""
+        """Whether the value is known."""
         return self.pval is None
 
     def get_known(self) -> Any:
@@ -118,7 +113,7 @@ class PartialVal(NamedTuple):
 def _recorded(
     fun: WrappedFun, avals: Sequence[Aval], transform: str
 ) -> tuple[Graph, list[ExtendedDType | None]]:
-    """The program, on the words of keys, and which of its results are words of keys."""
+    """Trace a function on the words of keys; return the program and the key dtypes of results."""
     keys = [a.dtype if type(a.dtype) is ExtendedDType else None for a in avals]
     words = [
         a if k is None else make_aval((*a.shape, *k.base_shape), k.base_dtype)
@@ -231,17 +226,17 @@ def trace_to_jaxpr_nounits(
         graph = expanded(graph)
         closed = closed_jaxpr(graph)
     jaxpr = closed.jaxpr
-    moving: set[Any] = set()  # what has effects, and what follows from that
+    moving: set[Any] = set()  # results of effects, and what depends on them
     for eqn in jaxpr.eqns:
         if eqn.effects or any(v in moving for v in eqn.invars if isinstance(v, Var)):
             moving.update(eqn.outvars)
-    # Checkpointed functions, branches and loops may have results of both sorts.
+    # Checkpointed functions, branches and loops may have both known and unknown results.
     hangs = depends(graph, [True] * len(graph.inputs))
     flags = [f or (isinstance(v, Var) and v in moving) for v, f in zip(jaxpr.outvars, hangs)]
     keep = [instantiate] * len(flags) if isinstance(instantiate, bool) else list(instantiate)
     keep = [k or flag for k, flag in zip(keep, flags, strict=True)]
     still, used = dce_jaxpr(jaxpr, [not k for k in keep])
-    # No input moves these results: one that is used goes into an operation that has others, too.
+    # These results depend on no input; inputs that are used are replaced by zeros.
     zeros = [zeros_like_aval(v.aval) for v, u in zip(jaxpr.invars, used, strict=True) if u]
     values = iter(eval_jaxpr(still, closed.consts, *map(wrap, zeros)))
     outs = [

@@ -1,7 +1,7 @@
-"""Primitives: operations as the equations of jaxprs name them, accnp's own and those of users.
+"""Primitives: the operations of the equations of jaxprs, built-in ones and those of users.
 
-In: `bind`, with arrays and parameters. Out: arrays. A user's primitive is an op that holds the
-program of one call: its lowering, recorded, or else a host call of its `impl`.
+`bind` applies a primitive to arrays and records an op where something is traced. The op of a user's
+primitive contains the program of one call: its traced lowering, or a host call of its `impl`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from accnp.trace_fn import trace
 
 __all__ = ["Primitive", "is_known", "primitive", "primitive_of", "settle"]
 
-# Names of jax's that mean nothing here; nothing but the default is taken.
+# Parameters of JAX without a meaning in accnp; only their default values are accepted.
 _DEFAULTS: dict[str, Any] = {
     "accuracy": None, "out_dtype": None, "sharding": None, "out_sharding": None,
     "in_shardings": None, "out_shardings": None, "in_layouts": None, "out_layouts": None,
@@ -67,9 +67,9 @@ class Primitive:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        # A function from the operands to the results that can be traced, in place of `impl`.
+        # A traceable function from operands to results, used instead of `impl`.
         self.lowering: Callable[..., Any] | None = None
-        self.records_impl = False  # whether `impl` may serve as one
+        self.records_impl = False  # whether `impl` may be traced instead
         self._programs: dict[Any, Graph] = {}
         self._op = Op(
             name,
@@ -86,7 +86,7 @@ class Primitive:
     def __repr__(self) -> str:
         return self.name
 
-    # --- what it is ---
+    # --- definition ---
 
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
         """Set the function that computes the results of concrete operands, as a decorator.
@@ -151,7 +151,7 @@ class Primitive:
         )
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters with which `bind` makes an equation again."""
+        """Return the parameters with which `bind` creates an equation again."""
         return params
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -206,11 +206,11 @@ class Primitive:
     # --- as an op ---
 
     def _program(self, avals: tuple[Aval, ...], params: dict[str, Any]) -> Graph:
-        """The program of one call, the same one for the same types and parameters."""
+        """Return the program of one call, cached by types and parameters."""
         try:
             key = (avals, tuple(params.items()), self.lowering)
             found = self._programs.get(key)
-        except TypeError:  # parameters that cannot be hashed
+        except TypeError:  # unhashable parameters
             key, found = None, None
         if found is None:
             of = self.lowering or self.impl
@@ -228,7 +228,7 @@ class Primitive:
         else:
             try:
                 out = self.impl(*map(wrap, nodes), **params) if self.records_impl else None
-            except JAXTypeError:  # it needs values
+            except JAXTypeError:  # it needs concrete values
                 out = None
             if out is None:
                 return list(items(record(self._host, tuple(nodes), params)))
@@ -236,8 +236,8 @@ class Primitive:
         outs = [as_node(x, self.name) for x in (out if self.multiple_results else [out])]
         if [(x.aval.shape, x.aval.dtype) for x in outs] != [(a.shape, a.dtype) for a in types]:
             raise TypeError(
-                f"{self.name}: its lowering returns {[str(x.aval) for x in outs]}; its abstract "
-                f"evaluation says {[str(a) for a in types]}; make them agree"
+                f"{self.name}: the lowering and the abstract evaluation disagree; got "
+                f"{[str(x.aval) for x in outs]} for {[str(a) for a in types]}; make them agree"
             )
         return outs
 
@@ -314,9 +314,9 @@ def _type(aval: Any) -> Aval:
     return make_aval(tuple(aval.shape), np.dtype(aval.dtype), weak)
 
 
-# --- accnp's own ---------------------------------------------------------------------------------
+# --- built-in primitives -------------------------------------------------------------------------
 
-# Ops with several results beside those that hold programs; their primitives return lists.
+# Ops with several results, besides those that contain programs; their primitives return lists.
 _SEVERAL = frozenset((
     "eig", "eigh", "eigh_tridiagonal", "geqp3", "geqrf", "hessenberg", "lu",
     "optimization_barrier", "qr", "schur", "slogdet", "sort", "svd", "top_k", "tridiagonal",
@@ -332,7 +332,7 @@ _NAMES = {
 
 
 class _Known(Primitive):
-    """The primitive of an op of the table."""
+    """The primitive of a built-in op."""
 
     def __init__(self, op: Op) -> None:
         self.name = _NAMES.get(op.name, op.name)
@@ -387,7 +387,7 @@ class _Known(Primitive):
 
 
 def primitive_of(op: Op) -> Primitive:
-    """Return the primitive of an op, always the same one."""
+    """Return the primitive of an op, always the same object."""
     found = _primitives.get(op)
     if found is None:
         found = _primitives[op] = _Known(op)
@@ -395,7 +395,7 @@ def primitive_of(op: Op) -> Primitive:
 
 
 def settle(made: Any, name: str) -> Any:
-    """Let a primitive stand for the op of this name, in equations as well."""
+    """Register a primitive as that of the op of this name, also in equations."""
     made.show = OPS[name].show
     return _primitives.setdefault(OPS[name], made)
 
@@ -406,7 +406,7 @@ def primitive(name: str) -> Primitive:
 
 
 def _prepared(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as ops take them: without jax's that mean nothing here, hashable."""
+    """Convert parameters to hashable ones, without JAX's parameters that have no meaning here."""
     out = {}
     for k, v in params.items():
         if k not in _DEFAULTS:
@@ -419,13 +419,13 @@ def _prepared(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _frozen(v: Any) -> Any:
-    if isinstance(v, Primitive):  # the choice of an extreme, say
+    if isinstance(v, Primitive):  # such as the comparison of an extreme
         return v.name
     return tuple(_frozen(x) for x in v) if isinstance(v, list) else v
 
 
 def _stretched(nodes: list[Node]) -> list[Node]:
-    """Broadcast operands of one rank along axes of length 1; other shapes are the op's matter."""
+    """Broadcast operands of one rank along axes of length 1; the op checks other shapes."""
     shapes = [x.aval.shape for x in nodes if x.aval.shape]
     if len({len(s) for s in shapes}) != 1 or len(set(shapes)) == 1:
         return nodes
@@ -444,7 +444,7 @@ def _closed(v: ClosedJaxpr | Jaxpr) -> ClosedJaxpr:
 
 
 def _graphs(v: Any) -> tuple[Any, list[Node]]:
-    """Return a parameter with graphs in place of programs, and the constants they begin with."""
+    """Convert jaxprs in a parameter to graphs; return their constants as well."""
     if _is_program(v):
         (graph,), consts = programs_of([_closed(v)])
         return graph, consts
@@ -457,7 +457,7 @@ def _graphs(v: Any) -> tuple[Any, list[Node]]:
 def _with_programs(
     name: str, nodes: list[Node], params: dict[str, Any]
 ) -> tuple[list[Node], dict[str, Any]]:
-    """Put graphs in place of programs, and the programs' constants before the operands."""
+    """Convert jaxprs in parameters to graphs, and insert their constants before the operands."""
     params = dict(params)
     for key, (place, count) in CONSTANTS.get(name, {}).items():
         params[key], consts = _graphs(params[key])
@@ -470,5 +470,5 @@ def _with_programs(
 
 
 def is_known(primitive: Any) -> bool:
-    """Whether a primitive is one of accnp's own."""
+    """Return whether a primitive is a built-in one."""
     return isinstance(primitive, _Known)

@@ -1,7 +1,7 @@
-"""Primitives that few programs name: of operations that other ones stand for here, and those whose
-parameters hold programs.
+"""Rarely used primitives: those that accnp implements by other ops, and those whose parameters
+contain jaxprs.
 
-In: the op table, functions of `lax`. Out: what `bind` applies, by jax's names.
+They are bound by JAX's names and call functions of `lax`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _rounded(x: Array, *, exponent_bits: int, mantissa_bits: int, **_: Any) -> A
 
 
 def _put(*xs: Array, devices: Any = None, **_: Any) -> list[Array]:
-    # As jax's, one device for each operand, or as our op has it, for the one operand.
+    # JAX has one device for each operand; accnp's op has one operand.
     every = devices if isinstance(devices, tuple | list) else (devices,) * len(xs)
     return [placement.device_put(x, d) for x, d in zip(xs, every, strict=True)]
 
@@ -94,7 +94,7 @@ _SELECTS = {"ge": "ge", "gt": "ge", "le": "le", "lt": "le"}
 def _select_and_scatter(
     operand: Array, source: Array, init: Array, *, select_jaxpr: Any, scatter_jaxpr: Any, **p: Any
 ) -> Array:
-    """Known for the extremes' gradients: the largest or smallest element gets the sum."""
+    """Select and scatter, for gradients of extremes: a window's extreme element gets the sum."""
     programs = [getattr(j, "jaxpr", j) for j in (select_jaxpr, scatter_jaxpr)]
     names = [[str(e.primitive) for e in j.eqns] for j in programs]
     select = _SELECTS.get(names[0][0]) if len(names[0]) == 1 else None
@@ -118,10 +118,10 @@ select_and_scatter_p = composed("select_and_scatter", _select_and_scatter)
 
 
 class _RandomGamma(Primitive):
-    """Gamma samples (or their logarithms) for a key, of the shape of the parameter."""
+    """Gamma samples, or their logarithms, for a key and parameters."""
 
     def bind(self, *args: Any, **params: Any) -> Array:
-        """Draw."""
+        """Draw the samples."""
         key, a = args
         draw = gamma_samples.loggamma if params.get("log_space") else gamma_samples.gamma
         return draw(key, a, shape=a.shape, dtype=a.dtype)
@@ -131,12 +131,12 @@ random_gamma_p = _RandomGamma("random_gamma")
 
 
 class _Optimised(Composed):
-    """The rule of a `custom_vjp` with `optimize_remat`; there are no such rules here."""
+    """The rule of a `custom_vjp` with `optimize_remat`, which accnp does not have."""
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Refuse."""
+        """Raise NotImplementedError."""
         raise NotImplementedError(
-            "remat_opt: custom_vjp rules are not split for rematerialisation here; got a call of "
+            "remat_opt: custom_vjp rules are not split for rematerialization; got a call of "
             "the primitive; use jax.checkpoint"
         )
 

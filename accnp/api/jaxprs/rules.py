@@ -1,10 +1,10 @@
-"""Rules of users' primitives: how they are differentiated, transposed, batched.
+"""Rules of user-defined primitives for differentiation, transposition and batching.
 
-In: rules, put into the tables `primitive_jvps`, `primitive_transposes`, `primitive_batchers` or by
-the functions that make common ones. Out: the tables, which `api/jaxprs/primitives.py` reads.
+The tables `primitive_jvps`, `primitive_transposes` and `primitive_batchers` map primitives to
+rules, and `defjvp`, `deflinear` and similar functions fill them; `primitives.py` reads them.
 
-A rule sees arrays. A tangent or cotangent that is zero is a `Zero`; an operand to which a transpose
-rule gives a cotangent is an `UndefinedPrimal`.
+Rules get arrays. A zero tangent or cotangent is a `Zero`; an operand for which a transpose rule
+returns a cotangent is an `UndefinedPrimal`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ not_mapped = None  # the batch axis of an operand that has none
 
 
 class Rules(dict):
-    """A table from primitives to rules; those of built-in primitives are made when looked up."""
+    """A table of rules by primitive; those of built-in primitives are created when looked up."""
 
     def __init__(self) -> None:
         self.made: Callable[[Any], Callable[..., Any] | None] = lambda primitive: None
@@ -55,8 +55,8 @@ class Rules(dict):
 primitive_jvps = Rules()
 primitive_transposes = Rules()
 primitive_batchers = Rules()
-# Rules that get the size and the name of the batch axis, and None, before operands and axes. The
-# name is None: collectives along named axes have been recorded as operations of their own.
+# Rules that get the size and name of the batch axis, and None, before operands and axes. The name
+# is always None, since collectives over named axes are recorded as ops of their own.
 axis_primitive_batchers: dict[Any, Callable[..., Any]] = {}
 
 
@@ -419,8 +419,8 @@ def _several(primitive: Any) -> bool:
     return primitive.multiple_results
 
 
-# Neither holds an array: trees keep them as they are, so that a rule can map or compile the rule of
-# another primitive, and hand these on.
+# Neither contains an array. As pytree nodes they pass unchanged through rules that map or compile
+# the rule of another primitive.
 register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
 register_pytree_node(UndefinedPrimal, lambda x: ((), x.aval), lambda aval, _: UndefinedPrimal(aval))
 

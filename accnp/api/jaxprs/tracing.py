@@ -1,7 +1,5 @@
-"""What is being traced, as programs ask: `Tracer`, `ensure_compile_time_eval`, dead code, checks.
-
-In: values and jaxprs. Out: answers, jaxprs, errors.
-"""
+"""Queries about traces: `Tracer`, `ensure_compile_time_eval`; dead code elimination and checks of
+jaxprs."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ class _TracerType(type):
             return False
         try:
             return instance._trace is not None
-        except UnexpectedTracerError:  # the value of a trace that has ended
+        except UnexpectedTracerError:  # its trace has ended
             return True
         except RuntimeError:  # a deleted array
             return False
@@ -60,7 +58,7 @@ class Tracer(metaclass=_TracerType):
     """
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        raise TypeError("Tracer: traced arrays are made by transformations; none can be made here")
+        raise TypeError("Tracer: traced arrays cannot be constructed; apply a transformation")
 
 
 class JVPTracer(Tracer):
@@ -233,7 +231,7 @@ def mapped_aval(size: int, axis: int | None, aval: Aval) -> Aval:
         raise TypeError(
             f"mapped_aval: axis {axis} of {aval} must have the size {size}; "
             f"got {aval.shape[axis]}; "
-            "pass the size that it has"
+            "pass its size"
         )
     shape = list(aval.shape)
     del shape[axis]
@@ -330,7 +328,7 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 
     def read(atom: Atom, where: str) -> Aval:
         if isinstance(atom, Var) and atom not in env:
-            raise JaxprTypeError(f"a variable is used that is not defined; got it {where}")
+            raise JaxprTypeError(f"a variable is used before its definition; got it {where}")
         return atom.aval
 
     for eqn in jaxpr.eqns:

@@ -1,5 +1,5 @@
-"""Functions as rules of custom derivatives hand them around. In: a function. Out: the same, with
-its parameters, called by `call_wrapped`."""
+"""`WrappedFun` (`jax.extend.linear_util`): a function with keyword arguments that are bound to
+each call, called by `call_wrapped`."""
 
 from __future__ import annotations
 

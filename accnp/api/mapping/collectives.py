@@ -1,4 +1,4 @@
-"""Reductions and gathers over a named mapped axis, such as `lax.psum`, of trees of arrays."""
+"""Reductions and gathers over named mapped axes, such as `lax.psum`, of trees of arrays."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 def axis_names(axis_name: Any) -> tuple[Any, ...]:
-    """The names as a tuple; names that are bound to axes of a mesh over processes are these."""
+    """Return the names as a tuple; names bound to several mesh axes are replaced by these."""
     names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
     return tuple(map(resolve, names))
 
 
 def _axes(function: str, axis_name: Any) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-    """Split what a reduction is over into bound names and axes of the array itself."""
+    """Split the axes of a reduction into bound names and axes of the array."""
     every = axis_names(axis_name)
     if len(set(every)) != len(every):
-        raise ValueError(f"{function}: an axis was given twice; got {every}; name each once")
+        raise ValueError(f"{function}: an axis was given twice; got {every}; pass each axis once")
     names = tuple([n for n in every if not isinstance(n, int)])
     for name in names:
         size_of(name)
@@ -56,23 +56,23 @@ def _axes(function: str, axis_name: Any) -> tuple[tuple[Any, ...], tuple[int, ..
 
 
 def index_groups(function: str, groups: Any, names: Sequence[Any], even: bool) -> Groups | None:
-    """Check that groups of positions cover an axis."""
+    """Check that groups of positions partition an axis, and convert them to tuples of ints."""
     if groups is None:
         return None
     if len(names) != 1:
         raise NotImplementedError(
-            f"{function}: axis_index_groups need one named axis; got {tuple(names)}; give one name"
+            f"{function}: axis_index_groups require one named axis; got {tuple(names)}; pass one"
         )
     found = tuple([tuple([int(i) for i in group]) for group in groups])
     n = size_of(names[0])
     if sorted(i for group in found for i in group) != list(range(n)):
         raise ValueError(
             f"{function}: axis_index_groups must cover all indices exactly once; got {groups} for "
-            f"an axis of length {n}; name each once"
+            f"an axis of length {n}; list each once"
         )
     if even and len({len(group) for group in found}) > 1:
         raise ValueError(
-            f"{function}: axis_index_groups must be of one length; got {groups}; make them equal"
+            f"{function}: axis_index_groups must have equal lengths; got {groups}; make them equal"
         )
     return found
 
@@ -82,7 +82,7 @@ def group_size(groups: Groups | None, name: Any) -> int:
 
 
 def check_parts(function: str, length: int, axis: int, n: int, tiled: bool) -> None:
-    """Check that an axis can be given out to `n` examples."""
+    """Check that an axis can be distributed over `n` examples."""
     if length % n if tiled else length != n:
         need = f"a multiple of {n}" if tiled else f"{n}, or tiled=True"
         raise ValueError(
@@ -164,7 +164,7 @@ def axis_index(axis_name: Hashable) -> Array:
 
 
 def _is_constant(leaf: Any) -> bool:
-    """Whether a value is a number or a NumPy array, the same in all examples."""
+    """Return whether a value is a number or a NumPy array, which is the same in all examples."""
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind != "b"
     return isinstance(leaf, int | float | complex) and not isinstance(leaf, bool)
@@ -392,7 +392,7 @@ def all_gather(
     names = axis_names(axis_name)
     if to not in _GATHERED:
         raise not_one_of("all_gather", "to", to, _GATHERED)
-    axis_size(names)  # which says of names that are not bound, whatever x is
+    axis_size(names)  # raises for unbound names, even without arrays
     groups = index_groups("all_gather", axis_index_groups, names, True)
 
     def one(leaf: Any) -> Any:
@@ -464,7 +464,7 @@ def psum_scatter(
         node = as_node(leaf, "psum_scatter")
         if node.aval.dtype.kind == "b":
             raise TypeError(
-                "lax.psum_scatter: numbers are summed; got an array of bool; convert with astype"
+                "lax.psum_scatter: bool cannot be summed; got an array of bool; convert with astype"
             )
         at = as_axis(scatter_dimension, node.aval.ndim, "psum_scatter")
         check_parts("psum_scatter", node.aval.shape[at], at, n, tiled)

@@ -105,7 +105,7 @@ class custom_vmap:
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function; the rule serves where the call is mapped."""
+        """Call the function, or its rule if the call is mapped."""
         rule = self.vmap_rule
         if rule is None:
             raise AttributeError(
@@ -114,7 +114,7 @@ class custom_vmap:
             )
         args = resolve("custom_vmap", self.fun, args, kwargs)
         leaves, spec = as_leaves(args, _name(self.fun), "args")
-        if not state.stack:  # no transformation can see the call
+        if not state.stack:  # no transformation is active
             outs, tree = flatten_arrays(self.fun(*values(spec, leaves)))
             given = {id(n): x for n, x in zip(leaves, flatten_arrays(args)[0], strict=True)}
             known = [given.get(id(x._node), x) if type(x) is Array else x for x in outs]
@@ -140,7 +140,7 @@ def _on_nodes(
     out_spec: PyTreeDef,
     n_outer: int,
 ) -> Callable[..., Any]:
-    """The user's rule as one on nodes, with checks."""
+    """Return the user's rule as a rule on nodes, with checks of its results."""
     shown = tree_structure(args)
     name = _name(rule)
 
@@ -158,7 +158,7 @@ def _on_nodes(
             result = rule(size, batched, *given)
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise ValueError(
-                f"custom_vmap: the rule {name} must return a pair: results, and which of them are "
+                f"custom_vmap: the rule {name} must return the results, and which of them are "
                 f"batched; got {result!r}; return (out, out_batched)"
             )
         outs, found = as_leaves(result[0], name, "output")

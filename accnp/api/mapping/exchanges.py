@@ -1,7 +1,4 @@
-"""Collectives that exchange values between the examples along mapped axes.
-
-In: trees of arrays, names of mapped axes. Out: lazy Arrays.
-"""
+"""Collectives that exchange values between the examples along mapped axes."""
 
 from __future__ import annotations
 
@@ -114,7 +111,7 @@ def _exchanged(
 def _exchanged_over(
     names: Sequence[Any], node: Node, split: int, join: int, n: int, tiled: bool
 ) -> Node:
-    """Exchange one name after the other, each with an axis of its own."""
+    """Exchange along several names, one after the other, each with an axis of its own."""
     sizes = [size_of(name) for name in names]
     k = len(sizes)
     s = node.aval.shape
@@ -127,7 +124,7 @@ def _exchanged_over(
     node = o.transpose(node, permutation=(*range(split, split + k), *order))
     for i, name in enumerate(names):
         node = _exchanged(node, name, i, i, None, False)
-    # The sources are in front; what remains of the split axis is at its old place.
+    # The axes of the sources are leading; the rest of the split axis is in its old position.
     rest: tuple[int, ...] = node.aval.shape[k:]
     if not tiled:
         rest = (*rest[:split], *rest[split + 1 :])
@@ -223,13 +220,13 @@ def ppermute(x: PyTree, axis_name: Hashable, perm: Sequence[tuple[int, int]]) ->
     for side in (0, 1):
         if len({pair[side] for pair in pairs}) != len(pairs):
             raise ValueError(
-                f"ppermute sources and destinations must be unique; got {pairs}; give each once"
+                f"ppermute sources and destinations must be unique; got {pairs}; list each once"
             )
     if any(not 0 <= i < n for pair in pairs for i in pair):
-        raise ValueError(f"ppermute: positions must lie in [0, {n}); got {pairs}; correct them")
+        raise ValueError(f"ppermute: positions must be in [0, {n}); got {pairs}; correct them")
     if len(names) > 1:
         raise NotImplementedError(
-            f"ppermute: one axis name at a time; got {names}; all_gather the values and index them"
+            f"ppermute: several axis names are not supported; got {names}; use all_gather and index"
         )
     return map_arrays(
         lambda leaf: wrap(
@@ -278,7 +275,7 @@ def pshuffle(x: PyTree, axis_name: Hashable, perm: Sequence[int]) -> Any:
     if sorted(perm) != list(range(n)) or n != axis_size(axis_name):
         raise ValueError(
             f"pshuffle: perm is not a permutation of the positions; got {perm!r}; "
-            "name each position once"
+            "list each position once"
         )
     return ppermute(x, axis_name, list(zip(perm, range(n), strict=True)))
 

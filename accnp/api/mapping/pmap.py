@@ -1,8 +1,8 @@
-"""`pmap`: one function on several devices, each with its row of the arguments.
+"""`pmap`: maps a function over devices, each of which gets a row of the arguments.
 
-In: a function and what it is mapped over. Out: the same for all rows, on as many devices. The
-devices of one process share memory and cores, so their programs are recorded as one, as `vmap`
-does. Of several processes each maps its own row, and collectives are between all of them.
+The devices of one process share memory and cores, so their programs are recorded as one, as by
+`vmap`. With several processes, each process maps its own row, and collectives communicate between
+processes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["pmap"]
 
 
 class _Rows(Mapping):
-    """A function mapped over devices."""
+    """The mapping of a function over devices."""
 
     __slots__ = ("devices",)
 
@@ -41,7 +41,7 @@ class _Rows(Mapping):
     def run(
         self, graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int
     ) -> Sequence[tuple[Node, bool]]:
-        """Run the program of one device, its collectives included, on rows of the operands."""
+        """Run the program of one device, including its collectives, on rows of the operands."""
         if self.over_processes:
             return self._run_own_row(graph, xs, flags)
         if size > len(self.devices):
@@ -60,7 +60,7 @@ class _Rows(Mapping):
         return any(d.process_index != process_index() for d in self.devices)
 
     def axis(self, size: int) -> int | MeshAxis:
-        """What the name is bound to: the length, or the axis of a mesh over processes."""
+        """Return what the name is bound to: the length, or a mesh axis over processes."""
         if not self.over_processes:
             return size
         ranks = tuple([d.process_index for d in self.devices])
@@ -86,19 +86,19 @@ class _Rows(Mapping):
 
 
 class _Mapped(JitFunction):
-    """What `pmap` returns: traced and planned once for each signature."""
+    """Result of `pmap`: traced and planned once for each signature."""
 
     transform = "pmap"
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         places = {x.aval.devices for x in array_leaves((args, kwargs)) if type(x) is Array}
-        if len(places) > 1:  # the rows are given out anew
+        if len(places) > 1:  # the rows are distributed again
             args, kwargs = _anywhere((args, kwargs))
         return super()._call(args, kwargs)
 
 
 def _anywhere(tree: Any) -> Any:
-    """Take the arrays of a tree off their devices."""
+    """Make the arrays of a tree uncommitted."""
     return map_arrays(lambda x: wrap(put_node(x._node, None)) if type(x) is Array else x, tree)
 
 
@@ -106,10 +106,10 @@ def _some_devices(where: Sequence[Device] | None, backend: str | None) -> Sequen
     if where is None:
         return devices(backend or default_device().platform)
     if not where:
-        raise ValueError("pmap: devices is empty; name one or more, or leave it out")
+        raise ValueError("pmap: devices is empty; got none; pass one or more, or leave it out")
     found = devices(backend or getattr(where[0], "platform", None))
     if len(set(where)) != len(where):
-        raise ValueError(f"pmap: a device was given twice; got {where}; name each once")
+        raise ValueError(f"pmap: a device was given twice; got {where}; pass each once")
     for d in where:
         if d not in found:
             raise ValueError(f"pmap: unknown device; got {d!r}; use some of {found}")
@@ -119,7 +119,7 @@ def _some_devices(where: Sequence[Device] | None, backend: str | None) -> Sequen
 def _without_static(
     fun: Callable[..., Any], args: tuple[Any, ...], static: set[int]
 ) -> Callable[..., Any]:
-    """The function of the other arguments, whose names it keeps for messages."""
+    """Return a function of the other arguments, with their names for messages."""
     moving = [i for i in range(len(args)) if i not in static]
 
     def one(*dynamic: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`vectorize`: a function of single arrays made one that broadcasts. In: it, and a signature."""
+"""`vectorize`: maps a function over the broadcast leading axes of its arguments."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _array(x: Any) -> Any:
 
 
 class _Signature:
-    """The core axes of arguments and results, and who is speaking in messages."""
+    """The core axes of arguments and results, parsed from a gufunc signature."""
 
     __slots__ = ("arguments", "results", "text")
 
     def __init__(self, text: str) -> None:
         if not _SIGNATURE.match(text):
             raise ValueError(
-                f"vectorize: not a valid gufunc signature; got {text!r}; write it as "
+                f"vectorize: not a valid gufunc signature; got {text!r}; use a form such as "
                 "'(m,n),(n)->(m)', without spaces"
             )
         self.text = text
@@ -48,7 +48,7 @@ class _Signature:
         return [tuple(re.findall(r"\w+", group)) for group in re.findall(_DIMS, text)]
 
     def fill(self, sizes: dict[str, int], shape: tuple[int, ...], dims: tuple[str, ...]) -> None:
-        """Learn the lengths of core axes from a shape, or check them."""
+        """Bind the lengths of core axes from a shape, or check them."""
         for name, n in zip(dims, shape, strict=True):
             known = int(name) if name.isdigit() else sizes.setdefault(name, n)
             if known != n:
@@ -58,7 +58,7 @@ class _Signature:
                 )
 
     def checked(self, fun: Callable[..., Any], sizes: dict[str, int]) -> Callable[..., Any]:
-        """The function, whose results are compared with the signature."""
+        """Return the function with a check of its results against the signature."""
 
         def call(*args: Any) -> Any:
             out = fun(*args)
@@ -140,8 +140,8 @@ def vectorize(
     """
     if any(not isinstance(e, str | int) for e in excluded):
         raise TypeError(
-            f"vectorize: excluded holds positions and names only; got {excluded!r}; "
-            "use integers and texts"
+            f"vectorize: excluded must contain positions and names; got {excluded!r}; "
+            "use integers and strings"
         )
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(
@@ -168,7 +168,7 @@ def _apply(
     if unknown:
         raise TypeError(
             f"vectorize: keyword arguments must be in excluded; got {unknown}; pass them by "
-            "position, or name them there"
+            "position, or add them to excluded"
         )
     given = [i for i in range(len(args)) if i not in excluded]
     if core is not None and len(given) != len(core.arguments):
@@ -181,7 +181,7 @@ def _apply(
         if core is not None and args[i] is None and d:
             raise ValueError(
                 f"vectorize: Cannot pass None at locations {{{i}}} with signature={core.text!r}; "
-                "pass an array, or name the position in excluded"
+                "pass an array, or add the position to excluded"
             )
     places = [i for i in given if args[i] is not None]
     dims = [d for i, d in zip(given, dims, strict=True) if args[i] is not None]
@@ -228,5 +228,5 @@ def _looped(fun: Callable[..., Any], arrays: Sequence[Any], loops: Sequence[tupl
         for x, loop in zip(arrays, loops, strict=True)
     ]
     out = fun(*parts)
-    # Axes that all arguments have with length 1 come back.
+    # Restore the axes that have length 1 in all arguments.
     return tree_map(lambda x: expand_dims(x, tuple(single)), out) if single else out

@@ -1,4 +1,8 @@
-"""`vmap`: trace a function for one example, record it for many. Pytrees in, graphs down."""
+"""`vmap`: traces a function for one example and records its ops for a batch.
+
+`Mapping` flattens the arguments, checks the axes, traces the function on avals without the mapped
+axis, and applies the batching rules of the recorded ops. `pmap` extends it.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,7 @@ def _is_key(x: Any) -> bool:
 
 
 def _like(x: Any, node: Node) -> Any:
-    """The node as what `x` is: keys or an array."""
+    """Convert a node to the type of `x`: random keys or an array."""
     return x._like(node) if _is_key(x) else wrap(node)
 
 
@@ -51,7 +55,7 @@ _LEAF = tree_structure(0)
 
 
 def _flatten(tree: Any) -> tuple[list[Any], PyTreeDef]:
-    """Return leaves and structure; typed random keys are leaves, of the rank that they show."""
+    """Return leaves and structure; typed random keys are leaves, with their visible rank."""
     return ([tree], _LEAF) if type(tree) is Array else tree_flatten(tree)
 
 
@@ -64,14 +68,14 @@ def move_axis(x: Node, source: int, target: int) -> Node:
     return o.transpose(x, permutation=tuple(order))
 
 
-# --- what is mapped along which axis ---
+# --- in_axes and out_axes ---
 
 
 def check_axes(transform: str, in_axes: Any, out_axes: Any) -> None:
-    """Check the form of `in_axes` and `out_axes`, before there are arguments.
+    """Check the form of `in_axes` and `out_axes`, before arguments are known.
 
     Raises:
-        TypeError: they are, or hold, something else than integers and None.
+        TypeError: they contain anything except integers and None.
     """
     if in_axes is not None and type(in_axes) not in (int, tuple, list):
         raise TypeError(
@@ -82,12 +86,12 @@ def check_axes(transform: str, in_axes: Any, out_axes: Any) -> None:
         if any(type(leaf) is not int for leaf in tree_flatten(axes)[0]):
             raise TypeError(
                 f"{transform} {name} must be an int, None, or (nested) container with those types "
-                f"as leaves, but got {axes!r}; pass axes"
+                f"as leaves, but got {axes!r}; pass integers"
             )
 
 
 def _broadcast(transform: str, what: str, axes: Any, tree: Any, structure: PyTreeDef) -> list[Any]:
-    """One axis for each leaf of a tree, `axes` being a prefix of it."""
+    """Return one axis for each leaf of a tree of which `axes` is a prefix."""
     if axes is None or type(axes) is int:
         return [axes] * structure.num_leaves
     try:
@@ -96,12 +100,12 @@ def _broadcast(transform: str, what: str, axes: Any, tree: Any, structure: PyTre
         raise ValueError(
             f"{transform} {what.partition('[')[0]} specification must be a tree prefix of the "
             f"corresponding value; got {axes} for {structure} ({error}); pass one axis for "
-            "the whole, or a tree like it"
+            "the whole, or a tree of the same structure"
         ) from None
 
 
 class _Leaf:
-    """A mapped leaf of the arguments: its node, its axis, what it is called."""
+    """A mapped leaf of the arguments: its node, its axis and its name."""
 
     __slots__ = ("axis", "given", "key", "name", "node", "place")
 
@@ -119,7 +123,7 @@ class _Leaf:
             self.node = value._node if deleted else as_node(value, transform)
         except TypeError:
             raise errors.not_an_array_error(transform, name, value) from None
-        # The words of a key are an axis that is not visible.
+        # The words of a key are a hidden trailing axis.
         rank = self.node.aval.ndim - self.key
         if not -rank <= axis < rank:
             need = axis + 1 if axis >= 0 else -axis
@@ -135,10 +139,10 @@ class _Leaf:
         return self.node.aval.shape[self.axis]
 
     def value(self, example: Node) -> Any:
-        """What the function sees of one example."""
+        """Return the value that the function gets for one example."""
         if isinstance(self.given, Reference):
             return self.given.here(wrap(example))
-        if isinstance(self.node.trace, Deleted):  # what uses it raises, as outside
+        if isinstance(self.node.trace, Deleted):  # raises when used, as outside of vmap
             deleted = const(self.node.value, example.aval)
             deleted.trace = self.node.trace
             return wrap(deleted)
@@ -152,8 +156,8 @@ class _Leaf:
 
 
 def _handed_through(result: Any, x: Node, leaf: _Leaf | None, axis: int | None) -> Any:
-    """Return what the result `x` of the function is if it comes from outside: a mapped argument, or
-    a value that all examples share; None if the function made it."""
+    """Return the final value of a result that comes from outside: a mapped argument, or a value
+    that all examples share; None if the function computed it."""
     if axis is None:
         shared = type(result) is Array and result._node is x
         return result if shared or is_host_value(result) else None
@@ -167,13 +171,13 @@ def _handed_through(result: Any, x: Node, leaf: _Leaf | None, axis: int | None) 
 
 
 def _common_size(transform: str, leaves: Sequence[_Leaf], axis_size: int | None) -> int:
-    """Return the length of the mapped axes, and refuse them if they differ."""
+    """Return the length of the mapped axes; raise if they differ."""
     size = axis_size if axis_size is not None else leaves[0].size if leaves else None
     if size is None:
         raise ValueError(
             f"{transform} must have at least one non-None value in in_axes, its wrapped function "
             "must be passed at least one argument containing an array, or axis_size must be "
-            "specified; got none of these; name an axis of one argument, or pass axis_size"
+            "specified; got none of these; map an axis of one argument, or pass axis_size"
         )
     for leaf in leaves:
         if leaf.size != size:
@@ -191,12 +195,12 @@ def _common_size(transform: str, leaves: Sequence[_Leaf], axis_size: int | None)
     )
     raise ValueError(
         f"{transform} got inconsistent sizes for array axes to be mapped:\n{lines};\n"
-        "name other axes, or slice the arrays"
+        "map other axes, or slice the arrays"
     )
 
 
 class _Arguments:
-    """The arguments of a call: leaves, structures (of positional ones first), what is mapped."""
+    """The arguments of a call: leaves, structures (positional ones first), and mapped leaves."""
 
     __slots__ = ("every", "keywords", "mapped", "structures")
 
@@ -213,9 +217,9 @@ class _Arguments:
         self.mapped = mapped
 
     def for_one(self, examples: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments with one example in place of what is mapped.
+        """Return the arguments with examples in place of mapped leaves.
 
-        What is not mapped is handed on as it is; it may be no array at all.
+        Other leaves are passed on unchanged; they need not be arrays.
         """
         leaves = list(self.every)
         for leaf, x in zip(self.mapped, examples, strict=True):
@@ -232,7 +236,7 @@ class _Arguments:
 
 
 class Mapping:
-    """How a function is mapped: over which axes of arguments and results, under which axis name.
+    """How a function is mapped: the axes of arguments and results, and the axis name.
 
     Attributes:
         transform: the name of the public function, for messages.
@@ -242,7 +246,7 @@ class Mapping:
         out_axes: a tree prefix of the result.
         axis_name: bound while the function is traced, or None.
         axis_size: the length of the axis, or None.
-        first: None in `out_axes` means the result of the first example; otherwise, that the
+        first: if set, None in `out_axes` selects the result of the first example; otherwise, the
             result must not depend on the example.
     """
 
@@ -270,7 +274,7 @@ class Mapping:
         self.first = first
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Record the function for all examples; returns its results."""
+        """Record the function for all examples and return the results."""
         given = self._arguments(args, kwargs)
         mapped = given.mapped
         size = _common_size(self.transform, mapped, self.axis_size)
@@ -294,7 +298,7 @@ class Mapping:
             found, structure = _flatten(out)
             outs = [self._result(x, i, out, structure) for i, x in enumerate(found)]
             through.extend(places.get(id(x)) for x in found)
-            if config.check_tracer_leaks:  # handles that only this call holds
+            if config.check_tracer_leaks:  # drop the handles of this call
                 found = [wrap(x._node) if type(x) is Array else x for x in found]
                 out = structure.unflatten(found)
             inner = [x for x in values if isinstance(x, Reference)]
@@ -328,7 +332,7 @@ class Mapping:
                 raise ValueError(
                     f"at {self.transform} out_axes{path}, got axis spec None but output was "
                     f"batched: a value of shape {x.aval.shape[1:]} depends on the mapped "
-                    "axis; give the place of the axis"
+                    "axis; pass the position of the axis"
                 )
             value = None if self.first else _handed_through(found[i], x, through[i], axis)
             if value is not None:
@@ -342,29 +346,28 @@ class Mapping:
     def _put(
         self, boxes: Sequence[_Leaf], refs: Sequence[Any], made: Sequence[Any], size: int
     ) -> None:
-        """Put into references what the examples made of them."""
+        """Store the new contents that the examples computed in references."""
         for leaf, (x, batched) in zip(boxes, made, strict=False):
             set_refs([leaf.given], [move_axis(spread(x, batched, size), 0, leaf.axis)], "vmap")
         for ref, (x, batched) in zip(refs, made[len(boxes) :], strict=True):
             if batched:
                 raise ValueError(
-                    f"{self.transform}: what differs between the examples cannot be written to a "
-                    f"reference that all share; got {ref.aval!r}; map the reference too, as an "
+                    f"{self.transform}: values that differ between examples cannot be written to a "
+                    f"shared reference; got {ref.aval!r}; map the reference as well, as an "
                     "argument"
                 )
             set_refs([ref], [x], self.transform)
 
     def axis(self, size: int) -> int | MeshAxis:
-        """What the name is bound to: the length, or the axis of a mesh over processes."""
+        """Return what the name is bound to: the length, or a mesh axis over processes."""
         return size
 
     def run(
         self, graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int
     ) -> Sequence[tuple[Node, bool]]:
-        """Record the program of one example for all, given their operands; those that `flags` name
-        have the axis in front.
+        """Record the program of one example for all examples.
 
-        Returns each result, and whether it has the axis in front.
+        Operands with a flag have a leading batch axis. Returns each result, and whether it has one.
         """
         tools = TOOLS if self.axis_name is None else Tools(self.axis_name)
         return batched_in_place(graph, xs, flags, size, tools)
@@ -376,7 +379,7 @@ class Mapping:
             raise ValueError(
                 f"{transform} in_axes must be an int, None, or a tuple of entries corresponding to "
                 "the positional arguments passed to the function, but got "
-                f"len(in_axes)={len(in_axes)}, len(args)={len(args)}; pass as many"
+                f"len(in_axes)={len(in_axes)}, len(args)={len(args)}; pass one for each"
             )
         every: list[Any] = []
         structures: list[PyTreeDef] = []
@@ -413,17 +416,17 @@ class Mapping:
             ) from None
 
     def _result_axis(self, rank: int, axis: int) -> int:
-        """Return the place of the mapped axis in a result of this rank, from 0 on."""
+        """Return the nonnegative position of the mapped axis in a result of this rank."""
         if not -rank <= axis < rank:
             raise ValueError(
                 f"{self.transform} out_axes: axis {axis} is out of bounds for array of dimension "
-                f"{rank}; got {self.out_axes}; name an axis of the result"
+                f"{rank}; got {self.out_axes}; pass an axis of the result"
             )
         return axis % rank
 
 
 def _placed(x: Node, batched: bool, size: int, axis: int | None) -> Node:
-    """Move the leading axis of a result to its place; without one, return the first example."""
+    """Move the leading axis of a result to `axis`; for None, return the first example."""
     if axis is not None:
         return move_axis(spread(x, batched, size), 0, axis)
     if not batched:

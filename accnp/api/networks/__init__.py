@@ -1,1 +1,1 @@
-"""`nn`: activations, initializers, attention; optimizers."""
+"""`nn`: activations, initializers and attention; optimizers and layers."""

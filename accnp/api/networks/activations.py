@@ -1,7 +1,4 @@
-"""Activation functions of neural networks: each element by itself.
-
-In: arrays. Out: lazy Arrays of their shape.
-"""
+"""Activation functions of neural networks, applied elementwise."""
 
 from __future__ import annotations
 
@@ -105,7 +102,7 @@ def _relu(x: Any) -> Array:
 
 
 def _with_slope(name: str, fn: Any, x: Any, inside: Any) -> Array:
-    """A function whose derivative is 1 where `inside` says so, and 0 elsewhere."""
+    """Return a function whose derivative is 1 where `inside` holds, and 0 elsewhere."""
 
     def value(xs: list[Node]) -> list[Node]:
         return [fn(wrap(xs[0]))._node]
@@ -324,7 +321,7 @@ def silu(x: ArrayLike) -> Array:
     Array([0.], dtype=float32)
     """
     node = as_node(x, "silu")
-    if state.named or rules.kind(node) != "f":  # jaxprs show it as jax does
+    if state.named or rules.kind(node) != "f":  # jaxprs show the formula that JAX uses
         return uf.multiply(x, sigmoid(x))
     return wrap(o.silu(node))
 
@@ -365,7 +362,7 @@ def mish(x: ArrayLike) -> Array:
     Array([0.], dtype=float32)
     """
     node = as_node(x, "mish")
-    if state.named or rules.kind(node) != "f":  # jaxprs show it as jax does
+    if state.named or rules.kind(node) != "f":  # jaxprs show the formula that JAX uses
         return uf.multiply(x, uf.tanh(softplus(x)))
     return wrap(o.mish(node))
 
@@ -439,7 +436,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """
     arr = wrap(as_node(x, "elu"))
     above = uf.greater(arr, 0)
-    # exp is taken of 0 where x is positive, so that the unused branch has a finite derivative.
+    # The unused branch gets x = 0 where x is positive, so that its derivative is finite.
     safe = uf.where(uf.greater(arr, 0), 0.0, arr)
     return uf.where(above, arr, uf.multiply(alpha, uf.expm1(safe)))
 
@@ -555,7 +552,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     Array([0.      , 0.841192], dtype=float32)
     """
     node = _one("gelu", x)
-    if state.named or rules.kind(node) != "f":  # jaxprs show it as jax does
+    if state.named or rules.kind(node) != "f":  # jaxprs show the formula that JAX uses
         law = tanh_law if approximate else normal_law
         return wrap(cast(o.mul(node, law(node)), node.aval.dtype))
     return wrap(cast((o.tanh_gelu if approximate else o.normal_gelu)(node), node.aval.dtype))
@@ -766,11 +763,11 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     if state.named or plain.dtype.kind == "c":
         return plain
     positive = isinstance(b, int | float) and b >= 0
-    root = uf.hypot(x, uf.sqrt(b if positive else uf.maximum(b, 0)))  # squares may be out of range
+    root = uf.hypot(x, uf.sqrt(b if positive else uf.maximum(b, 0)))  # squares may overflow
     if not positive:
         root = uf.where(uf.less(b, 0), uf.sqrt(uf.add(uf.square(x), b)), root)
     x, root = (wrap(v) for v in inexact("squareplus", x, root))
-    below = uf.less(x, 0)  # where the sum cancels; the two signs' values have the product b / 4
+    below = uf.less(x, 0)  # there the sum cancels; f(x) f(-x) = b / 4
     high = uf.divide(uf.add(uf.where(below, uf.negative(x), x), root), 2)
     found = uf.where(below, uf.divide(uf.divide(b, 4), high), high)
     return wrap(cast(found._node, plain.dtype, plain._node.aval.weak_type))
@@ -811,7 +808,7 @@ def log1mexp(x: ArrayLike) -> Array:
     part = o.real(node) if rules.kind(node) == "c" else node
     near = o.lt(part, like(part, math.log(2)))
     low = rules.select(near, node, like(node, 0.5))
-    tiny = o.lt(o.abs(low), like(part, 1e-30))  # the last bit of subnormal numbers
+    tiny = o.lt(o.abs(low), like(part, 1e-30))  # subnormal numbers
     small = o.log(rules.select(tiny, low, o.neg(o.expm1(o.neg(low)))))
     large = o.log1p(o.neg(o.exp(o.neg(rules.select(near, like(node, 1), node)))))
     return wrap(rules.select(near, small, large))

@@ -1,7 +1,7 @@
-"""Attention, and products of block-scaled operands. In: queries, keys, values, masks. Out: arrays.
+"""Attention, and products of block-scaled operands.
 
-Attention by compositions: the products are `einsum`s, the softmax between them one kernel of rows.
-Scores are kept in float32 at least.
+Attention is a composition: the products are `einsum`s, and the softmax between them is one kernel
+over rows. Scores are computed at least in float32.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def _seen(
     q_length: Array | None,
     kv_length: Array | None,
 ) -> Array | None:
-    """Which keys each query sees, or None if all see all."""
+    """Return a mask of the keys that each query attends to, or None if it attends to all."""
     row, column = arange(full[2])[:, None], arange(full[3])[None]
     parts: list[Array] = []
     if mask is not None:
@@ -232,7 +232,7 @@ def _seen(
         if given.dtype != np.dtype(bool):
             raise ValueError(
                 "nn.dot_product_attention: Mask must be boolean dtype, but got "
-                f"{given.dtype.name}; compare it with something"
+                f"{given.dtype.name}; compare first"
             )
         parts.append(given)
     if is_causal:
@@ -253,7 +253,7 @@ def _seen(
 
 @dataclass(frozen=True)
 class BlockScaleConfig:
-    """How an operand is stored: in which small floats, with a scale for how many elements."""
+    """Storage format of an operand: a small floating dtype, and the block size of its scales."""
 
     mode: str
     block_size: int
@@ -376,7 +376,7 @@ def scaled_matmul(
             )
     if a.shape[2] != b.shape[2]:
         raise ValueError(
-            "nn.scaled_matmul: both operands are scaled in equal blocks; got scales of shapes "
+            "nn.scaled_matmul: operands must have equally many blocks; got scales of shapes "
             f"{a.shape} and {b.shape}; make their last axes equal"
         )
     left, right = _whole(x, a, np.float32), _whole(y, b, np.float32)
@@ -385,12 +385,12 @@ def scaled_matmul(
 
 
 def _stored(x: Array, axis: int, config: BlockScaleConfig) -> Array:
-    """What is left of an operand after storing it in small floats, in its own dtype; derivatives
-    pass as if nothing had happened."""
+    """Round an operand to a block-scaled format and back to its dtype; the derivative is that of
+    the identity."""
     if axis >= x.ndim:
         raise TypeError(
-            f"nn.scaled_dot_general: there is no axis to contract; got axis {axis} for shape "
-            f"{x.shape}; name one of its axes in dimension_numbers"
+            f"nn.scaled_dot_general: the contracted axis is out of bounds; got {axis} for shape "
+            f"{x.shape}; pass an axis of the operand in dimension_numbers"
         )
     n = x.shape[axis]
     if n % config.block_size:
@@ -405,7 +405,7 @@ def _stored(x: Array, axis: int, config: BlockScaleConfig) -> Array:
     peak = amax(ufuncs.abs(blocks), axis=axis + 1, keepdims=True)
     whole = np.float32(1) if config.global_scale is None else config.global_scale
     scale = peak / largest / whole
-    if config.mode == "mxfp8":  # a power of two, not below
+    if config.mode == "mxfp8":  # rounded up to a power of two
         scale = ufuncs.exp2(ufuncs.ceil(ufuncs.log2(where(scale > 0, scale, np.float32(1)))))
     scale = wrap(cast(scale._node, np.dtype(config.scale_type))).astype(np.float32) * whole
     scale = where(scale > 0, scale, np.float32(1))
@@ -485,16 +485,17 @@ def scaled_dot_general(
         for v in (x, y):
             if not dtypes.issubdtype(v.dtype, np.floating):
                 raise UnsupportedDtypeError(
-                    f"nn.{name}: operands in small floats are real; got {v.dtype.name}; convert "
-                    "with astype"
+                    f"nn.{name}: operands must be real; got {v.dtype.name}; convert with astype"
                 )
         if not isinstance(configs, list | tuple) or len(configs) < 2:
             raise TypeError(
-                "nn.scaled_dot_general: configs are a list of formats, of both operands and of "
-                f"cotangents; got {configs!r}; pass a list of the three"
+                "nn.scaled_dot_general: configs must be a list of formats: of both operands and of "
+                f"cotangents; got {configs!r}; pass a list of three"
             )
         if len(xc) != 1:
-            raise ValueError(f"nn.{name}: one axis must be contracted; got {tuple(xc)}; name one")
+            raise ValueError(
+                f"nn.{name}: exactly one axis must be contracted; got {tuple(xc)}; pass one axis"
+            )
         x, y = _stored(x, xc[0], configs[0]), _stored(y, yc[0], configs[1])
     wanted = preferred_element_type
     if wanted is not None:

@@ -1,4 +1,4 @@
-"""Initial weights of networks: a shape comes in, a lazy Array of random numbers goes out.
+"""Initializers of network weights: functions of a key, a shape and a dtype.
 
 Sources: X. Glorot, Y. Bengio, AISTATS 2010 (glorot); K. He et al., ICCV 2015 (he); Y. LeCun et al.,
 "Efficient BackProp" (lecun); A. M. Saxe et al., arXiv:1312.6120 (orthogonal); L. Xiao et al.,
@@ -73,8 +73,8 @@ def _kind(dtype: Any, function: str) -> np.dtype:
     kind = dtypes.requested_dtype(dtype, function)
     if kind.kind not in "fcV":
         raise ValueError(
-            f"{function}: weights are floating or complex numbers; got dtype {kind.name}; "
-            "pass a dtype of these"
+            f"{function}: weights must be floating or complex; got dtype {kind.name}; "
+            "pass such a dtype"
         )
     return kind
 
@@ -333,11 +333,11 @@ def _sizes(shape: tuple[int, ...], axes: Axes) -> int:
 
 
 def _fans(shape: tuple[int, ...], ins: Axes, outs: Axes, batch: Axes) -> tuple[float, float]:
-    """How many numbers each output sums, and each input reaches."""
+    """Return fan-in and fan-out: the number of inputs of an output, and of outputs of an input."""
     if len(shape) <= 1 and isinstance(ins, int) and ins == -2:
         raise ValueError(
-            "variance_scaling: inputs and outputs are two axes or more; got weights of shape "
-            f"{shape}; name the axes by in_axis and out_axis, or use a plain normal initializer"
+            "variance_scaling: weights must have at least two axes; got shape "
+            f"{shape}; pass in_axis and out_axis, or use a plain normal initializer"
         )
     n_in, n_out, n_batch = (_sizes(shape, axes) for axes in (ins, outs, batch))
     field = math.prod(shape) / n_in / n_out / n_batch
@@ -345,7 +345,7 @@ def _fans(shape: tuple[int, ...], ins: Axes, outs: Axes, batch: Axes) -> tuple[f
 
 
 def _polar(key: Any, shape: Any, radius: Any, kind: np.dtype) -> Array:
-    """Complex numbers of a given law of radius (a function of uniform numbers), any angle."""
+    """Sample complex numbers with any angle; `radius` maps uniform numbers to the modulus."""
     real = np.finfo(kind).dtype
     for_radius, for_angle = keys.split(key)
     r = radius(random.uniform(for_radius, shape, real))
@@ -428,7 +428,7 @@ def variance_scaling(
                 return _polar(key, sizes, ufuncs.sqrt, kind) * ufuncs.sqrt(2 * variance)
             return random.uniform(key, sizes, kind, -1) * ufuncs.sqrt(3 * variance)
         if distribution == "truncated_normal":
-            # The deviation of what is left of a standard normal law within two deviations.
+            # The standard deviation of the normal distribution truncated at two deviations.
             if whole:
                 left = deviation / creation.array(0.95311164380491208, kind)
                 cut = lambda u: ufuncs.sqrt(-ufuncs.log(1 - (1 - math.exp(-4)) * u))  # noqa: E731
@@ -446,7 +446,7 @@ def variance_scaling(
 def _scaled(
     name: str, scale: float, mode: str, distribution: str, what: str, source: str
 ) -> Callable[..., Initializer]:
-    """Declare one of the usual ways to scale."""
+    """Declare an initializer that is a special case of `variance_scaling`."""
 
     @api_boundary
     def make(
@@ -578,7 +578,7 @@ def orthogonal(
         sizes = as_shape(shape, "orthogonal initializer")
         if len(sizes) < 2:
             raise ValueError(
-                f"orthogonal: weights have two axes or more; got shape {sizes}; "
+                f"orthogonal: weights must have at least two axes; got shape {sizes}; "
                 "use another initializer for vectors"
             )
         if 0 in sizes:
@@ -640,13 +640,13 @@ def delta_orthogonal(
         sizes = as_shape(shape, "delta_orthogonal initializer")
         if len(sizes) not in (3, 4, 5):
             raise ValueError(
-                f"delta_orthogonal: weights have 3 to 5 axes; got shape {sizes}; "
+                f"delta_orthogonal: weights must have 3 to 5 axes; got shape {sizes}; "
                 "use orthogonal for others"
             )
         if sizes[-1] < sizes[-2]:
             raise ValueError(
-                "delta_orthogonal: there must be as many outputs as inputs, or more; got shape "
-                f"{sizes}; make the last size the greatest"
+                "delta_orthogonal: there must be at least as many outputs as inputs; got shape "
+                f"{sizes}; make the last size the largest"
             )
         matrix = orthogonal(scale, column_axis, kind)(key, sizes[-2:])
         centre = tuple([(n - 1) // 2 for n in sizes[:-2]])

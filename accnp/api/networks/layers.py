@@ -1,8 +1,7 @@
-"""Layers of networks as pairs of functions: one makes parameters, one applies them.
+"""Layers of networks as pairs of functions, as in `jax.example_libraries.stax`.
 
-In: hyperparameters, other layers. Out: `(init_fun, apply_fun)` with
-`init_fun(rng, input_shape) -> (output_shape, params)` and `apply_fun(params, inputs, **kwargs)`;
-`kwargs` may have an `rng` for layers that draw numbers.
+A layer is `(init_fun, apply_fun)` with `init_fun(rng, input_shape) -> (output_shape, params)` and
+`apply_fun(params, inputs, **kwargs)`; `kwargs` may contain a key `rng` for random layers.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _BIAS, _SMALL = initializers.normal(), initializers.normal(1e-6)
 
 
 def _plain(shape_of: Callable[[Any], Any], fun: Callable[[Any], Any]) -> Layer:
-    """A layer without parameters."""
+    """Make a layer without parameters."""
     return lambda rng, input_shape: (shape_of(input_shape), ()), lambda _, x, **__: fun(x)
 
 
@@ -118,7 +117,7 @@ def _general(
             make(of_w, shape),
             b_init(of_b, tuple(out_chan if c == "C" else 1 for c in out)),
         )
-        # A batch of unknown size, -1, stays so.
+        # An unknown batch size, -1, is kept.
         batch = lhs.index("N")
         known = [1 if i == batch else n for i, n in enumerate(input_shape)]
         found = list(eval_shape(convolve, ShapeDtypeStruct(known, "float32"), params[0]).shape)
@@ -444,7 +443,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     return lambda rng, input_shape: (input_shape, ()), apply_fun
 
 
-# --- layers of layers ----------------------------------------------------------------------------
+# --- combinators ---------------------------------------------------------------------------------
 
 
 @filled

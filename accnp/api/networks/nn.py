@@ -1,7 +1,4 @@
-"""Normalizations of neural networks, sums of exponentials, and what else looks along axes.
-
-In: arrays. Out: lazy Arrays.
-"""
+"""Normalizations of neural networks, softmax and sums of exponentials, one-hot encoding."""
 
 from __future__ import annotations
 
@@ -114,7 +111,9 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     Array([0.5], dtype=float32)
     """
     if not dtypes.issubdtype((node := as_node(x, "glu")).aval.dtype, np.inexact):
-        raise TypeError(f"nn.glu: gates are floats; got {node.aval.dtype.name} (x); convert it")
+        raise TypeError(
+            f"nn.glu: x must be floating; got {node.aval.dtype.name}; convert it with astype"
+        )
     at = as_axis(axis, node.aval.ndim, "glu")
     if (n := node.aval.shape[at]) % 2:
         raise ValueError(
@@ -130,8 +129,8 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 
 
 def _beside_infinity(x: Any, name: str, kinds: str) -> Array:
-    """x as it is beside -inf, which stands where a mask leaves elements out: integers become the
-    default float, which is float64 with 64-bit types."""
+    """Convert x so that it can hold -inf, the value of masked elements: integers become the default
+    float, which is float64 with 64-bit types."""
     node = as_node(x, name)
     if dtype_kind(node.aval.dtype) in kinds:
         node = cast(node, dtypes.default_float(), node.aval.weak_type)
@@ -139,15 +138,15 @@ def _beside_infinity(x: Any, name: str, kinds: str) -> Array:
 
 
 def _with_top(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, Node, tuple[int, ...]]:
-    """x, its maximum over the axes, which derivatives do not see, and those."""
+    """Return x, its maximum over the axes, which is a constant for derivatives, and the axes."""
     if where is None and as_node(x, name).aval.dtype == bool:
-        raise TypeError(f"nn.{name}: bools cannot be subtracted; got dtype bool; convert to float")
+        raise TypeError(f"nn.{name}: bool is not supported; got dtype bool; convert to float")
     node = _one(name, x) if where is None else _one(name, _beside_infinity(x, name, "biu"))
-    if where is not None:  # where nothing of a line is taken, its slope must not be 0 / 0
+    if where is not None:  # fully masked lines must not have derivatives 0 / 0
         node = red.masked(node, where, -math.inf, name)
-    axes = red.axes_of(axis, node.aval.ndim, name)  # of both: the mask may be the larger one
+    axes = red.axes_of(axis, node.aval.ndim, name)  # after masking, since the mask may be larger
     top = red.max(wrap(node), axes, None, True, -math.inf)._node
-    if node.aval.dtype != top.aval.dtype:  # of 64 bits, which folds narrow after their switch
+    if node.aval.dtype != top.aval.dtype:  # reductions narrow 64-bit types that are disabled
         node = cast(node, top.aval.dtype)
     return node, o.stop_gradient(top), axes
 
@@ -187,15 +186,15 @@ def softmax(x: ArrayLike, axis: AxesLike | None = -1, where: ArrayLike | None = 
     Array([0.5, 0.5], dtype=float32)
     """
     node, top, axes = _with_top(x, axis, where, "softmax")
-    # Jaxprs show it as jax does. Halves are computed in float32 anyway, and rounded each time.
+    # Jaxprs show JAX's formula. 16-bit types are computed in float32 and rounded at each step.
     exact = not state.named and node.aval.dtype in (np.float32, np.float64)
     raised = o.exp_difference(node, top) if exact else o.exp(o.sub(node, top))
     if where is not None:
         raised = red.masked(raised, where, 0, "softmax")
     total = red.keep(o.reduce_sum(raised, axes=axes), raised, axes, True)
-    # The first form divides once for each sum.
+    # The first form needs one division for each sum.
     out = o.mul(raised, o.div(like(total, 1), total)) if exact else o.div(raised, total)
-    if where is not None:  # also where nothing of a line is taken
+    if where is not None:  # also in fully masked lines
         out = red.masked(out, where, 0, "softmax")
     return wrap(out)
 
@@ -307,7 +306,7 @@ def standardize(
     arr = wrap(node)
     if mean is None:
         mean = mean_of(arr, axis, keepdims=True, where=where)
-        if not state.named:  # a large mean is rounded: what is left of it is taken off
+        if not state.named:  # corrects the rounding of a large mean
             arr = uf.subtract(arr, mean)
             mean = mean_of(arr, axis, keepdims=True, where=where)
     if variance is None and algorithm == "stable":
@@ -380,7 +379,7 @@ def one_hot(
 def _one_hot(x: Any, n: int, dtype: Any, axis: int) -> Array:
     node = node_of(x, function="one_hot")
     if node.aval.dtype.kind == "b":
-        raise TypeError("one_hot: x names places; got bool; convert with astype(int)")
+        raise TypeError("one_hot: x must contain indices; got bool; convert with astype(int)")
     rank = node.aval.ndim + 1
     at = as_axis(axis, rank, "one_hot")
     wide = expand_node(node, (at,))
@@ -392,8 +391,11 @@ def _one_hot(x: Any, n: int, dtype: Any, axis: int) -> Array:
 
 
 def _log_sum(total: Node, x: Node, top: Node, axes: tuple[int, ...]) -> Node:
-    """log(total), the sum of exp(x - top). Where it is near 1 the sum of all but the largest, which
-    is there once, says by how much: beside 1 they lose digits that count if top is near 0 too."""
+    """Return log(total), for total = sum(exp(x - top)).
+
+    Near total = 1, the terms except the largest are summed separately: added to 1 they would lose
+    digits, which matter if `top` is near 0 as well.
+    """
     high, all_of_it = (red.keep(v, x, axes, True) for v in (top, total))
     rest = o.reduce_sum(o.exp_below(x, high, all_of_it), axes=axes)
     return o.log_beside(rest, top, total)

@@ -1,7 +1,7 @@
-"""Optimizers of trees of parameters.
+"""Optimizers of pytrees of parameters, as in `jax.example_libraries.optimizers`.
 
-An optimizer is three functions: parameters -> state; number of the step, gradient, state -> state;
-state -> parameters. Each is written for one array (`optimizer` makes it one for trees).
+An optimizer consists of three functions: parameters -> state; (step, gradient, state) -> state;
+state -> parameters. Each is written for one array, and `optimizer` extends it to pytrees.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def sgd(step_size: float | Schedule) -> Any:
 
 
 def _with_zeros(count: int) -> Callable[[Array], Any]:
-    """The state is the parameters, and so many arrays of zeros."""
+    """Return an init function: the state is the parameters and `count` arrays of zeros."""
     return lambda x: (x, *[zeros_like(x) for _ in range(count)])
 
 
@@ -497,7 +497,7 @@ def rmsprop_momentum(
 
 
 def _unbiased(rate: float, i: Any, dtype: Any) -> Array:
-    """What a moving mean that began with 0 lacks after step i."""
+    """Return the bias correction of a moving average that started at 0, after step i."""
     return 1 - asarray(rate, dtype=dtype) ** (i + 1)
 
 
@@ -829,6 +829,6 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
         raise TypeError(
             "optimizers.pack_optimizer_state: leaves must be JoinPoints; got "
             f"{sorted({type(leaf).__name__ for leaf in leaves})}; "
-            "pass what unpack_optimizer_state gave"
+            "pass the result of unpack_optimizer_state"
         )
     return _packed([leaf.subtree for leaf in leaves], tree)

@@ -1,7 +1,4 @@
-"""Schedules: sizes of the steps of an optimizer, as functions of the number of the step.
-
-In: numbers. Out: functions.
-"""
+"""Schedules: the step size of an optimizer as a function of the step number."""
 
 from __future__ import annotations
 
@@ -209,8 +206,8 @@ def piecewise_constant(
     ends, sizes = array(boundaries), array(values)
     if ends.ndim != 1 or sizes.shape != (ends.shape[0] + 1,):
         raise ValueError(
-            "optimizers.piecewise_constant: there must be one value more than boundaries; got "
-            f"shapes {sizes.shape} and {ends.shape}; add a value, or drop a boundary"
+            "optimizers.piecewise_constant: values must have one element more than boundaries; got "
+            f"shapes {sizes.shape} and {ends.shape}; add a value, or remove a boundary"
         )
     return lambda i: sizes[(i > ends).sum()]
 
@@ -248,6 +245,6 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
     if not asarray(scalar_or_schedule).ndim:
         return constant(scalar_or_schedule)
     raise TypeError(
-        "optimizers.make_schedule: a number or a function is needed; got "
+        "optimizers.make_schedule: expected a number or a function; got "
         f"{type(scalar_or_schedule).__name__}; pass one of the two"
     )

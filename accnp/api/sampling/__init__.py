@@ -1,1 +1,1 @@
-"""Random numbers: keys, bits, distributions."""
+"""Random numbers: keys, bit generators and distributions."""

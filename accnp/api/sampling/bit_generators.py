@@ -1,7 +1,7 @@
-"""`rng_bit_generator` and `rng_uniform`: random bits from a key and a counter.
+"""`lax.rng_bit_generator`, `lax.rng_uniform` and the Threefry cipher.
 
-The inputs are keys of four words; the outputs are the next key and bits, which equal those of JAX
-on a CPU.
+`rng_bit_generator` takes a key of four words, which include a counter, and returns the next key and
+bits that equal those of JAX on a CPU.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 def _stacked(parts: list[Node], axis: int) -> Node:
-    """Put arrays side by side along a new axis."""
+    """Stack arrays along a new axis."""
     shape = parts[0].aval.shape
     wide = (*shape[:axis], 1, *shape[axis:])
     return o.concatenate(*[reshape_plain(x, wide) for x in parts], dimension=axis)
@@ -52,8 +52,11 @@ def _stacked(parts: list[Node], axis: int) -> Node:
 def _by_threefry(
     words: tuple[Node, ...], shape: tuple[int, ...], dtype: np.dtype
 ) -> tuple[Node, int]:
-    """Two words for each count; they lie side by side along the first even axis, or else along the
-    longest one, of which the last is left out."""
+    """Generate two words for each count.
+
+    They are adjacent along the first even axis; without an even axis, along the longest axis, from
+    which the last word is dropped. Returns the bits, and how many counts were used.
+    """
     if dtype == WIDE:
         axis, half = None, shape
     elif not shape:
@@ -102,7 +105,7 @@ def _generate(
 
 
 def _generate_many(keys: list[Array], flags: list[bool], size: int, **params: Any) -> list[Array]:
-    """All examples by the first key; the other keys stay what they are."""
+    """Generate the bits of all examples from the first key; the other keys do not change."""
     params["shape"] = (size, *params["shape"])
     after, bits = rng_bit_generator_p.bind(first_of(keys[0], flags[0]), **params)
     rest = cut(keys[0]._node, 0, 1, size)
@@ -242,13 +245,13 @@ def threefry_2x32(keypair: Any, counts: ArrayLike) -> Array:
     return wrap(reshape_plain(cut(out, 0, 0, size), numbers.aval.shape))
 
 
-# --- numbers without a key -----------------------------------------------------------------------
+# --- numbers from the generator of the process ---------------------------------------------------
 
 _source: list[np.random.Generator] = []
 
 
 def _fresh_words() -> np.ndarray:
-    """Two fresh words: what the process has instead of a key."""
+    """Return two random words from a generator that is seeded once for the process."""
     if not _source:
         _source.append(np.random.default_rng())
     return _source[0].integers(0, 2**32, 2, dtype=np.uint32)

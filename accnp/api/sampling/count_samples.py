@@ -1,10 +1,10 @@
 """Samplers of whole numbers: Poisson, binomial and multinomial distributions.
 
-The inputs are keys and parameters, the outputs are lazy Arrays. Small means are sampled by counting
-(D. E. Knuth, The Art of Computer Programming 2, 3.4.1; L. Devroye, Non-Uniform Random Variate
-Generation, X.4), larger ones by the transformed rejection of W. Hoermann ("The transformed
-rejection method for generating Poisson random variables", 1993; "The generation of binomial random
-variates", 1993). Random bits are used in the order of JAX, so that samples equal those of JAX.
+Small means are sampled by counting (D. E. Knuth, The Art of Computer Programming 2, 3.4.1; L.
+Devroye, Non-Uniform Random Variate Generation, X.4), larger ones by the transformed rejection of W.
+Hoermann ("The transformed rejection method for generating Poisson random variables", 1993; "The
+generation of binomial random variates", 1993). Random bits are used in the order of JAX, so that
+samples equal those of JAX.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from accnp.ir.op import o
 
 __all__ = ["binomial", "multinomial", "poisson"]
 
-# log(k!) less Stirling's formula for k!, from 0 to 9.
+# log(k!) minus Stirling's approximation, for k from 0 to 9.
 _TAILS = [
     math.lgamma(k + 1) - (k + 0.5) * math.log(k + 1) + (k + 1) - 0.5 * math.log(2 * math.pi)
     for k in range(10)
@@ -45,7 +45,7 @@ _TAILS = [
 
 
 def _counted(key: Any, rate: Array, whole: np.dtype) -> Array:
-    """How many uniform numbers have a product above exp(-rate), less one."""
+    """Count how many uniform numbers have a product above exp(-rate), minus one."""
     counter = dtypes.default_int()
     limit = min(np.iinfo(whole).max, np.iinfo(counter).max)
 
@@ -65,7 +65,7 @@ def _counted(key: Any, rate: Array, whole: np.dtype) -> Array:
 
 
 def _until_accepted(key: Any, shape: tuple[int, ...], kind: np.dtype, draw: Any) -> Array:
-    """Numbers that `draw`, a function of two uniform numbers, gives where it accepts them."""
+    """Sample numbers by rejection: `draw` maps two uniform numbers to a sample and acceptance."""
 
     def going(state: Any) -> Array:
         _, _, accepted, _ = state
@@ -149,7 +149,7 @@ def poisson(
         whole = dtypes.default_int()
     if whole.kind not in "iu":
         raise ValueError(
-            f"random.poisson: samples are integers; got dtype {whole.name}; pass an integer dtype"
+            f"random.poisson: the dtype must be an integer dtype; got {whole.name}; pass int32"
         )
     rate = wrap(promote_inexact("random.poisson", lam)[0])
     sizes = sample_shape(shape, "poisson", rate._node)
@@ -171,7 +171,7 @@ def _stirling_tail(k: Array) -> Array:
 
 
 def _binomial_inversion(key: Any, n: Array, p: Array) -> Array:
-    """How many geometric gaps fit into n."""
+    """Count how many geometric gaps fit into n."""
     log_miss = uf.log1p(-p)
 
     def going(state: Any) -> Array:
@@ -263,7 +263,7 @@ def binomial(
     (3,)
     """
     kind = float_dtype(dtype, "binomial")
-    chances = promote_inexact("random.binomial", p)[0]  # samples are drawn in the type of p
+    chances = promote_inexact("random.binomial", p)[0]  # samples are drawn in the dtype of p
     nodes = [cast(as_node(n, "random.binomial"), chances.aval.dtype), chances]
     sizes = sample_shape(shape, "binomial", *nodes)
     count, chance = (broadcast_to(wrap(v), sizes) for v in nodes)

@@ -1,6 +1,6 @@
 """Samplers of continuous distributions that transform uniform or normal numbers.
 
-The inputs are keys and parameters, the outputs are lazy Arrays, which fuse with their consumers.
+The results are lazy and fuse with the operations that use them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 def _start(
     key: Any, function: str, shape: Any, dtype: Any, *params: Any
 ) -> tuple[Words, tuple[int, ...], np.dtype, list[Node]]:
-    """The words of the key, the shape, the dtype, and the parameters broadcast to the shape."""
+    """Return the words of the key, the shape, the dtype, and the parameters broadcast to it."""
     words = key_words(key, function)
     kind = float_dtype(dtype, function)
     nodes = as_parameters(function, kind, *params)
@@ -253,7 +253,7 @@ def cauchy(
     return wrap(o.tan(o.mul(like(u, math.pi), o.sub(u, like(u, 0.5)))))
 
 
-_ONE = np.float32(1)  # of a dtype, as jax's default is
+_ONE = np.float32(1)  # strongly typed, as JAX's default
 
 
 @api_boundary
@@ -563,7 +563,7 @@ def geometric(
     prob = promote_inexact("geometric", p)[0]
     sizes = sample_shape(shape, "geometric", prob)
     u = uniform_node(words, sizes, prob.aval.dtype)
-    # 0 counts as 1, as in jax: its logarithm is infinite.
+    # 0 is replaced by 1, as in JAX, since its logarithm is infinite.
     u = o.select_n(o.eq(u, like(u, 0)), u, like_full(u, 1))
     whole = o.floor(o.div(o.log(u), o.log1p(o.neg(spread(prob, sizes)))))
     return wrap(cast(o.add(whole, like(whole, 1)), kind))
@@ -665,7 +665,7 @@ def double_sided_maxwell(
     kind = float_dtype(dtype, "double_sided_maxwell")
     a, s = as_nodes("double_sided_maxwell", loc, scale)
     own = sample_shape(None, "double_sided_maxwell", a, s)
-    # Without a shape the parameters' own is there twice, as in jax.
+    # As in JAX, without `shape` the shape of the parameters occurs twice.
     sizes = (*(as_shape(shape, "random.double_sided_maxwell") or own), *own)
     first, second = words.several(2)
     u = uniform_node(second, sizes, dtypes.default_float())
@@ -901,7 +901,7 @@ def categorical(
         )
     try:
         d = as_axis(axis, x.aval.ndim, name)
-    except ValueError as error:  # jax's class
+    except ValueError as error:  # as in JAX
         raise IndexError(*error.args) from None
     batch = (*x.aval.shape[:d], *x.aval.shape[d + 1 :])
     sizes = batch if shape is None else as_shape(shape, name)
@@ -910,7 +910,7 @@ def categorical(
         raise ValueError(
             "categorical parameter shapes must be broadcast-compatible with shape argument, and "
             f"the result of broadcasting the shapes must equal the shape argument; got {name} of "
-            f"shape {sizes} for a batch of shape {batch}; end the shape with that of the batch"
+            f"shape {sizes} for a batch of shape {batch}; the shape must end with that of the batch"
         )
     prefix = sizes[: len(sizes) - len(batch)]
     kind = x.aval.dtype

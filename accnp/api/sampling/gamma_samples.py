@@ -1,8 +1,8 @@
 """Samplers of the gamma distribution and of distributions derived from it.
 
-The inputs are keys and parameters, the outputs are lazy Arrays. The algorithm is that of G.
-Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000).
-Random bits are used in the order of JAX, so that samples equal those of JAX.
+The algorithm is that of G. Marsaglia and W. W. Tsang, "A simple method for generating gamma
+variables", ACM TOMS 26 (2000). Random bits are used in the order of JAX, so that samples equal
+those of JAX.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 def _parameters(
     name: str, shape: Any, dtype: Any, *values: Any, narrowing: bool = False
 ) -> tuple[tuple[int, ...], np.dtype, list[Array]]:
-    """The shape of the samples, their dtype, and the parameters as arrays of it."""
+    """Return the shape of the samples, their dtype, and the parameters as arrays of that dtype."""
     kind = float_dtype(dtype, name)
     if narrowing:
         nodes = [cast(as_node(v, f"random.{name}"), kind) for v in values]
@@ -62,13 +62,13 @@ def _parameters(
 
 
 def _one(key: Any, alpha: Array, log_space: bool) -> Array:
-    """One sample. Below 1 the parameter is raised by 1, and the sample scaled down afterwards."""
+    """Draw one sample. If alpha < 1, sample with alpha + 1 and scale the result."""
     kind = alpha.dtype
     large = alpha >= 1
     raised = where(large, alpha, alpha + 1)
     third = array(1 / 3, kind)
     d = raised - third
-    # XLA takes a quotient by a root for a product, but not where it rounds in between.
+    # XLA replaces a division by a square root by a product, unless it rounds in between.
     c = third / uf.sqrt(d) if kind.name == "bfloat16" else third * wrap(o.rsqrt(d._node))
 
     def rejected(state: Any) -> Array:
@@ -102,10 +102,10 @@ def _one(key: Any, alpha: Array, log_space: bool) -> Array:
 
 
 def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
-    """One sample for each parameter, with a key of its own; derivatives are implicit."""
+    """Draw a sample for each parameter, with a key each; derivatives are implicit."""
     shape = alpha.shape
 
-    # The key is an operand: under vmap the rule runs when the trace of a key it holds is over.
+    # The key is an operand, since under vmap the rule runs after the trace of the key has ended.
     def values(xs: list[Node]) -> list[Node]:
         keys = split(like_key(key, xs[1]), max(1, math.prod(shape)))[: math.prod(shape)]
         flat = wrap(xs[0]).reshape(-1)
@@ -118,7 +118,7 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
         if ts[0] is None:
             return ys, [None]
         y = ys[0]
-        if log_space:  # d log(g) = dg / g; where g is 0 the logarithm of the derivative is known
+        if log_space:  # d log(g) = dg / g, computed from log(dg), since g may be 0
             g = o.exp(y)
             small = wrap(g) == 0
             safe = where(small, 1, wrap(g))
@@ -340,7 +340,7 @@ def dirichlet(
     weights = wrap(cast(as_node(alpha, "random.dirichlet"), kind))
     if not weights.ndim:
         raise ValueError(
-            "random.dirichlet: alpha has at least one axis; got a scalar; pass a vector"
+            "random.dirichlet: alpha must have at least one axis; got a scalar; pass a vector"
         )
     batch = weights.shape[:-1] if shape is None else as_shape(shape, "random.dirichlet")
     logs = loggamma(key, weights, batch + weights.shape[-1:], kind)

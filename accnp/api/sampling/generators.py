@@ -1,9 +1,8 @@
-"""Random number generators, one class for each: bits and new keys from a key.
+"""Random number generators, one class for each: bits and new keys from the words of a key.
 
-The input is the words of one key; the outputs are nodes of bits or of the words of further keys,
-with the numbers of JAX. Philox (10 rounds) and Threefry (20 rounds) follow Salmon et al., "Parallel
-random numbers: as easy as 1, 2, 3" (2011). For `rbg`, the key of Philox 4x32 is the first two words
-of the key, which are also the high half of the counter; the other two words are the low half.
+The numbers are those of JAX. Philox (10 rounds) and Threefry (20 rounds) follow Salmon et al.,
+"Parallel random numbers: as easy as 1, 2, 3" (2011). For `rbg`, the first two words of the key are
+the key of Philox 4x32 and the high half of the counter; the other two words are the low half.
 """
 
 from __future__ import annotations
@@ -31,23 +30,23 @@ from accnp.primitives.random import WORD
 __all__ = ["RbgWords", "ThreefryWords", "UnsafeRbgWords", "Words", "generator"]
 
 WIDE = np.dtype(np.uint64)
-_FACTORS = 0xD2511F53, 0xCD9E8D57  # of philox 4x32
-_FACTOR = 0xD256D193  # of philox 2x32
-_STEPS = 0x9E3779B9, 0xBB67AE85  # from round to round of a philox key
-_PARITY = 0x1BD11BDA  # of threefry
+_FACTORS = 0xD2511F53, 0xCD9E8D57  # multipliers of Philox 4x32
+_FACTOR = 0xD256D193  # multiplier of Philox 2x32
+_STEPS = 0x9E3779B9, 0xBB67AE85  # added to a Philox key after each round
+_PARITY = 0x1BD11BDA  # of Threefry
 _TURNS = (10, 26), (11, 21), (13, 27), (23, 5), (6, 20), (17, 11), (25, 10), (18, 20)
-_MIXED = (1, 3), (3, 1)  # the words that 0 and 2 are mixed with, in even and odd rounds
-_HASHED = 10  # blocks of bits that `unsafe_rbg` makes for each key; it keeps one
+_MIXED = (1, 3), (3, 1)  # the words mixed into words 0 and 2, in even and odd rounds
+_HASHED = 10  # `unsafe_rbg` generates this many blocks for a key and keeps one
 
 
 class Words(tuple[Node, ...], metaclass=abc.ABCMeta):
-    """The words of one key, as nodes of rank 0; what to do with them is up to the generator."""
+    """The words of one key, as nodes of rank 0; each generator is a subclass."""
 
     __slots__ = ()
     name: ClassVar[str]
     tag: ClassVar[str]
     count: ClassVar[int]
-    plain: ClassVar[bool] = True  # a new key is the halves of its seed, repeated
+    plain: ClassVar[bool] = True  # a seed's key is its two halves, repeated
 
     @classmethod
     def dtype(cls) -> dtypes.ExtendedDType:
@@ -57,28 +56,31 @@ class Words(tuple[Node, ...], metaclass=abc.ABCMeta):
     @classmethod
     @abc.abstractmethod
     def seeded(cls, high: Node, low: Node) -> Words:
-        """The key of a seed, whose two halves are given."""
+        """Return the key of a seed, given its two halves."""
 
     @abc.abstractmethod
     def bits(self, width: int, shape: tuple[int, ...]) -> Node:
-        """Random bits as unsigned integers of 8, 16, 32 or 64 bits."""
+        """Generate random bits as unsigned integers of 8, 16, 32 or 64 bits."""
 
     @abc.abstractmethod
     def split(self, shape: tuple[int, ...]) -> Node:
-        """New keys: an array of shape (*shape, words of a key)."""
+        """Generate new keys: an array of shape (*shape, words of a key)."""
 
     def several(self, count: int) -> list[Words]:
-        """A few new keys, as words."""
-        return [self.fold(word(i)) for i in range(count)]  # two or three calls on single numbers
+        """Generate a few new keys, as words."""
+        return [self.fold(word(i)) for i in range(count)]  # few scalars, so no arrays
 
     @abc.abstractmethod
     def fold(self, data: Node) -> Words:
-        """A new key of this one and a word."""
+        """Generate a new key from this one and a word."""
 
 
 class ThreefryWords(Words):
-    """jax's default: each counter is enciphered by itself. Where `threefry_partitionable` is off,
-    a word at a place shares its cipher with the word half of all places away, as it once did."""
+    """Threefry 2x32, the default of JAX.
+
+    Each counter is encrypted separately. If `threefry_partitionable` is off, the two words of one
+    encryption are half of the array apart, as in older versions of JAX.
+    """
 
     __slots__ = ()
     name = "threefry2x32"
@@ -113,20 +115,21 @@ class ThreefryWords(Words):
         return type(self)((o.threefry_0(*self, zero, data), o.threefry_1(*self, zero, data)))
 
     def _in_halves(self, size: int) -> Node:
-        """This many words: counters of the first half of them in front, of the second behind."""
+        """Generate `size` words; each encryption has a counter of the first and the second half."""
         if size >= 2**32:
             raise ValueError(
-                f"random bits: threefry_partitionable=False counts to 2**32 words; got {size}; "
-                "leave it on for more"
+                f"random bits: threefry_partitionable=False is limited to 2**32 words; got {size}; "
+                "enable it for more"
             )
         half = -(-size // 2)
-        both = o.iota(dtype=WORD, shape=(half,), dimension=0)
-        behind = o.add(both, to_shape(word(half), (half,)))
-        if size % 2:  # the last counter has no partner
-            behind = o.concatenate(
-                cut(behind, 0, 0, half - 1), to_shape(word(0), (1,)), dimension=0
+        first_half = o.iota(dtype=WORD, shape=(half,), dimension=0)
+        second_half = o.add(first_half, to_shape(word(half), (half,)))
+        if size % 2:  # the last counter is unpaired
+            second_half = o.concatenate(
+                cut(second_half, 0, 0, half - 1), to_shape(word(0), (1,)), dimension=0
             )
-        words = [o.threefry_0(*self, both, behind), o.threefry_1(*self, both, behind)]
+        counters = first_half, second_half
+        words = [o.threefry_0(*self, *counters), o.threefry_1(*self, *counters)]
         return cut(o.concatenate(*words, dimension=0), 0, 0, size)
 
     def _bits_in_halves(self, width: int, size: int) -> Node:
@@ -142,7 +145,7 @@ class ThreefryWords(Words):
 
 
 class RbgWords(Words):
-    """Bits by philox; the two halves of a key are keys of threefry where keys are made."""
+    """Bits by Philox; new keys by Threefry, from the two halves of a key."""
 
     __slots__ = ()
     name = "rbg"
@@ -173,7 +176,7 @@ class RbgWords(Words):
 
 
 class UnsafeRbgWords(RbgWords):
-    """Bits by philox, and keys by it as well."""
+    """Bits and new keys by Philox."""
 
     __slots__ = ()
     name = "unsafe_rbg"
@@ -193,17 +196,17 @@ class UnsafeRbgWords(RbgWords):
 
 
 class _Counting(Words):
-    """Each counter is enciphered by itself; seeds and words are as well, where keys are made."""
+    """Base class of generators that encrypt each counter separately, also to make keys."""
 
     __slots__ = ()
     plain = False
 
     @abc.abstractmethod
     def cipher(self, high: Node, low: Node) -> list[Node]:
-        """What becomes of counters where bits are made."""
+        """Encrypt counters for bits."""
 
     def keyed(self, high: Node, low: Node) -> list[Node]:
-        """What becomes of them where keys are made."""
+        """Encrypt counters for keys."""
         return self.cipher(high, low)
 
     def bits(self, width: int, shape: tuple[int, ...]) -> Node:
@@ -213,7 +216,7 @@ class _Counting(Words):
         return _narrow(reduce(o.xor, c), width)
 
     def pair(self, c: list[Node]) -> tuple[Node, Node]:
-        """The low and the high word for 64 bits."""
+        """Return the low and the high word for 64 bits."""
         return c[1], c[0]
 
     def split(self, shape: tuple[int, ...]) -> Node:
@@ -245,14 +248,14 @@ class Philox2Words(_Counting):
 
 
 class _Four(_Counting):
-    """Counters of four words: those of bits have theirs in front, those of keys behind."""
+    """Counters of four words: those for bits are in the first two, those for keys in the last."""
 
     __slots__ = ()
 
     @staticmethod
     @abc.abstractmethod
     def rounds(key: tuple[Node, ...], words: list[Node]) -> list[Node]:
-        """The cipher itself: four words under a key."""
+        """Encrypt four words with a key."""
 
     def cipher(self, high: Node, low: Node) -> list[Node]:
         return self.rounds(self, [high, low, word(0), word(0)])
@@ -307,10 +310,10 @@ _NAMED = {key: g for g in _GENERATORS for key in (g.name, g.tag, g.dtype().name)
 
 
 def generator(impl: object, function: str) -> type[Words]:
-    """The generator that a name, a tag or a dtype of keys stands for; without one, the default.
+    """Return the generator of a name, a tag or a dtype of keys; the default for None.
 
     Raises:
-        ValueError: there is none of this name.
+        ValueError: the name is unknown.
         TypeError: it is neither a name nor a dtype.
     """
     asked = config.default_prng_impl if impl is None else getattr(impl, "name", impl)
@@ -326,7 +329,7 @@ def generator(impl: object, function: str) -> type[Words]:
 
 
 def word(value: int) -> Node:
-    """A number as a word."""
+    """Return the node of a number as a word."""
     return scalar_node(value, WORD, False)
 
 
@@ -335,17 +338,17 @@ def _wide(value: int) -> Node:
 
 
 def halves(x: Node) -> tuple[Node, Node]:
-    """The low and the high word of 64-bit integers."""
+    """Return the low and the high word of 64-bit integers."""
     return cast(x, WORD), cast(o.shift_right_logical(x, _wide(32)), WORD)
 
 
 def joined(low: Node, high: Node) -> Node:
-    """64-bit integers of two words each."""
+    """Return 64-bit integers of two words each."""
     return o.or_(o.shift_left(cast(high, WIDE), _wide(32)), cast(low, WIDE))
 
 
 def joined_words(parts: list[Node]) -> Node:
-    """Put words side by side along a last axis."""
+    """Stack words along a last axis."""
     shape = max((x.aval.shape for x in parts), key=len)
     out = []
     for x in parts:
@@ -356,12 +359,12 @@ def joined_words(parts: list[Node]) -> Node:
 
 
 def vector_words(node: Node, kind: type[Words]) -> Words:
-    """The words of a key that is a vector."""
+    """Return the words of a key that is a vector."""
     return kind([o.squeeze(cut(node, 0, i, i + 1), dimensions=(0,)) for i in range(kind.count)])
 
 
 def row_words(keys: Node, i: int, kind: type[Words]) -> Words:
-    """The words of one row of keys."""
+    """Return the words of one row of keys."""
     return vector_words(o.squeeze(cut(keys, 0, i, i + 1), dimensions=(0,)), kind)
 
 
@@ -370,7 +373,7 @@ def _narrow(x: Node, width: int) -> Node:
 
 
 def counters(shape: tuple[int, ...]) -> tuple[Node, Node]:
-    """The high and low words of the positions in an array, in row-major order."""
+    """Return the high and low words of the positions in an array, in row-major order."""
     size = prod(shape)
     if size >= 2**32:
         index = reshape_plain(o.iota(dtype=WIDE, shape=(size,), dimension=0), shape)
@@ -383,16 +386,16 @@ def counters(shape: tuple[int, ...]) -> tuple[Node, Node]:
     return zero, low
 
 
-# --- philox ---------------------------------------------------------------------------------------
+# --- Philox ---------------------------------------------------------------------------------------
 
 
 def count(size: int) -> Node:
-    """The numbers from 0 on."""
+    """Return the numbers 0, 1, ..., size - 1."""
     return o.iota(dtype=WIDE, shape=(size,), dimension=0)
 
 
 def _philox(key: tuple[Node, ...], c: list[Node]) -> list[Node]:
-    """Encipher counters of four words with a key of two."""
+    """Encrypt counters of four words with a key of two, in 10 rounds."""
     key = key[:2]
     for _ in range(10):
         p, q = (o.mul(cast(c[2 * i], WIDE), _wide(_FACTORS[i])) for i in (0, 1))
@@ -403,7 +406,7 @@ def _philox(key: tuple[Node, ...], c: list[Node]) -> list[Node]:
 
 
 def _blocks(words: tuple[Node, ...], blocks: int) -> list[Node]:
-    """Four words for each of this many blocks of a key of four."""
+    """Generate blocks of four words for a key of four words."""
     start = joined(words[2], words[3])
     low = o.add(count(blocks), start)
     carry = o.lt(low, start)
@@ -412,7 +415,7 @@ def _blocks(words: tuple[Node, ...], blocks: int) -> list[Node]:
 
 
 def by_philox(words: tuple[Node, ...], shape: tuple[int, ...], dtype: np.dtype) -> tuple[Node, int]:
-    """Bits, and how far the counter went for them."""
+    """Generate bits; also return how far the counter advanced."""
     size = prod(shape)
     if size == 0:
         return to_shape(scalar_node(0, dtype, False), shape), 0
@@ -434,7 +437,7 @@ _mapping = _Mapping()
 
 @contextlib.contextmanager
 def by_each_key() -> Iterator[None]:
-    """Let examples under vmap have bits of their own keys, as those of a loop have."""
+    """Let the examples of a vmap generate bits from their own keys, as those of a loop do."""
     before, _mapping.by_each = _mapping.by_each, True
     try:
         yield
@@ -443,7 +446,7 @@ def by_each_key() -> Iterator[None]:
 
 
 def first_of(x: Array, batched: bool) -> Array:
-    """The first example, of what has examples in front."""
+    """Return the first example of a batched value."""
     return wrap(o.squeeze(cut(x._node, 0, 0, 1), dimensions=(0,))) if batched else x
 
 
@@ -454,7 +457,7 @@ def _bits(*words: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
 def _bits_of_many(
     words: list[Array], flags: list[bool], size: int, *, shape: tuple[int, ...], dtype: np.dtype
 ) -> list[Array]:
-    """All examples by the first key: the peer's rule, which makes one counter do for them."""
+    """Generate the bits of all examples from the first key, as JAX does, with one counter."""
     first = [first_of(w, f) for w, f in zip(words, flags, strict=True)]
     return [philox_bits_p.bind(*first, shape=(size, *shape), dtype=dtype)]
 
@@ -462,17 +465,17 @@ def _bits_of_many(
 philox_bits_p = composed("philox_bits", _bits, batch=_bits_of_many)
 
 
-# --- threefry -------------------------------------------------------------------------------------
+# --- Threefry -------------------------------------------------------------------------------------
 
 
 def _threefry(key: tuple[Node, ...], c: list[Node]) -> list[Node]:
-    """Encipher counters of four words with a key of four, in 20 rounds."""
+    """Encrypt counters of four words with a key of four, in 20 rounds."""
     keys = [*key, o.xor(reduce(o.xor, key), word(_PARITY))]
     c = [o.add(x, k) for x, k in zip(c, keys, strict=False)]
     for i in range(20):
         for into, of, turn in zip((0, 2), _MIXED[i % 2], _TURNS[i % 8], strict=True):
             c[into] = o.add(c[into], c[of])
-            c[of] = o.xor(c[into], _turned(c[of], turn))
+            c[of] = o.xor(c[into], _rotate_left(c[of], turn))
         if i % 4 == 3:
             step = i // 4 + 1
             c = [o.add(x, keys[(step + j) % 5]) for j, x in enumerate(c)]
@@ -480,6 +483,6 @@ def _threefry(key: tuple[Node, ...], c: list[Node]) -> list[Node]:
     return c
 
 
-def _turned(x: Node, n: int) -> Node:
-    """A word turned to the left."""
+def _rotate_left(x: Node, n: int) -> Node:
+    """Rotate a word to the left by n bits."""
     return o.or_(o.shift_left(x, word(n)), o.shift_right_logical(x, word(32 - n)))

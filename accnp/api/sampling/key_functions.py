@@ -1,9 +1,8 @@
-"""Functions of arrays that accept typed PRNG keys, and how they apply to them.
+"""Functions of arrays applied to typed PRNG keys.
 
-The inputs are a function that was called with keys (see `convert.apply_to_keys`) and its arguments;
-the output is its result for keys, or NotImplemented. Functions that only move elements are applied
-to each word of the keys separately, so that axes, shapes and indices have the meaning that they
-have for arrays.
+`convert.apply_to_keys` calls `served` when a function gets keys. Functions that only move elements
+are applied to each word of the keys separately, so that axes, shapes and indices have the same
+meaning as for arrays. For functions that do not accept keys, the result is NotImplemented.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ __all__ = ["served"]
 
 Function = Callable[..., Any]
 
-# Functions that move elements, and the parameters that hold them; where no others are named, it is
-# the first one. Those of `numpy` and `lax` of one name have the same parameters here, or one each.
+# Functions that move elements, and the parameters that hold them (by default the first one).
+# Functions of the same name in `numpy` and `lax` have the same parameters here, or one each.
 _FIRST = """
     reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis
     expand_dims squeeze broadcast_to split array_split hsplit vsplit dsplit unstack tile
@@ -71,7 +70,7 @@ _MOVES: dict[str, tuple[str, ...]] = {
 
 
 def served(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What a function returns for keys; NotImplemented if it takes none."""
+    """Apply a function to keys; return NotImplemented if it does not accept keys."""
     known = _OTHER.get(name)
     if known is not None:
         return known(name, function, args, kwargs)
@@ -81,13 +80,13 @@ def served(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -
 
 def _refused(function: str, what: str) -> KeyArrayError:
     return KeyArrayError(
-        f"{function}: random keys go with keys of the same dtype only; got {what}; "
+        f"{function}: random keys combine only with keys of the same dtype; got {what}; "
         "random.key_data(keys) returns the integers of the keys"
     )
 
 
 def _same(function: str, values: list[Any]) -> dtypes.ExtendedDType:
-    """The dtype of values that must all be keys of one generator."""
+    """Return the dtype of values, which must all be keys of one generator."""
     found = {getattr(x, "dtype", None) if isinstance(x, PRNGKeyArray) else type(x) for x in values}
     dtype = found.pop()
     if found or not isinstance(dtype, dtypes.ExtendedDType):
@@ -98,7 +97,7 @@ def _same(function: str, values: list[Any]) -> dtypes.ExtendedDType:
 def _moved(
     name: str, names: tuple[str, ...], function: Function, args: tuple, kwargs: dict[str, Any]
 ) -> Any:
-    """Move keys as `function` moves elements: the words one by one."""
+    """Apply a function that moves elements to the words of keys, one word at a time."""
     bound = inspect.signature(function).bind(*args, **kwargs)
     bound.apply_defaults()
     given = bound.arguments
@@ -122,7 +121,7 @@ def _moved(
 
 
 def _word(x: Any, i: int) -> Any:
-    """One word of each key."""
+    """Return one word of each key."""
     last = x.aval.ndim - 1
     start, limit = (0,) * last + (i,), (*x.aval.shape[:-1], i + 1)
     part = o.slice(x, start_indices=start, limit_indices=limit, strides=None)
@@ -133,9 +132,9 @@ def _word(x: Any, i: int) -> Any:
 
 
 def _below(index: Any) -> Any:
-    """The index of words that has an index of keys."""
+    """Return the index of words that corresponds to an index of keys."""
     if isinstance(index, list):
-        return index  # which is refused there
+        return index  # raises when used
     parts = index if isinstance(index, tuple) else (index,)
     if not any(p is Ellipsis for p in parts):
         parts = (*parts, Ellipsis)
@@ -187,7 +186,7 @@ def _equal(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Array:
 @broadcasts_inside
 @broadcasts_inside
 def _all_equal(x: Array, y: Array) -> Array:
-    """Whether all words of keys are equal; a key has an axis of words more than its array."""
+    """Return whether all words of keys are equal; keys have a trailing axis of words."""
     return reductions.all(x == y, axis=-1)
 
 
@@ -211,7 +210,7 @@ def _array(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -
 
 
 def _stacked(name: str, x: Any) -> Any:
-    """Keys of nested lists of keys."""
+    """Stack nested lists of keys."""
     if not isinstance(x, list | tuple):
         return x
     rows = [_stacked(name, v) for v in x]

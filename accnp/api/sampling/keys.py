@@ -47,12 +47,12 @@ __all__ = [
 
 
 def _seed_node(seed: Any, kind: type[Words], function: str) -> Node:
-    """The key for a seed, of its high and low half."""
+    """Return the key for a seed from its high and low half."""
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         wide = int(seed)
         if not -(2**63) <= wide < (2**64 if type(seed) is np.uint64 else 2**63):
             raise OverflowError(
-                f"{function}: the seed must fit into 64 bits with a sign; got {seed}; "
+                f"{function}: the seed must fit into 64 signed bits; got {seed}; "
                 "pass a smaller one, or np.uint64(seed)"
             )
         wide += config.random_seed_offset
@@ -125,10 +125,11 @@ def PRNGKey(seed: ArrayLike, *, impl: str | DTypeLike | None = None) -> Array:
 
 
 def _one(impl: Any, dtype: Any, function: str) -> Any:
-    """The one of the two that is given."""
+    """Return the one of the two arguments that is given."""
     if impl is not None and dtype is not None:
         raise ValueError(
-            f"{function}: impl and dtype say the same; got {impl!r} and {dtype!r}; pass one of them"
+            f"{function}: impl and dtype have the same meaning; got {impl!r} and {dtype!r}; "
+            "pass one of them"
         )
     return impl if dtype is None else dtype
 
@@ -356,17 +357,17 @@ def clone(key: Array) -> Array:
 
 
 def _based(keys: Any, function: str) -> tuple[Node, type[Words]]:
-    """The words of keys, typed or raw, and their generator."""
+    """Return the words of typed or raw keys, and their generator."""
     if isinstance(keys, PRNGKeyArray):
         return keys._base._node, generator(keys.dtype, function)
     kind = generator(None, function)
     if config.legacy_prng_key != "allow":
-        _told_of_raw(function)
+        _warn_about_raw_key(function)
     return _raw(keys, kind, function), kind
 
 
-def _told_of_raw(function: str) -> None:
-    """Refuse a raw key, or warn of it, as the option says."""
+def _warn_about_raw_key(function: str) -> None:
+    """Warn about a raw key, or raise, as the option legacy_prng_key says."""
     text = (
         f"{function}: Legacy uint32 key array passed as key, while legacy_prng_key is "
         f"{config.legacy_prng_key!r}; make keys with random.key(seed), or set it to 'allow'"
@@ -392,7 +393,7 @@ def _raw(keys: Any, kind: type[Words], function: str) -> Node:
         raise TypeError(
             f"{function}: invalid PRNG key data: expected dtype uint32; "
             f"got {node.aval.dtype.name}; "
-            "pass what key_data gives"
+            "pass the result of key_data"
         )
     return node
 
@@ -521,7 +522,7 @@ def float_dtype(dtype: Any, function: str, kinds: str = "a float") -> np.dtype:
     if not dtypes.issubdtype(kind, np.floating):
         raise ValueError(
             f"random.{function}: dtype argument to `{function}` must be {kinds} dtype; got "
-            f"{kind.name}; pass such"
+            f"{kind.name}; pass one"
         )
     return kind
 
@@ -535,15 +536,15 @@ def inexact_dtype(dtype: Any, function: str) -> np.dtype:
 
 
 def as_parameters(function: str, kind: np.dtype, *values: Any) -> list[Node]:
-    """Parameters of a distribution in the dtype of its samples, which has all their numbers."""
+    """Convert parameters to the dtype of the samples, which must represent all their values."""
     label = f"random.{function}"
     return [cast_safely(label, node, kind) for node in as_nodes(label, *values)]
 
 
 def sample_shape(shape: Any, function: str, *arrays: Node) -> tuple[int, ...]:
-    """Return the shape argument, or that of the parameters; the parameters must broadcast to it.
+    """Return the shape argument, or the broadcast shape of the parameters if it is None.
 
-    None is refused where there are no parameters to have a shape, as in jax.
+    The parameters must broadcast to the shape. As in JAX, None is not allowed without parameters.
     """
     own = broadcast_shapes(function, [a.aval.shape for a in arrays]) if arrays else ()
     if shape is None and arrays:

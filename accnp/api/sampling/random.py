@@ -1,7 +1,7 @@
 """The basic samplers of `random`: bits, uniform and normal numbers, permutations and choices.
 
-The inputs are keys and shapes, the outputs are lazy Arrays with the numbers of JAX. They are fused
-graphs over counters: arrays of bits are never stored.
+The numbers are those of JAX. Samples are lazy functions of counters that fuse with other
+operations; arrays of bits are never stored.
 """
 
 from __future__ import annotations
@@ -109,13 +109,13 @@ def bits(
     kind = dtypes.requested_dtype(default if dtype is None else dtype, "random.bits")
     if kind.kind != "u":
         raise ValueError(
-            f"random.bits: the dtype must be of unsigned integers; got {kind.name}; pass 'uint32'"
+            f"random.bits: the dtype must be an unsigned integer; got {kind.name}; pass 'uint32'"
         )
     return wrap(words.bits(kind.itemsize * 8, as_shape(shape, "random.bits")))
 
 
 def unit_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
-    """Uniform numbers in [0, 1): random bits as the mantissa of numbers in [1, 2), less 1."""
+    """Return uniform numbers in [0, 1): random bits as mantissas of numbers in [1, 2), minus 1."""
     info = dtypes.finfo(dtype)
     width, mantissa = info.bits, info.nmant
     drawn = 8 if mantissa < 8 else width
@@ -130,7 +130,7 @@ def unit_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
 def uniform_node(
     words: Words, shape: tuple[int, ...], dtype: np.dtype, low: Any = 0.0, high: Any = 1.0
 ) -> Node:
-    """Uniform numbers in [low, high); the bounds are Python numbers or nodes of the dtype."""
+    """Return uniform numbers in [low, high); the bounds are Python floats or nodes of the dtype."""
     x = unit_node(words, shape, dtype)
     if isinstance(low, float) and isinstance(high, float):
         if (low, high) == (0.0, 1.0):
@@ -142,7 +142,7 @@ def uniform_node(
         first, last = (spread(v, shape) if isinstance(v, Node) else like(x, v) for v in (low, high))
         first, last = broadcast_nodes("uniform", [first, last])
         width = o.sub(last, first)
-    if dtype.itemsize >= 4:  # one rounding, which gives the bits that others get
+    if dtype.itemsize >= 4:  # a fused multiply-add, for the same bits as JAX
         return o.max(first, o.fma(x, width, first))
     return o.max(first, o.add(o.mul(x, width), first))
 
@@ -267,7 +267,7 @@ def randint(
     kind = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "randint")
     if not dtypes.issubdtype(kind, np.integer):
         raise TypeError(
-            f"random.randint: the dtype must be of integers; got {kind.name}; use "
+            f"random.randint: the dtype must be an integer dtype; got {kind.name}; use "
             "random.uniform for others"
         )
     low, high = as_nodes("randint", minval, maxval)
@@ -285,10 +285,10 @@ def _clip_to(x: Node, dtype: np.dtype) -> Node:
 
 
 def randint_node(words: Words, shape: Any, low: Node, high: Node, kind: np.dtype) -> Node:
-    """Integers by two draws of bits, which keeps the bias of the remainder small."""
+    """Return integers from two draws of bits each, which keeps the bias of the remainder small."""
     default = dtypes.default_int()
     low, high = (v if v.aval.dtype.kind in "iu" else cast(v, default) for v in (low, high))
-    if kind.itemsize < 4:  # narrow ones are drawn wide, with room for their largest value
+    if kind.itemsize < 4:  # drawn as int32, so that the upper bound is representable
         info = dtypes.iinfo(kind)
         low, high = (_clip_to(v, dtypes.int32) for v in (low, high))
         low = o.clamp(like(low, info.min), low, like(low, info.max))
@@ -313,7 +313,7 @@ def randint_node(words: Words, shape: Any, low: Node, high: Node, kind: np.dtype
 
 
 def _pick(test: Node, yes: Node, no: Node) -> Node:
-    """`yes` where the test holds, else `no`; scalars are repeated to the common shape."""
+    """Select `yes` where the test holds, else `no`; scalars are broadcast."""
     shape = test.aval.shape or yes.aval.shape or no.aval.shape
     return o.select_n(*[to_shape(v, shape) for v in (test, no, yes)])
 
@@ -389,7 +389,7 @@ def bernoulli(
 
 
 def normal_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
-    """Standard normal numbers by the inverse of erf."""
+    """Return standard normal numbers by the inverse error function."""
     low = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)
     u = uniform_node(words, shape, dtype, float(low), 1.0)
     root = like(u, float(np.array(np.sqrt(2), dtype)))
@@ -453,11 +453,11 @@ def normal(
     return wrap(normal_node(words, sizes, kind))
 
 
-# --- orders and choices --------------------------------------------------------------------------
+# --- permutations and choices --------------------------------------------------------------------
 
 
 def shuffle_node(words: Words, x: Node, axis: int) -> Node:
-    """Sort by random numbers, often enough that equal numbers do not matter."""
+    """Sort by random numbers, in enough rounds that equal random numbers do not matter."""
     rounds = math.ceil(3 * math.log(max(1, x.aval.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         words, drawn = words.several(2)
@@ -622,7 +622,7 @@ def choice(
         index = randint_node(words, sizes, low, high, kind)
     else:
         index = permutation(key, n)._node
-        as_axis(axis, x.aval.ndim or 1, name)  # numbers are drawn as from a vector
+        as_axis(axis, x.aval.ndim or 1, name)  # an integer is like a vector
         if x.aval.ndim == 1:
             x = permutation(key, a)._node
             return wrap(reshape_plain(cut(x, 0, 0, count), sizes))
@@ -635,7 +635,7 @@ def choice(
 
 
 def _weighted(words: Words, p: Any, n: int, sizes: Any, replace: bool, mode: Any) -> Node:
-    """Indices with given probabilities."""
+    """Return indices with given probabilities."""
     probs = promote_inexact("choice", p)[0]
     if probs.aval.shape != (n,):
         raise ValueError(
@@ -654,7 +654,7 @@ def _weighted(words: Words, p: Any, n: int, sizes: Any, replace: bool, mode: Any
 
 
 def gumbel_node(words: Words, shape: tuple[int, ...], dtype: np.dtype, mode: Any = None) -> Node:
-    """Numbers with the Gumbel distribution."""
+    """Return numbers with the standard Gumbel distribution."""
     if mode not in (None, "low", "high"):
         raise not_one_of("random.gumbel", "mode", mode, (None, "low", "high"))
     info = dtypes.finfo(dtype)

@@ -1,7 +1,4 @@
-"""Samplers of vectors and matrices: normal vectors with a covariance, orthogonal matrices.
-
-The inputs are keys and parameters, the outputs are lazy Arrays.
-"""
+"""Samplers of vectors and matrices: multivariate normal vectors and orthogonal matrices."""
 
 from __future__ import annotations
 
@@ -88,11 +85,11 @@ def multivariate_normal(
     m, c = promote_inexact("multivariate_normal", mean, cov)
     if m.aval.dtype.kind == "c":
         raise UnsupportedDtypeError(
-            f"{name}: mean and cov are real; got {m.aval.dtype.name}; pass jnp.real of them"
+            f"{name}: mean and cov must be real; got {m.aval.dtype.name}; pass jnp.real(x)"
         )
     if m.aval.ndim < 1 or c.aval.ndim < 2 or c.aval.shape[-2:] != (m.aval.shape[-1],) * 2:
         raise ValueError(
-            f"{name}: mean (..., n) and cov (..., n, n) are needed; "
+            f"{name}: expected mean (..., n) and cov (..., n, n); "
             f"got shapes {m.aval.shape} and {c.aval.shape}; reshape them"
         )
     kind = m.aval.dtype if dtype is None else float_dtype(dtype, "multivariate_normal")
@@ -119,7 +116,7 @@ def _by_singular_values(cov: Array) -> Array:
     return vectors * uf.sqrt(values)[..., None, :]
 
 
-# What a covariance is the product of, with its transpose.
+# Functions that factor a covariance as the product of a matrix with its transpose.
 _FACTORS = {"cholesky": cholesky, "eigh": _by_eigenvalues, "svd": _by_singular_values}
 
 

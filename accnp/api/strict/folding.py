@@ -1,8 +1,8 @@
-"""Reductions with functions of users: `reduce` and `reduce_window`.
+"""Reductions with user functions: `reduce` and `reduce_window`.
 
-The inputs and outputs are trees of arrays. Sums, products, extremes and similar reductions are
-recognized in the program of the function and become operations of their own. Any other function is
-applied in a loop, in the order of the elements, so that it does not have to be associative.
+Sums, products, extremes and similar reductions are recognized in the traced function and recorded
+as ops of their own. Any other function is applied in a loop, in the order of the elements, so it
+need not be associative.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from accnp.transforms.tools import TOOLS
 __all__ = ["reduce", "reduce_window", "reduce_xor"]
 
 _INT32 = np.dtype(np.int32)
-DIRECT = 64  # elements of a window up to which each is looked at
+DIRECT = 64  # the largest windows that one op reduces directly
 
 
-# --- operands, initial values, and the function of two ---
+# --- operands, initial values, and the function ---
 
 
 class _Pairs:
-    """A recorded function of two values, and which known functions its results are."""
+    """A traced function of two values, and the known monoids that its results are."""
 
     refs = ()
 
@@ -66,7 +66,7 @@ class _Pairs:
 
 
 class _Fold:
-    """Operands of one shape, initial values, and what they are folded with."""
+    """Operands of one shape, their initial values, and the function that reduces them."""
 
     def __init__(self, name: str, operands: Any, init_values: Any, computation: Any) -> None:
         if not callable(computation):
@@ -79,11 +79,11 @@ class _Fold:
         inits, init_spec = as_leaves(init_values, f"lax.{name}", "init_values")
         if init_spec != self.spec:
             raise ValueError(
-                f"lax.{name}: operands and init_values need the same tree structure; got "
+                f"lax.{name}: operands and init_values must have the same tree structure; got "
                 f"{operands!r:.60} and {init_values!r:.60}; pass one initial value for each"
             )
         if not self.xs:
-            raise ValueError(f"lax.{name}: needs an operand; got none; pass an array")
+            raise ValueError(f"lax.{name}: expected an operand; got none; pass an array")
         names = leaf_names(operands, "operands")
         self.shape = self.xs[0].aval.shape
         for x, path in zip(self.xs, names, strict=True):
@@ -94,7 +94,7 @@ class _Fold:
                 )
         for x, path in zip(inits, leaf_names(init_values, "init_values"), strict=True):
             if x.aval.shape != ():
-                kind = TypeError if name == "reduce_window" else ValueError  # jax's
+                kind = TypeError if name == "reduce_window" else ValueError  # as in JAX
                 raise kind(
                     f"lax.{name}: initial values must be scalars; got shape {x.aval.shape} for "
                     f"{path}; pass numbers"
@@ -104,7 +104,7 @@ class _Fold:
         self.record(computation)
 
     def record(self, computation: Callable[[Any, Any], Any]) -> None:
-        """Record the function on scalars, and see what it is."""
+        """Trace the function on scalars, and recognize known functions."""
         avals = [make_aval((), x.aval.dtype) for x in self.xs]
         key = ("fold", self.spec, *avals)
         found = remembered(
@@ -113,25 +113,25 @@ class _Fold:
         self.graph, self.outer, self.monoids = found.graph, found.outer, found.monoids
 
     def start(self, i: int) -> Node:
-        """Return an initial value, of its operand's type.
+        """Return an initial value in the dtype of its operand.
 
         Raises:
-            TypeError: it has another type, and is not the identity there of a known function.
+            TypeError: it has another dtype and is not the identity of a known function.
         """
         first, dtype, monoid = self.inits[i], self.xs[i].aval.dtype, self.monoids[i]
         if first.aval.dtype == dtype:
             return cast(first, dtype)
-        # jax: the identity in the type that was given, of one operand that has an op of its own
+        # As in JAX, a single operand with a known function may have the identity in another dtype.
         own = monoid is not None and (self.name == "reduce" or monoid.windows)
         if monoid is None or not own or len(self.xs) > 1 or not _is_identity(first, monoid):
             raise TypeError(
-                f"lax.{self.name}: an initial value needs the dtype of its operand; got "
+                f"lax.{self.name}: initial values must have the dtype of the operand; got "
                 f"{first.aval.dtype.name} for {self.names[i]} of {dtype.name}; convert it"
             )
         return scalar_node(monoid.identity(dtype), dtype, False)
 
     def known(self, whole: Callable[[Monoid, Node], Node]) -> Any:
-        """Fold by the ops of known functions; `whole` says which elements."""
+        """Reduce by the ops of known functions; `whole` reduces one operand."""
         results = []
         for i, (monoid, x) in enumerate(zip(self.monoids, self.xs, strict=True)):
             assert monoid is not None
@@ -148,8 +148,11 @@ class _Fold:
         rows: Sequence[Node],
         read: Callable[[list[Node], list[Node]], tuple[list[Node], Node | None]],
     ) -> list[Node]:
-        """Fold what `read` (consts, row) -> (one value of each operand, which of them count) makes
-        of each row; the values are of this shape."""
+        """Reduce rows by the traced function in a loop.
+
+        `read` maps (constants, row) to one value for each operand, of this shape, and a mask of the
+        elements that count.
+        """
         size = prod(shape)
         n, n_outer, n_consts = len(self.xs), len(self.outer), len(consts)
         each = self.graph
@@ -184,7 +187,7 @@ class _Fold:
         return [_reshaped(x, shape) for x in call("scan", ins, params)]
 
     def result(self, nodes: Sequence[Node]) -> Any:
-        """Put the results together as the operands were."""
+        """Build the results in the structure of the operands."""
         return values(self.spec, nodes)
 
 
@@ -262,19 +265,19 @@ def reduce(
 def _axes(dimensions: Any, rank: int, name: str = "lax.reduce") -> tuple[int, ...]:
     if not isinstance(dimensions, Sequence | np.ndarray) or not np.ndim(dimensions):
         raise TypeError(
-            f"{name}: axes are a sequence of integers; got {dimensions!r}; pass a tuple"
+            f"{name}: axes must be a sequence of integers; got {dimensions!r}; pass a tuple"
         )
     given = tuple(dimensions)
     found = tuple(sorted(as_axes(given, rank, name)))
     if any(int(d) < 0 for d in given):
         raise ValueError(
-            f"{name}: axes count from 0; got {given} for rank {rank}; add the rank to negative ones"
+            f"{name}: axes cannot be negative; got {given} for rank {rank}; add the rank"
         )
     return found
 
 
 def _by_parts(monoid: Monoid, x: Node) -> bool:
-    """Whether these are extremes of complex numbers, which no op folds: two at a time do."""
+    """Return whether this is an extreme of complex numbers, for which there is no reduction op."""
     return x.aval.dtype.kind == "c" and monoid.reduce in ("reduce_max", "reduce_min")
 
 
@@ -328,7 +331,7 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     x = as_node(operand, "lax.reduce_xor")
     if dtype_kind(x.aval.dtype) not in "biu":
         raise wrong_dtype("lax.reduce_xor", x.aval.dtype, "biu")
-    x = cast(x, x.aval.dtype)  # bits are those of a dtype
+    x = cast(x, x.aval.dtype)  # as a strong type
     return wrap(_whole(MONOIDS["xor"], x, _axes(axes, x.aval.ndim, "lax.reduce_xor")))
 
 
@@ -410,7 +413,7 @@ def reduce_window(
 
 
 def _folded(monoid: Monoid, x: Node, windows: Windows) -> Node:
-    """Fold windows in one go, or large ones axis by axis."""
+    """Reduce windows by one op, or large windows axis by axis."""
     direct = monoid.windows and prod(windows.window) <= DIRECT and not _by_parts(monoid, x)
     if direct and dtype_kind(x.aval.dtype) != "b":
         return getattr(o, monoid.windows)(x, **windows.params)
@@ -423,13 +426,13 @@ def _folded(monoid: Monoid, x: Node, windows: Windows) -> Node:
 
 
 def _looped(fold: _Fold, windows: Windows) -> list[Node]:
-    """Fold windows element by element, of all windows at once."""
+    """Reduce windows element by element, for all windows at once."""
     rank, shape, sizes = len(fold.shape), windows.out, windows.window
     consts = [windows.fill(x, 0) for x in fold.xs]
     if windows.padded:
         consts.append(windows.fill(full(fold.shape, True, np.dtype(bool)), False))
     spans = [(n - 1) * s + 1 for n, s in zip(shape, windows.strides, strict=True)]
-    # Row i: where the i-th element of the first window lies.
+    # Row i is the position of the i-th element of the first window.
     places = np.stack([i.ravel() for i in np.indices(sizes)], 1) * np.asarray(windows.dilation)
 
     def read(consts: list[Node], row: list[Node]) -> tuple[list[Node], Node | None]:

@@ -1,7 +1,6 @@
-"""Functions of `lax` that are compositions of others, with a primitive each.
+"""Functions of `lax` that are compositions of ops but single equations in jaxprs.
 
-They join and split arrays, compare floats in total order, and compute high words of products. The
-inputs are arrays of one dtype, the outputs are arrays; in jaxprs each call is one equation.
+They join and split arrays, compare floats in total order, and compute high words of products.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def _same_dtypes(name: str, nodes: Sequence[Node]) -> None:
         raise dtypes_differ(name, [x.aval for x in nodes])
 
 
-# --- joining and taking apart --------------------------------------------------------------------
+# --- joining and splitting -----------------------------------------------------------------------
 
 stack_p = composed("stack", lambda *xs, axis: joining.stack(xs, axis))
 tile_p = composed("tile", lambda x, *, reps: joining.tile(x, reps))
@@ -92,7 +91,7 @@ def stack(operands: ArraySequence, axis: int = 0) -> Array:
     """
     nodes = [as_node(x, "lax.stack") for x in operands]
     if not nodes:
-        raise IndexError(f"lax.stack: operands are needed; got {operands!r}; pass some")
+        raise IndexError(f"lax.stack: operands must not be empty; got {operands!r}; pass arrays")
     _same_dtypes("lax.stack", nodes)
     at = as_axis(axis, nodes[0].aval.ndim + 1, "lax.stack")
     return stack_p.bind(*map(wrap, nodes), axis=at)
@@ -173,7 +172,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     times = as_shape(reps, "lax.tile")
     if np.ndim(reps) == 0 or len(times) != node.aval.ndim:
         raise TypeError(
-            f"lax.tile: reps needs one number for each axis; got {reps!r} for shape "
+            f"lax.tile: reps must have one number for each axis; got {reps!r} for shape "
             f"{node.aval.shape}; use jnp.tile for others"
         )
     return tile_p.bind(wrap(node), reps=times)
@@ -247,7 +246,7 @@ def _mulhi(x: Array, y: Array) -> Array:
 
 
 def _high_of_64(a: Node, b: Node) -> Node:
-    """The high word of a product of 64-bit integers, by products of halves."""
+    """Return the high word of a product of 64-bit integers, from products of 32-bit halves."""
     kind, wide = a.aval.dtype, np.dtype(np.uint64)
     half, mask = scalar_node(32, wide, False), scalar_node(0xFFFFFFFF, wide, False)
     x, y = (cast(v, wide) for v in (a, b))
@@ -257,7 +256,7 @@ def _high_of_64(a: Node, b: Node) -> Node:
     second = o.add(o.mul(xl, yh), o.and_(first, mask))
     high = o.add(o.mul(xh, yh), o.shift_right_logical(first, half))
     high = cast(o.add(high, o.shift_right_logical(second, half)), kind)
-    if kind.kind == "i":  # the words above were those of unsigned factors
+    if kind.kind == "i":  # correct the unsigned result
         for one, other in ((a, b), (b, a)):
             minus = o.lt(one, like(one, 0))
             high = o.sub(high, where(wrap(minus), wrap(other), 0)._node)
@@ -302,7 +301,7 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def _ordered(x: Node) -> Node:
-    """Integers in the total order of floats: -nan, -inf, ... -0, 0, ... inf, nan."""
+    """Return integers in the total order of floats: -nan, -inf, ... -0, 0, ... inf, nan."""
     kind = x.aval.dtype
     if dtype_kind(kind) != "f":
         return x

@@ -1,7 +1,4 @@
-"""Functions of `lax` that reduce axes, find extremes, and accumulate.
-
-The inputs are arrays and static integers, the outputs are lazy Arrays.
-"""
+"""Functions of `lax` that reduce axes, find extremes, and accumulate."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
         def __call__(self, operand: ArrayLike, axes: Sequence[int]) -> Array: ...
 
     class Summation(Protocol):
-        """The sum, whose result may be placed."""
+        """The sum, whose result may be sharded."""
 
         def __call__(
             self, operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike = None
@@ -50,7 +47,7 @@ if TYPE_CHECKING:
         def __call__(self, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array: ...
 
 
-# Names -> summary, dtypes of the operand, what is related.
+# Name -> summary, dtypes of the operand, See Also.
 _REDUCTIONS = {
     "reduce_sum": ("Sum the elements", "numeric", "numpy.sum : Sum with promotion of dtypes."),
     "reduce_prod": ("Multiply the elements", "numeric", "numpy.prod : Product with promotion."),
@@ -75,14 +72,14 @@ def _make_reduce(name: str, example: str) -> Reduction: ...
 def _make_reduce(name: str, example: str) -> Reduction:
     def fold(operand: ArrayLike, axes: Sequence[int]) -> Array:
         x = as_node(operand, f"lax.{name}")
-        given = tuple(axes)  # counted from 0
+        given = tuple(axes)  # nonnegative
         if name in ("reduce_and", "reduce_or", "reduce_xor") and x.aval.dtype.kind in "fc":
             raise wrong_dtype(f"lax.{name}", x.aval.dtype, "biu")
         found = tuple(sorted(as_axes(given, x.aval.ndim, f"lax.{name}")))
         if found != tuple(sorted(given)):
             raise ValueError(
-                f"lax.{name}: axes count from 0; got {given} for {x.aval.str_short()}; "
-                "add the rank to negative ones"
+                f"lax.{name}: axes cannot be negative; got {given} for {x.aval.str_short()}; "
+                "add the rank"
             )
         if x.aval.dtype.kind == "c" and name in ("reduce_max", "reduce_min"):
             return wrap(complex_extreme(x, found, name.removeprefix("reduce_")))
@@ -97,7 +94,7 @@ def _make_reduce(name: str, example: str) -> Reduction:
                 f"False; got {x.aval.str_short()}; convert the operand to float32 first"
             )
         out = getattr(o, name)(x, axes=found)
-        return wrap(out if found else x)  # a sum would begin with 0 and lose the sign of -0
+        return wrap(out if found else x)  # a sum would start at 0 and lose the sign of -0
 
     def fold_sharded(
         operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike = None
@@ -142,14 +139,14 @@ def _make_arg(name: str, example: str) -> Search:
         at = as_int(axis, f"lax.{name}", "axis", "axis")
         if not 0 <= at < x.aval.ndim:
             raise AxisError(
-                f"lax.{name}: axis {at} is out of bounds for shape {x.aval.shape}; axes of lax "
-                "count from 0"
+                f"lax.{name}: axis {at} is out of bounds for shape {x.aval.shape}; pass a "
+                "nonnegative axis"
             )
         needs_dtype(f"lax.{name}", index_dtype)
         new = dtypes.requested_dtype(index_dtype, f"lax.{name}")
         if new.kind not in "iu":
             raise TypeError(
-                f"lax.{name}: places are integers; got index_dtype {new.name}; "
+                f"lax.{name}: index_dtype must be an integer dtype; got {new.name}; "
                 "pass an integer dtype"
             )
         return wrap(getattr(o, name)(x, axes=(at,), index_dtype=new))

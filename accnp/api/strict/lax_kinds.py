@@ -1,7 +1,4 @@
-"""Recorders of ops for more dtypes than the op takes.
-
-In: nodes. Out: a node, for the strict forms in `lax`.
-"""
+"""Recorders of strict functions that accept more dtypes than their op."""
 
 from __future__ import annotations
 

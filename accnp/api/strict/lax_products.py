@@ -1,8 +1,5 @@
-"""Products of `lax`: ragged products of groups of rows, scaled operands, batches of matrices.
-
-The inputs are arrays and the roles of their axes, the outputs are lazy Arrays, computed by
-`dot_general`.
-"""
+"""Products of `lax`: ragged products of groups of rows, products of scaled operands, and
+`batch_matmul`. All are based on `dot_general`."""
 
 from __future__ import annotations
 
@@ -73,12 +70,12 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
     rank = x.aval.ndim
     if min(rank, y.aval.ndim) < 2:
         raise ValueError(
-            f"lax.batch_matmul: matrices are needed; got shapes {x.aval.shape} and "
+            f"lax.batch_matmul: expected matrices; got shapes {x.aval.shape} and "
             f"{y.aval.shape}; add axes"
         )
     if y.aval.ndim != rank:
         raise ValueError(
-            f"lax.batch_matmul: both need as many axes; got shapes {x.aval.shape} and "
+            f"lax.batch_matmul: both must have the same rank; got shapes {x.aval.shape} and "
             f"{y.aval.shape}; use jnp.matmul, which broadcasts"
         )
     outer = tuple(range(rank - 2))
@@ -90,9 +87,9 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
 
 
 def _groups(x: Array, sizes: Array, axis: int, before: Sequence[int]) -> Array:
-    """For each group a copy of x, as a new first axis, with zeros outside of the group's places.
+    """Return a copy of x for each group, along a new leading axis, with zeros outside of the group.
 
-    `before` are the axes of x to which the axes of `sizes` before its last one belong.
+    `before` are the axes of x that correspond to the leading axes of `sizes`.
     """
     ends = cumsum(sizes, axis=-1)
     count, rank = sizes.shape[-1], x.ndim
@@ -130,9 +127,9 @@ def _ragged(
     for which, operand, axes in (("lhs", x, of_x), ("rhs", y, of_y)):
         if outside := [d for d in axes if not 0 <= d < operand.ndim]:
             raise TypeError(
-                f"lax.ragged_dot_general: {which} has no axis {outside[0]}, which "
-                f"ragged_dot_dimension_numbers name; got {operand._node.aval} with "
-                f"{axes}; name axes that it has or pass an operand of more"
+                f"lax.ragged_dot_general: {which} has no axis {outside[0]}, which is in "
+                f"ragged_dot_dimension_numbers; got {operand._node.aval} with "
+                f"{axes}; use axes of the operand"
             )
     if len(numbers.lhs_ragged_dimensions) != 1:
         raise TypeError(
@@ -144,9 +141,9 @@ def _ragged(
     groups = numbers.rhs_group_dimensions
     if len(groups) != (ragged in free):
         raise TypeError(
-            "lax.ragged_dot_general: one axis of rhs holds the groups where the ragged axis of lhs "
-            f"is not contracted, else none; got {groups} for the ragged axis {ragged}; change "
-            "rhs_group_dimensions"
+            "lax.ragged_dot_general: rhs must have one group axis if the ragged axis of lhs "
+            f"is not contracted, and none otherwise; got {groups} for the ragged axis {ragged}; "
+            "change rhs_group_dimensions"
         )
 
     def multiply(a: Array, b: Array, c: Any, d: Any) -> Array:
@@ -238,7 +235,7 @@ def ragged_dot_general(
     nodes = [as_node(v, name) for v in (lhs, rhs, group_sizes)]
     if group_offset is not None:
         raise NotImplementedError(
-            f"{name}: group_offset is not supported; got {group_offset!r}; give all groups"
+            f"{name}: group_offset is not supported; got {group_offset!r}; pass all groups"
         )
     if dtype_kind(nodes[2].aval.dtype) not in "iu":
         raise TypeError(
@@ -254,7 +251,7 @@ def ragged_dot_general(
         group_offset=None,
         out_sharding=None,
     )
-    return wrap(cast(out._node, out.dtype))  # sizes have a dtype, so that it is never weak
+    return wrap(cast(out._node, out.dtype))  # the result is always strong
 
 
 @api_boundary
@@ -311,7 +308,7 @@ def ragged_dot(
     shapes = [as_node(v, "lax.ragged_dot").aval.shape for v in (lhs, rhs)]
     if [len(s) for s in shapes] != [2, 3]:
         raise TypeError(
-            "lax.ragged_dot: a matrix [rows, k] and matrices [groups, k, n] are needed; got shapes "
+            "lax.ragged_dot: expected shapes [rows, k] and [groups, k, n]; got shapes "
             f"{shapes[0]} and {shapes[1]}; use ragged_dot_general for others"
         )
     return ragged_dot_general(
@@ -323,7 +320,7 @@ def ragged_dot(
 
 
 def scales_repeated(scale: Array, shape: Sequence[int]) -> Array:
-    """Repeat each scale over the block that it stands for."""
+    """Repeat each scale over its block of elements."""
     for axis, n in enumerate(shape):
         if scale.shape[axis] != n:
             scale = repeat(scale, n // max(scale.shape[axis], 1), axis)
@@ -415,7 +412,7 @@ def scaled_dot(
     if dimension_numbers is None:
         if rank < 2:
             raise TypeError(
-                f"{name}: operands have two axes at least; got {x.aval.str_short()}; add axes"
+                f"{name}: operands must have at least two axes; got {x.aval.str_short()}; add axes"
             )
         outer = tuple(range(rank - 2))
         dimension_numbers = (((rank - 1,), (rank - 2,)), (outer, outer))
@@ -448,7 +445,7 @@ _F8 = np.dtype(ml_dtypes.float8_e8m0fnu)
 def _check_scale(side: str, shape: Sequence[int], scale: Sequence[int], axes: Any) -> None:
     if len(scale) != len(shape):
         raise TypeError(
-            f"lax.scaled_dot: a scale has as many axes as its operand; got {tuple(scale)} for "
+            f"lax.scaled_dot: a scale must have the rank of its operand; got {tuple(scale)} for "
             f"{side} of shape {tuple(shape)}; add axes"
         )
     for d, (n, m) in enumerate(zip(shape, scale, strict=True)):

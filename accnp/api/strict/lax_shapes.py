@@ -1,7 +1,4 @@
-"""Functions of `lax` that make, reshape, slice and join arrays.
-
-The inputs are arrays and static integers, the outputs are lazy Arrays.
-"""
+"""Functions of `lax` that create, reshape, slice and join arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ from accnp.primitives.kinds import broadcast_to
 def _ints(values: Any, name: str) -> tuple[int, ...]:
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         raise IncompatibleShapesError(
-            f"{name}: a sequence of integers is needed; got {values!r}; pass a tuple"
+            f"{name}: expected a sequence of integers; got {values!r}; pass a tuple"
         )
     return tuple([as_int(v, name, "each entry", "shape") for v in values])
 
@@ -87,7 +84,7 @@ def _one_number(x: Any, name: str) -> Any:
             f"{name}: fill_value must be one number; got shape {of}; jnp.full broadcasts"
         )
     if x is None:
-        raise ValueError(f"{name}: fill_value must be one number; got None; pass 0, say")
+        raise ValueError(f"{name}: fill_value must be one number; got None; pass one")
     return x
 
 
@@ -223,12 +220,14 @@ def broadcasted_iota(
     at = as_axis(dimension, len(sizes), "lax.broadcasted_iota")
     if dimension < 0:
         raise ValueError(
-            f"lax.broadcasted_iota: dimension counts from the front; got {dimension}; pass {at}"
+            f"lax.broadcasted_iota: dimension cannot be negative; got {dimension}; pass {at}"
         )
     needs_dtype("lax.broadcasted_iota", dtype)
     new = dtypes.requested_dtype(dtype, "lax.broadcasted_iota")
     if new == np.bool_:
-        raise TypeError("lax.broadcasted_iota: dtype cannot be bool; pass a type of numbers")
+        raise TypeError(
+            "lax.broadcasted_iota: dtype cannot be bool; got bool; pass a numeric dtype"
+        )
     return wrap(o.iota(dtype=new, shape=sizes, dimension=at))
 
 
@@ -319,7 +318,7 @@ def broadcast_in_dim(
     sizes = as_shape(_ints(shape, "lax.broadcast_in_dim"), "lax.broadcast_in_dim")
     dims = _ints(broadcast_dimensions, "lax.broadcast_in_dim")
     order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
-    if len(dims) == x.aval.ndim and order != tuple(range(len(dims))):  # the axes change places
+    if len(dims) == x.aval.ndim and order != tuple(range(len(dims))):  # the axes are permuted
         x, dims = o.transpose(x, permutation=order), tuple(sorted(dims))
     if sizes == x.aval.shape and dims == tuple(range(len(sizes))):
         return wrap(x)
@@ -488,7 +487,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     dims, rank = _ints(dimensions, "lax.rev"), x.aval.ndim
     if len(set(dims)) != len(dims) or not all(0 <= d < rank for d in dims):
         raise TypeError(
-            f"lax.rev: dimensions are different axes from 0 up to the rank {rank}; got {dims}; "
+            f"lax.rev: dimensions must be distinct and below the rank {rank}; got {dims}; "
             "name each axis once"
         )
     return wrap(o.rev(x, dimensions=dims))
@@ -612,8 +611,8 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     low, high, _ = slice_object(start_dimension, stop_dimension).indices(len(shape))
     if high < low:
         raise IncompatibleShapesError(
-            f"lax.collapse: stop lies before start; got {start_dimension} to {stop_dimension} for "
-            f"shape {shape}; exchange them"
+            f"lax.collapse: stop is before start; got {start_dimension} to {stop_dimension} for "
+            f"shape {shape}; swap them"
         )
     joined = int(np.prod(shape[low:high], dtype=np.int64))
     return wrap(o.reshape(x, new_sizes=(*shape[:low], joined, *shape[high:]), dimensions=None))
@@ -784,7 +783,8 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     n, place = x.aval.shape[at], as_int(index, "lax.index_in_dim", "index")
     if not -n <= place < n:
         raise IndexError(
-            f"lax.index_in_dim: index {place} is out of bounds for axis {at} of size {n}"
+            f"lax.index_in_dim: index {place} is out of bounds for axis {at} of size {n}; pass a "
+            "smaller index"
         )
     place %= n
     out = slice_in_dim(x_array(x), place, place + 1, 1, at)
@@ -832,14 +832,16 @@ def concatenate(operands: ArraySequence, dimension: int) -> Array:
     """
     nodes = [as_node(x, "lax.concatenate") for x in operands]
     if not nodes:
-        raise ValueError(f"lax.concatenate: operands are needed; got {operands!r}; pass some")
+        raise ValueError(
+            f"lax.concatenate: operands must not be empty; got {operands!r}; pass some"
+        )
     if len(nodes) == 1 and nodes[0].aval.ndim:
         return wrap(nodes[0])
     at = as_int(dimension, "lax.concatenate", "dimension")
     if not 0 <= at < nodes[0].aval.ndim:
         raise TypeError(
-            f"lax.concatenate: there is no such axis; got dimension {at} for shapes "
-            f"{[x.aval.shape for x in nodes]}; pass one from 0"
+            f"lax.concatenate: dimension is out of bounds; got {at} for shapes "
+            f"{[x.aval.shape for x in nodes]}; pass a nonnegative axis"
         )
     return wrap(o.concatenate(*nodes, dimension=at))
 

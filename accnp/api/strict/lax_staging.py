@@ -1,7 +1,4 @@
-"""Functions of `lax` about programs: tokens, composites, values to keep, and ragged exchanges.
-
-The inputs are arrays, the outputs are arrays and tokens, which stand for earlier effects.
-"""
+"""Functions of `lax` about programs: tokens, composites, `dce_sink`, and ragged exchanges."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ __all__ = [
 
 
 class Token:
-    """A value that stands for earlier effects in the order of execution.
+    """A value that represents earlier effects in the order of execution.
 
     Notes
     -----
@@ -51,7 +48,7 @@ class Token:
     """
 
     def block_until_ready(self) -> None:
-        """Return at once."""
+        """Return immediately."""
 
     def __repr__(self) -> str:
         return "Token()"
@@ -180,10 +177,10 @@ class _Composite(Composed):
         self.multiple_results = True
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Compute, or record; the equation holds what the function does as `jaxpr`."""
+        """Compute or record the call; the equation contains the traced function as `jaxpr`."""
         if state.named and "jaxpr" not in params:
             nodes = self._operands(args)
-            # Not kept: the function is another object in each call.
+            # Not cached, since the function is a new object in each call.
             program = build(
                 lambda leaves: self._body(leaves, params), [x.aval for x in nodes], params["name"]
             )
@@ -247,7 +244,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
             f"lax.composite: Expected a callable value, got {decomposition!r}; pass a function"
         )
     if not isinstance(name, str):
-        raise TypeError(f"lax.composite: name must be a text; got {name!r}; pass one as 'my.name'")
+        raise TypeError(f"lax.composite: name must be a string; got {name!r}; pass one")
 
     @api_boundary
     def named(*args: Any, **attributes: Any) -> Any:
@@ -385,12 +382,12 @@ def ragged_all_to_all(
         or not into.ndim
     ):
         raise ValueError(
-            "lax.ragged_all_to_all: operand and output need one dtype and rows of one shape; got "
-            f"{data} and {into}; convert, or cut one of them"
+            "lax.ragged_all_to_all: operand and output must have the same dtype and row shape; got "
+            f"{data} and {into}; convert or slice one of them"
         )
     if any(v.ndim != 1 or v.dtype.kind not in "iu" or v.shape != places[0].shape for v in places):
         raise ValueError(
-            "lax.ragged_all_to_all: offsets and sizes are vectors of integers, of one length; got "
+            "lax.ragged_all_to_all: offsets and sizes must be integer vectors of equal length; got "
             f"{', '.join(map(str, places))}; convert them with astype(int)"
         )
     return ragged_all_to_all_p.bind(*map(wrap, nodes), axis_name=axis_name, axis_index_groups=None)
@@ -398,8 +395,8 @@ def ragged_all_to_all(
 
 def _no_halves(name: str) -> NotImplementedError:
     return NotImplementedError(
-        f"lax.{name}: there are no halves of a transfer between devices of one process, which "
-        "share their memory; use lax.ppermute"
+        f"lax.{name}: separate sends and receives are not supported, since the devices of one "
+        "process share memory; use lax.ppermute"
     )
 
 

@@ -1,7 +1,7 @@
-"""Docstrings of the strict elementwise functions, made of a table and of the ops' declarations.
+"""Docstrings of the strict elementwise functions, from a table and from the declarations of ops.
 
-In: an op. Out: a docstring in NumPy style without its example. The dtypes of operands and results
-are read from the op, so that they stay correct.
+The docstrings are in NumPy style, without examples. The dtypes of operands and results are read
+from the op, so that they stay correct.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KINDS = {
     "f": "floating",
     "c": "complex",
 }
-# Name | summary | what is related. Operands and results are described by the op's declaration.
+# Name | summary | See Also. The op's declaration describes operands and results.
 _LINES = """abs | Compute the absolute value of x | numpy.abs, sign
 acos | Compute the inverse cosine of x, in radians | numpy.acos, cos
 acosh | Compute the inverse hyperbolic cosine of x | numpy.acosh, cosh
@@ -92,7 +92,7 @@ sub | Subtract y from x; integers wrap around | numpy.subtract, add
 zeta | Compute the Hurwitz zeta function, the sum of (k + q)**-x for k >= 0 | scipy.special.zeta
 betainc | Compute the regularized incomplete beta function | scipy.special.betainc, lgamma"""
 _ENTRIES = {line.split(" | ")[0]: line.split(" | ")[1:] for line in _LINES.splitlines()}
-# Operands of which more is to be said: function or "", and name -> description.
+# Additional descriptions of operands: function or "", and name -> description.
 _ROLES = {
     ("sin", "x"): "Angles in radians, ",
     ("cos", "x"): "Angles in radians, ",
@@ -118,7 +118,7 @@ _SHAPES = "It has the same shape as the others, or rank 0; axes of length 1 are 
 
 
 def op_text(name: str, op: Op, names: list[str], accurate: bool) -> str:
-    """Describe a function, its operands, result and errors by the declaration of its op."""
+    """Return the docstring of a function from the declaration of its op."""
     summary, related = _ENTRIES[name]
     count = len(names)
     taken = op.dtypes or "f"

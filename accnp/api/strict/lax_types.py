@@ -1,7 +1,5 @@
-"""Enumerations and records that functions of `lax` accept: accuracy, algorithms, dimension numbers.
-
-The inputs are the choices of users, the outputs are the same, checked.
-"""
+"""Enumerations and records that functions of `lax` accept: precision, accuracy, algorithms,
+dimension numbers."""
 
 from __future__ import annotations
 
@@ -148,7 +146,7 @@ class Tolerance:
 
 
 def check_accuracy(function: str, accuracy: Any) -> None:
-    """Refuse what is no accuracy."""
+    """Raise unless `accuracy` is None, an AccuracyMode or a Tolerance."""
     if accuracy is not None and not isinstance(accuracy, AccuracyMode | Tolerance):
         raise NotImplementedError(
             f"{function}: Accuracy {accuracy} not supported; pass an AccuracyMode or a Tolerance"
@@ -197,7 +195,7 @@ class DotAlgorithm(NamedTuple):
     allow_imprecise_accumulation: bool = False
 
     def check(self) -> None:
-        """Refuse: products are computed in the precision of their operands."""
+        """Raise ValueError: products are computed in the precision of their operands."""
         raise _elsewhere(self)
 
 
@@ -256,15 +254,15 @@ class DotAlgorithmPreset(enum.Enum):
         return self.name
 
     def check(self) -> None:
-        """Refuse algorithms that round operands, or keep sums in fewer bits than these have."""
+        """Raise for algorithms that round operands, or accumulate in fewer bits than these have."""
         if self.name in ("DEFAULT", "F32_F32_F32", "F64_F64_F64"):
             return
-        if not self.name.startswith("BF16_BF16_F32"):  # these are computed more accurately
+        if not self.name.startswith("BF16_BF16_F32"):  # others are computed more accurately
             raise _elsewhere(self)
 
     @property
     def supported_lhs_types(self) -> tuple[Any, ...] | None:
-        """The types that a left operand may have; None: any."""
+        """The dtypes that a left operand may have; None means any."""
         if self is DotAlgorithmPreset.DEFAULT:
             return None
         name = self.name
@@ -279,12 +277,12 @@ class DotAlgorithmPreset(enum.Enum):
 
     @property
     def supported_rhs_types(self) -> tuple[Any, ...] | None:
-        """The types that a right operand may have; None: any."""
+        """The dtypes that a right operand may have; None means any."""
         return self.supported_lhs_types
 
     @property
     def accumulation_type(self) -> Any:
-        """The type of the sums; None: that of the result."""
+        """The dtype of the sums; None means that of the result."""
         name = self.name.replace("_FAST_ACCUM", "").split("_X")[0]
         return {"F16": np.float16, "BF16": _BF16, "F32": _F32, "F64": _F64}.get(name.split("_")[-1])
 
@@ -378,10 +376,10 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-# What elementary functions take as their accuracy, and products as the roles of the axes.
+# Types of the `accuracy` of elementary functions, and of dimension numbers of products.
 Accuracy = AccuracyMode | Tolerance | None
 DotNumbers = Sequence[Sequence[Sequence[int]]]
-# What functions take as the precision of a product.
+# Types of the `precision` of products.
 PrecisionLike = (
     None | str | Precision | tuple[str, str] | tuple[Precision, Precision]
     | DotAlgorithm | DotAlgorithmPreset

@@ -1,7 +1,4 @@
-"""Positions of windows over an array: named padding, strides, dilations, and shapes of results.
-
-The inputs are shapes and static arguments of users, the outputs are pairs of padding and shapes.
-"""
+"""Positions of windows over an array: named padding, strides, dilations, and result shapes."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ __all__ = ["Windows", "padtype_to_pads", "reduce_window_shape_tuple"]
 
 
 class Windows:
-    """Where windows lie over an array: sizes, strides, padding, dilations, by axis."""
+    """The positions of windows over an array: sizes, strides, padding and dilations by axis."""
 
     def __init__(
         self,
@@ -38,13 +35,13 @@ class Windows:
         wide = [dilated(n, d) for n, d in zip(shape, self.base, strict=True)]
         spans = [dilated(n, d) for n, d in zip(self.window, self.dilation, strict=True)]
         if isinstance(padding, str):
-            # Of the array as it is, not as its dilation stretches it: jax's rule.
+            # As in JAX, padding is computed for the array without base dilation.
             padding = padtype_to_pads(shape, spans, self.strides, padding)
         self.pads = [_pair(p) for p in padding]
         if len(self.pads) != rank:
             raise ValueError(
                 f"lax.reduce_window: padding needs a pair (low, high) for each axis; got "
-                f"{self.pads} for shape {tuple(shape)}; pass that many"
+                f"{self.pads} for shape {tuple(shape)}; pass one for each axis"
             )
         self.out = tuple(
             max(0, (n + low + high - span) // stride + 1)
@@ -55,7 +52,7 @@ class Windows:
 
     @property
     def params(self) -> dict[str, Any]:
-        """As the ops that fold windows take them."""
+        """Return the parameters of the ops that reduce windows."""
         return {
             "window_dimensions": self.window,
             "window_strides": self.strides,
@@ -66,11 +63,11 @@ class Windows:
 
     @property
     def padded(self) -> bool:
-        """Whether there are places without an element of the array."""
+        """Whether windows contain positions without an element of the array."""
         return any(p != (0, 0) for p in self.pads) or any(d != 1 for d in self.base)
 
     def fill(self, x: Node, value: Any) -> Node:
-        """Put a value wherever windows see no element."""
+        """Pad the array with a value at all positions without an element."""
         if not self.padded:
             return x
         pads = zip(self.pads, self.base, strict=True)
@@ -89,7 +86,7 @@ def _each(name: str, given: Any, rank: int) -> tuple[int, ...]:
     if len(found) != rank:
         raise TypeError(
             f"lax.reduce_window: {name} needs one entry for each axis; got {found} for an array of "
-            f"rank {rank}; pass that many"
+            f"rank {rank}; pass one for each axis"
         )
     if any(v < 1 for v in found):
         raise TypeError(f"lax.reduce_window: {name} must be positive; got {found}; pass 1 or more")
@@ -156,8 +153,8 @@ def padtype_to_pads(
     sizes, window, strides = (as_shape(s, name) for s in (in_shape, window_shape, window_strides))
     if not len(sizes) == len(window) == len(strides) or not all(strides):
         raise ValueError(
-            f"{name}: one size, one length of windows and one positive stride for each axis are "
-            f"needed; got {sizes}, {window} and {strides}; pass that many"
+            f"{name}: sizes, windows and positive strides must have one entry for each axis; "
+            f"got {sizes}, {window} and {strides}; pass one for each axis"
         )
     return pads_of(sizes, window, strides, kind)
 
