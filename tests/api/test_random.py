@@ -225,7 +225,7 @@ def test_numbers_of_the_time_before_threefry_was_partitionable(text: str) -> Non
 def test_halved_counters_are_words() -> None:
     with (
         accnp.threefry_partitionable(False),
-        pytest.raises(ValueError, match=r"counts to 2\*\*32 words; got 5000000000"),
+        pytest.raises(ValueError, match=r"is limited to 2\*\*32 words; got 5000000000"),
     ):
         ours.bits(ours.PRNGKey(0), (5 * 10**9,))
 

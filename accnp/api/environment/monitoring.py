@@ -1,7 +1,7 @@
-"""Events that programs record and listeners of theirs that hear of them; accnp records none itself
-(`profiler` and `explain` say what it does).
+"""`jax.monitoring`: events that programs record, and listeners for them.
 
-In: names of events, values. Out: calls of the listeners, in the order of their registration.
+Listeners are called in the order of their registration. accnp itself records no events (see
+`profiler` and `explain`).
 """
 
 from __future__ import annotations

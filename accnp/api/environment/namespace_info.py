@@ -1,7 +1,4 @@
-"""What the array API standard asks of a namespace: its version, devices and dtypes.
-
-In: questions by keyword. Out: plain dictionaries.
-"""
+"""The inspection API of the array API standard: version, capabilities, devices and dtypes."""
 
 from __future__ import annotations
 
@@ -35,14 +32,14 @@ _WIDE = ("int64", "uint64", "float64", "complex128")
 
 
 class NamespaceInfo:
-    """The answer of `__array_namespace_info__()`."""
+    """Result of `__array_namespace_info__()`."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Which optional parts of the standard work everywhere, in `jit` too."""
+        """Return which optional parts of the standard are supported, also in `jit`."""
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
-        """Return None: arrays are not bound to a device unless asked for."""
+        """Return None: arrays are not committed to a device by default."""
 
     def devices(self) -> list[Any]:
         """Return the devices, and None for the default one."""

@@ -1,7 +1,4 @@
-"""Where a program runs, names for its parts, and forgetting what was traced.
-
-In: nothing, or a name. Out: facts of this process, and of the others of a distributed program.
-"""
+"""The processes and devices of a program, named scopes, and `clear_caches`."""
 
 from __future__ import annotations
 
@@ -288,7 +285,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     >>> any(x is y for y in jnp.live_arrays())
     True
     """
-    wanted = None if platform is None else devices(platform)[0].platform  # or says there is none
+    wanted = None if platform is None else devices(platform)[0].platform  # may raise
     found = [x for x in gc.get_objects() if type(x) is Array]
     found = [x for x in found if isinstance(getattr(x._node, "value", None), Buffer)]
     return [x for x in found if wanted in (None, x.platform())]

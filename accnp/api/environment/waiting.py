@@ -1,4 +1,4 @@
-"""Trees of arrays: waiting for them, and their values on the host. In: pytrees. Out: pytrees."""
+"""Waiting for pytrees of pending arrays, and copying their values to the host."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Checks of programs that come as bytes, before anything of them runs.
+"""Checks of deserialized programs before they are recorded.
 
-In: an operation, the types of its operands and its parameters, as the bytes say them; or JSON. Out:
-nothing, or a ValueError. Types are inferred by the operations themselves (`Op.infer`), which trust
-the parameters that functions of this package pass; here every parameter is checked first: its type,
-and that axes, sizes and windows lie in the operands, since kernels do not check bounds again.
+Programs come from untrusted bytes. The rules by which ops infer types (`Op.infer`) trust the
+parameters that functions of this package pass, so every parameter is checked first: its type, and
+that axes, sizes and windows are within the operands, since kernels do not check bounds again.
+Invalid programs raise ValueError.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def expect(condition: object, what: str) -> None:
 
 
 def dtype_of(name: Any) -> np.dtype:
-    """A dtype by its name, also those of ml_dtypes.
+    """Return a dtype by its name, including those of ml_dtypes.
 
     Raises:
-        ValueError: no array can have it.
+        ValueError: arrays cannot have it.
     """
     found = DTYPES.get(name) if isinstance(name, str) else None
     if found is None:
@@ -77,10 +77,10 @@ def dtype_of(name: Any) -> np.dtype:
 
 
 def read_json(packed: bytes) -> Any:
-    """What compressed JSON says; its size, its depth and its numbers are bounded.
+    """Parse compressed JSON with limits on size, depth and numbers.
 
     Raises:
-        ValueError: it is not of this form.
+        ValueError: the bytes are not of this form.
     """
     unpacking = zlib.decompressobj()
     try:
@@ -110,8 +110,8 @@ def read_json(packed: bytes) -> Any:
 
 
 def fixed_bools(x: np.ndarray) -> np.ndarray:
-    """An array of bytes as they came, with the values that its dtype has: a bool is 0 or 1, and of
-    numbers of less than 8 bits only the low ones count."""
+    """Return an array of deserialized bytes with valid values of its dtype: bools are 0 or 1, and
+    numbers of less than 8 bits have only their low bits set."""
     if x.dtype == np.bool_:
         return x.view(np.uint8) != 0
     name = x.dtype.name
@@ -127,10 +127,10 @@ def fixed_bools(x: np.ndarray) -> np.ndarray:
 
 
 def check_operation(op: Op, avals: Sequence[Any], params: Mapping[str, Any]) -> None:
-    """Check an operation of a program that is not trusted, before it is recorded.
+    """Check an operation of an untrusted program before it is recorded.
 
     Raises:
-        ValueError: programs cannot hold it, or operands or parameters do not fit it.
+        ValueError: programs cannot contain it, or operands or parameters are invalid.
     """
     name = op.name
     fits = op.kind in _KINDS or name in _HOLDERS
@@ -165,7 +165,7 @@ def check_result(name: str, aval: Any) -> None:
     """Check the type that an operation infers.
 
     Raises:
-        ValueError: no array can have it.
+        ValueError: arrays cannot have it.
     """
     for a in aval if isinstance(aval, tuple) else (aval,):
         fits = len(a.shape) <= MOST_AXES and all(n >= 0 for n in a.shape)
@@ -181,13 +181,13 @@ def _signatures(op: Op) -> list[inspect.Signature]:
         if f is not None and not isinstance(f, np.ufunc):
             try:
                 found.append(inspect.signature(f))
-            except (TypeError, ValueError):  # a function in C
+            except (TypeError, ValueError):  # a C function
                 continue
     return found
 
 
 def _check_call(op: Op, avals: Sequence[Aval], params: Mapping[str, Any]) -> None:
-    """Operands and parameters have the number and the names that the operation's rules take."""
+    """Check that operands and parameters have the number and names that the op expects."""
     if isinstance(op.numpy, np.ufunc):
         expect(len(avals) == op.numpy.nin, f"{op.name} of {len(avals)} operands")
     for signature in _signatures(op):
@@ -351,7 +351,7 @@ _PARAMETERS: dict[str, Check] = {
 }  # fmt: skip
 
 
-# Of operations whose rules do not name their parameters.
+# For ops whose rules do not name their parameters.
 _WRITES = frozenset(("dimension_numbers", "indices_are_sorted", "unique_indices", "mode"))
 _WINDOWS = frozenset(
     ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
@@ -411,7 +411,7 @@ def _indexed(
     rank: int,
     sizes: Sequence[int],
 ) -> bool:
-    """Whether dimension numbers fit; `rank` is that of the windows' array, `sizes` a window."""
+    """Return whether dimension numbers are valid; `rank` is that of the array, `sizes` a window."""
     window, dropped, mapped, batching, starts_batching = dims
     if starts.ndim < 1:
         return False
@@ -465,7 +465,7 @@ def _pooled(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
 
 
 def _pooled_two(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
-    """The operands of the derivative of a pooling: of one shape, or one of the pooled shape."""
+    """Return whether the operands of a pooling derivative have matching shapes."""
     a, x = avals
     if not _pooled([x], p) or a.dtype != x.dtype or dtype_kind(x.dtype) not in "iuf":
         return False
@@ -492,7 +492,7 @@ def _floats(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
 
 
 def _bitcast(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
-    """Numbers of less than 8 bits have bytes that stand for nothing."""
+    """Check a bitcast: bytes of numbers of less than 8 bits have unused bits."""
     old, new = avals[0].dtype, p["new_dtype"]
     alike = {old.name, new.name} <= {*SUB_INTS} and _bits(old) == _bits(new)
     return old == new or alike or not any(_bits(d) < 8 for d in (old, new))

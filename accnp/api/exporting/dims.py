@@ -1,7 +1,7 @@
-"""Sizes that are symbols: polynomials with whole coefficients, and `symbolic_shape`.
+"""Symbolic sizes: polynomials with integer coefficients, and `symbolic_shape`.
 
-In: texts such as "b, 2*b, 4". Out: tuples of `Dim` and numbers, which know what they are for given
-values of the symbols, and whether one is always the larger one of two.
+`symbolic_shape` parses texts such as "b, 2*b, 4" to `Dim`s and ints. A `Dim` can be evaluated for
+values of its symbols, and compared with another one if the order is the same for all values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Dim", "SymbolicScope", "is_symbolic_dim", "symbolic_args_specs", "sy
 Atom = Any
 Monomial = tuple[tuple[Atom, int], ...]
 
-# Bounds of what a text can ask for: powers of sums have many terms.
+# Limits for user texts, since powers of sums have many terms.
 MOST_TEXT = 2000  # characters of a size
 MOST_TERMS = 2000
 MOST_POWER = 64
@@ -38,7 +38,7 @@ _FUNCTIONS: dict[str, Callable[[int, int], int]] = {
 
 
 class Dim:
-    """A size in terms of symbols, each of which stands for a number from 1."""
+    """A size as a polynomial in symbols, each of which is an integer of 1 or more."""
 
     __slots__ = ("scope", "terms")
 
@@ -59,7 +59,7 @@ class Dim:
         return None
 
     def _plain(self) -> Any:
-        """A number if there is no symbol in it."""
+        """Return an int if there are no symbols."""
         return self.terms.get((), 0) if set(self.terms) <= {()} else self
 
     def __add__(self, x: Any) -> Any:
@@ -128,7 +128,7 @@ class Dim:
         return Dim({(((name, a, b), 1),): 1}, self.scope)
 
     def _divided(self, y: Dim) -> Any:
-        """Divide by a number that all coefficients hold."""
+        """Divide by an int that divides all coefficients."""
         n = y._plain()
         if isinstance(n, int) and n and all(c % n == 0 for c in self.terms.values()):
             return Dim({m: c // n for m, c in self.terms.items()}, self.scope)._plain()
@@ -150,23 +150,23 @@ class Dim:
         return self // x, self % x
 
     def max_with(self, x: Any) -> Any:
-        """The larger one of two sizes."""
+        """Return the larger of two sizes."""
         return self._call("max", x)
 
     def min_with(self, x: Any) -> Any:
-        """The smaller one of two sizes."""
+        """Return the smaller of two sizes."""
         return self._call("min", x)
 
     # --- values and bounds ---
 
     def at(self, sizes: Mapping[str, int]) -> int:
-        """The number that it is for values of the symbols."""
+        """Return the value for values of the symbols."""
         return sum(
             c * math.prod(_atom_at(a, sizes) ** k for a, k in m) for m, c in self.terms.items()
         )
 
     def symbols(self) -> set[str]:
-        """The names in it."""
+        """Return the names of the symbols."""
         found: set[str] = set()
         for m in self.terms:
             for a, _ in m:
@@ -318,7 +318,7 @@ class SymbolicScope:
         )
 
     def bounds(self, atom: Atom) -> tuple[float, float]:
-        """What the constraints of this one symbol, or operation, say of its value."""
+        """Return the bounds of a symbol, or operation, that follow from constraints on it alone."""
         low, high = 1.0, math.inf
         if not isinstance(atom, str):
             name, a, b = atom
@@ -344,9 +344,11 @@ class SymbolicScope:
         return low, high
 
     def broken(self, sizes: Mapping[str, int]) -> str | None:
-        """The first constraint that values of some symbols violate; None if they violate none.
-        Constraints on symbols without a value do not count: a program may use only some of the
-        symbols of its scope."""
+        """Return the first constraint that values of symbols violate, or None.
+
+        Constraints on symbols without a value are ignored, since a program may use only some of the
+        symbols of its scope.
+        """
         for text, (known, sign) in zip(self.constraints_str, self.constraints, strict=True):
             if isinstance(known, Dim) and not known.symbols() <= sizes.keys():
                 continue
@@ -410,7 +412,7 @@ def _parsed(text: str, scope: SymbolicScope, whole: str) -> Any:
 
 
 def _entries(text: str) -> list[str]:
-    """Split at commas that are in no brackets."""
+    """Split at commas outside of brackets."""
     out, depth = [""], 0
     for ch in text:
         depth += (ch in "([") - (ch in ")]")

@@ -1,7 +1,7 @@
-"""`export`: a jitted function as a program without Python, for now or as bytes for another process.
+"""`export`: turns a jitted function into a program without Python that can be serialized.
 
-In: a jitted function and the types of its arguments, perhaps with symbols for sizes. Out: an
-`Exported`, to be called, differentiated, written and read.
+The types of arguments may have symbolic sizes. The result, an `Exported`, can be called,
+differentiated, serialized and deserialized.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from accnp.runtime.device import default_backend
 __all__ = ["Exported", "deserialize", "export"]
 
 _MAGIC = b"accnp program 1\n"
-_MOST_ORDERS = 16  # of derivatives, each of which is a program in the bytes of the one before
+_MOST_ORDERS = 16  # orders of derivatives, which are nested in the serialized bytes
 
 
 def _aval(shape: Sequence[Any], dtype: Any, weak: bool) -> Aval:
@@ -92,7 +92,7 @@ class Exported:
     ordered_effects: tuple[Any, ...] = ()
     unordered_effects: tuple[Any, ...] = ()
 
-    # Where the function has derivative rules of its own, which the program has not: the function.
+    # The function itself, if it has derivative rules of its own, which the program lacks.
     _source: JitFunction | None = None
 
     def __init__(
@@ -168,7 +168,7 @@ class Exported:
         return tree_unflatten(self.out_tree, out)
 
     def _sizes(self, avals: Sequence[Any]) -> dict[str, int]:
-        """The values of the symbols, from the arguments' shapes."""
+        """Return the values of the symbols, from the shapes of the arguments."""
         pairs: list[tuple[str, Any, int]] = []
         for i, (want, got) in enumerate(zip(self.in_avals, avals, strict=True)):
             if want.dtype != got.dtype:
@@ -334,10 +334,10 @@ class Exported:
 
 
 def _check_types(found: Sequence[Any], said: Sequence[Any], sizes: dict[str, int]) -> None:
-    """A program takes and gives what its head says.
+    """Check that the types of a program are those that its header declares.
 
     Raises:
-        ValueError: it does not.
+        ValueError: they are not.
     """
 
     def numbers(shape: Sequence[Any]) -> tuple[int, ...]:
@@ -349,12 +349,12 @@ def _check_types(found: Sequence[Any], said: Sequence[Any], sizes: dict[str, int
 
 
 def _floats(avals: Sequence[Any]) -> list[int]:
-    """The numbers of those that have derivatives."""
+    """Return the positions of avals that have derivatives."""
     return [i for i, a in enumerate(avals) if dtype_kind(a.dtype) in "fc"]
 
 
 def _solved(n: Dim, m: int, sizes: dict[str, int]) -> bool:
-    """Find the one symbol of a size that is not known yet, if the size says it."""
+    """Solve a size for its only unknown symbol; return whether that is possible."""
     unknown = n.symbols() - sizes.keys()
     if not unknown:
         return True
@@ -413,7 +413,7 @@ def deserialize(blob: bytearray | bytes) -> Exported:
 
 
 def _deserialized(data: bytes, order: int) -> Exported:
-    """Read a program that is the derivative, of some order, of another one."""
+    """Deserialize a program, or a derivative of some order of another program."""
     expect(order <= _MOST_ORDERS, f"it holds derivatives of orders above {_MOST_ORDERS}")
     start = len(_MAGIC) + 12
     if data[: len(_MAGIC)] != _MAGIC or len(data) < start:
@@ -445,7 +445,7 @@ def _deserialized(data: bytes, order: int) -> Exported:
     return made
 
 
-# What a head consists of; some fields are used only when the program is called or written.
+# The fields of a header; some are used only when the program is called or written.
 _FIELDS = (
     "name", "platforms", "disabled_checks", "constraints", "symbols", "in_types", "out_types",
     "program", "in_tree", "out_tree",
@@ -470,8 +470,8 @@ def _check_head(head: dict[str, Any]) -> None:
 
 
 def _check_exported(made: Exported, vjp: Exported | None) -> None:
-    """Types, trees, symbols and the derivative belong together; without symbols, the program is
-    checked."""
+    """Check that types, trees, symbols and the derivative are consistent; without symbols, check
+    the program as well."""
     expect(made.in_tree.num_leaves == len(made.in_avals), "the tree of its arguments")
     expect(made.out_tree.num_leaves == len(made.out_avals), "the tree of its results")
     dims = [n for a in made.in_avals for n in a.shape if isinstance(n, Dim)]
@@ -612,7 +612,7 @@ def _text(n: Any) -> Any:
 
 
 class _Recorded:
-    """What a function records for some values of the symbols, as it is stored."""
+    """Records a function for values of the symbols, in the serialized form."""
 
     def __init__(self, fun: JitFunction, args: Any, kwargs: Any, sizes: dict[str, int]) -> None:
         args, kwargs = at_sizes((args, kwargs), sizes)

@@ -1,8 +1,8 @@
-"""One program for all sizes, from those for some: numbers in it become polynomials in the symbols.
+"""Interpolation of programs over sizes: numbers in them become polynomials in the symbols.
 
-In: what one function records at several sizes, as data. Out: the same data, with a polynomial
-wherever the numbers differ. That is exact if the function does the same operations at all sizes: a
-polynomial that goes through so many points, and through further ones, is the one.
+A function is recorded at several sizes, and numbers that differ are replaced by polynomials through
+their values. If the function performs the same operations at all sizes, the result is exact, since
+there are more points than coefficients.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from accnp.errors import InconclusiveDimensionOperation
 
 __all__ = ["Fit", "number_at"]
 
-CHECKS = 2  # points beyond those that determine a polynomial
-# Halves and thirds of sizes are rounded: sizes have all remainders by these numbers, or what holds
-# for odd ones alone would be taken for a polynomial.
+CHECKS = 2  # additional points, for verification
+# Divisions of sizes by 2 and 3 round. Sizes with all remainders are used, so that a formula that is
+# valid only for odd sizes is not taken for a polynomial.
 DIVISORS = (2, 3, 4)
 
 
@@ -33,10 +33,10 @@ def _monomials(names: Sequence[str]) -> list[tuple[int, ...]]:
 
 
 class Fit:
-    """Points for some symbols, and what goes through numbers at these points.
+    """The points for some symbols, and interpolation of numbers at these points.
 
     Raises:
-        ValueError: there are no values that keep the constraints.
+        ValueError: no values satisfy the constraints.
     """
 
     def __init__(self, names: Sequence[str], scope: SymbolicScope) -> None:
@@ -53,7 +53,7 @@ class Fit:
         ]
 
     def _points(self) -> list[dict[str, int]]:
-        """Sizes far enough from each other, and from those that are special, such as 1 and 2."""
+        """Return sizes that differ enough from each other and from special ones, as 1 and 2."""
         rng, found = random.Random(0), []
         want = len(self.powers) + CHECKS
         for top in (60, 240, 2000):
@@ -74,8 +74,8 @@ class Fit:
         )
 
     def _of_other_remainders(self, points: Sequence[dict[str, int]]) -> list[dict[str, int]]:
-        """Points at which each symbol has the remainders that it has at none of these; constraints
-        may leave some out."""
+        """Return points at which each symbol has remainders that it has at none of the given ones;
+        constraints may exclude some."""
         rng, found = random.Random(1), []
         missing = {
             (n, m, r)
@@ -96,7 +96,7 @@ class Fit:
         return found
 
     def merge(self, seen: Sequence[Any]) -> Any:
-        """Put together what was recorded at the points."""
+        """Merge what was recorded at the points."""
         first = seen[0]
         if any(type(x) is not type(first) for x in seen):
             raise self.other(seen)
@@ -128,7 +128,7 @@ class Fit:
         raise self.other(seen)
 
     def other(self, seen: Sequence[Any]) -> InconclusiveDimensionOperation:
-        """Make the error for a function that does other things at other sizes."""
+        """Return the error for a function that performs other operations at other sizes."""
         return InconclusiveDimensionOperation(
             "the function does not do the same operations at all sizes of "
             f"{', '.join(self.names)}; got {str(seen[0])[:80]} at {self.points[0]}; branch on "
@@ -136,7 +136,7 @@ class Fit:
         )
 
     def _through(self, values: Sequence[Fraction]) -> list[Any] | None:
-        """The polynomial through these values as [powers, numerator, denominator], if there is."""
+        """Return the polynomial through values as [powers, numerator, denominator], or None."""
         n = len(self.powers)
         solved = _solve([[Fraction(c) for c in row] for row in self.rows[:n]], values[:n])
         for row, v in zip(self.rows[n:], values[n:], strict=True):
@@ -149,7 +149,7 @@ class Fit:
         ]
 
     def _rounded_down(self, values: Sequence[int]) -> list[Any] | None:
-        """The linear function of one symbol whose values, rounded down, these are (`x[::2]`)."""
+        """Return the linear function of one symbol that rounds down to these values (`x[::2]`)."""
         if len(self.names) != 1:
             return None
         sizes = [p[self.names[0]] for p in self.points]
@@ -164,7 +164,7 @@ class Fit:
         return None
 
     def size(self, merged: Any) -> Any:
-        """A size of a merged program in terms of the symbols."""
+        """Return a size of a merged program in terms of the symbols."""
         if not isinstance(merged, dict):
             return merged
         (terms,) = merged.values()
@@ -209,7 +209,7 @@ def _rank(rows: Sequence[Sequence[int]]) -> int:
 
 
 def number_at(names: Sequence[str], sizes: Mapping[str, int], v: Mapping[str, Any]) -> Any:
-    """What a merged number is at these sizes.
+    """Return the value of a merged number at these sizes.
 
     Raises:
         ValueError: it is not a polynomial in the symbols.

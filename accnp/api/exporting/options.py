@@ -1,7 +1,4 @@
-"""What `export` may be told, and what jax's programs ask of it, which means little here.
-
-Out: the platform, versions, names of checks.
-"""
+"""Options of `export`, which are accepted for compatibility with JAX and mostly have no effect."""
 
 from __future__ import annotations
 
@@ -59,16 +56,16 @@ class DisabledSafetyCheck:
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
-        """The check that a program runs where it was exported for."""
+        """Return the check that a program runs on the platform for which it was exported."""
         return cls("platform")
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """The check that a custom call is known to be stable."""
+        """Return the check that a custom call is known to be stable."""
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """The custom call that is meant, or None."""
+        """Return the target of the custom call, or None."""
         return self._impl.partition(":")[2] or None
 
     def __eq__(self, other: object) -> bool:

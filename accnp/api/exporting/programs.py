@@ -1,8 +1,7 @@
-"""Programs as plain data and back. In: a `Graph`. Out: lists, numbers and texts, with the values of
-constants beside them; or, from those, a `Graph` again.
+"""Conversion of programs (`Graph`) to plain data, with the values of constants, and back.
 
-A program is [operation, operands, parameters] for each value, in order; operands are numbers of
-values, the inputs first. Jitted calls are written in place.
+A program is a list of [operation, operands, parameters] for each value, in order; operands are
+indices of values, inputs first. Jitted calls are inlined.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ _CALLS = ("jit", "remat2")
 
 
 class Encoder:
-    """Writes programs; `arrays` are the constants of all of them, `ruled` says whether some part of
-    them has a derivative rule, which is not written."""
+    """Encodes programs; `arrays` are the constants of all programs, and `ruled` says whether a part
+    has a derivative rule, which is not encoded."""
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
@@ -54,7 +53,7 @@ class Encoder:
         self._places: dict[int, int] = {}
 
     def program(self, graph: Graph, constants: Sequence[Node] = ()) -> dict[str, Any]:
-        """One program; its first inputs have these values."""
+        """Encode one program; its first inputs have the values of `constants`."""
         values: list[Any] = []
         env: dict[int, Any] = {}
 
@@ -86,7 +85,7 @@ class Encoder:
             whole = place(node.inputs[0])
             if isinstance(whole, list):
                 return whole[node.params["index"]]
-        elif op.kind == "mark":  # where the rule of a derivative was; values pass
+        elif op.kind == "mark":  # marks of derivative rules are identities
             self.ruled = self.ruled or "rule" in node.params
             return place(node.inputs[0])
         elif op.name in _CALLS or isinstance(primitive_of(op), Composed):
@@ -123,7 +122,7 @@ class Encoder:
         return ["const", self._places[key], a.weak_type]
 
     def value(self, v: Any, where: str) -> Any:
-        """A parameter."""
+        """Encode a parameter."""
         if v is None or isinstance(v, bool | str):
             return v
         if isinstance(v, enum.Enum) and type(v).__name__ in _ENUMS:
@@ -193,7 +192,7 @@ def _literal(value: Any, dtype: np.dtype, weak: bool) -> Node:
     return literal(float(value) if kind == "f" else value, dtype, weak)
 
 
-# What hostile bytes make Python and NumPy raise where a structure is another one than expected.
+# Exceptions that Python and NumPy raise for hostile data of unexpected structure.
 _ERRORS = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NotImplementedError,
     RecursionError, TypeError, ValueError,
@@ -202,7 +201,7 @@ _ERRORS = (
 
 @contextlib.contextmanager
 def only_value_errors() -> Iterator[None]:
-    """Turn what a structure that is not as expected makes Python raise into a ValueError."""
+    """Convert exceptions that unexpected structures cause to ValueError."""
     try:
         yield
     except _ERRORS as error:
@@ -216,23 +215,23 @@ def only_value_errors() -> Iterator[None]:
 
 
 def decoded(program: Mapping[str, Any], arrays: Sequence[np.ndarray], number: Number) -> Graph:
-    """Record a program; `number` says what a size is that depends on symbols.
+    """Record a decoded program; `number` evaluates sizes that depend on symbols.
 
-    Nothing of it runs, and nothing in it is trusted: operands, parameters and the programs within
-    it are checked.
+    Nothing is executed, and nothing is trusted: operands, parameters and nested programs are
+    checked.
 
     Raises:
-        ValueError: it is not a valid program.
+        ValueError: the program is invalid.
     """
     with only_value_errors():
         return _decoded(program, arrays, number)
 
 
 def check_structure(program: Any) -> None:
-    """Check that data has the structure of a program: what can be said before its sizes are known.
+    """Check the structure of a program, as far as possible before its sizes are known.
 
     Raises:
-        ValueError: it does not.
+        ValueError: the structure is invalid.
     """
     expect(type(program) is dict, "its program")
     for key in ("values", "out"):

@@ -1,8 +1,8 @@
-"""Programs and types for sizes that are symbols, from traces at several sizes.
+"""Jaxprs and types for symbolic sizes, merged from traces at several sizes.
 
-In: functions, and types of arguments whose shapes hold symbols (`symbolic_shape`). Out: for
-`eval_shape`, the types of results; for `make_jaxpr`, `jit(f).trace` and `jit(f).lower`, jaxprs in
-which the symbols stand where the traces have different numbers, and stages that hold them.
+For arguments with symbolic shapes (`symbolic_shape`), `eval_shape` returns symbolic result types,
+and `make_jaxpr`, `jit(f).trace` and `jit(f).lower` return jaxprs with symbols where the numbers of
+the traces differ.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def symbols_of(leaves: Sequence[Any]) -> tuple[list[str], SymbolicScope]:
 
 
 def at_sizes(tree: Any, sizes: Sizes) -> Any:
-    """Return a tree in which the symbols in the shapes of types are numbers."""
+    """Replace the symbols in the shapes of a tree of types by numbers."""
 
     def sized(x: Any) -> Any:
         if not isinstance(x, ShapeDtypeStruct) or not any(isinstance(n, Dim) for n in x.shape):
@@ -83,7 +83,7 @@ def at_sizes(tree: Any, sizes: Sizes) -> Any:
 
 @contextlib.contextmanager
 def _tracing_at(sizes: Sizes) -> Iterator[None]:
-    """Trace at these sizes; errors say which they are."""
+    """Trace at these sizes; errors mention them."""
     with sizes_of_symbols(lambda x: at_sizes(x, sizes)):
         try:
             yield
@@ -94,7 +94,7 @@ def _tracing_at(sizes: Sizes) -> Iterator[None]:
 
 
 def _traces(fit: Fit, make: Callable[[Any], T], given: Any) -> list[T]:
-    """Return what a function makes of arguments, at each of the sizes."""
+    """Return the results of a function of arguments at each of the sizes."""
     seen = []
     for sizes in fit.points:
         with _tracing_at(sizes):
@@ -108,8 +108,8 @@ def _traces(fit: Fit, make: Callable[[Any], T], given: Any) -> list[T]:
 def symbolic_jaxpr(
     make: Callable[[Any], tuple[ClosedJaxpr, Any]], given: Any, leaves: Sequence[Any]
 ) -> tuple[ClosedJaxpr, Any]:
-    """Return the jaxpr, and the tree of result types, that `make` gives for arguments `given`,
-    which have symbols in the shapes of their `leaves`."""
+    """Return the jaxpr and the tree of result types of `make(given)`, for arguments with symbols in
+    the shapes of their `leaves`."""
     fit = Fit(*symbols_of(leaves))
     seen = _traces(fit, make, given)
     closed = _Merger(fit).closed([jaxpr for jaxpr, _ in seen])
@@ -122,11 +122,11 @@ def symbolic_jaxpr(
 
 
 class _Merger:
-    """Makes one program of those recorded at several sizes."""
+    """Merges programs that were recorded at several sizes."""
 
     def __init__(self, fit: Fit) -> None:
         self.fit = fit
-        self.vars: dict[int, Var] = {}  # by the id of the first program's
+        self.vars: dict[int, Var] = {}  # by the id of the variable of the first program
         self.jaxprs: dict[int, tuple[Jaxpr, Jaxpr]] = {}
 
     def closed(self, seen: Sequence[ClosedJaxpr]) -> ClosedJaxpr:
@@ -157,7 +157,7 @@ class _Merger:
         )
 
     def jaxpr(self, seen: Sequence[Jaxpr]) -> Jaxpr:
-        """Merge programs that do the same operations."""
+        """Merge programs with the same operations."""
         first = seen[0]
         known_one = self.jaxprs.get(id(first))
         if known_one is not None:
@@ -279,7 +279,7 @@ class _Merger:
             return type(first)(*merged) if hasattr(first, "_fields") else type(first)(merged)
         if isinstance(first, dict):
             return {k: self._value([x[k] for x in seen]) for k in first}
-        # Functions are made anew by each trace.
+        # Each trace creates new function objects.
         if callable(first) or all(_same(x, first) for x in seen):
             return first
         raise self.fit.other(seen)
@@ -288,7 +288,7 @@ class _Merger:
 def _same(x: Any, y: Any) -> bool:
     try:
         return bool(x == y) or repr(x) == repr(y)
-    except (TypeError, ValueError):  # arrays have no single answer
+    except (TypeError, ValueError):  # comparison of arrays is elementwise
         return repr(x) == repr(y)
 
 
@@ -300,10 +300,10 @@ def _bytes(x: Array) -> bytes:
 
 
 class SymbolicStage(TracedStage):
-    """A function traced for sizes that are symbols.
+    """A function traced for symbolic sizes.
 
-    Its `jaxpr` and types are for all sizes; `lower()` gives the program as text. Errors are those
-    of the function.
+    Its `jaxpr` and types are valid for all sizes; `lower()` returns the program as text. Errors of
+    the function are passed on.
     """
 
     def __init__(self, fit: Fit, seen: Sequence[TracedStage]) -> None:
@@ -316,20 +316,20 @@ class SymbolicStage(TracedStage):
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
-        """The program. It is made when it is asked for: of functions whose operations depend on
-        the sizes there are types, but no program."""
+        """The program, computed on demand: functions whose operations depend on the sizes have
+        types, but no program."""
         return self._merged()
 
     def lower(self, **_: Any) -> SymbolicLowered:
-        """Return the program; kernels are planned for numbers only."""
+        """Return the program; kernels can only be planned for concrete sizes."""
         return SymbolicLowered(self)
 
 
 class SymbolicLowered(Lowered):
-    """A program for sizes that are symbols: its text is the jaxpr.
+    """A program for symbolic sizes, whose text is the jaxpr.
 
     Raises:
-        ValueError: it is to be compiled, which needs numbers.
+        ValueError: it is compiled, which requires concrete sizes.
     """
 
     def __init__(self, traced: TracedStage) -> None:
@@ -337,7 +337,7 @@ class SymbolicLowered(Lowered):
 
     @api_boundary
     def as_text(self, *_: Any, **__: Any) -> str:
-        """Return the program; its kernels are known once the sizes are."""
+        """Return the jaxpr; kernels depend on the sizes."""
         return str(self._traced.jaxpr)
 
     def _refused(self, what: str) -> ValueError:
@@ -348,7 +348,7 @@ class SymbolicLowered(Lowered):
         )
 
     def cost_analysis(self) -> dict[str, float]:
-        """Refuse: what a call costs depends on the sizes.
+        """Raise an error: costs depend on the sizes.
 
         Raises:
             ValueError: always.
@@ -357,7 +357,7 @@ class SymbolicLowered(Lowered):
 
     @api_boundary
     def compile(self, compiler_options: dict[str, Any] | None = None, **_: Any) -> Any:
-        """Refuse: kernels are compiled for numbers.
+        """Raise an error: compilation requires concrete sizes.
 
         Raises:
             ValueError: always.

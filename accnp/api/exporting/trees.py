@@ -1,4 +1,4 @@
-"""Structures of arguments and results as data. In: a `PyTreeDef`. Out: nested lists, and back."""
+"""Conversion of the structures of arguments and results (`PyTreeDef`) to nested lists, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class _Kind(NamedTuple):
-    """How nodes of a type are stored."""
+    """How nodes of a type are encoded."""
 
     name: str
     write: Callable[[Any], bytes]
@@ -143,12 +143,12 @@ def register_pytree_node_serialization(
 
 
 def write_tree(tree: PyTreeDef) -> Any:
-    """A structure as data."""
+    """Encode a structure as data."""
     return _write(tree.unflatten([_LEAF] * tree.num_leaves))
 
 
 class _Leaf:
-    """Stands for an array."""
+    """Placeholder for an array."""
 
     def of_keys(self, dtype: Any) -> PRNGKeyArray:
         return PRNGKeyArray(self, dtype)
@@ -182,7 +182,7 @@ def _write(x: Any) -> Any:
 
 
 def read_tree(data: Any) -> PyTreeDef:
-    """The structure that is meant."""
+    """Decode a structure."""
     return flatten_arrays(_read(data))[1]
 
 

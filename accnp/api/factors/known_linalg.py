@@ -1,7 +1,4 @@
-"""The primitives of factorizations of matrices, by jax's names.
-
-In: the op table. Out: what equations have as `primitive`, and what `bind` applies.
-"""
+"""The primitives of matrix factorizations, under JAX's names."""
 
 from accnp.api.jaxprs.primitives import primitive
 

@@ -1,7 +1,7 @@
-"""`scipy.sparse.linalg`: iterative solvers of linear systems that only multiply by the matrix.
+"""`scipy.sparse.linalg`: iterative solvers of linear systems, which only multiply by the matrix.
 
-In: a matrix or a linear function, a right side, both perhaps trees of arrays. Out: the solution, of
-the structure of the right side. Derivatives are those of the system: they solve once more.
+The matrix may be a linear function, and vectors may be pytrees. Derivatives are those of the linear
+system, which require another solve.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _same(x: Tree) -> Tree:
 
 
 def _linear(a: Any, name: str) -> Linear:
-    """A function, or the product with a square matrix."""
+    """Return a linear function: the given one, or the product with a square matrix."""
     if callable(a):
         return a
     if not hasattr(a, "__matmul__") or not hasattr(a, "shape"):
@@ -76,7 +76,7 @@ def _total(parts: list[Any]) -> Any:
 
 
 def _dot(x: Tree, y: Tree) -> Array:
-    """The inner product, x conjugated."""
+    """Return the inner product, with x conjugated."""
     return _total([vdot(a, b) for a, b in zip(_leaves(x), _leaves(y), strict=True)])
 
 
@@ -94,7 +94,7 @@ def _times(x: Tree, factor: Array) -> Tree:
 
 
 def _magnitude(x: Tree) -> Array:
-    """The power of two next to the largest element; 1 if that is 0 or not finite."""
+    """Return the power of two nearest to the largest element; 1 if that is 0 or not finite."""
     return power_of_two(reduce(maximum, [_abs(v).max(initial=0) for v in _leaves(x)]))
 
 
@@ -108,7 +108,7 @@ def _minus(x: Tree, y: Tree) -> Tree:
 
 
 def _weak_as(b: Tree, x: Tree) -> Tree:
-    """A solution that is weak where the right side is."""
+    """Make a solution weak if the right-hand side is."""
     return tree_map(
         lambda given, found: (
             wrap(cast(found._node, found.dtype, True)) if given.weak_type else found
@@ -123,7 +123,7 @@ def _dtype(x: Tree) -> np.dtype:
 
 
 class _System:
-    """The arguments that all solvers share, checked."""
+    """The arguments that all solvers share, after checks."""
 
     def __init__(self, name: str, a: Any, b: Any, x0: Any, maxiter: int | None, m: Any) -> None:
         self.name = f"sparse.linalg.{name}"
@@ -152,10 +152,10 @@ class _System:
 
 
 class _Scaled:
-    """A system with a matrix, a preconditioner and a right side of elements about 1.
+    """A system whose matrix, preconditioner and right-hand side are scaled to elements near 1.
 
-    Solvers form inner products, which are out of range from 1e-19 and 1e19 on in float32. Products
-    with powers of two are exact: no bit of a solution within the range depends on the scales.
+    Solvers form inner products, which in float32 overflow or underflow for elements beyond 1e19 or
+    below 1e-19. The scales are powers of two, so they do not change bits of solutions in range.
     """
 
     def __init__(self, system: _System, matvec: Linear, b: Tree) -> None:
@@ -175,13 +175,13 @@ class _Scaled:
             return
         start = _times(system.x0, gain / size)
         residual = _minus(self.b, self.matvec(start))
-        # The right sides of derivatives may be so small that a start for the system itself is none.
+        # For the much smaller right-hand sides of derivatives, the initial guess may be unsuitable.
         near = _norm(residual) < 16 * _norm(self.b)
         self.x0 = tree_map(lambda v: where(near, v, 0), start)
         self.residual = tree_map(lambda u, v: where(near, u, v), residual, self.b)
 
     def result(self, x: Tree) -> Tree:
-        """The solution of the system as it was given."""
+        """Return the solution of the unscaled system."""
         return _times(x, self.back)
 
 
@@ -189,7 +189,7 @@ class _Scaled:
 
 
 def _bound(scaled: _Scaled, tol: float, atol: float) -> Array:
-    """The square of the norm below which a residual is small enough."""
+    """Return the squared norm below which a residual is small enough."""
     absolute = atol / scaled.size
     return maximum(tol * tol * _real_dot(scaled.b, scaled.b), absolute * absolute)
 
@@ -343,7 +343,7 @@ def bicgstab(
             half = _plus(x, alpha, p_)
             x = tree_map(lambda u, v: where(done, u, v), half, _plus(half, omega, s_))
             r = tree_map(lambda u, v: where(done, u, v), s, _plus(s, -omega, t))
-            # A negative count ends a loop that cannot go on.
+            # A negative count ends a loop that has broken down.
             k = where((omega == 0) | (alpha == 0), -11, k + 1)
             return x, r, first, alpha, omega, after, p, q, where(after == 0, -10, k)
 
@@ -359,7 +359,7 @@ def bicgstab(
 
 
 def _unit(x: Tree, bound: Any = 0) -> tuple[Tree, Array]:
-    """A vector of norm 1 and its norm; zeros where that is not above the bound."""
+    """Normalize a vector and return its norm; zeros if that is not above the bound."""
     size = _norm(x)
     used = size > bound
     safe = where(used, size, 1)
@@ -367,8 +367,8 @@ def _unit(x: Tree, bound: Any = 0) -> tuple[Tree, Array]:
 
 
 def _orthogonal(basis: Tree, x: Tree, size: Array) -> tuple[Tree, Array]:
-    """Take away the components along the columns of a basis, again where much was lost; returns
-    the rest and the components."""
+    """Subtract the components along the columns of a basis, twice if much cancels; return the rest
+    and the components."""
 
     def once(x: Tree) -> tuple[Tree, Array]:
         parts = zip(_leaves(basis), _leaves(x), strict=True)
@@ -377,13 +377,13 @@ def _orthogonal(basis: Tree, x: Tree, size: Array) -> tuple[Tree, Array]:
 
     rest, h = once(x)
     again, more = once(rest)
-    # Kahan's criterion: twice is enough, and once where the norm has not fallen below its root.
+    # Kahan's criterion: two passes are enough, and one if the norm has not dropped below the root.
     needed = _norm(rest) < size / sqrt(2.0)
     return tree_map(lambda u, v: where(needed, u, v), again, rest), where(needed, h + more, h)
 
 
 def _arnoldi(k: Any, matvec: Linear, m: Linear, basis: Tree, h: Array) -> tuple[Tree, Array, Array]:
-    """Add a vector to the basis, and a row to the matrix of components; also whether it is zero."""
+    """Add a vector to the basis and a row to the Hessenberg matrix; also return if it is zero."""
     x = m(matvec(tree_map(lambda v: v[..., k], basis)))
     size = _unit(x)[1]
     x, row = _orthogonal(basis, x, size)
@@ -394,13 +394,13 @@ def _arnoldi(k: Any, matvec: Linear, m: Linear, basis: Tree, h: Array) -> tuple[
 
 
 def _turned(x: Array, i: Any, c: Array, s: Array) -> Array:
-    """Rotate two elements."""
+    """Apply a rotation to two elements."""
     a, b = x[i], x[i + 1]
     return x.at[i].set(c.conj() * a - s.conj() * b).at[i + 1].set(s * a + c * b)
 
 
 def _rotation(a: Array, b: Array) -> tuple[Array, Array]:
-    """The rotation that makes the second of two elements vanish."""
+    """Return the rotation that zeroes the second of two elements."""
     swapped, nothing = _abs(a) < _abs(b), _abs(b) == 0
     t = -where(swapped, a, b) / where(nothing, 1, where(swapped, b, a))
     r = rsqrt(1 + _abs(t) ** 2).astype(t.dtype)
@@ -409,26 +409,26 @@ def _rotation(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 class _Restart:
-    """One turn of GMRES: a Krylov space of `size` vectors and the best solution in it."""
+    """One restart cycle of GMRES: a Krylov space of `size` vectors and the best solution in it."""
 
     def __init__(self, scaled: _Scaled, size: int) -> None:
         self.matvec, self.m, self.b, self.size = scaled.matvec, scaled.precondition, scaled.b, size
         self.dtype = _dtype(self.b)
         whole = _norm(self.m(self.b))
-        self.least = float(dtypes.finfo(whole.dtype).eps) * whole  # a residual that counts
+        self.least = float(dtypes.finfo(whole.dtype).eps) * whole  # significant residual
 
     def basis(self, first: Tree) -> Tree:
-        """Room for all vectors, the first one in place."""
+        """Allocate all vectors, with the first one in place."""
         count = self.size + 1
         return tree_map(lambda v: zeros((*v.shape, count), v.dtype).at[..., 0].set(v), first)
 
     def improved(self, x: Tree, basis: Tree, y: Array) -> tuple[Tree, Tree, Array]:
-        """The solution with weights of the basis; its residual, as a unit vector and a norm."""
+        """Return the solution for weights of the basis, and its residual as direction and norm."""
         x = tree_map(lambda x, v: x + matmul(v[..., :-1], y), x, basis)
         return x, *_unit(self.m(_minus(self.b, self.matvec(x))), self.least)
 
     def batched(self, x: Tree, first: Tree, size: Array, bound: Array) -> tuple[Tree, Tree, Array]:
-        """All vectors first, then one least-squares problem."""
+        """Compute all vectors first, then solve one least-squares problem."""
         h = eye(self.size, self.size + 1, dtype=self.dtype)
 
         def more(state: Any) -> Any:
@@ -448,7 +448,7 @@ class _Restart:
     def incremental(
         self, x: Tree, first: Tree, size: Array, bound: Array
     ) -> tuple[Tree, Tree, Array]:
-        """Rotations keep the matrix triangular, so that the residual is known after each vector."""
+        """Keep the matrix triangular by rotations, so the residual is known after each vector."""
         n = self.size
         h = eye(n, n + 1, dtype=self.dtype)
         right = zeros(n + 1, self.dtype).at[0].set(size.astype(self.dtype))

@@ -1,7 +1,7 @@
-"""`lax.linalg`: factors of matrices, products and solvers, one for each primitive of jax's.
+"""`lax.linalg`: matrix factorizations, products and solvers, one for each primitive of JAX.
 
-In: floating or complex arrays, matrices in the last two axes, batches in front. Out: lazy Arrays.
-Nothing is promoted. Matrices for which LAPACK fails give NaN. `lax_spectra` has eigenvalues.
+Matrices are in the last two axes; leading axes are batches. Nothing is promoted. Matrices for which
+LAPACK fails give NaN. Eigenvalues are in `lax_spectra`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ __all__ = [
 
 
 def arrays(node: Node) -> tuple[Array, ...]:
-    """The outputs of a factorization."""
+    """Return the outputs of a factorization as arrays."""
     return tuple([wrap(x) for x in items(node)])
 
 
 def symmetric(x: Node) -> Node:
-    """The mean of matrices and their adjoints."""
+    """Return the mean of matrices and their adjoints."""
     both = o.add(x, matrix_t(x, True))
     return o.div(both, like(both, 2))
 
 
 def symmetrized(name: str, x: Node, wanted: bool) -> Node:
-    """Square matrices; their symmetric part if wanted."""
+    """Check that matrices are square; return their symmetric part if `wanted`."""
     if x.aval.ndim < 2:
         raise TypeError(
             f"{name}: matrices in the last two axes are needed; got {x.aval.shape}; "
@@ -50,7 +50,7 @@ def symmetrized(name: str, x: Node, wanted: bool) -> Node:
             "cut or pad them"
         )
     if x.aval.dtype.kind in "biu" and wanted:
-        kind = x.aval.dtype  # a mean is of the dtype that half of it has
+        kind = x.aval.dtype  # the mean has this dtype
         new = dtypes.default_float() if kind.kind == "b" else dtypes.to_inexact(kind)
         x = cast(x, new, x.aval.weak_type)
     if x.aval.dtype.kind in "biu":
@@ -304,13 +304,13 @@ def ormqr(
 
 
 def geqrf(a: Array) -> tuple[Array, Array]:
-    """Return R above reflectors, and the factors of these."""
+    """Return R with the reflectors below it, and the factors of the reflectors."""
     packed, taus = arrays(o.geqrf(a._node))
     return packed, taus
 
 
 def geqp3(a: Array) -> tuple[Array, Array, Array]:
-    """Return R above reflectors, the order of columns, the factors of the reflectors."""
+    """Return R with the reflectors below it, the order of columns, and the reflectors' factors."""
     packed, order, taus = arrays(o.geqp3(a._node))
     return packed, order, taus
 

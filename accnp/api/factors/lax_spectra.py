@@ -1,7 +1,7 @@
-"""`lax.linalg`: eigenvalues, singular values, and the forms that lead to them.
+"""`lax.linalg`: eigenvalues, singular values, and the reduced forms that lead to them.
 
-In: floating or complex arrays, matrices in the last two axes, batches in front. Out: lazy Arrays.
-Nothing is promoted. Matrices for which LAPACK fails give NaN.
+Matrices are in the last two axes; leading axes are batches. Nothing is promoted. Matrices for which
+LAPACK fails give NaN.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def _pair(name: str, subset: Any) -> tuple[int, ...] | None:
 
 
 def _choice(name: str, value: Any, kind: type[enum.Enum]) -> Any:
-    """A value of an enumeration, or None."""
+    """Convert a value to a member of an enumeration, or None."""
     if value is not None and not isinstance(value, kind):
         raise TypeError(
             f"{name}: needs a value of lax.linalg.{kind.__name__} or None; got {value!r}; "

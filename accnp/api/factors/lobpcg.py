@@ -1,9 +1,8 @@
 """`experimental.sparse.linalg.lobpcg_standard`: the largest eigenvalues of a symmetric operator.
 
-In: a matrix, or a function that multiplies a block of vectors; first guesses. Out: eigenvalues,
-eigenvectors, the number of steps. The algorithm is the locally optimal block preconditioned
-conjugate gradient method (Knyazev, 2001), with the orthonormal bases of Duersch, Shao, Yang and Gu
-(2018), without preconditioning.
+The operator is a matrix, or a function that multiplies a block of vectors. The algorithm is the
+locally optimal block preconditioned conjugate gradient method (Knyazev, 2001), with the orthonormal
+bases of Duersch, Shao, Yang and Gu (2018), without preconditioning.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ __all__ = ["lobpcg_standard"]
 
 
 def _scaled(x: Array) -> Array:
-    """Columns of norm 1; those of zeros stay."""
+    """Scale columns to norm 1; zero columns are kept."""
     size = norm(x, axis=0, keepdims=True)
     return x / where(size == 0, 1, size)
 
@@ -44,7 +43,7 @@ def _descending(a: Array) -> tuple[Array, Array]:
 
 
 def _orthonormal(x: Array) -> Array:
-    """Columns that span the same space; dependent ones become zeros. Twice, for rounding."""
+    """Orthonormalize columns, twice because of rounding; dependent columns become zeros."""
     for _ in range(2):
         x = _scaled(x)
         inner = x.T @ x
@@ -57,7 +56,7 @@ def _orthonormal(x: Array) -> Array:
 
 
 def _outside(basis: Array, x: Array) -> Array:
-    """What is left of vectors without their components in a basis; zeros where that is little."""
+    """Subtract the components of vectors in a basis; zeros if little remains."""
     for _ in range(2):
         x = _orthonormal(x - basis @ (basis.T @ x))
     for _ in range(2):
@@ -66,8 +65,8 @@ def _outside(basis: Array, x: Array) -> Array:
 
 
 def _complement(x: Array) -> Array:
-    """As many orthonormal vectors again, orthogonal to the given ones: columns of a block
-    reflector that takes these to the first unit vectors."""
+    """Return equally many orthonormal vectors, orthogonal to the given ones: columns of a block
+    reflector that maps these to the first unit vectors."""
     n, k = x.shape
     u, s, vt = linalg.svd(x[:k])
     y = concatenate([x[:k] + u @ vt, x[k:]])

@@ -1,7 +1,6 @@
-"""Functions of matrices: exponential, square root, any function; Sylvester's equation.
+"""Functions of matrices: exponential, square root, any function; the Sylvester equation.
 
-In: square matrices. Out: lazy Arrays. They are compositions of products, Schur forms and loops over
-triangular matrices.
+They are compositions of products, Schur forms and loops over triangular matrices.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ def _square(name: str, x: Array) -> None:
 
 # --- exponential ---------------------------------------------------------------------------------
 
-# Padé approximants of these orders are exact to rounding up to these norms, of the last one after
-# halving: Higham (2005), The scaling and squaring method for the matrix exponential revisited.
+# Padé approximants of these orders are accurate to rounding up to these norms (the last one after
+# halving): Higham (2005), The scaling and squaring method for the matrix exponential revisited.
 _ORDERS = {
     "f4": ((3, 5, 7), (0.4258730016922831, 1.880152677804762), 3.925724783138660),
     "f8": (
@@ -68,7 +67,7 @@ _ORDERS = {
 
 
 def _approximant(order: int) -> Callable[[Array], tuple[Array, Array]]:
-    """The odd and the even part of the numerator; the denominator is their difference."""
+    """Return the odd and the even part of the numerator; the denominator is their difference."""
     b = [
         float(math.factorial(2 * order - j) // math.factorial(order - j) // math.factorial(j))
         for j in range(order + 1)
@@ -155,7 +154,7 @@ def _expm(a: Array, triangular: bool, most: int) -> Array:
     orders, bounds, last = _ORDERS["f8" if dtypes.real_part(a.dtype).itemsize == 8 else "f4"]
     size = norm(a, 1)
     power = log2(size / last)
-    times = maximum(0, ceil(power))  # jax's floor leaves up to twice the norm that the orders bear
+    times = maximum(0, ceil(power))  # JAX's floor leaves up to twice the allowed norm
     scaled = a / (2**times).astype(a.dtype)
     which = _sum(size >= asarray(bounds, size.dtype), dtype=np.int32)
     odd, even = switch(which, [_approximant(m) for m in orders], scaled)
@@ -248,7 +247,7 @@ def expm_frechet(
 
 
 def _above(n: int) -> np.ndarray:
-    """Places above the diagonal, one diagonal after the other."""
+    """Return the positions above the diagonal, one diagonal after the other."""
     pairs = [(i, i + p) for p in range(1, n) for i in range(n - p)]
     return np.array(pairs, np.int32).reshape(-1, 2)
 
@@ -310,7 +309,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     roots = sqrt(diag(t))
 
     def element(u: Array, i: Array, j: Array) -> Array:
-        rest = t[i, j] - _sum(u[i] * u[:, j])  # the terms at both ends are zero as yet
+        rest = t[i, j] - _sum(u[i] * u[:, j])  # the terms at both ends are still zero
         both = roots[i] + roots[j]
         return where(rest == 0, 0, rest / both)
 
@@ -378,10 +377,10 @@ def funm(
 
 
 def _from_diagonal(values: Array, t: Array, z: Array, disp: bool) -> Array | tuple[Array, Array]:
-    """The function of z @ t @ z^H, where t is triangular and its diagonal has these values."""
+    """Return the function of z @ t @ z^H for a triangular t with these values on its diagonal."""
     f = diag(values).astype(t.dtype)
     place = np.arange(len(t))
-    # Quotients of differences, whose products stay in range.
+    # Divided differences, whose products do not overflow.
     given, t = t, t / power_of_two(_abs(t).max(initial=0)).astype(t.dtype)
 
     def element(f: Array, i: Array, j: Array) -> Array:
@@ -560,14 +559,14 @@ def solve_sylvester(
 
 
 def _by_schur(a: Array, b: Array, c: Array) -> Array:
-    """R Y + Y S^H = F, a column of Y after the other, the last one first."""
+    """Solve R Y + Y S^H = F for one column of Y after the other, from the last to the first."""
     r, u = schur(a, output="complex")
     s, v = schur(b.conj().T, output="complex")
     f, low = u.conj().T @ c.astype(r.dtype) @ v, s.conj().T
     unit = eye(a.shape[0], dtype=r.dtype)
 
     def step(y: Array, j: Array) -> tuple[Array, None]:
-        right = f[:, j] - y @ low[:, j]  # columns before j are zero as yet
+        right = f[:, j] - y @ low[:, j]  # columns before j are still zero
         column = lax_linalg.triangular_solve(r + low[j, j] * unit, right, left_side=True)
         return y.at[:, j].set(column), None
 

@@ -1,7 +1,7 @@
-"""Polar decompositions: `lax.linalg.qdwh`, `scipy.linalg.polar`.
+"""Polar decompositions: `lax.linalg.qdwh` and `scipy.linalg.polar`.
 
-In: matrices. Out: a unitary factor and a positive semidefinite one. The algorithm is the Halley
-iteration with weights that follow the least singular value (Nakatsukasa, Bai, Gygi, 2010).
+The algorithm is the Halley iteration with weights that depend on the smallest singular value
+(Nakatsukasa, Bai, Gygi, 2010).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 
 __all__ = ["polar", "qdwh"]
 
-# Weights beyond this make the matrix of the step by Cholesky ill-conditioned: QR does that step.
+# With larger weights, the matrix of a Cholesky-based step is ill-conditioned, so QR is used.
 _CHOLESKY = 100
 
 
@@ -45,7 +45,7 @@ def _adjoint(x: Array) -> Array:
 
 
 def _weights(eps: float, most: int | None) -> list[tuple[float, float, float]]:
-    """The weights a, b, c of the steps that lead from a least singular value of eps to 1."""
+    """Return the weights a, b, c of the steps from a smallest singular value of eps to 1."""
     out, least, near = [], eps, 5 * eps
     while least + near < 1 and (most is None or len(out) < most):
         square = least * least
@@ -151,7 +151,7 @@ def qdwh(
 
 
 def _iterated(a: Array, eps: float | None, most: int | Array) -> tuple[Array, Array, Array, Array]:
-    """The results of `qdwh`; the number of iterations may be traced."""
+    """Return the results of `qdwh`; the number of iterations may be traced."""
     name = "lax.linalg.qdwh"
     least = float(dtypes.finfo(a.dtype).eps) if eps is None else float(as_static(eps, name))
     near = (5 * least) ** (1 / 3)

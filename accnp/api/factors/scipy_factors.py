@@ -1,7 +1,6 @@
-"""`scipy.linalg`: QR, Schur, singular values and eigenvalues, in SciPy's spelling.
+"""`scipy.linalg`: QR, Schur, singular values and eigenvalues, with SciPy's signatures.
 
-In: arrays of any numbers, matrices in the last two axes, batches in front. Out: lazy Arrays.
-Integers become floats.
+Matrices are in the last two axes; leading axes are batches. Integers are converted to floats.
 """
 
 from __future__ import annotations
@@ -244,7 +243,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
 
 def as_complex(x: Array) -> Array:
-    """The array in the complex dtype of its precision."""
+    """Convert an array to the complex dtype of its precision."""
     if x.dtype.kind == "c":
         return x
     return x.astype(np.complex128 if x.dtype.itemsize == 8 else np.complex64)
@@ -595,7 +594,7 @@ def eigh_tridiagonal(
             )
         subset = (int(select_range[0]), int(select_range[1]))
     phases = None
-    if beta.dtype.kind == "c":  # a diagonal unitary matrix makes it real
+    if beta.dtype.kind == "c":  # made real by a diagonal unitary matrix
         size = _abs(beta)
         unit = conj(beta) / (size + (size == 0)) + (size == 0)
         phases = cumprod(concatenate([ones(1, beta.dtype), unit]))

@@ -1,8 +1,8 @@
-"""`scipy.linalg`: systems of equations, Cholesky and LU, in SciPy's spelling.
+"""`scipy.linalg`: linear systems, Cholesky and LU factorizations, with SciPy's signatures.
 
-In: arrays of any numbers, matrices in the last two axes, batches in front. Out: lazy Arrays.
-Integers become floats. What says how SciPy uses memory (`overwrite_a`), or checks values
-(`check_finite`), is without effect.
+Matrices are in the last two axes; leading axes are batches. Integers are converted to floats.
+Arguments about SciPy's use of memory (`overwrite_a`) and checks of values (`check_finite`) have no
+effect.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _one(name: str, x: Any) -> Array:
 
 
 def _system(name: str, a: Any, b: Any) -> tuple[Array, Array, bool]:
-    """Square matrices and right sides with equal batch axes; whether those were vectors."""
+    """Return square matrices and right-hand sides with equal batch axes; whether b was a vector."""
     name = f"linalg.{name}"
     x, y = (v._node for v in inexact_arrays(name, a, b))
     shape, right = x.aval.shape, y.aval.shape
@@ -535,7 +535,7 @@ def solve(
         return cho_solve(cho_factor(wrap(x), lower=lower), wrap(right))._node
 
     def rule(xs: list[Node], ts: Maybe) -> tuple[list[Node], Maybe]:
-        """a dx = db - da x, whichever triangle is read."""
+        """Solve a dx = db - da x, whichever triangle is read."""
         y, (t, tb) = solved(*xs), ts
         if t is not None:
             moved = o.neg((wrap(t) @ wrap(y))._node)

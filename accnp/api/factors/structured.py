@@ -1,7 +1,7 @@
-"""Matrices of a known structure: Toeplitz, Hankel, companion and the like, and the named ones.
+"""Structured matrices: Toeplitz, Hankel, companion and others, and named test matrices.
 
-In: vectors in the last axis, batches in front; or a size. Out: lazy Arrays. Those of a size alone
-are computed exactly, as Python integers, and rounded once.
+Vectors are in the last axis; leading axes are batches. Matrices that depend only on a size are
+computed exactly with Python ints and rounded once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def _vector(x: Any, name: str) -> Array:
-    """An argument with at least one axis."""
+    """Convert an argument to an array of at least one axis."""
     array = wrap(as_node(x, f"linalg.{name}"))
     return array if array.ndim else array[None]
 
@@ -98,7 +98,7 @@ def _block_diag(*arrs: ArrayLike) -> Array:
 
 
 def _spread(first: Array, rest: Array, index: np.ndarray) -> Array:
-    """Elements of two vectors, one behind the other, as a matrix."""
+    """Index the concatenation of two vectors by a matrix of indices."""
     outer = broadcast_shapes(first.shape[:-1], rest.shape[:-1])
     parts = [broadcast_to(x, (*outer, x.shape[-1])) for x in (first, rest)]
     both = concatenate(parts, axis=-1)
@@ -108,7 +108,7 @@ def _spread(first: Array, rest: Array, index: np.ndarray) -> Array:
 
 
 def _number_of(m: int, n: int, step: int) -> np.ndarray:
-    """i + j, or with step -1 (m - 1 - i) + j, at row i, column j."""
+    """Return i + j, or for step -1, (m - 1 - i) + j, at row i and column j."""
     rows = np.arange(m)[::step]
     return rows[:, None] + np.arange(n)
 
@@ -230,7 +230,7 @@ def circulant(c: ArrayLike) -> Array:
 
 
 def _below_first_row(first: Array, below: Array) -> Array:
-    """A matrix of a first row and, below it, a diagonal."""
+    """Return a matrix of a first row and a diagonal below it."""
     n = first.shape[-1]
     diagonal = where(eye(n - 1, dtype=bool), below[..., None], np.zeros((), below.dtype))
     rows = pad(diagonal, [(0, 0)] * (diagonal.ndim - 1) + [(0, 1)])
@@ -477,7 +477,7 @@ def _size(n: Any, name: str, least: int = 0) -> int:
 
 
 def _exact(n: int, element: Callable[[int, int], int], dtype: Any) -> Array:
-    """The matrix of some integers, rounded once; infinite beyond the type."""
+    """Return a matrix of exact integers, rounded once; infinite if out of range."""
     rows = [[_rounded(element(i, j)) for j in range(n)] for i in range(n)]
     with np.errstate(over="ignore"):
         return asarray(np.array(rows, np.float64).reshape(n, n), dtype)

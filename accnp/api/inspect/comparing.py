@@ -1,9 +1,9 @@
-"""`debug.compare`: one function computed in several ways, and where their results part.
+"""`debug.compare`: computes a function in several ways and finds where the results first differ.
 
-In: a function and its arguments. Out: a `Comparison`. The function is called eagerly, and traced;
-its program is run eagerly, jitted, and with each operation as a separate kernel, and the
-reference function of each operation (NumPy) is given the same operands. Operations are looked at in
-the order of the program, so the first that differs is the cause and not a consequence.
+The function is called eagerly and traced. Its program is run eagerly, jitted, and with each
+operation as a separate kernel, and the reference function (NumPy) of each operation gets the same
+operands. Operations are compared in program order, so the first difference is the cause and not a
+consequence. The result is a `Comparison`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from accnp.pytree import PyTreeDef, flatten_arrays
 
 __all__ = ["Comparison", "Parting", "compare"]
 
-WAYS = ("eager", "jit")  # whose bits are those of operations one by one
-# Relative to the largest element; an operation is not rounded the same way everywhere.
+WAYS = ("eager", "jit")  # must agree bitwise with separate operations
+# Relative to the largest element, since operations round differently in different ways.
 TOLERANCES = {2: 2e-2, 4: 2e-5, 8: 1e-12}
 
 
 class Parting(NamedTuple):
-    """The first operation of which two ways give different values."""
+    """The first operation for which two ways compute different values."""
 
     way: str  # "eager", "jit" or "NumPy"
     operation: str  # the name of the primitive
     line: str  # the user's line that recorded it
-    found: np.ndarray  # in this way
+    found: np.ndarray  # computed in this way
     expected: np.ndarray  # with each operation as a separate kernel
 
 
@@ -190,7 +190,7 @@ class _Arguments:
 def _static_places(f: Any, count: int) -> tuple[set[int], frozenset[str]]:
     """The positions, of `count` arguments, and names that are static for the jitted function that
     `f` is, or is a partial, method or wrapper of."""
-    bound = 0  # arguments that stand before those of the call
+    bound = 0  # arguments bound before those of the call
     while not isinstance(f, JitFunction):
         if isinstance(f, functools.partial):
             f, bound = f.func, bound + len(f.args)
@@ -211,7 +211,7 @@ def _array_of(x: Any) -> Any:
 
 
 def _name(x: Node) -> str:
-    """The name of an operation; that of the whole for one of several results."""
+    """Return the name of an operation; for one of several results, that of the operation."""
     return x.inputs[0].op.name if x.op.kind == "item" else x.op.name
 
 
@@ -234,8 +234,8 @@ def _parting_of_bits(
     way: str,
     called: Sequence[np.ndarray] | None = None,
 ) -> Parting | None:
-    """The first operation whose result, asked for alone, has other bits; `called` are the results
-    of the function itself."""
+    """Return the first operation whose result, computed alone, has different bits; `called` are the
+    results of the function itself."""
     places = {id(x): i for i, x in enumerate(steps)}
     wanted = [x for x in graph.outputs if id(x) in places]
     found = _values(graph, wanted, arrays, way)
@@ -249,7 +249,7 @@ def _parting_of_bits(
         (value,) = _values(graph, [x], arrays, way)
         if not _same_bits(value, expected):
             return Parting(way, _name(x), site_text(x), value, expected)
-    # Only all results together differ, or those of the call: the first of them.
+    # Only results computed together, or those of the call, differ: report the first of them.
     return next(
         Parting(way, _name(x), site_text(x), y, alone[places[id(x)]])
         for x, y in zip(wanted, found, strict=True)
@@ -283,7 +283,7 @@ def _parting_from_numpy(
 
 
 def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether values are the same, signs of zeros included; one nan is as good as another."""
+    """Return whether values are bitwise equal, including signs of zeros; all nan are equal."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
     return not np.any(_distances(a, b))
@@ -292,7 +292,7 @@ def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 def _near(
     a: np.ndarray, b: np.ndarray, rtol: float | None, scales: Sequence[np.ndarray] = ()
 ) -> bool:
-    """Whether values differ by less than the tolerance, relative to the largest element, also of
+    """Return whether differences are below the tolerance, relative to the largest element, also of
     `scales`."""
     if a.dtype.kind not in "fcV":
         return bool(np.all(a == b))
@@ -308,7 +308,7 @@ def _near(
 
 
 def _largest(x: np.ndarray) -> float:
-    """The largest finite magnitude; 0 of what has no floating dtype."""
+    """Return the largest finite magnitude; 0 if the dtype is not floating."""
     if x.dtype.kind not in "fcV":
         return 0.0
     x = np.abs(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64))
@@ -316,7 +316,7 @@ def _largest(x: np.ndarray) -> float:
 
 
 def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How far elements are apart; the least number where only the signs of zeros differ."""
+    """Return the distances of elements; the smallest number if only signs of zeros differ."""
     if a.dtype.kind == "c":
         parts = [_distances(part(a), part(b)) for part in (np.real, np.imag)]
         return np.maximum(*parts)
@@ -331,7 +331,7 @@ def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _first_difference(a: np.ndarray, b: np.ndarray) -> tuple[int, ...]:
-    """The index of the element that differs most."""
+    """Return the index of the element with the largest difference."""
     if a.shape != b.shape or not a.size:
         return ()
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(_distances(a, b))), a.shape))

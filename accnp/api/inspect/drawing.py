@@ -1,4 +1,4 @@
-"""A program and its kernels as a picture. In: a Program and its clusters. Out: SVG text."""
+"""SVG drawings of a program and its kernels, for `Inspection.svg`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Drawing:
         return box
 
     def link(self, x: Value, cluster: int | None, to: Box) -> None:
-        """Draw the edge from where a value is: this kernel, the one that stores it, or a leaf."""
+        """Draw the edge from a value: in this kernel, the kernel that stores it, or a leaf."""
         while cluster is None and x.role == "alias":
             x = x.cluster
         source = self.inside.get((cluster, id(x))) if cluster is not None else None
@@ -88,7 +88,7 @@ class _Drawing:
             self.edges.append((source, to))
 
     def stored(self, x: Value) -> Box | None:
-        """The box of a value outside of the kernel that reads it."""
+        """Return the box of a value outside of the kernel that reads it."""
         while x.role == "alias":
             x = x.cluster
         if id(x) in self.outside:

@@ -1,4 +1,4 @@
-"""What `inspect` returns. In: a graph, its program and plan. Out: text, attributes, pictures."""
+"""`Inspection`, the result of `inspect`: a graph, its program and plan as text and pictures."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["Inspection", "plural"]
 
 
 class Inspection:
-    """How something is computed: `print` it, or look at one part.
+    """How a function or array is computed: `print` it, or use its attributes.
 
-    `graph` is the recorded program and `jaxpr` the same in jax's notation; `program` is what the
-    passes make of it, `plan` the steps that run, `kernels` the generated kernels. For an array that
-    is computed already these are empty.
+    `graph` is the recorded program and `jaxpr` the same program as a jaxpr; `program` is the result
+    of the passes, `plan` the steps that run, and `kernels` the generated kernels. For an array that
+    has been computed already, these are empty.
     """
 
     def __init__(self, title: str, status: str) -> None:
@@ -49,7 +49,7 @@ class Inspection:
         plan: Plan,
         existing: Plan | None = None,
     ) -> Inspection:
-        """Take the parts; `existing` is the plan that runs, where `plan` was made to look at."""
+        """Set the parts; `existing` is the plan that runs, if `plan` is only for inspection."""
         self.graph, self.jaxpr, self.program, self.plan = graph, jaxpr, program, plan
         self._clusters = clusters_of(plan, program)
         self.kernels = kernels_of(plan, program, existing)
@@ -57,7 +57,7 @@ class Inspection:
 
     @property
     def sections(self) -> dict[str, str]:
-        """The parts of the text by their titles."""
+        """Return the parts of the text by their titles."""
         if self._sections or self.plan is None or self.program is None or self.graph is None:
             return self._sections
         program, plan = self.program, self.plan
@@ -104,7 +104,7 @@ class Inspection:
         return "\n".join(lines)
 
     def svg(self) -> str:
-        """The graph as an SVG picture: kernels are colored frames around their operations."""
+        """Return the graph as SVG: kernels are colored frames around their operations."""
         if self.program is None:
             raise ValueError(
                 f"Inspection.svg: there is no graph to draw; got {self.title}, {self.status}; "
@@ -143,5 +143,5 @@ class Inspection:
 
 
 def plural(n: int, what: str) -> str:
-    """A number of things in words."""
+    """Return a number with its noun in the right form."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -1,7 +1,5 @@
-"""One generated kernel as users see it. In: a step of a plan.
-
-Out: its source, where its machine code comes from, and that code on asking.
-"""
+"""`InspectedKernel`: the source of a generated kernel, the origin of its machine code, and that
+code on demand."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ class InspectedKernel:
         self.step = place
         self.device: Any = None  # a GPU
         self.label = label
-        self.code = step.text.source  # what is compiled, unless the kernel is loop IR
+        self.code = step.text.source  # the compiled text, unless the kernel is loop IR
         self.signature = step.text.signature
         self.operations = list(operations)
         self.number_of_ops = len(self.operations)
@@ -91,8 +89,8 @@ class InspectedKernel:
         return kernel_file(self._step, self._sizes, self.fastmath, title)
 
     def compiled(self, source: str, callees: Callees) -> None:
-        """Compile another text in the place of this one; CompileError or ValueError where that
-        cannot be."""
+        """Compile another text instead of this one; raises CompileError or ValueError if that is
+        impossible."""
         get_kernel(source, "kernel", self.signature, fastmath=self.fastmath, callees=callees)
 
     def llvm(self) -> str:
@@ -117,7 +115,7 @@ class InspectedKernel:
 
     @property
     def came(self) -> str:
-        """In words where the machine code comes from, with the time it took if known."""
+        """Describe the origin of the machine code, with the compile time if known."""
         text = {
             "compiled": "compiled by this plan",
             "disk": "read from disk by this plan",
@@ -133,7 +131,7 @@ class InspectedKernel:
 
     @property
     def launch(self) -> str:
-        """In words how it is launched."""
+        """Describe how the kernel is launched."""
         if self._work < BRIEF:
             return "on the calling thread, in one go"
         if self._work < PARALLEL or self.extent <= self._grain:
@@ -214,21 +212,21 @@ class KernelOnGpu(InspectedKernel):
 
     @property
     def came(self) -> str:
-        """In words where the machine code comes from."""
+        """Describe the origin of the machine code."""
         return "PTX, loaded" if self.loaded else "PTX, to be loaded by the first run"
 
     @property
     def launch(self) -> str:
-        """In words how it is launched."""
+        """Describe how the kernel is launched."""
         return f"on {self.device}, {self.blocks} blocks of {self.threads} threads"
 
 
 def kernels_of(
     plan: Plan, program: Program | None, existing: Plan | None = None
 ) -> list[InspectedKernel]:
-    """The kernels of a plan and of the loops in it.
+    """Return the kernels of a plan and of the loops in it.
 
-    `existing` is the plan that runs, where another one was made to look at.
+    `existing` is the plan that runs, if another one was made for inspection.
     """
     found = []
     running: Any = every_plan(existing, None) if existing is not None else None

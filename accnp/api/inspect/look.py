@@ -1,4 +1,4 @@
-"""`inspect` itself: finds or makes the program and the plan of a function or an array."""
+"""The function `inspect`: finds or makes the program and the plan of a function or an array."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Arrays in notebooks: an `Array` comes in, a small HTML table about it comes out.
+"""HTML representation of arrays in notebooks.
 
-The table shows shape, dtype, size, device, whether the value is pending or ready, and a preview of
-ready values. Nothing is computed: a pending array is shown without values, with the operation that
-was recorded last. The page sets no colors of its own, so that it suits light and dark themes.
+A table shows shape, dtype, size, device, whether the value is pending or ready, and a preview of
+ready values. Nothing is computed: for a pending array, the operation that was recorded last is
+shown instead of values. The table sets no colors, so it suits light and dark themes.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def repr_html(self: Array) -> str:
 
 
 def _state(node: Node) -> str:
-    """What is known of the value, in words."""
+    """Describe whether the value is pending or ready."""
     if node.value is engine.DELETED:
         return "deleted or donated"
     try:
@@ -90,8 +90,8 @@ def _state(node: Node) -> str:
 
 
 def _operation(node: Node) -> str:
-    """The operation that a pending array stands for, and the line that recorded it."""
-    with suppress(Exception):  # code without lines
+    """Describe the operation of a pending array, and the line that recorded it."""
+    with suppress(Exception):  # code without line numbers
         if node.site is not None:
             return f"{node.op.name}, recorded at {site_text(node)}"
     return node.op.name
@@ -102,7 +102,7 @@ def _is_near(node: Node) -> bool:
 
 
 def _preview(node: Node) -> str:
-    """The values as NumPy prints them, few of a large array."""
+    """Return the values as NumPy prints them, abbreviated for large arrays."""
     value = engine.array_of(node)
     if value.size == 0:
         return "no elements"

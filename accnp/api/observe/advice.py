@@ -1,4 +1,4 @@
-"""Advice about patterns that cost time: from events and pictures of plans to sentences."""
+"""Advice about slow patterns, from events and pictures of plans."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from accnp.api.observe.session import Event
 
 __all__ = ["advice"]
 
-LOOKS = 4  # uses of values by one line from which the line is assumed to be in a loop
-TRACES = 3  # traces of one function from which its calls are reported
-LARGE = 1 << 12  # bytes of a copy from which it is reported
+LOOKS = 4  # uses of values by one line above which it is assumed to be in a loop
+TRACES = 3  # traces of one function above which they are reported
+LARGE = 1 << 12  # bytes of the smallest copies that are reported
 
 
 def advice(events: Sequence[Event], pictures: Iterable[Picture]) -> list[str]:

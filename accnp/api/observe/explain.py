@@ -1,7 +1,7 @@
-"""`explain`: what was fused and what stopped it, which lines used values, why something was traced
-or compiled, what each kernel costs beside the limit, and what to do about it.
+"""`explain`: reports what was fused and what prevented it, which lines used values, why functions
+were traced or compiled, what each kernel costs compared with the limit, and advice.
 
-In: a function and its arguments, which is called; or a `with` block. Out: an `Explanation`.
+It calls a function with arguments, or observes a `with` block, and returns an `Explanation`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ REPEATS = 5  # calls after the first one, for times
 
 
 class _Pictures(Session):
-    """A session that takes a picture of each plan while it can be looked at."""
+    """A session that takes a picture of each plan while its details are available."""
 
     def __init__(self) -> None:
         super().__init__(KINDS)
@@ -47,7 +47,7 @@ class _Pictures(Session):
         self.pictures[id(plan)] = Picture(program, plan, of)
 
     def of(self, plan: Plan) -> Picture:
-        """The picture of a plan; of one that was made before, as much as it still knows."""
+        """Return the picture of a plan; older plans have only what is still known."""
         found = self.pictures.get(id(plan))
         if found is None:
             title = "planned before" if plan.program is None else "jit, planned before"
@@ -56,12 +56,12 @@ class _Pictures(Session):
 
 
 class Explanation:
-    """What happened: `print` it, `save_html` it, or look at one part.
+    """Report of what happened: `print` it, `save_html` it, or use its attributes.
 
     `plans` are the programs that ran (`steps` with bytes, seconds and share of a streaming copy,
     `boundaries` with reasons, `svg`). `looks` are the lines that used values, `traces` and
-    `compiles` what was traced and compiled, `advice` is what to do, and `load` what else the
-    machine did: on a busy machine the times are marked.
+    `compiles` what was traced and compiled, `advice` recommends changes, and `load` describes other
+    load of the machine: on a busy machine the times are marked.
     """
 
     def __init__(self, title: str = "a block of code") -> None:
@@ -76,7 +76,7 @@ class Explanation:
         self._ended = False
 
     def __enter__(self) -> Explanation:
-        # Plans are made anew under our eyes: those of eager code forget what they were made from.
+        # Plans are made again while observed, since plans of eager code drop their sources.
         self._known = dict(engine._plans)
         engine._plans.clear()
         self._before = _counts()
@@ -89,12 +89,12 @@ class Explanation:
     ) -> None:
         try:
             aside(self._end)
-        finally:  # also where an interrupt comes
+        finally:  # also after an interrupt
             self._session.stop()
 
     def __del__(self) -> None:
         session = self.__dict__.get("_session")
-        if session is not None:  # where a signal handler's error kept the block from being left
+        if session is not None:  # if an error of a signal handler prevented the exit
             session.stop()
 
     def _end(self) -> None:
@@ -118,7 +118,7 @@ class Explanation:
 
     @property
     def events(self) -> list[Event]:
-        """Everything that was seen, in order."""
+        """Return all events, in order."""
         return self._session.events
 
     @property
@@ -136,7 +136,7 @@ class Explanation:
 
     @property
     def traces(self) -> list[str]:
-        """What was traced, and why: the nearest key and the argument that differed."""
+        """Return what was traced, and why: the nearest key and the argument that differed."""
         took = [e.seconds for e in self._of("trace") if e.more["transform"] == "jit"]
         out = []
         for i, e in enumerate(self._of("miss")):
@@ -163,7 +163,7 @@ class Explanation:
 
     @property
     def caches(self) -> str:
-        """How often something known was used again, in words."""
+        """Describe how often cached objects were reused."""
         c = self._counts
         calls = len(self._of("call"))
         missed = len(self._of("miss"))
@@ -177,7 +177,7 @@ class Explanation:
 
     @property
     def advice(self) -> list[str]:
-        """What costs time, and what helps."""
+        """Return sentences about what is slow, and what helps."""
         return advice(self.events, self._session.pictures.values())
 
     def _of(self, kind: str) -> list[Event]:

@@ -1,4 +1,4 @@
-"""The limit that kernels are compared with, in words. In: nothing. Out: a sentence."""
+"""The limit with which kernels are compared, as a sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["limit_text"]
 
 
 def limit_text() -> str:
-    """How fast a streaming copy is, and whether the machine was busy when that was measured."""
+    """Describe the bandwidth of a streaming copy, and whether the machine was busy then."""
     text = f"a streaming copy moves {bandwidth() / 1e9:.1f} GB/s (caches are faster)"
     load = limit_load()
     return f"{text}, measured on a {load}" if load is not None and load.busy else text

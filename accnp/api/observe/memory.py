@@ -1,6 +1,6 @@
-"""Which lines hold memory. In: the arrays that are alive. Out: a profile that `pprof` reads.
+"""Memory profiles: the lines of code that hold memory, in the format of `pprof`.
 
-The format is pprof's: a gzipped protocol buffer of samples, each with a stack of one line.
+The format is a gzipped protocol buffer of samples, each with a stack of one line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNKNOWN = "<results of jitted functions, and arrays given to accnp>"
 
 
 def live_memory() -> dict[str, tuple[int, int]]:
-    """Arrays and bytes alive, by the line that recorded them; shared memory counts once."""
+    """Return arrays and bytes in use, by the line that recorded them; shared memory counts once."""
     seen: set[int] = set()
     found: dict[str, tuple[int, int]] = {}
     for node in gc.get_objects():
@@ -35,7 +35,7 @@ def live_memory() -> dict[str, tuple[int, int]]:
 
 
 def memory_profile() -> bytes:
-    """The profile of `live_memory`, for `pprof`."""
+    """Return the profile of `live_memory` for `pprof`."""
     table = _Strings()
     out = b""
     for kind, unit in (("allocations", "count"), ("space", "bytes")):
@@ -56,7 +56,7 @@ def memory_profile() -> bytes:
 
 
 class _Strings:
-    """The table of texts; the first is empty."""
+    """The string table; the first entry is empty."""
 
     def __init__(self) -> None:
         self.texts = [""]

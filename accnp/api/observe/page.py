@@ -1,4 +1,4 @@
-"""An explanation as one HTML page that needs nothing else. In: an Explanation. Out: text."""
+"""HTML page of an `Explanation`, without external resources."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _STYLE = """
 
 
 def page(e: Explanation) -> str:
-    """The page of an explanation."""
+    """Return the page of an explanation."""
     body = [
         f"<h1>{escape(e.title)}</h1>",
         f'<p class="quiet">{escape(e.status)}; {escape(limit_text())}; '
@@ -75,7 +75,7 @@ def page(e: Explanation) -> str:
 
 
 def _warning(e: Explanation) -> str:
-    """A box that says that the times are not to be trusted, on a busy machine."""
+    """Return a box that says that times are unreliable, on a busy machine."""
     if e.load is None or not e.load.busy:
         return ""
     return f'<p class="busy">Unreliable times, {escape(str(e.load))}.</p>'

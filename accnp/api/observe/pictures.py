@@ -1,7 +1,7 @@
-"""What is kept of a plan for showing it, taken while its clusters are there.
+"""`Picture`: the facts about a plan that reports need, taken while its clusters exist.
 
-In: a program and its plan. Out: a `Picture`: kernels with their operations, what they store and
-why, the graph as SVG; and later the times of its steps.
+A picture has the kernels with their operations, what they store and why, and the graph as SVG; the
+times of the steps are added later.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from accnp.runtime.bandwidth import bandwidth, limit_load
 
 __all__ = ["Boundary", "Picture", "StepFacts"]
 
-_FASTER = 1.1  # of a copy's bandwidth, from which operands do not come from memory
-_LARGE = 300  # operations, from which the picture of a graph says nothing any more
+_FASTER = 1.1  # times a copy's bandwidth: operands were in caches
+_LARGE = 300  # operations; pictures of larger graphs are unreadable
 
 
 class Boundary:
@@ -58,13 +58,13 @@ class StepFacts:
         self.reliable = True  # False if the machine was busy meanwhile
 
     def ran(self, seconds: float) -> None:
-        """Take a run's time."""
+        """Record the time of a run."""
         self.runs += 1
         self.seconds = seconds if self.seconds is None else min(seconds, self.seconds)
 
     @property
     def share(self) -> float | None:
-        """The share of what a streaming copy moves in this time; None if it has not run."""
+        """The bandwidth relative to a streaming copy; None if it has not run."""
         if not self.seconds:
             return None
         return self.nbytes / self.seconds / bandwidth(self.device)
@@ -81,7 +81,7 @@ class StepFacts:
 
     @property
     def mark(self) -> str:
-        """What the share does not say by itself: where its figures are not to be trusted."""
+        """A mark for figures that are not reliable."""
         if not self.reliable:
             return " (unreliable: busy machine)"
         load = limit_load(self.device)
@@ -94,7 +94,7 @@ class StepFacts:
 
 
 class Picture:
-    """A plan that ran: `title`, `steps`, `boundaries`, `svg`, facts for advice."""
+    """A plan that ran: `title`, `steps`, `boundaries`, `svg`, and facts for advice."""
 
     def __init__(self, program: Program | None, plan: Plan, of: str) -> None:
         self.plan = plan  # keeps its identity
@@ -131,7 +131,7 @@ class Picture:
 
     @property
     def title(self) -> str:
-        """Who it was made for, and its size."""
+        """The function or line that the plan was made for, and its size."""
         kernels = sum(s.kernel for s in self.steps)
         size = f"{self.operations} operations in " if self.operations else ""
         others = len(self.steps) - kernels
@@ -140,12 +140,12 @@ class Picture:
 
     @property
     def seconds(self) -> float:
-        """The steps' times together."""
+        """The total time of the steps."""
         return sum(s.seconds or 0.0 for s in self.steps)
 
 
 def _is_read(b: Boundary, stored: list[Value], program: Program) -> bool:
-    """Whether a step of the program reads it again: an output alone is no boundary."""
+    """Return whether a step of the program reads a value; outputs alone are not boundaries."""
     v = next(v for v in stored if b.value == f"%{v.id} {v.op.name}")
     parts = {id(x) for x in program.values if x.parent is v} | {id(v)}
     return any(id(x) in parts for w in program.values for x in w.inputs)
@@ -163,13 +163,13 @@ def _is_wide(v: Value) -> bool:
 
 
 def _widened(program: Program) -> list[str]:
-    """The lines at which values of 32 bits became values of 64 because of the user's program.
+    """Return the lines at which the user's program converts 32-bit values to 64 bits.
 
-    Functions that compute in 64 bits to return 32 are left out: a conversion counts if an output of
-    64 bits depends on it, or if it meets what depends on an argument of 64 bits. Python numbers,
-    which are arguments of small calls, are not such arguments.
+    Functions that compute in 64 bits and return 32 are excluded: a conversion counts if a 64-bit
+    output depends on it, or if it is combined with values that depend on a 64-bit argument. Python
+    numbers, which are arguments of small calls, do not count as such arguments.
     """
-    if not config.x64:  # no program can ask for 64 bits
+    if not config.x64:  # 64-bit types are disabled
         return []
     wide = [v for v in program.values if _is_wide(v)]
     given = {
@@ -190,7 +190,7 @@ def _widened(program: Program) -> list[str]:
 
 
 def _copies(step: KernelStep) -> list[tuple[str, str, int]]:
-    """The updates of a step that could not be made in place, and why."""
+    """Return the updates of a step that could not be made in place, and why."""
     return [
         (step.label, step.copied.get(slot, ""), nbytes)
         for slot, _, nbytes, over in step.takes

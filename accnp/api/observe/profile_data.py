@@ -1,5 +1,5 @@
-"""Written traces read again, with the names of jax.profiler's classes. In: a file. Out: planes (one
-for each process), lines (threads), events."""
+"""`jax.profiler.ProfileData`: reads written traces as planes (processes), lines (threads) and
+events."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class ProfileEvent:
 
     @property
     def end_ns(self) -> float:
-        """Where it ends."""
+        """The end of the event."""
         return self.start_ns + self.duration_ns
 
     @property
     def stats(self) -> Iterator[tuple[str, Any]]:
-        """Facts and their values."""
+        """Return names and values of metadata."""
         return iter(self._facts.items())
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class ProfilePlane:
 
     @property
     def stats(self) -> Iterator[tuple[str, Any]]:
-        """Facts about the process: none."""
+        """Return metadata of the process: none."""
         return iter(())
 
 

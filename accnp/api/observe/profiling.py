@@ -1,6 +1,6 @@
-"""jax.profiler's functions over our timeline.
+"""The functions of `jax.profiler`, based on `Timeline`.
 
-In: where to write, user marks. Out: files under `<log_dir>/plugins/profile/<time>/`.
+Traces are written to `<log_dir>/plugins/profile/<time>/`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ProfileOptions:
 
 
 class _Open:
-    """The trace that is being taken, if any."""
+    """The current trace, if any."""
 
     timeline: Timeline | None = None
     folder = Path()
@@ -221,12 +221,12 @@ class TraceAnnotation:
         self._start = 0
 
     def set_metadata(self, **kwargs: Any) -> None:
-        """Add facts."""
+        """Add metadata."""
         self._given |= kwargs
 
     @staticmethod
     def is_enabled() -> bool:
-        """Whether a trace is being taken."""
+        """Return whether a trace is being recorded."""
         return _Open.timeline is not None
 
     def __enter__(self) -> TraceAnnotation:

@@ -1,7 +1,7 @@
-"""Traces of a running process over HTTP, and of processes that it has started.
+"""HTTP server for traces of a running process, and of processes that it has started.
 
-In: a port. Out: `GET /trace?duration_ms=1000` answers with a trace; `/start` and `/stop` take one
-of any length. It listens on this machine only.
+`GET /trace?duration_ms=1000` returns a trace; `/start` and `/stop` record one of any length. The
+server listens on localhost only.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
             f"start_server: only one profiler server can be active; got port {port} while port "
             f"{_servers[0].port} is served; call stop_server() first"
         )
-    import http.server  # 20 ms, for those who serve
+    import http.server  # takes 20 ms, so imported on demand
 
     class Handler(http.server.BaseHTTPRequestHandler):
         timeline: Timeline | None = None
@@ -89,7 +89,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
             self.wfile.write(data)
 
         def log_message(self, format: str, *args: Any) -> None:
-            pass  # a program's standard error is its own
+            pass  # do not write to the program's standard error
 
     server: Any = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.port = server.server_address[1]
@@ -137,13 +137,13 @@ def register_subprocess(pid: int, port: int) -> None:
 
 
 def begin_in_subprocesses() -> None:
-    """Begin a trace in each registered process that answers."""
+    """Start a trace in each registered process that answers."""
     for port in _subprocesses.values():
         _ask(port, "start")
 
 
 def end_in_subprocesses() -> list[dict[str, Any]]:
-    """End these traces; returns their events."""
+    """Stop these traces and return their events."""
     found = []
     for port in _subprocesses.values():
         found += _ask(port, "stop").get("traceEvents", [])
@@ -151,7 +151,7 @@ def end_in_subprocesses() -> list[dict[str, Any]]:
 
 
 def _ask(port: int, what: str) -> dict[str, Any]:
-    import urllib.request  # 30 ms, for those who have registered a process
+    import urllib.request  # takes 30 ms, so imported on demand
 
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{what}", timeout=30) as answer:

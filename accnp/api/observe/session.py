@@ -1,9 +1,8 @@
-"""Sessions of `explain` and the profiler: what happens while one is open.
+"""Sessions of `explain` and the profiler, which record events while they are open.
 
-In: `Session.start` and `stop`. Out: `events`, in the order in which they ended: operations
-recorded, functions traced, passes, kernels compiled, plans run step by step, and values waited for.
-While a session is open, the functions that do these things are patched
-(`runtime/function_patch.py`), so that they need not test for one.
+Events are operations recorded, functions traced, passes, kernels compiled, plans run step by step,
+and values waited for, in the order in which they ended. While a session is open, the functions that
+do these things are patched (`runtime/function_patch.py`), so that they need not test for a session.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ __all__ = ["Event", "Session", "emit"]
 
 
 class Event:
-    """Something that happened: `kind`, `name`, nanoseconds from `start` to `end`, the thread, the
-    user's line, and what else is known (`more`). A step on a GPU has -1, -2... as its thread."""
+    """An event: `kind`, `name`, nanoseconds from `start` to `end`, the thread, the user's line, and
+    other facts (`more`). Steps on GPUs have -1, -2, ... as their thread."""
 
     __slots__ = ("end", "kind", "line", "more", "name", "start", "thread")
 
@@ -50,7 +49,7 @@ class Event:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """The duration."""
         return (self.end - self.start) / 1e9
 
     def __repr__(self) -> str:
@@ -60,21 +59,21 @@ class Event:
 _open: list[Session] = []
 _patches: list[FunctionPatch | _Recording] = []
 _lock = renewed(threading.RLock())
-# How deep a thread is in plans that run: loops on the host run the plans of their bodies.
+# The nesting depth of plans that a thread runs: loops on the host run the plans of their bodies.
 _inside = threading.local()
-# Who is at work in a thread: names of jitted functions that are called, lines that look at values.
+# The current users in a thread: names of jitted functions, or lines that need values.
 _asking: dict[int, list[str]] = {}
 
 
 def emit(event: Event) -> None:
-    """Tell all open sessions."""
+    """Send an event to all open sessions."""
     for session in _open:
         if event.kind in session.kinds:
             session.events.append(event)
 
 
 class Session:
-    """Events of the kinds asked for, from `start` to `stop`; sessions may overlap.
+    """Events of the requested kinds from `start` to `stop`; sessions may overlap.
 
     Kinds: "record", "trace", "miss", "call", "plan", "pass", "compile", "look", "copy", "run",
     "step", "wait", and "note" for what users mark themselves.
@@ -84,14 +83,14 @@ class Session:
         self.kinds = kinds
         self.events: list[Event] = []
         self.began = self.ended = 0
-        self._given_up = False  # its start was interrupted
+        self._given_up = False  # `start` was interrupted
 
     def start(self) -> None:
-        """Look on from here."""
+        """Start observing."""
         try:
             aside(self._start)
-        except BaseException:  # an interrupt: the caller has no session that it could end
-            self._given_up = True  # it may not have begun: then it does not
+        except BaseException:  # an interrupt: the caller cannot stop the session
+            self._given_up = True  # do not start if it has not yet
             aside(self._stop)
             raise
 
@@ -109,15 +108,15 @@ class Session:
         self.began = perf_counter_ns()
 
     def planned(self, program: Any, plan: Any, of: str) -> None:
-        """A plan was made, for the one who asked; its clusters can be looked at now, not later."""
+        """Handle a new plan, whose clusters are available only now."""
 
     def stop(self) -> None:
-        """Look on no longer; a second time does nothing."""
+        """Stop observing; a second call has no effect."""
         if self not in _open:
             return
         try:
             aside(self._stop)
-        except BaseException:  # an interrupt, maybe before it had begun
+        except BaseException:  # an interrupt, possibly before `start`
             aside(self._stop)
             raise
 
@@ -138,14 +137,14 @@ def _wants(kind: str) -> bool:
 
 
 class _Recording:
-    """Lets `record` see the operations that are recorded without it otherwise."""
+    """Makes `record` see operations that are otherwise recorded by the C extension."""
 
     def start(self) -> None:
-        """Lead them there."""
+        """Enable the slow path."""
         observe_recording(True)
 
     def stop(self) -> None:
-        """Record them the short way again."""
+        """Disable it again."""
         observe_recording(False)
 
 
@@ -153,7 +152,7 @@ class _Recording:
 
 
 def _points() -> list[FunctionPatch | _Recording]:
-    """The functions to observe, by name: modules that are not needed otherwise stay unloaded."""
+    """Return the functions to observe, by name, so that unused modules stay unloaded."""
 
     def point(module: str, name: str, around: Callable[..., Any]) -> FunctionPatch:
         found: Any = importlib.import_module(f"accnp.{module}")
@@ -243,7 +242,7 @@ def _plan(original: Any, program: Any, *args: Any, **kwargs: Any) -> Any:
         plan = original(program, *args, **kwargs)
     finally:
         _inside.plans = depth - 1
-    if depth > 1:  # of the body of a loop: the plan around it shows it
+    if depth > 1:  # in a loop body; the outer plan reports it
         return plan
     of = (_asking.get(get_ident()) or ["eager"])[-1]
     for session in _open:
@@ -254,8 +253,8 @@ def _plan(original: Any, program: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _position(frame: FrameType) -> Any:
-    """Lines and columns of what the frame is at: one call is several instructions in Python 3.11,
-    and which of them calls depends on how often it has run."""
+    """Return the lines and columns of the current instruction of a frame: a call is several
+    instructions in Python 3.11, and which one is current varies."""
     return next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
 
 
@@ -293,7 +292,7 @@ _SPELLED = {
     "Array.__float__": "float(x)", "Array.__int__": "int(x)", "Array.__bool__": "bool(x)",
     "Array.__complex__": "complex(x)", "Array.__index__": "x used as an index",
     "Array.__array__": "np.asarray(x)",
-    "Array.__buffer__": "np.asarray(x)",  # which asks for this first from Python 3.12 on
+    "Array.__buffer__": "np.asarray(x)",  # which tries this first from Python 3.12 on
     "Array.__repr__": "repr(x)", "Array.__str__": "print(x)",
     "Array.__format__": "formatting x", "Array.item": "x.item()", "Array.tolist": "x.tolist()",
     "Array.block_until_ready": "x.block_until_ready()", "Array.__iter__": "iterating over x",
@@ -304,8 +303,8 @@ _SPELLED = {
 
 
 def _who_asks(op: Any) -> tuple[str, bool]:
-    """How the user's line came to need a value: the call nearest to it, or what the recorder does
-    by itself; and whether the user has looked."""
+    """Return why the user's line needed a value: the call nearest to it, or an internal reason of
+    the recorder; and whether the user requested it."""
     frame: Any = errors.own_frame()
     name = frame.f_code.co_qualname if frame is not None else ""
     asks = _SPELLED.get(name, f"{name}()" if name else "a call")
@@ -327,7 +326,7 @@ def _passes_through(*names: str) -> bool:
 
 def _lost(original: Any, found: Any, leaves: Any) -> Any:
     lost = original(found, leaves)
-    # The second time it is about other operands, too, which need no copies.
+    # The second call also covers other operands, which need no copies.
     for k in found.taken if leaves is found.taken else ():
         if k not in lost:
             now = perf_counter_ns()
@@ -349,14 +348,14 @@ def _lost(original: Any, found: Any, leaves: Any) -> Any:
 
 def _run(original: Any, plan: Any, leaves: Any, tell: Any = None) -> Any:
     depth = getattr(_inside, "depth", 0)
-    engine.compile_plan(plan)  # no part of a launch
+    engine.compile_plan(plan)  # compile before timing the launch
     last = perf_counter_ns()
 
     def told(step: Any, span: Any = None) -> None:
         nonlocal last
         now = perf_counter_ns()
         name = getattr(step, "label", "") or step.op.name
-        if span is not None:  # of a GPU, by its own clock
+        if span is not None:  # on a GPU, by its clock
             last, now = (start + int(t * 1e9) for t in span)
         event = Event("step", name, last, now, step=step, plan=plan, depth=depth)
         if span is not None:

@@ -1,5 +1,4 @@
-"""A session as a timeline, and what its kernels cost. In: events. Out: the trace format that Chrome
-and Perfetto read, a table of kernels."""
+"""`Timeline`: a session in the trace format of Chrome and Perfetto, and a table of kernels."""
 
 from __future__ import annotations
 
@@ -21,12 +20,12 @@ __all__ = ["KernelTotal", "Timeline", "kernel_totals"]
 KINDS = frozenset(
     ["trace", "call", "plan", "pass", "compile", "look", "copy", "run", "step", "wait", "note"]
 )
-# Names of kinds as they are shown.
+# Display names of kinds.
 _SHOWN = {"look": "materialise", "step": "launch"}
 
 
 class KernelTotal:
-    """All launches of one kernel: how often, seconds, bytes that had to move."""
+    """The launches of one kernel: count, seconds, and bytes that had to be transferred."""
 
     __slots__ = ("count", "device", "name", "nbytes", "seconds")
 
@@ -39,12 +38,12 @@ class KernelTotal:
 
     @property
     def rate(self) -> float:
-        """Bytes a second."""
+        """Bytes per second."""
         return self.nbytes / self.seconds if self.seconds else 0.0
 
     @property
     def share(self) -> float:
-        """The share of what a streaming copy moves in the same time; above 1 in caches."""
+        """The bandwidth relative to a streaming copy; above 1 if operands are in caches."""
         return self.rate / bandwidth(self.device)
 
     def __repr__(self) -> str:
@@ -52,7 +51,7 @@ class KernelTotal:
 
 
 def kernel_totals(events: Iterable[Event]) -> list[KernelTotal]:
-    """The steps among the events by kernel, the costliest first."""
+    """Sum up the steps among the events by kernel, in descending order of time."""
     found: dict[Any, KernelTotal] = {}
     for e in events:
         if e.kind == "step" and not e.more["depth"]:
@@ -112,17 +111,17 @@ class Timeline:
     ) -> None:
         try:
             self._session.stop()
-        finally:  # also where an interrupt comes
+        finally:  # also after an interrupt
             self._session.stop()
 
     def __del__(self) -> None:
         session = self.__dict__.get("_session")
-        if session is not None:  # where a signal handler's error kept the block from being left
+        if session is not None:  # if an error of a signal handler prevented the exit
             session.stop()
 
     @property
     def events(self) -> list[Event]:
-        """What was seen, in the order in which it ended."""
+        """Return the events, in the order in which they ended."""
         return self._session.events
 
     def kernels(self) -> list[KernelTotal]:
@@ -227,7 +226,7 @@ _PLURALS = {
 
 
 class _Sited:
-    """Just enough of a node for `site_text`."""
+    """The attributes of a node that `site_text` needs."""
 
     def __init__(self, site: Any) -> None:
         self.site = site

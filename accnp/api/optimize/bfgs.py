@@ -1,4 +1,4 @@
-"""Quasi-Newton methods: a function with its gradient comes in, a minimum goes out.
+"""Quasi-Newton methods for minimization with gradients: BFGS and L-BFGS.
 
 Method: J. Nocedal and S. J. Wright, Numerical Optimization (2006), algorithms 6.1 (BFGS) and 7.5
 (L-BFGS).
@@ -30,7 +30,7 @@ __all__ = ["Minimum", "bfgs", "lbfgs"]
 
 
 class Minimum(NamedTuple):
-    """What a method returns."""
+    """Result of a method."""
 
     x: Array
     success: Array
@@ -52,16 +52,18 @@ class _State(NamedTuple):
     x: Array
     f: Array
     g: Array
-    model: Any  # what stands for the inverse Hessian
+    model: Any  # approximation of the inverse Hessian
 
 
-_ORDINARY = 2.0**20  # sizes between its reciprocal and it are taken as they are
+_ORDINARY = 2.0**20  # sizes between its reciprocal and this are not scaled
 
 
 class _Units:
-    """Powers of two by which positions and values are divided, so that products of gradients and
-    moves stay in range, and so that the first step has the size of a position. Both are 1 unless
-    sizes are out of the ordinary, so that no bit changes."""
+    """Powers of two by which positions and values are divided.
+
+    They keep products of gradients and steps in range, and make the first step as large as a
+    position. Both are 1 for ordinary sizes, so that no bit changes.
+    """
 
     def __init__(self, fun: Callable[[Array], Array], x0: Array) -> None:
         f, g = value_and_grad(fun)(x0)
@@ -69,7 +71,7 @@ class _Units:
         self.length = self._length(x0, g)
         size = _factor(_most(g)) * self.length
         room = np.asarray(dtypes.finfo(size.dtype).max, size.dtype) ** 0.75
-        most = uf.abs(f).astype(size.dtype) / room  # so that the value is in range, too
+        most = uf.abs(f).astype(size.dtype) / room  # keeps the value in range
         least = where(most > 0, power_of_two(most), 0)
         self.value = where(_factor(size) == 1, 1, uf.maximum(_factor(size), least))
         self.gradient = self.value / self.length
@@ -77,8 +79,8 @@ class _Units:
                       g / self.gradient.astype(g.dtype))  # fmt: skip
 
     def _length(self, x: Array, g: Array) -> Array:
-        """That of the start, unless it is small and an ordinary step leads further down: it may
-        just be close to 0."""
+        """Return the magnitude of the initial position, unless it is small and an ordinary step
+        decreases the value: it may just be close to 0."""
         length = _factor(_most(x))
 
         def look(step: Array) -> Array:
@@ -97,14 +99,14 @@ class _Units:
         return f / self.value.astype(f.dtype)
 
     def scaled(self, x: Array) -> Array:
-        """The function in these units."""
+        """Return the function in these units."""
         return self.of_value(self.fun(x * self.length.astype(x.dtype)))
 
     def small(self, g: Array, norm: Any, gtol: float) -> Array:
         return norm_of(g, norm) * self.gradient < gtol
 
     def back(self, s: _State, inverse: Array | None) -> _State:
-        """A state, and the inverse Hessian, in the units of the function."""
+        """Return a state and the inverse Hessian in the original units."""
         if inverse is not None:
             inverse = inverse * self.length / self.gradient
         return s._replace(
@@ -134,15 +136,15 @@ def bfgs(
     fun: Callable[[Array], Array], x0: Array, maxiter: int | None = None, norm: Any = np.inf,
     gtol: float = 1e-5, line_search_maxiter: int = 10,
 ) -> Minimum:  # fmt: skip
-    """The method of Broyden, Fletcher, Goldfarb and Shanno: [n, n] numbers of memory.
+    """Minimize by the method of Broyden, Fletcher, Goldfarb and Shanno, with an [n, n] matrix.
 
     Args:
         fun: the function.
-        x0: where to begin, [n].
-        maxiter: how many iterations (200 n).
-        norm: of the gradient, which is compared.
-        gtol: with this.
-        line_search_maxiter: growing steps of a line search.
+        x0: the initial position, [n].
+        maxiter: the maximum number of iterations (default 200 n).
+        norm: the order of the norm of the gradient.
+        gtol: the tolerance for that norm.
+        line_search_maxiter: the maximum number of growing steps of a line search.
     """
     n, units = x0.shape[0], _Units(fun, x0)
     steps = 200 * n if maxiter is None else maxiter
@@ -179,7 +181,7 @@ def bfgs(
 
 
 class _History(NamedTuple):
-    """The last moves, changes of the gradient and their weights; rows without any are zero."""
+    """The last steps, changes of the gradient, and their weights; unused rows are zero."""
 
     moves: Array
     changes: Array
@@ -188,7 +190,7 @@ class _History(NamedTuple):
 
 
 def _direction(h: _History, g: Array) -> Array:
-    """Minus the product of the inverse Hessian and the gradient, by two runs over the history."""
+    """Return minus the inverse Hessian times the gradient, by the two-loop recursion."""
     rows = h.moves, h.changes, h.weights
 
     def back(q: Array, row: Any) -> tuple[Array, Array]:
@@ -206,7 +208,7 @@ def _direction(h: _History, g: Array) -> Array:
 
 
 def _pushed(rows: Array, row: Array) -> Array:
-    """Rows without the oldest one, and a new one behind."""
+    """Append a row and drop the oldest one."""
     return concatenate([rows[1:], row[None]])
 
 
@@ -215,19 +217,19 @@ def lbfgs(
     maxcor: int = 10, ftol: float = 2.220446049250313e-09, gtol: float = 1e-5,
     maxfun: float | None = None, maxgrad: float | None = None, maxls: int = 20,
 ) -> Minimum:  # fmt: skip
-    """The same with limited memory: the last `maxcor` moves stand for the inverse Hessian.
+    """Minimize by L-BFGS: the last `maxcor` steps approximate the inverse Hessian.
 
     Args:
         fun: the function.
-        x0: where to begin, [n].
-        maxiter: how many iterations (200 n if nothing else limits them).
-        norm: of the gradient, which is compared.
-        maxcor: how many moves are kept.
-        ftol: it ends where the value falls by less.
-        gtol: what the norm is compared with.
-        maxfun: how many evaluations.
-        maxgrad: how many evaluations of the gradient.
-        maxls: growing steps of a line search.
+        x0: the initial position, [n].
+        maxiter: the maximum number of iterations (default 200 n if nothing else is limited).
+        norm: the order of the norm of the gradient.
+        maxcor: the number of stored steps.
+        ftol: stop if the value decreases by less.
+        gtol: the tolerance for the norm of the gradient.
+        maxfun: the maximum number of evaluations.
+        maxgrad: the maximum number of gradient evaluations.
+        maxls: the maximum number of growing steps of a line search.
     """
     n, dtype, units = x0.shape[0], x0.dtype, _Units(fun, x0)
     if maxiter is None and maxfun is None and maxgrad is None:

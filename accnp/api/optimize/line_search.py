@@ -1,10 +1,8 @@
-"""A step along a direction that fulfils the strong Wolfe conditions.
-
-In: a function, a point, a direction of descent. Out: the step, with value and gradient there.
+"""Line search for a step that satisfies the strong Wolfe conditions.
 
 Method: J. Nocedal and S. J. Wright, Numerical Optimization (2006), algorithms 3.5 and 3.6. Both are
-one loop here, so that a program holds the function once: first steps grow until they bracket a good
-one, then the bracket [lo, hi] gets smaller, by cubic or quadratic interpolation or by halves.
+one loop here, so that a program contains the function once: steps grow until they bracket a good
+one, then the bracket [lo, hi] shrinks by cubic or quadratic interpolation, or by bisection.
 """
 
 from __future__ import annotations
@@ -26,12 +24,13 @@ from accnp.pytree import tree_map
 __all__ = ["Step", "line_search"]
 
 _DECREASE, _CURVATURE = 1e-4, 0.9  # c1 and c2 of the Wolfe conditions
-_NEAR_CUBIC, _NEAR_QUADRATIC = 0.2, 0.1  # how close to the bracket's ends interpolated steps may be
+# The minimum distance of interpolated steps from the ends of a bracket, relative to its length.
+_NEAR_CUBIC, _NEAR_QUADRATIC = 0.2, 0.1
 _NARROWINGS = 30
 
 
 class _Point(NamedTuple):
-    """A step, and value and slope of the function there."""
+    """A step, and the value and derivative of the function there."""
 
     a: Any
     phi: Any
@@ -39,7 +38,7 @@ class _Point(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a search returns."""
+    """Result of a search."""
 
     failed: Array
     status: Array
@@ -53,13 +52,13 @@ class _State(NamedTuple):
     narrowing: Any  # whether there is a bracket
     done: Any
     failed: Any
-    i: Any  # growing steps, from 1 on
-    j: Any  # narrower brackets
+    i: Any  # the number of growing steps, from 1
+    j: Any  # the number of narrowed brackets
     evaluations: Any
     before: _Point
     lo: _Point
     hi: _Point
-    third: _Point  # one more point for cubic interpolation
+    third: _Point  # a third point, for cubic interpolation
     best: _Point
     gradient: Any
 
@@ -69,7 +68,7 @@ def _choose(condition: Array, x: Any, y: Any) -> Any:
 
 
 def _cubic(p: _Point, q: _Point, r: _Point) -> Array:
-    """The minimum of the cubic through three points, with the slope of the first."""
+    """Return the minimum of the cubic through three points, with the derivative at the first."""
     db, dc = q.a - p.a, r.a - p.a
     fb = q.phi - p.phi - p.slope * db
     fc = r.phi - p.phi - p.slope * dc
@@ -80,13 +79,13 @@ def _cubic(p: _Point, q: _Point, r: _Point) -> Array:
 
 
 def _quadratic(p: _Point, q: _Point) -> Array:
-    """The minimum of the parabola through two points, with the slope of the first."""
+    """Return the minimum of the parabola through two points, with the derivative at the first."""
     d = q.a - p.a
     return p.a - p.slope / (2 * (q.phi - p.phi - p.slope * d) / d**2)
 
 
 def _narrower(s: _State) -> Array:
-    """The next step to try inside of a bracket."""
+    """Return the next step to try inside a bracket."""
     low, high = uf.minimum(s.lo.a, s.hi.a), uf.maximum(s.lo.a, s.hi.a)
     cubic, quadratic = _cubic(s.lo, s.hi, s.third), _quadratic(s.lo, s.hi)
 
@@ -106,12 +105,13 @@ def line_search(
 
     Args:
         fun: the function.
-        x: where to begin.
-        direction: along which.
-        value: of the function at x.
-        gradient: at x.
-        before: the value at the point before x, from which the first step is guessed; None takes 1.
-        maxiter: how many growing steps are tried.
+        x: the starting position.
+        direction: the direction of the step.
+        value: the value of the function at x.
+        gradient: the gradient at x.
+        before: the value at the previous position, from which the first step is estimated; for
+            None it is 1.
+        maxiter: the maximum number of growing steps.
     """
     real = np.finfo(direction.dtype).dtype
 
@@ -135,13 +135,13 @@ def line_search(
         return uf.abs(p.slope) <= -_CURVATURE * slope
 
     def grown(s: _State, p: _Point, g: Array) -> _State:
-        """What a larger step leads to."""
+        """Update the state after a larger step."""
         passed = too_high(p) | ((p.phi >= s.before.phi) & (s.i > 1))
         found = flat(p) & ~passed
         turned = (p.slope >= 0) & ~passed & ~found
         lo, hi = _choose(turned, p, s.before), _choose(turned, s.before, p)
         bracket = passed | turned
-        # If nothing is found in the bracket, the step is 1.
+        # If the bracket contains no good step, the step is 1.
         best = _choose(bracket, lo._replace(a=array(1, dtype=real)), _choose(found, p, s.best))
         middle = _Point((lo.a + hi.a) / 2, (lo.phi + hi.phi) / 2, lo.slope)
         return s._replace(
@@ -150,7 +150,7 @@ def line_search(
         )  # fmt: skip
 
     def narrowed(s: _State, p: _Point, g: Array) -> _State:
-        """What a step inside of the bracket leads to."""
+        """Update the state after a step inside the bracket."""
         upper = too_high(p) | (p.phi >= s.lo.phi)
         found = flat(p) & ~upper
         lower = ~upper & ~found
@@ -173,7 +173,7 @@ def line_search(
     first = _State(no, no, no, none + 1, none, none, zero, zero, zero, zero, zero, gradient)
     last = while_loop(lambda s: ~s.done & ~s.failed & (s.narrowing | (s.i <= maxiter)), body, first)
     a = last.best.a
-    if real.itemsize < 8:  # steps below this one do not move anything
+    if real.itemsize < 8:  # smaller steps do not change x
         a = where(uf.abs(a) < 1e-8, uf.sign(a) * 1e-8, a)
     status = where(last.failed, 1, where(last.i > maxiter, 3, 0))
     failed = last.failed | ~last.done

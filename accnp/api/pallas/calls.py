@@ -1,13 +1,10 @@
-"""`pallas_call`: a kernel for each step of a grid, as a loop.
-
-In: a kernel that reads and writes references, what its operands and results are cut into. Out: a
-function of arrays.
+"""`pallas_call`: runs a kernel for each step of a grid, as a loop.
 
 The kernel is traced once. Each step cuts blocks out of operands and results, makes references to
-them, and puts what these hold at the end back; the grid is one loop, whose steps run in order with
-the last axis of the grid the fastest. An operand whose reference is never written to is a constant
-of the loop. Semantics are those of jax's `interpret=True`, which fills with NaN (or the least
-integer) what has not been written and what lies outside of the array in its last blocks.
+them, and stores their final contents. The grid is one loop, whose steps run in order, with the last
+axis of the grid the fastest. An operand whose reference is never written is a constant of the loop.
+The semantics are those of JAX's `interpret=True`, which fills unwritten memory, and the parts of
+the last blocks that are outside of the array, with NaN (or the smallest integer).
 """
 
 from __future__ import annotations
@@ -54,7 +51,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def _size(dim: Any, name: str) -> Any:
-    """One axis of a block, as one of the classes of specs.py."""
+    """Convert one axis of a block to one of the classes of specs.py."""
     if dim is None:
         return Squeezed()
     if isinstance(dim, BoundedSlice | Indirect):
@@ -74,14 +71,14 @@ def _size(dim: Any, name: str) -> Any:
 
 
 class Block:
-    """How an array is cut into blocks.
+    """How an array is divided into blocks.
 
     Attributes:
-        name: what the user calls it: `args[0]`, `outputs`.
-        shape: of the array.
-        sizes: of a block, along each axis of the array.
-        dropped: the axes that the reference has not.
-        padding: before and after the array along each axis, for blocks to fit.
+        name: the user's name for it: `args[0]`, `outputs`.
+        shape: the shape of the array.
+        sizes: the size of a block along each axis of the array.
+        dropped: the axes that the reference does not have.
+        padding: before and after the array along each axis, so that blocks fit.
     """
 
     def __init__(self, name: str, shape: tuple[int, ...], spec: Any) -> None:
@@ -114,23 +111,23 @@ class Block:
             self.padding.append((low, high + over))
 
     def padded(self, x: Array) -> Array:
-        """The array with what blocks overhang."""
+        """Return the array with padding."""
         if not any(map(any, self.padding)):
             return x
         return pad(x, self.padding, constant_values=uninitialized((), x.dtype))
 
     def cropped(self, x: Array) -> Array:
-        """The array without that."""
+        """Return the array without padding."""
         if x.shape == self.shape:
             return x
         pairs = zip(self.padding, self.shape, strict=True)
         return x[tuple([slice(low, low + n) for (low, _), n in pairs])]
 
     def starts(self, ids: Sequence[Any], scalars: Sequence[Any]) -> list[Node]:
-        """Where the block of a step begins in the padded array.
+        """Return where the block of a step begins in the padded array.
 
         Raises:
-            ValueError: the index map returns something else than an integer for each axis.
+            ValueError: the index map does not return an integer for each axis.
         """
         if self.index_map is None:
             return [literal(0, _INT32, False)] * len(self.shape)
@@ -162,20 +159,20 @@ class Block:
         return nodes
 
     def is_all(self, x: Array, starts: list[Node]) -> bool:
-        """Whether the block is the whole array at every step."""
+        """Return whether the block is the whole array at every step."""
         return x.shape == self.sizes and all(
             s.op.name == "literal" and s.params["value"] == 0 for s in starts
         )
 
     def cut(self, x: Array, starts: list[Node]) -> Array:
-        """The block of a padded array."""
+        """Return the block of a padded array."""
         node = as_node(x)
         if not self.is_all(x, starts):
             node = o.dynamic_slice(node, *starts, slice_sizes=self.sizes)
         return wrap(o.squeeze(node, dimensions=self.dropped) if self.dropped else node)
 
     def put(self, x: Array, starts: list[Node], new: Array) -> Array:
-        """The padded array with another block."""
+        """Return the padded array with another block."""
         node = as_node(new)
         if self.dropped:
             node = o.reshape(node, new_sizes=self.sizes, dimensions=None)
@@ -185,10 +182,10 @@ class Block:
 
 
 def _called(fn: Any, args: Sequence[Any], who: str, what: str) -> Any:
-    """Call a user function; one that takes another number of arguments is named.
+    """Call a user function; the error for a wrong number of arguments names it.
 
     Raises:
-        TypeError: it cannot be called so.
+        TypeError: the arguments do not match the signature.
     """
     if (code := getattr(fn, "__code__", None)) is not None and not code.co_flags & 0x04:
         least = code.co_argcount - len(fn.__defaults__ or ()) - hasattr(fn, "__self__")
@@ -203,7 +200,7 @@ def _called(fn: Any, args: Sequence[Any], who: str, what: str) -> Any:
 
 
 def step_of(i: Any, sizes: Sequence[Any]) -> list[Any]:
-    """Where step number i is along each axis of a grid; the last one is the fastest."""
+    """Return the position of step i along each axis of a grid; the last axis is the fastest."""
     ids: list[Any] = []
     rest = cast(as_node(i), _INT32)
     for k in reversed(range(len(sizes))):
@@ -344,7 +341,7 @@ def pallas_call(
 
 
 class _Call:
-    """A kernel with all that is known of it before the operands are."""
+    """A kernel with everything that is known before the operands."""
 
     def __init__(
         self, kernel: Any, out_shape: Any, spec: GridSpec, aliases: dict[int, int]
@@ -427,7 +424,7 @@ class _Call:
         return self.out_tree.unflatten([b.cropped(x) for b, x in pairs])
 
     def _firsts(self, operands: list[Array]) -> list[Array]:
-        """What results are before the first step."""
+        """Return the initial contents of results."""
         first = [uninitialized(t.shape, t.dtype) for t in self.out_types]
         for i, k in self.aliases.items():
             for what, n, many in (("input", i, operands), ("output", k, first)):

@@ -1,7 +1,7 @@
-"""Names of TPUs and GPUs in kernels: kinds of memory, hints, copies between kinds of memory.
+"""Names of Pallas for TPUs and GPUs: memory spaces, compiler hints and asynchronous copies.
 
-In: shapes, references. Out: types of memory; copies. There is one memory and one thread here, so
-that a copy is done when it starts, and hints change nothing.
+There is one memory space and one thread, so copies complete when they start, and hints have no
+effect.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class TpuMemorySpace(enum.Enum):
         return typed(shape, dtype, self)
 
     def like(self, x: Any) -> MemoryRef:
-        """The type of an array, there."""
+        """Return the type of an array in this memory space."""
         return typed(x.shape, x.dtype, self)
 
     def __repr__(self) -> str:
@@ -128,12 +128,12 @@ class SemaphoreType(enum.Enum):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of one."""
+        """The shape of a semaphore."""
         return ()
 
     @property
     def dtype(self) -> Any:
-        """The dtype that stands for one."""
+        """The dtype that represents a semaphore."""
         return np.dtype(np.int16)
 
 
@@ -438,15 +438,15 @@ class AsyncCopyDescriptor:
 
     @property
     def is_remote(self) -> bool:
-        """Whether it goes to another device: never."""
+        """Whether the target is another device: never."""
         return False
 
     def start(self, priority: int = 0, *, add: bool = False) -> None:
-        """Copy; or add."""
+        """Copy or add immediately."""
         _copy(self.src_ref, self.dst_ref, add)
 
     def wait(self) -> None:
-        """Nothing: it is done."""
+        """Do nothing, since the copy is complete."""
 
     wait_recv = wait
 

@@ -1,7 +1,4 @@
-"""What kernels over grids call: where they are, conditions, loops, memory of their own.
-
-In: numbers, functions, types of memory. Out: scalars, and what the functions return.
-"""
+"""Functions for use inside kernels: positions in the grid, conditions, loops and scratch memory."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ _grids = _Grids()
 
 @contextlib.contextmanager
 def grid_of(ids: Sequence[Any], sizes: Sequence[Any]) -> Iterator[None]:
-    """Trace a kernel: at one step of a grid."""
+    """Trace a kernel at one step of a grid."""
     _grids.stack.append((ids, sizes))
     try:
         yield
@@ -243,7 +240,7 @@ def loop(
 
 
 def uninitialized(shape: Sequence[int], dtype: Any) -> Array:
-    """Values of unwritten memory, as in jax's interpreter: NaN, or the least integer."""
+    """Return the values of unwritten memory, as in JAX's interpreter: NaN or the smallest int."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return full(shape, False, dtype)
@@ -253,7 +250,7 @@ def uninitialized(shape: Sequence[int], dtype: Any) -> Array:
 
 
 def allocate(kind: Any) -> Ref:
-    """A reference to new memory of a type."""
+    """Return a reference to new memory of a type."""
     if not (hasattr(kind, "shape") and hasattr(kind, "dtype")):
         raise TypeError(
             f"pallas: a type of memory has a shape and a dtype; got {kind!r}; use "

@@ -1,8 +1,7 @@
-"""Reading and writing parts of references under masks, and in one go with what was there.
+"""Masked loads and stores of parts of references, and atomic operations.
 
-In: references or parts of them (`ref.at[i]`), masks, values. Out: arrays. A part that goes beyond
-the end reads NaN or the least integer, and writes nothing; steps of a grid run one after the
-other, so that every operation is atomic.
+A part that exceeds the array reads NaN or the smallest integer there, and writes nothing. The steps
+of a grid run one after the other, so every operation is atomic.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ __all__ = [
 
 
 def _split(ref: Any, function: str) -> tuple[Any, Any]:
-    """The reference that a part is of, and its index there."""
+    """Return the reference of a part, and the index in it."""
     if isinstance(ref, Part):
         return ref.of, ref.idx
     if isinstance(ref, Ref):
@@ -43,11 +42,11 @@ def _split(ref: Any, function: str) -> tuple[Any, Any]:
 
 
 class _Loose(NamedTuple):
-    """A box that may go beyond the end, as index arrays."""
+    """A box that may exceed the array, as index arrays."""
 
     index: tuple[Any, ...]
     sizes: tuple[int, ...]
-    dropped: tuple[int, ...]  # axes of one element that the part does not have
+    dropped: tuple[int, ...]  # axes indexed with integers, which the part lacks
 
     @property
     def shown(self) -> list[int]:
@@ -56,7 +55,7 @@ class _Loose(NamedTuple):
 
 
 def _loose(shape: tuple[int, ...], idx: Any) -> _Loose | None:
-    """The box of an index that may go beyond the end; None where plain indexing does."""
+    """Return the box of an index that may exceed the array; None for plain indexing."""
     found = extents(shape, idx)
     if found is None:
         return None
@@ -66,7 +65,7 @@ def _loose(shape: tuple[int, ...], idx: Any) -> _Loose | None:
     ]
     if not any(beyond):
         return None
-    # One index array keeps its axis in place; several are an open mesh.
+    # A single index array keeps its axis in place; several form an open mesh.
     several = sum(beyond) > 1
     index: list[Any] = []
     for axis, (start, n, _) in enumerate(found):
@@ -227,7 +226,7 @@ def store_at(ref: Any, idx: Any, val: Any, *, mask: Any = None, **hints: Any) ->
 
 
 def swap_at(ref: Any, idx: Any, val: Any, *, mask: Any = None, **hints: Any) -> Array:
-    """`store_at`, which returns what was there."""
+    """Like `store_at`, but return the old values."""
     before = load(ref.at[idx])
     store(ref.at[idx], val, mask=mask)
     return before
@@ -248,7 +247,7 @@ def _atomic(
     part = of.at[whole]
     before = _loaded(part, name)
     new = combine(before, val)
-    if how in ("add", "max", "min") and extents(of.shape, whole) is None:  # places may be repeated
+    if how in ("add", "max", "min") and extents(of.shape, whole) is None:  # indices may be repeated
         neutral = 0 if how == "add" else before
         of[...] = updated(of[...], whole, val if mask is None else where(mask, val, neutral), how)
     else:

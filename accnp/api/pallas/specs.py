@@ -1,7 +1,6 @@
-"""What is said of a kernel over a grid: blocks of arrays, grids, kinds of memory.
+"""Specifications of kernels over grids: blocks, grids, memory spaces and compiler hints.
 
-In: numbers and user functions. Out: records. Kinds of memory and hints to compilers are
-kept as they are said, and change nothing here: there is one memory.
+Memory spaces and hints are accepted and have no effect, since there is one memory space.
 """
 
 from __future__ import annotations
@@ -494,5 +493,5 @@ class MemorySpace(enum.Enum):
 
 
 def typed(shape: Sequence[int], dtype: Any, space: Any) -> MemoryRef:
-    """The type of a piece of memory."""
+    """Return the type of a piece of memory."""
     return MemoryRef(make_aval(tuple(shape), np.dtype(canonicalize_dtype(dtype))), space)

@@ -128,8 +128,8 @@ class ThreefryWords(Words):
             second_half = o.concatenate(
                 cut(second_half, 0, 0, half - 1), to_shape(word(0), (1,)), dimension=0
             )
-        counters = first_half, second_half
-        words = [o.threefry_0(*self, *counters), o.threefry_1(*self, *counters)]
+        pair = first_half, second_half
+        words = [o.threefry_0(*self, *pair), o.threefry_1(*self, *pair)]
         return cut(o.concatenate(*words, dimension=0), 0, 0, size)
 
     def _bits_in_halves(self, width: int, size: int) -> Node:

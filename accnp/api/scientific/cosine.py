@@ -1,8 +1,8 @@
-"""Discrete cosine transforms of type 2, and their inverses: arrays in, lazy real Arrays out.
+"""Discrete cosine transforms of type 2, and their inverses.
 
 Method: J. Makhoul, A fast cosine transform in one and two dimensions, IEEE Trans. Acoust. 28
-(1980): the even elements, and then the odd ones from behind, are transformed as real numbers; each
-frequency holds two of the results.
+(1980): the even elements, followed by the odd ones in reverse order, undergo a real Fourier
+transform; each of its frequencies yields two results.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _checked(name: str, type: int, norm: str | None) -> None:
 
 
 def _fitted(name: str, x: Array, d: int, n: Any) -> Array:
-    """An axis, moved to the end, cut or padded with zeros."""
+    """Move an axis to the end, and truncate or zero-pad it."""
     x = moveaxis(x, d, -1)
     if n is None and x.shape[-1]:
         return x
@@ -52,13 +52,13 @@ def _fitted(name: str, x: Array, d: int, n: Any) -> Array:
 
 
 def _turns(count: int, n: int, dtype: Any) -> tuple[Array, Array]:
-    """Cosine and sine of the angles by which frequencies are turned."""
+    """Return cosine and sine of the angles by which frequencies are rotated."""
     angle = np.arange(count) * (np.pi / (2 * n))
     return array(np.cos(angle), dtype=dtype), array(np.sin(angle), dtype=dtype)
 
 
 def _weights(n: int, dtype: Any) -> Array:
-    """What makes the transform orthogonal: it is divided by this."""
+    """Return the divisors that make the transform orthogonal."""
     factors = np.full(n, sqrt(2.0 * n))
     factors[0] = sqrt(4.0 * n)
     return array(factors, dtype=dtype)
@@ -77,7 +77,7 @@ def _forward(x: Array, norm: str | None) -> Array:
 
 
 def _backward(x: Array, norm: str | None) -> Array:
-    """Undo `_forward`."""
+    """Invert `_forward`."""
     n = x.shape[-1]
     if norm == "ortho":
         x = x * _weights(n, x.dtype)
@@ -111,7 +111,7 @@ def _transformed(
             for part in (uf.real, uf.imag)
         )
         return wrap(o.complex(re, im))
-    if a.dtype.itemsize < 4:  # transforms are of single precision at least
+    if a.dtype.itemsize < 4:  # at least single precision
         a = a.astype(np.float32)
     along = _backward if name.startswith("fft.i") else _forward
     for d, n in zip(axes, lengths, strict=True):

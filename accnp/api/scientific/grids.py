@@ -1,7 +1,7 @@
-"""Values between the points of a grid: `map_coordinates`, `RegularGridInterpolator`.
+"""Interpolation on grids: `map_coordinates` and `RegularGridInterpolator`.
 
-In: values on a grid, and places. Out: lazy Arrays. Along each axis a place has one neighbor, or
-two with weights; the result is a sum over all choices of neighbors, gathers of one kernel.
+Along each axis, a point has one neighbor, or two with weights. The result is a weighted sum over
+all combinations of neighbors, whose gathers fuse into one kernel.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = ["RegularGridInterpolator", "map_coordinates"]
 
 
 def _mirrored(i: Array, n: int) -> Array:
-    """Places beyond the ends, reflected at the middle of the last element."""
+    """Reflect indices out of bounds at the center of the last element."""
     return uf.abs((i + (n - 1)) % (2 * (n - 1)) - (n - 1))
 
 
-# What a place stands for that lies outside of an axis of n elements.
+# How indices outside of an axis of n elements are mapped, by mode.
 _OUTSIDE: dict[str, Callable[[Array, int], Array]] = {
     "constant": lambda i, n: i,
     "nearest": lambda i, n: uf.clip(i, 0, n - 1),
@@ -52,7 +52,7 @@ def _whole(x: Array) -> Array:
 
 
 def _neighbours(place: Array, order: int) -> list[tuple[Array, Array]]:
-    """Indices around a place along one axis, and their weights."""
+    """Return indices around a point along one axis, and their weights."""
     if order == 0:
         return [(_whole(place).astype(np.int32), array(1, dtype=place.dtype))]
     low = uf.floor(place)
@@ -155,7 +155,7 @@ def _at_places(input: ArrayLike, cval: ArrayLike, *given: Any) -> Array:
 
 
 def _points(xi: Any, rank: int) -> Array:
-    """Places as an array whose last axis has one element for each axis of the grid."""
+    """Return points as an array whose last axis has one coordinate for each axis of the grid."""
     if isinstance(xi, tuple) and len(xi) == 1:
         xi = xi[0]
     if isinstance(xi, tuple):
@@ -244,7 +244,7 @@ class RegularGridInterpolator:
 
     @api_boundary
     def __call__(self, xi: Any, method: str | None = None) -> Array:
-        """Interpolate at places."""
+        """Interpolate at points."""
         method = self.method if method is None else _method(method)
         rank = len(self.grid)
         at = _points(xi, rank)
@@ -281,7 +281,7 @@ def _method(method: str) -> str:
 
 
 def _cell(x: Array, grid: Array) -> tuple[Array, Array, Array]:
-    """The cell in which places lie, how far in it, and whether they are outside of the grid."""
+    """Return the cells of points, the positions in them, and whether points are out of bounds."""
     i = uf.clip(searchsorted(grid, x) - 1, 0, max(grid.size - 2, 0))
     left = grid[i]
     return i, (x - left) / (grid[i + 1] - left), (x < grid[0]) | (x > grid[-1])

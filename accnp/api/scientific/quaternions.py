@@ -1,7 +1,7 @@
-"""Quaternions of rotations, (x, y, z, w) along the last axis: arrays in, lazy Arrays out.
+"""Quaternions of rotations, (x, y, z, w) along the last axis, and conversions.
 
-Other forms of rotations come in and go out: matrices, rotation vectors (axis times angle), modified
-Rodrigues parameters (axis times the tangent of a quarter of the angle), Euler angles.
+Other representations are matrices, rotation vectors (axis times angle), modified Rodrigues
+parameters (axis times the tangent of a quarter of the angle), and Euler angles.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ __all__ = [
     "to_mrp", "to_rotvec",
 ]  # fmt: skip
 
-_SMALL = 1e-3  # angles below are taken by series
+_SMALL = 1e-3  # smaller angles are computed by series
 _AXES = "xyz"
 
 
 def floating(name: str, x: Any) -> Array:
-    """An argument, which may be a list, as an array of inexact dtype."""
+    """Convert an argument, which may be a list, to an array of inexact dtype."""
     return inexact_arrays(name, x)[0]
 
 
 def _length(x: Array) -> Array:
-    """The length of vectors, [..., 1], with derivative 0 at 0."""
+    """Return the length of vectors, [..., 1], with derivative 0 at 0."""
     some = (x != 0).any(axis=-1, keepdims=True)
     return where(some, norm(where(some, x, 1), axis=-1, keepdims=True), 0)
 
 
 def normalised(q: Array) -> Array:
-    """A quaternion of length 1."""
+    """Normalize a quaternion to length 1."""
     return q / norm(q, axis=-1, keepdims=True)
 
 
 def canonical(q: Array) -> Array:
-    """Of q and -q, the same rotation, the one whose last element other than 0 is positive.
+    """Return q or -q, which are the same rotation, with a positive first nonzero element.
 
-    Elements count in the order w, x, y, z.
+    Elements are ordered w, x, y, z.
     """
     x, y, z, w = (q[..., i : i + 1] for i in range(4))
     rest = where(x != 0, x, where(y != 0, y, z))
@@ -60,7 +60,7 @@ def canonical(q: Array) -> Array:
 
 
 def composed(p: Array, q: Array) -> Array:
-    """The rotation q, and then p."""
+    """Return the rotation by q, followed by p."""
     a, b, c, d = (p[..., i] for i in range(4))
     x, y, z, w = (q[..., i] for i in range(4))
     return stack(
@@ -71,7 +71,7 @@ def composed(p: Array, q: Array) -> Array:
 
 
 def inverse(q: Array) -> Array:
-    """The rotation back."""
+    """Return the inverse rotation."""
     return q * np.array([-1, -1, -1, 1], q.dtype)
 
 
@@ -99,7 +99,7 @@ def applied(matrix: Array, vectors: Array, back: bool) -> Array:
 
 
 def from_matrix(m: Array) -> Array:
-    """The quaternion of a matrix, from the largest of its elements: nothing is canceled."""
+    """Return the quaternion of a matrix, from its largest element, so that nothing cancels."""
     e = [[m[..., i, j] for j in range(3)] for i in range(3)]
     trace = e[0][0] + e[1][1] + e[2][2]
     choices = []
@@ -152,7 +152,7 @@ def to_mrp(q: Array) -> Array:
 
 
 def _sequence(name: str, seq: str, most: int) -> tuple[list[int], bool]:
-    """The axes of a sequence, and whether they turn with the body (capital letters)."""
+    """Return the axes of a sequence, and whether they rotate with the body (capital letters)."""
     if not re.fullmatch("[xyz]{1,3}|[XYZ]{1,3}", seq):
         raise ValueError(
             f"{name}: a sequence is one to three of 'xyz' (axes at rest) or of 'XYZ' (axes that "
@@ -190,10 +190,10 @@ def from_euler(name: str, seq: str, angles: Array) -> Array:
 
 
 def to_euler(name: str, seq: str, q: Array) -> Array:
-    """The angles around three axes, from -pi to pi, [..., 3].
+    """Return the angles around three axes, from -pi to pi, [..., 3].
 
     Method: E. Bernardes and S. Viollet, Quaternion to Euler angles conversion, PLoS ONE 17 (2022).
-    Where only the sum or the difference of first and third angle is known, the third is 0.
+    If only the sum or the difference of the first and third angle is determined, the third is 0.
     """
     if len(seq) != 3:
         raise ValueError(

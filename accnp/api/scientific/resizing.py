@@ -1,7 +1,7 @@
-"""Images of another size: each result along an axis is a weighted sum of elements near its place.
+"""Image resizing: each result along an axis is a weighted sum of elements near its position.
 
-In: an array, the new shape, a method. Out: a lazy Array: products with matrices of weights along
-one axis after the other, or a gather for the nearest element.
+The array is multiplied by matrices of weights along one axis after the other, or gathered for the
+nearest element.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _lanczos(radius: int) -> Callable[[Array], Array]:
 
 
 def _cubic(a: float) -> Callable[[Array], Array]:
-    """The piecewise cubic whose slope at 1 is `a` (Keys 1981 has -1/2)."""
+    """Return the piecewise cubic kernel with derivative `a` at 1 (Keys 1981 has -1/2)."""
 
     def kernel(x: Array) -> Array:
         near = ((a + 2) * x - (a + 3)) * x * x + 1
@@ -113,20 +113,20 @@ _KERNELS = {
     ResizeMethod.CUBIC: _cubic(-0.5),
     ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75),
 }
-_REACH = 2  # how far a cubic kernel sees
-_SMALLEST = 1000 * float(np.finfo(np.float32).eps)  # weights whose sum is below count as none
+_REACH = 2  # radius of a cubic kernel
+_SMALLEST = 1000 * float(np.finfo(np.float32).eps)  # smaller sums of weights count as 0
 
 
 def _weights(
     n: int, count: int, scale: Any, shift: Any, method: ResizeMethod, antialias: bool
 ) -> Array:
-    """What each of n elements gives to each of `count` results, [n, count]."""
+    """Return the weight of each of n elements in each of `count` results, [n, count]."""
     dtype, _ = dtypes.promote(tuple(dtypes.value_type(v) for v in (scale, shift)))
     step = 1.0 / asarray(scale, dtype=dtype)
     start = shift * step
     place = (arange(count, dtype=dtype) + 0.5) * step - start - 0.5
     element = arange(n, dtype=dtype)[:, None]
-    # PyTorch's cubic sees the elements at the borders again outside.
+    # PyTorch's cubic kernel repeats the elements at the borders.
     framed = method is ResizeMethod.CUBIC_PYTORCH and not antialias
     if method is ResizeMethod.AREA:
         left = arange(count, dtype=dtype) * step - start
@@ -152,7 +152,7 @@ def _weights(
 
 
 def _along(x: Array, d: int, weights: Array, precision: Any) -> Array:
-    """Replace axis d by its products with weights."""
+    """Replace axis d by its product with weights."""
     before, after = x.shape[:d], x.shape[d + 1 :]
     n, count = weights.shape
     if not after:
@@ -165,8 +165,8 @@ def _resampled(
     x: Array, shape: Sequence[int], axes: Sequence[int], scale: Any, shift: Any,
     method: ResizeMethod, antialias: bool, precision: Any,
 ) -> Array:  # fmt: skip
-    # Axes that shrink most go first: the others have less to do then.
-    # Of one given several times, all but the last weigh its elements, as in jax.
+    # Axes that shrink most come first, which leaves less work for the others.
+    # As in JAX, if an axis is repeated, only its last entry resizes; the others scale elements.
     last = {d: i for i, d in enumerate(axes)}
     ratios = [shape[d] / max(1, x.shape[d]) for d in axes]
     for i in sorted(range(len(axes)), key=lambda i: (last[axes[i]] == i, ratios[i])):

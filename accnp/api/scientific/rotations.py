@@ -1,7 +1,6 @@
-"""Rotations in three dimensions, one or an array of them, and paths between them.
+"""`Rotation` and `Slerp`: rotations in three dimensions, and interpolation between them.
 
-In: quaternions, matrices, rotation vectors, Euler angles, modified Rodrigues parameters. Out: the
-same as lazy Arrays. Both classes are named tuples of arrays, and so trees.
+Both classes are named tuples of arrays, and therefore pytrees.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def _name(method: str) -> str:
 
 
 def _given(function: str, x: Any, last: tuple[int, ...]) -> Array:
-    """What a rotation is made of, with these lengths of its last axes."""
+    """Convert the argument of a constructor, with these lengths of its last axes."""
     found = quat_.floating(_name(function), x)
     if found.shape[-len(last) :] != last:
         raise ValueError(
@@ -72,12 +71,12 @@ class Rotation(NamedTuple):
 
     quat: Array
 
-    # Here and below: a shape that is not said is [...], that of an array of rotations.
+    # Here and below, an omitted shape is [...], that of the array of rotations.
 
     @classmethod
     @api_boundary
     def concatenate(cls, rotations: Sequence[Any]) -> Rotation:
-        """Join arrays of rotations."""
+        """Concatenate arrays of rotations."""
         return cls(concatenate([r.quat for r in rotations]))
 
     @classmethod
@@ -143,21 +142,21 @@ class Rotation(NamedTuple):
 
     @api_boundary
     def __getitem__(self, indexer: Any) -> Rotation:  # pyright: ignore
-        """Choose rotations of an array."""
+        """Select rotations of an array."""
         if self.single:
             raise TypeError("Rotation: a single rotation has no parts; got an index; use .quat")
         return Rotation(self.quat[indexer])
 
     @api_boundary
     def __len__(self) -> int:
-        """Count rotations."""
+        """Return the number of rotations."""
         if self.single:
             raise TypeError("Rotation: a single rotation has no length; got len(); use .quat")
         return self.quat.shape[0]
 
     @api_boundary
     def __mul__(self, other: Any) -> Rotation:
-        """Rotate by the other, and then by this."""
+        """Compose: rotate by the other rotation, then by this one."""
         check_ranks(_name("__mul__"), [self.quat.shape[:-1], other.quat.shape[:-1]])
         return Rotation(quat_.normalised(quat_.composed(self.quat, other.quat)))
 

@@ -1,6 +1,6 @@
-"""Convolutions and correlations of two arrays of one rank: arrays in, lazy Arrays out.
+"""Convolutions and correlations of two arrays of the same rank.
 
-Whatever the mode, a result is a part of the full one: the places from `begin` on, `count` of them.
+In every mode the result is a part of the full convolution: `count` elements from `begin`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _pair(name: str, in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
 
 
 def _part(mode: str, n: int, m: int) -> tuple[int, int]:
-    """Where the result begins in the full one, of length n + m - 1, and how long it is."""
+    """Return where the result begins in the full one, of length n + m - 1, and its length."""
     if mode == "full":
         return 0, n + m - 1
     if mode == "same":
@@ -49,7 +49,7 @@ def _part(mode: str, n: int, m: int) -> tuple[int, int]:
 
 
 def _larger_first(name: str, x: Array, y: Array) -> tuple[Array, Array]:
-    """The two arrays, the one with the longer axes first."""
+    """Return the two arrays, the one with the longer axes first."""
     if all(n >= m for n, m in zip(x.shape, y.shape, strict=True)):
         return x, y
     if any(n > m for n, m in zip(x.shape, y.shape, strict=True)):
@@ -63,7 +63,7 @@ def _larger_first(name: str, x: Array, y: Array) -> tuple[Array, Array]:
 def _direct(
     name: str, x: Array, y: Array, parts: Sequence[tuple[int, int]], precision: Any
 ) -> Array:
-    """The places `parts` of the full convolution."""
+    """Compute a part of the full convolution: a begin and a count for each axis."""
     if not x.size or not y.size:
         raise ValueError(
             f"{name}: arrays cannot be empty; got shapes {x.shape} and {y.shape}; pad them first"
@@ -344,7 +344,7 @@ def correlate2d(
     x, y = _pair(name, in1, in2, mode)
     inside = mode == "valid" and x.shape != y.shape
     if inside and all(n <= m for n, m in zip(x.shape, y.shape, strict=True)):
-        # As in SciPy, where the arrays change places it is the smaller one that is conjugated.
+        # As in SciPy, if the arrays are swapped, the smaller one is conjugated.
         x, y = uf.conj(x), flip(y)
     else:
         y = flip(uf.conj(y))

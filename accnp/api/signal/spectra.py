@@ -1,5 +1,4 @@
-"""Spectra of signals: overlapping segments, each without its trend and under a window, and their
-Fourier transforms. Real or complex signals come in; frequencies, times and spectra go out.
+"""Spectra of signals from overlapping segments, which are detrended, windowed and transformed.
 
 Method: P. D. Welch, IEEE Trans. Audio Electroacoust. 15 (1967).
 """
@@ -107,7 +106,7 @@ def detrend(
 
 
 def _without_line(x: Array) -> Array:
-    """Subtract the line of least squares along the last axis."""
+    """Subtract the least-squares line along the last axis."""
     n = x.shape[-1]
     x = x - mean(x, -1, keepdims=True)
     if n < 2:
@@ -122,7 +121,7 @@ def _hann(n: int) -> np.ndarray:
 
 
 def _window_values(name: str, window: Window, n: int) -> np.ndarray:
-    """A window that is named, of n elements."""
+    """Return a named window of n elements."""
     if isinstance(window, str) and window == "hann":
         return _hann(n)
     try:
@@ -135,7 +134,7 @@ def _window_values(name: str, window: Window, n: int) -> np.ndarray:
 
 
 def _window(name: str, window: Window, given: int | None, length: int, dtype: Any) -> Array:
-    """The window of the segments of a signal of this length."""
+    """Return the window of the segments of a signal of this length."""
     if isinstance(window, str | tuple):
         n = length if given is None else given
         if n > length:
@@ -190,7 +189,7 @@ def _zeros_behind(x: Array, n: int) -> Array:
 
 
 class _Segments:
-    """How a signal is cut into segments, and what is done with each of them."""
+    """How a signal is divided into segments, and how each is processed."""
 
     def __init__(
         self, window: Array, overlap: int, length: int, trend: Detrend, axis: int, one_sided: bool
@@ -221,7 +220,7 @@ class _Segments:
 
 
 def _outer(name: str, x: Array, y: Array, d: int) -> tuple[int, ...]:
-    """The shape of all axes but d, of both signals."""
+    """Return the broadcast shape of both signals without axis d."""
     if x.ndim != y.ndim:
         raise ValueError(
             f"{name}: both signals must have the same rank; got shapes {x.shape} and {y.shape}; "
@@ -242,7 +241,7 @@ def _spectral(
     trend: Detrend, one_sided: bool, scaling: str, axis: Any, short_time: bool = False,
     boundary: str | None = None, padded: bool = False,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Frequencies, times, and the spectra of the segments, whose axis is the last one."""
+    """Return frequencies, times, and the spectra of the segments, along the last axis."""
     if boundary not in (None, "odd", *_BEYOND):
         raise not_one_of(name, "boundary", boundary, (None, "odd", *_BEYOND))
     pair = y is not None
@@ -298,7 +297,7 @@ def _spectral(
         s = spectra[0]
         power = uf.conj(s) * spectra[1] if pair else uf.real(s) ** 2 + uf.imag(s) ** 2
         result = power * scale
-        if one_sided:  # the frequencies that stand for themselves and their negatives
+        if one_sided:  # frequencies that also represent their negatives
             twice = np.full(result.shape[-1], 2.0)
             twice[0] = 1.0
             twice[-1 if length % 2 == 0 else length :] = 1.0
@@ -388,8 +387,8 @@ def _averaged(name: str, x: Any, y: Any, average: str, *how: Any) -> tuple[Array
         return freqs, power[..., 0]
     if average == "mean":
         return freqs, mean(power, -1)
-    even = np.arange(2.0, count, 2)  # the median of a mean of squares is below their mean
-    bias = 1 + float(np.sum(1 / (even + 1) - 1 / even))  # weak: the dtype stays
+    even = np.arange(2.0, count, 2)  # the median is biased low
+    bias = 1 + float(np.sum(1 / (even + 1) - 1 / even))  # weak, so the dtype is kept
     if power.dtype.kind == "c":
         parts = [median(f(power), axis=-1) for f in (uf.real, uf.imag)]
         return freqs, (parts[0] + 1j * parts[1]) / bias
@@ -491,7 +490,7 @@ def welch(
 
 
 def _added(segments: Array, step: int) -> Array:
-    """Add segments, of shape [..., segments, elements], whose beginnings are `step` apart."""
+    """Add overlapping segments, [..., segments, elements], that start `step` elements apart."""
     *outer, count, size = segments.shape
     places = step * np.arange(count)[:, None] + np.arange(size)
     out = zeros((*outer, step * (count - 1) + size), segments.dtype)

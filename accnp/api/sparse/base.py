@@ -1,4 +1,4 @@
-"""What all sparse arrays have: `JAXSparse`, the class that they derive from."""
+"""`JAXSparse`, the base class of all sparse arrays."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class JAXSparse(abc.ABC):
     shape: tuple[int, ...]
     indices_sorted: bool
     unique_indices: bool
-    parts: ClassVar[tuple[str, ...]]  # the names of its arrays, the data first
+    parts: ClassVar[tuple[str, ...]]  # names of the arrays, data first
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100
 
@@ -79,17 +79,17 @@ class JAXSparse(abc.ABC):
 
     @abc.abstractmethod
     def _check(self) -> None:
-        """Refuse arrays and a shape that do not fit."""
+        """Raise if the arrays and the shape do not match."""
 
     @staticmethod
     @abc.abstractmethod
     def _of_dense(mat: Any, **how: Any) -> Any:
-        """Make one of a dense array: `bcoo_fromdense` and its like."""
+        """Convert a dense array, like `bcoo_fromdense`."""
 
     @staticmethod
     @abc.abstractmethod
     def _of_scipy(mat: Any, index_dtype: Any) -> tuple[Any, ...]:
-        """Return the parts of a matrix of SciPy's."""
+        """Return the arrays of a SciPy matrix."""
 
     @classmethod
     def fromdense(
@@ -183,13 +183,13 @@ class JAXSparse(abc.ABC):
         return cls(cls._of_scipy(mat, index_dtype or np.int32), shape=mat.shape)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Take it apart: its arrays, and what is static."""
+        """Return the arrays and the static data."""
         static = self.shape, self.indices_sorted, self.unique_indices
         return tuple([getattr(self, name) for name in self.parts]), static
 
     @classmethod
     def tree_unflatten(cls, static: Any, children: Any) -> Self:
-        """Put it together again, from whatever children."""
+        """Build an instance from children of any type."""
         out = object.__new__(cls)
         for name, child in zip(cls.parts, children, strict=True):
             setattr(out, name, child)
@@ -197,24 +197,24 @@ class JAXSparse(abc.ABC):
         return out
 
     def with_data(self, data: Any) -> Self:
-        """The same places with other data."""
+        """Return an array with the same indices and other data."""
         children, static = self.tree_flatten()
         return self.tree_unflatten(static, (data, *children[1:]))
 
     @property
     @abc.abstractmethod
     def nse(self) -> int:
-        """How many elements are stored."""
+        """The number of stored elements."""
 
     @property
     @abc.abstractmethod
     def n_batch(self) -> int:
-        """Leading axes, each of whose places has elements of its own."""
+        """The number of leading batch axes, with separate elements for each position."""
 
     @property
     @abc.abstractmethod
     def n_dense(self) -> int:
-        """Last axes along which all elements are stored."""
+        """The number of trailing dense axes, along which all elements are stored."""
 
     @property
     def dtype(self) -> np.dtype:
@@ -223,7 +223,7 @@ class JAXSparse(abc.ABC):
 
     @property
     def size(self) -> int:
-        """How many elements the dense array has."""
+        """The number of elements of the dense array."""
         return prod(self.shape)
 
     @property
@@ -246,14 +246,14 @@ class JAXSparse(abc.ABC):
             for name in ("n_batch", "n_dense"):
                 if getattr(self, name):
                     text += f", {name}={getattr(self, name)}"
-        except (AttributeError, TypeError):  # put together from other things than arrays
+        except (AttributeError, TypeError):  # children that are not arrays
             return f"{kind}(<invalid>)"
         traced = type(self.data) is Array and is_traced(self.data._node)
         return f"Tracer[{text})]" if traced else f"{text})"
 
     @abc.abstractmethod
     def transpose(self, axes: Any = None) -> Any:
-        """Return it with other orders of axes."""
+        """Return the array with permuted axes."""
 
     @abc.abstractmethod
     def todense(self) -> Array:

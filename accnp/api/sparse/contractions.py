@@ -1,7 +1,4 @@
-"""Dense products at sparse places, and convolutions of sparse arrays.
-
-In: dense arrays and indices, or BCOO. Out: data of a BCOO, or a BCOO.
-"""
+"""Dense products sampled at sparse indices, and convolutions of sparse arrays."""
 
 from __future__ import annotations
 
@@ -98,7 +95,7 @@ def _type_of(x: Array) -> ShapeDtypeStruct:
 def _sampled(
     x: Array, batch: Sequence[int], contracted: Sequence[int], rows: tuple[Array, ...]
 ) -> Array:
-    """Gather along the axes of batches and the free ones; those that are contracted come last."""
+    """Gather along batch and free axes; contracted axes come last."""
     free = [a for a in range(x.ndim) if a not in batch and a not in contracted]
     order = (*batch, *free, *contracted)
     x = moveaxis(x, order, tuple(range(x.ndim)))
@@ -197,7 +194,7 @@ def bcoo_conv_general_dilated(
 
 
 def _line(x: Any) -> tuple[Array, Array]:
-    """Data and places along the last axis; data of places outside are 0."""
+    """Return data and indices along the last axis; data out of bounds are 0."""
     if not isinstance(x, BCOO):
         x = asarray(x)[0, 0]
         return x, arange(x.shape[0], dtype="int32")

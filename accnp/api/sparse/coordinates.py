@@ -1,7 +1,6 @@
-"""Sparse arrays as lists of elements: `BCOO`, data beside indices, and what changes its layout.
+"""`BCOO`: sparse arrays as data and indices of elements, and conversions of its layout.
 
-In: BCOO and dense arrays. Out: lazy Arrays, or BCOO of them. Elements whose indices lie outside of
-the shape do not count. The same indices may be there several times: their elements are added.
+Elements with indices out of bounds are ignored. Elements with equal indices are added.
 """
 
 from __future__ import annotations
@@ -97,22 +96,22 @@ class BCOO(JAXSparse):
 
     @property
     def nse(self) -> int:
-        """How many elements are stored."""
+        """The number of stored elements."""
         return self.indices.shape[-2]
 
     @property
     def n_batch(self) -> int:
-        """Leading axes, each of whose places has elements of its own."""
+        """The number of leading batch axes, with separate elements for each position."""
         return self.indices.ndim - 2
 
     @property
     def n_sparse(self) -> int:
-        """Axes that have indices."""
+        """The number of axes with indices."""
         return self.indices.shape[-1]
 
     @property
     def n_dense(self) -> int:
-        """Last axes along which all elements are stored."""
+        """The number of trailing dense axes, along which all elements are stored."""
         return self.data.ndim - 1 - self.n_batch
 
     @api_boundary
@@ -122,13 +121,13 @@ class BCOO(JAXSparse):
 
     @api_boundary
     def transpose(self, axes: Any = None) -> BCOO:
-        """Return it with other orders of axes: sparse ones, and dense ones, among themselves."""
+        """Return the array with permuted axes: sparse and dense axes among themselves."""
         order = tuple(range(self.ndim))[::-1] if axes is None else tuple(axes)
         return bcoo_transpose(self, permutation=order)
 
     @api_boundary
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
-        """Add elements of the same indices; see `bcoo_sum_duplicates`."""
+        """Add elements with equal indices; see `bcoo_sum_duplicates`."""
         mat = self
         if remove_zeros:
             nothing = mat.data == 0
@@ -140,7 +139,7 @@ class BCOO(JAXSparse):
 
     @api_boundary
     def sort_indices(self) -> BCOO:
-        """Return it with indices in the order of rows."""
+        """Return the array with indices in row-major order."""
         return bcoo_sort_indices(self)
 
 
@@ -149,7 +148,7 @@ def sparse_shape(mat: BCOO) -> tuple[int, ...]:
 
 
 def unbatched(mat: BCOO) -> BCOO:
-    """The same array as one list of elements: axes of batches get indices, too."""
+    """Return the array as one list of elements: batch axes get indices, too."""
     n = mat.n_batch
     if not n:
         return mat
@@ -168,7 +167,7 @@ def unbatched(mat: BCOO) -> BCOO:
 
 @broadcasts_inside
 def inside(mat: BCOO) -> Array:
-    """Which elements lie in the shape, [nse]."""
+    """Return which elements are in bounds, [nse]."""
     shape = array(sparse_shape(mat), dtype=mat.indices.dtype)
     return ((mat.indices >= 0) & (mat.indices < shape)).all(axis=-1)
 
@@ -178,7 +177,7 @@ def over_dense(mask: Array, mat: BCOO) -> Array:
 
 
 def once(mat: BCOO) -> BCOO:
-    """The same array, with each index at most once."""
+    """Return the array with each index at most once."""
     return mat if mat.unique_indices else bcoo_sum_duplicates(mat, nse=mat.nse)
 
 
@@ -442,7 +441,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
 
 
 def _rows(mat: BCOO) -> tuple[Array, Array]:
-    """The order of rows, and indices in it; those outside come last."""
+    """Return the row-major order, and the indices in it; those out of bounds come last."""
     outside = array(sparse_shape(mat), dtype=mat.indices.dtype)
     indices = where(inside(mat)[:, None], mat.indices, outside)
     order = lexsort(columns(indices)[::-1])

@@ -1,8 +1,5 @@
-"""Sparse arrays in other layouts and of other shapes: which axes are of batches, sparse or dense;
-axes that are added, reversed or cut where traced numbers say; and random sparse arrays.
-
-In: BCOO. Out: BCOO of lazy Arrays.
-"""
+"""Layout changes of `BCOO`: batch, sparse and dense axes; broadcasting, reversal and dynamic
+slices; random sparse arrays."""
 
 from __future__ import annotations
 
@@ -88,7 +85,7 @@ _Pair = tuple[Array, Array]
 
 
 def _for_each(one: Callable[..., Any], mat: BCOO, n: int) -> _Pair:
-    """The results of a function of data and indices for each place of the first `n` batch axes."""
+    """Map a function of data and indices over the positions of the first `n` batch axes."""
     batch = mat.shape[: mat.n_batch]
     data = broadcast_to(mat.data, (*batch, *mat.data.shape[len(batch) :]))
     indices = broadcast_to(mat.indices, (*batch, *mat.indices.shape[len(batch) :]))
@@ -194,7 +191,7 @@ def bcoo_update_layout(
 
 
 def _dense_as_sparse(sizes: tuple[int, ...]) -> Callable[[Array, Array], _Pair]:
-    """The first dense axes, of these sizes, get indices."""
+    """Give the first dense axes, of these sizes, indices."""
     n, count = len(sizes), prod(sizes)
 
     def one(data: Array, indices: Array) -> _Pair:
@@ -212,7 +209,7 @@ def _dense_as_sparse(sizes: tuple[int, ...]) -> Callable[[Array, Array], _Pair]:
 
 
 def _sparse_as_dense(sizes: tuple[int, ...]) -> Callable[[Array, Array], _Pair]:
-    """The last sparse axes, of these sizes, lose their indices."""
+    """Convert the last sparse axes, of these sizes, to dense axes."""
 
     def one(data: Array, indices: Array) -> _Pair:
         nse, axes = indices.shape
@@ -225,7 +222,7 @@ def _sparse_as_dense(sizes: tuple[int, ...]) -> Callable[[Array, Array], _Pair]:
 
 
 def _sparse_as_batch(shape: tuple[int, ...], n: int) -> Callable[[Array, Array], _Pair]:
-    """The first `n` of sparse axes, of this shape, become axes of batches."""
+    """Convert the first `n` sparse axes, of this shape, to batch axes."""
     sizes, rest = shape[:n], shape[n:]
 
     def one(data: Array, indices: Array) -> _Pair:
@@ -291,7 +288,7 @@ def bcoo_broadcast_in_dim(
     batch, axes, dense = given[:n], given[n:end], given[end:]
     new_batch = min([*axes, *dense], default=len(sizes))
     stop = min(dense, default=len(sizes))
-    # Data and indices along the axes of batches, and data along dense ones.
+    # Data and indices along batch axes, and data along dense axes.
     data = _placed(
         mat.data,
         [*batch, new_batch, *[1 + d - (stop - new_batch) for d in dense]],
@@ -317,7 +314,7 @@ def bcoo_broadcast_in_dim(
         column = indices[..., old[d] - n, None] if d in old else None
         if d in repeated:
             new = array(grid[repeated.index(d)], dtype=indices.dtype)
-            # What lay outside stays there.
+            # Elements out of bounds stay out of bounds.
             new = new if column is None else where(column == 0, new, sizes[d])
         else:
             new = zeros((1,), indices.dtype) if column is None else column
@@ -329,7 +326,7 @@ def bcoo_broadcast_in_dim(
 
 
 def _placed(x: Array, axes: Sequence[int], shape: tuple[int, ...]) -> Array:
-    """Axis i of x becomes axis `axes[i]` of an array of this shape."""
+    """Make axis i of x axis `axes[i]` of an array of this shape."""
     wide = [1] * len(shape)
     for n, d in zip(x.shape, axes, strict=True):
         wide[d] = n
@@ -635,7 +632,7 @@ def _update_layout(
     self: BCOO, *, n_batch: int | None = None, n_dense: int | None = None,
     on_inefficient: str | None = "error",
 ) -> BCOO:  # fmt: skip
-    """Return it with other numbers of batch axes and dense axes: see `bcoo_update_layout`."""
+    """Return the array with other numbers of batch and dense axes: see `bcoo_update_layout`."""
     return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
 

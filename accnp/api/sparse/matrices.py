@@ -1,7 +1,6 @@
-"""Sparse matrices in the plain layouts: `COO` (rows and columns), `CSR` (row by row), `CSC` (column
-by column).
+"""Sparse matrices in plain layouts: `COO` (rows and columns), `CSR` (by rows), `CSC` (by columns).
 
-In: dense or SciPy's matrices. Out: such matrices; what is computed with them goes by way of BCOO.
+Most operations convert them to BCOO.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ __all__ = [
 
 
 class _Matrix(JAXSparse):
-    """What the plain layouts share: two sparse axes, no others."""
+    """Base class of the plain layouts: two sparse axes and no others."""
 
     @classmethod
     @api_boundary
     def fromdense(  # pyright: ignore
         cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32
     ) -> Self:
-        """Make one of the elements of a dense matrix that are not 0; see `coo_fromdense`."""
+        """Store the nonzero elements of a dense matrix; see `coo_fromdense`."""
         return cls._of_dense(mat, nse=nse, index_dtype=index_dtype)
 
     @classmethod
@@ -57,22 +56,22 @@ class _Matrix(JAXSparse):
 
     @property
     def nse(self) -> int:
-        """How many elements are stored."""
+        """The number of stored elements."""
         return self.data.size
 
     @property
     def n_batch(self) -> int:
-        """Axes of batches: none."""
+        """The number of batch axes: 0."""
         return 0
 
     @property
     def n_sparse(self) -> int:
-        """Axes that have indices: both."""
+        """The number of axes with indices: 2."""
         return 2
 
     @property
     def n_dense(self) -> int:
-        """Axes along which all elements are stored: none."""
+        """The number of dense axes: 0."""
         return 0
 
     def _check(self) -> None:
@@ -148,12 +147,12 @@ class COO(_Matrix):
         self._rows_sorted, self._cols_sorted = rows_sorted, cols_sorted
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Take it apart: its arrays, and what is static."""
+        """Return the arrays and the static data."""
         return (self.data, self.row, self.col), (self.shape, self._rows_sorted, self._cols_sorted)
 
     @classmethod
     def tree_unflatten(cls, static: Any, children: Any) -> Self:
-        """Put it together again, from whatever children."""
+        """Build an instance from children of any type."""
         out = object.__new__(cls)
         out.data, out.row, out.col = children
         out.shape, out._rows_sorted, out._cols_sorted = static
@@ -195,7 +194,7 @@ def _no_axes(kind: str, axes: Any) -> None:
 
 
 class _Compressed(_Matrix):
-    """`CSR` and `CSC`: data and indices along lines, and where each line begins."""
+    """`CSR` and `CSC`: data and indices along lines, and the start of each line."""
 
     indptr: Array
     parts = ("data", "indices", "indptr")

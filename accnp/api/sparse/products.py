@@ -1,6 +1,6 @@
-"""Products and sums of sparse arrays, parts of them, other shapes; and the operators of `BCOO`.
+"""Products and sums of sparse arrays, slices and reshapes, and the operators of `BCOO`.
 
-In: BCOO and dense arrays. Out: BCOO, or lazy Arrays where a sum over elements is taken.
+The results are sparse, except where a sum over elements is taken.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def bcoo_dot_general(
         return moveaxis(out, tuple(range(n, n + free)), tuple(range(-free, 0))) if free else out
     mat = unbatched(lhs)
     x = rhs.todense() if isinstance(rhs, BCOO) else asarray(rhs)
-    # Both are looked up in the dense array; axes of batches are axes of the result as well.
+    # Both are looked up in the dense array; batch axes are axes of the result as well.
     shared = [as_axis(a, mat.ndim, name) for a in (*left_batch, *left)]
     others = [as_axis(a, x.ndim, name) for a in (*right_batch, *right)]
     if any(a >= mat.n_sparse for a in shared) or mat.n_dense:
@@ -210,9 +210,9 @@ def bcoo_dot_general(
 
 
 def product(lhs: Any, rhs: Any) -> Any:
-    """lhs @ rhs, one of them at least a BCOO; of two the result is one again.
+    """Return lhs @ rhs, at least one of which is a BCOO; the product of two is a BCOO.
 
-    Leading axes of both are axes of batches, and equal.
+    Leading axes of both are equal batch axes.
     """
     a, b = (unbatched(x) if isinstance(x, BCOO) else asarray(x) for x in (lhs, rhs))
     batch = min(a.ndim, b.ndim) - 2
@@ -282,7 +282,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     for m in mats:
         n = m.n_sparse
         moved = m.indices + array(np.eye(n, dtype=int)[d : d + 1] * start, dtype=m.indices.dtype)
-        # What lay outside would lie in the next array now.
+        # Elements out of bounds would be in the next array now.
         data.append(m.data)
         indices.append(where(inside(m)[:, None], moved, np.iinfo(m.indices.dtype).max))
         start += m.shape[d]
@@ -291,7 +291,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
 
 
 def added(lhs: Any, rhs: Any) -> Any:
-    """The sum of two sparse arrays of one shape: all elements of both. With a dense one: dense."""
+    """Add two sparse arrays of one shape by joining their elements; with a dense array, densely."""
     if not isinstance(lhs, BCOO):
         return asarray(lhs) + rhs.todense()
     if not isinstance(rhs, BCOO):
@@ -485,7 +485,7 @@ def bcoo_slice(
 
 
 def _chosen(mat: BCOO, item: Any) -> BCOO:
-    """mat[item] of static integers and slices with positive steps."""
+    """Return mat[item] for static integers and slices with positive steps."""
     given = item if isinstance(item, tuple) else (item,)
     if Ellipsis in given:
         at = given.index(Ellipsis)
@@ -518,7 +518,7 @@ def _chosen(mat: BCOO, item: Any) -> BCOO:
 
 
 def _reshape(self: BCOO, *shape: Any) -> BCOO:
-    """Return it with another shape of as many elements."""
+    """Return the array with another shape of the same size."""
     given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
     sizes = [int(n) for n in given]
     known = prod(n for n in sizes if n != -1)
@@ -528,7 +528,7 @@ def _reshape(self: BCOO, *shape: Any) -> BCOO:
 
 
 def _sum(self: BCOO, axis: Any = None) -> Any:
-    """Add along axes, to a sparse array again; or along all, to a dense scalar."""
+    """Sum along axes to a sparse array; along all axes, to a dense scalar."""
     given = range(self.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     out = bcoo_reduce_sum(self, axes=[as_axis(a, self.ndim, "sparse.BCOO.sum") for a in given])
     return out if out.shape else out.todense()

@@ -1,6 +1,6 @@
-"""Sparse matrices row by row: `BCSR`, data beside columns, and where each row begins.
+"""`BCSR`: sparse matrices by rows, as data, column indices and the start of each row.
 
-In: dense, SciPy's or BCOO matrices. Out: BCSR; what is computed with them goes by way of BCOO.
+Most operations convert them to BCOO.
 """
 
 from __future__ import annotations
@@ -88,22 +88,22 @@ class BCSR(JAXSparse):
 
     @property
     def nse(self) -> int:
-        """How many elements are stored."""
+        """The number of stored elements."""
         return self.indices.shape[-1]
 
     @property
     def n_batch(self) -> int:
-        """Axes of batches: none."""
+        """The number of batch axes: 0."""
         return 0
 
     @property
     def n_sparse(self) -> int:
-        """Axes that have indices: both."""
+        """The number of axes with indices: 2."""
         return 2
 
     @property
     def n_dense(self) -> int:
-        """Axes along which all elements are stored: none."""
+        """The number of dense axes: 0."""
         return 0
 
     @classmethod
@@ -171,19 +171,19 @@ class BCSR(JAXSparse):
 
     @api_boundary
     def transpose(self, axes: Any = None) -> Any:
-        """Refuse: the transpose has the elements in another order."""
+        """Raise an error: the elements of the transpose have another order."""
         raise NotImplementedError(
             f"sparse.BCSR: the transpose is not made; got axes={axes}; use .to_bcoo().T"
         )
 
     @api_boundary
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
-        """Add elements of the same place, and leave out zeros."""
+        """Add elements with equal indices, and remove zeros."""
         return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))
 
     @api_boundary
     def sum(self, axis: Any = None) -> Any:
-        """Add along axes, to a sparse BCOO; or along all, to a dense scalar."""
+        """Sum along axes to a sparse BCOO; along all axes, to a dense scalar."""
         mat: Any = self.to_bcoo()
         return mat.sum(axis)
 

@@ -1,7 +1,7 @@
-"""`sparsify`: functions of dense arrays, evaluated on sparse ones operation by operation.
+"""`sparsify`: evaluates a function of dense arrays on sparse arrays.
 
-In: a function. Out: one that takes and returns sparse arrays as well; the function is traced on the
-dense shapes, and each equation of the program with a sparse operand has a rule, or is refused.
+The function is traced on dense shapes, and its jaxpr is evaluated equation by equation. Equations
+with sparse operands need a sparse rule; without one they raise NotImplementedError.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
         closed, out = make_jaxpr(flat, return_shape=True)(*shapes)
         outs = _evaluate(closed.jaxpr, closed.consts, values)
-        if rows:  # what stays a matrix goes back to rows
+        if rows:  # matrices are converted back to rows
             outs = [BCSR.from_bcoo(x) if isinstance(x, BCOO) and x.ndim == 2 else x for x in outs]
         return tree_unflatten(tree_structure(out), outs)
 
@@ -486,7 +486,7 @@ def _jacobian(
             return fun(*given, **named)
 
         def placed(x: Any, found: Any) -> Any:
-            """The derivative by the data of x, at its places."""
+            """Return the derivative with respect to the data of x, with its indices."""
             if not isinstance(x, BCOO):
                 return found if not _is_sparse(x) else _refuse_layout(x)
             lead = found.shape[: found.ndim - x.data.ndim]

@@ -1,11 +1,10 @@
-"""The gamma function, its logarithm, and erfcx of complex numbers, as compositions.
+"""The gamma function, its logarithm, and erfcx of complex numbers, as compositions of ops.
 
-In: nodes of complex dtypes. Out: nodes of the same. complex64 is computed in complex128.
-
-log(gamma(z)) right of 1/2 is the series of Lanczos (J. SIAM Numer. Anal. B 1, 1964) with Godfrey's
-nine coefficients; left of it the reflection log(pi) - log(sin(pi z)) - loggamma(1 - z), where the
-logarithm of the sine goes on through the upper half plane: log(1 - q) - i pi z + i pi / 2 - log(2)
-with q = exp(2 i pi z), of size 1 at most. The lower half plane is its mirror.
+complex64 is computed in complex128. For real parts of at least 1/2, log(gamma(z)) is the series of
+Lanczos (J. SIAM Numer. Anal. B 1, 1964) with Godfrey's nine coefficients; otherwise the reflection
+log(pi) - log(sin(pi z)) - loggamma(1 - z). In the upper half plane, the logarithm of the sine is
+continued as log(1 - q) - i pi z + i pi / 2 - log(2) with q = exp(2 i pi z), where |q| <= 1. The
+lower half plane is its mirror image.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def _in_doubles(f: Callable[[Node], Node]) -> Callable[[Node], Node]:
 
 
 def _right(z: Node) -> Node:
-    """log(gamma(z)) where the real part is at least 1/2."""
+    """Return log(gamma(z)) for real parts of at least 1/2."""
     less = o.sub(z, like(z, 1))
     terms = [o.div(like(z, c), o.add(less, like(z, k))) for k, c in enumerate(_SERIES, 1)]
     series = reduce(o.add, terms, like_full(z, _FIRST))
@@ -54,7 +53,7 @@ def _right(z: Node) -> Node:
 
 
 def _log_sine(z: Node) -> Node:
-    """log(sin(pi z)) for z in the upper half plane, where it has no cut."""
+    """Return log(sin(pi z)) for z in the upper half plane, where it is analytic."""
     high = o.gt(o.imag(z), full((), 20.0, np.dtype(np.float64)))
     low = o.select_n(high, z, like_full(z, 0.5))  # elsewhere the sine is too large
     rest = o.mul(like(z, -2j), o.mul(o.exp(o.mul(like(z, 1j * math.pi), low)), o.sin_pi(low)))
@@ -65,13 +64,13 @@ def _log_sine(z: Node) -> Node:
 
 @_in_doubles
 def loggamma(z: Node) -> Node:
-    """The principal branch of log(gamma(z)); nan at the poles."""
+    """Return the principal branch of log(gamma(z)); nan at the poles."""
     zero = full((), 0.0, np.dtype(np.float64))
     lower = o.lt(o.imag(z), zero)
     u = o.select_n(lower, z, o.conj(z))
     left = o.lt(o.real(u), full((), 0.5, np.dtype(np.float64)))
     at_right = _right(o.select_n(left, u, o.sub(like(u, 1), u)))
-    inside = o.select_n(left, like_full(u, 0.5j), u)  # where the sine is asked for
+    inside = o.select_n(left, like_full(u, 0.5j), u)  # where the sine is needed
     mirrored = o.sub(o.sub(like(u, math.log(math.pi)), _log_sine(inside)), at_right)
     y = o.select_n(left, at_right, mirrored)
     x = o.real(u)

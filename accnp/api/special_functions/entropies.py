@@ -1,7 +1,7 @@
 """Entropies of two numbers and Box-Cox transformations without loss of precision.
 
-The inputs are nodes of one real floating dtype (complex for `power_of_log`), the output is a node
-of it. Dtypes narrower than float64 are computed in float64.
+Operands and results are nodes of one real floating dtype (complex for `power_of_log`). Dtypes
+narrower than float64 are computed in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DOUBLE = np.dtype(np.float64)
 
 
 def in_double(value: Callable[..., Node], *xs: Node) -> Node:
-    """A function of doubles, or complex ones, rounded to the operands' dtype once."""
+    """Compute a function in float64 or complex128 and round once to the dtype of the operands."""
     first, weak = xs[0].aval.dtype, all(x.aval.weak_type for x in xs)
     wide = np.dtype(np.complex128) if first.kind == "c" else DOUBLE
     return cast(value(*[cast(x, wide, x.aval.weak_type) for x in xs]), first, weak)
@@ -50,7 +50,7 @@ def _safe(x: Node, y: Node) -> tuple[Node, Node, Node]:
 
 
 def _log_ratio(x: Node, y: Node) -> Node:
-    """log(x / y): of the exact difference near 1, of each where the quotient has no digits."""
+    """Return log(x / y): from the exact difference near 1, or from two logarithms."""
     ratio = o.div(x, y)
     near = o.and_(o.gt(ratio, like(x, 0.5)), o.lt(ratio, like(x, 2)))
     off = rules.select(near, o.div(o.sub(x, y), y), rules.filled(x, 0))
@@ -63,7 +63,7 @@ def _log_ratio(x: Node, y: Node) -> Node:
 def _sloped(
     name: str, value: Callable[..., Node], slopes: Callable[..., list[Node]], *xs: Node
 ) -> Node:
-    """A function whose slopes are given: products with infinite factors would make them nan."""
+    """Make a function with explicit derivatives, since the chain rule would give nan."""
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         parts = [o.mul(t, s) for t, s in zip(ts, slopes(*xs), strict=True) if t is not None]
@@ -121,7 +121,7 @@ def divergence(x: Node, y: Node) -> Node:
 
 
 def _divergence(x: Node, y: Node) -> Node:
-    """Near x = y by the series of t - log(1 + t), t = y / x - 1."""
+    """Near x = y, use the series of t - log(1 + t) with t = y / x - 1."""
     both, a, b = _safe(x, y)
     difference = o.sub(b, a)
     near = o.lt(o.abs(difference), o.mul(like(a, 0.25), a))
@@ -139,11 +139,11 @@ def _divergence(x: Node, y: Node) -> Node:
 
 
 def _box_cox(log: Node, power: Callable[[], Node], by: Node) -> Node:
-    """(exp(t) - 1) / by, t = by log; by the power itself where exp would lose digits of t."""
-    nothing = o.and_(o.eq(by, like(by, 0)), o.not_(o.is_finite(log)))  # 0 times inf is no number
+    """Return (exp(t) - 1) / by for t = by log; by the power itself if exp(t) would lose digits."""
+    nothing = o.and_(o.eq(by, like(by, 0)), o.not_(o.is_finite(log)))  # 0 times inf is nan
     t = o.mul(by, rules.select(nothing, rules.filled(log, 0), log))
     size = o.abs(t)
-    # At 0 the first terms of the series, for the sake of the derivative.
+    # At 0, the first terms of the series, for correct derivatives.
     small, large = o.lt(size, like(t, 1e-9)), o.gt(size, like(t, 1))
     safe = rules.select(small, rules.filled(by, 1), by)
     middle = o.expm1(rules.select(o.or_(small, large), rules.filled(t, 0.5), t))
@@ -153,7 +153,7 @@ def _box_cox(log: Node, power: Callable[[], Node], by: Node) -> Node:
 
 
 def power_of_log(log: Node, by: Node) -> Node:
-    """(exp(by log) - 1) / by for complex numbers; log where by is 0, with the slope there."""
+    """Return (exp(by log) - 1) / by for complex numbers; its limit, log, at by = 0."""
     zero = o.eq(by, like(by, 0))
     safe = rules.select(zero, rules.filled(by, 1), by)
     first = o.mul(log, o.add(like(log, 1), o.mul(o.mul(by, log), like(log, 0.5))))
@@ -176,8 +176,8 @@ def box_cox_of_more(x: Node, by: Node) -> Node:
     one = like(x, 1)
     whole = o.add(one, safe)
     back = o.sub(whole, one)
-    # What the rounding of 1 + x dropped counts by times in the power: as a factor, since it is all
-    # there is of small x.
+    # The rounding error of 1 + x contributes `by` times to the power. It is applied as a factor,
+    # since for small x it is all that remains of x.
     lost = o.add(o.sub(one, o.sub(whole, back)), o.sub(safe, back))
     lost = rules.select(o.is_finite(whole), o.stop_gradient(lost), rules.filled(x, 0))
     positive = o.gt(whole, like(x, 0))

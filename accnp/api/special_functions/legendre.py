@@ -1,8 +1,8 @@
-"""Associated Legendre functions and spherical harmonics: points come in, lazy Arrays go out.
+"""Associated Legendre functions and spherical harmonics.
 
-Degrees follow each other by the recurrence of three terms, all orders side by side; where degree
-and order are equal there is a closed form. Orthonormal functions neither overflow nor underflow;
-the others are computed in pairs of doubles.
+Degrees are computed by the three-term recurrence, for all orders at once, starting from the closed
+form where degree and order are equal. Orthonormal functions neither overflow nor underflow; the
+others are computed in pairs of doubles.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from accnp.ir.op import o
 
 __all__ = ["lpmn", "lpmn_values", "sph_harm_y"]
 
-Pair = tuple[Array, Array]  # a number, and what its rounding left
+Pair = tuple[Array, Array]  # a number and its rounding error
 
 
 def _doubled(x: Array) -> Array:
@@ -41,10 +41,9 @@ def _doubled(x: Array) -> Array:
 
 
 def _orthonormal(top: int, x: Array, sine: Array) -> Array:
-    """All orthonormal functions up to a degree, [order, degree, points]; 0 where the order is
-    larger.
+    """Return orthonormal functions up to a degree, [order, degree, points]; 0 if order > degree.
 
-    In doubles: near the zeros of a function its terms cancel. `sine` is sqrt(1 - x**2).
+    Computed in float64, since terms cancel near zeros. `sine` is sqrt(1 - x**2).
     """
     m, n = np.arange(top + 1.0), np.arange(top + 1.0)[:, None]
     k = np.arange(1.0, top + 1)
@@ -69,7 +68,7 @@ def _orthonormal(top: int, x: Array, sine: Array) -> Array:
 
 
 def _root(x: Array) -> Array:
-    """sqrt(1 - x**2), of exact differences."""
+    """Return sqrt(1 - x**2), from exact differences."""
     return uf.sqrt((1 - x) * (1 + x))
 
 
@@ -91,16 +90,16 @@ def _difference(a: Pair, b: Pair) -> Pair:
 
 
 def _pairs(values: Sequence[Fraction | int]) -> np.ndarray:
-    """Exact numbers as doubles and what these lack, [2, ...]."""
+    """Return exact numbers as doubles and their rounding errors, [2, ...]."""
     near = [float(v) for v in values]
     return np.array([near, [float(v - Fraction(w)) for v, w in zip(values, near, strict=True)]])
 
 
 def _derivatives(top: int, x: Array) -> Pair:
-    """Derivatives of Legendre's polynomials, [order, degree, points], as pairs of doubles.
+    """Return derivatives of Legendre polynomials, [order, degree, points], as pairs of doubles.
 
-    They are the associated functions less powers of -sqrt(1 - x**2), and have the same recurrence
-    by degrees, whose terms cancel near zeros: with twice the digits what is left has enough.
+    They are the associated functions without powers of -sqrt(1 - x**2), and satisfy the same
+    recurrence. Its terms cancel near zeros, so that twice the digits are needed.
     """
     orders, none = range(top + 1), zeros((top + 1, x.size), x.dtype)
     shape = none.shape
@@ -132,7 +131,7 @@ def _below_one(x: Array) -> Pair:
 
 
 def _powers(top: int, x: Array) -> Array:
-    """sqrt(1 - x**2) to the powers 0 to top, [power, points]: the even ones without a root."""
+    """Return the powers 0 to top of sqrt(1 - x**2), [power, points]; even ones without a root."""
     square = _below_one(x)[0]
     squares = broadcast_to(square, (top // 2, x.size))
     even = cumprod(concatenate([x[None] * 0 + 1, squares]), axis=0)
@@ -145,16 +144,15 @@ def _signs(top: int) -> Array:
 
 
 def _signed(p: Array, powers: Array) -> Array:
-    """Of derivatives of the polynomials, the associated functions: 0, not -0, where these have
-    none."""
+    """Convert derivatives of polynomials to associated functions; zeros have no sign."""
     return p * (_signs(p.shape[0] - 1) * powers)[:, None] + 0.0
 
 
-def _slopes(p: Pair, x: Array, powers: Array) -> Array:
-    """The derivatives of the associated functions, of those of `_derivatives`.
+def _function_derivatives(p: Pair, x: Array, powers: Array) -> Array:
+    """Return the derivatives of the associated functions from the result of `_derivatives`.
 
-    They are powers of the root, two less than the order, times (1 - x**2) p' - order x p: only
-    order 1, whose slope is infinite at both ends, is divided by the root.
+    They are a power of the root, two less than the order, times (1 - x**2) p' - order x p. Only for
+    order 1, whose derivative is infinite at both ends, this divides by the root.
     """
     top, shape = p[0].shape[0] - 1, p[0].shape
     above, above_lo = (pad(part, ((0, 1), (0, 0), (0, 0)))[1:] for part in p)
@@ -233,7 +231,7 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
         wide = _doubled(x)
         parts, powers = _derivatives(degree, wide), _powers(degree, wide)
         values = _signed(parts[0], powers)
-        slopes = _slopes(parts, wide, powers)
+        slopes = _function_derivatives(parts, wide, powers)
     return values.astype(x.dtype), slopes.astype(x.dtype)
 
 
@@ -364,7 +362,7 @@ def _of_degrees(n: ArrayLike, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, to
     place = np.arange(colatitude.size)
     with enable_x64(True):
         polar, around = _doubled(colatitude), _doubled(longitude)
-        sine = uf.sin(polar)  # Legendre's functions have the positive root of 1 - cos**2
+        sine = uf.sin(polar)  # Legendre functions use the positive root
         all_values = _orthonormal(top, uf.cos(polar), where(sine < 0, -sine, sine))
         value = all_values[uf.minimum(size, top), uf.clip(degree, 0, top), place]
         angle = size * around

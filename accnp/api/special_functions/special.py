@@ -1,7 +1,7 @@
-"""Functions of `scipy.special`, composed of others or computed by SciPy.
+"""Functions of `scipy.special` that are compositions of ops, or computed by SciPy.
 
-The inputs are arrays, the outputs are lazy Arrays of floating dtype. Functions that need a series
-or a continued fraction are computed by SciPy in float64, called from fused kernels.
+Functions that need a series or a continued fraction are computed by SciPy in float64, called from
+fused kernels.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def _ratio(xs: list[Node]) -> list[Node]:
 
 
 def _ratio_rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
-    """Its derivatives are not guarded: 1 / y is infinite at 0, whatever x is."""
+    """Differentiate the ratio without a guard: 1 / y is infinite at 0 for any x."""
     x, y = xs
     parts = [
         ts[0] and o.div(ts[0], y),
@@ -369,7 +369,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """
     x, y = operands("rel_entr", p, q)
     value = wrap(in_double(entropy_between, x, y))
-    # As in jax, the first operand must be weak itself, the second one once promoted.
+    # As in JAX, the first operand must be weak itself, the second one after promotion.
     weak = as_node(p, "rel_entr").aval.weak_type and x.aval.weak_type and y.aval.weak_type
     return wrap(cast(value._node, value.dtype, weak))
 
@@ -563,7 +563,7 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """
     n, m = (wrap(x) for x in operands("comb", N, k))
     if repetition:
-        return where((m == 0) & (n >= 0), 1, comb(n + m - 1, m))  # nothing of nothing: one way
+        return where((m == 0) & (n >= 0), 1, comb(n + m - 1, m))  # one way to choose nothing
     fits = (m >= 0) & (n >= m) & (n >= 0)
     ways = o.binom(where(fits, n, 1)._node, where(fits, m, 0)._node)
     return where(fits, wrap(ways), 0).astype(n.dtype)

@@ -1,7 +1,4 @@
-"""Functions of `scipy.special` of normal and logistic distributions, such as `ndtr` and `expit`.
-
-The inputs are arrays, the outputs are lazy Arrays of floating dtype.
-"""
+"""Functions of `scipy.special` for normal and logistic distributions: `ndtr`, `expit`, ..."""
 
 from __future__ import annotations
 
@@ -101,7 +98,7 @@ def _logit(p: Node) -> Node:
         rest = o.sub(like(p, 1), p)
         upper = o.ge(p, like(p, 0.5))
         size = o.log1p(o.div(o.abs(o.sub(like(p, 1), o.add(p, p))), o.min(p, rest)))
-        # There the quotient may overflow: in float16 (largest: 65504) from 1.5e-5 down.
+        # There the quotient may overflow: in float16 (at most 65504) below 1.5e-5.
         low = like(p, max(1e-30, float(dtypes.finfo(p.aval.dtype).tiny)))
         size = rules.select(o.lt(p, low), o.neg(o.log(p)), size)
         return [rules.select(upper, size, o.neg(size))]
@@ -196,4 +193,4 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
             f"special.log_ndtr: series_order is from 0 to 30; got {order}; pass one of these"
         )
     node = floating("log_ndtr", x)
-    return wrap(o.log_ndtr(cast(node, node.aval.dtype)))  # strong, as jax's
+    return wrap(o.log_ndtr(cast(node, node.aval.dtype)))  # strong, as in JAX

@@ -1,7 +1,4 @@
-"""The functions of `scipy.special` that are one op each, declared in a table.
-
-In: arrays. Out: lazy Arrays of floating numbers.
-"""
+"""The functions of `scipy.special` that are one op each, declared in a table."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ __all__ = [
 F32 = np.dtype(np.float32)
 
 
-if TYPE_CHECKING:  # the types of functions that are made below, by their parameters
+if TYPE_CHECKING:  # types of the generated functions, by their parameters
 
     class OfX(Protocol):
         def __call__(self, x: ArrayLike) -> Array: ...
@@ -74,7 +71,7 @@ def operands(name: str, *xs: Any) -> list[Node]:
 
 
 def floating(name: str, x: Any) -> Node:
-    """Return an argument of a function that does not promote: float32, float64, lists as well."""
+    """Return an argument of a function that does not promote: float32, float64, or lists."""
     node = node_of(x, function=f"special.{name}")
     dtype = node.aval.dtype
     if dtype not in (np.float32, np.float64):
@@ -85,19 +82,19 @@ def floating(name: str, x: Any) -> Node:
     return node
 
 
-# Functions whose results have a dtype of their own in jax, also where all arguments are weak.
+# Functions whose results have their own dtype in JAX, even if all arguments are weak.
 _STRONG = {"beta", "dawsn", "erfcx", "exp1", "expi", "gamma", "ndtri", "spence"}
 # Their first argument is an order.
 _ORDERED = {"polygamma"}
-# These are float32 for floating numbers of fewer bits, too.
+# Functions that return float32 for narrower floating dtypes.
 _SINGLE = {"owens_t"}
-# These take lists.
+# Functions that accept lists.
 _LISTS = {"expn", "hyp1f1", "hyp2f1"}
-# These take neither integers nor numbers of 16 bits.
+# Functions that accept neither integers nor 16-bit numbers.
 _FLOATS = {"ndtri", "spence"}
 
 
-# What operands mean, by function and name.
+# Descriptions of operands, by function and name.
 _ROLES = {
     "beta": {"a": "First real argument, of any shape.", "b": "Second one, which broadcasts."},
     "betaln": {"a": "First real argument, of any shape.", "b": "Second one, which broadcasts."},
@@ -140,7 +137,7 @@ _ROLES = {
 
 
 def _described(name: str, names: list[str], what: str, related: str, complexes: bool) -> str:
-    """Return the docstring of a function of these operands, without its example."""
+    """Return the docstring of a function without its example."""
     kind = "Real or complex" if complexes else "Real"
     roles = _ROLES.get(name, {})
     lines = [f"Compute {what}, elementwise.", "", "Parameters", "----------"]

@@ -1,7 +1,4 @@
-"""`scipy.special.softmax` and `log_softmax`, whose default is all axes: those of `nn` otherwise.
-
-In: arrays. Out: lazy Arrays.
-"""
+"""`scipy.special.softmax` and `log_softmax`: those of `nn`, with all axes as the default."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def _inside(test: Any, value: Any, f: Any, outside: Any = -np.inf, safe: Any = 0.5) -> Any:
-    """f(value) where a test holds. Elsewhere f sees what is safe, so that no nan has a slope."""
+    """Return f(value) where a test holds. Elsewhere f gets a safe value, so that no derivative is
+    nan."""
     return where(test, f(where(test, value, safe)), outside)
 
 
@@ -48,7 +49,7 @@ norm = declare(
 
 
 def _log_of_square_and_one(z: Any) -> Any:
-    """log(1 + z * z), also where the square overflows."""
+    """Return log(1 + z * z), also if the square overflows."""
     if z.dtype.kind == "c":
         return uf.log1p(z * z)
     far = uf.abs(z) > 1e9
@@ -60,10 +61,10 @@ def _cauchy_place(q: Any) -> Any:
     place = uf.tan(math.pi * (q - 0.5))
     if q.dtype.kind == "c":
         return place
-    near = where(q < 0.5, q, 1 - q)  # far out q - 0.5 has lost what counts
+    near = where(q < 0.5, q, 1 - q)  # in the tails q - 0.5 loses the significant digits
     tail = uf.sign(q - 0.5) / uf.tan(math.pi * where(near < 0.25, near, 0.25))
     place = where(near < 0.25, tail, place)
-    return where((q < 0) | (q > 1), np.nan, place)  # a tangent repeats itself
+    return where((q < 0) | (q > 1), np.nan, place)  # the tangent is periodic
 
 
 cauchy = declare(
@@ -79,31 +80,31 @@ cauchy = declare(
 
 
 def _of_probability(q: Any, f: Any) -> Any:
-    """f(q) for probabilities, nan for other numbers."""
+    """Return f(q) for probabilities, and nan for other numbers."""
     return _inside((q >= 0) & (q <= 1), q, f, np.nan)
 
 
 def _log_of_rest(v: Any) -> Any:
-    """log(1 - exp(-v)), v >= 0; far out the first term of it is as good as exp."""
+    """Return log(1 - exp(-v)) for v >= 0; for large v by the first term of its series."""
     far = v > 1
     near = uf.log(-uf.expm1(-where(far, 0.5, v)))
     return where(far, uf.log1p(-uf.exp(-where(far, v, 2.0))), near)
 
 
 def _log_of_double(y: Any) -> Any:
-    """log(1 - exp(-exp(y))); where exp(y) is tiny by y itself, since that may underflow."""
+    """Return log(1 - exp(-exp(y))); from y itself if exp(y) is tiny, since it may underflow."""
     low = y < -18
     return where(low, y - 0.5 * uf.exp(y), 0.0 + _log_of_rest(uf.exp(where(low, 0.0, y))))
 
 
 def _log_of_either(p: Any, rest: Any) -> Any:
-    """log(p) of two probabilities with the sum 1, by the smaller one."""
+    """Return log(p) for p and rest = 1 - p, computed from the smaller one."""
     small = p < 0.5
     return where(small, uf.log(where(small, p, 0.5)), 0.0 + uf.log1p(-where(small, 0.5, rest)))
 
 
 def _expon_logsf(z: Any) -> Any:
-    return _inside(z >= 0, z, lambda v: 0.0 - v, 0.0)  # at 0 the slope of the inside
+    return _inside(z >= 0, z, lambda v: 0.0 - v, 0.0)  # at 0 the one-sided derivative
 
 
 expon = declare(
@@ -118,7 +119,7 @@ expon = declare(
 
 
 def _laplace_cdf(z: Any) -> Any:
-    # No minimum and maximum: at 0 they would halve the slope.
+    # Not by minimum and maximum, which would halve the derivative at 0.
     low = z <= 0
     return where(low, 0.5 * uf.exp(where(low, z, 0.0)), 1 - 0.5 * uf.exp(-where(low, 0.0, z)))
 
@@ -184,7 +185,7 @@ def _gamma_logpdf(z: Any, a: Any) -> Any:
 
 
 def _within_ends(z: Any, f: Any, below: float, above: float) -> Any:
-    """f(z) within 0 and infinity, where shapes that are infinite themselves have no say."""
+    """Return f(z) within 0 and infinity, also if shape parameters are infinite."""
     return _inside((z > 0) & (z < np.inf), z, f, where(z > 0, above, below))
 
 
@@ -257,8 +258,8 @@ beta = declare(
 
 
 def _half_step(x: Any) -> Any:
-    """log(Gamma(x + 1/2) / Gamma(x)) - log(x) / 2; of large x by its series, since the logarithms
-    of both have no digits left for their difference."""
+    """Return log(Gamma(x + 1/2) / Gamma(x)) - log(x) / 2; for large x by its series, since the
+    difference of the logarithms would cancel."""
     small = where(x < 12, x, 1.0)
     direct = sp.gammaln(small + 0.5) - sp.gammaln(small) - 0.5 * uf.log(small)
     v = 1 / where(x < 12, 12.0, x)
@@ -284,7 +285,7 @@ gennorm = declare(
     "gennorm", "the generalised normal distribution", "beta", place="", loose=_ALL,
     pieces=True, positive=True,
     logpdf=lambda z, beta: uf.log(0.5 * beta) - sp.gammaln(1 / beta) - uf.abs(z) ** beta,
-    # At 0 the slope is the density there.
+    # At 0 the derivative is the density there.
     cdf=lambda z, beta: _inside(
         z != 0, z, lambda v: _gennorm_cdf(v, beta),
         0.5 + z * (0.5 * beta / uf.exp(sp.gammaln(1 / beta))),
@@ -294,7 +295,7 @@ gennorm = declare(
 
 def _vonmises_logpdf(z: Any, kappa: Any) -> Any:
     kappa = where(kappa >= 0, kappa, np.nan)
-    # A scaled function of Bessel's has the mean of both slopes at 0; the last term has the rest.
+    # At 0, the scaled Bessel function has the mean of both derivatives; the last term corrects it.
     rest = where(kappa == 0, kappa, 0.0)
     return kappa * (uf.cos(z) - 1) - math.log(2 * math.pi) - uf.log(sp.i0e(kappa)) + rest
 
@@ -323,10 +324,10 @@ wrapcauchy = declare(
 
 
 def _log_mass(a: Any, b: Any) -> Any:
-    """log(Phi(b) - Phi(a)), a <= b, by the tail where both are; the middle by both tails."""
+    """Return log(Phi(b) - Phi(a)) for a <= b, from the tail with both, or from both tails."""
     up = a > 0
     low, high = where(up, -b, a), where(up, -a, b)
-    tail = high <= 0  # the other way sees what is safe: its slopes may be infinite
+    tail = high <= 0  # the unused branch gets safe values
     most = sp.log_ndtr(where(tail, high, -1.0))
     rest = sp.log_ndtr(where(tail, low, -2.0)) - most
     outside = sp.ndtr(where(tail, -1.0, low)) + sp.ndtr(-where(tail, 1.0, high))
@@ -334,17 +335,17 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 
 def _between(a: Any, b: Any) -> Any:
-    """A number between two bounds, which may be infinite: there all slopes are finite."""
+    """Return a finite number between two bounds, which may be infinite, with finite derivatives."""
     low, high = uf.isinf(a), uf.isinf(b)
     return where(low & high, 0.0, where(low, b - 1, where(high, a + 1, 0.5 * (a + b))))
 
 
 def _within(f: Any, below: float, above: float, ends: bool = False) -> Any:
-    """A function of the places between `a` and `b`, with the `ends` or without."""
+    """Make a function of points between `a` and `b`, including the ends or not."""
 
     def run(z: Any, a: Any, b: Any) -> Any:
         inside = (z >= a) & (z <= b) if ends else (z > a) & (z < b)
-        inside = inside & ~uf.isinf(z)  # that is an end, too: no differences
+        inside = inside & ~uf.isinf(z)  # infinities are ends
         value = f(where(inside, z, _between(a, b)), a, b)
         return where(a >= b, np.nan, where(inside, value, where(z <= a, below, above)))
 
@@ -352,7 +353,7 @@ def _within(f: Any, below: float, above: float, ends: bool = False) -> Any:
 
 
 def _below(z: Any, a: Any, b: Any) -> Any:
-    """The logarithm of the part of the mass below z; near 0 by the part above."""
+    """Return the log of the fraction of the mass below z; near 0 from the fraction above."""
     whole = _log_mass(a, b)
     below, above = _log_mass(a, z) - whole, _log_mass(z, b) - whole
     most = below > -0.1
@@ -363,7 +364,7 @@ truncnorm = declare(
     "truncnorm", "the normal distribution cut off below a and above b", "a, b", pieces=True,
     strong=("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf"),
     logpdf=_within(lambda z, a, b: _norm_logpdf(z) - _log_mass(a, b), -np.inf, -np.inf, ends=True),
-    # At the ends one of the parts is 0: its logarithm has no slope.
+    # At the ends one of the fractions is 0, and its logarithm has no derivative.
     logcdf=_within(_below, -np.inf, 0.0),
     logsf=_within(lambda z, a, b: _below(-z, -b, -a), 0.0, -np.inf),
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Declaration of a distribution: makes the module of a distribution of its functions.
+"""Declaration of distributions: builds the module of a distribution from its functions.
 
-The inputs are functions of standardized values, for loc 0 and scale 1. Location, scale, densities
-and logarithms are handled in the same way for all distributions, and are added here.
+The given functions take standardized values, for loc=0 and scale=1. `declare` adds location, scale
+and the functions that follow from others (such as densities from their logarithms).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["declare"]
 
 Function = Callable[..., Any]
 EMPTY: Mapping[str, Sequence[str]] = {}
-_MOST = 2**31  # Python's integers below it, and above minus that, fit into every integer dtype
+_MOST = 2**31  # Python ints of smaller magnitude fit every integer dtype
 
 _DERIVED = {"pdf": "logpdf", "pmf": "logpmf", "cdf": "logcdf", "sf": "logsf"}
 _INVERSE = ("ppf", "isf")
@@ -50,26 +50,26 @@ def declare(
     loose: Sequence[str] = (), shaped: Mapping[str, Sequence[str]] = EMPTY,
     pieces: bool = False, positive: bool = False, **functions: Function,
 ) -> ModuleType:  # fmt: skip
-    """Make the module of a distribution.
+    """Build the module of a distribution.
 
     Args:
-        name: of the distribution.
-        what: what it is, for docstrings.
-        shapes: names of its shape parameters.
-        first: name of the first argument, except that of `ppf` and `isf`.
+        name: the name of the distribution.
+        what: a description, for docstrings.
+        shapes: the names of its shape parameters.
+        first: the name of the first argument, except for `ppf` and `isf`.
         place: which of loc and scale it has.
-        plain: names of functions that have neither.
-        inverse: name of the first argument of `ppf` and `isf`.
-        strong: names of functions whose results are strong for Python's numbers too, as jax's.
-        loose: names of functions whose results are weak for weak arguments of any shape, as jax's.
-            Those of the others are strong where the first argument has axes: jax's formulas have
-            constants of its shape.
-        shaped: by function, the names of further arguments whose axes do the same.
-        pieces: whether functions have pieces: comparisons with nan would choose one of them.
-        positive: whether shape parameters that are not above 0 have nan, as in SciPy.
-        functions: by name, of the standardized value and the shape parameters. `pdf`, `pmf`, `cdf`
-            and `sf` may be left out where their logarithms are given; None leaves out what would
-            follow.
+        plain: the names of functions without loc and scale.
+        inverse: the name of the first argument of `ppf` and `isf`.
+        strong: the names of functions whose results are strong even for Python numbers, as in JAX.
+        loose: the names of functions whose results are weak for weak arguments of any shape, as in
+            JAX. Results of the others are strong if the first argument has axes, since JAX's
+            formulas contain constants of its shape.
+        shaped: for each function, the names of further arguments whose axes have that effect.
+        pieces: whether functions are piecewise: comparisons with nan would select a piece.
+        positive: whether shape parameters that are not positive give nan, as in SciPy.
+        functions: by name, functions of the standardized value and the shape parameters. `pdf`,
+            `pmf`, `cdf` and `sf` may be omitted if their logarithms are given; None suppresses a
+            function that would follow from others.
     """
     module = ModuleType(f"accnp.scipy.stats.{name}", f"{what[0].upper()}{what[1:]}.")
     given = dict(functions)
@@ -82,7 +82,7 @@ def declare(
             head = first if key not in _INVERSE else inverse
             names = [] if key == "entropy" else [head]
             names += shapes.split(", ") if shapes else []
-            # An entropy is a sum over numbers that the formula brings, as in jax.
+            # As in JAX, entropies are never weak, since their formulas contain strong constants.
             never = key in strong or key == "entropy"
             its = "" if key in plain else place
             weak_where = () if key in loose else (*names[:1], *shaped.get(key, ()))
@@ -93,27 +93,27 @@ def declare(
     return module
 
 
-# The formulas that hold for complex numbers, too: distributions, or single functions of them.
+# Formulas that are valid for complex numbers: distributions, or single functions of them.
 _COMPLEX = frozenset(
     ["cauchy", "logistic", "norm.logpdf", "norm.pdf", "expon.ppf", "pareto.ppf", "uniform.ppf"]
 )
 
 
-# Those whose formula has the square of the scale, as jax's: a negative one counts as a positive.
+# Distributions whose formula contains the square of the scale, as in JAX, so its sign is ignored.
 _EVEN = ("norm", "t")
-# Those whose probabilities jax has for negative scales as well: of minus the variable, or nothing.
+# Distributions with probabilities for negative scales, as in JAX: of the negated variable, or none.
 _TURNED = (*_EVEN, "cauchy", "laplace", "logistic")
 
 
 def _width(name: str, scale: Array) -> Array:
-    """What a density is divided by: no density of a negative scale."""
+    """Return the divisor of a density; nan for negative scales."""
     if scale.dtype.kind == "c" or name not in _TURNED:
         return scale
     return uf.abs(scale) if name in _EVEN else where(scale < 0, np.nan, scale)
 
 
 def _above(x: Array) -> Array:
-    """A parameter, nan if it is not above 0, as in SciPy."""
+    """Return a parameter, with nan where it is not positive, as in SciPy."""
     return x if x.dtype.kind == "c" else where(x > 0, x, np.nan)
 
 
@@ -150,8 +150,8 @@ def _make(
         return wrap(cast(found._node, nodes[0].aval.dtype, weak))
 
     def converted(arguments: Iterable[Any]) -> tuple[list[Node], list[Node]]:
-        """The nodes of arguments, and these in one floating dtype. Python's integers of any size
-        become numbers of it, as in jax, where others would have to fit into the integer dtype."""
+        """Return the nodes of arguments, and the nodes in one floating dtype. As in JAX, Python
+        ints of any size become floats, although they may not fit the integer dtype."""
         values = list(arguments)
         large = [i for i, x in enumerate(values) if type(x) is int and not -_MOST <= x < _MOST]
         given = as_nodes(label, *[0 if i in large else x for i, x in enumerate(values)])
@@ -181,7 +181,7 @@ def _make(
         return known(sized(function(moved, *shapes), scale, stated), [moved, *shapes])
 
     def known(found: Array, values: Sequence[Any]) -> Array:
-        """nan where an operand is: a comparison with it would choose a piece."""
+        """Propagate nan from operands, since comparisons with nan would select a piece."""
         if not pieces:
             return found
         return where(functools.reduce(uf.logical_or, map(uf.isnan, values)), np.nan, found)
@@ -192,7 +192,7 @@ def _make(
         if key.endswith("pdf") and not stated:
             scale = _width(name, scale)
         if key == "logpdf":
-            scaled = found - uf.log(scale)  # outside the support no scale moves it
+            scaled = found - uf.log(scale)  # outside of the support the scale has no effect
             return where(found == -np.inf, found, scaled) if pieces else scaled
         return found / scale if key == "pdf" else found
 

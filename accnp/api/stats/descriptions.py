@@ -1,8 +1,7 @@
-"""Docstrings of the functions of distributions, made of what is said once of each distribution.
+"""Docstrings of the functions of distributions, generated from descriptions of distributions.
 
-In: the name of a distribution, that of one of its functions, and its parameters. Out: a docstring
-in NumPy style. `DISTRIBUTIONS` holds the formula, the parameters and the sampler of each
-distribution, `EXAMPLES` (examples.py) one example for each function.
+`DISTRIBUTIONS` has the formula, the parameters and the sampler of each distribution, and `EXAMPLES`
+(examples.py) has one example for each function.
 """
 
 from __future__ import annotations
@@ -131,7 +130,7 @@ _UNCHECKED = {
 
 
 def _of_invalid(name: str, key: str) -> str:
-    """Say what invalid parameters give."""
+    """Return the sentence about invalid parameters."""
     parameter, keys = _UNCHECKED.get(name, ("", ""))
     if key not in keys.split():
         return "Invalid parameters give nan."
@@ -143,9 +142,9 @@ def _of_invalid(name: str, key: str) -> str:
 def describe(
     name: str, key: str, what: str, parameters: Sequence[str], keys: Collection[str], real: bool
 ) -> str:
-    """Return the docstring of a function of a distribution, which has the functions `keys`.
+    """Return the docstring of a function of a distribution with the functions `keys`.
 
-    `real` functions refuse complex arguments.
+    `real` functions do not accept complex arguments.
     """
     about = DISTRIBUTIONS[name]
     refused = ", or is complex" if real else ""
@@ -186,7 +185,7 @@ def describe(
 
 
 def _example(name: str, key: str) -> tuple[str, str]:
-    """Return the operands of an example, and the values there."""
+    """Return the operands and the values of an example."""
     lines = dict(line.strip().split(": ") for line in EXAMPLES[name].strip().splitlines())
     operands, values = lines[key].split(" -> ")
     return operands.replace("[", "jnp.array([").replace("]", "])"), values

@@ -38,13 +38,13 @@ __all__ = [
 
 
 def _inside(test: Any, k: Any, f: Any, safe: Any = 1.0) -> Any:
-    """f(k) where a test holds, -inf elsewhere. As in jax, k need not be a whole number, but for
-    Poisson's and the beta-binomial distribution, where jax rounds it and SciPy has 0."""
+    """Return f(k) where a test holds, and -inf elsewhere. As in JAX, k need not be a whole number,
+    except for the Poisson and beta-binomial distributions, where JAX rounds and SciPy has 0."""
     return where(test, f(where(test, k, safe)), -np.inf)
 
 
 def _chance(p: Any, value: Any) -> Any:
-    """A value for probabilities p, nan for other numbers."""
+    """Return a value for probabilities p, and nan for other numbers."""
     return where((p >= 0) & (p <= 1), value, np.nan)
 
 
@@ -99,7 +99,7 @@ geom = declare(
 
 
 def _poisson_entropy(mu: Any) -> Any:
-    """Summed up to 40 deviations past the mean for small means, by its series for large ones."""
+    """Sum up to 40 deviations beyond the mean for small means; use the series for large ones."""
     small = where(mu < 50, uf.maximum(mu, 0), 1.0)
     k = asarray(np.arange(200.0), dtype=mu.dtype)
     log = sp.xlogy(k, small[..., None]) - small[..., None] - sp.gammaln(k + 1)
@@ -226,7 +226,7 @@ def multinomial_logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
 
 def _solved(factor: Array, off: Array) -> Array:
-    """The rows of `off` times the inverse of a lower triangle."""
+    """Return the rows of `off` times the inverse of a lower triangular matrix."""
     shape = np.broadcast_shapes(factor.shape[:-2], off.shape[:-1])
     if factor.ndim == 2:
         right = off.reshape(math.prod(off.shape[:-1]), off.shape[-1]).T
@@ -309,7 +309,7 @@ _CALLED = {"pdf": "the probability density function", "pmf": "the probability ma
 
 
 def _pair(name: str, log: str, function: Any, example: str) -> ModuleType:
-    """The module of a distribution of vectors: the logarithm, and what it is the logarithm of."""
+    """Build the module of a distribution of vectors from its log-density."""
     module = ModuleType(f"accnp.scipy.stats.{name}", f"The distribution {name}.")
     plain, what = log.removeprefix("log"), name.replace("_", " ").replace("dir", "Dir")
 

@@ -1,7 +1,7 @@
 """Examples of the functions of distributions, for their docstrings.
 
-In: nothing. Out: `EXAMPLES`, by distribution: a line for each function, "name: operands -> values",
-rounded to four decimals. Brackets of operands are arrays.
+`EXAMPLES` has a line "name: operands -> values" for each function of a distribution, with values
+rounded to four decimals. Lists among operands are arrays.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statistics of samples: the standard error, modes, ranks, densities by kernels."""
+"""Statistics of samples: standard error, modes, ranks and kernel density estimates."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _lines(a: Any, axis: int | None, name: str) -> tuple[Array, int]:
 
 
 def _same_as_before(x: Array) -> Array:
-    """Whether a sorted value along the last axis equals the one before it (nans are equal)."""
+    """Return whether a sorted value equals the previous one in the last axis (nans are equal)."""
     left, right = x[..., :-1], x[..., 1:]
     equal = (left == right) | (uf.isnan(left) & uf.isnan(right))
     return concatenate([full((*x.shape[:-1], 1), False), equal], axis=-1)
@@ -259,7 +259,7 @@ def _ranks(x: Array, method: str) -> Array:
     dense = cumsum(fresh.astype(np.int32))[place]
     if method == "dense":
         return dense.astype(kind)
-    # Where each run of equal values begins, and one past its end.
+    # The start of each run of equal values, and one past its end.
     starts = (
         full(n + 1, n, np.int32)
         .at[cumsum(fresh.astype(np.int32)) - 1]
@@ -337,12 +337,12 @@ class gaussian_kde:
 
     @property
     def d(self) -> int:
-        """How many dimensions the points have."""
+        """The number of dimensions of the points."""
         return self.dataset.shape[0]
 
     @property
     def n(self) -> int:
-        """How many points there are."""
+        """The number of points."""
         return self.dataset.shape[1]
 
     def _bandwidth(self, method: Any) -> Any:
