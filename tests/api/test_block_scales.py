@@ -23,7 +23,7 @@ def test_scaled_matmul_is_the_product_of_what_the_scales_say():
     np.testing.assert_allclose(np.asarray(jax.nn.scaled_matmul(x, y, a, b)), want, rtol=1e-5)
     with pytest.raises(ValueError, match="blocks"):
         jax.nn.scaled_matmul(x, y, a[:, :, :0], b)
-    with pytest.raises(ValueError, match="equal blocks"):
+    with pytest.raises(ValueError, match="equally many blocks"):
         jax.nn.scaled_matmul(x, y, a, b.repeat(2, 2))
 
 

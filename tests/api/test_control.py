@@ -406,7 +406,7 @@ WRONG = [
     (
         lambda: lax.switch(0, [lambda: 1, lambda: 2, lambda: {"a": A3}]),
         TypeError,
-        "branch 0 returns.*branch2 returns|branch2 returns.*branch 0 returns",
+        "result of branch 0.*result of branch2|result of branch2.*result of branch 0",
     ),
     (lambda: lax.map(3, A3), TypeError, "f argument should be a callable"),
     (lambda: lax.map(lambda x: x, A3, batch_size=-1), ValueError, "batch_size"),

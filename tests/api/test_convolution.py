@@ -299,9 +299,9 @@ def test_preferred_types():
 @pytest.mark.parametrize(
     ("error", "match", "call"),
     [
-        (ValueError, "axes of space", lambda x, w: lax.conv(x, w, (1,), "SAME")),
+        (ValueError, "spatial axes", lambda x, w: lax.conv(x, w, (1,), "SAME")),
         (RuntimeError, "padding must be", lambda x, w: lax.conv(x, w, (1, 1), "FOO")),
-        (TypeError, "one pair of pads", lambda x, w: lax.conv(x, w, (1, 1), ((1, 1),))),
+        (TypeError, "one pair for each", lambda x, w: lax.conv(x, w, (1, 1), ((1, 1),))),
         (
             ValueError,
             "feature",
@@ -315,7 +315,7 @@ def test_preferred_types():
         (ValueError, "mode", lambda x, w: jnp.convolve(np.ones(3), np.ones(2), "most")),
         (
             TypeError,
-            "axes of space",
+            "spatial axes",
             lambda x, w: lax.conv_general_dilated(
                 x, w, (1, 1), "SAME", dimension_numbers=("NCHW", "OIHX", "NCHW")
             ),

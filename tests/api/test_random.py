@@ -261,7 +261,11 @@ REFUSED = [
     (lambda k: ours.uniform(k, -1), ValueError, "negative"),
     (lambda k: ours.uniform(k, (2,), minval=jnp.zeros(3)), ValueError, "broadcast"),
     (lambda k: ours.normal(k, (2,), dtype=int), ValueError, "float or complex"),
-    (lambda k: ours.randint(k, (3,), 0, 10, dtype="float32"), TypeError, "must be of integers"),
+    (
+        lambda k: ours.randint(k, (3,), 0, 10, dtype="float32"),
+        TypeError,
+        "must be an integer dtype",
+    ),
     (lambda k: ours.fold_in(k, -1), OverflowError, "uint32"),
     (lambda k: ours.key(0, impl="philox"), ValueError, "rbg"),
     (lambda k: ours.choice(k, 3, (5,), replace=False), ValueError, "larger sample"),

@@ -211,7 +211,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "groups uneven": (
         lambda: over(accnp, lambda x: accnp.lax.all_gather(x, "i", axis_index_groups=UNEVEN), V),
         ValueError,
-        "of one length",
+        "equal lengths",
     ),
     "put elsewhere": (
         lambda: accnp.pmap(lambda x: x)(V) + accnp.device_put(V, accnp.devices()[1]),
