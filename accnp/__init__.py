@@ -65,7 +65,7 @@ if TYPE_CHECKING:  # loaded on first use
     from accnp.api.compiled.contexts import make_user_context
     from accnp.api.differentiation.linear_maps import ad
     from accnp.api.differentiation.forward_backward import fwd_and_bwd
-    from accnp.api.inspect.look import inspect
+    from accnp.api.inspect.inspecting import inspect
     from accnp.api.kernels.kernel import kernel
     from accnp.api.kernels.override import override
     from accnp.api.observe.explain import explain
@@ -269,7 +269,7 @@ _FROM = {
     "accnp.api.differentiation.linear_maps": "ad",
     "accnp.api.compiled.contexts": "make_user_context",
     "accnp.api.differentiation.forward_backward": "fwd_and_bwd",
-    "accnp.api.inspect.look": "inspect",
+    "accnp.api.inspect.inspecting": "inspect",
     "accnp.api.differentiation.jacobians": "hessian jacfwd jacobian jacrev",
     "accnp.api.kernels.kernel": "kernel",
     "accnp.api.kernels.override": "override",

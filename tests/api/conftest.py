@@ -2,7 +2,7 @@
 
 import pytest
 
-from accnp.api.compiled import armed
+from accnp.api.compiled import dispatch_registration
 from accnp.api.compiled import jit as jit_module
 
 
@@ -21,5 +21,5 @@ def python_calls(monkeypatch):
         monkeypatch.setattr(place, name, function)
 
     noted(jit_module.JitFunction, "_call")
-    noted(armed, "rerun")
+    noted(dispatch_registration, "rerun")
     return seen

@@ -14,7 +14,7 @@ from api.short_calls import Pair, X, often
 import accnp as jnp
 from accnp import engine, jit
 from accnp._native import COMPILED
-from accnp.api.compiled import armed
+from accnp.api.compiled import dispatch_registration
 
 
 def test_containers_numbers_and_names_need_no_python(python_calls):
@@ -388,7 +388,7 @@ def test_more_arguments_than_the_stack_holds():
 
 
 def test_wide_trees_are_left_to_python(python_calls, monkeypatch):
-    monkeypatch.setattr(armed, "ROOM", 10)
+    monkeypatch.setattr(dispatch_registration, "ROOM", 10)
     for count in (4, 11):
         f = jit(lambda t: [v + 1 for v in t])
         often(f, [jnp.float32(1)] * count)

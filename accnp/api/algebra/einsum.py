@@ -19,7 +19,7 @@ from accnp import dtypes
 from accnp.api.algebra.einsum_report import PathInfo, report
 from accnp.api.algebra.products import check_sum_dtype, dot_general, product
 from accnp.api.arguments.convert import as_node, cast, promote, to_shape
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.values import no_out
 from accnp.api.arrays.manipulation import expand_node, transpose_node
 from accnp.api.arrays.matrices import diagonal_node

@@ -11,7 +11,7 @@ from accnp import dtypes
 from accnp.api.algebra.linalg import inv, matrices, svd, svdvals
 from accnp.api.algebra.norms import norm
 from accnp.api.arguments.convert import cast, promote_inexact
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arrays.creation import asarray, zeros
 from accnp.api.compiled.named import shown
 from accnp.api.compiled.small_calls import compiled_if_small, run_small

@@ -12,7 +12,7 @@ from accnp.api.algebra.convolution import convolve
 from accnp.api.algebra.least_squares import lstsq
 from accnp.api.algebra.products import matmul, outer
 from accnp.api.arguments.convert import as_node, cast, promote, promote_inexact, wrap
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arguments.values import unroll_steps
 from accnp.api.arrays.creation import arange, array, full, ones, zeros

@@ -12,7 +12,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_shape
 from accnp.api.arguments.values import needs_function
 from accnp.api.arrays.creation import arange, asarray, zeros_like

@@ -16,7 +16,7 @@ from accnp.api.arguments.convert import (
     scalar_node,
     to_shape,
 )
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import astype_node
 from accnp.api.arrays.placement import made

@@ -2,7 +2,7 @@
 
 There are two paths for calls. The general path (`JitFunction._call`) looks up the program of the
 signature, or traces the function. After the second call of a signature, a dispatch entry
-(`armed.py`) lets the C extension match the arguments and run the program.
+(`dispatch_registration.py`) lets the C extension match the arguments and run the program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from accnp import engine, errors
 from accnp._native import COMPILED, Caller, Record
 from accnp.api.arguments.convert import as_node, is_host_value
-from accnp.api.compiled import misses
+from accnp.api.compiled import trace_log
 from accnp.api.compiled.statics import (
     Call,
     Options,
@@ -56,7 +56,7 @@ Q = ParamSpec("Q")
 # The number of calls of a signature before a dispatch entry is made. Making one takes 11 us, and a
 # call by the general path 14 us. Without the extension, an entry is compiled to a Python function
 # in 0.5 ms (development machine, 2026-11).
-ARM = 2 if COMPILED else 16
+ENTRY_AFTER = 2 if COMPILED else 16
 
 # One cache for each function, shared by all its jitted wrappers with the same options.
 _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.WeakKeyDictionary()
@@ -64,7 +64,7 @@ _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.W
 # that it began to trace before a clear.
 _entering = renewed(threading.RLock())
 _cleared = 0  # the number of clears
-_armed: weakref.WeakSet[JitFunction] = weakref.WeakSet()  # functions with dispatch entries
+_registered: weakref.WeakSet[JitFunction] = weakref.WeakSet()  # functions with dispatch entries
 
 
 class Entry:
@@ -105,7 +105,7 @@ class Entry:
         device = engine.place_of(self.placed, leaves) if devices.reach else None
         plan = self.plan if device is None else self.plans.get(device)
         if plan is None:
-            with misses.compiling(self.graph, len(self.consts)) as logged:
+            with trace_log.log_compilation(self.graph, len(self.consts)) as logged:
                 plan, free = engine.plan_of_graph(self.graph, fastmath, donated, device)
                 engine.close(plan, free)
                 if logged:
@@ -215,7 +215,7 @@ class JitFunction(Caller, Generic[P, R]):
 
     transform = "jit"  # for messages
     __slots__ = ("__dict__", "__weakref__")
-    _records: tuple[Record, ...]  # dispatch entries, see `armed.py`
+    _records: tuple[Record, ...]  # dispatch entries, see `dispatch_registration.py`
 
     def __init__(self, fun: Callable[P, R], options: Options) -> None:
         wraps(fun, updated=())(self)
@@ -292,9 +292,11 @@ class JitFunction(Caller, Generic[P, R]):
         entry.hits += 1
         self._hits += 1
         plain = not (self._options.donates or call.refs or entry.closed or call.deleted)
-        known = entry.hits >= ARM and (often(entry.hits, ARM) or often(self._hits, ARM))
+        known = entry.hits >= ENTRY_AFTER and (
+            often(entry.hits, ENTRY_AFTER) or often(self._hits, ENTRY_AFTER)
+        )
         if known and plain and is_outside_traces():
-            _arm(self, entry, args, kwargs, switches)
+            _register_call(self, entry, args, kwargs, switches)
         return result
 
     def entry_of(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Call, Entry, list[Node]]:
@@ -312,10 +314,10 @@ class JitFunction(Caller, Generic[P, R]):
         began = _cleared
         entry = self._cache.get(key)
         if entry is None:
-            misses.tell(self._fun, call, key[1], self._cache)
+            trace_log.report_miss(self._fun, call, key[1], self._cache)
             start = perf_counter()
             entry = self._trace(call, [x.aval for x in nodes])
-            misses.traced(self._name, self.transform, start)
+            trace_log.log_trace(self._name, self.transform, start)
             entry.watched = (Watched(self._fun, call.static) or None) if call.static else None
             if not any(is_outer(x) for x in entry.consts) and not any(r.home for r in entry.closed):
                 _enter(self._cache, key, entry, began)
@@ -531,19 +533,21 @@ def forget(caches: Iterable[dict[Any, Entry]]) -> None:
         for cache in caches:
             cache.clear()
         new_epoch()
-        for function in _armed:  # their entries are outdated, and hold programs and arrays
+        for function in _registered:  # their entries are outdated, and hold programs and arrays
             function._records = ()
-        _armed.clear()
+        _registered.clear()
 
 
-def _arm(
+def _register_call(
     function: JitFunction, entry: Entry, args: tuple, kwargs: dict[str, Any], key: Any
 ) -> None:
     """Add a dispatch entry, so that the extension makes calls like this one from now on."""
     with _entering:
-        _armed.add(function)
+        _registered.add(function)
     # Imported here, so that programs that call each function once do not load it.
-    imported("accnp.api.compiled.armed").arm(function, entry, args, kwargs, key)
+    imported("accnp.api.compiled.dispatch_registration").register_call(
+        function, entry, args, kwargs, key
+    )
 
 
 def is_outer(node: Node) -> bool:

@@ -8,7 +8,7 @@ import operator
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arrays.creation import array, zeros
 from accnp.api.arrays.joining import concatenate

@@ -16,7 +16,7 @@ from accnp.api.arguments.convert import (
     to_shape,
     wrap,
 )
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.values import node_of
 from accnp.api.compiled.named import shown
 from accnp.api.compiled.small_calls import compiled_if_small

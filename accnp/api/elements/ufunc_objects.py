@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import no_out
 from accnp.api.arrays.creation import full

@@ -16,7 +16,7 @@ from accnp.api.algebra import linalg
 from accnp.api.algebra.norms import norm
 from accnp.api.algebra.products import matmul
 from accnp.api.arguments.convert import as_node
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arrays.creation import eye, zeros
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.matrices import diagonal

@@ -15,7 +15,7 @@ from accnp import dtypes
 from accnp.api.algebra import linalg
 from accnp.api.algebra.norms import norm
 from accnp.api.arguments.convert import promote_inexact
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, array, asarray, eye, full_like, zeros_like
 from accnp.api.arrays.matrices import diag, triu

@@ -13,7 +13,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra.norms import norm
 from accnp.api.arguments.convert import as_node
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arrays.creation import arange, asarray, eye
 from accnp.api.arrays.joining import concatenate

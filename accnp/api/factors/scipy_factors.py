@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, broadcast_shapes, to_shape
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import asarray, eye, ones, zeros, zeros_like
 from accnp.api.arrays.joining import block, concatenate

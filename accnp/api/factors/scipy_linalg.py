@@ -13,7 +13,7 @@ import numpy as np
 
 from accnp.api.algebra import linalg
 from accnp.api.arguments.convert import broadcast_shapes, check_ranks, to_shape
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, eye
 from accnp.api.arrays.matrices import tril, triu

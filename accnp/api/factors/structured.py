@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote, promote_inexact
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arrays.creation import asarray, eye, zeros, zeros_like
 from accnp.api.arrays.joining import concatenate

@@ -27,7 +27,7 @@ from accnp.api.flow.bodies import (
     with_refs,
     without_refs,
 )
-from accnp.api.flow.remembered import remembered
+from accnp.api.flow.trace_cache import cached_trace
 from accnp.array import ArrayLike, is_traced, with_float0, wrap
 from accnp.config import config
 from accnp.docstrings import NOT_GIVEN
@@ -217,7 +217,7 @@ def _choose(
     fns, operands = without_refs(fns, operands, name)
     leaves, spec = as_leaves(operands, name, "operands")
     avals = [x.aval for x in leaves]
-    recorded = remembered(
+    recorded = cached_trace(
         fns, (name, spec, *avals), lambda: _Branches(name, labels, fns, avals, spec)
     )
     return recorded.call(choice, leaves)

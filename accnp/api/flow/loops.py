@@ -1,6 +1,6 @@
 """Loops: `while_loop`, `fori_loop` and `scan`.
 
-Bodies are traced once for a function and the types of its carry (`remembered.py`). Carried values
+Bodies are traced once for a function and the types of its carry (`trace_cache.py`). Carried values
 that no step changes become constants of the loop.
 """
 
@@ -32,7 +32,7 @@ from accnp.api.flow.bodies import (
     with_inputs,
     with_refs,
 )
-from accnp.api.flow.remembered import remembered
+from accnp.api.flow.trace_cache import cached_trace
 from accnp.array import Array, ArrayLike, is_traced, look, with_float0, wrap
 from accnp.config import config
 from accnp.engine import array_of
@@ -121,7 +121,7 @@ def run_while(loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
     avals = [x.aval for x in carry]
     key = (loop.name, loop.kind, spec, *avals)
     fns = (loop.fn,) if loop.name != "while_loop" else (loop.fn, cond_fun)
-    recorded = remembered(fns, key, lambda: _While(loop, cond_fun, body_fun, init_val, avals))
+    recorded = cached_trace(fns, key, lambda: _While(loop, cond_fun, body_fun, init_val, avals))
     final = recorded.call(carry)
     return carried(spec, final, init_val, recorded.fixed[: len(final)])
 
@@ -420,7 +420,7 @@ def run_scan(
     avals = [x.aval for x in carry]
     row_avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
     key = (loop.name, loop.kind, carry_spec, xs_spec, *avals, *row_avals)
-    recorded = remembered((loop.fn,), key, lambda: _Scan(loop, step, init, xs, avals, row_avals))
+    recorded = cached_trace((loop.fn,), key, lambda: _Scan(loop, step, init, xs, avals, row_avals))
     final, ys = recorded.call(carry, rows, length, bool(reverse), unroll)
     fixed = recorded.fixed[: len(final)]
     return carried(carry_spec, final, init, fixed), values(recorded.out_spec, ys)

@@ -9,7 +9,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape, wrap
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.arguments.values import to_dtype
 from accnp.api.compiled.named import named, shown

@@ -8,7 +8,7 @@ from typing import Any, Literal, SupportsIndex, overload
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arguments.shapes import AxesLike, as_axis, as_int
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_to, ravel, reshape

@@ -9,7 +9,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, scalar_node
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_int
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import reshape_plain

@@ -15,7 +15,7 @@ from accnp.api.arguments.convert import (
     promote_inexact,
     wrap,
 )
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import atleast_2d, moveaxis

@@ -22,7 +22,7 @@ from accnp.api.arguments.convert import (
 )
 from accnp.api.arguments.values import node_of
 from accnp.api.arrays.manipulation import expand_node
-from accnp.api.indexes.recipes import replayed, signature
+from accnp.api.indexes.index_cache import replayed, signature
 from accnp.array import Array, const_of, look, wrap
 from accnp.config import config
 from accnp.engine import array_of

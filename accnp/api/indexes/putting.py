@@ -83,7 +83,9 @@ def put_along_axis(
     shape = index.aval.shape
     if axis is not None:
         x = whole  # other axes of length 1 broadcast
-    grid = [o.iota(dtype=dtype_of_indices(n), shape=shape, dimension=k) for k, n in enumerate(shape)]
+    grid = [
+        o.iota(dtype=dtype_of_indices(n), shape=shape, dimension=k) for k, n in enumerate(shape)
+    ]
     spread = [n < m for n, m in zip(x.aval.shape, shape, strict=True)]
     key = tuple(
         [wrap(index if k == d else like(g, 0) if spread[k] else g) for k, g in enumerate(grid)]

@@ -18,7 +18,7 @@ from accnp import dtypes
 from accnp.api.algebra.einsum import einsum
 from accnp.api.algebra.products import dot_general
 from accnp.api.arguments.convert import as_node, cast
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arrays.creation import arange
 from accnp.api.elements import ufuncs
 from accnp.api.elements.selecting import where

@@ -14,7 +14,7 @@ from typing import Any, Protocol, SupportsIndex, runtime_checkable
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.shapes import as_shape
 from accnp.api.arrays import creation
 from accnp.api.arrays.manipulation import moveaxis

@@ -20,7 +20,7 @@ from typing import Any
 
 from accnp import engine, errors
 from accnp._native import observe_recording
-from accnp.api.compiled import misses
+from accnp.api.compiled import trace_log
 from accnp.engine import watch
 from accnp.forks import aside, renewed
 from accnp.ir.node import site_text
@@ -164,7 +164,7 @@ def _points() -> list[FunctionPatch | _Recording]:
         point("ir.node", "record", _record),
         _Recording(),
         point("trace_fn", "trace", _trace),
-        point("api.compiled.misses", "tell", _miss),
+        point("api.compiled.trace_log", "report_miss", _miss),
         point("api.compiled.jit", "JitFunction._called", _call),
         point("compiler.fusion.program", "build", _pass("program")),
         point("compiler.fusion.fuse", "fuse", _pass("fusion")),
@@ -203,7 +203,7 @@ def _miss(original: Any, function: Any, call: Any, avals: Any, cache: Any) -> No
     if _wants("miss"):
         name, file, line = function_place(function)
         now = perf_counter_ns()
-        why = misses.explain(function, call, avals, cache)
+        why = trace_log.explain_miss(function, call, avals, cache)
         code = getattr(function, "__code__", None)
         place = f"{file}:{line}" if file else ""
         at = errors.user_line()

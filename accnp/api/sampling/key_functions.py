@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import check_ranks
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arguments.shapes import as_shape
 from accnp.api.arrays.creation import full
 from accnp.api.arrays.joining import stack

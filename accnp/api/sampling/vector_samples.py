@@ -5,7 +5,7 @@ from __future__ import annotations
 from accnp.api.algebra.linalg import cholesky, eigh, svd
 from accnp.api.algebra.products import matmul
 from accnp.api.arguments.convert import broadcast_shapes, promote_inexact
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arguments.shapes import as_int, as_shape
 from accnp.api.arrays.manipulation import expand_node, transpose_node
 from accnp.api.compiled.small_calls import compiled_if_small

@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.api.algebra import fft as transforms
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.shapes import as_axes, as_axis, as_int
 from accnp.api.arrays.creation import array
 from accnp.api.arrays.joining import concatenate, stack

@@ -16,7 +16,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra.products import matmul
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_shape
 from accnp.api.arrays.creation import arange, asarray
 from accnp.api.arrays.padding import pad

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from accnp.api.algebra.linalg import eigh
 from accnp.api.algebra.products import dot
 from accnp.api.arguments.convert import check_ranks
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arrays.creation import array, asarray, ones
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import atleast_1d, broadcast_to

@@ -15,7 +15,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra import fft as transforms
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
-from accnp.api.arguments.inside import broadcasts_inside, promotes_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside, promotes_inside
 from accnp.api.arguments.shapes import AxesLike, as_axis, as_int, as_static
 from accnp.api.arguments.values import inexact_arrays
 from accnp.api.arrays.creation import arange, array, asarray, zeros

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.inside import broadcasts_inside
+from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arguments.shapes import as_axis, as_int, as_static
 from accnp.api.arrays.creation import arange, array, asarray, zeros
 from accnp.api.arrays.joining import concatenate, stack

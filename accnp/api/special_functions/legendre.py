@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, as_nodes, cast, promote_inexact, wrap
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.shapes import as_int, as_static
 from accnp.api.arrays.creation import array, zeros
 from accnp.api.arrays.joining import concatenate

@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.api.algebra.linalg import cholesky
 from accnp.api.arguments.convert import as_nodes, cast, promote_inexact, wrap
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arrays.creation import asarray
 from accnp.api.arrays.joining import concatenate
 from accnp.api.arrays.manipulation import broadcast_to

@@ -10,7 +10,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.algebra.linalg import cholesky, inv
 from accnp.api.arguments.convert import as_node, promote_inexact, wrap
-from accnp.api.arguments.inside import promotes_inside
+from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.shapes import as_axis
 from accnp.api.arrays.creation import arange, full, ones, zeros
 from accnp.api.arrays.joining import concatenate

@@ -16,7 +16,7 @@ import numpy as np
 from accnp.api.arguments.convert import as_node, cast, scalar_node
 from accnp.api.arguments.shapes import as_axes
 from accnp.api.flow.bodies import as_leaves, check_result, close, record_body, values
-from accnp.api.flow.remembered import remembered
+from accnp.api.flow.trace_cache import cached_trace
 from accnp.api.strict.window_shapes import Windows
 from accnp.array import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
@@ -107,7 +107,7 @@ class _Fold:
         """Trace the function on scalars, and recognize known functions."""
         avals = [make_aval((), x.aval.dtype) for x in self.xs]
         key = ("fold", self.spec, *avals)
-        found = remembered(
+        found = cached_trace(
             (computation,), key, lambda: _Pairs(f"lax.{self.name}", computation, self.spec, avals)
         )
         self.graph, self.outer, self.monoids = found.graph, found.outer, found.monoids

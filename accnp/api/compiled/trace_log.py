@@ -24,7 +24,7 @@ from accnp.forks import imported
 from accnp.ir.graph import Graph
 from accnp.trace_fn import function_place
 
-__all__ = ["compiling", "explain", "log", "tell", "traced"]
+__all__ = ["explain_miss", "log", "log_compilation", "log_trace", "report_miss"]
 
 _codes: weakref.WeakSet[Any] = weakref.WeakSet()  # code objects of traced functions
 _TRACED = [name for name, option in OPTIONS.items() if option.traced]
@@ -48,7 +48,7 @@ def log(level: int, text: str, *args: object) -> None:
     logging.getLogger("accnp.jit").log(level, text, *args)
 
 
-def traced(name: str, transform: str, began: float) -> None:
+def log_trace(name: str, transform: str, began: float) -> None:
     """Log that a function was traced, and how long that took."""
     level = _level()
     if level:
@@ -57,7 +57,7 @@ def traced(name: str, transform: str, began: float) -> None:
 
 
 @contextmanager
-def compiling(graph: Graph, n_closed: int) -> Iterator[bool]:
+def log_compilation(graph: Graph, n_closed: int) -> Iterator[bool]:
     """Log planning and compilation of a program in a `with` block, with the time of each.
 
     Yields whether they are logged; if so, the caller compiles kernels now instead of at launch.
@@ -82,7 +82,7 @@ def _text() -> Any:
     return imported("accnp.compiler.fusion.describe").aval_text
 
 
-def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
+def report_miss(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
     """Report that and why a function is traced, if an option requests it; called at each miss.
 
     Raises:
@@ -99,7 +99,7 @@ def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
         return
     name, file, line = function_place(function)
     place = f" ({file}:{line})" if file else ""
-    text = f"jit {name}{place}: traced, {explain(function, call, avals, cache)}"
+    text = f"jit {name}{place}: traced, {explain_miss(function, call, avals, cache)}"
     if config.explain_cache_misses:
         seen = "all previously seen cache keys differ" if _known(cache) else "never seen function"
         log(_WARNING, "TRACING CACHE MISS at %s:\n  %s\n  %s", user_line(), seen, text)
@@ -107,7 +107,7 @@ def tell(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> None:
         note(text)
 
 
-def explain(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> str:
+def explain_miss(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> str:
     """Compare a call with the nearest signature in a cache; return a text of the differences."""
     known = _known(cache)
     if not known:

@@ -24,7 +24,7 @@ from accnp.ir.node import Node
 from accnp.ir.trace import state
 from accnp.transforms.axes import bound
 
-__all__ = ["remembered"]
+__all__ = ["cached_trace"]
 
 MANY = 256  # functions that read more objects are traced each time
 SMALL = 4096  # bytes of NumPy arrays that are compared by content
@@ -63,7 +63,7 @@ Entry = tuple[list[weakref.ref], Seen, Logs, Any]  # other functions, objects re
 _known: weakref.WeakKeyDictionary[Any, dict[Any, Entry]] = weakref.WeakKeyDictionary()
 
 
-def remembered(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[], R]) -> R:
+def cached_trace(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[], R]) -> R:
     """Return what `make` returns, or its cached result for these functions, key and options."""
     if state.named or not all(map(_lasting, fns)):
         return make()

@@ -1,9 +1,9 @@
 """Registration of repeated calls of jitted functions for dispatch by the C extension.
 
-`arm` is called after a successful call with the function, its cache entry and the arguments. It
-adds a dispatch entry (`runtime/dispatch_entries.py`) for calls with equal static values and
-arguments of the same types, or none if only the general path handles them. The extension runs plans
-of kernels by itself; for other plans it only matches the arguments and calls `jit.rerun`.
+`register_call` is called after a successful call with the function, its cache entry and the
+arguments. It adds a dispatch entry (`runtime/dispatch_entries.py`) for calls with equal static
+values and arguments of the same types, or none if only the general path handles them. The extension
+runs plans of kernels by itself; for other plans it only matches arguments and calls `jit.rerun`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from accnp.runtime import device as devices
 from accnp.runtime import threads
 from accnp.runtime.dispatch_entries import Call, Objects, Table
 
-__all__ = ["arm"]
+__all__ = ["register_call"]
 
 MOST = 32  # entries of a function; a call is compared with them one after the other
 ROOM = 4096  # leaves and results of a table; also the leaves that the Python fallback matches
 
 
-def arm(
+def register_call(
     function: JitFunction, entry: Entry, args: Sequence[Any], kwargs: Mapping[str, Any], key: Any
 ) -> None:
     """Add a dispatch entry for calls like this one, made under the current options."""
