@@ -307,11 +307,11 @@ def test_preferred_types():
             "feature",
             lambda x, w: lax.conv(x, np.ones((3, 3, 3, 3), "f4"), (1, 1), "SAME"),
         ),
-        (TypeError, "as many axes", lambda x, w: lax.conv(x, w[0], (1, 1), "SAME")),
+        (TypeError, "the same rank", lambda x, w: lax.conv(x, w[0], (1, 1), "SAME")),
         (TypeError, "the same dtypes", lambda x, w: lax.conv(x, w.astype("i4"), (1, 1), "SAME")),
         (TypeError, "positive", lambda x, w: lax.conv(x, w, (0, 1), "SAME")),
         (ValueError, "expected vectors", lambda x, w: jnp.convolve(w, x)),
-        (ValueError, "without elements", lambda x, w: jnp.convolve(np.ones(0), np.ones(2))),
+        (ValueError, "must not be empty", lambda x, w: jnp.convolve(np.ones(0), np.ones(2))),
         (ValueError, "mode", lambda x, w: jnp.convolve(np.ones(3), np.ones(2), "most")),
         (
             TypeError,

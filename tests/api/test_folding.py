@@ -251,7 +251,7 @@ WRONG = [
     (lambda: lax.reduce(A, 1, lax.add, (0,)), TypeError, "int32 for operands of float32"),
     (lambda: lax.reduce((A, A[0]), (0.0, 0.0), lax.add, (0,)), ValueError, r"operands\[1\]"),
     (lambda: lax.reduce(A, 0.0, lax.add, (2,)), ValueError, "axis 2"),
-    (lambda: lax.reduce(A, 0.0, lax.add, (-1,)), ValueError, "from 0"),
+    (lambda: lax.reduce(A, 0.0, lax.add, (-1,)), ValueError, "cannot be negative"),
     (lambda: lax.reduce(A, 0.0, lax.add, (0, 0)), ValueError, "duplicate value in 'axis'"),
     (lambda: lax.reduce(A, 0.0, lambda p, q: (p, q), (0,)), TypeError, "structure"),
     (

@@ -280,7 +280,7 @@ def test_errors_of_permutations() -> None:
     for perm, text in (
         ([(0, 1), (0, 2)], "unique"),
         ([(0, 1), (2, 1)], "unique"),
-        ([(0, 7)], r"lie in \[0, 3\)"),
+        ([(0, 7)], r"be in \[0, 3\)"),
     ):
         with pytest.raises(ValueError, match=text):
             accnp.vmap(lambda x, p=perm: accnp.lax.ppermute(x, "i", p), **AXIS)(X)

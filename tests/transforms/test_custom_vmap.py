@@ -252,7 +252,7 @@ def test_jaxpr() -> None:
 @pytest.mark.parametrize(
     ("rule", "error", "text"),
     [
-        (lambda n, b, x: x, ValueError, "pair"),
+        (lambda n, b, x: x, ValueError, "must return the results"),
         (lambda n, b, x: ((x, x), True), ValueError, "structure"),
         (lambda n, b, x: (x[:2], True), ValueError, r"batched.* length 4; got shape \(2,\)"),
         (lambda n, b, x: (x, (True, True)), ValueError, "structure of output value and output ba"),
