@@ -164,7 +164,11 @@ def test_elements_of_an_access_are_those_of_one_step():
         (" threads 32 {", " threads 64 {", "t is not an index of the 64 threads"),
         ("0:i8..32:i8", "0:i8..hi", "t is not an index of the 32 threads"),
         ("0:i8..hi step", "lo..hi step", "lo is used where it is not defined"),
-        (" independent spread grid", " spread grid", "steps may depend on others"),
+        (
+            " independent spread threads { let q: f4 = a[t] }",
+            " spread threads carry c: i8 = s then d { next c = c }",
+            "t is spread, and carries values from step to step",
+        ),
         (" step 4 independent", " step 2 independent", "write a, and use it at several places"),
         ("w, z, y, x", "z, y, x", "access cannot have 3 elements of a"),
         ("w, z, y, x", "w, z, y, 1.0:f8", "an element of a is f8 instead of f4"),
