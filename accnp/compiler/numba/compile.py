@@ -15,6 +15,7 @@ from numba import cfunc, njit, types  # pyright: ignore[reportAttributeAccessIss
 from accnp.compiler.llvm.fast import FLAGS
 from accnp.compiler.numba import functions
 from accnp.compiler.numba.private import COMPILER_LOCK, global_compiler_lock
+from accnp.compiler.worker_threads import at_work
 from accnp.forks import at_fork
 
 __all__ = ["compile_source"]
@@ -37,7 +38,6 @@ def _release() -> None:
 at_fork(_release, before=COMPILER_LOCK.acquire, parent=_release)
 
 
-@global_compiler_lock  # also around Numba's start, which makes its typing contexts
 def compile_source(
     source: str,
     name: str,
@@ -68,22 +68,27 @@ def compile_source(
     fastmath : bool, optional
         Whether operations may be reordered and fused.
     """
-    scope = functions.scope()
-    known = dict(scope)
-    exec(compile(source, f"<accnp kernel {name}>", "exec"), scope)
-    flags: Any = set(FLAGS) if fastmath else False
-    own = {n: f for n, f in scope.items() if isinstance(f, FunctionType) and f is not known.get(n)}
-    for n, f in own.items():
-        scope[n] = njit(error_model="numpy", fastmath=flags, **_INNER, **_QUICK)(f)
-    kept: list[Any] = [scope]
-    for callee, its in callees:
-        if callee in shared:
-            made = _compile(own[callee], its, flags)
-            functions.ENTRIES[scope[callee]], code = enter(made.address, its)
-            kept += [made, code]
-    made = _compile(own[name], signature, flags)
-    address, code = enter(made.address, signature)
-    return address, (made, code, kept)
+    # The gate before the lock: the thread that closes it at exit may need the lock afterwards. The
+    # lock also covers Numba's start, which makes its typing contexts.
+    with at_work, global_compiler_lock:
+        scope = functions.scope()
+        known = dict(scope)
+        exec(compile(source, f"<accnp kernel {name}>", "exec"), scope)
+        flags: Any = set(FLAGS) if fastmath else False
+        own = {
+            n: f for n, f in scope.items() if isinstance(f, FunctionType) and f is not known.get(n)
+        }
+        for n, f in own.items():
+            scope[n] = njit(error_model="numpy", fastmath=flags, **_INNER, **_QUICK)(f)
+        kept: list[Any] = [scope]
+        for callee, its in callees:
+            if callee in shared:
+                made = _compile(own[callee], its, flags)
+                functions.ENTRIES[scope[callee]], code = enter(made.address, its)
+                kept += [made, code]
+        made = _compile(own[name], signature, flags)
+        address, code = enter(made.address, signature)
+        return address, (made, code, kept)
 
 
 def _compile(kernel: FunctionType, signature: Sequence[str], fastmath: Any) -> Any:

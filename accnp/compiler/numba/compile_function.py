@@ -20,6 +20,7 @@ from accnp.compiler.loops.types import DType, dtype_of
 from accnp.compiler.numba.functions import NUMBA_TYPES
 from accnp.compiler.numba.user_functions import gist, line_in
 from accnp.compiler.unsupported import Unsupported
+from accnp.compiler.worker_threads import at_work
 
 __all__ = ["compile_function"]
 
@@ -63,7 +64,8 @@ def compile_function(
     made = scope[name]
     given = tuple([NUMBA_TYPES[t.token] for t in of])
     try:
-        made.compile(given)
+        with at_work:
+            made.compile(given)
     except Exception as error:  # Numba lets some through that are not its own
         text = "a function of numbers makes no arrays, lists or texts"
         found = Unsupported(text if "NRT required" in str(error) else f"{name}: {gist(error)}")
