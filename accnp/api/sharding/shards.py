@@ -127,8 +127,11 @@ def shards(x: Array, every: bool = False) -> list[Shard]:
         return found
 
     def part(shard: Shard) -> Array:
+        if not isinstance(sharding, NamedSharding):
+            return device_put(x[shard.index], shard.device)
         # Not a slice of the array: along an axis that is divided, it would need messages.
-        return device_put(from_numpy(np.asarray(x)[shard.index], copy=False), shard.device)
+        values = np.asarray(x)[shard.index]
+        return device_put(from_numpy(values, x.weak_type, copy=False), shard.device)
 
     return [Shard(d, sharding, x.shape, part) for d in sharding.devices_indices_map(x.shape)]
 

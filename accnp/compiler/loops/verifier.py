@@ -385,11 +385,11 @@ class _Verifier:
     ) -> None:
         """Check that the steps of a loop are independent.
 
-        The index of each store must be the loop index times a number, plus terms that are the same
-        in all steps. If the memory is also read, all these indices must be less than this number
-        apart. Of several stores whose indices differ by constants, none may write an element that
-        another one writes in another step. The loop index grows by `width` per step, in a range of
-        this `extent` if it is known.
+        The index of each store must be the loop index times a number or an argument, plus terms
+        that are the same in all steps. If the memory is also read, it must be a number, and all
+        these indices must be less than it apart. Of several stores whose indices differ by
+        constants, none may write an element that another one writes in another step. The loop index
+        grows by `width` per step, in a range of this `extent` if it is known.
         """
         name = index.name
         loads: dict[Memory, set[Expr]] = {}
@@ -412,10 +412,11 @@ class _Verifier:
         inside = {v for x in statements(body) for v in assigned(x)} | {index}
         for buffer, places in stores.items():
             for x in places:
-                step = _step(x, index)
-                moves = step and [v for v in (x, *parts(x)) if v in inside] == [index]
+                moves = self.moves(x, index) and [v for v in (x, *parts(x)) if v in inside] == [
+                    index
+                ]
                 at = f"{buffer.name}[{print_expr(x)}]"
-                self.check(bool(moves), f"steps of {name} write {at}, which may be one place")
+                self.check(moves, f"steps of {name} write {at}, which may be one place")
             read = loads.get(buffer, set())
             # Rows that are written together differ by sizes that are arguments.
             apart = (
@@ -426,6 +427,14 @@ class _Verifier:
                 )
             )
             self.check(apart, f"steps of {name} write {buffer.name}, and use it at several places")
+
+    def moves(self, x: Expr, index: Var) -> bool:
+        """Whether a place moves with an index, by a number or by an argument: a stride, which is
+        not 0 where a kernel writes."""
+        known = [k for v, k in _terms(x) if v == index]
+        return len(known) == 1 and (
+            known[0] != 0 if isinstance(known[0], int) else known[0] in self.kernel.integers
+        )
 
     def reduce(self, s: Reduce) -> None:
         self.typed(s.extent, I8, f"the extent of {s.index.name}")
@@ -549,6 +558,8 @@ def _never_meet(places: set[Expr], index: Var, width: int, extent: int | None) -
     move = abs(_step(next(iter(places)), index))
     offsets = sorted([x.constant if isinstance(x, Index) else 0 for x in places])
     apart = [b - a for k, a in enumerate(offsets) for b in offsets[k + 1 :]]
+    if not move:  # by a number that is an argument
+        return not apart
     far = math.inf if extent is None else move * extent
     return all(d % (move * width) or d >= far for d in apart)
 
