@@ -58,6 +58,7 @@ class StandIn(ModuleType):
     def __init__(self, name: str, base: str) -> None:
         super().__init__(name)
         self._base = importlib.import_module(base) if base else None
+        self.__path__: list[str] = []
         # `from jax._src.x import y` shows this path in its error: the file that says what there is.
         self.__file__ = names.__file__
         self.__doc__ = getattr(self._base, "__doc__", None)
@@ -67,11 +68,10 @@ class StandIn(ModuleType):
         below = f"{self.__name__}.{name}"
         if home is not None:
             value = _load(home)
-        elif self._base is None and base_of(below) is None and not name.startswith("__"):
-            raise ImportError(
+        elif self._base is None and (name.startswith("__") or base_of(below) is None):
+            raise AttributeError(
                 f"accnp.as_jax: {self.__name__} has no {name}; {names.__file__} lists the private "
-                "names of jax that it serves",
-                name=below,
+                "names of jax that it serves"
             )
         else:
             value = getattr(self._base, name, None)
@@ -82,7 +82,8 @@ class StandIn(ModuleType):
         return value
 
     def __dir__(self) -> list[str]:
-        return sorted({*dir(self._base), *names.NAMES.get(self.__name__, ())} - {"_base"})
+        own = dir(self._base) if self._base is not None else ()
+        return sorted({*own, *names.NAMES.get(self.__name__, ())})
 
 
 def _load(home: str) -> Any:
@@ -100,6 +101,8 @@ class Finder(MetaPathFinder, Loader):
         if not is_jax(fullname):
             return None
         if base_of(fullname) is None:
+            if not fullname.startswith("jax._src."):
+                return None
             raise ModuleNotFoundError(
                 f"accnp.as_jax: accnp has no module {fullname}; {names.__file__} lists the private "
                 "modules of jax that it serves",

@@ -189,7 +189,9 @@ class KernelStep:
                 # Under fast-math flags, the results of the two tiers could differ.
                 first_tier=self.first_tier if two_tiers and not fastmath else FirstTier.NEVER,
             )
-            if self.first_tier is FirstTier.NEVER:  # a shorter step may have started it there
+            # A shorter step may have started it there. A step of up to 2^23 units of work does not
+            # wait for the optimized code: it comes within some 10 ms.
+            if self.first_tier is FirstTier.NEVER:
                 settle(self.kernel)
         return self.kernel
 
