@@ -54,6 +54,7 @@ from accnp.primitives.unrolled import differentiated
 from accnp.runtime import device as devices
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
+from accnp.runtime.memory_regions import Block, is_mapped, regions_of
 from accnp.runtime.stream import Task, default_stream
 
 __all__ = [
@@ -456,16 +457,25 @@ def run_into(
     """Run a plan on leaf nodes, wait, and return the buffers of its results.
 
     A result is written to the given `memory` if it comes from a kernel and the memory overlaps no
-    operand and no other result. Library functions allocate their results.
+    operand and no other result, also through another map of the same file. Library functions
+    allocate their results.
     """
     if watch.on or plan.overwritten or plan.device is not None:
         return [ready(x) for x in run_plan(plan, leaves, avals)]
     materialise(leaves)
     buffers = [ready(x) for x in leaves] + plan.constants
     given: dict[int, Buffer] = {}
-    for slot, b in zip(plan.output_slots, memory, strict=True):
-        if b is not None and not any(map(b.overlaps, (*buffers, *given.values()))):
-            given.setdefault(slot, b)
+    pairs = zip(plan.output_slots, memory, strict=True)
+    targets = [(slot, b) for slot, b in pairs if b is not None]
+    with_files = any(is_mapped(b.memory) for _, b in targets) and not all(b.pooled for b in buffers)
+    parts = [*buffers, *[b for _, b in targets]]
+    blocks = [Block(b.ptr, b.ptr + b.nbytes, b.memory) for b in parts]
+    regions = regions_of(blocks, with_files)
+    occupied = regions[: len(buffers)]
+    for (slot, b), region in zip(targets, regions[len(buffers) :], strict=True):
+        if slot not in given and not any(map(region.overlaps, occupied)):
+            given[slot] = b
+            occupied.append(region)
     found: list[Buffer] = []
 
     def work() -> None:

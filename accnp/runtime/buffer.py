@@ -119,10 +119,6 @@ class Buffer(BufferBase):
     def wait(self) -> None:
         """Wait until the values are computed."""
 
-    def overlaps(self, other: Buffer) -> bool:
-        """Whether both have some memory in common."""
-        return self.ptr < other.ptr + other.nbytes and other.ptr < self.ptr + self.nbytes
-
     def view(
         self, shape: Sequence[int], dtype: np.dtype | type, writeable: bool = False
     ) -> np.ndarray:

@@ -5,9 +5,11 @@ Copies are counted where arrays are copied into the pool, and buffers where they
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from multiprocessing import shared_memory
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 
 import accnp as jnp
 from accnp.runtime import buffer as pool
+from accnp.runtime import memory_regions
 
 N = 1 << 16
 
@@ -217,6 +220,91 @@ def test_arguments_may_overlap() -> None:
     np.testing.assert_array_equal(both, [1, 1, 2, 2, 2, 2, 0, 0])
 
 
+def test_results_that_are_arguments_are_read_before_arrays_are_written() -> None:
+    def pair() -> tuple[np.ndarray, np.ndarray]:
+        return np.arange(4, dtype=np.float32), np.arange(10, 14, dtype=np.float32)
+
+    a, b = pair()
+    old_a, old_b = pair()
+    xa, xb = jnp.asarray(a, copy=False), jnp.asarray(b, copy=False)
+    jnp.jit(lambda x, y: (y, x)).call_into((a, b), xa, xb)
+    np.testing.assert_array_equal((a, b), (old_b, old_a))
+    jnp.jit(lambda x, y: (y + 1, x)).call_into((a, b), xa, xb)
+    np.testing.assert_array_equal((a, b), (old_a + 1, old_b))
+    np.copyto(a, old_a)
+    jnp.jit(lambda y: (y + xa, xa)).call_into((a, b), jnp.ones(4))  # closed over
+    np.testing.assert_array_equal((a, b), (old_a + 1, old_a))
+    np.copyto(a, old_a)
+    with jnp.disable_jit():
+        jnp.jit(lambda x: (x * 2, x)).call_into((a, b), xa)
+    np.testing.assert_array_equal((a, b), (old_a * 2, old_a))
+    np.copyto(a, old_a)
+    columns = np.zeros((4, 2), np.float32)
+    x = jnp.asarray(columns.reshape(8), copy=False)
+    columns[...] = np.arange(8).reshape(4, 2)
+    jnp.jit(lambda x: (x[:4], x[4:])).call_into((columns[:, 1], columns[:, 0]), x)
+    np.testing.assert_array_equal(columns.T, [[4, 5, 6, 7], [0, 1, 2, 3]])
+
+
+MAPPED: dict[str, Callable[..., Any]] = {
+    "roll": lambda x: jnp.roll(x, 1) + 0,
+    "transpose": lambda x: x.reshape(N // 8, 8).T.reshape(N),
+    "argument": lambda x: x,
+    "reversed twice": lambda x: (x[::-1], x),
+    "product": lambda x: (x.reshape(256, 256) @ x.reshape(256, 256)).reshape(N),
+}
+
+
+@pytest.mark.parametrize("name", MAPPED)
+@pytest.mark.parametrize("listed", [True, False], ids=["maps", "no maps"])
+def test_a_file_that_is_mapped_twice(
+    name: str, listed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not listed:  # systems other than Linux
+        monkeypatch.setattr(memory_regions, "_MAPS", tmp_path / "maps")
+    f = jnp.jit(MAPPED[name])
+    want = jnp.tree.map(np.array, f(X))
+    for _ in range(3):
+        np.save(tmp_path / "x.npy", X)
+        x = np.load(tmp_path / "x.npy", mmap_mode="r")
+        own = np.load(tmp_path / "x.npy", mmap_mode="r+")
+        out = (own, np.empty_like(X)) if isinstance(want, tuple) else own
+        f.call_into(out, x)
+        for got, expected in zip(jnp.tree.leaves(out), jnp.tree.leaves(want), strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_shared_memory_that_is_mapped_twice() -> None:
+    one = shared_memory.SharedMemory(create=True, size=X.nbytes)
+    two = shared_memory.SharedMemory(one.name)
+    x, out = (np.ndarray(N, np.float32, m.buf) for m in (one, two))
+    try:
+        x[:] = X
+        jnp.jit(lambda x: jnp.roll(x, 1) * 2).call_into(out, jnp.asarray(x, copy=False))
+        np.testing.assert_array_equal(x, np.roll(X, 1) * 2)
+    finally:
+        del x, out
+        gc.collect()  # a map with views cannot be closed
+        one.unlink()
+
+
+def test_other_files_and_other_parts_of_a_file_are_written_directly(
+    tmp_path: Path, taken: list[int]
+) -> None:
+    np.save(tmp_path / "x.npy", np.concatenate([X, X]))
+    x = np.load(tmp_path / "x.npy", mmap_mode="r")
+    own = np.load(tmp_path / "x.npy", mmap_mode="r+")
+    other = np.lib.format.open_memmap(tmp_path / "y.npy", "w+", np.float32, X.shape)
+    f = jnp.jit(lambda x: x * 2 + 1)
+    for out in (other, own[N:]):
+        f.call_into(out, x[:N])
+        np.testing.assert_array_equal(out, X * 2 + 1)
+    assert taken == []
+    f.call_into(own[1 : N + 1], x[:N])
+    np.testing.assert_array_equal(own[1 : N + 1], X * 2 + 1)
+    assert len(taken) == 1
+
+
 def test_other_ways_of_calling() -> None:
     f = jnp.jit(lambda x: x + 1)
     out = np.empty(3, np.float32)
@@ -242,6 +330,13 @@ def test_other_ways_of_calling() -> None:
     with jnp.explain():
         f.call_into(out, jnp.zeros(3))
     assert out.tolist() == [1, 1, 1]
+    number = np.zeros((), np.int32)
+    for off in (False, True):
+        number[...] = 0
+        with jnp.disable_jit(off):
+            jnp.jit(lambda x: (1, x)).call_into((number, out), np.full(3, 4.0))
+        assert number == 1
+        assert out.tolist() == [4, 4, 4]
 
 
 @pytest.mark.parametrize(
@@ -250,6 +345,7 @@ def test_other_ways_of_calling() -> None:
         (np.empty(3, np.float64), TypeError, r"must have the dtype of the result, float32"),
         (np.empty(4, np.float32), ValueError, r"must have the shape of the result, \(3,\)"),
         ((np.empty(3, np.float32),), TypeError, "must have the structure of the results"),
+        (np.empty(3, ">f4"), TypeError, r"float32; got >f4; pass an array of native byte order"),
         (read_only()[:3], TypeError, "one that is read-only"),
         (jnp.zeros(3), TypeError, r"writeable NumPy arrays.*np.empty\(\(3,\), 'float32'\)"),
     ],
@@ -257,6 +353,17 @@ def test_other_ways_of_calling() -> None:
 def test_what_cannot_be_written_to(out: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         jnp.jit(lambda x: x + 1).call_into(out, jnp.zeros(3))
+
+
+def test_random_keys_cannot_be_written() -> None:
+    for off in (False, True):
+        with (
+            jnp.disable_jit(off),
+            pytest.raises(
+                TypeError, match=r"got a result of dtype key<fry>; return random.key_data"
+            ),
+        ):
+            jnp.jit(lambda: [jnp.random.key(0)]).call_into([np.zeros(2, np.uint32)])
 
 
 def test_traced_results_cannot_be_written() -> None:

@@ -181,7 +181,9 @@ _ALWAYS = frozenset(map(np.dtype, ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f4"
 def can_change(x: np.ndarray) -> bool:
     """Return whether the memory of an array is writable, through `x` or through one of its bases.
 
-    Files mapped for reading and the buffers of accnp's arrays are not writable.
+    Files mapped for reading and the buffers of accnp's arrays are not writable. A file can still
+    change by other means: another map of it, `write`, or another process. This is not detected,
+    since there is no way to find out; the documentation tells users not to do it.
     """
     owner: Any = x
     while owner is not None:

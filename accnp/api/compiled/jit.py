@@ -395,7 +395,8 @@ class JitFunction(Caller, Generic[P, R]):
         """Call the function and write its results to given NumPy arrays.
 
         Kernels write to the arrays directly, if these are C-contiguous and overlap no argument.
-        Otherwise, the results are copied.
+        Otherwise, the results are copied. Two maps of one file overlap where they map the same
+        bytes.
 
         Parameters
         ----------
