@@ -339,6 +339,33 @@ def test_other_ways_of_calling() -> None:
         assert out.tolist() == [4, 4, 4]
 
 
+def test_methods_write_their_results_and_have_stages() -> None:
+    class Scaled:
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        @jnp.jit
+        def times(self, x: jnp.Array) -> jnp.Array:
+            return x * self.factor
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Scaled) and self.factor == other.factor
+
+        def __hash__(self) -> int:
+            return hash(self.factor)
+
+    jnp.tree_util.register_static(Scaled)
+    out = np.zeros(3, np.float32)
+    times = Scaled(3).times
+    assert times.call_into(out, jnp.ones(3)) is out
+    assert out.tolist() == [3, 3, 3]
+    assert times(jnp.ones(3)).tolist() == [3, 3, 3]
+    assert times.eval_shape(jnp.ones(3)).shape == (3,)
+    compiled = times.lower(jnp.ones(3)).compile()  # the instance stays an argument
+    assert compiled(Scaled(3), jnp.ones(3)).tolist() == [3, 3, 3]
+    assert times.trace(jnp.ones(3)).jaxpr.in_avals[0].shape == (3,)
+
+
 @pytest.mark.parametrize(
     ("out", "error", "message"),
     [

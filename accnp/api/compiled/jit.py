@@ -7,7 +7,6 @@ signature, or traces the function. After the second call of a signature, a dispa
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 import threading
@@ -20,6 +19,7 @@ from accnp import engine, errors
 from accnp._native import COMPILED, Caller, Record
 from accnp.api.arguments.convert import as_node, is_host_value
 from accnp.api.compiled import trace_log
+from accnp.api.compiled.bound_method import BoundMethod
 from accnp.api.compiled.statics import (
     Call,
     Options,
@@ -238,9 +238,9 @@ class JitFunction(Caller, Generic[P, R]):
     @overload
     def __get__(
         self: JitFunction[Concatenate[Any, Q], R], instance: object, owner: Any = None
-    ) -> Callable[Q, R]: ...
+    ) -> BoundMethod[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else BoundMethod(self, instance)
 
     def __getstate__(self) -> dict[str, Any]:
         # Traces are not pickled, since machine code is specific to the process.

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from accnp.api.compiled.bound_method import BoundMethod
 from accnp.array import Array
 from accnp.config import config
 from accnp.ir.graph import Graph
@@ -28,6 +29,7 @@ __all__ = ["cached_trace"]
 
 MANY = 256  # functions that read more objects are traced each time
 SMALL = 4096  # bytes of NumPy arrays that are compared by content
+_PARTIALS = (partial, BoundMethod)
 _LIBRARIES = {*sys.stdlib_module_names, "accnp", "numpy", "scipy", "numba", "ml_dtypes"} - {
     "__main__"
 }
@@ -97,7 +99,7 @@ def _lasting(fn: Any) -> bool:
     """Return whether a callable can be identified by identity: functions, `partial`, and instances
     of user classes that compare by identity."""
     kind = type(fn)
-    if isinstance(fn, FunctionType) or kind is partial:  # ufuncs are functions
+    if isinstance(fn, FunctionType) or kind in _PARTIALS:  # ufuncs are functions
         return True
     return (
         kind.__eq__ is object.__eq__
@@ -154,7 +156,7 @@ def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
         yield from ((("default", k), v) for k, v in (x.__kwdefaults__ or {}).items())
         known = x.__globals__
         yield from ((("global", n), known[n]) for n in _names(x.__code__) if n in known)
-    elif type(x) is partial:
+    elif type(x) in _PARTIALS:
         yield from (("func", x.func), ("args", x.args), ("keywords", x.keywords))
     elif isinstance(x, dict):
         yield from x.items()
@@ -166,7 +168,7 @@ def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
 
 def _methods(fn: Any) -> Iterator[tuple[Path, Any]]:
     """Yield the attributes of a callable object's classes, which its call may use."""
-    if isinstance(fn, FunctionType) or type(fn) is partial:
+    if isinstance(fn, FunctionType) or type(fn) in _PARTIALS:
         return
     for i, kind in enumerate(type(fn).__mro__):
         if not _of_library(kind):
