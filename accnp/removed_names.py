@@ -138,7 +138,8 @@ _NUMPY = {
     "random": "use jax.random, whose functions take a key: jax.random.normal(key, shape)",
     "ma": "masked arrays are not supported; use the where= argument of reductions, jnp.where, or "
     "functions such as jnp.nanmean",
-    "lib": _PLAIN.format("lib"),
+    # For xarray, which calls lib.stride_tricks.sliding_window_view of an array's namespace.
+    "lib": "=api.arrays.numpy_protocols:lib",
     "nditer": "use functions of whole arrays, or jnp.ndindex or jnp.ndenumerate",
     "nested_iters": "use functions of whole arrays, or jnp.ndindex",
     "flatiter": "use x.ravel()",

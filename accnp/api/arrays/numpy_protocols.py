@@ -14,12 +14,12 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from inspect import Parameter, signature
-from itertools import takewhile
+from inspect import Parameter, Signature, signature
 from types import MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from accnp.array import Array
 from accnp.config import config
@@ -27,7 +27,7 @@ from accnp.errors import hide_frames
 from accnp.forks import imported
 from accnp.ir.trace import state
 
-__all__ = ["array_function", "array_ufunc", "install"]
+__all__ = ["array_function", "array_ufunc", "install", "lib"]
 
 # Modules of ufuncs, and the modules of their counterparts.
 _UFUNCS = {"numpy": "accnp.numpy", "scipy.special": "accnp.scipy.special"}
@@ -37,6 +37,14 @@ _HARMLESS = {
     "casting": ("same_kind", "safe"),
     "order": ("K", "C", "A", None),
     "subok": (True, False),
+}
+# Arguments that permit or select an algorithm only; accnp's sorts are stable.
+_IGNORED = frozenset({"kind", "overwrite_input"})
+# Parameters whose names in accnp differ, by the name of NumPy's function.
+_RENAMED = {
+    "np.clip": {"a_min": "min", "a_max": "max"},
+    "np.nanstd": {"correction": "ddof"},
+    "np.nanvar": {"correction": "ddof"},
 }
 # Functions that write to their first argument.
 _WRITES = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
@@ -158,13 +166,15 @@ def _with_dtype(
 
 
 class _Counterpart(NamedTuple):
-    """accnp's function for a NumPy function, or None; the names of NumPy's positional parameters;
-    and the parameters of accnp's function, or None if it accepts any."""
+    """accnp's function for a NumPy function, or None, and the signatures of both.
+
+    A signature is None if Python does not know it (C functions before NumPy 2.4).
+    """
 
     name: str
     function: Any
-    theirs: Sequence[str]
-    ours: Sequence[Parameter] | None
+    theirs: Signature | None
+    ours: Signature | None
 
 
 def array_function(
@@ -180,13 +190,14 @@ def array_function(
     found = _counterpart(func)
     name = found.name
     try:
-        if found.function is func or (name.rpartition(".")[2] in _WRITES and not _is_ours(args)):
+        if found.function is func or (
+            name.rpartition(".")[2] in _WRITES and not _writes_to_ours(found, args, kwargs)
+        ):
             return func(*_as_numpy(args), **_as_numpy(kwargs))
         if found.function is None:
             raise _missing(name)
-        args, kwargs, out = _without_out(found, args, dict(kwargs))
+        args, kwargs, out = _bind(found, args, kwargs)
         _check_out(out, name)
-        args, kwargs = _renamed(found, args, kwargs)
         return _store(_call(found.function, args, kwargs), out, name)
     except Exception as error:
         hide_frames(error)
@@ -197,70 +208,145 @@ def array_function(
 def _counterpart(func: Callable[..., Any]) -> _Counterpart:
     module, last = func.__module__, func.__name__
     name = f"np{module.removeprefix('numpy')}.{last}"
+    own = _WITHOUT_JNP.get(last)
+    if own is not None:
+        return _Counterpart(name, own, _signature(func), _signature(own))
     try:
         home = import_module(module.replace("numpy", "accnp.numpy", 1))
     except ImportError:
         home = None
     function = getattr(home, last, None)
-    ours = _parameters(function)
-    if any(p.kind is Parameter.VAR_KEYWORD for p in ours or ()):
-        ours = None  # accepts any keyword
-    theirs = takewhile(lambda p: p.kind < Parameter.VAR_POSITIONAL, _parameters(func) or ())
-    return _Counterpart(name, function, [p.name for p in theirs], ours)
+    return _Counterpart(name, function, _signature(func), _signature(function))
 
 
-def _parameters(function: Any) -> Sequence[Parameter] | None:
+def _signature(function: Any) -> Signature | None:
     try:
-        return list(signature(function).parameters.values())
+        return signature(function)
     except (TypeError, ValueError):  # a function without a signature
         return None
 
 
-def _without_out(
+def _bind(
     found: _Counterpart, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Any, ...]]:
-    """Return the arguments without `out`, and the arrays to write to."""
-    out = kwargs.pop("out", None)
-    at = found.theirs.index("out") if "out" in found.theirs else len(args)
-    if at < len(args):
-        out, args = args[at], args[:at] + args[at + 1 :]
-    return args, kwargs, out if isinstance(out, tuple) else () if out is None else (out,)
+    """Bind the arguments of a call by NumPy's signature.
 
-
-def _renamed(
-    found: _Counterpart, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Rename keyword arguments to the parameter names of the counterpart.
-
-    Drops arguments that do not change values.
+    Returns the arguments for accnp's function, by keyword where it permits that, and the arrays to
+    write to. Arguments with NumPy's default value are left out, since accnp's function may express
+    the same default by another value, or not have the parameter.
 
     Raises:
-        TypeError: the counterpart lacks a parameter.
+        TypeError: accnp's function lacks a parameter.
     """
-    kwargs.pop("kind", None)  # a sorting algorithm; accnp's sorts are stable
-    if found.ours is None:
-        return args, kwargs
-    keywords = {p.name for p in found.ours if p.kind is not Parameter.POSITIONAL_ONLY}
-    ordered = [p for p in found.ours if p.kind is not Parameter.KEYWORD_ONLY]
-    for name in sorted(kwargs.keys() - keywords, key=lambda n: _place(found, n)):
-        value, at = kwargs.pop(name), _place(found, name)
-        if name in _HARMLESS and value in _HARMLESS[name]:
+    positional, keywords = _by_name(found, args, kwargs)
+    out = keywords.pop("out", None)
+    ours = list(found.ours.parameters.values()) if found.ours else []
+    known = {p.name for p in ours if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+    accepts_all = not ours or any(p.kind is Parameter.VAR_KEYWORD for p in ours)
+    theirs = found.theirs.parameters if found.theirs else {}
+    places = list(theirs)
+    by_place = [p.kind is p.POSITIONAL_ONLY or p.default is p.empty for p in ours]
+    passed: dict[str, Any] = {}
+    for name, value in keywords.items():
+        name_of_ours = _RENAMED.get(found.name, {}).get(name, name)
+        if name in _IGNORED or (name in theirs and _is_default(value, theirs[name].default)):
             continue
-        other = ordered[at] if len(args) <= at < len(ordered) else None
-        if other is not None and other.kind is Parameter.POSITIONAL_ONLY and at == len(args):
-            args += (value,)
-        elif other is not None and other.name not in kwargs:
-            kwargs[other.name] = value
-        elif value is not None:
+        if name_of_ours in known or accepts_all:
+            if name_of_ours in passed:
+                raise TypeError(
+                    f"{found.name}: two arguments mean {_ours(found.name)}'s {name_of_ours}; got "
+                    f"{name}={value!r:.60}; leave one of them out"
+                )
+            passed[name_of_ours] = value
+        elif name in theirs and places.index(name) == len(positional) < sum(by_place):
+            positional += (value,)  # accnp's parameter has another name, or is positional-only
+        elif name not in _HARMLESS or value not in _HARMLESS[name]:
             raise TypeError(
                 f"{found.name}: {_ours(found.name)} does not have the argument {name}; "
                 f"got {name}={value!r:.60}; leave it out, or pass np.asarray(x)"
             )
-    return args, kwargs
+    return positional, passed, out if isinstance(out, tuple) else () if out is None else (out,)
 
 
-def _place(found: _Counterpart, name: str) -> int:
-    return found.theirs.index(name) if name in found.theirs else len(found.theirs)
+def _by_name(
+    found: _Counterpart, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments that must remain positional, and all others by NumPy's names."""
+    if found.theirs is None:
+        return args, dict(kwargs)
+    try:
+        bound = found.theirs.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(
+            f"{found.name}: {error}; got {len(args)} arguments by position and {sorted(kwargs)} by "
+            "name; pass those of NumPy's function"
+        ) from None
+    by_kind = {p.kind: bound.arguments.get(p.name) for p in found.theirs.parameters.values()}
+    if by_kind.get(Parameter.VAR_POSITIONAL):  # what precedes *args is positional as well
+        return bound.args, bound.kwargs
+    named = [n for n, p in found.theirs.parameters.items()
+             if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]  # fmt: skip
+    keywords = {n: bound.arguments[n] for n in named if n in bound.arguments}
+    return (), {**keywords, **(by_kind.get(Parameter.VAR_KEYWORD) or {})}
+
+
+def _positional(of: Signature) -> list[str]:
+    """Return the names of the positional parameters."""
+    return [p.name for p in of.parameters.values() if p.kind < Parameter.VAR_POSITIONAL]
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Return whether an argument is the default; arrays are not compared."""
+    plain = isinstance(value, bool | int | float | str) and isinstance(default, type(value))
+    return value is default or value is np._NoValue or (plain and value == default)
+
+
+def _writes_to_ours(found: _Counterpart, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether the first argument is an array of accnp."""
+    first = next(iter(_positional(found.theirs)), "") if found.theirs else ""
+    return isinstance(args[0] if args else kwargs.get(first), Array)
+
+
+# --- functions that accnp.numpy does not have -----------------------------------------------------
+
+
+def _sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, writeable: bool = False
+) -> Any:
+    """`np.lib.stride_tricks.sliding_window_view`, as a copy."""
+    name = "np.lib.stride_tricks.sliding_window_view"
+    if writeable:
+        raise TypeError(f"{name}: arrays of accnp are immutable; got writeable=True; leave it out")
+    jnp = imported("accnp.numpy")
+    x = jnp.asarray(x)
+    sizes = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
+    axes = (
+        tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim, "axis", True)
+    )
+    if len(sizes) != len(axes):
+        raise ValueError(
+            f"{name}: window_shape needs a size for each axis; got {window_shape!r} for "
+            f"{len(axes)} axes; pass as many sizes as axes"
+        )
+    for at, size in zip(axes, sizes, strict=True):
+        count = x.shape[at] - size + 1
+        if size < 0 or count < 1:
+            raise ValueError(
+                f"{name}: windows must fit into the array; got a size of {size} for axis {at} of "
+                f"{x.aval}; pass a smaller one"
+            )
+        index = np.arange(count)[:, None] + np.arange(size)
+        x = jnp.moveaxis(jnp.take(x, index, axis=at), at + 1, -1)
+    return x
+
+
+def _common_type(*arrays: Any) -> Any:
+    """`np.common_type`, which depends on dtypes only."""
+    return np.common_type(*[np.empty(0, x.dtype) if isinstance(x, Array) else x for x in arrays])
+
+
+lib = np.lib  # as `accnp.numpy.lib`; its functions call this module for arrays of accnp
+_WITHOUT_JNP = {"sliding_window_view": _sliding_window_view, "common_type": _common_type}
 
 
 # --- shared ---------------------------------------------------------------------------------------
@@ -279,10 +365,6 @@ def _has_own_ufuncs(x: Any) -> bool:
     """Return whether a type implements ufuncs itself, and is neither NumPy's nor accnp's."""
     theirs = getattr(type(x), "__array_ufunc__", None)
     return theirs not in (None, np.ndarray.__array_ufunc__) and not isinstance(x, Array)
-
-
-def _is_ours(args: tuple[Any, ...]) -> bool:
-    return bool(args) and isinstance(args[0], Array)
 
 
 def _ours(name: str) -> str:
