@@ -164,6 +164,46 @@ def test_existing_paths(tmp_path: Path) -> None:
     same(jax.checkpoints.load_safetensors(file), {"a": jnp.zeros(2)})
 
 
+@pytest.mark.parametrize("store", [*STORES, "safetensors"])
+@pytest.mark.parametrize("dtype", [">i2", ">i4", ">u8", ">f2", ">f4", ">f8", ">c8"])
+def test_byte_orders(store: str, dtype: str, tmp_path: Path) -> None:
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    assert not x.dtype.isnative
+    with jax.enable_x64(True):
+        if store == "safetensors":
+            jax.checkpoints.save_safetensors(tmp_path / "m", {"x": x})
+            found = jax.checkpoints.load_safetensors(tmp_path / "m")["x"]
+        else:
+            jax.checkpoints.save(tmp_path / "c", {"x": x}, store=store)
+            found = jax.checkpoints.load(tmp_path / "c")["x"]
+    assert found.dtype == x.dtype.newbyteorder("=")
+    np.testing.assert_array_equal(found, x)
+
+
+def masked() -> Any:
+    return np.ma.array([1.0, 2.0], mask=[False, True])
+
+
+NOT_NUMBERS = [
+    np.zeros(3, [("a", "f4"), ("b", "i4")]), np.zeros(3, "V4"), np.zeros(3, jax.float0),
+    np.ones(2, np.longdouble), np.ones(2, np.clongdouble), np.array([1, None], object),
+    np.array(["2020"], "M8[D]"), np.array(["a"]), masked(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("x", NOT_NUMBERS, ids=lambda x: f"{type(x).__name__} {x.dtype}")
+def test_arrays_that_are_not_saved(x: Any, tmp_path: Path) -> None:
+    error, text = TypeError, "leaves must be arrays of numbers"
+    if isinstance(x, np.ma.MaskedArray):
+        error, text = ValueError, r"use x\.filled\(\)"
+    for store in STORES:
+        with pytest.raises(error, match=text):
+            jax.checkpoints.save(tmp_path / "c", {"x": x}, store=store)
+    with pytest.raises(error, match=text):
+        jax.checkpoints.save_safetensors(tmp_path / "m", {"x": x})
+    assert not list(tmp_path.iterdir())
+
+
 def test_refusals(tmp_path: Path) -> None:
     save, load = jax.checkpoints.save, jax.checkpoints.load
     with pytest.raises(ValueError, match="store must be one of"):

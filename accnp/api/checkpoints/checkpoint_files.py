@@ -60,7 +60,7 @@ def save(
     FileExistsError
         If the path exists and `overwrite` is False.
     ValueError
-        If the store is unknown, or two leaves have the same name.
+        If the store is unknown, two leaves have the same name, or one is a masked array.
     TypeError
         If a leaf is not an array of numbers.
     ImportError

@@ -14,7 +14,7 @@ import numpy as np
 from accnp.api.arrays.creation import asarray
 from accnp.api.sampling.keys import key_data, key_impl
 from accnp.array import Array
-from accnp.dtypes.names import as_dtype
+from accnp.dtypes.names import as_dtype, float0, is_supported
 from accnp.experimental import multihost_utils
 from accnp.ir.aval import spans
 from accnp.key_array import PRNGKeyArray
@@ -40,8 +40,9 @@ class ArrayFacts(NamedTuple):
 
 
 def storage_dtype(dtype: np.dtype) -> np.dtype:
-    """A dtype that any reader of NumPy's formats knows: unsigned integers stand for bfloat16."""
-    return dtype if dtype.isbuiltin == 1 else np.dtype(f"u{dtype.itemsize}")
+    """A dtype that any reader of NumPy's formats knows: unsigned integers stand for bfloat16 and
+    the other types of ml_dtypes."""
+    return np.dtype(f"u{dtype.itemsize}") if dtype.isbuiltin == 2 else dtype
 
 
 def facts_of(x: Any, function: str) -> tuple[Any, ArrayFacts]:
@@ -49,9 +50,18 @@ def facts_of(x: Any, function: str) -> tuple[Any, ArrayFacts]:
     key = None
     if isinstance(x, PRNGKeyArray):
         x, key = key_data(x), str(key_impl(x))
-    if not isinstance(x, Array | np.ndarray):
+    if isinstance(x, np.ndarray):
+        if hasattr(x, "filled"):  # numpy.ma may not be loaded
+            raise ValueError(
+                f"{function}: numpy masked arrays are not supported; got {x!r:.60}; use x.filled() "
+                "to convert it to a standard numpy array"
+            )
+        x = np.asarray(x)
+        if not x.dtype.isnative:
+            x = x.astype(x.dtype.newbyteorder("="))
+    elif not isinstance(x, Array):
         x = asarray(x)  # numbers
-    if x.dtype.kind not in "biufcV" or (x.dtype.kind == "V" and x.dtype.isbuiltin == 1):
+    if x.dtype == float0 or not is_supported(x.dtype):
         raise TypeError(
             f"{function}: leaves must be arrays of numbers; got one of dtype {x.dtype}; leave it "
             "out, or convert it"
