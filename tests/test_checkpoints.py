@@ -5,7 +5,12 @@ What several processes write and read is tested in `processes/test_checkpoints.p
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
+import subprocess
+import sys
 from collections import namedtuple
 from pathlib import Path
 from typing import Any
@@ -152,7 +157,6 @@ def test_existing_paths(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="overwrite=True"):
         jax.checkpoints.save(path, [2])
     same(jax.checkpoints.load(path), [1])
-    (tmp_path / "deep" / "c.partial").mkdir()  # of an interrupted call
     jax.checkpoints.save(path, {"a": 2}, overwrite=True)
     same(jax.checkpoints.load(path), {"a": 2})
     assert [p.name for p in path.parent.iterdir()] == ["c"]
@@ -162,6 +166,117 @@ def test_existing_paths(tmp_path: Path) -> None:
         jax.checkpoints.save_safetensors(file, {"a": jnp.zeros(2)})
     jax.checkpoints.save_safetensors(file, {"a": jnp.zeros(2)}, overwrite=True)
     same(jax.checkpoints.load_safetensors(file), {"a": jnp.zeros(2)})
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(p.relative_to(folder)): p.read_bytes() if p.is_file() else b""
+        for p in sorted(folder.rglob("*"))
+    }
+
+
+def test_nothing_else_is_removed(tmp_path: Path) -> None:
+    save = jax.checkpoints.save
+    save(tmp_path / "model", {"a": 1})
+    save(tmp_path / "model.old", {"a": 0})
+    for name in ("model.partial", "work"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "notes.txt").write_text("mine")
+    (tmp_path / "m.partial").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "model.old")
+    (tmp_path / "empty").mkdir()
+    others = {
+        k: v
+        for k, v in contents(tmp_path).items()
+        if k.split("/")[0] not in ("model", "link", "empty")
+    }
+    save(tmp_path / "model", {"a": 2}, overwrite=True)
+    save(tmp_path / "link", {"a": 3}, overwrite=True)
+    save(tmp_path / "empty", {"a": 4}, overwrite=True)
+    for _ in range(2):
+        jax.checkpoints.save_safetensors(tmp_path / "m", {"a": jnp.ones(2)}, overwrite=True)
+    for path in ("work", "work/notes.txt", "m"):
+        with pytest.raises(FileExistsError, match="replaces only checkpoints"):
+            save(tmp_path / path, {"a": 5}, overwrite=True)
+    with pytest.raises(FileExistsError, match="replaces only files"):
+        jax.checkpoints.save_safetensors(tmp_path / "work", {"a": jnp.ones(2)}, overwrite=True)
+    for path in (".", ".."):
+        with pytest.raises(ValueError, match="must end in a name"):
+            save(path, {"a": 5}, overwrite=True)
+    found = contents(tmp_path)
+    assert {k: found.pop(k) for k in others} == others
+    assert {k.split("/")[0] for k in found} == {"model", "link", "empty", "m"}
+    for name, value in (("model", 2), ("model.old", 0), ("link", 3), ("empty", 4)):
+        same(jax.checkpoints.load(tmp_path / name), {"a": value})
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_call_that_fails_changes_nothing(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jax.checkpoints.save(tmp_path / "c", [1], store=store)
+    before = contents(tmp_path)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    kind = stores.NpyStore if store == "npy" else stores.ZarrStore
+    for method in ("create", "write"):
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, method, full)
+            with pytest.raises(OSError, match="no space left"):
+                jax.checkpoints.save(tmp_path / "c", [2], store=store, overwrite=True)
+        assert contents(tmp_path) == before
+    rename = os.replace
+
+    def second(a: Any, b: Any) -> None:
+        if Path(a).suffix == ".partial":
+            full()
+        rename(a, b)
+
+    monkeypatch.setattr(os, "replace", second)
+    with pytest.raises(OSError, match="no space left"):
+        jax.checkpoints.save(tmp_path / "c", [2], store=store, overwrite=True)
+    assert contents(tmp_path) == before
+
+
+def test_a_full_disk_while_safetensors_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def allocate(error: int) -> None:
+        def fail(*_: Any) -> None:
+            raise OSError(error, os.strerror(error))
+
+        monkeypatch.setattr(os, "posix_fallocate", fail)
+
+    allocate(errno.ENOSPC)
+    with pytest.raises(OSError, match="No space left"):
+        jax.checkpoints.save_safetensors(tmp_path / "m", {"a": jnp.ones(2)})
+    assert not list(tmp_path.iterdir())
+    allocate(errno.EOPNOTSUPP)  # some file systems
+    jax.checkpoints.save_safetensors(tmp_path / "m", {"a": jnp.ones(2)})
+    same(jax.checkpoints.load_safetensors(tmp_path / "m"), {"a": jnp.ones(2)})
+
+
+def test_load_explains_a_program_that_was_killed_between_two_renames(tmp_path: Path) -> None:
+    jax.checkpoints.save(tmp_path / "c", [1])
+    program = f"""
+import os, accnp as jax
+rename = os.replace
+def replace(a, b):
+    if str(a).endswith(".partial"):
+        os._exit(9)
+    rename(a, b)
+os.replace = replace
+jax.checkpoints.save({str(tmp_path / "c")!r}, [2], overwrite=True)
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 9
+    with pytest.raises(FileNotFoundError, match="interrupted while it replaced") as error:
+        jax.checkpoints.load(tmp_path / "c")
+    new, old = re.findall(r"'([^']*(?:partial|old))'", str(error.value))
+    same(jax.checkpoints.load(old), [1])
+    os.replace(new, tmp_path / "c")
+    same(jax.checkpoints.load(tmp_path / "c"), [2])
 
 
 @pytest.mark.parametrize("store", [*STORES, "safetensors"])
@@ -214,6 +329,9 @@ def test_refusals(tmp_path: Path) -> None:
         save(tmp_path / "c", [np.array(["a"])])
     with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
         load(tmp_path / "c")
+    (tmp_path / "file").touch()
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
+        load(tmp_path / "file")
     save(tmp_path / "c", [1, jnp.ones(4)])
     with pytest.raises(ValueError, match="a list of length 1 and one of length 2"):
         load(tmp_path / "c", shardings=[None])

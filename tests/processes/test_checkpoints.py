@@ -27,3 +27,11 @@ def test_any_number_of_processes_reads_a_checkpoint(count: int, tmp_path: Path) 
     for readers in {1, 2, 4} - {count}:
         out = run(readers, "checkpoints.py", "load", str(tmp_path))
         assert out.count("is done") == readers
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_all_processes_raise_if_one_fails(count: int, tmp_path: Path) -> None:
+    out = run(count, "checkpoints.py", "fail", str(tmp_path))
+    assert out.count("is done") == count
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["c", "new"]
+    assert not list((tmp_path / "new").iterdir())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,16 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arrays.creation import array, asarray
-from accnp.api.checkpoints.pieces import ArrayFacts, Index, as_index, facts_of, regions, sync
+from accnp.api.checkpoints.pieces import (
+    ArrayFacts,
+    Index,
+    as_index,
+    compute,
+    facts_of,
+    regions,
+    step_of_all,
+)
+from accnp.api.checkpoints.replacement import ABOUT, explain_interruption, replacement
 from accnp.api.checkpoints.stores import Store, open_store
 from accnp.api.checkpoints.trees import leaf_paths, structure_of, tree_of
 from accnp.api.sampling.keys import wrap_key_data
@@ -25,14 +33,12 @@ from accnp.api.sharding.shards import make_array_from_callback
 from accnp.array import Array
 from accnp.dtypes.names import as_dtype
 from accnp.errors import api_boundary
-from accnp.experimental import multihost_utils
 from accnp.pytree import PyTree, broadcast_prefix, tree_flatten, tree_unflatten
 from accnp.runtime.device import process_index
 
-__all__ = ["array_from", "begin", "finish", "load", "save"]
+__all__ = ["array_from", "load", "save"]
 
 STORES = ("npy", "zarr")
-_ABOUT = "checkpoint.json"
 _FORMAT = 1
 
 
@@ -53,18 +59,22 @@ def save(
         "npy", the default, for one `.npy` file for each shard; "zarr" for a zarr group whose
         chunks are the shards.
     overwrite : bool, optional
-        If True, replace a checkpoint that is there. The default is False.
+        If True, replace a checkpoint that is there. Other files and folders are not replaced. The
+        default is False.
 
     Raises
     ------
     FileExistsError
-        If the path exists and `overwrite` is False.
+        If the path exists, and `overwrite` is False or it is not a checkpoint.
     ValueError
-        If the store is unknown, two leaves have the same name, or one is a masked array.
+        If the store is unknown, the path does not end in a name, two leaves have the same name, or
+        one is a masked array.
     TypeError
         If a leaf is not an array of numbers.
     ImportError
         If the store is "zarr", and zarr is not installed.
+    RuntimeError
+        If writing failed in another process.
 
     See Also
     --------
@@ -73,8 +83,10 @@ def save(
 
     Notes
     -----
-    The folder gets its name when all processes have written their shards, so that an interrupted
-    `save` leaves no incomplete checkpoint (but a folder with the suffix ".partial").
+    The folder gets its name when all processes have written their shards. Until then, it has a
+    unique name with the suffix ".partial", which remains if the program is killed. A checkpoint
+    that is replaced has the suffix ".old" for a moment; if the program is killed in that moment,
+    `load` says which folders to rename.
 
     Examples
     --------
@@ -86,66 +98,31 @@ def save(
     Array(1, dtype=int32)
     """
     function = "checkpoints.save"
-    if store not in STORES:
-        raise ValueError(f"{function}: store must be one of {STORES}; got {store!r}; pass one")
-    made = {name: facts_of(x, function) for name, x in leaf_paths(tree, function).items()}
-    partial = begin(Path(path), function, overwrite)
-    place = partial / "arrays"
-    if process_index() == 0:
-        place.mkdir(parents=True)
-        about = {
-            "format": _FORMAT,
-            "store": store,
-            "structure": structure_of(tree, iter(made)),
-            "arrays": {name: facts._asdict() for name, (_, facts) in made.items()},
-        }
-        (partial / _ABOUT).write_text(json.dumps(about, indent=1))
-        new = open_store(store, place, "w")
-        for name, (_, facts) in made.items():
-            new.create(name, facts)
-    sync("created")
-    target = open_store(store, place, "r+")
-    for name, (x, facts) in made.items():
-        for index, values in regions(x):
-            target.write(name, facts, index, values)
-    finish(partial, Path(path))
-
-
-def begin(path: Path, function: str, overwrite: bool) -> Path:
-    """The path to write to before all is there; refuses one that exists, in all processes."""
-    exists = multihost_utils.broadcast_one_to_all(np.array(os.path.lexists(path)))
-    if exists and not overwrite:
-        raise FileExistsError(
-            f"{function}: the path must be new; got {str(path)!r}; pass overwrite=True to replace "
-            "what is there"
-        )
-    partial = path.with_name(f"{path.name}.partial")
-    if process_index() == 0:
-        _remove(partial)
-        path.parent.mkdir(parents=True, exist_ok=True)
-    return partial
-
-
-def finish(partial: Path, path: Path) -> None:
-    """Give what all processes have written its name."""
-    sync("written")
-    if process_index() == 0:
-        if partial.is_dir() and os.path.lexists(path):  # folders are not replaced at once
-            old = path.with_name(f"{path.name}.old")
-            _remove(old)
-            os.replace(path, old)
-            os.replace(partial, path)
-            _remove(old)
-        else:
-            os.replace(partial, path)
-    sync("complete")
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    with step_of_all(function):
+        if store not in STORES:
+            raise ValueError(f"{function}: store must be one of {STORES}; got {store!r}; pass one")
+        made = {name: facts_of(x, function) for name, x in leaf_paths(tree, function).items()}
+    compute([x for x, _ in made.values()])
+    with replacement(Path(path), function, overwrite, is_folder=True) as partial:
+        place = partial / "arrays"
+        with step_of_all(function):
+            if process_index() == 0:
+                place.mkdir(parents=True)
+                about = {
+                    "format": _FORMAT,
+                    "store": store,
+                    "structure": structure_of(tree, iter(made)),
+                    "arrays": {name: facts._asdict() for name, (_, facts) in made.items()},
+                }
+                (partial / ABOUT).write_text(json.dumps(about, indent=1))
+                new = open_store(store, place, "w")
+                for name, (_, facts) in made.items():
+                    new.create(name, facts)
+        with step_of_all(function):
+            target = open_store(store, place, "r+")
+            for name, (x, facts) in made.items():
+                for index, values in regions(x):
+                    target.write(name, facts, index, values)
 
 
 @api_boundary
@@ -226,11 +203,11 @@ def load(path: str | os.PathLike[str], *, like: PyTree = None, shardings: PyTree
 
 def _about(folder: Path, function: str) -> Any:
     try:
-        about = json.loads((folder / _ABOUT).read_text())
-    except FileNotFoundError:
+        about = json.loads((folder / ABOUT).read_text())
+    except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(
-            f"{function}: there is no checkpoint; got {str(folder)!r}; pass a folder that "
-            "checkpoints.save has written"
+            f"{function}: there is no checkpoint; got {str(folder)!r}; "
+            f"{explain_interruption(folder) or 'pass a folder that checkpoints.save has written'}"
         ) from None
     if about.get("format") != _FORMAT or about.get("store") not in STORES:
         raise ValueError(

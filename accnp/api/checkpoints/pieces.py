@@ -6,7 +6,8 @@ that this process is to write, so that all processes together write each element
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,24 @@ from accnp.api.arrays.creation import asarray
 from accnp.api.sampling.keys import key_data, key_impl
 from accnp.array import Array
 from accnp.dtypes.names import as_dtype, float0, is_supported
-from accnp.experimental import multihost_utils
+from accnp.forks import imported
 from accnp.ir.aval import spans
 from accnp.key_array import PRNGKeyArray
+from accnp.runtime import device
 from accnp.runtime.device import process_index
+from accnp.runtime.stream import default_stream
 
-__all__ = ["ArrayFacts", "Index", "as_index", "facts_of", "regions", "storage_dtype", "sync"]
+__all__ = [
+    "ArrayFacts",
+    "Index",
+    "as_index",
+    "compute",
+    "facts_of",
+    "gather_objects",
+    "regions",
+    "step_of_all",
+    "storage_dtype",
+]
 
 Index = tuple[slice, ...]
 
@@ -90,6 +103,36 @@ def as_index(index: Index, shape: tuple[int, ...]) -> Index:
     return tuple([slice(*s.indices(n)[:2]) for s, n in zip(index, shape, strict=True)])
 
 
-def sync(step: str) -> None:
-    """Wait for all processes."""
-    multihost_utils.sync_global_devices(f"checkpoints: {step}")
+def compute(xs: Sequence[Any]) -> None:
+    """Compute arrays, so that no process needs messages of others while it writes."""
+    for x in xs:
+        if isinstance(x, Array):
+            x.block_until_ready()
+
+
+def gather_objects(x: Any) -> list[Any]:
+    """Return the objects of all processes."""
+    if device.process[1] == 1:
+        return [x]
+    default_stream().synchronize()
+    return imported("accnp.runtime.mpi").world().gather_objects(x)
+
+
+@contextmanager
+def step_of_all(function: str) -> Iterator[None]:
+    """Wait for all processes at the end of a step. If the step failed in one process, all raise,
+    since the others would wait for it in the next step."""
+    failure: Exception | None = None
+    try:
+        yield
+    except Exception as error:
+        failure = error
+    texts = gather_objects(failure and f"{type(failure).__name__}: {failure}")
+    if failure is not None:
+        raise failure
+    for rank, text in enumerate(texts):
+        if text is not None:
+            raise RuntimeError(
+                f"{function}: all processes must succeed; got an error in process {rank}: {text}; "
+                "remove its cause, and call the function again in all processes"
+            )

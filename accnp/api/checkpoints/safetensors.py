@@ -9,17 +9,27 @@ bfloat16 or float8 arrays into NumPy, and no parts of a file for shards.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from accnp.api.checkpoints.checkpoint_files import array_from, begin, finish
-from accnp.api.checkpoints.pieces import ArrayFacts, Index, as_index, facts_of, regions, sync
+from accnp.api.checkpoints.checkpoint_files import array_from
+from accnp.api.checkpoints.pieces import (
+    ArrayFacts,
+    Index,
+    as_index,
+    compute,
+    facts_of,
+    regions,
+    step_of_all,
+)
+from accnp.api.checkpoints.replacement import replacement
 from accnp.array import Array, ArrayLike
 from accnp.dtypes.names import as_dtype
 from accnp.errors import api_boundary
@@ -78,9 +88,13 @@ def save_safetensors(
     Raises
     ------
     FileExistsError
-        If the path exists and `overwrite` is False.
+        If the path exists, and `overwrite` is False or it is a folder.
     TypeError
         If a name or a text is not a str, or the format does not have a dtype.
+    ValueError
+        If an array is a masked array, or the path does not end in a name.
+    RuntimeError
+        If writing failed in another process.
 
     See Also
     --------
@@ -98,28 +112,47 @@ def save_safetensors(
     """
     function = "checkpoints.save_safetensors"
     texts = dict(metadata or {})
-    for text in (*arrays, *texts, *texts.values()):
-        if not isinstance(text, str):
-            raise TypeError(f"{function}: names must be str; got {text!r}; convert it")
-    made = {name: facts_of(x, function) for name, x in arrays.items()}
-    for name, (_, facts) in made.items():
-        if facts.dtype not in _NAMES or facts.key is not None or name == _METADATA:
-            raise TypeError(
-                f"{function}: the format has no arrays of this name and dtype; got "
-                f"{facts.key or facts.dtype} for {name!r}; use checkpoints.save"
-            )
+    with step_of_all(function):
+        for text in (*arrays, *texts, *texts.values()):
+            if not isinstance(text, str):
+                raise TypeError(f"{function}: names must be str; got {text!r}; convert it")
+        made = {name: facts_of(x, function) for name, x in arrays.items()}
+        for name, (_, facts) in made.items():
+            if facts.dtype not in _NAMES or facts.key is not None or name == _METADATA:
+                raise TypeError(
+                    f"{function}: the format has no arrays of this name and dtype; got "
+                    f"{facts.key or facts.dtype} for {name!r}; use checkpoints.save"
+                )
+    compute([x for x, _ in made.values()])
     header, entries = _layout(made, texts)
-    partial = begin(Path(path), function, overwrite)
-    if process_index() == 0:
-        with open(partial, "wb") as file:
-            file.write(len(header).to_bytes(8, "little") + header)
-            file.truncate(8 + len(header) + sum([e.nbytes for e in entries.values()]))
-    sync("created")
-    for name, (x, _) in made.items():
-        for index, values in regions(x):
-            if values.size:
-                _mapped(partial, entries[name], values.dtype, "r+")[index or ...] = values
-    finish(partial, Path(path))
+    with replacement(Path(path), function, overwrite, is_folder=False) as partial:
+        with step_of_all(function):
+            if process_index() == 0:
+                with open(partial, "xb") as file:
+                    file.write(len(header).to_bytes(8, "little") + header)
+                    _allocate(file, sum([e.nbytes for e in entries.values()]))
+        with step_of_all(function):
+            for name, (x, _) in made.items():
+                for index, values in regions(x):
+                    if values.size:
+                        target = _mapped(partial, entries[name], values.dtype, "r+")
+                        target[index or ...] = values
+
+
+def _allocate(file: BinaryIO, nbytes: int) -> None:
+    """Append bytes. If the disk is full, this is an error; writing to a map would end the process
+    with a signal."""
+    start = file.tell()
+    file.truncate(start + nbytes)
+    if nbytes and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), start, nbytes)
+        except OSError as error:
+            if error.errno not in (
+                errno.EOPNOTSUPP,
+                errno.EINVAL,
+            ):  # the file system has no such call
+                raise
 
 
 def _layout(

@@ -1,5 +1,6 @@
-"""Write and read checkpoints: `checkpoints.py save|load FOLDER`, in any numbers of processes."""
+"""Write and read checkpoints: `checkpoints.py save|load|fail FOLDER`, in several processes."""
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from processes.asking import refused
 
 import accnp as jax
 from accnp import P
+from accnp.api.checkpoints import checkpoint_files, safetensors, stores
 
 jax.distributed.initialize()
 what, folder = sys.argv[1], Path(sys.argv[2])
@@ -42,6 +44,45 @@ if what == "save":
         tree["step"] = 4
         jax.checkpoints.save(folder / store, tree, store=store, overwrite=True)
     jax.checkpoints.save_safetensors(folder / "m", arrays(), metadata={"n": str(n)})
+elif what == "fail":
+    # An error in one process is an error in all, in each step, and leaves nothing.
+    def full(*_, **__):
+        raise OSError(28, "no space left")
+
+    tree = {"arrays": arrays(), "step": 3}
+    jax.checkpoints.save(folder / "c", tree)
+    cases = [
+        (store, failing, place, name)
+        for store in ("npy", "zarr", "safetensors")
+        for failing in {0, n - 1}
+        for place, name in {
+            "npy": [(stores.NpyStore, "create"), (stores.NpyStore, "write")],
+            "zarr": [(stores.ZarrStore, "create"), (stores.ZarrStore, "write")],
+            "safetensors": [(safetensors, "_allocate"), (safetensors, "_mapped")],
+        }[store]
+        + [(safetensors if store == "safetensors" else checkpoint_files, "facts_of")]
+        + [(os, "replace")]
+        if failing == 0 or name not in ("create", "_allocate", "replace")  # process 0 does these
+    ]
+    for store, failing, place, name in cases:
+        held = getattr(place, name)
+        if me == failing:
+            setattr(place, name, full)
+        save = partial(jax.checkpoints.save, folder / "c", tree, store=store, overwrite=True)
+        if store == "safetensors":
+            save = partial(jax.checkpoints.save_safetensors, folder / "m", tree["arrays"])
+        kind, text = OSError, "no space left"
+        if me != failing:
+            kind, text = RuntimeError, f"got an error in process {failing}: OSError: [Errno 28]"
+        refused(kind, text, save)
+        setattr(place, name, held)
+    if me == 0:
+        sys.modules["zarr"] = None
+    text = "needs the package zarr"
+    save = partial(jax.checkpoints.save, folder / "new" / "z", tree, store="zarr")
+    refused(ImportError if me == 0 else RuntimeError, text, save)
+    found = jax.checkpoints.load(folder / "c", like=tree)
+    assert int(found["step"]) == 3
 else:
     for store in ("npy", "zarr"):
         asked = {"arrays": shardings, "keys": rows, "step": None}
