@@ -319,6 +319,20 @@ def test_arrays_that_are_not_saved(x: Any, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("store", STORES)
+def test_any_keys(store: str, tmp_path: Path) -> None:
+    long = ["k" * 300, "k" * 299 + "l", "é" * 100, "." * 300, "k" * 250 + "/" + "x" * 250]
+    names = [*long, "zarr.json", "0.npy", "value.npy", "c", "%", "__x__", " ", "\0", "x\\y", "~"]
+    value = {n: {m: jnp.full(2, i) for m in ("zarr.json", n)} for i, n in enumerate(names)}
+    jax.checkpoints.save(tmp_path / "deep", value, store=store)
+    same(jax.checkpoints.load(tmp_path / "deep"), value)
+    same(jax.checkpoints.load(tmp_path / "deep", like=value), value)
+    flat = {n: jnp.full(2, i) for i, n in enumerate(names)}
+    jax.checkpoints.save(tmp_path / ("n" * 255), flat, store=store)
+    jax.checkpoints.save(tmp_path / ("n" * 255), flat, store=store, overwrite=True)
+    same(jax.checkpoints.load(tmp_path / ("n" * 255)), flat)
+
+
 def test_refusals(tmp_path: Path) -> None:
     save, load = jax.checkpoints.save, jax.checkpoints.load
     with pytest.raises(ValueError, match="store must be one of"):
@@ -402,6 +416,8 @@ def test_what_the_package_reads(tmp_path: Path) -> None:
     same(found, {k: ARRAYS[k] for k in found})
     with pytest.raises(KeyError, match="no array 'z'"):
         jax.checkpoints.load_safetensors(tmp_path / "m", names=["z"])
+    with pytest.raises(TypeError, match=r"a sequence of str; got 'ö'; pass \['ö'\]"):
+        jax.checkpoints.load_safetensors(tmp_path / "m", names="ö")
 
 
 def test_shards_of_safetensors(tmp_path: Path) -> None:

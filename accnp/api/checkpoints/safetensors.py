@@ -214,6 +214,8 @@ def load_safetensors(
     ------
     ValueError
         If the file is not in this format, or is damaged, or `shardings` does not match.
+    TypeError
+        If `names` is a str.
     KeyError
         If the file has no array of a name.
 
@@ -239,6 +241,10 @@ def load_safetensors(
     function = "checkpoints.load_safetensors"
     file = Path(path)
     entries = _entries(file, function)
+    if isinstance(names, str):
+        raise TypeError(
+            f"{function}: names must be a sequence of str; got {names!r}; pass [{names!r}]"
+        )
     for name in names or ():
         if name not in entries:
             raise KeyError(

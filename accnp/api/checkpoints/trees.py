@@ -6,12 +6,15 @@ and lists, if it consists of dicts, lists, tuples and None; and the pytree again
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 from urllib.parse import quote
 
 from accnp.pytree import tree_flatten_with_path
 
 __all__ = ["leaf_paths", "structure_of", "tree_of"]
+
+_LONGEST = 200  # file systems allow 255 bytes
 
 
 def leaf_paths(tree: Any, function: str) -> dict[str, Any]:
@@ -39,8 +42,10 @@ def _part(entry: Any) -> str:
             break
     else:
         text = quote(str(entry), safe="")
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}~{hashlib.sha256(text.encode()).hexdigest()[:20]}"
     # Names that mean something else to file systems and to zarr.
-    hidden = text[:1] in ("", ".") or text.startswith("__")
+    hidden = text[:1] in ("", ".") or text.startswith("__") or text == "zarr.json"
     return f"%{ord(text[0]):02X}{text[1:]}" if hidden and text else text or "%"
 
 
