@@ -30,8 +30,11 @@ def main(arguments: list[str]) -> None:
             raise SystemExit(f"accnp.as_jax: there is no file {script!r}; {_USAGE}")
         as_jax()
         sys.argv = arguments
-        sys.path[0] = os.path.dirname(os.path.abspath(script))
+        script = os.path.abspath(script)  # as Python does, for programs that change the folder
+        sys.path[0] = os.path.dirname(script)
         runpy.run_path(script, run_name="__main__")
+    elif arguments in (["-h"], ["--help"]):
+        print(_USAGE)
     else:
         raise SystemExit(_USAGE)
 

@@ -52,8 +52,34 @@ def _is_public(name: str) -> bool:
     return name in ("", "example_libraries")
 
 
+_made: dict[str, StandIn] = {}
+
+
+def stand_in(name: str) -> StandIn:
+    """Return the module that stands for one of JAX; there is one, also if the switch is off.
+
+    Raises
+    ------
+    ImportError
+        If accnp has no such module.
+    """
+    if name not in _made:
+        base = base_of(name)
+        if base is None:
+            raise ModuleNotFoundError(
+                f"accnp.as_jax: accnp has no module {name}; {names.__file__} lists the private "
+                "modules of jax that it serves",
+                name=name,
+            )
+        _made[name] = StandIn(name, base)
+    return _made[name]
+
+
 class StandIn(ModuleType):
-    """A module of JAX, with the names of a module of accnp."""
+    """A module of JAX, with the names of a module of accnp.
+
+    Its names never depend on the switch: modules that imported it keep it when the switch is off.
+    """
 
     def __init__(self, name: str, base: str) -> None:
         super().__init__(name)
@@ -76,8 +102,9 @@ class StandIn(ModuleType):
         else:
             value = getattr(self._base, name, None)
             if (value is None or isinstance(value, ModuleType)) and base_of(below) is not None:
-                return importlib.import_module(below)
-            value = getattr(self._base, name)
+                value = stand_in(below)
+            else:
+                value = getattr(self._base, name)
         self.__dict__[name] = value
         return value
 
@@ -103,17 +130,11 @@ class Finder(MetaPathFinder, Loader):
         if base_of(fullname) is None:
             if not fullname.startswith("jax._src."):
                 return None
-            raise ModuleNotFoundError(
-                f"accnp.as_jax: accnp has no module {fullname}; {names.__file__} lists the private "
-                "modules of jax that it serves",
-                name=fullname,
-            )
+            stand_in(fullname)  # raises the error
         return ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        base = base_of(spec.name)
-        assert base is not None
-        return StandIn(spec.name, base)
+        return stand_in(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing: names are found when they are first used."""

@@ -15,6 +15,7 @@ MODULES = {
     "jax._src": "",
     "jax._src.ad_util": "accnp.extend.core.primitives",
     "jax._src.api": "accnp",
+    "jax._src.array": "",
     "jax._src.checkify": "accnp.experimental.checkify",
     "jax._src.compiler": "",
     "jax._src.core": "accnp.core",
@@ -53,6 +54,9 @@ NAMES = {
     "jaxlib": {"__version__": f"{_PRIVATE}:VERSION"},
     "jaxlib.version": {
         "__version__": f"{_PRIVATE}:VERSION", "__version_info__": f"{_PRIVATE}:VERSION_INFO",
+    },
+    "jax._src.array": {
+        "ArrayImpl": "accnp:Array", "_reconstruct_array": f"{_PRIVATE}:reconstruct_array",
     },
     "jax._src.checkify": {
         "JaxException": "accnp.experimental.checkify:JaxRuntimeError",

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, TypeVar
 
+import numpy as np
+
 from accnp import errors, tree_util
+from accnp.array import Array, from_numpy
 from accnp.as_jax.names import VERSION
 from accnp.ir.aval import Aval
 from accnp.ir.trace import innermost
@@ -26,6 +29,7 @@ __all__ = [
     "flatten_one_level",
     "include_frame",
     "physical_aval",
+    "reconstruct_array",
     "registered_classes",
     "trace_state_clean",
 ]
@@ -43,6 +47,15 @@ class LiteralArray:
 
 class TypedNdArray:
     """JAX's type of NumPy arrays with weak types. accnp has arrays only: it has no instances."""
+
+
+def reconstruct_array(
+    make: Callable[..., np.ndarray], arguments: tuple[Any, ...], state: Any, aval: dict[str, Any]
+) -> Array:
+    """Return an array that was pickled under JAX: a NumPy array, and whether its type is weak."""
+    value = make(*arguments)
+    value.__setstate__(state)
+    return from_numpy(value, bool(aval.get("weak_type")))
 
 
 def trace_state_clean() -> bool:

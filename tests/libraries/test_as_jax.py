@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import pickle
 import subprocess
 import sys
 
@@ -107,6 +108,35 @@ def test_it_is_undone_and_nests():
         switch.undo()
 
 
+def test_modules_keep_accnp_after_the_block(tmp_path):
+    code = """
+import sys, accnp
+with accnp.as_jax():
+    import jax, jax.numpy as jnp
+print(jax.random.key is accnp.random.key, jax.scipy.special.gamma is accnp.scipy.special.gamma)
+print(type(jax.jit(lambda x: jax.lax.sin(x) + jnp.fft.fft(x).real)(accnp.ones(2))) is accnp.Array)
+print(any(m == "jax" or m.startswith(("jax.", "jaxlib")) for m in sys.modules))
+with accnp.as_jax():
+    import jax.random
+    print(jax.random.key is accnp.random.key)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["True", "True", "True", "False", "True"], done.stderr
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int4"])
+def test_arrays_that_were_pickled_under_jax_are_loaded(dtype):
+    import jax.numpy as jnp
+
+    data = pickle.dumps({"a": jnp.arange(3).astype(dtype), "weak": jnp.asarray(2.0)})
+    with accnp.as_jax(replace=True):
+        found = pickle.loads(data)
+    assert type(found["a"]) is accnp.Array
+    assert found["a"].dtype == dtype
+    assert found["a"].astype(int).tolist() == [0, 1, 2]
+    assert found["weak"].weak_type
+
+
 def test_it_is_undone_after_an_error():
     with pytest.raises(ZeroDivisionError), accnp.as_jax(replace=True):
         1 / 0  # noqa: B018
@@ -140,6 +170,10 @@ def test_the_command_runs_scripts_and_modules(tmp_path):
     assert failed.returncode == 1
     assert "accnp.as_jax: there is no file" in failed.stderr
     assert "usage: python -m accnp.as_jax" in run().stderr
+    assert "usage: python -m accnp.as_jax" in run("--help").stdout
+    away = "import os\nos.chdir('/')\nprint(os.path.isabs(__file__))\n"
+    (tmp_path / "away.py").write_text(away)
+    assert run("away.py", cwd=tmp_path).stdout == "True\n"
 
 
 def test_importing_accnp_does_not_load_it():
