@@ -90,7 +90,7 @@ def test_no_execution():
 
 def test_options_without_effect_warn_once():
     jax.config.update("jax_pgle_profiling_runs", 3)  # jax's default
-    with pytest.warns(IgnoredOptionWarning, match="optimization_level is kept"):
+    with pytest.warns(IgnoredOptionWarning, match="the option optimization_level has no effect"):
         jax.config.update("jax_optimization_level", "O1")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
