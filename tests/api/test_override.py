@@ -220,3 +220,21 @@ def test_errors_of_other_kinds():
         jnp.override(chain, kernel.source)
     with pytest.raises(ValueError, match="has no kernel like that of step 0"):
         jnp.override(kernel, kernel.source).report(softmax, X)
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda h: jnp.jit(h)(X),
+        lambda h: jnp.vmap(h)(jnp.stack([X, X])),
+        lambda h: jnp.lax.scan(lambda c, _: (h(c), 0), X, None, 1),
+    ],
+)
+def test_a_call_within_a_trace_is_refused(transformed):
+    kernel = kernel_of(chain, X)
+    edited = jnp.override(kernel, kernel.source)(chain)
+    with pytest.raises(
+        ValueError, match=r"an edited kernel replaces .*got a call within jit, vmap or"
+    ):
+        transformed(edited)
+    np.testing.assert_array_equal(edited(X), chain(X))

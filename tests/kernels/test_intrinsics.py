@@ -87,7 +87,8 @@ def test_plain_namespace_has_the_same_names():
     # `spread` is no function: the lowering writes the launch in its place. Functions of users are
     # in the table by names with a digest.
     own = {n for n, f in TABLE.items() if not f.gpu and not re.search(r"_[0-9a-f]{16}$", n)}
-    assert set(plain.NAMESPACE) == {*own, "asked", "spread"}
+    for_gpus = {n for n, f in TABLE.items() if f.gpu}  # some of them have a plain version
+    assert set(plain.NAMESPACE) - for_gpus == {*own, "asked", "spread"}
 
 
 @pytest.mark.parametrize("dtype", INTS)

@@ -27,6 +27,7 @@ from accnp.config import config, scope
 from accnp.engine import execute
 from accnp.engine.steps import KernelStep, Plan
 from accnp.errors import api_boundary
+from accnp.ir.trace import innermost
 
 __all__ = ["Override", "Report", "override"]
 
@@ -89,6 +90,13 @@ class Override(contextlib.ContextDecorator):
         self._scopes.pop().__exit__(*error)
 
     def _scope(self) -> contextlib.AbstractContextManager[None]:
+        trace = innermost()
+        if trace is not None and trace.abstract:
+            raise ValueError(
+                "override: an edited kernel replaces kernels of programs that run in its scope; "
+                "got a call within jit, vmap or control flow, whose program runs later; call the "
+                "function with the edited kernel outside of them"
+            )
         return scope("kernel_overrides", (*(config.kernel_overrides or ()), self._entry))
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
