@@ -13,16 +13,21 @@ from __future__ import annotations
 import ast
 import builtins
 import cmath
+import copy
+import dis
+import importlib
 import inspect
 import linecache
 import math
 import textwrap
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from accnp.api.arguments.scalars import ScalarType
+from accnp.api.kernels import number_definitions
 from accnp.compiler.frontend.definitions import define
 from accnp.compiler.frontend.syntax import parsed
 from accnp.trace_fn import function_place
@@ -30,11 +35,29 @@ from accnp.trace_fn import function_place
 __all__ = ["ScalarText", "function_name", "python_function"]
 
 _MODULES = {math: "math", cmath: "cmath", np: "np"}
-# Functions of accnp by other names: module and name.
-_SPECIAL = {
-    "erf": ("math", "erf"), "erfc": ("math", "erfc"), "gamma": ("math", "gamma"),
-    "gammaln": ("math", "lgamma"), "lgamma": ("math", "lgamma"), "round": ("np", "round"),
+# Functions of accnp that have other names in math, or definitions of their own, by module and name.
+_OWN: dict[str, dict[str, tuple[str, str] | types.FunctionType]] = {
+    "accnp.numpy": {
+        "fmod": number_definitions.fmod, "reciprocal": number_definitions.reciprocal,
+        "round": number_definitions.round_half_even, "sign": number_definitions.sign,
+    },
+    "accnp.lax": {
+        "abs": ("np", "absolute"), "erf": ("math", "erf"), "erfc": ("math", "erfc"),
+        "lgamma": ("math", "lgamma"), "pow": ("np", "power"),
+        "reciprocal": number_definitions.reciprocal, "round": number_definitions.round_half_away,
+        "sign": number_definitions.sign,
+    },
+    "accnp.scipy.special": {
+        "erf": ("math", "erf"), "erfc": ("math", "erfc"), "gamma": ("math", "gamma"),
+        "gammaln": ("math", "lgamma"),
+    },
 }  # fmt: skip
+# Ufuncs of NumPy's names with another meaning for numbers: the result of `lax.conj` is complex, and
+# `spacing` of an integer is that of a type that NumPy and accnp choose differently.
+_NOT_NUMPYS = frozenset({"conj", "spacing"})
+# What the text calls by these names; local variables of these names are renamed.
+_RESERVED = frozenset({"builtins", "cmath", "math", "np", "numpy", "range"})
+_CHANGED = "its file has changed since it was imported; import it again"
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp,
           ast.SetComp, ast.DictComp, ast.GeneratorExp)  # fmt: skip
 _LEAVES = (ast.Raise, ast.Try, ast.With, ast.Global, ast.Nonlocal, ast.Yield, ast.Await, ast.Assert)
@@ -116,6 +139,8 @@ class ScalarText(ast.NodeTransformer):
         if not isinstance(found, ast.FunctionDef):
             self.refuse("its source is not available; define it with def in a file")
         assert isinstance(found, ast.FunctionDef)
+        if not _is_of(self.function, found):
+            self.refuse(_CHANGED)
         return ast.increment_lineno(found, self.function.__code__.co_firstlineno - 1)
 
     def lambda_tree(self) -> ast.FunctionDef:
@@ -138,6 +163,8 @@ class ScalarText(ast.NodeTransformer):
             why = "its source is not available" if not found else "there are several on its line"
             self.refuse(f"{why}; define it with def in a file")
         (one,) = found
+        if not _is_of(self.function, one):
+            self.refuse(_CHANGED)
         body = ast.copy_location(ast.Return(one.body), one.body)
         return ast.copy_location(ast.FunctionDef("lambda_", one.args, [body], [], None), one)
 
@@ -152,7 +179,7 @@ class ScalarText(ast.NodeTransformer):
         tree.body = [self.visit(s) for s in body]
         tree.name, tree.decorator_list, tree.returns = "__accnp_name__", [], None
         for x in a.args:
-            x.annotation = None
+            x.annotation, x.arg = None, self.renamed(x.arg)
         return ast.fix_missing_locations(tree)
 
     def visit(self, node: ast.AST) -> Any:
@@ -164,6 +191,7 @@ class ScalarText(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if self.is_local(node):
+            node.id = self.renamed(node.id)
             return node
         return self.written(self.outside(node), node.id, node)
 
@@ -172,10 +200,17 @@ class ScalarText(ast.NodeTransformer):
         end."""
         called = self.value_of(node.func) if self.is_outside(node.func) else None
         for name, write in (("where", ast.IfExp), ("clip", self.clipped)):
-            if called is getattr(np, name) or _is_own(called, name):
+            if called is getattr(np, name) or _home(called, ("accnp.numpy",), name):
                 if len(node.args) != 3 or node.keywords:
                     self.refuse(f"{name} takes three numbers, by position", node)
                 return ast.copy_location(write(*[self.visit(x) for x in node.args]), node)
+        if _home(called, ("accnp.lax", "accnp.numpy"), "round") and _arguments(node) > 1:
+            if _home(called, ("accnp.lax",), "round"):
+                self.refuse("lax.round takes one number here, and rounds halves away from 0", node)
+            node.func = self.of_module("np", "round")
+            node.args = [self.visit(x) for x in node.args]
+            node.keywords = [self.visit(x) for x in node.keywords]
+            return node
         found = self.generic_visit(node)
         assert isinstance(found, ast.Call)
         if called is range and len(found.args) == 3 and _is_zero(found.args[2]):
@@ -185,6 +220,15 @@ class ScalarText(ast.NodeTransformer):
     def clipped(self, x: ast.expr, low: ast.expr, high: ast.expr) -> ast.expr:
         above = ast.Call(self.of_module("np", "maximum"), [x, low], [])
         return ast.Call(self.of_module("np", "minimum"), [above, high], [])
+
+    def renamed(self, name: str) -> str:
+        """The name of a local variable in the text, where modules have names as well."""
+        taken = self.function.__code__.co_varnames
+        while name in _RESERVED:
+            name += "_"
+            while name in taken:
+                name += "_"
+        return name
 
     def is_local(self, node: ast.Name) -> bool:
         code = self.function.__code__
@@ -253,6 +297,11 @@ class ScalarText(ast.NodeTransformer):
             return self.number(value)
         if isinstance(value, ScalarType):
             return self.type_of(np.dtype(value.dtype).name)
+        # The definitions themselves call NumPy's functions.
+        if (value is np.fmod or value is np.sign) and not _is_of_accnp(self.function):
+            return self.helper(
+                number_definitions.fmod if value is np.fmod else number_definitions.sign, name, node
+            )
         for module, root in _MODULES.items():
             own = getattr(value, "__name__", None)
             if own and getattr(module, own, None) is value:
@@ -267,11 +316,16 @@ class ScalarText(ast.NodeTransformer):
         # Numba's names of types serve as casts.
         if type(value).__module__.startswith("numba.core.types") and hasattr(np, str(value)):
             return self.of_module("np", str(value))
-        if _is_own(value):
-            if isinstance(getattr(np, own, None), np.ufunc):
+        home = _home(value, _OWN)
+        if home:
+            found = _OWN[home].get(own)
+            if isinstance(found, tuple):
+                return self.of_module(*found)
+            if found is not None:
+                return self.helper(found, name, node)
+            if own not in _NOT_NUMPYS and isinstance(getattr(np, own, None), np.ufunc):
                 return self.of_module("np", own)
-            if own in _SPECIAL:
-                return self.of_module(*_SPECIAL[own])
+        if _is_of_accnp(value):
             self.refuse(
                 f"it calls {name}, which is a function of arrays; kernels can call where, clip, "
                 "round, erf, and the ufuncs of accnp.numpy",
@@ -312,12 +366,64 @@ class ScalarText(ast.NodeTransformer):
         return ast.Attribute(ast.Name(module, ast.Load()), name, ast.Load())
 
 
-def _is_own(value: Any, name: str | None = None) -> bool:
-    """Whether a value is a function of accnp, with a name if one is given."""
+def _home(value: Any, modules: Iterable[str], name: str | None = None) -> str | None:
+    """Return the public module of accnp that has this very function under its name, or None."""
+    if not _is_of_accnp(value):
+        return None
+    own = value.__name__
+    if name not in (None, own):
+        return None
+    found = (m for m in modules if getattr(importlib.import_module(m), own, None) is value)
+    return next(found, None)
+
+
+def _is_of_accnp(value: Any) -> bool:
     scope = getattr(value, "__globals__", None)
     module = scope.get("__name__", "") if isinstance(scope, dict) else ""
-    own = callable(value) and module.partition(".")[0] == "accnp"
-    return own and name in (None, value.__name__)
+    return callable(value) and module.partition(".")[0] == "accnp"
+
+
+def _arguments(node: ast.Call) -> int:
+    return len(node.args) + len(node.keywords)
+
+
+def _is_of(function: types.FunctionType, tree: ast.FunctionDef | ast.Lambda) -> bool:
+    """Whether a definition is that of a function: a file may have changed since it was loaded."""
+    code = function.__code__
+    bare = copy.deepcopy(tree)
+    if isinstance(bare, ast.FunctionDef):
+        bare.decorator_list = []
+        body: list[ast.stmt] = [bare]
+        if bare.name not in code.co_freevars:  # it may call itself
+            body = [ast.Global([bare.name]), bare]
+    else:
+        body = [ast.Return(bare)]
+    # Variables of the functions around it are parameters of one.
+    names = [ast.arg(name) for name in code.co_freevars]
+    around = ast.FunctionDef("around", ast.arguments([], names, None, [], [], None, []), body, [])
+    module = ast.fix_missing_locations(ast.Module([around], []))
+    made = compile(module, code.co_filename, "exec", dont_inherit=True)
+    for _ in range(2):
+        made = next(c for c in made.co_consts if isinstance(c, types.CodeType))
+    return _content(made) == _content(code)
+
+
+def _content(code: types.CodeType) -> list[tuple[str, str]]:
+    """The instructions of a function, without places.
+
+    Calls of attributes of what a module imports have other instructions than those of methods.
+    """
+    found = []
+    for x in dis.get_instructions(code):
+        if x.opname in ("NOP", "PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG"):
+            continue
+        name = x.opname.replace("LOAD_METHOD", "LOAD_ATTR")
+        jump = x.opcode in dis.hasjrel or x.opcode in dis.hasjabs
+        value = type(x.argval).__name__ + x.argrepr.replace("NULL|self + ", "").replace(
+            "NULL + ", ""
+        )
+        found.append((name, "" if jump else value))
+    return found
 
 
 def _is_zero(x: ast.expr) -> bool:
