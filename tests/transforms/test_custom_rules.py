@@ -219,7 +219,7 @@ def test_rules_that_close_over_values_of_a_program_are_refused(body: Any, run: A
     want, got = messages(lambda m, n: run(m, n, body))
     assert want is not None
     assert isinstance(got, errors.UnexpectedTracerError)
-    assert re.match(r"(grad: )?<lambda>: its derivative rule.* pass it to", str(got)), got
+    assert re.match(r"(grad: )?<lambda>: its derivative rule.* pass the value to", str(got)), got
 
 
 def messages(program: Callable[..., Any]) -> list[type[Exception] | None]:
