@@ -143,7 +143,8 @@ def _logaddexp(a: list[Node], b: list[Node]) -> list[Node]:
 
 
 def _log_sums(x: Any) -> Any:
-    return np.logaddexp.accumulate(x.astype(np.float64), axis=-1)
+    # A sum of zeros, log(1) + -0.0, is 0.0, also where NumPy takes an element as it is.
+    return np.logaddexp.accumulate(x.astype(np.float64), axis=-1) + 0.0
 
 
 _declare_reduction(
