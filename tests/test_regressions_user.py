@@ -97,7 +97,10 @@ def test_scalar_kernels_multiply_complex_numbers() -> None:
 
 def test_tracing_and_raw_keys_can_be_forbidden() -> None:
     f = jnp.jit(lambda x: x + 1)
-    with jnp.no_tracing(True), pytest.raises(RuntimeError, match="tracing is disabled by no_tracing; got <lambda>"):
+    with (
+        jnp.no_tracing(True),
+        pytest.raises(RuntimeError, match="tracing is disabled by no_tracing; got <lambda>"),
+    ):
         f(1.0)
     assert float(f(1.0)) == 2
     with jnp.no_tracing(True):

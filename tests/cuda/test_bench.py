@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from accnp.bench import command, gpu, turns
+from accnp.bench import command, gpu, peer_processes
 
 
 def test_every_row_runs(fake):
@@ -47,7 +47,7 @@ def test_the_cold_line_has_what_all_libraries_made_ready():
 
 def test_a_peer_has_its_environment():
     code = "import json, os; print(json.dumps([os.environ['A'], 'PATH' in os.environ]))"
-    peer = turns.Peer([sys.executable, "-c", code], {"A": "b"})
+    peer = peer_processes.Peer([sys.executable, "-c", code], {"A": "b"})
     assert peer.read_answer(30) == ["b", True]
     peer.close()
 
@@ -62,7 +62,7 @@ def test_a_peer_has_its_environment():
 )
 def test_what_was_said_before_a_fault_is_kept(end, why):
     text = f"print('a warning'); print('[\"chain\", 0.5]', flush=True); {end}"
-    peer = turns.Peer([sys.executable, "-c", text])
+    peer = peer_processes.Peer([sys.executable, "-c", text])
     assert peer.read_answer(9) == ["chain", 0.5]
     assert peer.read_answer(2) is None
     assert peer.ask("chain", 2) is None
@@ -75,7 +75,7 @@ def test_turns():
     text = "from accnp.bench.peer_processes import serve\n"
     text += "work = lambda n: float('a' == n) / (n != 'b')\n"
     text += "serve(lambda n: None if n in 'ab' else {}[n], work, 'abc')"
-    peer = turns.Peer([sys.executable, "-c", text])
+    peer = peer_processes.Peer([sys.executable, "-c", text])
     ready = [peer.read_answer(30) or [] for _ in range(4)]
     assert [(n, type(t).__name__) for n, t in ready] == [
         ("a", "float"), ("b", "float"), ("c", "str"), ("all", "NoneType"),

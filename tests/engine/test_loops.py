@@ -8,7 +8,7 @@ import numpy as np
 
 import accnp as jnp
 from accnp import engine, lax
-from accnp.api.flow import remembered
+from accnp.api.flow import trace_cache
 from accnp.compiler.kernel_cache import counters
 from accnp.runtime.buffer import pool_stats
 from accnp.trace_fn import counters as trace_counters
@@ -166,10 +166,10 @@ def test_loops_of_fresh_functions_leave_nothing_behind():
 
     run(0)
     gc.collect()
-    before = len(remembered._known)
+    before = len(trace_cache._known)
     for k in range(20):
         run(k)
-    assert len(remembered._known) <= before + 1
+    assert len(trace_cache._known) <= before + 1
 
 
 def test_programs_that_close_over_traced_values_are_not_kept():

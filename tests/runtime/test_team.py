@@ -134,10 +134,13 @@ def test_loops_share_kernels_or_run_them_on_one_thread_after_a_stall():
         want = run(4000)
     with use_threads(2):
         run(1)  # starts helpers
-        before = threads._team.loops
-        found = run(4000)
-        alone, shared = np.subtract(threads._team.loops, before)
-    for a, b in zip(found, want, strict=True):
-        assert a.tobytes() == b.tobytes()
-    assert alone + shared == 4000
+        for _ in range(50):  # on a busy machine, no helper may get a core during a whole run
+            before = threads._team.loops
+            found = run(4000)
+            alone, shared = np.subtract(threads._team.loops, before)
+            for a, b in zip(found, want, strict=True):
+                assert a.tobytes() == b.tobytes()
+            assert alone + shared == 4000
+            if shared:
+                break
     assert shared >= 1  # each stall makes 128 launches or more run on one thread
