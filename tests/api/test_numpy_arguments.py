@@ -215,6 +215,17 @@ def test_sliding_windows_that_do_not_fit() -> None:
             view(x, (2, 2), writeable=True)
 
 
+def test_questions_about_memory_and_types() -> None:
+    with jnp.numpy_dispatch():
+        x, y = jnp.arange(5.0), np.arange(5.0)
+        assert np.may_share_memory(x, x)
+        assert np.shares_memory(x, np.asarray(x))
+        assert not np.shares_memory(x, y)
+        assert np.min_scalar_type(x) == np.float32
+        shuffled = np.random.default_rng(0).permutation(x)  # asks NumPy whether memory is shared
+    np.testing.assert_array_equal(np.sort(np.asarray(shuffled)), y)
+
+
 def test_common_type() -> None:
     with jnp.numpy_dispatch():
         for dtypes in (["float32"], ["float16", "float32"], ["int32"], ["float32", "complex64"]):

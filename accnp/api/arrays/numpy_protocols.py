@@ -46,6 +46,8 @@ _RENAMED = {
     "np.nanstd": {"correction": "ddof"},
     "np.nanvar": {"correction": "ddof"},
 }
+# Functions that ask about memory or types: NumPy answers, about the buffers of the arrays.
+_ON_BUFFERS = frozenset({np.may_share_memory, np.shares_memory, np.min_scalar_type})
 # Functions that write to their first argument.
 _WRITES = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
 
@@ -190,7 +192,7 @@ def array_function(
     found = _counterpart(func)
     name = found.name
     try:
-        if found.function is func or (
+        if (found.function is func or func in _ON_BUFFERS) or (
             name.rpartition(".")[2] in _WRITES and not _writes_to_ours(found, args, kwargs)
         ):
             return func(*_as_numpy(args), **_as_numpy(kwargs))
