@@ -467,3 +467,27 @@ def test_damaged_files(damage: Any, tmp_path: Path) -> None:
     (tmp_path / "m").write_bytes(damaged)
     with pytest.raises(ValueError, match="must be in the format of safetensors"):
         jax.checkpoints.load_safetensors(tmp_path / "m")
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x93NUMPY\x01\x00v\x00{'descr'", None, 100])
+def test_damaged_files_are_named(tmp_path, damage):
+    jax.checkpoints.save(tmp_path / "c", {"a": jnp.arange(50.0)})
+    (file,) = (tmp_path / "c").rglob("*.npy")
+    if damage is None:
+        file.unlink()
+    else:
+        file.write_bytes(damage if isinstance(damage, bytes) else file.read_bytes()[:damage])
+    with pytest.raises(
+        ValueError, match=f"{re.escape(file.name)} is damaged or missing: .*restore"
+    ):
+        jax.checkpoints.load(tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "is damaged: "), ("[]", "must hold an object; got list")]
+)
+def test_a_damaged_description_is_named(tmp_path, text, message):
+    jax.checkpoints.save(tmp_path / "c", {"a": jnp.arange(5.0)})
+    (tmp_path / "c" / "checkpoint.json").write_text(text)
+    with pytest.raises(ValueError, match=rf"checkpoint\.json {message}"):
+        jax.checkpoints.load(tmp_path / "c")

@@ -209,6 +209,15 @@ def _about(folder: Path, function: str) -> Any:
             f"{function}: there is no checkpoint; got {str(folder)!r}; "
             f"{explain_interruption(folder) or 'pass a folder that checkpoints.save has written'}"
         ) from None
+    except ValueError as error:
+        raise ValueError(
+            f"{function}: {folder / ABOUT} is damaged: {error}; restore the file"
+        ) from error
+    if not isinstance(about, dict):
+        raise ValueError(
+            f"{function}: {folder / ABOUT} must hold an object; got {type(about).__name__}; "
+            "restore the file"
+        )
     if about.get("format") != _FORMAT or about.get("store") not in STORES:
         raise ValueError(
             f"{function}: the checkpoint is of another version of accnp; got format "

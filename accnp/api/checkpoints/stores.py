@@ -69,7 +69,13 @@ class NpyStore:
                 target.append(slice(low - s.start, high - s.start))
                 source.append(slice(low - first, high - first))
             path = self._path(name, starts)
-            part = np.load(path, mmap_mode="r" if prod(facts.chunks) else None)
+            try:
+                part = np.load(path, mmap_mode="r" if prod(facts.chunks) else None)
+            except (ValueError, EOFError, OSError) as error:
+                raise ValueError(
+                    f"checkpoints.load: {path} is damaged or missing: {error}; got no array of "
+                    f"{facts.stored}{list(facts.chunks)}; restore the file"
+                ) from error
             if part.shape != facts.chunks or part.dtype != facts.stored:
                 raise ValueError(
                     f"checkpoints.load: {path} must hold {facts.stored}{list(facts.chunks)}; got "
