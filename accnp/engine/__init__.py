@@ -54,7 +54,6 @@ from accnp.primitives.unrolled import differentiated
 from accnp.runtime import device as devices
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
-from accnp.runtime.memory_regions import Block, is_mapped, regions_of
 from accnp.runtime.stream import Task, default_stream
 
 __all__ = [
@@ -467,10 +466,13 @@ def run_into(
     given: dict[int, Buffer] = {}
     pairs = zip(plan.output_slots, memory, strict=True)
     targets = [(slot, b) for slot, b in pairs if b is not None]
-    with_files = any(is_mapped(b.memory) for _, b in targets) and not all(b.pooled for b in buffers)
+    maps = imported("accnp.runtime.memory_regions")  # only programs with call_into need it
+    with_files = any(maps.is_mapped(b.memory) for _, b in targets) and not all(
+        b.pooled for b in buffers
+    )
     parts = [*buffers, *[b for _, b in targets]]
-    blocks = [Block(b.ptr, b.ptr + b.nbytes, b.memory) for b in parts]
-    regions = regions_of(blocks, with_files)
+    blocks = [maps.Block(b.ptr, b.ptr + b.nbytes, b.memory) for b in parts]
+    regions = maps.regions_of(blocks, with_files)
     occupied = regions[: len(buffers)]
     for (slot, b), region in zip(targets, regions[len(buffers) :], strict=True):
         if slot not in given and not any(map(region.overlaps, occupied)):
