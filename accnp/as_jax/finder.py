@@ -40,7 +40,7 @@ def base_of(name: str) -> str | None:
         found = importlib.util.find_spec(home) is not None
     except ModuleNotFoundError:
         return None
-    except ValueError:  # a namespace that is no file, such as scipy.stats.norm
+    except ValueError:  # a namespace without a file, such as scipy.stats.norm
         found = True
     return home if found else None
 
