@@ -712,7 +712,7 @@ class Array(ArrayBase):
     @api_boundary
     def __copy__(self) -> Array:
         """Return an array with its own value, which is kept if this array is donated or deleted."""
-        return self if is_traced(self._node) else wrap(o.copy(self._node))
+        return wrap(self._node if is_traced(self._node) else o.copy(self._node))
 
     def __deepcopy__(self, memo: Any) -> Array:
         return self.__copy__()

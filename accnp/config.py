@@ -219,6 +219,7 @@ _OPTIONS = [
     Option("code_symbols", bool, False, ours=True),  # see compiler/code_symbols.py
     Option("fastmath", bool, False, traced=True, ours=True),
     Option("numpy_dispatch", bool, False, traced=True, ours=True),  # api/arrays/numpy_protocols.py
+    Option("item_assignment", bool, False, traced=True, ours=True),  # api/indexes/assigning.py
     Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),  # compiler/fusion
     Option("user_contexts", object, None, traced=True, ours=True),  # see api/compiled/contexts.py
     Option("user_globals", object, None, traced=True, ours=True),
@@ -444,6 +445,7 @@ class Config(threading.local):
     mpi_allreduce: bool
     fastmath: bool
     numpy_dispatch: bool
+    item_assignment: bool
     fusion_limit: int
     user_contexts: Any
     user_globals: Any
@@ -776,6 +778,12 @@ numpy_dispatch = _switch(
     "numpy_dispatch",
     "If True, functions of NumPy call the functions of `accnp.numpy` with the same names for "
     "accnp arrays.",
+    True,
+)
+item_assignment = _switch(
+    "item_assignment",
+    "If True, `x[index] = values` makes the array object `x` hold the result of "
+    "`x.at[index].set(values)`.",
     True,
 )
 softmax_custom_jvp = _switch("softmax_custom_jvp", _IGNORED_HERE, True)

@@ -1,20 +1,24 @@
-"""Detection of leaked tracers (`checking_leaks`): arrays that outlive the trace they belong to.
+"""Detection of leaked tracers: arrays that outlive the trace they belong to.
 
 Input: a trace that has just ended. Output: an exception that names the line where the leaked value
-was created, or nothing. `trace_fn.trace` calls this module only while the option is enabled.
+was created or assigned, or nothing. `trace_fn.trace` calls `check` only while the option
+`checking_leaks` is enabled, and `check_assigned` only after item assignments to arrays that may
+come from outside of the trace.
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from accnp.array import Array
+from accnp.errors import UnexpectedTracerError
 from accnp.ir.node import site_text
-from accnp.ir.trace import Trace
+from accnp.ir.trace import Rebinding, Trace, line_of
 
-__all__ = ["check"]
+__all__ = ["check", "check_assigned"]
 
 _TAKEN = ("grad", "escaped")
 
@@ -38,3 +42,24 @@ def check(trace: Trace, info: Any, own: Sequence[Any] = ()) -> None:
                 f"{aval.dtype.name}{list(aval.shape)}{made}; return the value from the function "
                 "instead of storing it outside"
             )
+
+
+def check_assigned(entries: Sequence[Rebinding], info: Any) -> None:
+    """Raise UnexpectedTracerError if the program still holds an array to which a traced function
+    assigned, and which had values before. The arrays have these values again."""
+    if not any(map(_is_held, entries)):
+        return
+    gc.collect()  # arrays in reference cycles are not held by the program
+    for entry in entries:
+        if _is_held(entry):
+            raise UnexpectedTracerError(
+                "x[...] = y: Encountered an unexpected tracer: a traced function assigned to an "
+                f"array from outside of it; got {entry.array.aval.str_short()} on line "
+                f"{line_of(entry.site)} while tracing {info}; return the new values from the "
+                "function, assign to a copy, or use a reference (jax.new_ref)"
+            )
+
+
+def _is_held(entry: Rebinding) -> bool:
+    """Whether there are other references to the array than those of the entry and of the call."""
+    return sys.getrefcount(entry.array) > 2

@@ -105,6 +105,8 @@ def trace(
             if shards is not None and shards.over_processes and transform != "shard_map":
                 # Operands of loops and other calls vary along all mesh axes, so results must too.
                 outputs = [shards.spread(x, shards.every) for x in outputs]
+    if t.rebound:
+        imported("accnp.leaks").check_assigned(t.rebound, info)
     # `vmap` and `pmap` keep references to results themselves.
     if config.check_tracer_leaks and transform not in ("vmap", "pmap"):
         imported("accnp.leaks").check(t, info)

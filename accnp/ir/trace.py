@@ -24,9 +24,10 @@ from accnp.errors import UnexpectedTracerError
 from accnp.forks import at_interrupt
 
 __all__ = [
-    "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "HostValue", "Trace", "belongs", "current",
-    "differentiating", "held_effects", "innermost", "is_own", "join", "line_of", "mapping",
-    "noted_writes", "own_effects", "own_lines", "sets_site", "state", "tracing", "untraced",
+    "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "HostValue", "Rebinding", "Trace", "belongs",
+    "current", "differentiating", "held_effects", "innermost", "is_own", "join", "line_of",
+    "mapping", "noted_writes", "own_effects", "own_lines", "recorder_of", "sets_site", "state",
+    "tracing", "untraced",
 ]  # fmt: skip
 
 
@@ -73,6 +74,16 @@ class HostValue(NamedTuple):
     tangent_node: Node | None
 
 
+class Rebinding(NamedTuple):
+    """An array that existed before a trace, or whose values did, to which an item assignment in the
+    trace gave a value of the trace."""
+
+    array: Any
+    attribute: str  # the attribute that holds the value
+    before: Any  # the previous content of the attribute
+    site: tuple[CodeType, int] | None  # the user's code and instruction of the assignment
+
+
 class Trace:
     """Trace in progress; a context manager.
 
@@ -105,6 +116,7 @@ class Trace:
         "level",
         "parent",
         "previous",
+        "rebound",
         "recorded",
         "refs",
         "start",
@@ -137,6 +149,8 @@ class Trace:
         self.refs: dict[int, Any] | None = None
         # Under `jvp` of Python numbers: the host values of marks, by id, for custom rules.
         self.host: dict[int, HostValue] | None = None
+        # Arrays that item assignments have changed and that get back their values at the end.
+        self.rebound: list[Rebinding] = []
 
     # A signal handler may raise between any two lines of these two methods. They add the trace to
     # `tracing` last and remove it first, so that it is never in `tracing` without being in `state`,
@@ -182,6 +196,8 @@ class Trace:
             trace.frame = None
             if trace in tracing:
                 tracing.remove(trace)
+            for entry in reversed(trace.rebound):
+                setattr(entry.array, entry.attribute, entry.before)
         if self in stack:
             del stack[stack.index(self) :]
         state.abstract = self.previous
@@ -509,6 +525,13 @@ def mapping(trace: Trace) -> bool:
             return False
         at = at.parent
     return True
+
+
+def recorder_of(trace: Trace | None) -> Trace | None:
+    """Return the innermost abstract trace to which the values of a trace belong, or None."""
+    while trace is not None and trace.kind != "jit":
+        trace = trace.parent
+    return trace
 
 
 def innermost() -> Trace | None:

@@ -6,6 +6,7 @@ are descriptors (`_Later`) that import the module of the method on first access.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -485,12 +486,10 @@ def _view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Arr
         raise NotImplementedError(
             f"view: the 'type' argument is not supported; got {type!r}; pass dtype only"
         )
-    if dtype is None:
-        return self
-    new = dtypes.requested_dtype(dtype, "view")
     old = self.dtype
+    new = old if dtype is None else dtypes.requested_dtype(dtype, "view")
     if new == old:
-        return self
+        return wrap(self._node)
     bits = imported("accnp.api.arrays.bits")
     width = bits.width_of
     same = width(new) == width(old)
@@ -560,13 +559,19 @@ def _tobytes(self: Array, order: str = "C") -> bytes:
     return look(self._node, "item").tobytes(order)  # pyright: ignore[reportArgumentType]
 
 
-@api_boundary
 def _setitem(self: Array, key: Any, value: Any) -> None:
-    raise TypeError(
-        "x[...] = y: JAX arrays are immutable and do not support in-place item assignment; "
-        "use x = x.at[index].set(value), or another .at[] method; pass np.array(x) to a library "
-        "that assigns"
-    )
+    try:
+        if not config.item_assignment:
+            raise TypeError(
+                "x[...] = y: JAX arrays are immutable and do not support in-place item assignment; "
+                "use x = x.at[index].set(value), or another .at[] method; pass np.array(x) to a "
+                "library that assigns, or set the option item_assignment"
+            )
+        references = sys.getrefcount(self)
+        imported("accnp.api.indexes.assigning").setitem(self, key, value, references)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 @api_boundary

@@ -23,6 +23,7 @@ from accnp.config import config
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.trace import state
+from accnp.key_array import PRNGKeyArray
 from accnp.transforms.axes import bound
 
 __all__ = ["cached_trace"]
@@ -131,8 +132,9 @@ def _look(fns: Sequence[Any]) -> Seen | None:
                 return None
             seen[path] = x.tobytes() if x.nbytes <= SMALL else x
             continue
-        # The functions themselves are not stored, since the cache must not keep them alive.
-        seen[path] = None if any(x is fn for fn in fns) else x
+        # The functions themselves are not stored, since the cache must not keep them alive. An
+        # array object may hold other values later (`item_assignment`), but a node is constant.
+        seen[path] = None if any(x is fn for fn in fns) else _value(x)
         if isinstance(x, _ATOMS) or id(x) in entered:
             continue
         entered.add(id(x))
@@ -140,6 +142,13 @@ def _look(fns: Sequence[Any]) -> Seen | None:
         if len(seen) + len(queue) > MANY:
             return None
     return seen
+
+
+def _value(x: Any) -> Any:
+    """Return what identifies the value of an object."""
+    if not isinstance(x, Array):
+        return x
+    return x._base._node if isinstance(x, PRNGKeyArray) else x._node
 
 
 def _parts(x: Any) -> Iterator[tuple[Any, Any]]:

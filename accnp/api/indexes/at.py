@@ -37,7 +37,7 @@ from accnp.primitives.index import GatherScatterMode, ScatterDimensionNumbers
 from accnp.primitives.kinds import INDEX, broadcast_to, dtype_of_indices
 from accnp.primitives.kinds import full as full_node
 
-__all__ = ["At", "AtIndex", "at", "write"]
+__all__ = ["At", "AtIndex", "at", "shape_at", "write"]
 
 
 class _Target(NamedTuple):
@@ -190,6 +190,11 @@ def _assemble(
         starts = parts[0] if len(parts) == 1 else o.concatenate(*parts, dimension=len(batch))
     numbers = ScatterDimensionNumbers(tuple(windows), tuple(sorted(inserted)), tuple(mapped))
     return _Target(starts, numbers, tuple(shown), tuple(updates), static)
+
+
+def shape_at(shape: tuple[int, ...], key: Any) -> tuple[int, ...]:
+    """Return the shape of x[key] for an array of a shape."""
+    return (_window(shape, key, True) or _target(shape, key, True)).shown
 
 
 def _number(place: Any) -> int | None:

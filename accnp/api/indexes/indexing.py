@@ -501,8 +501,7 @@ def getitem(x: Array, key: Any) -> Array:
             return wrap(
                 replayed(known, [node, *arrays], lambda xs: read(xs[0], _with_nodes(key, xs)))
             )
-    out = read(node, key)
-    return x if out is node else wrap(out)
+    return wrap(read(node, key))
 
 
 def _with_nodes(key: Any, nodes: Sequence[Node]) -> tuple[Any, ...]:

@@ -155,6 +155,11 @@ class _Leaf:
         return f"axis {self.axis} of argument {self.name} of type {dtype}[{dims}]"
 
 
+def _content(x: Any) -> Any:
+    """Return what an argument holds: the node of an array, the words of keys."""
+    return x._base if isinstance(x, PRNGKeyArray) else x._node if type(x) is Array else x
+
+
 def _handed_through(result: Any, x: Node, leaf: _Leaf | None, axis: int | None) -> Any:
     """Return the final value of a result that comes from outside: a mapped argument, or a value
     that all examples share; None if the function computed it."""
@@ -292,13 +297,15 @@ class Mapping:
             assert state.abstract is not None
             state.abstract.refs = closed
             values = [leaf.value(x) for leaf, x in zip(mapped, examples, strict=True)]
-            places = dict(zip(map(id, values), mapped, strict=True))
+            places = {id(x): (leaf, _content(x)) for x, leaf in zip(values, mapped, strict=True)}
             some, more = given.for_one(values)
             out = self.fun(*some, **more)
             found, structure = _flatten(out)
             outs = [self._result(x, i, out, structure) for i, x in enumerate(found)]
-            through.extend(places.get(id(x)) for x in found)
-            if config.check_tracer_leaks:  # drop the handles of this call
+            for x in found:  # an item assignment may have changed an argument
+                leaf, content = places.get(id(x), (None, None))
+                through.append(leaf if leaf is not None and _content(x) is content else None)
+            if config.check_tracer_leaks or state.abstract.rebound:  # drop the handles of this call
                 found = [wrap(x._node) if type(x) is Array else x for x in found]
                 out = structure.unflatten(found)
             inner = [x for x in values if isinstance(x, Reference)]
