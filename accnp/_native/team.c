@@ -13,9 +13,11 @@
  * moved to theirs. But a helper that lost its processor in the middle of a chunk (its clock stands)
  * is moved to that of the waiting thread: the thread that took it may run for milliseconds.
  *
- * Kernels in native loops take some microseconds. A helper that loses its processor to another
- * process holds up such a launch for much longer than the kernel takes on one thread. So the launches
- * that follow a stall run on one thread: first some, and twice as many after each further stall.
+ * Short kernels follow each other in native loops and in tables of steps. A helper that loses its
+ * processor to another process holds up such a launch for much longer than the kernel takes on one
+ * thread. So the launches that follow a stall run on one thread: first some, and twice as many after
+ * each further stall. Long launches do not count: the thread that shares one often waits for the last
+ * chunk of a helper, and still gains.
  */
 
 #ifdef __linux__
@@ -56,7 +58,8 @@
 #define MOST_ALONE 16384    /* ... and at most */
 #define SMOOTH 1024         /* shared launches without a stall, after which the fewest apply again */
 #define MOST_PARTS 16       /* each is looked at by each thread */
-#define PATIENCE 1024       /* looks of who waits before it asks what helpers do: some 12 us */
+#define PATIENCE 1024       /* looks of who waits before it asks what helpers do: 12 to 50 us */
+#define SHORT (1 << 18)     /* cycles of work, some 100 us, up to which a launch can stall */
 #define CLOSELY (1 << 17)   /* cycles between brief launches that follow each other: some 50 us */
 #define MANY 12             /* brief launches in a row that are worth waking a helper for */
 #define INSIDE ((int64_t)1 << 32) /* one helper at work; the low half of `open` counts tickets */
@@ -277,7 +280,8 @@ awake(Team *team, int64_t helpers)
 
 /* --- sharing --- */
 
-/* Publishes a launch, works along and waits; returns whether it waited long for helpers. */
+/* Publishes a launch, works along and waits; returns whether it was stalled: short, and delayed by
+ * helpers for longer than this thread's own part took. */
 static bool
 share_work(Team *team, Entry entry, int64_t *argv, int64_t n, int64_t chunk, int64_t tickets,
            bool brief)
@@ -299,7 +303,9 @@ share_work(Team *team, Entry entry, int64_t *argv, int64_t n, int64_t chunk, int
     if (!brief) {
         wake(team, tickets);
     }
+    int64_t begin = CYCLES();
     work(team, 0);
+    int64_t end = CYCLES();
     __atomic_fetch_and(&team->open, -INSIDE, __ATOMIC_ACQ_REL);
     bool late = false;
     for (int64_t looks = 0; LOAD(team->open, ACQUIRE) != 0;) {
@@ -317,10 +323,10 @@ share_work(Team *team, Entry entry, int64_t *argv, int64_t n, int64_t chunk, int
         keep_off(team);
     }
     STORE(team->busy, 0, RELEASE);
-    return late;
+    return late && end - begin < SHORT && CYCLES() - end > end - begin;
 }
 
-/* Runs a launch of a native loop alone if a stall was not long ago. */
+/* Whether the next launch runs on one thread because a stall was not long ago. */
 static bool
 runs_alone(Team *team)
 {
@@ -377,7 +383,11 @@ spread(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t where, 
             note_launch(team, stalled);
         }
     } else {
+        int64_t begin = CYCLES();
         entry(argv, &own, n, n);
+        if (CYCLES() - begin > 2 * SHORT) { /* long launches gain in any case */
+            STORE(team->alone, 0, RELAXED);
+        }
     }
     if (in_loop) {
         __atomic_fetch_add(&team->loop_launches[shared], 1, __ATOMIC_RELAXED);

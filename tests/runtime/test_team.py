@@ -144,3 +144,25 @@ def test_loops_share_kernels_or_run_them_on_one_thread_after_a_stall():
             if shared:
                 break
     assert shared >= 1  # each stall makes 128 launches or more run on one thread
+
+
+@pytest.mark.skipif(not COMPILED, reason="the fallback shares nothing in loops")
+def test_long_launches_never_stall():
+    """The thread that shares a long launch may wait for a helper's last chunk, and still gains."""
+    f = jnp.jit(lambda x: jnp.sin(jnp.exp(jnp.tanh(x))).sum(axis=1))
+    x = jnp.ones((1000, 2000))
+    code = "while True: pass"
+    with use_threads(2):
+        want = np.asarray(f(x))
+        other = subprocess.Popen([sys.executable, "-c", code])
+        try:
+            before = threads._team.loops
+            for _ in range(100):
+                found = f(x).block_until_ready()
+            alone, shared = np.subtract(threads._team.loops, before)
+        finally:
+            other.kill()
+            other.wait()
+    assert np.asarray(found).tobytes() == want.tobytes()
+    assert alone == 0
+    assert shared == 100
