@@ -17,6 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accnp.compiler.fusion.program import Value
+from accnp.compiler.library.gpu.cupy_calls import coarse
+from accnp.compiler.library.windows.block_convolutions import FEATURES
+from accnp.compiler.library.windows.convolutions import Case, case_of
+from accnp.compiler.library.windows.window_copies import Part, window_copy
+from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, place, total
 from accnp.engine.device_products import (
     LIMIT,
     Kinds,
@@ -29,14 +34,8 @@ from accnp.engine.device_products import (
 )  # fmt: skip
 from accnp.engine.device_series import Series
 from accnp.ir.kernel import Operand, dtype_code, is_half
-from accnp.primitives.block_convolutions import FEATURES
 from accnp.primitives.convolution import windows_of
-from accnp.primitives.convolution_kernels import Case, case_of
-from accnp.primitives.dot_kernels import place
-from accnp.primitives.gpu_library import coarse
-from accnp.primitives.nests import Axis, Text, merged, total
 from accnp.primitives.views import contiguous
-from accnp.primitives.window_copies import Part, window_copy
 from accnp.primitives.windows import Window, dilated
 
 __all__ = ["convolution_steps"]

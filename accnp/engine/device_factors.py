@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from accnp.compiler.fusion.program import Value
+from accnp.compiler.library.gpu.cupy_calls import MATRICES, SMALL
+from accnp.compiler.library.linalg import large_factors
 from accnp.engine.device_products import factors, joined, laid_out
 from accnp.engine.device_series import Series
 from accnp.engine.device_steps import AddressStep
 from accnp.ir.kernel import dtype_code
-from accnp.primitives import large_factors
-from accnp.primitives.gpu_library import MATRICES, SMALL
 from accnp.primitives.views import contiguous
 from accnp.runtime.device_buffer import driver_of
 from accnp.runtime.driver import Solver

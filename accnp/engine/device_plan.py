@@ -16,6 +16,8 @@ from accnp.compiler.fusion.fuse import Cluster
 from accnp.compiler.fusion.lower import lower
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.kernel_cache import CompileError
+from accnp.compiler.library.lowerings import gpu_call_of, lowering_of, writer
+from accnp.compiler.library.writing.loop_nests import Text
 from accnp.compiler.worker_threads import in_parallel
 from accnp.config import config
 from accnp.engine.blocked import blocked_step
@@ -25,7 +27,7 @@ from accnp.engine.device_convolutions import convolution_steps
 from accnp.engine.device_factors import factor_steps
 from accnp.engine.device_products import Copy, product_step
 from accnp.engine.device_slots import roots, sizes, why_not
-from accnp.engine.device_steps import DeviceStep, LibraryStep, named_function
+from accnp.engine.device_steps import DeviceStep, LibraryStep
 from accnp.engine.native import native_step
 from accnp.engine.plan import Planner, plan_graph
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, same_places
@@ -34,7 +36,6 @@ from accnp.ir.generated import Generated
 from accnp.ir.graph import graphs_in
 from accnp.ir.kernel import KernelSpec, dtype_code
 from accnp.primitives.loops import EACH
-from accnp.primitives.nests import Text
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of, move
 
@@ -147,7 +148,7 @@ class DevicePlanner(Planner):
         self.plan.steps.append(step)
 
     def library(self, v: Value) -> HostStep:
-        if named_function(v.op.cuda) is None or not self.known(v):
+        if gpu_call_of(v.op) is None or not self.known(v):
             return super().library(v)
         operands = super().library(v).operands
         if v.op.name == "dot_general" and driver_of(self.device).blas()[0]:
@@ -176,7 +177,7 @@ class DevicePlanner(Planner):
         """Whether the array library has the types of an operation; users' kernels see to theirs."""
         avals = [x.aval for x in v.inputs] + [*(v.aval if isinstance(v.aval, tuple) else (v.aval,))]
         knows = driver_of(self.device).knows
-        return callable(v.op.cuda) or all(knows(a.dtype) for a in avals)
+        return v.op.cuda is not None or all(knows(a.dtype) for a in avals)
 
     def own_kernel(
         self, v: Value, call: HostStep, make: Any = None, computed: Any = None
@@ -185,8 +186,9 @@ class DevicePlanner(Planner):
             products = convolution_steps(self, v, call)
             if products:
                 return products
-        ways = [named_function(v.op.block), None if isinstance(call, LibraryStep) else v.op.kernel]
-        for make in filter(None, ways):
+        lowering = lowering_of(v.op)
+        ways = [lowering.block, "" if isinstance(call, LibraryStep) else lowering.kernel]
+        for make in map(writer, filter(None, ways)):
             steps = super().own_kernel(v, call, make)
             if steps and not self.compiled([step.text for step in steps]):
                 return steps

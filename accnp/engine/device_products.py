@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accnp.compiler.fusion.program import Value
+from accnp.compiler.library.gpu.cupy_calls import coarse
+from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, place, total
 from accnp.engine.device_steps import AddressStep
 from accnp.ir.kernel import OwnKernel, dtype_code, is_half
-from accnp.primitives.dot_kernels import place
-from accnp.primitives.gpu_library import coarse
-from accnp.primitives.nests import Axis, Text, merged, total
 from accnp.runtime.driver import BLAS
 
 __all__ = [

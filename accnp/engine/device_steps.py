@@ -6,19 +6,19 @@ In: what the planner decided. Out: records that `device_run` runs. Steps of the 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.kernel_cache import Callees
+from accnp.compiler.library.lowerings import gpu_call_of
 from accnp.compiler.ptx import Ptx, ptx_of
 from accnp.engine.steps import HostStep, KernelStep
 from accnp.ir.generated import Generated
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of
 
-__all__ = ["AddressStep", "DeviceStep", "LibraryStep", "named_function", "origin"]
+__all__ = ["AddressStep", "DeviceStep", "LibraryStep", "origin"]
 
 MOST = 64  # waves of blocks of a launch, whose threads then do more than one piece of the work
 
@@ -129,7 +129,7 @@ class LibraryStep(HostStep):
 
     def __init__(self, v: Value) -> None:
         super().__init__(v)
-        self.function = named_function(v.op.cuda)
+        self.function = gpu_call_of(v.op)
         # In a loop: the call as a CUDA graph, or why it is none; None if not known yet.
         self.captured: Any = None
 
@@ -154,7 +154,8 @@ class LibraryStep(HostStep):
         """Fresh C-contiguous arrays of its results; None if the function does not do these
         operands. Users' functions launch kernels: they get the driver itself."""
         xp = driver.xp
-        out = self.function(xp if isinstance(self.op.cuda, str) else driver, *arrays, **self.params)
+        assert self.function is not None
+        out = self.function(xp if self.op.cuda is None else driver, *arrays, **self.params)
         if out is None:
             return None
         found = []
@@ -186,12 +187,3 @@ class AddressStep(LibraryStep):
         """The function's name among `driver.CALLS`, its address, the bit of its errors, and its
         arguments as places; `calls` keeps what they point to."""
         raise NotImplementedError
-
-
-def named_function(which: Any) -> Any:
-    """What an op has for GPUs (`Op.cuda`, `Op.block`): a function, or None. Where it has the name
-    of one, `module.function`, the module is loaded now."""
-    if not which or callable(which):
-        return which or None
-    module, _, name = which.rpartition(".")
-    return getattr(importlib.import_module(f"accnp.primitives.{module}"), name)

@@ -28,13 +28,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from accnp.compiler.library.writing.source_lines import SourceLines
 from accnp.compiler.specs.launches import named, with_sizes
 from accnp.config import config
 from accnp.engine.bodies import kernels, obstacle, operands, shared
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.generated import Called, Generated
 from accnp.ir.kernel import CODES, dtype_code
-from accnp.primitives.source_lines import SourceLines
 
 __all__ = ["Driver", "Spot", "native_step"]
 

@@ -54,12 +54,13 @@ from accnp.runtime.stream import Task
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.in_place import Home
+    from accnp.compiler.library.indexing.computed_operands import Computed
     from accnp.engine.bailout import Bailout
-    from accnp.primitives.computed_operands import Computed
 
 __all__ = ["Planner", "make_plan", "plan_graph"]
 
 
+LOWERINGS = "accnp.compiler.library.lowerings"  # imported for the first op that is not fused
 LEAST = 1 << 20  # the minimum size, in bytes, of a result that overwrites an operand
 
 
@@ -216,7 +217,7 @@ class Planner:
         If that is not possible, add a launch of the kernel that computes them, and return nothing.
         """
         ((spec,),) = lower(made)
-        computed = imported("accnp.primitives.computed_operands").Computed.of(spec)
+        computed = imported("accnp.compiler.library.indexing.computed_operands").Computed.of(spec)
         array = self.slot(strip_views(v.inputs[0], through=True)[0])
         # The computation of the updates must not read the array that the scatter changes.
         own: list[Any] = []
@@ -434,8 +435,11 @@ class Planner:
         self, v: Value, call: HostStep, make: Any = None, computed: Computed | None = None
     ) -> list[Any]:
         """Return the launches of the op's own kernel, which replace a library call, or nothing if
-        it has none. The kernel may compute the last operand itself (`computed`)."""
-        make = make or v.op.kernel
+        it has none. `make` is its writer, by default that of the op's lowering. The kernel may
+        compute the last operand itself (`computed`)."""
+        if make is None:
+            lowerings = imported(LOWERINGS)
+            make = lowerings.writer(lowerings.lowering_of(v.op).kernel)
         if make is None:
             return []
         avals = v.aval if isinstance(v.aval, tuple) else (v.aval,)

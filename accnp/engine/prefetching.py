@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from math import prod
 
+from accnp.compiler.library.writing.loop_nests import Text
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import Access, KernelSpec, dtype_code
-from accnp.primitives.nests import Text
 
 __all__ = ["PREFETCH", "find_prefetched", "make_prefetch"]
 

@@ -175,7 +175,7 @@ class Operand:
         self.dtype = dtype
         self.strides = strides  # in elements
         self.fine = fine  # whether tasks are GPU threads: many small ones, not few large ones
-        # How the kernel computes the elements (`primitives.computed_operands`); None: it loads.
+        # How the kernel computes the elements (`compiler.library.indexing`); None: it loads.
         self.computed = computed
 
     @property

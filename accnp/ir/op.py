@@ -84,19 +84,13 @@ class Op:
             dtype kind if it differs.
         nonzero: (dtype of the first operand) -> source of a condition on the operands; if it is
             false, the result is 0 ("map").
-        cuda: implementation for GPUs if no kernel does it well ("opaque"): "module.name" in
-            `accnp/primitives/`, a function (xp, *arrays, **params) on arrays of a NumPy-like
-            library (CuPy), or a function that receives the driver as xp. It returns new arrays, or
-            None for operands it does not support, for which the reference is called.
-        block: GPU kernel in which a block of threads does each task: "module.name" of a function
-            with the signature of `kernel`; it returns None if `cuda` is faster.
+        cuda: implementation of a user's kernel for GPUs ("opaque"): a function (driver, *arrays of
+            its library, **params) that returns new arrays. How other ops are computed is in
+            `compiler/library/lowerings.py`.
         strides: (shape, strides, offset, **params) -> (shape, strides, offset), or None if strides
             cannot express the view ("view").
         combine: "sum", "prod", "max", "min", "and", "or" ("reduce").
         parts: (avals, params) -> regions of the output, each filled from one operand ("assemble").
-        kernel: (operands, results, params) -> `OwnKernel`, or None for unsupported layouts and
-            dtypes ("opaque", and "assemble" instead of `parts`); operands are `ir.kernel.Operand`s,
-            results avals. Without it, the reference function is called.
         halves: treatment of float16 and bfloat16 ("opaque"): "own" if the kernel supports them
             (and for products and convolutions, if the GPU library does), "float32" if the program
             converts to float32 and rounds the result; otherwise the reference function is called.
@@ -131,12 +125,10 @@ class Op:
     batch: Callable[..., Any] | None = None
     scalar: Any = None
     nonzero: Callable[..., str] | None = None
-    cuda: Any = None
-    block: str = ""
+    cuda: Callable[..., Any] | None = None
     strides: Callable[..., Any] | None = None
     combine: str | None = None
     parts: Callable[..., Any] | None = None
-    kernel: Callable[..., Any] | None = None
     halves: str = ""
     takes: int | None = None
     rounds: Callable[..., Any] | None = None

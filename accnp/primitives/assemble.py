@@ -15,11 +15,9 @@ import numpy as np
 
 from accnp.errors import IncompatibleShapesError
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.kernel import Operand
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, Op, o, register
 from accnp.primitives.kinds import broadcast_to, dtypes_differ, full, zeros_like_aval
-from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.views import Strided, contiguous
 
 # --- concatenate ---
@@ -123,7 +121,7 @@ def _pad_infer(x: Aval, value: Aval, *, padding_config: Any) -> Aval:
     return make_aval(tuple(shape), x.dtype, x.weak_type and value.weak_type)
 
 
-def _pad_regions(
+def pad_regions(
     x: Aval, params: dict, src: tuple[int, ...] | None = None
 ) -> tuple[Aval, Strided, Strided]:
     """Return the output aval and the matching regions of x and the output (negative padding crops).
@@ -145,38 +143,14 @@ def _pad_regions(
 
 
 def _pad_parts(avals: Sequence[Aval], params: dict) -> list[Any]:
-    out, src, dst = _pad_regions(avals[0], params)
+    out, src, dst = pad_regions(avals[0], params)
     fill = (1, (out.shape, (0,) * out.ndim, 0), (out.shape, contiguous(out.shape), 0))
     return [fill, (0, src, dst)]
 
 
-def _pad_kernel(operands: Sequence[Operand], results: Sequence[Aval], params: dict) -> Any:
-    """For interior padding: fill the whole output, then write the elements. No cell of an index
-    space belongs to one operand only, so fusion cannot read through the result."""
-    x, size = operands[0], prod(results[0].shape)
-    regions = _pad_regions(make_aval(x.shape, x.dtype), params, x.strides)
-    _, (shape, src, start), (_, dst, at) = regions
-    text = Text(3)
-    text.add("unit = a1[0]")
-    with text.block("for i in range(lo, hi):"):
-        text.add("a2[i] = unit")
-    kernel = text.own(size, size)
-    if prod(shape):
-        text = Text(3)
-        axes = merged([Axis(n, (s, d)) for n, s, d in zip(shape, src, dst, strict=True)])
-        nest = Nest(text, axes or [Axis(1, (0, 0))])
-        first, to = text.integer(start), text.integer(at)
-        for _ in nest.axes:
-            nest.open()
-        x_at, y_at = total([first, *nest.walk(0)]), total([to, *nest.walk(1)])
-        text.add(f"a2[{y_at}] = a0[{x_at}]")
-        kernel.then = (nest.own(1),)
-    return kernel
-
-
 def _pad_numpy(x: Any, value: Any, *, padding_config: Any) -> Any:
     aval = make_aval(x.shape, x.dtype)
-    out, (shape, st, off), (_, dst, at) = _pad_regions(aval, {"padding_config": padding_config})
+    out, (shape, st, off), (_, dst, at) = pad_regions(aval, {"padding_config": padding_config})
     y = np.full(out.shape, value, x.dtype)
     if prod(shape):
         size = x.dtype.itemsize
@@ -235,7 +209,6 @@ register(
         transpose=_pad_transpose,
         batch=_pad_batch,
         parts=_pad_parts,
-        kernel=_pad_kernel,
         halves="own",
     )
 )

@@ -3,7 +3,7 @@
 `lhs` has axes for examples, features and space, `rhs` for output features, input features and taps;
 the dimension numbers say which axis is which. With feature groups, groups of features have kernels
 of their own; with batch groups, groups of examples do. The derivatives are convolutions again. The
-kernels are in `convolution_kernels.py` and, for GPUs, `block_convolutions.py`.
+kernels are in `compiler/library/windows/`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.kernel import is_half
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
-from accnp.primitives.convolution_kernels import convolution_kernel
 from accnp.primitives.kinds import bilinear_jvp, dtype_kind, dtypes_differ, full, opaque
 from accnp.primitives.reference import quiet
 from accnp.primitives.windows import Window, dilated, spread_out
@@ -291,17 +288,6 @@ def _to_front(x: Node, axis: int) -> Node:
     return o.transpose(x, permutation=order)
 
 
-def _kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
-    def kernel(operands: Any, result: Aval) -> Any:
-        lhs, rhs = operands
-        return convolution_kernel(lhs, rhs, result, windows_of(lhs.shape, rhs.shape, p), p)
-
-    if is_half(results[0].dtype):
-        module = imported("accnp.primitives.half_kernels")
-        return module.in_float32(operands, results[0], kernel)
-    return kernel(operands, results[0])
-
-
 opaque(
     "conv_general_dilated",
     infer=_infer,
@@ -309,8 +295,6 @@ opaque(
     jvp=bilinear_jvp("conv_general_dilated"),
     transpose=_transpose,
     batch=_batch,
-    kernel=_kernel,
     halves="own",
-    block="block_convolutions.convolution",
     show=lambda p: {**p, "out_sharding": None},
 )

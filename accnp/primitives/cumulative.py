@@ -1,8 +1,8 @@
 """Cumulative reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp.
 
-The reference functions add in the same order as the kernels (`line_kernels.py`), so that both give
-the same bits: prefixes within groups of GROUP elements, joined with the prefixes of the groups. The
-derivative rules run the same reduction on pairs of value and tangent (`prefix.py`).
+The reference functions add in the same order as the kernels (`compiler/library/scans/`), so that
+both give the same bits: prefixes within groups of GROUP elements, joined with the prefixes of the
+groups. The derivative rules run the same reduction on pairs of value and tangent (`prefix.py`).
 """
 
 from __future__ import annotations
@@ -17,17 +17,28 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import OPS, o
 from accnp.primitives.kinds import check_axis, dtype_kind, like_full, opaque, wrong_dtype
-from accnp.primitives.line_kernels import (
-    GROUP,
-    cumulative_dtype,
-    cumulative_group,
-    cumulative_kernel,
-    logsumexp_kernel,
-)
 from accnp.primitives.prefix import Combine, prefixes
 from accnp.primitives.reference import quiet
 
-__all__: list[str] = []
+__all__ = ["GROUP", "cumulative_dtype", "cumulative_group"]
+
+GROUP = 4  # elements reduced separately, then joined: shortens the dependency chain by this factor
+
+
+def cumulative_dtype(dtype: np.dtype, combine: str) -> np.dtype:
+    """Return the dtype in which a cumulative reduction computes; at least float64 for sums."""
+    if dtype.kind == "c":
+        return np.dtype(np.complex128)
+    if dtype.kind in "biu":
+        return dtype
+    wide = combine in ("sum", "prod") or dtype.itemsize > 4
+    return np.dtype(np.float64 if wide else np.float32)
+
+
+def cumulative_group(dtype: np.dtype, combine: str) -> int:
+    """Return how many elements are reduced separately. It is 1 for complex128 products: their
+    groups may overflow, and there is no vectorized check for that."""
+    return 1 if combine == "prod" and dtype == np.complex128 else GROUP
 
 
 def _make_prefixes(fold: np.ufunc, combine: str) -> Callable[..., Any]:
@@ -68,9 +79,7 @@ def _find_lost_groups(part: Any) -> Any:
     return np.logical_or.accumulate(odd, axis=-1)
 
 
-def _declare(
-    name: str, fold: Callable[..., Any], kernel: Any, dtypes: str, jvp: Any, **rules: Any
-) -> None:
+def _declare(name: str, fold: Callable[..., Any], dtypes: str, jvp: Any, **rules: Any) -> None:
     """Declare the prefixes along an axis, or its suffixes with `reverse`; `fold` computes those of
     the last axis."""
 
@@ -88,20 +97,14 @@ def _declare(
     def batch(size: int, xs: Sequence[Node], batched: Any, p: dict[str, Any]) -> Any:
         return getattr(o, name)(xs[0], **{**p, "axis": p["axis"] + 1}), True
 
-    def own(operands: Any, results: Any, p: dict[str, Any]) -> Any:
-        return kernel(operands[0], p["axis"], p.get("reverse", False))
-
     opaque(
-        name, infer=infer, numpy=quiet(numpy), kernel=own, jvp=(jvp,), batch=batch, dtypes=dtypes,
+        name, infer=infer, numpy=quiet(numpy), jvp=(jvp,), batch=batch, dtypes=dtypes,
         halves="float32", **rules,
     )  # fmt: skip
 
 
 def _declare_reduction(name: str, fold: np.ufunc, dtypes: str, jvp: Any, **rules: Any) -> None:
-    def kernel(x: Any, axis: int, reverse: bool) -> Any:
-        return cumulative_kernel(x, axis, reverse, name[3:])
-
-    _declare(name, _make_prefixes(fold, name[3:]), kernel, dtypes, jvp, **rules)
+    _declare(name, _make_prefixes(fold, name[3:]), dtypes, jvp, **rules)
 
 
 def _prefix_jvp(combine: Combine) -> Any:
@@ -153,18 +156,8 @@ _declare_reduction(
     "iufc",
     lambda t, y, x, *, axis, reverse=False: o.cumsum(t, axis=axis, reverse=reverse),
     transpose=lambda ct, x, *, axis, reverse=False: (o.cumsum(ct, axis=axis, reverse=not reverse),),
-    cuda="gpu_library.cumsum",
 )
-_declare_reduction(
-    "cumprod", np.multiply, "iufc", _prefix_jvp(_combine_pairs("mul")), cuda="gpu_library.cumprod"
-)
-_declare_reduction(
-    "cummax", np.maximum, "iufc", _prefix_jvp(_combine_pairs("max")), cuda="gpu_library.cummax"
-)
-_declare_reduction(
-    "cummin", np.minimum, "iufc", _prefix_jvp(_combine_pairs("min")), cuda="gpu_library.cummin"
-)
-_declare(
-    "cumlogsumexp", _log_sums, logsumexp_kernel, "f", _prefix_jvp(_logaddexp),
-    cuda="gpu_library.cumlogsumexp",
-)  # fmt: skip
+_declare_reduction("cumprod", np.multiply, "iufc", _prefix_jvp(_combine_pairs("mul")))
+_declare_reduction("cummax", np.maximum, "iufc", _prefix_jvp(_combine_pairs("max")))
+_declare_reduction("cummin", np.minimum, "iufc", _prefix_jvp(_combine_pairs("min")))
+_declare("cumlogsumexp", _log_sums, "f", _prefix_jvp(_logaddexp))

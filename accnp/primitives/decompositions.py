@@ -1,9 +1,8 @@
 """Matrix decompositions: svd, qr, lu.
 
 Matrices are the last two axes, and leading axes are batches. Each declaration has a type rule, a
-reference function that calls LAPACK through SciPy, a derivative rule, and kernels, which call
-LAPACK (`lapack_kernels.py`) or the library's own algorithms (`linalg_kernels.py`). The public
-functions are in `api/factors/`.
+reference function that calls LAPACK through SciPy, and a derivative rule. The kernels are in
+`compiler/library/linalg/`, and the public functions in `api/factors/`.
 """
 
 from __future__ import annotations
@@ -25,14 +24,9 @@ from accnp.primitives.lapack_calls import (
     lapack_dtype,
     real_dtype,
     routine,
-)
-from accnp.primitives.lapack_kernels import (
-    lu_by_lapack,
-    qr_by_lapack,
-    svd_by_lapack,
+    uses_qr,
 )
 from accnp.primitives.linalg import batched_identity, matmul, matrix_t, triangle
-from accnp.primitives.linalg_kernels import lu_kernel
 from accnp.primitives.reference import quiet
 from accnp.primitives.sort import gather_permuted
 
@@ -138,7 +132,7 @@ def _svd_numpy(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any,
     x = a.astype(lapack_dtype(a.dtype))
     m, n = x.shape[-2:]
     k = min(m, n)
-    driver = "gesvd" if _uses_qr(algorithm) else "gesdd"
+    driver = "gesvd" if uses_qr(algorithm) else "gesdd"
     how = {"full_matrices": full_matrices, "compute_uv": compute_uv, "lapack_driver": driver}
 
     def one(x: Any) -> Any:
@@ -156,10 +150,6 @@ def _svd_numpy(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any,
     if compute_uv and not k:  # any basis is valid
         out[1][...], out[2][...] = np.eye(m, left), np.eye(right, n)
     return out
-
-
-def _uses_qr(algorithm: Any) -> bool:
-    return algorithm is not None and algorithm.name == "QR"
 
 
 def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
@@ -212,13 +202,6 @@ opaque(
     numpy=_svd_numpy,
     jvp=_svd_jvp,
     batch=batched("svd"),
-    cuda="gpu_library.svd",
-    block="block_spectra.svd",
-    kernel=lambda operands, results, p: (
-        None
-        if _uses_qr(p["algorithm"])
-        else svd_by_lapack(operands[0], results, p["full_matrices"])
-    ),
 )
 
 
@@ -321,11 +304,6 @@ opaque(
     numpy=_qr_numpy,
     jvp=_qr_jvp,
     batch=batched("qr"),
-    cuda="gpu_library.qr",
-    block="block_kernels.qr",
-    kernel=lambda operands, results, p: (
-        None if p["pivoting"] else qr_by_lapack(operands[0], results, p["full_matrices"])
-    ),
 )
 
 
@@ -411,9 +389,4 @@ opaque(
     numpy=quiet(_lu_numpy),
     jvp=_lu_jvp,
     batch=batched("lu"),
-    cuda="gpu_library.lu",
-    block="block_kernels.lu",
-    kernel=lambda operands, results, p: (
-        lu_kernel(operands[0], results) or lu_by_lapack(operands[0], results)
-    ),
 )

@@ -18,17 +18,11 @@ from accnp.ir.op import o
 from accnp.primitives.decompositions import to_dtype, trace_of
 from accnp.primitives.kinds import broadcast_to, opaque
 from accnp.primitives.lapack_calls import batched, lapack_dtype, real_dtype, square
-from accnp.primitives.lapack_kernels import det_by_lapack
 from accnp.primitives.linalg import (
     batched_identity,
     each_matrix,
     matmul,
     matrix_t,
-)
-from accnp.primitives.linalg_kernels import (
-    adjugate_kernel,
-    adjugate_tangent_kernel,
-    det_kernel,
 )
 from accnp.primitives.reference import quiet
 
@@ -134,9 +128,6 @@ opaque(
     jvp=(_tangent_by_matrix, lambda s, y, a, t: o.adjugate_tangent(a, s)),
     transpose=lambda ct, a, t: (None, matrix_t(o.adjugate_tangent(a, matrix_t(ct)))),
     batch=batched("adjugate_tangent"),
-    kernel=lambda operands, results, p: adjugate_tangent_kernel(
-        operands[0], operands[1], results[0]
-    ),
 )
 opaque(
     "adjugate",
@@ -144,12 +135,7 @@ opaque(
     numpy=quiet(_adjugate),
     jvp=(lambda t, y, a: o.adjugate_tangent(a, t),),
     batch=batched("adjugate"),
-    kernel=lambda operands, results, p: adjugate_kernel(operands[0], results[0]),
 )
-
-
-def _det_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
-    return det_kernel(operands[0], results) or det_by_lapack(operands[0], results)
 
 
 opaque(
@@ -158,9 +144,6 @@ opaque(
     numpy=quiet(lambda a: np.asarray(np.linalg.det(a.astype(lapack_dtype(a.dtype))))),
     jvp=(lambda t, y, a: trace_of(matmul(o.adjugate(a), t)),),
     batch=batched("det"),
-    kernel=_det_kernel,
-    cuda="gpu_library.det",
-    block="block_kernels.det",
 )
 
 
@@ -191,7 +174,4 @@ opaque(
     numpy=quiet(_slogdet_numpy),
     jvp=_slogdet_jvp,
     batch=batched("slogdet"),
-    kernel=_det_kernel,
-    cuda="gpu_library.slogdet",
-    block="block_kernels.det",
 )

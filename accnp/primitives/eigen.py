@@ -29,7 +29,6 @@ from accnp.primitives.lapack_calls import (
     routine,
     square,
 )
-from accnp.primitives.lapack_kernels import eigh_by_lapack
 from accnp.primitives.linalg import batched_identity, matmul, matrix_t
 
 __all__: list[str] = []
@@ -95,9 +94,6 @@ opaque(
     numpy=_eigh_numpy,
     jvp=_eigh_jvp,
     batch=batched("eigh"),
-    cuda="gpu_library.eigh",
-    block="block_spectra.eigh",
-    kernel=lambda operands, results, p: eigh_by_lapack(operands[0], results, p["lower"]),
 )
 
 

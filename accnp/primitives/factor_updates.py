@@ -6,18 +6,15 @@ reference function; as in JAX, there are no derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from accnp.errors import UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.kernel import Operand, OwnKernel
 from accnp.primitives.decompositions import row_order
 from accnp.primitives.kinds import opaque, weak_as_operands, wrong_dtype
 from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype
-from accnp.primitives.linalg_kernels import Batch
 from accnp.primitives.reference import quiet
 
 __all__: list[str] = []
@@ -110,24 +107,9 @@ def _permutation_numpy(pivots: Any, *, permutation_size: int) -> Any:
     return out
 
 
-def _permutation_kernel(
-    operands: Sequence[Operand], results: Sequence[Aval], p: Any
-) -> OwnKernel | None:
-    given, count = operands[0], p["permutation_size"]
-    if not all(given.shape) or not count:
-        return None
-    batch = Batch([given], results, "11")
-    text = batch.text
-    m, k, step = (text.integer(n) for n in (count, given.shape[-1], given.strides[-1]))
-    with batch.each("pq"):
-        batch.permutation(m, k, step)
-    return batch.own(count)
-
-
 opaque(
     "lu_pivots_to_permutation",
     infer=_permutation_infer,
     numpy=_permutation_numpy,
     batch=batched("lu_pivots_to_permutation"),
-    kernel=_permutation_kernel,
 )

@@ -18,12 +18,9 @@ import numpy as np
 
 from accnp.forks import imported, load_extension
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import BOOL, full, opaque
-from accnp.primitives.nests import Text
-from accnp.primitives.views import contiguous
 
 __all__ = ["FftType"]
 
@@ -31,7 +28,6 @@ __all__ = ["FftType"]
 # takes 0.83 ms in one thread and 0.97 ms shared.
 SEVERAL = 1 << 19
 PART = 1 << 15  # minimum elements per thread, about 50 us; there are at most 16 parts
-BLOCK = 4096  # frequencies that one task mirrors
 
 
 class FftType(IntEnum):
@@ -256,7 +252,6 @@ opaque(
     jvp=(lambda t, y, x, **p: o.fft(t, **p),),
     transpose=_fft_transpose,
     batch=_fft_batch,
-    cuda="gpu_library.fft",
     rounds=_fft_rounds,
     cost=250,  # measured: 2 ns per element for short rows, 6 to 10 ns for long lines
     show=lambda p: {**p, "fft_type": int(p["fft_type"])},
@@ -280,43 +275,6 @@ def _mirror_numpy(x: Any, *, fft_lengths: tuple[int, ...]) -> Any:
     return y
 
 
-def _mirror_kernel(
-    operands: Sequence[Operand], results: Sequence[Aval], params: dict[str, Any]
-) -> OwnKernel | None:
-    """Copy blocks of rows of the stored half to the output and, conjugated, to the mirrored
-    position along every axis. Additions to 0 and subtractions from it avoid -0."""
-    (x,), (y,) = operands, results
-    lengths = params["fft_lengths"]
-    n, half = lengths[-1], x.shape[-1]
-    if x.strides != contiguous(x.shape) or not y.size:
-        return None
-    text = Text(2)
-    rows, blocks = prod(x.shape[:-1]), -(-half // BLOCK)
-    zero = f"{dtype_code(np.real(np.empty(0, x.dtype)).dtype)}(0)"
-    with text.block("for u in range(lo, hi):"):
-        count, width, size = text.integer(blocks), text.integer(half), text.integer(n)
-        text.add(f"r = u // {count}", f"start = (u - r * {count}) * {BLOCK}")
-        text.add(f"end = start + {BLOCK}", f"end = end if end < {width} else {width}")
-        text.add("rest = r", "back = 0")
-        step = 1
-        for k, length in reversed([*enumerate(lengths[:-1])]):
-            name = text.integer(length)
-            text.add(f"rest{k} = rest // {name}", f"i{k} = rest - rest{k} * {name}")
-            text.add(f"i{k} = {name} - i{k} if i{k} > 0 else i{k}", f"rest = rest{k}")
-            text.add(f"back = back + i{k} * {text.integer(step)}")
-            step *= length
-        text.add(f"back = back + rest * {text.integer(step)}" if rows > step else "back = back")
-        text.add(f"x = at(a0, r * {width})", f"y = at(a1, r * {size})")
-        with text.block("for j in range(start, end):"):
-            text.add(f"y[j] = make_complex(x[j].real, x[j].imag + {zero})")
-        text.add("start = start if start > 0 else 1", f"last = ({size} + 1) // 2")
-        text.add("end = end if end < last else last")
-        text.add(f"y = at(a1, back * {size})")
-        with text.block(f"for k in range({size} - end + 1, {size} - start + 1):"):
-            text.add(f"z = x[{size} - k]", f"y[k] = make_complex(z.real, {zero} - z.imag)")
-    return text.own(rows * blocks, 2 * y.size)
-
-
 opaque(
-    "fft_mirror", infer=_mirror_infer, numpy=_mirror_numpy, kernel=_mirror_kernel, cost=2,
+    "fft_mirror", infer=_mirror_infer, numpy=_mirror_numpy, cost=2,
 )  # fmt: skip

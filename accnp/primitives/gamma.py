@@ -15,15 +15,11 @@ from typing import Any
 import numpy as np
 
 from accnp.forks import imported
-from accnp.ir.aval import Aval
-from accnp.ir.kernel import Operand, dtype_code
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import binary, like_full, map_infer, map_op, move_batch_first, opaque
-from accnp.primitives.nests import Axis, Nest, Text, merged, total
 from accnp.primitives.special import scipy_function
-from accnp.primitives.views import contiguous
 
 
 def _gamma_density(x: Node, a: Node) -> Node:
@@ -173,7 +169,7 @@ _RESULTS = {
 _FAR = {"igamma_grad_a": "zero * a", "random_gamma_grad": "log(x) - digamma(a)"}
 
 
-def _kernel_source(name: str) -> str:
+def derivative_source(name: str) -> str:
     bracket = textwrap.indent(_BRACKET, "        ")
     text = _GRAD.format(bracket=bracket, result=_RESULTS[name], far=_FAR[name])
     return text.replace("floor_", "1.0e-300")
@@ -181,7 +177,7 @@ def _kernel_source(name: str) -> str:
 
 def _reference(name: str) -> Callable[..., Any]:
     """Return a function that runs the same source as Python, element by element."""
-    code = compile(_kernel_source(name), name, "exec")
+    code = compile(derivative_source(name), name, "exec")
 
     def run(a: Any, x: Any) -> Any:
         special = imported("scipy.special")
@@ -204,25 +200,6 @@ def _reference(name: str) -> Callable[..., Any]:
     return run
 
 
-def _kernel(name: str) -> Callable[..., Any]:
-    def own(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> Any:
-        (out,) = results
-        text = Text(3)
-        strides = [x.strides if x.shape else (0,) * out.ndim for x in operands]
-        steps = zip(out.shape, *strides, contiguous(out.shape), strict=True)
-        nest = Nest(text, merged([Axis(n, each) for n, *each in steps]))
-        for _ in nest.axes:
-            nest.open()
-        text.add("one = f8(1)", "zero = f8(0)", "tiny = f8(1e-17)")
-        for k, operand in enumerate("ax"):
-            text.add(f"{operand} = f8(a{k}[{total(nest.walk(k))}])")
-        text.add(*_kernel_source(name).strip("\n").splitlines())
-        text.add(f"a2[{total(nest.walk(2))}] = {dtype_code(out.dtype)}(y)")
-        return nest.own(200 * out.dtype.itemsize)
-
-    return own
-
-
 def _unknown_second_derivative(*_: Any) -> Any:
     raise NotImplementedError(
         "igamma: the second derivative by a is not known; got one that is differentiated twice; "
@@ -242,5 +219,4 @@ for _name in _RESULTS:
         numpy=_reference(_name),
         jvp=(_unknown_second_derivative, _unknown_second_derivative),
         batch=_batch,
-        kernel=_kernel(_name),
     )

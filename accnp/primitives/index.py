@@ -3,7 +3,7 @@
 The operands are the array, integer start indices (for gather, the last axis holds the coordinates
 of one window), and the update. Dimension numbers are those of XLA, so that jaxprs print as in JAX.
 The scatter ops are in `scatter.py` and share the classes defined here; the kernels are in
-`index_kernels.py` and `scatter_kernels.py`, and the public functions in `api/indexes/`.
+`compiler/library/indexing/`, and the public functions in `api/indexes/`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accnp.errors import IncompatibleShapesError, UnsupportedDtypeError
-from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
-from accnp.primitives.index_kernels import gather_kernel, slice_kernel
 from accnp.primitives.kinds import (
     broadcast_to,
     dtype_kind,
@@ -168,7 +166,6 @@ DROP = GatherScatterMode.FILL_OR_DROP
 UPDATES = frozenset(
     ["dynamic_update_slice", "scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"]
 )
-SCATTERS = "accnp.primitives.scatter_kernels"  # imported when the first scatter is compiled
 
 
 # --- positions of windows ------------------------------------------------------------------------
@@ -388,18 +385,9 @@ def _gather_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     return o.gather(*xs, **{**p, "dimension_numbers": dims, "slice_sizes": sizes}), True
 
 
-def _gather_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
-    fill = None
-    if p["mode"] is DROP:
-        dtype = results[0].dtype
-        fill = np.asarray(fill_value_of(dtype, p["fill_value"])).astype(dtype)[()]
-    return gather_kernel(operands, results[0], p["dimension_numbers"], p["slice_sizes"], fill)
-
-
 opaque(
     "gather",
     infer=_gather_infer,
-    kernel=_gather_kernel,
     halves="own",
     numpy=_gather_numpy,
     jvp=lambda ts, y, xs, p: None if ts[0] is None else _gather_jvp(ts[0], y, *xs, **p),
@@ -493,7 +481,6 @@ def _slice_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
 opaque(
     "dynamic_slice",
     infer=_slice_infer,
-    kernel=lambda operands, results, p: slice_kernel(operands, p["slice_sizes"]),
     halves="own",
     numpy=lambda x, *starts, slice_sizes: x[_clamped_window(x.shape, slice_sizes, starts)],
     jvp=lambda ts, y, xs, p: None if ts[0] is None else o.dynamic_slice(ts[0], *xs[1:], **p),
@@ -560,7 +547,6 @@ def _update_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
 opaque(
     "dynamic_update_slice",
     infer=_update_infer,
-    kernel=lambda operands, results, p: imported(SCATTERS).update_kernel(operands),
     halves="own",
     takes=0,
     numpy=_update_numpy,

@@ -136,3 +136,8 @@ def batched(name: str) -> Callable[..., Any]:
         return out, True
 
     return batch
+
+
+def uses_qr(algorithm: Any) -> bool:
+    """Whether the parameter `algorithm` of `svd` asks for the QR iteration."""
+    return algorithm is not None and algorithm.name == "QR"

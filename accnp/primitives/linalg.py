@@ -1,9 +1,9 @@
 """Matrix products and linear systems: dot_general, linear_solve, triangular_solve, cholesky.
 
 Matrices are the last two axes, and leading axes are batches. Each declaration has a type rule, a
-reference function (NumPy, BLAS or LAPACK), derivative and batching rules, and kernels, which are
-defined in `dot_kernels.py`, `linalg_kernels.py` and `lapack_kernels.py`. The module also contains
-helpers for rules of other matrix ops, such as `matmul` and `triangle`.
+reference function (NumPy, BLAS or LAPACK), and derivative and batching rules. The kernels are in
+`compiler/library/products/` and `compiler/library/linalg/`. The module also contains helpers for
+rules of other matrix ops, such as `matmul` and `triangle`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from accnp.errors import IncompatibleShapesError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
-from accnp.primitives.dot_kernels import dot_kernel
 from accnp.primitives.kinds import bilinear_jvp, dtype_kind, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import (
     batched,
@@ -28,12 +27,6 @@ from accnp.primitives.lapack_calls import (
     routine,
     square,
 )
-from accnp.primitives.lapack_kernels import (
-    cholesky_by_lapack,
-    solve_by_lapack,
-    triangular_by_lapack,
-)
-from accnp.primitives.linalg_kernels import cholesky_kernel, solve_kernel, triangular_kernel
 from accnp.primitives.reference import quiet
 
 __all__ = ["batched_identity", "matmul", "matrix_t", "triangle"]
@@ -179,11 +172,6 @@ def _show_dot(p: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _dot_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
-    a, b = operands
-    return dot_kernel(a, b, results[0], p["dimension_numbers"])
-
-
 opaque(
     "dot_general",
     infer=_dot_infer,
@@ -191,9 +179,7 @@ opaque(
     jvp=bilinear_jvp("dot_general"),
     transpose=_dot_transpose,
     batch=_dot_batch,
-    kernel=_dot_kernel,
     halves="own",
-    cuda="gpu_library.product",
     show=_show_dot,
 )
 
@@ -295,11 +281,6 @@ def _solve_one(a: Any, b: Any) -> Any:
     return routine("getrs", "getrs", a)(factors, pivots, b)[0]
 
 
-def _solve_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
-    a, b = operands
-    return solve_kernel(a, b, results[0]) or solve_by_lapack(a, b, results[0])
-
-
 opaque(
     "linear_solve",
     infer=_solve_infer,
@@ -309,9 +290,6 @@ opaque(
         lambda t, y, a, b: o.linear_solve(a, t),
     ),
     transpose=lambda ct, a, b: (None, o.linear_solve(matrix_t(a), ct)),
-    kernel=_solve_kernel,
-    cuda="gpu_library.solve",
-    block="block_kernels.solve",
     batch=_solve_batch("linear_solve"),
 )
 
@@ -369,23 +347,12 @@ def _tri_transpose(ct: Node, a: Any, b: Any, **p: Any) -> tuple[None, Node]:
     return None, o.triangular_solve(a, ct, **{**p, "transpose_a": not p["transpose_a"]})
 
 
-def _tri_kernel(operands: Any, results: Sequence[Aval], p: dict[str, Any]) -> Any:
-    a, b = operands
-    form, unit = (p["left_side"], p["lower"]), p["unit_diagonal"]
-    found = triangular_kernel(a, b, results[0], *form, p["transpose_a"], unit)
-    how = "t" * p["transpose_a"] + "c" * p["conjugate_a"]
-    return found or triangular_by_lapack(a, b, results[0], *form, how, unit)
-
-
 opaque(
     "triangular_solve",
     infer=_tri_infer,
     numpy=quiet(_tri_numpy),
     jvp=(_tri_wrt_a, lambda t, y, a, b, **p: o.triangular_solve(a, t, **p)),
     transpose=_tri_transpose,
-    kernel=_tri_kernel,
-    cuda="gpu_library.triangular_solve",
-    block="block_kernels.triangular_solve",
     batch=_solve_batch("triangular_solve"),
 )
 
@@ -445,10 +412,5 @@ opaque(
     infer=_cholesky_infer,
     numpy=quiet(_cholesky_numpy),
     jvp=(_cholesky_jvp,),
-    kernel=lambda operands, results, p: (
-        cholesky_kernel(operands[0], results[0]) or cholesky_by_lapack(operands[0], results[0])
-    ),
     batch=batched("cholesky"),
-    cuda="gpu_library.cholesky",
-    block="block_kernels.cholesky",
 )

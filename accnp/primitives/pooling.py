@@ -3,7 +3,7 @@
 `select_and_gather_add` selects from each window of one array the element at the position where
 another array has its extreme value (the first one for ties); `select_and_scatter_add` adds to such
 elements. `select_prim` is "ge" for the largest and "le" for the smallest value. The kernels are in
-`pooling_kernels.py`; `lax.reduce_window` (`api/strict/folding.py`) uses the ops.
+`compiler/library/windows/pooling.py`; `lax.reduce_window` (`api/strict/folding.py`) uses the ops.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from accnp.ir.node import Node
 from accnp.ir.op import ZERO, o
 from accnp.primitives.fold import greatest, least
 from accnp.primitives.kinds import broadcast_to, dtype_kind, opaque, wrong_dtype
-from accnp.primitives.pooling_kernels import fold_kernel, gather_kernel, scatter_kernel
 from accnp.primitives.reference import quiet
 from accnp.primitives.windows import Window, dilated, spread_out
 
@@ -108,7 +107,6 @@ opaque(
     jvp=(lambda t, y, x, **p: o.reduce_window_sum(t, **p),),
     transpose=_sum_transpose,
     batch=_batch("reduce_window_sum"),
-    kernel=lambda xs, ys, p: fold_kernel(xs[0], ys[0], windows_over(xs[0].shape, p), "sum", 0),
     halves="float32",
 )
 
@@ -122,9 +120,6 @@ def _declare_extreme(
         numpy=quiet(lambda x, **p: fold.reduce(_taps_last(x, p, identity(x.dtype)), axis=-1)),
         jvp=(lambda t, y, x, **p: o.select_and_gather_add(t, x, select_prim=select, **p),),
         batch=_batch(name),
-        kernel=lambda xs, ys, p: fold_kernel(
-            xs[0], ys[0], windows_over(xs[0].shape, p), name[-3:], identity(ys[0].dtype)
-        ),
         halves="float32",
     )
 
@@ -177,9 +172,6 @@ opaque(
     jvp=(lambda t, y, u, x, **p: o.select_and_gather_add(t, x, **p), ZERO),
     transpose=lambda ct, t, x, **p: (o.select_and_scatter_add(ct, x, **p), None),
     batch=_batch("select_and_gather_add"),
-    kernel=lambda xs, ys, p: gather_kernel(
-        xs[0], xs[1], ys[0], windows_over(xs[1].shape, p), p["select_prim"]
-    ),
 )
 opaque(
     "select_and_scatter_add",
@@ -188,8 +180,5 @@ opaque(
     jvp=(lambda t, y, ct, x, **p: o.select_and_scatter_add(t, x, **p), ZERO),
     transpose=lambda ct, u, x, **p: (o.select_and_gather_add(ct, x, **p), None),
     batch=_batch("select_and_scatter_add"),
-    kernel=lambda xs, ys, p: scatter_kernel(
-        xs[0], xs[1], ys[0], windows_over(xs[1].shape, p), p["select_prim"]
-    ),
     show=_show_scatter,
 )

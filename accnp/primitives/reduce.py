@@ -2,7 +2,7 @@
 
 The declarations contain the type rules, NumPy references and derivative rules. Kernels for the
 "reduce" ops are generated from `combine`; argmax and argmin are opaque ops with kernels in
-`line_kernels.py`. The public functions are in `api/folds/`.
+`compiler/library/scans/`. The public functions are in `api/folds/`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, o
@@ -141,9 +140,6 @@ def _declare_arg_extreme(name: str, fn: Any) -> None:
         name,
         infer=_arg_infer,
         numpy=lambda x, *, axes, index_dtype: np.asarray(fn(x, axis=axes[0])).astype(index_dtype),
-        kernel=lambda operands, results, p: imported("accnp.primitives.line_kernels").arg_kernel(
-            operands[0], results[0], p["axes"][0], name == "argmax"
-        ),
         halves="float32",
         jvp=(ZERO,),
         batch=lambda size, xs, batched, p: (

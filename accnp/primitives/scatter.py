@@ -2,7 +2,7 @@
 
 The operands are the array, integer start indices and updates. Windows that are out of bounds are
 dropped (or moved inside in clip mode), and duplicates are applied in the order of the updates. The
-classes for parameters are in `index.py`, and the kernels in `scatter_kernels.py`.
+classes for parameters are in `index.py`, and the kernels in `compiler/library/indexing/`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from typing import Any
 import numpy as np
 
 from accnp.errors import UnsupportedDtypeError
-from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.index import (
-    DROP,
-    SCATTERS,
     GatherDimensionNumbers,
     _kept,
     _layout,
@@ -145,17 +142,6 @@ def _batch(name: str) -> Any:
     return batch
 
 
-def _kernel(combine: str) -> Any:
-    def kernel(operands: Any, results: Any, p: dict[str, Any]) -> Any:
-        dims = p["dimension_numbers"]
-        sizes = window_sizes(operands[0].shape, operands[2].shape, dims)
-        return imported(SCATTERS).scatter_kernel(
-            operands, dims, sizes, combine, p["mode"] is DROP, p["unique_indices"]
-        )
-
-    return kernel
-
-
 def _gather_windows(x: Node, like: Any, starts: Node, p: dict[str, Any], fill: Any = 0) -> Node:
     """Gather from x the windows that a scatter with these parameters writes."""
     dims = p["dimension_numbers"]
@@ -207,7 +193,6 @@ def _scatter_transpose(ct: Node, x: Any, starts: Any, updates: Any, **p: Any) ->
 opaque(
     "scatter",
     infer=_infer("scatter"),
-    kernel=_kernel("set"),
     halves="own",
     takes=0,
     numpy=_numpy(None),
@@ -228,7 +213,6 @@ def _add_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
 opaque(
     "scatter_add",
     infer=_infer("scatter_add"),
-    kernel=_kernel("add"),
     halves="own",
     takes=0,
     numpy=_numpy(np.add),
@@ -302,7 +286,6 @@ def _mul_transpose(ct: Node, x: Any, starts: Any, updates: Any, **p: Any) -> tup
 opaque(
     "scatter_mul",
     infer=_infer("scatter_mul"),
-    kernel=_kernel("mul"),
     halves="own",
     takes=0,
     numpy=_numpy(np.multiply),
@@ -334,7 +317,6 @@ for _name, _fn in (("scatter_min", np.minimum), ("scatter_max", np.maximum)):
     opaque(
         _name,
         infer=_infer(_name),
-        kernel=_kernel(_name[-3:]),
         halves="own",
         takes=0,
         numpy=_numpy(_fn),

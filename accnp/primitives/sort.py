@@ -1,8 +1,7 @@
 """The ops sort, partition, top_k and searchsorted.
 
 All sorts are stable, and NaN is last. `sort` with one operand has one result, otherwise a tuple.
-The kernels are in `sort_kernels.py`, `long_sorts.py`, `shared_sorts.py` and `search_kernels.py`;
-the public functions are in `api/folds/`.
+The kernels are in `compiler/library/sorts/`, and the public functions in `api/folds/`.
 """
 
 from __future__ import annotations
@@ -18,11 +17,7 @@ from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import INDEX, broadcast_to, check_index_dtype, opaque, weak_as_operands
-from accnp.primitives.long_sorts import long_sort
 from accnp.primitives.reference import quiet
-from accnp.primitives.search_kernels import search_kernel
-from accnp.primitives.shared_sorts import partition_kernel
-from accnp.primitives.sort_kernels import sort_kernel, top_kernel
 
 __all__ = ["gather_permuted", "permutation_of", "sortable"]
 
@@ -156,19 +151,11 @@ def _sort_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     return list(items(out)), [True] * len(xs)
 
 
-def _sort_kernel(operands: Any, results: Any, p: dict[str, Any]) -> Any:
-    axis, keys = p["dimension"], p["num_keys"]
-    short = sort_kernel(operands, axis, keys)
-    return short or (long_sort(operands, axis) if keys == 1 else None)
-
-
 opaque(
     "sort",
     infer=_sort_infer,
     numpy=_sort_numpy,
-    kernel=_sort_kernel,
     halves="float32",
-    cuda="gpu_library.sort",
     jvp=_sort_jvp,
     batch=_sort_batch,
 )
@@ -200,7 +187,6 @@ opaque(
     "partition",
     infer=_partition_infer,
     numpy=_partition_numpy,
-    kernel=lambda operands, results, p: partition_kernel(operands[0], p["axis"], p["kth"]),
     halves="float32",
     jvp=(_partition_jvp,),
     batch=lambda size, xs, batched, p: (o.partition(xs[0], **{**p, "axis": p["axis"] + 1}), True),
@@ -263,11 +249,9 @@ opaque(
     "top_k",
     infer=_top_infer,
     numpy=_top_numpy,
-    kernel=lambda operands, results, p: top_kernel(operands[0], p["axis"], p["k"]),
     halves="float32",
     jvp=_top_jvp,
     batch=_top_batch,
-    cuda="gpu_library.top_k",
 )
 
 
@@ -307,11 +291,7 @@ opaque(
     "searchsorted",
     infer=_search_infer,
     numpy=_search_numpy,
-    kernel=lambda operands, results, p: search_kernel(
-        operands[0], operands[1], results[0], p["side"]
-    ),
     halves="float32",
     jvp=(ZERO, ZERO),
     batch=_search_batch,
-    cuda="gpu_library.searchsorted",
 )

@@ -17,13 +17,10 @@ import numpy as np
 
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.kernel import Operand, dtype_code
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, o
 from accnp.primitives.elementwise import like, like_full
 from accnp.primitives.kinds import binary, map_infer, move_batch_first, opaque, unary
-from accnp.primitives.nests import Axis, Nest, Text, merged, total
-from accnp.primitives.views import contiguous
 
 _SINGLE = np.dtype(np.float32)
 
@@ -50,41 +47,15 @@ def odd_function(name: str) -> Callable[..., Any]:
     return odd
 
 
-def _elementwise(
-    name: str, dtypes: str, numpy: Callable[..., Any], jvp: Any, kernel: Any = None
-) -> None:
+def _elementwise(name: str, dtypes: str, numpy: Callable[..., Any], jvp: Any) -> None:
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
         return getattr(o, name)(*move_batch_first(size, xs, batched)), True
 
     infer = map_infer(name, "same", dtypes)
-    opaque(name, infer=infer, numpy=numpy, jvp=jvp, batch=batch, kernel=kernel)
+    opaque(name, infer=infer, numpy=numpy, jvp=jvp, batch=batch)
 
 
-def _gcd_kernel(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> Any:
-    """Return a kernel of Euclid's algorithm."""
-    (out,) = results
-    text = Text(3)
-    strides = [x.strides if x.shape else (0,) * out.ndim for x in operands]
-    nest = Nest(text, merged([
-        Axis(n, steps) for n, *steps in zip(out.shape, *strides, contiguous(out.shape), strict=True)
-    ]))  # fmt: skip
-    for _ in nest.axes:
-        nest.open()
-    for k, name in enumerate("xy"):
-        value = f"a{k}[{total(nest.walk(k))}]"
-        if out.dtype.kind == "i":
-            text.add(f"v = i8({value})", f"{name} = u8(v if v >= 0 else -v)")
-        else:
-            text.add(f"{name} = u8({value})")
-    with text.block("while y > u8(0):"):
-        text.add("r = rem(x, y)", "x = y", "y = r")
-    text.add(f"a2[{total(nest.walk(2))}] = {dtype_code(out.dtype)}(x)")
-    return nest.own(32 * out.dtype.itemsize)
-
-
-_elementwise(
-    "gcd", "iu", lambda a, b: np.gcd(a, b).astype(a.dtype), (ZERO, ZERO), _gcd_kernel
-)  # fmt: skip
+_elementwise("gcd", "iu", lambda a, b: np.gcd(a, b).astype(a.dtype), (ZERO, ZERO))
 unary(
     "bessel_i0e",
     "f",

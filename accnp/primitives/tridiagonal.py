@@ -17,7 +17,6 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype, real_dtype, routine
-from accnp.primitives.lapack_kernels import tridiagonal_by_lapack
 
 __all__: list[str] = []
 
@@ -157,7 +156,4 @@ opaque(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
-    kernel=lambda operands, results, p: (
-        None if p["perturb_singular"] else tridiagonal_by_lapack(operands, results[0])
-    ),
 )

@@ -15,10 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.op import Op
-from accnp.primitives.index import SCATTERS
 from accnp.primitives.views import contiguous
 
 __all__ = ["OVERLAY", "UPDATE", "Region"]
@@ -66,7 +64,6 @@ UPDATE = Op(
     "update_slice",
     "opaque",
     lambda x, update, region: x,
-    kernel=lambda operands, results, p: imported(SCATTERS).region_kernel(operands, p["region"]),
     halves="own",
     takes=0,
     numpy=_update_numpy,

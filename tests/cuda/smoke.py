@@ -221,7 +221,7 @@ def factorisations_by_address() -> Any:
     from unittest.mock import patch
 
     from accnp import lax
-    from accnp.primitives import block_kernels
+    from accnp.compiler.library.linalg import block_factors
 
     _, _, driver = _there()
     with warnings.catch_warnings(record=True) as found:
@@ -233,7 +233,7 @@ def factorisations_by_address() -> Any:
     every = _factors()
     every["a loop"] = lambda a, b: lax.fori_loop(0, 3, lambda _, x: every["solve"](a, x), b)
     # No matrix is small enough for a block of threads.
-    with patch.object(block_kernels, "CLASSES", ()):
+    with patch.object(block_factors, "CLASSES", ()):
         for dtype in ("f4", "c8"):
             for name, f in every.items():
                 try:
@@ -250,7 +250,7 @@ def speed_of_factorisations() -> Any:
     from unittest.mock import patch
 
     import accnp.numpy as jnp
-    from accnp.primitives import block_kernels
+    from accnp.compiler.library.linalg import block_factors
 
     accnp, gpu, driver = _there()
     n = 2048 if LARGE > 1 << 20 else 9
@@ -260,7 +260,7 @@ def speed_of_factorisations() -> Any:
         for how, solver in (("address", driver.solver()), ("CuPy", None)):
             with (
                 patch.object(driver, "solver", lambda solver=solver: solver),
-                patch.object(block_kernels, "CLASSES", ()),
+                patch.object(block_factors, "CLASSES", ()),
             ):
                 for name in ("cholesky", "inv"):
                     f = accnp.jit(lambda x, name=name: getattr(jnp.linalg, name)(x))

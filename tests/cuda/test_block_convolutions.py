@@ -8,7 +8,7 @@ from cuda.support import check_no_python
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.primitives import block_convolutions
+from accnp.compiler.library.windows import block_convolutions
 from accnp.runtime.device_buffer import driver_of
 
 RNG = np.random.default_rng(0)

@@ -11,8 +11,8 @@ from cuda.support import check_no_python
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
+from accnp.compiler.library.linalg import block_factors, large_factors
 from accnp.engine import device_factors, device_table
-from accnp.primitives import block_kernels, large_factors
 from accnp.runtime.device_buffer import driver_of
 
 RNG = np.random.default_rng(0)
@@ -21,7 +21,7 @@ RNG = np.random.default_rng(0)
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
     """No matrix is for a block of threads, and those of more than 5 rows are large."""
-    monkeypatch.setattr(block_kernels, "CLASSES", ())
+    monkeypatch.setattr(block_factors, "CLASSES", ())
     monkeypatch.setattr(device_factors, "SMALL", 5)
 
 

@@ -7,7 +7,7 @@ from cuda.strict_cupy import Array, library
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.primitives import gpu_library
+from accnp.compiler.library.gpu import cupy_calls
 
 TF32, FULL = 3, 0
 RNG = np.random.default_rng(0)
@@ -76,11 +76,11 @@ def test_types_that_the_library_lacks(fake):
     np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("count", [1, 3, gpu_library.MATRICES + 1])
+@pytest.mark.parametrize("count", [1, 3, cupy_calls.MATRICES + 1])
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("transposed", [True, False])
 def test_triangular_systems(fake, monkeypatch, count, left, transposed):
-    monkeypatch.setattr(gpu_library, "SMALL", 4 if count == 3 else 512)
+    monkeypatch.setattr(cupy_calls, "SMALL", 4 if count == 3 else 512)
     fake.solves = None  # test_factors.py has those by cuBLAS
     n = 112  # more than a kernel of ours does
     a = (np.eye(n) * 3 + RNG.normal(size=(count, n, n)) / 40).astype("f4")
@@ -148,7 +148,7 @@ def test_ranks_are_integers_in_the_order_of_numbers(dtype):
     small = info.smallest_subnormal
     x = np.array([-np.inf, info.min, -1, -info.tiny, -small, -0.0, 0.0, small, info.tiny, 1,
                   info.max, np.inf, np.nan, -np.nan], dtype)  # fmt: skip
-    rank = gpu_library._rank(np, x)
+    rank = cupy_calls._rank(np, x)
     assert rank.dtype == f"i{x.itemsize}"
     assert (np.diff(rank) > 0).tolist() == [True] * 5 + [False] + [True] * 6 + [False]
     assert rank[5] == rank[6] == 0
@@ -168,7 +168,7 @@ def test_running_products_are_joined_in_double_precision(dtype):
             return np.stack([a, a * b, a * (b * c), a * (b * c) * d])
 
     x = np.array([1e-30, 1e30, 1e30, 1e-30], dtype)
-    found = gpu_library.cumprod(Library, x, axis=0)
+    found = cupy_calls.cumprod(Library, x, axis=0)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, [1e-30, 1, 1e30, 1], rtol=1e-6)
 
@@ -192,5 +192,5 @@ def test_running_extremes_keep_subnormal_numbers(name):
     x = RNG.choice([1e-45, 3e-40, -1e-45, -3e-40, 0, 2, -np.inf, np.inf], (5, 40)).astype("f4")
     x[1, 20], x[2, 30] = np.nan, -np.nan
     for axis in (0, 1):
-        found = getattr(gpu_library, name)(Library, x, axis=axis)
+        found = getattr(cupy_calls, name)(Library, x, axis=axis)
         np.testing.assert_array_equal(found, fold.accumulate(x, axis))

@@ -12,9 +12,9 @@ from kernels.support import token
 
 from accnp.compiler import kernel_cache
 from accnp.compiler.library import library, plain_gemm
+from accnp.compiler.library.products import dot_general
 from accnp.compiler.llvm.scalars import cold
 from accnp.config import cache_dir
-from accnp.primitives import dot_kernels
 
 FLOATS = ["f4", "f8", "c8", "c16"]
 RUN = library.RUN
@@ -135,7 +135,7 @@ def vector_product(x, b, c, how):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_products_with_a_vector(dtype):
     """The order of summation is the same for every layout, and who cuts it into tasks knows it."""
-    assert (dot_kernels.LONG, dot_kernels.CHAINS) == (library.LONG, library.CHAINS)
+    assert (dot_general.LONG, dot_general.CHAINS) == (library.LONG, library.CHAINS)
     rng = np.random.default_rng(5)
     eps = np.finfo(dtype).eps
     for n, k in (

@@ -6,8 +6,8 @@ from passes.support import plan_of, steps_of
 
 import accnp as jnp
 from accnp import lax
+from accnp.compiler.library.indexing import computed_operands
 from accnp.engine.steps import KernelStep
-from accnp.primitives import computed_operands
 
 RNG = np.random.default_rng(0)
 COMBINE = {

@@ -19,9 +19,9 @@ from primitives.test_linalg_kernels import SOLVES, close
 
 import accnp as jnp
 from accnp import lax
+from accnp.compiler.library.linalg import small_matrices
 from accnp.engine.steps import HostStep
 from accnp.ir.op import OPS
-from accnp.primitives import linalg_kernels
 
 REAL, COMPLEX = ["f4", "f8"], ["c8", "c16"]
 
@@ -105,7 +105,7 @@ def test_complex_systems_and_factors(case, params, conjugate):
 @pytest.mark.parametrize("n", [33, 70])
 def test_sizes_beyond_lapacks_blocks(n, monkeypatch):
     """Very large real matrices go to LAPACK, too; here those that are not."""
-    monkeypatch.setattr(linalg_kernels, "LARGE", 20)
+    monkeypatch.setattr(small_matrices, "LARGE", 20)
     rng = np.random.default_rng(n)
     for dtype in ("f4", "c8", "f8"):
         a, b = numbers(rng, (n, n), dtype), numbers(rng, (n, n // 2), dtype)

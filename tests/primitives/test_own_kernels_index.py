@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from primitives.own_kernels import DTYPES, INDEX, Given, begun, check, filled, many, near, shown
 
 import accnp
+from accnp.compiler.library.indexing import scatters
 from accnp.ir.op import OPS
-from accnp.primitives import scatter_kernels
 from accnp.primitives.index import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -130,7 +130,7 @@ def test_scatter(op, limits, data, place):
     if alone(shape, starts.value, windows, params):
         params["unique_indices"] = draw(st.booleans())
     # As kernels of large ones are: places, columns are shared out, few places have copies.
-    with mock.patch.dict(vars(scatter_kernels), limits), accnp.threads(2):
+    with mock.patch.dict(vars(scatters), limits), accnp.threads(2):
         check(
             op,
             [x, starts, updates],
@@ -150,5 +150,5 @@ def test_dynamic_slices(data):
     starts = [Given(indices(draw, (), n)) for n in shape]
     check("dynamic_slice", [x, *starts], {"slice_sizes": sizes})
     x, update = begun(draw, x.value), shown(draw, filled(draw, sizes, dtype))
-    with mock.patch.object(scatter_kernels, "BLOCK", draw(st.sampled_from([1, 8, 1 << 16]))):
+    with mock.patch.object(scatters, "BLOCK", draw(st.sampled_from([1, 8, 1 << 16]))):
         check("dynamic_update_slice", [x, update, *starts], {})

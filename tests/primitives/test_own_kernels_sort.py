@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from primitives.own_kernels import DTYPES, Given, check, filled, many, native, planned, shown
 
+from accnp.compiler.library.sorts import long_sorts, searches, shared_sorts, short_sorts
 from accnp.ir.op import OPS
-from accnp.primitives import long_sorts, search_kernels, shared_sorts, sort_kernels
 
 
 def drawn(draw, shape, dtypes=DTYPES):
@@ -62,7 +62,7 @@ def test_long_sort(data, line, threads):
     operands += [shown(draw, drawn(draw, shape)) for _ in range(count - 1)]
     params = {"dimension": axis, "is_stable": True, "num_keys": 1}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sort_kernels, "LONGEST", -1)
+        patch.setattr(short_sorts, "LONGEST", -1)
         patch.setattr(long_sorts, "SHARED", 12)
         patch.setattr(shared_sorts, "BLOCK", 8)
         patch.setattr(shared_sorts, "SAMPLE", 16)
@@ -159,8 +159,8 @@ def test_search(data, tree):
     v = drawn(draw, tuple(draw(st.lists(st.integers(0, 9), max_size=2))), dtype)
     side = draw(st.sampled_from(["left", "right"]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_kernels, "LEAST", 16 if tree else 1 << 40)
-        patch.setattr(search_kernels, "SHARE", 1 << 40)
+        patch.setattr(searches, "LEAST", 16 if tree else 1 << 40)
+        patch.setattr(searches, "SHARE", 1 << 40)
         plan = check("searchsorted", [shown(draw, a), shown(draw, v)], {"side": side})
     assert len(plan.steps) >= 1 + tree
 

@@ -75,6 +75,18 @@ assert set(OPS) == set(OPS.whole()) == first | set(later)
     assert "accnp.primitives.pooling" in new
 
 
+def test_programs_load_the_writers_of_their_own_kernels():
+    code = """
+import accnp, accnp.numpy as jnp
+jnp.argmax(jnp.arange(1000.0)).block_until_ready()
+"""
+    new, _ = modules_of(code)
+    library = "accnp.compiler.library."
+    assert f"{library}scans.extremes" in new
+    others = ("sorts", "linalg", "products", "windows", "indexing", "gpu")
+    assert not [m for m in new if m.startswith(tuple(library + name for name in others))]
+
+
 def test_kernels_on_disk_need_no_numba(tmp_path):
     code = """
 import accnp, accnp.numpy as jnp

@@ -1,4 +1,5 @@
-"""Library kernels (matrix products, convolutions, factorizations) in restricted Python, the table
-of LAPACK routines, and NumPy versions of everything that kernels call, for tests and printed
-kernels.
+"""The kernels of ops that fusion does not generate, by family; `lowerings.py` is their table.
+
+Also library kernels in restricted Python that they call, the table of LAPACK routines, and NumPy
+versions of everything that kernels call, for tests and printed kernels.
 """

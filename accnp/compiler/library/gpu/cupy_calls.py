@@ -1,0 +1,373 @@
+"""Implementations of ops with a GPU array library (CuPy: cuBLAS, cuSOLVER, cuFFT, CUB).
+
+Each function takes the library, its arrays, and the parameters of the op. It returns new arrays, or
+None for operands that it does not support, which the reference function then handles.
+The module is imported when a plan for a GPU first contains such an op. It uses no features that
+only CuPy has, except behind `_is_cupy`, so that tests can run it with NumPy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import warnings
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.kernel import is_half
+
+__all__ = [
+    "cholesky", "coarse", "cumlogsumexp", "cummax", "cummin", "cumprod",
+    "cumsum", "det", "eigh", "fft", "lu", "product", "qr", "searchsorted", "slogdet", "solve",
+    "sort", "svd", "top_k", "triangular_solve",
+]  # fmt: skip
+
+MATRICES = 64  # maximum batch size for which large systems are solved one by one
+SMALL = 512  # maximum number of unknowns of a small system
+
+
+def _mark_waiting(function: Any) -> Any:
+    """Mark a function that reads results back from the GPU, so that the host waits for it."""
+    function.waits = True
+    return function
+
+
+# Precisions for which float32 products may use TF32 (19 bits).
+_COARSE = (
+    "default", "fastest", "high", "bfloat16", "tensorfloat32", "tf32_tf32_f32", "bf16_bf16_f32",
+    "f16_f16_f32", "any_f8_any_f8_f32",
+)  # fmt: skip
+
+
+def _is_cupy(xp: Any) -> bool:
+    return xp.__name__ == "cupy"
+
+
+def coarse(wanted: Any) -> bool:
+    """Whether a precision allows TF32 for products of float32."""
+    both = wanted if isinstance(wanted, tuple) else (wanted,)
+    named = [str(getattr(p, "name", p)).lower() for p in both if p is not None]
+    return wanted is not None and all(name in _COARSE for name in named)
+
+
+@contextlib.contextmanager
+def _precision(xp: Any, wanted: Any, small: bool = False) -> Iterator[None]:
+    """Allow TF32 for float32 products if a program requests less than full precision, or if `small`
+    says that the operands had 16 bits, which TF32 represents exactly.
+
+    This sets the mode of the thread's cuBLAS handle. CuPy's own switch (`set_compute_type`) applies
+    to the whole process, and products of stacked matrices ignore it.
+    """
+    if not (small or coarse(wanted)) or not _is_cupy(xp):
+        yield
+        return
+    cublas, handle = xp.cuda.cublas, xp.cuda.device.get_cublas_handle()
+    before = cublas.getMathMode(handle)
+    cublas.setMathMode(handle, cublas.CUBLAS_TF32_TENSOR_OP_MATH)
+    try:
+        yield
+    finally:
+        cublas.setMathMode(handle, before)
+
+
+def _rest(rank: int, *used: Sequence[int]) -> list[int]:
+    taken = {d for group in used for d in group}
+    return [d for d in range(rank) if d not in taken]
+
+
+def product(
+    xp: Any, a: Any, b: Any, *, dimension_numbers: Any, precision: Any, preferred_element_type: Any
+) -> Any:
+    """Implement dot_general."""
+    (ac, bc), (ab, bb) = dimension_numbers
+    out = np.dtype(preferred_element_type or a.dtype)
+    work = out
+    small = all(is_half(x.dtype) for x in (a, b))
+    # cuBLAS accumulates products of halves in float32, but CuPy 14 does not use it for stacks.
+    if is_half(out) and (ab or not _is_cupy(xp)):
+        work = np.dtype(np.float32)
+    a, b = (x if x.dtype == work else x.astype(work) for x in (a, b))
+    af, bf = _rest(a.ndim, ac, ab), _rest(b.ndim, bc, bb)
+    batch = [a.shape[d] for d in ab]
+    shape = (*batch, *[a.shape[d] for d in af], *[b.shape[d] for d in bf])
+    k = prod([a.shape[d] for d in ac])
+    if not prod(shape) or not k:
+        return xp.zeros(shape, out)
+    left = a.transpose(*ab, *af, *ac).reshape(*batch, prod([a.shape[d] for d in af]), k)
+    right = b.transpose(*bb, *bc, *bf).reshape(*batch, k, prod([b.shape[d] for d in bf]))
+    with _precision(xp, precision, small and work == np.float32):
+        y = xp.matmul(left, right)
+    return y.reshape(shape).astype(out, copy=False)
+
+
+# --- factorizations and systems ------------------------------------------------------------------
+
+
+def _raise_failures(xp: Any) -> Any:
+    """Make failures raise as in NumPy; CuPy leaves them in the result otherwise."""
+    if not _is_cupy(xp):
+        return contextlib.nullcontext()
+    return importlib.import_module("cupyx").errstate(linalg="raise")
+
+
+def _has_lapack(*xs: Any) -> bool:
+    return all(x.dtype.char in "fdFD" and x.size for x in xs)
+
+
+@_mark_waiting
+def cholesky(xp: Any, a: Any) -> Any:
+    """Implement cholesky; the reference handles matrices that are not positive definite."""
+    if not _has_lapack(a):
+        return None
+    try:
+        with _raise_failures(xp):
+            return xp.tril(xp.linalg.cholesky(a))
+    except np.linalg.LinAlgError:
+        return None  # a matrix of the batch failed; the reference function determines which
+
+
+def det(xp: Any, a: Any) -> Any:
+    """Implement det."""
+    return xp.linalg.det(a) if _has_lapack(a) else None
+
+
+def slogdet(xp: Any, a: Any) -> Any:
+    """Implement slogdet: signs, then logarithms."""
+    return tuple(xp.linalg.slogdet(a)) if _has_lapack(a) else None
+
+
+@_mark_waiting
+def solve(xp: Any, a: Any, b: Any) -> Any:
+    """Implement linear_solve."""
+    if not _has_lapack(a, b):
+        return None
+    try:
+        with _raise_failures(xp):
+            return xp.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def triangular_solve(
+    xp: Any, a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool,
+    conjugate_a: bool, unit_diagonal: bool,
+) -> Any:  # fmt: skip
+    """Implement triangular_solve: small matrices as one batch, large ones one by one."""
+    if not _has_lapack(a, b):
+        return None
+    library = importlib.import_module("cupyx.scipy.linalg" if _is_cupy(xp) else "scipy.linalg")
+    m = a.conj() if conjugate_a else a
+    # With the unknowns on the left, the transposed system has them on the right.
+    right = b if left_side else b.swapaxes(-1, -2)
+    how = {"lower": lower, "unit_diagonal": unit_diagonal, "trans": int(transpose_a == left_side)}
+    count = prod(a.shape[:-2])
+    try:
+        if _is_cupy(xp) and (count > MATRICES or a.shape[-1] <= SMALL):
+            y = library.solve_triangular(m, right, **how)
+            return y if left_side else y.swapaxes(-1, -2)
+        found = xp.empty(b.shape, b.dtype)
+        for i in np.ndindex(a.shape[:-2]):
+            y = library.solve_triangular(m[i], right[i], **how, check_finite=False)
+            found[i] = y if left_side else y.T
+    except np.linalg.LinAlgError:
+        return None
+    return found
+
+
+@_mark_waiting
+def lu(xp: Any, a: Any) -> Any:
+    """Implement lu: factors, pivots, and the row order. CuPy has no batched version and checks for
+    failure after each matrix. The host, which has waited by then, computes the order, because one
+    GPU thread takes longer for sequential exchanges."""
+    if not _has_lapack(a):
+        return None
+    library = importlib.import_module("cupyx.scipy.linalg" if _is_cupy(xp) else "scipy.linalg")
+    *outer, m, n = a.shape
+    factors, pivots = xp.empty(a.shape, a.dtype), xp.empty((*outer, min(m, n)), np.int32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # about pivots that are 0
+        for i in np.ndindex(*outer):
+            factors[i], pivots[i] = library.lu_factor(a[i], check_finite=False)
+    order = np.empty((*outer, m), np.int32)
+    for found, given in zip(
+        order.reshape(-1, m), pivots.reshape(-1, min(m, n)).tolist(), strict=True
+    ):
+        rows = list(range(m))
+        for i, j in enumerate(given):
+            rows[i], rows[j] = rows[j], rows[i]
+        found[:] = rows
+    return factors, pivots, xp.asarray(order)
+
+
+def qr(xp: Any, a: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any) -> Any:
+    """Implement qr without column pivoting."""
+    if pivoting or not _has_lapack(a):
+        return None
+    return tuple(xp.linalg.qr(a, mode="complete" if full_matrices else "reduced"))
+
+
+def svd(
+    xp: Any, a: Any, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, algorithm: Any
+) -> Any:
+    """Implement svd: singular values, then both matrices if they are requested."""
+    if subset_by_index is not None or not _has_lapack(a):
+        return None
+    if not compute_uv:
+        return (xp.linalg.svd(a, compute_uv=False),)
+    u, s, vh = xp.linalg.svd(a, full_matrices=full_matrices)
+    return s, u, vh
+
+
+def eigh(xp: Any, a: Any, *, lower: bool, subset_by_index: Any, **_: Any) -> Any:
+    """Implement eigh: eigenvectors, then eigenvalues."""
+    if subset_by_index is not None or not _has_lapack(a):
+        return None
+    w, v = xp.linalg.eigh(a, "L" if lower else "U")
+    return v, w
+
+
+# --- Fourier transforms --------------------------------------------------------------------------
+
+
+def fft(xp: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) -> Any:
+    """Implement fft over the last axes."""
+    if not x.size or not prod(fft_lengths):
+        return None
+    name = ("fftn", "ifftn", "rfftn", "irfftn")[int(fft_type)]
+    axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
+    return getattr(xp.fft, name)(x, fft_lengths, axes)
+
+
+# --- sorting, searching, cumulative reductions ---------------------------------------------------
+
+
+def _rank(xp: Any, x: Any) -> Any:
+    """Return integers in the order of floats: zeros are equal, NaN are last. CuPy's own kernels
+    treat subnormal numbers as zeros."""
+    if x.dtype.kind != "f":
+        return x
+    bits = xp.ascontiguousarray(x).view(f"i{x.itemsize}")
+    info = np.iinfo(bits.dtype)
+    bits = xp.where(bits == info.min, bits.dtype.type(0), bits)
+    rank = bits ^ ((bits >> (info.bits - 1)) & bits.dtype.type(info.max))
+    infinite = int(np.array(np.inf, x.dtype).view(bits.dtype))
+    return xp.where((bits & bits.dtype.type(info.max)) > infinite, bits.dtype.type(info.max), rank)
+
+
+def _order(xp: Any, keys: Sequence[Any], axis: int) -> Any:
+    """Return the stable order by several keys, the first of which is the most significant."""
+    order: Any = None
+    for key in reversed(keys):
+        key = _rank(xp, key)
+        seen = key if order is None else xp.take_along_axis(key, order, axis)
+        step = xp.argsort(seen, axis=axis, kind="stable")
+        order = step if order is None else xp.take_along_axis(order, step, axis)
+    return order
+
+
+def sort(xp: Any, *xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
+    """Implement sort of several operands by the first `num_keys` of them."""
+    keys = xs[:num_keys]
+    if not xs[0].size or any(k.dtype.kind not in "biuf" for k in keys):
+        return None
+    if len(xs) == 1:
+        return xp.sort(xs[0], axis=dimension)
+    order = _order(xp, keys, dimension)
+    return tuple([xp.take_along_axis(x, order, dimension) for x in xs])
+
+
+def top_k(xp: Any, x: Any, *, k: int, axis: int) -> Any:
+    """Implement top_k; for ties, the lower index comes first."""
+    if not x.size or x.dtype.kind not in "biuf":
+        return None
+    n, key = x.shape[axis], x
+    if x.dtype.kind == "f":  # total order of the bits
+        bits = xp.ascontiguousarray(x).view(f"i{x.itemsize}")
+        key = bits ^ ((bits >> (8 * x.itemsize - 1)) & np.iinfo(bits.dtype).max)
+    back = _order(xp, [xp.flip(key, axis)], axis)
+    index = xp.take(n - 1 - xp.flip(back, axis), xp.arange(k), axis=axis)
+    return xp.take_along_axis(x, index, axis), index.astype(np.int32)
+
+
+def searchsorted(xp: Any, a: Any, v: Any, *, side: str) -> Any:
+    """Implement searchsorted, for one sorted vector or one for each row."""
+    if a.dtype.kind not in "biuf":
+        return None
+    if a.ndim > 1:
+        out = xp.empty(v.shape, np.int32)
+        for row in np.ndindex(a.shape[:-1]):
+            out[row] = searchsorted(xp, a[row], v[row], side=side)
+        return out
+    return xp.searchsorted(_rank(xp, a), _rank(xp, v), side=side).astype(np.int32)
+
+
+def cumsum(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """Implement cumsum in CUB's order, which depends on the shape only."""
+    return _cumulative(xp, xp.cumsum, x, axis, reverse)
+
+
+def cumprod(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """Implement cumprod in float64: CUB multiplies intermediate products, which may over- or
+    underflow even if the prefixes do not."""
+    wide = {"f": np.float64, "c": np.complex128}.get(x.dtype.kind, x.dtype)
+    return _cumulative(xp, xp.cumprod, x, axis, reverse, wide)
+
+
+def _cumulative(xp: Any, fold: Any, x: Any, axis: int, reverse: bool, wide: Any = None) -> Any:
+    if not x.size or x.dtype.kind not in "iufc" or x.dtype.itemsize < 4:
+        return None
+    y = fold(xp.flip(x, axis) if reverse else x, axis=axis, dtype=wide or x.dtype)
+    y = y.astype(x.dtype, copy=False)
+    return xp.flip(y, axis) if reverse else y
+
+
+def cummax(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """Implement cummax."""
+    return _cumulative_extreme(xp, True, x, axis, reverse)
+
+
+def cummin(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """Implement cummin."""
+    return _cumulative_extreme(xp, False, x, axis, reverse)
+
+
+def _cumulative_extreme(xp: Any, largest: bool, x: Any, axis: int, reverse: bool) -> Any:
+    """Compute extremes of float32 as those of integers in the order of bits, with NaN as the best
+    value; CuPy's own kernels treat subnormal numbers as zeros."""
+    join = xp.maximum if largest else xp.minimum
+    if x.dtype != np.float32:
+        return _prefixes_by_doubling(xp, join, x, axis, reverse)
+    bits, most = xp.ascontiguousarray(x).view(np.int32), np.int32(np.iinfo(np.int32).max)
+    better = most if largest else ~most
+    lost = (bits & most) > np.float32(np.inf).view(np.int32)
+    keys = xp.where(lost, better, bits ^ ((bits >> 31) & most))
+    keys = _prefixes_by_doubling(xp, join, keys, axis, reverse)
+    return xp.ascontiguousarray(keys ^ ((keys >> 31) & most)).view(np.float32)
+
+
+def cumlogsumexp(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+    """Implement cumlogsumexp in float64."""
+    return _prefixes_by_doubling(xp, xp.logaddexp, x.astype(np.float64), axis, reverse).astype(
+        x.dtype
+    )
+
+
+def _prefixes_by_doubling(xp: Any, join: Any, x: Any, axis: int, reverse: bool) -> Any:
+    """Compute prefixes in steps of 1, 2, 4, ... positions, each of which processes all elements in
+    parallel (Hillis, Steele: Data parallel algorithms, 1986)."""
+    y, step, n = x.swapaxes(axis, -1), 1, x.shape[axis]
+    while step < n:
+        first, rest = slice(step), slice(step, None)
+        before, after = slice(-step), slice(-step, None)
+        fresh = xp.empty(y.shape, y.dtype)
+        if reverse:
+            fresh[..., after] = y[..., after]
+            fresh[..., before] = join(y[..., rest], y[..., before])
+        else:
+            fresh[..., first] = y[..., first]
+            fresh[..., rest] = join(y[..., before], y[..., rest])
+        y, step = fresh, 2 * step
+    return y.swapaxes(axis, -1)

@@ -1,0 +1,1 @@
+"""Kernels of gathers, scatters, dynamic slices, and interior padding."""

@@ -1,0 +1,1 @@
+"""Kernels of linear algebra: small matrices, calls of LAPACK, and GPUs."""

@@ -1,0 +1,1 @@
+"""Kernels along one axis: cumulative reductions, and argmax and argmin."""

@@ -1,0 +1,1 @@
+"""Kernels of sorts, partitions, the largest elements, and searches."""

@@ -1,0 +1,1 @@
+"""Kernels of convolutions and of reductions of windows."""
