@@ -267,6 +267,4 @@ class _File:
 def _of_numba(name: str) -> int | None:
     """Return the address of a C function of Numba, such as `math.frexp` in a user's function."""
     plain = name.removeprefix("numba_")
-    return (
-        None if plain == name else imported("accnp.compiler.numba.helper_symbols").address_of(plain)
-    )
+    return None if plain == name else imported("accnp.compiler.numba.private").helper_address(plain)

@@ -523,7 +523,7 @@ _called: list[Any] = []  # code of other modules that kernels call is never free
 def address_of(symbol: str) -> int | None:
     """Return the address of what a kernel calls outside of its own code: library kernels, LAPACK,
     NumPy's sorts, and users' functions that Numba has compiled. None if a symbol is unknown."""
-    modules = imported("accnp.compiler.intrinsics.linked").linked_modules([symbol])
+    modules = imported("accnp.compiler.llvm.intrinsics.linked").linked_modules([symbol])
     if modules:
         # Where nothing calls it, LLVM would drop what each module may define.
         text = modules[0].replace("define linkonce_odr ", "define ")

@@ -143,10 +143,8 @@ def _from_cpuid() -> tuple[bool, str, list[str]]:
 
 
 def _from_llvm() -> tuple[bool, str, list[str]]:
-    llvm = imported("llvmlite.binding")
-    features = llvm.get_host_cpu_features()
-    on = sorted(name for name, value in features.items() if value)
-    return "avx512f" in on, "", [llvm.get_host_cpu_name(), " ".join(on)]
+    name, on = imported("accnp.compiler.llvm.processor").host()
+    return "avx512f" in on, "", [name, " ".join(on)]
 
 
 def _described() -> tuple[bool, str, list[str]]:

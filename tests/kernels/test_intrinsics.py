@@ -10,8 +10,8 @@ import pytest
 from jax import lax
 from kernels.support import compiled, mapped, run, token
 
-from accnp.compiler.intrinsics.all import TABLE
 from accnp.compiler.library import plain
+from accnp.compiler.llvm.intrinsics.all import TABLE
 from accnp.ir.op import OPS
 
 INTS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]

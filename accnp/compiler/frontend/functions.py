@@ -21,8 +21,8 @@ from accnp.compiler.frontend.jumps import has_loops, without_jumps
 from accnp.compiler.frontend.statements import Values, Written
 from accnp.compiler.frontend.steps import Steps
 from accnp.compiler.frontend.syntax import functions_of, parsed
-from accnp.compiler.intrinsics.all import TABLE
-from accnp.compiler.intrinsics.linked import define_linked
+from accnp.compiler.llvm.intrinsics.all import TABLE
+from accnp.compiler.llvm.intrinsics.linked import define_linked
 from accnp.compiler.loops.ir import Call, Const, Expr, Var, dtype, number_type
 from accnp.compiler.loops.types import DTYPES, DType
 from accnp.compiler.unsupported import Unsupported

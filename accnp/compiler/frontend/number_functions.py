@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from accnp.compiler.frontend.operators import cast_to, common_type, compared, computed
-from accnp.compiler.intrinsics.all import resolve
+from accnp.compiler.llvm.intrinsics.all import resolve
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import Call, Const, Expr, dtype, number_type
 from accnp.compiler.loops.types import B1, DTYPES, F8, I8, DType

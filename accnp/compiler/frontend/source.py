@@ -31,8 +31,8 @@ from accnp.compiler.frontend.operators import (
 from accnp.compiler.frontend.statements import Statements, Written, as_type
 from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.frontend.wide_loads import STORES, called_function, name_elements
-from accnp.compiler.intrinsics.all import TABLE
-from accnp.compiler.intrinsics.stack import length_of
+from accnp.compiler.llvm.intrinsics.all import TABLE
+from accnp.compiler.llvm.intrinsics.stack import length_of
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.ir import (

@@ -13,7 +13,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from accnp.compiler.llvm.templates import Line, byte_size, vector
+from accnp.compiler.llvm.private import insert_line
+from accnp.compiler.llvm.templates import byte_size, vector
 
 __all__ = ["SIZES", "Put", "gather", "load_strided", "load_vector", "mask_of", "store_vector"]
 
@@ -106,25 +107,25 @@ def store_vector(
     """
     at, lanes, size = f"ptr {place.get_reference()}", vector(kind, n), byte_size(kind)
     if mask is None:
-        b._insert(Line(f"store {lanes} {value}, {at}, align {size}"))
+        insert_line(b, f"store {lanes} {value}, {at}, align {size}")
         return
     if isinstance(mask, int):
         for first, count in _pieces(mask):
             here = put(f"getelementptr {kind}, {at}, i64 {first}")
             piece = _shuffled(put, kind, n, value, "poison", range(first, first + count))
-            b._insert(Line(f"store {vector(kind, count)} {piece}, ptr {here}, align {size}"))
+            insert_line(b, f"store {vector(kind, count)} {piece}, ptr {here}, align {size}")
         return
     name, masks = f"@llvm.masked.store.v{n}{kind.intrinsic_name}.p0", vector("i1", n)
     declares[name] = f"declare void {name}({lanes}, ptr, i32, {masks})"
     under = f"call void {name}({lanes} {value}, {at}, i32 {size}, {masks} {mask})"
     if whole is None:
-        b._insert(Line(under))
+        insert_line(b, under)
         return
     with _both(b, whole) as ways:
         plain = f"store {lanes} {value}, {at}, align {size}"
         for block, text in zip(ways, (plain, under), strict=True):
             b.position_at_end(block)
-            b._insert(Line(text))
+            insert_line(b, text)
 
 
 def gather(

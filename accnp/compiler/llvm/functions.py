@@ -11,8 +11,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from accnp.compiler.intrinsics.all import resolve
 from accnp.compiler.library.library import PREFIX
+from accnp.compiler.llvm.intrinsics.all import resolve
 from accnp.compiler.llvm.registers import (
     join_parts,
     register_type,

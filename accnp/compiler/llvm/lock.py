@@ -14,8 +14,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-import llvmlite.binding.ffi as ffi
-
+from accnp.compiler.llvm.private import find_lock, replace_locks
 from accnp.forks import aside, renewed
 
 __all__ = ["apart", "in_order"]
@@ -58,17 +57,10 @@ class _Passable:
 apart = _Apart()
 
 
-def _install() -> None:
-    for name in _LONG:
-        wrapper: Any = getattr(ffi.lib, f"LLVMPY_{name}", None)
-        if hasattr(wrapper, "_lock"):
-            wrapper._lock = _Passable(wrapper._lock)
-
-
-_install()
-_lock: Any = getattr(ffi.lib, "_lock", None)
-if hasattr(_lock, "_lock"):
-    renewed(_lock._lock)
+replace_locks(_LONG, _Passable)
+_lock = find_lock()
+if _lock is not None:
+    renewed(_lock)
 
 
 def in_order(f: Callable[_P, _T]) -> Callable[_P, _T]:

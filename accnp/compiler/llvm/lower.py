@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from accnp.compiler.intrinsics.all import resolve
-from accnp.compiler.intrinsics.linked import linked_modules
-from accnp.compiler.intrinsics.memory import write_fold, write_fold_rows
 from accnp.compiler.llvm.accesses import SIZES, Mask
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.entry import ATTRIBUTES, ENTRY, SIZED, VECTORS, entry_text
 from accnp.compiler.llvm.fast import allow_fast
 from accnp.compiler.llvm.functions import write_call, write_library_call
+from accnp.compiler.llvm.intrinsics.all import resolve
+from accnp.compiler.llvm.intrinsics.linked import linked_modules
+from accnp.compiler.llvm.intrinsics.memory import write_fold, write_fold_rows
 from accnp.compiler.llvm.nontemporal import until_aligned
 from accnp.compiler.llvm.registers import from_memory, memory_type, register_type, to_memory
 from accnp.compiler.llvm.scalars import block

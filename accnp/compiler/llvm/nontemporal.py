@@ -14,7 +14,8 @@ from typing import Any
 from llvmlite import ir
 
 from accnp.compiler.llvm.accesses import Put
-from accnp.compiler.llvm.templates import Line, byte_size, vector
+from accnp.compiler.llvm.private import insert_line
+from accnp.compiler.llvm.templates import byte_size, vector
 
 __all__ = ["LINE", "asked_of_whole", "prefetch", "store_either", "until_aligned"]
 
@@ -51,7 +52,7 @@ def prefetch(
     for k in range(ahead, ahead + abs(nbytes), LINE):
         at = put(f"getelementptr i8, ptr {place.get_reference()}, i64 {way * k}")
         # A read of data, into all caches.
-        b._insert(Line(f"call void {_PREFETCH}(ptr {at}, i32 0, i32 3, i32 1)"))
+        insert_line(b, f"call void {_PREFETCH}(ptr {at}, i32 0, i32 3, i32 1)")
 
 
 def store_either(
@@ -71,7 +72,7 @@ def store_either(
     for where, nbytes in read:
         prefetch(b, put, declares, where, _SOON if flat else _ROWS, nbytes)
     typed = f"{vector(kind, n)} {name}, {place.type} {place.get_reference()}"
-    b._insert(Line(f"store {typed}, align {align}, !nontemporal !{{i32 1}}"))
+    insert_line(b, f"store {typed}, align {align}, !nontemporal !{{i32 1}}")
     b.branch(on)
     b.position_at_end(usual)
     near()

@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
-from llvmlite.binding import ffi
 
 from accnp.compiler.elf_loader import join_images
 from accnp.compiler.llvm.lock import apart, in_order
+from accnp.compiler.llvm.private import free_passes
 from accnp.compiler.processor import TARGET, VECTOR_BYTES, WIDE
 from accnp.compiler.worker_threads import at_work, in_parallel
 from accnp.fast_exit import watch_exit
@@ -132,16 +132,10 @@ def _optimized(text: str, linked: Sequence[str], machine: Any, context: Any = No
 
 
 def _run_and_free(module: Any, passes: Any, builder: Any, parts: Sequence[Any] = ()) -> Any:
-    """Run passes on a module or on parts of it, and free them.
-
-    llvmlite 0.50 does not free them (0.3 MB for level 2), because the first `_dispose` in the
-    method resolution order of their class does nothing.
-    """
+    """Run passes on a module or on parts of it, and free them."""
     for each in parts or (module,):
         passes.run(each, builder)
-    kind = next(k for k in type(passes).__mro__ if k is not ffi.ObjectRef and "_dispose" in vars(k))
-    vars(kind)["_dispose"](passes)
-    passes.detach()
+    free_passes(passes)
     return module
 
 

@@ -19,7 +19,6 @@ __all__ = [
     "INLINED_ATTRIBUTES",
     "Functions",
     "Index",
-    "Line",
     "Template",
     "Vector",
     "byte_size",
@@ -50,18 +49,6 @@ def byte_size(kind: Any) -> int:
     """Return the bytes of a number in memory."""
     size = max(1, getattr(kind, "width", 0) // 8)
     return {"float": 4, "double": 8}.get(str(kind), size)
-
-
-class Line:
-    """One instruction as text, in place of one of llvmlite's instructions."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
 
 
 class Vector:

@@ -26,7 +26,8 @@ from accnp.compiler.llvm.accesses import (
     store_vector,
 )
 from accnp.compiler.llvm.nontemporal import prefetch, store_either
-from accnp.compiler.llvm.templates import Index, Line, Template, Vector, byte_size, vector
+from accnp.compiler.llvm.private import insert_line
+from accnp.compiler.llvm.templates import Index, Template, Vector, byte_size, vector
 
 __all__ = ["AHEAD", "MOST", "SHORT", "NotVector", "VectorLoop"]
 
@@ -98,7 +99,7 @@ class VectorLoop:
         functions = self.f.functions
         functions.serial += 1
         name = f"%v{functions.serial}"
-        (builder or self.f.b)._insert(Line(f"{name} = {text}"))
+        insert_line(builder or self.f.b, f"{name} = {text}")
         return name
 
     # --- values ---
@@ -227,7 +228,7 @@ class VectorLoop:
             functions.serial += 1
             prefix = f"v{functions.serial}"
             for line in template.lines:
-                self.f.b._insert(Line(line.format(prefix, *names)))
+                insert_line(self.f.b, line.format(prefix, *names))
             functions.declares.update(template.declares)
             return Vector(template.type, template.result.format(prefix, *names))
         name = functions.called(template, what, n)

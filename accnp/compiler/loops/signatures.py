@@ -14,7 +14,7 @@ from accnp.compiler.loops.types import F4, I8, DType, Type
 from accnp.forks import imported
 
 if TYPE_CHECKING:
-    from accnp.compiler.intrinsics.table import Resolved
+    from accnp.compiler.llvm.intrinsics.table import Resolved
 
 __all__ = ["find_intrinsic", "is_of_gpu", "procedure", "type_of_call"]
 
@@ -23,12 +23,12 @@ def find_intrinsic(name: str, of: Sequence[Type]) -> Resolved | None:
     """Return the result type, the parameter types and the code of an intrinsic; None if there is
     none with this name for arguments of these types."""
     # Loaded on first use, because intrinsics need llvmlite and kernels of fusion do not.
-    return imported("accnp.compiler.intrinsics.all").resolve(name, tuple(of))
+    return imported("accnp.compiler.llvm.intrinsics.all").resolve(name, tuple(of))
 
 
 def is_of_gpu(name: str) -> bool:
     """Return whether an intrinsic exists in kernels for GPUs only."""
-    found = imported("accnp.compiler.intrinsics.all").TABLE.get(name)
+    found = imported("accnp.compiler.llvm.intrinsics.all").TABLE.get(name)
     return found is not None and found.gpu
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from numba import njit, types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.np.numpy_support import as_dtype
 
-from accnp.compiler.intrinsics.linked import LinkedFunction
+from accnp.compiler.llvm.intrinsics.linked import LinkedFunction
 from accnp.compiler.loops.types import DType, dtype_of
 from accnp.compiler.numba.functions import NUMBA_TYPES
 from accnp.compiler.numba.user_functions import gist, line_in

@@ -16,11 +16,11 @@ from llvmlite import binding, ir
 from numba import types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.extending import intrinsic, lower_builtin
 
-from accnp.compiler.intrinsics.all import TABLE, resolve
-from accnp.compiler.intrinsics.memory import write_fold, write_fold_rows
 from accnp.compiler.kernel_cache import address_of
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.functions import write_call
+from accnp.compiler.llvm.intrinsics.all import TABLE, resolve
+from accnp.compiler.llvm.intrinsics.memory import write_fold, write_fold_rows
 from accnp.compiler.llvm.registers import from_memory, memory_type
 from accnp.compiler.llvm.scalars import block
 from accnp.compiler.llvm.scalars.heap import free_aligned, malloc_aligned

@@ -5,12 +5,35 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Mapping
 from typing import Any
 
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typeconv.castgraph import Conversion
 
-__all__ = ["COMPILER_LOCK", "Conversion", "global_compiler_lock"]
+__all__ = [
+    "COMPILER_LOCK", "Conversion", "cuda_part", "fold_types", "global_compiler_lock",
+    "helper_address",
+]  # fmt: skip
 
 # The lock inside of what Numba's functions are wrapped in: a fork takes and releases it.
 COMPILER_LOCK: Any = global_compiler_lock._lock
+
+
+def fold_types(
+    function: Any, positional: tuple[Any, ...], named: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """Return the types of all arguments of a compiled function, in the order of its signature."""
+    return tuple(function._compiler.fold_argument_types(positional, named)[1])
+
+
+def cuda_part(name: str) -> Any:
+    """Return a module of the implementation of `numba.cuda`."""
+    return importlib.import_module(f"numba.cuda.{name}")
+
+
+def helper_address(name: str) -> int | None:
+    """Return the address of one of Numba's C functions; None if there is no such function."""
+    helpers: Any = importlib.import_module("numba._helperlib")
+    return helpers.c_helpers.get(name)

@@ -25,13 +25,13 @@ from numba.core import types
 from numba.core.errors import NumbaError, TypingError
 from numba.np.numpy_support import from_dtype
 
-from accnp.compiler.intrinsics.all import resolve
 from accnp.compiler.kernel_cache import counters, disk_cache
+from accnp.compiler.llvm.intrinsics.all import resolve
 from accnp.compiler.llvm.ptx import TRIPLE, emit
 from accnp.compiler.llvm.registers import register_type
 from accnp.compiler.loops.types import F4, F8
 from accnp.compiler.numba import user_device
-from accnp.compiler.numba.private import COMPILER_LOCK, global_compiler_lock
+from accnp.compiler.numba.private import COMPILER_LOCK, cuda_part, global_compiler_lock
 from accnp.compiler.numba.user_key import user_key
 from accnp.compiler.ptx import NEWEST, Ptx
 from accnp.forks import renewed
@@ -93,8 +93,7 @@ def _with_new_numpy() -> None:
 @contextlib.contextmanager
 def _without_device(cc: tuple[int, int]) -> Iterator[None]:
     """Let Numba lower kernels without libnvvm and without a driver."""
-    nvvm: Any = importlib.import_module("numba.cuda.cudadrv.nvvm")
-    dispatcher: Any = importlib.import_module("numba.cuda.dispatcher")
+    nvvm, dispatcher = cuda_part("cudadrv.nvvm"), cuda_part("dispatcher")
     with _one:
         _with_new_numpy()
         before = nvvm.NVVM, dispatcher.get_current_device
@@ -170,7 +169,7 @@ def _typed(
     function: Any, arguments: Sequence[Argument], kinds: Sequence[Any], cc: tuple[int, int]
 ) -> Any:
     """What Numba makes of a kernel."""
-    compiler = importlib.import_module("numba.cuda.compiler")
+    compiler = cuda_part("compiler")
     options = {"fastmath": bool(function.targetoptions.get("fastmath")), "opt": 3}
 
     def attempt(strict: bool) -> Any:

@@ -20,6 +20,8 @@ from numba.core import types
 from numba.core.errors import NumbaError
 from numba.np.numpy_support import as_dtype, from_dtype
 
+from accnp.compiler.numba.private import fold_types
+
 __all__ = ["compile_for", "gist", "line_in", "released", "scalar_result", "short", "vectorised"]
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -69,7 +71,7 @@ def compile_for(
         kinds = [_kind(a.shape, a.dtype, True) for a in operands]
         kinds += [types.Array(from_dtype(a.dtype), len(a.shape), "C") for a in results]
         named = {key: numba.typeof(value) for key, value in static.items()}
-        folded = tuple(function._compiler.fold_argument_types(tuple(kinds), named)[1])
+        folded = fold_types(function, tuple(kinds), named)
         function.compile(folded)
         found = function.overloads[folded].signature.return_type
     except Exception as error:  # Numba lets some through that are not its own

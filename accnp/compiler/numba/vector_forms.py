@@ -15,6 +15,7 @@ from typing import Any
 from llvmlite import ir
 
 from accnp.compiler.llvm.functions import write_call
+from accnp.compiler.llvm.private import add_attribute
 from accnp.compiler.llvm.processor import VECTOR_BYTES
 from accnp.compiler.llvm.registers import register_type
 from accnp.compiler.llvm.scalars.cold import keep
@@ -83,8 +84,7 @@ def vectorized_function(module: Any, name: str, of: Sequence[DType]) -> Any:
         f"_ZGV_LLVM_N{n}{'v' * len(of)}_{symbol}({v.name})"
         for (n, _), v in zip(templates, variants, strict=True)
     ]
-    # llvmlite checks the names of attributes against a list that lacks this one.
-    set.add(made.attributes, f'"vector-function-abi-variant"="{",".join(names)}"')
+    add_attribute(made, f'"vector-function-abi-variant"="{",".join(names)}"')
     keep(module, variants)
     return made
 

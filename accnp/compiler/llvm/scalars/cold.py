@@ -12,6 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from accnp.compiler.llvm.private import add_attribute
 from accnp.compiler.llvm.scalars.ir import I1, I32
 
 # The width that the vectoriser will pick; with another it tests lane by lane: right, slower.
@@ -23,9 +24,8 @@ halves = False  # whether numbers of half precision are converted by instruction
 def masked_variants(fn: Any) -> None:
     w = vector_bytes // (4 if isinstance(fn.ftype.return_type, ir.FloatType) else 8)
     v = variant(fn, w)
-    # llvmlite checks attribute names against a fixed list that lacks this one
     text = f"_ZGV_LLVM_M{w}{'v' * len(fn.args)}_{fn.name}({v.name})"
-    set.add(fn.attributes, f'"vector-function-abi-variant"="{text}"')
+    add_attribute(fn, f'"vector-function-abi-variant"="{text}"')
     keep(fn.module, [v])
 
 

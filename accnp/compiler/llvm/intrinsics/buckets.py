@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accnp.compiler.intrinsics.table import Resolved, define
+from accnp.compiler.llvm.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.scalars.deal import deal, pick
 from accnp.compiler.llvm.scalars.permute import permute
 from accnp.compiler.loops.types import I4, I8, Pointer, Type

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from accnp.compiler.intrinsics.memory import SLAB, STACK, TILE
 from accnp.compiler.library.library import CHAINS, RUN, STRIP
+from accnp.compiler.llvm.intrinsics.memory import SLAB, STACK, TILE
 from accnp.compiler.llvm.processor import VECTOR_BYTES
 from accnp.compiler.loops.types import DTYPES, DType
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accnp.compiler.intrinsics import (
+from accnp.compiler.llvm.intrinsics import (
     buckets,
     exponents,
     grid,
@@ -11,7 +11,7 @@ from accnp.compiler.intrinsics import (
     routines,
     scalars,
 )
-from accnp.compiler.intrinsics.table import TABLE, resolve
+from accnp.compiler.llvm.intrinsics.table import TABLE, resolve
 
 __all__ = [
     "TABLE", "buckets", "exponents", "grid", "memory", "products", "resolve", "routines", "scalars",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from accnp.compiler.intrinsics.table import Resolved, define
+from accnp.compiler.llvm.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.registers import from_memory, memory_type, split_parts
 from accnp.compiler.llvm.scalars.ir import I8, I32, call_external
 from accnp.compiler.loops.types import DType, Type

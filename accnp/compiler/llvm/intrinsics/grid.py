@@ -18,7 +18,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from accnp.compiler.intrinsics.table import Resolved, define
+from accnp.compiler.llvm.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.registers import join_parts, split_parts
 from accnp.compiler.llvm.scalars.ir import F32, F64, I1, I32, I64
 from accnp.compiler.llvm.spreading import register, thread, threads

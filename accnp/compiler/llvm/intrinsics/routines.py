@@ -10,7 +10,6 @@ from typing import Any
 
 from llvmlite import binding, ir
 
-from accnp.compiler.intrinsics.table import Resolved, define
 from accnp.compiler.library.routines import (
     ALONE,
     CODES,
@@ -24,6 +23,7 @@ from accnp.compiler.library.routines import (
     sort_symbol,
     symbol,
 )
+from accnp.compiler.llvm.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.scalars.ir import I8, I32, I64, call_external
 from accnp.compiler.loops.types import DTYPES, I4, Pointer, Type
 

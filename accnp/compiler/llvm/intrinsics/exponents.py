@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from accnp.compiler.intrinsics.table import Resolved, define
+from accnp.compiler.llvm.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.registers import join_parts, split_parts
 from accnp.compiler.llvm.scalars.ir import I64, V
 from accnp.compiler.llvm.scalars.products import apart, is_odd, raised, whole

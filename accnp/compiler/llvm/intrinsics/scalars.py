@@ -7,16 +7,16 @@ from typing import Any
 
 from llvmlite import ir
 
-from accnp.compiler.intrinsics.table import (
+from accnp.compiler.library import mathlib, special_calls
+from accnp.compiler.library.routines import special_symbol
+from accnp.compiler.llvm.casts import write_cast
+from accnp.compiler.llvm.intrinsics.table import (
     Resolved,
     complex_emit,
     define,
     simple,
     widest,
 )
-from accnp.compiler.library import mathlib, special_calls
-from accnp.compiler.library.routines import special_symbol
-from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.registers import (
     from_memory,
     join_parts,

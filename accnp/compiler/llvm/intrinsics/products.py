@@ -7,9 +7,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from accnp.compiler.intrinsics.memory import stack_memory
-from accnp.compiler.intrinsics.table import Resolved, define
 from accnp.compiler.library.library import CHAINS, PREFIX, RUN, SHAPES, SIGNATURES, STRIP
+from accnp.compiler.llvm.intrinsics.memory import stack_memory
+from accnp.compiler.llvm.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.processor import VECTOR_BYTES
 from accnp.compiler.llvm.scalars import gemm
 from accnp.compiler.llvm.scalars.ir import I8, I32, I64, external
