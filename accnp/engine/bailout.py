@@ -16,13 +16,15 @@ from __future__ import annotations
 import copy
 import ctypes
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
+from accnp.compiler.library.control_flow import Spot
 from accnp.engine.bodies import obstacle
 from accnp.engine.execute import launch
-from accnp.engine.native import Driver, Spot
+from accnp.engine.native import Driver
 from accnp.engine.steps import ControlStep, KernelStep, Plan
 from accnp.ir.aval import make_aval
 from accnp.ir.kernel import CODES, dtype_code
@@ -125,13 +127,11 @@ class Native(Driver):
 
     def bailout(self, fastmath: bool) -> Bailout:
         if self.step.op.name == "scan":
-            self.head.append(f"{self.stopped.name}[0] = {self.integer(self.step.params['length'])}")
+            self.initialize(self.stopped, self.step.params["length"])
             self.scan()
         else:
-            self.head += [
-                f"{self.stopped.name}[0] = {self.integer(-1)}",
-                f"t = {self.first.name}[0]",
-            ]
+            self.initialize(self.stopped, -1)
+            self.count_from(self.first)
             self.while_()
         kernel = self.finish(fastmath)
         return Bailout(kernel, self.carry_slots, self.stopped_slot, self.count, fastmath)
@@ -144,14 +144,10 @@ class Native(Driver):
     def extra_outputs(self) -> list[Callable[[], Spot] | None]:
         return [None]
 
-    def loop_head(self, length: str, reverse: bool) -> str:
-        return f"for t in range({self.first.name}[0], {length}):"
-
-    def begin_iteration(self, length: str, reverse: bool) -> None:
-        self.w.add(f"i = {length} - 1 - t" if reverse else "i = t")
+    def iterations(self, length: str, reverse: bool) -> AbstractContextManager[None]:
+        return self.rows_from(self.first, length, reverse)
 
     def end_iteration(self, outs: Sequence[Spot]) -> None:
-        with self.w.block(f"if {outs[-1].name}[0]:"):
-            self.w.add(f"{self.stopped.name}[0] = t", "break")
+        self.stop_if(outs[-1], self.stopped)
         if self.step.op.name == "while":
-            self.w.add("t = t + 1")
+            self.count_one()

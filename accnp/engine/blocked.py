@@ -31,7 +31,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp.engine.native import Driver, Spot
+from accnp.compiler.library.control_flow import Spot
+from accnp.engine.native import Driver
 from accnp.engine.steps import ControlStep, KernelStep, Plan
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import Access, dtype_code
@@ -130,13 +131,7 @@ class _Blocks(Driver):
     # --- source text ---
 
     def made(self, fastmath: bool) -> KernelStep:
-        w = self.w
-        block = self.integer(self.size)
-        total = self.integer(self.total)
-        with w.block("for u in range(lo, hi):"):
-            w.add(
-                f"start = u * {block}", f"m = {total} - start", f"m = m if m < {block} else {block}"
-            )
+        with self.blocks(self.total, self.size):
             {"while": self.while_, "scan": self.scan}[self.step.op.name]()
         made = self.finish(fastmath)
         blocks = -(-self.total // self.size)
@@ -152,17 +147,13 @@ class _Blocks(Driver):
     def temporary(self, code: str, count: int, nbytes: int) -> Spot:
         if count == 1:
             return super().temporary(code, count, nbytes)
-        name = self.fresh("t")
-        self.head.append(f"{name} = stack_{code}()")
-        return Spot(name, code, count)
+        return self.stack(code, count)
 
     def part(self, x: Spot) -> Spot:
         """Return the part of an array that belongs to the block."""
         if x.count == 1:
             return x
-        name = self.fresh("x")
-        self.w.add(f"{name} = at({x.name}, start)")
-        return Spot(name, x.code, x.count)
+        return self.at(x, "start", x.count)
 
     def shared(self, slot: int, a: Any) -> Spot:
         return self.part(super().shared(slot, a))
@@ -183,9 +174,7 @@ class _Blocks(Driver):
     def row(self, x: Spot, length: int) -> Spot:
         if x.count // length == 1:
             return super().row(x, length)
-        name = self.fresh("x")
-        self.w.add(f"{name} = at({x.name}, i * {self.integer(self.total)} + start)")
-        return Spot(name, x.code, self.total)
+        return self.at(x, f"i * {self.integer(self.total)} + start", self.total)
 
     def while_(self) -> None:
         if self.per_element is not None:
@@ -193,4 +182,4 @@ class _Blocks(Driver):
         super().while_()
 
     def truth(self, flag: Spot) -> str:
-        return f"block_or({flag.name}, m)" if flag.count != 1 else super().truth(flag)
+        return self.any_truth(flag) if flag.count != 1 else super().truth(flag)

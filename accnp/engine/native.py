@@ -4,59 +4,26 @@ Input: a ControlStep with planned bodies. Output: a KernelStep whose text consis
 branches that call the kernels of the bodies, or the reason why the step runs on the host
 (`control.py`).
 
-    def kernel(lo, hi, ...):           # fori_loop(0, n, lambda i, x: x + 1.5, x)
-        c0 = cell_i4()
-        d0 = cell_i4()
-        c0[0] = p0[0]
-        for i in range(n0):
-            k1c9f2e(0, 1, c0, d0, ...)
-            k83a04b(0, n1, c1, b1, ...)
-            c0[0] = d0[0]
-            s_f4 = c1
-            c1 = b1
-            b1 = s_f4
-
 Buffers are allocated once. A carry of one element is kept in a register. Any other carry has two
 buffers, which are swapped after each iteration, or one if the body updates it in place. Rows of
 scanned operands and of stacked results are accessed in place. A nested loop is one more kernel to
-call. Threads share each kernel that is large enough: `spread(k83a04b, ...)`.
+call. `compiler/library/control_flow.py` writes the text and shows an example.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from typing import Any
 
-from accnp.compiler.library.writing.source_lines import SourceLines
-from accnp.compiler.specs.launches import named, with_sizes
-from accnp.config import config
+from accnp.compiler.library.control_flow import SIZES, ControlText, Spot
+from accnp.compiler.specs.launches import with_sizes
 from accnp.engine.bodies import kernels, obstacle, operands, shared
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
-from accnp.ir.generated import Called, Generated
+from accnp.ir.generated import Generated
 from accnp.ir.kernel import CODES, dtype_code
 
-__all__ = ["Driver", "Spot", "native_step"]
-
-# The last arguments of a loop with shared kernels: the function that shares a kernel among threads,
-# the thread pool, and the number of its worker threads.
-TEAM = ("sharer", "team", "helpers")
-# Parts of a shared kernel per thread. With more parts, more of them move to another thread, and to
-# another cache, from one iteration to the next.
-PARTS = 8
-
-
-@dataclass(eq=False, slots=True)
-class Spot:
-    """The location of a value: the name of a typed pointer, and the number of elements."""
-
-    name: str
-    code: str
-    count: int
-
-    @property
-    def is_cell(self) -> bool:
-        return self.count == 1
+__all__ = ["Driver", "native_step"]
 
 
 def native_step(step: ControlStep, new_slot: Callable[[], int], fastmath: bool) -> KernelStep | str:
@@ -73,55 +40,28 @@ def native_step(step: ControlStep, new_slot: Callable[[], int], fastmath: bool) 
     return driver.finish(fastmath)
 
 
-class Driver:
-    """Writes the text around the kernels of one control-flow step."""
+class Driver(ControlText):
+    """Plans the memory of one control-flow step, and writes the text around its kernels."""
 
     may_share = True  # whether threads share each large kernel
 
     def __init__(self, step: ControlStep, new_slot: Callable[[], int]) -> None:
+        super().__init__()
         self.step = step
         self.new_slot = new_slot
-        self.w = SourceLines()
-        self.w.depth = 1
-        self.head: list[str] = []  # statements before the loop, which make cells and buffers
-        self.arguments: list[tuple[str, str]] = []  # names and codes of the pointers
-        self.pointers: list[tuple[int, int]] = []
+        self.pointers: list[tuple[int, int]] = []  # the values of `arguments`
         self.constants: list[tuple[str, str, Any]] = []
-        self.ints: list[int] = []
         self.allocs: list[tuple[int, int]] = []
         self.takes: list[tuple[int, int, int, bool]] = []
-        self.callees: dict[str, Called] = {}
-        self.products = False  # whether a callee multiplies matrices
-        self.names = 0
-        self.shares = 0  # see `Generated`
         bodies = step.bodies if self.may_share else []
         self.shared_kernels = set().union(*[shared(body) for body in bodies])
         self.result_slots = {i: slot for slot, i in step.results}
 
-    # --- arguments ---
-
-    def fresh(self, letter: str) -> str:
-        self.names += 1
-        return f"{letter}{self.names - 1}"
-
-    def integer(self, value: int) -> str:
-        """Return the name of a new int64 argument.
-
-        Equal values get different arguments, because otherwise the text would depend on sizes.
-        """
-        self.ints.append(value)
-        return f"n{len(self.ints) - 1}"
-
-    def length(self, count: int) -> str:
-        """Return the text of a number of elements, or of the extent of a kernel."""
-        return "1" if count == 1 else self.integer(count)
+    # --- memory ---
 
     def argument(self, slot: int, a: Any, letter: str = "p") -> Spot:
-        name = self.fresh(letter)
-        code = dtype_code(a.dtype)
-        self.arguments.append((name, code))
         self.pointers.append((slot, 0))
-        return Spot(name, code, a.size)
+        return self.pointer(letter, dtype_code(a.dtype), a.size)
 
     def constant(self, buffer: Any, code: str, count: int) -> Spot:
         name = self.fresh("q")
@@ -147,26 +87,14 @@ class Driver:
     def temporary(self, code: str, count: int, nbytes: int) -> Spot:
         """Return memory for the duration of the call: a register, or a buffer of the plan."""
         if count == 1:
-            name = self.fresh("t")
-            self.head.append(f"{name} = cell_{code}()")
-            return Spot(name, code, 1)
+            return self.cell(code)
         slot = self.new_slot()
         self.allocs.append((slot, nbytes))
-        name = self.fresh("t")
-        self.arguments.append((name, code))
         self.pointers.append((slot, 0))
-        return Spot(name, code, count)
+        return self.pointer("t", code, count)
 
     def like(self, x: Spot, nbytes: int) -> Spot:
         return self.temporary(x.code, x.count, nbytes)
-
-    def move(self, to: Spot, source: Spot) -> None:
-        if to.name == source.name or to.count == 0:
-            return
-        if to.is_cell:
-            self.w.add(f"{to.name}[0] = {source.name}[0]")
-        else:
-            self.w.add(f"move({to.name}, {source.name}, {self.length(to.count)})")
 
     # --- a body ---
 
@@ -192,7 +120,7 @@ class Driver:
                 spots[slot] = targets[slot]
                 return
             code = codes[slot]
-            count = nbytes // _SIZES[code]
+            count = nbytes // SIZES[code]
             waiting = free.get((code, count))
             spots[slot] = mine[slot] = (
                 waiting.pop() if waiting else self.temporary(code, count, nbytes)
@@ -214,57 +142,32 @@ class Driver:
                     codes.setdefault(slot, spots[source].code)
                     make(slot, nbytes)
                     self.move(spots[slot], spots[source])
-            self.call(inner, spots)
+            self.launch(inner, spots)
             for slot in inner.frees:
                 spot = mine.pop(slot, None)
                 if spot is not None:
                     free.setdefault((spot.code, spot.count), []).append(spot)
         return [spots[s] for s in plan.output_slots]
 
-    def call(self, inner: KernelStep, spots: dict[int, Spot]) -> None:
+    def launch(self, inner: KernelStep, spots: dict[int, Spot]) -> None:
+        """Write the call of a kernel of a body."""
         text = self.sized(inner)
-        name = self.callee(text)
         arguments = []
         for (slot, offset), token in zip(inner.pointers, text.signature, strict=False):
             spot = spots[slot]
             code = token.removesuffix("*")
             if code != spot.code:  # a placeholder that is never written; see `bodies.operands`
                 arguments.append(self.temporary(code, 1, 0).name)
-            elif offset:
-                at = self.integer(offset // _SIZES[code])
-                arguments.append(f"at({spot.name}, {at})")
             else:
-                arguments.append(spot.name)
+                arguments.append(self.offset(spot, offset))
         tokens = text.signature[len(inner.pointers) :]
         for buffer, token in zip(inner.constants, tokens, strict=False):
             arguments.append(self.constant(buffer, token.removesuffix("*"), 0).name)
-        if text.shares:  # a nested loop with shared kernels
-            self.shares = max(self.shares, text.shares)
-            arguments += [*[self.integer(n) for n in text.ints[: -len(TEAM)]], *TEAM]
-        else:
-            arguments += [self.integer(n) for n in text.ints]
-        if id(inner) in self.shared_kernels:
-            part = -(-inner.extent // (PARTS * config.threads))
-            part = -(-part // 64) * 64 if part >= 64 else part
-            self.shares = max(self.shares, -(-inner.extent // part))
-            sizes = [self.integer(inner.extent), self.integer(part)]
-            self.w.add(f"spread({', '.join([name, *TEAM, *sizes, *arguments])})")
-            return
-        self.w.add(f"{name}({', '.join(['0', self.length(inner.extent), *arguments])})")
+        self.call(text, arguments, inner.extent, id(inner) in self.shared_kernels)
 
     def sized(self, inner: KernelStep) -> Generated:
         """Return the text of a kernel; the text of a tiny one contains its sizes as constants."""
         return with_sizes(inner.text, inner.extent)
-
-    def callee(self, text: Generated) -> str:
-        """Return the name of a kernel, which is derived from its content, and add its text."""
-        own = named(text)
-        if own.name not in self.callees:
-            for inner in text.callees:
-                self.callees.setdefault(inner.name, inner)
-            self.callees[own.name] = own
-            self.products |= text.products
-        return own.name
 
     # --- control flow ---
 
@@ -313,10 +216,6 @@ class Driver:
         """Return the location of an operand that all iterations of a loop read."""
         return self.argument(slot, a)
 
-    def truth(self, flag: Spot) -> str:
-        """Return the text of the condition under which a loop continues."""
-        return f"{flag.name}[0]"
-
     def carries(self, first: int, count: int) -> list[Spot]:
         """Return the memory of the carry, initialized with its operands.
 
@@ -347,8 +246,7 @@ class Driver:
                 self.move(c, new)
             else:
                 starts.setdefault(c.name, self.fresh("s"))
-                s = f"s_{c.code}"
-                self.w.add(f"{s} = {c.name}", f"{c.name} = {new.name}", f"{new.name} = {s}")
+                self.exchange(c, new)
 
     def end(self, carry: Sequence[Spot], starts: dict[str, str]) -> None:
         """Move the final carry into the memory of the results."""
@@ -357,8 +255,7 @@ class Driver:
                 if j in self.result_slots:
                     self.move(self.result(j), c)
             elif c.name in starts:
-                self.head.append(f"{starts[c.name]} = {c.name}")
-                self.move(Spot(starts[c.name], c.code, c.count), c)
+                self.move(self.at_start(c, starts[c.name]), c)
 
     def scan(self) -> None:
         step, p = self.step, self.step.params
@@ -377,8 +274,7 @@ class Driver:
         ]
         ys = [self.result(n_carry + k) for k in range(len(step.avals) - n_carry)]
         starts: dict[str, str] = {}
-        with self.w.block(self.loop_head(length, p["reverse"])):
-            self.begin_iteration(length, p["reverse"])
+        with self.iterations(length, p["reverse"]):
             rows = [self.row(x, p["length"]) for x in xs]
             y_rows = [self.row(y, p["length"]) for y in ys]
             made = [
@@ -398,12 +294,9 @@ class Driver:
         """Return the locations of additional results of a body; see `bailout.py`."""
         return []
 
-    def loop_head(self, length: str, reverse: bool) -> str:
-        """Return the head of the loop of a scan; `i` is the index of the row."""
-        return f"for i in range({f'{length} - 1, -1, -1' if reverse else length}):"
-
-    def begin_iteration(self, length: str, reverse: bool) -> None:
-        """Write statements before the body of a scan."""
+    def iterations(self, length: str, reverse: bool) -> AbstractContextManager[None]:
+        """Open the loop of a scan; `i` is the index of the row."""
+        return self.rows(length, reverse)
 
     def end_iteration(self, outs: Sequence[Spot]) -> None:
         """Write statements after a body, before the carry changes."""
@@ -414,12 +307,7 @@ class Driver:
     def row(self, x: Spot, length: int) -> Spot:
         """Return one row of a stacked array, at the index of the loop."""
         count = x.count // length if length else 0
-        name = self.fresh("x")
-        if count == 1:
-            self.w.add(f"{name} = at({x.name}, i)")
-        else:
-            self.w.add(f"{name} = at({x.name}, i * {self.integer(count)})")
-        return Spot(name, x.code, count)
+        return self.at(x, "i" if count == 1 else f"i * {self.integer(count)}", count)
 
     def while_(self) -> None:
         step, p = self.step, self.step.params
@@ -431,10 +319,9 @@ class Driver:
         ]
         carry = self.carries(first, len(step.avals))
         starts: dict[str, str] = {}
-        with self.w.block("while True:"):
+        with self.endless():
             (flag,) = self.body(test, [*consts[:n_test], *carry], {})
-            with self.w.block(f"if not {self.truth(flag)}:"):
-                self.w.add("break")
+            self.stop_unless(self.truth(flag))
             made = [self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=True)]
             extra = self.extra_outputs()
             stays = [*range(n_body, n_body + len(step.avals)), *[None] * len(extra)]
@@ -451,12 +338,7 @@ class Driver:
         results = [self.result(i) for i in range(len(step.avals))]
         last = len(step.bodies) - 1
         for i, plan in enumerate(step.bodies):
-            if index.code == "b1":
-                test = f"not {index.name}[0]"
-            else:
-                test = f"{index.name}[0] <= 0" if i == 0 else f"{index.name}[0] == {i}"
-            head = "else:" if i == last and i else f"{'if' if i == 0 else 'elif'} {test}:"
-            with self.w.block("if True:" if last == 0 else head):
+            with self.branch(index, i, last):
                 wanted = [(lambda r=r: r) for r in results]
                 targets, places = self.aim(plan, wanted, [None] * len(results))
                 self.settle(self.body(plan, operands, targets), places)
@@ -464,24 +346,8 @@ class Driver:
     # --- the step ---
 
     def finish(self, fastmath: bool) -> KernelStep:
-        text = Generated()
-        pointers = [*self.arguments, *[(name, code) for name, code, _ in self.constants]]
-        names = [*[n for n, _ in pointers], *[f"n{k}" for k in range(len(self.ints))]]
-        if self.shares:
-            names += TEAM
-            self.ints += [0] * len(TEAM)
-        text.shares = self.shares
-        w = SourceLines()
-        for called in self.callees.values():
-            w.lines += [*called.source.rstrip("\n").split("\n"), "", ""]
-        with w.block(f"def kernel({', '.join(['lo', 'hi', *names])}):"):
-            w.add(*self.head)
-            w.lines += self.w.lines
-        text.source, text.whiles, text.products = w.text(), self.w.whiles, self.products
-        text.callees = tuple(self.callees.values())
-        text.signature = (*[f"{c}*" for _, c in pointers], *["i8"] * len(self.ints))
-        text.ints = self.ints
-        text.weight = self.step.work
+        constants = [(name, code) for name, code, _ in self.constants]
+        text = self.generated(constants, self.step.work)
         made = KernelStep(text, fastmath)
         made.pointers = self.pointers
         made.constants = [b for *_, b in self.constants]
@@ -490,6 +356,3 @@ class Driver:
         made.bodies = self.step.bodies
         made.takes = self.takes
         return made
-
-
-_SIZES = {code: int(code[1:]) for code in CODES}
