@@ -31,6 +31,7 @@ __all__ = [
     "make_complex",
     "mish",
     "normal_gelu",
+    "ordered_bits",
     "remainder",
     "rsqrt",
     "select_n",
@@ -58,6 +59,16 @@ def quiet(fn: Any) -> Any:
 
     call.__name__ = getattr(fn, "__name__", "call")
     return call
+
+
+def ordered_bits(bits: Any) -> Any:
+    """Return integers in the total order of the floats with these bits, which are signed integers:
+    -NaN < -inf, -0.0 < 0.0, NaN > inf. The same function returns the bits of such integers.
+
+    Arrays of CuPy are accepted, too. `compiler/library/sorts/ordered_keys.py` writes it in kernels.
+    """
+    info = np.iinfo(bits.dtype)
+    return bits ^ ((bits >> (info.bits - 1)) & bits.dtype.type(info.max))
 
 
 def special(name: str) -> Any:

@@ -17,7 +17,7 @@ from accnp.ir.node import Node, items
 from accnp.ir.op import ZERO, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import INDEX, broadcast_to, check_index_dtype, opaque, weak_as_operands
-from accnp.primitives.reference import quiet
+from accnp.primitives.reference import ordered_bits, quiet
 
 __all__ = ["gather_permuted", "permutation_of", "sortable"]
 
@@ -46,7 +46,7 @@ def _stable_order(x: Any, axis: int) -> Any:
         return np.argsort(x, axis=axis, kind="stable")
     if kind == "f":
         bits = (x.astype(np.float32) + np.float32(0)).view(np.int32)  # -0.0 becomes 0.0
-        key = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64)
+        key = ordered_bits(bits).astype(np.int64)
         nan = np.isnan(x)
         if nan.any():
             key[nan] = np.iinfo(np.int32).max
@@ -221,8 +221,7 @@ def _total_order_keys(x: Any) -> Any:
     """Return integers in the total order of floats: -NaN < -inf, -0.0 < 0.0, NaN > inf."""
     if x.dtype.kind != "f":
         return x
-    bits = np.ascontiguousarray(x).view(f"i{x.itemsize}")
-    return bits ^ ((bits >> (8 * x.itemsize - 1)) & np.iinfo(bits.dtype).max)
+    return ordered_bits(np.ascontiguousarray(x).view(f"i{x.itemsize}"))
 
 
 def _top_numpy(x: Any, *, k: int, axis: int) -> Any:

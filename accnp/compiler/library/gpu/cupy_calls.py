@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.kernel import is_half
+from accnp.primitives.reference import ordered_bits
 
 __all__ = [
     "cholesky", "coarse", "cumlogsumexp", "cummax", "cummin", "cumprod",
@@ -252,7 +253,7 @@ def _rank(xp: Any, x: Any) -> Any:
     bits = xp.ascontiguousarray(x).view(f"i{x.itemsize}")
     info = np.iinfo(bits.dtype)
     bits = xp.where(bits == info.min, bits.dtype.type(0), bits)
-    rank = bits ^ ((bits >> (info.bits - 1)) & bits.dtype.type(info.max))
+    rank = ordered_bits(bits)
     infinite = int(np.array(np.inf, x.dtype).view(bits.dtype))
     return xp.where((bits & bits.dtype.type(info.max)) > infinite, bits.dtype.type(info.max), rank)
 
@@ -285,8 +286,7 @@ def top_k(xp: Any, x: Any, *, k: int, axis: int) -> Any:
         return None
     n, key = x.shape[axis], x
     if x.dtype.kind == "f":  # total order of the bits
-        bits = xp.ascontiguousarray(x).view(f"i{x.itemsize}")
-        key = bits ^ ((bits >> (8 * x.itemsize - 1)) & np.iinfo(bits.dtype).max)
+        key = ordered_bits(xp.ascontiguousarray(x).view(f"i{x.itemsize}"))
     back = _order(xp, [xp.flip(key, axis)], axis)
     index = xp.take(n - 1 - xp.flip(back, axis), xp.arange(k), axis=axis)
     return xp.take_along_axis(x, index, axis), index.astype(np.int32)
@@ -343,9 +343,9 @@ def _cumulative_extreme(xp: Any, largest: bool, x: Any, axis: int, reverse: bool
     bits, most = xp.ascontiguousarray(x).view(np.int32), np.int32(np.iinfo(np.int32).max)
     better = most if largest else ~most
     lost = (bits & most) > np.float32(np.inf).view(np.int32)
-    keys = xp.where(lost, better, bits ^ ((bits >> 31) & most))
+    keys = xp.where(lost, better, ordered_bits(bits))
     keys = _prefixes_by_doubling(xp, join, keys, axis, reverse)
-    return xp.ascontiguousarray(keys ^ ((keys >> 31) & most)).view(np.float32)
+    return xp.ascontiguousarray(ordered_bits(keys)).view(np.float32)
 
 
 def cumlogsumexp(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:

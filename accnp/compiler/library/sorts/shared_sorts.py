@@ -18,6 +18,7 @@ from contextlib import nullcontext
 from math import prod
 from typing import Any
 
+from accnp.compiler.library.sorts.ordered_keys import FLOATS, largest_key, ordered_bits
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, place, total
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
@@ -40,7 +41,6 @@ LONG = 1 << 14  # minimum length of lines for which partition uses these kernels
 PAD = 16  # elements in a vector of the smallest keys
 FEW = 16  # sampled keys per list when a list is split further
 STACK = 1024  # maximum number of pending lists
-HIGHEST = {"f4": 2147483647, "f8": 9223372036854775807}
 
 
 class Keys:
@@ -52,7 +52,7 @@ class Keys:
         self.source = dtype_code(operands[0].dtype)
         self.words = len(operands) > 1
         self.code = "i8" if self.words or operands[0].dtype.itemsize > 4 else "i4"
-        self.signed_zeros = self.source in HIGHEST and not self.words
+        self.signed_zeros = self.source in FLOATS and not self.words
 
     @property
     def possible(self) -> bool:
@@ -62,13 +62,12 @@ class Keys:
 
     def encode(self, text: Text, value: str, at: str) -> str:
         """Write the lines that compute the key of an element, and return the key's expression."""
-        if self.source in HIGHEST:
-            whole, top = f"i{self.source[1]}", HIGHEST[self.source]
+        if self.source in FLOATS:
+            whole, top = f"i{self.source[1]}", largest_key(self.source)
             # Zeros of both signs have the same key if other operands are permuted.
             of = f"{value} + {self.source}(0)" if self.words else value
             text.add(f"bits = bitcast_{whole}({of})")
-            shift = 8 * int(self.source[1]) - 1
-            key = f"{whole}(bits ^ ({whole}(bits >> {shift}) & {whole}({top})))"
+            key = ordered_bits(self.source, "bits")
             key = f"({key} if {value} == {value} else {whole}({top}))"
         elif self.source == "u8":
             key = f"i8({value}) ^ {text.integer(-1 << 63)}"
@@ -80,11 +79,8 @@ class Keys:
 
     def decode(self, text: Text, key: str) -> str:
         """Return the expression of the element with a given key."""
-        if self.source in HIGHEST:
-            whole, top = self.code, HIGHEST[self.source]
-            shift = 8 * int(self.source[1]) - 1
-            flipped = f"{whole}({key} ^ ({whole}({key} >> {shift}) & {whole}({top})))"
-            return f"bitcast_{self.source}({flipped})"
+        if self.source in FLOATS:
+            return f"bitcast_{self.source}({ordered_bits(self.source, key)})"
         if self.source == "u8":
             return f"u8({key} ^ {text.integer(-1 << 63)})"
         if self.source == "u4":

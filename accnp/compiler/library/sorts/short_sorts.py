@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp.compiler.library.sorts.ordered_keys import ordered_bits
 from accnp.compiler.library.writing.loop_nests import Axis, Nest, Text, merged, total
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
@@ -136,13 +137,12 @@ class _Ranks:
         self.floats = dtype.kind == "f"
         self.code = f"i{dtype.itemsize}" if self.floats else dtype_code(dtype)
         self.less = _less(np.dtype(self.code) if self.floats else dtype, "w", "v")
-        bits = 8 * dtype.itemsize
-        self.turned = f"((r >> {self.code}({bits - 1})) & {self.code}({2 ** (bits - 1) - 1}))"
 
     def load(self, text: Text, element: str) -> None:
         """Write code that sets `v` to the key of an element."""
         if self.floats:
-            text.add(f"r = bitcast_{self.code}({element})", f"v = {self.code}(r ^ {self.turned})")
+            text.add(f"r = bitcast_{self.code}({element})")
+            text.add(f"v = {ordered_bits(dtype_code(self.dtype), 'r')}")
         else:
             text.add(f"v = {element}")
 
@@ -150,8 +150,8 @@ class _Ranks:
         """Return the expression of the element with a given key."""
         if not self.floats:
             return rank
-        turned = self.turned.replace("r >>", f"{rank} >>")
-        return f"bitcast_{dtype_code(self.dtype)}({self.code}({rank} ^ {turned}))"
+        code = dtype_code(self.dtype)
+        return f"bitcast_{code}({ordered_bits(code, rank)})"
 
 
 def top_k(
