@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accnp.compiler.fusion.program import Value
+from accnp.compiler.library.copies import copy_in_order
 from accnp.compiler.library.gpu.cupy_calls import coarse
 from accnp.compiler.library.windows.block_convolutions import FEATURES
 from accnp.compiler.library.windows.convolutions import Case, case_of
 from accnp.compiler.library.windows.window_copies import Part, window_copy
-from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, place, total
+from accnp.compiler.library.writing.loop_nests import Axis
 from accnp.engine.device_products import (
     LIMIT,
     Kinds,
@@ -255,7 +256,7 @@ class _Convolution(Series):
 
     def finish(self, code: str, each: int) -> None:
         """The result of what was made beside it: in its type, places behind features."""
-        aval, text = self.v.aval, Text(2)
+        aval = self.v.aval
         to = _code(aval.dtype) if code != "f4" else dtype_code(aval.dtype)
         width = self.case.groups * self.case.features
         axes = [Axis(aval.size, (1,))]
@@ -263,10 +264,7 @@ class _Convolution(Series):
             steps = (each * width, 1, width)
             sizes = (self.n_rows // each, width, each)
             axes = [Axis(n, (step,)) for n, step in zip(sizes, steps, strict=True)]
-        with text.block("for t in range(lo, hi):"):
-            (terms,) = place(text, merged(axes), "t", 1)
-            text.add(f"a1[t] = {to}(a0[{total(terms)}])")
-        own = text.own(aval.size, 2 * aval.size)
+        own = copy_in_order(axes, aval.size, to)
         pointers, made = [(self.slot, 0), (self.results[-1], 0)], [(self.results[-1], aval.nbytes)]
         label = "turned" if each else "rounded"
         self.launch(own, [code, to], pointers, made, label, 2 * aval.nbytes)

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accnp.compiler.fusion.program import Value
+from accnp.compiler.library.copies import copy_in_order
 from accnp.compiler.library.gpu.cupy_calls import coarse
-from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, place, total
+from accnp.compiler.library.writing.loop_nests import Axis
 from accnp.engine.device_steps import AddressStep
 from accnp.ir.kernel import OwnKernel, dtype_code, is_half
 from accnp.runtime.driver import BLAS
@@ -138,15 +139,11 @@ def laid_out(which: int, operand: Any, order: Sequence[int], conjugate: bool = F
     for d in reversed(order):
         strides[d], step = step, step * shape[d]
     before = _rows(shape) if steps is None else [s // size for s in steps]
-    text = Text(2)
-    with text.block("for t in range(lo, hi):"):
-        axes = merged([Axis(shape[d], (before[d],)) for d in order])
-        (terms,) = place(text, axes, "t", 1)
-        text.add(f"v = a0[{total(terms)}]")
-        text.add(f"a1[t] = {'make_complex(v.real, -v.imag)' if conjugate else 'v'}")
+    axes = [Axis(shape[d], (before[d],)) for d in order]
+    own = copy_in_order(axes, step, conjugate=conjugate)
     # Halves are converted where they are read: they are copied as what they are in memory.
     code = "i2" if size == 2 else dtype_code(dtype)
-    return Copy(which, text.own(step, 2 * step), code, tuple([s * size for s in strides]))
+    return Copy(which, own, code, tuple([s * size for s in strides]))
 
 
 def _gemm(out: Any, params: dict[str, Any], a: tuple, b: tuple) -> Gemm | None:

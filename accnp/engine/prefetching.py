@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from math import prod
 
-from accnp.compiler.library.writing.loop_nests import Text
+from accnp.compiler.library.copies import touch_lines
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import Access, KernelSpec, dtype_code
 
@@ -23,7 +23,6 @@ LINE = 64  # bytes of a cache line
 # Bytes of an operand: more than a second-level cache holds, but less than the last level does.
 LEAST, MOST = 1 << 21, 1 << 24
 OFTEN = 4  # the minimum of gathered elements per cache line: then few are fetched in vain
-LINES = 1 << 10  # lines per task
 # Bytes of a row. Elements within rows of at most this length are read nearly in memory order, row
 # after row, so that prefetching gains nothing.
 ROW = 256
@@ -48,11 +47,4 @@ def find_prefetched(spec: KernelSpec) -> list[Access]:
 def make_prefetch(a: Access) -> Generated:
     """Return the text of a kernel that reads one byte of each cache line of an array."""
     code, lines = dtype_code(a.dtype), a.value.aval.nbytes // LINE
-    text = Text(1)
-    count, step = text.integer(lines), text.integer(LINE // a.dtype.itemsize)
-    with text.block("for t in range(lo, hi):"):
-        text.add(f"stop = fmin((t + 1) * {LINES}, {count})")
-        with text.block(f"for i in range(t * {LINES}, stop):"):
-            text.add(f"touch(at(a0, i * {step}))")
-    tasks = -(-lines // LINES)
-    return Generated.of(text.own(tasks, 16 * lines), [code])
+    return Generated.of(touch_lines(lines, LINE // a.dtype.itemsize), [code])
