@@ -228,12 +228,19 @@ def compiler_stamp(cache: DiskCache | None = None) -> str:
 
 
 def _shaping() -> list[str]:
-    """Return the files of the compiler that shape machine code, given the text of a kernel."""
+    """Return the files of the compiler that shape machine code, given the text of a kernel.
+
+    The folders of `library` write texts, so they are left out: each process asks for the size and
+    the time of every file here.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
+    library = os.path.join(here, "library")
     found: list[str] = []
     for folder, folders, names in os.walk(here):
         if folder == here:
-            folders[:] = [x for x in folders if x not in ("fusion", "text")]
+            folders.remove("fusion")
+        elif folder == library:
+            folders.clear()
         found += [os.path.join(folder, name) for name in names if name.endswith(".py")]
     return sorted(found)
 
