@@ -18,12 +18,16 @@ _FLOATS = (ir.FloatType, ir.DoubleType)
 
 
 def allow_fast(module: ir.Module) -> None:
-    """Set the flags of all operations of a module."""
+    """Set the flags of all operations of a module that have none.
+
+    The formulas of mathematical functions mark their operations with a flag that has no effect on
+    them (`scalars/ir.py`), since reordering would undo their compensated arithmetic.
+    """
     for function in module.functions:
         for block in function.blocks:
             for i in block.instructions:
                 each: Any = i
                 if isinstance(i, instructions.CallInstr) and isinstance(i.type, _FLOATS):
                     each.fastmath.update(FLAGS)
-                elif i.opname in _OPERATIONS:
-                    each.flags = [*each.flags, *FLAGS]
+                elif i.opname in _OPERATIONS and not each.flags:
+                    each.flags = [*FLAGS]
