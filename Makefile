@@ -8,7 +8,7 @@ JOBS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 GPU_STEPS = gpu-bench gpu-checks gpu-tests gpu-floats gpu-chance
-.PHONY: demo check check-tests test test-full test-fallback test-numba test-asan test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny docs docs-without-notebooks linkcheck clean
+.PHONY: demo check check-tests test test-full test-fallback test-numba test-scipy test-asan test-gpu $(GPU_STEPS) gpu-wheels chance sweep lint bench tiny docs docs-without-notebooks linkcheck clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -119,6 +119,12 @@ PARTS = 64
 PART = $$(($$(git rev-list --count HEAD 2>/dev/null || date +%-j) % $(PARTS)))/$(PARTS)
 test-numba: $(VENV)/.test
 	ACCNP_COMPILER=numba ACCNP_TEST_SHARE=$(PART) $(PYTEST) $(NUMBA_TESTS)
+
+# SciPy's own tests of its array API support, with accnp as the library; takes more than an hour. The
+# counts by file go to docs/libraries.md.
+test-scipy: $(VENV)/.test
+	$(BIN)/python tests/libraries/scipy_tests.py --jobs $(JOBS)
+	$(BIN)/python tests/libraries/scipy_tests.py --table
 
 # Built apart with gcc's AddressSanitizer. What the interpreter never frees is no leak of ours.
 ASAN = build/asan
