@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from accnp.compiler.library.writing.arithmetic import multiply_add
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, moved, place, total
 from accnp.config import config
 from accnp.forks import imported
@@ -349,13 +350,7 @@ def _rows(text: Text, code: str, axes: Sequence[list[Axis]], right: str) -> OwnK
         text.add(f"v = {code}(a0[{total(['x', *walks[0]])}])", f"w = {total(['y', *walks[1]])}")
         with text.block(f"for j in range({columns}):"):
             other = f"{code}({right}[{total(['w', *text.times('j', csb)])}])"
-            text.add(f"a2[z + j] = {_multiply_add(code, 'a2[z + j]', 'v', other)}")
+            text.add(f"a2[z + j] = {multiply_add(code, 'a2[z + j]', 'v', other)}")
         text.depth -= len(inner)
     tasks = prod([axis.size for axis in outer])
     return text.own(tasks, tasks * (4 + n * prod([axis.size for axis in inner])))
-
-
-def _multiply_add(code: str, old: str, x: str, y: str) -> str:
-    if code == "b1":
-        return f"{old} | ({x} & {y})"
-    return f"{code}({old} + {code}({x} * {y}))"

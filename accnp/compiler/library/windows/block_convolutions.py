@@ -18,6 +18,7 @@ from math import prod
 from typing import Any
 
 from accnp.compiler.library.windows.convolutions import Case, case_of
+from accnp.compiler.library.writing.arithmetic import multiply_add
 from accnp.compiler.library.writing.loop_nests import Text, total
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
@@ -187,11 +188,9 @@ def _elements(code: str, acc: str, case: Case, work: int) -> OwnKernel:
 
 
 def _multiply_add(acc: str, a: str, b: str) -> str:
-    if acc in ("f4", "f8"):
-        return f"fma({a}, {b}, y)"
-    if acc == "b1":
-        return f"y | ({a} & {b})"
-    return f"{acc}(y + {acc}({a} * {b}))" if acc[0] != "c" else f"y + cmul({a}, {b})"
+    if acc[0] == "c":
+        return f"y + cmul({a}, {b})"
+    return multiply_add(acc, "y", a, b, fused=acc[0] == "f")
 
 
 def _tiles(code: str, acc: str, case: Case, work: int) -> OwnKernel:

@@ -15,6 +15,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from accnp.compiler.library.windows.sweeps import Places, Sweep
+from accnp.compiler.library.writing.arithmetic import multiply_add
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, total
 from accnp.forks import imported
 from accnp.ir.aval import Aval
@@ -259,15 +260,8 @@ def _loops(code: str, case: Case, real: bool) -> OwnKernel:
     (place,), index = sweep.inner(terms)
     factor = f"{code}(a1[{total(['w0', *text.times('j', of_w)])}])" if of_w else "factor"
     old = f"z[{total(text.times(index, of_y))}]"
-    text.add(f"{old} = {_multiply_add(code, real, old, f'{code}(a0[{place}])', factor)}")
+    x = f"{code}(a0[{place}])"
+    text.add(f"{old} = {multiply_add(code, old, x, factor, fused=real)}")
     work = case.inputs * prod([w.taps for w in case.windows])
     places = sweep.count(sweep.outer) * along.size
     return text.own(tasks, places + places * work // (4 if real else 1))
-
-
-def _multiply_add(code: str, real: bool, old: str, x: str, y: str) -> str:
-    if code == "b1":
-        return f"{old} | ({x} & {y})"
-    if real:
-        return f"fma({x}, {y}, {old})"
-    return f"{code}({old} + {code}({x} * {y}))"
