@@ -674,6 +674,27 @@ class Array(ArrayBase):
         """Return a read-only buffer (called by Python 3.12 and newer)."""
         return memoryview(self._look("array"))  # type: ignore[arg-type]
 
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """The interface for sharing memory that Pillow requires; NumPy uses the buffer protocol.
+
+        It contains a buffer, not an address, so that the memory is kept if the array changes.
+        """
+        known = type(self) is Array and not is_traced(self._node) and self.dtype.kind in "biufc"
+        if not known or self._where()[0].platform != "cpu":
+            raise AttributeError(
+                "Array.__array_interface__: the array has no memory in a format of NumPy; got "
+                f"{self.aval.str_short()}; use np.asarray(x)"
+            )
+        value = self._look("array")
+        data = memoryview(value)  # type: ignore[arg-type]
+        return {"shape": value.shape, "typestr": value.dtype.str, "data": data, "version": 3}
+
+    @api_boundary
+    def __arrow_array__(self, type: Any = None) -> Any:
+        """Return an array of pyarrow with the values of a vector (called by `pyarrow.array`)."""
+        return importlib.import_module("pyarrow").array(self._look("array"), type=type)
+
     @api_boundary
     def __bytes__(self) -> bytes:
         return self._look("array").tobytes()

@@ -726,4 +726,24 @@ def jit(
             f = placing.placed(f, *ends, resolve_static(f, options)[0])
         return JitFunction(f, options)
 
-    return made if fun is None else made(fun)
+    if fun is None:
+        setattr(made, "__pandas_udf__", PandasEngine)  # noqa: B010 - functions have no such attribute
+        return made
+    return made(fun)
+
+
+class PandasEngine:
+    """The methods that pandas calls for `engine=accnp.jit`; see `pandas_engine.py`."""
+
+    @staticmethod
+    def map(*args: Any, **kwargs: Any) -> Any:
+        """Call a function for each element."""
+        return imported("accnp.api.compiled.pandas_engine").map_elements(*args, **kwargs)
+
+    @staticmethod
+    def apply(*args: Any, **kwargs: Any) -> Any:
+        """Call a function for each column or row."""
+        return imported("accnp.api.compiled.pandas_engine").apply(*args, **kwargs)
+
+
+setattr(jit, "__pandas_udf__", PandasEngine)  # noqa: B010
