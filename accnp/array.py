@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
@@ -502,6 +503,7 @@ class Array(ArrayBase):
 
     @api_boundary
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        _failed_export.raise_again(self)
         value = self._look("array")
         if dtype is not None and np.dtype(dtype) != value.dtype:
             if copy is False:
@@ -511,7 +513,14 @@ class Array(ArrayBase):
             return value.astype(dtype)
         return value.copy() if copy else value
 
-    _values = __array__  # for the buffer protocol
+    def _values(self) -> np.ndarray:
+        """Return the values for the buffer protocol."""
+        _failed_export.error = None
+        try:
+            return self.__array__()
+        except BaseException as error:
+            _failed_export.note(self, error)
+            raise
 
     @api_boundary
     def to_numpy(self) -> np.ndarray:
@@ -925,6 +934,34 @@ def known(node: Node, kind: str, function: str = "") -> Node:
     if outside is None:
         raise conversion_error(kind, node, function)
     return outside
+
+
+class _FailedExport(threading.local):
+    """The exception that ended a thread's last export of values by the buffer protocol.
+
+    NumPy drops all exceptions of this protocol, also KeyboardInterrupt, and calls `__array__` next,
+    which would compute the values again. It raises the exception instead.
+    """
+
+    error: BaseException | None = None
+    array = 0  # the id of the array
+
+    def note(self, array: Array, error: BaseException) -> None:
+        """Keep an exception, unless computing the values again would raise it again."""
+        if not isinstance(error, TypeError | ValueError | RuntimeError | ArithmeticError):
+            self.error, self.array = error, id(array)
+
+    def raise_again(self, array: Array) -> None:
+        """Raise the exception if it ended the export of this array."""
+        error, self.error = self.error, None
+        if error is not None and self.array == id(array):
+            try:
+                raise error
+            finally:
+                del error  # its traceback refers to this frame
+
+
+_failed_export = _FailedExport()
 
 
 def here(node: Node, kind: str = "array", function: str = "") -> Node:

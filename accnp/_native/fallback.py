@@ -13,9 +13,9 @@ import itertools
 import operator
 import struct
 import sys
-from _thread import _local, allocate_lock
+from _thread import _local, allocate_lock, get_ident
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ReferenceType
@@ -44,6 +44,7 @@ __all__ = [
     "NUMBER",
     "SAME",
     "SPREAD",
+    "STOPPED",
     "STREAM",
     "TOGETHER",
     "TUPLE",
@@ -71,6 +72,7 @@ __all__ = [
     "select",
     "set_pending_limit",
     "share",
+    "stop_thread",
     "walker",
     "wrap",
 ]  # fmt: skip
@@ -256,6 +258,7 @@ class _State:
     limit: ClassVar[int] = sys.maxsize
     observed: ClassVar[bool] = False
     launches: ClassVar[itertools.count[int]] = itertools.count()
+    to_stop: ClassVar[int] = 0  # the identifier of a thread whose launch is to be stopped
     looks: ClassVar[int] = 0
 
 
@@ -691,8 +694,19 @@ def launch_released(entry: int, n: int, chunk: int, *arguments: int) -> None:
     if not -(1 << 63) <= n < 1 << 63:
         raise OverflowError(f"launch: a range has 64 bits at most; got {n}")
     _count()
-    _released(entry)(_Words(len(arguments))(*arguments), _Words(1)(), n, chunk)
-    _raise_late()
+    _run_alone(_released(entry), _Words(len(arguments))(*arguments), n, chunk)
+
+
+def _run_alone(entry: Callable[..., None], argv: Any, n: int, chunk: int) -> None:
+    """Run 0..n on this thread in chunks, between which the interpreter calls signal handlers."""
+    if n <= chunk:
+        entry(argv, None, n, 0)  # without a counter: from 0 to n
+        _raise_late()
+        return
+    for first in range(0, n, chunk):
+        entry(argv, None, min(n, first + chunk), first)
+        if _late.step():
+            _raise_late()
 
 
 def share(entry: int, n: int, chunk: int, team: int, helpers: int, *arguments: int) -> None:
@@ -750,7 +764,8 @@ class _Step:
 
     def runs(self, made: Callable[[int], Callable[..., None]]) -> Callable[..., None]:
         """A function of these addresses that does the step on this thread."""
-        entry, n, pack, spare, new = made(self.entry), self.n, self._pack, self._spare, self.new
+        entry, n, chunk = made(self.entry), self.n, self.chunk
+        pack, spare, new = self._pack, self._spare, self.new
         pick = [which - 2 for which, _ in self._places]
 
         in_order = pick == [*range(len(pick))]
@@ -762,7 +777,7 @@ class _Step:
             except IndexError:
                 argv = new()
             pack(argv, 0, *(buffers if in_order else [buffers[i] for i in pick]))
-            entry(argv, None, n, 0)  # without a counter: from 0 to n
+            _run_alone(entry, argv, n, chunk)
             spare.append(argv)
 
         return run
@@ -778,7 +793,7 @@ class _Step:
         except IndexError:
             argv = self.new()
         self._pack(argv, 0, *[base[which] + more for which, more in self._places])
-        entry(argv, None, self.n, 0)
+        _run_alone(entry, argv, self.n, self.chunk)
         self._spare.append(argv)
 
     def run_together(self, base: Sequence[int], team: int, helpers: int) -> None:
@@ -831,16 +846,19 @@ def walker(mode: int, table: int) -> Callable[..., None]:
 
 # --- threads in kernels ---
 
+PIECE = 256  # chunks of some 20 us or more
 _teams: dict[int, Team] = {}
 _numbers = itertools.count(1)
 
 
 class _Job:
-    """A launch that threads take chunks of from one counter."""
+    """A launch of first..n that threads take chunks of from one counter."""
 
-    def __init__(self, entry: int, argv: int, n: int, chunk: int) -> None:
-        self._run = functools.partial(_released(entry), argv, counter := _Words(1)(), n, chunk)
-        self._counter = counter
+    def __init__(self, entry: int, argv: int, first: int, n: int, chunk: int) -> None:
+        self._run = functools.partial(_released(entry), argv, counter := _Words(1)(first), n, chunk)
+        self._counter, self._end = counter, n
+        self.chunks = -(-(n - first) // chunk)
+        self.stopped = 0
         self._lock, self._done = allocate_lock(), allocate_lock()
         self._done.acquire()
         self._inside, self._closed = 0, False
@@ -852,15 +870,23 @@ class _Job:
             if self._closed:
                 return
             self._inside += 1
+        _late.job = self
         self._run()
+        _late.job = None
         with self._lock:
             self._inside -= 1
             if self._closed and not self._inside:
                 self._done.release()
 
+    def stop(self) -> None:
+        """Leave nothing to take, and end native loops of the threads inside."""
+        self._counter[0], self.stopped = self._end, 1
+
     def finish(self) -> None:
         """Work along, and wait for those inside; to be called again if an exception ends it."""
         self._run()
+        if _late.step():
+            self.stop()
         with self._lock:
             self._closed = True
         while self._inside:
@@ -910,21 +936,29 @@ class Team:
                 self._busy -= 1
 
     def share(self, entry: int, argv: int, n: int, chunk: int, helpers: int) -> None:
-        """Run a kernel on this thread and on at most this many helpers."""
-        job = _Job(entry, argv, n, chunk)
+        """Run a kernel on this thread and on at most this many helpers.
+
+        The interpreter calls signal handlers between parts of PIECE chunks.
+        """
+        for first in range(0, n, PIECE * chunk):
+            self._share(_Job(entry, argv, first, min(n, first + PIECE * chunk), chunk), helpers)
+
+    def _share(self, job: _Job, helpers: int) -> None:
         # Buffers live in the frames of the callers. An exception of a signal handler may end these
         # while helpers work: the frames stay until the helpers are done.
         job.frame = sys._getframe()
         error: BaseException | None = None
         if self._jobs is not None:
-            for _ in range(min(helpers, self.helpers, (n - 1) // chunk)):
+            for _ in range(min(helpers, self.helpers, job.chunks - 1)):
                 self._jobs.put(job)
         while True:
             try:
                 job.finish()
+                _raise_late()
                 break
             except BaseException as raised:
                 error = raised
+                job.stop()
         job.frame = None
         if error is not None:
             try:
@@ -937,12 +971,55 @@ def _share(entry: int, argv: int, n: int, chunk: int, team: int, helpers: int) -
     if helpers > 0 and n > chunk:
         _teams[team].share(entry, argv, n, chunk, helpers)
     else:
-        _released(entry)(argv, _Words(1)(), n, n)
+        _run_alone(_released(entry), argv, n, chunk)
 
 
 # --- built-in entries, in place of kernels; see `launch.c` and `stores.c` ---
 
-_late = _local()  # its `error` is raised when the kernel that called a Python function has returned
+
+class _Late(_local):
+    """The state of a thread's launch: an error, raised when the kernel that called a Python
+    function has returned, and the launch that the thread takes part in as a helper.
+
+    `step` is called by kernels, and returns whether they are to end. The interpreter may call a
+    signal handler as soon as it begins to run Python code. An exception that is raised before a
+    function has entered its `try` block would be lost; the generator is in that block already.
+    """
+
+    error: BaseException | None = None
+    job: _Job | None = None
+
+    def __init__(self) -> None:
+        self.step = self._steps().__next__
+
+    def _steps(self) -> Iterator[int]:
+        answer = 0
+        while True:
+            try:
+                while True:
+                    yield answer
+                    answer = self._is_stopped()
+            except GeneratorExit:
+                return
+            except BaseException as error:
+                self.error, answer = error, 1
+
+    def _is_stopped(self) -> int:
+        if self.job is not None:
+            return self.job.stopped
+        if _State.to_stop and _State.to_stop == get_ident():
+            _State.to_stop = 0
+            raise RuntimeError("launch: another thread has stopped this work")
+        return int(self.error is not None)
+
+
+_late = _Late()
+
+
+def stop_thread(identifier: int) -> None:
+    """Stop the kernels that a thread has launched; it raises RuntimeError. With 0, withdraw
+    this."""
+    _State.to_stop = identifier
 
 
 def _spread(entry: int, argv: int, n: int, chunk: int, team: int, helpers: int) -> None:
@@ -953,9 +1030,9 @@ def _spread(entry: int, argv: int, n: int, chunk: int, team: int, helpers: int) 
 
 
 def _raise_late() -> None:
-    error = getattr(_late, "error", None)
+    error = _late.error
     if error is not None:
-        del _late.error
+        _late.error = None
         try:
             raise error
         finally:
@@ -977,7 +1054,7 @@ _SPREAD = ctypes.CFUNCTYPE(
 _keep: list[object] = []
 
 
-def _address(kind: Any, function: Callable[..., None]) -> int:
+def _address(kind: Any, function: Callable[..., object]) -> int:
     made = kind(function)
     _keep.append(made)
     return ctypes.cast(made, ctypes.c_void_p).value or 0
@@ -988,6 +1065,10 @@ GROUP = _address(ctypes.CFUNCTYPE(*_ENTRY), _replaced)
 STREAM = _address(ctypes.CFUNCTYPE(*_ENTRY), _replaced)
 BYPASS = _address(ctypes.CFUNCTYPE(*_ENTRY), _replaced)
 SPREAD = _address(_SPREAD, _spread)
+# All of this is C until the generator runs.
+STOPPED = _address(
+    ctypes.CFUNCTYPE(ctypes.c_int64), functools.partial(operator.methodcaller("step"), _late)
+)
 
 
 def register_code(file: bytes) -> None:

@@ -42,22 +42,41 @@ run_table(State *state, int64_t *base, int mode)
         team = base[2];
         helpers = mode == BRIEFLY ? -base[3] : base[3];
     }
-    PyThreadState *thread = mode == ALONE ? NULL : PyEval_SaveThread();
+    Launch launch;
+    if (mode != ALONE) {
+        begin_launch(&launch);
+    }
     if (mode == TOGETHER) {
         open_session(team, helpers);
     }
     const int64_t *step = table + 3;
-    for (int64_t i = 0; i < steps; i++) {
+    for (int64_t i = 0; i < steps && (mode == ALONE || !launch.stopped); i++) {
         step = run_step(step, base, argv, team, helpers);
     }
     if (mode == TOGETHER) {
         close_session(team);
     }
-    if (thread != NULL) {
-        PyEval_RestoreThread(thread);
-    }
+    bool done = mode == ALONE || end_launch(&launch);
     free_words(argv, near);
-    return true;
+    return done;
+}
+
+void
+work_alone(Entry entry, int64_t *argv, int64_t n, int64_t chunk)
+{
+    int64_t own = 0;
+    if (n <= chunk || current_launch() == NULL) {
+        entry(argv, &own, n, n);
+        return;
+    }
+    for (int64_t first = 0; first < n && !is_stopped(); first += chunk) {
+        int64_t rest = n - first, size = rest < chunk ? rest : chunk;
+        own = first;
+        entry(argv, &own, first + size, size);
+        if (rest <= chunk) {
+            return; /* the next sum might overflow */
+        }
+    }
 }
 
 /* --- built-in entries, in place of kernels --- */
@@ -126,14 +145,17 @@ launch(PyObject *module, PyObject *const *args, Py_ssize_t nargs, bool release)
         return NULL;
     }
     state_of(module)->launches++;
-    int64_t counter = 0;
     Entry entry = (Entry)(intptr_t)words[0];
-    PyThreadState *thread = release ? PyEval_SaveThread() : NULL;
-    entry(words + 3, &counter, words[1], words[2]);
+    Launch launch;
     if (release) {
-        PyEval_RestoreThread(thread);
+        begin_launch(&launch);
     }
+    work_alone(entry, words + 3, words[1], words[2]);
+    bool done = !release || end_launch(&launch);
     free_words(words, near);
+    if (!done) {
+        return NULL;
+    }
     Py_RETURN_NONE;
 }
 
@@ -160,10 +182,14 @@ share(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         return NULL;
     }
     state_of(module)->launches++;
-    Py_BEGIN_ALLOW_THREADS
+    Launch launch;
+    begin_launch(&launch);
     spread(words[0], words + 5, words[1], words[2], words[3], words[4]);
-    Py_END_ALLOW_THREADS
+    bool done = end_launch(&launch);
     free_words(words, near);
+    if (!done) {
+        return NULL;
+    }
     Py_RETURN_NONE;
 }
 
@@ -295,7 +321,7 @@ add_launch(PyObject *module, State *state)
 #define ADDRESS(name, function) add_address(module, name, (void (*)(void))function) < 0
     return ADDRESS("COPY", copy_entry) || ADDRESS("GROUP", group_entry)
                    || ADDRESS("BYPASS", bypass_entry) || ADDRESS("STREAM", stream_entry)
-                   || ADDRESS("SPREAD", spread) || !ADD_CONSTANT(ALONE) || !ADD_CONSTANT(FREE)
+                   || ADDRESS("SPREAD", spread) || ADDRESS("STOPPED", is_stopped) || !ADD_CONSTANT(ALONE) || !ADD_CONSTANT(FREE)
                    || !ADD_CONSTANT(TOGETHER) || !ADD_CONSTANT(BRIEFLY)
                ? -1
                : 0;

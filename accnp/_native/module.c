@@ -2,7 +2,7 @@
 
 #include "native.h"
 
-#define INTERFACE 6 /* raised with each change of what Python's side sees, also in __init__.py */
+#define INTERFACE 7 /* raised with each change of what Python's side sees, also in __init__.py */
 
 #ifndef SOURCES
 #define SOURCES 0 /* the stamp of the C sources (stamp.py), which setup.py passes; 0: unknown */
@@ -103,8 +103,9 @@ native_exec(PyObject *module)
         return -1;
     }
     PyMethodDef *functions[] = {module_functions, graph_functions, launch_functions,
-                                repeat_functions, debugger_functions, object_functions,
-                                blas_functions};
+                                interrupt_functions, repeat_functions,
+                                debugger_functions,
+                                object_functions, blas_functions};
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
         if (PyModule_AddFunctions(module, functions[i]) < 0) {
             return -1;

@@ -118,7 +118,7 @@ PyObject *array_over(State *state, Buffer *buffer, PyObject *aval);
 /* Whether a node belongs to a trace that is active, or whose values are refused. */
 bool is_traced(State *state, Node *node);
 
-/* --- launches: launch.c, team.c, stores.c --- */
+/* --- launches: launch.c, interrupts.c, team.c, stores.c --- */
 
 enum { ALONE, FREE, TOGETHER, BRIEFLY }; /* how a table is run, see launch.c */
 
@@ -145,6 +145,29 @@ free_words(int64_t *words, int64_t *near)
          (first = __atomic_fetch_add((counter), (chunk), __ATOMIC_RELAXED)) < (n)                  \
          && (end = (n) - first > (chunk) ? first + (chunk) : (n), true);)
 
+/* A launch that has released the interpreter lock; see `interrupts.c`. */
+typedef struct Launch {
+    struct Launch *outer; /* the launch of this thread that a signal handler interrupted */
+    PyThreadState *thread; /* NULL while the thread has the interpreter lock */
+    int64_t next;          /* when to check for signals, in milliseconds; 0: not yet decided */
+    int stopped;           /* whether its kernels are to end; other threads read this */
+    bool failed;           /* whether a signal handler has raised an exception */
+    bool helps;            /* whether the thread took part in the launch `outer` as a helper */
+} Launch;
+
+/* Releases the interpreter lock for a launch of this thread. */
+void begin_launch(Launch *launch);
+/* Takes the lock again; false with an error if the launch was stopped. */
+bool end_launch(Launch *launch);
+/* The launch that this thread works for; NULL if it keeps the interpreter lock. */
+Launch *current_launch(void);
+/* Makes this thread a helper in a launch, or in none. */
+void join_launch(Launch *launch);
+/* Whether the work of this thread is to end; kernels call it as `accnp_stopped`. */
+int64_t is_stopped(void);
+/* Runs 0..n on this thread, in chunks if signals can stop it. */
+void work_alone(Entry entry, int64_t *argv, int64_t n, int64_t chunk);
+
 void spread(int64_t entry, int64_t *argv, int64_t n, int64_t chunk, int64_t team, int64_t helpers);
 void open_session(int64_t team, int64_t helpers);
 void close_session(int64_t team);
@@ -162,7 +185,7 @@ int add_team(PyObject *module, State *state);
 int add_calls(PyObject *module, State *state);
 int add_ufuncs(PyObject *module, State *state);
 
-extern PyMethodDef graph_functions[], launch_functions[];
+extern PyMethodDef graph_functions[], launch_functions[], interrupt_functions[];
 
 /* Adds a constant of C to the module, under its name; whether that succeeded. */
 #define ADD_CONSTANT(name) (PyModule_AddIntConstant(module, #name, name) == 0)

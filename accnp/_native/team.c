@@ -88,7 +88,7 @@ typedef struct {
 
 typedef struct {
     int64_t open; /* tickets, and who is inside */
-    int64_t entry, argv, parts, chunk, unused0[3];
+    int64_t entry, argv, parts, chunk, launch, unused0[2];
     int64_t busy, unused1[7];
     int64_t processor, unused2[7]; /* that helpers keep off */
     int64_t sessions;              /* who will share more in a moment: helpers stay awake */
@@ -193,6 +193,15 @@ wake(Team *team, int64_t helpers)
     }
 }
 
+/* Leaves no chunk of a launch to other threads. */
+static void
+take_all(Team *team)
+{
+    for (int64_t k = 0; k < team->parts; k++) {
+        STORE(team->parts_of[k].next, team->parts_of[k].end, RELAXED);
+    }
+}
+
 /* Takes chunks of a launch until none is left, of part number `mine` first. */
 static void
 work(Team *team, int64_t mine)
@@ -204,6 +213,29 @@ work(Team *team, int64_t mine)
         Part *part = &team->parts_of[v];
         if (LOAD(part->next, RELAXED) < part->end) {
             entry(argv, &part->next, part->end, chunk);
+        }
+    }
+}
+
+/* The same for the thread that launches, which asks between chunks whether the launch is to end.
+ * Then it takes all chunks that are left, so that no other thread finds one. */
+static void
+work_interruptibly(Team *team)
+{
+    Entry entry = (Entry)(intptr_t)team->entry;
+    int64_t *argv = (int64_t *)(intptr_t)team->argv;
+    int64_t parts = team->parts, chunk = team->chunk;
+    for (int64_t k = 0; k < parts; k++) {
+        Part *part = &team->parts_of[k];
+        int64_t end = part->end, first, own;
+        while (LOAD(part->next, RELAXED) < end
+               && (first = __atomic_fetch_add(&part->next, chunk, __ATOMIC_RELAXED)) < end) {
+            own = first;
+            entry(argv, &own, end - first < chunk ? end : first + chunk, chunk);
+            if (is_stopped()) {
+                take_all(team);
+                return;
+            }
         }
     }
 }
@@ -225,7 +257,9 @@ attend(Team *team, int64_t place)
         int64_t word = LOAD(team->open, ACQUIRE);
         if ((word & TICKETS) && SWAP_IF(team->open, word, word + INSIDE - 1, ACQ_REL)) {
             STORE(me->working, 1, RELEASE);
+            join_launch((Launch *)(intptr_t)team->launch);
             work(team, mine);
+            join_launch(NULL);
             STORE(me->working, 0, RELEASE);
             drowsy = LOAD(me->taken, RELAXED);
             __atomic_fetch_sub(&team->open, INSIDE, __ATOMIC_RELEASE);
@@ -292,6 +326,7 @@ share_work(Team *team, Entry entry, int64_t *argv, int64_t n, int64_t chunk, int
     team->argv = (int64_t)(intptr_t)argv;
     team->parts = parts;
     team->chunk = chunk;
+    team->launch = (int64_t)(intptr_t)current_launch();
     int64_t low = 0;
     for (int64_t k = 0; k < parts; k++) {
         int64_t high = k + 1 == parts ? n : (others + 1) * (k + 1) / parts * chunk;
@@ -304,7 +339,7 @@ share_work(Team *team, Entry entry, int64_t *argv, int64_t n, int64_t chunk, int
         wake(team, tickets);
     }
     int64_t begin = CYCLES();
-    work(team, 0);
+    work_interruptibly(team);
     int64_t end = CYCLES();
     __atomic_fetch_and(&team->open, -INSIDE, __ATOMIC_ACQ_REL);
     bool late = false;
@@ -316,6 +351,9 @@ share_work(Team *team, Entry entry, int64_t *argv, int64_t n, int64_t chunk, int
             YIELD();
             late = true;
             looks = 0;
+            if (is_stopped()) {
+                take_all(team);
+            }
         }
     }
     if (late) {
@@ -359,9 +397,9 @@ spread(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t where, 
     Entry entry = (Entry)(intptr_t)address;
     Team *team = (Team *)(intptr_t)where;
     bool brief = helpers < 0;
-    int64_t tickets = brief ? -helpers : helpers, own = 0;
+    int64_t tickets = brief ? -helpers : helpers;
     if (tickets <= 0 || n <= chunk) {
-        entry(argv, &own, n, n);
+        work_alone(entry, argv, n, chunk);
         return;
     }
     int64_t others = (n - 1) / chunk; /* chunks beside the first */
@@ -369,7 +407,7 @@ spread(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t where, 
     if (brief) {
         tickets = awake(team, tickets);
         if (tickets == 0) {
-            entry(argv, &own, n, n);
+            work_alone(entry, argv, n, n);
             STORE(team->ended, CYCLES(), RELAXED);
             return;
         }
@@ -384,7 +422,7 @@ spread(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t where, 
         }
     } else {
         int64_t begin = CYCLES();
-        entry(argv, &own, n, n);
+        work_alone(entry, argv, n, chunk);
         if (CYCLES() - begin > 2 * SHORT) { /* long launches gain in any case */
             STORE(team->alone, 0, RELAXED);
         }

@@ -144,8 +144,8 @@ class Native(Driver):
     def extra_outputs(self) -> list[Callable[[], Spot] | None]:
         return [None]
 
-    def iterations(self, length: str, reverse: bool) -> AbstractContextManager[None]:
-        return self.rows_from(self.first, length, reverse)
+    def iterations(self, length: str, count: int, reverse: bool) -> AbstractContextManager[None]:
+        return self.rows_from(self.first, length, reverse, self.iterations_between())
 
     def end_iteration(self, outs: Sequence[Spot]) -> None:
         self.stop_if(outs[-1], self.stopped)

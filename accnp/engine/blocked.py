@@ -49,15 +49,17 @@ def blocked_step(
     fastmath: bool,
     test: Plan | None = None,
     block: int = BLOCK,
+    can_stop: bool = True,
 ) -> KernelStep | None:
     """Make the kernel of an elementwise loop, with blocks of `block` elements; or return None.
 
     `test` is the plan of the condition per element of a batched while loop, which runs while the
     condition of any element is true, and whose body keeps the values of the other elements.
+    `can_stop` is that of `native_step`.
     """
     if step.op.name == "cond":
         return None
-    driver = _Blocks(step, new_slot, test, block)
+    driver = _Blocks(step, new_slot, test, block, can_stop)
     return driver.made(fastmath) if driver.fits() else None
 
 
@@ -72,8 +74,9 @@ class _Blocks(Driver):
         new_slot: Callable[[], int],
         test: Plan | None = None,
         size: int = BLOCK,
+        can_stop: bool = True,
     ) -> None:
-        super().__init__(step, new_slot)
+        super().__init__(step, new_slot, can_stop)
         self.size = size
         self.per_element = test
         n_carry = len(step.avals) if step.op.name == "while" else step.params["num_carry"]
@@ -137,6 +140,10 @@ class _Blocks(Driver):
         blocks = -(-self.total // self.size)
         made.resize(blocks, max(1, self.step.work // blocks))
         return made
+
+    def work_of_iteration(self) -> int:
+        blocks = -(-self.total // self.size)
+        return max(1, super().work_of_iteration() // blocks)
 
     def length(self, count: int) -> str:
         return "1" if count == 1 else "m"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from accnp.config import config
 from accnp.engine.steps import BESIDE, LARGE, SHARED, ControlStep, HostStep, KernelStep, Plan
+from accnp.ir.kernel import LONG
 
 __all__ = ["kernels", "obstacle", "operands", "shared"]
 
@@ -25,6 +26,11 @@ def obstacle(body: Plan) -> str:
             continue
         if inner.work >= LARGE and inner.extent > inner.grain and config.threads > 1:
             return f"a kernel over 0..{inner.extent} is large enough for several threads"
+        # Interrupts can end a kernel in a native loop only if threads share it.
+        if inner.work >= LONG and inner.extent > inner.stretch:
+            return (
+                f"a kernel over 0..{inner.extent} takes long, and interrupts must be able to end it"
+            )
     codes: dict[int, str] = {}
     for inner in kernels(body):
         for (slot, _), token in operands(inner):

@@ -247,9 +247,9 @@ class DevicePlanner(Planner):
         if step.op.name == "while":
             graph = step.params["cond_jaxpr"].extra.get(EACH)
             each = graph and plan_graph(graph, fastmath)
-        made: Any = blocked_step(step, self.new_slot, fastmath, each, 1)
+        made: Any = blocked_step(step, self.new_slot, fastmath, each, 1, can_stop=False)
         if made is None and all(b.work <= ALONE for b in bodies):
-            made = native_step(step, self.new_slot, fastmath)
+            made = native_step(step, self.new_slot, fastmath, can_stop=False)
         if not isinstance(made, KernelStep):
             return None
         made.cluster, made.moved, made.label = v.cluster, step.nbytes, v.op.name

@@ -102,7 +102,7 @@ def launch(step: KernelStep, slots: Any, fastmath: bool, given: dict[int, Buffer
     elif step.keeps_gil:
         kernel.call_brief(step.extent, step.extent, *arguments, *step.ints)
     elif step.work < PARALLEL or step.extent <= step.grain:
-        kernel.call(step.extent, step.extent, *arguments, *step.ints)
+        kernel.call(step.extent, step.stretch, *arguments, *step.ints)
     else:
         parallel_run(kernel, [*arguments, *step.ints], step.extent, step.grain, step.nontemporal)
 

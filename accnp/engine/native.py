@@ -8,6 +8,9 @@ Buffers are allocated once. A carry of one element is kept in a register. Any ot
 buffers, which are swapped after each iteration, or one if the body updates it in place. Rows of
 scanned operands and of stacked results are accessed in place. A nested loop is one more kernel to
 call. `compiler/library/control_flow.py` writes the text and shows an example.
+
+An interrupt can end a loop that takes more than milliseconds: such a loop asks from time to time
+whether it is to stop (`_native/interrupts.c`).
 """
 
 from __future__ import annotations
@@ -21,13 +24,23 @@ from accnp.compiler.specs.launches import with_sizes
 from accnp.engine.bodies import kernels, obstacle, operands, shared
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.generated import Generated
-from accnp.ir.kernel import CODES, dtype_code
+from accnp.ir.kernel import CODES, STRETCH, dtype_code
 
 __all__ = ["Driver", "native_step"]
 
 
-def native_step(step: ControlStep, new_slot: Callable[[], int], fastmath: bool) -> KernelStep | str:
-    """Turn a control-flow step into one kernel step, or return why it must run on the host."""
+# Work between two checks whether a loop is to stop, each of which takes some 10 ns. Costs are upper
+# estimates: this takes 10 to 90 us. A scan with less work than STRETCH makes no checks.
+STRIP = 1 << 18
+
+
+def native_step(
+    step: ControlStep, new_slot: Callable[[], int], fastmath: bool, can_stop: bool = True
+) -> KernelStep | str:
+    """Turn a control-flow step into one kernel step, or return why it must run on the host.
+
+    `can_stop` says whether interrupts can end its loops, which they cannot on a GPU.
+    """
     for body in step.bodies:
         reason = obstacle(body)
         if reason:
@@ -35,7 +48,7 @@ def native_step(step: ControlStep, new_slot: Callable[[], int], fastmath: bool) 
     for a in (*step.inputs, *step.avals, *[a for b in step.bodies for a in b.out_avals]):
         if dtype_code(a.dtype) not in CODES:
             return f"kernels do not compute with {a.dtype.name}"
-    driver = Driver(step, new_slot)
+    driver = Driver(step, new_slot, can_stop)
     {"cond": driver.cond, "while": driver.while_, "scan": driver.scan}[step.op.name]()
     return driver.finish(fastmath)
 
@@ -45,10 +58,13 @@ class Driver(ControlText):
 
     may_share = True  # whether threads share each large kernel
 
-    def __init__(self, step: ControlStep, new_slot: Callable[[], int]) -> None:
+    def __init__(
+        self, step: ControlStep, new_slot: Callable[[], int], can_stop: bool = True
+    ) -> None:
         super().__init__()
         self.step = step
         self.new_slot = new_slot
+        self.can_stop = can_stop
         self.pointers: list[tuple[int, int]] = []  # the values of `arguments`
         self.constants: list[tuple[str, str, Any]] = []
         self.allocs: list[tuple[int, int]] = []
@@ -274,7 +290,7 @@ class Driver(ControlText):
         ]
         ys = [self.result(n_carry + k) for k in range(len(step.avals) - n_carry)]
         starts: dict[str, str] = {}
-        with self.iterations(length, p["reverse"]):
+        with self.iterations(length, p["length"], p["reverse"]):
             rows = [self.row(x, p["length"]) for x in xs]
             y_rows = [self.row(y, p["length"]) for y in ys]
             made = [
@@ -294,9 +310,19 @@ class Driver(ControlText):
         """Return the locations of additional results of a body; see `bailout.py`."""
         return []
 
-    def iterations(self, length: str, reverse: bool) -> AbstractContextManager[None]:
-        """Open the loop of a scan; `i` is the index of the row."""
-        return self.rows(length, reverse)
+    def work_of_iteration(self) -> int:
+        """Return the work of one iteration of the loop."""
+        return max(1, sum([plan.work for plan in self.step.bodies]))
+
+    def iterations_between(self) -> int:
+        """Return the number of iterations between two checks, a power of two."""
+        return 1 << max(0, (STRIP // self.work_of_iteration()).bit_length() - 1)
+
+    def iterations(self, length: str, count: int, reverse: bool) -> AbstractContextManager[None]:
+        """Open the loop of a scan of `count` iterations; `i` is the index of the row."""
+        if not self.can_stop or count * self.work_of_iteration() <= STRETCH:
+            return self.rows(length, reverse)
+        return self.strips_of_rows(length, reverse, count, self.iterations_between())
 
     def end_iteration(self, outs: Sequence[Spot]) -> None:
         """Write statements after a body, before the carry changes."""
@@ -319,7 +345,7 @@ class Driver(ControlText):
         ]
         carry = self.carries(first, len(step.avals))
         starts: dict[str, str] = {}
-        with self.endless():
+        with self.endless(self.iterations_between() if self.can_stop else 0):
             (flag,) = self.body(test, [*consts[:n_test], *carry], {})
             self.stop_unless(self.truth(flag))
             made = [self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=True)]

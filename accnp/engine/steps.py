@@ -19,7 +19,7 @@ from accnp.compiler.kernel_cache import FirstTier, Kernel, get_kernel, settle
 from accnp.config import config
 from accnp.engine.traffic import value_bytes
 from accnp.ir.generated import Generated
-from accnp.ir.kernel import KernelSpec
+from accnp.ir.kernel import STRETCH, KernelSpec
 from accnp.ir.node import Node
 from accnp.runtime.device import Device
 from accnp.runtime.nontemporal import Pieces
@@ -79,8 +79,8 @@ class KernelStep:
 
     __slots__ = (
         "alike", "allocs", "bodies", "chained", "cluster", "constants", "copied", "extent", "frees",
-        "grain", "ints", "kernel", "label", "moved", "nontemporal", "pointers", "stores", "takes",
-        "text", "work",
+        "grain", "ints", "kernel", "label", "moved", "nontemporal", "pointers", "stores", "stretch",
+        "takes", "text", "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -108,17 +108,23 @@ class KernelStep:
         self.moved = 0  # bytes that it reads and writes (see `traffic.py`), without its copies
 
     def resize(self, extent: int, weight: int) -> None:
-        """Set the extent of the parallel index, and the work per index."""
+        """Set the extent of the parallel index, and the work per index.
+
+        From these follow the chunks that threads take, `grain`, and those of one thread,
+        `stretch`, which cost some 20 ns each.
+        """
         self.extent = extent
         self.work = extent * weight
         fine = max(1, GRAIN // max(1, weight))
         # Costs are upper estimates. For a chunk that takes a microsecond, most of the time would be
         # spent on the shared counter.
-        grain = max(fine, min(extent // (PIECES * config.threads), 16 * fine))
+        coarse = max(1, 16 * GRAIN // max(1, weight))
+        grain = max(fine, min(extent // (PIECES * config.threads), coarse))
         if PARALLEL <= self.work < ROUSE:  # one or a few chunks per thread
             threads = max(2, config.threads)
             grain = -(-extent // min(max(threads, 2 * self.work // GRAIN), 8 * threads))
-        self.grain = -(-grain // 64) * 64 if grain >= 64 else grain
+        self.grain = _rounded(grain)
+        self.stretch = max(self.grain, _rounded(STRETCH // max(1, weight)))
 
     @property
     def callees(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -194,6 +200,11 @@ class KernelStep:
             if self.first_tier is FirstTier.NEVER:
                 settle(self.kernel)
         return self.kernel
+
+
+def _rounded(grain: int) -> int:
+    """Return a number of steps that begins each chunk at the start of a cache line."""
+    return -(-grain // 64) * 64 if grain >= 64 else grain
 
 
 def same_places(spec: KernelSpec) -> list[Value]:

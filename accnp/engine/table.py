@@ -254,7 +254,7 @@ class _Table:
             several = helpers and _chunks(group, AWAKE) > 1
             if len(group) == 1:
                 (step,) = group
-                words += self.step(step, step.grain if several else step.extent, step.nontemporal)
+                words += self.step(step, step.grain if several else step.stretch, step.nontemporal)
                 continue
             records = [_words(self.step(step, step.extent)) for step in group]
             index = _words([ctypes.addressof(record) for record in records])

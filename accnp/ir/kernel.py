@@ -22,8 +22,8 @@ import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "BLOCK", "CHUNK", "CODES", "HALVES", "ROWS", "STRIDES", "Access", "Fold", "KernelSpec",
-    "Operand", "OwnKernel", "Phase", "Statement", "code_dtype", "dtype_code",
+    "BLOCK", "CHUNK", "CODES", "HALVES", "LONG", "ROWS", "STRETCH", "STRIDES", "Access", "Fold",
+    "KernelSpec", "Operand", "OwnKernel", "Phase", "Statement", "code_dtype", "dtype_code",
     "is_half", "replace",
 ]  # fmt: skip
 
@@ -32,6 +32,10 @@ __all__ = [
 BLOCK = 1024  # elements that one call of a block_* function reduces
 CHUNK = 32 * BLOCK  # elements per partial result of a split reduction
 ROWS = 512  # rows that are added one after the other into one partial result of a column reduction
+
+# Limits on work, in simple operations on one element (see `engine/steps.py`). Signal handlers run
+# between parts of STRETCH, 1.4 ms at most. A step of LONG, 90 ms at most, must be interruptible.
+STRETCH, LONG = 1 << 22, 1 << 28
 
 # Strides of loads along the innermost loop, besides 0 and 1, that kernels treat as constants: the
 # vectors are then loaded contiguously and shuffled (`compiler/llvm/accesses.py`).

@@ -6,7 +6,8 @@ thread (70 us).
 
 An interrupt (Ctrl-C) may arrive after any call on the main thread, which may be running tasks that
 other threads submitted. The main thread raises it; tasks never store it, and no lock and no task is
-lost, whichever line it interrupts.
+lost, whichever line it interrupts. If it interrupts a wait, the task that is waited for is stopped
+too, and the task that runs before it: otherwise, all later work would wait for them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 
 # Imported first: exit handlers run in reverse order, and the handler here may compile.
 from accnp import blas_threads
+from accnp._native import stop_thread
 from accnp.compiler import worker_threads
 from accnp.config import config, scope
 from accnp.forks import at_fork, renewed
@@ -41,6 +43,7 @@ class Task:
         "_done",
         "_fn",
         "_nbytes",
+        "_stopped",
         "_stream",
         "_threads",
         "_traceback",
@@ -56,6 +59,7 @@ class Task:
         self._fn: Callable[[], Any] | None = fn
         self._deps = deps
         self._nbytes = nbytes
+        self._stopped = False  # whether an exception has ended the wait for it
         self._done = False
         self._waiters: list = []
         self._threads = config.threads  # of the submitting thread: another thread may run it
@@ -84,6 +88,8 @@ class Task:
         self._deps = ()
         assert fn is not None
         try:
+            if self._stopped:
+                raise RuntimeError
             for task in deps:
                 if not task._done:
                     task._stream._reach(task)
@@ -99,8 +105,13 @@ class Task:
         except BaseException as error:
             if not isinstance(error, Exception) and _is_main():
                 raise
-            self._fail(error, error.__traceback__)
-            self._stream._failed(error)
+            if self._stopped:
+                self._fail(
+                    RuntimeError(_INTERRUPTED.format("an exception in a waiting thread")), None
+                )
+            else:
+                self._fail(error, error.__traceback__)
+                self._stream._failed(error)
         finally:
             del fn, deps
         self._end()
@@ -129,6 +140,7 @@ class Stream:
         self.name = name
         self.first_error: BaseException | None = None
         self._queue: deque[Task] = deque()
+        self._task: Task | None = None  # that is running
         self._bytes = 0
         self._reset()
         _streams.add(self)
@@ -142,6 +154,7 @@ class Stream:
         self._asleep = False
         self._worker: threading.Thread | None = None
         self._start = allocate_lock()
+        self._stopping = threading.RLock()
 
     @property
     def idle(self) -> bool:
@@ -169,14 +182,14 @@ class Stream:
     def synchronize(self) -> None:
         """Wait for all tasks submitted so far; raises the first error not raised yet."""
         try:
-            last = self._queue[-1]
+            last: Task | None = self._queue[-1]
         except IndexError:
-            # The last task may still run.
-            if self._owner != get_ident():
-                with self._running:
-                    pass
-        else:
+            last = self._task if self._owner != get_ident() else None
+        if last is not None:
             self._reach(last)
+        elif self._owner != get_ident():  # a task may just have ended
+            with self._running:
+                pass
         error, self.first_error = self.first_error, None
         if error is not None:
             raise error
@@ -195,7 +208,9 @@ class Stream:
         if not queue:
             return False
         task = queue[0]
+        outer = self._task  # if a task waits for a later one
         try:
+            self._task = task
             queue.popleft()
             self._bytes = self._bytes - task._nbytes if queue else 0
             task._run()
@@ -204,7 +219,22 @@ class Stream:
                 task._fail(RuntimeError(_INTERRUPTED.format(type(error).__name__)), None)
             task._end()
             raise
+        finally:
+            with self._stopping:
+                self._task = outer
+                if task._stopped:
+                    stop_thread(0)
         return True
+
+    def _stop(self, task: Task) -> None:
+        """Stop a task, and the one that another thread is running now: an exception has ended the
+        wait for the first."""
+        with self._stopping:
+            running, owner = self._task, self._owner
+            if running is None or owner == get_ident():
+                return
+            task._stopped = running._stopped = True
+            stop_thread(owner)
 
     def _reach(self, task: Task) -> None:
         """Run the queue up to a task, or wait for the thread that does so."""
@@ -237,7 +267,11 @@ class Stream:
                 # Every submit wakes the worker, so that some thread always runs the queue.
                 if self._asleep:
                     self._wake()
-                lock.acquire()
+                try:
+                    lock.acquire()
+                except BaseException:
+                    self._stop(task)
+                    raise
 
     def _relieve(self) -> None:
         """Run old tasks until the queue is half full."""

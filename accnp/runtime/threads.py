@@ -21,6 +21,9 @@ from accnp.config import config
 from accnp.forks import at_fork, imported
 from accnp.runtime.nontemporal import RUN, Pieces, block_steps, can_stream, header
 
+ALONE = 16  # chunks that one thread runs between checks whether it is to stop
+# Chunks that may become one so that non-temporal stores write enough bytes without interruption.
+MOST_CHUNKS = 64
 _LOOKS = 4096  # polls of an idle helper before it sleeps: some 50 us
 _TURN = 100_000  # nanoseconds: the scheduler's time slice of a helper
 _CALLS = {"x86_64": (314, 315), "aarch64": (274, 275)}  # sched_setattr, sched_getattr
@@ -127,7 +130,7 @@ def parallel_run(
     arguments = [*before, *arguments]
     team, helpers = call_helpers(-(-n // chunk) - 1)
     if helpers < 1:
-        launch_released(entry, n, n, *arguments)
+        launch_released(entry, n, ALONE * chunk, *arguments)
         return
     share(entry, n, chunk, team, helpers, *arguments)
 
@@ -171,6 +174,8 @@ def launch_form(
     entry, the words before the arguments, and the chunk."""
     width = sum([size for _, size in nontemporal[0]])
     if not width:
+        return entry, [], chunk
+    if RUN // width > MOST_CHUNKS * chunk:  # computing takes longer than writing
         return entry, [], chunk
     steps = block_steps(width)
     chunk = max(chunk, RUN // width // max(1, steps) * steps, steps)

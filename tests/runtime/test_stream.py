@@ -21,6 +21,8 @@ from accnp.runtime.stream import Stream
 from accnp.runtime.threads import parallel_run
 
 _spec = importlib.util.spec_from_file_location("sources", Path(__file__).with_name("sources.py"))
+assert _spec is not None
+assert _spec.loader is not None
 sources = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(sources)
 
@@ -225,7 +227,7 @@ def test_parallel_run_covers_the_range_once(count):
     with use_threads(count):
         for n, chunk in [(1, 1), (10, 3), (100_000, 1000), (100_001, 64)]:
             out = np.zeros(n + 1, np.int32)
-            parallel_run(k, kernel_cache.pack([out.ctypes.data]), n, chunk)
+            parallel_run(k, [out.ctypes.data], n, chunk)
             assert (out[:-1] == 1).all()
             assert out[-1] == 0
 
@@ -238,7 +240,7 @@ def test_parallel_run_from_several_threads():
         x = np.full(20_000, seed, np.float32)
         for _ in range(50):
             out = np.zeros_like(x)
-            parallel_run(k, kernel_cache.pack([x.ctypes.data, out.ctypes.data]), len(x), 512)
+            parallel_run(k, [x.ctypes.data, out.ctypes.data], len(x), 512)
             if not (out == seed * seed + 2 * seed).all():
                 wrong.append(seed)
 
@@ -258,7 +260,7 @@ def test_a_forked_child_computes():
     k = kernel_cache.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
     x = np.ones(10_000, np.float32)
     out = np.zeros_like(x)
-    argv = kernel_cache.pack([x.ctypes.data, out.ctypes.data])
+    argv = [x.ctypes.data, out.ctypes.data]
     with use_threads(2):
         parallel_run(k, argv, len(x), 100)
     child = os.fork()
@@ -391,13 +393,13 @@ def test_a_text_evaluated_at_exit_does_not_hide_an_interrupt():
 def test_a_second_interrupt_at_exit_ends_the_process():
     """The first is caught; the exit waits for the loop. The interpreter came down around it."""
     code = (
-        "import accnp, accnp.numpy as jnp, signal, sys\n"
+        "import accnp, accnp.numpy as jnp, signal, sys, time\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "f = accnp.jit(lambda x: accnp.lax.fori_loop(0, 2 * 10**9, lambda i, x: jnp.sin(x), x))\n"
         "y = f(jnp.ones(10))\n"
         "try:\n"
         "    print('begun', flush=True)\n"
-        "    y.block_until_ready()\n"
+        "    time.sleep(60)\n"  # an interrupt of a wait for the loop would stop it
         "except KeyboardInterrupt:\n"
         "    print('caught', flush=True)\n"
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from accnp._native import STOPPED
 from accnp.blas_threads import alone_calls, follow
 from accnp.compiler import processor
 from accnp.compiler.kernel_cache import Kernel, get_kernel
@@ -37,10 +38,12 @@ def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
     library = imported("accnp.compiler.library.library")
     routines = imported("accnp.compiler.library.routines")
     addresses, kernels = {}, []
+    if routines.STOPPED.encode() + b"\0" in data:  # as in the string table
+        addresses[routines.STOPPED] = STOPPED
     if library.PREFIX.encode() in data:
         for name in library.SIGNATURES:
             symbol = library.PREFIX + name
-            if symbol.encode() + b"\0" in data:  # as in the string table
+            if symbol.encode() + b"\0" in data:
                 kernel = load(name)
                 addresses[symbol] = kernel.address
                 kernels.append(kernel)

@@ -16,7 +16,8 @@ the statements:
             b1 = s_f4
 
 A value of one element is in a register ("cell"). Threads share each kernel that is large enough:
-`spread(k83a04b, ...)`.
+`spread(k83a04b, ...)`. A long loop ends if `stopped(count, mask)` is true, which asks whether an
+interrupt is to end it whenever count & mask is 0.
 """
 
 from __future__ import annotations
@@ -188,15 +189,47 @@ class ControlText:
         return self.w.block(f"for i in range({bounds}):")
 
     @contextmanager
-    def rows_from(self, first: Spot, length: str, reverse: bool) -> Iterator[None]:
+    def strips_of_rows(self, length: str, reverse: bool, count: int, strip: int) -> Iterator[None]:
+        """Open the same loop over `count` rows, which can be stopped between strips of rows. LLVM
+        optimizes the loop over a strip, which contains no call."""
+        u, first, last, t = [self.fresh("u") for _ in range(4)]
+        rows = self.integer(strip)
+        with self.w.block(f"for {u} in range({self.integer(-(-count // strip))}):"):
+            self.end_if_stopped("0", "0")
+            self.w.add(
+                f"{first} = {u} * {rows}",
+                f"{last} = {first} + {rows}",
+                f"{last} = {last} if {last} < {length} else {length}",
+            )
+            with self.w.block(f"for {t} in range({first}, {last}):"):
+                self.w.add(f"i = {length} - 1 - {t}" if reverse else f"i = {t}")
+                yield
+
+    @contextmanager
+    def rows_from(self, first: Spot, length: str, reverse: bool, strip: int) -> Iterator[None]:
         """Open the same loop, from the iteration `t` that `first` contains."""
         with self.w.block(f"for t in range({first.name}[0], {length}):"):
+            self.end_if_stopped("t", self.integer(strip - 1))
             self.w.add(f"i = {length} - 1 - t" if reverse else "i = t")
             yield
 
-    def endless(self) -> AbstractContextManager[None]:
-        """Open a loop without a known count."""
-        return self.w.block("while True:")
+    @contextmanager
+    def endless(self, strip: int) -> Iterator[None]:
+        """Open a loop without a known count, which can be stopped after each `strip` iterations (a
+        power of two), or not at all (0)."""
+        count = self.fresh("u")
+        if strip:
+            self.w.add(f"{count} = 0")
+        with self.w.block("while True:"):
+            if strip:
+                self.w.add(f"{count} = {count} + 1")
+                self.end_if_stopped(count, self.integer(strip - 1))
+            yield
+
+    def end_if_stopped(self, count: str, mask: str) -> None:
+        """End the innermost loop if an interrupt is to end it; asked if count & mask is 0."""
+        with self.w.block(f"if stopped({count}, {mask}):"):
+            self.w.add("break")
 
     def stop_unless(self, condition: str) -> None:
         """End the innermost loop if a condition is false."""

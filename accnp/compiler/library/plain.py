@@ -382,6 +382,7 @@ NAMESPACE: dict[str, Any] = {
     "at": _at,
     "aligned": lambda a: a.ctypes.data % 16 == 0,
     "asked": lambda: 0,
+    "stopped": lambda count, mask: False,
     "spread": lambda k, sharer, team, helpers, n, chunk, *x: k(0, n, *x),
     "move": _move,
     "transpose": _transpose,

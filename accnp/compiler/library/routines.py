@@ -19,7 +19,7 @@ from accnp.compiler.library.special_calls import CALLS
 
 __all__ = [
     "ALONE", "CODES", "PREFIX", "QUICK",
-    "ROUTINES", "SORTS", "address", "sort_symbol", "special_symbol", "symbol",
+    "ROUTINES", "SORTS", "STOPPED", "address", "sort_symbol", "special_symbol", "symbol",
 ]  # fmt: skip
 
 PREFIX = "accnp_routine_"  # of the symbols of these functions in object files
@@ -46,6 +46,9 @@ _BLAS = ("trsm",)
 # Between the calls of these, which have no arguments, OpenBLAS has one thread. They are no
 # library's: `blas_threads.py` has their addresses.
 ALONE = ("blas_alone", "blas_shared")
+
+# The symbol of the function with which loops ask whether they are to end (`_native/interrupts.c`).
+STOPPED = "accnp_stopped"
 
 # What NumPy sorts; NaN come last.
 SORTS = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")

@@ -14,11 +14,13 @@ from contextlib import contextmanager
 
 from accnp.compiler.loops.functions import result_of
 from accnp.compiler.loops.ir import (
+    Break,
     Buffer,
     Call,
     Carried,
     Cast,
     Const,
+    Do,
     Expr,
     Fold,
     For,
@@ -35,7 +37,7 @@ from accnp.compiler.loops.ir import (
     dtype,
     number_type,
 )
-from accnp.compiler.loops.types import F8, I8, DType
+from accnp.compiler.loops.types import B1, F8, I8, DType
 
 __all__ = ["Builder", "affine", "call", "cast", "plus"]
 
@@ -173,6 +175,14 @@ class Builder:
         self._blocks.append([])
         yield
         self.add(If(test, tuple(self._blocks.pop())))
+
+    def break_if_stopped(self, loop: Loop, mask: int) -> None:
+        """Leave a loop if an interrupt is to end the launch (`compiler/intrinsics/interrupts.py`);
+        whether it is, is asked if index & mask is 0."""
+        stopped = Var(self.fresh("stopped"), B1)
+        self.add(Do("stopped", (loop.index, Const(mask, I8)), stopped))
+        with self.when(stopped):
+            self.add(Break(tuple([c.var for c in loop.carried])))
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:

@@ -85,6 +85,7 @@ def _tile(
     sums = [b.stack("sums", covered(f.dtype), BLOCK) for f in phase.folds]
     _fill(made, totals, m, vectors)
     with b.loop("rb", _ZERO, rows, ROWS) as blocks:
+        made.break_if_stopped(blocks)
         _fill(made, sums, m, vectors)
         end = b.let("re", call("fmin", affine((blocks.index, 1), constant=ROWS), rows))
         block = blocks.index, end

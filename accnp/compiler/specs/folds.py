@@ -39,6 +39,7 @@ def folded(
             )
             for f in phase.folds
         ]
+        made.break_if_stopped(loop)
         extent = b.let("m", call("fmin", affine((stop, 1), (loop.index, -1)), Const(BLOCK, I8)))
         one = len(made.spec.reduced) == 1 and are_adjacent(phase.stores, made.outer)
         fold = block if one else _block_of_runs

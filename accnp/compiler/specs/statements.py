@@ -13,12 +13,12 @@ from math import prod
 import numpy as np
 
 from accnp.compiler.formulas import converted, expression
-from accnp.compiler.loops.builder import Builder, affine, call, cast, plus
+from accnp.compiler.loops.builder import Builder, Loop, affine, call, cast, plus
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8, DType, dtype_of
 from accnp.compiler.unsupported import Unsupported
 from accnp.ir.generated import Generated
-from accnp.ir.kernel import STRIDES, Access, KernelSpec, Phase, Statement
+from accnp.ir.kernel import LONG, STRETCH, STRIDES, Access, KernelSpec, Phase, Statement
 
 __all__ = ["Place", "Statements", "are_adjacent", "covered"]
 
@@ -91,6 +91,13 @@ class Statements:
         if len(self.spec.reduced) == 1:
             return self.size(self.outer)
         return self.integer("nr", "nr", prod(self.spec.reduced))
+
+    def break_if_stopped(self, loop: Loop) -> None:
+        """Add a `break` for interrupts to a loop over the reduced elements, if one step of the
+        kernel may take longer than a user waits for an interrupt."""
+        if self.out.weight >= LONG and not self.tiny:
+            work = max(1, self.out.weight // prod(self.spec.reduced))
+            self.b.break_if_stopped(loop, (1 << max(0, (STRETCH // work).bit_length() - 1)) - 1)
 
     def indices(self, flat: Var, axes: Sequence[int], name: str) -> dict[int, Var]:
         """Return the indices of some axes from the flat index of their elements."""

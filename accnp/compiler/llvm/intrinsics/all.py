@@ -6,6 +6,7 @@ from accnp.compiler.llvm.intrinsics import (
     buckets,
     exponents,
     grid,
+    interrupts,
     memory,
     products,
     routines,
@@ -14,5 +15,6 @@ from accnp.compiler.llvm.intrinsics import (
 from accnp.compiler.llvm.intrinsics.table import TABLE, resolve
 
 __all__ = [
-    "TABLE", "buckets", "exponents", "grid", "memory", "products", "resolve", "routines", "scalars",
+    "TABLE", "buckets", "exponents", "grid", "interrupts", "memory", "products", "resolve",
+    "routines", "scalars",
 ]  # fmt: skip

@@ -1,0 +1,32 @@
+"""The function with which loops ask whether they are to end, because of an interrupt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from accnp.compiler.library.routines import STOPPED
+from accnp.compiler.llvm.intrinsics.table import define
+from accnp.compiler.llvm.scalars.ir import I64, call_external
+from accnp.compiler.loops.types import B1, DTYPES
+
+__all__: list[str] = []
+
+_INT = DTYPES["i8"]
+
+
+def _write_stopped(b: Any, count: Any, mask: Any) -> Any:
+    """Whether the launch is to end (`_native/interrupts.c`); asked if count & mask is 0."""
+    zero = ir.Constant(I64, 0)
+    before = b.block
+    with b.if_then(b.icmp_signed("==", b.and_(count, mask), zero), likely=False):
+        stopped = b.icmp_signed("!=", call_external(b, STOPPED, I64, []), zero)
+        asked = b.block
+    result = b.phi(ir.IntType(1))
+    result.add_incoming(ir.Constant(ir.IntType(1), 0), before)
+    result.add_incoming(stopped, asked)
+    return result
+
+
+define("stopped", 2, lambda count, mask: (B1, (_INT, _INT), _write_stopped), acts=True)
