@@ -484,10 +484,12 @@ def _by_numba(
     numba = imported("accnp.compiler.numba.compile")
 
     def make() -> Any:
-        text, shared = source, ()
         if program is None:
             reprint = imported("accnp.compiler.numba.reprint").reprint
-            text, shared = reprint(source, name, signature, callees)
+            text, shared = reprint(source, name, signature, callees, to_compile=True)
+        else:
+            numba_source = imported("accnp.compiler.numba.source").numba_source
+            text, shared = numba_source(program, to_compile=True), ()
         # Not while Numba compiles: another thread may compile the same one, and wait for Numba.
         for called in library_module().called_by(text) - {name}:
             library_module().load(called)

@@ -67,7 +67,8 @@ def by_numba(kernel: Kernel) -> tuple[int, object]:
     """The same by Numba's public API."""
     from accnp.compiler.numba.compile import compile_source
 
-    return compile_source(numba_source(kernel), kernel.name, signature(kernel), enter_function)
+    source = numba_source(kernel, to_compile=True)
+    return compile_source(source, kernel.name, signature(kernel), enter_function)
 
 
 def interpreted(

@@ -5,11 +5,17 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from llvmlite import ir
 from numba import njit, types
 
+import accnp as jnp
+from accnp import engine
+from accnp.compiler import kernel_cache
+from accnp.compiler.numba import compile as numba_compile
 from accnp.compiler.numba import functions
+from accnp.config import config
 
 PROGRAMS = """
 import sys
@@ -31,6 +37,8 @@ for name, f, *args in (
     ("argsort", lambda x: jnp.argsort(-x), x),
     ("cumsum", jnp.cumsum, x),
     ("product", lambda a: a @ a, a),
+    ("columns", lambda a: (a * 1e7).sum(0), a),
+    ("neighbours", lambda x: x.at[1:-1].set(x[:-2] + x[2:]), x),
     ("transposed", lambda a: (a.T * 2).copy(), a),
     ("cholesky", lambda a: jnp.linalg.cholesky(a @ a.T + 9 * jnp.eye(6)), a),
     ("eigenvalues", lambda a: jnp.linalg.eigh(a + a.T)[0], a),
@@ -72,7 +80,7 @@ def test_a_symbol_that_no_library_has_is_an_error():
         return context.get_dummy_value()
 
     functions._define("call_nothing", 0, lambda: (types.void(), code))
-    call_nothing = vars(functions).pop("call_nothing")
+    call_nothing = functions.__dict__.pop("call_nothing")
     functions.__all__.remove("call_nothing")
     with pytest.raises(Exception, match="accnp_library_nothing, which no library has"):
         njit(lambda: call_nothing())()
@@ -82,10 +90,63 @@ def test_a_symbol_that_no_library_has_is_an_error():
 def test_loops_call_functions_for_vectors(name, of):
     scope = vars(functions).copy()
     exec(
-        f"def kernel(lo, hi, x, y):\n    for i in range(lo, hi):\n        y[i] = {name}(x[i])\n",
+        "def kernel(lo, hi, x, y):\n    distinct_buffers()\n"
+        f"    for i in range(lo, hi):\n        y[i] = {name}(x[i])\n",
         scope,
     )
     pointer = types.CPointer(functions.NUMBA_TYPES[of])
     made = njit(types.void(types.int64, types.int64, pointer, pointer))(scope["kernel"])
     (text,) = made.inspect_llvm().values()
     assert re.search(rf"call <\d+ x (float|double)> @accnp_{name}_{of}_x\d+\(", text)
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The functions for C that Numba compiles during a test."""
+    made = []
+
+    def compile_kernel(*args):
+        made.append(compile_before(*args))
+        return made[-1]
+
+    compile_before = numba_compile._compile
+    monkeypatch.setattr(numba_compile, "_compile", compile_kernel)
+    before = config.compiler
+    config.update("compiler", "numba")
+    kernel_cache.clear_kernels()
+    engine._plans.clear()
+    yield made
+    config.update("compiler", before)
+    kernel_cache.clear_kernels()
+    engine._plans.clear()
+
+
+def seven_points(x):
+    inner = x[1:-1, 1:-1, 1:-1]
+    planes = x[:-2, 1:-1, 1:-1] + x[2:, 1:-1, 1:-1]
+    rows = x[1:-1, :-2, 1:-1] + x[1:-1, 2:, 1:-1]
+    return inner * -6 + planes + rows + x[1:-1, 1:-1, :-2] + x[1:-1, 1:-1, 2:]
+
+
+def test_many_buffers_are_vectorized(compiled):
+    """LLVM knows that nine buffers do not overlap, and does not compare them at run time."""
+    x = jnp.arange(1000, dtype="float32").reshape(10, 10, 10)
+    found = np.asarray(seven_points(x))
+    np.testing.assert_array_equal(found, seven_points(np.asarray(x)))
+    text = "\n".join([m.inspect_llvm() for m in compiled])
+    assert re.search(r"fadd <\d+ x float>", text)
+    assert "memcheck" not in text
+
+
+def test_columns_are_reduced_several_rows_at_once(compiled, monkeypatch):
+    sources = []
+
+    def compile_source(source, *args):
+        sources.append(source)
+        return compile_before(source, *args)
+
+    compile_before = numba_compile.compile_source
+    monkeypatch.setattr(numba_compile, "compile_source", compile_source)
+    x = np.arange(1200, dtype=np.float32).reshape(30, 40)
+    np.testing.assert_array_equal(jnp.asarray(x).sum(0), x.sum(0))
+    assert re.search(r"for \w+ in range\(\w+, \w+, 4\)", "\n".join(sources))

@@ -31,6 +31,7 @@ from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type
 from accnp.compiler.numba.halves import E2, F2
 from accnp.compiler.numba.source import STACKS
 from accnp.compiler.numba.vector_forms import vectorized_function
+from accnp.compiler.processor import WIDE
 
 __all__ = ["ENTRIES", "NUMBA_TYPES"]
 
@@ -299,6 +300,22 @@ def spread(
     return types.void(kernel, *[types.int64] * 5, types.StarArgTuple(args)), code
 
 
+def _distinct_buffers() -> Any:
+    """Tell LLVM that no two buffers of the calling kernel overlap, as in the loop IR, and that its
+    vectors are as long as those of the other back end."""
+
+    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        for a in b.function.args:
+            if isinstance(a.type, ir.PointerType):
+                a.add_attribute("noalias")
+        if WIDE:
+            # llvmlite checks the names of attributes against a list that lacks this one.
+            set.add(b.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.void(), code
+
+
 def _asked() -> Any:
     """Whether the launch wants results to bypass the caches; Numba's entries are not told."""
     return types.int64(), lambda context, b, signature, values: ir.Constant(ir.IntType(64), 0)
@@ -333,6 +350,7 @@ for _name in TABLE:
     if _name not in globals() and _name.isidentifier() and not TABLE[_name].gpu:
         _intrinsic(_name)
 __all__.append("spread")
+_define("distinct_buffers", 0, _distinct_buffers)
 _define("asked", 0, _asked)
 _define("at", 2, _at)
 _define("release", 1, _release)

@@ -43,6 +43,7 @@ from accnp.compiler.loops.ir import (
 from accnp.compiler.loops.types import Pointer
 from accnp.compiler.loops.visiting import fresh_name, names_of, subexpressions, unlike
 from accnp.compiler.passes.inline_indices import inline_indices
+from accnp.compiler.passes.join_rows import join_rows
 from accnp.compiler.passes.lower_reductions import lower_reductions
 from accnp.ir.kernel import BLOCK
 
@@ -55,15 +56,26 @@ STACKS = {"stack": BLOCK, "tile": 4 * BLOCK, "slab": 16 * BLOCK}
 _DEALT = {"grid": ("thread", "threads"), "blocks": ("block_of_grid", "blocks")}
 
 
-def numba_source(kernel: Kernel) -> str:
+def numba_source(kernel: Kernel, to_compile: bool = False) -> str:
     """Return the source of a function `kernel(first, last, *buffers, *integers)`, or, for a GPU,
-    `kernel(*buffers, last, *integers)`."""
-    return _Printer(lower_reductions(inline_indices(kernel))).text()
+    `kernel(*buffers, last, *integers)`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel of the loop IR.
+    to_compile : bool, optional
+        Whether the source is for the compiler only: it calls `distinct_buffers` first, and reduces
+        columns several rows at once.
+    """
+    lowered = lower_reductions(inline_indices(kernel))
+    return _Printer(join_rows(lowered) if to_compile else lowered, to_compile).text()
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, to_compile: bool) -> None:
         self.kernel = kernel
+        self.to_compile = to_compile
         self.lines: list[str] = []
         self.around: list[For | While] = []  # the loops around
         self.names: dict[Var, str] = {}  # of what loops have handed on, after them
@@ -71,6 +83,8 @@ class _Printer:
     def text(self) -> str:
         k = self.kernel
         self.lines.append(f"def {k.name}({', '.join([a.name for a in k.parameters])}):")
+        if self.to_compile:
+            self.lines.append("    distinct_buffers()")
         for b in k.stack:
             self.lines.append(f"    {b.name} = {function_of(b)}()")
         for b in k.shared:
