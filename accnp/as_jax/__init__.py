@@ -16,7 +16,9 @@ from __future__ import annotations
 import sys
 from types import ModuleType, TracebackType
 
-from accnp.as_jax.finder import Finder, is_jax
+from accnp import numpy
+from accnp.api.arrays.methods import set_namespace
+from accnp.as_jax.finder import Finder, is_jax, stand_in
 
 __all__ = ["AsJax", "as_jax"]
 
@@ -56,6 +58,8 @@ class AsJax:
                 )
             self._replaced = {name: sys.modules.pop(name) for name in imported}
             sys.meta_path.insert(0, self._finder)
+            # Libraries compare the namespace of an array with the module `jax.numpy`, or its name.
+            set_namespace(stand_in("jax.numpy"))
         self._depth += 1
 
     def undo(self) -> None:
@@ -71,6 +75,7 @@ class AsJax:
         self._depth -= 1
         if not self._depth:
             sys.meta_path.remove(self._finder)
+            set_namespace(numpy)
             for name in [name for name in sys.modules if is_jax(name)]:
                 del sys.modules[name]
             sys.modules.update(self._replaced)

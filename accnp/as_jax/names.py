@@ -55,6 +55,7 @@ NAMES = {
     "jaxlib.version": {
         "__version__": f"{_PRIVATE}:VERSION", "__version_info__": f"{_PRIVATE}:VERSION_INFO",
     },
+    "jax.numpy": {"asarray": "accnp.as_jax.traced_bools:asarray"},
     "jax._src.array": {
         "ArrayImpl": "accnp:Array", "_reconstruct_array": f"{_PRIVATE}:reconstruct_array",
     },
