@@ -24,6 +24,7 @@ load_numpy()
 
 from accnp import dtypes, errors, numpy
 from accnp.api.compiled.jit import jit
+from accnp.api.arrays.methods import set_namespace as _set_namespace
 from accnp.api.arrays.placement import device_put
 from accnp.api.environment.waiting import (
     block_until_ready, copy_to_host_async, counters, device_get, effects_barrier,
@@ -91,6 +92,7 @@ if TYPE_CHECKING:  # loaded on first use
     from accnp.bench.magic import unload_ipython_extension as unload_ipython_extension
     from accnp.bench.measure import timeit
     from accnp.experimental import checkify
+    from accnp.version import __version_info__ as __version_info__
     from accnp.numpy import *  # noqa: F403  (all names of jax.numpy, listed there)
 
 __version__ = "0.1.0"
@@ -249,60 +251,6 @@ __all__ = [
     "vmap",
 ]  # fmt: skip
 __all__ += numpy.__all__
-# The names of `accnp.numpy`, except those that it loads on first use.
-globals().update({name: vars(numpy)[name] for name in {*numpy.__all__} - {*numpy.LATER}})
 
-_LATER = (
-    "ad_checkpoint", "api_util", "as_jax", "checkpoint_policies", "checkpoints", "core",
-    "custom_batching",
-    "custom_derivatives", "debug", "distributed", "dlpack", "experimental", "export", "extend",
-    "ffi", "flatten_util", "image", "interpreters", "lax", "lib", "memory", "monitoring", "nn",
-    "ops", "profiler", "random", "ref", "scipy", "sharding", "stages", "test_util", "tree",
-    "tree_util", "typing", "version",
-)  # fmt: skip
-_FROM = {
-    "accnp.api.effects.callbacks": "pure_callback",
-    "accnp.api.differentiation.checkpoint": "checkpoint remat",
-    "accnp.api.differentiation.custom_jvp": "custom_jvp",
-    "accnp.api.differentiation.derivatives": "grad jvp linear_transpose linearize value_and_grad "
-    "vjp",
-    "accnp.api.differentiation.custom_vjp": "closure_convert custom_gradient custom_vjp",
-    "accnp.api.differentiation.linear_maps": "ad",
-    "accnp.api.compiled.contexts": "make_user_context",
-    "accnp.api.differentiation.forward_backward": "fwd_and_bwd",
-    "accnp.api.inspect.inspecting": "inspect",
-    "accnp.api.differentiation.jacobians": "hessian jacfwd jacobian jacrev",
-    "accnp.api.kernels.kernel": "kernel",
-    "accnp.api.kernels.override": "override",
-    "accnp.api.observe.explain": "explain",
-    "accnp.api.jaxprs.jaxpr": "ShapeDtypeStruct eval_shape make_jaxpr typeof",
-    "accnp.api.jaxprs.tracing": "ensure_compile_time_eval",
-    "accnp.api.mapping.pmap": "pmap",
-    "accnp.api.mapping.vmap": "vmap",
-    "accnp.api.environment.process": "clear_caches device_memory_stats host_count "
-    "host_id host_ids live_arrays named_call named_scope print_environment_info process_count "
-    "process_index process_indices",
-    "accnp.api.arrays.refs": "Ref ds empty_ref free_ref freeze new_ref",
-    "accnp.api.sharding.mapped": "shard_map smap",
-    "accnp.api.sharding.mesh": "make_mesh set_mesh",
-    "accnp.api.sharding.placing": "reshard",
-    "accnp.api.sharding.shards": "Shard make_array_from_callback "
-    "make_array_from_process_local_data make_array_from_single_device_arrays",
-    "accnp.api.sharding.specs": "NamedSharding P",
-    "accnp.bench.magic": "load_ipython_extension unload_ipython_extension",
-    "accnp.bench.measure": "timeit",
-    "accnp.experimental": "checkify",
-    "accnp.version": "__version_info__",
-    "accnp.numpy": " ".join(numpy.LATER),
-}
-_install_getattr(
-    __name__,
-    __all__,
-    {name: f"accnp.{name}" for name in _LATER}
-    | {name: module for module, names in _FROM.items() for name in names.split()},
-)
-
-
-def __dir__() -> list[str]:
-    own = {name for name in globals() if name.startswith("__")}  # omits internal modules
-    return sorted({*own, *__all__, *_LATER})
+_set_namespace(numpy)
+_install_getattr(__name__, __all__)

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.api_util`: functions with flattened arguments, for libraries that transform functions.
 
 >>> import accnp as jax
@@ -5,16 +6,15 @@
 ShapedArray(int32[], weak_type=True)
 """
 
-from accnp.api.jaxprs.flat_functions import (
-    argnums_partial,
-    debug_info,
-    flatten_axes,
-    flatten_fun,
-    flatten_fun_nokwargs,
-    safe_map,
-    shaped_abstractify,
-)  # fmt: skip
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.jaxprs.flat_functions import (
+        argnums_partial, debug_info, flatten_axes, flatten_fun, flatten_fun_nokwargs, safe_map,
+        shaped_abstractify,
+    )  # fmt: skip
 
 __all__ = [
     "argnums_partial", "debug_info", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",

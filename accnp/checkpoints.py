@@ -9,9 +9,13 @@
 {'w': Array([0, 1, 2], dtype=int32)}
 """
 
-from accnp.api.checkpoints.checkpoint_files import load, save
-from accnp.api.checkpoints.safetensors import load_safetensors, save_safetensors
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.checkpoints.checkpoint_files import load, save
+    from accnp.api.checkpoints.safetensors import load_safetensors, save_safetensors
 
 __all__ = ["load", "load_safetensors", "save", "save_safetensors"]
 

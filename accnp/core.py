@@ -17,8 +17,26 @@ from accnp.ir.equations import Atom
 from accnp.ir.trace import Trace
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use
-    from accnp.api.jaxprs.core_names import max_dim, min_dim
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py; most are older names of JAX
+    from accnp.api.jaxprs.core_names import (
+        AbstractToken, CallPrimitive, Effect, Effects, JaxprPpContext, JaxprPpSettings, OutputType,
+        abstract_token, aval_mapping_handlers, call, call_p, concretization_function_error,
+        custom_typechecks, find_top_trace, get_aval, get_opaque_trace_state, is_concrete,
+        is_constant_dim, is_constant_shape, literalable_types, max_dim, min_dim, no_axis_name,
+        nonempty_axis_env_DO_NOT_USE, pytype_aval_mappings, trace_ctx, traverse_jaxpr_params,
+        unsafe_am_i_under_a_jit_DO_NOT_USE, unsafe_am_i_under_a_vmap_DO_NOT_USE,
+        unsafe_get_axis_names_DO_NOT_USE,
+    )  # fmt: skip
+    from accnp.api.jaxprs.primitives import Primitive
+    from accnp.api.jaxprs.tracing import (
+        check_jaxpr, concrete_or_error, mapped_aval, primal_dtype_to_tangent_dtype, unmapped_aval,
+        valid_jaxtype,
+    )  # fmt: skip
+    from accnp.errors import InconclusiveDimensionOperation, JaxprTypeError
+    from accnp.ir.equations import (
+        ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, gensym, jaxprs_in_params,
+        new_jaxpr_eqn, no_effects, subjaxprs,
+    )  # fmt: skip
 
 ParamDict = dict[str, Any]
 Value = Any
@@ -29,24 +47,4 @@ __all__ = [
     "ensure_compile_time_eval", "eval_context", "eval_jaxpr", "max_dim", "min_dim",
 ]  # fmt: skip
 
-# Older names that JAX has deprecated or removed.
-_OLDER = {
-    "accnp.api.jaxprs.core_names": "AbstractToken CallPrimitive Effect Effects "
-    "JaxprPpContext JaxprPpSettings OutputType abstract_token aval_mapping_handlers call "
-    "call_p concretization_function_error custom_typechecks find_top_trace get_aval "
-    "get_opaque_trace_state is_concrete is_constant_dim is_constant_shape literalable_types "
-    "max_dim min_dim no_axis_name nonempty_axis_env_DO_NOT_USE pytype_aval_mappings trace_ctx "
-    "traverse_jaxpr_params unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE "
-    "unsafe_get_axis_names_DO_NOT_USE",
-    "accnp.api.jaxprs.tracing": "check_jaxpr concrete_or_error mapped_aval "
-    "primal_dtype_to_tangent_dtype unmapped_aval valid_jaxtype",
-    "accnp.errors": "InconclusiveDimensionOperation JaxprTypeError",
-    "accnp.ir.equations": "ClosedJaxpr DebugInfo DropVar Jaxpr JaxprEqn Literal Var gensym "
-    "jaxprs_in_params new_jaxpr_eqn no_effects subjaxprs",
-    "accnp.api.jaxprs.primitives": "Primitive",
-}
-_install_getattr(
-    __name__,
-    __all__,
-    {name: module for module, names in _OLDER.items() for name in names.split()},
-)
+_install_getattr(__name__, __all__)

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.custom_batching`: functions with a user-defined batching rule.
 
 >>> import accnp as jax
@@ -6,8 +7,12 @@
 Array([1, 2], dtype=int32)
 """
 
-from accnp.api.mapping.custom_vmap import custom_vmap, sequential_vmap
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.mapping.custom_vmap import custom_vmap, sequential_vmap
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 

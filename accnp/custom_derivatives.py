@@ -9,17 +9,17 @@
 
 from typing import TYPE_CHECKING
 
-from accnp.api.differentiation.custom_jvp import custom_jvp
-from accnp.api.differentiation.custom_rules import SymbolicZero, zero_from_primal
-from accnp.api.differentiation.custom_vjp import (
-    CustomVJPPrimal, closure_convert, custom_gradient, custom_vjp, custom_vjp_primal_tree_values,
-)  # fmt: skip
-
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use
-    from accnp.api.jaxprs.known_primitives import custom_jvp_call_p, custom_vjp_call_p
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.differentiation.custom_jvp import custom_jvp
+    from accnp.api.differentiation.custom_rules import SymbolicZero, zero_from_primal
+    from accnp.api.differentiation.custom_vjp import (
+        CustomVJPPrimal, closure_convert, custom_gradient, custom_vjp,
+        custom_vjp_primal_tree_values,
+    )  # fmt: skip
     from accnp.api.differentiation.linear_call import linear_call
+    from accnp.api.jaxprs.known_primitives import custom_jvp_call_p, custom_vjp_call_p
     from accnp.api.jaxprs.rare_primitives import remat_opt_p
 
 __all__ = [
@@ -28,10 +28,4 @@ __all__ = [
     "linear_call", "remat_opt_p", "zero_from_primal",
 ]  # fmt: skip
 
-_LATER = {
-    "custom_jvp_call_p": "accnp.api.jaxprs.known_primitives",
-    "custom_vjp_call_p": "accnp.api.jaxprs.known_primitives",
-    "linear_call": "accnp.api.differentiation.linear_call",
-    "remat_opt_p": "accnp.api.jaxprs.rare_primitives",
-}
-_install_getattr(__name__, __all__, _LATER)
+_install_getattr(__name__, __all__)

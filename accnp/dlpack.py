@@ -6,8 +6,12 @@
 Array([0, 1, 2], dtype=int32)
 """
 
-from accnp.api.arrays.exchange import from_dlpack, is_supported_dtype
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.arrays.exchange import from_dlpack, is_supported_dtype
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 

@@ -1,7 +1,12 @@
+# isort: skip_file
 """`accnp.flatten_util`: conversion of a pytree of arrays to one vector and back."""
 
-from accnp.api.arrays.raveling import ravel_pytree
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.arrays.raveling import ravel_pytree
 
 __all__ = ["ravel_pytree"]
 

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.image`: resizing of images.
 
 >>> import accnp as jax
@@ -5,8 +6,12 @@
 Array([0., 0., 1., 1.], dtype=float32)
 """
 
-from accnp.api.scientific.resizing import ResizeMethod, resize, scale_and_translate
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.scientific.resizing import ResizeMethod, resize, scale_and_translate
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

@@ -1,56 +1,81 @@
-"""The `__getattr__` of public modules, for names that a module does not contain.
+"""The `__getattr__` and `__dir__` of public modules, which load names on first use.
 
-`install_getattr` gives a module a `__getattr__` that loads rarely used names on first use, forwards
-or explains names that JAX or NumPy have had (`accnp/removed_names.py`), and suggests similar names
-otherwise. The function is set without an assignment in the module, so that type checkers know only
-the names that are written there.
+The imports under `if TYPE_CHECKING:` of a public module say which names it has and where they are
+defined. `accnp/public_names.py` is generated from them; `install_getattr` finds names there, so
+that importing a package loads nothing that it re-exports. It also forwards or explains names that
+JAX or NumPy have had (`accnp/removed_names.py`), and suggests similar names otherwise. The
+functions are set without an assignment in the module, so that type checkers know only the names
+that are written there.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
+
+from accnp.public_names import HOMES
 
 __all__ = ["install_getattr"]
 
 
-def install_getattr(
-    module: str, names: Iterable[str], later: Mapping[str, str] | None = None
-) -> None:
-    """Set the `__getattr__` of a module, whose AttributeError suggests similar `names`.
+def install_getattr(module: str, names: Iterable[str]) -> None:
+    """Set `__getattr__` and `__dir__` of a public module.
 
-    `later` maps names that are loaded on first use to the modules that contain them (or are them).
-    A colon and a name follow the module if the object has another name there.
+    Names without a value are looked up in `accnp/public_names.py`. `names` are those that `dir`
+    lists, and that an AttributeError suggests if they are similar.
     """
-    known = sorted(names)
-    later = later or {}
+    names = sorted(names)
+    homes: dict[str, tuple[str, str]] = {}
 
     def get_attribute(name: str) -> Any:
-        if name in later:
-            home, _, known_as = later[name].partition(":")
-            found = importlib.import_module(home)
-            value = found if home == f"{module}.{name}" else getattr(found, known_as or name)
+        if not homes:
+            homes.update(_homes(module))
+        if name in homes:
+            home, attribute = homes[name]
+            if home == module:  # a module of this package
+                value = importlib.import_module(f"{module}.{attribute}")
+            else:
+                value = getattr(importlib.import_module(home), attribute)
             setattr(sys.modules[module], name, value)
             return value
-        text = f"module {module!r} has no attribute {name!r}"
-        if not name.startswith("__"):
-            removed_names = importlib.import_module("accnp.removed_names")
-            replacement = removed_names.REMOVED_NAMES.get(f"{module}.{name}", "")
-            if replacement.startswith("="):
-                home, _, known_as = replacement[1:].partition(":")
-                return getattr(importlib.import_module(f"accnp.{home}"), known_as)
-            if replacement:
-                raise AttributeError(f"{text}: {replacement}")
-            import difflib  # takes 5 ms, so it is imported for errors only
+        return _removed_name(module, name, names)
 
-            close = difflib.get_close_matches(name, known, n=3, cutoff=0.7)
-            whole = sys.modules.get("accnp")
-            if module == "accnp.numpy" and name in getattr(whole, "__all__", ()):
-                text += f"; it is accnp.{name}"
-            elif close:
-                text += f"; did you mean {' or '.join(map(repr, close))}?"
-        raise AttributeError(text)
+    def list_names() -> list[str]:
+        special = [name for name in vars(sys.modules[module]) if name.startswith("__")]
+        return sorted({*special, *names})
 
-    vars(sys.modules[module])["__getattr__"] = get_attribute
+    vars(sys.modules[module]).update(__getattr__=get_attribute, __dir__=list_names)
+
+
+def _homes(module: str) -> dict[str, tuple[str, str]]:
+    """Return the names of a module: the module where each is defined, and its name there."""
+    found = {"": ("", "")}  # never empty, so that it is made once
+    for home, names in HOMES.get(module, {}).items():
+        for entry in names.split():
+            name, _, defined_as = entry.partition("=")
+            found[name] = home, defined_as or name
+    return found
+
+
+def _removed_name(module: str, name: str, names: list[str]) -> Any:
+    """Return what replaces a name that is not in a module, or raise an error that explains it."""
+    text = f"module {module!r} has no attribute {name!r}"
+    if not name.startswith("__"):
+        removed_names = importlib.import_module("accnp.removed_names")
+        replacement = removed_names.REMOVED_NAMES.get(f"{module}.{name}", "")
+        if replacement.startswith("="):
+            home, _, attribute = replacement[1:].partition(":")
+            return getattr(importlib.import_module(f"accnp.{home}"), attribute)
+        if replacement:
+            raise AttributeError(f"{text}: {replacement}")
+        import difflib  # takes 5 ms, so it is imported for errors only
+
+        close = difflib.get_close_matches(name, names, n=3, cutoff=0.7)
+        whole = sys.modules.get("accnp")
+        if module == "accnp.numpy" and name in getattr(whole, "__all__", ()):
+            text += f"; it is accnp.{name}"
+        elif close:
+            text += f"; did you mean {' or '.join(map(repr, close))}?"
+    raise AttributeError(text)

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.profiler`: timelines of programs for Perfetto, with the names of jax.profiler.
 
 >>> import accnp as jax
@@ -7,21 +8,18 @@
 ['load']
 """
 
-from accnp.api.observe.profile_data import ProfileData, ProfileEvent, ProfilePlane
-from accnp.api.observe.profiling import (
-    ProfileOptions,
-    StepTraceAnnotation,
-    TraceAnnotation,
-    annotate_function,
-    device_memory_profile,
-    save_device_memory_profile,
-    start_trace,
-    stop_trace,
-    trace,
-)  # fmt: skip
-from accnp.api.observe.server import register_subprocess, start_server, stop_server
-from accnp.api.observe.timeline import Timeline as profile
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.observe.profile_data import ProfileData, ProfileEvent, ProfilePlane
+    from accnp.api.observe.profiling import (
+        ProfileOptions, StepTraceAnnotation, TraceAnnotation, annotate_function,
+        device_memory_profile, save_device_memory_profile, start_trace, stop_trace, trace,
+    )  # fmt: skip
+    from accnp.api.observe.server import register_subprocess, start_server, stop_server
+    from accnp.api.observe.timeline import Timeline as profile
 
 __all__ = [
     "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "StepTraceAnnotation",

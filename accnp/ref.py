@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.ref`: mutable references to arrays.
 
 >>> import accnp as jax
@@ -7,19 +8,14 @@
 Array([5., 0.], dtype=float32)
 """
 
-from accnp.api.arrays.refs import (
-    AbstractRef,
-    Ref,
-    addupdate,
-    empty_ref,
-    free_ref,
-    freeze,
-    get,
-    new_ref,
-    set,
-    swap,
-)  # fmt: skip
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.arrays.refs import (
+        AbstractRef, Ref, addupdate, empty_ref, free_ref, freeze, get, new_ref, set, swap,
+    )  # fmt: skip
 
 __all__ = [
     "AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set",

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.sharding`: meshes of devices, and the distribution of arrays over them.
 
 >>> import accnp as jax
@@ -6,29 +7,21 @@
 (4,)
 """
 
-from accnp.api.sharding.mapped import Infer
-from accnp.api.sharding.mesh import (
-    AbstractDevice,
-    AbstractMesh,
-    AxisType,
-    ManualAxisType,
-    Mesh,
-    get_abstract_mesh,
-    get_mesh,
-    set_mesh,
-    use_abstract_mesh,
-)  # fmt: skip
-from accnp.api.sharding.placing import auto_axes, explicit_axes, reshard
-from accnp.api.sharding.specs import (
-    NamedSharding,
-    PartitionSpec,
-    Sharding,
-    SingleDeviceSharding,
-    make_single_device_sharding,
-)  # fmt: skip
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
 
-P = PartitionSpec
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.sharding.mapped import Infer
+    from accnp.api.sharding.mesh import (
+        AbstractDevice, AbstractMesh, AxisType, ManualAxisType, Mesh, get_abstract_mesh, get_mesh,
+        set_mesh, use_abstract_mesh,
+    )  # fmt: skip
+    from accnp.api.sharding.placing import auto_axes, explicit_axes, reshard
+    from accnp.api.sharding.specs import (
+        NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding, make_single_device_sharding,
+    )  # fmt: skip
+    from accnp.api.sharding.specs import PartitionSpec as P
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisType", "Mesh",

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.typing`: types for annotations.
 
 >>> from accnp.typing import ArrayLike
@@ -5,11 +6,13 @@
 ...     return 2 * x
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from accnp.array import ArrayLike
-from accnp.dtypes.names import DTypeLike
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.array import ArrayLike
+    from accnp.dtypes.names import DTypeLike
 
 __all__ = ["ArrayLike", "DTypeLike"]
 

@@ -1,7 +1,12 @@
+# isort: skip_file
 """`accnp.example_libraries`: small optimizers, layers."""
 
-from accnp.example_libraries import optimizers, stax
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.example_libraries import optimizers, stax
 
 __all__ = ["optimizers", "stax"]
 

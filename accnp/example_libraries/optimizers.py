@@ -1,13 +1,17 @@
 # isort: skip_file
 """`accnp.example_libraries.optimizers`: optimizers and schedules, re-exported one by one."""
 
-from accnp.api.networks.optimizers import (
-    JoinPoint, Optimizer, OptimizerState, adagrad, adam, adamax, clip_grads, constant,
-    exponential_decay, inverse_time_decay, l2_norm, make_schedule, momentum, nesterov, optimizer,
-    pack_optimizer_state, piecewise_constant, polynomial_decay, rmsprop, rmsprop_momentum, sgd, sm3,
-    unpack_optimizer_state,
-)  # fmt: skip
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.networks.optimizers import (
+        JoinPoint, Optimizer, OptimizerState, adagrad, adam, adamax, clip_grads, constant,
+        exponential_decay, inverse_time_decay, l2_norm, make_schedule, momentum, nesterov,
+        optimizer, pack_optimizer_state, piecewise_constant, polynomial_decay, rmsprop,
+        rmsprop_momentum, sgd, sm3, unpack_optimizer_state,
+    )  # fmt: skip
 
 __all__ = [
     "JoinPoint", "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads",

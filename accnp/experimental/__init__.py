@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.experimental`: names of `jax.experimental`, each loaded with its first use.
 
 >>> from accnp.experimental import sparse
@@ -8,45 +9,20 @@ BCOO(float32[2, 2], nse=2)
 
 from typing import TYPE_CHECKING
 
-from accnp.api.effects.callbacks import io_callback
-from accnp.config import disable_jit, enable_x64
-from accnp.experimental import checkify
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.effects.callbacks import io_callback
+    from accnp.config import disable_jit, enable_x64
     from accnp.experimental import (
-        compilation_cache,
-        jet,
-        layout,
-        mesh_utils,
-        multihost_utils,
-        ode,
-        optimizers,
-        pallas,
-        pjit,
-        shard_map,
-        sparse,
-        xla_metadata,
+        checkify, compilation_cache, jet, layout, mesh_utils, multihost_utils, ode, optimizers,
+        pallas, pjit, shard_map, sparse, xla_metadata,
     )  # fmt: skip
 
-_LATER = (
-    "compilation_cache",
-    "jet",
-    "layout",
-    "mesh_utils",
-    "multihost_utils",
-    "ode",
-    "optimizers",
-    "pallas",
-    "pjit",
-    "shard_map",
-    "sparse",
-    "xla_metadata",
-)
 __all__ = [
     "checkify", "compilation_cache", "disable_jit", "enable_x64", "io_callback", "jet",
     "layout", "mesh_utils", "multihost_utils", "ode", "optimizers", "pallas", "pjit", "shard_map",
     "sparse", "xla_metadata",
 ]  # fmt: skip
 
-_install_getattr(__name__, __all__, {name: f"{__name__}.{name}" for name in _LATER})
+_install_getattr(__name__, __all__)

@@ -1,7 +1,12 @@
+# isort: skip_file
 """`accnp.experimental.jet`: Taylor series through functions, re-exported."""
 
-from accnp.api.differentiation.taylor import jet
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.differentiation.taylor import jet
 
 __all__ = ["jet"]
 

@@ -1,7 +1,12 @@
+# isort: skip_file
 """`accnp.experimental.layout`: the order of an array's elements in memory. It is the rows' here."""
 
-from accnp.api.arrays.layouts import Format, Layout, with_layout_constraint
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.arrays.layouts import Format, Layout, with_layout_constraint
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
 

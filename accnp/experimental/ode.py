@@ -1,7 +1,12 @@
+# isort: skip_file
 """`accnp.experimental.ode`: ordinary differential equations, re-exported."""
 
-from accnp.api.flow.odes import odeint
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.flow.odes import odeint
 
 __all__ = ["odeint"]
 

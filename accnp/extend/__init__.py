@@ -1,7 +1,12 @@
+# isort: skip_file
 """`accnp.extend`: what libraries build on: primitives, jaxprs, their evaluation."""
 
-from accnp.extend import backend, core, linear_util, random, source_info_util
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.extend import backend, core, linear_util, random, source_info_util
 
 __all__ = ["backend", "core", "linear_util", "random", "source_info_util"]
 

@@ -1,7 +1,12 @@
+# isort: skip_file
 """`accnp.extend.random`: the generator of random bits beneath `accnp.random`."""
 
-from accnp.api.sampling.bit_generators import threefry_2x32
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.sampling.bit_generators import threefry_2x32
 
 __all__ = ["threefry_2x32"]
 

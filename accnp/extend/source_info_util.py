@@ -1,7 +1,12 @@
+# isort: skip_file
 """`accnp.extend.source_info_util`: which lines of a program errors show."""
 
-from accnp.api.environment.process import register_exclusion
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.environment.process import register_exclusion
 
 __all__ = ["register_exclusion"]
 

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.interpreters`: rules of primitives for each transformation.
 
 >>> import accnp as jax
@@ -6,8 +7,12 @@
 True
 """
 
-from accnp.interpreters import ad, batching, mlir, partial_eval, pxla, xla
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.interpreters import ad, batching, mlir, partial_eval, pxla, xla
 
 __all__ = ["ad", "batching", "mlir", "partial_eval", "pxla", "xla"]
 

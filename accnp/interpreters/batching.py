@@ -1,24 +1,19 @@
+# isort: skip_file
 """`accnp.interpreters.batching`: batching rules of primitives, re-exported one by one."""
 
-from accnp.api.jaxprs.rules import (
-    axis_primitive_batchers,
-    bdim_at_front,
-    broadcast,
-    defbroadcasting,
-    defvectorized,
-    not_mapped,
-    primitive_batchers,
-)
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
 
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.jaxprs.rules import (
+        axis_primitive_batchers, bdim_at_front, broadcast, defbroadcasting, defvectorized,
+        not_mapped, primitive_batchers,
+    )  # fmt: skip
+
 __all__ = [
-    "axis_primitive_batchers",
-    "bdim_at_front",
-    "broadcast",
-    "defbroadcasting",
-    "defvectorized",
-    "not_mapped",
-    "primitive_batchers",
-]
+    "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defvectorized",
+    "not_mapped", "primitive_batchers",
+]  # fmt: skip
 
 _install_getattr(__name__, __all__)

@@ -1,8 +1,13 @@
+# isort: skip_file
 """`accnp.interpreters.mlir`: how primitives are compiled. Lowerings are functions that are traced;
 there is no MLIR."""
 
-from accnp.api.jaxprs.interpreters import lower_fun, register_lowering
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.jaxprs.interpreters import lower_fun, register_lowering
 
 __all__ = ["lower_fun", "register_lowering"]
 

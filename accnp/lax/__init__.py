@@ -10,72 +10,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, see _LATER
-    from accnp.api.strict.lax_composed import dtype_of as dtype
-    from accnp.api.strict.lax_composed import shapes_broadcast as broadcast_shapes
-    from accnp.api.strict.lax_composed import (
-        broadcast_like, empty, eq_to_p, le_to_p, lt_to_p, mulhi, mulhi_p, shape_as_value, split,
-        split_p, stack, stack_p, stage, stage_p, tile, tile_p, unstack, unstack_p,
-    )  # fmt: skip
-    from accnp.api.flow.control import cond, switch
-    from accnp.api.algebra.fft import FftType
-    from accnp.api.algebra.fft import lax_fft as fft
-    from accnp.api.strict.lax import (
-        abs, acos, acosh, add, asin, asinh, atan, atan2, atanh, bessel_i0e, bessel_i1e, betainc,
-        bitcast_convert_type, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, cbrt, ceil, clamp,
-        clz, complex, conj, convert_element_type, cos, cosh, digamma, div, eq, erf, erf_inv, erfc,
-        exp, exp2, expm1, floor, ge, gt, igamma, igamma_grad_a, igammac, imag, integer_pow,
-        is_finite, le, lgamma, log, log1p, logistic, lt, max, min, mul, ne, neg, nextafter,
-        optimization_barrier, polygamma, population_count, pow, random_gamma_grad, real, reciprocal,
-        reduce_precision, rem, round, rsqrt, select, select_n, shift_left, shift_right_arithmetic,
-        shift_right_logical, sign, sin, sinh, sqrt, square, stop_gradient, sub, tan, tanh, zeta,
-    )  # fmt: skip
-    from accnp.api.indexes.lax_index import (
-        gather, index_take, scatter, scatter_add, scatter_apply, scatter_max, scatter_min,
-        scatter_mul, scatter_sub, scatter_sub_p, sort, sort_key_val,
-    )  # fmt: skip
-    from accnp.api.indexes.lax_slices import (
-        dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_update_index_in_dim,
-        dynamic_update_slice, dynamic_update_slice_in_dim,
-    )  # fmt: skip
-    from accnp.api.strict.lax_types import Precision, RoundingMethod
-    from accnp.api.strict.lax_folds import (
-        argmax, argmin, cumlogsumexp, cummax, cummin, cumprod, cumsum, reduce_and, reduce_max,
-        reduce_min, reduce_or, reduce_prod, reduce_sum,
-    )  # fmt: skip
-    from accnp.api.strict.lax_shapes import (
-        broadcast, broadcast_in_dim, broadcast_to_rank, broadcasted_iota, collapse, concatenate,
-        expand_dims, full, full_like, index_in_dim, iota, pad, reshape, rev, slice, slice_in_dim,
-        squeeze, transpose,
-    )  # fmt: skip
-    from accnp.api.flow.loops import fori_loop, scan, while_loop
-    from accnp.api.algebra.products import dot_general
-    from accnp.api.algebra.products import lax_dot as dot
-    from accnp.api.flow.scans import associative_scan, map
-    from accnp.api.folds.sorting import approx_max_k, approx_min_k, top_k
-    from accnp.primitives.convolution import ConvDimensionNumbers
-    from accnp.primitives.index import (
-        GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers,
-    )  # fmt: skip
-    from accnp.api.jaxprs.rare_primitives import (
-        approx_top_k_p, device_put_p, igamma_grad_a_p, igamma_p, igammac_p, linear_solve_p,
-        reduce_p, reduce_precision_p, reduce_window_p, reduce_xor_p, regularized_incomplete_beta_p,
-        select_and_gather_add_p, select_and_scatter_add_p, select_and_scatter_p,
-    )  # fmt: skip
-    from accnp.api.strict.lax_staging import (
-        after_all, after_all_p, composite, create_token, create_token_p, dce_sink, dce_sink_p,
-        precv, psend, ragged_all_to_all, ragged_all_to_all_p,
-    )  # fmt: skip
-    from accnp.api.sampling.bit_generators import (
-        rng_bit_generator, rng_bit_generator_p, rng_uniform, rng_uniform_p,
-    )  # fmt: skip
-    from accnp.api.strict.lax_types import (
-        AccuracyMode, DotAlgorithm, DotAlgorithmPreset, DotDimensionNumbers, PrecisionLike,
-        RaggedDotDimensionNumbers, RandomAlgorithm, Tolerance,
-    )  # fmt: skip
-    from accnp.api.strict.lax_products import (
-        batch_matmul, ragged_dot, ragged_dot_general, scaled_dot,
-    )  # fmt: skip
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
     from accnp.api.algebra.conv_shapes import (
         conv_dimension_numbers, conv_general_permutations, conv_general_shape_tuple,
         conv_shape_tuple, conv_transpose_shape_tuple,
@@ -84,8 +19,23 @@ if TYPE_CHECKING:  # loaded on first use, see _LATER
         conv, conv_general_dilated, conv_general_dilated_local, conv_general_dilated_patches,
         conv_transpose, conv_with_general_padding,
     )  # fmt: skip
-    from accnp.api.strict.folding import reduce, reduce_window, reduce_xor
-    from accnp.api.strict.window_shapes import padtype_to_pads, reduce_window_shape_tuple
+    from accnp.api.algebra.fft import FftType
+    from accnp.api.algebra.fft import lax_fft as fft
+    from accnp.api.algebra.products import dot_general
+    from accnp.api.algebra.products import lax_dot as dot
+    from accnp.api.flow.control import cond, switch
+    from accnp.api.flow.loops import fori_loop, scan, while_loop
+    from accnp.api.flow.scans import associative_scan, map
+    from accnp.api.flow.solving import custom_linear_solve, custom_root, platform_dependent
+    from accnp.api.folds.sorting import approx_max_k, approx_min_k, top_k
+    from accnp.api.indexes.lax_index import (
+        gather, index_take, scatter, scatter_add, scatter_apply, scatter_max, scatter_min,
+        scatter_mul, scatter_sub, scatter_sub_p, sort, sort_key_val,
+    )  # fmt: skip
+    from accnp.api.indexes.lax_slices import (
+        dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_update_index_in_dim,
+        dynamic_update_slice, dynamic_update_slice_in_dim,
+    )  # fmt: skip
     from accnp.api.jaxprs.known_primitives import (
         abs_p, acos_p, acosh_p, add_p, all_gather_p, all_to_all_p, and_p, argmax_p, argmin_p,
         asin_p, asinh_p, atan2_p, atan_p, atanh_p, axis_index_p, bessel_i0e_p, bessel_i1e_p,
@@ -104,14 +54,63 @@ if TYPE_CHECKING:  # loaded on first use, see _LATER
         slice_p, sort_p, sqrt_p, square_p, squeeze_p, stop_gradient_p, sub_p, tan_p, tanh_p,
         top_k_p, transpose_p, while_p, xor_p, zeta_p,
     )  # fmt: skip
-    from accnp.api.flow.solving import custom_linear_solve, custom_root, platform_dependent
+    from accnp.api.jaxprs.rare_primitives import (
+        approx_top_k_p, device_put_p, igamma_grad_a_p, igamma_p, igammac_p, linear_solve_p,
+        reduce_p, reduce_precision_p, reduce_window_p, reduce_xor_p, regularized_incomplete_beta_p,
+        select_and_gather_add_p, select_and_scatter_add_p, select_and_scatter_p,
+    )  # fmt: skip
     from accnp.api.mapping.collectives import (
         all_gather, axis_index, axis_size, pmax, pmean, pmin, psum, psum_scatter,
     )  # fmt: skip
     from accnp.api.mapping.exchanges import all_to_all, pbroadcast, ppermute, pshuffle, pswapaxes
+    from accnp.api.sampling.bit_generators import (
+        rng_bit_generator, rng_bit_generator_p, rng_uniform, rng_uniform_p,
+    )  # fmt: skip
     from accnp.api.sharding.placing import with_sharding_constraint
     from accnp.api.sharding.varying import pcast, pvary
+    from accnp.api.strict.folding import reduce, reduce_window, reduce_xor
+    from accnp.api.strict.lax import (
+        abs, acos, acosh, add, asin, asinh, atan, atan2, atanh, bessel_i0e, bessel_i1e, betainc,
+        bitcast_convert_type, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, cbrt, ceil, clamp,
+        clz, complex, conj, convert_element_type, cos, cosh, digamma, div, eq, erf, erf_inv, erfc,
+        exp, exp2, expm1, floor, ge, gt, igamma, igamma_grad_a, igammac, imag, integer_pow,
+        is_finite, le, lgamma, log, log1p, logistic, lt, max, min, mul, ne, neg, nextafter,
+        optimization_barrier, polygamma, population_count, pow, random_gamma_grad, real, reciprocal,
+        reduce_precision, rem, round, rsqrt, select, select_n, shift_left, shift_right_arithmetic,
+        shift_right_logical, sign, sin, sinh, sqrt, square, stop_gradient, sub, tan, tanh, zeta,
+    )  # fmt: skip
+    from accnp.api.strict.lax_composed import (
+        broadcast_like, empty, eq_to_p, le_to_p, lt_to_p, mulhi, mulhi_p, shape_as_value, split,
+        split_p, stack, stack_p, stage, stage_p, tile, tile_p, unstack, unstack_p,
+    )  # fmt: skip
+    from accnp.api.strict.lax_composed import dtype_of as dtype
+    from accnp.api.strict.lax_composed import shapes_broadcast as broadcast_shapes
+    from accnp.api.strict.lax_folds import (
+        argmax, argmin, cumlogsumexp, cummax, cummin, cumprod, cumsum, reduce_and, reduce_max,
+        reduce_min, reduce_or, reduce_prod, reduce_sum,
+    )  # fmt: skip
+    from accnp.api.strict.lax_products import (
+        batch_matmul, ragged_dot, ragged_dot_general, scaled_dot,
+    )  # fmt: skip
+    from accnp.api.strict.lax_shapes import (
+        broadcast, broadcast_in_dim, broadcast_to_rank, broadcasted_iota, collapse, concatenate,
+        expand_dims, full, full_like, index_in_dim, iota, pad, reshape, rev, slice, slice_in_dim,
+        squeeze, transpose,
+    )  # fmt: skip
+    from accnp.api.strict.lax_staging import (
+        after_all, after_all_p, composite, create_token, create_token_p, dce_sink, dce_sink_p,
+        precv, psend, ragged_all_to_all, ragged_all_to_all_p,
+    )  # fmt: skip
+    from accnp.api.strict.lax_types import (
+        AccuracyMode, DotAlgorithm, DotAlgorithmPreset, DotDimensionNumbers, Precision,
+        PrecisionLike, RaggedDotDimensionNumbers, RandomAlgorithm, RoundingMethod, Tolerance,
+    )  # fmt: skip
+    from accnp.api.strict.window_shapes import padtype_to_pads, reduce_window_shape_tuple
     from accnp.lax import linalg
+    from accnp.primitives.convolution import ConvDimensionNumbers
+    from accnp.primitives.index import (
+        GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers,
+    )  # fmt: skip
 
 __all__ = [
     "AccuracyMode", "ConvDimensionNumbers", "DotAlgorithm", "DotAlgorithmPreset",
@@ -156,103 +155,4 @@ __all__ = [
     "with_sharding_constraint", "zeta",
 ]  # fmt: skip
 
-__all__ += [
-    "abs_p", "acos_p", "acosh_p", "add_p", "all_gather_p", "all_to_all_p", "and_p", "argmax_p",
-    "argmin_p", "asin_p", "asinh_p", "atan2_p", "atan_p", "atanh_p", "axis_index_p", "bessel_i0e_p",
-    "bessel_i1e_p", "bitcast_convert_type_p", "broadcast_in_dim_p", "cbrt_p", "ceil_p", "clamp_p",
-    "clz_p", "complex_p", "concatenate_p", "cond_p", "conj_p", "conv_general_dilated_p",
-    "convert_element_type_p", "copy_p", "cos_p", "cosh_p", "cumlogsumexp_p", "cummax_p", "cummin_p",
-    "cumprod_p", "cumsum_p", "digamma_p", "div_p", "dot_general_p", "dynamic_slice_p",
-    "dynamic_update_slice_p", "eq_p", "erf_inv_p", "erf_p", "erfc_p", "exp2_p", "exp_p", "expm1_p",
-    "fft_p", "floor_p", "gather_p", "ge_p", "gt_p", "imag_p", "integer_pow_p", "iota_p",
-    "is_finite_p", "le_p", "lgamma_p", "log1p_p", "log_p", "logistic_p", "lt_p", "max_p", "min_p",
-    "mul_p", "ne_p", "neg_p", "nextafter_p", "not_p", "optimization_barrier_p", "or_p", "pad_p",
-    "pmax_p", "pmin_p", "polygamma_p", "population_count_p", "pow_p", "ppermute_p", "psum_p",
-    "real_p", "reduce_and_p", "reduce_max_p", "reduce_min_p", "reduce_or_p", "reduce_prod_p",
-    "reduce_sum_p", "reduce_window_max_p", "reduce_window_min_p", "reduce_window_sum_p", "rem_p",
-    "reshape_p", "rev_p", "round_p", "rsqrt_p", "scan_p", "scatter_add_p", "scatter_max_p",
-    "scatter_min_p", "scatter_mul_p", "scatter_p", "select_n_p", "shift_left_p",
-    "shift_right_arithmetic_p", "shift_right_logical_p", "sign_p", "sin_p", "sinh_p", "slice_p",
-    "sort_p", "sqrt_p", "square_p", "squeeze_p", "stop_gradient_p", "sub_p", "tan_p", "tanh_p",
-    "top_k_p", "transpose_p", "while_p", "xor_p", "zeta_p",
-]  # fmt: skip
-
-_LATER = {
-    "jaxprs.rare_primitives": "approx_top_k_p device_put_p igamma_grad_a_p igamma_p igammac_p "
-    "linear_solve_p reduce_p reduce_precision_p reduce_window_p reduce_xor_p "
-    "regularized_incomplete_beta_p select_and_gather_add_p select_and_scatter_add_p "
-    "select_and_scatter_p",
-    "strict.lax_staging": "after_all after_all_p composite create_token create_token_p dce_sink "
-    "dce_sink_p precv psend ragged_all_to_all ragged_all_to_all_p",
-    "sampling.bit_generators": "rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p",
-    "strict.lax_types": "AccuracyMode DotAlgorithm DotAlgorithmPreset DotDimensionNumbers "
-    "PrecisionLike RaggedDotDimensionNumbers RandomAlgorithm Tolerance Precision RoundingMethod",
-    "strict.lax_products": "batch_matmul ragged_dot ragged_dot_general scaled_dot",
-    "algebra.conv_shapes": "conv_dimension_numbers conv_general_permutations "
-    "conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple",
-    "algebra.convolution": "conv conv_general_dilated conv_general_dilated_local "
-    "conv_general_dilated_patches conv_transpose conv_with_general_padding",
-    "strict.folding": "reduce reduce_window reduce_xor",
-    "strict.window_shapes": "padtype_to_pads reduce_window_shape_tuple",
-    "jaxprs.known_primitives": "abs_p acos_p acosh_p add_p all_gather_p all_to_all_p and_p "
-    "argmax_p argmin_p asin_p asinh_p atan2_p atan_p atanh_p axis_index_p bessel_i0e_p "
-    "bessel_i1e_p bitcast_convert_type_p broadcast_in_dim_p cbrt_p ceil_p clamp_p clz_p complex_p "
-    "concatenate_p cond_p conj_p conv_general_dilated_p convert_element_type_p copy_p cos_p "
-    "cosh_p cumlogsumexp_p cummax_p cummin_p cumprod_p cumsum_p digamma_p div_p dot_general_p "
-    "dynamic_slice_p dynamic_update_slice_p eq_p erf_inv_p erf_p erfc_p exp2_p exp_p expm1_p "
-    "fft_p floor_p gather_p ge_p gt_p imag_p integer_pow_p iota_p is_finite_p le_p lgamma_p "
-    "log1p_p log_p logistic_p lt_p max_p min_p mul_p ne_p neg_p nextafter_p not_p "
-    "optimization_barrier_p or_p pad_p pmax_p pmin_p polygamma_p population_count_p pow_p "
-    "ppermute_p psum_p real_p reduce_and_p reduce_max_p reduce_min_p reduce_or_p reduce_prod_p "
-    "reduce_sum_p reduce_window_max_p reduce_window_min_p reduce_window_sum_p rem_p reshape_p "
-    "rev_p round_p rsqrt_p scan_p scatter_add_p scatter_max_p scatter_min_p scatter_mul_p "
-    "scatter_p select_n_p shift_left_p shift_right_arithmetic_p shift_right_logical_p sign_p "
-    "sin_p sinh_p slice_p sort_p sqrt_p square_p squeeze_p stop_gradient_p sub_p tan_p tanh_p "
-    "top_k_p transpose_p while_p xor_p zeta_p",
-    "flow.solving": "custom_linear_solve custom_root platform_dependent",
-    "mapping.collectives": "all_gather axis_index axis_size pmax pmean pmin psum psum_scatter",
-    "mapping.exchanges": "all_to_all pbroadcast ppermute pshuffle pswapaxes",
-    "sharding.varying": "pcast pvary",
-    "sharding.placing": "with_sharding_constraint",
-    "strict.lax_composed": "dtype:dtype_of broadcast_shapes:shapes_broadcast broadcast_like empty "
-    "eq_to_p le_to_p lt_to_p mulhi mulhi_p shape_as_value split split_p stack stack_p stage "
-    "stage_p tile tile_p unstack unstack_p",
-    "flow.control": "cond switch",
-    "algebra.fft": "FftType fft:lax_fft",
-    "strict.lax": "abs acos acosh add asin asinh atan atan2 atanh bessel_i0e bessel_i1e betainc "
-    "bitcast_convert_type bitwise_and bitwise_not bitwise_or bitwise_xor cbrt ceil clamp clz "
-    "complex conj convert_element_type cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 "
-    "floor ge gt igamma igamma_grad_a igammac imag integer_pow is_finite le lgamma log log1p "
-    "logistic lt max min mul ne neg nextafter optimization_barrier polygamma population_count pow "
-    "random_gamma_grad real reciprocal reduce_precision rem round rsqrt select select_n "
-    "shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square "
-    "stop_gradient sub tan tanh zeta",
-    "indexes.lax_index": "gather index_take scatter scatter_add scatter_apply scatter_max "
-    "scatter_min scatter_mul scatter_sub scatter_sub_p sort sort_key_val",
-    "indexes.lax_slices": "dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim "
-    "dynamic_update_index_in_dim dynamic_update_slice dynamic_update_slice_in_dim",
-    "strict.lax_folds": "argmax argmin cumlogsumexp cummax cummin cumprod cumsum reduce_and "
-    "reduce_max reduce_min reduce_or reduce_prod reduce_sum",
-    "strict.lax_shapes": "broadcast broadcast_in_dim broadcast_to_rank broadcasted_iota collapse "
-    "concatenate expand_dims full full_like index_in_dim iota pad reshape rev slice slice_in_dim "
-    "squeeze transpose",
-    "flow.loops": "fori_loop scan while_loop",
-    "algebra.products": "dot_general dot:lax_dot",
-    "flow.scans": "associative_scan map",
-    "folds.sorting": "approx_max_k approx_min_k top_k",
-}
-LATER = {
-    name: f"accnp.api.{family}:{known_as or name}"
-    for family, names in _LATER.items()
-    for name, _, known_as in [word.partition(":") for word in names.split()]
-}
-LATER["ConvDimensionNumbers"] = "accnp.primitives.convolution"
-_INDEX = ("GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers")
-LATER |= dict.fromkeys(_INDEX, "accnp.primitives.index")
-LATER["linalg"] = "accnp.lax.linalg"
-
-_install_getattr(__name__, __all__, LATER)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+_install_getattr(__name__, __all__)

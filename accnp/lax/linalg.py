@@ -7,21 +7,25 @@ Array([[2., 0.],
        [0., 2.]], dtype=float32)
 """
 
-from accnp.api.factors.known_linalg import (
-    cholesky_p, cholesky_update_p, eig_p, eigh_p, hessenberg_p, householder_product_p, lu_p,
-    lu_pivots_to_permutation_p, ormqr_p, qr_p, schur_p, svd_p, symmetric_product_p,
-    triangular_solve_p, tridiagonal_p, tridiagonal_solve_p,
-)  # fmt: skip
-from accnp.api.factors.lax_linalg import (
-    cholesky, cholesky_update, householder_product, lu, lu_pivots_to_permutation, ormqr, qr,
-    symmetric_product, triangular_solve, tridiagonal_solve,
-)  # fmt: skip
-from accnp.api.factors.lax_spectra import (
-    EigImplementation, EighImplementation, SvdAlgorithm, eig, eigh, hessenberg, schur, svd,
-    tridiagonal,
-)  # fmt: skip
-from accnp.api.factors.polar import qdwh
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.factors.known_linalg import (
+        cholesky_p, cholesky_update_p, eig_p, eigh_p, hessenberg_p, householder_product_p, lu_p,
+        lu_pivots_to_permutation_p, ormqr_p, qr_p, schur_p, svd_p, symmetric_product_p,
+        triangular_solve_p, tridiagonal_p, tridiagonal_solve_p,
+    )  # fmt: skip
+    from accnp.api.factors.lax_linalg import (
+        cholesky, cholesky_update, householder_product, lu, lu_pivots_to_permutation, ormqr, qr,
+        symmetric_product, triangular_solve, tridiagonal_solve,
+    )  # fmt: skip
+    from accnp.api.factors.lax_spectra import (
+        EigImplementation, EighImplementation, SvdAlgorithm, eig, eigh, hessenberg, schur, svd,
+        tridiagonal,
+    )  # fmt: skip
+    from accnp.api.factors.polar import qdwh
 
 __all__ = [
     "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p",

@@ -8,19 +8,19 @@ Array([0., 2.], dtype=float32)
 
 from typing import TYPE_CHECKING
 
-from accnp.api.networks.activations import (
-    celu, elu, gelu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu, log1mexp,
-    log_sigmoid, mish, relu, relu6, selu, sigmoid, silu, soft_sign, softplus, sparse_plus,
-    sparse_sigmoid, squareplus, swish, tanh,
-)  # fmt: skip
-from accnp.api.networks.nn import (
-    glu, log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize,
-)  # fmt: skip
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use: products, random numbers and factorisations come with them
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.networks.activations import (
+        celu, elu, gelu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu,
+        log1mexp, log_sigmoid, mish, relu, relu6, selu, sigmoid, silu, soft_sign, softplus,
+        sparse_plus, sparse_sigmoid, squareplus, swish, tanh,
+    )  # fmt: skip
     from accnp.api.networks.attention import (
         dot_product_attention, get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
+    )  # fmt: skip
+    from accnp.api.networks.nn import (
+        glu, log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize,
     )  # fmt: skip
     from accnp.nn import initializers
 
@@ -33,16 +33,4 @@ __all__ = [
     "standardize", "swish", "tanh",
 ]  # fmt: skip
 
-_ATTENTION = (
-    "dot_product_attention", "get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul",
-)  # fmt: skip
-_install_getattr(
-    __name__,
-    __all__,
-    {name: "accnp.api.networks.attention" for name in _ATTENTION}
-    | {"initializers": "accnp.nn.initializers"},
-)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+_install_getattr(__name__, __all__)

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.nn.initializers`: initial weights, re-exported one by one.
 
 >>> import accnp as jax
@@ -5,29 +6,17 @@
 (3, 4)
 """
 
-from accnp.api.networks.initializers import (
-    Initializer,
-    constant,
-    delta_orthogonal,
-    glorot_normal,
-    glorot_uniform,
-    he_normal,
-    he_uniform,
-    kaiming_normal,
-    kaiming_uniform,
-    lecun_normal,
-    lecun_uniform,
-    normal,
-    ones,
-    orthogonal,
-    truncated_normal,
-    uniform,
-    variance_scaling,
-    xavier_normal,
-    xavier_uniform,
-    zeros,
-)  # fmt: skip
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.networks.initializers import (
+        Initializer, constant, delta_orthogonal, glorot_normal, glorot_uniform, he_normal,
+        he_uniform, kaiming_normal, kaiming_uniform, lecun_normal, lecun_uniform, normal, ones,
+        orthogonal, truncated_normal, uniform, variance_scaling, xavier_normal, xavier_uniform,
+        zeros,
+    )  # fmt: skip
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",

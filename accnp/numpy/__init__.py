@@ -6,121 +6,116 @@
 Array(14, dtype=int32)
 """
 
-import sys
 from typing import TYPE_CHECKING
 
-from accnp.api.arrays.creation import (
-    arange, array, asarray, empty, empty_like, eye, full, full_like, identity, ones, ones_like,
-    zeros, zeros_like,
-)  # fmt: skip
-from accnp.api.arrays.manipulation import (
-    atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
-    expand_dims, matrix_transpose, moveaxis, permute_dims, ravel, reshape, rollaxis, squeeze,
-    swapaxes, transpose,
-)  # fmt: skip
-from accnp.api.arrays.matrices import (
-    astype, copy, diag, diag_indices, diag_indices_from, diagflat, diagonal, indices, ix_,
-    meshgrid, tri, tril, tril_indices, tril_indices_from, triu, triu_indices,
-    triu_indices_from, vander,
-)  # fmt: skip
-from accnp.api.arrays.methods import set_namespace
-from accnp.api.environment.namespace_info import API_VERSION as __array_api_version__
-from accnp.api.environment.namespace_info import namespace_info as __array_namespace_info__
-from accnp.api.algebra.products import (
-    dot, inner, matmul, outer, tensordot, trace, vdot, vecdot,
-)  # fmt: skip
-from accnp.api.folds.means import mean, std, var
-from accnp.api.folds.reductions import (
-    all, amax, amin, any, argmax, argmin, max, min, prod, ptp, sum,
-)  # fmt: skip
-from accnp.api.arguments.scalars import (
-    bfloat16, bool, bool_, cdouble, character, complex128, complex64, complex_, complexfloating,
-    csingle, double, dtype, e, euler_gamma, flexible, float16, float32, float4_e2m1fn, float64,
-    float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
-    float8_e5m2fnuz, float8_e8m0fnu, float_, floating, generic, index_exp, inexact, inf, int16,
-    int2, int32, int4, int64, int8, int_, integer, nan, newaxis, number, object_, pi, s_,
-    signedinteger, single, uint, uint16, uint2, uint32, uint4, uint64, uint8, unsignedinteger,
-)  # fmt: skip
-from accnp.api.elements.selecting import where
-from accnp.api.elements.ufunc_objects import frompyfunc, ufunc
-from accnp.api.elements.ufuncs import (
-    abs, absolute, acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan,
-    arctan2, arctanh, around, asin, asinh, atan, atan2, atanh,
-    bitwise_and, bitwise_count, bitwise_invert, bitwise_left_shift, bitwise_not, bitwise_or,
-    bitwise_right_shift, bitwise_xor, cbrt, ceil, clip, conj, conjugate, copysign, cos, cosh,
-    deg2rad, degrees, divide, divmod, equal, exp, exp2, expm1, fabs, float_power, floor,
-    floor_divide, fmax, fmin, fmod, frexp, gcd, greater, greater_equal, heaviside, hypot, i0,
-    imag, invert, iscomplex, isfinite, isinf, isnan, 
-    isreal, lcm, left_shift, less, less_equal, log, log10, log1p,
-    log2, logaddexp, logaddexp2, logical_and, logical_not, logical_or, logical_xor, maximum,
-    minimum, mod, multiply, negative, nextafter, not_equal, positive, pow,
-    power, rad2deg, radians, real, reciprocal, remainder, right_shift, rint, round, sign, signbit,
-    sin, sinc, sinh, sqrt, square, subtract, tan, tanh, true_divide, trunc,
-)  # fmt: skip
-from accnp.array import Array as ndarray
-from accnp.dtypes.promotion import promote_types, result_type
-from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, see _LATER
-    from accnp.api.mapping.vectorize import vectorize
-    from accnp.api.indexes.taking import (
-        argwhere, choose, compress, extract, flatnonzero, mask_indices, nonzero, searchsorted,
-        select, take, take_along_axis,
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.algebra.convolution import convolve, correlate
+    from accnp.api.algebra.einsum import einsum, einsum_path
+    from accnp.api.algebra.polynomials import (
+        poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, polyval, roots,
     )  # fmt: skip
-    from accnp.api.folds.sorting import (
-        argpartition, argsort, lexsort, partition, sort, sort_complex,
+    from accnp.api.algebra.products import dot, inner, matmul, outer, tensordot, trace, vdot, vecdot
+    from accnp.api.algebra.vector_products import cross, kron, matvec, vecmat
+    from accnp.api.algebra.windows import bartlett, blackman, hamming, hanning, kaiser
+    from accnp.api.arguments.facts import (
+        ComplexWarning, array_repr, array_str, get_printoptions, iscomplexobj, isrealobj, isscalar,
+        iterable, ndim, printoptions, save, savez, set_printoptions, shape, size,
     )  # fmt: skip
-    from accnp.api.arrays.joining import (
-        append, array_split, block, column_stack, concat, concatenate, dsplit, dstack, hsplit,
-        hstack, repeat, resize, split, stack, tile, unstack, vsplit, vstack,
-    )  # fmt: skip
-    from accnp.api.folds.cumulative import (
-        cumprod, cumsum, cumulative_prod, cumulative_sum, nanargmax, nanargmin, nancumprod,
-        nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
+    from accnp.api.arguments.scalars import (
+        bfloat16, bool, bool_, cdouble, character, complex128, complex64, complex_, complexfloating,
+        csingle, double, dtype, e, euler_gamma, flexible, float16, float32, float4_e2m1fn, float64,
+        float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
+        float8_e5m2fnuz, float8_e8m0fnu, float_, floating, generic, index_exp, inexact, inf, int16,
+        int2, int32, int4, int64, int8, int_, integer, nan, newaxis, number, object_, pi, s_,
+        signedinteger, single, uint, uint16, uint2, uint32, uint4, uint64, uint8, unsignedinteger,
     )  # fmt: skip
     from accnp.api.arrays.applying import (
         apply_along_axis, apply_over_axes, fromfunction, piecewise, place,
     )  # fmt: skip
-    from accnp.api.elements.bits import packbits, unpackbits
-    from accnp.api.elements.closeness import allclose, array_equal, array_equiv, isclose, spacing
-    from accnp.api.elements.parts import angle, isneginf, isposinf, ldexp, modf, nan_to_num
-    from accnp.api.indexes.counting import bincount, digitize, ravel_multi_index, unravel_index
-    from accnp.api.algebra.convolution import convolve, correlate
-    from accnp.api.folds.differences import diff, ediff1d, gradient, interp
-    from accnp.api.algebra.einsum import einsum, einsum_path
-    from accnp.api.arguments.facts import (
-        ComplexWarning, array_repr, array_str, get_printoptions, iscomplexobj, isrealobj,
-        isscalar, iterable, ndim, printoptions, save, savez, set_printoptions, shape, size,
+    from accnp.api.arrays.creation import (
+        arange, array, asarray, empty, empty_like, eye, full, full_like, identity, ones, ones_like,
+        zeros, zeros_like,
     )  # fmt: skip
-    from accnp.api.folds.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
     from accnp.api.arrays.index_tricks import c_, mgrid, ogrid, r_
     from accnp.api.arrays.inserting import delete, insert, trim_zeros
+    from accnp.api.arrays.joining import (
+        append, array_split, block, column_stack, concat, concatenate, dsplit, dstack, hsplit,
+        hstack, repeat, resize, split, stack, tile, unstack, vsplit, vstack,
+    )  # fmt: skip
+    from accnp.api.arrays.loading import (
+        from_dlpack, frombuffer, fromfile, fromiter, fromstring, load,
+    )  # fmt: skip
+    from accnp.api.arrays.manipulation import (
+        atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
+        expand_dims, matrix_transpose, moveaxis, permute_dims, ravel, reshape, rollaxis, squeeze,
+        swapaxes, transpose,
+    )  # fmt: skip
+    from accnp.api.arrays.matrices import (
+        astype, copy, diag, diag_indices, diag_indices_from, diagflat, diagonal, indices, ix_,
+        meshgrid, tri, tril, tril_indices, tril_indices_from, triu, triu_indices, triu_indices_from,
+        vander,
+    )  # fmt: skip
     from accnp.api.arrays.numpy_names import (
         asanyarray, asarray_chkfinite, ascontiguousarray, asfortranarray, byte, errstate, fix,
         genfromtxt, half, intc, intp, isfortran, loadtxt, long, longlong, ndenumerate, require,
         row_stack, short, ubyte, uintc, uintp, ulong, ulonglong, ushort,
     )  # fmt: skip
     from accnp.api.arrays.padding import pad
-    from accnp.api.algebra.vector_products import cross, kron, matvec, vecmat
-    from accnp.api.arrays.loading import (
-        from_dlpack, frombuffer, fromfile, fromiter, fromstring, load,
-    )  # fmt: skip
     from accnp.api.arrays.reversing import flip, fliplr, flipud, roll, rot90
     from accnp.api.arrays.spaced import geomspace, linspace, logspace
-    from accnp.api.indexes.putting import fill_diagonal, put, put_along_axis
-    from accnp.api.algebra.polynomials import (
-        poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, polyval, roots,
+    from accnp.api.elements.bits import packbits, unpackbits
+    from accnp.api.elements.closeness import allclose, array_equal, array_equiv, isclose, spacing
+    from accnp.api.elements.parts import angle, isneginf, isposinf, ldexp, modf, nan_to_num
+    from accnp.api.elements.selecting import where
+    from accnp.api.elements.ufunc_objects import frompyfunc, ufunc
+    from accnp.api.elements.ufuncs import (
+        abs, absolute, acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh,
+        around, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_count, bitwise_invert,
+        bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, cbrt, ceil,
+        clip, conj, conjugate, copysign, cos, cosh, deg2rad, degrees, divide, divmod, equal, exp,
+        exp2, expm1, fabs, float_power, floor, floor_divide, fmax, fmin, fmod, frexp, gcd, greater,
+        greater_equal, heaviside, hypot, i0, imag, invert, iscomplex, isfinite, isinf, isnan,
+        isreal, lcm, left_shift, less, less_equal, log, log10, log1p, log2, logaddexp, logaddexp2,
+        logical_and, logical_not, logical_or, logical_xor, maximum, minimum, mod, multiply,
+        negative, nextafter, not_equal, positive, pow, power, rad2deg, radians, real, reciprocal,
+        remainder, right_shift, rint, round, sign, signbit, sin, sinc, sinh, sqrt, square, subtract,
+        tan, tanh, true_divide, trunc,
     )  # fmt: skip
+    from accnp.api.environment.namespace_info import API_VERSION as __array_api_version__
+    from accnp.api.environment.namespace_info import namespace_info as __array_namespace_info__
+    from accnp.api.folds.cumulative import (
+        cumprod, cumsum, cumulative_prod, cumulative_sum, nanargmax, nanargmin, nancumprod,
+        nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
+    )  # fmt: skip
+    from accnp.api.folds.differences import diff, ediff1d, gradient, interp
+    from accnp.api.folds.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
+    from accnp.api.folds.means import mean, std, var
     from accnp.api.folds.quantiles import (
         median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
+    )  # fmt: skip
+    from accnp.api.folds.reductions import (
+        all, amax, amin, any, argmax, argmin, max, min, prod, ptp, sum,
     )  # fmt: skip
     from accnp.api.folds.sets import (
         intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
         unique_inverse, unique_values,
     )  # fmt: skip
+    from accnp.api.folds.sorting import (
+        argpartition, argsort, lexsort, partition, sort, sort_complex,
+    )  # fmt: skip
     from accnp.api.folds.statistics import average, corrcoef, count_nonzero, cov, trapezoid, unwrap
-    from accnp.api.algebra.windows import bartlett, blackman, hamming, hanning, kaiser
+    from accnp.api.indexes.counting import bincount, digitize, ravel_multi_index, unravel_index
+    from accnp.api.indexes.putting import fill_diagonal, put, put_along_axis
+    from accnp.api.indexes.taking import (
+        argwhere, choose, compress, extract, flatnonzero, mask_indices, nonzero, searchsorted,
+        select, take, take_along_axis,
+    )  # fmt: skip
+    from accnp.api.mapping.vectorize import vectorize
+    from accnp.array import Array as ndarray
+    from accnp.dtypes.promotion import promote_types, result_type
+    from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
     from accnp.numpy import fft, linalg
     from numpy import (
         False_, True_, array2string, base_repr, binary_repr, exceptions, format_float_positional,
@@ -189,59 +184,4 @@ __all__ = [
     "zeros_like",
 ]  # fmt: skip
 
-# Families of `accnp/api/` that few programs use, and their names: each comes with the first use of
-# one of its names. They are a fifth of the time of `import accnp`.
-_LATER = {
-    "mapping.vectorize": "vectorize",
-    "indexes.taking": "argwhere choose compress extract flatnonzero mask_indices nonzero "
-    "searchsorted select take take_along_axis",
-    "folds.sorting": "argpartition argsort lexsort partition sort sort_complex",
-    "arrays.joining": "append array_split block column_stack concat concatenate dsplit dstack "
-    "hsplit hstack repeat resize split stack tile unstack vsplit vstack",
-    "folds.cumulative": "cumprod cumsum cumulative_prod cumulative_sum nanargmax nanargmin "
-    "nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
-    "arrays.applying": "apply_along_axis apply_over_axes fromfunction piecewise place",
-    "elements.bits": "packbits unpackbits",
-    "elements.closeness": "allclose array_equal array_equiv isclose spacing",
-    "elements.parts": "angle isneginf isposinf ldexp modf nan_to_num",
-    "indexes.counting": "bincount digitize ravel_multi_index unravel_index",
-    "algebra.convolution": "convolve correlate",
-    "folds.differences": "diff ediff1d gradient interp",
-    "algebra.einsum": "einsum einsum_path",
-    "arguments.facts": "ComplexWarning array_repr array_str get_printoptions iscomplexobj "
-    "isrealobj isscalar iterable ndim printoptions save savez set_printoptions shape size",
-    "folds.histograms": "histogram histogram2d histogram_bin_edges histogramdd",
-    "arrays.index_tricks": "c_ mgrid ogrid r_",
-    "arrays.inserting": "delete insert trim_zeros",
-    "arrays.numpy_names": "asanyarray asarray_chkfinite ascontiguousarray asfortranarray byte "
-    "errstate fix genfromtxt half intc intp isfortran loadtxt long longlong ndenumerate require "
-    "row_stack short ubyte uintc uintp ulong ulonglong ushort",
-    "arrays.loading": "from_dlpack frombuffer fromfile fromiter fromstring load",
-    "arrays.padding": "pad",
-    "arrays.reversing": "flip fliplr flipud roll rot90",
-    "arrays.spaced": "geomspace linspace logspace",
-    "indexes.putting": "fill_diagonal put put_along_axis",
-    "algebra.vector_products": "cross kron matvec vecmat",
-    "algebra.polynomials": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval "
-    "roots",
-    "folds.quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
-    "folds.sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
-    "unique_inverse unique_values",
-    "folds.statistics": "average corrcoef count_nonzero cov trapezoid unwrap",
-    "algebra.windows": "bartlett blackman hamming hanning kaiser",
-}
-LATER = {name: f"accnp.api.{family}" for family, names in _LATER.items() for name in names.split()}
-# NumPy's own, which have nothing to do with arrays, or take them as they are.
-_NUMPY = (
-    "False_ True_ array2string base_repr binary_repr exceptions format_float_positional "
-    "format_float_scientific ndindex savetxt savez_compressed testing"
-)
-LATER |= dict.fromkeys(_NUMPY.split(), "numpy")
-LATER |= {"fft": "accnp.numpy.fft", "linalg": "accnp.numpy.linalg"}
-
-set_namespace(sys.modules[__name__])
-_install_getattr(__name__, __all__, LATER)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+_install_getattr(__name__, __all__)

@@ -6,11 +6,15 @@
 Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
 """
 
-from accnp.api.algebra.fft import (
-    fft, fft2, fftfreq, fftn, fftshift, hfft, ifft, ifft2, ifftn, ifftshift, ihfft, irfft, irfft2,
-    irfftn, rfft, rfft2, rfftfreq, rfftn,
-)  # fmt: skip
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.algebra.fft import (
+        fft, fft2, fftfreq, fftn, fftshift, hfft, ifft, ifft2, ifftn, ifftshift, ihfft, irfft,
+        irfft2, irfftn, rfft, rfft2, rfftfreq, rfftn,
+    )  # fmt: skip
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",

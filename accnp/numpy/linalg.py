@@ -6,17 +6,22 @@
 Array([0.5, 0.5], dtype=float32)
 """
 
-from accnp.api.algebra.least_squares import cond, lstsq, matrix_rank, pinv
-from accnp.api.algebra.linalg import (
-    cholesky, cross, det, diagonal, eig, eigh, eigvals, eigvalsh, inv,
-    qr, slogdet, solve, svd, svdvals, trace,
-)  # fmt: skip
-from accnp.api.algebra.linalg_products import matmul, outer, tensordot
-from accnp.api.algebra.matrix_chains import matrix_power, multi_dot, tensorinv, tensorsolve
-from accnp.api.arrays.manipulation import matrix_transpose
-from accnp.api.algebra.norms import matrix_norm, norm, vector_norm
-from accnp.api.algebra.products import vecdot
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.algebra.least_squares import cond, lstsq, matrix_rank, pinv
+    from accnp.api.algebra.linalg import (
+        cholesky, cross, det, diagonal, eig, eigh, eigvals, eigvalsh, inv, qr, slogdet, solve, svd,
+        svdvals, trace,
+    )  # fmt: skip
+    from accnp.api.algebra.linalg_products import matmul, outer, tensordot
+    from accnp.api.algebra.matrix_chains import matrix_power, multi_dot, tensorinv, tensorsolve
+    from accnp.api.algebra.norms import matrix_norm, norm, vector_norm
+    from accnp.api.algebra.products import vecdot
+    from accnp.api.arrays.manipulation import matrix_transpose
+    from numpy.linalg import LinAlgError
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv",
@@ -25,4 +30,4 @@ __all__ = [
     "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
-_install_getattr(__name__, __all__, {"LinAlgError": "numpy.linalg"})
+_install_getattr(__name__, __all__)

@@ -6,8 +6,12 @@
 Array([2, 1], dtype=int32)
 """
 
-from accnp.api.folds.segments import segment_max, segment_min, segment_prod, segment_sum
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.folds.segments import segment_max, segment_min, segment_prod, segment_sum
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 

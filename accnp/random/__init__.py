@@ -9,24 +9,25 @@
 
 from typing import TYPE_CHECKING
 
-from accnp.api.sampling.keys import key_dtype
-from accnp.api.sampling.count_samples import binomial, multinomial, poisson
-from accnp.api.sampling.distributions import (
-    categorical, cauchy, double_sided_maxwell, exponential, geometric, gumbel, laplace, logistic,
-    lognormal, maxwell, pareto, rademacher, rayleigh, triangular, truncated_normal, weibull_min,
-)  # fmt: skip
-from accnp.api.sampling.gamma_samples import (
-    ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t, wald,
-)  # fmt: skip
-from accnp.api.sampling.random import (
-    PRNGKey, bernoulli, bits, choice, clone, fold_in, key, key_data, key_impl,
-    normal, permutation, randint, split, uniform, wrap_key_data,
-)  # fmt: skip
-from accnp.api.sampling.vector_samples import multivariate_normal, orthogonal
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
     from accnp.api.jaxprs.rare_primitives import random_gamma_p
+    from accnp.api.sampling.count_samples import binomial, multinomial, poisson
+    from accnp.api.sampling.distributions import (
+        categorical, cauchy, double_sided_maxwell, exponential, geometric, gumbel, laplace,
+        logistic, lognormal, maxwell, pareto, rademacher, rayleigh, triangular, truncated_normal,
+        weibull_min,
+    )  # fmt: skip
+    from accnp.api.sampling.gamma_samples import (
+        ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t, wald,
+    )  # fmt: skip
+    from accnp.api.sampling.keys import key_dtype
+    from accnp.api.sampling.random import (
+        PRNGKey, bernoulli, bits, choice, clone, fold_in, key, key_data, key_impl, normal,
+        permutation, randint, split, uniform, wrap_key_data,
+    )  # fmt: skip
+    from accnp.api.sampling.vector_samples import multivariate_normal, orthogonal
 
 __all__ = [
     "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",
@@ -38,4 +39,4 @@ __all__ = [
     "uniform", "wald", "weibull_min", "wrap_key_data",
 ]  # fmt: skip
 
-_install_getattr(__name__, __all__, {"random_gamma_p": "accnp.api.jaxprs.rare_primitives"})
+_install_getattr(__name__, __all__)

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.scipy`: the parts of SciPy that `jax.scipy` has, for lazy arrays.
 
 Each part comes with its first use.
@@ -11,20 +12,10 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
     from accnp.scipy import (
-        cluster,
-        fft,
-        integrate,
-        interpolate,
-        linalg,
-        ndimage,
-        optimize,
-        signal,
-        sparse,
-        spatial,
-        special,
-        stats,
+        cluster, fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, spatial,
+        special, stats,
     )  # fmt: skip
 
 __all__ = [
@@ -32,4 +23,4 @@ __all__ = [
     "sparse", "spatial", "special", "stats",
 ]  # fmt: skip
 
-_install_getattr(__name__, __all__, {name: f"{__name__}.{name}" for name in __all__})
+_install_getattr(__name__, __all__)

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.scipy.fft`: discrete cosine transforms, re-exported one by one.
 
 >>> import accnp as jax
@@ -5,14 +6,15 @@
 (2,)
 """
 
-from accnp.api.scientific.cosine import dct, dctn, idct, idctn
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
 
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.scientific.cosine import dct, dctn, idct, idctn
+
 __all__ = [
-    "dct",
-    "dctn",
-    "idct",
-    "idctn",
-]
+    "dct", "dctn", "idct", "idctn",
+]  # fmt: skip
 
 _install_getattr(__name__, __all__)

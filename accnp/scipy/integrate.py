@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.scipy.integrate`: integrals of sampled functions, re-exported one by one.
 
 >>> import accnp as jax
@@ -5,11 +6,15 @@
 Array(2., dtype=float32)
 """
 
-from accnp.api.folds.statistics import trapezoid
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.folds.statistics import trapezoid
 
 __all__ = [
     "trapezoid",
-]
+]  # fmt: skip
 
 _install_getattr(__name__, __all__)

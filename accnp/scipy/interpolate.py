@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.scipy.interpolate`: values between the points of a grid, re-exported one by one.
 
 >>> import accnp as jax
@@ -6,11 +7,15 @@
 Array([2.5], dtype=float32)
 """
 
-from accnp.api.scientific.grids import RegularGridInterpolator
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.scientific.grids import RegularGridInterpolator
 
 __all__ = [
     "RegularGridInterpolator",
-]
+]  # fmt: skip
 
 _install_getattr(__name__, __all__)

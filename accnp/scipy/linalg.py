@@ -7,21 +7,25 @@ Array([[1., 0.],
        [0., 1.]], dtype=float32)
 """
 
-from accnp.api.factors.matrix_functions import (
-    expm, expm_frechet, funm, rsf2csf, solve_sylvester, sqrtm,
-)  # fmt: skip
-from accnp.api.factors.polar import polar
-from accnp.api.factors.scipy_factors import (
-    eigh, eigh_tridiagonal, hessenberg, qr, qr_multiply, schur, svd,
-)  # fmt: skip
-from accnp.api.factors.scipy_linalg import (
-    cho_factor, cho_solve, cholesky, det, inv, lu, lu_factor, lu_solve, solve, solve_triangular,
-)  # fmt: skip
-from accnp.api.factors.structured import (
-    block_diag, circulant, companion, convolution_matrix, dft, fiedler, fiedler_companion,
-    hadamard, hankel, helmert, hilbert, invhilbert, invpascal, leslie, pascal, toeplitz,
-)  # fmt: skip
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.factors.matrix_functions import (
+        expm, expm_frechet, funm, rsf2csf, solve_sylvester, sqrtm,
+    )  # fmt: skip
+    from accnp.api.factors.polar import polar
+    from accnp.api.factors.scipy_factors import (
+        eigh, eigh_tridiagonal, hessenberg, qr, qr_multiply, schur, svd,
+    )  # fmt: skip
+    from accnp.api.factors.scipy_linalg import (
+        cho_factor, cho_solve, cholesky, det, inv, lu, lu_factor, lu_solve, solve, solve_triangular,
+    )  # fmt: skip
+    from accnp.api.factors.structured import (
+        block_diag, circulant, companion, convolution_matrix, dft, fiedler, fiedler_companion,
+        hadamard, hankel, helmert, hilbert, invhilbert, invpascal, leslie, pascal, toeplitz,
+    )  # fmt: skip
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion",

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.scipy.optimize`: minima of functions, re-exported one by one.
 
 >>> import accnp as jax
@@ -6,8 +7,12 @@
 True
 """
 
-from accnp.api.optimize.minimizing import OptimizeResults, minimize
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.optimize.minimizing import OptimizeResults, minimize
 
 __all__ = ["OptimizeResults", "minimize"]
 

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.scipy.signal`: convolutions and spectra, re-exported one by one.
 
 >>> import accnp as jax
@@ -5,27 +6,19 @@
 Array([1., 2., 2., 1.], dtype=float32)
 """
 
-from accnp.api.signal.convolving import (
-    convolve,
-    convolve2d,
-    correlate,
-    correlate2d,
-    fftconvolve,
-)
-from accnp.api.signal.spectra import csd, detrend, istft, stft, welch
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
 
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.signal.convolving import (
+        convolve, convolve2d, correlate, correlate2d, fftconvolve,
+    )  # fmt: skip
+    from accnp.api.signal.spectra import csd, detrend, istft, stft, welch
+
 __all__ = [
-    "convolve",
-    "convolve2d",
-    "correlate",
-    "correlate2d",
-    "csd",
-    "detrend",
-    "fftconvolve",
-    "istft",
-    "stft",
-    "welch",
-]
+    "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft",
+    "stft", "welch",
+]  # fmt: skip
 
 _install_getattr(__name__, __all__)

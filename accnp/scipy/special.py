@@ -6,16 +6,20 @@
 Array([0.5], dtype=float32)
 """
 
-from accnp.api.special_functions.legendre import lpmn, lpmn_values, sph_harm_y
-from accnp.api.special_functions.special import (
-    bernoulli, bessel_jn, beta, betainc, betaln, boxcox, boxcox1p, comb, dawsn, digamma, entr,
-    erf, erfc, erfcx, erfinv, exp1, expi, expit, expn, factorial, fresnel, gamma, gammainc,
-    gammaincc, gammaln, gammasgn, hyp1f1, hyp2f1, i0, i0e, i1, i1e, kl_div, log_ndtr,
-    loggamma, logit, logsumexp, multigammaln, ndtr, ndtri, owens_t, poch,
-    polygamma, rel_entr, sici, spence, wofz, xlog1py, xlogy, zeta,
-)  # fmt: skip
-from accnp.api.special_functions.special_softmax import log_softmax, softmax
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.special_functions.legendre import lpmn, lpmn_values, sph_harm_y
+    from accnp.api.special_functions.special import (
+        bernoulli, bessel_jn, beta, betainc, betaln, boxcox, boxcox1p, comb, dawsn, digamma, entr,
+        erf, erfc, erfcx, erfinv, exp1, expi, expit, expn, factorial, fresnel, gamma, gammainc,
+        gammaincc, gammaln, gammasgn, hyp1f1, hyp2f1, i0, i0e, i1, i1e, kl_div, log_ndtr, loggamma,
+        logit, logsumexp, multigammaln, ndtr, ndtri, owens_t, poch, polygamma, rel_entr, sici,
+        spence, wofz, xlog1py, xlogy, zeta,
+    )  # fmt: skip
+    from accnp.api.special_functions.special_softmax import log_softmax, softmax
 
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb",

@@ -79,4 +79,4 @@ __all__ = [
     "with_scoped",
 ]  # fmt: skip
 
-_install_getattr(__name__, __all__, {name: f"{__name__}.{name}" for name in ("tpu", "triton")})
+_install_getattr(__name__, __all__)

@@ -7,12 +7,16 @@
 Array([0, 9, 2], dtype=int32)
 """
 
-from accnp.api.pallas.masked import (
-    approx_tanh, atomic_add, atomic_and, atomic_cas, atomic_max, atomic_min, atomic_or,
-    atomic_xchg, atomic_xor, debug_barrier, dot, load, max_contiguous, store,
-)  # fmt: skip
-from accnp.api.pallas.devices import TritonParams as CompilerParams
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.pallas.devices import TritonParams as CompilerParams
+    from accnp.api.pallas.masked import (
+        approx_tanh, atomic_add, atomic_and, atomic_cas, atomic_max, atomic_min, atomic_or,
+        atomic_xchg, atomic_xor, debug_barrier, dot, load, max_contiguous, store,
+    )  # fmt: skip
 
 __all__ = [
     "CompilerParams", "approx_tanh", "atomic_add", "atomic_and", "atomic_cas", "atomic_max",

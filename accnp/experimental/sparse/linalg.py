@@ -1,7 +1,12 @@
+# isort: skip_file
 """`accnp.experimental.sparse.linalg`: eigenvalues of large symmetric operators."""
 
-from accnp.api.factors.lobpcg import lobpcg_standard
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.factors.lobpcg import lobpcg_standard
 
 __all__ = ["lobpcg_standard"]
 

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.scipy.cluster`: vector quantization.
 
 >>> import accnp as jax
@@ -6,8 +7,12 @@
 Array([0, 1], dtype=int32)
 """
 
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
-from accnp.scipy.cluster import vq
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.scipy.cluster import vq
 
 __all__ = ["vq"]
 

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.scipy.sparse`: solvers that only multiply by a matrix.
 
 >>> import accnp as jax
@@ -6,8 +7,12 @@
 Array([0.5, 0.5], dtype=float32)
 """
 
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
-from accnp.scipy.sparse import linalg
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.scipy.sparse import linalg
 
 __all__ = ["linalg"]
 

@@ -1,7 +1,12 @@
+# isort: skip_file
 """`accnp.scipy.sparse.linalg`: iterative solvers, re-exported one by one."""
 
-from accnp.api.factors.krylov import bicgstab, cg, gmres
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.factors.krylov import bicgstab, cg, gmres
 
 __all__ = ["bicgstab", "cg", "gmres"]
 

@@ -1,3 +1,4 @@
+# isort: skip_file
 """`accnp.scipy.spatial`: rotations.
 
 >>> import accnp as jax
@@ -5,8 +6,12 @@
 0.0
 """
 
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
-from accnp.scipy.spatial import transform
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.scipy.spatial import transform
 
 __all__ = ["transform"]
 

@@ -6,15 +6,20 @@
 0.5
 """
 
-from accnp.api.stats.continuous import (
-    beta, cauchy, chi2, expon, gamma, gennorm, gumbel_l, gumbel_r, laplace, logistic, norm, pareto,
-    t, truncnorm, uniform, vonmises, wrapcauchy,
-)  # fmt: skip
-from accnp.api.stats.discrete import (
-    bernoulli, betabinom, binom, dirichlet, geom, multinomial, multivariate_normal, nbinom, poisson,
-)  # fmt: skip
-from accnp.api.stats.samples import gaussian_kde, mode, rankdata, sem
+from typing import TYPE_CHECKING
+
 from accnp.module_getattr import install_getattr as _install_getattr
+
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+    from accnp.api.stats.continuous import (
+        beta, cauchy, chi2, expon, gamma, gennorm, gumbel_l, gumbel_r, laplace, logistic, norm,
+        pareto, t, truncnorm, uniform, vonmises, wrapcauchy,
+    )  # fmt: skip
+    from accnp.api.stats.discrete import (
+        bernoulli, betabinom, binom, dirichlet, geom, multinomial, multivariate_normal, nbinom,
+        poisson,
+    )  # fmt: skip
+    from accnp.api.stats.samples import gaussian_kde, mode, rankdata, sem
 
 __all__ = [
     "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",

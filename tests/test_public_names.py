@@ -1,0 +1,35 @@
+"""Public modules find names on first use in a table; it agrees with what type checkers read."""
+
+import importlib
+
+import pytest
+
+from accnp.public_names import HOMES
+from tests import public_names
+
+
+def test_the_table_is_that_of_the_sources():
+    assert public_names.TABLE.read_text() == public_names.table(), "run `make names`"
+
+
+@pytest.mark.parametrize("module", HOMES)
+def test_every_name_of_the_table_exists(module):
+    namespace = importlib.import_module(module)
+    for home, entries in HOMES[module].items():
+        for entry in entries.split():
+            name, _, defined_as = entry.partition("=")
+            value = getattr(namespace, name)
+            if home != module:
+                assert value is getattr(importlib.import_module(home), defined_as or name)
+
+
+def test_no_module_has_the_name_of_a_function_beside_it():
+    """Importing such a module would replace the function in the package."""
+    for module, homes in HOMES.items():
+        package = importlib.import_module(module)
+        if not hasattr(package, "__path__"):
+            continue
+        files = {p.stem for folder in package.__path__ for p in public_names.Path(folder).iterdir()}
+        for home, entries in homes.items():
+            names = {entry.split("=")[0] for entry in entries.split()}
+            assert home == module or not names & files, f"{module}: {names & files}"
