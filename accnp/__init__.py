@@ -23,13 +23,13 @@ from accnp.numpy_start import load_numpy
 load_numpy()
 
 from accnp import dtypes, errors, numpy
-from accnp.api.compiled.jit import jit
+from accnp.api.jit.jit import jit
 from accnp.api.arrays.methods import set_namespace as _set_namespace
-from accnp.api.arrays.placement import device_put
+from accnp.sharding.device_placement import device_put
 from accnp.api.environment.waiting import (
     block_until_ready, copy_to_host_async, counters, device_get, effects_barrier,
 )  # fmt: skip
-from accnp.array import Array
+from accnp.array_type import Array
 from accnp.config import (
     allow_f16_reductions, array_garbage_collection_guard, auto_pcast, check_tracer_leaks,
     checking_leaks, config, debug_infs, debug_key_reuse, debug_nans, default_device,
@@ -63,31 +63,31 @@ if TYPE_CHECKING:  # loaded on first use
         grad, jvp, linear_transpose, linearize, value_and_grad, vjp,
     )  # fmt: skip
     from accnp.api.differentiation.custom_vjp import closure_convert, custom_gradient, custom_vjp
-    from accnp.api.compiled.contexts import make_user_context
+    from accnp.api.jit.user_contexts import make_user_context
     from accnp.api.differentiation.linear_maps import ad
     from accnp.api.differentiation.forward_backward import fwd_and_bwd
-    from accnp.api.inspect.inspecting import inspect
+    from accnp.tools.inspect.inspecting import inspect
     from accnp.api.kernels.kernel import kernel
     from accnp.api.kernels.override import override
-    from accnp.api.observe.explain import explain
+    from accnp.tools.explain.explain import explain
     from accnp.api.differentiation.jacobians import hessian, jacfwd, jacobian, jacrev
-    from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
-    from accnp.api.jaxprs.tracing import ensure_compile_time_eval
+    from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
+    from accnp.jax_compat.jaxprs.trace_queries import ensure_compile_time_eval
     from accnp.api.mapping.pmap import pmap
     from accnp.api.mapping.vmap import vmap
     from accnp.api.environment.process import (
         clear_caches, device_memory_stats, host_count, host_id, host_ids, live_arrays, named_call,
         named_scope, print_environment_info, process_count, process_index, process_indices,
     )  # fmt: skip
-    from accnp.api.arrays.refs import Ref, ds, empty_ref, free_ref, freeze, new_ref
-    from accnp.api.sharding.mapped import shard_map, smap
-    from accnp.api.sharding.mesh import make_mesh, set_mesh
-    from accnp.api.sharding.placing import reshard
-    from accnp.api.sharding.shards import (
+    from accnp.api.arrays.references import Ref, ds, empty_ref, free_ref, freeze, new_ref
+    from accnp.sharding.shard_mapping import shard_map, smap
+    from accnp.sharding.meshes import make_mesh, set_mesh
+    from accnp.sharding.constraints import reshard
+    from accnp.sharding.shards import (
         Shard, make_array_from_callback, make_array_from_process_local_data,
         make_array_from_single_device_arrays,
     )  # fmt: skip
-    from accnp.api.sharding.specs import NamedSharding, P
+    from accnp.sharding.partition_specs import NamedSharding, P
     from accnp.bench.magic import load_ipython_extension as load_ipython_extension
     from accnp.bench.magic import unload_ipython_extension as unload_ipython_extension
     from accnp.bench.measure import timeit

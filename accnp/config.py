@@ -219,9 +219,9 @@ _OPTIONS = [
     Option("code_symbols", bool, False, ours=True),  # see compiler/code_symbols.py
     Option("fastmath", bool, False, traced=True, ours=True),
     Option("numpy_dispatch", bool, False, traced=True, ours=True),  # api/arrays/numpy_protocols.py
-    Option("item_assignment", bool, False, traced=True, ours=True),  # api/indexes/assigning.py
+    Option("item_assignment", bool, False, traced=True, ours=True),  # numpy/assigning.py
     Option("fusion_limit", int, 20_000, traced=True, ours=True, least=0),  # compiler/fusion
-    Option("user_contexts", object, None, traced=True, ours=True),  # see api/compiled/contexts.py
+    Option("user_contexts", object, None, traced=True, ours=True),  # see api/jit/user_contexts.py
     Option("user_globals", object, None, traced=True, ours=True),
     Option("kernel_overrides", object, None, traced=True, ours=True),  # api/kernels/override.py
     Option("debug", int, 0, (0, 1, 2, 3, 4, 5), ours=True),

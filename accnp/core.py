@@ -1,4 +1,5 @@
 # isort: skip_file
+# ruff: noqa: F401  (names outside __all__ are those that JAX has deprecated or does not document)
 """`accnp.core`: abstract values, tracers, and the evaluation of jaxprs.
 
 >>> import accnp as jax
@@ -9,8 +10,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from accnp.api.jaxprs.evaluation import eval_jaxpr
-from accnp.api.jaxprs.tracing import Tracer, ensure_compile_time_eval
+from accnp.jax_compat.jaxprs.evaluation import eval_jaxpr
+from accnp.jax_compat.jaxprs.trace_queries import Tracer, ensure_compile_time_eval
 from accnp.ir.aval import AbstractValue
 from accnp.ir.aval import Aval as ShapedArray
 from accnp.ir.equations import Atom
@@ -18,7 +19,7 @@ from accnp.ir.trace import Trace
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py; most are older names of JAX
-    from accnp.api.jaxprs.core_names import (
+    from accnp.jax_compat.jaxprs.core_names import (
         AbstractToken, CallPrimitive, Effect, Effects, JaxprPpContext, JaxprPpSettings, OutputType,
         abstract_token, aval_mapping_handlers, call, call_p, concretization_function_error,
         custom_typechecks, find_top_trace, get_aval, get_opaque_trace_state, is_concrete,
@@ -27,8 +28,8 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py; most are old
         unsafe_am_i_under_a_jit_DO_NOT_USE, unsafe_am_i_under_a_vmap_DO_NOT_USE,
         unsafe_get_axis_names_DO_NOT_USE,
     )  # fmt: skip
-    from accnp.api.jaxprs.primitives import Primitive
-    from accnp.api.jaxprs.tracing import (
+    from accnp.jax_compat.jaxprs.primitives import Primitive
+    from accnp.jax_compat.jaxprs.trace_queries import (
         check_jaxpr, concrete_or_error, mapped_aval, primal_dtype_to_tangent_dtype, unmapped_aval,
         valid_jaxtype,
     )  # fmt: skip

@@ -18,9 +18,9 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
         CustomVJPPrimal, closure_convert, custom_gradient, custom_vjp,
         custom_vjp_primal_tree_values,
     )  # fmt: skip
-    from accnp.api.differentiation.linear_call import linear_call
-    from accnp.api.jaxprs.known_primitives import custom_jvp_call_p, custom_vjp_call_p
-    from accnp.api.jaxprs.rare_primitives import remat_opt_p
+    from accnp.jax_compat.linear_call import linear_call
+    from accnp.jax_compat.primitives.known_primitives import custom_jvp_call_p, custom_vjp_call_p
+    from accnp.jax_compat.primitives.rare_primitives import remat_opt_p
 
 __all__ = [
     "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp",

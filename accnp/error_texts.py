@@ -13,11 +13,12 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
 from accnp.forks import at_interrupt
+from accnp.public_names import HOMES
 
 __all__ = ["FROM_THE_START", "add_reference", "finish", "interrupted", "of_call", "suggestion"]
 
@@ -209,7 +210,7 @@ def _public(function: Any) -> str:
     """Return the name of a function, or for a private one its name in a public module."""
     if not function.__name__.startswith("_"):
         return function.__name__
-    names = {n for m in _spaces() for n, v in list(vars(m).items()) if v is function}
+    names = {name for name, value in _public_functions() if value is function}
     return min(names, default=function.__name__)
 
 
@@ -235,12 +236,11 @@ _SPOKEN = {
 def _codes() -> dict[int, Any]:
     """Return the public functions by the ids of their code objects; None if several share one."""
     found: dict[int, Any] = {}
-    for module in _spaces():
-        for name, value in list(vars(module).items()):
-            code = getattr(value, "__code__", None)
-            if code is not None and not name.startswith("_"):
-                found[id(code)] = None if found.get(id(code), value) is not value else value
-    array = sys.modules["accnp.array"].Array
+    for name, value in _public_functions():
+        code = getattr(value, "__code__", None)
+        if code is not None and not name.startswith("_"):
+            found[id(code)] = None if found.get(id(code), value) is not value else value
+    array = sys.modules["accnp.array_type"].Array
     for value in list(vars(array).values()):
         code = getattr(value, "__code__", None)
         if code is not None and id(code) not in found:
@@ -251,10 +251,19 @@ def _codes() -> dict[int, Any]:
 _OPERATORS = {"reshape", "astype", "__matmul__", "__getitem__", "__pow__"}
 
 
-def _spaces() -> list[Any]:
-    """Return the public modules that are loaded."""
-    public = re.compile(r"accnp\.(numpy|lax|nn|random|scipy|image|ops|tree|tree_util)\b")
-    return [m for name, m in list(sys.modules.items()) if m is not None and public.match(name)]
+_PUBLIC = re.compile(r"accnp\.(numpy|lax|nn|random|scipy|image|ops|tree|tree_util)\b")
+
+
+def _public_functions() -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of public modules that are loaded."""
+    for module, homes in HOMES.items():
+        for home, entries in homes.items() if _PUBLIC.match(module) else ():
+            values = vars(sys.modules[home]) if home != module and home in sys.modules else {}
+            for entry in entries.split():
+                name, _, defined_as = entry.partition("=")
+                yield name, values.get(defined_as or name)
+    for module in ("accnp.tree", "accnp.tree_util"):
+        yield from list(vars(sys.modules[module]).items()) if module in sys.modules else ()
 
 
 def _led(text: str, name: str, function: Any) -> str:
@@ -263,7 +272,7 @@ def _led(text: str, name: str, function: Any) -> str:
         return text
     lead = _LEAD.match(text)
     home = getattr(function, "__module__", None) or ""
-    family = "random." if home.startswith("accnp.api.sampling") else ""
+    family = "random." if home.startswith("accnp.random.") else ""
     if lead is None:
         return f"{family}{name}: {text}"
     if lead[0] in _RULES or (name.isidentifier() and name in (lead[2], lead[0].replace(".", "_"))):

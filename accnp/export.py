@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.exporting.dims import (
+    from accnp.jax_compat.export.symbolic_sizes import (
         SymbolicScope, is_symbolic_dim, symbolic_args_specs, symbolic_shape,
     )  # fmt: skip
-    from accnp.api.exporting.exported import Exported, deserialize, export
-    from accnp.api.exporting.options import (
+    from accnp.jax_compat.export.exported import Exported, deserialize, export
+    from accnp.jax_compat.export.options import (
         DisabledSafetyCheck, default_export_platform, maximum_supported_calling_convention_version,
         minimum_supported_calling_convention_version,
     )  # fmt: skip
-    from accnp.api.exporting.trees import (
+    from accnp.jax_compat.export.tree_serialization import (
         register_namedtuple_serialization, register_pytree_node_serialization,
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 It wraps a uint32 array whose last axis contains the words of each key, and the dtype of the keys.
 To users it is an array with the properties of one and a leaf of pytrees; programs compute with its
-words, which `flatten_arrays` extracts. The functions of keys are in `api/sampling/`.
+words, which `flatten_arrays` extracts. The functions of keys are in `accnp/random/`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.array import Array, is_traced, wrap
+from accnp.array_type import Array, is_traced, wrap
 from accnp.errors import KeyArrayError
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node
@@ -29,7 +29,7 @@ class PRNGKeyArray(Array):
     but no arithmetic.
 
     It is an `Array` without a node, so that functions of numbers raise `KeyArrayError`.
-    `api/sampling/key_functions.py` handles the functions that accept keys.
+    `random/key_functions.py` handles the functions that accept keys.
     """
 
     __slots__ = ("_base", "_keys")

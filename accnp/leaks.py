@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from accnp.array import Array
+from accnp.array_type import Array
 from accnp.errors import UnexpectedTracerError
 from accnp.ir.node import site_text
 from accnp.ir.trace import Rebinding, Trace, line_of

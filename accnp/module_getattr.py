@@ -19,6 +19,8 @@ from accnp.public_names import HOMES
 
 __all__ = ["install_getattr"]
 
+_IMPORT_SYSTEM = "importlib._bootstrap"
+
 
 def install_getattr(module: str, names: Iterable[str]) -> None:
     """Set `__getattr__` and `__dir__` of a public module.
@@ -30,7 +32,7 @@ def install_getattr(module: str, names: Iterable[str]) -> None:
     homes: dict[str, tuple[str, str]] = {}
 
     def get_attribute(name: str) -> Any:
-        if not homes:
+        if not homes and module in HOMES:
             homes.update(_homes(module))
         if name in homes:
             home, attribute = homes[name]
@@ -40,6 +42,8 @@ def install_getattr(module: str, names: Iterable[str]) -> None:
                 value = getattr(importlib.import_module(home), attribute)
             setattr(sys.modules[module], name, value)
             return value
+        if sys._getframe(1).f_globals.get("__name__") == _IMPORT_SYSTEM:
+            raise AttributeError(name)  # `from package import module` asks for a module so
         return _removed_name(module, name, names)
 
     def list_names() -> list[str]:
@@ -51,8 +55,8 @@ def install_getattr(module: str, names: Iterable[str]) -> None:
 
 def _homes(module: str) -> dict[str, tuple[str, str]]:
     """Return the names of a module: the module where each is defined, and its name there."""
-    found = {"": ("", "")}  # never empty, so that it is made once
-    for home, names in HOMES.get(module, {}).items():
+    found: dict[str, tuple[str, str]] = {}
+    for home, names in HOMES[module].items():
         for entry in names.split():
             name, _, defined_as = entry.partition("=")
             found[name] = home, defined_as or name

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.observe.profile_data import ProfileData, ProfileEvent, ProfilePlane
-    from accnp.api.observe.profiling import (
+    from accnp.tools.profiler.profile_data import ProfileData, ProfileEvent, ProfilePlane
+    from accnp.tools.profiler.profiling import (
         ProfileOptions, StepTraceAnnotation, TraceAnnotation, annotate_function,
         device_memory_profile, save_device_memory_profile, start_trace, stop_trace, trace,
     )  # fmt: skip
-    from accnp.api.observe.server import register_subprocess, start_server, stop_server
-    from accnp.api.observe.timeline import Timeline as profile
+    from accnp.tools.profiler.trace_server import register_subprocess, start_server, stop_server
+    from accnp.tools.profiler.timeline import Timeline as profile
 
 __all__ = [
     "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "StepTraceAnnotation",

@@ -8,66 +8,12 @@ are modules in that package.
 HOMES: dict[str, dict[str, str]] = {
     "accnp": {
         "accnp": (
-            "ad_checkpoint api_util checkpoint_policies checkpoints core custom_batching "
+            "ad_checkpoint api_util as_jax checkpoint_policies checkpoints core custom_batching "
             "custom_derivatives debug distributed dlpack experimental export extend ffi "
             "flatten_util image interpreters lax lib memory monitoring nn ops profiler random "
             "ref scipy sharding stages test_util tree tree_util typing version"
         ),
-        "accnp.api.algebra.convolution": "convolve correlate",
-        "accnp.api.algebra.einsum": "einsum einsum_path",
-        "accnp.api.algebra.polynomials": (
-            "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
-        ),
-        "accnp.api.algebra.products": "dot inner matmul outer tensordot trace vdot vecdot",
-        "accnp.api.algebra.vector_products": "cross kron matvec vecmat",
-        "accnp.api.algebra.windows": "bartlett blackman hamming hanning kaiser",
-        "accnp.api.arguments.facts": (
-            "ComplexWarning array_repr array_str get_printoptions iscomplexobj isrealobj "
-            "isscalar iterable ndim printoptions save savez set_printoptions shape size"
-        ),
-        "accnp.api.arguments.scalars": (
-            "bfloat16 bool bool_ cdouble character complex128 complex64 complex_ complexfloating "
-            "csingle double dtype e euler_gamma flexible float16 float32 float4_e2m1fn float64 "
-            "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz "
-            "float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ floating generic index_exp "
-            "inexact inf int16 int2 int32 int4 int64 int8 int_ integer nan newaxis number "
-            "object_ pi s_ signedinteger single uint uint16 uint2 uint32 uint4 uint64 uint8 "
-            "unsignedinteger"
-        ),
-        "accnp.api.arrays.applying": (
-            "apply_along_axis apply_over_axes fromfunction piecewise place"
-        ),
-        "accnp.api.arrays.creation": (
-            "arange array asarray empty empty_like eye full full_like identity ones ones_like "
-            "zeros zeros_like"
-        ),
-        "accnp.api.arrays.index_tricks": "c_ mgrid ogrid r_",
-        "accnp.api.arrays.inserting": "delete insert trim_zeros",
-        "accnp.api.arrays.joining": (
-            "append array_split block column_stack concat concatenate dsplit dstack hsplit "
-            "hstack repeat resize split stack tile unstack vsplit vstack"
-        ),
-        "accnp.api.arrays.loading": "from_dlpack frombuffer fromfile fromiter fromstring load",
-        "accnp.api.arrays.manipulation": (
-            "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to "
-            "expand_dims matrix_transpose moveaxis permute_dims ravel reshape rollaxis squeeze "
-            "swapaxes transpose"
-        ),
-        "accnp.api.arrays.matrices": (
-            "astype copy diag diag_indices diag_indices_from diagflat diagonal indices ix_ "
-            "meshgrid tri tril tril_indices tril_indices_from triu triu_indices "
-            "triu_indices_from vander"
-        ),
-        "accnp.api.arrays.numpy_names": (
-            "asanyarray asarray_chkfinite ascontiguousarray asfortranarray byte errstate fix "
-            "genfromtxt half intc intp isfortran loadtxt long longlong ndenumerate require "
-            "row_stack short ubyte uintc uintp ulong ulonglong ushort"
-        ),
-        "accnp.api.arrays.padding": "pad",
-        "accnp.api.arrays.refs": "Ref ds empty_ref free_ref freeze new_ref",
-        "accnp.api.arrays.reversing": "flip fliplr flipud roll rot90",
-        "accnp.api.arrays.spaced": "geomspace linspace logspace",
-        "accnp.api.compiled.contexts": "make_user_context",
+        "accnp.api.arrays.references": "Ref ds empty_ref free_ref freeze new_ref",
         "accnp.api.differentiation.checkpoint": "checkpoint remat",
         "accnp.api.differentiation.custom_jvp": "custom_jvp",
         "accnp.api.differentiation.custom_vjp": "closure_convert custom_gradient custom_vjp",
@@ -78,12 +24,105 @@ HOMES: dict[str, dict[str, str]] = {
         "accnp.api.differentiation.jacobians": "hessian jacfwd jacobian jacrev",
         "accnp.api.differentiation.linear_maps": "ad",
         "accnp.api.effects.callbacks": "pure_callback",
-        "accnp.api.elements.bits": "packbits unpackbits",
-        "accnp.api.elements.closeness": "allclose array_equal array_equiv isclose spacing",
-        "accnp.api.elements.parts": "angle isneginf isposinf ldexp modf nan_to_num",
-        "accnp.api.elements.selecting": "where",
-        "accnp.api.elements.ufunc_objects": "frompyfunc ufunc",
-        "accnp.api.elements.ufuncs": (
+        "accnp.api.environment.process": (
+            "clear_caches device_memory_stats host_count host_id host_ids live_arrays named_call "
+            "named_scope print_environment_info process_count process_index process_indices"
+        ),
+        "accnp.api.jit.abstract_evaluation": "ShapeDtypeStruct eval_shape make_jaxpr typeof",
+        "accnp.api.jit.user_contexts": "make_user_context",
+        "accnp.api.kernels.kernel": "kernel",
+        "accnp.api.kernels.override": "override",
+        "accnp.api.mapping.pmap": "pmap",
+        "accnp.api.mapping.vmap": "vmap",
+        "accnp.array_type": "ndarray=Array",
+        "accnp.bench.magic": "load_ipython_extension unload_ipython_extension",
+        "accnp.bench.measure": "timeit",
+        "accnp.dtypes.promotion": "promote_types result_type",
+        "accnp.dtypes.questions": "can_cast finfo iinfo isdtype issubdtype",
+        "accnp.experimental": "checkify",
+        "accnp.jax_compat.jaxprs.trace_queries": "ensure_compile_time_eval",
+        "accnp.lax.convolutions.convolution": "convolve correlate",
+        "accnp.numpy": "fft linalg",
+        "accnp.numpy.array_facts": (
+            "ComplexWarning array_repr array_str get_printoptions iscomplexobj isrealobj "
+            "isscalar iterable ndim printoptions save savez set_printoptions shape size"
+        ),
+        "accnp.numpy.bit_packing": "packbits unpackbits",
+        "accnp.numpy.comparisons": "allclose array_equal array_equiv isclose spacing",
+        "accnp.numpy.counting": "bincount digitize ravel_multi_index unravel_index",
+        "accnp.numpy.creation": (
+            "arange array asarray empty empty_like eye full full_like identity ones ones_like "
+            "zeros zeros_like"
+        ),
+        "accnp.numpy.cumulative": (
+            "cumprod cumsum cumulative_prod cumulative_sum nanargmax nanargmin nancumprod "
+            "nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar"
+        ),
+        "accnp.numpy.differences": "diff ediff1d gradient interp",
+        "accnp.numpy.einstein_summation": "einsum einsum_path",
+        "accnp.numpy.functional_programming": (
+            "apply_along_axis apply_over_axes fromfunction piecewise place"
+        ),
+        "accnp.numpy.histograms": "histogram histogram2d histogram_bin_edges histogramdd",
+        "accnp.numpy.index_tricks": "c_ mgrid ogrid r_",
+        "accnp.numpy.inserting": "delete insert trim_zeros",
+        "accnp.numpy.joining": (
+            "append array_split block column_stack concat concatenate dsplit dstack hsplit "
+            "hstack repeat resize split stack tile unstack vsplit vstack"
+        ),
+        "accnp.numpy.loading": "from_dlpack frombuffer fromfile fromiter fromstring load",
+        "accnp.numpy.manipulation": (
+            "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to "
+            "expand_dims matrix_transpose moveaxis permute_dims ravel reshape rollaxis squeeze "
+            "swapaxes transpose"
+        ),
+        "accnp.numpy.matrices": (
+            "astype copy diag diag_indices diag_indices_from diagflat diagonal indices ix_ "
+            "meshgrid tri tril tril_indices tril_indices_from triu triu_indices "
+            "triu_indices_from vander"
+        ),
+        "accnp.numpy.means": "mean std var",
+        "accnp.numpy.namespace_info": (
+            "__array_api_version__=API_VERSION __array_namespace_info__=namespace_info"
+        ),
+        "accnp.numpy.number_parts": "angle isneginf isposinf ldexp modf nan_to_num",
+        "accnp.numpy.numerical_ranges": "geomspace linspace logspace",
+        "accnp.numpy.numpy_only": (
+            "asanyarray asarray_chkfinite ascontiguousarray asfortranarray byte errstate fix "
+            "genfromtxt half intc intp isfortran loadtxt long longlong ndenumerate require "
+            "row_stack short ubyte uintc uintp ulong ulonglong ushort"
+        ),
+        "accnp.numpy.padding": "pad",
+        "accnp.numpy.polynomials.coefficients": (
+            "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
+        ),
+        "accnp.numpy.products": "dot inner matmul outer tensordot trace vdot vecdot",
+        "accnp.numpy.putting": "fill_diagonal put put_along_axis",
+        "accnp.numpy.quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
+        "accnp.numpy.rearranging": "flip fliplr flipud roll rot90",
+        "accnp.numpy.reductions": "all amax amin any argmax argmin max min prod ptp sum",
+        "accnp.numpy.scalar_types": (
+            "bfloat16 bool bool_ cdouble character complex128 complex64 complex_ complexfloating "
+            "csingle double dtype e euler_gamma flexible float16 float32 float4_e2m1fn float64 "
+            "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz "
+            "float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ floating generic index_exp "
+            "inexact inf int16 int2 int32 int4 int64 int8 int_ integer nan newaxis number "
+            "object_ pi s_ signedinteger single uint uint16 uint2 uint32 uint4 uint64 uint8 "
+            "unsignedinteger"
+        ),
+        "accnp.numpy.selection": "where",
+        "accnp.numpy.sets": (
+            "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
+            "unique_inverse unique_values"
+        ),
+        "accnp.numpy.sorting": "argpartition argsort lexsort partition sort sort_complex",
+        "accnp.numpy.statistics": "average corrcoef count_nonzero cov trapezoid unwrap",
+        "accnp.numpy.taking": (
+            "argwhere choose compress extract flatnonzero mask_indices nonzero searchsorted "
+            "select take take_along_axis"
+        ),
+        "accnp.numpy.ufunc_objects": "frompyfunc ufunc",
+        "accnp.numpy.ufuncs": (
             "abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh "
             "around asin asinh atan atan2 atanh bitwise_and bitwise_count bitwise_invert "
             "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cbrt ceil "
@@ -96,61 +135,19 @@ HOMES: dict[str, dict[str, str]] = {
             "remainder right_shift rint round sign signbit sin sinc sinh sqrt square subtract "
             "tan tanh true_divide trunc"
         ),
-        "accnp.api.environment.namespace_info": (
-            "__array_api_version__=API_VERSION __array_namespace_info__=namespace_info"
-        ),
-        "accnp.api.environment.process": (
-            "clear_caches device_memory_stats host_count host_id host_ids live_arrays named_call "
-            "named_scope print_environment_info process_count process_index process_indices"
-        ),
-        "accnp.api.folds.cumulative": (
-            "cumprod cumsum cumulative_prod cumulative_sum nanargmax nanargmin nancumprod "
-            "nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar"
-        ),
-        "accnp.api.folds.differences": "diff ediff1d gradient interp",
-        "accnp.api.folds.histograms": "histogram histogram2d histogram_bin_edges histogramdd",
-        "accnp.api.folds.means": "mean std var",
-        "accnp.api.folds.quantiles": (
-            "median nanmedian nanpercentile nanquantile percentile quantile"
-        ),
-        "accnp.api.folds.reductions": "all amax amin any argmax argmin max min prod ptp sum",
-        "accnp.api.folds.sets": (
-            "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
-            "unique_inverse unique_values"
-        ),
-        "accnp.api.folds.sorting": "argpartition argsort lexsort partition sort sort_complex",
-        "accnp.api.folds.statistics": "average corrcoef count_nonzero cov trapezoid unwrap",
-        "accnp.api.indexes.counting": "bincount digitize ravel_multi_index unravel_index",
-        "accnp.api.indexes.putting": "fill_diagonal put put_along_axis",
-        "accnp.api.indexes.taking": (
-            "argwhere choose compress extract flatnonzero mask_indices nonzero searchsorted "
-            "select take take_along_axis"
-        ),
-        "accnp.api.inspect.inspecting": "inspect",
-        "accnp.api.jaxprs.jaxpr": "ShapeDtypeStruct eval_shape make_jaxpr typeof",
-        "accnp.api.jaxprs.tracing": "ensure_compile_time_eval",
-        "accnp.api.kernels.kernel": "kernel",
-        "accnp.api.kernels.override": "override",
-        "accnp.api.mapping.pmap": "pmap",
-        "accnp.api.mapping.vectorize": "vectorize",
-        "accnp.api.mapping.vmap": "vmap",
-        "accnp.api.observe.explain": "explain",
-        "accnp.api.sharding.mapped": "shard_map smap",
-        "accnp.api.sharding.mesh": "make_mesh set_mesh",
-        "accnp.api.sharding.placing": "reshard",
-        "accnp.api.sharding.shards": (
+        "accnp.numpy.vector_products": "cross kron matvec vecmat",
+        "accnp.numpy.vectorizing": "vectorize",
+        "accnp.numpy.window_functions": "bartlett blackman hamming hanning kaiser",
+        "accnp.sharding.constraints": "reshard",
+        "accnp.sharding.meshes": "make_mesh set_mesh",
+        "accnp.sharding.partition_specs": "NamedSharding P",
+        "accnp.sharding.shard_mapping": "shard_map smap",
+        "accnp.sharding.shards": (
             "Shard make_array_from_callback make_array_from_process_local_data "
             "make_array_from_single_device_arrays"
         ),
-        "accnp.api.sharding.specs": "NamedSharding P",
-        "accnp.array": "ndarray=Array",
-        "accnp.as_jax": "as_jax",
-        "accnp.bench.magic": "load_ipython_extension unload_ipython_extension",
-        "accnp.bench.measure": "timeit",
-        "accnp.dtypes.promotion": "promote_types result_type",
-        "accnp.dtypes.questions": "can_cast finfo iinfo isdtype issubdtype",
-        "accnp.experimental": "checkify",
-        "accnp.numpy": "fft linalg",
+        "accnp.tools.explain.explain": "explain",
+        "accnp.tools.inspect.inspecting": "inspect",
         "accnp.version": "__version_info__",
         "numpy": (
             "False_ True_ array2string base_repr binary_repr exceptions format_float_positional "
@@ -165,7 +162,7 @@ HOMES: dict[str, dict[str, str]] = {
         ),
     },
     "accnp.api_util": {
-        "accnp.api.jaxprs.flat_functions": (
+        "accnp.jax_compat.jaxprs.flat_functions": (
             "argnums_partial debug_info flatten_axes flatten_fun flatten_fun_nokwargs safe_map "
             "shaped_abstractify"
         ),
@@ -180,11 +177,16 @@ HOMES: dict[str, dict[str, str]] = {
         ),
     },
     "accnp.checkpoints": {
-        "accnp.api.checkpoints.checkpoint_files": "load save",
-        "accnp.api.checkpoints.safetensors": "load_safetensors save_safetensors",
+        "accnp.checkpoints.checkpoint_files": "load save",
+        "accnp.checkpoints.safetensors": "load_safetensors save_safetensors",
     },
     "accnp.core": {
-        "accnp.api.jaxprs.core_names": (
+        "accnp.errors": "InconclusiveDimensionOperation JaxprTypeError",
+        "accnp.ir.equations": (
+            "ClosedJaxpr DebugInfo DropVar Jaxpr JaxprEqn Literal Var gensym jaxprs_in_params "
+            "new_jaxpr_eqn no_effects subjaxprs"
+        ),
+        "accnp.jax_compat.jaxprs.core_names": (
             "AbstractToken CallPrimitive Effect Effects JaxprPpContext JaxprPpSettings "
             "OutputType abstract_token aval_mapping_handlers call call_p "
             "concretization_function_error custom_typechecks find_top_trace get_aval "
@@ -194,15 +196,10 @@ HOMES: dict[str, dict[str, str]] = {
             "unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE "
             "unsafe_get_axis_names_DO_NOT_USE"
         ),
-        "accnp.api.jaxprs.primitives": "Primitive",
-        "accnp.api.jaxprs.tracing": (
+        "accnp.jax_compat.jaxprs.primitives": "Primitive",
+        "accnp.jax_compat.jaxprs.trace_queries": (
             "check_jaxpr concrete_or_error mapped_aval primal_dtype_to_tangent_dtype "
             "unmapped_aval valid_jaxtype"
-        ),
-        "accnp.errors": "InconclusiveDimensionOperation JaxprTypeError",
-        "accnp.ir.equations": (
-            "ClosedJaxpr DebugInfo DropVar Jaxpr JaxprEqn Literal Var gensym jaxprs_in_params "
-            "new_jaxpr_eqn no_effects subjaxprs"
         ),
     },
     "accnp.custom_batching": {
@@ -215,9 +212,9 @@ HOMES: dict[str, dict[str, str]] = {
             "CustomVJPPrimal closure_convert custom_gradient custom_vjp "
             "custom_vjp_primal_tree_values"
         ),
-        "accnp.api.differentiation.linear_call": "linear_call",
-        "accnp.api.jaxprs.known_primitives": "custom_jvp_call_p custom_vjp_call_p",
-        "accnp.api.jaxprs.rare_primitives": "remat_opt_p",
+        "accnp.jax_compat.linear_call": "linear_call",
+        "accnp.jax_compat.primitives.known_primitives": "custom_jvp_call_p custom_vjp_call_p",
+        "accnp.jax_compat.primitives.rare_primitives": "remat_opt_p",
     },
     "accnp.dlpack": {
         "accnp.api.arrays.exchange": "from_dlpack is_supported_dtype",
@@ -226,7 +223,7 @@ HOMES: dict[str, dict[str, str]] = {
         "accnp.example_libraries": "optimizers stax",
     },
     "accnp.example_libraries.optimizers": {
-        "accnp.api.networks.optimizers": (
+        "accnp.example_libraries.optimizer_functions": (
             "JoinPoint Optimizer OptimizerState adagrad adam adamax clip_grads constant "
             "exponential_decay inverse_time_decay l2_norm make_schedule momentum nesterov "
             "optimizer pack_optimizer_state piecewise_constant polynomial_decay rmsprop "
@@ -234,17 +231,17 @@ HOMES: dict[str, dict[str, str]] = {
         ),
     },
     "accnp.example_libraries.stax": {
-        "accnp.api.networks.activations": "elu gelu leaky_relu relu selu sigmoid softplus",
-        "accnp.api.networks.initializers": (
-            "glorot=glorot_normal glorot_normal normal ones randn=normal zeros"
-        ),
-        "accnp.api.networks.layers": (
+        "accnp.example_libraries.layers": (
             "AvgPool BatchNorm Conv Conv1DTranspose ConvTranspose Dense Dropout Elu Exp "
             "FanInConcat FanInSum FanOut Flatten Gelu GeneralConv GeneralConvTranspose Identity "
             "LeakyRelu LogSoftmax MaxPool Relu Selu Sigmoid Softmax Softplus SumPool Tanh "
             "elementwise parallel serial shape_dependent"
         ),
-        "accnp.api.networks.nn": "log_softmax logsoftmax=log_softmax softmax standardize",
+        "accnp.nn.activations": "elu gelu leaky_relu relu selu sigmoid softplus",
+        "accnp.nn.initializers.initializers": (
+            "glorot=glorot_normal glorot_normal normal ones randn=normal zeros"
+        ),
+        "accnp.nn.normalization": "log_softmax logsoftmax=log_softmax softmax standardize",
     },
     "accnp.experimental": {
         "accnp.api.effects.callbacks": "io_callback",
@@ -262,67 +259,69 @@ HOMES: dict[str, dict[str, str]] = {
         ),
     },
     "accnp.experimental.jet": {
-        "accnp.api.differentiation.taylor": "jet",
+        "accnp.experimental.jet.taylor": "jet",
     },
     "accnp.experimental.layout": {
-        "accnp.api.arrays.layouts": "Format Layout with_layout_constraint",
+        "accnp.sharding.layouts": "Format Layout with_layout_constraint",
     },
     "accnp.experimental.ode": {
-        "accnp.api.flow.odes": "odeint",
+        "accnp.experimental.ode.solver": "odeint",
     },
     "accnp.experimental.pallas": {
         "accnp.experimental.pallas": "tpu triton",
     },
     "accnp.experimental.pallas.triton": {
-        "accnp.api.pallas.devices": "CompilerParams=TritonParams",
-        "accnp.api.pallas.masked": (
+        "accnp.jax_compat.pallas.device_names": "CompilerParams=TritonParams",
+        "accnp.jax_compat.pallas.masked_access": (
             "approx_tanh atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or "
             "atomic_xchg atomic_xor debug_barrier dot load max_contiguous store"
         ),
     },
     "accnp.experimental.sparse": {
-        "accnp.api.sparse.base": "JAXSparse",
-        "accnp.api.sparse.contractions": "bcoo_conv_general_dilated bcoo_dot_general_sampled",
-        "accnp.api.sparse.coordinates": (
+        "accnp.experimental.sparse": "linalg",
+        "accnp.experimental.sparse.base": "JAXSparse",
+        "accnp.experimental.sparse.bcoo": (
             "BCOO bcoo_extract bcoo_fromdense bcoo_reduce_sum bcoo_sort_indices "
             "bcoo_sum_duplicates bcoo_todense bcoo_transpose"
         ),
-        "accnp.api.sparse.layouts": (
+        "accnp.experimental.sparse.bcoo_layouts": (
             "CuSparseEfficiencyWarning SparseEfficiencyError SparseEfficiencyWarning "
             "bcoo_broadcast_in_dim bcoo_dynamic_slice bcoo_gather bcoo_rev bcoo_update_layout "
             "random_bcoo"
         ),
-        "accnp.api.sparse.matrices": (
-            "COO CSC CSR coo_fromdense coo_matmat coo_matvec coo_todense csr_fromdense "
-            "csr_matmat csr_matvec csr_todense"
-        ),
-        "accnp.api.sparse.products": (
+        "accnp.experimental.sparse.bcoo_products": (
             "bcoo_concatenate bcoo_dot_general bcoo_multiply_dense bcoo_multiply_sparse "
             "bcoo_reshape bcoo_slice bcoo_squeeze"
         ),
-        "accnp.api.sparse.rows": (
+        "accnp.experimental.sparse.bcsr": (
             "BCSR bcsr_broadcast_in_dim bcsr_concatenate bcsr_dot_general bcsr_extract "
             "bcsr_fromdense bcsr_sum_duplicates bcsr_todense"
         ),
-        "accnp.api.sparse.sparsifying": (
+        "accnp.experimental.sparse.contractions": (
+            "bcoo_conv_general_dilated bcoo_dot_general_sampled"
+        ),
+        "accnp.experimental.sparse.matrices": (
+            "COO CSC CSR coo_fromdense coo_matmat coo_matvec coo_todense csr_fromdense "
+            "csr_matmat csr_matvec csr_todense"
+        ),
+        "accnp.experimental.sparse.sparsifying": (
             "empty eye grad jacfwd jacobian jacrev sparsify todense value_and_grad"
         ),
-        "accnp.experimental.sparse": "linalg",
     },
     "accnp.experimental.sparse.linalg": {
-        "accnp.api.factors.lobpcg": "lobpcg_standard",
+        "accnp.experimental.sparse.linalg.lobpcg": "lobpcg_standard",
     },
     "accnp.export": {
-        "accnp.api.exporting.dims": (
-            "SymbolicScope is_symbolic_dim symbolic_args_specs symbolic_shape"
-        ),
-        "accnp.api.exporting.exported": "Exported deserialize export",
-        "accnp.api.exporting.options": (
+        "accnp.jax_compat.export.exported": "Exported deserialize export",
+        "accnp.jax_compat.export.options": (
             "DisabledSafetyCheck default_export_platform "
             "maximum_supported_calling_convention_version "
             "minimum_supported_calling_convention_version"
         ),
-        "accnp.api.exporting.trees": (
+        "accnp.jax_compat.export.symbolic_sizes": (
+            "SymbolicScope is_symbolic_dim symbolic_args_specs symbolic_shape"
+        ),
+        "accnp.jax_compat.export.tree_serialization": (
             "register_namedtuple_serialization register_pytree_node_serialization"
         ),
     },
@@ -330,33 +329,29 @@ HOMES: dict[str, dict[str, str]] = {
         "accnp.extend": "backend core linear_util random source_info_util",
     },
     "accnp.extend.core": {
-        "accnp.api.jaxprs.core_names": (
-            "AbstractToken CallPrimitive Effect Effects TraceTag array_types call_impl "
-            "find_top_trace get_opaque_trace_state nonempty_axis_env_DO_NOT_USE "
-            "set_current_trace take_current_trace unsafe_am_i_under_a_jit_DO_NOT_USE "
-            "unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE"
-        ),
-        "accnp.api.jaxprs.evaluation": "jaxpr_as_fun",
-        "accnp.api.jaxprs.primitives": "Primitive",
-        "accnp.api.jaxprs.tracing": (
-            "check_jaxpr concrete_or_error mapped_aval primal_dtype_to_tangent_dtype "
-            "unmapped_aval valid_jaxtype"
-        ),
-        "accnp.api.strict.lax_staging": "Token",
         "accnp.errors": "InconclusiveDimensionOperation JaxprTypeError",
         "accnp.extend.core": "primitives",
         "accnp.ir.equations": (
             "ClosedJaxpr DebugInfo DropVar Jaxpr JaxprEqn Literal Var gensym jaxprs_in_params "
             "new_jaxpr_eqn no_effects subjaxprs"
         ),
+        "accnp.jax_compat.jaxprs.core_names": (
+            "AbstractToken CallPrimitive Effect Effects TraceTag array_types call_impl "
+            "find_top_trace get_opaque_trace_state nonempty_axis_env_DO_NOT_USE "
+            "set_current_trace take_current_trace unsafe_am_i_under_a_jit_DO_NOT_USE "
+            "unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE"
+        ),
+        "accnp.jax_compat.jaxprs.evaluation": "jaxpr_as_fun",
+        "accnp.jax_compat.jaxprs.primitives": "Primitive",
+        "accnp.jax_compat.jaxprs.trace_queries": (
+            "check_jaxpr concrete_or_error mapped_aval primal_dtype_to_tangent_dtype "
+            "unmapped_aval valid_jaxtype"
+        ),
+        "accnp.lax.staging": "Token",
     },
     "accnp.extend.core.primitives": {
-        "accnp.api.factors.known_linalg": (
-            "cholesky_p eig_p eigh_p hessenberg_p householder_product_p lu_p qr_p schur_p svd_p "
-            "triangular_solve_p tridiagonal_p tridiagonal_solve_p"
-        ),
-        "accnp.api.jaxprs.core_names": "call_p closed_call_p",
-        "accnp.api.jaxprs.known_primitives": (
+        "accnp.jax_compat.jaxprs.core_names": "call_p closed_call_p",
+        "accnp.jax_compat.primitives.known_primitives": (
             "abs_p acos_p acosh_p add_jaxvals_p add_p all_gather_p all_to_all_p and_p argmax_p "
             "argmin_p asin_p asinh_p atan2_p atan_p atanh_p axis_index_p bessel_i0e_p "
             "bessel_i1e_p bitcast_convert_type_p broadcast_in_dim_p cbrt_p ceil_p clamp_p clz_p "
@@ -374,16 +369,20 @@ HOMES: dict[str, dict[str, str]] = {
             "sign_p sin_p sinh_p slice_p sort_p sqrt_p square_p squeeze_p stop_gradient_p sub_p "
             "tan_p tanh_p top_k_p transpose_p while_p xor_p zeta_p"
         ),
+        "accnp.jax_compat.primitives.linalg_primitives": (
+            "cholesky_p eig_p eigh_p hessenberg_p householder_product_p lu_p qr_p schur_p svd_p "
+            "triangular_solve_p tridiagonal_p tridiagonal_solve_p"
+        ),
     },
     "accnp.extend.linear_util": {
-        "accnp.api.jaxprs.flat_functions": (
+        "accnp.jax_compat.jaxprs.flat_functions": (
             "StoreException merge_linear_aux transformation transformation2 "
             "transformation_with_aux transformation_with_aux2"
         ),
-        "accnp.api.jaxprs.wrapped": "WrappedFun wrap_init",
+        "accnp.jax_compat.jaxprs.wrapped_functions": "WrappedFun wrap_init",
     },
     "accnp.extend.random": {
-        "accnp.api.sampling.bit_generators": "threefry_2x32",
+        "accnp.random.bit_generators": "threefry_2x32",
     },
     "accnp.extend.source_info_util": {
         "accnp.api.environment.process": "register_exclusion",
@@ -396,56 +395,35 @@ HOMES: dict[str, dict[str, str]] = {
         ),
     },
     "accnp.flatten_util": {
-        "accnp.api.arrays.raveling": "ravel_pytree",
+        "accnp.flatten_util.raveling": "ravel_pytree",
     },
     "accnp.image": {
-        "accnp.api.scientific.resizing": "ResizeMethod resize scale_and_translate",
+        "accnp.image.resizing": "ResizeMethod resize scale_and_translate",
     },
     "accnp.interpreters": {
         "accnp.interpreters": "ad batching mlir partial_eval pxla xla",
     },
     "accnp.interpreters.batching": {
-        "accnp.api.jaxprs.rules": (
+        "accnp.jax_compat.jaxprs.rules": (
             "axis_primitive_batchers bdim_at_front broadcast defbroadcasting defvectorized "
             "not_mapped primitive_batchers"
         ),
     },
     "accnp.interpreters.mlir": {
-        "accnp.api.jaxprs.interpreters": "lower_fun register_lowering",
+        "accnp.jax_compat.primitives.lowering_rules": "lower_fun register_lowering",
     },
     "accnp.interpreters.partial_eval": {
-        "accnp.api.jaxprs.partial": "PartialVal trace_to_jaxpr_dynamic trace_to_jaxpr_nounits",
-        "accnp.api.jaxprs.tracing": "dce_jaxpr",
+        "accnp.jax_compat.jaxprs.partial_evaluation": (
+            "PartialVal trace_to_jaxpr_dynamic trace_to_jaxpr_nounits"
+        ),
+        "accnp.jax_compat.jaxprs.trace_queries": "dce_jaxpr",
     },
     "accnp.interpreters.xla": {
         "accnp.api.arguments.convert": "canonicalize_dtype_handlers",
-        "accnp.api.jaxprs.interpreters": "apply_primitive",
+        "accnp.jax_compat.primitives.lowering_rules": "apply_primitive",
     },
     "accnp.lax": {
-        "accnp.api.algebra.conv_shapes": (
-            "conv_dimension_numbers conv_general_permutations conv_general_shape_tuple "
-            "conv_shape_tuple conv_transpose_shape_tuple"
-        ),
-        "accnp.api.algebra.convolution": (
-            "conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches "
-            "conv_transpose conv_with_general_padding"
-        ),
-        "accnp.api.algebra.fft": "FftType fft=lax_fft",
-        "accnp.api.algebra.products": "dot=lax_dot dot_general",
-        "accnp.api.flow.control": "cond switch",
-        "accnp.api.flow.loops": "fori_loop scan while_loop",
-        "accnp.api.flow.scans": "associative_scan map",
-        "accnp.api.flow.solving": "custom_linear_solve custom_root platform_dependent",
-        "accnp.api.folds.sorting": "approx_max_k approx_min_k top_k",
-        "accnp.api.indexes.lax_index": (
-            "gather index_take scatter scatter_add scatter_apply scatter_max scatter_min "
-            "scatter_mul scatter_sub scatter_sub_p sort sort_key_val"
-        ),
-        "accnp.api.indexes.lax_slices": (
-            "dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_update_index_in_dim "
-            "dynamic_update_slice dynamic_update_slice_in_dim"
-        ),
-        "accnp.api.jaxprs.known_primitives": (
+        "accnp.jax_compat.primitives.known_primitives": (
             "abs_p acos_p acosh_p add_p all_gather_p all_to_all_p and_p argmax_p argmin_p asin_p "
             "asinh_p atan2_p atan_p atanh_p axis_index_p bessel_i0e_p bessel_i1e_p "
             "bitcast_convert_type_p broadcast_in_dim_p cbrt_p ceil_p clamp_p clz_p complex_p "
@@ -463,23 +441,31 @@ HOMES: dict[str, dict[str, str]] = {
             "slice_p sort_p sqrt_p square_p squeeze_p stop_gradient_p sub_p tan_p tanh_p top_k_p "
             "transpose_p while_p xor_p zeta_p"
         ),
-        "accnp.api.jaxprs.rare_primitives": (
+        "accnp.jax_compat.primitives.rare_primitives": (
             "approx_top_k_p device_put_p igamma_grad_a_p igamma_p igammac_p linear_solve_p "
             "reduce_p reduce_precision_p reduce_window_p reduce_xor_p "
             "regularized_incomplete_beta_p select_and_gather_add_p select_and_scatter_add_p "
             "select_and_scatter_p"
         ),
-        "accnp.api.mapping.collectives": (
-            "all_gather axis_index axis_size pmax pmean pmin psum psum_scatter"
+        "accnp.lax": "linalg",
+        "accnp.lax.composed": (
+            "broadcast_like broadcast_shapes=shapes_broadcast dtype=dtype_of empty eq_to_p "
+            "le_to_p lt_to_p mulhi mulhi_p shape_as_value split split_p stack stack_p stage "
+            "stage_p tile tile_p unstack unstack_p"
         ),
-        "accnp.api.mapping.exchanges": "all_to_all pbroadcast ppermute pshuffle pswapaxes",
-        "accnp.api.sampling.bit_generators": (
-            "rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p"
+        "accnp.lax.control_flow.branches": "cond switch",
+        "accnp.lax.control_flow.loops": "fori_loop scan while_loop",
+        "accnp.lax.control_flow.scans": "associative_scan map",
+        "accnp.lax.control_flow.solvers": "custom_linear_solve custom_root platform_dependent",
+        "accnp.lax.convolutions.convolution": (
+            "conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches "
+            "conv_transpose conv_with_general_padding"
         ),
-        "accnp.api.sharding.placing": "with_sharding_constraint",
-        "accnp.api.sharding.varying": "pcast pvary",
-        "accnp.api.strict.folding": "reduce reduce_window reduce_xor",
-        "accnp.api.strict.lax": (
+        "accnp.lax.convolutions.shapes": (
+            "conv_dimension_numbers conv_general_permutations conv_general_shape_tuple "
+            "conv_shape_tuple conv_transpose_shape_tuple"
+        ),
+        "accnp.lax.elementwise": (
             "abs acos acosh add asin asinh atan atan2 atanh bessel_i0e bessel_i1e betainc "
             "bitcast_convert_type bitwise_and bitwise_not bitwise_or bitwise_xor cbrt ceil clamp "
             "clz complex conj convert_element_type cos cosh digamma div eq erf erf_inv erfc exp "
@@ -489,51 +475,66 @@ HOMES: dict[str, dict[str, str]] = {
             "rem round rsqrt select select_n shift_left shift_right_arithmetic "
             "shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh zeta"
         ),
-        "accnp.api.strict.lax_composed": (
-            "broadcast_like broadcast_shapes=shapes_broadcast dtype=dtype_of empty eq_to_p "
-            "le_to_p lt_to_p mulhi mulhi_p shape_as_value split split_p stack stack_p stage "
-            "stage_p tile tile_p unstack unstack_p"
+        "accnp.lax.enumerations": (
+            "AccuracyMode DotAlgorithm DotAlgorithmPreset DotDimensionNumbers Precision "
+            "PrecisionLike RaggedDotDimensionNumbers RandomAlgorithm RoundingMethod Tolerance"
         ),
-        "accnp.api.strict.lax_folds": (
+        "accnp.lax.indexing": (
+            "gather index_take scatter scatter_add scatter_apply scatter_max scatter_min "
+            "scatter_mul scatter_sub scatter_sub_p sort sort_key_val"
+        ),
+        "accnp.lax.parallel.exchanges": "all_to_all pbroadcast ppermute pshuffle pswapaxes",
+        "accnp.lax.parallel.reductions": (
+            "all_gather axis_index axis_size pmax pmean pmin psum psum_scatter"
+        ),
+        "accnp.lax.products": "batch_matmul ragged_dot ragged_dot_general scaled_dot",
+        "accnp.lax.reductions": (
             "argmax argmin cumlogsumexp cummax cummin cumprod cumsum reduce_and reduce_max "
             "reduce_min reduce_or reduce_prod reduce_sum"
         ),
-        "accnp.api.strict.lax_products": "batch_matmul ragged_dot ragged_dot_general scaled_dot",
-        "accnp.api.strict.lax_shapes": (
+        "accnp.lax.shapes": (
             "broadcast broadcast_in_dim broadcast_to_rank broadcasted_iota collapse concatenate "
             "expand_dims full full_like index_in_dim iota pad reshape rev slice slice_in_dim "
             "squeeze transpose"
         ),
-        "accnp.api.strict.lax_staging": (
+        "accnp.lax.slicing": (
+            "dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_update_index_in_dim "
+            "dynamic_update_slice dynamic_update_slice_in_dim"
+        ),
+        "accnp.lax.staging": (
             "after_all after_all_p composite create_token create_token_p dce_sink dce_sink_p "
             "precv psend ragged_all_to_all ragged_all_to_all_p"
         ),
-        "accnp.api.strict.lax_types": (
-            "AccuracyMode DotAlgorithm DotAlgorithmPreset DotDimensionNumbers Precision "
-            "PrecisionLike RaggedDotDimensionNumbers RandomAlgorithm RoundingMethod Tolerance"
-        ),
-        "accnp.api.strict.window_shapes": "padtype_to_pads reduce_window_shape_tuple",
-        "accnp.lax": "linalg",
+        "accnp.lax.user_reductions": "reduce reduce_window reduce_xor",
+        "accnp.lax.window_shapes": "padtype_to_pads reduce_window_shape_tuple",
+        "accnp.numpy.fft.transforms": "FftType fft=lax_fft",
+        "accnp.numpy.products": "dot=lax_dot dot_general",
+        "accnp.numpy.sorting": "approx_max_k approx_min_k top_k",
         "accnp.primitives.convolution": "ConvDimensionNumbers",
         "accnp.primitives.index": (
             "GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers"
         ),
+        "accnp.random.bit_generators": (
+            "rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p"
+        ),
+        "accnp.sharding.constraints": "with_sharding_constraint",
+        "accnp.sharding.varying": "pcast pvary",
     },
     "accnp.lax.linalg": {
-        "accnp.api.factors.known_linalg": (
+        "accnp.jax_compat.primitives.linalg_primitives": (
             "cholesky_p cholesky_update_p eig_p eigh_p hessenberg_p householder_product_p lu_p "
             "lu_pivots_to_permutation_p ormqr_p qr_p schur_p svd_p symmetric_product_p "
             "triangular_solve_p tridiagonal_p tridiagonal_solve_p"
         ),
-        "accnp.api.factors.lax_linalg": (
+        "accnp.lax.linalg.factorizations": (
             "cholesky cholesky_update householder_product lu lu_pivots_to_permutation ormqr qr "
             "symmetric_product triangular_solve tridiagonal_solve"
         ),
-        "accnp.api.factors.lax_spectra": (
+        "accnp.lax.linalg.spectra": (
             "EigImplementation EighImplementation SvdAlgorithm eig eigh hessenberg schur svd "
             "tridiagonal"
         ),
-        "accnp.api.factors.polar": "qdwh",
+        "accnp.scipy.linalg.polar_decompositions": "qdwh",
     },
     "accnp.monitoring": {
         "accnp.api.environment.monitoring": (
@@ -545,20 +546,22 @@ HOMES: dict[str, dict[str, str]] = {
         ),
     },
     "accnp.nn": {
-        "accnp.api.networks.activations": (
+        "accnp.nn": "initializers",
+        "accnp.nn.activations": (
             "celu elu gelu hard_sigmoid hard_silu hard_swish hard_tanh identity leaky_relu "
             "log1mexp log_sigmoid mish relu relu6 selu sigmoid silu soft_sign softplus "
             "sparse_plus sparse_sigmoid squareplus swish tanh"
         ),
-        "accnp.api.networks.attention": (
+        "accnp.nn.attention": (
             "dot_product_attention get_scaled_dot_general_config scaled_dot_general "
             "scaled_matmul"
         ),
-        "accnp.api.networks.nn": "glu log_softmax logmeanexp logsumexp one_hot softmax standardize",
-        "accnp.nn": "initializers",
+        "accnp.nn.normalization": (
+            "glu log_softmax logmeanexp logsumexp one_hot softmax standardize"
+        ),
     },
     "accnp.nn.initializers": {
-        "accnp.api.networks.initializers": (
+        "accnp.nn.initializers.initializers": (
             "Initializer constant delta_orthogonal glorot_normal glorot_uniform he_normal "
             "he_uniform kaiming_normal kaiming_uniform lecun_normal lecun_uniform normal ones "
             "orthogonal truncated_normal uniform variance_scaling xavier_normal xavier_uniform "
@@ -566,19 +569,70 @@ HOMES: dict[str, dict[str, str]] = {
         ),
     },
     "accnp.numpy": {
-        "accnp.api.algebra.convolution": "convolve correlate",
-        "accnp.api.algebra.einsum": "einsum einsum_path",
-        "accnp.api.algebra.polynomials": (
-            "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
-        ),
-        "accnp.api.algebra.products": "dot inner matmul outer tensordot trace vdot vecdot",
-        "accnp.api.algebra.vector_products": "cross kron matvec vecmat",
-        "accnp.api.algebra.windows": "bartlett blackman hamming hanning kaiser",
-        "accnp.api.arguments.facts": (
+        "accnp.array_type": "ndarray=Array",
+        "accnp.dtypes.promotion": "promote_types result_type",
+        "accnp.dtypes.questions": "can_cast finfo iinfo isdtype issubdtype",
+        "accnp.lax.convolutions.convolution": "convolve correlate",
+        "accnp.numpy": "fft linalg",
+        "accnp.numpy.array_facts": (
             "ComplexWarning array_repr array_str get_printoptions iscomplexobj isrealobj "
             "isscalar iterable ndim printoptions save savez set_printoptions shape size"
         ),
-        "accnp.api.arguments.scalars": (
+        "accnp.numpy.bit_packing": "packbits unpackbits",
+        "accnp.numpy.comparisons": "allclose array_equal array_equiv isclose spacing",
+        "accnp.numpy.counting": "bincount digitize ravel_multi_index unravel_index",
+        "accnp.numpy.creation": (
+            "arange array asarray empty empty_like eye full full_like identity ones ones_like "
+            "zeros zeros_like"
+        ),
+        "accnp.numpy.cumulative": (
+            "cumprod cumsum cumulative_prod cumulative_sum nanargmax nanargmin nancumprod "
+            "nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar"
+        ),
+        "accnp.numpy.differences": "diff ediff1d gradient interp",
+        "accnp.numpy.einstein_summation": "einsum einsum_path",
+        "accnp.numpy.functional_programming": (
+            "apply_along_axis apply_over_axes fromfunction piecewise place"
+        ),
+        "accnp.numpy.histograms": "histogram histogram2d histogram_bin_edges histogramdd",
+        "accnp.numpy.index_tricks": "c_ mgrid ogrid r_",
+        "accnp.numpy.inserting": "delete insert trim_zeros",
+        "accnp.numpy.joining": (
+            "append array_split block column_stack concat concatenate dsplit dstack hsplit "
+            "hstack repeat resize split stack tile unstack vsplit vstack"
+        ),
+        "accnp.numpy.loading": "from_dlpack frombuffer fromfile fromiter fromstring load",
+        "accnp.numpy.manipulation": (
+            "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to "
+            "expand_dims matrix_transpose moveaxis permute_dims ravel reshape rollaxis squeeze "
+            "swapaxes transpose"
+        ),
+        "accnp.numpy.matrices": (
+            "astype copy diag diag_indices diag_indices_from diagflat diagonal indices ix_ "
+            "meshgrid tri tril tril_indices tril_indices_from triu triu_indices "
+            "triu_indices_from vander"
+        ),
+        "accnp.numpy.means": "mean std var",
+        "accnp.numpy.namespace_info": (
+            "__array_api_version__=API_VERSION __array_namespace_info__=namespace_info"
+        ),
+        "accnp.numpy.number_parts": "angle isneginf isposinf ldexp modf nan_to_num",
+        "accnp.numpy.numerical_ranges": "geomspace linspace logspace",
+        "accnp.numpy.numpy_only": (
+            "asanyarray asarray_chkfinite ascontiguousarray asfortranarray byte errstate fix "
+            "genfromtxt half intc intp isfortran loadtxt long longlong ndenumerate require "
+            "row_stack short ubyte uintc uintp ulong ulonglong ushort"
+        ),
+        "accnp.numpy.padding": "pad",
+        "accnp.numpy.polynomials.coefficients": (
+            "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
+        ),
+        "accnp.numpy.products": "dot inner matmul outer tensordot trace vdot vecdot",
+        "accnp.numpy.putting": "fill_diagonal put put_along_axis",
+        "accnp.numpy.quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
+        "accnp.numpy.rearranging": "flip fliplr flipud roll rot90",
+        "accnp.numpy.reductions": "all amax amin any argmax argmin max min prod ptp sum",
+        "accnp.numpy.scalar_types": (
             "bfloat16 bool bool_ cdouble character complex128 complex64 complex_ complexfloating "
             "csingle double dtype e euler_gamma flexible float16 float32 float4_e2m1fn float64 "
             "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz "
@@ -587,44 +641,19 @@ HOMES: dict[str, dict[str, str]] = {
             "object_ pi s_ signedinteger single uint uint16 uint2 uint32 uint4 uint64 uint8 "
             "unsignedinteger"
         ),
-        "accnp.api.arrays.applying": (
-            "apply_along_axis apply_over_axes fromfunction piecewise place"
+        "accnp.numpy.selection": "where",
+        "accnp.numpy.sets": (
+            "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
+            "unique_inverse unique_values"
         ),
-        "accnp.api.arrays.creation": (
-            "arange array asarray empty empty_like eye full full_like identity ones ones_like "
-            "zeros zeros_like"
+        "accnp.numpy.sorting": "argpartition argsort lexsort partition sort sort_complex",
+        "accnp.numpy.statistics": "average corrcoef count_nonzero cov trapezoid unwrap",
+        "accnp.numpy.taking": (
+            "argwhere choose compress extract flatnonzero mask_indices nonzero searchsorted "
+            "select take take_along_axis"
         ),
-        "accnp.api.arrays.index_tricks": "c_ mgrid ogrid r_",
-        "accnp.api.arrays.inserting": "delete insert trim_zeros",
-        "accnp.api.arrays.joining": (
-            "append array_split block column_stack concat concatenate dsplit dstack hsplit "
-            "hstack repeat resize split stack tile unstack vsplit vstack"
-        ),
-        "accnp.api.arrays.loading": "from_dlpack frombuffer fromfile fromiter fromstring load",
-        "accnp.api.arrays.manipulation": (
-            "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to "
-            "expand_dims matrix_transpose moveaxis permute_dims ravel reshape rollaxis squeeze "
-            "swapaxes transpose"
-        ),
-        "accnp.api.arrays.matrices": (
-            "astype copy diag diag_indices diag_indices_from diagflat diagonal indices ix_ "
-            "meshgrid tri tril tril_indices tril_indices_from triu triu_indices "
-            "triu_indices_from vander"
-        ),
-        "accnp.api.arrays.numpy_names": (
-            "asanyarray asarray_chkfinite ascontiguousarray asfortranarray byte errstate fix "
-            "genfromtxt half intc intp isfortran loadtxt long longlong ndenumerate require "
-            "row_stack short ubyte uintc uintp ulong ulonglong ushort"
-        ),
-        "accnp.api.arrays.padding": "pad",
-        "accnp.api.arrays.reversing": "flip fliplr flipud roll rot90",
-        "accnp.api.arrays.spaced": "geomspace linspace logspace",
-        "accnp.api.elements.bits": "packbits unpackbits",
-        "accnp.api.elements.closeness": "allclose array_equal array_equiv isclose spacing",
-        "accnp.api.elements.parts": "angle isneginf isposinf ldexp modf nan_to_num",
-        "accnp.api.elements.selecting": "where",
-        "accnp.api.elements.ufunc_objects": "frompyfunc ufunc",
-        "accnp.api.elements.ufuncs": (
+        "accnp.numpy.ufunc_objects": "frompyfunc ufunc",
+        "accnp.numpy.ufuncs": (
             "abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh "
             "around asin asinh atan atan2 atanh bitwise_and bitwise_count bitwise_invert "
             "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cbrt ceil "
@@ -637,72 +666,44 @@ HOMES: dict[str, dict[str, str]] = {
             "remainder right_shift rint round sign signbit sin sinc sinh sqrt square subtract "
             "tan tanh true_divide trunc"
         ),
-        "accnp.api.environment.namespace_info": (
-            "__array_api_version__=API_VERSION __array_namespace_info__=namespace_info"
-        ),
-        "accnp.api.folds.cumulative": (
-            "cumprod cumsum cumulative_prod cumulative_sum nanargmax nanargmin nancumprod "
-            "nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar"
-        ),
-        "accnp.api.folds.differences": "diff ediff1d gradient interp",
-        "accnp.api.folds.histograms": "histogram histogram2d histogram_bin_edges histogramdd",
-        "accnp.api.folds.means": "mean std var",
-        "accnp.api.folds.quantiles": (
-            "median nanmedian nanpercentile nanquantile percentile quantile"
-        ),
-        "accnp.api.folds.reductions": "all amax amin any argmax argmin max min prod ptp sum",
-        "accnp.api.folds.sets": (
-            "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
-            "unique_inverse unique_values"
-        ),
-        "accnp.api.folds.sorting": "argpartition argsort lexsort partition sort sort_complex",
-        "accnp.api.folds.statistics": "average corrcoef count_nonzero cov trapezoid unwrap",
-        "accnp.api.indexes.counting": "bincount digitize ravel_multi_index unravel_index",
-        "accnp.api.indexes.putting": "fill_diagonal put put_along_axis",
-        "accnp.api.indexes.taking": (
-            "argwhere choose compress extract flatnonzero mask_indices nonzero searchsorted "
-            "select take take_along_axis"
-        ),
-        "accnp.api.mapping.vectorize": "vectorize",
-        "accnp.array": "ndarray=Array",
-        "accnp.dtypes.promotion": "promote_types result_type",
-        "accnp.dtypes.questions": "can_cast finfo iinfo isdtype issubdtype",
-        "accnp.numpy": "fft linalg",
+        "accnp.numpy.vector_products": "cross kron matvec vecmat",
+        "accnp.numpy.vectorizing": "vectorize",
+        "accnp.numpy.window_functions": "bartlett blackman hamming hanning kaiser",
         "numpy": (
             "False_ True_ array2string base_repr binary_repr exceptions format_float_positional "
             "format_float_scientific ndindex savetxt savez_compressed testing"
         ),
     },
     "accnp.numpy.fft": {
-        "accnp.api.algebra.fft": (
+        "accnp.numpy.fft.transforms": (
             "fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 "
             "irfftn rfft rfft2 rfftfreq rfftn"
         ),
     },
     "accnp.numpy.linalg": {
-        "accnp.api.algebra.least_squares": "cond lstsq matrix_rank pinv",
-        "accnp.api.algebra.linalg": (
+        "accnp.numpy.linalg.decompositions": (
             "cholesky cross det diagonal eig eigh eigvals eigvalsh inv qr slogdet solve svd "
             "svdvals trace"
         ),
-        "accnp.api.algebra.linalg_products": "matmul outer tensordot",
-        "accnp.api.algebra.matrix_chains": "matrix_power multi_dot tensorinv tensorsolve",
-        "accnp.api.algebra.norms": "matrix_norm norm vector_norm",
-        "accnp.api.algebra.products": "vecdot",
-        "accnp.api.arrays.manipulation": "matrix_transpose",
+        "accnp.numpy.linalg.least_squares": "cond lstsq matrix_rank pinv",
+        "accnp.numpy.linalg.matrix_chains": "matrix_power multi_dot tensorinv tensorsolve",
+        "accnp.numpy.linalg.norms": "matrix_norm norm vector_norm",
+        "accnp.numpy.linalg.products": "matmul outer tensordot",
+        "accnp.numpy.manipulation": "matrix_transpose",
+        "accnp.numpy.products": "vecdot",
         "numpy.linalg": "LinAlgError",
     },
     "accnp.ops": {
-        "accnp.api.folds.segments": "segment_max segment_min segment_prod segment_sum",
+        "accnp.ops.segments": "segment_max segment_min segment_prod segment_sum",
     },
     "accnp.profiler": {
-        "accnp.api.observe.profile_data": "ProfileData ProfileEvent ProfilePlane",
-        "accnp.api.observe.profiling": (
+        "accnp.tools.profiler.profile_data": "ProfileData ProfileEvent ProfilePlane",
+        "accnp.tools.profiler.profiling": (
             "ProfileOptions StepTraceAnnotation TraceAnnotation annotate_function "
             "device_memory_profile save_device_memory_profile start_trace stop_trace trace"
         ),
-        "accnp.api.observe.server": "register_subprocess start_server stop_server",
-        "accnp.api.observe.timeline": "profile=Timeline",
+        "accnp.tools.profiler.timeline": "profile=Timeline",
+        "accnp.tools.profiler.trace_server": "register_subprocess start_server stop_server",
     },
     "accnp.pytree": {
         "accnp.pytree.keys": (
@@ -723,25 +724,25 @@ HOMES: dict[str, dict[str, str]] = {
         ),
     },
     "accnp.random": {
-        "accnp.api.jaxprs.rare_primitives": "random_gamma_p",
-        "accnp.api.sampling.count_samples": "binomial multinomial poisson",
-        "accnp.api.sampling.distributions": (
+        "accnp.jax_compat.primitives.rare_primitives": "random_gamma_p",
+        "accnp.random.basic_samplers": (
+            "PRNGKey bernoulli bits choice clone fold_in key key_data key_impl normal "
+            "permutation randint split uniform wrap_key_data"
+        ),
+        "accnp.random.count_samples": "binomial multinomial poisson",
+        "accnp.random.distributions": (
             "categorical cauchy double_sided_maxwell exponential geometric gumbel laplace "
             "logistic lognormal maxwell pareto rademacher rayleigh triangular truncated_normal "
             "weibull_min"
         ),
-        "accnp.api.sampling.gamma_samples": (
+        "accnp.random.gamma_samples": (
             "ball beta chisquare dirichlet f gamma generalized_normal loggamma t wald"
         ),
-        "accnp.api.sampling.keys": "key_dtype",
-        "accnp.api.sampling.random": (
-            "PRNGKey bernoulli bits choice clone fold_in key key_data key_impl normal "
-            "permutation randint split uniform wrap_key_data"
-        ),
-        "accnp.api.sampling.vector_samples": "multivariate_normal orthogonal",
+        "accnp.random.keys": "key_dtype",
+        "accnp.random.vector_samples": "multivariate_normal orthogonal",
     },
     "accnp.ref": {
-        "accnp.api.arrays.refs": (
+        "accnp.api.arrays.references": (
             "AbstractRef Ref addupdate empty_ref free_ref freeze get new_ref set swap"
         ),
     },
@@ -755,97 +756,97 @@ HOMES: dict[str, dict[str, str]] = {
         "accnp.scipy.cluster": "vq",
     },
     "accnp.scipy.cluster.vq": {
-        "accnp.api.scientific.vector_codes": "vq",
+        "accnp.scipy.cluster.vector_quantization": "vq",
     },
     "accnp.scipy.fft": {
-        "accnp.api.scientific.cosine": "dct dctn idct idctn",
+        "accnp.scipy.fft.cosine_transforms": "dct dctn idct idctn",
     },
     "accnp.scipy.integrate": {
-        "accnp.api.folds.statistics": "trapezoid",
+        "accnp.numpy.statistics": "trapezoid",
     },
     "accnp.scipy.interpolate": {
-        "accnp.api.scientific.grids": "RegularGridInterpolator",
+        "accnp.scipy.grid_interpolation": "RegularGridInterpolator",
     },
     "accnp.scipy.linalg": {
-        "accnp.api.factors.matrix_functions": (
-            "expm expm_frechet funm rsf2csf solve_sylvester sqrtm"
-        ),
-        "accnp.api.factors.polar": "polar",
-        "accnp.api.factors.scipy_factors": (
+        "accnp.scipy.linalg.decompositions": (
             "eigh eigh_tridiagonal hessenberg qr qr_multiply schur svd"
         ),
-        "accnp.api.factors.scipy_linalg": (
+        "accnp.scipy.linalg.matrix_functions": (
+            "expm expm_frechet funm rsf2csf solve_sylvester sqrtm"
+        ),
+        "accnp.scipy.linalg.polar_decompositions": "polar",
+        "accnp.scipy.linalg.solving": (
             "cho_factor cho_solve cholesky det inv lu lu_factor lu_solve solve solve_triangular"
         ),
-        "accnp.api.factors.structured": (
+        "accnp.scipy.linalg.structured_matrices": (
             "block_diag circulant companion convolution_matrix dft fiedler fiedler_companion "
             "hadamard hankel helmert hilbert invhilbert invpascal leslie pascal toeplitz"
         ),
     },
     "accnp.scipy.ndimage": {
-        "accnp.api.scientific.grids": "map_coordinates",
+        "accnp.scipy.grid_interpolation": "map_coordinates",
     },
     "accnp.scipy.optimize": {
-        "accnp.api.optimize.minimizing": "OptimizeResults minimize",
+        "accnp.scipy.optimize.minimizing": "OptimizeResults minimize",
     },
     "accnp.scipy.signal": {
-        "accnp.api.signal.convolving": "convolve convolve2d correlate correlate2d fftconvolve",
-        "accnp.api.signal.spectra": "csd detrend istft stft welch",
+        "accnp.scipy.signal.convolving": "convolve convolve2d correlate correlate2d fftconvolve",
+        "accnp.scipy.signal.spectra": "csd detrend istft stft welch",
     },
     "accnp.scipy.sparse": {
         "accnp.scipy.sparse": "linalg",
     },
     "accnp.scipy.sparse.linalg": {
-        "accnp.api.factors.krylov": "bicgstab cg gmres",
+        "accnp.scipy.sparse.linalg.krylov": "bicgstab cg gmres",
     },
     "accnp.scipy.spatial": {
         "accnp.scipy.spatial": "transform",
     },
     "accnp.scipy.spatial.transform": {
-        "accnp.api.scientific.rotations": "Rotation Slerp",
+        "accnp.scipy.spatial.rotations": "Rotation Slerp",
     },
     "accnp.scipy.special": {
-        "accnp.api.special_functions.legendre": "lpmn lpmn_values sph_harm_y",
-        "accnp.api.special_functions.special": (
+        "accnp.scipy.special.functions": (
             "bernoulli bessel_jn beta betainc betaln boxcox boxcox1p comb dawsn digamma entr erf "
             "erfc erfcx erfinv exp1 expi expit expn factorial fresnel gamma gammainc gammaincc "
             "gammaln gammasgn hyp1f1 hyp2f1 i0 i0e i1 i1e kl_div log_ndtr loggamma logit "
             "logsumexp multigammaln ndtr ndtri owens_t poch polygamma rel_entr sici spence wofz "
             "xlog1py xlogy zeta"
         ),
-        "accnp.api.special_functions.special_softmax": "log_softmax softmax",
+        "accnp.scipy.special.legendre": "lpmn lpmn_values sph_harm_y",
+        "accnp.scipy.special.softmax_functions": "log_softmax softmax",
     },
     "accnp.scipy.stats": {
-        "accnp.api.stats.continuous": (
+        "accnp.scipy.stats.continuous": (
             "beta cauchy chi2 expon gamma gennorm gumbel_l gumbel_r laplace logistic norm pareto "
             "t truncnorm uniform vonmises wrapcauchy"
         ),
-        "accnp.api.stats.discrete": (
+        "accnp.scipy.stats.discrete": (
             "bernoulli betabinom binom dirichlet geom multinomial multivariate_normal nbinom "
             "poisson"
         ),
-        "accnp.api.stats.samples": "gaussian_kde mode rankdata sem",
+        "accnp.scipy.stats.samples": "gaussian_kde mode rankdata sem",
     },
     "accnp.sharding": {
-        "accnp.api.sharding.mapped": "Infer",
-        "accnp.api.sharding.mesh": (
+        "accnp.sharding.constraints": "auto_axes explicit_axes reshard",
+        "accnp.sharding.meshes": (
             "AbstractDevice AbstractMesh AxisType ManualAxisType Mesh get_abstract_mesh get_mesh "
             "set_mesh use_abstract_mesh"
         ),
-        "accnp.api.sharding.placing": "auto_axes explicit_axes reshard",
-        "accnp.api.sharding.specs": (
+        "accnp.sharding.partition_specs": (
             "NamedSharding P=PartitionSpec PartitionSpec Sharding SingleDeviceSharding "
             "make_single_device_sharding"
         ),
+        "accnp.sharding.shard_mapping": "Infer",
     },
     "accnp.stages": {
-        "accnp.api.compiled.jit": "Wrapped=JitFunction",
-        "accnp.api.compiled.stages": (
+        "accnp.api.jit.jit": "Wrapped=JitFunction",
+        "accnp.api.jit.stages": (
             "ArgInfo Compiled CompiledMemoryStats CompilerOptions Lowered Traced=TracedStage"
         ),
     },
     "accnp.test_util": {
-        "accnp.api.differentiation.gradient_checks": "check_grads check_jvp check_vjp",
+        "accnp.test_util.gradient_checks": "check_grads check_jvp check_vjp",
     },
     "accnp.tree_util": {
         "accnp.pytree": (
@@ -860,7 +861,7 @@ HOMES: dict[str, dict[str, str]] = {
         ),
     },
     "accnp.typing": {
-        "accnp.array": "ArrayLike",
+        "accnp.array_type": "ArrayLike",
         "accnp.dtypes.names": "DTypeLike",
     },
 }  # fmt: skip

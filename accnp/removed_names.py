@@ -15,8 +15,8 @@ _BACKEND = "use jax.default_backend() and jax.devices()"
 _JAX = {
     **{f"tree_{name}": f"=tree_util:tree_{name}" for name in _TREES.split()},
     "tools": "accnp does not support Colab TPUs; remove the call; jax.devices() lists the devices",
-    "device_put_replicated": "=api.arrays.deprecated_functions:device_put_replicated",
-    "device_put_sharded": "=api.arrays.deprecated_functions:device_put_sharded",
+    "device_put_replicated": "=jax_compat.deprecated_functions:device_put_replicated",
+    "device_put_sharded": "=jax_compat.deprecated_functions:device_put_sharded",
     "custom_transforms": "use jax.custom_jvp or jax.custom_vjp",
     "defvjp": "use jax.custom_vjp and its defvjp",
     "defvjp_all": "use jax.custom_vjp and its defvjp",
@@ -89,7 +89,7 @@ _JAX = {
     "lib.xla_extension": "use jax.errors.JaxRuntimeError for XlaRuntimeError, and jax.distributed "
     "for the other names",
     "lib.pytree": "use jax.tree_util",
-    "numpy.DeviceArray": "=array:Array",
+    "numpy.DeviceArray": "=array_type:Array",
     "numpy.trapz": "=numpy:trapezoid",
     "numpy.in1d": "use jnp.isin",
     "numpy.product": "use jnp.prod",
@@ -106,7 +106,7 @@ _JAX = {
     "random.KeyArray": "=key_array:PRNGKeyArray",
     "random.PRNGKeyArray": "=key_array:PRNGKeyArray",
     "random.PkeyKey": "use jax.random.PRNGKey",
-    "random.shuffle": "=api.arrays.deprecated_functions:shuffle",
+    "random.shuffle": "=jax_compat.deprecated_functions:shuffle",
     "random.default_prng_impl": "use jax.config.jax_default_prng_impl",
     "sharding.PositionalSharding": _SHARDED,
     "sharding.OpShardingSharding": _SHARDED,
@@ -203,9 +203,9 @@ _WAITS = (
     "remove the call, or assign to the reference"
 )
 _PALLAS = {
-    **{name: f"=api.pallas.masked:{name}_at" for name in ("load", "store", "swap")},
+    **{name: f"=jax_compat.pallas.masked_access:{name}_at" for name in ("load", "store", "swap")},
     **{
-        name: f"=api.pallas.masked:{name}"
+        name: f"=jax_compat.pallas.masked_access:{name}"
         for name in (
             "atomic_add",
             "atomic_and",
@@ -244,9 +244,9 @@ _PALLAS = {
     "tpu.prng_seed": "pass a key as an operand and use jax.random",
     "tpu.prng_random_bits": "pass a key as an operand and use jax.random.bits",
     "tpu.repeat": "use jnp.tile",
-    "tpu.TPUCompilerParams": "=api.pallas.devices:CompilerParams",
-    "tpu.TPUMemorySpace": "=api.pallas.devices:TpuMemorySpace",
-    "triton.TritonCompilerParams": "=api.pallas.devices:TritonParams",
+    "tpu.TPUCompilerParams": "=jax_compat.pallas.device_names:CompilerParams",
+    "tpu.TPUMemorySpace": "=jax_compat.pallas.device_names:TpuMemorySpace",
+    "triton.TritonCompilerParams": "=jax_compat.pallas.device_names:TritonParams",
 }
 
 _HOST = "use np.asarray(x).{}"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.compiled.jit import JitFunction as Wrapped
-    from accnp.api.compiled.stages import (
+    from accnp.api.jit.jit import JitFunction as Wrapped
+    from accnp.api.jit.stages import (
         ArgInfo, Compiled, CompiledMemoryStats, CompilerOptions, Lowered,
     )  # fmt: skip
-    from accnp.api.compiled.stages import TracedStage as Traced
+    from accnp.api.jit.stages import TracedStage as Traced
 
 __all__ = [
     "ArgInfo", "Compiled", "CompiledMemoryStats", "CompilerOptions", "Lowered", "Traced", "Wrapped",

@@ -53,7 +53,9 @@ def all_homes(package: Path = PACKAGE) -> dict[str, dict[str, list[str]]]:
                     continue
                 name = alias.asname or alias.name
                 entry = name if name == alias.name else f"{name}={alias.name}"
-                found.setdefault(module, {}).setdefault(node.module, []).append(entry)
+                # A module that is called like a function stands for that function.
+                home = module if node.module == f"{module}.{name}" else node.module
+                found.setdefault(module, {}).setdefault(home, []).append(entry)
     for module, other in stars:
         own = {entry.split("=")[0] for entries in found[module].values() for entry in entries}
         for home, entries in found[other].items():

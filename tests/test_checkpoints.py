@@ -24,8 +24,8 @@ import zarr
 
 import accnp as jax
 from accnp import numpy as jnp
-from accnp.api.checkpoints import safetensors as files
-from accnp.api.checkpoints import stores
+from accnp.checkpoints import safetensors as files
+from accnp.checkpoints import stores
 
 STORES = ("npy", "zarr")
 Point = namedtuple("Point", "x y")

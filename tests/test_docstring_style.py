@@ -20,8 +20,8 @@ from test_docs_site import api_reference
 from test_docstrings import PUBLIC, excused
 
 from accnp import errors
-from accnp.api.arrays import numpy_names
 from accnp.docstrings import BLOCKS, fill
+from accnp.numpy import numpy_only as numpy_names
 
 # Functions that NumPy has and jax lacks, which the tables of names do not list. isfortran raises
 # no errors.

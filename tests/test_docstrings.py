@@ -17,8 +17,8 @@ import pytest
 from api.test_names import NAMES, find
 
 import accnp
-from accnp.api.elements.doc_texts import refused
-from accnp.api.elements.ufuncs import BINARY, UNARY
+from accnp.numpy.ufunc_docstrings import refused
+from accnp.numpy.ufuncs import BINARY, UNARY
 
 WORDS = {
     "an example": r">>> ",

@@ -19,7 +19,7 @@ from primitives.cases import CASES, EXCEPTIONS, Case
 import accnp
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.array import wrap
+from accnp.array_type import wrap
 from accnp.experimental import checkify
 from accnp.ir.node import items, record
 from accnp.ir.op import OPS

@@ -1,6 +1,8 @@
 """Public modules find names on first use in a table; it agrees with what type checkers read."""
 
 import importlib
+import subprocess
+import sys
 
 import pytest
 
@@ -21,6 +23,12 @@ def test_every_name_of_the_table_exists(module):
             value = getattr(namespace, name)
             if home != module:
                 assert value is getattr(importlib.import_module(home), defined_as or name)
+
+
+@pytest.mark.parametrize("name", ["scipy.stats.norm", "scipy.stats.binom", "numpy.linalg"])
+def test_modules_that_are_not_files_can_be_imported(name):
+    command = [sys.executable, "-c", f"import accnp.{name}"]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 def test_no_module_has_the_name_of_a_function_beside_it():

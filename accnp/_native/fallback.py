@@ -23,7 +23,7 @@ from weakref import ReferenceType
 if TYPE_CHECKING:  # what the package installs here
     from queue import SimpleQueue
 
-    from accnp.array import Array
+    from accnp.array_type import Array
     from accnp.ir.op import Op
     from accnp.ir.trace import Trace
     from accnp.runtime.buffer import Buffer

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from accnp.api.jaxprs.rules import Zero, instantiate_zeros, is_undefined_primal
 from accnp.ir.aval import AbstractValue
 from accnp.ir.trace import innermost
+from accnp.jax_compat.jaxprs.rules import Zero, instantiate_zeros, is_undefined_primal
 
 __all__ = [
     "AbstractValue",

@@ -74,7 +74,7 @@ NAMES = {
     "jax._src.literals": {
         "LiteralArray": f"{_PRIVATE}:LiteralArray", "TypedNdArray": f"{_PRIVATE}:TypedNdArray",
     },
-    "jax._src.state.types": {"AbstractRef": "accnp.api.arrays.refs:AbstractRef"},
+    "jax._src.state.types": {"AbstractRef": "accnp.api.arrays.references:AbstractRef"},
     "jax._src.traceback_util": {
         "_exclude_paths": f"{_PRIVATE}:excluded_paths",
         "api_boundary": f"{_PRIVATE}:api_boundary",

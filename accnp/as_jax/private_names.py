@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from accnp import errors, tree_util
-from accnp.array import Array, from_numpy
+from accnp.array_type import Array, from_numpy
 from accnp.as_jax.names import VERSION
 from accnp.ir.aval import Aval
 from accnp.ir.trace import innermost

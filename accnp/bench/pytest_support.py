@@ -17,8 +17,7 @@ import numpy as np
 from accnp import engine
 from accnp.api.environment.process import clear_caches
 from accnp.api.environment.waiting import block_until_ready, counters
-from accnp.api.observe.session import Session
-from accnp.array import Array
+from accnp.array_type import Array
 from accnp.bench.measure import Measurement, timeit
 from accnp.bench.processes import ColdTimes, cold_process
 from accnp.bench.timing import seconds_text
@@ -30,6 +29,7 @@ from accnp.errors import PendingResultWarning
 from accnp.pytree import tree_leaves
 from accnp.runtime.bandwidth import bandwidth
 from accnp.runtime.machine_load import machine_load
+from accnp.tools.explain.session import Session
 
 __all__ = ["Cold", "compare", "lines", "timed"]
 

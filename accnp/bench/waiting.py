@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.environment.waiting import block_until_ready
-from accnp.array import Array
+from accnp.array_type import Array
 from accnp.pytree import tree_leaves
 
 __all__ = ["is_pending", "waiting"]

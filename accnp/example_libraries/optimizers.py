@@ -1,12 +1,12 @@
 # isort: skip_file
-"""`accnp.example_libraries.optimizers`: optimizers and schedules, re-exported one by one."""
+"""`accnp.example_libraries.optimizers`: optimizers and schedules."""
 
 from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.networks.optimizers import (
+    from accnp.example_libraries.optimizer_functions import (
         JoinPoint, Optimizer, OptimizerState, adagrad, adam, adamax, clip_grads, constant,
         exponential_decay, inverse_time_decay, l2_norm, make_schedule, momentum, nesterov,
         optimizer, pack_optimizer_state, piecewise_constant, polynomial_decay, rmsprop,

@@ -1,23 +1,23 @@
 # isort: skip_file
-"""`accnp.example_libraries.stax`: layers as pairs of functions, re-exported one by one."""
+"""`accnp.example_libraries.stax`: layers as pairs of functions."""
 
 from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.networks.activations import elu, gelu, leaky_relu, relu, selu, sigmoid, softplus
-    from accnp.api.networks.initializers import glorot_normal, normal, ones, zeros
-    from accnp.api.networks.initializers import glorot_normal as glorot
-    from accnp.api.networks.initializers import normal as randn
-    from accnp.api.networks.layers import (
+    from accnp.nn.activations import elu, gelu, leaky_relu, relu, selu, sigmoid, softplus
+    from accnp.nn.initializers.initializers import glorot_normal, normal, ones, zeros
+    from accnp.nn.initializers.initializers import glorot_normal as glorot
+    from accnp.nn.initializers.initializers import normal as randn
+    from accnp.example_libraries.layers import (
         AvgPool, BatchNorm, Conv, Conv1DTranspose, ConvTranspose, Dense, Dropout, Elu, Exp,
         FanInConcat, FanInSum, FanOut, Flatten, Gelu, GeneralConv, GeneralConvTranspose, Identity,
         LeakyRelu, LogSoftmax, MaxPool, Relu, Selu, Sigmoid, Softmax, Softplus, SumPool, Tanh,
         elementwise, parallel, serial, shape_dependent,
     )  # fmt: skip
-    from accnp.api.networks.nn import log_softmax, softmax, standardize
-    from accnp.api.networks.nn import log_softmax as logsoftmax
+    from accnp.nn.normalization import log_softmax, softmax, standardize
+    from accnp.nn.normalization import log_softmax as logsoftmax
 
 __all__ = [
     "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",

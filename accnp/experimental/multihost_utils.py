@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arrays.placement import device_put, put_tree
-from accnp.api.sharding.shards import make_array_from_process_local_data
-from accnp.api.sharding.specs import NamedSharding, PartitionSpec
-from accnp.array import Array
+from accnp.array_type import Array
 from accnp.docstrings import filled
 from accnp.forks import imported
 from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.pytree import PyTree, broadcast_prefix, tree_flatten, tree_leaves, tree_map
 from accnp.runtime import device
 from accnp.runtime.stream import default_stream
+from accnp.sharding.device_placement import device_put, put_tree
+from accnp.sharding.partition_specs import NamedSharding, PartitionSpec
+from accnp.sharding.shards import make_array_from_process_local_data
 
 __all__ = [
     "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
@@ -48,6 +48,7 @@ def sync_global_devices(name: str) -> None:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from accnp.experimental import multihost_utils
     >>> multihost_utils.sync_global_devices("start")
     """
@@ -83,6 +84,7 @@ def process_allgather(in_tree: PyTree, tiled: bool = False) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from accnp.experimental import multihost_utils
     >>> multihost_utils.process_allgather(np.arange(2)).tolist()
     [[0, 1]]
@@ -130,6 +132,7 @@ def broadcast_one_to_all(in_tree: PyTree, is_source: bool | None = None) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from accnp.experimental import multihost_utils
     >>> multihost_utils.broadcast_one_to_all(np.arange(2)).tolist()
     [0, 1]
@@ -169,6 +172,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from accnp.experimental import multihost_utils
     >>> multihost_utils.assert_equal(np.arange(2))
     """
@@ -224,6 +228,7 @@ def host_local_array_to_global_array(local_inputs: PyTree, global_mesh: Any, psp
     Examples
     --------
     >>> import accnp as jnp
+    >>> import numpy as np
     >>> from accnp.experimental import multihost_utils
     >>> mesh = jnp.make_mesh((1,), ("x",))
     >>> make = multihost_utils.host_local_array_to_global_array
@@ -272,6 +277,7 @@ def global_array_to_host_local_array(
     Examples
     --------
     >>> import accnp as jnp
+    >>> import numpy as np
     >>> from accnp.experimental import multihost_utils
     >>> mesh = jnp.make_mesh((1,), ("x",))
     >>> make = multihost_utils.global_array_to_host_local_array

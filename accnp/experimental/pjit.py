@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from accnp.api.compiled.jit import jit
-from accnp.api.sharding.placing import with_sharding_constraint
-from accnp.array import DeviceLike
+from accnp.api.jit.jit import jit
+from accnp.array_type import DeviceLike
 from accnp.docstrings import filled
 from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.pytree import PyTree
+from accnp.sharding.constraints import with_sharding_constraint
 
 __all__ = ["pjit", "with_sharding_constraint"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from accnp.api.sharding.mapped import shard_map as _shard_map
 from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.pytree import PyTree
+from accnp.sharding.shard_mapping import shard_map as _shard_map
 
 __all__ = ["shard_map"]
 

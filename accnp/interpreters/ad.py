@@ -1,7 +1,6 @@
-"""`accnp.interpreters.ad`: derivative rules of primitives, re-exported one by one."""
+"""`accnp.interpreters.ad`: derivative rules of primitives."""
 
-from accnp.api.jaxprs.known_primitives import add_jaxvals_p
-from accnp.api.jaxprs.rules import (
+from accnp.jax_compat.jaxprs.rules import (
     UndefinedPrimal,
     Zero,
     add_tangents,
@@ -16,7 +15,8 @@ from accnp.api.jaxprs.rules import (
     primitive_transposes,
     zeros_like_aval,
 )
-from accnp.api.jaxprs.tracing import JVPTracer
+from accnp.jax_compat.jaxprs.trace_queries import JVPTracer
+from accnp.jax_compat.primitives.known_primitives import add_jaxvals_p
 from accnp.module_getattr import install_getattr as _install_getattr
 
 add_jaxvals = add_jaxvals_p.bind

@@ -1,12 +1,12 @@
 # isort: skip_file
-"""`accnp.interpreters.batching`: batching rules of primitives, re-exported one by one."""
+"""`accnp.interpreters.batching`: batching rules of primitives."""
 
 from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.jaxprs.rules import (
+    from accnp.jax_compat.jaxprs.rules import (
         axis_primitive_batchers, bdim_at_front, broadcast, defbroadcasting, defvectorized,
         not_mapped, primitive_batchers,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.jaxprs.interpreters import lower_fun, register_lowering
+    from accnp.jax_compat.primitives.lowering_rules import lower_fun, register_lowering
 
 __all__ = ["lower_fun", "register_lowering"]
 

@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from accnp.api.sharding.mesh import Mesh, get_mesh
 from accnp.module_getattr import install_getattr as _install_getattr
+from accnp.sharding.meshes import Mesh, get_mesh
 
 __all__ = ["Mesh", "thread_resources"]
 

@@ -7,7 +7,7 @@ from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
     from accnp.api.arguments.convert import canonicalize_dtype_handlers
-    from accnp.api.jaxprs.interpreters import apply_primitive
+    from accnp.jax_compat.primitives.lowering_rules import apply_primitive
 
 __all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
 

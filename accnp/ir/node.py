@@ -72,7 +72,7 @@ _on_deep: list[Callable[[Node], None]] = []
 # processes, whose order must be the same in all processes.
 _perform: list[Callable[[Node], None]] = []
 _values: list[Callable[[Node], Any]] = []
-# Decides how an operation on sharded operands is executed; see `api/sharding/partition.py`.
+# Decides how an operation on sharded operands is executed; see `sharding/partitioning.py`.
 _distribute: list[Callable[[Op, tuple[Node, ...], dict[str, Any], Any], Any]] = []
 # Kinds whose result types are not memoized: their parameters are programs or user functions, or the
 # inference is trivial.

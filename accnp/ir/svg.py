@@ -2,7 +2,7 @@
 
 `picture` lays out each group (a kernel) separately. It then assigns groups and single boxes to
 layers from top to bottom, adds way points where an edge crosses a layer, orders each layer by the
-mean position of the neighbors, and draws the result. `api/inspect` calls it to show programs and
+mean position of the neighbors, and draws the result. `tools/inspect` calls it to show programs and
 plans.
 """
 

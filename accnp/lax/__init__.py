@@ -1,5 +1,6 @@
 # isort: skip_file
-"""`accnp.lax`: the strict functions and control flow, re-exported one by one.
+# ruff: noqa: F401  (names outside __all__ are those that JAX has deprecated or does not document)
+"""`accnp.lax`: the strict functions and control flow.
 
 >>> import accnp as jax
 >>> jax.lax.fori_loop(0, 3, lambda i, x: x * 2, 1).item()
@@ -11,32 +12,32 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.algebra.conv_shapes import (
+    from accnp.lax.convolutions.shapes import (
         conv_dimension_numbers, conv_general_permutations, conv_general_shape_tuple,
         conv_shape_tuple, conv_transpose_shape_tuple,
     )  # fmt: skip
-    from accnp.api.algebra.convolution import (
+    from accnp.lax.convolutions.convolution import (
         conv, conv_general_dilated, conv_general_dilated_local, conv_general_dilated_patches,
         conv_transpose, conv_with_general_padding,
     )  # fmt: skip
-    from accnp.api.algebra.fft import FftType
-    from accnp.api.algebra.fft import lax_fft as fft
-    from accnp.api.algebra.products import dot_general
-    from accnp.api.algebra.products import lax_dot as dot
-    from accnp.api.flow.control import cond, switch
-    from accnp.api.flow.loops import fori_loop, scan, while_loop
-    from accnp.api.flow.scans import associative_scan, map
-    from accnp.api.flow.solving import custom_linear_solve, custom_root, platform_dependent
-    from accnp.api.folds.sorting import approx_max_k, approx_min_k, top_k
-    from accnp.api.indexes.lax_index import (
+    from accnp.numpy.fft.transforms import FftType
+    from accnp.numpy.fft.transforms import lax_fft as fft
+    from accnp.numpy.products import dot_general
+    from accnp.numpy.products import lax_dot as dot
+    from accnp.lax.control_flow.branches import cond, switch
+    from accnp.lax.control_flow.loops import fori_loop, scan, while_loop
+    from accnp.lax.control_flow.scans import associative_scan, map
+    from accnp.lax.control_flow.solvers import custom_linear_solve, custom_root, platform_dependent
+    from accnp.numpy.sorting import approx_max_k, approx_min_k, top_k
+    from accnp.lax.indexing import (
         gather, index_take, scatter, scatter_add, scatter_apply, scatter_max, scatter_min,
         scatter_mul, scatter_sub, scatter_sub_p, sort, sort_key_val,
     )  # fmt: skip
-    from accnp.api.indexes.lax_slices import (
+    from accnp.lax.slicing import (
         dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_update_index_in_dim,
         dynamic_update_slice, dynamic_update_slice_in_dim,
     )  # fmt: skip
-    from accnp.api.jaxprs.known_primitives import (
+    from accnp.jax_compat.primitives.known_primitives import (
         abs_p, acos_p, acosh_p, add_p, all_gather_p, all_to_all_p, and_p, argmax_p, argmin_p,
         asin_p, asinh_p, atan2_p, atan_p, atanh_p, axis_index_p, bessel_i0e_p, bessel_i1e_p,
         bitcast_convert_type_p, broadcast_in_dim_p, cbrt_p, ceil_p, clamp_p, clz_p, complex_p,
@@ -54,22 +55,22 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
         slice_p, sort_p, sqrt_p, square_p, squeeze_p, stop_gradient_p, sub_p, tan_p, tanh_p,
         top_k_p, transpose_p, while_p, xor_p, zeta_p,
     )  # fmt: skip
-    from accnp.api.jaxprs.rare_primitives import (
+    from accnp.jax_compat.primitives.rare_primitives import (
         approx_top_k_p, device_put_p, igamma_grad_a_p, igamma_p, igammac_p, linear_solve_p,
         reduce_p, reduce_precision_p, reduce_window_p, reduce_xor_p, regularized_incomplete_beta_p,
         select_and_gather_add_p, select_and_scatter_add_p, select_and_scatter_p,
     )  # fmt: skip
-    from accnp.api.mapping.collectives import (
+    from accnp.lax.parallel.reductions import (
         all_gather, axis_index, axis_size, pmax, pmean, pmin, psum, psum_scatter,
     )  # fmt: skip
-    from accnp.api.mapping.exchanges import all_to_all, pbroadcast, ppermute, pshuffle, pswapaxes
-    from accnp.api.sampling.bit_generators import (
+    from accnp.lax.parallel.exchanges import all_to_all, pbroadcast, ppermute, pshuffle, pswapaxes
+    from accnp.random.bit_generators import (
         rng_bit_generator, rng_bit_generator_p, rng_uniform, rng_uniform_p,
     )  # fmt: skip
-    from accnp.api.sharding.placing import with_sharding_constraint
-    from accnp.api.sharding.varying import pcast, pvary
-    from accnp.api.strict.folding import reduce, reduce_window, reduce_xor
-    from accnp.api.strict.lax import (
+    from accnp.sharding.constraints import with_sharding_constraint
+    from accnp.sharding.varying import pcast, pvary
+    from accnp.lax.user_reductions import reduce, reduce_window, reduce_xor
+    from accnp.lax.elementwise import (
         abs, acos, acosh, add, asin, asinh, atan, atan2, atanh, bessel_i0e, bessel_i1e, betainc,
         bitcast_convert_type, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, cbrt, ceil, clamp,
         clz, complex, conj, convert_element_type, cos, cosh, digamma, div, eq, erf, erf_inv, erfc,
@@ -79,33 +80,33 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
         reduce_precision, rem, round, rsqrt, select, select_n, shift_left, shift_right_arithmetic,
         shift_right_logical, sign, sin, sinh, sqrt, square, stop_gradient, sub, tan, tanh, zeta,
     )  # fmt: skip
-    from accnp.api.strict.lax_composed import (
+    from accnp.lax.composed import (
         broadcast_like, empty, eq_to_p, le_to_p, lt_to_p, mulhi, mulhi_p, shape_as_value, split,
         split_p, stack, stack_p, stage, stage_p, tile, tile_p, unstack, unstack_p,
     )  # fmt: skip
-    from accnp.api.strict.lax_composed import dtype_of as dtype
-    from accnp.api.strict.lax_composed import shapes_broadcast as broadcast_shapes
-    from accnp.api.strict.lax_folds import (
+    from accnp.lax.composed import dtype_of as dtype
+    from accnp.lax.composed import shapes_broadcast as broadcast_shapes
+    from accnp.lax.reductions import (
         argmax, argmin, cumlogsumexp, cummax, cummin, cumprod, cumsum, reduce_and, reduce_max,
         reduce_min, reduce_or, reduce_prod, reduce_sum,
     )  # fmt: skip
-    from accnp.api.strict.lax_products import (
+    from accnp.lax.products import (
         batch_matmul, ragged_dot, ragged_dot_general, scaled_dot,
     )  # fmt: skip
-    from accnp.api.strict.lax_shapes import (
+    from accnp.lax.shapes import (
         broadcast, broadcast_in_dim, broadcast_to_rank, broadcasted_iota, collapse, concatenate,
         expand_dims, full, full_like, index_in_dim, iota, pad, reshape, rev, slice, slice_in_dim,
         squeeze, transpose,
     )  # fmt: skip
-    from accnp.api.strict.lax_staging import (
+    from accnp.lax.staging import (
         after_all, after_all_p, composite, create_token, create_token_p, dce_sink, dce_sink_p,
         precv, psend, ragged_all_to_all, ragged_all_to_all_p,
     )  # fmt: skip
-    from accnp.api.strict.lax_types import (
+    from accnp.lax.enumerations import (
         AccuracyMode, DotAlgorithm, DotAlgorithmPreset, DotDimensionNumbers, Precision,
         PrecisionLike, RaggedDotDimensionNumbers, RandomAlgorithm, RoundingMethod, Tolerance,
     )  # fmt: skip
-    from accnp.api.strict.window_shapes import padtype_to_pads, reduce_window_shape_tuple
+    from accnp.lax.window_shapes import padtype_to_pads, reduce_window_shape_tuple
     from accnp.lax import linalg
     from accnp.primitives.convolution import ConvDimensionNumbers
     from accnp.primitives.index import (

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.nn`: activation functions and normalizations, re-exported one by one.
+"""`accnp.nn`: activation functions and normalizations.
 
 >>> import accnp as jax
 >>> jax.nn.relu(jax.numpy.array([-1.0, 2.0]))
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.networks.activations import (
+    from accnp.nn.activations import (
         celu, elu, gelu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu,
         log1mexp, log_sigmoid, mish, relu, relu6, selu, sigmoid, silu, soft_sign, softplus,
         sparse_plus, sparse_sigmoid, squareplus, swish, tanh,
     )  # fmt: skip
-    from accnp.api.networks.attention import (
+    from accnp.nn.attention import (
         dot_product_attention, get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
     )  # fmt: skip
-    from accnp.api.networks.nn import (
+    from accnp.nn.normalization import (
         glu, log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize,
     )  # fmt: skip
     from accnp.nn import initializers

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.numpy`: the names of `jax.numpy`, re-exported one by one.
+"""`accnp.numpy`: the names of `jax.numpy`.
 
 >>> import accnp.numpy as jnp
 >>> jnp.sum(jnp.arange(4) ** 2)
@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.algebra.convolution import convolve, correlate
-    from accnp.api.algebra.einsum import einsum, einsum_path
-    from accnp.api.algebra.polynomials import (
+    from accnp.lax.convolutions.convolution import convolve, correlate
+    from accnp.numpy.einstein_summation import einsum, einsum_path
+    from accnp.numpy.polynomials.coefficients import (
         poly, polyadd, polyder, polydiv, polyfit, polyint, polymul, polysub, polyval, roots,
     )  # fmt: skip
-    from accnp.api.algebra.products import dot, inner, matmul, outer, tensordot, trace, vdot, vecdot
-    from accnp.api.algebra.vector_products import cross, kron, matvec, vecmat
-    from accnp.api.algebra.windows import bartlett, blackman, hamming, hanning, kaiser
-    from accnp.api.arguments.facts import (
+    from accnp.numpy.products import dot, inner, matmul, outer, tensordot, trace, vdot, vecdot
+    from accnp.numpy.vector_products import cross, kron, matvec, vecmat
+    from accnp.numpy.window_functions import bartlett, blackman, hamming, hanning, kaiser
+    from accnp.numpy.array_facts import (
         ComplexWarning, array_repr, array_str, get_printoptions, iscomplexobj, isrealobj, isscalar,
         iterable, ndim, printoptions, save, savez, set_printoptions, shape, size,
     )  # fmt: skip
-    from accnp.api.arguments.scalars import (
+    from accnp.numpy.scalar_types import (
         bfloat16, bool, bool_, cdouble, character, complex128, complex64, complex_, complexfloating,
         csingle, double, dtype, e, euler_gamma, flexible, float16, float32, float4_e2m1fn, float64,
         float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
@@ -31,46 +31,46 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
         int2, int32, int4, int64, int8, int_, integer, nan, newaxis, number, object_, pi, s_,
         signedinteger, single, uint, uint16, uint2, uint32, uint4, uint64, uint8, unsignedinteger,
     )  # fmt: skip
-    from accnp.api.arrays.applying import (
+    from accnp.numpy.functional_programming import (
         apply_along_axis, apply_over_axes, fromfunction, piecewise, place,
     )  # fmt: skip
-    from accnp.api.arrays.creation import (
+    from accnp.numpy.creation import (
         arange, array, asarray, empty, empty_like, eye, full, full_like, identity, ones, ones_like,
         zeros, zeros_like,
     )  # fmt: skip
-    from accnp.api.arrays.index_tricks import c_, mgrid, ogrid, r_
-    from accnp.api.arrays.inserting import delete, insert, trim_zeros
-    from accnp.api.arrays.joining import (
+    from accnp.numpy.index_tricks import c_, mgrid, ogrid, r_
+    from accnp.numpy.inserting import delete, insert, trim_zeros
+    from accnp.numpy.joining import (
         append, array_split, block, column_stack, concat, concatenate, dsplit, dstack, hsplit,
         hstack, repeat, resize, split, stack, tile, unstack, vsplit, vstack,
     )  # fmt: skip
-    from accnp.api.arrays.loading import (
+    from accnp.numpy.loading import (
         from_dlpack, frombuffer, fromfile, fromiter, fromstring, load,
     )  # fmt: skip
-    from accnp.api.arrays.manipulation import (
+    from accnp.numpy.manipulation import (
         atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
         expand_dims, matrix_transpose, moveaxis, permute_dims, ravel, reshape, rollaxis, squeeze,
         swapaxes, transpose,
     )  # fmt: skip
-    from accnp.api.arrays.matrices import (
+    from accnp.numpy.matrices import (
         astype, copy, diag, diag_indices, diag_indices_from, diagflat, diagonal, indices, ix_,
         meshgrid, tri, tril, tril_indices, tril_indices_from, triu, triu_indices, triu_indices_from,
         vander,
     )  # fmt: skip
-    from accnp.api.arrays.numpy_names import (
+    from accnp.numpy.numpy_only import (
         asanyarray, asarray_chkfinite, ascontiguousarray, asfortranarray, byte, errstate, fix,
         genfromtxt, half, intc, intp, isfortran, loadtxt, long, longlong, ndenumerate, require,
         row_stack, short, ubyte, uintc, uintp, ulong, ulonglong, ushort,
     )  # fmt: skip
-    from accnp.api.arrays.padding import pad
-    from accnp.api.arrays.reversing import flip, fliplr, flipud, roll, rot90
-    from accnp.api.arrays.spaced import geomspace, linspace, logspace
-    from accnp.api.elements.bits import packbits, unpackbits
-    from accnp.api.elements.closeness import allclose, array_equal, array_equiv, isclose, spacing
-    from accnp.api.elements.parts import angle, isneginf, isposinf, ldexp, modf, nan_to_num
-    from accnp.api.elements.selecting import where
-    from accnp.api.elements.ufunc_objects import frompyfunc, ufunc
-    from accnp.api.elements.ufuncs import (
+    from accnp.numpy.padding import pad
+    from accnp.numpy.rearranging import flip, fliplr, flipud, roll, rot90
+    from accnp.numpy.numerical_ranges import geomspace, linspace, logspace
+    from accnp.numpy.bit_packing import packbits, unpackbits
+    from accnp.numpy.comparisons import allclose, array_equal, array_equiv, isclose, spacing
+    from accnp.numpy.number_parts import angle, isneginf, isposinf, ldexp, modf, nan_to_num
+    from accnp.numpy.selection import where
+    from accnp.numpy.ufunc_objects import frompyfunc, ufunc
+    from accnp.numpy.ufuncs import (
         abs, absolute, acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh,
         around, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_count, bitwise_invert,
         bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, cbrt, ceil,
@@ -83,37 +83,37 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
         remainder, right_shift, rint, round, sign, signbit, sin, sinc, sinh, sqrt, square, subtract,
         tan, tanh, true_divide, trunc,
     )  # fmt: skip
-    from accnp.api.environment.namespace_info import API_VERSION as __array_api_version__
-    from accnp.api.environment.namespace_info import namespace_info as __array_namespace_info__
-    from accnp.api.folds.cumulative import (
+    from accnp.numpy.namespace_info import API_VERSION as __array_api_version__
+    from accnp.numpy.namespace_info import namespace_info as __array_namespace_info__
+    from accnp.numpy.cumulative import (
         cumprod, cumsum, cumulative_prod, cumulative_sum, nanargmax, nanargmin, nancumprod,
         nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
     )  # fmt: skip
-    from accnp.api.folds.differences import diff, ediff1d, gradient, interp
-    from accnp.api.folds.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
-    from accnp.api.folds.means import mean, std, var
-    from accnp.api.folds.quantiles import (
+    from accnp.numpy.differences import diff, ediff1d, gradient, interp
+    from accnp.numpy.histograms import histogram, histogram2d, histogram_bin_edges, histogramdd
+    from accnp.numpy.means import mean, std, var
+    from accnp.numpy.quantiles import (
         median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
     )  # fmt: skip
-    from accnp.api.folds.reductions import (
+    from accnp.numpy.reductions import (
         all, amax, amin, any, argmax, argmin, max, min, prod, ptp, sum,
     )  # fmt: skip
-    from accnp.api.folds.sets import (
+    from accnp.numpy.sets import (
         intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
         unique_inverse, unique_values,
     )  # fmt: skip
-    from accnp.api.folds.sorting import (
+    from accnp.numpy.sorting import (
         argpartition, argsort, lexsort, partition, sort, sort_complex,
     )  # fmt: skip
-    from accnp.api.folds.statistics import average, corrcoef, count_nonzero, cov, trapezoid, unwrap
-    from accnp.api.indexes.counting import bincount, digitize, ravel_multi_index, unravel_index
-    from accnp.api.indexes.putting import fill_diagonal, put, put_along_axis
-    from accnp.api.indexes.taking import (
+    from accnp.numpy.statistics import average, corrcoef, count_nonzero, cov, trapezoid, unwrap
+    from accnp.numpy.counting import bincount, digitize, ravel_multi_index, unravel_index
+    from accnp.numpy.putting import fill_diagonal, put, put_along_axis
+    from accnp.numpy.taking import (
         argwhere, choose, compress, extract, flatnonzero, mask_indices, nonzero, searchsorted,
         select, take, take_along_axis,
     )  # fmt: skip
-    from accnp.api.mapping.vectorize import vectorize
-    from accnp.array import Array as ndarray
+    from accnp.numpy.vectorizing import vectorize
+    from accnp.array_type import Array as ndarray
     from accnp.dtypes.promotion import promote_types, result_type
     from accnp.dtypes.questions import can_cast, finfo, iinfo, isdtype, issubdtype
     from accnp.numpy import fft, linalg

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.ops`: folds of rows by segment, as in `jax.ops`, re-exported one by one.
+"""`accnp.ops`: folds of rows by segment, as in `jax.ops`.
 
 >>> import accnp as jax
 >>> jax.ops.segment_sum(jax.numpy.arange(3), jax.numpy.array([0, 1, 0]), num_segments=2)
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.folds.segments import segment_max, segment_min, segment_prod, segment_sum
+    from accnp.ops.segments import segment_max, segment_min, segment_prod, segment_sum
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 

@@ -2,7 +2,7 @@
 
 Matrices are the last two axes, and leading axes are batches. Each declaration has a type rule, a
 reference function that calls LAPACK through SciPy, and a derivative rule. The kernels are in
-`compiler/library/linalg/`, and the public functions in `api/factors/`.
+`compiler/library/linalg/`, and the public functions in `accnp/lax/linalg/`.
 """
 
 from __future__ import annotations

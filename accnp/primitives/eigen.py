@@ -2,7 +2,7 @@
 
 Matrices are the last two axes, and leading axes are batches. Each declaration has a type rule, a
 reference function that calls LAPACK through SciPy for each matrix, and a derivative rule if there
-is one; only `eigh` has a kernel. The public functions are in `api/factors/`.
+is one; only `eigh` has a kernel. The public functions are in `accnp/lax/linalg/`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The operands are the array, integer start indices (for gather, the last axis holds the coordinates
 of one window), and the update. Dimension numbers are those of XLA, so that jaxprs print as in JAX.
 The scatter ops are in `scatter.py` and share the classes defined here; the kernels are in
-`compiler/library/indexing/`, and the public functions in `api/indexes/`.
+`compiler/library/indexing/`, and the public functions in `accnp/numpy/`.
 """
 
 from __future__ import annotations

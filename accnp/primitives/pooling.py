@@ -3,7 +3,7 @@
 `select_and_gather_add` selects from each window of one array the element at the position where
 another array has its extreme value (the first one for ties); `select_and_scatter_add` adds to such
 elements. `select_prim` is "ge" for the largest and "le" for the smallest value. The kernels are in
-`compiler/library/windows/pooling.py`; `lax.reduce_window` (`api/strict/folding.py`) uses the ops.
+`compiler/library/windows/pooling.py`; `lax.reduce_window` (`lax/user_reductions.py`) uses the ops.
 """
 
 from __future__ import annotations

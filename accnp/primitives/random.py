@@ -2,7 +2,7 @@
 
 The operands are two key words and two counter words (uint32). `threefry_0` and `threefry_1` return
 the two output words, `threefry_xor` their exclusive or. `fma` scales uniform numbers with a single
-rounding, as JAX's compiler does, so that samples agree. `api/sampling/` uses these ops.
+rounding, as JAX's compiler does, so that samples agree. `accnp/random/` uses these ops.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The declarations contain the type rules, NumPy references and derivative rules. Kernels for the
 "reduce" ops are generated from `combine`; argmax and argmin are opaque ops with kernels in
-`compiler/library/scans/`. The public functions are in `api/folds/`.
+`compiler/library/scans/`. The public functions are in `accnp/numpy/`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The compiler inlines the parameter `jaxpr`, the solver as a program of all operands. Derivatives do
 not differentiate the solver; they solve a linear system once more. The user's other functions are
-closed programs in the parameter `rule`, a `LinearSolve` or a `Root`. `api/flow/` contains the
-public functions.
+closed programs in the parameter `rule`, a `LinearSolve` or a `Root`. The public functions are in
+`accnp/lax/control_flow/`.
 """
 
 from __future__ import annotations

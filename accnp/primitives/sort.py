@@ -1,7 +1,7 @@
 """The ops sort, partition, top_k and searchsorted.
 
 All sorts are stable, and NaN is last. `sort` with one operand has one result, otherwise a tuple.
-The kernels are in `compiler/library/sorts/`, and the public functions in `api/folds/`.
+The kernels are in `compiler/library/sorts/`, and the public functions in `accnp/numpy/`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 
 This package re-exports `structure.py` (structures, flatten and unflatten), and on first use
 `keys.py` and `paths.py` (paths of leaves), `register.py` (classes as nodes), and `trees.py`
-(functions over leaves). It depends on no array type: `array.py` and `key_array.py` register theirs.
+(functions over leaves). It depends on no array type: `array_type.py` and `key_array.py` register
+theirs.
 """
 
 from typing import TYPE_CHECKING

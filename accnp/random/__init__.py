@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.random`: keys and distributions, re-exported name by name.
+"""`accnp.random`: keys and distributions.
 
 >>> import accnp as jax
 >>> key = jax.random.key(0)
@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.jaxprs.rare_primitives import random_gamma_p
-    from accnp.api.sampling.count_samples import binomial, multinomial, poisson
-    from accnp.api.sampling.distributions import (
+    from accnp.jax_compat.primitives.rare_primitives import random_gamma_p
+    from accnp.random.count_samples import binomial, multinomial, poisson
+    from accnp.random.distributions import (
         categorical, cauchy, double_sided_maxwell, exponential, geometric, gumbel, laplace,
         logistic, lognormal, maxwell, pareto, rademacher, rayleigh, triangular, truncated_normal,
         weibull_min,
     )  # fmt: skip
-    from accnp.api.sampling.gamma_samples import (
+    from accnp.random.gamma_samples import (
         ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t, wald,
     )  # fmt: skip
-    from accnp.api.sampling.keys import key_dtype
-    from accnp.api.sampling.random import (
+    from accnp.random.keys import key_dtype
+    from accnp.random.basic_samplers import (
         PRNGKey, bernoulli, bits, choice, clone, fold_in, key, key_data, key_impl, normal,
         permutation, randint, split, uniform, wrap_key_data,
     )  # fmt: skip
-    from accnp.api.sampling.vector_samples import multivariate_normal, orthogonal
+    from accnp.random.vector_samples import multivariate_normal, orthogonal
 
 __all__ = [
     "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy",

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.scipy.integrate`: integrals of sampled functions, re-exported one by one.
+"""`accnp.scipy.integrate`: integrals of sampled functions.
 
 >>> import accnp as jax
 >>> jax.scipy.integrate.trapezoid(jax.numpy.arange(3.0))
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.folds.statistics import trapezoid
+    from accnp.numpy.statistics import trapezoid
 
 __all__ = [
     "trapezoid",

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.scipy.interpolate`: values between the points of a grid, re-exported one by one.
+"""`accnp.scipy.interpolate`: values between the points of a grid.
 
 >>> import accnp as jax
 >>> x = jax.numpy.arange(3.0)
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.scientific.grids import RegularGridInterpolator
+    from accnp.scipy.grid_interpolation import RegularGridInterpolator
 
 __all__ = [
     "RegularGridInterpolator",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from accnp.api.compiled import dispatch_registration
-from accnp.api.compiled import jit as jit_module
+from accnp.api.jit import dispatch_registration
+from accnp.api.jit import jit as jit_module
 
 
 @pytest.fixture

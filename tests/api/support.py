@@ -21,7 +21,7 @@ from api.oracle import Answer, remembered
 
 import accnp
 from accnp import engine
-from accnp.api.compiled import small_calls
+from accnp.api.jit import small_calls
 from accnp.ir import node as recording
 from accnp.ir.graph import toposort
 

@@ -12,7 +12,7 @@ import pytest
 
 import accnp as jax
 import accnp.numpy as jnp
-from accnp.array import ArrayLike
+from accnp.array_type import ArrayLike
 
 ALIASES = [
     (jnp, "absolute amax amin around bitwise_invert bitwise_left_shift bitwise_right_shift "

@@ -19,11 +19,11 @@ from primitives.cases import CASES
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import export, lax
-from accnp.api.exporting.fitting import number_at
-from accnp.api.exporting.programs import Encoder, decoded
-from accnp.array import from_numpy
+from accnp.array_type import from_numpy
 from accnp.ir.graph import build
 from accnp.ir.node import items
+from accnp.jax_compat.export.serialization import Encoder, decoded
+from accnp.jax_compat.export.size_interpolation import number_at
 
 sys.path.insert(0, str(Path(__file__).parent))
 from hostile import closed, head_of, opened

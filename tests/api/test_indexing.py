@@ -13,8 +13,8 @@ from api.tables import cases, compare, gradients_agree
 
 import accnp
 import accnp.numpy as jnp
-from accnp.api.indexes import indexing
 from accnp.errors import NonConcreteBooleanIndexError
+from accnp.numpy import indexing
 
 X = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
 W = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

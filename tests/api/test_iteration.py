@@ -9,7 +9,7 @@ import scipy.stats
 
 import accnp
 import accnp.numpy as jnp
-from accnp.api.arrays import joining
+from accnp.numpy import joining
 
 
 @pytest.fixture

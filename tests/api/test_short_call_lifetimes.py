@@ -16,7 +16,7 @@ from api.short_calls import X, often
 
 import accnp as jnp
 from accnp import config, jit, random
-from accnp.api.compiled import jit as jit_module
+from accnp.api.jit import jit as jit_module
 from accnp.runtime import buffer as pool
 
 

@@ -14,7 +14,7 @@ from api.short_calls import Pair, X, often
 import accnp as jnp
 from accnp import engine, jit
 from accnp._native import COMPILED
-from accnp.api.compiled import dispatch_registration
+from accnp.api.jit import dispatch_registration
 
 
 def test_containers_numbers_and_names_need_no_python(python_calls):

@@ -6,8 +6,8 @@ import pytest
 
 import accnp
 import accnp.numpy as jnp
-from accnp.api.compiled.jit import JitFunction
-from accnp.api.compiled.small_calls import compiled_if_small
+from accnp.api.jit.jit import JitFunction
+from accnp.api.jit.small_calls import compiled_if_small
 
 M = np.array([[0.5, 2.0, -1.0], [0.25, -3.0, 0.0], [1.0, 1.5, 8.0]], np.float32)
 V = np.linspace(-2, 2, 7, dtype=np.float32)

@@ -25,7 +25,8 @@ from api.support import agree, agree_on_type, outcome, same, value_of
 import accnp
 import accnp.numpy as jnp
 from accnp import jit, make_jaxpr
-from accnp.api.elements import parts, ufuncs
+from accnp.numpy import number_parts as parts
+from accnp.numpy import ufuncs
 
 SPECIAL = np.array([-0.7, 0, 0.6, -0.0, np.inf, -np.inf, np.nan, 2.5, 1e-3], np.float32)
 DATA = {

@@ -10,7 +10,7 @@ from passes.support import plan_of
 
 import accnp as jnp
 from accnp import engine
-from accnp.array import from_numpy, wrap
+from accnp.array_type import from_numpy, wrap
 from accnp.compiler.loops.ir import Cast, Const
 from accnp.compiler.loops.types import dtype_of
 from accnp.compiler.passes.lanes import first_value

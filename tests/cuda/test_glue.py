@@ -12,10 +12,10 @@ from cuda.fake import gpus
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.api.inspect.kernels import occupancy
 from accnp.config import config
 from accnp.runtime import buffer as pool
 from accnp.runtime import device
+from accnp.tools.inspect.inspected_kernel import occupancy
 
 HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -12,7 +12,7 @@ from primitives.cases import CASES, EXCEPTIONS
 
 import accnp as jax
 import accnp.numpy as jnp
-from accnp.array import wrap
+from accnp.array_type import wrap
 from accnp.compiler import ptx
 from accnp.compiler.llvm import ptx as ptx_module
 from accnp.engine import device_steps

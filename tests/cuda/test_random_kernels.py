@@ -12,7 +12,7 @@ from fuzz import ways
 from fuzz.programs import Seeded, make
 
 from accnp import engine
-from accnp.array import from_numpy
+from accnp.array_type import from_numpy
 from accnp.compiler.families import generated_for_grid
 from accnp.compiler.fusion.lower import lower
 from accnp.compiler.specs.launches import generated

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import accnp as jnp
-from accnp.array import from_numpy, wrap
+from accnp.array_type import from_numpy, wrap
 from accnp.ir.node import items, record
 from accnp.ir.op import OPS, Op
 

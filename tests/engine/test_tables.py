@@ -8,7 +8,7 @@ import pytest
 
 import accnp as jnp
 from accnp import engine, lax, ops
-from accnp.array import from_numpy, wrap
+from accnp.array_type import from_numpy, wrap
 from accnp.config import threads as use_threads
 from accnp.engine import execute, table
 from accnp.engine.steps import GRAIN, PARALLEL, KernelStep

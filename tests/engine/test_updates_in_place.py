@@ -9,7 +9,7 @@ import pytest
 import accnp
 import accnp as jnp
 from accnp import engine
-from accnp.array import wrap
+from accnp.array_type import wrap
 from accnp.engine import execute
 from accnp.ir.node import record
 from accnp.ir.op import Op

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from accnp import engine
-from accnp.api.compiled.jit import jit
-from accnp.array import from_numpy, wrap
+from accnp.api.jit.jit import jit
+from accnp.array_type import from_numpy, wrap
 from accnp.compiler.library import plain
 from accnp.engine.steps import KernelStep
 from accnp.ir.graph import build

@@ -13,7 +13,7 @@ from primitives.cases import CASES
 
 import accnp as jnp
 from accnp import engine
-from accnp.array import from_numpy
+from accnp.array_type import from_numpy
 from accnp.compiler.kernel_cache import get_kernel
 from accnp.compiler.llvm import lower
 from accnp.compiler.llvm.scalars import cold

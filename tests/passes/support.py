@@ -1,7 +1,7 @@
 """Plans of functions of arrays, without running them."""
 
 from accnp import engine
-from accnp.array import from_numpy, wrap
+from accnp.array_type import from_numpy, wrap
 from accnp.ir.graph import build
 from accnp.pytree import tree_flatten
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 import accnp as jnp
-from accnp.array import from_numpy, wrap
+from accnp.array_type import from_numpy, wrap
 from accnp.compiler.fusion.clusters import Cluster, reaches
 from accnp.compiler.fusion.fuse import fuse
 from accnp.compiler.fusion.program import from_graph

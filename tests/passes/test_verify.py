@@ -7,7 +7,7 @@ from passes.support import plan_of
 
 import accnp as jnp
 import accnp.ir.verify as verifying
-from accnp.array import from_numpy, wrap
+from accnp.array_type import from_numpy, wrap
 from accnp.compiler.fusion.fuse import fuse
 from accnp.compiler.fusion.lower import lower
 from accnp.compiler.fusion.program import from_graph

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from primitives.operands import Case, cplx, real
 
-from accnp.array import wrap
+from accnp.array_type import wrap
 from accnp.ir.node import items
 from accnp.ir.op import o
 

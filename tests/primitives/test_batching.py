@@ -14,7 +14,7 @@ import pytest
 from primitives.cases import CASES, EXCEPTIONS, Case
 
 import accnp
-from accnp.array import wrap
+from accnp.array_type import wrap
 from accnp.ir.aval import make_aval
 from accnp.ir.graph import Graph, build, interpret
 from accnp.ir.node import items

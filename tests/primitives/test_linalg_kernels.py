@@ -11,7 +11,7 @@ from primitives.own_kernels import Given, check, many, native, planned, shown
 
 import accnp as jnp
 from accnp import lax
-from accnp.array import wrap
+from accnp.array_type import wrap
 from accnp.engine.steps import HostStep
 from accnp.ir.op import OPS, o
 

@@ -9,7 +9,7 @@ import pytest
 from primitives.cases import CASES, Case
 
 from accnp import engine
-from accnp.array import from_numpy
+from accnp.array_type import from_numpy
 from accnp.ir.node import items, record
 from accnp.ir.op import OPS
 

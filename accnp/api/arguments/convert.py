@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.array import Array, const_of, wrap
+from accnp.array_type import Array, const_of, wrap
 from accnp.config import config
 from accnp.dtypes.names import NARROW, SUB_INTS, float0
 from accnp.errors import (
@@ -150,7 +150,7 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
             "random.key_data(keys) returns the integers of the keys"
         )
     if state.lists and isinstance(x, list | tuple | range):
-        return imported("accnp.api.arrays.creation").asarray(x)._node
+        return imported("accnp.numpy.creation").asarray(x)._node
     advice = "pass an array or a number"
     if isinstance(x, list | tuple | set | range):
         advice = "convert lists and tuples with jnp.array first"
@@ -454,7 +454,7 @@ def apply_to_keys(
     name: str, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> Any:
     """Call a function with random keys; return NotImplemented if it does not accept keys."""
-    return imported("accnp.api.sampling.key_functions").served(name, function, args, kwargs)
+    return imported("accnp.random.key_functions").served(name, function, args, kwargs)
 
 
 def _recover_from_keys(

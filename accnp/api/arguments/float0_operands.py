@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.array import Array
+from accnp.array_type import Array
 from accnp.dtypes.names import float0
 from accnp.ir.trace import state
 from accnp.pytree import map_arrays

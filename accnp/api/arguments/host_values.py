@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import is_host_value
-from accnp.array import wrap
+from accnp.array_type import wrap
 from accnp.ir.aval import make_aval
 from accnp.ir.equations import typed
 from accnp.ir.graph import Graph

@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from accnp.array import Array, is_traced, look
+from accnp.array_type import Array, is_traced, look
 from accnp.engine import array_of
 from accnp.errors import AxisError, IncompatibleShapesError
 from accnp.ir.node import Node

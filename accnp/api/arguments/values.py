@@ -16,7 +16,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, numpy_node, promote_inexact, scalar_node
-from accnp.array import Array, wrap
+from accnp.array_type import Array, wrap
 from accnp.config import MATMUL, config
 from accnp.engine import array_of
 from accnp.errors import IncompatibleShapesError, not_one_of, warn

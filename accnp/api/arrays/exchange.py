@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from accnp.api.arrays.loading import from_dlpack as from_any
-from accnp.array import Array, DeviceLike
+from accnp.array_type import Array, DeviceLike
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
+from accnp.numpy.loading import from_dlpack as from_any
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 

@@ -14,14 +14,8 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.algebra import products
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arrays import manipulation, matrices, placement
-from accnp.api.elements import ufuncs
-from accnp.api.elements.elementwise import OPERANDS
-from accnp.api.environment.namespace_info import API_VERSIONS
-from accnp.api.folds import means, reductions
-from accnp.array import Array, ArrayLike, DeviceLike, Shape, ShardingLike, is_traced, look
+from accnp.array_type import Array, ArrayLike, DeviceLike, Shape, ShardingLike, is_traced, look
 from accnp.config import config, preparations
 from accnp.docstrings import filled
 from accnp.dtypes.names import DTypeLike
@@ -29,6 +23,10 @@ from accnp.errors import api_boundary, hide_frames
 from accnp.forks import imported
 from accnp.ir.node import record
 from accnp.ir.op import OPS, o
+from accnp.numpy import manipulation, matrices, means, products, reductions, ufuncs
+from accnp.numpy.namespace_info import API_VERSIONS
+from accnp.numpy.ufunc_factories import OPERANDS
+from accnp.sharding import device_placement as placement
 from accnp.trace_fn import conversion_error
 
 _new = Array.__new__
@@ -442,7 +440,7 @@ def _compress(
     >>> jnp.arange(3).compress(jnp.array([True, False, True]))
     Array([0, 2], dtype=int32)
     """
-    taking = imported("accnp.api.indexes.taking")
+    taking = imported("accnp.numpy.taking")
     return taking.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
@@ -490,7 +488,7 @@ def _view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Arr
     new = old if dtype is None else dtypes.requested_dtype(dtype, "view")
     if new == old:
         return wrap(self._node)
-    bits = imported("accnp.api.arrays.bits")
+    bits = imported("accnp.numpy.bit_views")
     width = bits.width_of
     same = width(new) == width(old)
     if same and "b" not in (new.kind, old.kind):
@@ -568,7 +566,7 @@ def _setitem(self: Array, key: Any, value: Any) -> None:
                 "library that assigns, or set the option item_assignment"
             )
         references = sys.getrefcount(self)
-        imported("accnp.api.indexes.assigning").setitem(self, key, value, references)
+        imported("accnp.numpy.assigning").setitem(self, key, value, references)
     except Exception as error:
         hide_frames(error)
         raise
@@ -585,7 +583,7 @@ def _iter(self: Array) -> Iterator[Any]:
 
 def _rows(x: Array) -> Iterator[Array]:
     """Yield the rows of an array, each of which is recorded only when it is requested."""
-    yield from imported("accnp.api.arrays.joining").rows_of(x)
+    yield from imported("accnp.numpy.joining").rows_of(x)
 
 
 _NAMESPACE: list[ModuleType] = []
@@ -678,19 +676,19 @@ PROPERTIES: dict[str, Callable[[Array], Any]] = {
 }
 # Rarely used methods, whose modules are imported on first access.
 LATER = {
-    "argpartition": "folds.sorting",
-    "argsort": "folds.sorting",
-    "at": "indexes.at",
-    "choose": "indexes.taking",
-    "cumprod": "folds.cumulative",
-    "cumsum": "folds.cumulative",
-    "__getitem__": "indexes.indexing",
-    "_repr_html_": "inspect.notebook",
-    "nonzero": "indexes.taking",
-    "repeat": "arrays.joining",
-    "searchsorted": "indexes.taking",
-    "sort": "folds.sorting",
-    "take": "indexes.taking",
+    "argpartition": "accnp.numpy.sorting",
+    "argsort": "accnp.numpy.sorting",
+    "at": "accnp.numpy.index_updates",
+    "choose": "accnp.numpy.taking",
+    "cumprod": "accnp.numpy.cumulative",
+    "cumsum": "accnp.numpy.cumulative",
+    "__getitem__": "accnp.numpy.indexing",
+    "_repr_html_": "accnp.tools.inspect.notebook",
+    "nonzero": "accnp.numpy.taking",
+    "repeat": "accnp.numpy.joining",
+    "searchsorted": "accnp.numpy.taking",
+    "sort": "accnp.numpy.sorting",
+    "take": "accnp.numpy.taking",
 }
 
 
@@ -701,7 +699,7 @@ class _Later:
         self.name, self.module = name, module
 
     def __get__(self, array: Array | None, owner: type[Array]) -> Any:
-        home = imported(f"accnp.api.{self.module}")
+        home = imported(self.module)
         setattr(Array, self.name, getattr(home, self.name.strip("_")))
         return getattr(owner if array is None else array, self.name)
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from accnp.array import Array
+from accnp.array_type import Array
 from accnp.config import config
 from accnp.errors import hide_frames
 from accnp.forks import imported
@@ -130,7 +130,7 @@ def _ufunc_counterpart(ufunc: np.ufunc) -> tuple[str, Any]:
 @cache
 def _with_methods(ufunc: np.ufunc, function: Any) -> Any:
     """Return the function with the methods of ufuncs (`reduce`, `accumulate`, ...)."""
-    made = imported("accnp.api.elements.ufunc_objects").ufunc
+    made = imported("accnp.numpy.ufunc_objects").ufunc
     if isinstance(function, made) or ufunc.signature is not None:
         return function
     return made(
@@ -160,7 +160,7 @@ def _with_dtype(
         if np.dtype(dtype) == bool:
             return inputs
         raise TypeError(f"{name}: results are bool; got dtype={dtype!r}; convert the result")
-    array = imported("accnp.api.arrays.creation").asarray
+    array = imported("accnp.numpy.creation").asarray
     return tuple([array(x).astype(dtype) for x in inputs])
 
 

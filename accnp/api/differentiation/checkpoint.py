@@ -15,9 +15,9 @@ from typing import Any, ParamSpec, TypeVar
 from accnp.api.arguments.convert import as_node, is_host_value, wrap
 from accnp.api.arguments.host_values import handed_through
 from accnp.api.arguments.values import needs_function
-from accnp.api.compiled.jit import JitFunction
-from accnp.api.compiled.parameters import argument_names
-from accnp.api.compiled.statics import Options
+from accnp.api.jit.jit import JitFunction
+from accnp.api.jit.static_arguments import Options
+from accnp.api.tracing.argument_names import argument_names
 from accnp.errors import alias, api_boundary
 from accnp.ir.node import items, record, site_text
 from accnp.ir.op import OPS, o

@@ -17,8 +17,8 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.host_values import as_evaluated
-from accnp.api.flow.bodies import Reference, close
-from accnp.array import Array
+from accnp.api.tracing.bodies import Reference, close
+from accnp.array_type import Array
 from accnp.config import config, scope
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, toposort

@@ -24,8 +24,8 @@ from accnp.api.differentiation.custom_rules import (
     tangent_aval,
     tangent_value,
 )
-from accnp.api.flow.bodies import close, forwarded
-from accnp.array import Array, is_traced
+from accnp.api.tracing.bodies import close, forwarded
+from accnp.array_type import Array, is_traced
 from accnp.docstrings import filled
 from accnp.dtypes import float0
 from accnp.errors import UnexpectedTracerError, api_boundary

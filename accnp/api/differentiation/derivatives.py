@@ -29,7 +29,7 @@ from accnp.api.differentiation.linearised import (
     split_aux,
     with_weak_type,
 )
-from accnp.array import Array, escape
+from accnp.array_type import Array, escape
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, build, evaluate, expanded

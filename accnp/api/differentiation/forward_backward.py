@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.values import needs_function
-from accnp.api.compiled.jit import jit
 from accnp.api.differentiation.derivatives import vjp
 from accnp.api.differentiation.linearised import checked_argnums
+from accnp.api.jit.jit import jit
 from accnp.errors import api_boundary
 
 __all__ = ["fwd_and_bwd"]

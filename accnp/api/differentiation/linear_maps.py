@@ -15,7 +15,7 @@ from typing import Any
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.differentiation.linearised import Linearised, gradients
-from accnp.api.flow.bodies import Reference
+from accnp.api.tracing.bodies import Reference
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, build, evaluate

@@ -15,7 +15,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.values import needs_function
-from accnp.array import escape
+from accnp.array_type import escape
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, mark
 from accnp.ir.op import o

@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node
-from accnp.array import Array, from_numpy, wrap
+from accnp.array_type import Array, from_numpy, wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import items

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.arguments.convert import as_node
-from accnp.array import Array, ArrayLike, wrap
+from accnp.array_type import Array, ArrayLike, wrap
 from accnp.errors import api_boundary, user_line
 from accnp.ir.op import o
 from accnp.ir.trace import state

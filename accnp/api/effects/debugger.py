@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from accnp.api.effects.debug import callback
-from accnp.array import Array
+from accnp.array_type import Array
 
 __all__ = ["breakpoint"]
 

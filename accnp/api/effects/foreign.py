@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp.api.effects.callbacks import io_callback, pure_callback
-from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
+from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct
 from accnp.errors import api_boundary
 
 __all__ = [

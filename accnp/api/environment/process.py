@@ -12,8 +12,8 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from accnp import errors
-from accnp.api.compiled import jit as jit_module
-from accnp.array import Array
+from accnp.api.jit import jit as jit_module
+from accnp.array_type import Array
 from accnp.errors import alias, api_boundary
 from accnp.runtime import device
 from accnp.runtime.buffer import Buffer, trim

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from accnp import engine, pytree
-from accnp.array import Array, is_traced
+from accnp.array_type import Array, is_traced
 from accnp.compiler.kernel_cache import counters as kernels
 from accnp.errors import api_boundary, hide_frames
 from accnp.key_array import PRNGKeyArray

@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import wrap
-from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
+from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct
 from accnp.api.kernels.texts import python_function
 from accnp.errors import JaxRuntimeError
 from accnp.forks import renewed

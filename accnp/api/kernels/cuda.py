@@ -18,7 +18,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import wrap
-from accnp.api.jaxprs.jaxpr import ShapeDtypeStruct
+from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct
 from accnp.api.kernels.arrays import ArrayFunction, result_avals
 from accnp.errors import JaxRuntimeError
 from accnp.ir.aval import Aval

@@ -17,9 +17,7 @@ from typing import Any
 import numpy as np
 
 from accnp import engine
-from accnp.api.compiled.jit import JitFunction, jit
-from accnp.api.inspect.kernels import InspectedKernel
-from accnp.api.kernels.files import KernelText, defined, kernel_text
+from accnp.api.jit.jit import JitFunction, jit
 from accnp.compiler.frontend.syntax import functions_of
 from accnp.compiler.kernel_cache import CompileError, settle
 from accnp.compiler.unsupported import Unsupported
@@ -28,6 +26,8 @@ from accnp.engine import execute
 from accnp.engine.steps import KernelStep, Plan
 from accnp.errors import api_boundary
 from accnp.ir.trace import innermost
+from accnp.tools.inspect.inspected_kernel import InspectedKernel
+from accnp.tools.inspect.kernel_files import KernelText, defined, kernel_text
 
 __all__ = ["Override", "Report", "override"]
 

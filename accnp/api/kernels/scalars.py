@@ -14,7 +14,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import broadcast_nodes, wrap
 from accnp.api.kernels.texts import ScalarText, function_name, python_function
-from accnp.array import Array
+from accnp.array_type import Array
 from accnp.ir.node import Node, record
 from accnp.primitives.user_kernels import scalar_op
 from accnp.trace_fn import function_place

@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.arguments.scalars import ScalarType
 from accnp.api.kernels import number_definitions
 from accnp.compiler.frontend.definitions import define
 from accnp.compiler.frontend.syntax import parsed
+from accnp.numpy.scalar_types import ScalarType
 from accnp.trace_fn import function_place
 
 __all__ = ["ScalarText", "function_name", "python_function"]

@@ -10,14 +10,14 @@ from accnp.api.arguments.convert import wrap
 from accnp.api.arguments.host_values import as_evaluated
 from accnp.api.arguments.values import needs_function, rule_setter
 from accnp.api.differentiation.custom_rules import resolve
-from accnp.api.flow.bodies import as_leaves, close, record_body, values
-from accnp.api.flow.scans import map as map_rows
-from accnp.array import Array
+from accnp.api.tracing.bodies import as_leaves, close, record_body, values
+from accnp.array_type import Array
 from accnp.errors import api_boundary
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS
 from accnp.ir.trace import own_lines, state
+from accnp.lax.control_flow.scans import map as map_rows
 from accnp.primitives.custom_batching import BatchRule
 from accnp.pytree import PyTreeDef, flatten_arrays, tree_flatten, tree_map, tree_structure
 

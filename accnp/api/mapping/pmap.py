@@ -12,11 +12,10 @@ import inspect
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from accnp.api.arrays.placement import put_node
-from accnp.api.compiled.jit import JitFunction
-from accnp.api.compiled.statics import Options
+from accnp.api.jit.jit import JitFunction
+from accnp.api.jit.static_arguments import Options
 from accnp.api.mapping.vmap import Mapping, check_axes
-from accnp.array import Array, wrap
+from accnp.array_type import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.mesh_axis import MeshAxis
@@ -24,6 +23,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.pytree import PyTree, array_leaves, map_arrays
 from accnp.runtime.device import Device, default_device, devices, process_index
+from accnp.sharding.device_placement import put_node
 from accnp.trace_fn import wraps
 
 __all__ = ["pmap"]

@@ -13,9 +13,9 @@ import numpy as np
 
 from accnp import dtypes, errors
 from accnp.api.arguments.convert import as_node, is_host_value, wrap
-from accnp.api.compiled.parameters import leaf_paths, positional_argument_names
-from accnp.api.flow.bodies import Body, Reference, ref_contents, set_refs, with_refs
-from accnp.array import Array
+from accnp.api.tracing.argument_names import leaf_paths, positional_argument_names
+from accnp.api.tracing.bodies import Body, Reference, ref_contents, set_refs, with_refs
+from accnp.array_type import Array
 from accnp.config import config
 from accnp.errors import api_boundary
 from accnp.forks import imported

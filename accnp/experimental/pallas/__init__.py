@@ -13,16 +13,16 @@ Array([2., 2.], dtype=float32)
 
 from typing import TYPE_CHECKING
 
-from accnp.api.arrays.creation import empty
-from accnp.api.arrays.manipulation import broadcast_to
-from accnp.api.arrays.ref_parts import Slice, ds
-from accnp.api.pallas.calls import estimate_cost, pallas_call
-from accnp.api.pallas.inside import (
+from accnp.numpy.creation import empty
+from accnp.numpy.manipulation import broadcast_to
+from accnp.api.arrays.reference_parts import Slice, ds
+from accnp.jax_compat.pallas.calls import estimate_cost, pallas_call
+from accnp.jax_compat.pallas.kernel_functions import (
     align_to, cdiv, debug_check, debug_print, empty_like, empty_ref_like, loop, multiple_of,
     next_power_of_2, num_programs, program_id, reciprocal, run_scoped, run_state,
     strides_from_shape, when, with_scoped,
 )  # fmt: skip
-from accnp.api.pallas.specs import (
+from accnp.jax_compat.pallas.specs import (
     Blocked, BlockSpec, BoundedSlice, Buffered, CostEstimate, Element, GridSpec, Indirect,
     MemoryRef, MemorySpace, RevisitMode, Squeezed, no_block_spec, squeezed,
 )  # fmt: skip

@@ -6,14 +6,14 @@
 (8, 128)
 """
 
-from accnp.api.pallas.devices import (
+from accnp.jax_compat.pallas.device_names import (
     AsyncCopyDescriptor, ChipVersion, CompilerParams, GridDimensionSemantics, SemaphoreType,
     SideEffectType, async_copy, bitcast, emit_pipeline, get_tpu_info, is_tpu_device,
     make_async_copy, roll, sync_copy,
 )  # fmt: skip
-from accnp.api.pallas.devices import TpuMemorySpace as MemorySpace
-from accnp.api.pallas.masked import load, store
-from accnp.api.pallas.specs import MemoryRef, PrefetchScalarGridSpec
+from accnp.jax_compat.pallas.device_names import TpuMemorySpace as MemorySpace
+from accnp.jax_compat.pallas.masked_access import load, store
+from accnp.jax_compat.pallas.specs import MemoryRef, PrefetchScalarGridSpec
 from accnp.module_getattr import install_getattr as _install_getattr
 
 PARALLEL = GridDimensionSemantics.PARALLEL

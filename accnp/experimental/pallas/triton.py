@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.pallas.devices import TritonParams as CompilerParams
-    from accnp.api.pallas.masked import (
+    from accnp.jax_compat.pallas.device_names import TritonParams as CompilerParams
+    from accnp.jax_compat.pallas.masked_access import (
         approx_tanh, atomic_add, atomic_and, atomic_cas, atomic_max, atomic_min, atomic_or,
         atomic_xchg, atomic_xor, debug_barrier, dot, load, max_contiguous, store,
     )  # fmt: skip

@@ -1,35 +1,38 @@
 # isort: skip_file
-"""`accnp.experimental.sparse`: sparse arrays, re-exported one by one."""
+"""`accnp.experimental.sparse`: sparse arrays."""
 
 from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.sparse.base import JAXSparse
-    from accnp.api.sparse.contractions import bcoo_conv_general_dilated, bcoo_dot_general_sampled
-    from accnp.api.sparse.coordinates import (
+    from accnp.experimental.sparse.base import JAXSparse
+    from accnp.experimental.sparse.contractions import (
+        bcoo_conv_general_dilated,
+        bcoo_dot_general_sampled,
+    )
+    from accnp.experimental.sparse.bcoo import (
         BCOO, bcoo_extract, bcoo_fromdense, bcoo_reduce_sum, bcoo_sort_indices, bcoo_sum_duplicates,
         bcoo_todense, bcoo_transpose,
     )  # fmt: skip
-    from accnp.api.sparse.layouts import (
+    from accnp.experimental.sparse.bcoo_layouts import (
         CuSparseEfficiencyWarning, SparseEfficiencyError, SparseEfficiencyWarning,
         bcoo_broadcast_in_dim, bcoo_dynamic_slice, bcoo_gather, bcoo_rev, bcoo_update_layout,
         random_bcoo,
     )  # fmt: skip
-    from accnp.api.sparse.matrices import (
+    from accnp.experimental.sparse.matrices import (
         COO, CSC, CSR, coo_fromdense, coo_matmat, coo_matvec, coo_todense, csr_fromdense,
         csr_matmat, csr_matvec, csr_todense,
     )  # fmt: skip
-    from accnp.api.sparse.products import (
+    from accnp.experimental.sparse.bcoo_products import (
         bcoo_concatenate, bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse, bcoo_reshape,
         bcoo_slice, bcoo_squeeze,
     )  # fmt: skip
-    from accnp.api.sparse.rows import (
+    from accnp.experimental.sparse.bcsr import (
         BCSR, bcsr_broadcast_in_dim, bcsr_concatenate, bcsr_dot_general, bcsr_extract,
         bcsr_fromdense, bcsr_sum_duplicates, bcsr_todense,
     )  # fmt: skip
-    from accnp.api.sparse.sparsifying import (
+    from accnp.experimental.sparse.sparsifying import (
         empty, eye, grad, jacfwd, jacobian, jacrev, sparsify, todense, value_and_grad,
     )  # fmt: skip
     from accnp.experimental.sparse import linalg

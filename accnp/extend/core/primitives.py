@@ -1,17 +1,17 @@
 # isort: skip_file
-"""`accnp.extend.core.primitives`: the primitives of operations, re-exported one by one."""
+"""`accnp.extend.core.primitives`: the primitives of operations."""
 
 from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.factors.known_linalg import (
+    from accnp.jax_compat.primitives.linalg_primitives import (
         cholesky_p, eig_p, eigh_p, hessenberg_p, householder_product_p, lu_p, qr_p, schur_p, svd_p,
         triangular_solve_p, tridiagonal_p, tridiagonal_solve_p,
     )  # fmt: skip
-    from accnp.api.jaxprs.core_names import call_p, closed_call_p
-    from accnp.api.jaxprs.known_primitives import (
+    from accnp.jax_compat.jaxprs.core_names import call_p, closed_call_p
+    from accnp.jax_compat.primitives.known_primitives import (
         abs_p, acos_p, acosh_p, add_jaxvals_p, add_p, all_gather_p, all_to_all_p, and_p, argmax_p,
         argmin_p, asin_p, asinh_p, atan2_p, atan_p, atanh_p, axis_index_p, bessel_i0e_p,
         bessel_i1e_p, bitcast_convert_type_p, broadcast_in_dim_p, cbrt_p, ceil_p, clamp_p, clz_p,

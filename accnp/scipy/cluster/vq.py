@@ -1,12 +1,12 @@
 # isort: skip_file
-"""`accnp.scipy.cluster.vq`: vector quantization, re-exported."""
+"""`accnp.scipy.cluster.vq`: vector quantization."""
 
 from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.scientific.vector_codes import vq
+    from accnp.scipy.cluster.vector_quantization import vq
 
 __all__ = ["vq"]
 

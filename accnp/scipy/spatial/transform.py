@@ -1,12 +1,12 @@
 # isort: skip_file
-"""`accnp.scipy.spatial.transform`: rotations and paths between them, re-exported one by one."""
+"""`accnp.scipy.spatial.transform`: rotations and paths between them."""
 
 from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.scientific.rotations import Rotation, Slerp
+    from accnp.scipy.spatial.rotations import Rotation, Slerp
 
 __all__ = ["Rotation", "Slerp"]
 

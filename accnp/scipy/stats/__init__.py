@@ -1,25 +1,26 @@
 # isort: skip_file
-"""`accnp.scipy.stats`: distributions and statistics, re-exported one by one.
+"""`accnp.scipy.stats`: distributions and statistics.
 
 >>> import accnp as jax
 >>> jax.scipy.stats.norm.cdf(0.0).item()
 0.5
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.api.stats.continuous import (
+    from accnp.scipy.stats.continuous import (
         beta, cauchy, chi2, expon, gamma, gennorm, gumbel_l, gumbel_r, laplace, logistic, norm,
         pareto, t, truncnorm, uniform, vonmises, wrapcauchy,
     )  # fmt: skip
-    from accnp.api.stats.discrete import (
+    from accnp.scipy.stats.discrete import (
         bernoulli, betabinom, binom, dirichlet, geom, multinomial, multivariate_normal, nbinom,
         poisson,
     )  # fmt: skip
-    from accnp.api.stats.samples import gaussian_kde, mode, rankdata, sem
+    from accnp.scipy.stats.samples import gaussian_kde, mode, rankdata, sem
 
 __all__ = [
     "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",
@@ -29,3 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 _install_getattr(__name__, __all__)
+
+# Distributions are modules, which `import accnp.scipy.stats.norm` finds once they are declared.
+import_module("accnp.scipy.stats.continuous")
+import_module("accnp.scipy.stats.discrete")

@@ -1,10 +1,10 @@
 """Types of `accnp.scipy.stats`; written by `python -m tests.type_checking.stats_stub`."""
 
-from accnp.api.stats.samples import gaussian_kde as gaussian_kde
-from accnp.api.stats.samples import mode as mode
-from accnp.api.stats.samples import rankdata as rankdata
-from accnp.api.stats.samples import sem as sem
-from accnp.array import Array, ArrayLike
+from accnp.array_type import Array, ArrayLike
+from accnp.scipy.stats.samples import gaussian_kde as gaussian_kde
+from accnp.scipy.stats.samples import mode as mode
+from accnp.scipy.stats.samples import rankdata as rankdata
+from accnp.scipy.stats.samples import sem as sem
 
 __all__ = [
     "bernoulli",

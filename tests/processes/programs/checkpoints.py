@@ -10,7 +10,7 @@ from processes.asking import refused
 
 import accnp as jax
 from accnp import P
-from accnp.api.checkpoints import checkpoint_files, safetensors, stores
+from accnp.checkpoints import checkpoint_files, safetensors, stores
 
 jax.distributed.initialize()
 what, folder = sys.argv[1], Path(sys.argv[2])

@@ -1,1 +1,0 @@
-"""Products, convolutions, Fourier transforms, polynomials, norms and linear systems."""

@@ -1,1 +1,0 @@
-"""Arrays and pytrees in files, whole or in shards that several processes write and read."""

@@ -1,1 +1,0 @@
-"""Matrix factorizations of `lax.linalg` and SciPy, structured matrices, iterative solvers."""

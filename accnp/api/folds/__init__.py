@@ -1,1 +1,0 @@
-"""Reductions, cumulative operations, statistics, sorting and sets."""

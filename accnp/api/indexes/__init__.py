@@ -1,1 +1,0 @@
-"""Indexing: `x[key]`, `x.at[key]`, taking and slicing."""

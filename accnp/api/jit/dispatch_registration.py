@@ -1,0 +1,300 @@
+"""Registration of repeated calls of jitted functions for dispatch by the C extension.
+
+`register_call` is called after a successful call with the function, its cache entry and the
+arguments. It adds a dispatch entry (`runtime/dispatch_entries.py`) for calls with equal static
+values and arguments of the same types, or none if only the general path handles them. The extension
+runs plans of kernels by itself; for other plans it only matches arguments and calls `jit.rerun`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from accnp._native import ARRAY, CLASS, COMPILED, CONVERT, DICT, EQUAL, LIST, NUMBER, SAME, TUPLE
+from accnp.api.arguments.convert import as_node, numpy_node
+from accnp.api.jit.jit import Entry, JitFunction, is_outside_traces, rerun
+from accnp.array_type import Array
+from accnp.config import config, epoch, scoped
+from accnp.engine import ASYNC, pending_dispatch, ready, watch
+from accnp.engine.table import Walk
+from accnp.ir import trace as traces
+from accnp.ir.node import Node
+from accnp.ir.op import static_key
+from accnp.pytree.structure import INNER, NODES, Structure, is_namedtuple
+from accnp.runtime import device as devices
+from accnp.runtime import threads
+from accnp.runtime.dispatch_entries import Call, Objects, Table
+
+__all__ = ["register_call"]
+
+MOST = 32  # entries of a function; a call is compared with them one after the other
+ROOM = 4096  # leaves and results of a table; also the leaves that the Python fallback matches
+
+
+def register_call(
+    function: JitFunction, entry: Entry, args: Sequence[Any], kwargs: Mapping[str, Any], key: Any
+) -> None:
+    """Add a dispatch entry for calls like this one, made under the current options."""
+    now = epoch["now"]  # read first, since another thread may change options
+    if all(e is not entry for e in list(function._cache.values())):
+        return  # caches were cleared meanwhile: the program may be outdated
+    if watch.on or key is not config.key:
+        return
+    words = _Words(Objects())
+    try:
+        for place in _order(function, args, kwargs):
+            words.argument(place, function, args, kwargs)
+    except LookupError:
+        return
+    if len(words.leaves) > ROOM and not COMPILED:
+        return  # its Python function would take long to compile
+    inputs = entry.graph.inputs[len(entry.consts) :]
+    if [x.aval for x in inputs] != words.avals:
+        return  # another thread has changed a container
+    # If this thread has thread-local option values, each call compares them.
+    switches = (key,) if scoped else scoped, functools.partial(_has_key, key)
+    fastmath, owner = function._options.fastmath, function if entry.watched else None
+    record = Call(
+        positional=len(args),
+        names=list(kwargs),
+        objects=words.objects,
+        arguments=words.words,
+        leaves=len(words.leaves),
+        nodes=entry.consts,
+        conditions=[(traces.tracing, is_outside_traces), switches],
+        same=[(epoch, "now", now), (vars(watch), "on", False)],
+        finish=functools.partial(rerun, entry, fastmath, owner),
+        table=_table(entry, words),
+        keeps=(now, entry, entry.plan, entry.plan and entry.plan.walks),
+    )
+    others = [r for r in function._records if r.keeps[0] is now]
+    function._records = (record.record(), *others[: MOST - 1])
+
+
+def _has_key(key: tuple[Any, ...]) -> bool:
+    """Return whether the options of this thread are those of an entry."""
+    return config.key == key
+
+
+def _order(function: JitFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+    """Return the positions of the arguments in the order of their leaves."""
+    names = list(kwargs)
+    return [*range(len(args)), *[len(args) + names.index(k) for k in sorted(names)]]
+
+
+class _Words:
+    """Encodes the expected arguments and the result structure as words for `calls.c`."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+        self.words: list[int] = []
+        self.leaves: list[bool] = []  # for each leaf of the arguments: whether it is an array
+        self.avals: list[Any] = []  # of the leaves of the arguments
+
+    def argument(
+        self, place: int, function: JitFunction, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
+        """Encode one argument; raises LookupError if only the general path handles it."""
+        self.words.append(place)
+        numbers, names = function.static_parameters
+        count = len(args)
+        if place < count:
+            value, static = args[place], place in numbers or place - count in numbers
+        else:
+            name = list(kwargs)[place - count]
+            value, static = kwargs[name], name in names
+        self.static(value) if static else self.tree(value)
+
+    def static(self, value: Any) -> None:
+        """Encode a static value, which must be equal as a part of a signature's key."""
+        kind = type(value)
+        if isinstance(value, tuple) and kind.__eq__ is tuple.__eq__:
+            self.words += [TUPLE, self.object(kind), len(value)]
+            for x in value:
+                self.static(x)
+        elif static_key(value)[1] is value:
+            self.equal(EQUAL, value)
+        else:  # numbers that compare equal but have different keys
+            self.words += [SAME, self.object(value)]
+
+    def equal(self, first: int, value: Any) -> None:
+        """Encode a value that is compared by hash and equality, after the word `first`."""
+        try:
+            hashed = hash(value)
+        except TypeError as error:
+            raise LookupError(value) from error
+        self.words += [first, self.object(type(value)), self.object(value), hashed]
+
+    def leaf(self, aval: Any, *words: int, is_array: bool = True) -> None:
+        """Encode a leaf of the arguments."""
+        self.words += words
+        self.avals.append(aval)
+        self.leaves.append(is_array)
+
+    def tree(self, value: Any) -> None:
+        """Encode a dynamic argument, or a part of one."""
+        kind = type(value)
+        if kind is Array:
+            aval = value._node.aval
+            self.leaf(aval, ARRAY, self.object(aval))
+        elif kind in (float, int, bool):
+            aval = as_node(value).aval
+            dtype = aval.dtype
+            how = {"f": 1, "i": -1, "b": 0}.get(dtype.kind)
+            if how is None or (how and dtype.itemsize not in (4, 8)):
+                raise LookupError(value)
+            size = how * dtype.itemsize
+            self.leaf(aval, NUMBER, self.object(kind), size, is_array=False)
+        elif value is None:
+            self.words += [SAME, self.object(None)]
+        elif kind is dict:
+            self.words += [DICT, len(value)]
+            for k in sorted(value):
+                self.words.append(self.object(k))
+                self.tree(value[k])
+        elif kind is list or kind is tuple or _is_plain_namedtuple(kind):
+            self.words += [LIST if kind is list else TUPLE, self.object(kind), len(value)]
+            for x in value:
+                self.tree(x)
+        elif (flatten := _flatten_of(kind)) is not None:
+            self.parts(value, flatten)
+        elif kind is complex or issubclass(kind, np.ndarray | np.generic):
+            self.converted(value)
+        else:
+            raise LookupError(value)
+
+    def parts(self, value: Any, flatten: Callable[[Any], tuple[Any, Any]]) -> None:
+        """Encode an object of a registered pytree class."""
+        pair = flatten(value)
+        if type(pair) is not tuple or len(pair) != 2:
+            raise LookupError(value)
+        parts = tuple(pair[0])
+        self.words += [CLASS, self.object(type(value))]
+        self.equal(self.object(flatten), pair[1])
+        self.words.append(len(parts))
+        for x in parts:
+            self.tree(x)
+
+    def converted(self, value: Any) -> None:
+        """Encode a NumPy scalar, a complex number or a NumPy array, which are converted."""
+        kind = type(value)
+        convert: Callable[[Any], Node] = _convert
+        like: tuple[Any, Any] = (None, None)
+        if isinstance(value, np.ndarray):
+            if kind is not np.ndarray or value.dtype.fields:  # float0 has fields
+                raise LookupError(value)
+            convert, like = numpy_node, (value.dtype, value.shape)
+        aval = convert(value).aval
+        self.leaf(aval, CONVERT, *self.objects.numbers([kind, aval, convert, *like]))
+
+    def result(self, node: Any, leaves: Iterator[tuple[int, Any]]) -> None:
+        """Encode a result structure; raises LookupError if only Python can build it."""
+        if node is None:
+            which, aval = next(leaves)
+            self.words += [ARRAY, which, self.object(aval)]
+            return
+        kind, keys, inner = node
+        if kind is type(None):
+            self.words += [SAME, self.object(None)]
+            return
+        if kind not in _KINDS:
+            raise LookupError(kind)
+        self.words += [_KINDS[kind], len(inner)]
+        for i, x in enumerate(inner):
+            if kind is dict:
+                self.words.append(self.key(keys[i]))
+            self.result(x, leaves)
+
+    def key(self, key: Any) -> int:
+        """Encode a key of a result dictionary, whose hash must not call Python code."""
+        if type(key) not in (str, int):
+            raise LookupError(key)
+        return self.object(key)
+
+    def object(self, x: Any) -> int:
+        """Return the number of an object."""
+        return self.objects.number(x)
+
+
+def _is_plain_namedtuple(kind: type) -> bool:
+    """Return whether a class is a namedtuple whose children are its items."""
+    return is_namedtuple(kind) and kind not in NODES and kind.__iter__ is tuple.__iter__
+
+
+def _flatten_of(kind: type) -> Callable[[Any], tuple[Any, Any]] | None:
+    """Return the function that flattens values of a class, as `pytree.take` does."""
+    if kind in NODES:
+        return NODES[kind].flatten
+    if is_namedtuple(kind):
+        return _items
+    return functools.partial(_inside, INNER[kind].take) if kind in INNER else None
+
+
+def _items(value: Any) -> tuple[Any, None]:
+    return value, None
+
+
+def _inside(take: Callable[[Any, Callable[[Any], None]], Structure], value: Any) -> tuple[Any, Any]:
+    """Flatten a leaf that contains an array, such as typed random keys."""
+    found: list[Any] = []
+    node = take(value, found.append)
+    if node is None:  # also a leaf of programs
+        raise LookupError(value)
+    return found, node[1]
+
+
+def _convert(value: Any) -> Node:
+    """Return the node of a number, with its value computed."""
+    node = as_node(value)
+    ready(node)
+    return node
+
+
+_KINDS = {tuple: TUPLE, list: LIST, dict: DICT}
+
+
+def _table(entry: Entry, words: _Words) -> Table | None:
+    """Return the table by which the extension runs such a call; None if it cannot run the plan."""
+    plan = entry.plan
+    if plan is None or plan.quick is None or plan.overwritten or plan.work >= ASYNC:
+        return None
+    if entry.watched is not None or devices.reach:
+        return None
+    walk: Walk = plan.walks
+    empty, same = pending_dispatch.idle_conditions()
+    team: tuple[int, ...] = ()
+    if walk.helpers:  # as many as the process has worker threads
+        team = threads.call_helpers(walk.helpers)
+        same += [(vars(threads), name, vars(threads)[name]) for name in ("_team", "_limit")]
+        empty.append(scoped)
+    closed, known = len(entry.consts), len(words.leaves) + len(entry.consts)
+    results = []
+    for which, aval in zip(walk.outputs, entry.out_avals, strict=True):
+        if known <= which < known + len(plan.constants):
+            return None
+        if closed <= which < known and not words.leaves[which - closed]:
+            return None  # a Python number, which has no buffer
+        results.append((which - (which >= known) * len(plan.constants), aval))
+    if known + len(plan.constants) + len(results) > ROOM:
+        return None
+    made, build = _Words(words.objects), None
+    try:
+        made.result(entry.out_spec._node, iter(results))
+    except LookupError:
+        made, build = _Words(words.objects), entry.out_spec.unflatten
+        made.result((tuple, None, (None,) * len(results)), iter(results))
+    return Table(
+        empty=empty,
+        same=same,
+        fixed=[b.ptr for b in plan.constants],
+        sizes=[*walk.results, *([walk.scratch] if walk.scratch else ())],
+        result=made.words,
+        build=build,
+        words=walk.table,
+        mode=walk.mode,
+        team=team,
+    )

@@ -1,1 +1,0 @@
-"""`nn`: activations, initializers and attention; optimizers and layers."""

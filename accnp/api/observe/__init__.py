@@ -1,1 +1,0 @@
-"""Observing a running program: `explain` and the profiler. Nothing here runs unless requested."""

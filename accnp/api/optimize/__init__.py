@@ -1,1 +1,0 @@
-"""Minimization of smooth functions of many variables."""

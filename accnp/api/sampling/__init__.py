@@ -1,1 +1,0 @@
-"""Random numbers: keys, bit generators and distributions."""

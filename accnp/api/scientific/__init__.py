@@ -1,1 +1,0 @@
-"""Functions of SciPy and `jax.image`: interpolation, cosine transforms, rotations, resizing."""

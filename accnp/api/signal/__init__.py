@@ -1,1 +1,0 @@
-"""Signal processing: convolutions of any rank, detrending and spectra of segments."""

@@ -1,1 +1,0 @@
-"""Sparse arrays: pytrees of the values and indices of the stored elements."""

@@ -1,1 +1,0 @@
-"""Special functions, under the names of SciPy."""

@@ -1,1 +1,0 @@
-"""Probability distributions and statistics of samples; `accnp.scipy.stats` has their names."""

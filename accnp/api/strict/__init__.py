@@ -1,1 +1,0 @@
-"""`jax.lax`: functions that neither promote nor broadcast their operands."""

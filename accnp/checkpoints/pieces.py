@@ -1,0 +1,138 @@
+"""The parts of arrays that this process writes to files, and what files say about an array.
+
+In: arrays, those over several processes among them. Out: `ArrayFacts`, and the regions of an array
+that this process is to write, so that all processes together write each element once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from accnp.array_type import Array
+from accnp.dtypes.names import as_dtype, float0, is_supported
+from accnp.forks import imported
+from accnp.ir.aval import spans
+from accnp.key_array import PRNGKeyArray
+from accnp.numpy.creation import asarray
+from accnp.random.keys import key_data, key_impl
+from accnp.runtime import device
+from accnp.runtime.device import process_index
+from accnp.runtime.stream import default_stream
+
+__all__ = [
+    "ArrayFacts",
+    "Index",
+    "as_index",
+    "compute",
+    "facts_of",
+    "gather_objects",
+    "regions",
+    "step_of_all",
+    "storage_dtype",
+]
+
+Index = tuple[slice, ...]
+
+
+class ArrayFacts(NamedTuple):
+    """What a file says about an array: that of keys has their words, and the name of their kind."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    chunks: tuple[int, ...]  # the shape of a shard
+    key: str | None = None
+
+    @property
+    def stored(self) -> np.dtype:
+        """The dtype of NumPy's own in which the elements are stored."""
+        return storage_dtype(as_dtype(self.dtype))
+
+
+def storage_dtype(dtype: np.dtype) -> np.dtype:
+    """A dtype that any reader of NumPy's formats knows: unsigned integers stand for bfloat16 and
+    the other types of ml_dtypes."""
+    return np.dtype(f"u{dtype.itemsize}") if dtype.isbuiltin == 2 else dtype
+
+
+def facts_of(x: Any, function: str) -> tuple[Any, ArrayFacts]:
+    """A leaf as an array of numbers, and what is to be known about it."""
+    key = None
+    if isinstance(x, PRNGKeyArray):
+        x, key = key_data(x), str(key_impl(x))
+    if isinstance(x, np.ndarray):
+        if hasattr(x, "filled"):  # numpy.ma may not be loaded
+            raise ValueError(
+                f"{function}: numpy masked arrays are not supported; got {x!r:.60}; use x.filled() "
+                "to convert it to a standard numpy array"
+            )
+        x = np.asarray(x)
+        if not x.dtype.isnative:
+            x = x.astype(x.dtype.newbyteorder("="))
+    elif not isinstance(x, Array):
+        x = asarray(x)  # numbers
+    if x.dtype == float0 or not is_supported(x.dtype):
+        raise TypeError(
+            f"{function}: leaves must be arrays of numbers; got one of dtype {x.dtype}; leave it "
+            "out, or convert it"
+        )
+    chunks = x.sharding.shard_shape(x.shape) if isinstance(x, Array) else x.shape
+    return x, ArrayFacts(tuple(x.shape), x.dtype.name, tuple(chunks), key)
+
+
+def regions(x: Any) -> Iterator[tuple[Index, np.ndarray]]:
+    """The parts of an array that this process writes, as they are stored."""
+    if isinstance(x, Array) and spans(x._node.aval):
+        found = [(s.index, s.data) for s in x.addressable_shards if s.replica_id == 0]
+    elif process_index() != 0:  # all processes have the same
+        found = []
+    elif isinstance(x, Array):
+        found = [(s.index, s.data) for s in x.addressable_shards if s.replica_id == 0]
+    else:
+        found = [((slice(None),) * x.ndim, x)]
+    for index, part in found:
+        values = np.ascontiguousarray(part).reshape(part.shape)
+        yield as_index(index, x.shape), values.view(storage_dtype(values.dtype))
+
+
+def as_index(index: Index, shape: tuple[int, ...]) -> Index:
+    """Slices with numbers for both ends."""
+    return tuple([slice(*s.indices(n)[:2]) for s, n in zip(index, shape, strict=True)])
+
+
+def compute(xs: Sequence[Any]) -> None:
+    """Compute arrays, so that no process needs messages of others while it writes."""
+    for x in xs:
+        if isinstance(x, Array):
+            x.block_until_ready()
+
+
+def gather_objects(x: Any) -> list[Any]:
+    """Return the objects of all processes."""
+    if device.process[1] == 1:
+        return [x]
+    default_stream().synchronize()
+    return imported("accnp.runtime.mpi").world().gather_objects(x)
+
+
+@contextmanager
+def step_of_all(function: str) -> Iterator[None]:
+    """Wait for all processes at the end of a step. If the step failed in one process, all raise,
+    since the others would wait for it in the next step."""
+    failure: Exception | None = None
+    try:
+        yield
+    except Exception as error:
+        failure = error
+    texts = gather_objects(failure and f"{type(failure).__name__}: {failure}")
+    if failure is not None:
+        raise failure
+    for rank, text in enumerate(texts):
+        if text is not None:
+            raise RuntimeError(
+                f"{function}: all processes must succeed; got an error in process {rank}: {text}; "
+                "remove its cause, and call the function again in all processes"
+            )

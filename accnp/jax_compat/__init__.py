@@ -1,0 +1,1 @@
+"""Code that exists because JAX has it: jaxprs as objects, primitives, Pallas, export."""

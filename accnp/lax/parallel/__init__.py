@@ -1,0 +1,1 @@
+"""Collectives over named axes: reductions, gathers and exchanges."""

@@ -1,0 +1,1 @@
+"""Polynomials, `polyfit` and `roots`."""

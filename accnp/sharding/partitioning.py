@@ -1,0 +1,133 @@
+"""Operations on arrays over several devices: each is recorded as its shards need it.
+
+In: an operation and its operands, of which some are sharded. Out, over several processes: the array
+whose shard this process computes, by the same operation on shards and a collective where the rules
+(`rules.py`) say so. Out, for the devices of one process, which share memory: how the result is
+sharded. Both apply the same rules; several processes also refuse loops, callbacks and operations
+with several results.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from accnp.ir.aval import ShardedDevices, mesh_sharding, spans
+from accnp.ir.node import Node
+from accnp.ir.op import Op, o
+from accnp.primitives.shards import local_of
+from accnp.sharding.meshes import AxisType, Mesh
+from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
+from accnp.sharding.process_shards import Entries as LocalEntries
+from accnp.sharding.process_shards import entries_of, moved, whole_of
+from accnp.sharding.sharding_rules import Case, Entries, Way, way_of
+from accnp.transforms.varying import sort_axes
+
+__all__ = ["distribute"]
+
+
+def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: Any) -> Any:
+    """The result of an operation on sharded operands as a node, or its devices, or None where these
+    are those of the operands."""
+    if op.kind in ("call", "mark", "item"):
+        return None
+    first: NamedSharding = next(
+        x.aval.devices.sharding for x in inputs if type(x.aval.devices) is ShardedDevices
+    )
+    mesh = first.mesh
+    over = any([spans(x.aval) for x in inputs])
+    if not over and (not mesh.explicit_axes or op.kind in ("loop", "callback")):
+        return None
+    if over and (op.kind in ("loop", "callback") or isinstance(out, tuple)):
+        raise NotImplementedError(
+            f"{op.name}: it is not done for arrays over several processes; got "
+            f"{[x.aval.str_short() for x in inputs]}; use it inside shard_map"
+        )
+    for x in inputs:
+        if spans(x.aval) and mesh_sharding(x.aval).mesh != mesh:
+            raise ValueError(
+                f"{op.name}: the operands are on different meshes; got {mesh} and "
+                f"{mesh_sharding(x.aval).mesh}; move one of them with device_put"
+            )
+    assert isinstance(mesh, Mesh)
+    types = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    explicit = any([kind is AxisType.Explicit for _, kind in types])
+    names = [_names(x) for x in inputs]
+    case = Case(op, [x.aval for x in inputs], params, names, dict(mesh.shape), explicit, out)
+    way = way_of(case)
+    if not over:
+        return _placed(way, mesh, out)
+    return _on_shards(op, inputs, way, mesh, out)
+
+
+_INT8 = np.dtype(np.int8)
+
+
+def _names(x: Node) -> Entries:
+    where = x.aval.devices
+    if type(where) is not ShardedDevices or not isinstance(where.sharding, NamedSharding):
+        return [()] * x.aval.ndim
+    found = [axes_of(e) for e in where.sharding.spec]
+    return found + [()] * (x.aval.ndim - len(found))
+
+
+def _spec(entries: Entries, explicit: bool) -> PartitionSpec:
+    """As jax has it: with an entry for each dimension on Explicit axes."""
+    found = [e or None for e in entries]
+    while found and found[-1] is None and not explicit:
+        del found[-1]
+    return PartitionSpec(*found)
+
+
+def _results(way: Way) -> list[Entries]:
+    return [way.final] if way.final is not None else way.outs
+
+
+def _placed(way: Way, mesh: Mesh, out: Any) -> Any:
+    devices = tuple(mesh.devices.flat)
+    found = [ShardedDevices(NamedSharding(mesh, _spec(e, True)), devices) for e in _results(way)]
+    return tuple(found) if isinstance(out, tuple) else found[0]
+
+
+def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any) -> Any:
+    def axes(entries: Entries) -> LocalEntries:
+        return [tuple(map(mesh.axis_over_processes, e)) for e in entries]
+
+    shards = []
+    for x, wanted in zip(inputs, way.ins, strict=True):
+        if spans(x.aval):
+            own = entries_of(mesh_sharding(x.aval), x.aval.ndim)
+            x = local_of(x)
+        else:
+            own = [()] * x.aval.ndim
+        shards.append(moved(x, own, axes(wanted)))
+    every = {a for entries in way.ins for e in axes(entries) for a in e}
+    meeting = []
+    for x, wanted in zip(shards, way.ins, strict=True):
+        missing = every - {a for e in axes(wanted) for a in e}
+        if missing and x.op.name != "literal":
+            x = o.pvary(x, axis_name=sort_axes(missing), axis_index_groups=None)
+        meeting.append(x)
+    y = getattr(o, _attribute(op.name))(*meeting, **way.params)
+    if way.combine:
+        y = _combined(y, way, tuple(map(mesh.axis_over_processes, way.over)))
+    (entries,), (result,) = way.outs, _results(way)
+    if result is not entries:
+        y = moved(y, axes(entries), axes(result))
+    return whole_of(y, NamedSharding(mesh, _spec(result, bool(mesh.explicit_axes))), out.shape)
+
+
+def _attribute(name: str) -> str:
+    return name + "_" if name in ("and", "or", "not") else name
+
+
+def _combined(y: Node, way: Way, axes: Any) -> Node:
+    names = sort_axes(axes)
+    dtype = y.aval.dtype
+    if dtype.kind == "b":  # reductions of bools: the extremes of numbers
+        y = o.convert_element_type(y, new_dtype=_INT8, weak_type=False)
+    y = getattr(o, way.combine)(y, axis_name=names, axis_index_groups=None)
+    if y.aval.dtype != dtype:
+        y = o.convert_element_type(y, new_dtype=dtype, weak_type=False)
+    return y

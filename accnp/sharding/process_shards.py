@@ -1,0 +1,97 @@
+"""Shards of this process: what an array over several processes is to each of them.
+
+In: values of any kind, and shardings over a mesh of several processes. Out: the shard that this
+process has (`shard_of`), and arrays that consist of shards (`whole_of`). A value that is put on no
+device is the same in all processes, which is not checked; its shard is a part of it. An array with
+another sharding is moved: its shards are gathered along the axes that are no longer sharded.
+"""
+
+from __future__ import annotations
+
+from accnp.ir.aval import mesh_sharding, spans
+from accnp.ir.mesh_axis import MeshAxis
+from accnp.ir.node import Node
+from accnp.ir.op import o
+from accnp.primitives.collective import part_of
+from accnp.primitives.shards import install_localize, local_of
+from accnp.sharding.meshes import Mesh
+from accnp.sharding.partition_specs import NamedSharding, axes_of
+
+__all__ = ["entries_of", "moved", "shard_of", "whole_of"]
+
+Entries = list[tuple[MeshAxis, ...]]
+
+
+def entries_of(sharding: NamedSharding, ndim: int) -> Entries:
+    """The mesh axes that cut each dimension."""
+    mesh = sharding.mesh
+    assert isinstance(mesh, Mesh)
+    found = [tuple(map(mesh.axis_over_processes, axes_of(e))) for e in sharding.spec]
+    return found + [()] * (ndim - len(found))
+
+
+def whole_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
+    """The array of which `x` is the shard of this process."""
+    return o.to_global(x, sharding=sharding, shape=shape)
+
+
+def shard_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
+    """The shard of a value under a sharding, whatever the value's own sharding is."""
+    wanted = entries_of(sharding, len(shape))
+    if not spans(x.aval):
+        return moved(x, [()] * len(shape), wanted)
+    old: NamedSharding = mesh_sharding(x.aval)
+    own = entries_of(old, len(shape))
+    if own != wanted and old.mesh != sharding.mesh:
+        own_ranks = [d.process_index for d in old.mesh.devices.flat]
+        ranks = [d.process_index for d in sharding.mesh.devices.flat]
+        if sorted(own_ranks) != sorted(ranks):
+            raise NotImplementedError(
+                f"device_put: arrays move between meshes of the same processes; got {own_ranks} "
+                f"and {ranks}; gather the array with multihost_utils.process_allgather"
+            )
+        return moved(moved(local_of(x), own, [()] * len(shape)), [()] * len(shape), wanted)
+    return moved(local_of(x), own, wanted)
+
+
+def moved(x: Node, own: Entries, wanted: Entries) -> Node:
+    """The shard of a value for other entries, from that for its own."""
+    own = list(own)
+    for d, e, axis in _turned(own, wanted):
+        x = o.all_to_all(
+            x, axis_name=(axis,), axis_index_groups=None, split_axis=e, concat_axis=d,
+            axis_size=axis.size, tiled=True,
+        )  # fmt: skip
+        own[d], own[e] = (), (axis,)
+    for d, (before, after) in enumerate(zip(own, wanted, strict=True)):
+        kept = _common(before, after)
+        for axis in reversed(before[kept:]):
+            x = o.all_gather_invariant(
+                x, axis_name=(axis,), axis_index_groups=None, all_gather_dimension=d,
+                axis_size=axis.size, tiled=True,
+            )  # fmt: skip
+    for d, (before, after) in enumerate(zip(own, wanted, strict=True)):
+        for axis in after[_common(before, after) :]:
+            x = part_of(x, d, axis)
+    return x
+
+
+def _turned(own: Entries, wanted: Entries) -> list[tuple[int, int, MeshAxis]]:
+    """The axes that cut one dimension (the first number) and are to cut another one."""
+    found = []
+    for d, before in enumerate(own):
+        for e, after in enumerate(wanted):
+            if len(before) == 1 and before == after and not wanted[d] and not own[e]:
+                found.append((d, e, before[0]))
+    return found
+
+
+def _common(a: tuple[MeshAxis, ...], b: tuple[MeshAxis, ...]) -> int:
+    """How many axes both begin with: a shard along these stays where it is."""
+    n = 0
+    while n < min(len(a), len(b)) and a[n] == b[n]:
+        n += 1
+    return n
+
+
+install_localize(shard_of)

@@ -1,0 +1,1 @@
+"""Tools that show what programs do: `inspect`, `explain` and the profiler."""

@@ -1,0 +1,1 @@
+"""`explain`: reports of fusion, kernels and traces, from sessions that record events."""

@@ -1,0 +1,119 @@
+"""What runs a kernel's file. In: the file and its launch. Out: operands, a time, lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accnp.compiler.kernel_cache import get_kernel
+from accnp.compiler.ptx import ptx_of
+from accnp.engine.steps import PARALLEL
+from accnp.ir.kernel import code_dtype
+from accnp.runtime import buffer as pool
+from accnp.runtime.driver import drivers
+from accnp.runtime.threads import parallel_run
+from accnp.tools.inspect.kernel_files import kernel_text
+
+__all__ = ["main"]
+
+SECONDS = 0.3  # of measuring
+
+
+def main(path: str, launch: Mapping[str, Any]) -> float:
+    """Run the kernel of a file on made-up operands and print how long it takes.
+
+    Floating operands are normal numbers, others zeros (integers may be places in an array).
+    Returns the median time in seconds.
+    """
+    if "blocks" in launch:
+        return _on_gpu(path, launch)
+    kernel = get_kernel(
+        kernel_text(Path(path)).source,
+        "kernel",
+        launch["signature"],
+        fastmath=launch["fastmath"],
+        callees=launch["callees"],
+    )
+    memory = _operands(launch)
+    arguments = [memory[i].ctypes.data + at for i, at in launch["pointers"]]
+    arguments += launch["ints"]
+    n, work = launch["extent"], launch["work"]
+
+    def run() -> None:
+        if work < PARALLEL or n <= launch["chunk"]:
+            kernel.call(n, n, *arguments)
+        else:
+            parallel_run(kernel, arguments, n, launch["chunk"])
+
+    run()
+    times: list[float] = []
+    end = time.perf_counter() + SECONDS
+    while len(times) < 5 or time.perf_counter() < end:
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    print(f"{kernel.origin} in {kernel.seconds * 1e3:.1f} ms")
+    return _told(launch, times, memory)
+
+
+def _told(launch: Mapping[str, Any], times: Sequence[float], memory: Sequence[np.ndarray]) -> float:
+    median = sorted(times)[len(times) // 2]
+    speed = launch["moved"] / median / 1e9
+    print(f"{len(times)} runs, median {median * 1e6:.1f} us, {speed:.1f} GB/s")
+    for i, (token, (m, _)) in enumerate(zip(launch["signature"], launch["pointers"], strict=False)):
+        found = memory[m].view(code_dtype(token.removesuffix("*")))
+        print(f"argument {i} ({token}, {found.size} elements): {np.array2string(found[:4])}...")
+    return median
+
+
+def _on_gpu(path: str, launch: Mapping[str, Any]) -> float:
+    """The same on the first GPU, by its own clock."""
+    driver = drivers()[0]
+    made = ptx_of(
+        kernel_text(Path(path)).source,
+        launch["signature"],
+        fastmath=launch["fastmath"],
+        cc=driver.cc,
+        tasks=launch["tasks"],
+        threads=launch["threads"],
+        callees=launch["callees"],
+    )
+    function = driver.load(made.text, made.name)
+    facts = ", ".join([f"{n} {name}" for name, n in driver.facts(function).items()])
+    print(f"{driver.kind}: {launch['blocks']} blocks of {launch['threads']} threads; {facts}")
+    memory = _operands(launch)
+    there = [driver.upload(x) for x in memory]
+    arguments = [*[there[i].ptr + at for i, at in launch["pointers"]], *launch["words"]]
+    times: list[float] = []
+    end = time.perf_counter() + SECONDS
+    while len(times) < 6 or time.perf_counter() < end:
+        begin = driver.event(True)
+        driver.launch(function, launch["blocks"], launch["threads"], arguments)
+        after = driver.event(True)
+        driver.wait(after)
+        times.append(driver.elapsed(begin, after))
+    for x, y in zip(memory, there, strict=True):
+        driver.copy_out(y, 0, x)
+    return _told(launch, times[1:], memory)
+
+
+def _operands(launch: Mapping[str, Any]) -> list[np.ndarray]:
+    codes = {}
+    for token, (m, _) in zip(launch["signature"], launch["pointers"], strict=False):
+        codes.setdefault(m, token.removesuffix("*"))
+    rng = np.random.default_rng(0)
+    found = []
+    for m, nbytes in enumerate(launch["memory"]):
+        dtype = code_dtype(codes.get(m, "u1"))
+        count = -(-nbytes // dtype.itemsize)
+        # Memory like that of arrays, which is aligned and ends behind its last element.
+        made = pool.empty(count * dtype.itemsize).view((count,), dtype, writeable=True)
+        made[:] = 0
+        if dtype.kind in "fc":
+            made[:] = rng.normal(size=count)
+        found.append(made)
+    return found

@@ -1,0 +1,1 @@
+"""`jax.profiler`: timelines and memory profiles of running programs."""
