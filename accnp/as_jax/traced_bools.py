@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from accnp.api.arrays import creation
-from accnp.array import Array, wrap
+from accnp.numpy import creation
+from accnp.array_type import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.op import o
 from accnp.ir.trace import current, tracing
