@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from accnp.numpy import creation
 from accnp.array_type import Array, wrap
 from accnp.errors import api_boundary
 from accnp.ir.op import o
 from accnp.ir.trace import current, tracing
+from accnp.numpy import creation
 
 __all__ = ["asarray"]
 
