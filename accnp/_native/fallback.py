@@ -768,7 +768,8 @@ class _Step:
         pack, spare, new = self._pack, self._spare, self.new
         pick = [which - 2 for which, _ in self._places]
 
-        in_order = pick == [*range(len(pick))]
+        count = len(pick)
+        in_order = pick == [*range(count)]
 
         def run(*buffers: int) -> None:
             next(_State.launches)
@@ -776,7 +777,7 @@ class _Step:
                 argv = spare.pop()
             except IndexError:
                 argv = new()
-            pack(argv, 0, *(buffers if in_order else [buffers[i] for i in pick]))
+            pack(argv, 0, *(buffers[:count] if in_order else [buffers[i] for i in pick]))
             _run_alone(entry, argv, n, chunk)
             spare.append(argv)
 

@@ -121,7 +121,7 @@ def _program(rng, leaves):
 def test_programs_by_chance(seed):
     for turn in range(40):
         rng = random.Random(seed + 100 * (turn % 2))  # two structures in turns
-        leaves = [np.float32([turn, 2, k]) for k in range(2)]
+        leaves = [np.array([turn, 2, k], np.float32) for k in range(2)]
         ours, theirs = _program(rng, leaves)
         kept = random.Random(seed).random() < 0.5 or turn % 3 == 0
         last = ours[-1]
@@ -322,3 +322,14 @@ def test_graphs_that_differ_in_the_places_of_updates():
             want = np.zeros(12)
             want[k : k + 5] = 2 * np.arange(5)
             np.testing.assert_array_equal(np.asarray(y), want)
+
+
+def test_steps_that_use_only_the_first_buffers():
+    """A step with fewer operands than the table has buffers, in the same order."""
+    x = np.arange(12, dtype="int32").reshape(3, 4)
+    values = np.arange(6, dtype="float32").reshape(3, 2)
+    want = x.copy()
+    want[:, ::2] = values
+    for _ in range(4):
+        found = jnp.asarray(x).at[:, ::2].set(jnp.asarray(values).astype("int32"))
+        np.testing.assert_array_equal(found, want)
