@@ -107,6 +107,9 @@ def table() -> str:
         rows.append(f"| `{file}` | " + " | ".join(f"{c[name]:,}" for name in names) + " |")
     total = [sum(c[name] for c in counted.values()) for name in names]
     rows.append("| all | " + " | ".join(f"{n:,}" for n in total) + " |")
+    left = [f"`{file}`" for file in test_files() if file not in counted]
+    if left:
+        rows += ["", f"Not counted, since they take longer than the others: {', '.join(left)}."]
     return "\n".join(rows) + "\n"
 
 
