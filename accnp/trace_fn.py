@@ -18,7 +18,7 @@ from accnp.config import config
 from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
-from accnp.ir.node import Node, arg, independent, record, site_text
+from accnp.ir.node import ARG, MARK, Node, arg, independent, record, site_text
 from accnp.ir.trace import Trace, own_lines, state, untraced
 
 __all__ = [
@@ -129,7 +129,7 @@ def provenance(node: Node) -> errors.Provenance:
         if id(n) in seen:
             continue
         seen.add(id(n))
-        if n.op.name == "arg":
+        if n.op is ARG:
             if n.params["name"] and n.params["name"] not in names:
                 names.append(n.params["name"])
         elif n.op.kind != "leaf":
@@ -167,7 +167,7 @@ def unmapped(node: Node) -> Node | None:
     with untraced():
         for n in order:
             inputs = tuple([made.get(id(x), x) for x in n.inputs])
-            made[id(n)] = inputs[0] if n.op.name == "mark" else record(n.op, inputs, n.params)
+            made[id(n)] = inputs[0] if n.op is MARK else record(n.op, inputs, n.params)
     return made[id(node)]
 
 

@@ -48,7 +48,7 @@ from accnp.engine.values import (
 from accnp.errors import JaxRuntimeError
 from accnp.forks import imported
 from accnp.ir.graph import Graph
-from accnp.ir.node import CONST, Node, _on_deep, _perform, _values, const, has_effect
+from accnp.ir.node import CONST, LITERAL, Node, _on_deep, _perform, _values, const, has_effect
 from accnp.ir.op import ZERO
 from accnp.primitives.unrolled import differentiated
 from accnp.runtime import device as devices
@@ -438,7 +438,7 @@ def run_plan(
     outputs = [Node(CONST, (), {}, a, None, None, 0, None) for a in avals]
     # Leaves are computed before the plan is submitted: work on the stream must not wait for work
     # that is queued after it.
-    if not all([isinstance(x.value, Buffer) or x.op.name == "literal" for x in leaves]):
+    if not all([isinstance(x.value, Buffer) or x.op is LITERAL for x in leaves]):
         materialise(leaves)
     used = list(leaves)
     for k in plan.overwritten:

@@ -22,7 +22,7 @@ from accnp.config import config
 from accnp.debug_log import note
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.ir.graph import Graph
-from accnp.ir.node import CONST, Node
+from accnp.ir.node import CONST, LITERAL, Node
 from accnp.ir.trace import Trace
 
 __all__ = [
@@ -180,7 +180,7 @@ def graph_of(outputs: Sequence[Node], order: Sequence[Node], leaves: Sequence[No
     env: dict[int, Node] = {}
     inputs = []
     for x in leaves:
-        if x.op.name == "literal":
+        if x.op is LITERAL:
             env[id(x)] = x
             continue
         env[id(x)] = new = Node(CONST, (), {}, x.aval, None, trace, 0, None)

@@ -19,7 +19,7 @@ from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep, orig
 from accnp.engine.device_table import operand_slots, walk_of, walk_of_step
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
 from accnp.forks import renewed
-from accnp.ir.node import Node
+from accnp.ir.node import LITERAL, Node
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import (
@@ -62,7 +62,7 @@ def bring(device: Device | None, nodes: Sequence[Node], buffers: Sequence[Any]) 
             isinstance(buffer, DeviceBuffer) and buffer.device != device
         ):
             found[i] = move(buffer, device)
-            if i < len(nodes) and nodes[i].value is buffer and nodes[i].op.name != "literal":
+            if i < len(nodes) and nodes[i].value is buffer and nodes[i].op is not LITERAL:
                 nodes[i].value = found[i]
     return found
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from accnp.config import config
 from accnp.forks import imported
-from accnp.ir.node import Node
+from accnp.ir.node import LITERAL, Node
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
 from accnp.runtime.device import place as default_place
@@ -211,7 +211,7 @@ def _needed_later(found: Pending) -> set[int]:
 
 def has_own_buffer(leaf: Node) -> bool:
     """Whether a leaf holds a pooled buffer to which nothing else refers."""
-    if not isinstance(leaf.value, Buffer) or leaf.op.name == "literal":
+    if not isinstance(leaf.value, Buffer) or leaf.op is LITERAL:
         return False
     return leaf.value.pooled and getrefcount(leaf.value) == _BUFFER_ALONE
 

@@ -46,7 +46,7 @@ from accnp.ir.kernel import (
     code_dtype,
     dtype_code,
 )  # fmt: skip
-from accnp.ir.node import Node
+from accnp.ir.node import LITERAL, Node
 from accnp.primitives.views import contiguous
 from accnp.runtime import buffer as pool
 from accnp.runtime.device import Device
@@ -117,7 +117,7 @@ def plan_graph(
 
 
 def _buffer_of(node: Node) -> Any:
-    if node.op.name == "literal":
+    if node.op is LITERAL:
         return pool.from_scalar(node.params["value"], node.aval.dtype)
     if node.value is None:
         raise RuntimeError(f"plan: {node} is closed over and has no value yet")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from accnp.forks import at_fork, renewed
-from accnp.ir.node import Node
+from accnp.ir.node import LITERAL, Node
 from accnp.runtime.buffer import Buffer, from_scalar
 from accnp.runtime.stream import Task
 
@@ -114,7 +114,7 @@ def at_hand(node: Node) -> Buffer | None:
     value = node.value
     if isinstance(value, Buffer):
         return value
-    if value is None and node.op.name == "literal":
+    if value is None and node.op is LITERAL:
         node.value = from_scalar(node.params["value"], node.aval.dtype)
         return node.value
     if value is DELETED:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.node import Node, arg, has_effect, record
+from accnp.ir.node import LITERAL, Node, arg, has_effect, record
 from accnp.ir.trace import Trace, current, sets_site, state
 
 __all__ = [
@@ -132,10 +132,10 @@ class Graph:
         seen: dict[int, Node] = {}
         for node in self.nodes:
             for x in node.inputs:
-                if id(x) not in own and id(x) not in inner and x.op.name != "literal":
+                if id(x) not in own and id(x) not in inner and x.op is not LITERAL:
                     seen.setdefault(id(x), x)
         for x in self.outputs:
-            if id(x) not in own and id(x) not in inner and x.op.name != "literal":
+            if id(x) not in own and id(x) not in inner and x.op is not LITERAL:
                 seen.setdefault(id(x), x)
         return list(seen.values())
 
@@ -329,7 +329,7 @@ def _steps(graph: Graph) -> tuple[list[Any], list[Any], list[int]]:
 
 
 def _value_of_leaf(x: Node) -> np.ndarray:
-    if x.op.name == "literal":
+    if x.op is LITERAL:
         return np.asarray(x.params["value"]).astype(x.aval.dtype)
     if x.value is None:
         raise RuntimeError(f"interpret: {x} is closed over and has no value; make it an input")

@@ -22,7 +22,7 @@ from accnp.ir.equations import (
     Var,
 )
 from accnp.ir.graph import Graph, graphs_in
-from accnp.ir.node import Node, is_held
+from accnp.ir.node import LITERAL, Node, is_held
 from accnp.ir.op import Op
 
 __all__ = ["to_jaxpr"]
@@ -164,7 +164,7 @@ class _Builder:
 
         def want(x: Node) -> None:
             x = self._skip_marks(x)
-            if id(x) in inner or (x.op.name == "literal" and not (closing and is_held(x))):
+            if id(x) in inner or (x.op is LITERAL and not (closing and is_held(x))):
                 return
             seen.setdefault(id(x), x)
 
@@ -184,7 +184,7 @@ class _Builder:
         found = env.get(id(node))
         if found is not None:
             return found
-        if node.op.name == "literal" and not (self.outermost and is_held(node)):
+        if node.op is LITERAL and not (self.outermost and is_held(node)):
             return Literal(self.value_of(node), node.aval)
         if node.op.kind == "item" and isinstance(env.get(id(node.inputs[0])), list):
             return env[id(node.inputs[0])][node.params["index"]]

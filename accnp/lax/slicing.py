@@ -11,7 +11,7 @@ from accnp.api.arguments.convert import as_node, cast, scalar_node, wrap
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
 from accnp.array_type import Array, ArrayLike, ArraySequence, Shape
 from accnp.errors import api_boundary
-from accnp.ir.node import Node
+from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import INDEX, dtype_kind, dtype_of_indices
@@ -77,7 +77,7 @@ def _start(index: Node, n: int, name: str) -> Node:
         )
     if kind == "u":
         return index
-    if index.op.name == "literal":
+    if index.op is LITERAL:
         value = index.params["value"]
         return scalar_node(value + n if value < 0 else value, index.aval.dtype, False)
     if not n:

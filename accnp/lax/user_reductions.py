@@ -21,7 +21,7 @@ from accnp.array_type import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build, evaluate, expanded
-from accnp.ir.node import Node
+from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import o
 from accnp.lax.window_shapes import Windows
 from accnp.primitives.control import call
@@ -196,7 +196,7 @@ def _reshaped(x: Node, shape: tuple[int, ...]) -> Node:
 
 
 def _is_identity(x: Node, monoid: Monoid) -> bool:
-    return x.op.name == "literal" and x.params["value"] == monoid.identity(x.aval.dtype)
+    return x.op is LITERAL and x.params["value"] == monoid.identity(x.aval.dtype)
 
 
 # --- reduce ---

@@ -25,7 +25,7 @@ from accnp.api.arguments.shapes import concrete
 from accnp.api.arguments.values import needs_function, node_of, number_node, to_dtype
 from accnp.array_type import Array, ArrayLike, IndexMode, ShardingLike, wrap
 from accnp.errors import api_boundary, warn
-from accnp.ir.node import Node
+from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import distinct_number, o
 from accnp.ir.trace import state
 from accnp.lax.control_flow.loops import while_loop
@@ -198,7 +198,7 @@ def shape_at(shape: tuple[int, ...], key: Any) -> tuple[int, ...]:
 
 def _number(place: Any) -> int | None:
     """Return the value of an index that is a literal, or None."""
-    literal = type(place) is Node and place.op.name == "literal"
+    literal = type(place) is Node and place.op is LITERAL
     return place.params["value"] if literal else None
 
 

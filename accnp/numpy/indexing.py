@@ -25,7 +25,7 @@ from accnp.array_type import Array, const_of, look, wrap
 from accnp.config import config
 from accnp.engine import array_of
 from accnp.errors import ConcretizationTypeError, NoElementsError, api_boundary
-from accnp.ir.node import Node
+from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import o
 from accnp.ir.trace import state, tracing
 from accnp.numpy.index_cache import replayed, signature
@@ -180,7 +180,7 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
             "indexing: Indexer must have integer or boolean type, got indexer with type "
             f"{node.aval.dtype.name} at position {position}; convert it with astype(int), or int()"
         )
-    if node.op.name == "literal":
+    if node.op is LITERAL:
         return [Entry("int", int(node.params["value"]))]
     if node.aval.ndim == 0 and node.trace is None and node.value is not None:
         return [Entry("int", int(array_of(node)))]

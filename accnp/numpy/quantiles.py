@@ -18,7 +18,7 @@ from accnp.api.jit.named_calls import shown
 from accnp.api.jit.small_calls import compiled_if_small
 from accnp.array_type import Array, ArrayLike, wrap
 from accnp.errors import NoElementsError, api_boundary
-from accnp.ir.node import Node, items
+from accnp.ir.node import LITERAL, Node, items
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.numpy import ufunc_rules as rules
@@ -152,7 +152,7 @@ def _shares(q: Node, of: int) -> Node:
 
 def _precision(q: Node) -> float:
     """Return the relative error of a probability rounded to its dtype; 0 for Python numbers."""
-    if q.op.name == "literal" and q.aval.weak_type:
+    if q.op is LITERAL and q.aval.weak_type:
         return 0.0
     digits = dtypes.finfo(q.aval.dtype).nmant
     return 2.0**-digits if digits < 50 else 0.0

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from accnp.api.arguments.convert import cast, to_shape
-from accnp.ir.node import Node
+from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.numpy.ufunc_rules import (
@@ -60,7 +60,7 @@ def _logaddexp(name: str, a: Node, b: Node, exp: Any, scale: float | None) -> No
     def value(xs: list[Node]) -> list[Node]:
         # Jaxprs show the formula that JAX uses. If one operand is a literal that is not negative,
         # as in softplus, nothing cancels and the formula is accurate.
-        if state.named or (b.op.name == "literal" and b.params["value"] >= 0):
+        if state.named or (b.op is LITERAL and b.params["value"] >= 0):
             return [_logaddexp_value(xs[0], xs[1], exp, scale)]
         out = getattr(o, name)(xs[0], xs[1])
         return [out if scale is None else strong_array(out)]

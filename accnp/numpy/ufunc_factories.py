@@ -31,7 +31,7 @@ from accnp.array_type import Array, ArrayLike
 from accnp.config import config
 from accnp.dtypes.names import NARROW
 from accnp.errors import KeyArrayError, TypePromotionError, hide_frames
-from accnp.ir.node import Form, Node, refuse_float0
+from accnp.ir.node import LITERAL, Form, Node, refuse_float0
 from accnp.ir.op import o
 from accnp.ir.trace import state
 
@@ -87,7 +87,7 @@ def _converted(nodes: list[Node], dtype: Any, weak: bool) -> list[Node]:
     return [
         n
         if n.aval.dtype == dtype and (n.aval.weak_type == weak or (n.aval.weak_type and eager))
-        else cast(n, dtype, weak or (n.aval.weak_type and n.op.name == "literal" and shared))
+        else cast(n, dtype, weak or (n.aval.weak_type and n.op is LITERAL and shared))
         for n in nodes
     ]
 

@@ -33,7 +33,7 @@ from accnp.api.jit.small_calls import compiled_if_small
 from accnp.array_type import Array, ArrayLike
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnsupportedDtypeError, alias, api_boundary
-from accnp.ir.node import Node
+from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import o
 
 UNARY: dict[str, Any] = {}
@@ -413,7 +413,7 @@ def _power(x: Any, y: Any) -> Any:
         return wrap_all(o.integer_pow(node, y=y))
     base, exponent = as_node(x, "power"), as_node(y, "power")
     mixed = rules.kind(base) in "fc" and rules.kind(exponent) in "iu"
-    keeps = mixed and exponent.op.name != "literal"
+    keeps = mixed and exponent.op is not LITERAL
     a, b = [base, exponent] if keeps else numeric("power", x, y)
     a, b = broadcast_nodes("power", [a, b])
     if rules.kind(a) in "iu":  # the result is always strong

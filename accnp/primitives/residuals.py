@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from accnp.ir.graph import Graph, build, derived, toposort
-from accnp.ir.node import Node, has_effect, record
+from accnp.ir.node import LITERAL, Node, has_effect, record
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.primitives.control import call, keep, split, spread, with_outputs
@@ -68,7 +68,7 @@ class Residuals:
         for x in (*self.needed, *[x for node in self.again for x in node.inputs]):
             if id(x) in self.rows:
                 self.used[id(x)] = x
-            elif id(x) not in self.varying and x.op.name != "literal" and not self.is_recomputed(x):
+            elif id(x) not in self.varying and x.op is not LITERAL and not self.is_recomputed(x):
                 self.consts[id(x)] = x
         self.hoisted = [x for x in self.consts.values() if id(x) not in self.inputs]
 
@@ -226,7 +226,7 @@ def _split_products(x: Node, place: dict[int, int], n_fixed: int) -> Products | 
     while x.op.name in ("broadcast_in_dim", "reshape", "transpose"):
         views.append(x)
         x = x.inputs[0]
-    if x.op.name == "literal" and x.params["value"] == 0:
+    if x.op is LITERAL and x.params["value"] == 0:
         return []
     if x.op.name != "dot_general" or x.aval.size < LARGE:
         return None

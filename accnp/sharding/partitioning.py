@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.aval import ShardedDevices, mesh_sharding, spans
-from accnp.ir.node import Node
+from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import Op, o
 from accnp.primitives.shards import local_of
 from accnp.sharding.meshes import AxisType, Mesh
@@ -106,7 +106,7 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
     meeting = []
     for x, wanted in zip(shards, way.ins, strict=True):
         missing = every - {a for e in axes(wanted) for a in e}
-        if missing and x.op.name != "literal":
+        if missing and x.op is not LITERAL:
             x = o.pvary(x, axis_name=sort_axes(missing), axis_index_groups=None)
         meeting.append(x)
     y = getattr(o, _attribute(op.name))(*meeting, **way.params)

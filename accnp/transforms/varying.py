@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from accnp.ir.node import Node
+from accnp.ir.node import ARG, Node
 from accnp.ir.op import CALLS, OPS, Op, o
 from accnp.ir.trace import state
 
@@ -51,7 +51,7 @@ class Varying:
             if id(n) in known:
                 stack.pop()
                 continue
-            if n.op.name == "arg":
+            if n.op is ARG:
                 around = n.trace is not None and n.trace.level < self.level
                 self.note(n, _NONE if around else self.every)
                 continue

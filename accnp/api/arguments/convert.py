@@ -25,7 +25,7 @@ from accnp.errors import (
     warn,
 )
 from accnp.forks import imported
-from accnp.ir.node import Node, is_held, literal, refuse_float0
+from accnp.ir.node import LITERAL, Node, is_held, literal, refuse_float0
 from accnp.ir.op import o
 from accnp.ir.trace import DEAD, state
 from accnp.runtime.buffer import is_pooled
@@ -271,7 +271,7 @@ def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
     a = x.aval
     if a.dtype == dtype and a.weak_type == weak:
         return x
-    if x.op.name == "literal" and not (state.named and is_held(x)):
+    if x.op is LITERAL and not (state.named and is_held(x)):
         value = x.params["value"]
         if not a.weak_type and a.dtype.kind not in "biu":
             with np.errstate(over="ignore"):  # round to the literal's dtype first
@@ -347,7 +347,7 @@ def _to(x: Node, dtype: np.dtype, weak: bool) -> Node:
     ):
         return x
     # Literals stay weak, so that nodes can share them. In jaxprs, JAX writes the converted literal.
-    stays = x.aval.weak_type and x.op.name == "literal" and not state.named
+    stays = x.aval.weak_type and x.op is LITERAL and not state.named
     return cast(x, dtype, weak or stays)
 
 

@@ -21,7 +21,7 @@ from accnp.config import MATMUL, config
 from accnp.engine import array_of
 from accnp.errors import IncompatibleShapesError, not_one_of, warn
 from accnp.ir.aval import make_aval, on_devices
-from accnp.ir.node import Node, const
+from accnp.ir.node import LITERAL, Node, const
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import full as full_node
@@ -96,7 +96,7 @@ def to_dtype(node: Node, dtype: np.dtype) -> Node:
     """Convert to a strong dtype; conversion from complex to real discards the imaginary part."""
     if _drops(node.aval.dtype, dtype):
         _warn_imaginary_lost(node.aval.dtype, dtype)
-        if dtype.kind == "b" and node.op.name != "literal":
+        if dtype.kind == "b" and node.op is not LITERAL:
             node = o.real(node)
     return cast(node, dtype)
 

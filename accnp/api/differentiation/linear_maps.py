@@ -19,7 +19,7 @@ from accnp.api.tracing.bodies import Reference
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, build, evaluate
-from accnp.ir.node import Node
+from accnp.ir.node import LITERAL, Node
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.pytree import (
     PyTreeDef,
@@ -102,9 +102,7 @@ class _Derivative:
         order, places, outputs = self._map.order, self._map.inputs, self._map.outputs
         own = {id(x) for x in (*order, *places)}
         used = [x for node in order for x in node.inputs]
-        free = list(
-            {id(x): x for x in used if id(x) not in own and x.op.name != "literal"}.values()
-        )
+        free = list({id(x): x for x in used if id(x) not in own and x.op is not LITERAL}.values())
         moving = [x for x in places if inexact(x.aval.dtype)]
         self._live = [x is not None for x in outputs]
 

@@ -14,7 +14,7 @@ from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.regions import count_cells
 from accnp.ir.graph import Graph
 from accnp.ir.mesh_axis import is_over_mesh
-from accnp.ir.node import site_text
+from accnp.ir.node import ARG, LITERAL, site_text
 
 __all__ = [
     "aval_text",
@@ -70,9 +70,9 @@ def program_lines(program: Program) -> list[str]:
 def leaf_text(v: Value) -> str:
     """Describe a leaf: an argument with its name, a literal with its value, or an array."""
     params = {} if v.node is None else v.node.params
-    if v.op.name == "literal":
+    if v.op is LITERAL:
         return f"literal {params.get('value')!r}"
-    if v.op.name == "arg":
+    if v.op is ARG:
         return f"argument {params['name']}" if params.get("name") else "argument"
     return "array"
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp.ir.node import CONST, LITERAL
 from accnp.primitives.index import UPDATES
 from accnp.primitives.scatter import window_sizes
 from accnp.primitives.updates import Region
@@ -61,7 +62,7 @@ class _Reader:
     def coordinates(self, starts: Any) -> list[_Affine] | None:
         """Return the coordinates along the last axis of the start indices, as functions of the
         other axes."""
-        known = starts.params.get("places") if starts.op.name == "const" else None
+        known = starts.params.get("places") if starts.op is CONST else None
         if known is not None:
             self.leaves.append(starts)
             return [_Affine(n, (0,) * (starts.aval.ndim - 1)) for n in known]
@@ -132,7 +133,7 @@ _RULES: dict[str, Any] = {
 def _coordinates(v: Any, reader: _Reader) -> list[_Affine] | None:
     if v.op.name != "dynamic_update_slice":
         return reader.coordinates(v.inputs[1])
-    found = [reader.number(x) if x.op.name == "literal" else None for x in v.inputs[2:]]
+    found = [reader.number(x) if x.op is LITERAL else None for x in v.inputs[2:]]
     return None if None in found else [f for f in found if f is not None]
 
 
@@ -152,7 +153,7 @@ def leaves_of_places(node: Any) -> list[Any]:
         return []
     if slices:  # the most frequent case
         leaves = others[1:]
-        return leaves if all([y.op.name == "literal" for y in leaves]) else []
+        return leaves if all([y.op is LITERAL for y in leaves]) else []
     reader = _Reader()
     return [] if _coordinates(node, reader) is None else reader.leaves
 
@@ -170,7 +171,7 @@ def _is_computed(x: Any) -> bool:
 
 def numbers(leaf: Any) -> Any:
     """Return the value of such a leaf."""
-    return leaf.params["value" if leaf.op.name == "literal" else "places"]
+    return leaf.params["value" if leaf.op is LITERAL else "places"]
 
 
 def region_of(v: Any) -> Region | None:

@@ -21,7 +21,7 @@ from accnp.ir.aval import Aval, spans
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import is_half
 from accnp.ir.mesh_axis import communicates, is_over_mesh
-from accnp.ir.node import Node, has_effect
+from accnp.ir.node import ITEM, LITERAL, Node, has_effect
 from accnp.ir.op import OPS
 from accnp.primitives.kinds import full
 
@@ -175,7 +175,7 @@ class _Builder:
         ins = tuple([self.get(x, env) for x in node.inputs])
         if op.kind == "mark" or op.name == "stop_gradient":
             return ins[0]
-        if op.name == "item":
+        if op is ITEM:
             return ins[0][node.params["index"]]
         if op.kind == "call":
             return self.inlined(node, ins, env)
@@ -334,7 +334,7 @@ class _Builder:
         for x, held in zip(ins, which, strict=True):
             while x.op.kind == "view":
                 x = x.inputs[0]
-            if held and x.op.kind != "iota" and x.op.name != "literal":
+            if held and x.op.kind != "iota" and x.op is not LITERAL:
                 bases[id(x)] = x
         if not bases:
             return ins

@@ -18,7 +18,7 @@ from accnp.array_type import from_numpy
 from accnp.dtypes.names import SUB_INTS
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, build
-from accnp.ir.node import Node, literal, record
+from accnp.ir.node import LITERAL, Node, literal, record
 from accnp.ir.op import OPS, distinct_number
 from accnp.ir.verify import verify_operation
 from accnp.jax_compat.export.checks import check_operation, check_result, dtype_of, expect, wrong
@@ -108,7 +108,7 @@ class Encoder:
 
     def _leaf(self, x: Node) -> list[Any]:
         a = x.aval
-        if x.op.name == "literal":
+        if x.op is LITERAL:
             return ["literal", self.value(x.params["value"], "literal"), a.dtype.name, a.weak_type]
         if x.value is None:
             raise NotImplementedError(

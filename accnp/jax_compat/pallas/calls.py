@@ -22,7 +22,7 @@ from accnp.api.arrays.references import Ref, new_ref
 from accnp.api.jit.jit import jit
 from accnp.array_type import Array, wrap
 from accnp.errors import api_boundary
-from accnp.ir.node import Node, literal
+from accnp.ir.node import LITERAL, Node, literal
 from accnp.ir.op import o
 from accnp.jax_compat.pallas.kernel_functions import allocate, grid_of, uninitialized
 from accnp.jax_compat.pallas.specs import (
@@ -151,7 +151,7 @@ class Block:
                 )
             node = cast(node, _INT32)
             size = d.block_size if isinstance(d, Blocked) else 1
-            if node.op.name == "literal":
+            if node.op is LITERAL:
                 node = literal(node.params["value"] * size, _INT32, False)
             elif size != 1:
                 node = o.mul(node, like(node, size))
@@ -161,7 +161,7 @@ class Block:
     def is_all(self, x: Array, starts: list[Node]) -> bool:
         """Return whether the block is the whole array at every step."""
         return x.shape == self.sizes and all(
-            s.op.name == "literal" and s.params["value"] == 0 for s in starts
+            s.op is LITERAL and s.params["value"] == 0 for s in starts
         )
 
     def cut(self, x: Array, starts: list[Node]) -> Array:

@@ -15,7 +15,7 @@ from accnp.config import config
 from accnp.engine.describe import clusters_of
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.traffic import LARGE
-from accnp.ir.node import site_text
+from accnp.ir.node import ARG, site_text
 from accnp.runtime.bandwidth import bandwidth, limit_load
 from accnp.tools.inspect.drawing import draw
 
@@ -172,9 +172,7 @@ def _widened(program: Program) -> list[str]:
     if not config.x64:  # 64-bit types are disabled
         return []
     wide = [v for v in program.values if _is_wide(v)]
-    given = {
-        id(v) for v in program.leaves if _is_wide(v) and v.op.name == "arg" and not v.aval.weak_type
-    }
+    given = {id(v) for v in program.leaves if _is_wide(v) and v.op is ARG and not v.aval.weak_type}
     for v in wide:
         if any(id(x) in given for x in v.inputs):
             given.add(id(v))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from accnp.compiler.fusion.describe import aval_text, home, leaf_text, members, params_text
 from accnp.compiler.fusion.fuse import Cluster
 from accnp.compiler.fusion.program import Program, Value
-from accnp.ir.node import site_text
+from accnp.ir.node import LITERAL, site_text
 from accnp.ir.svg import Box, Group, picture
 
 __all__ = ["draw"]
@@ -45,7 +45,7 @@ class _Drawing:
         used |= {id(v) for v in self.program.outputs}
         shown = {id(v) for v in self.program.outputs}
         for v in self.program.leaves:
-            if id(v) in used and (v.op.name != "literal" or id(v) in shown):
+            if id(v) in used and (v.op is not LITERAL or id(v) in shown):
                 self.outside[id(v)] = self.leaf(v)
         for i, values in enumerate(inside):
             for v in values or self.clusters[i].roots:
@@ -66,7 +66,7 @@ class _Drawing:
         else:
             short = f" {params}" if params and len(params) <= 24 else ""
             for x in v.inputs:
-                if x.op.name == "literal":
+                if x.op is LITERAL:
                     short += f" {leaf_text(x).removeprefix('literal ')}"
             box = Box([v.op.name + short, aval_text(v.aval)], "op", tip, group)
         self.boxes.append(box)

@@ -16,7 +16,7 @@ from accnp import engine
 from accnp.array_type import Array, is_traced
 from accnp.engine.describe import bytes_text
 from accnp.errors import UnexpectedTracerError
-from accnp.ir.node import Node, site_text
+from accnp.ir.node import LITERAL, Node, site_text
 from accnp.ir.svg import escape
 from accnp.key_array import PRNGKeyArray
 
@@ -84,7 +84,7 @@ def _state(node: Node) -> str:
             return "traced"
     except UnexpectedTracerError:
         return "leaked from a traced function"
-    if engine.is_ready(node) or node.op.name == "literal":
+    if engine.is_ready(node) or node.op is LITERAL:
         return READY
     return PENDING if node.value is None else RUNNING
 
