@@ -48,7 +48,18 @@ from accnp.engine.values import (
 from accnp.errors import JaxRuntimeError
 from accnp.forks import imported
 from accnp.ir.graph import Graph
-from accnp.ir.node import CONST, LITERAL, Node, _on_deep, _perform, _values, const, has_effect
+from accnp.ir.node import (
+    CONST,
+    ITEM,
+    LITERAL,
+    MARK,
+    Node,
+    _on_deep,
+    _perform,
+    _values,
+    const,
+    has_effect,
+)
 from accnp.ir.op import ZERO
 from accnp.primitives.unrolled import differentiated
 from accnp.runtime import device as devices
@@ -354,14 +365,14 @@ def ready(node: Node) -> Buffer:
 
 def _compute(node: Node) -> None:
     """Give a node a value or a task. Another thread may compute the same node meanwhile."""
-    name, inputs = node.op.name, node.inputs
-    if name == "literal":
+    op, inputs = node.op, node.inputs
+    if op is LITERAL:
         at_hand(node)
         return
-    if name == "mark" and inputs and inputs[0].value is not None:
+    if op is MARK and inputs and inputs[0].value is not None:
         node.value = ready(inputs[0])
         return
-    if name == "item" and inputs:
+    if op is ITEM and inputs:
         (whole,) = inputs
         if isinstance(task := whole.value, Task):
             task.wait()
@@ -537,11 +548,11 @@ def _perform_node(node: Node) -> None:
         deliver([node], execute.perform(node, [array_of(x) for x in node.inputs]))
 
     now = default_stream().idle and all(at_hand(x) is not None for x in node.inputs)
-    if now or node.op.name == "check":  # a failed check raises at its own line
+    if now or node.op.immediate:
         try:
             work()
         except JaxRuntimeError as error:
-            if node.op.name not in ("debug_callback", "debug_print") or error.__cause__ is None:
+            if not node.op.raises_cause or error.__cause__ is None:
                 raise
             # A debugging function that is called at once raises its own error, as in JAX.
             cause = error.__cause__

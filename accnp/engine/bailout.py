@@ -88,7 +88,7 @@ def make_bailout(step: ControlStep, body: Plan, fastmath: bool) -> Bailout | Non
 def _carry_of(step: ControlStep) -> tuple[int, int]:
     """Return the index of the first carried operand, and the number of carried operands."""
     p = step.params
-    if step.op.name == "scan":
+    if step.op.control == "scan":
         return p["num_consts"], p["num_carry"]
     return p["cond_nconsts"] + p["body_nconsts"], len(step.avals)
 
@@ -126,7 +126,7 @@ class Native(Driver):
         self.stopped = self.argument(self.stopped_slot, scalar, "r")
 
     def bailout(self, fastmath: bool) -> Bailout:
-        if self.step.op.name == "scan":
+        if self.step.op.control == "scan":
             self.initialize(self.stopped, self.step.params["length"])
             self.scan()
         else:
@@ -149,5 +149,5 @@ class Native(Driver):
 
     def end_iteration(self, outs: Sequence[Spot]) -> None:
         self.stop_if(outs[-1], self.stopped)
-        if self.step.op.name == "while":
+        if self.step.op.control == "while":
             self.count_one()

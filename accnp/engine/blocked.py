@@ -57,7 +57,7 @@ def blocked_step(
     condition of any element is true, and whose body keeps the values of the other elements.
     `can_stop` is that of `native_step`.
     """
-    if step.op.name == "cond":
+    if step.op.control == "cond":
         return None
     driver = _Blocks(step, new_slot, test, block, can_stop)
     return driver.made(fastmath) if driver.fits() else None
@@ -79,7 +79,7 @@ class _Blocks(Driver):
         super().__init__(step, new_slot, can_stop)
         self.size = size
         self.per_element = test
-        n_carry = len(step.avals) if step.op.name == "while" else step.params["num_carry"]
+        n_carry = len(step.avals) if step.op.control == "while" else step.params["num_carry"]
         sizes = {a.size for a in step.avals[:n_carry] if a.size != 1}
         self.total = sizes.pop() if len(sizes) == 1 else 0
 
@@ -89,7 +89,7 @@ class _Blocks(Driver):
         if self.total < LEAST:
             return False
         step, p = self.step, self.step.params
-        if step.op.name == "while":
+        if step.op.control == "while":
             bodies = [self.per_element or step.bodies[0], step.bodies[1]]
             # Blocks run different numbers of iterations, so no scalar may be carried for all.
             if self.per_element is not None and any(a.size == 1 for a in step.avals):
@@ -135,7 +135,7 @@ class _Blocks(Driver):
 
     def made(self, fastmath: bool) -> KernelStep:
         with self.blocks(self.total, self.size):
-            {"while": self.while_, "scan": self.scan}[self.step.op.name]()
+            {"while": self.while_, "scan": self.scan}[self.step.op.control]()
         made = self.finish(fastmath)
         blocks = -(-self.total // self.size)
         made.resize(blocks, max(1, self.step.work // blocks))

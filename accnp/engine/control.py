@@ -23,11 +23,11 @@ __all__ = ["Memory", "carried", "run_control"]
 Run = Callable[[Any, Sequence[Buffer]], list[Buffer]]
 
 
-def carried(name: str, params: dict[str, Any], body: int) -> range:
+def carried(control: str, params: dict[str, Any], body: int) -> range:
     """Return the inputs of body number `body` that are carried. The loop owns their buffers."""
-    if name == "scan":
+    if control == "scan":
         return range(params["num_consts"], params["num_consts"] + params["num_carry"])
-    if name == "while" and body == 1:
+    if control == "while" and body == 1:
         first = params["body_nconsts"]
         return range(first, len(params["body_jaxpr"].inputs))
     return range(0)
@@ -94,7 +94,7 @@ def run_control(
 ) -> None:
     """Run one step and put its results into their slots."""
     operands = [slots[s] for s in step.operands]
-    outs = _RUNNERS[step.op.name](step, operands, run, memory)
+    outs = _RUNNERS[step.op.control](step, operands, run, memory)
     for slot, i in step.results:
         slots[slot] = outs[i]
 

@@ -35,6 +35,6 @@ def ahead(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
 def _ends(step: Any) -> bool:
     """Whether a step surely ends: there is no `while` in it, nor a user function."""
     if isinstance(step, ControlStep):
-        return step.op.name != "while" and all(_ends(s) for b in step.bodies for s in b.steps)
+        return step.op.control != "while" and all(_ends(s) for b in step.bodies for s in b.steps)
     # A kernel of a whole loop has its name, one with a user function that of its op.
     return step.label not in ("while", "scan", "cond") and "kernel_" not in step.label

@@ -22,6 +22,7 @@ import numpy as np
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.library.gpu.cupy_calls import MATRICES, SMALL
 from accnp.compiler.library.linalg import large_factors
+from accnp.compiler.library.lowerings import lowering_of
 from accnp.engine.device_products import factors, joined, laid_out
 from accnp.engine.device_series import Series
 from accnp.engine.device_steps import AddressStep
@@ -76,7 +77,7 @@ class CallStep(AddressStep):
 
 def factor_steps(planner: Any, v: Value, call: Any) -> list[Any]:
     """The steps of an operation whose call is planned; none if it is not one of these."""
-    plan = _PLANS.get(v.op.name)
+    plan = _PLANS.get(lowering_of(v.op).gpu)
     code = dtype_code(call.operands[0][2]) if call.operands else ""
     sizes = [o[1] for o in call.operands]
     if (
@@ -317,11 +318,12 @@ class _Factors(Series):
         return True
 
 
+# By the library function of the op's lowering.
 _PLANS: dict[str, Callable[[_Factors], bool]] = {
-    "cholesky": _Factors.cholesky,
-    "triangular_solve": _Factors.triangular_solve,
-    "lu": _Factors.lu,
-    "linear_solve": _Factors.linear_solve,
-    "det": _Factors.det,
-    "slogdet": _Factors.det,
+    "gpu.cupy_calls.cholesky": _Factors.cholesky,
+    "gpu.cupy_calls.triangular_solve": _Factors.triangular_solve,
+    "gpu.cupy_calls.lu": _Factors.lu,
+    "gpu.cupy_calls.solve": _Factors.linear_solve,
+    "gpu.cupy_calls.det": _Factors.det,
+    "gpu.cupy_calls.slogdet": _Factors.det,
 }

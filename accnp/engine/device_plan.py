@@ -35,6 +35,7 @@ from accnp.engine.traffic import spec_bytes
 from accnp.ir.generated import Generated
 from accnp.ir.graph import graphs_in
 from accnp.ir.kernel import KernelSpec, dtype_code
+from accnp.primitives.convolution import CONVOLUTION
 from accnp.primitives.loops import EACH
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of, move
@@ -149,7 +150,7 @@ class DevicePlanner(Planner):
         if gpu_call_of(v.op) is None or not self.known(v):
             return super().library(v)
         operands = super().library(v).operands
-        if v.op.name == "dot_general" and driver_of(self.device).blas()[0]:
+        if v.op.contraction and driver_of(self.device).blas()[0]:
             product = product_step(v, operands, functools.partial(self.copied, v, operands))
             if product is not None:
                 return product
@@ -180,7 +181,7 @@ class DevicePlanner(Planner):
     def own_kernel(
         self, v: Value, call: HostStep, make: Any = None, computed: Any = None
     ) -> list[Any]:
-        if v.op.name == "conv_general_dilated" and driver_of(self.device).blas()[0]:
+        if v.op is CONVOLUTION and driver_of(self.device).blas()[0]:
             products = convolution_steps(self, v, call)
             if products:
                 return products
@@ -199,7 +200,7 @@ class DevicePlanner(Planner):
         if made is None:
             fastmath, device = self.plan.fastmath, self.device
             bodies = [
-                plan_graph(g, fastmath, carried(v.op.name, v.params, i), device)
+                plan_graph(g, fastmath, carried(v.op.control, v.params, i), device)
                 for i, g in enumerate(graphs_in(v.params))
             ]
             for body in bodies:
@@ -224,7 +225,7 @@ class DevicePlanner(Planner):
         code = dtype_code(step.inputs[0].dtype)
         inner = [s for body in step.bodies for s in body.steps]
         few = len(inner) <= IDLE and {DeviceStep} >= set(map(type, inner))
-        if step.op.name != "cond" or not few or code not in ("b1", "i4", "i8"):
+        if step.op.control != "cond" or not few or code not in ("b1", "i4", "i8"):
             return False
         step.guard = code
         for s in inner:
@@ -238,13 +239,14 @@ class DevicePlanner(Planner):
         its elements; where it is tiny, one thread does all."""
         fastmath = self.plan.fastmath
         graphs = graphs_in(v.params)
+        control = v.op.control
         bodies = [
-            plan_graph(g, fastmath, carried(v.op.name, v.params, i)) for i, g in enumerate(graphs)
+            plan_graph(g, fastmath, carried(control, v.params, i)) for i, g in enumerate(graphs)
         ]
         step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
         step.results += self.parts(v)
         each = None
-        if step.op.name == "while":
+        if step.op.control == "while":
             graph = step.params["cond_jaxpr"].extra.get(EACH)
             each = graph and plan_graph(graph, fastmath)
         made: Any = blocked_step(step, self.new_slot, fastmath, each, 1, can_stop=False)
@@ -301,7 +303,7 @@ def _waits(step: Any) -> bool:
     """Whether the host waits for a step, so that it is better done by another thread."""
     if isinstance(step, ControlStep):
         bodies = any([_waits(s) for body in step.bodies for s in body.steps])
-        waits = step.op.name == "while" or (step.op.name == "cond" and not step.guard)
+        waits = step.op.control == "while" or (step.op.control == "cond" and not step.guard)
         return bodies or waits or _launches(step) > QUEUE
     if type(step) is LibraryStep:
         return hasattr(step.function, "waits")

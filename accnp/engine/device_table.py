@@ -159,7 +159,7 @@ class _Steps:
                 self.make(slot, last.get(slot, i))
             # Memory of the inside, behind all that lives now.
             behind = max([stop for _, stop, _ in self.held], default=self.start)
-            inside = _KINDS[step.op.name](self, step, behind)
+            inside = _KINDS[step.op.control](self, step, behind)
             self.room = max(self.room, inside)
             return
         for slot, _ in step.allocs:

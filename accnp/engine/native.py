@@ -49,7 +49,7 @@ def native_step(
         if dtype_code(a.dtype) not in CODES:
             return f"kernels do not compute with {a.dtype.name}"
     driver = Driver(step, new_slot, can_stop)
-    {"cond": driver.cond, "while": driver.while_, "scan": driver.scan}[step.op.name]()
+    {"cond": driver.cond, "while": driver.while_, "scan": driver.scan}[step.op.control]()
     return driver.finish(fastmath)
 
 

@@ -247,7 +247,7 @@ def crossings(nodes: Sequence[Node]) -> list[Node]:
     return [
         x
         for x in collect(nodes).order
-        if x.op.name == "device_put" and apart(x.params["source"], x.params["devices"])
+        if x.op.places and apart(x.params.get("source"), x.params.get("devices"))
     ]
 
 

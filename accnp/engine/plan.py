@@ -18,7 +18,7 @@ from accnp.compiler.fusion.costs import HEAVY
 from accnp.compiler.fusion.fuse import Cluster, fuse
 from accnp.compiler.fusion.lower import lower, lower_rows
 from accnp.compiler.fusion.program import Program, Value, from_graph
-from accnp.compiler.fusion.spaces import SLICE_UPDATES, apply_views, strip_views
+from accnp.compiler.fusion.spaces import apply_views, strip_views
 from accnp.config import config
 from accnp.engine.steps import (
     END_OF_FOLD,
@@ -47,7 +47,7 @@ from accnp.ir.kernel import (
     dtype_code,
 )  # fmt: skip
 from accnp.ir.node import LITERAL, Node
-from accnp.primitives.views import contiguous
+from accnp.primitives.views import RESHAPE, contiguous
 from accnp.runtime import buffer as pool
 from accnp.runtime.device import Device
 from accnp.runtime.stream import Task
@@ -127,7 +127,7 @@ def _buffer_of(node: Node) -> Any:
 
 
 def _is_scatter(v: Value) -> bool:
-    return v.op.name.startswith("scatter")
+    return v.op.indexing == "scatter"
 
 
 class Planner:
@@ -172,7 +172,7 @@ class Planner:
         chained = chains(clusters, self.program)
         before = {reader: c for c, reader in chained.items()}
         if self.fixed and any(
-            c.form == "host" and c.roots[0].op.name in SLICE_UPDATES for c in clusters
+            c.form == "host" and c.roots[0].op.indexing == "update" for c in clusters
         ):
             apart = {*chained, *before}
             in_place = imported("accnp.compiler.fusion.in_place")  # loaded with the first update
@@ -205,7 +205,7 @@ class Planner:
             if made is None or made in apart or made.readers != {c} or made.roots != [u]:
                 continue
             light = all(x.op.kind == "map" and x.op.cost <= HEAVY for x in made.members)
-            whole = all(w.aval.size == u.aval.size and w.op.name == "reshape" for w in chain)
+            whole = all(w.aval.size == u.aval.size and w.op is RESHAPE for w in chain)
             others = (*v.inputs[:2], *v.inputs[3:])
             once = all(strip_views(x)[0] is not u for x in others) and id(u) not in outputs
             if light and whole and once and made.form == "map" and not made.cuts:
@@ -515,7 +515,7 @@ class Planner:
     def control(self, v: Value) -> None:
         carried = imported("accnp.engine.control").carried
         bodies = [
-            plan_graph(g, self.plan.fastmath, carried(v.op.name, v.params, i))
+            plan_graph(g, self.plan.fastmath, carried(v.op.control, v.params, i))
             for i, g in enumerate(graphs_in(v.params))
         ]
         step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
@@ -524,7 +524,8 @@ class Planner:
         if isinstance(made, str):
             step.reason = made
             *tests, body = graphs_in(v.params)
-            if body.calls_python and v.op.name != "cond" and not any(g.calls_python for g in tests):
+            loops = v.op.control != "cond"
+            if body.calls_python and loops and not any(g.calls_python for g in tests):
                 step.bailout = self.bailout(step, body)
                 step.by_python = step.bailout is None
             self.plan.steps.append(step)
@@ -536,7 +537,7 @@ class Planner:
     def native(self, step: ControlStep) -> KernelStep | str:
         """Return the kernel of a control-flow step, or the reason why it has none."""
         each = None
-        if step.op.name == "while":
+        if step.op.control == "while":
             rows = imported("accnp.primitives.loops").EACH
             graph = step.params["cond_jaxpr"].extra.get(rows)
             each = graph and plan_graph(graph, self.plan.fastmath)

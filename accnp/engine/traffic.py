@@ -23,7 +23,6 @@ __all__ = ["LARGE", "find_nontemporal", "find_nontemporal_in_nests", "spec_bytes
 LARGE = 15 << 20
 
 # Ops that read as many elements of their first operand as they return.
-_PICKING = frozenset(["dynamic_slice", "gather"])
 
 
 def spec_bytes(specs: Iterable[KernelSpec], between: Any = None) -> int:
@@ -109,6 +108,6 @@ def value_bytes(v: Any) -> int:
             return sum(a.nbytes for a in others) + made
         given = max([a.nbytes for a in others if a.dtype == results[0].dtype], default=0)
         return sum(a.nbytes for a in others) + 2 * given
-    if v.op.name in _PICKING and sizes:
+    if v.op.indexing in ("slice", "gather") and sizes:
         sizes[0] = min(sizes[0], made)
     return made + sum(sizes)

@@ -223,13 +223,11 @@ def rewrite(
 
 def expanded(graph: Graph) -> Graph:
     """Return the program with all jitted calls inlined."""
-    if not any(node.op.name == "jit" for node in graph.nodes):
+    if not any(node.op.inline for node in graph.nodes):
         return graph
 
     def inline(node: Node, operands: list[Node]) -> list[Node] | None:
-        return (
-            rewrite(graphs_in(node.params)[0], operands, inline) if node.op.name == "jit" else None
-        )
+        return rewrite(graphs_in(node.params)[0], operands, inline) if node.op.inline else None
 
     return build(lambda nodes: rewrite(graph, nodes, inline), graph.in_avals, graph.name)
 

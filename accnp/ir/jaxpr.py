@@ -104,7 +104,7 @@ class _Builder:
         ins = list(node.inputs)
         params = dict(node.params)
         for g in graphs_in(params):
-            ins = [*self._convert_graph(g, True)[2], *ins] if node.op.name in _CLOSING else ins
+            ins = [*self._convert_graph(g, True)[2], *ins] if node.op.closes_over else ins
         own = self._own_constants(node, env)
         if own:
             ins = ins[len(own) :]
@@ -131,7 +131,7 @@ class _Builder:
         Closed-over nodes are the leading inputs of its graph; `in_names` names only the others.
         """
         graph = node.params.get("jaxpr")
-        if node.op.name != "jit" or not isinstance(graph, Graph) or not graph.in_names:
+        if not node.op.inline or not isinstance(graph, Graph) or not graph.in_names:
             return []
         leading = node.inputs[: len(graph.inputs) - len(graph.in_names)]
         known = [x for x in map(self._skip_marks, leading) if x.trace is None and id(x) not in env]
@@ -171,7 +171,7 @@ class _Builder:
         for node in nodes:
             for x in node.inputs:
                 want(x)
-            if node.op.name in _CLOSING:
+            if node.op.closes_over:
                 for g in graphs_in(node.params):
                     for x in self._convert_graph(g, True)[2]:
                         want(x)
@@ -196,9 +196,6 @@ class _Builder:
         return atom
 
 
-# Call ops whose graphs may close over outer nodes; all others receive these as operands when they
-# are recorded.
-_CLOSING = frozenset(("jit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"))
 # Parameters that accnp adds for its own use; equations omit them.
 _OWN = frozenset(("_function", "_program", "_transposed"))
 

@@ -16,9 +16,6 @@ from accnp.ir.op import CALLS, Op
 
 __all__ = ["MeshAxis", "communicates", "is_over_mesh"]
 
-# Collectives that send no messages: the position is known, and `pvary` only changes the type.
-_SILENT = frozenset(("axis_index", "pvary"))
-
 
 class MeshAxis:
     """One axis of a mesh over processes.
@@ -94,7 +91,8 @@ def communicates(op: Op, params: dict[str, Any]) -> bool:
     """Whether an operation, or one in the programs it contains, sends messages."""
     if op.kind in CALLS:
         return any([_has_messages(g) for g in _communicating_programs(params)])
-    return op.kind == "opaque" and op.name not in _SILENT and is_over_mesh(params)
+    of = op.collective
+    return op.kind == "opaque" and (of is None or of.sends) and is_over_mesh(params)
 
 
 def _communicating_programs(params: dict[str, Any]) -> list[Any]:

@@ -189,10 +189,10 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         if state.within is not None and op.jvp is ZERO and "within" not in params:
             params = {**params, "within": state.within}
         avals = [x.aval for x in inputs]
-        if op.name in ("scan", "while"):
+        if op.control in ("scan", "while"):
             _reject_shards(op, params)
         aval = op.infer(*avals, **params)
-        if op.name not in _PLACES:
+        if not op.places:
             aval = result_devices(op.name, avals, aval)
             if op.kind != "mark" and any(
                 [type(getattr(a, "devices", None)) is ShardedDevices for a in avals]
@@ -205,8 +205,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         form = op.memo.get(key)
         if form is None:
             avals = [x.aval for x in inputs]
-            known = op.kind not in _ARITHMETIC or op.name in _OF_FLOAT0
-            known = known and op.name not in _NOT_OF_FLOAT0
+            known = op.kind not in _ARITHMETIC if op.float0 is None else op.float0
             if not known and params.get("new_dtype") != float0:
                 refuse_float0(op.name, avals)
             aval = result_devices(op.name, avals, op.infer(*avals, **params))
@@ -244,14 +243,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     return node
 
 
-_PLACES = frozenset(("device_put", "to_local"))  # their type rules determine the devices
 _ARITHMETIC = ("map", "reduce")
-_OF_FLOAT0 = frozenset(("select_n", "copy", "name"))
-_NOT_OF_FLOAT0 = frozenset(
-    (
-        "argmax", "argmin", "cummax", "cummin", "cumprod", "cumsum", "dot_general", "sort",
-    )
-)  # fmt: skip
 
 
 def refuse_float0(name: str, avals: Iterable[Aval]) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "CALLS",
     "OPS",
     "ZERO",
+    "Collective",
     "Linear",
     "Op",
     "distinct_number",
@@ -48,6 +49,27 @@ class Linear:
 
     def __init__(self, aval: Any) -> None:
         self.aval = aval
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """What passes need to know about a collective over the axes of a mesh.
+
+    Attributes:
+        equal: whether the result is equal in all parts.
+        sends: whether it sends messages between processes.
+        aligns: whether operands must differ along the axes of the collective; if they do not,
+            `pvary` is inserted.
+        reduce: name of the reduction over the parts ("reduce_sum"...), or "".
+        sent: for a message between n processes: (bytes of the operand, n) -> bytes that each
+            process sends. None: the operand, once.
+    """
+
+    equal: bool = False
+    sends: bool = True
+    aligns: bool = True
+    reduce: str = ""
+    sent: Callable[[int, int], int] | None = None
 
 
 # Kinds of ops that contain programs; their rules receive the transformations as `tools`.
@@ -112,6 +134,44 @@ class Op:
         effect: whether users can observe that the operation runs: it then runs exactly once each
             time the program runs, in the recorded order, even if its results are unused
             ("callback", "call").
+        several: whether the op has several results. Ops that contain programs need not say so.
+        jax_name: the primitive's name in JAX if it is another one.
+        identity: the result is the operand, so compiled programs use the operand itself ("map";
+            for "mark" this is always the case).
+        keeps_order: the result has the operand's elements in their row-major order ("view").
+        additive: the result is a sum of linear functions of the operands, so it is linear in
+            several of them together.
+        contraction: the op multiplies two operands and sums over pairs of their axes, with the
+            parameter `dimension_numbers` of `dot_general` ("opaque").
+        indexing: how the op uses positions that operands contain ("opaque"): "slice" reads one
+            window, "gather" several, "update" writes one window, "scatter" several. The operands
+            and parameters are those of `dynamic_slice`, `gather`, `dynamic_update_slice` and
+            `scatter`.
+        windows: for these ops: (operands, params) -> the starts of the windows, the axes that
+            they are positions along, and the last valid start along each; for checks of bounds.
+        control: "cond", "while" or "scan": the form of a "loop", which determines its parameters
+            and how its programs are run.
+        inline: the op is only a call of its program, without rules of its own ("call").
+        recomputes: the backward pass runs the op's program again instead of storing what it
+            needs; its rules handle effects ("call").
+        closes_over: the op's programs may use outer nodes that are not among its operands.
+        rewrite: (make, node, operands) -> an equivalent value that is cheaper to compute, or
+            None. `make(name, params, operands)` makes the values it consists of ("opaque").
+        in_program: (params) -> list of the results that replace an operation in compiled programs
+            ("callback").
+        immediate: outside of traces, the op runs when it is recorded, so that its errors are
+            raised there ("callback").
+        raises_cause: if the op runs at once, an error of the user's function is raised as it is
+            ("callback").
+        float0: whether operands may be tangents of integers; None means that "map" and "reduce" do
+            not accept them.
+        jvp_shapes: the shapes that the rules in `jvp` expect ("map"): "equal": tangents and
+            operands are broadcast to the shape of the result; "tangents": the rules do not use
+            the operands, which are not broadcast; "any": neither is broadcast, and the rules'
+            results are.
+        makes_nan: whether the result may be nan although no operand is; `checkify` then checks it.
+        places: the type rule determines the devices of the result.
+        collective: what passes need to know about a collective.
         memo: the recorder's cache: forms (`ir.node.Form`) by types of operands and parameters.
     """
 
@@ -137,6 +197,27 @@ class Op:
     show: Callable[..., Any] | None = None
     dtypes: str = ""
     effect: bool = False
+    several: bool = False
+    jax_name: str = ""
+    identity: bool = False
+    keeps_order: bool = False
+    additive: bool = False
+    contraction: bool = False
+    indexing: str = ""
+    windows: Callable[..., Any] | None = None
+    control: str = ""
+    inline: bool = False
+    recomputes: bool = False
+    closes_over: bool = False
+    rewrite: Callable[..., Any] | None = None
+    in_program: Callable[..., list[Any]] | None = None
+    immediate: bool = False
+    raises_cause: bool = False
+    float0: bool | None = None
+    jvp_shapes: str = "equal"
+    makes_nan: bool = False
+    places: bool = False
+    collective: Collective | None = None
     memo: dict = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -161,6 +242,10 @@ class Table(dict[str, Op]):
         if op is None:
             raise KeyError(name)
         return op
+
+    def holds(self, op: Op) -> bool:
+        """Whether this op is in the table; those that users define are not."""
+        return self.get(op.name) is op
 
     def whole(self) -> Table:
         """Return the table after importing all modules that declare ops."""

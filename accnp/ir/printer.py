@@ -27,12 +27,11 @@ from accnp.ir.equations import (
     jaxprs_in_params,
 )
 from accnp.ir.node import Node
+from accnp.ir.op import Op
 
 __all__ = ["eqn_text", "equation_text", "jaxpr_text", "short_aval", "short_dtype", "write"]
 
 _LETTERS = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf"}
-# For these, jax prints the parameter `name` first.
-_NAMED = ("jit", "custom_jvp_call", "custom_vjp_call")
 
 
 def short_dtype(dtype: Any) -> str:
@@ -167,14 +166,16 @@ class _Printer:
 
     def equation(self, eqn: JaxprEqn) -> Doc:
         name, params = eqn.primitive.name, eqn.params
+        op: Op | None = getattr(eqn.primitive, "op", None)  # not of primitives of users
         show = getattr(eqn.primitive, "show", None)
         if self.style.custom_pp_eqn_rules:
             if show is not None:
                 params = show(params)
-            if name == "jit":
+            if op is not None and op.inline:
                 self._suggest_names(eqn)
         keys = sorted(params)
-        if name in _NAMED and "name" in params and self.style.custom_pp_eqn_rules:
+        call = op is not None and op.kind == "call"  # jax prints the parameter `name` first
+        if call and "name" in params and self.style.custom_pp_eqn_rules:
             keys.remove("name")
             keys.insert(0, "name")
         left = self.variables(eqn.outvars, types=True)

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import Access, KernelSpec, Statement
+from accnp.ir.op import Op
 
 __all__ = ["VerifyError", "verify_operation", "verify_plan", "verify_program", "verify_spec"]
 
@@ -82,9 +83,8 @@ def verify_operation(v: Any) -> None:
         return
     avals = [x.aval for x in v.inputs]
     if v.op.kind in ("call", "loop"):
-        _verify_call(v.op.name, avals, v.params)
-        if v.op.name == "custom_vjp_tangent":
-            return
+        results = v.aval if isinstance(v.aval, tuple) else (v.aval,)
+        _verify_call(v.op, avals, results, v.params)
     found = v.op.infer(*avals, **v.params)
     some = found if isinstance(found, tuple) else (found,)
     mine = v.aval if isinstance(v.aval, tuple) else (v.aval,)
@@ -102,22 +102,24 @@ def _have_same_types(some: Sequence[Aval], others: Sequence[Aval]) -> bool:
     )
 
 
-def _verify_call(name: str, xs: Sequence[Aval], params: dict[str, Any]) -> None:
+def _verify_call(
+    op: Op, xs: Sequence[Aval], results: Sequence[Aval], params: dict[str, Any]
+) -> None:
     """Check that the programs of an operation match its operands and results."""
     for graph in graphs_in(params):
         _verify_graph(graph)
-    if name == "scan":
+    if op.control == "scan":
         _verify_scan(xs, params)
-    elif name == "while":
+    elif op.control == "while":
         _verify_while(xs, params)
-    elif name == "cond":
+    elif op.control == "cond":
         _verify_cond(xs, params["branches"])
     else:
         key = next((k for k in ("jaxpr", "call_jaxpr", "call") if k in params), None)
         if key is not None and not _have_same_types(params[key].in_avals, xs):
-            _fail(f"{name}: the program takes {params[key].in_avals}; got {xs}")
-        if name == "reduce_precision" and not _have_same_types(params["jaxpr"].out_avals, xs):
-            _fail(f"{name}: the program returns {params['jaxpr'].out_avals} for {xs}")
+            _fail(f"{op.name}: the program takes {params[key].in_avals}; got {xs}")
+        if key is not None and not _have_same_types(params[key].out_avals, results):
+            _fail(f"{op.name}: the program returns {params[key].out_avals}, not {results}")
 
 
 def _verify_scan(xs: Sequence[Aval], params: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import o
 from accnp.lax.window_shapes import Windows
 from accnp.primitives.control import call
+from accnp.primitives.elementwise import XOR
 from accnp.primitives.fold import MONOIDS, Monoid, fold_windows
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full, wrong_dtype
 from accnp.pytree import PyTree, PyTreeDef, leaf_names, treedef_tuple
@@ -60,7 +61,7 @@ class _Pairs:
         n = len(avals)
         accs, xs = self.graph.inputs[-2 * n : -n], self.graph.inputs[-n:]
         self.monoids = [
-            MONOIDS.get(y.op.name) if {id(v) for v in y.inputs} == {id(a), id(x)} else None
+            MONOIDS.get(y.op) if {id(v) for v in y.inputs} == {id(a), id(x)} else None
             for y, a, x in zip(self.graph.outputs, accs, xs, strict=True)
         ]
 
@@ -332,7 +333,7 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     if dtype_kind(x.aval.dtype) not in "biu":
         raise wrong_dtype("lax.reduce_xor", x.aval.dtype, "biu")
     x = cast(x, x.aval.dtype)  # as a strong type
-    return wrap(_whole(MONOIDS["xor"], x, _axes(axes, x.aval.ndim, "lax.reduce_xor")))
+    return wrap(_whole(MONOIDS[XOR], x, _axes(axes, x.aval.ndim, "lax.reduce_xor")))
 
 
 # --- windows ---

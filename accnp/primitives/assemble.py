@@ -83,7 +83,7 @@ def _concat_batch(size: int, xs: Any, batched: Any, params: dict) -> Any:
     return o.concatenate(*whole, dimension=params["dimension"] + 1), True
 
 
-register(
+CONCATENATE = register(
     Op(
         "concatenate",
         "assemble",
@@ -92,6 +92,7 @@ register(
         jvp=_concat_jvp,
         transpose=_concat_transpose,
         batch=_concat_batch,
+        additive=True,
         parts=_concat_parts,
     )
 )
@@ -208,7 +209,9 @@ register(
         jvp=_pad_jvp,
         transpose=_pad_transpose,
         batch=_pad_batch,
+        additive=True,
         parts=_pad_parts,
+        makes_nan=True,
         halves="own",
     )
 )

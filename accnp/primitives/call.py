@@ -81,7 +81,7 @@ def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
     return _record_call(graph, xs, params), list(outs)
 
 
-register(
+JIT = register(
     Op(
         "jit",
         "call",
@@ -91,5 +91,7 @@ register(
         linearize=_linearize,
         transpose=transpose_call,
         batch=_batch,
+        inline=True,
+        closes_over=True,
     )
 )

@@ -274,6 +274,7 @@ register(
         cost=1000,
         show=_show_debug,
         effect=True,
+        raises_cause=True,
     )
 )
 register(
@@ -287,5 +288,6 @@ register(
         cost=1000,
         show=_show_print,
         effect=True,
+        raises_cause=True,
     )
 )

@@ -294,7 +294,7 @@ def _infer(*_: Aval, **__: Any) -> tuple[()]:
     return ()
 
 
-register(
+CHECK = register(
     Op(
         "check",
         "callback",
@@ -305,5 +305,7 @@ register(
         cost=1000,
         show=lambda p: {"debug": p["debug"]},
         effect=True,
+        in_program=lambda p: no_check(p["debug"]),
+        immediate=True,
     )
 )

@@ -184,9 +184,7 @@ def _log_residuals(split: Split, xs: Sequence[Node]) -> None:
     saved = []
     for x in split.kept:
         maker = x.inputs[0] if x.op.kind == "item" else x
-        what = (
-            f"named '{x.params['name']}'" if x.op.name == "name" else f"output of {maker.op.name}"
-        )
+        what = f"named '{x.params['name']}'" if x.op is NAME else f"output of {maker.op.name}"
         saved.append(f"  {x.aval.str_short()} from {what} from {site_text(maker)}\n")
     text = "remat-decorated function "
     text += "saving inputs with shapes:\n" * bool(inputs) + "".join(inputs)
@@ -256,13 +254,18 @@ register(
         linearize=_linearize,
         transpose=_transpose,
         batch=_batch,
+        recomputes=True,
+        closes_over=True,
     )
 )
 
 
 # --- names, barriers -----------------------------------------------------------------------------
 
-unary("name", "biufc", lambda x, *, name: x, "{0}", lambda t, y, x, *, name: t)
+NAME = unary(
+    "name", "biufc", lambda x, *, name: x, "{0}", lambda t, y, x, *, name: t, float0=True,
+    makes_nan=False,
+)  # fmt: skip
 
 
 def _apply_barrier(xs: Sequence[Node | None]) -> list[Node | None]:
@@ -281,5 +284,6 @@ register(
         jvp=lambda ts, y, xs, params: _apply_barrier(ts),
         transpose=lambda cts, *xs: _apply_barrier(cts),
         batch=lambda size, xs, batched, params: (o.optimization_barrier(*xs), list(batched)),
+        several=True,
     )
 )

@@ -18,13 +18,14 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.mesh_axis import MeshAxis, is_over_mesh
 from accnp.ir.node import Node
-from accnp.ir.op import OPS, o
+from accnp.ir.op import OPS, Collective, Op, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import broadcast_to, full, opaque, zeros_like_aval
 
 __all__ = ["install_messages", "part_of"]
 
 _INT = np.dtype(np.int32)
+_PLAIN = Collective()
 Params = dict[str, Any]
 # Implementation of a collective on all examples at once: (operand with the mapped axis in front,
 # its length, parameters) -> (result, whether it has the mapped axis).
@@ -179,7 +180,9 @@ def _collective(
     jvp: Any = None,
     for_equal: Callable[[Node, int], Node] | None = None,
     numpy: Callable[..., np.ndarray] = _raise_unbound,
-) -> None:
+    facts: Collective = _PLAIN,
+    makes_nan: bool = False,
+) -> Op:
     """Declare a collective.
 
     `dimensions` are the parameters that number axes of the operand. `for_equal` computes the
@@ -211,10 +214,12 @@ def _collective(
         rest = tuple([n for n in params["axis_name"] if n != tools.axis])
         return (record_same(y, {**params, "axis_name": rest}) if rest else y), mapped
 
-    opaque(
+    return opaque(
         name,
         infer=infer,
         numpy=numpy,
+        collective=facts,
+        makes_nan=makes_nan,
         jvp=jvp or (lambda t, y, x, **params: record_same(t, params),),
         transpose=transpose and (lambda ct, x, **params: (transpose(ct, params),)),
         batch=batch,
@@ -239,12 +244,13 @@ def _show_reduction(params: Params) -> Params:
 
 
 def _reduction(
-    name: str, reduce: str, for_equal: Any, jvp: Any = None, transpose: Any = None
-) -> None:
+    name: str, reduce: str, for_equal: Any, jvp: Any = None, transpose: Any = None,
+    equal: bool = True, aligns: bool = True, makes_nan: bool = False,
+) -> Op:  # fmt: skip
     def meaning(x: Node, size: int, params: Params) -> tuple[Node, bool]:
         return getattr(o, reduce)(x, axes=(0,)), False
 
-    _collective(
+    return _collective(
         name,
         _identity,
         meaning,
@@ -254,6 +260,8 @@ def _reduction(
         jvp,
         for_equal,
         _reduce_rows(reduce),
+        Collective(equal, aligns=aligns, reduce=reduce),
+        makes_nan=makes_nan,
     )
 
 
@@ -274,14 +282,16 @@ def _multiply_by_size(x: Node, size: int) -> Node:
 
 
 _reduction(
-    "psum", "reduce_sum", _multiply_by_size, transpose=lambda ct, params: o.psum(ct, **params)
-)
+    "psum", "reduce_sum", _multiply_by_size, transpose=lambda ct, params: o.psum(ct, **params),
+    equal=False, makes_nan=True,
+)  # fmt: skip
 # A sum that is known to be equal in all parts, within `shard_map`. The cotangent of the result is
 # the cotangent of each operand, and vice versa for `pvary`.
 _reduction(
-    "psum_invariant", "reduce_sum", _multiply_by_size, transpose=lambda ct, p: o.pvary(ct, **p)
-)
-_collective(
+    "psum_invariant", "reduce_sum", _multiply_by_size, transpose=lambda ct, p: o.pvary(ct, **p),
+    aligns=False,
+)  # fmt: skip
+VARY = _collective(
     "pvary",
     _identity,
     lambda x, size, params: (x, True),
@@ -289,6 +299,7 @@ _collective(
     _show_reduction,
     for_equal=lambda x, size: x,
     numpy=_identity_numpy,
+    facts=Collective(sends=False, aligns=False),
 )
 _reduction("pmax", "reduce_max", lambda x, size: x, (_extreme_jvp,))
 _reduction("pmin", "reduce_min", lambda x, size: x, (_extreme_jvp,))
@@ -370,7 +381,7 @@ def _exchange_parts(
 
 
 _DIMENSIONS = "all_gather_dimension", "scatter_dimension"
-_collective(
+ALL_GATHER = _collective(
     "all_gather",
     _gather_infer,
     _gather,
@@ -394,7 +405,7 @@ def part_of(x: Node, d: int, axis: MeshAxis) -> Node:
 
 # Used with tiled=True to make a sharded array whole in each process. The result is equal in all
 # processes, and so is its cotangent.
-_collective(
+ALL_GATHER_INVARIANT = _collective(
     "all_gather_invariant",
     _gather_infer,
     _gather,
@@ -402,8 +413,9 @@ _collective(
     _show_sized,
     _DIMENSIONS[:1],
     numpy=_gather_whole,
+    facts=Collective(equal=True),
 )
-_collective(
+REDUCE_SCATTER = _collective(
     "reduce_scatter",
     _scatter_infer,
     _scatter,
@@ -442,7 +454,7 @@ def _exchange_back(ct: Node, params: Params) -> Node:
     return o.all_to_all(ct, **{**params, **back})
 
 
-_collective(
+ALL_TO_ALL = _collective(
     "all_to_all",
     _exchange_infer,
     _exchange,
@@ -498,6 +510,7 @@ _collective(
     lambda p: {"axis_name": p["axis_name"][0], "source": p["source"]},
     for_equal=lambda x, size: x,
     numpy=_message("pbroadcast"),
+    facts=Collective(equal=True),
 )
 
 # --- axis_index ---
@@ -520,6 +533,7 @@ opaque(
     jvp=(),
     batch=_index_batch,
     show=_show,
+    collective=Collective(sends=False),
 )
 
 
@@ -531,6 +545,16 @@ def _rows_of_group(x: Aval, *, axis_name: Any, axis_index_groups: Any, of: str) 
     return make_aval((len(axis.members(axis_index_groups)), *x.shape), x.dtype, x.weak_type)
 
 
-opaque("mesh_gather", infer=_rows_of_group, numpy=_message("mesh_gather"))
-opaque("mesh_exchange", infer=lambda x, **_: x, numpy=_message("mesh_exchange"))
+opaque(
+    "mesh_gather",
+    infer=_rows_of_group,
+    numpy=_message("mesh_gather"),
+    collective=Collective(sent=lambda size, n: size * (n - 1)),
+)
+opaque(
+    "mesh_exchange",
+    infer=lambda x, **_: x,
+    numpy=_message("mesh_exchange"),
+    collective=Collective(sent=lambda size, n: size // n * (n - 1)),
+)
 opaque("mesh_sum", infer=lambda x, **_: x, numpy=_message("mesh_sum"))

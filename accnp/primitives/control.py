@@ -377,12 +377,15 @@ register(
 # --- declarations ---
 
 
-def loop_op(name: str, infer: Callable[..., Any], numpy: Callable[..., Any], **rules: Any) -> Op:
-    """Declare a control-flow op."""
-    return register(Op(name, "loop", infer, numpy=numpy, cost=1000, **rules))
+def loop_op(
+    name: str, control: str, infer: Callable[..., Any], numpy: Callable[..., Any], **rules: Any
+) -> Op:
+    """Declare a control-flow op of the form "cond", "while" or "scan" (`Op.control`)."""
+    return register(Op(name, "loop", infer, numpy=numpy, cost=1000, control=control, **rules))
 
 
 cond = loop_op(
+    "cond",
     "cond",
     _cond_infer,
     _cond_numpy,

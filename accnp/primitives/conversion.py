@@ -43,10 +43,11 @@ def _zero_part(ct: Node) -> Node:
 
 map_op("real", numpy=np.real, scalar="{0}.real", out="real", dtypes="c",
        jvp=(lambda t, y, x: o.real(t),),
-       transpose=lambda ct, x: (o.complex(ct, _zero_part(ct)),))  # fmt: skip
+       transpose=lambda ct, x: (o.complex(ct, _zero_part(ct)),), makes_nan=False)  # fmt: skip
 map_op("imag", numpy=np.imag, scalar="{0}.imag", out="real", dtypes="c",
        jvp=(lambda t, y, x: o.imag(t),),
-       transpose=lambda ct, x: (o.complex(_zero_part(ct), o.neg(ct)),))  # fmt: skip
+       transpose=lambda ct, x: (o.complex(_zero_part(ct), o.neg(ct)),),
+       makes_nan=False)  # fmt: skip
 
 
 def _complex_infer(a: Aval, b: Aval) -> Aval:
@@ -66,10 +67,10 @@ map_op(
         lambda t, y, a, b: o.complex(t, like_full(t, 0)),
         lambda t, y, a, b: o.complex(like_full(t, 0), t),
     ),
-    transpose=lambda ct, a, b: (o.real(ct), o.imag(o.neg(ct))),
+    transpose=lambda ct, a, b: (o.real(ct), o.imag(o.neg(ct))), makes_nan=False,
 )  # fmt: skip
 map_op("conj", numpy=np.conj, scalar="{0}.conjugate()", jvp=(lambda t, y, x: o.conj(t),),
-       transpose=lambda ct, x: (o.conj(ct),), dtypes="c")  # fmt: skip
+       transpose=lambda ct, x: (o.conj(ct),), dtypes="c", makes_nan=False)  # fmt: skip
 
 # --- conversion, selection ------------------------------------------------------------------------
 
@@ -97,7 +98,7 @@ def _cast_transpose(ct: Node, x: Any, *, new_dtype: Any, weak_type: bool = False
     return (o.convert_element_type(ct, **new),)
 
 
-map_op(
+CONVERT = map_op(
     "convert_element_type",
     numpy=ref.cast,
     infer=_cast_infer,
@@ -105,6 +106,7 @@ map_op(
     jvp=(_cast_jvp,),
     transpose=_cast_transpose,
     show=lambda p: {"new_dtype": np.dtype(p["new_dtype"]), "weak_type": bool(p["weak_type"])},
+    makes_nan=False,
 )
 
 
@@ -130,7 +132,8 @@ def _bitcast_scalar(params: dict[str, Any], in_dtype: np.dtype) -> str:
 
 map_op("bitcast_convert_type", numpy=lambda x, *, new_dtype: x.view(new_dtype),
        infer=_bitcast_infer, scalar=_bitcast_scalar, jvp=(ZERO,))  # fmt: skip
-unary("copy", "biufc", np.array, "{0}", lambda t, y, x: t, transpose=lambda ct, x: (ct,))
+unary("copy", "biufc", np.array, "{0}", lambda t, y, x: t, transpose=lambda ct, x: (ct,),
+      float0=True, makes_nan=False)  # fmt: skip
 
 
 def _select_infer(which: Aval, *cases: Aval) -> Aval:
@@ -204,7 +207,8 @@ def _select_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params
 
 
 map_op("select_n", numpy=ref.select_n, infer=_select_infer, scalar=_select_scalar,
-       jvp=_select_jvp, transpose=_select_transpose, batch=_select_batch)  # fmt: skip
+       jvp=_select_jvp, transpose=_select_transpose, batch=_select_batch, additive=True,
+       float0=True, makes_nan=False)  # fmt: skip
 
 # --- sums of exponentials near 1 ------------------------------------------------------------------
 
@@ -236,4 +240,5 @@ map_op(
 map_op(
     "log_beside", numpy=ref.log_beside, scalar=_by_precision(_LOG_BESIDE),
     jvp=(ZERO, ZERO, lambda t, y, rest, top, total: o.div(t, total)), dtypes="f", cost=20,
+    makes_nan=False,
 )  # fmt: skip

@@ -288,7 +288,7 @@ def _to_front(x: Node, axis: int) -> Node:
     return o.transpose(x, permutation=order)
 
 
-opaque(
+CONVOLUTION = opaque(
     "conv_general_dilated",
     infer=_infer,
     numpy=quiet(_numpy),
@@ -297,4 +297,5 @@ opaque(
     batch=_batch,
     halves="own",
     show=lambda p: {**p, "out_sharding": None},
+    makes_nan=True,
 )

@@ -99,7 +99,7 @@ def _declare(name: str, fold: Callable[..., Any], dtypes: str, jvp: Any, **rules
 
     opaque(
         name, infer=infer, numpy=quiet(numpy), jvp=(jvp,), batch=batch, dtypes=dtypes,
-        halves="float32", **rules,
+        halves="float32", makes_nan=True, **rules,
     )  # fmt: skip
 
 

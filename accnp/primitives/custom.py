@@ -225,6 +225,7 @@ register(
         numpy=_identity_numpy,
         jvp=_jvp,
         batch=_batch(_batched_jvp),
+        closes_over=True,
     )
 )
 
@@ -308,7 +309,7 @@ def has_symbolic_zeros(nodes: Sequence[Node]) -> bool:
     """Whether the nodes, or programs among their parameters, contain a tangent whose rule wants to
     know which cotangents are zero (`symbolic_zeros`)."""
     for node in nodes:
-        if node.op.name == "custom_vjp_tangent":
+        if node.op is TANGENT:
             if node.params["rule"].shown.get("symbolic_zeros"):
                 return True
         elif node.op.kind in CALLS and any(map(_holds_symbolic_zeros, graphs_in(node.params))):
@@ -352,11 +353,12 @@ register(
         jvp=_vjp_jvp,
         linearize=_linearize,
         batch=_batch(_batched_vjp),
+        closes_over=True,
     )
 )
 # This op appears in linear programs and is only transposed. It counts as an effect, so that forward
 # mode raises when it is requested and not only when a value is needed.
-register(
+TANGENT = register(
     Op(
         "custom_vjp_tangent",
         "call",
@@ -428,7 +430,7 @@ def _show(params: dict[str, Any]) -> dict[str, Any]:
     return {"name": rule.name, "call_jaxpr": params["call_jaxpr"], **rule.shown}
 
 
-register(
+JVP_PROGRAM = register(
     Op(
         "custom_jvp_program",
         "call",
@@ -438,9 +440,10 @@ register(
         transpose=_program_transpose,
         batch=_program_batch(_batched_jvp),
         show=_show,
+        jax_name="custom_jvp_call",
     )
 )
-register(
+VJP_PROGRAM = register(
     Op(
         "custom_vjp_program",
         "call",
@@ -450,5 +453,6 @@ register(
         linearize=_program_linearize,
         batch=_program_batch(_batched_vjp),
         show=_show,
+        jax_name="custom_vjp_call",
     )
 )

@@ -25,7 +25,7 @@ Nodes = list[Node]
 def has_batching_rule(nodes: Sequence[Node]) -> bool:
     """Whether nodes, or the programs they contain, have a function with a batching rule."""
     for node in nodes:
-        if node.op.name == "custom_vmap_call":
+        if node.op is CALL:
             return True
         if node.op.kind in CALLS and any(map(_holds_batching_rule, graphs_in(node.params))):
             return True
@@ -152,7 +152,7 @@ _REVERSE = (
     "a derivative rule, with custom_vjp around custom_vmap"
 )
 
-register(
+CALL = register(
     Op(
         "custom_vmap_call",
         "call",

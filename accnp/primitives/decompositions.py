@@ -202,6 +202,7 @@ opaque(
     numpy=_svd_numpy,
     jvp=_svd_jvp,
     batch=batched("svd"),
+    several=True,
 )
 
 
@@ -304,6 +305,7 @@ opaque(
     numpy=_qr_numpy,
     jvp=_qr_jvp,
     batch=batched("qr"),
+    several=True,
 )
 
 
@@ -389,4 +391,5 @@ opaque(
     numpy=quiet(_lu_numpy),
     jvp=_lu_jvp,
     batch=batched("lu"),
+    several=True,
 )

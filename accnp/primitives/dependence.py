@@ -57,7 +57,7 @@ def results_depend(node: Node, flags: Sequence[bool]) -> Flags:
     n = len(node.aval) if isinstance(node.aval, tuple) else 1
     if not any(flags):
         return (False,) * n
-    rule = _RULES.get(node.op.name)
+    rule = _RULES.get(node.op.control)
     if rule is not None:
         return rule(node.params, list(flags))
     graphs = graphs_in(node.params)

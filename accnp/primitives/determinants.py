@@ -174,4 +174,5 @@ opaque(
     numpy=quiet(_slogdet_numpy),
     jvp=_slogdet_jvp,
     batch=batched("slogdet"),
+    several=True,
 )

@@ -94,6 +94,7 @@ opaque(
     numpy=_eigh_numpy,
     jvp=_eigh_jvp,
     batch=batched("eigh"),
+    several=True,
 )
 
 
@@ -205,7 +206,7 @@ def _eig_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
     return out
 
 
-opaque("eig", infer=_eig_infer, numpy=_eig_numpy, jvp=_eig_jvp, batch=batched("eig"))
+opaque("eig", infer=_eig_infer, numpy=_eig_numpy, jvp=_eig_jvp, batch=batched("eig"), several=True)
 
 
 # --- reductions to simpler forms; these have no derivatives in jax -------------------------------
@@ -238,7 +239,7 @@ def _schur_numpy(a: Any, *, compute_schur_vectors: bool, **_: Any) -> Any:
     return each(one, "2", [a.astype(work)], [((n, n), work)] * (1 + compute_schur_vectors))
 
 
-opaque("schur", infer=_schur_infer, numpy=_schur_numpy, batch=batched("schur"))
+opaque("schur", infer=_schur_infer, numpy=_schur_numpy, batch=batched("schur"), several=True)
 
 
 @weak_as_operands
@@ -265,7 +266,10 @@ def _hessenberg_numpy(a: Any) -> Any:
     return each(one, "2", [a.astype(work)], [((n, n), work), ((n - 1,), work)])
 
 
-opaque("hessenberg", infer=_hessenberg_infer, numpy=_hessenberg_numpy, batch=batched("hessenberg"))
+opaque(
+    "hessenberg", infer=_hessenberg_infer, numpy=_hessenberg_numpy, batch=batched("hessenberg"),
+    several=True,
+)  # fmt: skip
 
 
 @weak_as_operands
@@ -305,6 +309,7 @@ opaque(
     infer=_tridiagonal_infer,
     numpy=_tridiagonal_numpy,
     batch=batched("tridiagonal"),
+    several=True,
 )
 
 
@@ -386,4 +391,5 @@ opaque(
     numpy=_eigh_tridiagonal_numpy,
     jvp=_eigh_tridiagonal_jvp,
     batch=batched("eigh_tridiagonal"),
+    several=True,
 )

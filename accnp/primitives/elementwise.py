@@ -51,9 +51,10 @@ def _both(rule: Any) -> tuple[Any, Any]:
 
 # --- arithmetic -----------------------------------------------------------------------------------
 
-add = binary(
+ADD = binary(
     "add", NUMERIC, np.add, "{0} + {1}",
-    _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct),
+    _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct), jvp_shapes="tangents",
+    additive=True,
 )  # fmt: skip
 # The sum of partial tangents or cotangents of one value.
 _infer_sum = map_infer("add_any", "same", "biufc")
@@ -65,23 +66,24 @@ def _add_any_infer(a: Aval, b: Aval) -> Aval:
     return y if y.weak_type == a.weak_type else make_aval(y.shape, y.dtype, a.weak_type)
 
 
-add_any = binary(
+binary(
     "add_any", "biufc", np.add, {"b": "{0} or {1}", "": "{0} + {1}"},
     _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct), infer=_add_any_infer,
+    jvp_shapes="tangents", additive=True, makes_nan=False,
 )  # fmt: skip
-sub = binary(
+binary(
     "sub", NUMERIC, np.subtract, "{0} - {1}",
     (lambda t, y, a, b: t, lambda t, y, a, b: o.neg(t)),
-    transpose=lambda ct, a, b: (ct, o.neg(ct)),
+    transpose=lambda ct, a, b: (ct, o.neg(ct)), jvp_shapes="tangents", additive=True,
 )  # fmt: skip
-mul = binary(
+MUL = binary(
     "mul", NUMERIC, q(np.multiply), {"c": "cmul({0}, {1})", "": "{0} * {1}"},
     (lambda t, y, a, b: o.mul(t, b), lambda t, y, a, b: o.mul(a, t)),
     transpose=lambda ct, a, b: (
         (o.mul(ct, b), None) if isinstance(a, Linear) else (None, o.mul(a, ct))
-    ),
+    ), jvp_shapes="any",
 )  # fmt: skip
-div = binary(
+DIV = binary(
     "div", NUMERIC, ref.divide, {"iu": "idiv({0}, {1})", "c": "cdiv({0}, {1})", "": "{0} / {1}"},
     (
         lambda t, y, a, b: o.div(t, b),
@@ -89,9 +91,9 @@ div = binary(
         # either, since a is a residual in any case. The derivative by a shares the first quotient.
         lambda t, y, a, b: o.div(o.mul(o.neg(o.div(t, b)), a), b),
     ),
-    transpose=lambda ct, a, b: (o.div(ct, b), None), cost=4,
+    transpose=lambda ct, a, b: (o.div(ct, b), None), cost=4, jvp_shapes="any",
 )  # fmt: skip
-rem = binary(
+binary(
     "rem", REAL, ref.remainder, "rem({0}, {1})",
     (
         lambda t, y, a, b: t,
@@ -189,11 +191,11 @@ def _ipow_jvp(t: Node, power: Node, x: Node, *, y: int) -> Node:
 
 
 unary("integer_pow", NUMERIC, ref.integer_pow, _ipow_scalar, _ipow_jvp, cost=3, infer=_ipow_infer)
-neg = unary("neg", NUMERIC, q(np.negative), "-{0}", lambda t, y, x: o.neg(t),
-            transpose=lambda ct, x: (o.neg(ct),))  # fmt: skip
+unary("neg", NUMERIC, q(np.negative), "-{0}", lambda t, y, x: o.neg(t),
+            transpose=lambda ct, x: (o.neg(ct),), makes_nan=False)  # fmt: skip
 unary("sign", NUMERIC, ref.sign, "sign({0})", ZERO)
 unary("square", NUMERIC, ref.square, "sq({0})",
-      lambda t, y, x: o.mul(t, o.mul(const(x, 2), x)))  # fmt: skip
+      lambda t, y, x: o.mul(t, o.mul(const(x, 2), x)), makes_nan=False)  # fmt: skip
 
 
 def _abs_jvp(t: Node, y: Node, x: Node) -> Node:
@@ -204,7 +206,8 @@ def _abs_jvp(t: Node, y: Node, x: Node) -> Node:
     return o.select_n(o.ge(x, like(x, 0)), o.neg(t), t)
 
 
-map_op("abs", numpy=q(np.abs), scalar="abs({0})", jvp=(_abs_jvp,), out="real", dtypes="ifc")
+map_op("abs", numpy=q(np.abs), scalar="abs({0})", jvp=(_abs_jvp,), out="real", dtypes="ifc",
+       makes_nan=False)  # fmt: skip
 
 
 def _extreme_jvps(choose: Any) -> tuple[Any, Any]:
@@ -233,10 +236,10 @@ def _broadcast_like(x: Node, y: Node) -> Node:
     return spread(x, y.aval.shape)
 
 
-binary("max", "biufc", q(np.maximum), {"b": "{0} or {1}", "": "fmax({0}, {1})"},
-       _extreme_jvps(lambda a, b: _is_greater(a, b)))  # fmt: skip
-binary("min", "biufc", q(np.minimum), {"b": "{0} and {1}", "": "fmin({0}, {1})"},
-       _extreme_jvps(lambda a, b: _is_greater(b, a)))  # fmt: skip
+MAX = binary("max", "biufc", q(np.maximum), {"b": "{0} or {1}", "": "fmax({0}, {1})"},
+       _extreme_jvps(lambda a, b: _is_greater(a, b)), makes_nan=False)  # fmt: skip
+MIN = binary("min", "biufc", q(np.minimum), {"b": "{0} and {1}", "": "fmin({0}, {1})"},
+       _extreme_jvps(lambda a, b: _is_greater(b, a)), makes_nan=False)  # fmt: skip
 
 
 def _is_greater(a: Node, b: Node) -> Node:
@@ -277,7 +280,7 @@ map_op(
             o.and_(_broadcast_like(o.lt(lo, x), y), _broadcast_like(o.lt(x, hi), y)),
             like_full(y, 0), t),
         lambda t, y, lo, x, hi: o.select_n(_broadcast_like(o.lt(hi, x), y), like_full(y, 0), t),
-    ), cost=2,
+    ), cost=2, makes_nan=False,
 )  # fmt: skip
 
 # --- comparison, logic, bits ----------------------------------------------------------------------
@@ -288,9 +291,9 @@ compare("lt", "biuf", q(np.less), "{0} < {1}")
 compare("le", "biuf", q(np.less_equal), "{0} <= {1}")
 compare("gt", "biuf", q(np.greater), "{0} > {1}")
 compare("ge", "biuf", q(np.greater_equal), "{0} >= {1}")
-binary("and", "biu", np.bitwise_and, "{0} & {1}", ZERO, constants=True)
-binary("or", "biu", np.bitwise_or, "{0} | {1}", ZERO, constants=True)
-binary("xor", "biu", np.bitwise_xor, "{0} ^ {1}", ZERO, constants=True)
+AND = binary("and", "biu", np.bitwise_and, "{0} & {1}", ZERO, constants=True)
+OR = binary("or", "biu", np.bitwise_or, "{0} | {1}", ZERO, constants=True)
+XOR = binary("xor", "biu", np.bitwise_xor, "{0} ^ {1}", ZERO, constants=True)
 unary("not", "biu", np.bitwise_not, {"b": "not {0}", "": "~{0}"}, ZERO)
 binary("shift_left", INTEGER, ref.shift_left, "shift_left({0}, {1})", ZERO, constants=True)
 binary(
@@ -350,7 +353,8 @@ unary(
 
 unary("exp", INEXACT, q(np.exp), "exp({0})", lambda t, y, x: o.mul(t, y), cost=15)
 unary("exp2", INEXACT, q(np.exp2), "exp2({0})",
-      lambda t, y, x: o.mul(const(x, np.log(2)), o.mul(t, y)), cost=15)  # fmt: skip
+      lambda t, y, x: o.mul(const(x, np.log(2)), o.mul(t, y)), cost=15,
+      makes_nan=False)  # fmt: skip
 unary("expm1", INEXACT, q(np.expm1), "expm1({0})",
       lambda t, y, x: o.mul(t, o.exp(x)), cost=20)  # y + 1 would cancel  # fmt: skip
 unary("log", INEXACT, q(np.log), "log({0})", lambda t, y, x: o.div(t, x), cost=15)

@@ -245,6 +245,15 @@ def _fft_batch(size: int, xs: Sequence[Node], batched: Any, p: dict[str, Any]) -
     return o.fft(xs[0], **p), True
 
 
+def _half_of_real(make: Any, params: dict[str, Any], operands: tuple[Any, ...]) -> Any | None:
+    """Compute only half of the frequencies of real numbers, which determines the others."""
+    (x,) = operands
+    if params["fft_type"] != FftType.FFT or x.aval.dtype.kind == "c" or not x.aval.size:
+        return None
+    half = make("fft", {**params, "fft_type": FftType.RFFT}, (x,))
+    return make("fft_mirror", {"fft_lengths": params["fft_lengths"]}, (half,))
+
+
 opaque(
     "fft",
     infer=_fft_infer,
@@ -253,6 +262,8 @@ opaque(
     transpose=_fft_transpose,
     batch=_fft_batch,
     rounds=_fft_rounds,
+    rewrite=_half_of_real,
+    makes_nan=True,
     cost=250,  # measured: 2 ns per element for short rows, 6 to 10 ns for long lines
     show=lambda p: {**p, "fft_type": int(p["fft_type"])},
 )

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.node import Node
-from accnp.ir.op import o
+from accnp.ir.op import Op, o
+from accnp.primitives.elementwise import ADD, AND, MAX, MIN, MUL, OR, XOR
 from accnp.primitives.kinds import dtype_kind
 from accnp.primitives.prefix import slice_axis
 
@@ -74,14 +75,14 @@ def _ones(dtype: np.dtype) -> Any:
     return int(np.iinfo(dtype).max) if dtype_kind(dtype) == "u" else -1
 
 
-MONOIDS = {
-    "add": Monoid(lambda a, b: o.add(a, b), _zero, "reduce_sum", "reduce_window_sum"),
-    "mul": Monoid(lambda a, b: o.mul(a, b), lambda dtype: 1, "reduce_prod"),
-    "max": Monoid(_prefer_first("ge", "max"), least, "reduce_max", "reduce_window_max"),
-    "min": Monoid(_prefer_first("le", "min"), greatest, "reduce_min", "reduce_window_min"),
-    "and": Monoid(lambda a, b: o.and_(a, b), _ones, "reduce_and"),
-    "or": Monoid(lambda a, b: o.or_(a, b), _zero, "reduce_or"),
-    "xor": Monoid(lambda a, b: o.xor(a, b), _zero),
+MONOIDS: dict[Op, Monoid] = {
+    ADD: Monoid(lambda a, b: o.add(a, b), _zero, "reduce_sum", "reduce_window_sum"),
+    MUL: Monoid(lambda a, b: o.mul(a, b), lambda dtype: 1, "reduce_prod"),
+    MAX: Monoid(_prefer_first("ge", "max"), least, "reduce_max", "reduce_window_max"),
+    MIN: Monoid(_prefer_first("le", "min"), greatest, "reduce_min", "reduce_window_min"),
+    AND: Monoid(lambda a, b: o.and_(a, b), _ones, "reduce_and"),
+    OR: Monoid(lambda a, b: o.or_(a, b), _zero, "reduce_or"),
+    XOR: Monoid(lambda a, b: o.xor(a, b), _zero),
 }
 
 

@@ -219,4 +219,5 @@ for _name in _RESULTS:
         numpy=_reference(_name),
         jvp=(_unknown_second_derivative, _unknown_second_derivative),
         batch=_batch,
+        makes_nan=True,
     )

@@ -162,10 +162,6 @@ _MODES = {
     None: GatherScatterMode.FILL_OR_DROP,
 }
 DROP = GatherScatterMode.FILL_OR_DROP
-# Ops that write to positions of an array and keep its other elements.
-UPDATES = frozenset(
-    ["dynamic_update_slice", "scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"]
-)
 
 
 # --- positions of windows ------------------------------------------------------------------------
@@ -385,6 +381,16 @@ def _gather_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     return o.gather(*xs, **{**p, "dimension_numbers": dims, "slice_sizes": sizes}), True
 
 
+# The starts of windows (the last axis has one column for each indexed axis), the axes, and the last
+# valid start along each of them.
+Windows = tuple[Node, tuple[int, ...], list[int]]
+
+
+def _gathered_windows(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
+    axes = tuple(p["dimension_numbers"].start_index_map)
+    return xs[1], axes, [xs[0].aval.shape[d] - p["slice_sizes"][d] for d in axes]
+
+
 opaque(
     "gather",
     infer=_gather_infer,
@@ -393,6 +399,8 @@ opaque(
     jvp=lambda ts, y, xs, p: None if ts[0] is None else _gather_jvp(ts[0], y, *xs, **p),
     transpose=_gather_transpose,
     batch=_gather_batch,
+    indexing="gather",
+    windows=_gathered_windows,
 )
 
 
@@ -454,6 +462,14 @@ def _stack_starts(starts: Sequence[Node], batched: Sequence[bool], size: int) ->
     return o.concatenate(*columns, dimension=1)
 
 
+def _window_of_slice(starts: Sequence[Node], shape: Sequence[int], sizes: Sequence[int]) -> Windows:
+    kind = np.dtype(np.int64 if any(x.aval.dtype.itemsize == 8 for x in starts) else np.int32)
+    columns = [o.convert_element_type(x, new_dtype=kind, weak_type=False) for x in starts]
+    wide = [broadcast_to(x, (1,), ()) for x in columns]
+    table = o.concatenate(*wide, dimension=0) if wide else full((0,), 0, np.dtype(np.int32))
+    return table, tuple(range(len(shape))), [n - m for n, m in zip(shape, sizes, strict=True)]
+
+
 def _slice_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
     x, starts = xs[0], xs[1:]
     if not any(batched[1:]):
@@ -489,6 +505,8 @@ opaque(
         *[None] * len(starts),
     ),
     batch=_slice_batch,
+    indexing="slice",
+    windows=lambda xs, p: _window_of_slice(xs[1:], xs[0].aval.shape, p["slice_sizes"]),
 )
 
 
@@ -553,4 +571,7 @@ opaque(
     jvp=_update_jvp,
     transpose=_update_transpose,
     batch=_update_batch,
+    additive=True,
+    indexing="update",
+    windows=lambda xs, p: _window_of_slice(xs[2:], xs[0].aval.shape, xs[1].aval.shape),
 )

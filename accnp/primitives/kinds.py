@@ -268,9 +268,15 @@ def map_op(
     dtypes: str = "biufc",
     cost: int = 1,
     batch: Callable[..., Any] | None = None,
+    makes_nan: bool | None = None,
     **more: Any,
 ) -> Op:
-    """Declare an op that computes each element from the operands' elements at the same index."""
+    """Declare an op that computes each element from the operands' elements at the same index.
+
+    By default, `makes_nan` is true for functions of floats that have a derivative.
+    """
+    if makes_nan is None:
+        makes_nan = ("f" in dtypes or "c" in dtypes) and jvp is not None and has_derivative(jvp)
     return register(
         Op(
             name,
@@ -283,9 +289,15 @@ def map_op(
             scalar=scalar,
             cost=cost,
             dtypes=dtypes,
+            makes_nan=makes_nan,
             **more,
         )
     )
+
+
+def has_derivative(jvp: Any) -> bool:
+    """Whether the derivative by an operand is not zero everywhere."""
+    return not isinstance(jvp, tuple) or any(rule is not ZERO and rule is not None for rule in jvp)
 
 
 def unary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: Any) -> Op:
@@ -369,7 +381,14 @@ def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, .
 
 
 def reduction(
-    name: str, combine: str, *, numpy: Any, dtypes: str, jvp: Any, transpose: Any = None
+    name: str,
+    combine: str,
+    *,
+    numpy: Any,
+    dtypes: str,
+    jvp: Any,
+    transpose: Any = None,
+    **more: Any,
 ) -> Op:
     """Declare a reduction over `axes` (a sorted tuple of non-negative ints).
 
@@ -401,7 +420,7 @@ def reduction(
             batch=batch,
             combine=combine,
             dtypes=dtypes,
-            show=lambda p: {**p, "out_sharding": None} if combine == "sum" else p,
+            **more,
         )
     )
 

@@ -180,6 +180,9 @@ opaque(
     transpose=_dot_transpose,
     batch=_dot_batch,
     halves="own",
+    contraction=True,
+    float0=False,
+    makes_nan=True,
     show=_show_dot,
 )
 
@@ -291,6 +294,7 @@ opaque(
     ),
     transpose=lambda ct, a, b: (None, o.linear_solve(matrix_t(a), ct)),
     batch=_solve_batch("linear_solve"),
+    makes_nan=True,
 )
 
 

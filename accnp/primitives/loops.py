@@ -162,6 +162,7 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
 
 while_ = loop_op(
     "while",
+    "while",
     _while_infer,
     _while_numpy,
     jvp=_while_jvp,

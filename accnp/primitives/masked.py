@@ -19,10 +19,9 @@ from accnp.ir.op import o
 from accnp.ir.trace import sets_site, state
 from accnp.primitives.index import DROP, GatherScatterMode
 from accnp.primitives.kinds import broadcast_to, full
+from accnp.primitives.views import RESHAPE
 
 __all__ = ["in_place", "masked", "masked_branches"]
-
-_WRITES = ("scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max")
 
 
 def masked(graph: Graph, flag: Node, consts: Sequence[Node], old: Sequence[Node]) -> list[Node]:
@@ -74,7 +73,7 @@ def _find_roots(graph: Graph) -> list[int | None]:
     None."""
     numbers: dict[int, int | None] = {id(x): i for i, x in enumerate(graph.inputs)}
     for node in graph.nodes:
-        if _is_write(node) or node.op.name == "reshape":
+        if _is_write(node) or node.op is RESHAPE:
             numbers[id(node)] = numbers.get(id(node.inputs[0]))
     return [numbers.get(id(y)) for y in graph.outputs]
 
@@ -93,9 +92,9 @@ def _record_masked(
         inputs = [new.get(id(x), x) for x in node.inputs]
         target = targets.get(id(node.inputs[0])) if node.inputs else None
         if target is not None and _is_write(node):
-            write = _masked_slice if node.op.name == "dynamic_update_slice" else _masked_scatter
+            write = _masked_slice if node.op.indexing == "update" else _masked_scatter
             made = targets[id(node)] = write(node, flag, [target, *inputs[1:]])
-        elif target is not None and node.op.name == "reshape":
+        elif target is not None and node.op is RESHAPE:
             made = targets[id(node)] = record(node.op, (target,), node.params)
         else:
             made = record(node.op, tuple(inputs), node.params)
@@ -110,9 +109,9 @@ def _select(flag: Node, old: Node, new: Node) -> Node:
 def _is_write(node: Node) -> bool:
     """Whether a node is an indexed write that can be dropped. A scatter is dropped by an index out
     of bounds, so its mode must not move indices inside."""
-    if node.op.name == "dynamic_update_slice":
+    if node.op.indexing == "update":
         return True
-    if node.op.name not in _WRITES or node.params["mode"] is GatherScatterMode.CLIP:
+    if node.op.indexing != "scatter" or node.params["mode"] is GatherScatterMode.CLIP:
         return False
     return bool(node.params["dimension_numbers"].scatter_dims_to_operand_dims)
 

@@ -34,4 +34,9 @@ def _transpose(ct: Node, x: Any, *, devices: Devices, source: Devices) -> tuple[
     return (o.device_put(ct, devices=source, source=devices),)
 
 
-register(Op("device_put", "mark", _infer, numpy=_identity, jvp=_jvp, transpose=_transpose))
+register(
+    Op(
+        "device_put", "mark", _infer, numpy=_identity, jvp=_jvp, transpose=_transpose,
+        places=True,
+    )
+)  # fmt: skip

@@ -108,6 +108,7 @@ opaque(
     transpose=_sum_transpose,
     batch=_batch("reduce_window_sum"),
     halves="float32",
+    makes_nan=True,
 )
 
 

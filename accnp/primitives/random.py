@@ -100,6 +100,7 @@ map_op(
     jvp=(lambda t, y, a, b, c: o.mul(t, b), lambda t, y, a, b, c: o.mul(a, t), lambda t, *_: t),
     dtypes="f",
     cost=1,
+    makes_nan=False,
 )
 
 # M. Giles, "Approximating the erfinv function" (2010): polynomials in w - 2.5 for w < 5 and in

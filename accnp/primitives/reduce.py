@@ -107,10 +107,12 @@ def _extreme_numpy(fn: Any, low: bool) -> Any:
     return quiet(run)
 
 
-reduction("reduce_sum", "sum", numpy=_reduce_numpy(np.sum), dtypes="iufc",
+SUM = reduction("reduce_sum", "sum", numpy=_reduce_numpy(np.sum), dtypes="iufc",
           jvp=(lambda t, y, x, *, axes: o.reduce_sum(t, axes=axes),),
-          transpose=lambda ct, x, *, axes: (spread_back(ct, x, axes),))  # fmt: skip
-reduction("reduce_prod", "prod", numpy=_reduce_numpy(np.prod), dtypes="iufc", jvp=(_prod_jvp,))
+          transpose=lambda ct, x, *, axes: (spread_back(ct, x, axes),), makes_nan=True,
+          show=lambda p: {**p, "out_sharding": None})  # fmt: skip
+reduction("reduce_prod", "prod", numpy=_reduce_numpy(np.prod), dtypes="iufc", jvp=(_prod_jvp,),
+          makes_nan=True)  # fmt: skip
 reduction(
     "reduce_max", "max", numpy=_extreme_numpy(np.max, True), dtypes="biuf", jvp=(extreme_jvp,)
 )
@@ -142,6 +144,7 @@ def _declare_arg_extreme(name: str, fn: Any) -> None:
         numpy=lambda x, *, axes, index_dtype: np.asarray(fn(x, axis=axes[0])).astype(index_dtype),
         halves="float32",
         jvp=(ZERO,),
+        float0=False,
         batch=lambda size, xs, batched, p: (
             getattr(o, name)(xs[0], axes=(p["axes"][0] + 1,), index_dtype=p["index_dtype"]),
             True,

@@ -34,7 +34,7 @@ def _geqrf_numpy(a: Any) -> Any:
     return each(one, "2", [x], [(shape, x.dtype), ((min(shape),), x.dtype)])
 
 
-opaque("geqrf", infer=_geqrf_infer, numpy=_geqrf_numpy, batch=batched("geqrf"))
+opaque("geqrf", infer=_geqrf_infer, numpy=_geqrf_numpy, batch=batched("geqrf"), several=True)
 
 
 @weak_as_operands
@@ -60,7 +60,7 @@ def _geqp3_numpy(a: Any) -> Any:
     return each(one, "2", [x], results)
 
 
-opaque("geqp3", infer=_geqp3_infer, numpy=_geqp3_numpy, batch=batched("geqp3"))
+opaque("geqp3", infer=_geqp3_infer, numpy=_geqp3_numpy, batch=batched("geqp3"), several=True)
 
 
 @weak_as_operands

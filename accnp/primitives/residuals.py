@@ -17,7 +17,10 @@ from accnp.ir.node import LITERAL, Node, has_effect, record
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.primitives.control import call, keep, split, spread, with_outputs
+from accnp.primitives.conversion import CONVERT
+from accnp.primitives.elementwise import ADD
 from accnp.primitives.kinds import zeros_like_aval
+from accnp.primitives.views import BROADCAST, RESHAPE, TRANSPOSE
 
 __all__ = ["residuals", "summed_scan"]
 
@@ -143,7 +146,7 @@ def _is_cheap(x: Node) -> bool:
 
 def _narrower(x: Node) -> bool:
     """Whether a value is a view or a conversion of a value that is not larger."""
-    if x.op.kind != "view" and x.op.name != "convert_element_type":
+    if x.op.kind != "view" and x.op is not CONVERT:
         return False
     return x.inputs[0].aval.nbytes <= x.aval.nbytes
 
@@ -219,18 +222,18 @@ def _split_products(x: Node, place: dict[int, int], n_fixed: int) -> Products | 
 
     Return None if it is not a sum of products, or if stacked factors would be larger than the sum.
     """
-    if x.op.name == "add":
+    if x.op is ADD:
         parts = [_split_products(v, place, n_fixed) for v in x.inputs]
         return None if None in parts else [p for part in parts for p in part or ()]
     views = []
-    while x.op.name in ("broadcast_in_dim", "reshape", "transpose"):
+    while x.op in (BROADCAST, RESHAPE, TRANSPOSE):
         views.append(x)
         x = x.inputs[0]
     if x.op is LITERAL and x.params["value"] == 0:
         return []
-    if x.op.name != "dot_general" or x.aval.size < LARGE:
+    if not x.op.contraction or x.aval.size < LARGE:
         return None
-    if any(v.op.name == "broadcast_in_dim" for v in views):
+    if any(v.op is BROADCAST for v in views):
         return None
     made = [v.aval.size for v in x.inputs if place.get(id(v), -1) < n_fixed]
     return [(x, views)] if sum(made) <= x.aval.size else None

@@ -224,6 +224,7 @@ def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
 
 loop_op(
     "scan",
+    "scan",
     _infer,
     _numpy,
     jvp=_jvp,

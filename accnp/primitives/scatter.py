@@ -7,7 +7,7 @@ classes for parameters are in `index.py`, and the kernels in `compiler/library/i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -19,6 +19,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.index import (
     GatherDimensionNumbers,
+    Windows,
     _kept,
     _layout,
     _places,
@@ -190,16 +191,35 @@ def _scatter_transpose(ct: Node, x: Any, starts: Any, updates: Any, **p: Any) ->
     return ct_x, None, ct_u
 
 
-opaque(
-    "scatter",
-    infer=_infer("scatter"),
-    halves="own",
-    takes=0,
-    numpy=_numpy(None),
-    jvp=_scatter_jvp,
-    transpose=_scatter_transpose,
-    batch=_batch("scatter"),
-)
+def _scattered_windows(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
+    dims = p["dimension_numbers"]
+    axes = tuple(dims.scatter_dims_to_operand_dims)
+    dropped = {*dims.inserted_window_dims, *getattr(dims, "operand_batching_dims", ())}
+    windows = iter(dims.update_window_dims)
+    shape = xs[0].aval.shape
+    sizes = [1 if d in dropped else xs[2].aval.shape[next(windows)] for d in range(len(shape))]
+    return xs[1], axes, [shape[d] - sizes[d] for d in axes]
+
+
+def _declare(name: str, combine: str | None, numpy: Any, **rules: Any) -> None:
+    """Declare a scatter. `combine` is the reduction that combines a new value with an old one."""
+    opaque(
+        name,
+        infer=_infer(name),
+        halves="own",
+        takes=0,
+        numpy=_numpy(numpy),
+        batch=_batch(name),
+        indexing="scatter",
+        windows=_scattered_windows,
+        combine=combine,
+        makes_nan=True,
+        jax_name=name.replace("_", "-"),
+        **rules,
+    )
+
+
+_declare("scatter", None, None, jvp=_scatter_jvp, transpose=_scatter_transpose, additive=True)
 
 
 # --- scatter_add ---------------------------------------------------------------------------------
@@ -210,19 +230,17 @@ def _add_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
     return None if both is None else o.scatter_add(both[0], xs[1], both[1], **p)
 
 
-opaque(
+_declare(
     "scatter_add",
-    infer=_infer("scatter_add"),
-    halves="own",
-    takes=0,
-    numpy=_numpy(np.add),
+    "sum",
+    np.add,
+    additive=True,
     jvp=_add_jvp,
     transpose=lambda ct, x, starts, updates, **p: (
         ct if isinstance(x, Linear) else None,
         None,
         _gather_windows(ct, updates, starts, p) if isinstance(updates, Linear) else None,
     ),
-    batch=_batch("scatter_add"),
 )
 
 
@@ -283,16 +301,7 @@ def _mul_transpose(ct: Node, x: Any, starts: Any, updates: Any, **p: Any) -> tup
     return o.scatter_mul(ct, starts, updates, **p), None, None
 
 
-opaque(
-    "scatter_mul",
-    infer=_infer("scatter_mul"),
-    halves="own",
-    takes=0,
-    numpy=_numpy(np.multiply),
-    jvp=_mul_jvp,
-    transpose=_mul_transpose,
-    batch=_batch("scatter_mul"),
-)
+_declare("scatter_mul", "prod", np.multiply, jvp=_mul_jvp, transpose=_mul_transpose)
 
 
 def _extreme_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
@@ -313,13 +322,5 @@ def _extreme_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
     return o.div(total, count)
 
 
-for _name, _fn in (("scatter_min", np.minimum), ("scatter_max", np.maximum)):
-    opaque(
-        _name,
-        infer=_infer(_name),
-        halves="own",
-        takes=0,
-        numpy=_numpy(_fn),
-        jvp=_extreme_jvp,
-        batch=_batch(_name),
-    )
+_declare("scatter_min", "min", np.minimum, jvp=_extreme_jvp)
+_declare("scatter_max", "max", np.maximum, jvp=_extreme_jvp)

@@ -103,7 +103,7 @@ TO_GLOBAL = register(
 TO_LOCAL = register(
     Op(
         "to_local", "mark", _shard_infer, numpy=_identity, jvp=_shard_jvp,
-        transpose=_shard_transpose, batch=_shard_batch,
+        transpose=_shard_transpose, batch=_shard_batch, places=True,
     )
 )  # fmt: skip
 

@@ -158,6 +158,8 @@ opaque(
     halves="float32",
     jvp=_sort_jvp,
     batch=_sort_batch,
+    several=True,
+    float0=False,
 )
 
 
@@ -251,6 +253,7 @@ opaque(
     halves="float32",
     jvp=_top_jvp,
     batch=_top_batch,
+    several=True,
 )
 
 

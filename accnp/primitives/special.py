@@ -156,7 +156,7 @@ binary(
 )
 
 # The identity without a derivative.
-unary("stop_gradient", "biufc", np.array, "{0}", ZERO)
+unary("stop_gradient", "biufc", np.array, "{0}", ZERO, identity=True)
 
 
 def _view_infer(x: Aval, *, new_dtype: Any) -> Aval:

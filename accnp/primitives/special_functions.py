@@ -235,7 +235,7 @@ def _declare_pair(name: str, function: Callable[[Any], Any], first: Rule, second
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
         return getattr(o, name)(xs[0]), True
 
-    opaque(name, infer=lambda x: (one(x), one(x)), numpy=run, jvp=jvp, batch=batch)
+    opaque(name, infer=lambda x: (one(x), one(x)), numpy=run, jvp=jvp, batch=batch, several=True)
 
 
 def _fresnel_derivative(f: str) -> Rule:

@@ -25,7 +25,7 @@ def is_unrolled(op: Op, inputs: Sequence[Node], params: dict[str, Any]) -> bool:
     """Whether a call must be recorded operation by operation."""
     if state.abstract is not None or not has_effect(op, params):
         return False
-    if op.name == "remat2" or not graphs_in(params):  # remat2's rules handle effects themselves
+    if op.recomputes or not graphs_in(params):
         return False
     traces = [x.trace for x in inputs if x.trace is not None and x.trace.active]
     return bool(traces) and not any(t.abstract for t in traces)

@@ -67,6 +67,7 @@ UPDATE = Op(
     halves="own",
     takes=0,
     numpy=_update_numpy,
+    indexing="update",
 )
 
 

@@ -20,7 +20,9 @@ from accnp.ir.node import Node
 from accnp.ir.op import Op, o, register
 from accnp.primitives.kinds import check_index_dtype, full, reduced_shape, view
 
-__all__ = ["Strided", "contiguous", "reshape_strides"]
+__all__ = [
+    "BROADCAST", "RESHAPE", "SQUEEZE", "TRANSPOSE", "Strided", "contiguous", "reshape_strides",
+]  # fmt: skip
 
 Strided = tuple[tuple[int, ...], tuple[int, ...], int]
 
@@ -91,13 +93,14 @@ def _broadcast_batch(size: int, xs: Any, batched: Any, params: dict) -> Any:
     return o.broadcast_in_dim(xs[0], shape=shape, broadcast_dimensions=dims), True
 
 
-view(
+BROADCAST = view(
     "broadcast_in_dim",
     infer=_broadcast_infer,
     numpy=_broadcast_numpy,
     strides=_broadcast_strides,
     transpose=_broadcast_transpose,
     batch=_broadcast_batch,
+    keeps_order=True,
     # The shape is that of the result; jax prints the dimensions only if there are any.
     show=lambda p: {k: v for k, v in p.items() if k == "broadcast_dimensions" and v},
 )
@@ -164,11 +167,12 @@ def _reshape_strided(s: Any, st: Any, off: int, *, new_sizes: Any, dimensions: A
     return None if steps is None else (tuple(new_sizes), steps, off)
 
 
-view(
+RESHAPE = view(
     "reshape",
     infer=_reshape_infer,
     numpy=lambda x, *, new_sizes, dimensions=None: np.reshape(x, new_sizes),
     strides=_reshape_strided,
+    keeps_order=True,
     transpose=lambda ct, x, *, new_sizes, dimensions=None: (
         o.reshape(ct, new_sizes=x.aval.shape, dimensions=None),
     ),
@@ -194,10 +198,11 @@ def _squeeze_infer(x: Aval, *, dimensions: Any) -> Aval:
     return make_aval(reduced_shape(x.shape, tuple(dimensions)), x.dtype, x.weak_type)
 
 
-view(
+SQUEEZE = view(
     "squeeze",
     infer=_squeeze_infer,
     numpy=lambda x, *, dimensions: np.squeeze(x, tuple(dimensions)),
+    keeps_order=True,
     strides=lambda s, st, off, *, dimensions: (
         tuple(n for i, n in enumerate(s) if i not in dimensions),
         tuple(v for i, v in enumerate(st) if i not in dimensions),
@@ -228,7 +233,7 @@ def _inverse(perm: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.argsort(perm))
 
 
-view(
+TRANSPOSE = view(
     "transpose",
     infer=_transpose_infer,
     numpy=lambda x, *, permutation: np.transpose(x, permutation),

@@ -56,7 +56,7 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
             env[id(node)] = (y, flags[0])
         elif not any(flags) and (tools.axis is None or tools.axis not in names_used(node)):
             if several:
-                known = OPS.get(op.name) is op  # False for ops that users define
+                known = OPS.holds(op)
                 parts = (
                     call(op.name, xs, node.params)
                     if known

@@ -18,6 +18,7 @@ from accnp.ir.node import MARK, Node, items, literal, record, site_text
 from accnp.ir.op import o
 from accnp.ir.trace import sets_site, state
 from accnp.primitives.check import (
+    CHECK,
     CheckError,
     Description,
     DivisionByZeroError,
@@ -28,7 +29,8 @@ from accnp.primitives.check import (
     state_of,
 )
 from accnp.primitives.control import call, split
-from accnp.primitives.custom import boundary
+from accnp.primitives.custom import JVP_PROGRAM, VJP_PROGRAM, boundary
+from accnp.primitives.elementwise import DIV
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full
 
 __all__ = ["checked_nodes"]
@@ -36,19 +38,6 @@ __all__ = ["checked_nodes"]
 Enabled = frozenset[type[CheckError]]
 Env = dict[int, Any]
 
-# The operations whose results JAX checks; selecting and moving values creates no NaN.
-_MAKES_NAN = frozenset(
-    {
-        "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e",
-        "bessel_i1e", "cbrt", "conv_general_dilated", "cos", "cosh", "cumlogsumexp", "cummax",
-        "cummin", "cumprod", "cumsum", "digamma", "div", "dot_general", "erf", "erf_inv", "erfc",
-        "exp", "expm1", "fft", "igamma", "igamma_grad_a", "igammac", "integer_pow", "lgamma",
-        "linear_solve", "log", "log1p", "logistic", "mul", "pad", "pow", "psum", "reduce",
-        "reduce_prod", "reduce_sum", "reduce_window", "reduce_window_sum",
-        "regularized_incomplete_beta", "rem", "rng_uniform", "rsqrt", "scatter", "scatter_add",
-        "scatter_max", "scatter_min", "scatter_mul", "sin", "sinh", "sqrt", "sub", "tan", "tanh",
-    }
-)  # fmt: skip
 _INT = np.dtype(np.int32)
 _BOOL = np.dtype(bool)
 _OOB = Kind(OOBError, (((3,), "int32"),))
@@ -69,12 +58,11 @@ def checked_nodes(order: Sequence[Node], env: Env, errors: State, enabled: Enabl
             )
         elif op is MARK:
             env[id(node)] = xs[0]
-        elif op.name == "check":
+        elif op is CHECK:
             found = state_of(xs, node.params["kinds"], node.params["meanings"])
             mine = {k: v for k, v in found.places.items() if k.error_type in enabled}
             errors = errors.add(State(mine, found.meanings))
-        elif op.name in _CALLS or _is_plain_call(node):
-            rule = _CALLS.get(op.name, _check_plain_call)
+        elif (rule := _rule_of(node)) is not None:
             env[id(node)], errors = rule(xs, node.params, errors, enabled, op.name)
         else:
             y = record(op, tuple(xs), node.params)
@@ -83,10 +71,18 @@ def checked_nodes(order: Sequence[Node], env: Env, errors: State, enabled: Enabl
     return errors
 
 
-def _is_plain_call(node: Node) -> bool:
-    """Whether an operation is equivalent to the one program it contains."""
-    graphs = graphs_in(node.params)
-    return node.op.kind == "call" and len(graphs) == 1 and len(graphs[0].inputs) == len(node.inputs)
+def _rule_of(node: Node) -> Callable[..., CallResult] | None:
+    """Return the rule of an operation that contains programs; None for others."""
+    op = node.op
+    if op.control:
+        return _CONTROL[op.control]
+    if op in (JVP_PROGRAM, VJP_PROGRAM):
+        return _check_custom_rule
+    if op.kind != "call":
+        return None
+    graphs = graphs_in(node.params)  # a call may be equivalent to the one program it contains
+    plain = len(graphs) == 1 and len(graphs[0].inputs) == len(node.inputs)
+    return _check_plain_call if plain else None
 
 
 # --- checks of single operations -----------------------------------------------------------------
@@ -94,16 +90,17 @@ def _is_plain_call(node: Node) -> bool:
 
 def _add_checks(node: Node, xs: Sequence[Node], y: Node, errors: State, enabled: Enabled) -> State:
     """Add the checks of an operation and its results to the error state."""
-    name, site = node.op.name, site_text(node) if node.site is not None else ""
-    if OOBError in enabled and name in _WINDOWS:
-        starts, axes, bounds = _WINDOWS[name](xs, node.params)
+    op, site = node.op, site_text(node) if node.site is not None else ""
+    name = op.name
+    if OOBError in enabled and op.windows is not None:
+        starts, axes, bounds = op.windows(xs, node.params)
         if axes:
             errors = _check_bounds(name, xs[0].aval.shape, starts, axes, bounds, errors, site)
-    if DivisionByZeroError in enabled and name == "div":
+    if DivisionByZeroError in enabled and op is DIV:
         zero = literal(_zero_of(xs[1].aval.dtype), xs[1].aval.dtype, xs[1].aval.weak_type)
         meaning = Description(DivisionByZeroError, "division by zero", site=site)
         errors = errors.failed(_reduce_any(o.eq(xs[1], zero)), meaning, [])
-    if NaNError in enabled and name in _MAKES_NAN:
+    if NaNError in enabled and op.makes_nan:
         results = items(y) if isinstance(y.aval, tuple) else (y,)
         bad = [_reduce_any(o.ne(x, x)) for x in results if dtype_kind(x.aval.dtype) in "fc"]
         if bad:
@@ -121,51 +118,6 @@ def _zero_of(dtype: np.dtype) -> Any:
 
 def _reduce_any(x: Node) -> Node:
     return o.reduce_or(x, axes=tuple(range(x.aval.ndim))) if x.aval.ndim else x
-
-
-Windows = tuple[Node, tuple[int, ...], list[int]]  # starts [..., k], axis and bound of each column
-
-
-def _gather_windows(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
-    axes = tuple(p["dimension_numbers"].start_index_map)
-    return xs[1], axes, [xs[0].aval.shape[d] - p["slice_sizes"][d] for d in axes]
-
-
-def _scatter_windows(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
-    dims = p["dimension_numbers"]
-    axes = tuple(dims.scatter_dims_to_operand_dims)
-    dropped = {*dims.inserted_window_dims, *getattr(dims, "operand_batching_dims", ())}
-    windows = iter(dims.update_window_dims)
-    shape = xs[0].aval.shape
-    sizes = [1 if d in dropped else xs[2].aval.shape[next(windows)] for d in range(len(shape))]
-    return xs[1], axes, [shape[d] - sizes[d] for d in axes]
-
-
-def _slice_windows(starts: Sequence[Node], shape: Sequence[int], sizes: Sequence[int]) -> Windows:
-    columns = [
-        o.convert_element_type(x, new_dtype=_widest(starts), weak_type=False) for x in starts
-    ]
-    wide = [broadcast_to(x, (1,), ()) for x in columns]
-    table = o.concatenate(*wide, dimension=0) if wide else full((0,), 0, _INT)
-    return table, tuple(range(len(shape))), [n - m for n, m in zip(shape, sizes, strict=True)]
-
-
-def _widest(starts: Sequence[Node]) -> np.dtype:
-    return np.dtype(np.int64 if any(x.aval.dtype.itemsize == 8 for x in starts) else np.int32)
-
-
-_WINDOWS: dict[str, Callable[[Sequence[Node], dict[str, Any]], Windows]] = {
-    "gather": _gather_windows,
-    "dynamic_slice": lambda xs, p: _slice_windows(xs[1:], xs[0].aval.shape, p["slice_sizes"]),
-    "dynamic_update_slice": lambda xs, p: _slice_windows(
-        xs[2:], xs[0].aval.shape, xs[1].aval.shape
-    ),
-    "scatter": _scatter_windows,
-    "scatter_add": _scatter_windows,
-    "scatter_mul": _scatter_windows,
-    "scatter_min": _scatter_windows,
-    "scatter_max": _scatter_windows,
-}
 
 
 def _check_bounds(
@@ -227,14 +179,14 @@ def _error_kinds(graphs: Sequence[Graph], enabled: Enabled) -> list[Kind]:
     found: set[Kind] = set()
     for graph in graphs:
         for node in graph.nodes:
-            name = node.op.name
-            if name == "check":
+            op = node.op
+            if op is CHECK:
                 found |= {k for k in node.params["kinds"] if k.error_type in enabled}
-            if NaNError in enabled and name in _MAKES_NAN:
+            if NaNError in enabled and op.makes_nan:
                 found.add(Kind(NaNError))
-            if DivisionByZeroError in enabled and name == "div":
+            if DivisionByZeroError in enabled and op is DIV:
                 found.add(Kind(DivisionByZeroError))
-            if OOBError in enabled and name in _WINDOWS:
+            if OOBError in enabled and op.windows is not None:
                 found.add(_OOB)
             found |= set(_error_kinds(graphs_in(node.params), enabled))
     return sorted(found)
@@ -367,10 +319,8 @@ def _check_custom_rule(
     return boundary(params["rule"], xs[n:], outs), errors
 
 
-_CALLS: dict[str, Callable[..., CallResult]] = {
+_CONTROL: dict[str, Callable[..., CallResult]] = {
     "cond": _check_cond,
     "scan": _check_scan,
     "while": _check_while,
-    "custom_jvp_program": _check_custom_rule,
-    "custom_vjp_program": _check_custom_rule,
 }

@@ -132,11 +132,6 @@ def forward_graph(
     return [env.get(id(x), (x, None)) for x in graph.outputs]
 
 
-# Their rules accept tangents that are not yet broadcast to the result's shape.
-_BROADCASTING = frozenset(("div", "mul"))
-_SUMS = frozenset(("add", "add_any", "sub"))  # their rules do not use the operands
-
-
 def _differentiate(
     node: Node,
     y: Node,
@@ -157,9 +152,9 @@ def _differentiate(
         return y, None
     if op.jvp is None:
         raise _missing_rule_error(node)
-    if op.kind == "map" and aval.shape != () and op.name not in _BROADCASTING:
+    if op.kind == "map" and aval.shape != () and op.jvp_shapes != "any":
         ts = [t if t is None else broadcast_to(t, aval.shape) for t in ts]
-        if op.name not in _SUMS:  # rules may compare and select, which need equal shapes
+        if op.jvp_shapes == "equal":  # rules may compare and select, which need equal shapes
             xs = [x if x.aval.shape == () else broadcast_to(x, aval.shape) for x in xs]
     if not isinstance(op.jvp, tuple):
         return y, _check_tangent(node, y, op.jvp(ts, y, xs, node.params))
@@ -169,7 +164,7 @@ def _differentiate(
             continue
         part = rule(t, y, *xs, **node.params)
         if part is not None:
-            if op.name in _BROADCASTING:
+            if op.jvp_shapes == "any":
                 part = broadcast_to(part, aval.shape)
             part = _check_tangent(node, y, part)
             total = part if total is None else o.add_any(total, part)

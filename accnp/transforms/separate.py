@@ -36,7 +36,7 @@ def separate(
     if not mixed:
         return chain, leaves, outputs
     for node in chain:
-        if node.op.name == "while" and has_effect(node.op, node.params):
+        if node.op.control == "while" and has_effect(node.op, node.params):
             # It contains a reverse-mode rule, whose tangent cannot be computed separately.
             raise no_reverse_mode_error()
     with Trace("linear") as inner:

@@ -67,7 +67,7 @@ def _may_call_python(node: Node) -> bool:
 def _may_not_terminate(node: Node) -> bool:
     """Whether an operation has a loop whose number of steps depends on values."""
     inner = [x for g in graphs_in(node.params) for x in g.nodes]
-    return node.op.name == "while" or any(map(_may_not_terminate, inner))
+    return node.op.control == "while" or any(map(_may_not_terminate, inner))
 
 
 def _results(node: Node) -> list[Node]:
@@ -100,10 +100,10 @@ def _skip_after_trap(
 
 def _record_without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
     """Record an operation without its callbacks; return its results and the trap."""
-    name, params = node.op.name, node.params
-    if name == "cond":
+    control, params = node.op.control, node.params
+    if control == "cond":
         return _record_cond_without_calls(node, ins)
-    if name == "scan":
+    if control == "scan":
         body = _add_trap(expanded(params["jaxpr"]))
         first, n_carry = params["num_consts"], params["num_carry"]
         new = {**params, "jaxpr": _carry_trap(body, first, n_carry), "num_carry": n_carry + 1}
@@ -111,7 +111,7 @@ def _record_without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
         at = first + n_carry
         outs = _results(record(node.op, (*ins[:at], false, *ins[at:]), new))
         return [*outs[:n_carry], *outs[n_carry + 1 :], outs[n_carry]]
-    if name == "while" and not params["cond_jaxpr"].calls_python:
+    if control == "while" and not params["cond_jaxpr"].calls_python:
         body = _add_trap(expanded(params["body_jaxpr"]))
         first, n_carry = params["body_nconsts"], len(node.aval)
         test = params["cond_jaxpr"]

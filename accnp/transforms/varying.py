@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from accnp.ir.node import ARG, Node
+from accnp.ir.node import ARG, LITERAL, Node
 from accnp.ir.op import CALLS, OPS, Op, o
 from accnp.ir.trace import state
 
@@ -21,8 +21,11 @@ __all__ = ["Varying", "copy_axes", "varying"]
 
 Names = frozenset[Any]
 _NONE: Names = frozenset()
-_FREE = {"literal", "iota"}
-_REDUCED = {"psum_invariant", "pmax", "pmin", "pbroadcast", "all_gather_invariant"}
+
+
+def _is_equal(x: Node) -> bool:
+    """Whether a value is equal in all parts, whatever its use requires."""
+    return x.op is LITERAL or x.op.kind == "iota"
 
 
 class Varying:
@@ -66,7 +69,9 @@ class Varying:
             if own is not None:
                 names = self.every.intersection(own)
                 whole = n.params.get("axis_index_groups") is None
-                found = found - names if n.op.name in _REDUCED and whole else found | names
+                facts = n.op.collective
+                equal = facts is not None and facts.equal and whole
+                found = found - names if equal else found | names
             self.note(n, found)
         return known[id(node)][1]
 
@@ -102,7 +107,9 @@ class Varying:
 
         Bodies of loops take and return values that differ along all axes.
         """
-        if op.kind in ("mark", "item", "leaf") or op.name in ("pvary", "psum_invariant"):
+        if op.kind in ("mark", "item", "leaf"):
+            return inputs
+        if op.collective is not None and not op.collective.aligns:
             return inputs
         if op.kind in CALLS:
             names = self.every
@@ -113,7 +120,7 @@ class Varying:
             names = names.union(*[self.axes_of(x) for x in inputs])
         if not names:
             return inputs
-        return tuple([x if x.op.name in _FREE else self.spread(x, names) for x in inputs])
+        return tuple([x if _is_equal(x) else self.spread(x, names) for x in inputs])
 
     def sum_over_extra_axes(self, ct: Node, x: Node) -> Node:
         """Sum a cotangent over the axes along which it differs but its primal value does not."""

@@ -20,8 +20,9 @@ from accnp.api.jit.static_arguments import Options
 from accnp.api.tracing.argument_names import argument_names
 from accnp.errors import alias, api_boundary
 from accnp.ir.node import items, record, site_text
-from accnp.ir.op import OPS, o
+from accnp.ir.op import OPS, Op, o
 from accnp.ir.printer import short_aval
+from accnp.primitives.checkpoint import NAME
 from accnp.pytree import PyTree, broadcast_prefix, map_arrays
 from accnp.trace_fn import wraps
 from accnp.transforms.tools import TOOLS
@@ -159,6 +160,10 @@ def nothing_saveable(*_: object, **__: Any) -> bool:
     return False
 
 
+def _op_of(prim: Any) -> Op | None:
+    return prim if isinstance(prim, Op) else getattr(prim, "op", None)
+
+
 @dataclass(frozen=True)
 class DotsSaveable:
     """Policy that saves the results of matrix products and recomputes other values.
@@ -191,7 +196,7 @@ class DotsSaveable:
     only_if_no_batch_dims: bool
 
     def __call__(self, prim: Any, *_: Any, **params: Any) -> bool:
-        if prim.name != "dot_general":
+        if (op := _op_of(prim)) is None or not op.contraction:
             return False
         batch = params["dimension_numbers"][1]
         return not (self.only_if_no_batch_dims and any(batch))
@@ -208,7 +213,7 @@ class SaveOnlyTheseNames:
     saveable_names: frozenset[str]
 
     def __call__(self, prim: Any, *_: Any, **params: Any) -> bool:
-        return prim.name == "name" and params["name"] in self.saveable_names
+        return _op_of(prim) is NAME and params["name"] in self.saveable_names
 
 
 @dataclass(frozen=True)
@@ -218,7 +223,7 @@ class SaveAnyNamesButThese:
     names: frozenset[str]
 
     def __call__(self, prim: Any, *_: Any, **params: Any) -> bool:
-        return prim.name == "name" and params["name"] not in self.names
+        return _op_of(prim) is NAME and params["name"] not in self.names
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
@@ -307,7 +312,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     1.0
     """
     names = frozenset(names_not_to_save)
-    return lambda prim, *_, **params: prim.name != "name" or params["name"] not in names
+    return lambda prim, *_, **params: _op_of(prim) is not NAME or params["name"] not in names
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
@@ -705,7 +710,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
         i = number.get(id(x))
         if i is not None:
             text = "from a constant" if i < 0 else f"from the argument {names[i]}"
-        elif x.op.name == "name":
+        elif x.op is NAME:
             text = f"named '{x.params['name']}' from {site_text(x)}"
         else:
             maker = x.inputs[0] if x.op.kind == "item" else x

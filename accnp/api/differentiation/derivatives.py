@@ -645,13 +645,6 @@ def linear_transpose(
     return Partial(transposed)  # a pytree, so that jitted functions can return it
 
 
-# Ops that are jointly linear in several operands.
-_ADDITIVE = {
-    "add", "add_any", "concatenate", "dynamic_update_slice", "pad", "scatter", "scatter_add",
-    "select_n", "sub",
-}  # fmt: skip
-
-
 def _check_linear(program: Graph) -> None:
     """Raise for a program of integers whose ops are not known to be linear in its inputs. Loops may
     carry only linear values, so no counters."""
@@ -662,7 +655,7 @@ def _check_linear(program: Graph) -> None:
             continue
         linear.add(id(node))
         loop = node.op.kind == "loop" and not all(found)
-        if loop or (sum(found) > 1 and node.op.kind != "loop" and node.op.name not in _ADDITIVE):
+        if loop or (sum(found) > 1 and node.op.kind != "loop" and not node.op.additive):
             raise NotImplementedError(
                 f"linear_transpose: {node.op.name} of integers is not linear in the arguments, or "
                 "not known to be; use floating arguments, or vjp"

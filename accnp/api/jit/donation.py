@@ -16,6 +16,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.trace import Deleted
+from accnp.primitives.call import JIT
 from accnp.primitives.kinds import zeros_like_aval
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _used(graph: Graph) -> list[int]:
         seen = {id(x) for x in graph.outputs}
         for node in graph.nodes:
             inputs = node.inputs
-            if node.op.name == "jit":  # it may not use all of its operands
+            if node.op is JIT:  # it may not use all of its operands
                 inputs = tuple([inputs[i] for i in _used(node.params["jaxpr"])])
             seen |= {id(x) for x in inputs}
         found = graph.extra["used"] = [i for i, x in enumerate(graph.inputs) if id(x) in seen]

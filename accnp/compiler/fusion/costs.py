@@ -15,6 +15,7 @@ import numpy as np
 from accnp.compiler.fusion.clusters import Demand
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.fusion.spaces import in_kernel, strip_views
+from accnp.primitives.conversion import CONVERT
 
 __all__ = ["AGAIN", "cheap", "distinct", "not_expanding", "times", "work", "worth_again"]
 
@@ -38,7 +39,7 @@ def _widens(v: Value) -> bool:
     """Whether a value is the conversion of a float32 value to float64. Storing the float32 value
     instead takes half the memory."""
     return (
-        v.op.name == "convert_element_type"
+        v.op is CONVERT
         and v.aval.dtype == np.float64
         and v.inputs[0].aval.dtype == np.float32
         and all(not_expanding(d, v) for d in v.demands)

@@ -159,9 +159,8 @@ def message_text(v: Value) -> str:
     groups = v.params["axis_index_groups"]
     n = len(axis.members(groups))
     size = v.inputs[0].aval.nbytes
-    sent = size * (n - 1) if v.op.name == "mesh_gather" else size
-    if v.op.name == "mesh_exchange":
-        sent = size // n * (n - 1)
+    facts = v.op.collective
+    sent = size if facts is None or facts.sent is None else facts.sent(size, n)
     of = v.params.get("of", v.op.name)
     return f"a message of {of} over {axis!r}: each of {n} processes sends {bytes_text(sent)}"
 

@@ -443,7 +443,7 @@ class _Fusion:
             self.demand(x, c, "full", ())
         elif v.op.kind == "assemble":
             self.demand_parts(v, placed(v) or (), c, ())
-        elif v.op.name == "gather":
+        elif v.op.indexing == "gather":
             self.demand_places(v, c, ())
         else:
             self.demand_inputs(v, c, role, ())

@@ -82,7 +82,7 @@ def reaches(v: Any, chain: tuple[Any, ...]) -> bool:
 
 def is_gather(v: Any) -> bool:
     """Whether a value is a gather that a kernel can compute."""
-    if v.op.name != "gather" or v.parent is not None:
+    if v.op.indexing != "gather" or v.parent is not None:
         return False
     x, starts = v.inputs
     return (

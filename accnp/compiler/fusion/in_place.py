@@ -17,7 +17,6 @@ from accnp.compiler.fusion.places import region_of
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.spaces import (
     NATIVE,
-    SLICE_UPDATES,
     is_one_value,
     keeps_order,
     strip_views,
@@ -45,7 +44,7 @@ def place_updates(
     reordered.
     """
     updates = [c.roots[0] for c in clusters if c.form == "host" and c.roots]
-    updates = [u for u in updates if u.op.name in SLICE_UPDATES]
+    updates = [u for u in updates if u.op.indexing == "update"]
     if not updates:
         return {}
     single = {id(c.roots[0]): c for c in clusters if _is_single(c)}

@@ -129,7 +129,7 @@ class _Lowering:
             return self.emit_base(base, (v, *chain), "full")
         if v.op.kind == "assemble":
             return self.assembled(v, ())
-        if v.op.name == "gather":
+        if v.op.indexing == "gather":
             return write_gather(self, v, (), "full")
         return self.compute(v, (), "full")
 
@@ -258,7 +258,7 @@ class _Lowering:
             return self.index(base, found, context)
         if base.op.kind == "assemble" and self.ours(base):
             return self.assembled(base, chain)
-        if base.op.name == "gather" and self.ours(base):
+        if base.op.indexing == "gather" and self.ours(base):
             return write_gather(self, base, chain, context)
         if self.ours(base) and (base.role == "inline" or not chain):
             return self.compute(base, chain, context)

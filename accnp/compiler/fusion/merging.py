@@ -64,7 +64,7 @@ def share_pass(a: Cluster, b: Cluster) -> bool:
     For minimum and maximum, one pass is slower (1.3 times the time of two passes, for 1000 x 64
     float32 values on two cores).
     """
-    if any(v.op.name != "reduce_sum" for c in (a, b) for v in c.members if v.op.kind == "reduce"):
+    if any(v.op.combine != "sum" for c in (a, b) for v in c.members if v.op.kind == "reduce"):
         return False
     loaded, _ = _of_elements([a])
     both, more = _of_elements([a, b])

@@ -19,6 +19,13 @@ from accnp.ir.aval import make_aval
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node
 from accnp.ir.op import OPS
+from accnp.primitives.collective import (
+    ALL_GATHER,
+    ALL_GATHER_INVARIANT,
+    ALL_TO_ALL,
+    REDUCE_SCATTER,
+    VARY,
+)
 from accnp.primitives.kinds import full
 
 if TYPE_CHECKING:
@@ -26,10 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["lowered"]
 
-_KERNELS = {
-    "psum": "reduce_sum", "psum_invariant": "reduce_sum", "pmax": "reduce_max",
-    "pmin": "reduce_min",
-}  # fmt: skip
 _SUMMED = frozenset(np.typecodes["AllInteger"] + "fdFD")  # the dtypes that MPI adds
 # Bytes of an array from which each of n processes reduces one part and the parts are gathered. All
 # processes together then send 2 (n - 1) arrays instead of n (n - 1).
@@ -38,19 +41,19 @@ LARGE = 1 << 16
 
 def lowered(builder: _Builder, node: Node, x: Value) -> Value | None:
     """Return a collective as messages and reductions; None for one that is a single message."""
-    name, params = node.op.name, node.params
-    if name == "pvary":
+    op, params = node.op, node.params
+    if op is VARY:
         return x
-    if name in _KERNELS:
+    if op.collective is not None and op.collective.reduce:
         # The last axis of the mesh comes first, as in the program of a single process.
         for axis in sorted(params["axis_name"], key=lambda a: -a.place):
-            x = _reduced(builder, node, x, axis, OPS[_KERNELS[name]])
+            x = _reduced(builder, node, x, axis, OPS[op.collective.reduce])
         return x
-    if name == "reduce_scatter":
+    if op is REDUCE_SCATTER:
         return _scattered(builder, node, x)
-    if name in ("all_gather", "all_gather_invariant"):
+    if op in (ALL_GATHER, ALL_GATHER_INVARIANT):
         return _gathered(builder, node, x)
-    return _exchanged(builder, node, x) if name == "all_to_all" else None
+    return _exchanged(builder, node, x) if op is ALL_TO_ALL else None
 
 
 def _gathered(builder: _Builder, node: Node, x: Value) -> Value:
@@ -92,7 +95,7 @@ def _reduced(builder: _Builder, node: Node, x: Value, axis: MeshAxis, reduce: An
     n = len(axis.members(groups))
     uneven = groups is not None and len({len(g) for g in groups}) > 1
     params = {**_who(node), "axis_name": (axis,)}
-    if config.mpi_allreduce and reduce is OPS["reduce_sum"] and x.aval.dtype.char in _SUMMED:
+    if config.mpi_allreduce and reduce.combine == "sum" and x.aval.dtype.char in _SUMMED:
         return builder.inferred(node, "mesh_sum", params, (x,))
     if x.aval.nbytes < LARGE or x.aval.size < 2 * n or uneven:
         rows = builder.inferred(node, "mesh_gather", params, (x,))

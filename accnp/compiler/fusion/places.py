@@ -8,16 +8,21 @@ slices of any length cost the same. `updates.py` and the engine (for its cache k
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from accnp.ir.node import CONST, LITERAL
-from accnp.primitives.index import UPDATES
+from accnp.ir.op import Op
+from accnp.primitives.assemble import CONCATENATE
+from accnp.primitives.conversion import CONVERT
+from accnp.primitives.elementwise import ADD, MUL
 from accnp.primitives.scatter import window_sizes
-from accnp.primitives.updates import Region
+from accnp.primitives.updates import UPDATE, Region
+from accnp.primitives.views import BROADCAST, RESHAPE, SQUEEZE
 
-__all__ = ["leaves_of_places", "numbers", "region_of"]
+__all__ = ["is_update", "leaves_of_places", "numbers", "region_of"]
 
 MOST = 32  # the maximum number of operations from literals to indices
 
@@ -47,17 +52,17 @@ class _Reader:
         self.count += 1
         if self.count > MOST or x.aval.dtype.kind not in "iu":
             return None
-        name, zeros = x.op.name, (0,) * x.aval.ndim
-        if name == "iota":
+        if x.op.kind == "iota":
             d = x.params["dimension"]
             return _Affine(0, tuple([int(k == d) for k in range(x.aval.ndim)]))
-        if name == "literal" and "value" in x.params:
+        if x.op is LITERAL and "value" in x.params:
             self.leaves.append(x)
-            return _Affine(int(x.params["value"]), zeros)
+            return _Affine(int(x.params["value"]), (0,) * x.aval.ndim)
         if getattr(x, "value", None) is not None or not x.inputs:
             return None  # a computed node, which no longer has its operands
-        parts = [self.number(y) for y in x.inputs] if name in _RULES else [None]
-        return None if None in parts else _RULES[name](x, *parts)
+        rule = _RULES.get(x.op)
+        parts = [self.number(y) for y in x.inputs] if rule is not None else [None]
+        return None if rule is None or None in parts else rule(x, *parts)
 
     def coordinates(self, starts: Any) -> list[_Affine] | None:
         """Return the coordinates along the last axis of the start indices, as functions of the
@@ -68,7 +73,7 @@ class _Reader:
             return [_Affine(n, (0,) * (starts.aval.ndim - 1)) for n in known]
         last = starts.aval.ndim - 1
         parts = [starts]
-        if starts.op.name == "concatenate" and starts.params["dimension"] == last:
+        if starts.op is CONCATENATE and starts.params["dimension"] == last:
             parts = list(starts.inputs)
         if any(x.aval.shape[-1] != 1 for x in parts):
             return None
@@ -120,18 +125,23 @@ def _mul(x: Any, a: _Affine, b: _Affine) -> _Affine | None:
     return _Affine(a.constant * b.constant, tuple([s * b.constant for s in steps]))
 
 
-_RULES: dict[str, Any] = {
-    "add": _add,
-    "broadcast_in_dim": _broadcast,
-    "convert_element_type": lambda x, a: a,
-    "mul": _mul,
-    "reshape": _reshape,
-    "squeeze": _reshape,
+_RULES: dict[Op, Callable[..., _Affine | None]] = {
+    ADD: _add,
+    MUL: _mul,
+    BROADCAST: _broadcast,
+    CONVERT: lambda x, a: a,
+    RESHAPE: _reshape,
+    SQUEEZE: _reshape,
 }
 
 
+def is_update(v: Any) -> bool:
+    """Whether a recorded operation writes to positions of an array and keeps its other elements."""
+    return v.op.indexing in ("update", "scatter")
+
+
 def _coordinates(v: Any, reader: _Reader) -> list[_Affine] | None:
-    if v.op.name != "dynamic_update_slice":
+    if v.op.indexing == "scatter":
         return reader.coordinates(v.inputs[1])
     found = [reader.number(x) if x.op is LITERAL else None for x in v.inputs[2:]]
     return None if None in found else [f for f in found if f is not None]
@@ -144,10 +154,10 @@ def leaves_of_places(node: Any) -> list[Any]:
     The list is empty if other values determine the indices, or if no other kernel can perform the
     update.
     """
-    if node.op.name not in UPDATES:
+    if not is_update(node):
         return []
     x, *others = node.inputs
-    slices = node.op.name == "dynamic_update_slice"
+    slices = node.op.indexing == "update"
     update = others[0] if slices else others[1]
     if not (_is_computed(update) or _is_pending(x)):
         return []
@@ -176,12 +186,12 @@ def numbers(leaf: Any) -> Any:
 
 def region_of(v: Any) -> Region | None:
     """Return the region that an update writes; None if it is not known or partly out of bounds."""
-    if v.op.name == "update_slice":
+    if v.op is UPDATE:
         return v.params["region"]
     found = _coordinates(v, _Reader())
     if found is None:
         return None
-    if v.op.name != "dynamic_update_slice":
+    if v.op.indexing == "scatter":
         return _scattered(v, found)
     shape, sizes = v.aval.shape, v.inputs[1].aval.shape
     starts = [max(0, min(f.constant, n - m)) for f, n, m in zip(found, shape, sizes, strict=True)]

@@ -18,6 +18,7 @@ import numpy as np
 
 from accnp.compiler.fusion.spaces import in_kernel
 from accnp.ir.kernel import is_half
+from accnp.primitives.views import TRANSPOSE
 
 __all__ = ["Make", "as_dtype", "product", "reshaped", "turn"]
 
@@ -109,7 +110,7 @@ def turn(values: Sequence[Any], outputs: Sequence[Any]) -> bool:
     uses.update(id(x) for v in values for x in v.inputs)
     turned = False
     for v in values:
-        if v.op.name != "transpose" or v.inputs[0].op.name != "dot_general":
+        if v.op is not TRANSPOSE or not v.inputs[0].op.contraction:
             continue
         of = v.inputs[0]
         if uses[id(of)] > 1 or of.aval.dtype.kind == "c":

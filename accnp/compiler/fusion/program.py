@@ -23,7 +23,9 @@ from accnp.ir.kernel import is_half
 from accnp.ir.mesh_axis import communicates, is_over_mesh
 from accnp.ir.node import ITEM, LITERAL, Node, has_effect
 from accnp.ir.op import OPS
+from accnp.primitives.conversion import CONVERT
 from accnp.primitives.kinds import full
+from accnp.primitives.views import contiguous
 
 __all__ = ["Program", "Value", "build", "from_graph"]
 
@@ -110,7 +112,7 @@ def build(
     if (fixed is None or fixed) and any(v.op.takes is not None for v in values):
         rewrite = imported("accnp.compiler.fusion.updates").rewrite_updates
         values, known = rewrite(values, wanted, Value)
-    if any(v.op.name == "dynamic_slice" for v in values):
+    if any(v.op.indexing == "slice" for v in values):
         values = imported("accnp.compiler.fusion.slices").hold_slices(values, wanted, Value)
     every = leaf_values + builder.extra
     for i, v in enumerate(every + values):
@@ -173,7 +175,7 @@ class _Builder:
     def value_of(self, node: Node, env: _Env) -> Any:
         op = node.op
         ins = tuple([self.get(x, env) for x in node.inputs])
-        if op.kind == "mark" or op.name == "stop_gradient":
+        if op.kind == "mark" or op.identity:
             return ins[0]
         if op is ITEM:
             return ins[0][node.params["index"]]
@@ -187,8 +189,8 @@ class _Builder:
             )
             if small is not None:
                 return small
-        if op.name == "check":
-            return imported("accnp.primitives.check").no_check(node.params["debug"])
+        if op.in_program is not None:
+            return op.in_program(node.params)
         if op.kind == "view" and node.aval.shape == ins[0].aval.shape and _is_identity(node):
             return ins[0]
         if op.kind == "reduce":
@@ -201,19 +203,19 @@ class _Builder:
                 params = {"new_sizes": node.aval.shape, "dimensions": None}
                 return self.make(OPS["reshape"], params, (x,), node.aval, node)
             return self.fold(node, x, tuple(node.params["axes"]))
-        if op.name == "convert_element_type" and ins[0].aval.dtype == node.aval.dtype:
+        if op is CONVERT and ins[0].aval.dtype == node.aval.dtype:
             return ins[0]  # only weak types differ, which do not affect values
         if op.kind == "map":
             ins = self.stretched(node, ins)
             small = self.without_ones(node, ins)
             if small is not None:
                 return small
-        if op.name == "dot_general":
+        if op.contraction:
             make = partial(self.inferred, node)
             fused = product(make, node.params, ins[0], ins[1], node.aval.dtype)
             if fused is not None:
                 return fused
-        if op.name.startswith("scatter"):
+        if op.indexing == "scatter":
             make, const = partial(self.inferred, node), partial(self.constant, env)
             rule = imported("accnp.compiler.fusion.scatters").flat_scatter
             flat = rule(make, const, op.name, node.params, ins)
@@ -221,25 +223,15 @@ class _Builder:
                 return flat
         if op.halves == "float32" and any(is_half(x.aval.dtype) for x in ins):
             return self.widened(node, ins)
-        if op.name == "fft" and node.params["fft_type"].name == "FFT":
-            half = self.half_of_transform(node, ins[0])
-            if half is not None:
-                lengths = {"fft_lengths": node.params["fft_lengths"]}
-                return self.make(OPS["fft_mirror"], lengths, (half,), node.aval, node)
+        if op.rewrite is not None:
+            found = op.rewrite(partial(self.inferred, node), node.params, ins)
+            if found is not None:
+                return found
         return self.make(op, node.params, ins, node.aval, node)
 
     def constant(self, env: _Env, value: int, dtype: np.dtype) -> Value:
         """Return the value of a constant that a rewriting rule needs."""
         return self.get(full((), value, dtype), env)
-
-    def half_of_transform(self, node: Node, x: Value) -> Value | None:
-        """Return the half of the frequencies that determines a Fourier transform of real numbers;
-        None for complex operands."""
-        if x.aval.dtype.kind == "c" or not node.aval.size:
-            return None
-        kinds: Any = type(node.params["fft_type"])
-        params = {**node.params, "fft_type": kinds.RFFT}
-        return self.inferred(node, "fft", params, (x,))
 
     def stretched(self, node: Node, ins: tuple[Value, ...]) -> tuple[Value, ...]:
         """Broadcast the operands of a map along axes of length 1."""
@@ -311,7 +303,7 @@ class _Builder:
         if not graphs:  # defined in reverse mode only: the reference function raises an error
             node.op.numpy()  # type: ignore[misc]
         graph = graphs[0]
-        if node.op.name == "remat2" and node.params["differentiated"]:
+        if node.op.recomputes and node.params["differentiated"]:
             ins = self.behind_barrier(ins, node)
         inner = _Env(env)
         inner.own = {id(a): v for a, v in zip(graph.inputs, ins, strict=True)}
@@ -387,11 +379,13 @@ class _Builder:
 
 
 def _is_identity(node: Node) -> bool:
-    if node.op.name in ("reshape", "broadcast_in_dim"):
-        return node.inputs[0].aval.dtype == node.aval.dtype
-    if node.op.name == "transpose":
-        return node.params["permutation"] == tuple(range(node.aval.ndim))
-    return node.op.name == "slice" and not any(k != 1 for k in node.params.get("strides") or ())
+    """Whether a view, whose shape is that of its operand, shows each element where it was."""
+    x = node.inputs[0].aval
+    steps = contiguous(x.shape)
+    seen = node.op.strides(x.shape, steps, 0, **node.params)  # type: ignore[misc]
+    if seen is None or seen[2] or x.dtype != node.aval.dtype:
+        return False
+    return all(a == b or n == 1 for a, b, n in zip(seen[1], steps, x.shape, strict=True))
 
 
 def _several(whole: Value) -> list[Value]:

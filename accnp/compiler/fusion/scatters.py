@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from accnp.compiler.fusion.products import Make, as_dtype, reshaped
+from accnp.primitives.assemble import CONCATENATE
 from accnp.primitives.index import DROP
 
 __all__ = ["FEW", "flat_scatter"]
@@ -93,7 +94,7 @@ def _coordinate(make: Make, starts: Any, k: int) -> Any:
     """Return one coordinate of all indices, directly from a concatenation of coordinates if the
     start indices are one."""
     batch = starts.aval.shape[:-1]
-    if starts.op.name == "concatenate" and len(starts.inputs) == starts.aval.shape[-1]:
+    if starts.op is CONCATENATE and len(starts.inputs) == starts.aval.shape[-1]:
         return reshaped(make, starts.inputs[k], batch)
     axes = len(batch)
     params = {

@@ -50,7 +50,7 @@ def _slices_below(source: Any, readers: dict[int, set[int]]) -> list[Any]:
         if id(v) in seen or v.aval.size != source.aval.size or len(readers[id(v)]) != 1:
             continue
         seen.add(id(v))
-        if v.op.name == "dynamic_slice":
+        if v.op.indexing == "slice":
             found.append(v)
         elif in_kernel(v) and v.op.kind in ("view", "map"):
             stack += [x for x in v.inputs if not x.is_leaf]

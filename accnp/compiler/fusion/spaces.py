@@ -17,7 +17,6 @@ from accnp.primitives.views import contiguous
 
 __all__ = [
     "NATIVE",
-    "SLICE_UPDATES",
     "apply_views",
     "expressible",
     "fold_form",
@@ -39,8 +38,6 @@ SHORT_RUN = 32  # below this many elements in the last run of reduced axes, the 
 LONG_AXIS = 64  # a last reduced axis of at least this length is reduced separately
 
 NATIVE = frozenset(code_dtype(code) for code in CODES)
-# Updates of one slice, which the kernel that computes it may store; passes make the second one.
-SLICE_UPDATES = frozenset(["dynamic_update_slice", "update_slice"])
 
 
 def in_kernel(v: Any) -> bool:
@@ -143,7 +140,7 @@ def keeps_order(view: Any) -> bool:
     """Whether a view only adds or drops axes of length 1."""
     a = [n for n in view.inputs[0].aval.shape if n != 1]
     b = [n for n in view.aval.shape if n != 1]
-    return a == b and view.op.name in ("reshape", "squeeze", "broadcast_in_dim")
+    return a == b and view.op.keeps_order
 
 
 def expressible(base: Any, chain: tuple[Any, ...]) -> int:

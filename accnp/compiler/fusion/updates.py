@@ -19,13 +19,12 @@ from typing import Any
 
 from accnp.compiler.fusion.clusters import MAX_CELLS, MAX_STATEMENTS
 from accnp.compiler.fusion.costs import AGAIN, work
-from accnp.compiler.fusion.places import region_of
+from accnp.compiler.fusion.places import is_update, region_of
 from accnp.compiler.fusion.regions import count_cells, cuts_of, placed
 from accnp.compiler.fusion.spaces import NATIVE, in_kernel, is_one_value, strip_views
 from accnp.config import config
 from accnp.ir.aval import make_aval
 from accnp.ir.op import OPS
-from accnp.primitives.index import UPDATES
 from accnp.primitives.updates import OVERLAY, UPDATE, Region
 
 __all__ = ["rewrite_updates"]
@@ -33,7 +32,7 @@ __all__ = ["rewrite_updates"]
 # Updates of one assembled value: enough for the elements of a 3x3 matrix. Each may need its own
 # loop nest: with 16 of them, a chain of 100 elements took 220 ms longer to compile.
 MAX_UPDATES = 9
-_COMBINE = {"scatter_add": "add", "scatter_mul": "mul", "scatter_min": "min", "scatter_max": "max"}
+_COMBINE = {"sum": "add", "prod": "mul", "min": "min", "max": "max"}  # the op of a reduction
 
 
 def rewrite_updates(
@@ -44,7 +43,7 @@ def rewrite_updates(
         return list(values), False
     rewriting = _Rewriting(values, outputs, new)
     for v in values:
-        if v.op.name in UPDATES and v.aval.ndim and v.inputs[0].aval.dtype in NATIVE:
+        if is_update(v) and v.aval.ndim and v.inputs[0].aval.dtype in NATIVE:
             rewriting.update(v)
         rewriting.values.append(v)
     return rewriting.values, rewriting.changed
@@ -76,16 +75,16 @@ class _Rewriting:
         region, self.node = region_of(v), v.node
         if region is None:
             return
-        x, u = v.inputs[0], v.inputs[1 if v.op.name == "dynamic_update_slice" else 2]
+        x, u = v.inputs[0], v.inputs[1 if v.op.indexing == "update" else 2]
         count = self.count_new(x)
-        if v.op.name in _COMBINE:
+        if v.op.combine is not None:
             if count is not None and work(x) > AGAIN:
                 count = None  # its elements are read twice, so they are stored
             known = region.in_order and (count is not None or not strip_views(x)[1])
             if not (known and _is_computed(u) and v.aval.dtype.kind != "b"):
                 return
-            u = self.made(_COMBINE[v.op.name], {}, self.window(x, region, u.aval.shape), u)
-        if v.op.name != "dynamic_update_slice":
+            u = self.made(_COMBINE[v.op.combine], {}, self.window(x, region, u.aval.shape), u)
+        if v.op.indexing == "scatter":
             v.op, v.params, v.inputs = UPDATE, {"region": region}, (x, u)
             self.changed = True
         if count is not None and region.in_order and all(step in (0, 1) for _, step in region.axes):

@@ -117,7 +117,7 @@ _NONE = Lowering()
 def lowering_of(op: Op) -> Lowering:
     """Return the lowering of an op. Ops are compared by identity: another op of the same name, such
     as that of a user's kernel, has none."""
-    if OPS.get(op.name) is op:
+    if OPS.holds(op):
         return LOWERINGS.get(op.name, _NONE)
     return _OF_FUSION.get(op, _NONE)
 

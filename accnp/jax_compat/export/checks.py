@@ -45,7 +45,7 @@ _WORD = 1 << 31  # windows, strides and padding: their products fit into 64 bits
 _NUMBER = 1 << 64
 
 _KINDS = ("map", "view", "iota", "reduce", "assemble", "opaque", "barrier", "item")
-_HOLDERS = ("cond", "scan", "while", "reduce_precision")
+_HOLDERS = ("reduce_precision",)
 
 
 def wrong(what: str) -> NoReturn:
@@ -133,8 +133,8 @@ def check_operation(op: Op, avals: Sequence[Any], params: Mapping[str, Any]) -> 
         ValueError: programs cannot contain it, or operands or parameters are invalid.
     """
     name = op.name
-    fits = op.kind in _KINDS or name in _HOLDERS
-    if not fits or op.effect or name == "fft_mirror" or OPS.get(name) is not op:
+    fits = op.kind in _KINDS or op.control or name in _HOLDERS
+    if not fits or op.effect or name == "fft_mirror" or not OPS.holds(op):
         wrong(f"programs do not hold the operation {name!r}")
     expect(len(params) <= 16, f"{name} has {len(params)} parameters")
     if op.kind == "item":

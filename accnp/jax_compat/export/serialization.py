@@ -40,7 +40,6 @@ _ENUMS: dict[str, Any] = {c.__name__: c for c in (FftType, GatherScatterMode, Pr
 _RECORDS: dict[str, type] = {
     c.__name__: c for c in (ConvDimensionNumbers, GatherDimensionNumbers, ScatterDimensionNumbers)
 }
-_CALLS = ("jit", "remat2")
 
 
 class Encoder:
@@ -88,7 +87,7 @@ class Encoder:
         elif op.kind == "mark":  # marks of derivative rules are identities
             self.ruled = self.ruled or "rule" in node.params
             return place(node.inputs[0])
-        elif op.name in _CALLS or isinstance(primitive_of(op), Composed):
+        elif op.inline or op.recomputes or isinstance(primitive_of(op), Composed):
             (inner,) = [v for v in node.params.values() if isinstance(v, Graph)]
             for x, given in zip(inner.inputs, node.inputs, strict=True):
                 env[id(x)] = place(given)
@@ -98,7 +97,7 @@ class Encoder:
             raise NotImplementedError(
                 f"export: calls of Python functions cannot be stored; got {op.name}; leave it out"
             )
-        elif OPS.get(op.name) is not op:
+        elif not OPS.holds(op):
             raise NotImplementedError(
                 f"export: operations of the user's own cannot be stored; got {op.name}; leave it "
                 "out, or write it with operations of accnp"

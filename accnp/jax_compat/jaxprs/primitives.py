@@ -64,6 +64,7 @@ class Primitive:
     call_primitive = False
     map_primitive = False
     show: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    op: Op | None = None  # of a built-in primitive
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -316,29 +317,15 @@ def _type(aval: Any) -> Aval:
 
 # --- built-in primitives -------------------------------------------------------------------------
 
-# Ops with several results, besides those that contain programs; their primitives return lists.
-_SEVERAL = frozenset((
-    "eig", "eigh", "eigh_tridiagonal", "geqp3", "geqrf", "hessenberg", "lu",
-    "optimization_barrier", "qr", "schur", "slogdet", "sort", "svd", "top_k", "tridiagonal",
-))  # fmt: skip
-_NAMES = {
-    "scatter_add": "scatter-add",
-    "scatter_max": "scatter-max",
-    "scatter_min": "scatter-min",
-    "scatter_mul": "scatter-mul",
-    "custom_jvp_program": "custom_jvp_call",
-    "custom_vjp_program": "custom_vjp_call",
-}
-
 
 class _Known(Primitive):
     """The primitive of a built-in op."""
 
     def __init__(self, op: Op) -> None:
-        self.name = _NAMES.get(op.name, op.name)
+        self.name = op.jax_name or op.name
         self.op = op
         self.show = op.show
-        self.multiple_results = op.kind in (*CALLS, "callback") or op.name in _SEVERAL
+        self.multiple_results = op.kind in (*CALLS, "callback") or op.several
 
     def abstract_eval(self, *avals: Aval, **params: Any) -> tuple[Any, Any]:
         """Return the types of the results, and the effects."""
