@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from accnp.compiler.llvm.scalars import coefs as k
 from accnp.compiler.llvm.scalars.ir import V, bits, copysign, fabs, fma, poly, sqrt, where
+from accnp.compiler.llvm.scalars.registry import BINARY, UNARY, define
 
 PI_32 = (3.1415927410125732, -8.742277657347586e-08)
 PI_64 = (3.141592653589793, 1.2246467991473532e-16)
@@ -27,6 +28,7 @@ def _angle(num: V, den: V) -> tuple[V, V]:
     return base, fma(t * z, poly(z, k.ATAN_32 if num.single else k.ATAN_64), base_lo) + t
 
 
+@define(UNARY)
 def atan(x: V) -> V:
     a = fabs(x)
     base, rest = _angle(where(a < float("inf"), a, 1.0), x.const(1.0))
@@ -35,6 +37,7 @@ def atan(x: V) -> V:
     return copysign(where(x.ne(x), x, y), x)
 
 
+@define(BINARY)
 def atan2(y: V, x: V) -> V:
     a, b = fabs(y), fabs(x)
     inf = float("inf")
@@ -71,6 +74,7 @@ def _root(a: V) -> tuple[V, V, V]:
     return s, where(s > 0.0, lo, 0.0), z
 
 
+@define(UNARY)
 def asin(x: V) -> V:
     a = fabs(x)
     s, lo, z = _root(a)
@@ -82,6 +86,7 @@ def asin(x: V) -> V:
     return where(a <= 1.0, copysign(y, x), float("nan"))
 
 
+@define(UNARY)
 def acos(x: V) -> V:
     a = fabs(x)
     s, lo, z = _root(a)

@@ -25,36 +25,44 @@ from accnp.compiler.llvm.scalars.ir import (
     unbits,
     where,
 )
+from accnp.compiler.llvm.scalars.registry import BINARY, UNARY, define
 
 
+@define(UNARY)
 def sign(x: V) -> V:
     """-1, 0, 1 with NaN passed through; 0 for -0, as the array API standard requires."""
     return where(fabs(x) > 0.0, copysign(x.const(1.0), x), where(x.eq(0.0), x.const(0.0), x))
 
 
+@define(BINARY)
 def fmax(x: V, y: V) -> V:
     """The larger; NaN if either is; +0 is above -0."""
     return call("llvm.maximum", x, y)
 
 
+@define(BINARY)
 def fmin(x: V, y: V) -> V:
     return call("llvm.minimum", x, y)
 
 
+@define(UNARY)
 def round_even(x: V) -> V:
     return call("llvm.roundeven", x)
 
 
+@define(UNARY)
 def round_away(x: V) -> V:
     t = call("llvm.trunc", x)
     up = copysign(x.const(1.0), x)
     return copysign(where(fabs(x - t) >= 0.5, t + up, t), x)
 
 
+@define(UNARY)
 def trunc(x: V) -> V:
     return call("llvm.trunc", x)
 
 
+@define(UNARY)
 def ceil(x: V) -> V:
     return call("llvm.ceil", x)
 
@@ -79,6 +87,7 @@ def nextafter(
     return where(isnan(x) | isnan(y), x + y, z)
 
 
+@define(BINARY, "rem")
 def fmod(x: V, y: V) -> V:
     """C's fmod, exact."""
     return _fmod_by_division(x, y) if on_gpu(x.b.module) else V(x.b, x.b.frem(x.v, y.v))

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from accnp.compiler.llvm.scalars.exp import exp
 from accnp.compiler.llvm.scalars.ir import F32, F64, V, copysign, fabs, fma, poly, sqrt, where
+from accnp.compiler.llvm.scalars.registry import UNARY, define
 
 # (I0(2 sqrt(a)) - 1) / a, 0 <= a <= 16
 I0_NEAR_64 = (
@@ -107,5 +108,7 @@ def _of(form: Callable[[V, bool, int], V], order: int) -> Callable[[V], V]:
     return function
 
 
-bessel_i0e, bessel_i1e = _of(_scaled, 0), _of(_scaled, 1)
-bessel_i0, bessel_i1 = _of(_whole, 0), _of(_whole, 1)
+bessel_i0e = define(UNARY, "bessel_i0e")(_of(_scaled, 0))
+bessel_i1e = define(UNARY, "bessel_i1e")(_of(_scaled, 1))
+bessel_i0 = define(UNARY, "bessel_i0")(_of(_whole, 0))
+bessel_i1 = define(UNARY, "bessel_i1")(_of(_whole, 1))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from accnp.compiler.llvm.scalars import arc, exp, log, trig
 from accnp.compiler.llvm.scalars.ir import V, copysign, fabs, fma, sqrt, two_prod, two_sum, where
+from accnp.compiler.llvm.scalars.registry import COMPLEX, COMPLEX64_BINARY, COMPLEX_BINARY, define
 
 C = tuple[V, V]
 INF = float("inf")
@@ -24,6 +25,7 @@ def mul(x: C, y: C) -> C:
     return a * c - b * d, a * d + b * c
 
 
+@define(COMPLEX_BINARY, "cdiv")
 def div(x: C, y: C) -> C:
     """Both are scaled by a power of two, so that neither the sums of Smith's method overflow nor
     small numbers lose digits in them."""
@@ -34,6 +36,7 @@ def div(x: C, y: C) -> C:
     return narrow_div((a * f, b * f), (c * f, d * f))
 
 
+@define(COMPLEX64_BINARY, "cdiv")
 def narrow_div(x: C, y: C) -> C:
     """Of numbers that were complex64: Smith's division with selects."""
     (a, b), (c, d) = x, y
@@ -68,6 +71,7 @@ def _finite(x: V) -> V:
     return fabs(x) < INF
 
 
+@define(COMPLEX, "exp")
 def cexp(x: C) -> C:
     return _raised(exp.exp, x, trig.cos(x[1]), trig.sin(x[1]))
 
@@ -88,6 +92,7 @@ def _raised(power: Callable[[V], V], x: C, cos: V, sin: V) -> C:
     return where(zero, 0.0, a), where(zero, copysign(re.const(0.0), im), b)
 
 
+@define(COMPLEX, "exp2")
 def cexp2(x: C) -> C:
     # The rounding of the angle im ln 2 counts as often as that is large.
     angle, rest = two_prod(x[1], x[1].const(LN2))
@@ -97,6 +102,7 @@ def cexp2(x: C) -> C:
     return _raised(exp.exp2, x, fma(-rest, s, c), fma(rest, c, s))
 
 
+@define(COMPLEX, "expm1")
 def cexpm1(x: C) -> C:
     re, im = x
     # e^re cos(im) - 1 = expm1(re) cos(im) - 2 sin(im / 2)^2
@@ -107,6 +113,7 @@ def cexpm1(x: C) -> C:
     return a, y[1]
 
 
+@define(COMPLEX, "log")
 def clog(x: C) -> C:
     re, im = x
     a, b = fabs(re), fabs(im)
@@ -127,6 +134,7 @@ def clog(x: C) -> C:
     return m, arc.atan2(im, re)
 
 
+@define(COMPLEX, "log1p")
 def clog1p(x: C) -> C:
     re, im = x
     small = (fabs(re) < 0.5) & (fabs(im) < 0.5)
@@ -144,6 +152,7 @@ def _within(x: C) -> tuple[C, V]:
     return (x[0] * f, x[1] * f), where(big, 2.0**2, where(small, 2.0**-60, one))
 
 
+@define(COMPLEX, "sqrt")
 def csqrt(x: C) -> C:
     re, im = x
     near, back = _within(x)
@@ -157,6 +166,7 @@ def csqrt(x: C) -> C:
     return where(inf, INF, p), where(inf, im, where(im.eq(0.0) & right & re.eq(re), im, q))
 
 
+@define(COMPLEX, "rsqrt")
 def crsqrt(x: C) -> C:
     return div((x[0].const(1.0), x[0].const(0.0)), csqrt(x))
 
@@ -170,6 +180,7 @@ def _hyperbolic(re: V) -> tuple[V, V, V]:
     return sh, co, where(large, e, 1.0)
 
 
+@define(COMPLEX, "sinh")
 def csinh(x: C) -> C:
     re, im = x
     sh, co, more = _hyperbolic(re)
@@ -179,6 +190,7 @@ def csinh(x: C) -> C:
     return where(open_, re, where(real, exp.sinh(re), a)), where(real, im, b)
 
 
+@define(COMPLEX, "cosh")
 def ccosh(x: C) -> C:
     re, im = x
     sh, co, more = _hyperbolic(re)
@@ -189,6 +201,7 @@ def ccosh(x: C) -> C:
     return a, b
 
 
+@define(COMPLEX, "tanh")
 def ctanh(x: C) -> C:
     re, im = x
     big = fabs(re) > 20.0
@@ -212,10 +225,12 @@ def _turned(f, x: C) -> C:
     return b, -a
 
 
+@define(COMPLEX, "sin")
 def csin(x: C) -> C:
     return _turned(csinh, x)
 
 
+@define(COMPLEX, "sin_pi")
 def csin_pi(x: C) -> C:
     """sin(pi x), with what pi times the imaginary part loses by rounding: it counts as often as
     that is large."""
@@ -228,10 +243,12 @@ def csin_pi(x: C) -> C:
     return a * more, b * more
 
 
+@define(COMPLEX, "cos")
 def ccos(x: C) -> C:
     return ccosh((-x[1], x[0]))
 
 
+@define(COMPLEX, "tan")
 def ctan(x: C) -> C:
     return _turned(ctanh, x)
 
@@ -247,6 +264,7 @@ def _huge(x: C) -> tuple[V, V]:
     return big, log.log(scaled_abs((x[0] * 0.5, x[1] * 0.5))) + 2 * LN2
 
 
+@define(COMPLEX, "asinh")
 def casinh(x: C) -> C:
     re, im = x
     p, q = csqrt((1.0 + im, -re)), csqrt((1.0 - im, re))
@@ -258,6 +276,7 @@ def casinh(x: C) -> C:
     return a, b
 
 
+@define(COMPLEX, "acosh")
 def cacosh(x: C) -> C:
     re, im = x
     p, q = csqrt((re - 1.0, im)), csqrt((re + 1.0, im))
@@ -268,6 +287,7 @@ def cacosh(x: C) -> C:
     return where(big, size, a), b
 
 
+@define(COMPLEX, "atanh")
 def catanh(x: C) -> C:
     re, im = fabs(x[0]), x[1]
     one, far = 1.0 - re, fabs(im)
@@ -286,10 +306,12 @@ def catanh(x: C) -> C:
     return copysign(a, x[0]), where(big & far.eq(far), copysign(far.const(HALF_PI), im), b)
 
 
+@define(COMPLEX, "asin")
 def casin(x: C) -> C:
     return _turned(casinh, x)
 
 
+@define(COMPLEX, "acos")
 def cacos(x: C) -> C:
     re, im = x
     p, q = csqrt((1.0 - re, -im)), csqrt((1.0 + re, im))
@@ -300,15 +322,18 @@ def cacos(x: C) -> C:
     return a, where(big, -copysign(size, im), b)
 
 
+@define(COMPLEX, "atan")
 def catan(x: C) -> C:
     return _turned(catanh, x)
 
 
+@define(COMPLEX, "logistic")
 def clogistic(x: C) -> C:
     a, b = cexp((-x[0], -x[1]))
     return div((a.const(1.0), a.const(0.0)), (a + 1.0, b))
 
 
+@define(COMPLEX_BINARY, "fmax")
 def cmax(x: C, y: C) -> C:
     """By the real part, then by the imaginary part; the first number with a nan, if any."""
     (a, b), (c, d) = x, y
@@ -316,12 +341,14 @@ def cmax(x: C, y: C) -> C:
     return where(first, a, c), where(first, b, d)
 
 
+@define(COMPLEX_BINARY, "fmin")
 def cmin(x: C, y: C) -> C:
     (a, b), (c, d) = x, y
     first = ((a < c) | (a.eq(c) & (b < d))) & c.eq(c) & d.eq(d) | a.ne(a) | b.ne(b)
     return where(first, a, c), where(first, b, d)
 
 
+@define(COMPLEX, "sign")
 def csign(x: C) -> C:
     x, _ = _within(x)
     m = scaled_abs(x)

@@ -24,6 +24,7 @@ from accnp.compiler.llvm.scalars.ir import (
     where,
 )
 from accnp.compiler.llvm.scalars.power import LN2_HI, LN2_LO, log_pair
+from accnp.compiler.llvm.scalars.registry import COMPLEX64_BINARY, COMPLEX_BINARY, define
 
 Pair = tuple[V, V]
 INF = float("inf")
@@ -137,6 +138,7 @@ def _exp(re: Pair, im: Pair) -> C:
     return scale(e * real, n), scale(e * imaginary, n)
 
 
+@define(COMPLEX64_BINARY, "pow")
 def narrow_pow(x: C, y: C) -> C:
     """Of numbers that were complex64."""
     m, t = clog(x)
@@ -145,6 +147,7 @@ def narrow_pow(x: C, y: C) -> C:
     return _edges(x, y, cexp((where(real, y[0] * m, re), where(real, y[0] * t, im))))
 
 
+@define(COMPLEX_BINARY, "pow")
 def cpow(x: C, y: C) -> C:
     size, angle = _log(x)
     # A real power of an infinite number has no product of that and 0.

@@ -8,6 +8,7 @@ Mathematical Functions, 7.2.5).
 from __future__ import annotations
 
 from accnp.compiler.llvm.scalars.ir import F32, F64, V, copysign, fabs, poly, where
+from accnp.compiler.llvm.scalars.registry import UNARY, define
 
 # dawsn(x) / x in x^2 - 25/8, x <= 5/2; for floats to 2e-10
 DAWSN_NEAR_64 = (
@@ -58,6 +59,7 @@ DAWSN_FAR_32 = (
 )  # fmt: skip
 
 
+@define(UNARY)
 def dawsn(x: V) -> V:
     if x.single:
         return copysign(_dawsn(fabs(x.to(F64)), True).to(F32), x)

@@ -27,6 +27,7 @@ from accnp.compiler.llvm.scalars.ir import (
     unbits,
     where,
 )
+from accnp.compiler.llvm.scalars.registry import BINARY, UNARY, define
 from accnp.compiler.llvm.scalars.tables import TANH_32
 
 LOG2E = 1.4426950408889634
@@ -96,10 +97,12 @@ def _scaled(y: V, t: V, shift: int = 0) -> V:
     return y * unbits(h << MANT[y.single]) * unbits((b - h) << MANT[y.single])
 
 
+@define(UNARY)
 def exp(x: V) -> V:
     return units.exp(x) if units.own(x) else exp_halved(x)
 
 
+@define(BINARY)
 def exp_difference(x: V, top: V) -> V:
     """exp(x - top) for x <= top, with what rounding takes from the difference."""
     d, low = two_sum(x, -top)
@@ -109,6 +112,7 @@ def exp_difference(x: V, top: V) -> V:
     return fma(y, where(low < 1.0, low, 1.0), y)
 
 
+@define(UNARY)
 def exp2(x: V) -> V:
     x = clamp(x, -152.0, 129.0) if x.single else clamp(x, -1076.0, 1025.0)
     t, n = nearest(x)
@@ -116,6 +120,7 @@ def exp2(x: V) -> V:
     return scale(fma(r, poly(r, k.EXP2_32 if x.single else k.EXP2_64), x.const(1.0)), n)
 
 
+@define(UNARY)
 def expm1(x: V) -> V:
     c = clamp(x, -20.0, 89.0) if x.single else clamp(x, -40.0, 710.0)
     hi, lo = LN2_32 if x.single else LN2_64
@@ -131,6 +136,7 @@ def expm1(x: V) -> V:
     return copysign(y + y, x)
 
 
+@define(UNARY)
 def logistic(x: V) -> V:
     e = exp_halved(-fabs(x))
     n = where(x < 0.0, e, 1.0)
@@ -141,6 +147,7 @@ def logistic(x: V) -> V:
     return fma(fma(-y, d, n) - y * (e - (d - 1.0)), r, y)
 
 
+@define(UNARY)
 def silu(x: V) -> V:
     """x / (1 + exp(-x)), of which a factor would be below the normal numbers before the product.
 
@@ -157,6 +164,7 @@ def silu(x: V) -> V:
     return (units.inverse(d) * n if units.own(d) else n / d) * where(low, 1.0, x)
 
 
+@define(UNARY)
 def mish(x: V) -> V:
     """x tanh(log(1 + exp(x))) = x n / (n + 2), n = exp(x) (exp(x) + 2).
 
@@ -184,11 +192,13 @@ STEP_32 = (9.714111328125, -2.0300102e-05)
 STEP_64 = (9.714091028028633, -4.9373498940974755e-12)
 
 
+@define(UNARY)
 def tanh_law(x: V) -> V:
     """(1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)); far below 0 a rounding of u counts 2 u times."""
     return _tanh_law(x, x.const(1.0))
 
 
+@define(UNARY)
 def tanh_gelu(x: V) -> V:
     """x times the law, which itself would be below the normal numbers before the product."""
     least, low = -11.0 if x.single else -22.0, x < -1.0
@@ -225,6 +235,7 @@ def _tanh_pieces(a: V) -> V:
     return fma(d, poly(d, rows[1:]), where(rows[0] > d, rows[0], d))
 
 
+@define(UNARY)
 def tanh(x: V) -> V:
     a = fabs(x)
     if x.single:
@@ -235,6 +246,7 @@ def tanh(x: V) -> V:
     return copysign(where(a < 0.625, small, 1.0 - 2.0 / (e + 1.0)), x)
 
 
+@define(UNARY)
 def sinh(x: V) -> V:
     a = fabs(x)
     z = x * x
@@ -245,6 +257,7 @@ def sinh(x: V) -> V:
     )
 
 
+@define(UNARY)
 def cosh(x: V) -> V:
     e = exp_halved(fabs(x), 1)
     return e + (units.inverse(e) * 0.25 if units.own(e) else 0.25 / e)

@@ -12,6 +12,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from accnp.compiler.llvm.scalars.registry import BINARY, UNARY, define
+
 F32, F64 = ir.FloatType(), ir.DoubleType()
 I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 I128 = ir.IntType(128)
@@ -170,18 +172,22 @@ def fma(x: V, y: V | float, z: V | float) -> V:
     return call("llvm.fma", x, y, z)
 
 
+@define(UNARY, "abs")
 def fabs(x: V) -> V:
     return call("llvm.fabs", x)
 
 
+@define(BINARY)
 def copysign(x: V, s: V) -> V:
     return call("llvm.copysign", x, s)
 
 
+@define(UNARY)
 def sqrt(x: V) -> V:
     return call("llvm.sqrt", x)
 
 
+@define(UNARY)
 def floor(x: V) -> V:
     return call("llvm.floor", x)
 

@@ -27,6 +27,7 @@ from accnp.compiler.llvm.scalars.ir import (
     unbits,
     where,
 )
+from accnp.compiler.llvm.scalars.registry import UNARY, define
 
 LN2_32 = (0.693145751953125, 1.42860677e-06)
 LN2_64 = (0.693147180369123816490, 1.90821492927058770002e-10)
@@ -85,6 +86,7 @@ def apart(x: V) -> tuple[V, V]:
     return f, int_to_float(e) + up
 
 
+@define(UNARY)
 def log(x: V) -> V:
     f, t = apart(x)
     hi, lo = LN2_32 if x.single else LN2_64
@@ -103,10 +105,12 @@ def _based(x: V, inv: tuple[float, float], one: tuple[float, float]) -> V:
     return edges(x, s + (fma(t, x.const(one[1]), q) + r))
 
 
+@define(UNARY)
 def log2(x: V) -> V:
     return _based(x, LOG2E_32 if x.single else LOG2E_64, (1.0, 0.0))
 
 
+@define(UNARY)
 def log10(x: V) -> V:
     pair = (LOG10E_32, LOG10_2_32) if x.single else (LOG10E_64, LOG10_2_64)
     return _based(x, *pair)
@@ -130,6 +134,7 @@ def log1p_sum(x: V, lo: V | None) -> V:
     return fma(t, x.const(c), f + fma(t, x.const(d), tail))
 
 
+@define(UNARY)
 def log1p(x: V) -> V:
     y = copysign(log1p_sum(x, None), x)
     y = where(x < float("inf"), y, x)
@@ -137,6 +142,7 @@ def log1p(x: V) -> V:
     return where(x.eq(-1.0), -float("inf"), y)
 
 
+@define(UNARY)
 def asinh(x: V) -> V:
     if x.single:  # as doubles, which have digits and exponents to spare
         a = fabs(x.to(F64))
@@ -162,6 +168,7 @@ def asinh(x: V) -> V:
     return copysign(where(a < 1e-8, a, y), x)
 
 
+@define(UNARY)
 def acosh(x: V) -> V:
     if x.single:
         t = x.to(F64) - 1.0
@@ -181,6 +188,7 @@ def acosh(x: V) -> V:
     return where(x < 1.0, float("nan"), y)
 
 
+@define(UNARY)
 def atanh(x: V) -> V:
     if x.single:
         a = fabs(x.to(F64))

@@ -27,6 +27,7 @@ from accnp.compiler.llvm.scalars.ir import (
     where,
 )
 from accnp.compiler.llvm.scalars.log import LOG2E_64
+from accnp.compiler.llvm.scalars.registry import BINARY, define
 
 INF, (LN2, LN2_LO) = float("inf"), LN2_64
 # 1.5 * 2^52 + 1023: added to a whole number n, the last bits are those of 2^n's exponent.
@@ -103,9 +104,11 @@ def _log_sum(a: V, b: V, base2: bool) -> V:
     return edges(a, b, y)
 
 
+@define(BINARY)
 def logaddexp(a: V, b: V) -> V:
     return _log_sum(a, b, False)
 
 
+@define(BINARY)
 def logaddexp2(a: V, b: V) -> V:
     return _log_sum(a, b, True)

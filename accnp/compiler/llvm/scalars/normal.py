@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from accnp.compiler.llvm.scalars.exp import exp
 from accnp.compiler.llvm.scalars.ir import F32, F64, V, fabs, fma, poly, sqrt, two_prod, where
 from accnp.compiler.llvm.scalars.log import log, log1p
+from accnp.compiler.llvm.scalars.registry import UNARY, define
 from accnp.compiler.llvm.scalars.special import ROOT_HALF
 
 # (1 + 2 a) exp(a^2) erfc(a) in (a - 4) / (a + 4), a >= 0: interpolated at Chebyshev's nodes with
@@ -74,6 +75,7 @@ def _scaled_tail(a: V, single: bool) -> V:
     return where(d < float("inf"), fma(left, 1.0 / d, g), g)
 
 
+@define(UNARY)
 def erfcx(x: V) -> V:
     """exp(x^2) erfc(x)."""
     if x.single:
@@ -91,6 +93,7 @@ def _erfcx(x: V, single: bool) -> V:
     return where(x < 0.0, left, right)
 
 
+@define(UNARY)
 def log_ndtr(x: V) -> V:
     """The logarithm of the normal law; below 0 with what the law's smallness takes apart."""
     if x.single:
@@ -110,6 +113,7 @@ def _log_ndtr(x: V, single: bool) -> V:
     return where(low, (y - s_lo) - s, y)
 
 
+@define(UNARY)
 def ndtri(p: V) -> V:
     """Where the normal law is p."""
     return _ndtri(p.to(F64)).to(F32) if p.single else _ndtri(p)

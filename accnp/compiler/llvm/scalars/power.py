@@ -29,6 +29,7 @@ from accnp.compiler.llvm.scalars.ir import (
     where,
 )
 from accnp.compiler.llvm.scalars.log import normal, split
+from accnp.compiler.llvm.scalars.registry import BINARY, UNARY, define
 
 LN2_HI, LN2_LO = 0.6931471805599453, 2.3190468138462996e-17
 INF = float("inf")
@@ -98,6 +99,7 @@ def pow_abs(a: V, y: V) -> V:
     return exp_pair(p, fma(low, y, q))
 
 
+@define(BINARY)
 def pow(x: V, y: V) -> V:
     """C99's pow, special cases included."""
     a = fabs(x)
@@ -117,6 +119,7 @@ def pow(x: V, y: V) -> V:
     return where(x.eq(1.0) | y.eq(0.0), 1.0, z)
 
 
+@define(UNARY)
 def cbrt(x: V) -> V:
     if x.single:
         return cbrt(x.to(F64)).to(F32)
@@ -139,6 +142,7 @@ def cbrt(x: V) -> V:
     return where((a > 0.0) & (a < INF), copysign(y, x), x)
 
 
+@define(UNARY)
 def rsqrt(x: V) -> V:
     if x.single:
         return (1.0 / sqrt(x.to(F64))).to(F32)

@@ -43,6 +43,7 @@ from accnp.compiler.llvm.scalars.ir import (
 )
 from accnp.compiler.llvm.scalars.log import log, log1p
 from accnp.compiler.llvm.scalars.power import log_pair
+from accnp.compiler.llvm.scalars.registry import BINARY, UNARY, define
 from accnp.compiler.llvm.scalars.tables import ERF_32, ERFCX_32, NORMAL_32
 from accnp.compiler.llvm.scalars.trig import cos, sin
 
@@ -111,6 +112,7 @@ def _tail_pieces(
     return scalef(y, n) if scales(y) else scale(y, bits(t) - MAGIC_BITS[True])
 
 
+@define(UNARY)
 def erf(x: V) -> V:
     a = fabs(x)
     if x.single:
@@ -118,6 +120,7 @@ def erf(x: V) -> V:
     return copysign(where(a < 1.0, _erf_small(a), 1.0 - _erfc_tail(a)), x)
 
 
+@define(UNARY)
 def erfc(x: V) -> V:
     a = fabs(x)
     if x.single:
@@ -128,6 +131,7 @@ def erfc(x: V) -> V:
     return where(a < 0.45, 1.0 - _erf_small(x), where(x < 0.0, 2.0 - tail, tail))
 
 
+@define(UNARY)
 def normal_law(x: V) -> V:
     """erfc(-x / sqrt(2)) / 2, from the square of x itself: a rounding of x / sqrt(2) counts x^2
     times."""
@@ -137,6 +141,7 @@ def normal_law(x: V) -> V:
     return y if x.single else where(a < NEAR, _normal_near(x, a), y)
 
 
+@define(UNARY)
 def normal_gelu(x: V) -> V:
     """x normal_law(x) = max(x, 0) - |x| normal_law(-|x|): the law itself would be below the normal
     numbers before the product."""
@@ -162,6 +167,7 @@ def _normal_tail(a: V, times: V) -> V:
     return _gauss_tail(clamp(a * ROOT_HALF, 0.4, 27.5), s, s_lo, times * 0.5)
 
 
+@define(UNARY)
 def erf_inv(x: V) -> V:
     if x.single:
         w = x.to(F64)
@@ -234,6 +240,7 @@ def _sin_pi_share(x: V) -> Pair:
     return w, fma(f, s_lo, w_lo)
 
 
+@define(UNARY)
 def lgamma(x: V) -> V:
     """log |gamma(x)|; within a fraction of 2^-52 next to its zeros at negative arguments."""
     if x.single:
@@ -290,6 +297,7 @@ def _times(p: V, p_lo: V, q: V, q_lo: V) -> Pair:
     return r, fma(p_lo, q, fma(p, q_lo, r_lo))
 
 
+@define(UNARY)
 def digamma(x: V) -> V:
     """The derivative of lgamma; near its negative zeros only the absolute error is small."""
     if x.single:
@@ -322,6 +330,7 @@ def digamma(x: V) -> V:
     return where(x.eq(float("inf")), x, y)
 
 
+@define(BINARY)
 def digamma_rise(x: V, h: V) -> V:
     """digamma(x + h) - digamma(x); of positive numbers only such are added up."""
     if x.single:

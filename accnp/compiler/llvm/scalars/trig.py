@@ -33,6 +33,7 @@ from accnp.compiler.llvm.scalars.ir import (
     unbits,
     where,
 )
+from accnp.compiler.llvm.scalars.registry import UNARY, define
 
 PIO2_32 = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
 PIO2_64 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
@@ -186,6 +187,7 @@ def _wave(x: V, name: str, shift: int, finish: Finish) -> V:
     return _beyond(x, copysign(fma(u * z, p, u), u), name, finish)
 
 
+@define(UNARY)
 def sin(x: V) -> V:
     if x.single:
         return _wave(x, "sin", 0, _finish_sin)
@@ -193,10 +195,12 @@ def sin(x: V) -> V:
     return where(x.eq(0.0), x, _periodic(x, "sin", _finish_sin))
 
 
+@define(UNARY)
 def cos(x: V) -> V:
     return _wave(x, "cos", 1, _finish_cos) if x.single else _periodic(x, "cos", _finish_cos)
 
 
+@define(UNARY)
 def tan(x: V) -> V:
     return where(x.eq(0.0), x, _periodic(x, "tan", _finish_tan))
 
@@ -208,6 +212,7 @@ def from_whole(x: V) -> tuple[V, V]:
     return x - whole, where(half.eq(floor(half)), x.const(1.0), -1.0)
 
 
+@define(UNARY)
 def sin_pi(x: V) -> V:
     """sin(pi x): far from 0 the rounding of pi x would be as large as a turn."""
     part, sign = from_whole(x)

@@ -24,6 +24,7 @@ from accnp.compiler.llvm.scalars.ir import (
 )
 from accnp.compiler.llvm.scalars.log import log
 from accnp.compiler.llvm.scalars.power import exp_pair, exp_short, log_pair, log_short
+from accnp.compiler.llvm.scalars.registry import BINARY, define
 from accnp.compiler.llvm.scalars.special import digamma, stirling
 
 INF, NAN = float("inf"), float("nan")
@@ -105,6 +106,7 @@ def _zeta(x: V, q: V, single: bool) -> V:
     return where(x > 1.0, y, where(x.eq(1.0), INF, x.const(NAN)))
 
 
+@define(BINARY)
 def zeta(x: V, q: V) -> V:
     """The sum of 1 / (q + k)^x over k from 0 on."""
     if x.single:
@@ -112,6 +114,7 @@ def zeta(x: V, q: V) -> V:
     return _zeta(x, q, False)
 
 
+@define(BINARY)
 def polygamma(n: V, x: V) -> V:
     """The derivative of order n of digamma."""
     if x.single:
