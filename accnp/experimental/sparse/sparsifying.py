@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from accnp.api.differentiation.derivatives import value_and_grad as dense_value_and_grad
 from accnp.api.differentiation.jacobians import jacfwd as dense_jacfwd
 from accnp.api.differentiation.jacobians import jacrev as dense_jacrev
@@ -36,19 +38,23 @@ from accnp.experimental.sparse.bcoo_products import (
 from accnp.experimental.sparse.bcsr import BCSR
 from accnp.experimental.sparse.matrices import COO, CSC, CSR
 from accnp.ir.equations import Literal
+from accnp.ir.op import OPS, Op
 from accnp.numpy.creation import arange, array, asarray, ones, zeros
 from accnp.numpy.joining import stack
 from accnp.numpy.manipulation import broadcast_to
+from accnp.primitives.custom import JVP_PROGRAM
 from accnp.pytree import tree_flatten, tree_structure, tree_unflatten
 
 __all__ = [
     "empty", "eye", "grad", "jacfwd", "jacobian", "jacrev", "sparsify", "todense", "value_and_grad",
 ]  # fmt: skip
 
-_LINEAR = "neg real imag conj copy convert_element_type reduce_precision"
-_AT_ZERO = "abs sin sinh tan tanh asin asinh atan atanh expm1 log1p sign sqrt cbrt square erf"
-_CALLS = ("jit", "pjit", "custom_jvp_call", "remat2")
 _DENSE = "exp exp2 cos cosh acos acosh log logistic eq ne lt le gt ge and or xor not max min rem"
+
+
+def _is_call(op: Op | None) -> bool:
+    """Whether an operation runs the program it contains."""
+    return op is not None and (op.inline or op.recomputes or op is JVP_PROGRAM)
 
 
 def _is_sparse(x: Any) -> bool:
@@ -122,13 +128,12 @@ def _contraction(eqn: Any, x: Any, y: Any) -> Any:
     return bcoo_dot_general(x, y, dimension_numbers=numbers, preferred_element_type=kind)
 
 
-_RULES: dict[str, Callable[..., Any]] = {
-    **{name: _on_data for name in _LINEAR.split()},
-    **{name: lambda eqn, x: _on_data(eqn, once(x)) for name in _AT_ZERO.split()},
+_BY_NAME: dict[str, Callable[..., Any]] = {
     **{
         name: lambda eqn, *xs: eqn.primitive.bind(*map(_dense, xs), **eqn.params)
         for name in _DENSE.split()
     },
+    "reduce_precision": _on_data,
     "mul": _mul,
     "div": _div,
     "add": _add,
@@ -149,6 +154,22 @@ _RULES: dict[str, Callable[..., Any]] = {
 }
 
 
+_RULES = {OPS[name]: rule for name, rule in _BY_NAME.items()}
+
+
+def _rule_of(eqn: Any, values: Sequence[Any]) -> Callable[..., Any] | None:
+    """Return the rule of an operation: a declared one, or that of functions of one number that are
+    0 at 0, which are applied to the stored elements."""
+    op: Op | None = eqn.primitive.op
+    if op is None or op in _RULES or op.kind != "map" or len(values) != 1:
+        return None if op is None else _RULES.get(op)
+    if op.transpose is not None:  # linear, so elements that are stored twice need not be added
+        return _on_data
+    zero = np.zeros((), values[0].dtype)
+    keeps_zero = op.numpy is not None and not np.any(op.numpy(zero, **eqn.params))
+    return (lambda eqn, x: _on_data(eqn, once(x))) if keeps_zero else None
+
+
 def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
     env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
 
@@ -162,11 +183,11 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list[An
             params = eqn.primitive.get_bind_params(eqn.params)
             outs = eqn.primitive.bind(*values, **params)
             outs = outs if eqn.primitive.multiple_results else [outs]
-        elif eqn.primitive.name in _CALLS and inner is not None:
+        elif _is_call(eqn.primitive.op) and inner is not None:
             closed = getattr(inner, "jaxpr", inner)
             outs = _evaluate(closed, getattr(inner, "consts", ()), values)
         else:
-            rule = _RULES.get(eqn.primitive.name)
+            rule = _rule_of(eqn, values)
             if rule is None:
                 raise _refused(eqn, "has no rule")
             outs = [rule(eqn, *values)]
