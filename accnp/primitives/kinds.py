@@ -276,7 +276,7 @@ def map_op(
     By default, `makes_nan` is true for functions of floats that have a derivative.
     """
     if makes_nan is None:
-        makes_nan = ("f" in dtypes or "c" in dtypes) and jvp is not None and has_derivative(jvp)
+        makes_nan = ("f" in dtypes or "c" in dtypes) and has_derivative(jvp)
     return register(
         Op(
             name,
@@ -296,8 +296,9 @@ def map_op(
 
 
 def has_derivative(jvp: Any) -> bool:
-    """Whether the derivative by an operand is not zero everywhere."""
-    return not isinstance(jvp, tuple) or any(rule is not ZERO and rule is not None for rule in jvp)
+    """Whether the derivative by an operand is known, and not zero everywhere."""
+    rules = jvp if isinstance(jvp, tuple) else (jvp,)
+    return any(rule is not ZERO and rule is not None for rule in rules)
 
 
 def unary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: Any) -> Op:

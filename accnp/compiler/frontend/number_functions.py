@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from accnp.compiler.frontend.operators import cast_to, common_type, compared, computed
 from accnp.compiler.llvm.intrinsics.all import resolve
 from accnp.compiler.loops.builder import call
+from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.ir import Call, Const, Expr, dtype, number_type
 from accnp.compiler.loops.types import B1, DTYPES, F8, I8, DType
 
@@ -24,11 +25,10 @@ RENAMED = {
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh",
     "arccosh": "acosh", "arctanh": "atanh", "absolute": "abs", "fabs": "abs", "power": "pow",
 }  # fmt: skip
-# Functions of floats of one type that kernels have by the same name.
-SAME = frozenset(
-    """exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan asin acos atan atan2 sinh cosh tanh
-    asinh acosh atanh erf erfc lgamma gamma copysign pow abs""".split()  # noqa: SIM905
-)
+# Functions of floats of one type that kernels have by the same name: those of `math`, except that
+# `number_function` itself writes some, and `gamma` and `abs`.
+_OTHER = {"floor", "ceil", "trunc", "fma"}
+SAME = frozenset({*dir(math)} & {*FUNCTIONS} - _OTHER | {"gamma", "abs"})
 _BUILTINS = ("abs", "bool", "float", "int", "max", "min")
 _CASTS = {"float": F8, "int": I8, "bool": B1, "bool_": B1} | {
     d.numpy.name: d for d in DTYPES.values() if d.kind in ("int", "uint", "float")

@@ -7,17 +7,20 @@ with the references.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import erf
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from accnp.compiler.loops.types import B1, DTYPES, I8, DType, part_of
+from accnp.forks import imported
+from accnp.ir.op import OPS
+from accnp.primitives.kinds import has_derivative
 
 __all__ = [
-    "ALLOCATE", "FUNCTIONS", "INFIX", "KEEPS", "Function", "has_vector_form", "identity",
-    "result_of",
+    "ALLOCATE", "FUNCTIONS", "FUNCTIONS_OF_OPS", "INFIX", "KEEPS", "Function", "has_vector_form",
+    "identity", "result_of",
 ]  # fmt: skip
 
 Rule = Callable[[Sequence[DType]], DType | None]
@@ -89,10 +92,6 @@ KEEPS = frozenset(
     """abs floor ceil trunc round_even round_away sign fmax fmin rem copysign one select
     join_max join_min""".split()  # noqa: SIM905
 )
-
-
-def _erf(x: Any) -> Any:
-    return np.vectorize(erf, otypes=[np.float64])(x)
 
 
 def _quotient(x: Any, y: Any) -> Any:
@@ -168,45 +167,32 @@ FUNCTIONS |= {
         "round_away": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
     }.items()
 }
+# The ops of these are logarithms with a parameter.
 FUNCTIONS |= {
-    name: Function(1, _floats, reference, simple=False)
-    for name, reference in {
-        "exp": np.exp,
-        "exp2": np.exp2,
-        "expm1": np.expm1,
-        "log": np.log,
-        "log2": np.log2,
-        "log10": np.log10,
-        "log1p": np.log1p,
-        "sin": np.sin,
-        "cos": np.cos,
-        "tan": np.tan,
-        "asin": np.arcsin,
-        "acos": np.arccos,
-        "atan": np.arctan,
-        "sinh": np.sinh,
-        "cosh": np.cosh,
-        "tanh": np.tanh,
-        "asinh": np.arcsinh,
-        "acosh": np.arccosh,
-        "atanh": np.arctanh,
-        "cbrt": np.cbrt,
-        "rsqrt": lambda x: 1 / np.sqrt(x),
-        "erf": _erf,
-        "erfc": lambda x: 1 - _erf(x),
-        "logistic": lambda x: 1 / (1 + np.exp(-x)),
-        "silu": lambda x: x / (1 + np.exp(-x)),
-    }.items()
+    "log2": Function(1, _floats, np.log2, simple=False),
+    "log10": Function(1, _floats, np.log10, simple=False),
 }
-FUNCTIONS |= {
-    name: Function(2, _floats, reference, simple=False)
-    for name, reference in {
-        "pow": np.power,
-        "atan2": np.arctan2,
-        "logaddexp": np.logaddexp,
-        "exp_difference": lambda x, y: np.exp(x - y),
-    }.items()
-}
+_OWN_FUNCTION = re.compile(r"(\w+)\((\{0\}(?:, \{\d\})*)\)")
+
+
+def _functions_of_ops() -> Iterator[tuple[str, Function]]:
+    """Yield the functions of floats that ops call by their own name in kernels, such as
+    `sinh({0})`, with the NumPy reference of the op.
+
+    Functions of ops that are loaded on first use are typed by the table of intrinsics.
+    """
+    imported("accnp.primitives.elementwise")
+    for op in OPS.values():
+        found = _OWN_FUNCTION.fullmatch(op.scalar) if isinstance(op.scalar, str) else None
+        if found is None or found[1] != op.name or op.name in OPS.later:
+            continue
+        if set(op.dtypes) <= {"f", "c"} and has_derivative(op.jvp):
+            assert op.numpy is not None
+            yield op.name, Function(found[2].count("{"), _floats, op.numpy, simple=False)
+
+
+FUNCTIONS_OF_OPS = {name: f for name, f in _functions_of_ops() if name not in FUNCTIONS}
+FUNCTIONS |= FUNCTIONS_OF_OPS
 
 
 for _name in KEEPS & FUNCTIONS.keys() - {"select"}:
