@@ -111,7 +111,8 @@ class Op:
             `compiler/library/lowerings.py`.
         strides: (shape, strides, offset, **params) -> (shape, strides, offset), or None if strides
             cannot express the view ("view").
-        combine: "sum", "prod", "max", "min", "and", "or" ("reduce").
+        combine: name of the function in `ir/combine.py` that combines two elements ("reduce"), or a
+            new value with an old one (scatters).
         parts: (avals, params) -> regions of the output, each filled from one operand ("assemble").
         halves: treatment of float16 and bfloat16 ("opaque"): "own" if the kernel supports them
             (and for products and convolutions, if the GPU library does), "float32" if the program

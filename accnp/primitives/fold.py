@@ -82,7 +82,7 @@ MONOIDS: dict[Op, Monoid] = {
     MIN: Monoid(_prefer_first("le", "min"), greatest, "reduce_min", "reduce_window_min"),
     AND: Monoid(lambda a, b: o.and_(a, b), _ones, "reduce_and"),
     OR: Monoid(lambda a, b: o.or_(a, b), _zero, "reduce_or"),
-    XOR: Monoid(lambda a, b: o.xor(a, b), _zero),
+    XOR: Monoid(lambda a, b: o.xor(a, b), _zero, "reduce_xor"),
 }
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from accnp.dtypes import ExtendedDType
 from accnp.errors import AxisError, UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval
+from accnp.ir.combine import COMBINES, Combine, declare_combine
 from accnp.ir.node import Node, literal
 from accnp.ir.op import ZERO, Op, o, register
 from accnp.ir.trace import state
@@ -383,7 +384,7 @@ def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, .
 
 def reduction(
     name: str,
-    combine: str,
+    combine: str | Combine,
     *,
     numpy: Any,
     dtypes: str,
@@ -393,17 +394,19 @@ def reduction(
 ) -> Op:
     """Declare a reduction over `axes` (a sorted tuple of non-negative ints).
 
-    The output has the input's dtype.
+    `combine` is the function that combines two elements, or its name if `ir/combine.py` declares
+    it. The output has the input's dtype.
     """
+    if isinstance(combine, Combine):
+        combine = declare_combine(combine)
+    bitwise = "f" not in COMBINES[combine].kinds
 
     def infer(x: Aval, *, axes: tuple[int, ...]) -> Aval:
         if dtype_kind(x.dtype) not in dtypes:
             raise wrong_dtype(name, x.dtype, dtypes)
         for a in axes:
             check_axis(name, a, x.ndim)
-        if combine in ("max", "min") and x.size == 0 and 0 in [x.shape[a] for a in axes]:
-            pass  # the result is the identity: -inf, inf or an integer bound; jnp rejects it before
-        weak = x.weak_type and combine not in ("and", "or")  # bitwise results have a strong type
+        weak = x.weak_type and not bitwise  # bitwise results have a strong type
         return make_aval(reduced_shape(x.shape, axes), x.dtype, weak)
 
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:

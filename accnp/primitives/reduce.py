@@ -93,6 +93,10 @@ def _reduce_numpy(fn: Any) -> Any:
     return quiet(lambda x, *, axes: fn(x, axis=tuple(axes)).astype(x.dtype))
 
 
+def _bits_numpy(fn: np.ufunc) -> Any:
+    return lambda x, *, axes: fn.reduce(x, axis=tuple(axes))
+
+
 def _extreme_numpy(fn: Any, low: bool) -> Any:
     def run(x: Any, *, axes: tuple[int, ...]) -> Any:
         if x.dtype.kind == "b":
@@ -119,10 +123,9 @@ reduction(
 reduction(
     "reduce_min", "min", numpy=_extreme_numpy(np.min, False), dtypes="biuf", jvp=(extreme_jvp,)
 )
-reduction("reduce_and", "and", numpy=lambda x, *, axes: np.bitwise_and.reduce(x, axis=tuple(axes)),
-          dtypes="biu", jvp=(ZERO,))  # fmt: skip
-reduction("reduce_or", "or", numpy=lambda x, *, axes: np.bitwise_or.reduce(x, axis=tuple(axes)),
-          dtypes="biu", jvp=(ZERO,))  # fmt: skip
+reduction("reduce_and", "and", numpy=_bits_numpy(np.bitwise_and), dtypes="biu", jvp=(ZERO,))
+reduction("reduce_or", "or", numpy=_bits_numpy(np.bitwise_or), dtypes="biu", jvp=(ZERO,))
+reduction("reduce_xor", "xor", numpy=_bits_numpy(np.bitwise_xor), dtypes="biu", jvp=(ZERO,))
 
 # --- argmax, argmin -------------------------------------------------------------------------------
 

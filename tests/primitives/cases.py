@@ -257,7 +257,7 @@ for name in ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min"):
     add(name, ints(3, 2), params={"axes": (0,)})
 for name in ("reduce_sum", "reduce_prod"):
     add(name, cplx(3, 2), params={"axes": (0,)})
-for name in ("reduce_and", "reduce_or"):
+for name in ("reduce_and", "reduce_or", "reduce_xor"):
     add(name, bools(3, 2), params={"axes": (1,)})
     add(name, ints(3, 2), params={"axes": (0,)})
 for name in ("argmax", "argmin"):

@@ -16,6 +16,7 @@ from scipy import special
 
 from accnp.compiler.library import plain_gemm, plain_lapack, special_calls
 from accnp.compiler.loops.functions import FUNCTIONS_OF_OPS
+from accnp.ir.combine import COMBINES, Combine, each_combine
 
 DTYPES: dict[str, Any] = {
     "b1": np.bool_,
@@ -238,13 +239,13 @@ def _strips(block: Callable[[Any, Any], Any]) -> Callable[..., None]:
     return call
 
 
-def _block(f: Callable[..., Any], boolean: Callable[..., Any] | None) -> Callable[[Any, Any], Any]:
+def _block(combine: Combine) -> Callable[[Any, Any], Any]:
     def call(a: Any, n: Any) -> Any:
         a = a[: int(n)]
+        found = COMBINES[combine.of_bools] if a.dtype == bool and combine.of_bools else combine
         with np.errstate(all="ignore"):
-            if a.dtype == bool and boolean is not None:
-                return boolean(a)
-            return np.asarray(f(a)).astype(a.dtype)[()]
+            start = a.dtype.type(found.identity(a.dtype))
+            return np.asarray(found.reference.reduce(a, initial=start)).astype(a.dtype)[()]
 
     return call
 
@@ -264,17 +265,6 @@ def is_odd(x: Any) -> Any:
 def _first_odd(a: Any, n: Any) -> Any:
     odd = np.flatnonzero(is_odd(a[: int(n)]))
     return np.int64(odd[0] if odd.size else n)
-
-
-def _extreme(name: str) -> Callable[[Any], Any]:
-    def call(a: Any) -> Any:
-        f = getattr(np, name)
-        if a.dtype.kind == "f":
-            return f(a, initial=-np.inf if name == "max" else np.inf)
-        info = np.iinfo(a.dtype)
-        return f(a, initial=info.min if name == "max" else info.max)
-
-    return call
 
 
 def _doubles(f: Any) -> Any:
@@ -346,22 +336,20 @@ NAMESPACE: dict[str, Any] = {
     "block_find": _find,
     "block_odd": _first_odd,
     "odd": is_odd,
-    "block_sum": _block(np.sum, np.any),
     "block_wide_sum": lambda a, n: np.sum(a[: int(n)], dtype=np.float64),
-    "block_prod": _block(np.prod, np.all),
-    "block_max": _block(_extreme("max"), np.any),
-    "block_min": _block(_extreme("min"), np.all),
-    "block_and": _block(np.bitwise_and.reduce, np.all),
-    "block_or": _block(np.bitwise_or.reduce, np.any),
-    "block_xor": _block(np.bitwise_xor.reduce, np.logical_xor.reduce),
 }
 for _name, _function in FUNCTIONS_OF_OPS.items():
     NAMESPACE[_name] = _in_double(_function.reference)
-_JOINED = {"sum": np.add, "prod": np.multiply, "max": fmax, "min": fmin, "and": np.bitwise_and,
-           "or": np.bitwise_or}  # fmt: skip
-for _name, _fold in _JOINED.items():
-    NAMESPACE["columns_" + _name] = _columns(_quiet(_fold))
-    NAMESPACE["strips_" + _name] = _strips(NAMESPACE["block_" + _name])
+
+
+def _folds(name: str) -> None:
+    combine = COMBINES[name]
+    NAMESPACE["block_" + name] = _block(combine)
+    NAMESPACE["columns_" + name] = _columns(NAMESPACE.get(combine.function, combine.reference))
+    NAMESPACE["strips_" + name] = _strips(NAMESPACE["block_" + name])
+
+
+each_combine(_folds)
 for _name, _dtype in DTYPES.items():
     NAMESPACE[_name] = cast(_dtype)
     NAMESPACE["stack_" + _name] = _stack(_dtype)

@@ -22,6 +22,7 @@ __all__ = [
     "Template",
     "Vector",
     "byte_size",
+    "define_vectors",
     "make_template",
     "vector",
 ]
@@ -244,3 +245,51 @@ def make_template(
         return Template(given, used, result, n, beside)
     except ValueError as error:
         return f"a call of {error}"
+
+
+class _Text:
+    """What a module contains as text, under a name."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class _Defined(ir.Function):
+    """A function whose definition is text."""
+
+    text = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def is_declaration(self) -> bool:
+        return False
+
+
+def define_vectors(module: Any, symbol: str, form: Template, n: int) -> ir.Function:
+    """Add a template to a module, as a function of vectors with `n` lanes; return the function."""
+    group = f"attributes #{INLINED_ATTRIBUTES}"
+    texts = {group: f"{group} = {{ nounwind }}", **form.declares}
+    for name, text in texts.items():
+        name = name.strip('@"')
+        if name not in module.globals:
+            module.add_global(_Text(name, text))
+    kind = vector(form.type, n)
+    given = [f"{vector(k, n)} %a{i}" for i, k in enumerate(form.kinds)]
+    names = ["v", *[f"%a{i}" for i in range(len(form.kinds))]]
+    lanes = ir.VectorType(form.type, n)
+    made = _Defined(module, ir.FunctionType(lanes, [lanes] * len(given)), symbol)
+    made.text = "\n".join(
+        [
+            f'define internal {kind} @"{symbol}"({", ".join(given)}) noinline nounwind {{',
+            *["  " + line.format(*names) for line in form.lines],
+            f"  ret {kind} {form.result.format(*names)}",
+            "}\n",
+        ]
+    )
+    return made

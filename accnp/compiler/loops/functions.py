@@ -15,6 +15,7 @@ import numpy as np
 
 from accnp.compiler.loops.types import B1, DTYPES, I8, DType, part_of
 from accnp.forks import imported
+from accnp.ir.combine import COMBINES
 from accnp.ir.op import OPS
 from accnp.primitives.kinds import has_derivative
 
@@ -214,10 +215,8 @@ def has_vector_form(name: str, of: DType) -> bool:
 
 def identity(combine: str, of: DType) -> bool | int | float:
     """Return the identity element of a reduction, which is its initial value."""
-    if of.kind == "bool":
-        return combine in ("and", "min", "prod")
-    if of.kind == "float":
-        return {"max": -np.inf, "min": np.inf, "prod": 1.0}.get(combine, 0.0)
-    info = np.iinfo(of.numpy)
-    ones = int(info.max) if of.kind == "uint" else -1
-    return {"max": int(info.min), "min": int(info.max), "prod": 1, "and": ones}.get(combine, 0)
+    found = COMBINES[combine]
+    if of.kind == "bool" and found.of_bools:
+        found = COMBINES[found.of_bools]
+    of_type = {"bool": bool, "float": float}.get(of.kind, int)
+    return of_type(found.identity(of.numpy))

@@ -50,10 +50,11 @@ from accnp.compiler.loops.lockstep import MEETINGS, Block, Member
 from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.types import DType, Pointer, dtype_of
 from accnp.compiler.loops.visiting import statements
+from accnp.ir.combine import COMBINES
 
 _LEFT = Var("values of a loop that is left")  # cannot be the name of a variable of a kernel
 
-__all__ = ["AlignmentError", "BoundsError", "fold", "lanes_of", "run"]
+__all__ = ["AlignmentError", "BoundsError", "fold", "run"]
 
 
 class BoundsError(IndexError):
@@ -106,21 +107,16 @@ def run(
         _Machine(memory, values, kernels or {}, kernel.threads).block(kernel.body)
 
 
-def lanes_of(combine: str) -> int:
-    """Return the number of lanes in which values are reduced."""
-    return 64 if combine in ("max", "min") else 32
-
-
 def _join(combine: str, x: Any, y: Any) -> Any:
-    if combine in ("max", "min"):  # the first of equal ones; NaN stays
-        return np.where((y > x if combine == "max" else y < x) | (y != y), y, x)
-    ufunc = {"sum": np.add, "prod": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or}
-    return ufunc[combine](x, y)
+    found = COMBINES[combine]
+    if found.order:
+        return np.where((y > x if found.order == ">" else y < x) | (y != y), y, x)
+    return found.reference(x, y)
 
 
 def fold(combine: str, values: np.ndarray) -> Any:
     """Return the reduction of values in the order that the IR specifies."""
-    n = lanes_of(combine)
+    n = COMBINES[combine].lanes
     rows = -(-len(values) // n)
     of = dtype_of(values.dtype)
     assert of is not None

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from accnp.compiler.loops.types import I8, DType, Pointer, Type
 
 __all__ = [
-    "COMBINES", "Address", "Break", "Buffer", "Call", "Callee", "Carried", "Cast", "Const", "Do",
+    "Address", "Break", "Buffer", "Call", "Callee", "Carried", "Cast", "Const", "Do",
     "Expr", "Fold", "FoldRows", "For", "Heap", "If", "Index", "Joined", "Kernel", "Let", "Load",
     "LoadVector", "Memory", "Prefetch", "Reduce", "Reduction", "Run", "Share", "Spread", "Stmt",
     "Store", "StoreVector", "Transpose", "Var", "Vector", "While", "dtype", "number_type",
@@ -304,9 +304,6 @@ class If(NamedTuple):
     joined: tuple[Joined, ...] = ()
 
 
-COMBINES = ("sum", "prod", "max", "min", "and", "or")
-
-
 class Reduction(NamedTuple):
     """The reduction of one value over the indices of a `Reduce`.
 
@@ -316,7 +313,7 @@ class Reduction(NamedTuple):
     """
 
     result: Var
-    combine: str  # one of COMBINES
+    combine: str  # one of `ir.combine.COMBINES`
     value: Expr
     wide: bool = False
 

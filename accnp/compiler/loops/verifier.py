@@ -15,7 +15,6 @@ import numpy as np
 from accnp.compiler.loops.builder import plus
 from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.ir import (
-    COMBINES,
     Address,
     Break,
     Buffer,
@@ -61,6 +60,7 @@ from accnp.compiler.loops.visiting import (
     statements,
     subexpressions,
 )
+from accnp.ir.combine import COMBINES
 
 __all__ = ["VerificationError", "verify"]
 
@@ -89,6 +89,11 @@ _WORD = np.iinfo(np.int64)
 
 class VerificationError(ValueError):
     """A kernel is not well formed."""
+
+
+def _is_defined(combine: str, of: DType) -> bool:
+    found = COMBINES.get(combine)
+    return found is not None and (of.kind != "float" or "f" in found.kinds)
 
 
 def verify(kernel: Kernel) -> None:
@@ -305,8 +310,7 @@ class _Verifier:
         self.check(s.to.length > 0, f"{name} has no room for vectors")
         self.check(s.to.dtype == s.buffer.dtype, f"{name} has another type than its source")
         self.check(s.places.dtype == I8, f"the places of {name} are not indices")
-        floats = s.to.dtype.kind == "float" and s.combine in ("and", "or")
-        self.check(s.combine in COMBINES and not floats, f"{name}: no fold {s.combine!r}")
+        self.check(_is_defined(s.combine, s.to.dtype), f"{name}: no fold {s.combine!r}")
         for x in (s.start, s.rows, s.columns):
             self.typed(x, I8, f"a number of the columns of {name}")
 
@@ -455,7 +459,7 @@ class _Verifier:
         name = s.result.name
         self.check(s.combine in COMBINES, f"{name}: no fold {s.combine!r}")
         if found.kind == "float":
-            self.check(s.combine not in ("and", "or"), f"{name}: {s.combine} of {found.token}")
+            self.check("f" in COMBINES[s.combine].kinds, f"{name}: {s.combine} of {found.token}")
         if s.wide:
             self.check(found == F4 and s.combine == "sum", f"{name}: a wide fold of {found.token}")
             found = F8

@@ -26,12 +26,12 @@ from accnp.compiler.llvm.scalars import block
 from accnp.compiler.llvm.scalars.heap import free_aligned, malloc_aligned
 from accnp.compiler.llvm.scalars.ir import fetch
 from accnp.compiler.loops.functions import FUNCTIONS, INFIX, result_of
-from accnp.compiler.loops.ir import COMBINES
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type
 from accnp.compiler.numba.halves import E2, F2
 from accnp.compiler.numba.source import STACKS
 from accnp.compiler.numba.vector_forms import vectorized_function
 from accnp.compiler.processor import WIDE
+from accnp.ir.combine import COMBINES, each_combine
 
 __all__ = ["ENTRIES", "NUMBA_TYPES"]
 
@@ -220,10 +220,15 @@ def _of(t: Type) -> Any:
     return NUMBA_TYPES[t.token]
 
 
+def _folds(combine: str, of: DType) -> bool:
+    """Whether kernels can reduce numbers of a type with a function."""
+    return of.kind != "float" or "f" in COMBINES[combine].kinds
+
+
 def _strips(combine: str) -> None:
     def typed(to: Any, source: Any, places: Any, rows: Any, columns: Any) -> Any:
         of = _element(to)
-        if of is None or source != to or (of.kind == "float" and combine in ("and", "or")):
+        if of is None or source != to or not _folds(combine, of):
             return None
 
         def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
@@ -248,7 +253,7 @@ def _at(p: Any, k: Any) -> Any:
 def _fold(combine: str) -> None:
     def typed(p: Any, n: Any) -> Any:
         of = _element(p)
-        if of is None or (of.kind == "float" and combine in ("and", "or")):
+        if of is None or not _folds(combine, of):
             return None
 
         def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
@@ -343,9 +348,8 @@ for _to in _OF.values():
     for _kind, _count in STACKS.items():
         _stack(_kind, _count, _to)
     _heap(_to)
-for _combine in COMBINES:
-    _fold(_combine)
-    _strips(_combine)
+each_combine(_fold)
+each_combine(_strips)
 for _name in TABLE:
     if _name not in globals() and _name.isidentifier() and not TABLE[_name].gpu:
         _intrinsic(_name)

@@ -19,36 +19,12 @@ from accnp.compiler.llvm.private import add_attribute
 from accnp.compiler.llvm.processor import VECTOR_BYTES
 from accnp.compiler.llvm.registers import register_type
 from accnp.compiler.llvm.scalars.cold import keep
-from accnp.compiler.llvm.templates import INLINED_ATTRIBUTES, Template, make_template, vector
+from accnp.compiler.llvm.templates import Template, define_vectors, make_template
 from accnp.compiler.loops.types import DType
 
 __all__ = ["vectorized_function"]
 
 SHORT = 12  # instructions that are inlined
-
-
-class _Text:
-    """What a module contains as text, under a name."""
-
-    def __init__(self, name: str, text: str) -> None:
-        self.name = name
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
-
-
-class _Variant(ir.Function):
-    """A function for several lanes, whose definition is text."""
-
-    text = ""
-
-    def __str__(self) -> str:
-        return self.text
-
-    @property
-    def is_declaration(self) -> bool:
-        return False
 
 
 def vectorized_function(module: Any, name: str, of: Sequence[DType]) -> Any:
@@ -79,7 +55,7 @@ def vectorized_function(module: Any, name: str, of: Sequence[DType]) -> Any:
         made.attributes.add(attribute)
     b = ir.IRBuilder(made.append_basic_block())
     b.ret(write_call(name, of, b, made.args))
-    variants = [_variant(module, f"{symbol}_x{n}", form, n) for n, form in templates]
+    variants = [define_vectors(module, f"{symbol}_x{n}", form, n) for n, form in templates]
     names = [
         f"_ZGV_LLVM_N{n}{'v' * len(of)}_{symbol}({v.name})"
         for (n, _), v in zip(templates, variants, strict=True)
@@ -101,26 +77,3 @@ def _templates(name: str, of: tuple[DType, ...]) -> list[tuple[int, Template]]:
             return []
         found.append((n, form))
     return found
-
-
-def _variant(module: Any, symbol: str, form: Template, n: int) -> Any:
-    group = f"attributes #{INLINED_ATTRIBUTES}"
-    texts = {group: f"{group} = {{ nounwind }}", **form.declares}
-    for name, text in texts.items():
-        name = name.strip('@"')
-        if name not in module.globals:
-            module.add_global(_Text(name, text))
-    kind = vector(form.type, n)
-    given = [f"{vector(k, n)} %a{i}" for i, k in enumerate(form.kinds)]
-    names = ["v", *[f"%a{i}" for i in range(len(form.kinds))]]
-    lanes = ir.VectorType(form.type, n)
-    made = _Variant(module, ir.FunctionType(lanes, [lanes] * len(given)), symbol)
-    made.text = "\n".join(
-        [
-            f'define internal {kind} @"{symbol}"({", ".join(given)}) noinline nounwind {{',
-            *["  " + line.format(*names) for line in form.lines],
-            f"  ret {kind} {form.result.format(*names)}",
-            "}\n",
-        ]
-    )
-    return made

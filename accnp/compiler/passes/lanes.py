@@ -7,16 +7,14 @@ from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import identity
 from accnp.compiler.loops.ir import Cast, Const, Expr, number_type
 from accnp.compiler.loops.types import F4, DType, part_of
+from accnp.ir.combine import COMBINES
 
 __all__ = ["first_value", "joined_lanes", "lane_count"]
-
-_FUNCTIONS = {"sum": "add", "prod": "mul", "max": "join_max", "min": "join_min"}
-_OF_BOOLS = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
 
 
 def lane_count(combine: str) -> int:
     """Return the number of lanes of a `Reduction`."""
-    return 64 if combine in ("max", "min") else 32
+    return COMBINES[combine].lanes
 
 
 def first_value(combine: str, of: DType) -> Expr:
@@ -31,7 +29,9 @@ def first_value(combine: str, of: DType) -> Expr:
 def joined_lanes(combine: str, x: Expr, y: Expr) -> Expr:
     """Return a lane and an element, or two lanes, joined."""
     of = number_type(x)
+    found = COMBINES[combine]
     if of.kind == "complex":
-        return computed(_FUNCTIONS[combine], x, y)
-    functions = _OF_BOOLS if of.kind == "bool" else _FUNCTIONS
-    return call(functions.get(combine, combine), x, y)
+        return computed(found.function, x, y)
+    if of.kind == "bool":
+        return call(found.of_bools or found.function, x, y)
+    return call(found.lane_function, x, y)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from accnp.ir.combine import COMBINES
 from accnp.ir.kernel import Fold, Phase, Statement
 
 __all__ = ["accumulator", "condition", "is_product", "lanes"]
@@ -24,7 +25,7 @@ def accumulator(dtype: np.dtype, combine: str) -> np.dtype:
 
 def lanes(combine: str) -> int:
     """Return the number of lanes in which `block_*` reduces a block."""
-    return 64 if combine in ("max", "min") else 32
+    return COMBINES[combine].lanes
 
 
 def is_product(f: Fold) -> bool:

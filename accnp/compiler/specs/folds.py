@@ -14,6 +14,7 @@ from accnp.compiler.loops.types import B1, I8, DType, part_of
 from accnp.compiler.specs.accumulators import accumulator, condition
 from accnp.compiler.specs.runs import runs
 from accnp.compiler.specs.statements import Place, Statements, are_adjacent, covered
+from accnp.ir.combine import COMBINES
 from accnp.ir.kernel import BLOCK, Phase
 
 __all__ = ["block", "folded", "joined", "start_of"]
@@ -101,9 +102,8 @@ def start_of(combine: str, to: DType) -> Expr:
 
 def joined(combine: str, x: Expr, y: Expr) -> Expr:
     """Return the combination of two partial results of a reduction."""
-    functions = {"sum": "add", "prod": "mul", "max": "fmax", "min": "fmin"}
+    found = COMBINES[combine]
     if number_type(x).kind == "complex":
-        return computed(functions[combine], x, y)
-    if dtype(x) == B1:
-        functions = {"max": "or", "min": "and", "sum": "or", "prod": "and"}
-    return call(functions.get(combine, combine), x, y)
+        return computed(found.function, x, y)
+    of_bools = found.of_bools if dtype(x) == B1 else ""
+    return call(of_bools or found.function, x, y)

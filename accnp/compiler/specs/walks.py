@@ -32,6 +32,7 @@ from accnp.compiler.specs.folds import joined, start_of
 from accnp.compiler.specs.layouts import DEEP, LINE, WIDE, is_plain, walk_shape
 from accnp.compiler.specs.runs import runs
 from accnp.compiler.specs.statements import Place, Statements, covered
+from accnp.ir.combine import COMBINES
 from accnp.ir.kernel import BLOCK, Access, Fold
 
 __all__ = ["add_walk"]
@@ -315,8 +316,9 @@ def _has_odd(buffer: Buffer, start: Const | Var, count: Expr) -> Expr:
 
 def _in_lane(f: Fold, x: Expr, y: Expr) -> Expr:
     """Combine a lane and an element; of equal values, the first remains."""
-    if f.combine in ("max", "min") and f.dtype.kind != "b":
-        return call(f"join_{f.combine}", x, y)
+    found = COMBINES[f.combine]
+    if found.order and f.dtype.kind != "b":
+        return call(found.lane_function, x, y)
     return joined(f.combine, x, y)
 
 

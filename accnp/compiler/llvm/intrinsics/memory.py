@@ -8,13 +8,16 @@ from typing import Any
 
 from llvmlite import ir
 
+from accnp.compiler.library import mathlib
 from accnp.compiler.llvm.intrinsics.table import Resolved, define, widest
 from accnp.compiler.llvm.registers import from_memory, join_parts, memory_type, register_type
 from accnp.compiler.llvm.scalars import across, block
 from accnp.compiler.llvm.scalars.heap import free_aligned, malloc_aligned
 from accnp.compiler.llvm.scalars.ir import I8, I64, V, fetch
 from accnp.compiler.llvm.scalars.transpose import transpose
+from accnp.compiler.llvm.templates import define_vectors, make_template
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type, part_of
+from accnp.ir.combine import COMBINES, each_combine
 
 __all__ = ["stack_memory", "write_fold", "write_fold_rows"]
 
@@ -22,8 +25,6 @@ STACK = 1024
 TILE, SLAB = 4096, 16384  # elements of the tiles for transposed operands
 INT = DTYPES["i8"]
 _BYTES = I8.as_pointer()
-# Reductions of bools, whose elements are bytes of 0 and 1.
-_LOGIC = {"sum": "or", "prod": "and", "max": "or", "min": "and"}
 
 
 def stack_memory(b: Any, of: DType, kind: Any, align: int) -> Any:
@@ -141,7 +142,7 @@ def _touch(p: Type) -> Resolved | None:
 
 def _as_logic(combine: str, of: DType) -> str:
     """The reduction that machine code computes: bools have logical ones."""
-    return _LOGIC.get(combine, combine) if of == B1 else combine
+    return COMBINES[combine].of_bools or combine if of == B1 else combine
 
 
 def _across(name: str, write: Callable[..., Any], step: Type) -> None:
@@ -183,9 +184,7 @@ def _block(name: str) -> None:
         if not isinstance(p, Pointer):
             return None
         of = p.of
-        if of.kind == "float" and name in ("and", "or", "xor"):
-            return None
-        if of.kind == "half" or (of.kind == "complex" and name not in ("sum", "prod")):
+        if of.kind == "half" or of.kind[0] not in COMBINES[name].kinds:
             return None
 
         def emit(b: Any, place: Any, count: Any) -> Any:
@@ -194,6 +193,39 @@ def _block(name: str) -> None:
         return of, (p, INT), emit
 
     define("block_" + name, 2, rule)
+
+
+def _longer(function: str) -> Callable[[V, V], V]:
+    """A function that is more than an instruction: its code is written for scalars, and becomes a
+    function of the module for vectors."""
+
+    def fold(x: V, y: V) -> V:
+        b, kind = x.b, x.v.type
+        build = mathlib.BINARY[function]
+        if not isinstance(kind, ir.VectorType):
+            return build(x, y)
+        symbol = f"accnp_fold_{function}_{kind.count}_{kind.element}"
+        made = b.module.globals.get(symbol)
+        if made is None:
+            form = make_template(
+                [kind.element] * 2, lambda b, args: build(*[V(b, a) for a in args]).v, kind.count
+            )
+            if isinstance(form, str):
+                raise NotImplementedError(f"a reduction with {function}: {form}")
+            made = define_vectors(b.module, symbol, form, kind.count)
+        return V(b, b.call(made, [x.v, y.v]))
+
+    return fold
+
+
+def _folds(name: str) -> None:
+    """Define the reductions of memory with a function."""
+    found = COMBINES[name]
+    fold = block.INSTRUCTIONS.get(found.function) or _longer(found.function)
+    block.REDUCTIONS[name] = block.Reduction(fold, found.identity, found.order, found.lanes)
+    _block(name)
+    _across(name, across.columns, INT)
+    _across(name, across.strips, Pointer(INT))
 
 
 def _wide_sum(p: Type, n: Type) -> Resolved | None:
@@ -244,13 +276,9 @@ for _type in DTYPES.values():
         _stack(_kind, _type, _count)
     _heap(_type)
     _nothing_at(_type)
-for _name in ("sum", "prod", "max", "min", "and", "or", "xor"):
-    _block(_name)
+each_combine(_folds)
 for _name in ("max", "min"):
     _join(_name)
-for _name in ("sum", "prod", "max", "min", "and", "or"):
-    _across(_name, across.columns, INT)
-    _across(_name, across.strips, Pointer(INT))
 define("at", 2, _at)
 define("aligned", 1, _aligned)
 define("block_find", 3, _find)

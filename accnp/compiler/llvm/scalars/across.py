@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from accnp.compiler.llvm.scalars import cold
-from accnp.compiler.llvm.scalars.block import folds, lane_count
+from accnp.compiler.llvm.scalars.block import REDUCTIONS, folds, lane_count
 from accnp.compiler.llvm.scalars.ir import F32, I64, V, below, is_float, masked_load
 from accnp.compiler.llvm.scalars.transpose import begin, const, loaded, loop, side, square
 
@@ -25,8 +25,8 @@ def _extreme(b: Any, name: str, signed: bool, x: Any, y: Any) -> Any:
     """What `fmax` and `fmin` do, with vectors."""
     t = x.type
     if not is_float(t.element):
-        op = ">" if name == "max" else "<"
-        larger = (b.icmp_signed if signed else b.icmp_unsigned)(op, x, y)
+        compare = b.icmp_signed if signed else b.icmp_unsigned
+        larger = compare(REDUCTIONS[name].order, x, y)
         return b.select(larger, x, y)
     width = 32 if isinstance(t.element, ir.FloatType) else 64
     called = f"llvm.{name}imum.v{t.count}f{width}"
@@ -53,7 +53,7 @@ def columns(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[A
     pointer = ir.VectorType(t, n).as_pointer()
 
     def join(x: Any, y: Any) -> Any:
-        if name in ("max", "min"):
+        if REDUCTIONS[name].order:
             return _extreme(b, name, signed, x, y)
         return fold(V(b, x), V(b, y)).v
 
@@ -108,7 +108,7 @@ def strips(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[An
         y = b.load(to, align=size)
         for x in xs:
             y = fold(V(b, y), V(b, x)).v
-        if name in ("max", "min") and is_float(t):  # LLVM would store the larger ones under a mask
+        if REDUCTIONS[name].order and is_float(t):  # LLVM would store the larger ones under a mask
             y = _fenced(b, y)
         b.store(y, to, align=size)
 

@@ -8,8 +8,9 @@ every machine, since LLVM splits the vectors without reordering.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from llvmlite import ir
 
 from accnp.compiler.llvm.scalars.ir import F32, F64, I32, I64, V, below, is_float, masked_load
@@ -44,31 +45,44 @@ def _binary(fop: str | None, iop: str) -> Fold:
     return fold
 
 
+class Reduction(NamedTuple):
+    """The code of a reduction: how two numbers are combined, and the facts of `ir.combine`."""
+
+    fold: Fold
+    identity: Callable[[np.dtype], Any]
+    order: str  # ">" or "<" for the larger or smaller number, instead of `fold`
+    lanes: int
+
+
+REDUCTIONS: dict[str, Reduction] = {}  # `compiler/intrinsics/memory.py` fills it
+# The functions of reductions that are one instruction.
+INSTRUCTIONS: dict[str, Fold] = {
+    "add": _binary("fadd", "add"),
+    "mul": _binary("fmul", "mul"),
+    "and": _binary(None, "and_"),
+    "or": _binary(None, "or_"),
+    "xor": _binary(None, "xor"),
+}
+
+
 def folds(name: str, t: Any, signed: bool) -> tuple[Fold, Any]:
     """(fold, identity) of a reduction for an element type."""
-    if name in ("max", "min"):
-        top = name == "min"
-        if is_float(t):
-            edge: Any = float("inf") if top else -float("inf")
-        elif signed:
-            edge = (1 << (t.width - 1)) - 1 if top else -(1 << (t.width - 1))
-        else:
-            edge = (1 << t.width) - 1 if top else 0
-        return _order("<" if top else ">", signed), edge
-    table = {
-        "sum": ("fadd", "add", 0),
-        "prod": ("fmul", "mul", 1),
-        "and": (None, "and_", -1),
-        "or": (None, "or_", 0),
-        "xor": (None, "xor", 0),
-    }
-    fop, iop, identity = table[name]
-    return _binary(fop, iop), float(identity) if is_float(t) else identity
+    found = REDUCTIONS[name]
+    identity = found.identity(_dtype_of(t, signed))
+    if is_float(t):
+        identity = float(identity)
+    return (_order(found.order, signed) if found.order else found.fold), identity
+
+
+def _dtype_of(t: Any, signed: bool) -> np.dtype:
+    if is_float(t):
+        return np.dtype(f"f{_size(t)}")
+    return np.dtype(f"{'i' if signed else 'u'}{_size(t)}")
 
 
 def lane_count(name: str) -> int:
     """Return the lanes of a reduction."""
-    return 2 * LANES if name in ("max", "min") else LANES
+    return REDUCTIONS[name].lanes
 
 
 def block_reduce(b: Any, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any:
@@ -76,8 +90,8 @@ def block_reduce(b: Any, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any
     fold, identity = folds(name, t, signed)
     count = lane_count(name)
     start = ir.Constant(ir.VectorType(t, count), [ir.Constant(t, identity)] * count)
-    if name in ("max", "min") and is_float(t):
-        return _float_extreme(b, p, n, start, ">" if name == "max" else "<", fold)
+    if (order := REDUCTIONS[name].order) and is_float(t):
+        return _float_extreme(b, p, n, start, order, fold)
     if name == "prod" and is_float(t):
         return _float_product(b, p, n, start, fold)
     return _folded(b, p, n, start, fold)
