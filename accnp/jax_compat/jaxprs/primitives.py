@@ -321,6 +321,8 @@ def _type(aval: Any) -> Aval:
 class _Known(Primitive):
     """The primitive of a built-in op."""
 
+    op: Op
+
     def __init__(self, op: Op) -> None:
         self.name = op.jax_name or op.name
         self.op = op

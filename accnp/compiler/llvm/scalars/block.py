@@ -54,7 +54,7 @@ class Reduction(NamedTuple):
     lanes: int
 
 
-REDUCTIONS: dict[str, Reduction] = {}  # `compiler/intrinsics/memory.py` fills it
+REDUCTIONS: dict[str, Reduction] = {}  # `compiler/llvm/intrinsics/memory.py` fills it
 # The functions of reductions that are one instruction.
 INSTRUCTIONS: dict[str, Fold] = {
     "add": _binary("fadd", "add"),

@@ -1,7 +1,7 @@
 """The scalar functions that are written as LLVM IR, by name.
 
 A builder adds itself to a table with the decorator `define`. `compiler/library/mathlib.py` imports
-all modules with builders; `compiler/intrinsics/scalars.py` makes intrinsics of the tables.
+all modules with builders; `compiler/llvm/intrinsics/scalars.py` makes intrinsics of the tables.
 """
 
 from __future__ import annotations
