@@ -29,8 +29,7 @@ from accnp.array_type import Array
 from accnp.compiler.loops import interpreter
 from accnp.errors import api_boundary
 from accnp.experimental import checkify
-from accnp.ir.combine import COMBINES, Combine
-from accnp.ir.op import OPS, o
+from accnp.ir.op import COMBINES, OPS, Combine, o
 from accnp.numpy.ufunc_factories import inexact
 from accnp.primitives import elementwise, reduce
 from accnp.typing import ArrayLike
@@ -158,7 +157,7 @@ def test_both_back_ends(compiler: str, tmp_path: Path) -> None:
     program = """
 import numpy as np, accnp.numpy as jnp
 from accnp.array_type import wrap
-from accnp.ir.combine import Combine
+from accnp.ir.op import Combine
 from accnp.ir.op import o
 from accnp.primitives import elementwise, reduce
 import sys

@@ -1,4 +1,4 @@
-"""The `Op` record: everything that accnp knows about one operation, in one frozen declaration.
+"""The `Op` record: everything that accnp knows about one operation, in one declaration.
 
 Modules in `accnp/primitives/` declare ops with `register`; transformations, the planner and the
 compiler read them from the registry `OPS`. Rules record further nodes through the late-bound `o`
@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,12 +19,16 @@ from accnp.forks import imported
 
 __all__ = [
     "CALLS",
+    "COMBINES",
     "OPS",
     "ZERO",
     "Collective",
+    "Combine",
     "Linear",
     "Op",
+    "declare_combine",
     "distinct_number",
+    "each_combine",
     "o",
     "register",
     "static_key",
@@ -51,8 +54,7 @@ class Linear:
         self.aval = aval
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
+class Collective(NamedTuple):
     """What passes need to know about a collective over the axes of a mesh.
 
     Attributes:
@@ -72,11 +74,90 @@ class Collective:
     sent: Callable[[int, int], int] | None = None
 
 
+class Combine(NamedTuple):
+    """An associative and commutative function of two numbers.
+
+    Attributes:
+        name: its name in kernels.
+        function: the scalar function of kernels that computes it.
+        reference: the same function of NumPy arrays.
+        identity: (dtype of numbers) -> the identity element, from which reductions start.
+        kinds: the kinds of numbers it is defined for, as in `Op.dtypes`; kernels reduce bools with
+            `of_bools` instead.
+        of_bools: name of the reduction that gives the same result for bools; "" for itself.
+        order: ">" or "<" if the result is the larger or smaller operand. Of equal ones the first
+            remains, and nan does. Each step takes longer than an addition, so these reductions have
+            64 lanes instead of 32.
+    """
+
+    name: str
+    function: str
+    reference: Callable[..., Any]
+    identity: Callable[[np.dtype], Any]
+    kinds: str = "biufc"
+    of_bools: str = ""
+    order: str = ""
+
+    @property
+    def lanes(self) -> int:
+        """The number of lanes in which a block is reduced."""
+        return 64 if self.order else 32
+
+    @property
+    def lane_function(self) -> str:
+        """The scalar function that combines a lane and an element."""
+        return {"": self.function, ">": "join_max", "<": "join_min"}[self.order]
+
+
+# The functions of reductions, by their name in kernels (`ir.kernel.Fold`). A record is all that the
+# interpreter, both back ends and the type rules know about its function.
+COMBINES: dict[str, Combine] = {}
+_uses: list[Callable[[str], None]] = []
+
+
+def declare_combine(combine: Combine) -> str:
+    """Add a function to the table and return its name."""
+    COMBINES[combine.name] = combine
+    for use in _uses:
+        use(combine.name)
+    return combine.name
+
+
+def each_combine(use: Callable[[str], None]) -> None:
+    """Call `use` with the name of each function, and of those that are declared later."""
+    for name in COMBINES:
+        use(name)
+    _uses.append(use)
+
+
+def _lowest(dtype: np.dtype) -> Any:
+    return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
+
+
+def _highest(dtype: np.dtype) -> Any:
+    return np.inf if dtype.kind == "f" else int(np.iinfo(dtype).max)
+
+
+def _all_bits(dtype: np.dtype) -> Any:
+    return True if dtype.kind == "b" else int(np.iinfo(dtype).max) if dtype.kind == "u" else -1
+
+
+for _combine in (
+    Combine("sum", "add", np.add, lambda dtype: 0, of_bools="or"),
+    Combine("prod", "mul", np.multiply, lambda dtype: 1, of_bools="and"),
+    Combine("max", "fmax", np.maximum, _lowest, "biuf", of_bools="or", order=">"),
+    Combine("min", "fmin", np.minimum, _highest, "biuf", of_bools="and", order="<"),
+    Combine("and", "and", np.bitwise_and, _all_bits, "biu"),
+    Combine("or", "or", np.bitwise_or, lambda dtype: 0, "biu"),
+    Combine("xor", "xor", np.bitwise_xor, lambda dtype: 0, "biu"),
+):
+    declare_combine(_combine)
+
+
 # Kinds of ops that contain programs; their rules receive the transformations as `tools`.
 CALLS = ("call", "loop")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Op:
     """One operation and all its rules.
 
@@ -111,7 +192,7 @@ class Op:
             `compiler/library/lowerings.py`.
         strides: (shape, strides, offset, **params) -> (shape, strides, offset), or None if strides
             cannot express the view ("view").
-        combine: name of the function in `ir/combine.py` that combines two elements ("reduce"), or a
+        combine: name of the function in `COMBINES` that combines two elements ("reduce"), or a
             new value with an old one (scatters).
         parts: (avals, params) -> regions of the output, each filled from one operand ("assemble").
         halves: treatment of float16 and bfloat16 ("opaque"): "own" if the kernel supports them
@@ -176,50 +257,149 @@ class Op:
         memo: the recorder's cache: forms (`ir.node.Form`) by types of operands and parameters.
     """
 
-    name: str
-    kind: str
-    infer: Callable[..., Any]
-    numpy: Callable[..., Any] | None = None
-    jvp: Any = None
-    linearize: Callable[..., Any] | None = None
-    transpose: Callable[..., Any] | None = None
-    batch: Callable[..., Any] | None = None
-    scalar: Any = None
-    nonzero: Callable[..., str] | None = None
-    cuda: Callable[..., Any] | None = None
-    strides: Callable[..., Any] | None = None
-    combine: str | None = None
-    parts: Callable[..., Any] | None = None
-    halves: str = ""
-    takes: int | None = None
-    rounds: Callable[..., Any] | None = None
-    constants: bool = False
-    cost: int = 1
-    show: Callable[..., Any] | None = None
-    dtypes: str = ""
-    effect: bool = False
-    several: bool = False
-    jax_name: str = ""
-    identity: bool = False
-    keeps_order: bool = False
-    additive: bool = False
-    contraction: bool = False
-    indexing: str = ""
-    windows: Callable[..., Any] | None = None
-    control: str = ""
-    inline: bool = False
-    recomputes: bool = False
-    closes_over: bool = False
-    rewrite: Callable[..., Any] | None = None
-    in_program: Callable[..., list[Any]] | None = None
-    immediate: bool = False
-    raises_cause: bool = False
-    float0: bool | None = None
-    jvp_shapes: str = "equal"
-    makes_nan: bool = False
-    places: bool = False
-    collective: Collective | None = None
-    memo: dict = field(default_factory=dict)
+    __slots__ = (
+        "additive",
+        "batch",
+        "closes_over",
+        "collective",
+        "combine",
+        "constants",
+        "contraction",
+        "control",
+        "cost",
+        "cuda",
+        "dtypes",
+        "effect",
+        "float0",
+        "halves",
+        "identity",
+        "immediate",
+        "in_program",
+        "indexing",
+        "infer",
+        "inline",
+        "jax_name",
+        "jvp",
+        "jvp_shapes",
+        "keeps_order",
+        "kind",
+        "linearize",
+        "makes_nan",
+        "memo",
+        "name",
+        "nonzero",
+        "numpy",
+        "parts",
+        "places",
+        "raises_cause",
+        "recomputes",
+        "rewrite",
+        "rounds",
+        "scalar",
+        "several",
+        "show",
+        "strides",
+        "takes",
+        "transpose",
+        "windows",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        infer: Callable[..., Any],
+        numpy: Callable[..., Any] | None = None,
+        jvp: Any = None,
+        linearize: Callable[..., Any] | None = None,
+        transpose: Callable[..., Any] | None = None,
+        batch: Callable[..., Any] | None = None,
+        scalar: Any = None,
+        nonzero: Callable[..., str] | None = None,
+        cuda: Callable[..., Any] | None = None,
+        strides: Callable[..., Any] | None = None,
+        combine: str | None = None,
+        parts: Callable[..., Any] | None = None,
+        halves: str = "",
+        takes: int | None = None,
+        rounds: Callable[..., Any] | None = None,
+        constants: bool = False,
+        cost: int = 1,
+        show: Callable[..., Any] | None = None,
+        dtypes: str = "",
+        effect: bool = False,
+        several: bool = False,
+        jax_name: str = "",
+        identity: bool = False,
+        keeps_order: bool = False,
+        additive: bool = False,
+        contraction: bool = False,
+        indexing: str = "",
+        windows: Callable[..., Any] | None = None,
+        control: str = "",
+        inline: bool = False,
+        recomputes: bool = False,
+        closes_over: bool = False,
+        rewrite: Callable[..., Any] | None = None,
+        in_program: Callable[..., list[Any]] | None = None,
+        immediate: bool = False,
+        raises_cause: bool = False,
+        float0: bool | None = None,
+        jvp_shapes: str = "equal",
+        makes_nan: bool = False,
+        places: bool = False,
+        collective: Collective | None = None,
+        memo: dict[Any, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.infer = infer
+        self.numpy = numpy
+        self.jvp = jvp
+        self.linearize = linearize
+        self.transpose = transpose
+        self.batch = batch
+        self.scalar = scalar
+        self.nonzero = nonzero
+        self.cuda = cuda
+        self.strides = strides
+        self.combine = combine
+        self.parts = parts
+        self.halves = halves
+        self.takes = takes
+        self.rounds = rounds
+        self.constants = constants
+        self.cost = cost
+        self.show = show
+        self.dtypes = dtypes
+        self.effect = effect
+        self.several = several
+        self.jax_name = jax_name
+        self.identity = identity
+        self.keeps_order = keeps_order
+        self.additive = additive
+        self.contraction = contraction
+        self.indexing = indexing
+        self.windows = windows
+        self.control = control
+        self.inline = inline
+        self.recomputes = recomputes
+        self.closes_over = closes_over
+        self.rewrite = rewrite
+        self.in_program = in_program
+        self.immediate = immediate
+        self.raises_cause = raises_cause
+        self.float0 = float0
+        self.jvp_shapes = jvp_shapes
+        self.makes_nan = makes_nan
+        self.places = places
+        self.collective = collective
+        self.memo = {} if memo is None else memo
+
+    def changed(self, **fields: Any) -> Op:
+        """Return a new op with other values of some fields, and its own memo."""
+        old = {name: getattr(self, name) for name in Op.__slots__ if name != "memo"}
+        return Op(**{**old, **fields})
 
     def __repr__(self) -> str:
         return self.name

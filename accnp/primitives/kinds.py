@@ -20,9 +20,8 @@ import numpy as np
 from accnp.dtypes import ExtendedDType
 from accnp.errors import AxisError, UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.combine import COMBINES, Combine, declare_combine
 from accnp.ir.node import Node, literal
-from accnp.ir.op import ZERO, Op, o, register
+from accnp.ir.op import COMBINES, ZERO, Combine, Op, declare_combine, o, register
 from accnp.ir.trace import state
 
 __all__ = [
@@ -394,7 +393,7 @@ def reduction(
 ) -> Op:
     """Declare a reduction over `axes` (a sorted tuple of non-negative ints).
 
-    `combine` is the function that combines two elements, or its name if `ir/combine.py` declares
+    `combine` is the function that combines two elements, or its name if `ir/op.py` declares
     it. The output has the input's dtype.
     """
     if isinstance(combine, Combine):

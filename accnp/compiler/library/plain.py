@@ -16,7 +16,7 @@ from scipy import special
 
 from accnp.compiler.library import plain_gemm, plain_lapack, special_calls
 from accnp.compiler.loops.functions import FUNCTIONS_OF_OPS
-from accnp.ir.combine import COMBINES, Combine, each_combine
+from accnp.ir.op import COMBINES, Combine, each_combine
 
 DTYPES: dict[str, Any] = {
     "b1": np.bool_,

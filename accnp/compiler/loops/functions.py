@@ -15,8 +15,7 @@ import numpy as np
 
 from accnp.compiler.loops.types import B1, DTYPES, I8, DType, part_of
 from accnp.forks import imported
-from accnp.ir.combine import COMBINES
-from accnp.ir.op import OPS
+from accnp.ir.op import COMBINES, OPS
 from accnp.primitives.kinds import has_derivative
 
 __all__ = [

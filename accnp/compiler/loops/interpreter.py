@@ -50,7 +50,7 @@ from accnp.compiler.loops.lockstep import MEETINGS, Block, Member
 from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.types import DType, Pointer, dtype_of
 from accnp.compiler.loops.visiting import statements
-from accnp.ir.combine import COMBINES
+from accnp.ir.op import COMBINES
 
 _LEFT = Var("values of a loop that is left")  # cannot be the name of a variable of a kernel
 

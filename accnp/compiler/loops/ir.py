@@ -313,7 +313,7 @@ class Reduction(NamedTuple):
     """
 
     result: Var
-    combine: str  # one of `ir.combine.COMBINES`
+    combine: str  # one of `ir.op.COMBINES`
     value: Expr
     wide: bool = False
 

@@ -60,7 +60,7 @@ from accnp.compiler.loops.visiting import (
     statements,
     subexpressions,
 )
-from accnp.ir.combine import COMBINES
+from accnp.ir.op import COMBINES
 
 __all__ = ["VerificationError", "verify"]
 

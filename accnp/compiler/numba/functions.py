@@ -31,7 +31,7 @@ from accnp.compiler.numba.halves import E2, F2
 from accnp.compiler.numba.source import STACKS
 from accnp.compiler.numba.vector_forms import vectorized_function
 from accnp.compiler.processor import WIDE
-from accnp.ir.combine import COMBINES, each_combine
+from accnp.ir.op import COMBINES, each_combine
 
 __all__ = ["ENTRIES", "NUMBA_TYPES"]
 

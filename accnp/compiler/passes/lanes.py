@@ -7,7 +7,7 @@ from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import identity
 from accnp.compiler.loops.ir import Cast, Const, Expr, number_type
 from accnp.compiler.loops.types import F4, DType, part_of
-from accnp.ir.combine import COMBINES
+from accnp.ir.op import COMBINES
 
 __all__ = ["first_value", "joined_lanes", "lane_count"]
 

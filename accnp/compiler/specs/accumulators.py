@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from accnp.ir.combine import COMBINES
 from accnp.ir.kernel import Fold, Phase, Statement
+from accnp.ir.op import COMBINES
 
 __all__ = ["accumulator", "condition", "is_product", "lanes"]
 

@@ -14,8 +14,8 @@ from accnp.compiler.loops.types import B1, I8, DType, part_of
 from accnp.compiler.specs.accumulators import accumulator, condition
 from accnp.compiler.specs.runs import runs
 from accnp.compiler.specs.statements import Place, Statements, are_adjacent, covered
-from accnp.ir.combine import COMBINES
 from accnp.ir.kernel import BLOCK, Phase
+from accnp.ir.op import COMBINES
 
 __all__ = ["block", "folded", "joined", "start_of"]
 

@@ -32,8 +32,8 @@ from accnp.compiler.specs.folds import joined, start_of
 from accnp.compiler.specs.layouts import DEEP, LINE, WIDE, is_plain, walk_shape
 from accnp.compiler.specs.runs import runs
 from accnp.compiler.specs.statements import Place, Statements, covered
-from accnp.ir.combine import COMBINES
 from accnp.ir.kernel import BLOCK, Access, Fold
+from accnp.ir.op import COMBINES
 
 __all__ = ["add_walk"]
 

@@ -46,7 +46,7 @@ def _binary(fop: str | None, iop: str) -> Fold:
 
 
 class Reduction(NamedTuple):
-    """The code of a reduction: how two numbers are combined, and the facts of `ir.combine`."""
+    """The code of a reduction: how two numbers are combined, and the facts of `ir.op.Combine`."""
 
     fold: Fold
     identity: Callable[[np.dtype], Any]
