@@ -147,6 +147,55 @@ def test_layers(path):
     assert problems(path, PACKAGE) == []
 
 
+# Imports between folders of the public layer that close a cycle. Only remove lines.
+CYCLES = {
+    ("api.arguments", "numpy"),  # lists as operands
+    ("api.arguments", "random"),  # functions of keys
+    ("api.jit", "api.mapping"),  # jit as an engine of pandas
+    ("api.jit", "jax_compat.export"),  # traces with symbolic sizes
+    ("api.jit", "jax_compat.jaxprs"),  # jaxprs of stages
+    ("numpy", "nn"),  # logaddexp.reduce
+    ("sharding", "numpy"),  # arrays made of shards
+}
+
+
+def public_folder(name):
+    """The folder of a module of the public layer, without `accnp.`; None for others."""
+    parts = name.split(".")[1:-1]
+    return ".".join(parts) if parts and rank(parts[0]) == PUBLIC else None
+
+
+def folder_imports():
+    """The folders of the public layer, each with those that its modules import, also by name."""
+    known = {module_name(path, PACKAGE) for path in FILES if path.name != "__init__.py"}
+    found = {}
+    for path in FILES:
+        module = module_name(path, PACKAGE)
+        folder = public_folder(module)
+        if folder is None or path.name == "__init__.py":
+            continue
+        tree = ast.parse(path.read_text())
+        ghosts = {id(node) for node in type_checking_only(tree)}
+        names = [name for _, name in loaded_by_name(tree)]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and id(node) not in ghosts:
+                base = imported(node, module)[0]
+                names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        targets = {public_folder(name) for name in names if name in known}
+        found.setdefault(folder, set()).update(targets - {folder, None})
+    return found
+
+
+def test_folders_of_the_public_layer_form_no_new_cycles():
+    graph = folder_imports()
+    assert all(target in graph[folder] for folder, target in CYCLES), "remove lines of CYCLES"
+    left = {f: {t for t in targets if (f, t) not in CYCLES} for f, targets in graph.items()}
+    while free := [f for f, targets in left.items() if not targets & set(left)]:
+        for folder in free:
+            del left[folder]
+    assert left == {}
+
+
 def test_scalar_functions_see_only_llvmlite_and_numpy():
     allowed = {
         "numba",
