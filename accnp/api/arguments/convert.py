@@ -273,7 +273,9 @@ def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
         return x
     if x.op is LITERAL and not (state.named and is_held(x)):
         value = x.params["value"]
-        if not a.weak_type and a.dtype.kind not in "biu":
+        if a.dtype.kind not in "biu" and not (
+            a.weak_type and a.dtype in (dtypes.default_float(), dtypes.default_complex())
+        ):
             with np.errstate(over="ignore"):  # round to the literal's dtype first
                 value = a.dtype.type(value).item()
         if type(value) is int and dtype.kind in "iu":
