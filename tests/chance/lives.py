@@ -89,7 +89,8 @@ TWOS: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
     (accnp.jit(lambda a, b: (a + b) * 0.5), lambda v, w: (v + w) * HALF),
     (lambda a, b: a + b, lambda v, w: v + w),
     (lambda a, b: jnp.tanh(a) * b, lambda v, w: np.tanh(v) * w),
-    (lambda a, b: jnp.where(a > 0, a, b), lambda v, w: np.where(v > 0, v, w)),
+    # Continuous where `a` is 0: the mean that is left of numbers without their mean has any sign.
+    (lambda a, b: jnp.where(a > 0, a, a * b), lambda v, w: np.where(v > 0, v, v * w)),
     (lambda a, b: a.at[10:20].add(b[10:20]),
      lambda v, w: _changed(v, slice(10, 20), v[10:20] + w[10:20])),
     (lambda a, b: a.at[1:-1].add(b[2:] * 0.5),
