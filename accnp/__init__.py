@@ -76,8 +76,9 @@ if TYPE_CHECKING:  # loaded on first use
     from accnp.api.mapping.pmap import pmap
     from accnp.api.mapping.vmap import vmap
     from accnp.api.environment.process import (
-        clear_caches, device_memory_stats, host_count, host_id, host_ids, live_arrays, named_call,
-        named_scope, print_environment_info, process_count, process_index, process_indices,
+        clear_caches, device_memory_stats, host_count, host_id, host_ids, live_arrays, memory_stats,
+        named_call, named_scope, print_environment_info, process_count, process_index,
+        process_indices,
     )  # fmt: skip
     from accnp.api.arrays.references import Ref, ds, empty_ref, free_ref, freeze, new_ref
     from accnp.sharding.shard_mapping import shard_map, smap
@@ -200,6 +201,7 @@ __all__ = [
     "make_mesh",
     "make_user_context",
     "memory",
+    "memory_stats",
     "monitoring",
     "named_call",
     "named_scope",

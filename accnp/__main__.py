@@ -26,6 +26,7 @@ import threadpoolctl
 
 import accnp
 from accnp._native import COMPILED
+from accnp.caches import caches
 from accnp.compiler import kernel_cache, processor
 from accnp.compiler.disk_cache import DiskCache
 from accnp.compiler.library import prebuilt
@@ -56,6 +57,7 @@ def info() -> str:
         ("linear algebra", _blas),
         ("GPU", _gpu),
         ("kernel cache", _cache),
+        ("caches in memory", _memory_caches),
         ("options that differ from their defaults", _options),
         ("versions", _versions),
     ]
@@ -184,6 +186,19 @@ def _cache() -> dict[str, Any]:
         "kernels": len(files),
         "size": f"{bytes_text(size)} of at most {bytes_text(config.cache_max_bytes)}",
     }
+
+
+def _memory_caches() -> dict[str, Any]:
+    """Return the bounds of the caches of a process, and the options that change them."""
+    out: dict[str, Any] = {}
+    for name, cache in sorted(caches.items()):
+        bound = accnp.memory_stats()[name]["bound"]
+        if bound is None:
+            out[name] = cache.what
+            continue
+        most = bytes_text(bound) if cache.in_bytes else f"{bound} entries"
+        out[name] = f"at most {most} ({cache.option}): {cache.what}"
+    return out
 
 
 def _options() -> dict[str, Any]:

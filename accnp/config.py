@@ -209,6 +209,13 @@ _OPTIONS = [
     # Options of accnp only.
     Option("cache_dir", str, None, ours=True),
     Option("cache_max_bytes", int, 512 * 1024 * 1024, ours=True),
+    # Bounds of the caches in memory, in entries; see docs/caches.md.
+    Option("trace_cache_size", int, 4096, ours=True, least=1),
+    Option("plan_cache_size", int, 4096, ours=True, least=1),
+    Option("dispatch_cache_size", int, 1024, ours=True, least=1),
+    Option("kernel_cache_size", int, 4096, ours=True, least=1),
+    Option("type_cache_size", int, 4096, ours=True, least=1),
+    Option("pool_max_bytes", int, None, ours=True, least=0),  # see runtime/buffer.py
     Option("threads", int, None, ours=True, least=1),
     Option("background_compilation", bool, True, ours=True),  # see compiler/background_compile.py
     Option("compiler", str, "llvm", ("llvm", "numba"), ours=True),  # see compiler/__init__.py
@@ -343,6 +350,7 @@ _ALIASES = {
     "compilation_cache_dir": "cache_dir",
     "compilation_cache_max_size": "cache_max_bytes",
     "platform": "platforms",
+    "pool_bytes": "pool_max_bytes",
 }
 _SPELLINGS = {
     name: tuple(

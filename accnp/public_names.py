@@ -25,8 +25,9 @@ HOMES: dict[str, dict[str, str]] = {
         "accnp.api.differentiation.linear_maps": "ad",
         "accnp.api.effects.callbacks": "pure_callback",
         "accnp.api.environment.process": (
-            "clear_caches device_memory_stats host_count host_id host_ids live_arrays named_call "
-            "named_scope print_environment_info process_count process_index process_indices"
+            "clear_caches device_memory_stats host_count host_id host_ids live_arrays "
+            "memory_stats named_call named_scope print_environment_info process_count "
+            "process_index process_indices"
         ),
         "accnp.api.jit.abstract_evaluation": "ShapeDtypeStruct eval_shape make_jaxpr typeof",
         "accnp.api.jit.user_contexts": "make_user_context",

@@ -90,11 +90,11 @@ REFUSED = {
     "astype": lambda: jnp.ones(3).astype("float33"),
     "transpose": lambda: jnp.ones(3).transpose(3),
     "view": lambda: jnp.ones(3).view("float33"),
-    "clip": lambda: jnp.ones(3).clip("a"),
+    "clip": lambda: jnp.ones(3).clip("a"),  # pyright: ignore[reportArgumentType]
     "index": lambda: jnp.ones(3)[0, 0],
     "at": lambda: jnp.ones(3).at[0, 0].set(1),
     "len": lambda: len(jnp.float32(1)),
-    "shape": lambda: jnp.shape("text"),
+    "shape": lambda: jnp.shape("text"),  # pyright: ignore[reportArgumentType]
     "grad": lambda: accnp.grad(jnp.sin)(jnp.ones(3)),
     "pull": lambda: accnp.vjp(jnp.sin, 1.0)[1](jnp.ones(3)),
     "vmap": lambda: accnp.vmap(jnp.add)(jnp.ones(3), jnp.ones(4)),
@@ -197,6 +197,7 @@ PLAIN = {
     "is_tree_node",
     "isfortran",
     "isscalar",
+    "memory_stats",
     "named_scope",
     "print_environment_info",
     "process_count",

@@ -103,6 +103,7 @@ record_dealloc(Record *self)
 
 static PyMemberDef record_members[] = {
     {"keeps", T_OBJECT, offsetof(Record, keeps), READONLY, "What lives as long as the record."},
+    {"used", T_LONGLONG, offsetof(Record, used), READONLY, "When it last made a call; see next_use."},
     {NULL},
 };
 static PyType_Slot record_slots[] = {
@@ -538,6 +539,7 @@ call_by(State *state, Record *record, PyObject *const *args, Py_ssize_t nargs, P
     }
     /* Last: Python functions that were called for the arguments may have changed it. */
     if (good && may_be_used(&l.r, head)) {
+        record->used = ++state->uses;
         if (head->table) {
             result = call_table(state, record, &l, room, l.leaves + leaves);
         }
@@ -890,6 +892,19 @@ static PyType_Spec caller_spec = {
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC
              | Py_TPFLAGS_HAVE_VECTORCALL,
     .slots = caller_slots,
+};
+
+/* next_use(): a number that grows with each call, so that uses of different things can be ordered. */
+static PyObject *
+next_use(PyObject *module, PyObject *Py_UNUSED(ignored))
+{
+    return PyLong_FromLongLong(++state_of(module)->uses);
+}
+
+PyMethodDef call_functions[] = {
+    {"next_use", next_use, METH_NOARGS,
+     "Return a number that is larger than those of all earlier uses of records."},
+    {NULL},
 };
 
 int

@@ -7,6 +7,7 @@ launches run on one thread.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import itertools
@@ -65,6 +66,7 @@ __all__ = [
     "launch_held",
     "launch_released",
     "launches",
+    "next_use",
     "observe_recording",
     "operate",
     "register_code",
@@ -86,30 +88,38 @@ ARRAY, TUPLE, LIST, DICT, SAME, NUMBER, EQUAL, CLASS, CONVERT = range(9)
 # --- memory ---
 
 SMALL = 4096  # up to here blocks are pieces of slabs, which are never given back
-MIDDLE = 1 << 20  # from here on all free blocks together are limited, not those of a size
 MOST = 1 << 62
 
 
 class Blocks:
     """Free blocks of one size."""
 
-    __slots__ = ("_items", "pool", "size")
+    __slots__ = ("_items", "pool", "size", "used")
 
     def __init__(self, pool: Pool, size: int) -> None:
         self.pool, self.size = pool, size
+        self.used = 0  # when a block of this size was last freed, in uses of the pool
         self._items: deque[tuple[int, object]] = deque()
 
     def __len__(self) -> int:
         return len(self._items)
 
-    @property
-    def has_room(self) -> bool:
-        """Whether one more block may be kept."""
+    def make_room(self) -> bool:
+        """Make room for one more block by returning blocks of the size that was not used for the
+        longest time to the system; return whether there is any."""
+        pool = self.pool
+        self.used = next(pool.uses)
         if self.size <= SMALL:
             return True
-        if self.size < MIDDLE:
-            return len(self._items) * self.size < self.pool.limit >> 4
-        return self.pool.kept + self.size <= self.pool.limit
+        while pool.kept + self.size > pool.limit:
+            others = [b for b in pool.sizes() if b is not self and b.size > SMALL and len(b._items)]
+            if not others or self.size > pool.limit:
+                return False
+            oldest = min(others, key=operator.attrgetter("used"))
+            with contextlib.suppress(IndexError):  # another thread was faster
+                oldest._items.pop()
+                pool._dropped.append(oldest.size)
+        return True
 
     def fill(self, begin: int, end: int) -> None:
         """Add the pieces of a slab between two addresses."""
@@ -136,6 +146,7 @@ class Pool:
         self._reuses, self._looks = itertools.count(), 0
         self._dropped: deque[int] = deque()
         self._dropped_before = 0
+        self.uses = itertools.count(1)  # of free blocks
         self._sizes: dict[int, Blocks] = {}
         # Bytes of blocks in use, and the most since `peak` was set. Threads that make and drop
         # buffers at the same time may make them a little wrong: nothing depends on them.
@@ -231,7 +242,7 @@ class BufferBase:
             return
         if blocks is not None:
             blocks.pool.live -= blocks.size
-            if blocks.has_room:
+            if blocks.make_room():
                 blocks._items.append((self.ptr, self.memory))
             else:
                 blocks.pool._dropped.append(blocks.size)
@@ -403,6 +414,7 @@ class Record:
         self, words: Sequence[int], objects: tuple[Any, ...], keeps: Sequence[Any]
     ) -> None:
         self.keeps = keeps
+        self.used = 0  # when it last made a call, see `next_use`
         self._words, self._objects = words, objects
 
     @functools.cached_property
@@ -412,6 +424,7 @@ class Record:
         return _Writer(self._words, self._objects).function()
 
 
+next_use = itertools.count(1).__next__  # numbers that order uses of different things
 MISS = object()
 _NUMBERS = {4: "float32", 8: "float64", -4: "int64", -8: "int64", 0: "int64"}
 
@@ -646,6 +659,7 @@ class Caller:
         for record in self._records:
             found = record.call(args, kwargs)
             if found is not MISS:
+                record.used = next_use()
                 return found
         return self._called(*args, **kwargs)
 

@@ -8,7 +8,7 @@
 #define SOURCES 0 /* the stamp of the C sources (stamp.py), which setup.py passes; 0: unknown */
 #endif
 
-extern PyMethodDef repeat_functions[], debugger_functions[], object_functions[], blas_functions[];
+extern PyMethodDef call_functions[], repeat_functions[], debugger_functions[], object_functions[], blas_functions[];
 
 PyTypeObject *
 add_type(PyObject *module, PyType_Spec *spec)
@@ -103,7 +103,7 @@ native_exec(PyObject *module)
         return -1;
     }
     PyMethodDef *functions[] = {module_functions, graph_functions, launch_functions,
-                                interrupt_functions, repeat_functions,
+                                interrupt_functions, call_functions, repeat_functions,
                                 debugger_functions,
                                 object_functions, blas_functions};
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {

@@ -29,6 +29,7 @@ typedef struct {
     PyObject *one, *name_active, *name_dead, *name_called, *name_allocate, *name_view, *name_package,
         *name_dtype, *name_shape;
     int64_t launches;
+    int64_t uses; /* of records of calls */
 } State;
 
 extern struct PyModuleDef native_module;
@@ -58,6 +59,7 @@ typedef struct {
     PyObject_HEAD
     int64_t limit, kept, reuses, dropped;
     int64_t live, peak; /* bytes of blocks in use; the most since `peak` was set */
+    int64_t uses;       /* of free blocks */
     PyObject *sizes[256]; /* Blocks by class, NULL where none was asked for yet */
 } Pool;
 
@@ -65,6 +67,7 @@ typedef struct {
     PyObject_HEAD
     Pool *pool;
     int64_t size;
+    int64_t used; /* when a block of this size was last freed, in uses of the pool */
     Py_ssize_t count, room;
     Block *items;
 } Blocks;

@@ -1,14 +1,14 @@
 /* Memory: buffers, the free blocks that they come from and go back to.
  *
  * A buffer holds the list of free blocks of its size. When the last reference to it goes, its block
- * goes back to that list, or to the system where enough is kept.
+ * goes back to that list. Free blocks of all sizes together are limited. To make room for one, blocks
+ * of the size that was not freed for the longest time are returned to the system.
  */
 
 #include "native.h"
 
 #define SMALL 4096        /* up to here blocks are pieces of slabs, which are never given back */
 #define MOST ((Py_ssize_t)1 << 62)
-#define MIDDLE (1 << 20)  /* from here on all free blocks together are limited, not those of a size */
 
 /* The class of a request, and its size: powers of two, from `SMALL` on with three steps between. */
 static int
@@ -50,17 +50,40 @@ push(Blocks *self, uint64_t ptr, PyObject *memory)
     return true;
 }
 
-/* Whether one more block may be kept. */
+/* The free blocks of a size other than the given one that were not used for the longest time. */
+static Blocks *
+least_recently_used(Pool *pool, Blocks *besides)
+{
+    Blocks *found = NULL;
+    for (size_t i = 0; i < 256; i++) {
+        Blocks *each = (Blocks *)pool->sizes[i];
+        if (each != NULL && each->count && each->size > SMALL && each != besides
+            && (found == NULL || each->used < found->used)) {
+            found = each;
+        }
+    }
+    return found;
+}
+
+/* Makes room for one more block; whether there is any. The caller holds the list. */
 static bool
-has_room(Blocks *self)
+make_room(Blocks *self)
 {
     if (self->size <= SMALL) {
         return true;
     }
-    if (self->size < MIDDLE) {
-        return self->count * self->size < self->pool->limit >> 4;
+    while (self->pool != NULL && self->pool->kept + self->size > self->pool->limit) {
+        Pool *pool = self->pool;
+        Blocks *other = self->size <= pool->limit ? least_recently_used(pool, self) : NULL;
+        if (other == NULL) {
+            return false;
+        }
+        PyObject *memory = other->items[--other->count].memory;
+        pool->kept -= other->size;
+        pool->dropped += other->size;
+        Py_XDECREF(memory); /* may run anything */
     }
-    return self->pool->kept + self->size <= self->pool->limit;
+    return self->pool != NULL;
 }
 
 static void
@@ -178,6 +201,7 @@ blocks_for(State *state, Pool *self, Py_ssize_t nbytes)
         }
         found->pool = self; /* until that goes */
         found->size = size;
+        found->used = 0;
         found->count = found->room = 0;
         found->items = NULL;
         self->sizes[which] = (PyObject *)found;
@@ -376,8 +400,11 @@ buffer_dealloc(Buffer *self)
         Pool *pool = blocks->pool;
         if (pool != NULL) {
             pool->live -= blocks->size;
-            if (!has_room(blocks) || !push(blocks, self->ptr, self->memory)) {
-                pool->dropped += blocks->size;
+            blocks->used = ++pool->uses;
+            if (!make_room(blocks) || !push(blocks, self->ptr, self->memory)) {
+                if (blocks->pool != NULL) {
+                    blocks->pool->dropped += blocks->size;
+                }
             }
         }
         Py_DECREF(blocks);

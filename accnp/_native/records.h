@@ -13,6 +13,7 @@ typedef struct {
     int64_t *words;
     Py_ssize_t count;
     bool borrows; /* calls: whether nodes alone keep buffers of leaves while the table runs */
+    int64_t used; /* calls: when it last made one, in calls of all records */
     PyObject *objects, *keeps;
 } Record;
 

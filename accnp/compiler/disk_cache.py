@@ -186,6 +186,16 @@ class DiskCache:
                 total -= size
         return removed
 
+    def sizes(self) -> list[int]:
+        """Return the sizes of the entries in bytes."""
+        found = []
+        with contextlib.suppress(OSError), os.scandir(self.place) as entries:
+            for entry in entries:
+                if entry.name.endswith(".obj"):
+                    with contextlib.suppress(OSError):
+                        found.append(entry.stat(follow_symlinks=False).st_size)
+        return found
+
     def _complain(self, what: str, error: OSError) -> None:
         if not self._complained:
             self._complained = True

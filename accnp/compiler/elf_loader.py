@@ -2,23 +2,28 @@
 
 In: the object files of one kernel, and the names of symbols. Out: the addresses of the symbols. The
 loader copies the sections, resolves relocations, and makes code executable. It handles ELF files
-for x86-64; LLVM's linker loads all others. Code is never unmapped, because a thread may execute it
-until the process ends, and a kernel takes only a page or two.
+for x86-64; LLVM's linker loads all others. Code is unmapped when its `Code` is garbage collected,
+so whoever calls it must hold the `Code`, or the `Kernel` that does.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import struct
-from collections.abc import Mapping, Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from accnp.compiler.library.addresses import called_in
 from accnp.config import config
 from accnp.forks import imported
 
-__all__ = ["join_images", "load"]
+if TYPE_CHECKING:
+    from accnp.compiler.kernel_cache import Kernel
+
+__all__ = ["Code", "join_images", "load", "mapped"]
 
 _FRAME = struct.Struct("<Q")
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -53,7 +58,7 @@ def _split_images(data: bytes) -> list[bytes]:
 
 def load(data: bytes, *symbols: str, kernel: str = "") -> tuple[list[int], Any]:
     """Load the object files of a kernel. Returns the addresses of symbols, and an object that keeps
-    the kernels that they call."""
+    the code mapped, and the kernels that it calls."""
     images = _split_images(data)
     outer, kernels = called_in(data)
     try:
@@ -61,11 +66,46 @@ def load(data: bytes, *symbols: str, kernel: str = "") -> tuple[list[int], Any]:
         if config.code_symbols:
             imported("accnp.compiler.code_symbols").publish(kernel, image.functions())
         found = image.addresses
-        return [found[symbol] for symbol in symbols], kernels
+        image.code.kernels = kernels
+        return [found[symbol] for symbol in symbols], image.code
     except (_UnknownError, KeyError, struct.error):
         objects = imported("accnp.compiler.llvm.objects")
         addresses, code = objects.link(images, outer, symbols)
         return addresses, (code, kernels)
+
+
+class Code:
+    """Memory with machine code, which is unmapped with this object."""
+
+    __slots__ = ("_base", "_unmap", "kernels")
+
+    def __init__(self, base: int, size: int) -> None:
+        self._unmap = _process().munmap
+        self._base = base
+        self.kernels: list[Kernel] = []  # that it calls
+        mapped[base] = size
+
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # An interrupt may have ended `__init__`. At exit, daemon threads may still execute code.
+        size = 0 if is_finalizing() else mapped.pop(getattr(self, "_base", 0), 0)
+        if size:
+            self._unmap(self._base, size)
+
+
+mapped: dict[int, int] = {}  # the size of each piece of machine code in memory, by its address
+
+
+@functools.cache
+def _process() -> ctypes.CDLL:
+    """Return the process as a library, with the types of the functions that map memory."""
+    library = ctypes.CDLL(None)
+    library.mmap.restype = ctypes.c_void_p
+    library.mmap.argtypes = [
+        ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long,
+    ]  # fmt: skip
+    library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    library.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return library
 
 
 class _UnknownError(Exception):
@@ -77,7 +117,6 @@ class _Image:
 
     def __init__(self, images: Sequence[bytes], outer: Mapping[str, int]) -> None:
         self.outer = outer
-        self.process = ctypes.CDLL(None)
         self.addresses: dict[str, int] = {}
         self.files = files = [_File(image) for image in images]
         code = [s for f in files for s in f.sections if s.loaded and not s.writable]
@@ -91,6 +130,7 @@ class _Image:
             end = f.place_common(end)
         size = -(-max(end, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
         self.base = self._mapped(size)
+        self.code = Code(self.base, size)
         self.bytes = (ctypes.c_char * size).from_address(self.base)
         for f in files:
             for s in f.sections:
@@ -113,19 +153,14 @@ class _Image:
         ]
 
     def _mapped(self, size: int) -> int:
-        take = self.process.mmap
-        take.restype = ctypes.c_void_p
-        take.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
         readable = mmap.PROT_READ | mmap.PROT_WRITE
-        base = take(None, size, readable, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+        base = _process().mmap(None, size, readable, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
         if base in (None, ctypes.c_void_p(-1).value):
             raise MemoryError(f"load: cannot allocate memory for a kernel; got size={size}")
         return base
 
     def _executable(self, size: int) -> None:
-        protect = self.process.mprotect
-        protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-        if protect(self.base, size, mmap.PROT_READ | mmap.PROT_EXEC):
+        if _process().mprotect(self.base, size, mmap.PROT_READ | mmap.PROT_EXEC):
             raise _UnknownError("the system does not allow executable memory")
 
     def _refer(self, f: _File, place: int, kind: int, symbol: Any, addend: int) -> None:
@@ -154,7 +189,7 @@ class _Image:
         found = self.outer.get(name)
         if found is None:
             try:
-                found = ctypes.cast(self.process[name], ctypes.c_void_p).value
+                found = ctypes.cast(_process()[name], ctypes.c_void_p).value
             except AttributeError:
                 found = _of_numba(name)
         if found is None:

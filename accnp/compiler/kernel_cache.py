@@ -15,10 +15,12 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from accnp._native import launch_held, launch_released, launches
+from accnp.caches import BoundedCache, register_cache
 from accnp.config import config
 from accnp.debug_log import note
 from accnp.forks import aside, at_fork, collection_paused, imported, renewed
@@ -96,6 +98,7 @@ class Kernel:
     """
 
     __slots__ = (
+        "__weakref__",
         "_code",
         "_entry",
         "address",
@@ -188,7 +191,9 @@ if TYPE_CHECKING:
     # The word for the address of the optimized code, its modules, and its place on disk.
     _Upgrade = tuple[int, list[Part], DiskCache | None, str]
 
-_kernels: dict[tuple, Kernel] = {}
+_kernels: BoundedCache[tuple, Kernel] = BoundedCache("kernel_cache_size")
+# All kernels that exist: plans may need one that the cache has evicted.
+_alive: weakref.WeakValueDictionary[tuple, Kernel] = weakref.WeakValueDictionary()
 _making: dict[tuple, threading.RLock] = {}
 at_fork(_making.clear)  # a child process does not have the threads that were compiling
 _lock = renewed(threading.RLock())
@@ -214,7 +219,7 @@ def get_kernel(
     callees, by name.
     """
     key = (source, name, signature, fastmath, callees)
-    kernel = _kernels.get(key)
+    kernel = _known_kernel(key)
     if kernel is not None:
         counters.memory_hits += 1
         return kernel
@@ -222,15 +227,25 @@ def get_kernel(
         making = _making.setdefault(key, threading.RLock())
     try:
         with making:  # threads compile different kernels at the same time, but each kernel once
-            kernel = _kernels.get(key)
+            kernel = _known_kernel(key)
             if kernel is None:
                 kernel = _make(
                     source, name, signature, fastmath, callees, first_tier, program, programs
                 )
-                _kernels[key] = kernel
+                _alive[key] = kernel
+                _kernels.store(key, kernel)
             return kernel
     finally:
         _making.pop(key, None)
+
+
+def _known_kernel(key: tuple) -> Kernel | None:
+    found = _kernels.get(key) or _kernels.recall(key)
+    if found is None:
+        found = _alive.get(key)
+        if found is not None:
+            _kernels.store(key, found)
+    return found
 
 
 def find_kernel(
@@ -242,7 +257,7 @@ def find_kernel(
     callees: Callees = (),
 ) -> tuple[Kernel | None, bool]:
     """Return the kernel of a source text if this process has it, and whether the disk has it."""
-    kernel = _kernels.get((source, name, signature, fastmath, callees))
+    kernel = _known_kernel((source, name, signature, fastmath, callees))
     disk = disk_cache()
     if disk is None:
         return kernel, False
@@ -283,10 +298,22 @@ def identity_of(
 
 
 def clear_kernels() -> None:
-    """Forget the kernels of this process, but not those on disk."""
+    """Forget the kernels of this process, but not those on disk: they are loaded again, even if
+    plans still use them."""
     settle()
     with _lock:
         _kernels.clear()
+        _alive.clear()
+
+
+register_cache(
+    "kernels",
+    "machine code; code that plans need is kept",
+    "kernel_cache_size",
+    lambda: len(_alive),
+    lambda: _kernels.evicted,
+    _kernels.clear,
+)
 
 
 def _make(

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from accnp.caches import BoundedCache
 from accnp.compiler.kernel_cache import Callees, CompileError, counters, disk_cache
 from accnp.compiler.loops.ir import Kernel as LoopKernel
 from accnp.config import config
@@ -26,7 +27,9 @@ THREADS = 256  # of a block, unless a kernel says otherwise
 # Newer GPUs run PTX for this one. LLVM aborts the process if a version of PTX is too old for a GPU.
 NEWEST = (9, 0)
 
-_found: dict[tuple, Ptx] = {}
+_found: BoundedCache[tuple, Ptx] = BoundedCache("kernel_cache_size").register(
+    "PTX", "code for GPUs"
+)
 _lock = renewed(threading.Lock())
 
 
@@ -84,7 +87,7 @@ def ptx_of(
         if token in ("f4", "f8", "c8", "c16"):
             raise ValueError(f"ptx_of: pass a {token} by pointer; got {token!r}")
     key = (source, signature, name, fastmath, cc, tasks, threads, callees, guard)
-    made = _found.get(key)
+    made = _found.get(key) or _found.recall(key)
     if made is not None:
         counters.memory_hits += 1
         return made
@@ -123,4 +126,6 @@ def ptx_of(
         if disk is not None:
             disk.put(place, text.encode())
     with _lock:
-        return _found.setdefault(key, Ptx(entry, text, threads))
+        made = Ptx(entry, text, threads)
+        _found.store(key, made)
+        return made

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from accnp._native import Record, repeat
+from accnp.caches import BoundedCache
 from accnp.compiler.fusion.program import Program, build, from_graph
 from accnp.config import config, epoch
 from accnp.engine import execute, values, watch
@@ -78,14 +79,18 @@ __all__ = [
 # BEHIND for eager operations whose values have not been requested yet.
 ASYNC = 1 << 28
 BEHIND = 1 << 26
-MAX_PLANS = 4096
 # The maximum number of plans for pending graphs that differ only in the indices that updates write
 # to. From then on, one plan in which updates are separate steps serves all indices.
 MAX_PLACES = 8
-_plans: dict[Any, Plan] = {}
-_places: dict[Any, int] = {}  # the number of such plans, by the key without indices
+_plans: BoundedCache[Any, Plan] = BoundedCache("plan_cache_size").register(
+    "plans", "plans of eager operations"
+)
+# The number of such plans, by the key without indices.
+_places: BoundedCache[Any, int] = BoundedCache("plan_cache_size")
 # Entries of the dispatch cache, by the form of the root node (see `pending_dispatch.py`).
-_dispatch_cache: dict[Any, tuple[Record, ...]] = {}
+_dispatch_cache: BoundedCache[Any, tuple[Record, ...]] = BoundedCache(
+    "dispatch_cache_size"
+).register("dispatch entries", "eager operations that the C extension recognizes, by the last one")
 counters = {"plans": 0, "plan_hits": 0}
 
 
@@ -157,11 +162,14 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
 
 def _cache_plan(plan: Plan, key: Any, general: Any) -> None:
     """Put a plan into the cache, under the key without indices if it does not depend on them."""
-    if len(_plans) >= MAX_PLANS:
-        forget_plans()
     if general is not None:
-        _places[general] = _places.get(general, 0) + 1 if plan.known else MAX_PLACES
-    _plans[key if general is None or plan.known else general] = plan
+        _places.store(general, _count_places(general) + 1 if plan.known else MAX_PLACES)
+    _plans.store(key if general is None or plan.known else general, plan)
+
+
+def _count_places(general: Any) -> int:
+    """Return how many plans there are for a key without the values of indices."""
+    return _places.get(general) or _places.recall(general) or 0
 
 
 def forget_plans() -> None:
@@ -178,14 +186,14 @@ def _find_plan(
     two keys that `_make_keys` returns."""
     lost = lost_leaves(found, found.taken) if found.taken and not watch.one_by_one else ()
     key, general = _make_keys(found, (places, lost, *rest))
-    plan = _plans.get(key)
+    plan = _plans.get(key) or _plans.recall(key)
     if plan is not None and plan.spare and not watch.one_by_one:
         # Large results can overwrite operands that are not referenced elsewhere.
         more = lost_leaves(found, {*found.taken, *plan.spare})
         if more != lost:
             lost = more
             key, general = _make_keys(found, (places, lost, *rest))
-            plan = _plans.get(key)
+            plan = _plans.get(key) or _plans.recall(key)
     return plan, lost, key, general
 
 
@@ -193,7 +201,7 @@ def _make_keys(found: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]:
     """Return the cache key of a pending graph, and the key without the values of the indices that
     updates write to. The second is None if the first contains no such values."""
     general = (*found.key, *rest)
-    if not found.places or _places.get(general, 0) >= MAX_PLACES:
+    if not found.places or _count_places(general) >= MAX_PLACES:
         return general, None
     numbers = imported("accnp.compiler.fusion.places").numbers
     return (general, tuple([numbers(x) for x in found.places])), general
@@ -206,7 +214,8 @@ def _plan_options() -> tuple[Any, ...]:
 
 def _compute_by_entry(node: Node) -> bool:
     """Compute a node by an entry of the dispatch cache; return whether one matched."""
-    records = _dispatch_cache.get(node.form)
+    form = node.form
+    records = _dispatch_cache.get(form) or _dispatch_cache.recall(form)
     if records is None:
         return False
     with value_lock:  # another thread may have claimed or computed it meanwhile

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from accnp.caches import BoundedCache
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.kernel_cache import Callees
 from accnp.compiler.library.lowerings import gpu_call_of
@@ -104,15 +105,17 @@ class DeviceStep(KernelStep):
         return driver_of(self.device).facts(self.load(self.fastmath))
 
 
-_functions: dict[tuple[Any, str], Any] = {}
+_functions: BoundedCache[tuple[Any, str], Any] = BoundedCache("kernel_cache_size")
 
 
 def _loaded(device: Device, made: Ptx) -> Any:
     driver = driver_of(device)
     key = (driver, made.name)
-    if key not in _functions:
-        _functions[key] = driver.load(made.text, made.name)
-    return _functions[key]
+    found = _functions.get(key) or _functions.recall(key)
+    if found is None:
+        found = driver.load(made.text, made.name)
+        _functions.store(key, found)
+    return found
 
 
 def origin(step: Any) -> tuple[str, Any] | None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accnp._native import ALONE, COMPILED, Record
+from accnp.caches import BoundedCache
 from accnp.config import epoch, scoped
 from accnp.engine import watch
 from accnp.engine.pending import Pending, is_kept
@@ -26,7 +27,6 @@ __all__ = ["add_entry", "idle_conditions"]
 
 HELD = 2  # the value for nodes whose references outside the graph do not matter
 MOST = 4  # entries per form of the root node, since the extension tries them one after the other
-FORMS = 1024  # the maximum number of forms with entries
 ROOM = 4096  # the maximum number of nodes and leaves, which the extension lists on the stack
 
 
@@ -45,7 +45,7 @@ def add_entry(
     found: Pending,
     places: Sequence[int],
     plan: Plan,
-    records: dict[Form, tuple[Record, ...]],
+    records: BoundedCache[Form, tuple[Record, ...]],
 ) -> None:
     """Add an entry for a pending graph with this plan, if it can have one."""
     form = found.order[0].form
@@ -56,10 +56,9 @@ def add_entry(
     )
     if record is None:
         return
-    if len(records) >= FORMS:
-        records.clear()
-    others = [r for r in records.get(form, ()) if r.keeps[0] is now and r.keeps[1] is not plan]
-    records[form] = (record, *others[: MOST - 1])
+    known = records.get(form) or records.recall(form) or ()
+    others = [r for r in known if r.keeps[0] is now and r.keeps[1] is not plan]
+    records.store(form, (record, *others[: MOST - 1]))
 
 
 def _make_entry(now: object, found: Pending, places: Sequence[int], plan: Plan) -> Record | None:

@@ -25,6 +25,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from accnp._native import ALONE, BRIEFLY, COPY, FREE, GROUP, SPREAD, TOGETHER, walker
+from accnp.compiler.kernel_cache import Kernel
 from accnp.engine.steps import AWAKE, BRIEF, PARALLEL, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
@@ -244,6 +245,7 @@ class _Table:
         self.fastmath = plan.fastmath
         self.places = places
         self.widest = 3
+        self.kernels: list[Kernel] = []  # whose addresses are in the table
         count, words = len(groups), []
         self.parts: list[ctypes.Array] = []
         for group in groups:
@@ -268,9 +270,9 @@ class _Table:
         self, step: KernelStep, chunk: int, nontemporal: tuple[Pieces, Pieces] = ((), ())
     ) -> list[int]:
         count = len(step.pointers) + len(step.ints)
-        entry, before, chunk = launch_form(
-            step.load(self.fastmath).address, count, chunk, nontemporal
-        )
+        kernel = step.load(self.fastmath)
+        self.kernels.append(kernel)
+        entry, before, chunk = launch_form(kernel.address, count, chunk, nontemporal)
         count += len(before)
         self.widest = max(self.widest, count)
         words = [entry, step.extent, chunk, count]

@@ -8,14 +8,19 @@ result is placed. Every node, op rule and kernel of the package uses these types
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from accnp.caches import register_cache
+from accnp.config import config
 from accnp.dtypes import ExtendedDType, float0, issubdtype
 from accnp.errors import InconclusiveDimensionOperation
+from accnp.forks import renewed
 
 __all__ = [
     "AbstractValue",
@@ -103,7 +108,9 @@ class Aval(AbstractValue):
     ShapedArray(float32[2,3])
     """
 
-    __slots__ = ("devices", "dtype", "nbytes", "ndim", "shape", "size", "weak_type")
+    __slots__ = (
+        "__weakref__", "devices", "dtype", "nbytes", "ndim", "shape", "size", "weak_type",
+    )  # fmt: skip
 
     shape: tuple[int, ...]
     dtype: Any  # np.dtype; for PRNG keys, as users see them, an ExtendedDType
@@ -176,6 +183,10 @@ def install_sharding(sharding_of: Callable[[Aval], Any]) -> None:
 
 
 _INTERNED: dict[tuple, Aval] = {}
+# Types that were interned before the last release, and that are still in use: a type must never
+# exist twice.
+_older: weakref.WeakValueDictionary[tuple, Aval] = weakref.WeakValueDictionary()
+_interning = renewed(threading.RLock())
 
 
 def make_aval(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> Aval:
@@ -189,7 +200,7 @@ def _as_dtype(dtype: Any) -> Any:
     return dtype if type(dtype) is ExtendedDType else np.dtype(dtype)
 
 
-_SYMBOLIC: dict[tuple, Aval] = {}
+_SYMBOLIC: weakref.WeakValueDictionary[tuple, Aval] = weakref.WeakValueDictionary()
 
 
 def symbolic_aval(shape: tuple[Any, ...], dtype: Any, weak_type: bool = False) -> Aval:
@@ -205,7 +216,21 @@ def symbolic_aval(shape: tuple[Any, ...], dtype: Any, weak_type: bool = False) -
 def _intern_aval(shape: tuple[int, ...], dtype: Any, weak_type: bool, devices: Devices) -> Aval:
     self = _create_aval(tuple([int(n) for n in shape]), dtype, weak_type, devices)
     key: tuple = (self.shape, self.dtype, self.weak_type)
-    return _INTERNED.setdefault(key if devices is None else (*key, devices), self)
+    if devices is not None:
+        key = (*key, devices)
+    with _interning:
+        found = _INTERNED.get(key) or _older.get(key) or self
+        if len(_INTERNED) >= config.type_cache_size:
+            _release_types()
+        _INTERNED[key] = found
+        return found
+
+
+def _release_types() -> None:
+    """Let go of the types to which nothing else refers."""
+    with _interning:
+        _older.update(_INTERNED)
+        _INTERNED.clear()
 
 
 def _create_aval(shape: tuple[int, ...], dtype: Any, weak_type: bool, devices: Devices) -> Aval:
@@ -285,3 +310,13 @@ def mesh_sharding(aval: Aval) -> Any:
 def _describe_placement(a: Aval) -> str:
     where = ", ".join(map(str, a.devices or ()))
     return f"{a.dtype.name}[{','.join(map(str, a.shape))}] on {where}"
+
+
+register_cache(
+    "types",
+    "types of arrays; those in use are kept",
+    "type_cache_size",
+    lambda: len(_INTERNED),
+    lambda: 0,
+    _release_types,
+)

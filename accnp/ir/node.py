@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from accnp._native import Form, Node, install_recording, set_pending_limit
+from accnp.caches import BoundedCache
 from accnp.dtypes.names import NARROW, float0
 from accnp.errors import UnexpectedTracerError, UnsupportedDtypeError
 from accnp.ir.aval import Aval, ShardedDevices, make_aval, on_devices, result_devices, spans
@@ -202,7 +203,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         key: Any = tuple([x.aval for x in inputs])
         if params:
             key = (key, *params.items())
-        form = op.memo.get(key)
+        form = op.memo.get(key) or op.memo.recall(key)
         if form is None:
             avals = [x.aval for x in inputs]
             known = op.kind not in _ARITHMETIC if op.float0 is None else op.float0
@@ -215,7 +216,8 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
                     return found  # the node of a multi-process (sharded) computation
                 if found is not None:
                     aval = _place_results(aval, found)
-            form = op.memo[key] = _create_form(op, avals, aval)
+            form = _create_form(op, avals, aval)
+            op.memo.store(key, form)
         aval = form.aval
     site = state.site or user_site()
     node = Node(op, inputs, params, aval, None, trace, depth + 1, site, form)
@@ -359,7 +361,9 @@ install_recording(
 )
 set_pending_limit(PENDING_LIMIT)
 
-_LITERALS: dict[Any, Node] = {}
+_LITERALS: BoundedCache[Any, Node] = BoundedCache("type_cache_size").register(
+    "literals", "leaves of Python numbers"
+)
 
 
 def literal(value: Any, dtype: np.dtype, weak_type: bool = True) -> Node:
@@ -369,13 +373,11 @@ def literal(value: Any, dtype: np.dtype, weak_type: bool = True) -> Node:
         key = ("-0.0", dtype, weak_type)
     elif isinstance(value, complex):  # -1-0j equals -1+0j, but lies across a branch cut
         key = (repr(value), dtype, weak_type)
-    found = _LITERALS.get(key)
+    found = _LITERALS.get(key) or _LITERALS.recall(key)
     if found is None:
         aval = make_aval((), dtype, weak_type)
         found = Node(LITERAL, (), {"value": value}, aval, None, None, 0, None)
-        if len(_LITERALS) > 4096:
-            _LITERALS.clear()
-        _LITERALS[key] = found
+        _LITERALS.store(key, found)
     return found
 
 

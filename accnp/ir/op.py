@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp._native import Form
+from accnp.caches import BoundedCache
 from accnp.forks import imported
 
 __all__ = [
@@ -349,7 +351,7 @@ class Op:
         makes_nan: bool = False,
         places: bool = False,
         collective: Collective | None = None,
-        memo: dict[Any, Any] | None = None,
+        memo: BoundedCache[Any, Form] | None = None,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -394,7 +396,8 @@ class Op:
         self.makes_nan = makes_nan
         self.places = places
         self.collective = collective
-        self.memo = {} if memo is None else memo
+        self.memo: BoundedCache[Any, Form]
+        self.memo = BoundedCache("type_cache_size", grouped=True) if memo is None else memo
 
     def changed(self, **fields: Any) -> Op:
         """Return a new op with other values of some fields, and its own memo."""

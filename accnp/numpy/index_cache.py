@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from accnp.array_type import Array
+from accnp.caches import BoundedCache
 from accnp.ir.graph import build, toposort
 from accnp.ir.node import Node, record
 
 __all__ = ["replayed", "signature"]
-
-MANY = 4096  # the number of cached recipes; bounds the memory of loops over changing slices
 
 
 class Recipe(NamedTuple):
@@ -26,7 +25,9 @@ class Recipe(NamedTuple):
     result: int
 
 
-_recipes: dict[Any, Recipe] = {}
+_recipes: BoundedCache[Any, Recipe] = BoundedCache("type_cache_size").register(
+    "index recipes", "what indexing expressions record"
+)
 
 
 def signature(key: Any, arrays: list[Node]) -> Any:
@@ -58,11 +59,10 @@ def signature(key: Any, arrays: list[Node]) -> Any:
 def replayed(key: Any, inputs: Sequence[Node], make: Callable[[Sequence[Node]], Node]) -> Node:
     """Record what `make` records on these inputs; the result must depend only on `key` and the
     types of the inputs."""
-    recipe = _recipes.get(key)
+    recipe = _recipes.get(key) or _recipes.recall(key)
     if recipe is None:
-        if len(_recipes) >= MANY:
-            _recipes.clear()
-        recipe = _recipes[key] = _written(inputs, make)
+        recipe = _written(inputs, make)
+        _recipes.store(key, recipe)
     nodes = [*inputs, *recipe.start[len(inputs) :]]
     for op, params, places in recipe.steps:
         nodes.append(record(op, tuple([nodes[i] for i in places]), params))

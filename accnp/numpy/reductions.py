@@ -27,6 +27,7 @@ from accnp.api.arguments.shapes import AxesLike, as_axes, as_axis
 from accnp.api.arguments.values import no_out, to_dtype
 from accnp.api.jit.named_calls import shown
 from accnp.array_type import Array, ArrayLike
+from accnp.caches import BoundedCache
 from accnp.config import config
 from accnp.dtypes.names import NARROW, DTypeLike
 from accnp.errors import alias, api_boundary
@@ -263,7 +264,8 @@ class _Recorded:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Aval, int | None], tuple[Form, dict[str, Any]]] = {}
+        self._known: BoundedCache[tuple[Aval, int | None], tuple[Form, dict[str, Any]]]
+        self._known = BoundedCache("type_cache_size", True)
 
     def again(self, a: Any, axis: Axis) -> Array | None:
         """Record a cached reduction again; return None if it is not cached."""
@@ -280,7 +282,7 @@ class _Recorded:
         if type(a) is not Array or not (axis is None or type(axis) is int) or made.form is None:
             return
         if made.op.kind == "reduce" and made.inputs == (a._node,):
-            self._known[a._node.aval, axis] = made.form, made.params
+            self._known.store((a._node.aval, axis), (made.form, made.params))
 
 
 _UNKNOWN: tuple[None, dict[str, Any]] = (None, {})

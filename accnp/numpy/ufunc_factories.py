@@ -28,6 +28,7 @@ from accnp.api.arguments.convert import (
 from accnp.api.jit.named_calls import named as as_named
 from accnp.api.jit.small_calls import run_small
 from accnp.array_type import Array, ArrayLike
+from accnp.caches import BoundedCache
 from accnp.config import config
 from accnp.dtypes.names import NARROW
 from accnp.errors import KeyArrayError, TypePromotionError, hide_frames
@@ -40,7 +41,6 @@ __all__ = [
     "with_parameters", "wrap_all",
 ]  # fmt: skip
 
-_REMEMBERED = 8192  # cached scalars of one function; bounds the memory of loops over many scalars
 OPERANDS = (Array, bool, int, float, complex, np.ndarray, np.generic)
 _PAIRS = ("divmod", "frexp", "modf")  # functions of two results
 _NAMES = {"and": "and_", "or": "or_", "not": "not_"}
@@ -160,7 +160,7 @@ def make_unary(
     If it has `many` operations, small eager calls run as one compiled program.
     """
     rule = as_rule(rule)
-    known: dict[Any, Form] = {}
+    known: BoundedCache[Any, Form] = BoundedCache("type_cache_size", True)
 
     def plain(x: Any) -> Any:
         return wrap_all(rule(*prepare(name, x)))
@@ -178,7 +178,7 @@ def make_unary(
         if out is node and node.aval.dtype == dtypes.float0:  # real, imag of a host array
             return np.zeros(node.aval.shape, dtypes.float0)
         if type(x) is Array and not isinstance(out, tuple) and _is_plain(out, (x._node,)):
-            known[x._node.aval] = out.form
+            known.store(x._node.aval, out.form)
         return wrap_all(out)
 
     def call(x: ArrayLike, /) -> Array:
@@ -216,9 +216,10 @@ class Binary:
         self.function: Any = None
         self.operator: Any = None
         self.reflected: Any = None
-        self.pairs: dict[Any, Form] = {}
-        self.right: dict[Any, tuple[Form, Node]] = {}
-        self.left: dict[Any, tuple[Form, Node]] = {}
+        # Found by types, or by a type and a number. What is missing is recorded again.
+        self.pairs: BoundedCache[Any, Form] = BoundedCache("type_cache_size", True)
+        self.right: BoundedCache[Any, tuple[Form, Node]] = BoundedCache("type_cache_size", True)
+        self.left: BoundedCache[Any, tuple[Form, Node]] = BoundedCache("type_cache_size", True)
         self.as_call: Callable[[Any, Any], Any] | None = None  # for jaxprs, as one call
 
     def plain(self, x: Any, y: Any) -> Any:
@@ -236,13 +237,13 @@ class Binary:
         if not isinstance(out, tuple) and _is_plain(out, (a, b)):
             if type(x) is Array and a is x._node:
                 if type(y) is Array and b is y._node and a.aval.weak_type == b.aval.weak_type:
-                    self.pairs[a.aval, b.aval] = out.form
+                    self.pairs.store((a.aval, b.aval), out.form)
                 elif type(y) in (int, float) and not a.aval.weak_type:
-                    _remember(self.right, _key(a, y), (out.form, b))
+                    self.right.store(_key(a, y), (out.form, b))
                 return wrap_all(out)
             strong = type(y) is Array and b is y._node and not b.aval.weak_type
             if strong and type(x) in (int, float):
-                _remember(self.left, _key(b, x), (out.form, a))
+                self.left.store(_key(b, x), (out.form, a))
         return wrap_all(out)
 
 
@@ -264,12 +265,6 @@ def _key(node: Node, scalar: Any) -> tuple[Any, ...]:
     # 0.0 and -0.0 compare equal and would share an entry.
     t = type(scalar)
     return (node.aval, t, scalar if scalar or t is int else repr(scalar))
-
-
-def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
-    if len(memory) >= _REMEMBERED:
-        memory.clear()
-    memory[key] = value
 
 
 _SIGNS = {

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from accnp._native import Blocks, BufferBase, Pool, install_buffers
+from accnp.caches import register_cache
+from accnp.config import config, listeners
 from accnp.forks import renewed
 
 ALIGN = 64
@@ -29,16 +31,10 @@ _HUGE = 1 << 21  # the size of a huge page
 Memory = tuple[int, Any]  # address, and the object that owns the memory (None for slab pieces)
 
 
-def _default_limit() -> int:
-    given = os.environ.get("ACCNP_POOL_BYTES")
-    if given:
-        try:
-            return int(given)
-        except ValueError:
-            raise ValueError(
-                f"ACCNP_POOL_BYTES: the limit of the pool must be a number of bytes; got "
-                f"{given!r}; pass digits, such as 1073741824"
-            ) from None
+def _limit() -> int:
+    """Return the option `pool_max_bytes`; by default, a quarter of the machine's memory."""
+    if config.pool_max_bytes is not None:
+        return config.pool_max_bytes
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
@@ -145,7 +141,7 @@ class Buffer(BufferBase):
 
 
 install_buffers(Buffer)
-_pool = _Pool(_default_limit())
+_pool = _Pool(_limit())
 empty = _pool.empty
 blocks = _pool.blocks
 
@@ -347,3 +343,23 @@ def trim() -> int:
     with _pool.lock:
         _pool.allocated_bytes -= freed
     return freed
+
+
+def _follow_limit() -> None:
+    limit = _limit()
+    if limit != _pool.limit:
+        _pool.limit = limit
+        if _pool.kept > limit:
+            trim()
+
+
+listeners.append(_follow_limit)
+register_cache(
+    "pool",
+    "bytes of freed buffers, for reuse",
+    "pool_max_bytes",
+    lambda: _pool.kept,
+    lambda: _pool.dropped,
+    trim,
+    in_bytes=True,
+)

@@ -16,6 +16,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.array_type import Array, ArrayLike, DeviceLike, Shape, ShardingLike, is_traced, look
+from accnp.caches import BoundedCache
 from accnp.config import config, preparations
 from accnp.docstrings import filled
 from accnp.dtypes.names import DTypeLike
@@ -68,13 +69,16 @@ def _is_operand(x: Any) -> bool:
     return isinstance(x, OPERANDS) or hasattr(x, "__jax_array__")
 
 
-_POWERS: dict[tuple[Any, int], dict[str, int]] = {}
+_POWERS: BoundedCache[tuple[Any, int], dict[str, int]] = BoundedCache("type_cache_size").register(
+    "integer powers", "parameters of `x ** n`, by type and exponent"
+)
 _INTEGER_POW = OPS["integer_pow"]
 
 
 def _pow(self: Array, other: Any, modulo: None = None) -> Any:
     if type(other) is int and modulo is None:
-        params = _POWERS.get((self._node.aval, other))
+        key = self._node.aval, other
+        params = _POWERS.get(key) or _POWERS.recall(key)
         if params is not None:
             result = _new(Array)
             result._node = record(_INTEGER_POW, (self._node,), params)
@@ -88,7 +92,7 @@ def _pow(self: Array, other: Any, modulo: None = None) -> Any:
         raise
     node = result._node
     if type(other) is int and node.op is _INTEGER_POW and node.inputs == (self._node,):
-        _POWERS[self._node.aval, other] = node.params
+        _POWERS.store((self._node.aval, other), node.params)
     return result
 
 

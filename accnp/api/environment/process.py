@@ -12,11 +12,13 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from accnp import errors
-from accnp.api.jit import jit as jit_module
 from accnp.array_type import Array
+from accnp.caches import caches
+from accnp.compiler.kernel_cache import disk_cache
+from accnp.config import config
 from accnp.errors import alias, api_boundary
 from accnp.runtime import device
-from accnp.runtime.buffer import Buffer, trim
+from accnp.runtime.buffer import Buffer, pool_stats, trim
 from accnp.runtime.device import devices
 
 P = ParamSpec("P")
@@ -192,14 +194,15 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
 
 
 def clear_caches() -> None:
-    """Clear the traces of jitted functions, and return unused memory to the system.
+    """Clear all caches in memory, and return unused memory to the system.
 
-    Memory is kept for reuse after arrays are freed. Compiled kernels stay, since any function can
-    use them, as do arrays of any shape and dtype.
+    These are the caches that `memory_stats` lists: traces of jitted functions, plans, kernels, and
+    so on. Machine code is unmapped as soon as no other object needs it. Arrays of any shape and
+    dtype stay, and so do the compiled kernels on disk, which `python -m accnp clear-cache` removes.
 
     See Also
     --------
-    jit : Compile a function.
+    memory_stats : Memory of arrays, machine code and caches.
     live_arrays : List the arrays that hold memory.
 
     Examples
@@ -207,9 +210,56 @@ def clear_caches() -> None:
     >>> import accnp as jnp
     >>> jnp.clear_caches()
     """
-    known = list(jit_module._caches.values())
-    jit_module.forget([cache for by_options in known for cache in list(by_options.values())])
+    for cache in [*caches.values()]:
+        cache.clear()
     trim()
+
+
+def memory_stats() -> dict[str, dict[str, int | None]]:
+    """Return the memory of this process that arrays, machine code and caches use.
+
+    The bounds of caches are options: `config.update("trace_cache_size", 1000)`. Each cache evicts
+    the entries that were not used for the longest time. Entries that an object still needs, such
+    as the code of a kernel of a cached plan, are freed with that object.
+
+    Returns
+    -------
+    dict
+        Rows of numbers, by name. `arrays` has the `bytes` of the buffers in use, and `code` the
+        `bytes` of machine code in its number of `entries`. Each cache has its `entries`, its
+        `bound` (None if it has none of its own), and how many entries it has `evicted`; `pool` has
+        `bytes` instead of entries, and `disk` has the compiled kernels on disk.
+
+    See Also
+    --------
+    clear_caches : Clear all caches in memory.
+    live_arrays : List the arrays that hold memory.
+    device_memory_stats : Memory of a GPU.
+
+    Examples
+    --------
+    >>> import accnp as jnp
+    >>> jnp.memory_stats()["traces"]["bound"]
+    4096
+    """
+    code = sys.modules.get("accnp.compiler.elf_loader")
+    mapped = [] if code is None else [*code.mapped.values()]
+    found: dict[str, dict[str, int | None]] = {
+        "arrays": {"bytes": pool_stats()["live_bytes"]},
+        "code": {"entries": len(mapped), "bytes": sum(mapped)},
+    }
+    for name, cache in sorted(caches.items()):
+        bound = getattr(config, cache.option) if cache.option else None
+        found[name] = {
+            "bytes" if cache.in_bytes else "entries": cache.count(),
+            "bound": pool_stats()["limit_bytes"] if name == "pool" else bound,
+            "evicted": cache.evicted(),
+        }
+    disk = disk_cache()
+    sizes = [] if disk is None else disk.sizes()
+    bound = None if disk is None else disk.limit
+    found["disk"] = {"entries": len(sizes), "bytes": sum(sizes), "bound": bound}
+    return found
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

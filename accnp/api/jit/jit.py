@@ -7,16 +7,18 @@ signature, or traces the function. After the second call of a signature, a dispa
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from accnp import engine, errors
-from accnp._native import COMPILED, Caller, Record
+from accnp._native import COMPILED, Caller, Record, next_use
 from accnp.api.arguments.convert import as_node, is_host_value
 from accnp.api.jit import trace_log
 from accnp.api.jit.static_arguments import (
@@ -31,6 +33,7 @@ from accnp.api.jit.static_arguments import (
 from accnp.api.tracing.bodies import Body, Reference, close, ref_contents, set_refs, with_refs
 from accnp.api.tracing.bound_method import BoundMethod
 from accnp.array_type import Array, is_traced, with_float0, wrap
+from accnp.caches import register_cache
 from accnp.config import config, new_epoch
 from accnp.engine.steps import often
 from accnp.errors import api_boundary
@@ -58,8 +61,17 @@ Q = ParamSpec("Q")
 # in 0.5 ms (development machine, 2026-11).
 ENTRY_AFTER = 2 if COMPILED else 16
 
+
+class TraceCache(dict[Any, "Entry"]):
+    """The traced signatures of a function."""
+
+
 # One cache for each function, shared by all its jitted wrappers with the same options.
-_caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Any, Entry]]] = weakref.WeakKeyDictionary()
+_caches: weakref.WeakKeyDictionary[Any, dict[Any, TraceCache]] = weakref.WeakKeyDictionary()
+# All caches, also those of functions without a hash. `trace_cache_size` limits their entries.
+_tables: weakref.WeakValueDictionary[int, TraceCache] = weakref.WeakValueDictionary()
+_entries = 0  # in all caches, at most; functions that were garbage collected are not subtracted
+_evicted = 0
 # Held while caches are cleared and while an entry is added, so that a thread does not add a program
 # that it began to trace before a clear.
 _entering = renewed(threading.RLock())
@@ -72,7 +84,7 @@ class Entry:
 
     __slots__ = (
         "closed", "constants", "consts", "donated", "graph", "hits", "out_avals", "out_spec",
-        "placed", "plan", "plans", "single", "watched",
+        "placed", "plan", "plans", "single", "used", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +108,7 @@ class Entry:
         self.placed = engine.placed(graph.nodes)  # nodes that determine the device
         self.watched: Watched | None = None
         self.hits = 0  # calls by the general path
+        self.used = next_use()  # when the latest of these was made
 
     def load(
         self, fastmath: bool, donated: Sequence[int] = (), leaves: Sequence[Node] = ()
@@ -313,6 +326,8 @@ class JitFunction(Caller, Generic[P, R]):
             key = (*key, tuple([isinstance(x, Reference) for x in call.leaves]))
         began = _cleared
         entry = self._cache.get(key)
+        if entry is not None:
+            entry.used = next_use()
         if entry is None:
             trace_log.report_miss(self._fun, call, key[1], self._cache)
             start = perf_counter()
@@ -513,22 +528,53 @@ class JitFunction(Caller, Generic[P, R]):
         return f"<jitted {self._name}>"
 
 
-def _cache_of(fun: Callable[..., Any], options: Options) -> dict[Any, Entry]:
-    try:
-        return _caches.setdefault(fun, {}).setdefault(options.key, {})
-    except TypeError:  # not hashable, or no weak references
-        return {}
+def _cache_of(fun: Callable[..., Any], options: Options) -> TraceCache:
+    made = TraceCache()
+    with contextlib.suppress(TypeError):  # not hashable, or no weak references
+        made = _caches.setdefault(fun, {}).setdefault(options.key, made)
+    _tables[id(made)] = made
+    return made
 
 
-def _enter(cache: dict[Any, Entry], key: Any, entry: Entry, began: int) -> None:
+def _enter(cache: TraceCache, key: Any, entry: Entry, began: int) -> None:
     """Add a program to a cache, unless caches were cleared since `began`: then the program may
     depend on outdated values."""
+    global _entries
     with _entering:
         if began == _cleared:
             cache[key] = entry
+            _entries += 1
+            if _entries > config.trace_cache_size:
+                _evict()
 
 
-def forget(caches: Iterable[dict[Any, Entry]]) -> None:
+def _evict() -> None:
+    """Remove a quarter of the programs if there are too many: those that were not called for the
+    longest time, with their dispatch entries."""
+    global _entries, _evicted
+    for function in list(_registered):
+        for record in function._records:
+            entry = record.keeps[1]
+            entry.used = max(entry.used, record.used)
+    found = [(e.used, k, table) for table in _tables.values() for k, e in list(table.items())]
+    _entries = len(found)
+    excess = _entries - config.trace_cache_size
+    if excess <= 0:
+        return
+    found.sort(key=itemgetter(0))
+    gone: dict[int, Any] = {}
+    for _, key, table in found[: excess + config.trace_cache_size // 4]:
+        entry = table.pop(key, None)
+        gone[id(entry)] = entry
+        _evicted += 1
+        _entries -= 1
+    for function in list(_registered):
+        kept = tuple([r for r in function._records if id(r.keeps[1]) not in gone])
+        if len(kept) < len(function._records):
+            function._records = kept
+
+
+def forget(caches: Iterable[TraceCache]) -> None:
     """Clear caches, including for calls in progress in other threads."""
     global _cleared
     with _entering:
@@ -539,6 +585,16 @@ def forget(caches: Iterable[dict[Any, Entry]]) -> None:
         for function in _registered:  # their entries are outdated, and hold programs and arrays
             function._records = ()
         _registered.clear()
+
+
+register_cache(
+    "traces",
+    "programs of jitted functions, one for each signature",
+    "trace_cache_size",
+    lambda: sum([len(table) for table in _tables.values()]),
+    lambda: _evicted,
+    lambda: forget(list(_tables.values())),
+)
 
 
 def _register_call(

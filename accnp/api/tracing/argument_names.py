@@ -8,13 +8,16 @@ from types import FunctionType
 from typing import Any
 
 from accnp import pytree
+from accnp.caches import BoundedCache
 from accnp.pytree import PyTreeDef, array_structure
 
 __all__ = ["argument_names", "leaf_paths", "positional_argument_names", "positional_names"]
 
 _VARARGS = inspect.CO_VARARGS
 # Paths of leaves by structure, since most calls repeat a structure.
-_PATHS: dict[PyTreeDef, list[str]] = {}
+_PATHS: BoundedCache[PyTreeDef, list[str]] = BoundedCache("type_cache_size").register(
+    "leaf names", "names of leaves, by structure of the arguments"
+)
 
 
 def positional_names(fun: Callable[..., Any]) -> tuple[list[str], str]:
@@ -39,13 +42,12 @@ def leaf_paths(tree: Any, structure: PyTreeDef) -> list[str]:
     if structure.is_leaf():
         return [""]
     try:
-        found = _PATHS.get(structure)
+        found = _PATHS.get(structure) or _PATHS.recall(structure)
     except (TypeError, ValueError):  # unhashable static data, or arrays
         return pytree.leaf_names(tree)
     if found is None:
-        if len(_PATHS) > 4096:
-            _PATHS.clear()
-        found = _PATHS[structure] = pytree.leaf_names(tree)
+        found = pytree.leaf_names(tree)
+        _PATHS.store(structure, found)
     return found
 
 

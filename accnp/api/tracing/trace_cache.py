@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Protocol, TypeVar
@@ -19,6 +20,7 @@ import numpy as np
 
 from accnp.api.tracing.bound_method import BoundMethod
 from accnp.array_type import Array
+from accnp.caches import register_cache
 from accnp.config import config
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
@@ -29,6 +31,7 @@ from accnp.transforms.axes import bound
 __all__ = ["cached_trace"]
 
 MANY = 256  # functions that read more objects are traced each time
+EACH = 16  # traces of one function; the cache does not keep functions alive
 SMALL = 4096  # bytes of NumPy arrays that are compared by content
 _PARTIALS = (partial, BoundMethod)
 _LIBRARIES = {*sys.stdlib_module_names, "accnp", "numpy", "scipy", "numba", "ml_dtypes"} - {
@@ -64,6 +67,14 @@ Logs = set[Path]
 Entry = tuple[list[weakref.ref], Seen, Logs, Any]  # other functions, objects read, logs, result
 
 _known: weakref.WeakKeyDictionary[Any, dict[Any, Entry]] = weakref.WeakKeyDictionary()
+register_cache(
+    "control flow",
+    f"traces of functions in eager control flow, at most {EACH} of one function",
+    "",
+    lambda: sum([len(table) for table in list(_known.values())]),
+    lambda: 0,
+    _known.clear,
+)
 
 
 def cached_trace(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[], R]) -> R:
@@ -83,6 +94,7 @@ def cached_trace(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[],
     if found is not None:
         known, read, logs, made = found
         if known == others and _same(read, _without(before, logs)):
+            table[whole] = table.pop(whole, found)  # the most recently used comes last
             return made
     made = make()
     after = _look(fns)
@@ -90,8 +102,10 @@ def cached_trace(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[],
         logs = _changed(before, after)
         for graph in made.graphs:
             graph.detach()
-        if len(table) >= 16:
-            table.clear()
+        table.pop(whole, None)
+        if len(table) >= EACH:
+            with suppress(StopIteration, KeyError):  # another thread was faster
+                del table[next(iter(table))]
         table[whole] = (others, _without(after, logs), logs, made)
     return made
 

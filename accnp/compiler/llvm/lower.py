@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from accnp.caches import BoundedCache
 from accnp.compiler.llvm.accesses import SIZES, Mask
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.entry import ATTRIBUTES, ENTRY, SIZED, VECTORS, entry_text
@@ -86,7 +87,8 @@ SHARED = "_entry"  # suffix of the names of entries
 
 _I64 = ir.IntType(64)
 _ZERO = ir.Constant(_I64, 0)
-_templates: dict[tuple[str, tuple[Type, ...], tuple[str, ...], int], Template | str] = {}
+_templates: BoundedCache[tuple[str, tuple[Type, ...], tuple[str, ...], int], Template | str]
+_templates = BoundedCache("type_cache_size")
 
 
 def lower(kernel: Kernel, vector_bytes: int, attributes: str, fast: bool = False) -> str:
@@ -775,9 +777,10 @@ class _Vectors(VectorLoop):
             return write(self.f.b, values)
         given = [v if isinstance(v, Vector) else self.lanes(v) for v in values]
         key = name, tuple(of), tuple([str(v.type) for v in given]), self.n
-        found = _templates.get(key)
+        found = _templates.get(key) or _templates.recall(key)
         if found is None:
-            found = _templates[key] = make_template([v.type for v in given], write, self.n)
+            found = make_template([v.type for v in given], write, self.n)
+            _templates.store(key, found)
         if isinstance(found, str):
             self.fail(found)
         made = self.write_template(name, found, [v.name for v in given])

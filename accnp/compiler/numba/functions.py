@@ -9,6 +9,7 @@ Conversions have the names of types: `f4(x)`. Pointers are those of `numba.types
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,7 +36,8 @@ from accnp.ir.op import COMBINES, each_combine
 
 __all__ = ["ENTRIES", "NUMBA_TYPES"]
 
-ENTRIES: dict[Any, int] = {}  # addresses of the entries of kernels whose steps threads share
+# Addresses of the entries of kernels whose steps threads share, by the functions.
+ENTRIES: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 # By token.
 NUMBA_TYPES: dict[str, Any] = {

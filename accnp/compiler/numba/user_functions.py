@@ -141,7 +141,7 @@ class _Number:
         self.dtype = dtype
 
 
-@functools.cache
+@functools.lru_cache(256)
 def vectorised(function: Any) -> Callable[..., Any]:
     """A function of numbers as one of arrays, element by element; kernels' reference."""
     return numba.vectorize(nopython=True)(_with_helpers(function, {}))
