@@ -293,6 +293,7 @@ _SPELLED = {
     "Array.__complex__": "complex(x)", "Array.__index__": "x used as an index",
     "Array.__array__": "np.asarray(x)",
     "Array.__buffer__": "np.asarray(x)",  # which tries this first from Python 3.12 on
+    "Array._values": "np.asarray(x)",  # the same with the C extension
     "Array.__repr__": "repr(x)", "Array.__str__": "print(x)",
     "Array.__format__": "formatting x", "Array.item": "x.item()", "Array.tolist": "x.tolist()",
     "Array.block_until_ready": "x.block_until_ready()", "Array.__iter__": "iterating over x",
