@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from contextlib import contextmanager, nullcontext
 from zlib import crc32
 
 import pytest
@@ -17,14 +18,36 @@ from accnp.engine import watch
 from accnp.runtime import device
 
 
-def pytest_collection_modifyitems(config, items):
-    """ACCNP_TEST_SHARE=k/n: only the tests of one of n parts, which their names say."""
+@pytest.hookimpl(trylast=True)  # after `-m "not full"`
+def pytest_collection_modifyitems(session, items):
+    """Keep the part of the tests that the environment asks for; the others count as deselected.
+
+    ACCNP_TEST_SHARE=k/n : one of n parts of the test functions, which their names say. All cases of
+        a function are in one part, since most of their kernels are the same.
+    ACCNP_TEST_CASE=r/m : one in m cases of each function, at least one; other ones for each r.
+
+    Without LLVM, a part leaves out modules that say `BY_LLVM`, and tests that ask for `by_llvm`:
+    `make test` runs them the same way.
+    """
     part = os.environ.get("ACCNP_TEST_SHARE")
-    if part is not None:
-        k, n = map(int, part.split("/"))
-        left = [x for x in items if crc32(x.nodeid.encode()) % n != k]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [x for x in items if crc32(x.nodeid.encode()) % n == k]
+    if part is None:
+        return
+    k, n = map(int, part.split("/"))
+    r, m = map(int, (os.environ.get("ACCNP_TEST_CASE") or "0/1").split("/"))
+    every = config.compiler == "llvm"
+    functions = {}
+    for x in items:
+        alone = getattr(x.module, "BY_LLVM", False) or "by_llvm" in x.fixturenames
+        if every or not alone:
+            functions.setdefault(x.nodeid.partition("[")[0], []).append(x)
+    kept = []
+    for name, cases in functions.items():
+        if crc32(name.encode()) % n == k:
+            step = min(m, len(cases))
+            kept += cases[r % step :: step]
+    chosen = set(kept)
+    session.config.hook.pytest_deselected(items=[x for x in items if x not in chosen])
+    items[:] = kept
 
 
 def pytest_collection_finish():
@@ -64,12 +87,11 @@ def _one_tier(request):
         yield
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _by_llvm(request):
-    """Modules about what LLVM's path alone has (tiers, kernels on disk, code symbols, non-temporal
-    stores) say `BY_LLVM`, for runs with ACCNP_COMPILER=numba. Their processes get the variable."""
+@contextmanager
+def _compiled_by_llvm():
+    """A block in which kernels, also those of processes that are started, are compiled by LLVM."""
     before = config.compiler
-    if before == "llvm" or not getattr(request.module, "BY_LLVM", False):
+    if before == "llvm":
         yield
         return
 
@@ -83,6 +105,21 @@ def _by_llvm(request):
         compile_by("llvm")
         yield
         compile_by(before)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _by_llvm(request):
+    """Modules about what LLVM's path alone has (tiers, kernels on disk, code symbols, non-temporal
+    stores) say `BY_LLVM`, for runs with ACCNP_COMPILER=numba. Single tests ask for `by_llvm`."""
+    with _compiled_by_llvm() if getattr(request.module, "BY_LLVM", False) else nullcontext():
+        yield
+
+
+@pytest.fixture
+def by_llvm():
+    """A test of what LLVM's path alone has, in a module of tests of both back ends."""
+    with _compiled_by_llvm():
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

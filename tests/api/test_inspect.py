@@ -91,7 +91,7 @@ def test_machine_code_is_made_on_asking_and_kept_out_of_the_caches(no_kernels):
     assert jnp.inspect(lambda x: jnp.exp(x) * 2.0)(jnp.ones(10)).kernels[0].origin == "not compiled"
 
 
-def test_where_a_kernel_comes_from(no_kernels):
+def test_where_a_kernel_comes_from(by_llvm, no_kernels):
     def f(x):
         return jnp.sin(x) * 2.0 - 1.0
 
