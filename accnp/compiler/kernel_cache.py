@@ -259,7 +259,7 @@ def find_kernel(
     """Return the kernel of a source text if this process has it, and whether the disk has it."""
     kernel = _known_kernel((source, name, signature, fastmath, callees))
     disk = disk_cache()
-    if disk is None:
+    if disk is None or config.compiler == "numba":  # whose kernels are not stored
         return kernel, False
     identity = identity_of(source, name, signature, fastmath, callees)
     path = disk.path(disk.key(identity, _stamp()))

@@ -15,7 +15,7 @@ from accnp import engine
 from accnp.compiler import kernel_cache
 from accnp.compiler.numba import compile as numba_compile
 from accnp.compiler.numba import functions
-from accnp.config import config
+from accnp.config import config, scope
 
 PROGRAMS = """
 import sys
@@ -150,3 +150,19 @@ def test_columns_are_reduced_several_rows_at_once(compiled, monkeypatch):
     x = np.arange(1200, dtype=np.float32).reshape(30, 40)
     np.testing.assert_array_equal(jnp.asarray(x).sum(0), x.sum(0))
     assert re.search(r"for \w+ in range\(\w+, \w+, 4\)", "\n".join(sources))
+
+
+def test_kernels_of_llvm_on_disk_are_not_those_of_numba(own_cache):
+    def f(x):
+        return x * 2 - 1
+
+    def origin():
+        return jnp.inspect(jnp.jit(lambda x: f(x)))(x).kernels[0].origin
+
+    x = jnp.ones(10)
+    with scope("compiler", "llvm"):
+        jnp.jit(f)(x).block_until_ready()
+        kernel_cache.clear_kernels()
+        assert origin() == "on disk"
+    with scope("compiler", "numba"):
+        assert origin() == "not compiled"
