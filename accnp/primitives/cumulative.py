@@ -104,7 +104,7 @@ def _declare(name: str, fold: Callable[..., Any], dtypes: str, jvp: Any, **rules
 
 
 def _declare_reduction(name: str, fold: np.ufunc, dtypes: str, jvp: Any, **rules: Any) -> None:
-    _declare(name, _make_prefixes(fold, name[3:]), dtypes, jvp, **rules)
+    _declare(name, _make_prefixes(fold, name[3:]), dtypes, jvp, float0=False, **rules)
 
 
 def _prefix_jvp(combine: Combine) -> Any:
