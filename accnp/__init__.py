@@ -66,10 +66,10 @@ if TYPE_CHECKING:  # loaded on first use
     from accnp.api.jit.user_contexts import make_user_context
     from accnp.api.differentiation.linear_maps import ad
     from accnp.api.differentiation.forward_backward import fwd_and_bwd
-    from accnp.tools.inspect.inspecting import inspect
+    from accnp.devtools.inspect.inspecting import inspect
     from accnp.api.kernels.kernel import kernel
     from accnp.api.kernels.override import override
-    from accnp.tools.explain.explain import explain
+    from accnp.devtools.explain.explain import explain
     from accnp.api.differentiation.jacobians import hessian, jacfwd, jacobian, jacrev
     from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
     from accnp.jax_compat.jaxprs.trace_queries import ensure_compile_time_eval

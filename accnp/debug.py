@@ -7,13 +7,13 @@ x = 1
 
 from accnp.api.effects.debug import callback, log, print
 from accnp.api.effects.debugger import breakpoint
+from accnp.devtools.inspect.comparing import Comparison, compare
 from accnp.module_getattr import install_getattr as _install_getattr
 from accnp.sharding.visualization import (
     inspect_array_sharding,
     visualize_array_sharding,
     visualize_sharding,
 )  # fmt: skip
-from accnp.tools.inspect.comparing import Comparison, compare
 
 __all__ = [
     "Comparison", "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "compare",

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.tools.profiler.profile_data import ProfileData, ProfileEvent, ProfilePlane
-    from accnp.tools.profiler.profiling import (
+    from accnp.devtools.profiler.profile_data import ProfileData, ProfileEvent, ProfilePlane
+    from accnp.devtools.profiler.profiling import (
         ProfileOptions, StepTraceAnnotation, TraceAnnotation, annotate_function,
         device_memory_profile, save_device_memory_profile, start_trace, stop_trace, trace,
     )  # fmt: skip
-    from accnp.tools.profiler.trace_server import register_subprocess, start_server, stop_server
-    from accnp.tools.profiler.timeline import Timeline as profile
+    from accnp.devtools.profiler.trace_server import register_subprocess, start_server, stop_server
+    from accnp.devtools.profiler.timeline import Timeline as profile
 
 __all__ = [
     "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "StepTraceAnnotation",

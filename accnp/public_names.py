@@ -38,6 +38,8 @@ HOMES: dict[str, dict[str, str]] = {
         "accnp.array_type": "ndarray=Array",
         "accnp.bench.magic": "load_ipython_extension unload_ipython_extension",
         "accnp.bench.measure": "timeit",
+        "accnp.devtools.explain.explain": "explain",
+        "accnp.devtools.inspect.inspecting": "inspect",
         "accnp.dtypes.promotion": "promote_types result_type",
         "accnp.dtypes.questions": "can_cast finfo iinfo isdtype issubdtype",
         "accnp.experimental": "checkify",
@@ -147,8 +149,6 @@ HOMES: dict[str, dict[str, str]] = {
             "Shard make_array_from_callback make_array_from_process_local_data "
             "make_array_from_single_device_arrays"
         ),
-        "accnp.tools.explain.explain": "explain",
-        "accnp.tools.inspect.inspecting": "inspect",
         "accnp.version": "__version_info__",
         "numpy": (
             "False_ True_ array2string base_repr binary_repr exceptions format_float_positional "
@@ -698,13 +698,13 @@ HOMES: dict[str, dict[str, str]] = {
         "accnp.ops.segments": "segment_max segment_min segment_prod segment_sum",
     },
     "accnp.profiler": {
-        "accnp.tools.profiler.profile_data": "ProfileData ProfileEvent ProfilePlane",
-        "accnp.tools.profiler.profiling": (
+        "accnp.devtools.profiler.profile_data": "ProfileData ProfileEvent ProfilePlane",
+        "accnp.devtools.profiler.profiling": (
             "ProfileOptions StepTraceAnnotation TraceAnnotation annotate_function "
             "device_memory_profile save_device_memory_profile start_trace stop_trace trace"
         ),
-        "accnp.tools.profiler.timeline": "profile=Timeline",
-        "accnp.tools.profiler.trace_server": "register_subprocess start_server stop_server",
+        "accnp.devtools.profiler.timeline": "profile=Timeline",
+        "accnp.devtools.profiler.trace_server": "register_subprocess start_server stop_server",
     },
     "accnp.pytree": {
         "accnp.pytree.keys": (

@@ -38,7 +38,7 @@ PARTS = (
     "scipy",
     "sharding",
     "test_util",
-    "tools",
+    "devtools",
     "bench.magic",
     "bench.measure",
     "dtypes",

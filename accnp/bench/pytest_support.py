@@ -24,12 +24,12 @@ from accnp.bench.timing import seconds_text
 from accnp.bench.waiting import is_pending, waiting
 from accnp.compiler.kernel_cache import clear_kernels
 from accnp.config import config
+from accnp.devtools.explain.session import Session
 from accnp.error_texts import add_reference
 from accnp.errors import PendingResultWarning
 from accnp.pytree import tree_leaves
 from accnp.runtime.bandwidth import bandwidth
 from accnp.runtime.machine_load import machine_load
-from accnp.tools.explain.session import Session
 
 __all__ = ["Cold", "compare", "lines", "timed"]
 

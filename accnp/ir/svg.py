@@ -2,8 +2,8 @@
 
 `picture` lays out each group (a kernel) separately. It then assigns groups and single boxes to
 layers from top to bottom, adds way points where an edge crosses a layer, orders each layer by the
-mean position of the neighbors, and draws the result. `tools/inspect` calls it to show programs and
-plans.
+mean position of the neighbors, and draws the result. `devtools/inspect` calls it to show programs
+and plans.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ import pytest
 import accnp
 import accnp.numpy as jnp
 from accnp import lax
+from accnp.devtools.inspect import comparing
 from accnp.ir.op import OPS
-from accnp.tools.inspect import comparing
 
 X = np.linspace(-2, 2, 24, dtype=np.float32).reshape(6, 4)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import accnp as jnp
-from accnp.tools.inspect import notebook
+from accnp.devtools.inspect import notebook
 
 
 class Reader(html.parser.HTMLParser):

@@ -15,8 +15,8 @@ import pytest
 
 import accnp as jnp
 from accnp import engine, profiler
+from accnp.devtools.explain import session
 from accnp.ir import node
-from accnp.tools.explain import session
 
 
 def work(x):
@@ -219,7 +219,7 @@ def test_an_interrupt_as_a_block_ends_leaves_nothing_on(block):
 
 
 def session_memory():
-    from accnp.tools.profiler.memory_profile import live_memory
+    from accnp.devtools.profiler.memory_profile import live_memory
 
     return live_memory()
 
@@ -251,7 +251,7 @@ for line in sys.stdin:
 
 
 def test_traces_of_subprocesses_are_taken_along(tmp_path, monkeypatch):
-    monkeypatch.setattr("accnp.tools.profiler.trace_server._subprocesses", {})
+    monkeypatch.setattr("accnp.devtools.profiler.trace_server._subprocesses", {})
     with subprocess.Popen(
         [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:

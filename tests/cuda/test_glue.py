@@ -13,9 +13,9 @@ import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
 from accnp.config import config
+from accnp.devtools.inspect.inspected_kernel import occupancy
 from accnp.runtime import buffer as pool
 from accnp.runtime import device
-from accnp.tools.inspect.inspected_kernel import occupancy
 
 HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

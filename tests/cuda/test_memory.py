@@ -6,7 +6,7 @@ from cuda.fake import gpus
 
 import accnp as jax
 import accnp.numpy as jnp
-from accnp.tools.profiler.memory_profile import live_memory
+from accnp.devtools.profiler.memory_profile import live_memory
 
 
 def there(x):

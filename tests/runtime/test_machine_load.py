@@ -5,10 +5,10 @@ import os
 import pytest
 
 import accnp as jnp
+from accnp.devtools.explain import explain as explaining
+from accnp.devtools.explain.plan_facts import StepFacts
 from accnp.runtime import bandwidth, machine_load
 from accnp.runtime.machine_load import Load
-from accnp.tools.explain import explain as explaining
-from accnp.tools.explain.plan_facts import StepFacts
 
 BUSY = Load(0.5, 0.1, 2)
 QUIET = Load(0.01, 0.1, 2)
@@ -75,7 +75,7 @@ def test_the_worse_of_two_loads():
 @pytest.mark.parametrize(("load", "marked"), [(BUSY, True), (QUIET, False)])
 def test_explain_marks_its_figures(monkeypatch, load, marked):
     monkeypatch.setattr(explaining, "machine_load", lambda: load)
-    monkeypatch.setattr("accnp.tools.explain.plan_facts.limit_load", lambda device: QUIET)
+    monkeypatch.setattr("accnp.devtools.explain.plan_facts.limit_load", lambda device: QUIET)
     e = jnp.explain(jnp.exp, jnp.ones(1000))
     assert e.load == load
     assert ("(unreliable: busy machine)" in e.status) == marked
@@ -94,8 +94,8 @@ def test_explain_marks_its_figures(monkeypatch, load, marked):
     ],
 )
 def test_a_share_above_the_limit_says_why(monkeypatch, nbytes, load, words):
-    monkeypatch.setattr("accnp.tools.explain.plan_facts.bandwidth", lambda device: 1e9)
-    monkeypatch.setattr("accnp.tools.explain.plan_facts.limit_load", lambda device: load)
+    monkeypatch.setattr("accnp.devtools.explain.plan_facts.bandwidth", lambda device: 1e9)
+    monkeypatch.setattr("accnp.devtools.explain.plan_facts.limit_load", lambda device: load)
 
     class Step:
         pass

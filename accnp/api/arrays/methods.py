@@ -687,7 +687,7 @@ LATER = {
     "cumprod": "accnp.numpy.cumulative",
     "cumsum": "accnp.numpy.cumulative",
     "__getitem__": "accnp.numpy.indexing",
-    "_repr_html_": "accnp.tools.inspect.notebook",
+    "_repr_html_": "accnp.devtools.inspect.notebook",
     "nonzero": "accnp.numpy.taking",
     "repeat": "accnp.numpy.joining",
     "searchsorted": "accnp.numpy.taking",

@@ -22,12 +22,12 @@ from accnp.compiler.frontend.syntax import functions_of
 from accnp.compiler.kernel_cache import CompileError, settle
 from accnp.compiler.unsupported import Unsupported
 from accnp.config import config, scope
+from accnp.devtools.inspect.inspected_kernel import InspectedKernel
+from accnp.devtools.inspect.kernel_files import KernelText, defined, kernel_text
 from accnp.engine import execute
 from accnp.engine.steps import KernelStep, Plan
 from accnp.errors import api_boundary
 from accnp.ir.trace import innermost
-from accnp.tools.inspect.inspected_kernel import InspectedKernel
-from accnp.tools.inspect.kernel_files import KernelText, defined, kernel_text
 
 __all__ = ["Override", "Report", "override"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from accnp.devtools.explain.comparison_note import limit_text
 from accnp.ir.svg import escape
-from accnp.tools.explain.comparison_note import limit_text
 
 if TYPE_CHECKING:
-    from accnp.tools.explain.explain import Explanation
-    from accnp.tools.explain.plan_facts import Picture, StepFacts
+    from accnp.devtools.explain.explain import Explanation
+    from accnp.devtools.explain.plan_facts import Picture, StepFacts
 
 __all__ = ["page"]
 

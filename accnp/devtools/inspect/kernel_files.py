@@ -44,7 +44,7 @@ LAUNCH = {{
 _TAIL = """
 
 if __name__ == "__main__":
-    from accnp.tools.inspect.kernel_launcher import main
+    from accnp.devtools.inspect.kernel_launcher import main
 
     main(__file__, LAUNCH)
 """

@@ -11,8 +11,8 @@ import threading
 import time
 from typing import Any
 
+from accnp.devtools.profiler.timeline import Timeline
 from accnp.errors import api_boundary
-from accnp.tools.profiler.timeline import Timeline
 
 __all__ = [
     "begin_in_subprocesses",

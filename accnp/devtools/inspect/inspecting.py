@@ -12,6 +12,7 @@ from accnp.array_type import Array, is_traced
 from accnp.compiler.fusion.describe import aval_text
 from accnp.compiler.fusion.program import from_graph
 from accnp.config import config
+from accnp.devtools.inspect.inspection import Inspection
 from accnp.engine.describe import bytes_text, graph_of
 from accnp.engine.plan import make_plan
 from accnp.errors import api_boundary
@@ -19,7 +20,6 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import site_text
 from accnp.runtime import device as devices
 from accnp.runtime.stream import Task
-from accnp.tools.inspect.inspection import Inspection
 from accnp.trace_fn import function_place
 
 __all__ = ["inspect"]

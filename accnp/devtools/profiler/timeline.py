@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from accnp.devtools.explain.session import Event, Session
 from accnp.ir.node import site_text
 from accnp.runtime.bandwidth import bandwidth
-from accnp.tools.explain.session import Event, Session
 
 __all__ = ["KernelTotal", "Timeline", "kernel_totals"]
 

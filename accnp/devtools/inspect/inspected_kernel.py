@@ -10,6 +10,7 @@ from accnp.compiler.fusion.program import Program
 from accnp.compiler.kernel_cache import Callees, Kernel, find_kernel, get_kernel, show_kernel
 from accnp.compiler.numba.reprint import reprint
 from accnp.config import config
+from accnp.devtools.inspect.kernel_files import kernel_file, memory_of
 from accnp.engine.describe import (
     body_operations,
     every_plan,
@@ -17,7 +18,6 @@ from accnp.engine.describe import (
     step_members,
 )
 from accnp.engine.steps import BRIEF, PARALLEL, KernelStep, Plan
-from accnp.tools.inspect.kernel_files import kernel_file, memory_of
 
 __all__ = ["InspectedKernel", "kernels_of"]
 

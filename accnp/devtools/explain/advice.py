@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from accnp.tools.explain.plan_facts import Picture
-from accnp.tools.explain.session import Event
+from accnp.devtools.explain.plan_facts import Picture
+from accnp.devtools.explain.session import Event
 
 __all__ = ["advice"]
 

@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Any
 
 from accnp import errors
+from accnp.devtools.explain.session import Event, emit
+from accnp.devtools.profiler import trace_server as server
+from accnp.devtools.profiler.memory_profile import memory_profile
+from accnp.devtools.profiler.timeline import Timeline
 from accnp.docstrings import filled
 from accnp.errors import api_boundary
-from accnp.tools.explain.session import Event, emit
-from accnp.tools.profiler import trace_server as server
-from accnp.tools.profiler.memory_profile import memory_profile
-from accnp.tools.profiler.timeline import Timeline
 
 __all__ = [
     "ProfileOptions",

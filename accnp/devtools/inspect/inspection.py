@@ -8,14 +8,14 @@ from accnp import engine
 from accnp.compiler.frontend.definitions import with_definitions
 from accnp.compiler.fusion.describe import cluster_lines, program_lines
 from accnp.compiler.fusion.program import Program
+from accnp.devtools.inspect.drawing import draw
+from accnp.devtools.inspect.inspected_kernel import InspectedKernel, KernelOnGpu, kernels_of
 from accnp.engine.describe import clusters_of, plan_lines
 from accnp.engine.steps import KernelStep, Plan
 from accnp.engine.table import groups_of
 from accnp.ir.equations import ClosedJaxpr
 from accnp.ir.graph import Graph
 from accnp.ir.svg import escape
-from accnp.tools.inspect.drawing import draw
-from accnp.tools.inspect.inspected_kernel import InspectedKernel, KernelOnGpu, kernels_of
 
 if TYPE_CHECKING:
     from pathlib import Path

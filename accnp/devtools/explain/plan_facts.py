@@ -12,12 +12,12 @@ from accnp.compiler.fusion.describe import cluster_parts, why_stored
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.reasons import OUTPUT
 from accnp.config import config
+from accnp.devtools.inspect.drawing import draw
 from accnp.engine.describe import clusters_of
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.traffic import LARGE
 from accnp.ir.node import ARG, site_text
 from accnp.runtime.bandwidth import bandwidth, limit_load
-from accnp.tools.inspect.drawing import draw
 
 __all__ = ["Boundary", "Picture", "StepFacts"]
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from accnp.compiler.kernel_cache import get_kernel
 from accnp.compiler.ptx import ptx_of
+from accnp.devtools.inspect.kernel_files import kernel_text
 from accnp.engine.steps import PARALLEL
 from accnp.ir.kernel import code_dtype
 from accnp.runtime import buffer as pool
 from accnp.runtime.driver import drivers
 from accnp.runtime.threads import parallel_run
-from accnp.tools.inspect.kernel_files import kernel_text
 
 __all__ = ["main"]
 

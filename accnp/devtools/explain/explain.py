@@ -18,16 +18,16 @@ from accnp.api.jit.jit import JitFunction
 from accnp.compiler.fusion.program import Program
 from accnp.compiler.kernel_cache import counters as kernels
 from accnp.compiler.kernel_cache import settle
+from accnp.devtools.explain.advice import advice
+from accnp.devtools.explain.comparison_note import limit_text
+from accnp.devtools.explain.html_page import page
+from accnp.devtools.explain.plan_facts import Picture
+from accnp.devtools.explain.session import Event, Session
+from accnp.devtools.inspect.inspection import plural
 from accnp.engine.steps import Plan
 from accnp.errors import api_boundary
 from accnp.forks import aside
 from accnp.runtime.machine_load import Load, machine_load
-from accnp.tools.explain.advice import advice
-from accnp.tools.explain.comparison_note import limit_text
-from accnp.tools.explain.html_page import page
-from accnp.tools.explain.plan_facts import Picture
-from accnp.tools.explain.session import Event, Session
-from accnp.tools.inspect.inspection import plural
 from accnp.trace_fn import function_place
 
 __all__ = ["Explanation", "explain"]
