@@ -695,6 +695,7 @@ class Array(ArrayBase):
                 "Array.__array_interface__: the array has no memory in a format of NumPy; got "
                 f"{self.aval.str_short()}; use np.asarray(x)"
             )
+        _failed_export.raise_again(self)
         value = self._look("array")
         data = memoryview(value)  # type: ignore[arg-type]
         return {"shape": value.shape, "typestr": value.dtype.str, "data": data, "version": 3}
