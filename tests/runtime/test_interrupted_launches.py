@@ -9,6 +9,8 @@ import pytest
 
 # Each case would take minutes or never end. One process runs all, one after the other, so that each
 # shows that those before it have left everything usable.
+# A shell starts programs in the background with SIGINT ignored, and Python keeps that.
+HANDLER = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 PROGRAM = """
 import json, os, signal, sys, threading, time
 import numpy as np
@@ -114,7 +116,7 @@ BUSY = 2.0
 def interrupted(cases, **environment):
     """The seconds after which each case was interrupted."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *cases],
+        [sys.executable, "-c", HANDLER + PROGRAM, *cases],
         env={**os.environ, **environment}, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -152,7 +154,7 @@ except KeyboardInterrupt:
 assert np.asarray(jnp.ones(2) + 1).tolist() == [2, 2]
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", HANDLER + program], capture_output=True, text=True, timeout=60
     )
     assert (done.stdout, done.returncode) == ("interrupted\n", 0), done.stderr
 
@@ -176,6 +178,6 @@ assert set(calls) == {499500.0}, calls
 assert len({*found, int(loop(2**28))}) == 1, found
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", HANDLER + program], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
