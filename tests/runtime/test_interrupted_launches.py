@@ -9,6 +9,9 @@ import pytest
 
 # Each case would take minutes or never end. One process runs all, one after the other, so that each
 # shows that those before it have left everything usable.
+# With Numba, the programs still compile when the signal comes.
+BY_LLVM = True
+
 # A shell starts programs in the background with SIGINT ignored, and Python keeps that.
 HANDLER = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 PROGRAM = """
