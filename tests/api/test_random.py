@@ -49,7 +49,9 @@ pareto(k,np.array([1.,2.]))
 
 def _both(text: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     scope = {"np": np}
-    mine = eval(text, {**vars(ours), **scope, "k": ours.PRNGKey(seed)})
+    mine = eval(
+        text, {**{n: getattr(ours, n) for n in ours.__all__}, **scope, "k": ours.PRNGKey(seed)}
+    )
     other = remembered(
         lambda: eval(text, {**vars(theirs), **scope, "k": theirs.PRNGKey(seed)}), text
     )
