@@ -30,6 +30,7 @@ from accnp.api.environment.waiting import (
     block_until_ready, copy_to_host_async, counters, device_get, effects_barrier,
 )  # fmt: skip
 from accnp.array_type import Array
+from accnp.numpy import ufunc_objects as _ufunc_objects  # noqa: F401 - gives ufuncs their methods
 from accnp.config import (
     allow_f16_reductions, array_garbage_collection_guard, auto_pcast, check_tracer_leaks,
     checking_leaks, config, debug_infs, debug_key_reuse, debug_nans, default_device,

@@ -31,6 +31,14 @@ def test_modules_that_are_not_files_can_be_imported(name):
     subprocess.run(command, check=True, capture_output=True)
 
 
+@pytest.mark.parametrize("module", ["accnp", "accnp.numpy"])
+def test_functions_are_ufuncs_from_the_start(module):
+    code = f"import {module} as jnp; assert jnp.add.nin == 2; print(jnp.add.reduce(jnp.arange(3)))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout == "3\n"
+
+
 def test_no_module_has_the_name_of_a_function_beside_it():
     """Importing such a module would replace the function in the package."""
     for module, homes in HOMES.items():
