@@ -51,8 +51,9 @@ def fresh(f):
 
 
 def forget():
-    for key in [key for key in kernel_cache._kernels if key[1] == "kernel"]:
-        del kernel_cache._kernels[key]
+    for kernels in (kernel_cache._kernels, kernel_cache._alive):  # plans may keep some alive
+        for key in [key for key in kernels if key[1] == "kernel"]:
+            kernels.pop(key, None)
 
 
 def program(x):
