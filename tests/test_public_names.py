@@ -31,12 +31,24 @@ def test_modules_that_are_not_files_can_be_imported(name):
     subprocess.run(command, check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("module", ["accnp", "accnp.numpy"])
-def test_functions_are_ufuncs_from_the_start(module):
-    code = f"import {module} as jnp; assert jnp.add.nin == 2; print(jnp.add.reduce(jnp.arange(3)))"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert done.stdout == "3\n"
+# What a module adds to objects of other modules has to be there although names are loaded on first
+# use. Each program runs in a new process.
+AT_ONCE = {
+    "ufuncs": "import accnp.numpy as jnp; assert jnp.add.reduce(jnp.arange(3)) == 3",
+    "ufuncs of accnp": "import accnp as jnp; assert jnp.bitwise_or.nin == 2",
+    "sparse": "from accnp.experimental import sparse; import accnp.numpy as jnp, numpy as np\n"
+    "x = sparse.BCOO.fromdense(jnp.eye(2)); assert (x @ np.ones(2) == np.ones(2) @ x).all()\n"
+    "assert x.update_layout(n_dense=1, on_inefficient=None).n_dense == 1",
+    "rules": "from accnp.interpreters import ad, batching; from accnp import lax\n"
+    "assert lax.sin_p in ad.primitive_jvps and lax.mul_p in ad.primitive_transposes\n"
+    "assert lax.mul_p in batching.primitive_batchers",
+}
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_what_modules_add_is_there_at_once(name):
+    done = subprocess.run([sys.executable, "-c", AT_ONCE[name]], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_no_module_has_the_name_of_a_function_beside_it():

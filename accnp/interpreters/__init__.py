@@ -7,6 +7,7 @@
 True
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
@@ -17,3 +18,6 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
 __all__ = ["ad", "batching", "mlir", "partial_eval", "pxla", "xla"]
 
 _install_getattr(__name__, __all__)
+
+# Fills the tables of rules of built-in primitives (`ad.primitive_jvps` and others).
+import_module("accnp.jax_compat.primitives.lowering_rules")

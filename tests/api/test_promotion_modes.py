@@ -224,7 +224,15 @@ VECTORS = {
 
 def accepted_modes(m, text, scope):
     """The modes in which a library accepts an expression; None if it never does."""
-    names = {**vars(m.numpy), "scipy": m.scipy, "nn": m.nn, "random": m.random, "jnp": m.numpy}
+    loaded = {n: getattr(m.numpy, n) for n in getattr(m.numpy, "__all__", ())}
+    names = {
+        **vars(m.numpy),
+        **loaded,
+        "scipy": m.scipy,
+        "nn": m.nn,
+        "random": m.random,
+        "jnp": m.numpy,
+    }
     names |= {"KEY": m.random.key(0), **{k: m.numpy.asarray(x) for k, x in scope.items()}}
 
     def call():

@@ -212,7 +212,8 @@ gamma(k,2.,(3,)) | key_data(split(key(3,impl='rbg'),3)) | bits(k,(5,),'uint64')
 @pytest.mark.parametrize("text", cases(HALVED))
 def test_numbers_of_the_time_before_threefry_was_partitionable(text: str) -> None:
     def at(k: Any, names: Any) -> Any:
-        return eval(text, {**vars(names), "k": k})
+        loaded = {n: getattr(names, n) for n in getattr(names, "__all__", ())}
+        return eval(text, {**vars(names), **loaded, "k": k})
 
     k = ours.PRNGKey(42)
     wide = "64" in text

@@ -1,6 +1,7 @@
 # isort: skip_file
 """`accnp.experimental.sparse`: sparse arrays."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
@@ -53,3 +54,7 @@ __all__ = [
 ]  # fmt: skip
 
 _install_getattr(__name__, __all__)
+
+# Adds the operators and methods of BCOO that are defined beside the class.
+import_module("accnp.experimental.sparse.bcoo_layouts")
+import_module("accnp.experimental.sparse.bcoo_products")
