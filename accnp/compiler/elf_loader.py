@@ -3,7 +3,7 @@
 In: the object files of one kernel, and the names of symbols. Out: the addresses of the symbols. The
 loader copies the sections, resolves relocations, and makes code executable. It handles ELF files
 for x86-64; LLVM's linker loads all others. Code is unmapped when its `Code` is garbage collected,
-so whoever calls it must hold the `Code`, or the `Kernel` that does.
+so callers must keep a reference to the `Code`, or to the `Kernel` that contains it.
 """
 
 from __future__ import annotations
