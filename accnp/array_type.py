@@ -689,7 +689,8 @@ class Array(ArrayBase):
 
         It contains a buffer, not an address, so that the memory is kept if the array changes.
         """
-        known = type(self) is Array and not is_traced(self._node) and self.dtype.kind in "biufc"
+        # A dtype of ml_dtypes may have the kind "f" (float8_e5m2); isbuiltin is 2 for all of them.
+        known = type(self) is Array and not is_traced(self._node) and self.dtype.isbuiltin == 1
         if not known or self._where()[0].platform != "cpu":
             raise AttributeError(
                 "Array.__array_interface__: the array has no memory in a format of NumPy; got "
