@@ -27,8 +27,15 @@
 #define LOAD(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
 
-static _Thread_local Launch *current;
-static _Thread_local bool is_helper;
+#if defined(__linux__)
+#define FAST_TLS __attribute__((tls_model("initial-exec"))) /* no call to find the address */
+#else
+#define FAST_TLS
+#endif
+static _Thread_local struct {
+    Launch *launch; /* the launch that this thread works for */
+    bool helps;     /* whether another thread has launched it */
+} mine FAST_TLS;
 /* The identifier of a thread whose launch is to be stopped; 0: none. */
 static unsigned long to_stop;
 
@@ -52,13 +59,13 @@ now(void)
 void
 begin_launch(Launch *launch)
 {
-    launch->outer = current;
-    launch->helps = is_helper;
+    launch->outer = mine.launch;
+    launch->helps = mine.helps;
     launch->next = 0;
     launch->stopped = 0;
     launch->failed = false;
-    current = launch;
-    is_helper = false;
+    mine.launch = launch;
+    mine.helps = false;
     launch->thread = PyEval_SaveThread();
 }
 
@@ -66,8 +73,8 @@ bool
 end_launch(Launch *launch)
 {
     PyEval_RestoreThread(launch->thread);
-    current = launch->outer;
-    is_helper = launch->helps;
+    mine.launch = launch->outer;
+    mine.helps = launch->helps;
     if (!launch->stopped) {
         return true;
     }
@@ -80,14 +87,14 @@ end_launch(Launch *launch)
 Launch *
 current_launch(void)
 {
-    return current;
+    return mine.launch;
 }
 
 void
 join_launch(Launch *launch)
 {
-    current = launch;
-    is_helper = launch != NULL;
+    mine.launch = launch;
+    mine.helps = launch != NULL;
 }
 
 /* Runs the signal handlers that are due, and notes whether the launch is to end. */
@@ -124,11 +131,11 @@ check(Launch *launch)
 int64_t
 is_stopped(void)
 {
-    Launch *launch = current;
+    Launch *launch = mine.launch;
     if (launch == NULL) {
         return 0; /* a kernel that keeps the interpreter lock, since it takes microseconds */
     }
-    return LOAD(launch->stopped) || (!is_helper && check(launch));
+    return LOAD(launch->stopped) || (!mine.helps && check(launch));
 }
 
 /* stop_thread(identifier): stop the launch of a thread; 0: of none. */

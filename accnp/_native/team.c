@@ -62,6 +62,7 @@
 #define SHORT (1 << 18)     /* cycles of work, some 100 us, up to which a launch can stall */
 #define CLOSELY (1 << 17)   /* cycles between brief launches that follow each other: some 50 us */
 #define MANY 12             /* brief launches in a row that are worth waking a helper for */
+#define STRETCH 16          /* chunks that one thread runs between checks whether to stop */
 #define INSIDE ((int64_t)1 << 32) /* one helper at work; the low half of `open` counts tickets */
 #define TICKETS (INSIDE - 1)
 #define CACHE_LINE 64
@@ -399,7 +400,7 @@ spread(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t where, 
     bool brief = helpers < 0;
     int64_t tickets = brief ? -helpers : helpers;
     if (tickets <= 0 || n <= chunk) {
-        work_alone(entry, argv, n, chunk);
+        work_alone(entry, argv, n, chunk < n / STRETCH ? STRETCH * chunk : n);
         return;
     }
     int64_t others = (n - 1) / chunk; /* chunks beside the first */
@@ -422,7 +423,7 @@ spread(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t where, 
         }
     } else {
         int64_t begin = CYCLES();
-        work_alone(entry, argv, n, chunk);
+        work_alone(entry, argv, n, chunk < n / STRETCH ? STRETCH * chunk : n);
         if (CYCLES() - begin > 2 * SHORT) { /* long launches gain in any case */
             STORE(team->alone, 0, RELAXED);
         }
