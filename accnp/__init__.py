@@ -73,8 +73,8 @@ if TYPE_CHECKING:  # loaded on first use
     from accnp.devtools.explain.explain import explain
     from accnp.api.differentiation.jacobians import hessian, jacfwd, jacobian, jacrev
     from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct, eval_shape, make_jaxpr, typeof
-    from accnp.jax_compat.jaxprs.trace_queries import ensure_compile_time_eval
-    from accnp.api.mapping.pmap import pmap
+    from accnp.jax_compat.tracing.trace_queries import ensure_compile_time_eval
+    from accnp.api.jit.pmap import pmap
     from accnp.api.mapping.vmap import vmap
     from accnp.api.environment.process import (
         clear_caches, device_memory_stats, host_count, host_id, host_ids, live_arrays, memory_stats,

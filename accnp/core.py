@@ -11,7 +11,7 @@
 from typing import TYPE_CHECKING, Any
 
 from accnp.jax_compat.jaxprs.evaluation import eval_jaxpr
-from accnp.jax_compat.jaxprs.trace_queries import Tracer, ensure_compile_time_eval
+from accnp.jax_compat.tracing.trace_queries import Tracer, ensure_compile_time_eval
 from accnp.ir.aval import AbstractValue
 from accnp.ir.aval import Aval as ShapedArray
 from accnp.ir.equations import Atom
@@ -19,7 +19,7 @@ from accnp.ir.trace import Trace
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py; most are older names of JAX
-    from accnp.jax_compat.jaxprs.core_names import (
+    from accnp.jax_compat.tracing.core_names import (
         AbstractToken, CallPrimitive, Effect, Effects, JaxprPpContext, JaxprPpSettings, OutputType,
         abstract_token, aval_mapping_handlers, call, call_p, concretization_function_error,
         custom_typechecks, find_top_trace, get_aval, get_opaque_trace_state, is_concrete,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py; most are old
         unsafe_get_axis_names_DO_NOT_USE,
     )  # fmt: skip
     from accnp.jax_compat.jaxprs.primitives import Primitive
-    from accnp.jax_compat.jaxprs.trace_queries import (
+    from accnp.jax_compat.tracing.trace_queries import (
         check_jaxpr, concrete_or_error, mapped_aval, primal_dtype_to_tangent_dtype, unmapped_aval,
         valid_jaxtype,
     )  # fmt: skip

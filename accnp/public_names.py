@@ -30,10 +30,10 @@ HOMES: dict[str, dict[str, str]] = {
             "process_index process_indices"
         ),
         "accnp.api.jit.abstract_evaluation": "ShapeDtypeStruct eval_shape make_jaxpr typeof",
+        "accnp.api.jit.pmap": "pmap",
         "accnp.api.jit.user_contexts": "make_user_context",
         "accnp.api.kernels.kernel": "kernel",
         "accnp.api.kernels.override": "override",
-        "accnp.api.mapping.pmap": "pmap",
         "accnp.api.mapping.vmap": "vmap",
         "accnp.array_type": "ndarray=Array",
         "accnp.bench.magic": "load_ipython_extension unload_ipython_extension",
@@ -43,7 +43,7 @@ HOMES: dict[str, dict[str, str]] = {
         "accnp.dtypes.promotion": "promote_types result_type",
         "accnp.dtypes.questions": "can_cast finfo iinfo isdtype issubdtype",
         "accnp.experimental": "checkify",
-        "accnp.jax_compat.jaxprs.trace_queries": "ensure_compile_time_eval",
+        "accnp.jax_compat.tracing.trace_queries": "ensure_compile_time_eval",
         "accnp.lax.convolutions.convolution": "convolve correlate",
         "accnp.numpy": "fft linalg",
         "accnp.numpy.array_facts": (
@@ -163,7 +163,7 @@ HOMES: dict[str, dict[str, str]] = {
         ),
     },
     "accnp.api_util": {
-        "accnp.jax_compat.jaxprs.flat_functions": (
+        "accnp.jax_compat.tracing.flat_functions": (
             "argnums_partial debug_info flatten_axes flatten_fun flatten_fun_nokwargs safe_map "
             "shaped_abstractify"
         ),
@@ -187,7 +187,8 @@ HOMES: dict[str, dict[str, str]] = {
             "ClosedJaxpr DebugInfo DropVar Jaxpr JaxprEqn Literal Var gensym jaxprs_in_params "
             "new_jaxpr_eqn no_effects subjaxprs"
         ),
-        "accnp.jax_compat.jaxprs.core_names": (
+        "accnp.jax_compat.jaxprs.primitives": "Primitive",
+        "accnp.jax_compat.tracing.core_names": (
             "AbstractToken CallPrimitive Effect Effects JaxprPpContext JaxprPpSettings "
             "OutputType abstract_token aval_mapping_handlers call call_p "
             "concretization_function_error custom_typechecks find_top_trace get_aval "
@@ -197,8 +198,7 @@ HOMES: dict[str, dict[str, str]] = {
             "unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE "
             "unsafe_get_axis_names_DO_NOT_USE"
         ),
-        "accnp.jax_compat.jaxprs.primitives": "Primitive",
-        "accnp.jax_compat.jaxprs.trace_queries": (
+        "accnp.jax_compat.tracing.trace_queries": (
             "check_jaxpr concrete_or_error mapped_aval primal_dtype_to_tangent_dtype "
             "unmapped_aval valid_jaxtype"
         ),
@@ -336,22 +336,21 @@ HOMES: dict[str, dict[str, str]] = {
             "ClosedJaxpr DebugInfo DropVar Jaxpr JaxprEqn Literal Var gensym jaxprs_in_params "
             "new_jaxpr_eqn no_effects subjaxprs"
         ),
-        "accnp.jax_compat.jaxprs.core_names": (
+        "accnp.jax_compat.jaxprs.evaluation": "jaxpr_as_fun",
+        "accnp.jax_compat.jaxprs.primitives": "Primitive",
+        "accnp.jax_compat.tracing.core_names": (
             "AbstractToken CallPrimitive Effect Effects TraceTag array_types call_impl "
             "find_top_trace get_opaque_trace_state nonempty_axis_env_DO_NOT_USE "
             "set_current_trace take_current_trace unsafe_am_i_under_a_jit_DO_NOT_USE "
             "unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE"
         ),
-        "accnp.jax_compat.jaxprs.evaluation": "jaxpr_as_fun",
-        "accnp.jax_compat.jaxprs.primitives": "Primitive",
-        "accnp.jax_compat.jaxprs.trace_queries": (
+        "accnp.jax_compat.tracing.trace_queries": (
             "check_jaxpr concrete_or_error mapped_aval primal_dtype_to_tangent_dtype "
             "unmapped_aval valid_jaxtype"
         ),
         "accnp.lax.staging": "Token",
     },
     "accnp.extend.core.primitives": {
-        "accnp.jax_compat.jaxprs.core_names": "call_p closed_call_p",
         "accnp.jax_compat.primitives.known_primitives": (
             "abs_p acos_p acosh_p add_jaxvals_p add_p all_gather_p all_to_all_p and_p argmax_p "
             "argmin_p asin_p asinh_p atan2_p atan_p atanh_p axis_index_p bessel_i0e_p "
@@ -374,13 +373,14 @@ HOMES: dict[str, dict[str, str]] = {
             "cholesky_p eig_p eigh_p hessenberg_p householder_product_p lu_p qr_p schur_p svd_p "
             "triangular_solve_p tridiagonal_p tridiagonal_solve_p"
         ),
+        "accnp.jax_compat.tracing.core_names": "call_p closed_call_p",
     },
     "accnp.extend.linear_util": {
-        "accnp.jax_compat.jaxprs.flat_functions": (
+        "accnp.jax_compat.tracing.flat_functions": (
             "StoreException merge_linear_aux transformation transformation2 "
             "transformation_with_aux transformation_with_aux2"
         ),
-        "accnp.jax_compat.jaxprs.wrapped_functions": "WrappedFun wrap_init",
+        "accnp.jax_compat.tracing.wrapped_functions": "WrappedFun wrap_init",
     },
     "accnp.extend.random": {
         "accnp.random.bit_generators": "threefry_2x32",
@@ -414,10 +414,10 @@ HOMES: dict[str, dict[str, str]] = {
         "accnp.jax_compat.primitives.lowering_rules": "lower_fun register_lowering",
     },
     "accnp.interpreters.partial_eval": {
-        "accnp.jax_compat.jaxprs.partial_evaluation": (
+        "accnp.jax_compat.tracing.partial_evaluation": (
             "PartialVal trace_to_jaxpr_dynamic trace_to_jaxpr_nounits"
         ),
-        "accnp.jax_compat.jaxprs.trace_queries": "dce_jaxpr",
+        "accnp.jax_compat.tracing.trace_queries": "dce_jaxpr",
     },
     "accnp.interpreters.xla": {
         "accnp.api.arguments.convert": "canonicalize_dtype_handlers",
@@ -557,9 +557,8 @@ HOMES: dict[str, dict[str, str]] = {
             "dot_product_attention get_scaled_dot_general_config scaled_dot_general "
             "scaled_matmul"
         ),
-        "accnp.nn.normalization": (
-            "glu log_softmax logmeanexp logsumexp one_hot softmax standardize"
-        ),
+        "accnp.nn.normalization": "glu log_softmax logmeanexp one_hot softmax standardize",
+        "accnp.numpy.log_sum_exp": "logsumexp",
     },
     "accnp.nn.initializers": {
         "accnp.nn.initializers.initializers": (

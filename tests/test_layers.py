@@ -148,18 +148,6 @@ def test_layers(path):
     assert problems(path, PACKAGE) == []
 
 
-# Imports between folders of the public layer that close a cycle. Only remove lines.
-CYCLES = {
-    ("api.arguments", "numpy"),  # lists as operands
-    ("api.arguments", "random"),  # functions of keys
-    ("api.jit", "api.mapping"),  # jit as an engine of pandas
-    ("api.jit", "jax_compat.export"),  # traces with symbolic sizes
-    ("api.jit", "jax_compat.jaxprs"),  # jaxprs of stages
-    ("numpy", "nn"),  # logaddexp.reduce
-    ("sharding", "numpy"),  # arrays made of shards
-}
-
-
 def public_folder(name):
     """The folder of a module of the public layer, without `accnp.`; None for others."""
     parts = name.split(".")[1:-1]
@@ -187,10 +175,8 @@ def folder_imports():
     return found
 
 
-def test_folders_of_the_public_layer_form_no_new_cycles():
-    graph = folder_imports()
-    assert all(target in graph[folder] for folder, target in CYCLES), "remove lines of CYCLES"
-    left = {f: {t for t in targets if (f, t) not in CYCLES} for f, targets in graph.items()}
+def test_folders_of_the_public_layer_form_no_cycles():
+    left = folder_imports()
     while free := [f for f, targets in left.items() if not targets & set(left)]:
         for folder in free:
             del left[folder]

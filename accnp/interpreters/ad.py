@@ -15,8 +15,8 @@ from accnp.jax_compat.jaxprs.rules import (
     primitive_transposes,
     zeros_like_aval,
 )
-from accnp.jax_compat.jaxprs.trace_queries import JVPTracer
 from accnp.jax_compat.primitives.known_primitives import add_jaxvals_p
+from accnp.jax_compat.tracing.trace_queries import JVPTracer
 from accnp.module_getattr import install_getattr as _install_getattr
 
 add_jaxvals = add_jaxvals_p.bind

@@ -20,8 +20,9 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
         dot_product_attention, get_scaled_dot_general_config, scaled_dot_general, scaled_matmul,
     )  # fmt: skip
     from accnp.nn.normalization import (
-        glu, log_softmax, logmeanexp, logsumexp, one_hot, softmax, standardize,
+        glu, log_softmax, logmeanexp, one_hot, softmax, standardize,
     )  # fmt: skip
+    from accnp.numpy.log_sum_exp import logsumexp
     from accnp.nn import initializers
 
 __all__ = [

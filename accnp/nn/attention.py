@@ -22,10 +22,11 @@ from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.lax.elementwise import stop_gradient
 from accnp.lax.products import scales_repeated
-from accnp.nn.normalization import logsumexp, softmax
+from accnp.nn.normalization import softmax
 from accnp.numpy import ufuncs
 from accnp.numpy.creation import arange
 from accnp.numpy.einstein_summation import einsum
+from accnp.numpy.log_sum_exp import logsumexp
 from accnp.numpy.products import dot_general
 from accnp.numpy.reductions import max as amax
 from accnp.numpy.selection import where

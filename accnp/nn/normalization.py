@@ -1,14 +1,14 @@
-"""Normalizations of neural networks, softmax and sums of exponentials, one-hot encoding."""
+"""Normalizations of neural networks, softmax, one-hot encoding."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, SupportsIndex, overload
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, broadcast_nodes, cast, to_shape, wrap
+from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import AxesLike, as_axis, as_int
 from accnp.api.arguments.values import node_of
 from accnp.api.jit.named_calls import shown
@@ -22,12 +22,12 @@ from accnp.ir.trace import state
 from accnp.numpy import reductions as red
 from accnp.numpy import ufunc_rules as rules
 from accnp.numpy import ufuncs as uf
+from accnp.numpy.log_sum_exp import float_for_masking, logsumexp
 from accnp.numpy.manipulation import expand_node
 from accnp.numpy.means import mean as mean_of
 from accnp.numpy.reductions import Axis
 from accnp.numpy.ufunc_factories import inexact
 from accnp.primitives.elementwise import like
-from accnp.primitives.kinds import dtype_kind
 
 
 def _one(name: str, x: Any) -> Node:
@@ -128,20 +128,11 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     return wrap(o.mul(half(0), o.logistic(half(n // 2))))
 
 
-def _beside_infinity(x: Any, name: str, kinds: str) -> Array:
-    """Convert x so that it can hold -inf, the value of masked elements: integers become the default
-    float, which is float64 with 64-bit types."""
-    node = as_node(x, name)
-    if dtype_kind(node.aval.dtype) in kinds:
-        node = cast(node, dtypes.default_float(), node.aval.weak_type)
-    return wrap(node)
-
-
 def _with_top(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, Node, tuple[int, ...]]:
     """Return x, its maximum over the axes, which is a constant for derivatives, and the axes."""
     if where is None and as_node(x, name).aval.dtype == bool:
         raise TypeError(f"nn.{name}: bool is not supported; got dtype bool; convert to float")
-    node = _one(name, x) if where is None else _one(name, _beside_infinity(x, name, "biu"))
+    node = _one(name, x) if where is None else _one(name, float_for_masking(x, name, "biu"))
     if where is not None:  # fully masked lines must not have derivatives 0 / 0
         node = red.masked(node, where, -math.inf, name)
     axes = red.axes_of(axis, node.aval.ndim, name)  # after masking, since the mask may be larger
@@ -388,123 +379,3 @@ def _one_hot(x: Any, n: int, dtype: Any, axis: int) -> Array:
     )
     new = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "one_hot")
     return wrap(cast(o.eq(wide, places), new))
-
-
-def _log_sum(total: Node, x: Node, top: Node, axes: tuple[int, ...]) -> Node:
-    """Return log(total), for total = sum(exp(x - top)).
-
-    Near total = 1, the terms except the largest are summed separately: added to 1 they would lose
-    digits, which matter if `top` is near 0 as well.
-    """
-    high, all_of_it = (red.keep(v, x, axes, True) for v in (top, total))
-    rest = o.reduce_sum(o.exp_below(x, high, all_of_it), axes=axes)
-    return o.log_beside(rest, top, total)
-
-
-@overload
-def logsumexp(
-    a: ArrayLike,
-    axis: Axis = None,
-    b: ArrayLike | None = None,
-    keepdims: bool = False,
-    return_sign: Literal[False] = False,
-    where: ArrayLike | None = None,
-) -> Array: ...
-@overload
-def logsumexp(
-    a: ArrayLike,
-    axis: Axis = None,
-    b: ArrayLike | None = None,
-    keepdims: bool = False,
-    *,
-    return_sign: Literal[True],
-    where: ArrayLike | None = None,
-) -> tuple[Array, Array]: ...
-@overload
-def logsumexp(
-    a: ArrayLike,
-    axis: Axis = None,
-    b: ArrayLike | None = None,
-    keepdims: bool = False,
-    return_sign: bool = False,
-    where: ArrayLike | None = None,
-) -> Any: ...
-@api_boundary
-def logsumexp(
-    a: ArrayLike,
-    axis: Axis = None,
-    b: ArrayLike | None = None,
-    keepdims: bool = False,
-    return_sign: bool = False,
-    where: ArrayLike | None = None,
-) -> Any:
-    """Compute log(sum(b * exp(a))) over the given axes without overflow.
-
-    Parameters
-    ----------
-    a : array_like
-        Exponents. Integers become the default float dtype.
-    {axes_reduced}
-    b : array_like, optional
-        Factors of the exponentials, which broadcast against `a`. The default is 1.
-    {keepdims}
-    return_sign : bool, optional
-        If True, return the sign of the sum, too; the logarithm is then that of its magnitude. The
-        default is False.
-    {where}
-
-    Returns
-    -------
-    Array or (Array, Array)
-        Logarithms of the sums; with `return_sign` also their signs.
-
-    Raises
-    ------
-    {raises_axis_array}
-
-    See Also
-    --------
-    nn.logmeanexp : Logarithm of the mean of exponentials.
-    numpy.logaddexp : Logarithm of the sum of two exponentials.
-    nn.softmax : Softmax function, whose denominator this is.
-
-    Examples
-    --------
-    >>> import accnp as jnp
-    >>> jnp.scipy.special.logsumexp(jnp.array([1000.0, 1000.0]))
-    Array(1000.6932, dtype=float32)
-    """
-    if b is None:
-        (x,) = inexact("logsumexp", a if where is None else _beside_infinity(a, "logsumexp", "b"))
-        scale = None
-    else:
-        x, scale = broadcast_nodes("logsumexp", inexact("logsumexp", a, b))
-        shape = scale.aval.shape if scale.aval.ndim else x.aval.shape
-        x = to_shape(x, shape)
-        x = rules.select(o.ne(scale, like(scale, 0)), x, like(x, -math.inf))
-    if where is not None:
-        x = red.masked(x, where, -math.inf, "logsumexp")
-    axes = red.axes_of(axis, x.aval.ndim, "logsumexp")
-    real = rules.real(x)
-    top = o.reduce_max(real, axes=axes)
-    top = o.max(like(top, -math.inf), top)
-    top = rules.select(o.is_finite(top), top, like(top, 0))
-    top = o.stop_gradient(top)
-    wide = cast(red.keep(top, x, axes, True), x.aval.dtype)
-    shifted = o.exp(o.sub(x, wide))
-    if scale is not None:
-        shifted = o.mul(shifted, scale)
-    total = o.reduce_sum(shifted, axes=axes)
-    if dtype_kind(x.aval.dtype) == "c":
-        sign = o.sign(total)
-        y = o.log(total) if not return_sign else o.log(o.abs(total))
-        y = o.add(y, cast(top, y.aval.dtype))
-    else:
-        sign = o.sign(total)
-        exact = scale is None and x.aval.dtype in (np.float32, np.float64) and not state.named
-        y = _log_sum(total, x, top, axes) if exact else o.log(o.abs(total))
-        y = o.add(y, top)
-        if scale is not None and not return_sign:
-            y = rules.select(o.lt(sign, like(sign, 0)), like(y, math.nan), y)
-    y, sign = red.keep(y, x, axes, keepdims), red.keep(sign, x, axes, keepdims)
-    return (wrap(y), wrap(sign)) if return_sign else wrap(y)

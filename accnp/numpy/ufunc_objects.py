@@ -514,8 +514,9 @@ def _with_at(method: str) -> Any:
 
 def _log_total(x: Array, dtype: Any = None, initial: Any = None, **how: Any) -> Array:
     """Sum exponentials at once: a reduction by logaddexp would round after each step."""
-    sums = imported("accnp.nn.normalization")
-    y = sums.logsumexp(x if dtype is None else x.astype(dtype), **how)
+    y = imported("accnp.numpy.log_sum_exp").logsumexp(
+        x if dtype is None else x.astype(dtype), **how
+    )
     return y if initial is None else uf.logaddexp(initial, y)
 
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from accnp.api.arguments.convert import numpy_node
 from accnp.array_type import Array, ArrayLike, from_numpy, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.forks import imported
 from accnp.ir.aval import Aval, ShardedDevices, spans
-from accnp.numpy.creation import array
+from accnp.ir.node import Node
 from accnp.primitives.shards import local_of
 from accnp.runtime.device import Device, process_index
-from accnp.sharding.device_placement import device_put, put_node
+from accnp.sharding.device_placement import device_put, made, put_node
 from accnp.sharding.meshes import NO_MESH, Mesh
 from accnp.sharding.partition_specs import (
     NamedSharding,
@@ -196,6 +197,10 @@ def make_array_from_callback(
     return _joined(function, shape, sharding, indices, [parts[str(i)] for i in indices], dtype)
 
 
+def _copied(values: np.ndarray) -> Node:
+    return numpy_node(values, "jnp.array", copy=True)
+
+
 def _of_shards(
     function: str, shape: Sequence[int], sharding: Any, parts: Sequence[Any], dtype: Any
 ) -> Array:
@@ -206,7 +211,7 @@ def _of_shards(
             f"{len(parts)} parts; pass one for each"
         )
     need = sharding.shard_shape(tuple(shape))
-    part = parts[0] if isinstance(parts[0], Array) else array(np.asarray(parts[0]))
+    part = parts[0] if isinstance(parts[0], Array) else made(_copied(np.asarray(parts[0])), None)
     if part.shape != need:
         raise ValueError(
             f"{function}: parts of {tuple(shape)} must have shape {need}; got {part.shape}; "
@@ -233,7 +238,7 @@ def _joined(
     whole = np.empty(tuple(shape), dtype)
     for index, v in zip(indices, values, strict=True):
         whole[index] = v
-    return device_put(array(whole), sharding)
+    return device_put(made(_copied(whole), None), sharding)
 
 
 @api_boundary
@@ -355,7 +360,7 @@ def make_array_from_process_local_data(
                 "make_array_from_process_local_data: one process holds the whole; got data of "
                 f"shape {data.shape} for global_shape {tuple(global_shape)}; pass all of it"
             )
-    return device_put(array(data), sharding)
+    return device_put(made(_copied(data), None), sharding)
 
 
 def _of_local_data(sharding: Any, data: Any, shape: Any) -> Array:

@@ -150,7 +150,7 @@ def as_node(x: Any, name: str = "jnp function") -> Node:
             "random.key_data(keys) returns the integers of the keys"
         )
     if state.lists and isinstance(x, list | tuple | range):
-        return imported("accnp.numpy.creation").asarray(x)._node
+        return imported("accnp.api.arguments.values").node_of(x)
     advice = "pass an array or a number"
     if isinstance(x, list | tuple | set | range):
         advice = "convert lists and tuples with jnp.array first"
@@ -451,12 +451,19 @@ __all__ += ["broadcast_shapes", "check_ranks", "numpy_node", "scalar_node"]
 
 # --- random keys and float0, which few functions accept: their modules are loaded on first use ---
 
+_key_functions: list[Callable[..., Any]] = []  # one, set by `install_key_functions`
+
 
 def apply_to_keys(
     name: str, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> Any:
     """Call a function with random keys; return NotImplemented if it does not accept keys."""
-    return imported("accnp.random.key_functions").served(name, function, args, kwargs)
+    return _key_functions[0](name, function, args, kwargs)
+
+
+def install_key_functions(apply: Callable[..., Any]) -> None:
+    """Set the function that calls functions of arrays with random keys."""
+    _key_functions[:] = [apply]
 
 
 def _recover_from_keys(

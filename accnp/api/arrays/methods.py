@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp import dtypes
-from accnp.api.arguments.convert import as_node, wrap
+from accnp.api.arguments.convert import as_node, install_key_functions, wrap
 from accnp.array_type import Array, ArrayLike, DeviceLike, Shape, ShardingLike, is_traced, look
 from accnp.caches import BoundedCache
 from accnp.config import config, preparations
@@ -754,11 +754,16 @@ def install() -> None:
         setattr(Array, name, _NumpyOnly(name))
 
 
+def _apply_to_keys(*args: Any) -> Any:
+    return imported("accnp.random.key_functions").served(*args)
+
+
 def _install_numpy_protocols() -> None:
     imported("accnp.api.arrays.numpy_protocols").install()
 
 
 install()
+install_key_functions(_apply_to_keys)
 preparations["numpy_dispatch"] = _install_numpy_protocols
 if config.numpy_dispatch:  # enabled by the environment
     _install_numpy_protocols()

@@ -12,13 +12,12 @@ from accnp.api.differentiation.custom_rules import (
     RuleCall,
     SymbolicZero,
     depends_on_traces,
-    name_of,
     nondiff_positions,
-    resolve,
     same_results,
     tangent_aval,
     tangent_value,
 )
+from accnp.api.tracing.argument_names import function_name, positional_arguments
 from accnp.docstrings import filled
 from accnp.dtypes import float0
 from accnp.errors import ConcretizationTypeError, TracerArrayConversionError, api_boundary
@@ -152,7 +151,7 @@ class custom_jvp(Generic[P, R]):
                     if getattr(part, "dtype", None) == float0:
                         continue
                     have = totals[i]
-                    node = as_node(part, name_of(rule))
+                    node = as_node(part, function_name(rule))
                     totals[i] = node if have is None else o.add(have, node)
             filled = [
                 tangent_value(t, as_node(x).aval, False)
@@ -164,13 +163,15 @@ class custom_jvp(Generic[P, R]):
 
     @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        name = name_of(self.fun)
+        name = function_name(self.fun)
         if self.jvp is None:
             raise AttributeError(
                 f"custom_jvp: No JVP defined for custom_jvp function {name} using defjvp; got a "
                 "call of it; set one with defjvp"
             )
-        call = RuleCall(name, resolve("custom_jvp", self.fun, args, kwargs), self.nondiff_argnums)
+        call = RuleCall(
+            name, positional_arguments("custom_jvp", self.fun, args, kwargs), self.nondiff_argnums
+        )
         if call.of_host_values:
             result = self.fun(*call.host_args())
             if not depends_on_traces(result):
@@ -233,11 +234,11 @@ def _rule(
         same_results(_shown(name, jvp), name, made, p_tree, avals, tree)
         return made, ts
 
-    return JvpRule(name, fn, {"jvp": name_of(jvp), "symbolic_zeros": symbolic})
+    return JvpRule(name, fn, {"jvp": function_name(jvp), "symbolic_zeros": symbolic})
 
 
 def _shown(name: str, jvp: Callable[..., Any]) -> str:
-    return f"custom_jvp: Custom JVP rule {name_of(jvp)} for function {name}"
+    return f"custom_jvp: Custom JVP rule {function_name(jvp)} for function {name}"
 
 
 def _of_host_values(call: RuleCall) -> tuple[Trace, dict[int, HostValue]] | None:

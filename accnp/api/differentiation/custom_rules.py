@@ -7,7 +7,6 @@ A `RuleCall` splits the arguments of a call into differentiable leaves, as nodes
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
 from accnp.api.arguments.host_values import as_evaluated
+from accnp.api.tracing.argument_names import function_name
 from accnp.api.tracing.bodies import Reference, close
 from accnp.array_type import Array
 from accnp.config import config, scope
@@ -36,9 +36,7 @@ __all__ = [
     "RuleCall",
     "SymbolicZero",
     "depends_on_traces",
-    "name_of",
     "nondiff_positions",
-    "resolve",
     "same_results",
     "stop_gradient",
     "tangent_aval",
@@ -164,13 +162,6 @@ def tangent_value(t: Node | None, aval: Aval, symbolic: bool) -> Any:
 # --- calls ---------------------------------------------------------------------------------------
 
 
-def name_of(fun: Any) -> str:
-    """Return a function's name, for messages."""
-    while isinstance(fun, functools.partial):
-        fun = fun.func
-    return getattr(fun, "__name__", None) or str(fun)
-
-
 def nondiff_positions(
     fun: Callable[..., Any], argnums: Sequence[int], argnames: Sequence[str]
 ) -> tuple[int, ...]:
@@ -182,48 +173,11 @@ def nondiff_positions(
         for name in names:
             if name not in parameters:
                 raise ValueError(
-                    f"custom rule for {name_of(fun)}: nondiff_argnames has {name!r}, which is not "
-                    f"a parameter; its parameters are {', '.join(parameters)}"
+                    f"custom rule for {function_name(fun)}: nondiff_argnames has {name!r}, which "
+                    f"is not a parameter; its parameters are {', '.join(parameters)}"
                 )
             found.add(parameters.index(name))
     return tuple(sorted(found))
-
-
-def resolve(
-    kind: str, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, ...]:
-    """Convert keyword arguments to positional ones and fill in defaults.
-
-    Keywords bound by a `functools.partial` are not arguments of the call unless it passes them.
-
-    Raises:
-        TypeError: they do not match the signature, or there are keyword-only arguments.
-    """
-    try:
-        signature = inspect.signature(fun)
-    except ValueError:
-        return args
-    held: set[str] = set()
-    inner = fun
-    while isinstance(inner, functools.partial):
-        held |= inner.keywords.keys()
-        inner = inner.func
-    try:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        for name in held - kwargs.keys():
-            bound.arguments.pop(name, None)
-        if unplaced := sorted(bound.kwargs.keys() & kwargs.keys()):
-            raise TypeError(
-                "keyword arguments could not be resolved to positions: "
-                f"{', '.join(unplaced)}; pass them by position"
-            )
-    except TypeError as error:
-        raise TypeError(
-            f"{kind}: the arguments of {name_of(fun)} must be positional, as rules take them; "
-            f"got {error}; pass them by position"
-        ) from error
-    return bound.args
 
 
 def depends_on_traces(tree: Any) -> bool:
@@ -350,7 +304,7 @@ class RuleCall:
         if held and not differentiated(self.nodes[: self.count]):
             for node in held:
                 perform(node)
-        return [as_node(x, name_of(fun)) for x in leaves], tree
+        return [as_node(x, function_name(fun)) for x in leaves], tree
 
     def again(
         self, first: Sequence[Node], found: Sequence[Node], nodes: Sequence[Node]
@@ -389,7 +343,7 @@ class RuleCall:
             nonlocal tree
             leaves = [wrap(x) for x in nodes[: self.count]]
             outs, tree = flatten_arrays(fun(*self.whole(leaves, nodes)))
-            return [as_node(x, name_of(fun)) for x in outs]
+            return [as_node(x, function_name(fun)) for x in outs]
 
         avals = [x.aval for x in self.nodes]
         graph = trace(body, avals, of=fun, transform="custom rule")

@@ -17,13 +17,12 @@ from accnp.api.differentiation.custom_rules import (
     RuleCall,
     SymbolicZero,
     depends_on_traces,
-    name_of,
     nondiff_positions,
-    resolve,
     same_results,
     tangent_aval,
     tangent_value,
 )
+from accnp.api.tracing.argument_names import function_name, positional_arguments
 from accnp.api.tracing.bodies import close, forwarded
 from accnp.array_type import Array, is_traced
 from accnp.docstrings import filled
@@ -222,13 +221,13 @@ class custom_vjp(Generic[P, R]):
 
     @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        name = name_of(self.fun)
+        name = function_name(self.fun)
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
                 f"custom_vjp: No VJP defined for custom_vjp function {name} using defvjp; got a "
                 "call of it; set one with defvjp(fwd, bwd)"
             )
-        given = resolve("custom_vjp", self.fun, args, kwargs)
+        given = positional_arguments("custom_vjp", self.fun, args, kwargs)
         for i in self.nondiff_argnums:
             _no_tracers(given[i])
         call = RuleCall(name, given, self.nondiff_argnums)
@@ -318,12 +317,12 @@ def _rule(
             )
         return [*_cotangents(result, call), *[None] * (len(call.nodes) - call.count)]
 
-    names = {"fwd": name_of(fwd), "bwd": name_of(bwd), "symbolic_zeros": symbolic}
+    names = {"fwd": function_name(fwd), "bwd": function_name(bwd), "symbolic_zeros": symbolic}
     return VjpRule(name, forward, backward, names)
 
 
 def _shown(name: str, fwd: Callable[..., Any]) -> str:
-    return f"custom_vjp: Custom VJP fwd rule {name_of(fwd)} for function {name}"
+    return f"custom_vjp: Custom VJP fwd rule {function_name(fwd)} for function {name}"
 
 
 def _forward_runner(

@@ -397,8 +397,8 @@ def make_jaxpr(
 
         dynamic = [a for i, a in enumerate(args) if i not in static]
         if has_symbols((dynamic, kwargs)):
-            symbolic = imported("accnp.jax_compat.export.symbolic_jaxprs").symbolic_jaxpr
-            made = symbolic(recorded, (args, kwargs), flatten_arrays((dynamic, kwargs))[0])
+            leaves = flatten_arrays((dynamic, kwargs))[0]
+            made = symbolic_tracing().symbolic_jaxpr(recorded, (args, kwargs), leaves)
         else:
             made = recorded((args, kwargs))
         return made if return_shape else made[0]
@@ -426,6 +426,21 @@ def _typed_node(x: Any, function: str) -> Node:
     if type(x) is Array and x.is_deleted():
         return arg(x.aval, state.abstract)
     return as_node(x, function)
+
+
+# Returns the module that traces functions for symbolic sizes. The module that defines these sizes
+# installs it, so it is there whenever an argument has one.
+_symbolic_tracing: list[Callable[[], Any]] = []
+
+
+def install_symbolic_tracing(load: Callable[[], Any]) -> None:
+    """Set the function that loads the module `symbolic_jaxprs`."""
+    _symbolic_tracing[:] = [load]
+
+
+def symbolic_tracing() -> Any:
+    """Return the module `symbolic_jaxprs`, for arguments with symbolic sizes."""
+    return _symbolic_tracing[0]()
 
 
 def has_symbols(tree: Any) -> bool:

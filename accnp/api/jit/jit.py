@@ -467,9 +467,7 @@ class JitFunction(Caller, Generic[P, R]):
         """
         jaxpr = imported("accnp.api.jit.abstract_evaluation")
         if jaxpr.has_symbols((args, kwargs)):
-            return imported("accnp.jax_compat.export.symbolic_jaxprs").symbolic_stage(
-                self, args, kwargs
-            )
+            return jaxpr.symbolic_tracing().symbolic_stage(self, args, kwargs)
         call = self._split(args, kwargs)
         with jaxpr.types_as_values():
             entry = self._trace(call, [jaxpr.aval_of(x, self._name) for x in call.leaves])

@@ -9,7 +9,7 @@ from typing import Any
 from accnp.api.arguments.convert import wrap
 from accnp.api.arguments.host_values import as_evaluated
 from accnp.api.arguments.values import needs_function, rule_setter
-from accnp.api.differentiation.custom_rules import resolve
+from accnp.api.tracing.argument_names import positional_arguments
 from accnp.api.tracing.bodies import as_leaves, close, record_body, values
 from accnp.array_type import Array
 from accnp.errors import api_boundary
@@ -112,7 +112,7 @@ class custom_vmap:
                 "custom_vmap: No batching rule defined for custom_vmap function "
                 f"{_name(self.fun)} using def_vmap; got a call of it; set one with def_vmap"
             )
-        args = resolve("custom_vmap", self.fun, args, kwargs)
+        args = positional_arguments("custom_vmap", self.fun, args, kwargs)
         leaves, spec = as_leaves(args, _name(self.fun), "args")
         if not state.stack:  # no transformation is active
             outs, tree = flatten_arrays(self.fun(*values(spec, leaves)))

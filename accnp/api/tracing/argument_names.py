@@ -1,7 +1,9 @@
-"""Names of the leaves of arguments for messages, such as `x` or `params['w'][0]`."""
+"""Functions and their arguments by name: names for messages, such as `x` or `params['w'][0]`, and
+keyword arguments as positional ones."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -11,13 +13,23 @@ from accnp import pytree
 from accnp.caches import BoundedCache
 from accnp.pytree import PyTreeDef, array_structure
 
-__all__ = ["argument_names", "leaf_paths", "positional_argument_names", "positional_names"]
+__all__ = [
+    "argument_names", "function_name", "leaf_paths", "positional_argument_names",
+    "positional_arguments", "positional_names",
+]  # fmt: skip
 
 _VARARGS = inspect.CO_VARARGS
 # Paths of leaves by structure, since most calls repeat a structure.
 _PATHS: BoundedCache[PyTreeDef, list[str]] = BoundedCache("type_cache_size").register(
     "leaf names", "names of leaves, by structure of the arguments"
 )
+
+
+def function_name(fun: Any) -> str:
+    """Return a function's name, for messages."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    return getattr(fun, "__name__", None) or str(fun)
 
 
 def positional_names(fun: Callable[..., Any]) -> tuple[list[str], str]:
@@ -70,3 +82,40 @@ def positional_argument_names(
         root = known[i] if i < len(known) else more
         names += [root + path for path in leaf_paths(value, structure)]
     return names
+
+
+def positional_arguments(
+    kind: str, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Convert keyword arguments to positional ones and fill in defaults.
+
+    Keywords bound by a `functools.partial` are not arguments of the call unless it passes them.
+
+    Raises:
+        TypeError: they do not match the signature, or there are keyword-only arguments.
+    """
+    try:
+        signature = inspect.signature(fun)
+    except ValueError:
+        return args
+    held: set[str] = set()
+    inner = fun
+    while isinstance(inner, functools.partial):
+        held |= inner.keywords.keys()
+        inner = inner.func
+    try:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        for name in held - kwargs.keys():
+            bound.arguments.pop(name, None)
+        if unplaced := sorted(bound.kwargs.keys() & kwargs.keys()):
+            raise TypeError(
+                "keyword arguments could not be resolved to positions: "
+                f"{', '.join(unplaced)}; pass them by position"
+            )
+    except TypeError as error:
+        raise TypeError(
+            f"{kind}: the arguments of {function_name(fun)} must be positional, as rules take "
+            f"them; got {error}; pass them by position"
+        ) from error
+    return bound.args

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from accnp.module_getattr import install_getattr as _install_getattr
 
 if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
-    from accnp.jax_compat.jaxprs.core_names import (
+    from accnp.jax_compat.tracing.core_names import (
         AbstractToken, CallPrimitive, Effect, Effects, TraceTag, array_types, call_impl,
         find_top_trace, get_opaque_trace_state, nonempty_axis_env_DO_NOT_USE, set_current_trace,
         take_current_trace, unsafe_am_i_under_a_jit_DO_NOT_USE, unsafe_am_i_under_a_vmap_DO_NOT_USE,
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
     )  # fmt: skip
     from accnp.jax_compat.jaxprs.evaluation import jaxpr_as_fun
     from accnp.jax_compat.jaxprs.primitives import Primitive
-    from accnp.jax_compat.jaxprs.trace_queries import (
+    from accnp.jax_compat.tracing.trace_queries import (
         check_jaxpr, concrete_or_error, mapped_aval, primal_dtype_to_tangent_dtype, unmapped_aval,
         valid_jaxtype,
     )  # fmt: skip

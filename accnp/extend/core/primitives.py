@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
         cholesky_p, eig_p, eigh_p, hessenberg_p, householder_product_p, lu_p, qr_p, schur_p, svd_p,
         triangular_solve_p, tridiagonal_p, tridiagonal_solve_p,
     )  # fmt: skip
-    from accnp.jax_compat.jaxprs.core_names import call_p, closed_call_p
+    from accnp.jax_compat.tracing.core_names import call_p, closed_call_p
     from accnp.jax_compat.primitives.known_primitives import (
         abs_p, acos_p, acosh_p, add_jaxvals_p, add_p, all_gather_p, all_to_all_p, and_p, argmax_p,
         argmin_p, asin_p, asinh_p, atan2_p, atan_p, atanh_p, axis_index_p, bessel_i0e_p,

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct
+from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct, install_symbolic_tracing
 from accnp.errors import InconclusiveDimensionOperation, api_boundary
+from accnp.forks import imported
 from accnp.pytree import PyTree, broadcast_prefix, flatten_arrays, tree_unflatten
 
 __all__ = ["Dim", "SymbolicScope", "is_symbolic_dim", "symbolic_args_specs", "symbolic_shape"]
@@ -582,3 +583,10 @@ def symbolic_args_specs(
         dtype = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
         made.append(ShapeDtypeStruct(shape, dtype))
     return tree_unflatten(tree, made)
+
+
+def _load_symbolic_jaxprs() -> Any:
+    return imported("accnp.jax_compat.export.symbolic_jaxprs")
+
+
+install_symbolic_tracing(_load_symbolic_jaxprs)

@@ -1,1 +1,1 @@
-"""Jaxprs: making, inspecting, evaluating and transforming them."""
+"""Jaxprs: their primitives, the rules of primitives, and evaluation."""

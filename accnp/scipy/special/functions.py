@@ -27,11 +27,11 @@ from accnp.errors import api_boundary
 from accnp.forks import imported
 from accnp.ir.node import Node, items
 from accnp.ir.op import o
-from accnp.nn.normalization import logsumexp as logsumexp
 from accnp.numpy import ufunc_rules as rules
 from accnp.numpy import ufuncs as uf
 from accnp.numpy.creation import array
 from accnp.numpy.joining import stack
+from accnp.numpy.log_sum_exp import logsumexp as logsumexp
 from accnp.numpy.number_parts import isneginf
 from accnp.numpy.selection import where
 from accnp.primitives.custom import JvpRule, ruled

@@ -16,12 +16,12 @@ from accnp.api.mapping.vmap import vmap
 from accnp.array_type import Array, ArrayLike, Shape
 from accnp.errors import api_boundary
 from accnp.ir.op import o
-from accnp.nn.normalization import logsumexp
 from accnp.numpy import ufuncs as uf
 from accnp.numpy.creation import arange, full, ones, zeros
 from accnp.numpy.cumulative import cumsum, nanstd
 from accnp.numpy.joining import concatenate
 from accnp.numpy.linalg.decompositions import cholesky, inv
+from accnp.numpy.log_sum_exp import logsumexp
 from accnp.numpy.manipulation import moveaxis
 from accnp.numpy.means import std
 from accnp.numpy.reductions import sum as total

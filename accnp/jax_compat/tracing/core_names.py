@@ -16,8 +16,8 @@ from accnp.ir.equations import Jaxpr, TypedComplex, TypedFloat, TypedInt, jaxprs
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.trace import Trace, innermost, state
 from accnp.jax_compat.jaxprs.primitives import Primitive
-from accnp.jax_compat.jaxprs.trace_queries import Tracer, mapped_aval, unmapped_aval
-from accnp.jax_compat.jaxprs.wrapped_functions import WrappedFun
+from accnp.jax_compat.tracing.trace_queries import Tracer, mapped_aval, unmapped_aval
+from accnp.jax_compat.tracing.wrapped_functions import WrappedFun
 from accnp.transforms.axes import bound
 
 __all__ = [

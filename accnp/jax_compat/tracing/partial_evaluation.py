@@ -14,8 +14,8 @@ from accnp.ir.equations import Jaxpr, Var
 from accnp.ir.graph import Graph, expanded
 from accnp.ir.node import Node
 from accnp.jax_compat.jaxprs.evaluation import eval_jaxpr
-from accnp.jax_compat.jaxprs.trace_queries import dce_jaxpr
-from accnp.jax_compat.jaxprs.wrapped_functions import WrappedFun
+from accnp.jax_compat.tracing.trace_queries import dce_jaxpr
+from accnp.jax_compat.tracing.wrapped_functions import WrappedFun
 from accnp.key_array import PRNGKeyArray, keys_of_words
 from accnp.primitives.dependence import depends
 from accnp.primitives.kinds import zeros_like_aval

@@ -16,7 +16,7 @@ from accnp.api.tracing.argument_names import argument_names
 from accnp.array_type import ArrayLike
 from accnp.ir.aval import Aval
 from accnp.ir.equations import DebugInfo
-from accnp.jax_compat.jaxprs.wrapped_functions import WrappedFun
+from accnp.jax_compat.tracing.wrapped_functions import WrappedFun
 from accnp.pytree import PyTree, PyTreeDef, tree_flatten, tree_map, tree_unflatten
 from accnp.trace_fn import function_place
 
