@@ -18,6 +18,7 @@ import numpy as np
 from accnp._native import Form
 from accnp.caches import BoundedCache
 from accnp.forks import imported
+from accnp.public_names import OP_MODULES
 
 __all__ = [
     "CALLS",
@@ -412,12 +413,13 @@ class Table(dict[str, Op]):
     """Ops by name. Modules of rarely used ops are imported when one of their ops is first accessed.
 
     Attributes:
-        later: op -> the module that declares it; filled in `accnp/api/__init__.py`.
+        later: op -> the module that declares it, for modules that `import accnp` does not load.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.later: dict[str, str] = {}
+        modules = OP_MODULES.items()
+        self.later = {name: module for module, names in modules for name in names.split()}
 
     def __missing__(self, name: str) -> Op:
         if name in self.later:
