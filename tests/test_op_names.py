@@ -16,7 +16,6 @@ PACKAGE = Path(__file__).resolve().parent.parent / "accnp"
 NAME_TESTS = {
     "jax_compat/export/checks.py": 4,  # the file format names ops
     "sharding/sharding_rules.py": 1,
-    "compiler/library/lowerings.py": 1,  # a table by name, checked by identity
     "compiler/loops/functions.py": 2,  # functions of kernels that have the name of an op
     "ir/op.py": 4,  # the table of ops
 }

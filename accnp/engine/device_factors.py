@@ -22,7 +22,6 @@ import numpy as np
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.library.gpu.cupy_calls import MATRICES, SMALL
 from accnp.compiler.library.linalg import large_factors
-from accnp.compiler.library.lowerings import lowering_of
 from accnp.engine.device_products import factors, joined, laid_out
 from accnp.engine.device_series import Series
 from accnp.engine.device_steps import AddressStep
@@ -77,7 +76,7 @@ class CallStep(AddressStep):
 
 def factor_steps(planner: Any, v: Value, call: Any) -> list[Any]:
     """The steps of an operation whose call is planned; none if it is not one of these."""
-    plan = _PLANS.get(lowering_of(v.op).gpu)
+    plan = _PLANS.get(v.op.lowering.gpu)
     code = dtype_code(call.operands[0][2]) if call.operands else ""
     sizes = [o[1] for o in call.operands]
     if (

@@ -17,7 +17,7 @@ from accnp.compiler.fusion.lower import lower
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.kernel_cache import CompileError
 from accnp.compiler.library.copies import do_nothing
-from accnp.compiler.library.lowerings import gpu_call_of, lowering_of, writer
+from accnp.compiler.library.lowerings import gpu_call_of, writer
 from accnp.compiler.worker_threads import in_parallel
 from accnp.config import config
 from accnp.engine.blocked import blocked_step
@@ -185,7 +185,7 @@ class DevicePlanner(Planner):
             products = convolution_steps(self, v, call)
             if products:
                 return products
-        lowering = lowering_of(v.op)
+        lowering = v.op.lowering
         ways = [lowering.block, "" if isinstance(call, LibraryStep) else lowering.kernel]
         for make in map(writer, filter(None, ways)):
             steps = super().own_kernel(v, call, make)

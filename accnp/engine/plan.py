@@ -439,7 +439,7 @@ class Planner:
         compute the last operand itself (`computed`)."""
         if make is None:
             lowerings = imported(LOWERINGS)
-            make = lowerings.writer(lowerings.lowering_of(v.op).kernel)
+            make = lowerings.writer(v.op.lowering.kernel)
         if make is None:
             return []
         avals = v.aval if isinstance(v.aval, tuple) else (v.aval,)

@@ -28,6 +28,7 @@ __all__ = [
     "Collective",
     "Combine",
     "Linear",
+    "Lowering",
     "Op",
     "declare_combine",
     "distinct_number",
@@ -75,6 +76,28 @@ class Collective(NamedTuple):
     aligns: bool = True
     reduce: str = ""
     sent: Callable[[int, int], int] | None = None
+
+
+class Lowering(NamedTuple):
+    """How an op is computed that fusion does not put into a generated kernel. Functions are named
+    "module.function", within `accnp/compiler/library/`, and their modules loaded on first use.
+
+    Attributes:
+        kernel: the function that writes its kernel. Without it, the reference function of the op is
+            called.
+        block: the function that writes a kernel for GPUs in which a block of threads does each
+            task; it returns None if the library call is faster.
+        gpu: implementation for GPUs if no kernel does it well: a function (xp, *arrays, **params)
+            on arrays of CuPy, which returns new arrays, or None for operands that it does not
+            support, for which the reference function is called.
+    """
+
+    kernel: str = ""
+    block: str = ""
+    gpu: str = ""
+
+
+_REFERENCE = Lowering()
 
 
 class Combine(NamedTuple):
@@ -191,8 +214,8 @@ class Op:
         nonzero: (dtype of the first operand) -> source of a condition on the operands; if it is
             false, the result is 0 ("map").
         cuda: implementation of a user's kernel for GPUs ("opaque"): a function (driver, *arrays of
-            its library, **params) that returns new arrays. How other ops are computed is in
-            `compiler/library/lowerings.py`.
+            its library, **params) that returns new arrays.
+        lowering: the kernels and library calls that compute it ("opaque", "assemble").
         strides: (shape, strides, offset, **params) -> (shape, strides, offset), or None if strides
             cannot express the view ("view").
         combine: name of the function in `COMBINES` that combines two elements ("reduce"), or a
@@ -287,6 +310,7 @@ class Op:
         "keeps_order",
         "kind",
         "linearize",
+        "lowering",
         "makes_nan",
         "memo",
         "name",
@@ -320,6 +344,7 @@ class Op:
         scalar: Any = None,
         nonzero: Callable[..., str] | None = None,
         cuda: Callable[..., Any] | None = None,
+        lowering: Lowering = _REFERENCE,
         strides: Callable[..., Any] | None = None,
         combine: str | None = None,
         parts: Callable[..., Any] | None = None,
@@ -365,6 +390,7 @@ class Op:
         self.scalar = scalar
         self.nonzero = nonzero
         self.cuda = cuda
+        self.lowering = lowering
         self.strides = strides
         self.combine = combine
         self.parts = parts

@@ -16,7 +16,7 @@ import numpy as np
 from accnp.errors import IncompatibleShapesError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import Linear, Op, o, register
+from accnp.ir.op import Linear, Lowering, Op, o, register
 from accnp.primitives.kinds import broadcast_to, dtypes_differ, full, zeros_like_aval
 from accnp.primitives.views import Strided, contiguous
 
@@ -205,6 +205,7 @@ register(
         "pad",
         "assemble",
         _pad_infer,
+        lowering=Lowering("indexing.pads.pad"),
         numpy=_pad_numpy,
         jvp=_pad_jvp,
         transpose=_pad_transpose,

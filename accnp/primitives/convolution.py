@@ -16,7 +16,7 @@ import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import Linear, o
+from accnp.ir.op import Linear, Lowering, o
 from accnp.primitives.kinds import bilinear_jvp, dtype_kind, dtypes_differ, full, opaque
 from accnp.primitives.reference import quiet
 from accnp.primitives.windows import Window, dilated, spread_out
@@ -290,6 +290,7 @@ def _to_front(x: Node, axis: int) -> Node:
 
 CONVOLUTION = opaque(
     "conv_general_dilated",
+    lowering=Lowering("windows.convolutions.convolution", "windows.block_convolutions.convolution"),
     infer=_infer,
     numpy=quiet(_numpy),
     jvp=bilinear_jvp("conv_general_dilated"),

@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import OPS, o
+from accnp.ir.op import OPS, Lowering, o
 from accnp.primitives.kinds import check_axis, dtype_kind, like_full, opaque, wrong_dtype
 from accnp.primitives.prefix import Combine, prefixes
 from accnp.primitives.reference import quiet
@@ -98,7 +98,8 @@ def _declare(name: str, fold: Callable[..., Any], dtypes: str, jvp: Any, **rules
         return getattr(o, name)(xs[0], **{**p, "axis": p["axis"] + 1}), True
 
     opaque(
-        name, infer=infer, numpy=quiet(numpy), jvp=(jvp,), batch=batch, dtypes=dtypes,
+        name, lowering=Lowering(f"scans.cumulative.{name}", gpu=f"gpu.cupy_calls.{name}"),
+        infer=infer, numpy=quiet(numpy), jvp=(jvp,), batch=batch, dtypes=dtypes,
         halves="float32", makes_nan=True, **rules,
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ import numpy as np
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
-from accnp.ir.op import o
+from accnp.ir.op import Lowering, o
 from accnp.primitives.kinds import broadcast_to, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import (
     batched,
@@ -198,6 +198,7 @@ def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) 
 
 opaque(
     "svd",
+    lowering=Lowering("linalg.lapack.svd", "linalg.block_spectra.svd", "gpu.cupy_calls.svd"),
     infer=_svd_infer,
     numpy=_svd_numpy,
     jvp=_svd_jvp,
@@ -301,6 +302,7 @@ def _reflector_tangent(q: Node, dq: Node, k: int) -> Node:
 
 opaque(
     "qr",
+    lowering=Lowering("linalg.lapack.qr", "linalg.block_factors.qr", "gpu.cupy_calls.qr"),
     infer=_qr_infer,
     numpy=_qr_numpy,
     jvp=_qr_jvp,
@@ -387,6 +389,7 @@ def _pad_columns(x: Node, n: int) -> Node:
 
 opaque(
     "lu",
+    lowering=Lowering("linalg.lowering.lu", "linalg.block_factors.lu", "gpu.cupy_calls.lu"),
     infer=_lu_infer,
     numpy=quiet(_lu_numpy),
     jvp=_lu_jvp,

@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
-from accnp.ir.op import o
+from accnp.ir.op import Lowering, o
 from accnp.primitives.decompositions import to_dtype, trace_of
 from accnp.primitives.kinds import broadcast_to, opaque
 from accnp.primitives.lapack_calls import batched, lapack_dtype, real_dtype, square
@@ -123,6 +123,7 @@ def _tangent_by_matrix(s: Node, y: Node, a: Node, t: Node) -> Node:
 
 opaque(
     "adjugate_tangent",
+    lowering=Lowering("linalg.small_matrices.adjugate_tangent"),
     infer=lambda a, t: (square("adjugate", a), make_aval(a.shape, a.dtype))[1],
     numpy=quiet(_adjugate_tangent),
     jvp=(_tangent_by_matrix, lambda s, y, a, t: o.adjugate_tangent(a, s)),
@@ -131,6 +132,7 @@ opaque(
 )
 opaque(
     "adjugate",
+    lowering=Lowering("linalg.small_matrices.adjugate"),
     infer=lambda a: (square("adjugate", a), make_aval(a.shape, a.dtype))[1],
     numpy=quiet(_adjugate),
     jvp=(lambda t, y, a: o.adjugate_tangent(a, t),),
@@ -140,6 +142,7 @@ opaque(
 
 opaque(
     "det",
+    lowering=Lowering("linalg.lowering.det", "linalg.block_factors.det", "gpu.cupy_calls.det"),
     infer=_det_infer,
     numpy=quiet(lambda a: np.asarray(np.linalg.det(a.astype(lapack_dtype(a.dtype))))),
     jvp=(lambda t, y, a: trace_of(matmul(o.adjugate(a), t)),),
@@ -170,6 +173,7 @@ def _slogdet_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, An
 
 opaque(
     "slogdet",
+    lowering=Lowering("linalg.lowering.det", "linalg.block_factors.det", "gpu.cupy_calls.slogdet"),
     infer=_slogdet_infer,
     numpy=quiet(_slogdet_numpy),
     jvp=_slogdet_jvp,

@@ -15,7 +15,7 @@ import numpy as np
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
-from accnp.ir.op import o
+from accnp.ir.op import Lowering, o
 from accnp.primitives.decompositions import column, diagonal_of, last_axis, to_dtype
 from accnp.primitives.kinds import broadcast_to, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import (
@@ -90,6 +90,7 @@ def _eigh_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any])
 
 opaque(
     "eigh",
+    lowering=Lowering("linalg.lapack.eigh", "linalg.block_spectra.eigh", "gpu.cupy_calls.eigh"),
     infer=_eigh_infer,
     numpy=_eigh_numpy,
     jvp=_eigh_jvp,

@@ -12,6 +12,7 @@ import numpy as np
 
 from accnp.errors import UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval
+from accnp.ir.op import Lowering
 from accnp.primitives.decompositions import row_order
 from accnp.primitives.kinds import opaque, weak_as_operands, wrong_dtype
 from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype
@@ -109,6 +110,7 @@ def _permutation_numpy(pivots: Any, *, permutation_size: int) -> Any:
 
 opaque(
     "lu_pivots_to_permutation",
+    lowering=Lowering("linalg.small_matrices.pivots_to_permutation"),
     infer=_permutation_infer,
     numpy=_permutation_numpy,
     batch=batched("lu_pivots_to_permutation"),

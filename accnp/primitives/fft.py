@@ -19,7 +19,7 @@ import numpy as np
 from accnp.forks import imported, load_extension
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import o
+from accnp.ir.op import Lowering, o
 from accnp.primitives.kinds import BOOL, full, opaque
 
 __all__ = ["FftType"]
@@ -256,6 +256,7 @@ def _half_of_real(make: Any, params: dict[str, Any], operands: tuple[Any, ...]) 
 
 opaque(
     "fft",
+    lowering=Lowering(gpu="gpu.cupy_calls.fft"),
     infer=_fft_infer,
     numpy=_fft_numpy,
     jvp=(lambda t, y, x, **p: o.fft(t, **p),),
@@ -287,5 +288,9 @@ def _mirror_numpy(x: Any, *, fft_lengths: tuple[int, ...]) -> Any:
 
 
 opaque(
-    "fft_mirror", infer=_mirror_infer, numpy=_mirror_numpy, cost=2,
-)  # fmt: skip
+    "fft_mirror",
+    lowering=Lowering("fourier.mirror"),
+    infer=_mirror_infer,
+    numpy=_mirror_numpy,
+    cost=2,
+)

@@ -16,7 +16,7 @@ import numpy as np
 
 from accnp.forks import imported
 from accnp.ir.node import Node
-from accnp.ir.op import o
+from accnp.ir.op import Lowering, o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import binary, like_full, map_infer, map_op, move_batch_first, opaque
 from accnp.primitives.special import scipy_function
@@ -215,6 +215,7 @@ for _name in _RESULTS:
 
     opaque(
         _name,
+        lowering=Lowering(f"iterations.{_name}"),
         infer=map_infer(_name, "same", "f"),
         numpy=_reference(_name),
         jvp=(_unknown_second_derivative, _unknown_second_derivative),

@@ -17,7 +17,7 @@ import numpy as np
 from accnp.errors import IncompatibleShapesError, UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import Linear, o
+from accnp.ir.op import Linear, Lowering, o
 from accnp.primitives.kinds import (
     broadcast_to,
     dtype_kind,
@@ -393,6 +393,7 @@ def _gathered_windows(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
 
 opaque(
     "gather",
+    lowering=Lowering("indexing.gathers.gather"),
     infer=_gather_infer,
     halves="own",
     numpy=_gather_numpy,
@@ -496,6 +497,7 @@ def _slice_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
 
 opaque(
     "dynamic_slice",
+    lowering=Lowering("indexing.gathers.dynamic_slice"),
     infer=_slice_infer,
     halves="own",
     numpy=lambda x, *starts, slice_sizes: x[_clamped_window(x.shape, slice_sizes, starts)],
@@ -564,6 +566,7 @@ def _update_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
 
 opaque(
     "dynamic_update_slice",
+    lowering=Lowering("indexing.scatters.dynamic_update_slice"),
     infer=_update_infer,
     halves="own",
     takes=0,

@@ -17,7 +17,7 @@ import numpy as np
 from accnp.errors import IncompatibleShapesError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import Linear, o
+from accnp.ir.op import Linear, Lowering, o
 from accnp.primitives.kinds import bilinear_jvp, dtype_kind, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import (
     batched,
@@ -174,6 +174,7 @@ def _show_dot(p: dict[str, Any]) -> dict[str, Any]:
 
 opaque(
     "dot_general",
+    lowering=Lowering("products.dot_general.dot_general", gpu="gpu.cupy_calls.product"),
     infer=_dot_infer,
     numpy=quiet(_dot_numpy),
     jvp=bilinear_jvp("dot_general"),
@@ -286,6 +287,9 @@ def _solve_one(a: Any, b: Any) -> Any:
 
 opaque(
     "linear_solve",
+    lowering=Lowering(
+        "linalg.lowering.linear_solve", "linalg.block_factors.solve", "gpu.cupy_calls.solve"
+    ),
     infer=_solve_infer,
     numpy=quiet(_solve_numpy),
     jvp=(
@@ -353,6 +357,11 @@ def _tri_transpose(ct: Node, a: Any, b: Any, **p: Any) -> tuple[None, Node]:
 
 opaque(
     "triangular_solve",
+    lowering=Lowering(
+        "linalg.lowering.triangular_solve",
+        "linalg.block_factors.triangular_solve",
+        "gpu.cupy_calls.triangular_solve",
+    ),
     infer=_tri_infer,
     numpy=quiet(_tri_numpy),
     jvp=(_tri_wrt_a, lambda t, y, a, b, **p: o.triangular_solve(a, t, **p)),
@@ -413,6 +422,9 @@ def _cholesky_jvp(t: Node, y: Node, a: Node) -> Node:
 
 opaque(
     "cholesky",
+    lowering=Lowering(
+        "linalg.lowering.cholesky", "linalg.block_factors.cholesky", "gpu.cupy_calls.cholesky"
+    ),
     infer=_cholesky_infer,
     numpy=quiet(_cholesky_numpy),
     jvp=(_cholesky_jvp,),

@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import ZERO, o
+from accnp.ir.op import ZERO, Lowering, o
 from accnp.primitives.fold import greatest, least
 from accnp.primitives.kinds import broadcast_to, dtype_kind, opaque, wrong_dtype
 from accnp.primitives.reference import quiet
@@ -102,6 +102,7 @@ def _sum_transpose(ct: Node, x: Any, **p: Any) -> tuple[Node]:
 
 opaque(
     "reduce_window_sum",
+    lowering=Lowering("windows.pooling.window_sum"),
     infer=_infer("reduce_window_sum", "iufc"),
     numpy=quiet(_sum_numpy),
     jvp=(lambda t, y, x, **p: o.reduce_window_sum(t, **p),),
@@ -117,6 +118,7 @@ def _declare_extreme(
 ) -> None:
     opaque(
         name,
+        lowering=Lowering(f"windows.pooling.{name.removeprefix('reduce_')}"),
         infer=_infer(name, "biuf"),
         numpy=quiet(lambda x, **p: fold.reduce(_taps_last(x, p, identity(x.dtype)), axis=-1)),
         jvp=(lambda t, y, x, **p: o.select_and_gather_add(t, x, select_prim=select, **p),),
@@ -168,6 +170,7 @@ def _show_scatter(p: dict[str, Any]) -> dict[str, Any]:
 
 opaque(
     "select_and_gather_add",
+    lowering=Lowering("windows.pooling.gather_extremes"),
     infer=_gather_infer,
     numpy=_gather_numpy,
     jvp=(lambda t, y, u, x, **p: o.select_and_gather_add(t, x, **p), ZERO),
@@ -176,6 +179,7 @@ opaque(
 )
 opaque(
     "select_and_scatter_add",
+    lowering=Lowering("windows.pooling.scatter_extremes"),
     infer=_scatter_infer,
     numpy=_scatter_numpy,
     jvp=(lambda t, y, ct, x, **p: o.select_and_scatter_add(t, x, **p), ZERO),

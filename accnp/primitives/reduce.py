@@ -15,7 +15,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import ZERO, o
+from accnp.ir.op import ZERO, Lowering, o
 from accnp.primitives.kinds import (
     broadcast_to,
     check_index_dtype,
@@ -143,6 +143,7 @@ def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: Any) -> Aval:
 def _declare_arg_extreme(name: str, fn: Any) -> None:
     opaque(
         name,
+        lowering=Lowering(f"scans.extremes.{name}"),
         infer=_arg_infer,
         numpy=lambda x, *, axes, index_dtype: np.asarray(fn(x, axis=axes[0])).astype(index_dtype),
         halves="float32",

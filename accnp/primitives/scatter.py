@@ -16,7 +16,7 @@ import numpy as np
 from accnp.errors import UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import Linear, o
+from accnp.ir.op import Linear, Lowering, o
 from accnp.primitives.index import (
     GatherDimensionNumbers,
     Windows,
@@ -205,6 +205,7 @@ def _declare(name: str, combine: str | None, numpy: Any, **rules: Any) -> None:
     """Declare a scatter. `combine` is the reduction that combines a new value with an old one."""
     opaque(
         name,
+        lowering=Lowering(f"indexing.scatters.{name if combine else 'scatter_set'}"),
         infer=_infer(name),
         halves="own",
         takes=0,

@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, items
-from accnp.ir.op import ZERO, o
+from accnp.ir.op import ZERO, Lowering, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import INDEX, broadcast_to, check_index_dtype, opaque, weak_as_operands
 from accnp.primitives.reference import ordered_bits, quiet
@@ -153,6 +153,7 @@ def _sort_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
 
 opaque(
     "sort",
+    lowering=Lowering("sorts.lowering.sort", gpu="gpu.cupy_calls.sort"),
     infer=_sort_infer,
     numpy=_sort_numpy,
     halves="float32",
@@ -187,6 +188,7 @@ def _partition_jvp(t: Node, y: Node, x: Node, *, kth: int, axis: int) -> Node:
 
 opaque(
     "partition",
+    lowering=Lowering("sorts.shared_sorts.partition"),
     infer=_partition_infer,
     numpy=_partition_numpy,
     halves="float32",
@@ -248,6 +250,7 @@ def _top_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
 
 opaque(
     "top_k",
+    lowering=Lowering("sorts.short_sorts.top_k", gpu="gpu.cupy_calls.top_k"),
     infer=_top_infer,
     numpy=_top_numpy,
     halves="float32",
@@ -291,6 +294,7 @@ def _search_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
 
 opaque(
     "searchsorted",
+    lowering=Lowering("sorts.searches.searchsorted", gpu="gpu.cupy_calls.searchsorted"),
     infer=_search_infer,
     numpy=_search_numpy,
     halves="float32",

@@ -18,7 +18,7 @@ import numpy as np
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import ZERO, o
+from accnp.ir.op import ZERO, Lowering, o
 from accnp.primitives.elementwise import like, like_full
 from accnp.primitives.kinds import binary, map_infer, move_batch_first, opaque, unary
 
@@ -52,7 +52,8 @@ def _elementwise(name: str, dtypes: str, numpy: Callable[..., Any], jvp: Any) ->
         return getattr(o, name)(*move_batch_first(size, xs, batched)), True
 
     infer = map_infer(name, "same", dtypes)
-    opaque(name, infer=infer, numpy=numpy, jvp=jvp, batch=batch)
+    lowering = Lowering(f"iterations.{name}")
+    opaque(name, lowering=lowering, infer=infer, numpy=numpy, jvp=jvp, batch=batch)
 
 
 _elementwise("gcd", "iu", lambda a, b: np.gcd(a, b).astype(a.dtype), (ZERO, ZERO))

@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import o
+from accnp.ir.op import Lowering, o
 from accnp.primitives.kinds import broadcast_to, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype, real_dtype, routine
 
@@ -151,6 +151,7 @@ def _batch(size: int, xs: Any, flags: Any, p: dict[str, Any]) -> Any:
 
 opaque(
     "tridiagonal_solve",
+    lowering=Lowering("linalg.lapack.tridiagonal_solve"),
     infer=_infer,
     numpy=_numpy,
     jvp=_jvp,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accnp.ir.aval import Aval
-from accnp.ir.op import Op
+from accnp.ir.op import Lowering, Op
 from accnp.primitives.views import contiguous
 
 __all__ = ["OVERLAY", "UPDATE", "Region"]
@@ -64,6 +64,7 @@ UPDATE = Op(
     "update_slice",
     "opaque",
     lambda x, update, region: x,
+    lowering=Lowering("indexing.scatters.update_slice"),
     halves="own",
     takes=0,
     numpy=_update_numpy,

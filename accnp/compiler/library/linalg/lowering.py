@@ -1,7 +1,7 @@
 """The kernels of ops of linear algebra that have several forms, by size and dtype.
 
 Real matrices of moderate size are computed by kernels of the library (`small_matrices.py`), complex
-and very large ones by LAPACK (`lapack.py`). `lowerings.py` names the functions.
+and very large ones by LAPACK (`lapack.py`). The ops name the functions (`Op.lowering`).
 """
 
 from __future__ import annotations
