@@ -110,7 +110,7 @@ lint: $(VENV)/.test
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 # The tests of the hot path without the extension, and with one that checks its memory.
-NATIVE_TESTS = tests/runtime tests/engine tests/test_counts.py tests/test_pytree.py $(wildcard tests/api/test_short_call*.py)
+NATIVE_TESTS = tests/runtime tests/engine tests/test_counts.py tests/pytree/test_pytree.py $(wildcard tests/api/jit/test_short_call*.py)
 test-fallback: $(VENV)/.test
 	ACCNP_NATIVE=0 $(PYTEST) -m "not full" $(NATIVE_TESTS)
 
@@ -118,7 +118,8 @@ test-fallback: $(VENV)/.test
 # eighth of the test functions, with one in 32 of their cases, but at least one: the next commit
 # runs the next eighth, and after eight commits come other cases. make test-numba PART=3/8 CASE= runs
 # all cases of the fourth eighth.
-NUMBA_TESTS = $(addprefix tests/,api codegen compiler engine ir kernels passes primitives runtime transforms)
+NUMBA_TESTS = $(addprefix tests/,api compiler devtools engine experimental ir jax_compat lax nn numpy primitives \
+	random runtime scipy sharding transforms)
 PARTS = 8
 COMMITS := $(shell git rev-list --count HEAD 2>/dev/null || date +%-j)
 PART = $(shell expr $(COMMITS) % $(PARTS))/$(PARTS)
@@ -141,7 +142,7 @@ test-asan: $(VENV)/.test
 	LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
 		ACCNP_NATIVE=$$(ls $(ASAN)/accnp/_native/_core*) $(BIN)/python -m pytest -q \
 		tests/runtime/test_native.py tests/runtime/test_buffer.py tests/runtime/test_team.py \
-		tests/engine/test_pending_dispatch.py $(wildcard tests/api/test_short_call*.py)
+		tests/engine/test_pending_dispatch.py $(wildcard tests/api/jit/test_short_call*.py)
 
 tiny: $(VENV)/.test
 	$(BIN)/python -m pytest -q tests/test_tiny.py

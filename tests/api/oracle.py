@@ -1,6 +1,7 @@
 """What jax answers, stored beside the tests: its own runs of these programs take minutes.
 
-`ACCNP_ORACLE=1 pytest tests/api/test_callbacks.py ...` asks jax again and writes the files anew.
+`ACCNP_ORACLE=1 pytest tests/api/effects/test_callbacks.py ...` asks jax again and writes the files
+anew.
 """
 
 import atexit

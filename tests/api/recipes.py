@@ -85,7 +85,7 @@ DRAWN = {
 }  # fmt: skip
 # The layouts and dtypes in which each function is compiled and mapped: compiling takes most of the
 # time of these tests. Functions of `VARIED` have others in turns (`_others`): those are the work of
-# the kernels of ops, which tests/primitives and tests/kernels have in all of them.
+# the kernels of ops, which tests/primitives and tests/compiler/library have in all of them.
 VARIED = {"numpy", "numpy.linalg", "nn"}
 FUSED = {
     "base", "cube", "turned", "special", "int32", "bfloat16", "float32", "complex64", "float64",

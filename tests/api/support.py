@@ -4,7 +4,7 @@ In: two functions and inputs. Out: assertions.
 
 Values come from the ops' NumPy meanings, without kernels: what is tested here is which ops are
 recorded. That kernels agree with those meanings is tested op by op in tests/primitives and
-tests/kernels.
+tests/compiler/library.
 """
 
 from __future__ import annotations

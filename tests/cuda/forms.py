@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from compiler.fusion.support import plan_of
 from cuda.interpreter import Memory, Module
-from passes.support import plan_of
 
 from accnp.compiler.families import generated_for_grid
 from accnp.compiler.fusion.lower import lower

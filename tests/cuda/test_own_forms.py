@@ -5,8 +5,8 @@ import re
 
 import numpy as np
 import pytest
+from compiler.library.test_mathlib import REFERENCE, points, worst_ulp
 from cuda.support import on_gpu
-from kernels.test_mathlib import REFERENCE, points, worst_ulp
 from mpmath import mp, mpf
 
 from accnp.compiler.llvm.scalars.gpu import GPU

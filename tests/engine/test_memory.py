@@ -5,7 +5,7 @@ import gc
 
 import numpy as np
 import pytest
-from passes.support import plan_of
+from compiler.fusion.support import plan_of
 
 import accnp
 import accnp.numpy as jnp

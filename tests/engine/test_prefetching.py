@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from passes.support import plan_of
+from compiler.fusion.support import plan_of
 
 import accnp as jnp
 from accnp import jit

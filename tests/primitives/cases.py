@@ -30,11 +30,11 @@ EXCEPTIONS: dict[str, str] = {
     "arg": "a leaf",
     "item": "selects a result of an op with several; every such op uses it",
     "mark": "an identity that transformations make and remove",
-    "pure_callback": "calls a user function: tests/api/test_callbacks.py",
-    "io_callback": "calls a user function: tests/api/test_callbacks.py",
-    "debug_callback": "calls a user function: tests/api/test_callbacks.py",
-    "debug_print": "calls a user function: tests/api/test_callbacks.py",
-    "check": "fails or does nothing: tests/api/test_checkify.py",
+    "pure_callback": "calls a user function: tests/api/effects/test_callbacks.py",
+    "io_callback": "calls a user function: tests/api/effects/test_callbacks.py",
+    "debug_callback": "calls a user function: tests/api/effects/test_callbacks.py",
+    "debug_print": "calls a user function: tests/api/effects/test_callbacks.py",
+    "check": "fails or does nothing: tests/api/effects/test_checkify.py",
     "detach": "tested with the custom derivative rules",
     "taken_rows": "an identity in batched branches; tested with control flow under vmap",
     "device_put": "an identity; tested with placement",
@@ -45,14 +45,14 @@ EXCEPTIONS: dict[str, str] = {
     "custom_vjp_program": "tested with the custom derivative rules",
     "custom_vjp_tangent": "tested with the custom derivative rules",
     "jit": "holds a program; tested with jit",
-    "custom_root": "holds programs: tests/api/test_solving.py",
-    "custom_linear_solve": "holds programs: tests/api/test_solving.py",
-    "reduce_precision": "holds a program: tests/api/test_folding.py",
+    "custom_root": "holds programs: tests/lax/test_solving.py",
+    "custom_linear_solve": "holds programs: tests/lax/test_solving.py",
+    "reduce_precision": "holds a program: tests/lax/test_folding.py",
     "remat2": "holds a program; tested with checkpointing",
     "cond": "holds programs; tested with control flow",
     "while": "holds programs; tested with control flow",
     "scan": "holds programs; tested with control flow",
-    "fft_mirror": "a step of plans, never recorded: tests/api/test_fft.py",
+    "fft_mirror": "a step of plans, never recorded: tests/numpy/test_fft.py",
     "table": "a constant, made by collectives",
     **dict.fromkeys(
         ("to_global", "to_local", "take_as_same", "mesh_gather", "mesh_exchange", "mesh_sum"),
@@ -386,7 +386,7 @@ def complete() -> set[str]:
     return set(OPS.whole()) - set(CASES) - set(EXCEPTIONS)
 
 
-# Special functions that SciPy computes; more of their values are in tests/api/test_special.py.
+# Special functions that SciPy computes; more of their values are in tests/scipy/test_special.py.
 _ONE = "bessel_i0 bessel_i1 dawsn erfcx exp1 expi gamma log_ndtr spence"
 for name in _ONE.split():
     add(name, real(5, low=0.3, high=3))

@@ -1,16 +1,15 @@
 """Streams and threads: order, futures, stealing, errors, bounds, fork, shared chunks."""
 
-import importlib.util
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
+from runtime import sources
 
 from accnp._native import COMPILED
 from accnp.compiler import kernel_cache
@@ -19,12 +18,6 @@ from accnp.runtime import stream as streams
 from accnp.runtime import threads
 from accnp.runtime.stream import Stream
 from accnp.runtime.threads import parallel_run
-
-_spec = importlib.util.spec_from_file_location("sources", Path(__file__).with_name("sources.py"))
-assert _spec is not None
-assert _spec.loader is not None
-sources = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(sources)
 
 
 def blocked(stream: Stream) -> threading.Event:

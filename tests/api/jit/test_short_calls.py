@@ -1,0 +1,216 @@
+"""Jitted calls in machine code: what they give, and what must send them back to Python."""
+
+import inspect
+
+import numpy as np
+import pytest
+from api.jit.short_calls import X, often
+
+import accnp as jnp
+from accnp import config, jit
+
+
+def test_calls_of_arrays_need_no_python(python_calls):
+    f = jit(lambda x, y: x * y + 1.0)
+    x = jnp.asarray(X)
+    often(f, x, x)
+    python_calls.clear()
+    assert (np.asarray(f(x, x)) == X * X + 1).all()
+    assert python_calls == []
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (x + 1, x * 2),
+        lambda x: {"a": x.sum(), "b": [x, x.T @ x]},
+        lambda x: (x,),
+        lambda x: x,
+        lambda x: (x, x),
+        lambda x: [x + 1],
+        lambda x: (jnp.sort(x), x - jnp.ones(4)),
+        lambda x: (jnp.exp(x).sum(axis=0), (x > 3).any(), x[::-1, 1:]),
+        lambda x: jnp.zeros((0, 3)) + x.sum(),
+        lambda x: jnp.linalg.norm(x @ x.T, axis=1),
+        lambda x: jnp.tanh(x) @ jnp.ones((4, 2)) + 3.0,
+    ],
+)
+def test_results_are_those_of_the_first_call(f):
+    g = jit(f)
+    result = often(g, jnp.asarray(X))
+    plain = f(jnp.asarray(X))
+    assert jnp.tree.structure(result) == jnp.tree.structure(plain)
+    for a, b in zip(jnp.tree.leaves(result), jnp.tree.leaves(plain), strict=True):
+        assert a.aval is b.aval
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_other_types_shapes_and_numbers_are_told_apart():
+    f = jit(lambda x, y: x + y)
+    ones = jnp.ones(3)
+    arguments = [
+        (ones, ones),
+        (ones, jnp.ones(3, "int32")),
+        (ones, jnp.ones((3, 1))),
+        (jnp.asarray(2.0), jnp.ones(3)),  # weak
+        (jnp.float32(2.0), jnp.ones(3)),
+        (ones, 2.0),
+        (ones, 2),
+        (ones, np.ones(3, "float32")),
+        (True, ones),
+    ]
+    for _ in range(3):
+        for x, y in arguments:
+            wanted = x + y
+            result = often(f, x, y)
+            assert result.aval is wanted.aval
+            np.testing.assert_array_equal(np.asarray(result), np.asarray(wanted))
+    np.testing.assert_array_equal(np.asarray(f(y=ones, x=ones)), 2)
+    with pytest.raises(TypeError):
+        f(ones)
+    with pytest.raises(TypeError):
+        f(ones, ones, ones)
+    with pytest.raises(TypeError, match="array"):
+        f(ones, "text")
+
+
+def test_arguments_that_have_no_value_yet_or_no_longer():
+    f = jit(lambda x: x * 2.0)
+    x = jnp.asarray(X)
+    often(f, x)
+    np.testing.assert_array_equal(np.asarray(f(x + 1)), (X + 1) * 2)  # recorded, not computed
+    z = jnp.asarray(X) + 0
+    z.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        f(z)
+    give = jit(lambda x: x + 1, donate_argnums=0)
+    z = jnp.asarray(X) + 0
+    for _ in range(40):
+        z = give(z)
+    np.testing.assert_array_equal(np.asarray(z), X + 40)
+
+
+def test_switches_count():
+    f = jit(lambda x: x * 2)
+    x = np.arange(3)
+    often(f, jnp.asarray(x, "int32"))
+    with jnp.enable_x64():
+        wide = jit(lambda x: x * 2 + jnp.ones(3))
+        y = jnp.asarray(x, "float32")
+        assert often(wide, y).dtype == np.float64
+    assert often(wide, jnp.asarray(x, "float32")).dtype == np.float32
+    log = jit(lambda x: jnp.log(x))
+    bad = jnp.asarray(-1.0)
+    often(log, bad)
+    with jnp.debug_nans(True), pytest.raises(FloatingPointError):
+        log(bad)
+    config.update("debug_nans", True)
+    try:
+        with pytest.raises(FloatingPointError):
+            log(bad)
+    finally:
+        config.update("debug_nans", False)
+    assert np.isnan(float(log(bad)))
+    calls = []
+    noted = jit(lambda x: (calls.append(1), x + 1)[1])
+    often(noted, jnp.asarray(X))
+    assert len(calls) == 1
+    with jnp.disable_jit():
+        noted(jnp.asarray(X))
+    assert len(calls) == 2
+
+
+def test_traced_arguments_inside_transformations():
+    f = jit(lambda x: (x * x).sum())
+    x = jnp.asarray(X)
+    often(f, x)
+    for _ in range(20):
+        np.testing.assert_array_equal(np.asarray(jnp.grad(f)(x)), 2 * X)
+        np.testing.assert_array_equal(np.asarray(jnp.vmap(f)(x)), (X * X).sum(1))
+        assert float(jit(lambda x: f(x) + f(x))(x)) == 2 * (X * X).sum()
+    kept = []
+
+    def under(y):
+        kept.append(f(x))  # a value that does not depend on the argument
+        return f(y)
+
+    often(jnp.grad(under), x)
+    assert all(float(k) == (X * X).sum() for k in kept)
+
+
+def test_signatures_can_be_asked_for():
+    f = jit(lambda x, y=1: x)
+    often(f, jnp.asarray(X))
+    assert list(inspect.signature(f).parameters) == ["x", "y"]
+    assert list(inspect.signature(f.__call__).parameters) == ["args", "kwargs"]
+
+
+class Model:
+    @jit
+    def twice(self, x):
+        return x * 2
+
+    @staticmethod
+    @jit
+    def thrice(x):
+        return x * 3
+
+
+def test_methods():
+    x = jnp.asarray(X)
+    often(Model.thrice, x)
+    often(Model().thrice, x)
+    with pytest.raises(TypeError):
+        Model().twice(x)  # an instance is no array
+
+
+def test_signatures_in_turn(python_calls):
+    f = jit(lambda x: x + 1)
+    inputs = [jnp.zeros(n) for n in (1, 2, 3)]
+    for x in inputs:
+        often(f, x)
+    python_calls.clear()
+    for _ in range(5):
+        for x in inputs:
+            assert f(x).shape == x.shape
+    assert python_calls == []
+
+
+def test_explain_sees_calls():
+    f = jit(lambda x: x + 1)
+    x = jnp.asarray(X)
+    often(f, x)
+    with jnp.explain() as told:
+        f(x)
+        f(x)
+    assert "2" in str(told)
+
+
+def test_closed_over_arrays_of_the_arguments_types_are_not_taken_for_them(python_calls):
+    a, b = jnp.asarray(X), jnp.asarray(X + 5)
+    f = jit(lambda x, y: (x - a * y, b / (1 + y)))
+    x, y = jnp.asarray(X + 1), jnp.asarray(X * 3)
+    for _ in range(40):
+        got = f(x, y)
+    np.testing.assert_array_equal(got[0], (X + 1) - X * (X * 3))
+    np.testing.assert_array_equal(got[1], (X + 5) / (1 + X * 3))
+    python_calls.clear()
+    step = f(y, x)
+    np.testing.assert_array_equal(step[0], X * 3 - X * (X + 1))
+    assert python_calls == []
+
+
+def test_arguments_that_are_refused_after_many_calls_are_named():
+    f = jit(lambda x, k: x * k)
+    x = jnp.ones(3)
+    often(f, x, 2)
+    for bad in (np.array(["a"]), np.array([None]), np.zeros(2, "i4,i4"), np.longdouble(1)):
+        with pytest.raises(TypeError, match=r"jit\(.* as an abstract array: k: an array of"):
+            f(x, bad)
+        with pytest.raises(TypeError, match=r"jit\(.* as an abstract array: k: an array of"):
+            f(x, k=bad)
+    with pytest.raises(OverflowError, match=r"jit\(.*argument k: Python int .* to int32"):
+        f(x, 2**40)
+    with pytest.raises(OverflowError, match=r"argument x\['a'\]\[0\]: Python int"):
+        f({"a": [2**40]}, 1)
+    np.testing.assert_array_equal(np.asarray(f(x, 3)), 3)
