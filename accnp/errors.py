@@ -14,6 +14,7 @@ ConcretizationTypeError
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
@@ -952,7 +953,8 @@ def hide_frames(error: BaseException) -> None:
         passed = tb.tb_frame.f_locals.get("wrapper", tb.tb_frame.f_code)
         error.__dict__.setdefault("_through", []).append(passed)
     elif tb is not None:
-        importlib.import_module("accnp.error_texts").finish(error)
+        with contextlib.suppress(MemoryError):  # without memory, the error remains as it is
+            importlib.import_module("accnp.error_texts").finish(error)
     if config.traceback_filtering == "off":
         return
     seen: set[int] = set()

@@ -12,18 +12,21 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import mmap
 import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
-from importlib.machinery import ExtensionFileLoader, PathFinder
+from collections.abc import Callable, Sequence
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, PathFinder
 from importlib.util import module_from_spec
 from typing import Any, TypeVar
 
+from accnp.address_space import is_shortage, make_shortage_error
+
 __all__ = [
     "Gate", "aside", "at_fork", "at_interrupt", "collection_paused", "has_loaded_extension",
-    "imported", "load_extension", "loading", "renewed",
+    "imported", "load_extension", "loading", "renewed", "start_thread",
 ]  # fmt: skip
 
 PATIENCE = 30.0  # seconds that a fork waits for imports; loading Numba takes 0.4 on a free machine
@@ -161,7 +164,36 @@ def imported(name: str) -> Any:
 
 def _loaded(name: str) -> Any:
     with loading, collection_paused:
-        return importlib.import_module(name)
+        try:
+            return importlib.import_module(name)
+        except (MemoryError, ImportError, OSError) as error:
+            _raise_shortage(name, error)
+            raise
+
+
+def _raise_shortage(name: str, error: BaseException) -> None:
+    """Raise MemoryError with the size of a module if it could not be loaded for lack of memory."""
+    if is_shortage(error) and not (isinstance(error, MemoryError) and error.args):
+        what = f"import {name}: not enough memory to load this module, or one that it imports"
+        raise make_shortage_error(what, _size_of(name)) from error
+
+
+def _size_of(name: str) -> int:
+    """Return the size of the file of a module; the least possible size if it cannot be found."""
+    package, *rest = name.split(".")
+    folders = list(getattr(sys.modules.get(package), "__path__", ()))
+    try:
+        if not folders:
+            spec = PathFinder.find_spec(package)
+            folders = list((spec and spec.submodule_search_locations) or ())
+        for folder in folders:
+            start = os.path.join(folder, *rest)
+            for end in (".py", f"{os.sep}__init__.py", *EXTENSION_SUFFIXES):
+                if os.path.exists(start + end):
+                    return os.stat(start + end).st_size
+    except (ImportError, OSError, MemoryError):
+        pass
+    return mmap.PAGESIZE
 
 
 def load_extension(name: str) -> Any:
@@ -198,8 +230,9 @@ def _extension(name: str) -> Any:
         module = module_from_spec(spec)
         try:
             spec.loader.exec_module(module)
-        except (ImportError, OSError):  # the module needs its package, as on Windows
+        except (ImportError, OSError) as error:  # the module needs its package, as on Windows
             sys.modules.pop(name, None)
+            _raise_shortage(name, error)
             return importlib.import_module(name)
         if not known:  # importing the package adds it, and makes it an attribute
             sys.modules.pop(name, None)
@@ -223,6 +256,30 @@ _ending: list[bool] = []
 atexit.register(_ending.append, True)
 
 
+class _Thread(threading.Thread):
+    """A daemon thread whose `start` returns even if it has no memory to begin. CPython would wait
+    forever for such a thread."""
+
+    def _bootstrap(self) -> None:
+        try:
+            super()._bootstrap()  # type: ignore[misc]
+        finally:
+            self._started.set()  # type: ignore[attr-defined]
+
+
+def start_thread(
+    target: Callable[..., object], name: str, args: Sequence[Any] = ()
+) -> threading.Thread | None:
+    """Start a daemon thread. Returns None if that is impossible, because memory is missing or the
+    interpreter is shutting down."""
+    thread = _Thread(target=target, name=name, args=args, daemon=True)
+    try:
+        thread.start()
+    except (RuntimeError, MemoryError):
+        return None
+    return None if thread.ident is None else thread
+
+
 def aside(f: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     """Call a function so that it runs to its end even if an interrupt ends this call.
 
@@ -242,10 +299,8 @@ def aside(f: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=run, name="accnp-aside", daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:  # the interpreter is shutting down
+    thread = start_thread(run, "accnp-aside")
+    if thread is None:
         return f(*args, **kwargs)
     thread.join()
     try:

@@ -27,7 +27,7 @@ from accnp.compiler import elf_loader, kernel_cache
 from accnp.compiler.llvm import objects
 from accnp.compiler.worker_threads import at_work
 from accnp.debug_log import note
-from accnp.forks import at_fork
+from accnp.forks import at_fork, start_thread
 
 __all__ = ["compile_first", "finish", "has_room", "optimize_later"]
 
@@ -126,13 +126,12 @@ def _wait(seconds: float, kernel: Any = None) -> None:
 
 def _start() -> None:
     global _thread
-    _thread = threading.Thread(target=_work, name="accnp-tiers", daemon=True)
+    _thread = threading.current_thread()  # until it is known: no other thread starts one
     try:
-        _thread.start()
-    except BaseException as error:
+        _thread = start_thread(_work, "accnp-tiers")  # None at shutdown: `_at_exit` does the work
+    except BaseException:
         _thread = None
-        if not isinstance(error, RuntimeError):  # at shutdown, `_at_exit` does the work
-            raise
+        raise
 
 
 def _optimize_next(kernel: Any = None) -> bool:

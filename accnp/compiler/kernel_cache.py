@@ -17,9 +17,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from accnp._native import launch_held, launch_released, launches
+from accnp.address_space import has_room, is_shortage, make_shortage_error
 from accnp.caches import BoundedCache, register_cache
 from accnp.config import config
 from accnp.debug_log import note
@@ -229,9 +231,14 @@ def get_kernel(
         with making:  # threads compile different kernels at the same time, but each kernel once
             kernel = _known_kernel(key)
             if kernel is None:
-                kernel = _make(
-                    source, name, signature, fastmath, callees, first_tier, program, programs
-                )
+                try:
+                    kernel = _make(
+                        source, name, signature, fastmath, callees, first_tier, program, programs
+                    )
+                except (CompileError, MemoryError, OSError) as error:
+                    if is_shortage(error) and not (type(error) is MemoryError and error.args):
+                        require_room(error)
+                    raise
                 _alive[key] = kernel
                 _kernels.store(key, kernel)
             return kernel
@@ -386,6 +393,7 @@ def _native(
                 return *loader.load(data, *symbols, kernel=identity[0]), "disk"
             except RuntimeError:
                 disk.drop(key)
+    require_room()
     with collection_paused:
         lowered = aside(text)  # an interrupt must not leave incomplete typing contexts
     try:
@@ -405,6 +413,30 @@ def _native(
     if disk is not None:
         disk.put(key, data)
     return *loaded, "compiled"
+
+
+# Address space for compiling a kernel: LLVM ends the process if it gets no memory. The largest
+# kernel of the tests takes 40 MB (x86-64, LLVM 20, 2026-11).
+_ROOM = 64 << 20
+
+
+def require_room(error: BaseException | None = None) -> None:
+    """Raise MemoryError if there is no room to load the compiler and to compile a kernel, or if an
+    error says so."""
+    need = _ROOM
+    if "llvmlite.binding" not in sys.modules:
+        need += _size_of_llvm()
+    if is_shortage(error) or not has_room(need):
+        what = "get_kernel: not enough memory to compile a kernel"
+        raise make_shortage_error(what, need) from error
+
+
+def _size_of_llvm() -> int:
+    spec = PathFinder.find_spec("llvmlite")
+    for place in (spec and spec.submodule_search_locations) or ():
+        with contextlib.suppress(OSError), os.scandir(os.path.join(place, "binding")) as files:
+            return max([f.stat().st_size for f in files], default=0)
+    return 0
 
 
 def _starts_in(first_tier: FirstTier, text: str, linked: list[str]) -> bool:

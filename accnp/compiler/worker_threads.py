@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.config import config
-from accnp.forks import Gate, at_fork
+from accnp.forks import Gate, at_fork, start_thread
 
 __all__ = ["at_work", "in_parallel"]
 
@@ -78,10 +78,8 @@ def in_parallel(tasks: Sequence[Callable[[], Any]]) -> None:
 
     others = []
     for i in range(0 if at_work.closed else min(config.threads, len(tasks)) - 1):
-        thread = threading.Thread(target=work, name=f"accnp-compile-{i}", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # the interpreter is shutting down
+        thread = start_thread(work, f"accnp-compile-{i}")
+        if thread is None:
             break
         others.append(thread)
     work()

@@ -28,7 +28,7 @@ from accnp import blas_threads
 from accnp._native import stop_thread
 from accnp.compiler import worker_threads
 from accnp.config import config, scope
-from accnp.forks import at_fork, renewed
+from accnp.forks import at_fork, renewed, start_thread
 
 MAX_QUEUED = 64
 MAX_QUEUED_BYTES = 1 << 30
@@ -172,7 +172,8 @@ class Stream:
         if worker_threads.at_work.closed:  # at exit, the worker may not enter LLVM
             self._reach(task)
         elif self._worker is None:
-            self._start_worker()
+            if not self._start_worker():  # for lack of memory
+                self._reach(task)
         elif self._asleep:
             self._wake()
         if len(self._queue) > MAX_QUEUED or self._bytes > MAX_QUEUED_BYTES:
@@ -286,13 +287,11 @@ class Stream:
                 finally:
                     self._owner = 0
 
-    def _start_worker(self) -> None:
+    def _start_worker(self) -> bool:
         with self._start:
             if self._worker is None:
-                self._worker = threading.Thread(
-                    target=self._work, name=f"accnp-{self.name}", daemon=True
-                )
-                self._worker.start()
+                self._worker = start_thread(self._work, f"accnp-{self.name}")
+            return self._worker is not None
 
     def _wake(self) -> None:
         self._asleep = False

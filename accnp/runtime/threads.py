@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from accnp._native import BYPASS, STREAM, Team, launch_released, share
 from accnp.compiler.kernel_cache import Kernel, counters
 from accnp.config import config
-from accnp.forks import at_fork, imported
+from accnp.forks import at_fork, imported, start_thread
 from accnp.runtime.nontemporal import RUN, Pieces, block_steps, can_stream, header
 
 ALONE = 16  # chunks that one thread runs between checks whether it is to stop
@@ -64,8 +64,9 @@ class _Team:
                 if place is None:
                     break
                 name = f"accnp-helper-{place + 1}"
-                helper = threading.Thread(target=team.attend, args=(place,), name=name, daemon=True)
-                helper.start()
+                helper = start_thread(team.attend, name, (place,))
+                if helper is None:  # for lack of memory; the kernel runs on fewer threads
+                    break
                 number = helper.native_id or 0
                 _ask_for_short_turns(number)
                 team.joined(place, number)

@@ -1,0 +1,53 @@
+"""Whether a process under a memory limit has room for what it is about to load or compile.
+
+Under RLIMIT_AS (`ulimit -v`), an allocation fails as soon as the address space is used up. LLVM
+ends the process then, and the loader of shared libraries raises OSError or ImportError. These
+functions find out before, and turn the errors into MemoryError.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import sys
+
+__all__ = ["has_room", "is_shortage", "make_shortage_error"]
+
+_TEXTS = ("cannot allocate memory", "failed to map segment", "cannot map", "not enough memory")
+
+
+def has_room(nbytes: int) -> bool:
+    """Return whether the system would map this many bytes. Systems without limits always would."""
+    if sys.platform == "win32":
+        return True
+    import resource  # it does not exist on Windows
+
+    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        return True
+    try:
+        mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except (OSError, MemoryError):
+        return False
+    return True
+
+
+def is_shortage(error: BaseException | None) -> bool:
+    """Return whether an error, or one that caused it, was raised because memory was missing."""
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return True
+        if isinstance(error, OSError | ImportError):
+            if getattr(error, "errno", None) == errno.ENOMEM:
+                return True
+            if any(text in str(error).lower() for text in _TEXTS):
+                return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def make_shortage_error(what: str, nbytes: int) -> MemoryError:
+    """Return the error for a lack of memory; `what` says which function wanted it, and for what."""
+    return MemoryError(
+        f"{what}; got a request of {nbytes} bytes ({nbytes / 2**20:.3g} MiB); free memory, or "
+        "raise the limit of the process"
+    )

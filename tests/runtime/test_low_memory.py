@@ -1,0 +1,136 @@
+"""With little memory left, MemoryError names the requested size, nothing hangs, and the process
+goes on when there is memory again."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits the address space of Linux")
+
+PROGRAM = """
+import json, os, resource, sys, threading
+import numpy as np
+import accnp as jnp
+from accnp import lax
+
+def eager():
+    return float((jnp.arange(1000.0) * 2 + 1).sum())
+
+def jit():
+    return float(jnp.jit(lambda x: jnp.sin(x).sum())(jnp.ones(1000)))
+
+def native_loop():
+    return float(jnp.jit(lambda x: lax.fori_loop(0, 1000, lambda i, v: v * 0.5 + 1, x))(1.0))
+
+def blocks():
+    loop = jnp.jit(lambda x: lax.fori_loop(0, 1000, lambda i, v: v * 0.5 + 1, x))
+    return float(loop(jnp.ones(1 << 16)).sum())
+
+def submitted():
+    return float(jnp.jit(lambda x: (x @ x).sum())(jnp.ones((700, 700))))
+
+def linalg():
+    return float(jnp.linalg.svd(jnp.ones((20, 20)))[1][0])
+
+def threads():
+    found, errors = [], []
+    threading.stack_size(1 << 18)  # the program's threads need memory as well
+    def work():
+        try:
+            found.append(float((jnp.ones(100000) * 3).sum()))
+        except BaseException as error:
+            errors.append(error)
+    several = [threading.Thread(target=work) for _ in range(3)]
+    for thread in several:
+        thread.start()
+    for thread in several:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return sum(found)
+
+def large():
+    return float((jnp.ones(MEGABYTES << 18, dtype="float32") * 2)[3])
+
+case, MEGABYTES, warm = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+f = globals()[case]
+if warm:
+    f()
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+resource.setrlimit(resource.RLIMIT_AS, (used + (MEGABYTES << 20), hard))
+lines = []
+for _ in range(2):
+    try:
+        lines.append(f"result {f()}")
+    except BaseException as error:
+        lines.append(f"{type(error).__name__}: {error}".replace("\\n", " "))
+resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+print(*lines, f"then {f()}", sep="\\n")
+"""
+CASES = ("eager", "jit", "native_loop", "blocks", "submitted", "linalg", "threads")
+QUICK = ("eager", "linalg", "threads")  # the others take part in `make test-full` alone
+EVERY = [c if c in QUICK else pytest.param(c, marks=pytest.mark.full) for c in CASES]
+
+
+def run(case: str, megabytes: int, warm: bool, folder: Path) -> tuple[list[str], str]:
+    """The outcomes under the limit, and the result after it."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, case, str(megabytes), str(int(warm))],
+        env={**os.environ, "ACCNP_CACHE_DIR": str(folder), "ACCNP_THREADS": "2"},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    *outcomes, after = done.stdout.splitlines()
+    return outcomes, after
+
+
+@pytest.mark.parametrize("megabytes", [20, 100, 300])
+@pytest.mark.parametrize("case", EVERY)
+def test_first_compilation(case: str, megabytes: int, tmp_path: Path) -> None:
+    outcomes, after = run(case, megabytes, False, tmp_path)
+    for outcome in outcomes:
+        assert re.match(r"MemoryError: .*got a request of [1-9]\d* bytes", outcome) or (
+            outcome == f"result {after.removeprefix('then ')}"
+        )
+
+
+@pytest.mark.parametrize("megabytes", [5, 20])
+@pytest.mark.parametrize("case", EVERY)
+def test_compiled_programs_need_no_compiler(case: str, megabytes: int, tmp_path: Path) -> None:
+    outcomes, after = run(case, megabytes, True, tmp_path)
+    assert outcomes == [f"result {after.removeprefix('then ')}"] * 2
+
+
+@pytest.mark.parametrize("megabytes", [20, 100, 300])
+def test_large_arrays(megabytes: int, tmp_path: Path) -> None:
+    outcomes, after = run("large", megabytes, True, tmp_path)
+    assert after == "then 2.0"
+    for outcome in outcomes:
+        assert re.match(r"MemoryError: .*request of \d+ bytes|result 2.0", outcome)
+
+
+def test_threads_that_cannot_begin_are_not_waited_for() -> None:
+    program = """
+import threading
+from accnp import forks
+
+def fail(self):
+    raise MemoryError
+
+threading.Thread._bootstrap_inner = fail
+threading.excepthook = lambda *_: None
+assert forks.start_thread(print, "name") is None
+assert forks.aside(lambda x: x + 1, 2) == 3
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
