@@ -9,6 +9,7 @@ from cuda.assembler import ptxas, refused
 from cuda.fake import gpus
 
 import accnp
+from accnp.caches import BoundedCache
 from accnp.compiler import ptx
 from accnp.compiler.llvm.scalars import units
 
@@ -53,7 +54,7 @@ def one_form():
     """Functions are computed as on the processor, without the units of GPUs, so that whole kernels
     can be held against its bits; such texts stay off the disk."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ptx, "_found", {})
+        patch.setattr(ptx, "_found", BoundedCache("kernel_cache_size"))
         patch.setattr(ptx, "disk_cache", lambda: None)
         patch.setattr(units, "own", lambda x: False)
         with _taken():

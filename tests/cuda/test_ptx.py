@@ -11,6 +11,7 @@ import pytest
 from cuda.interpreter import Memory, Module, PTXError
 from cuda.support import on_gpu
 
+from accnp.caches import BoundedCache
 from accnp.compiler import ptx
 from accnp.compiler.kernel_cache import CompileError, counters
 from accnp.compiler.llvm import ptx as ptx_module
@@ -52,11 +53,11 @@ def test_newer_gpus_take_the_text_of_the_newest_known():
 
 def test_texts_are_kept_on_disk(tmp_path, monkeypatch):
     with cache_dir(str(tmp_path)):
-        monkeypatch.setattr(ptx, "_found", {})
+        monkeypatch.setattr(ptx, "_found", BoundedCache("kernel_cache_size"))
         before = counters.compiles
         made = ptx_of(SQUARE, SIGNATURE, tasks=True)
         assert counters.compiles == before + 1
-        monkeypatch.setattr(ptx, "_found", {})
+        monkeypatch.setattr(ptx, "_found", BoundedCache("kernel_cache_size"))
         hits = counters.disk_hits
         assert ptx_of(SQUARE, SIGNATURE, tasks=True) == made
         assert (counters.compiles, counters.disk_hits) == (before + 1, hits + 1)

@@ -16,6 +16,7 @@ from primitives.cases import CASES, EXCEPTIONS, Case
 import accnp
 from accnp import enable_x64, engine
 from accnp.api.arguments.convert import as_node, wrap
+from accnp.caches import BoundedCache
 from accnp.compiler.fusion import fuse, spaces
 from accnp.engine import plan
 from accnp.ir.node import items
@@ -29,7 +30,8 @@ WITHOUT = {
     "and": INTEGERS, "or": INTEGERS, "xor": INTEGERS, "not": INTEGERS, "shift_left": INTEGERS,
     "shift_right_logical": INTEGERS, "shift_right_arithmetic": INTEGERS, "clz": INTEGERS,
     "population_count": INTEGERS, "threefry_0": INTEGERS, "threefry_1": INTEGERS,
-    "threefry_xor": INTEGERS, "reduce_and": INTEGERS, "reduce_or": INTEGERS, "gcd": INTEGERS,
+    "threefry_xor": INTEGERS, "reduce_and": INTEGERS, "reduce_or": INTEGERS,
+    "reduce_xor": INTEGERS, "gcd": INTEGERS,
     "swap_bytes": INTEGERS, "iota": INTEGERS, "eq": INTEGERS, "ne": INTEGERS, "lt": INTEGERS,
     "le": INTEGERS, "gt": INTEGERS, "ge": INTEGERS, "is_finite": INTEGERS, "argmax": INTEGERS,
     "argmin": INTEGERS, "searchsorted": INTEGERS, "sign": STEPS, "floor": STEPS, "ceil": STEPS,
@@ -79,7 +81,7 @@ def no_kernels() -> Iterator[None]:
         for module in (spaces, fuse):
             patch.setattr(module, "in_kernel", lambda v: False)
         patch.setattr(plan.Planner, "own_kernel", lambda *_: None)
-        patch.setattr(engine, "_plans", {})
+        patch.setattr(engine, "_plans", BoundedCache("plan_cache_size"))
         yield
 
 

@@ -14,6 +14,7 @@ from primitives.cases import CASES
 import accnp as jnp
 from accnp import engine
 from accnp.array_type import from_numpy
+from accnp.caches import BoundedCache
 from accnp.compiler.kernel_cache import get_kernel
 from accnp.compiler.llvm import lower
 from accnp.compiler.llvm.scalars import cold
@@ -32,7 +33,7 @@ def way(request, monkeypatch):
     """With the processor's conversions of float16, if it has them, and without."""
     if request.param == "integers":
         monkeypatch.setattr(cold, "halves", False)
-        monkeypatch.setattr(lower, "_templates", {})
+        monkeypatch.setattr(lower, "_templates", BoundedCache("type_cache_size"))
         # Other texts, or a kernel made before would be found.
         return "    k = 0\n"
     return ""
