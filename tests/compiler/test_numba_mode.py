@@ -17,6 +17,8 @@ from accnp.compiler.numba import compile as numba_compile
 from accnp.compiler.numba import functions
 from accnp.config import config, scope
 
+BOTH_TIERS = True  # the disk cache holds optimized code only; see tests/conftest.py
+
 PROGRAMS = """
 import sys
 import numpy as np
