@@ -604,6 +604,10 @@ shape : int or sequence of int, optional
 dtype : dtype_like, optional
     Floating dtype of the samples. The default is float32 (float64 with `jax_enable_x64`).""",
     "out_sharding": """\
+out_sharding : NamedSharding or PartitionSpec, optional
+    How the result lies on the devices of a mesh, which decides operations that are ambiguous
+    otherwise. By default, it follows from the operands.""",
+    "out_sharding_ignored": """\
 out_sharding : Sharding, optional
     Placement of the result in JAX. It is accepted and has no effect.""",
     "prng_impl": """\

@@ -487,7 +487,7 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: object = None) -> Arr
         Static shape of the array to make.
     dtype : dtype_like
         Dtype of its elements, any one.
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------

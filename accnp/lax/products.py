@@ -198,7 +198,7 @@ def ragged_dot_general(
     {preferred_element_type}
     group_offset : None, optional
         Index of the first group in JAX. Not supported.
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -278,7 +278,7 @@ def ragged_dot(
     {preferred_element_type}
     group_offset : None, optional
         Index of the first group in JAX. Not supported.
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------

@@ -104,7 +104,7 @@ def _make_reduce(name: str, example: str) -> Reduction:
     reduce_ = api_boundary(fold_sharded if name == "reduce_sum" else fold)
     reduce_.__name__ = reduce_.__qualname__ = name
     summary, kinds, related = _REDUCTIONS[name]
-    sharding = "    {out_sharding}\n" if name == "reduce_sum" else ""
+    sharding = "    {out_sharding_ignored}\n" if name == "reduce_sum" else ""
     text = fill(
         f"{summary} over the given axes.\n\n"
         "    Parameters\n    ----------\n"

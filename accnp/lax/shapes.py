@@ -27,6 +27,7 @@ from accnp.numpy.creation import full as jnp_full
 from accnp.numpy.creation import full_like as jnp_full_like
 from accnp.numpy.creation import iota as jnp_iota
 from accnp.primitives.kinds import broadcast_to
+from accnp.sharding.device_placement import made, record_sharded
 
 
 def _ints(values: Any, name: str) -> tuple[int, ...]:
@@ -235,7 +236,7 @@ def broadcasted_iota(
         raise TypeError(
             "lax.broadcasted_iota: dtype cannot be bool; got bool; pass a numeric dtype"
         )
-    return wrap(o.iota(dtype=new, shape=sizes, dimension=at))
+    return made(o.iota(dtype=new, shape=sizes, dimension=at), out_sharding)
 
 
 @api_boundary
@@ -275,7 +276,11 @@ def broadcast(
     """
     x = as_node(operand, "lax.broadcast")
     front = as_shape(_ints(sizes, "lax.broadcast"), "lax.broadcast")
-    return wrap(to_shape(x, (*front, *x.aval.shape)))
+
+    def record(x: Node) -> Node:
+        return to_shape(x, (*front, *x.aval.shape))
+
+    return wrap(record_sharded("lax.broadcast", out_sharding, record, x))
 
 
 @api_boundary
@@ -327,9 +332,13 @@ def broadcast_in_dim(
     order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
     if len(dims) == x.aval.ndim and order != tuple(range(len(dims))):  # the axes are permuted
         x, dims = o.transpose(x, permutation=order), tuple(sorted(dims))
-    if sizes == x.aval.shape and dims == tuple(range(len(sizes))):
-        return wrap(x)
-    return wrap(o.broadcast_in_dim(x, shape=sizes, broadcast_dimensions=dims))
+
+    def record(x: Node) -> Node:
+        if sizes == x.aval.shape and dims == tuple(range(len(sizes))):
+            return x
+        return o.broadcast_in_dim(x, shape=sizes, broadcast_dimensions=dims)
+
+    return wrap(record_sharded("lax.broadcast_in_dim", out_sharding, record, x))
 
 
 @api_boundary
@@ -416,9 +425,11 @@ def reshape(
         raise TypeError(f"lax.reshape: sizes cannot be negative; got {sizes}; jnp.reshape takes -1")
     if dimensions is not None:
         x = o.transpose(x, permutation=_ints(dimensions, "lax.reshape"))
-    if sizes == x.aval.shape:
-        return wrap(x)
-    return wrap(o.reshape(x, new_sizes=sizes, dimensions=None))
+
+    def record(x: Node) -> Node:
+        return x if sizes == x.aval.shape else o.reshape(x, new_sizes=sizes, dimensions=None)
+
+    return wrap(record_sharded("lax.reshape", out_sharding, record, x))
 
 
 @api_boundary

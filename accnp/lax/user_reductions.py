@@ -224,7 +224,7 @@ def reduce(
         operands, values are trees of scalars.
     dimensions : sequence of int
         Axes to reduce.
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------

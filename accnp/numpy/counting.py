@@ -123,7 +123,7 @@ def bincount(
         Minimum length of the result. The default is 0.
     length : int, optional
         Static length of the result, which is required under `jit`. Larger integers are not counted.
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------

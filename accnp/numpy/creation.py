@@ -122,6 +122,7 @@ def array(
     >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
+    device = out_sharding if device is None else device
     if args:
         copy, order, ndmin = _by_position(args, copy, order, ndmin)
     if type(object) is np.ndarray and dtype is None and order == "K" and ndmin == 0:
@@ -188,6 +189,7 @@ def asarray(
     >>> jnp.asarray([1, 2])
     Array([1, 2], dtype=int32)
     """
+    device = out_sharding if device is None else device
     if type(a) is Array and dtype is None and device is None and not copy:
         as_node(a)  # raises for a deleted array
         return a
@@ -246,6 +248,7 @@ def zeros(
     >>> jnp.zeros(2)
     Array([0., 0.], dtype=float32)
     """
+    device = out_sharding if device is None else device
     return made(full_node(as_shape(shape, "jnp.zeros"), 0, _dtype(dtype, "jnp.zeros")), device)
 
 
@@ -286,6 +289,7 @@ def ones(
     >>> jnp.ones((1, 2))
     Array([[1., 1.]], dtype=float32)
     """
+    device = out_sharding if device is None else device
     return made(full_node(as_shape(shape, "jnp.ones"), 1, _dtype(dtype, "jnp.ones")), device)
 
 
@@ -326,6 +330,7 @@ def empty(
     >>> jnp.empty(0)
     Array([], shape=(0,), dtype=float32)
     """
+    device = out_sharding if device is None else device
     return made(full_node(as_shape(shape, "jnp.empty"), 0, _dtype(dtype, "jnp.empty")), device)
 
 
@@ -381,6 +386,7 @@ def full(
     >>> jnp.full(2, 7)
     Array([7, 7], dtype=int32, weak_type=True)
     """
+    device = out_sharding if device is None else device
     return made(_filled(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"), device)
 
 
@@ -435,6 +441,7 @@ def full_like(
     >>> jnp.full_like(jnp.arange(2), 5)
     Array([5, 5], dtype=int32)
     """
+    device = out_sharding if device is None else device
     return _like(a, fill_value, dtype, shape, device, "jnp.full_like")
 
 
@@ -514,6 +521,7 @@ def zeros_like(
     >>> jnp.zeros_like(jnp.arange(2))
     Array([0, 0], dtype=int32)
     """
+    device = out_sharding if device is None else device
     return _like(a, 0, dtype, shape, device, "jnp.zeros_like")
 
 
@@ -562,6 +570,7 @@ def ones_like(
     >>> jnp.ones_like(jnp.arange(2))
     Array([1, 1], dtype=int32)
     """
+    device = out_sharding if device is None else device
     return _like(a, 1, dtype, shape, device, "jnp.ones_like")
 
 
@@ -674,6 +683,7 @@ def arange(
     >>> jnp.arange(2, 8, 3)
     Array([2, 5], dtype=int32)
     """
+    device = out_sharding if device is None else device
     name = "jnp.arange"
     given = [v for v in (start, stop, step) if v is not None]
     if not given:

@@ -30,6 +30,8 @@ from accnp.numpy.manipulation import expand_node, transpose_node
 from accnp.numpy.matrices import diagonal_node
 from accnp.numpy.products import check_sum_dtype, dot_general, product
 from accnp.numpy.ufunc_rules import multiply
+from accnp.sharding.asked_results import asked_in_order
+from accnp.sharding.device_placement import record_sharded
 
 if TYPE_CHECKING:
     from accnp.lax.enumerations import PrecisionLike
@@ -160,8 +162,17 @@ def _squeeze_ones(x: Node, labels: str, other: dict[str, int]) -> tuple[Node, st
 
 
 def _combine(
-    a: tuple[Node, str], b: tuple[Node, str], needed: set[str], precision: Any, wanted: Any
+    a: tuple[Node, str],
+    b: tuple[Node, str],
+    needed: set[str],
+    precision: Any,
+    wanted: Any,
+    result: str | None,
 ) -> tuple[Node, str]:
+    """Multiply two operands and sum over labels that are not needed.
+
+    `result` is the labels of the whole sum if this is its last product.
+    """
     (x, s), (y, t) = (
         _simplify(*a, needed | set(b[1]), wanted),
         _simplify(*b, needed | set(a[1]), wanted),
@@ -184,9 +195,12 @@ def _combine(
         pair = (_spread(x, s, labels, shape), _spread(y, t, labels, shape))
         return multiply(*_alike(*pair, wanted)), labels
     where = [[[v.index(c) for c in group] for v in (s, t)] for group in (summed, batch)]
-    out = product(x, y, where[0], where[1], precision, wanted)
     rest = [c for c in s if c not in both] + [c for c in t if c not in both]
-    return out, "".join(batch + rest)
+    labels = "".join(batch + rest)
+    order = None if result is None else [result.index(c) for c in labels]
+    with asked_in_order(order):
+        out = product(x, y, where[0], where[1], precision, wanted)
+    return out, labels
 
 
 def _alike(x: Node, y: Node, wanted: Any) -> tuple[Node, Node]:
@@ -298,18 +312,36 @@ def einsum(
         nodes = [as_node(x, "einsum") for x in operands]
     terms, result = parse(subscripts, [x.aval.ndim for x in nodes])
     _check_sizes(terms, nodes)
+    path = _path(terms, [x.aval.shape for x in nodes], result, optimize)
+
+    def record(*nodes: Node) -> Node:
+        return _contract(nodes, terms, result, path, precision, wanted)
+
+    return wrap(record_sharded("einsum", out_sharding, record, *nodes))
+
+
+def _contract(
+    nodes: Sequence[Node],
+    terms: Sequence[str],
+    result: str,
+    path: Sequence[tuple[int, ...]],
+    precision: Any,
+    wanted: Any,
+) -> Node:
+    """Record the contractions of a path, and the transposition of their result."""
     work = list(zip(nodes, terms, strict=True))
-    for pair in _path(terms, [x.aval.shape for x in nodes], result, optimize):
+    for pair in path:
         chosen = [work[i] for i in pair]
         work = [w for i, w in enumerate(work) if i not in pair]
         done = chosen[0]
         for nth, other in enumerate(chosen[1:]):
             later = "".join(labels for _, labels in (*work, *chosen[nth + 2 :]))
-            done = _combine(done, other, set(result) | set(later), precision, wanted)
+            last = result if not later else None
+            done = _combine(done, other, set(result) | set(later), precision, wanted, last)
         work.append(done)
     x, labels = _simplify(*work[0], set(result), wanted)
     y = transpose_node(x, tuple([labels.index(c) for c in result]))
-    return wrap(y if wanted is None else cast(y, wanted))
+    return y if wanted is None else cast(y, wanted)
 
 
 def _path(

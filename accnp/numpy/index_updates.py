@@ -35,6 +35,7 @@ from accnp.numpy.manipulation import reshape_plain
 from accnp.primitives.index import GatherScatterMode, ScatterDimensionNumbers
 from accnp.primitives.kinds import INDEX, broadcast_to, dtype_of_indices
 from accnp.primitives.kinds import full as full_node
+from accnp.sharding.device_placement import record_sharded
 
 __all__ = ["At", "AtIndex", "at", "shape_at", "write"]
 
@@ -371,20 +372,28 @@ class AtIndex:
         Array(-1, dtype=int32)
         """
         fill = None if fill_value is None else distinct_number(np.asarray(fill_value).item())
-        node = read(
-            self.array._node,
-            self.index,
-            mode,
-            fill,
-            wrap_negative_indices,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-        )
-        return wrap(node)
+
+        def record(x: Node) -> Node:
+            return read(
+                x,
+                self.index,
+                mode,
+                fill,
+                wrap_negative_indices,
+                indices_are_sorted=indices_are_sorted,
+                unique_indices=unique_indices,
+            )
+
+        return wrap(record_sharded("x.at[...].get", out_sharding, record, self.array._node))
 
     def _write(self, how: str, values: Any, hints: dict[str, Any]) -> Array:
-        hints.pop("out_sharding", None)
-        return wrap(write(self.array._node, self.index, values, how, **hints))
+        if (sharding := hints.pop("out_sharding", None)) is None:
+            return wrap(write(self.array._node, self.index, values, how, **hints))
+
+        def record(x: Node) -> Node:
+            return write(x, self.index, values, how, **hints)
+
+        return wrap(record_sharded(f"x.at[...]: {how}", sharding, record, self.array._node))
 
     @api_boundary
     def set(self, values: ArrayLike, **hints: Any) -> Array:
@@ -611,7 +620,6 @@ class AtIndex:
     def _factors(self, values: Any, hints: dict[str, Any]) -> Array:
         a = self.array._node.aval
         ones = cast(full_node(a.shape, 1, a.dtype), a.dtype, a.weak_type)
-        hints.pop("out_sharding", None)
         return wrap(write(ones, self.index, values, "scatter_mul", **hints))
 
     @api_boundary
@@ -648,7 +656,9 @@ class AtIndex:
         >>> jnp.arange(3.0).at[2].divide(4)
         Array([0. , 1. , 0.5], dtype=float32)
         """
-        return ufuncs.divide(self.array, self._factors(values, hints))
+        sharding = hints.pop("out_sharding", None)
+        out = ufuncs.divide(self.array, self._factors(values, hints))
+        return wrap(record_sharded("x.at[...].divide", sharding, lambda x: x, out._node))
 
     @api_boundary
     def power(self, values: ArrayLike, **hints: Any) -> Array:
@@ -684,7 +694,9 @@ class AtIndex:
         >>> jnp.arange(3).at[2].power(3)
         Array([0, 1, 8], dtype=int32)
         """
-        return ufuncs.power(self.array, self._factors(values, hints))
+        sharding = hints.pop("out_sharding", None)
+        out = ufuncs.power(self.array, self._factors(values, hints))
+        return wrap(record_sharded("x.at[...].power", sharding, lambda x: x, out._node))
 
     @api_boundary
     def apply(self, func: Callable[[Any], Any], **hints: Any) -> Array:

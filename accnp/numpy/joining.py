@@ -808,7 +808,7 @@ def repeat(
     total_repeat_length : int, optional
         Static length of the axis in the result, which is required if `repeats` is traced. Surplus
         elements are dropped, and the last element fills up missing ones.
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------

@@ -22,6 +22,7 @@ from accnp.array_type import Array, ArrayLike, Shape, ShardingLike, wrap
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.sharding.device_placement import record_sharded
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes",
@@ -82,6 +83,12 @@ def reshape(
     Array([[0, 1],
            [2, 3]], dtype=int32)
     """
+    if out_sharding is not None:
+
+        def record(x: Node) -> Node:
+            return reshape_node(x, shape, order, "jnp.reshape")
+
+        return wrap(record_sharded("jnp.reshape", out_sharding, record, as_node(a, "jnp.reshape")))
     if (type(a) is np.ndarray or isinstance(a, np.generic)) and order in ("C", "F"):
         sizes = fill_size(as_sizes(shape, "jnp.reshape"), a.shape, "jnp.reshape")
         out = np.reshape(a, sizes, order)  # pyright: ignore
@@ -179,7 +186,11 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) 
     >>> jnp.ravel(jnp.ones((2, 1)))
     Array([1., 1.], dtype=float32)
     """
-    return wrap(reshape_node(as_node(a, "jnp.ravel"), -1 if np.size(a) else 0, order, "jnp.ravel"))
+
+    def record(x: Node) -> Node:
+        return reshape_node(x, -1 if x.aval.size else 0, order, "jnp.ravel")
+
+    return wrap(record_sharded("jnp.ravel", out_sharding, record, as_node(a, "jnp.ravel")))
 
 
 def transpose_node(x: Node, permutation: tuple[int, ...]) -> Node:
@@ -583,8 +594,13 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike =
     Array([[0, 1],
            [0, 1]], dtype=int32)
     """
-    x = as_node(array, "jnp.broadcast_to")
-    return wrap(to_shape(x, as_shape(shape, "jnp.broadcast_to"), "jnp.broadcast_to"))
+    name = "jnp.broadcast_to"
+    new = as_shape(shape, name)
+
+    def record(x: Node) -> Node:
+        return to_shape(x, new, name)
+
+    return wrap(record_sharded(name, out_sharding, record, as_node(array, name)))
 
 
 @api_boundary

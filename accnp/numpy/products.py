@@ -34,6 +34,7 @@ from accnp.numpy.reductions import wide_type
 from accnp.numpy.ufunc_rules import multiply
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import broadcast_to
+from accnp.sharding.device_placement import record_sharded
 
 if TYPE_CHECKING:
     from accnp.lax.enumerations import DotNumbers, PrecisionLike
@@ -165,7 +166,11 @@ def dot_general(
     elif x.aval.dtype != y.aval.dtype:
         with numpy_dtype_promotion("standard"):
             wanted = dtypes.promote(tuple((v.aval.dtype, v.aval.weak_type) for v in (x, y)))[0]
-    return wrap(_dot_general(x, y, dims, precision, wanted))
+
+    def record(x: Node, y: Node) -> Node:
+        return _dot_general(x, y, dims, precision, wanted)
+
+    return wrap(record_sharded("lax.dot_general", out_sharding, record, x, y))
 
 
 @api_boundary
@@ -223,7 +228,11 @@ def matmul(
     Array([1., 2.], dtype=float32)
     """
     x, y, wanted = _pair("matmul", a, b, preferred_element_type)
-    return wrap(matmul_nodes(x, y, precision, wanted))
+
+    def record(x: Node, y: Node) -> Node:
+        return matmul_nodes(x, y, precision, wanted)
+
+    return wrap(record_sharded("matmul", out_sharding, record, x, y))
 
 
 def matmul_nodes(x: Node, y: Node, precision: Any = None, preferred: Any = None) -> Node:
@@ -308,7 +317,11 @@ def dot(
     x, y, wanted = _pair("dot", a, b, preferred_element_type)
     m, n = x.aval.ndim, y.aval.ndim
     contract: Any = ((), ()) if not m or not n else ((m - 1,), (max(0, n - 2),))
-    return wrap(product(x, y, contract, ((), ()), precision, wanted))
+
+    def record(x: Node, y: Node) -> Node:
+        return product(x, y, contract, ((), ()), precision, wanted)
+
+    return wrap(record_sharded("dot", out_sharding, record, x, y))
 
 
 @api_boundary
@@ -608,7 +621,11 @@ def tensordot(
                 f"for shapes {x.aval.shape} and {y.aval.shape}; pass fewer"
             )
         left, right = tuple(range(m - k, m)), tuple(range(k))
-    return wrap(product(x, y, (left, right), ((), ()), precision, wanted))
+
+    def record(x: Node, y: Node) -> Node:
+        return product(x, y, (left, right), ((), ()), precision, wanted)
+
+    return wrap(record_sharded("tensordot", out_sharding, record, x, y))
 
 
 @api_boundary

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accnp.ir.aval import Aval, Devices, on_devices
+from accnp.ir.aval import Aval, Devices, ShardedDevices, on_devices
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o, register
 
@@ -34,9 +34,21 @@ def _transpose(ct: Node, x: Any, *, devices: Devices, source: Devices) -> tuple[
     return (o.device_put(ct, devices=source, source=devices),)
 
 
+def _batch(
+    size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict[str, Any], tools: Any
+) -> tuple[list[Node], list[bool]]:
+    """Put a batched value as its examples are put, and leave the batch axis as it is."""
+    (x,) = xs
+    devices = params["devices"]
+    if type(devices) is ShardedDevices and hasattr(devices.sharding, "behind_one"):
+        own = getattr(x.aval.devices, "sharding", None)
+        devices = ShardedDevices(devices.sharding.behind_one(own), devices)
+    return [o.device_put(x, devices=devices, source=x.aval.devices)], [flags[0]]
+
+
 register(
     Op(
         "device_put", "mark", _infer, numpy=_identity, jvp=_jvp, transpose=_transpose,
-        places=True,
+        batch=_batch, places=True,
     )
 )  # fmt: skip

@@ -80,7 +80,7 @@ def bits(
     {sample_shape}
     dtype : dtype_like, optional
         Unsigned integer dtype. The default is uint32 (uint64 with `jax_enable_x64`).
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -169,7 +169,7 @@ def uniform(
         Lower bound, included; it broadcasts to the shape. The default is 0.
     maxval : array_like, optional
         Upper bound, excluded; it broadcasts to the shape. The default is 1.
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -234,7 +234,7 @@ def randint(
         Upper bound, excluded; it broadcasts to the shape.
     dtype : dtype_like, optional
         Integer dtype of the samples. The default is int32 (int64 with `jax_enable_x64`).
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -339,7 +339,7 @@ def bernoulli(
     mode : {"low", "high"}, optional
         "high" uses twice as many random bits, so that very small probabilities are exact. The
         default is "low".
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -414,7 +414,7 @@ def normal(
     dtype : dtype_like, optional
         Floating or complex dtype of the samples. The default is float32 (float64 with
         `jax_enable_x64`).
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -488,7 +488,7 @@ def permutation(
     independent : bool, optional
         If True, each line along the axis is shuffled separately. By default, whole slices change
         places.
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------

@@ -137,7 +137,7 @@ def rng_bit_generator(
         Unsigned integer dtype. The default is uint32.
     algorithm : RandomAlgorithm, optional
         Generator to use. The default is Philox.
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------

@@ -121,7 +121,7 @@ def poisson(
     {sample_shape_params}
     dtype : dtype_like, optional
         Integer dtype of the samples. The default is int32 (int64 with `jax_enable_x64`).
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------

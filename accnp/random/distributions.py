@@ -80,7 +80,7 @@ def exponential(
     {key}
     {sample_shape}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -127,7 +127,7 @@ def laplace(
     {key}
     {sample_shape}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -175,7 +175,7 @@ def logistic(
     {key}
     {sample_shape}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -222,7 +222,7 @@ def cauchy(
     {key}
     {sample_shape}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -277,7 +277,7 @@ def lognormal(
     dtype : dtype_like, optional
         Floating or complex dtype of the samples. The default is float32 (float64 with
         `jax_enable_x64`).
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -326,7 +326,7 @@ def pareto(
         Exponent, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -375,7 +375,7 @@ def rayleigh(
         Standard deviation of the normal numbers below; it is positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -481,7 +481,7 @@ def triangular(
         Upper end of the interval.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -532,7 +532,7 @@ def geometric(
     {sample_shape_params}
     dtype : dtype_like, optional
         Integer dtype of the samples. The default is int32 (int64 with `jax_enable_x64`).
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -585,7 +585,7 @@ def maxwell(
     {key}
     {sample_shape}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -696,7 +696,7 @@ def truncated_normal(
         Upper bound, excluded.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -753,7 +753,7 @@ def rademacher(
     {sample_shape}
     dtype : dtype_like, optional
         Dtype of the samples. The default is int32 (int64 with `jax_enable_x64`).
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -799,7 +799,7 @@ def gumbel(
     {dtype_samples}
     mode : {"low", "high"}, optional
         "high" uses more random bits, which makes the tails more precise. The default is "low".
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -859,7 +859,7 @@ def categorical(
         If False, the samples for one batch element are distinct. The default is True.
     mode : {"low", "high"}, optional
         Precision of the underlying Gumbel numbers; see `gumbel`.
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------

@@ -155,7 +155,7 @@ def gamma(
         Shape parameter, positive. The samples are differentiable with respect to it.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -204,7 +204,7 @@ def loggamma(
         Shape parameter of the gamma distribution, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -254,7 +254,7 @@ def beta(
         Second shape parameter, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -312,7 +312,7 @@ def dirichlet(
     shape : int or sequence of int, optional
         Shape of the batch. The default is the shape of `alpha` without its last axis.
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -366,7 +366,7 @@ def chisquare(
         Degrees of freedom, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -412,7 +412,7 @@ def t(
         Degrees of freedom, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -464,7 +464,7 @@ def f(
         Degrees of freedom of the denominator, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -516,7 +516,7 @@ def generalized_normal(
     dtype : dtype_like, optional
         Floating dtype of the samples, promoted with that of `p`. The default is float32 (float64
         with `jax_enable_x64`).
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -574,7 +574,7 @@ def ball(
         Order of the norm. The default, 2, is the Euclidean norm.
     {sample_shape}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -627,7 +627,7 @@ def wald(
         Mean of the distribution, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------

@@ -52,7 +52,7 @@ def multivariate_normal(
     method : {"cholesky", "eigh", "svd"}, optional
         Factorization of `cov`. "eigh" and "svd" accept singular matrices, too. The default is
         "cholesky", the fastest.
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------
@@ -145,7 +145,7 @@ def orthogonal(
         (float64 with `jax_enable_x64`).
     m : int, optional
         Number of columns. The default is `n`.
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------

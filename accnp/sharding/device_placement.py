@@ -40,10 +40,12 @@ __all__ = [
     "PROPERTIES",
     "beside",
     "device_put",
+    "in_vmap",
     "is_place",
     "made",
     "put_node",
     "put_tree",
+    "record_sharded",
 ]
 
 
@@ -72,10 +74,21 @@ def _over_processes(x: Node, where: Devices) -> Node:
     if where is None:
         return x  # it stays on its processes
     if isinstance(where, ShardedDevices) and where.spans:
+        if not spans(x.aval) and x.trace is not None and in_vmap():
+            # Types under vmap have no shardings: whether a batched value is whole is unknown.
+            raise NotImplementedError(
+                "vmap: a mapped function cannot change how arrays lie on several processes; got "
+                f"{where.sharding} for {x.aval.str_short()}; use reshard on the results of vmap"
+            )
         local = importlib.import_module("accnp.sharding.process_shards")
         shape = x.aval.shape
         return local.whole_of(local.shard_of(x, where.sharding, shape), where.sharding, shape)
     return put_node(here(x, "device_put"), where)
+
+
+def in_vmap() -> bool:
+    """Return whether a function that `vmap` maps is being traced."""
+    return any([getattr(t.info, "transform", "") == "vmap" for t in state.stack if t.abstract])
 
 
 def beside(function: str, x: Node, *others: Node) -> Node:
@@ -94,6 +107,14 @@ def made(x: Node, device: Any) -> Array:
         engine.ready(x)  # one shared buffer, which compiled calls can use directly
         x = held_literal(x)
     return wrap(x if device is None else put_node(x, _where(device, x.aval.shape, "device_put")))
+
+
+def record_sharded(function: str, sharding: Any, record: Callable[..., Node], *nodes: Node) -> Node:
+    """Record an operation whose result has the sharding that the caller asks for, if any."""
+    if sharding is None:
+        return record(*nodes)
+    shardings = importlib.import_module("accnp.sharding.out_shardings")  # rarely used
+    return shardings.record_as(function, sharding, nodes, record)
 
 
 def is_place(x: Any) -> bool:

@@ -556,9 +556,18 @@ class NamedSharding(Sharding):
             return NamedSharding(mesh, self.spec).placed(shape, function)
         return ShardedDevices(self, with_one_here(self._devices, function))
 
-    def behind_one(self) -> NamedSharding:
-        """The sharding of arrays with one more axis in front, which is not divided."""
-        return NamedSharding(self.mesh, PartitionSpec(None, *self.spec))
+    def behind_one(self, own: Sharding | None = None) -> NamedSharding:
+        """The sharding of arrays with one more axis in front.
+
+        This axis is divided as the first axis of the sharding `own` is, if mesh axes are left for
+        it, and otherwise not at all.
+        """
+        first = None
+        if isinstance(own, NamedSharding) and own.mesh == self.mesh and own.spec:
+            first = own.spec[0]
+        if self._axes.intersection(axes_of(first)):
+            first = None
+        return NamedSharding(self.mesh, PartitionSpec(first, *self.spec))
 
     def whole(self) -> NamedSharding:
         """Every device of the mesh with the whole."""

@@ -17,6 +17,7 @@ from accnp.ir.aval import ShardedDevices, mesh_sharding, spans
 from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import Op, o
 from accnp.primitives.shards import local_of
+from accnp.sharding.asked_results import asked
 from accnp.sharding.meshes import AxisType, Mesh
 from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
 from accnp.sharding.process_shards import Entries as LocalEntries
@@ -55,6 +56,8 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
     explicit = any([kind is AxisType.Explicit for _, kind in types])
     names = [_names(x) for x in inputs]
     case = Case(op, [x.aval for x in inputs], params, names, dict(mesh.shape), explicit, out)
+    if over and (given := asked()) is not None:
+        case.explicit, case.asked = False, given.entries
     way = way_of(case)
     if not over:
         return _placed(way, mesh, out)
@@ -127,7 +130,13 @@ def _combined(y: Node, way: Way, axes: Any) -> Node:
     dtype = y.aval.dtype
     if dtype.kind == "b":  # reductions of bools: the extremes of numbers
         y = o.convert_element_type(y, new_dtype=_INT8, weak_type=False)
-    y = getattr(o, way.combine)(y, axis_name=names, axis_index_groups=None)
+    if way.scatter is not None:
+        y = o.reduce_scatter(
+            y, axis_name=names, axis_index_groups=None, scatter_dimension=way.scatter,
+            axis_size=names[0].size, tiled=True,
+        )  # fmt: skip
+    else:
+        y = getattr(o, way.combine)(y, axis_name=names, axis_index_groups=None)
     if y.aval.dtype != dtype:
         y = o.convert_element_type(y, new_dtype=dtype, weak_type=False)
     return y

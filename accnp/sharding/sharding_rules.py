@@ -33,6 +33,7 @@ class Case:
     sizes: dict[Any, int]
     explicit: bool
     out: Any  # the type of the result, or a tuple of them
+    asked: Entries | None = None  # how the caller asks for the result to be cut
 
     def count(self, entry: Entry) -> int:
         """Into how many parts an entry cuts a dimension."""
@@ -60,6 +61,7 @@ class Way:
     params: dict[str, Any]
     combine: str = ""  # the collective that completes the results
     over: Entry = ()
+    scatter: int | None = None  # the dimension of the result that this collective cuts
     final: Entries | None = None  # how the result is cut in the end, if it must be moved
 
 
@@ -78,6 +80,8 @@ def way_of(case: Case) -> Way:
     """How an operation on sharded operands runs."""
     rule = _RULES.get(case.op.name) or _KINDS.get(case.op.kind)
     if rule is None:
+        if not any([entry for entries in case.entries for entry in entries]):
+            return _whole(case)  # nothing is cut
         case.refuse("there is no rule for how its result is sharded")
         return _whole(case)
     return rule(case)
@@ -410,15 +414,37 @@ def _dot(case: Case) -> Way:
         over += left[i]
     _free_of(left, over, lc)
     _free_of(right, over, rc)
-    free_left = [left[d] for d in range(a.ndim) if d not in (*lb, *lc)]
     used = {n for d in range(a.ndim) for n in left[d]}
     for d in range(b.ndim):
         if d not in (*rb, *rc) and used.intersection(right[d]):
             case.refuse("the result would be illegally sharded: it names an axis twice")
             right[d] = ()
-    free_right = [right[d] for d in range(b.ndim) if d not in (*rb, *rc)]
-    out = [*[left[i] for i in lb], *free_left, *free_right]
-    return Way([left, right], [out], case.params, "psum_invariant" if over else "", over)
+    # Where each dimension of the result comes from.
+    sources = [[(left, i), (right, j)] for i, j in zip(lb, rb, strict=True)]
+    sources += [[(left, d)] for d in range(a.ndim) if d not in (*lb, *lc)]
+    sources += [[(right, d)] for d in range(b.ndim) if d not in (*rb, *rc)]
+    if case.asked is not None:
+        _take_parts(case.asked, sources, {n for e in (*left, *right) for n in e})
+    out = [entries[d] for (entries, d), *_ in sources]
+    if not over:
+        return Way([left, right], [out], case.params)
+    way = Way([left, right], [out], case.params, "psum_invariant", over)
+    for d, entry in enumerate(case.asked or ()):
+        if len(over) == 1 and entry == out[d] + over:
+            way.combine, way.scatter = "reduce_scatter", d
+            way.outs = [[*out[:d], entry, *out[d + 1 :]]]
+            break
+    return way
+
+
+def _take_parts(asked: Entries, sources: list[list[tuple[Entries, int]]], used: set[Any]) -> None:
+    """Cut operands that are whole along a dimension of the result as this is asked for, which
+    needs no messages."""
+    for entry, places in zip(asked, sources, strict=False):
+        if entry and not used.intersection(entry) and not any([e[d] for e, d in places]):
+            used.update(entry)
+            for entries, d in places:
+                entries[d] = entry
 
 
 def _free_of(entries: Entries, names: Entry, but: Sequence[int]) -> None:

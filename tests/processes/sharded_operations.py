@@ -28,6 +28,11 @@ def operands(m: Any) -> Any:
     )
 
 
+def out(m: Any, o: Any, *spec: Any) -> Any:
+    """A sharding of a result, over the mesh of the operands."""
+    return m.NamedSharding(o.x.sharding.mesh, m.P(*spec))
+
+
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "x+y": lambda m, o: o.x+o.y,
     "y+z": lambda m, o: o.y+o.z,
@@ -95,5 +100,43 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "iota": lambda m, o: o.y+m.numpy.arange(4),
     "median": lambda m, o: m.numpy.median(o.y,1),
     "repeat": lambda m, o: m.numpy.repeat(o.y,2,1),
+    "out z@y": lambda m, o: m.numpy.matmul(o.z,o.y,out_sharding=out(m,o)),
+    "out z@y, a": lambda m, o: m.numpy.matmul(o.z,o.y,out_sharding=out(m,o,"a")),
+    "out z@y, -a": lambda m, o: m.numpy.dot(o.z,o.y,out_sharding=out(m,o,None,"a")),
+    "out z@y, ba": lambda m, o: m.numpy.dot(o.z,o.y,out_sharding=out(m,o,("b","a"))),
+    "out z@y, ab": lambda m, o: m.lax.dot(o.z,o.y,out_sharding=out(m,o,("a","b"))),
+    "out z@y, a b": lambda m, o: m.numpy.matmul(o.z,o.y,out_sharding=out(m,o,"a","b")),
+    "out x@y": lambda m, o: m.numpy.matmul(o.x,o.y,out_sharding=out(m,o,"b")),
+    "out x@x.T": lambda m, o: m.numpy.matmul(o.x,o.x.T,out_sharding=out(m,o,"a")),
+    "out x@x.T, b": lambda m, o: m.numpy.matmul(o.x,o.x.T,out_sharding=out(m,o,"a","b")),
+    "out x.T@x": lambda m, o: m.numpy.tensordot(
+        o.x,o.x,((0,),(0,)),out_sharding=out(m,o,"b","a")
+    ),
+    "out y@w": lambda m, o: m.numpy.matmul(o.y,o.w,out_sharding=out(m,o,None,"b")),
+    "out y@w, a b": lambda m, o: m.numpy.matmul(o.y,o.w,out_sharding=out(m,o,"a","b")),
+    "out w@w": lambda m, o: m.numpy.matmul(o.w,o.w,out_sharding=out(m,o,"b","a")),
+    "out w@y": lambda m, o: m.numpy.matmul(o.w,o.y,out_sharding=out(m,o,"b","a")),
+    "out v@v": lambda m, o: m.numpy.dot(o.v,o.v,out_sharding=out(m,o)),
+    "out bools": lambda m, o: m.numpy.matmul(o.z>1,o.y>1,out_sharding=out(m,o,"a")),
+    "out dot_general": lambda m, o: m.lax.dot_general(
+        o.z,o.y,(((1,),(0,)),((),())),out_sharding=out(m,o,None,"a")
+    ),
+    "out batches": lambda m, o: m.numpy.matmul(
+        put(m,(4,2,4),m.P("b",None,"a")),put(m,(4,4,2),m.P("b","a")),
+        out_sharding=out(m,o,"b","a"),
+    ),
+    "out einsum": lambda m, o: m.numpy.einsum("ij,jk->ki",o.z,o.y,out_sharding=out(m,o,None,"a")),
+    "out get": lambda m, o: o.y.at[m.numpy.array([1,0,2,3])].get(out_sharding=out(m,o,"a","b")),
+    "out set": lambda m, o: o.y.at[m.numpy.array([1,2])].set(7,out_sharding=out(m,o,None,"b")),
+    "out reshape": lambda m, o: m.numpy.reshape(o.x,(2,8),out_sharding=out(m,o,"b","a")),
+    "out method": lambda m, o: o.x.reshape(16,out_sharding=out(m,o,"b")),
+    "out ravel": lambda m, o: m.numpy.ravel(o.x,out_sharding=out(m,o,("b","a"))),
+    "out broadcast": lambda m, o: m.numpy.broadcast_to(o.v,(4,4),out_sharding=out(m,o,"b","a")),
+    "out lax.broadcast": lambda m, o: m.lax.broadcast(o.v,(4,),out_sharding=out(m,o,"b","a")),
+    "out lax.reshape": lambda m, o: m.lax.reshape(o.x,(16,),out_sharding=out(m,o,"b")),
+    "whole det": lambda m, o: m.numpy.linalg.det(o.w),
+    "out einsum of 3": lambda m, o: m.numpy.einsum(
+        "ij,jk,kl->li",o.z,o.y,o.x,out_sharding=out(m,o,"a","b")
+    ),
     "tile": lambda m, o: m.numpy.tile(o.y,(1,2)),
 }  # fmt: skip

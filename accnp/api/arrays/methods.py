@@ -198,7 +198,7 @@ def _reshape(
     """
     try:
         shape: Any = args[0] if len(args) == 1 else args
-        return manipulation.reshape(self, shape, order=order)
+        return manipulation.reshape(self, shape, order=order, out_sharding=out_sharding)
     except Exception as error:
         hide_frames(error)
         raise
@@ -271,7 +271,7 @@ def _flatten(self: Array, order: str = "C", *, out_sharding: ShardingLike = None
     >>> jnp.array([[1, 2], [3, 4]]).flatten("F")
     Array([1, 3, 2, 4], dtype=int32)
     """
-    return manipulation.ravel(self, order)
+    return manipulation.ravel(self, order, out_sharding=out_sharding)
 
 
 @api_boundary

@@ -83,7 +83,7 @@ def conv_general_dilated(
         output features. The default is 1.
     {precision}
     {preferred_element_type}
-    {out_sharding}
+    {out_sharding_ignored}
 
     Returns
     -------

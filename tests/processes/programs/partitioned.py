@@ -1,6 +1,8 @@
 """Functions of sharded arrays, eager and in jit, against those of whole ones."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from processes.asking import refused
@@ -17,8 +19,9 @@ A, B, W1, W2, Y = (
 )
 
 
-def loss(p, x, y):
-    return ((jnp.maximum(x @ p[0], 0) @ p[1] - y) ** 2).mean()
+def loss(p, x, y, sharding=None):
+    hidden = jnp.maximum(x @ p[0], 0)
+    return ((jnp.matmul(hidden, p[1], out_sharding=sharding) - y) ** 2).mean()
 
 
 def whole(y):
@@ -30,7 +33,7 @@ def same(found, want):
         assert np.allclose(whole(f), w, rtol=1e-4, atol=1e-5), (f, w)
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "map": lambda a, b: jnp.sin(a) * b + 1,
     "sums": lambda a, b: (a.sum(), a.sum(0), a.sum(1), a.mean(), a.std(1), a.var()),
     "extremes": lambda a, b: (a.max(0), a.min(), (a > 0).all(0), (a > 0).any(1), a.argmax(1)),
@@ -53,10 +56,10 @@ for kind in (jnp.sharding.AxisType.Explicit, jnp.sharding.AxisType.Auto):
         return jnp.device_put(a, jnp.NamedSharding(mesh, P(*spec)))
 
     a, b = put(A, "x"), put(B, "x")
-    for f in FUNCTIONS.values():
-        want = f(jnp.asarray(A), jnp.asarray(B))
-        same(f(a, b), want)
-        same(jnp.jit(f)(a, b), want)
+    for function in FUNCTIONS.values():
+        want = function(jnp.asarray(A), jnp.asarray(B))
+        same(function(a, b), want)
+        same(jnp.jit(function)(a, b), want)
     # Data-parallel training: gradients of whole parameters are summed over the processes.
     want = jnp.value_and_grad(loss)((jnp.asarray(W1), jnp.asarray(W2)), jnp.asarray(A), Y)
     parameters = put(W1), put(W2)
@@ -64,10 +67,16 @@ for kind in (jnp.sharding.AxisType.Explicit, jnp.sharding.AxisType.Auto):
         same(f(parameters, put(A, "x"), put(Y, "x")), want)
     # Tensor-parallel: the second product contracts over what both operands are cut along.
     parameters = put(W1, None, "x"), put(W2, "x")
-    for f in (jnp.value_and_grad(loss), jnp.jit(jnp.value_and_grad(loss))):
+    for f in (jnp.value_and_grad(loss), jnp.jit(jnp.value_and_grad(loss), static_argnums=3)):
         if kind is jnp.sharding.AxisType.Explicit:
             call = partial(f, parameters, put(A), put(Y))
             refused(jnp.errors.ShardingTypeError, "ambiguous", call)
+            # out_sharding decides: whole results, or rows of the results in each process.
+            for spec in (P(), P("x")):
+                sharding = jnp.NamedSharding(mesh, spec)
+                value, grads = f(parameters, put(A), put(Y, *spec), sharding)
+                same((value, grads), want)
+                assert [g.sharding.spec for g in grads] == [P(None, "x"), P("x")]
             continue
         value, grads = f(parameters, put(A), put(Y))
         same((value, grads), want)
@@ -112,4 +121,15 @@ total = jnp.jit(lambda a: a.sum(0))
 text = str(jnp.explain(total, a))
 assert f"a message of psum over 'x': each of {n} processes sends {48 * (n - 1)} B" in text, text
 assert "a message of psum" in str(jnp.inspect(total)(a))
+explicit = jnp.make_mesh((n,), ("x",))
+rows, columns = (jnp.NamedSharding(explicit, spec) for spec in (P("x"), P(None, "x")))
+u, v = jnp.device_put(A, columns), jnp.device_put(A.T, rows)
+for sharding, message in ((columns.whole(), "psum"), (rows, "reduce_scatter")):
+    text = str(jnp.explain(jnp.jit(partial(jnp.matmul, out_sharding=sharding)), u, v))
+    assert f"a message of {message} over 'x'" in text, text
+
+# Types in mapped functions have no shardings, so what would have to move is unknown.
+refused(NotImplementedError, "vmap", lambda: jnp.vmap(lambda x: jnp.reshard(x, rows))(u))
+product = partial(jnp.matmul, out_sharding=rows)
+refused(NotImplementedError, "vmap", lambda: jnp.vmap(product)(u[None], v[None]))
 print(f"process {me} is done")

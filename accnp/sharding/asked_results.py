@@ -1,0 +1,69 @@
+"""What the caller of an operation asks for while it is recorded: see `out_shardings.py`.
+
+This is a module of its own because `einsum` imports it, which must not load meshes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["Asked", "asked", "asked_in_order", "asking"]
+
+Entries = list[tuple[Any, ...]]
+
+
+class Asked:
+    """What a caller asks for while an operation is recorded.
+
+    `entries` are the mesh axes that cut each dimension of the result, or None for operations that
+    are only a part of it.
+    """
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: Entries | None) -> None:
+        self.entries = entries
+
+
+class _State(threading.local):
+    def __init__(self) -> None:
+        self.asked: Asked | None = None
+
+
+_state = _State()
+
+
+def asked() -> Asked | None:
+    """What the caller of the operation that is recorded now asks for, or None."""
+    return _state.asked
+
+
+@contextmanager
+def asking(given: Asked) -> Iterator[None]:
+    before = _state.asked
+    _state.asked = given
+    try:
+        yield
+    finally:
+        _state.asked = before
+
+
+@contextmanager
+def asked_in_order(order: Sequence[int] | None) -> Iterator[None]:
+    """Record an operation whose dimensions become those of the result in another order.
+
+    Dimension d of the operation is dimension `order[d]` of the result. None is for operations that
+    are only a part of it.
+    """
+    own = _state.asked
+    if own is None:
+        yield
+        return
+    entries = own.entries
+    if entries is not None:
+        entries = None if order is None else [entries[d] for d in order]
+    with asking(Asked(entries)):
+        yield

@@ -1,0 +1,95 @@
+"""The parameter `out_sharding`: results whose sharding the caller asks for.
+
+In: a function that records an operation, its operands, and the sharding of the result. Out: the
+result under this sharding. What is ambiguous on Explicit meshes is then decided: operands are moved
+as the result needs it. Over several processes, the rules see the sharding (`asked`), so that a
+product scatters its sums instead of gathering them. The devices of one process share their memory;
+there the operands count as whole, and only the result has a sharding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from accnp.ir.aval import ShardedDevices, spans
+from accnp.ir.node import Node
+from accnp.sharding.asked_results import Asked, asking
+from accnp.sharding.device_placement import in_vmap, put_node
+from accnp.sharding.meshes import AxisType, Mesh, get_mesh
+from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
+
+__all__ = ["record_as"]
+
+
+def record_as(
+    function: str, sharding: Any, nodes: Sequence[Node], record: Callable[..., Node]
+) -> Node:
+    """Record an operation on `nodes` whose result has the sharding; None asks for none."""
+    wanted = None if sharding is None else _resolved(function, sharding, nodes)
+    if wanted is None:
+        return record(*nodes)
+    if any([spans(x.aval) for x in nodes]):
+        with asking(Asked([axes_of(e) for e in wanted.spec])):
+            y = record(*nodes)
+    else:
+        y = record(*[_whole(function, x, wanted) for x in nodes])
+    places = wanted.placed(y.aval.shape, function)
+    rest = (None,) * (y.aval.ndim - len(wanted.spec))  # as the rules have it on Explicit axes
+    spec = PartitionSpec(*wanted.spec, *rest) if wanted.mesh.explicit_axes else wanted.spec
+    return put_node(y, ShardedDevices(wanted.update(spec=spec), places))
+
+
+def _whole(function: str, x: Node, wanted: NamedSharding) -> Node:
+    """The value as each device of the mesh has it all."""
+    where = x.aval.devices
+    if where is None and x.trace is not None and in_vmap():
+        # Types in mapped functions have no shardings, but their batched values may have one.
+        return put_node(x, wanted.whole().placed(x.aval.shape, function))
+    if type(where) is not ShardedDevices or not isinstance(where.sharding, NamedSharding):
+        return x
+    return put_node(x, ShardedDevices(where.sharding.whole(), where))
+
+
+def _resolved(function: str, sharding: Any, nodes: Sequence[Node]) -> NamedSharding | None:
+    """The sharding over a mesh of devices; None if its mesh is empty."""
+    if not isinstance(sharding, NamedSharding | PartitionSpec):
+        raise TypeError(
+            f"{function}: out_sharding must be a NamedSharding or a PartitionSpec; got "
+            f"{sharding!r}; make one with jax.NamedSharding(mesh, jax.P(...))"
+        )
+    if isinstance(sharding, PartitionSpec):
+        mesh = get_mesh()
+        if mesh.empty:
+            raise ValueError(
+                f"{function}: a PartitionSpec as out_sharding needs a mesh in use; got {sharding}; "
+                "pass a NamedSharding, or use jax.set_mesh"
+            )
+        sharding = NamedSharding(mesh, sharding)
+    if sharding.mesh.empty:
+        return None
+    if sharding.spec.unreduced or sharding.spec.reduced:
+        raise NotImplementedError(
+            f"{function}: results that are not reduced do not exist; got {sharding.spec}; leave "
+            "unreduced and reduced out of the spec"
+        )
+    of_type = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+    for name in (n for entry in sharding.spec for n in axes_of(entry)):
+        if of_type[name] is not AxisType.Explicit:
+            raise ValueError(
+                f"{function}: out_sharding cannot contain axis names that are of type Auto or "
+                f"Manual; got {sharding.spec}, in which {name!r} is of type {of_type[name].name}; "
+                "use lax.with_sharding_constraint"
+            )
+    for x in nodes:
+        mesh = getattr(getattr(x.aval.devices, "sharding", None), "mesh", None)
+        if not isinstance(mesh, Mesh):
+            continue
+        if mesh.shape_tuple != sharding.mesh.shape_tuple:
+            raise ValueError(
+                f"{function}: out_sharding must be over the mesh of the operands; got "
+                f"{sharding.mesh} and {mesh}; move the operands with device_put"
+            )
+        if not isinstance(sharding.mesh, Mesh):
+            return NamedSharding(mesh, sharding.spec)
+    return sharding
