@@ -13,8 +13,8 @@ import math
 import mmap
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ SMALL = 4096  # bytes up to which blocks are cut from slabs and have power-of-tw
 _SLAB = 1 << 18
 _HUGE = 1 << 21  # the size of a huge page
 
+T = TypeVar("T")
 Memory = tuple[int, Any]  # address, and the object that owns the memory (None for slab pieces)
 
 
@@ -59,7 +60,7 @@ class _Pool(Pool):
             raise MemoryError(_too_large(nbytes))
         size = blocks.size
         if size <= SMALL:
-            slab = np.empty(_SLAB + ALIGN, np.uint8)
+            slab = _from_system(lambda: np.empty(_SLAB + ALIGN, np.uint8), nbytes)
             first = -(-slab.ctypes.data // ALIGN) * ALIGN
             with self.lock:
                 self.slabs.append(slab)  # slabs are never freed: their pieces return to the pool
@@ -67,14 +68,7 @@ class _Pool(Pool):
                 self.allocated_bytes += _SLAB
             blocks.fill(first + size, first + _SLAB)
             return Buffer(first, nbytes, None, blocks)
-        try:
-            ptr, memory = _map(size)
-        except (OSError, MemoryError, OverflowError):
-            trim()
-            try:
-                ptr, memory = _map(size)
-            except (OSError, MemoryError, OverflowError) as error:
-                raise MemoryError(_too_large(nbytes)) from error
+        ptr, memory = _from_system(lambda: _map(size), nbytes)
         with self.lock:
             self.allocations += 1
             self.allocated_bytes += size
@@ -144,6 +138,21 @@ install_buffers(Buffer)
 _pool = _Pool(_limit())
 empty = _pool.empty
 blocks = _pool.blocks
+
+
+def _from_system(take: Callable[[], T], asked: int) -> T:
+    """Return what `take` gets from the system, if need be after the free blocks were returned.
+
+    Raises MemoryError, with the number of bytes that were asked for, if there is not enough memory.
+    """
+    try:
+        return take()
+    except (OSError, MemoryError, OverflowError):
+        trim()
+    try:
+        return take()
+    except (OSError, MemoryError, OverflowError) as error:
+        raise MemoryError(_too_large(asked)) from error
 
 
 def _too_large(asked: int) -> str:

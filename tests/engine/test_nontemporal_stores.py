@@ -99,7 +99,7 @@ def test_launches_take_the_way_past_the_caches(name, monkeypatch):
     f, make = CASES[name]
     monkeypatch.setattr(traffic, "LARGE", 1 << 12)
     engine._plans.clear()
-    clear_kernels()  # code of the first tier, for a short launch of another test, has no such stores
+    clear_kernels()  # first-tier code of a short launch of another test has no such stores
     accnp.block_until_ready(f(*make()))
     (plan,) = engine._plans.values()
     (table,) = plan.quick.__defaults__  # type: ignore
