@@ -33,8 +33,16 @@ from accnp.runtime.buffer import Buffer
 from accnp.trace_fn import conversion_error, traced_repr, unmapped
 
 __all__ = [
-    "Array", "ArrayLike", "const_of", "escape", "from_numpy", "is_traced", "known", "look",
-    "with_float0", "wrap",
+    "Array",
+    "ArrayLike",
+    "concrete_node",
+    "concrete_value",
+    "const_of",
+    "escape",
+    "from_numpy",
+    "is_traced",
+    "with_float0",
+    "wrap",
 ]  # fmt: skip
 
 
@@ -482,7 +490,7 @@ class Array(ArrayBase):
         True
         """
         if not self.is_deleted():
-            engine.ready(known(self._node, "item", "Array.delete"))
+            engine.ready(concrete_node(self._node, "item", "Array.delete"))
             self._forget("Array.delete was called", user_site())
 
     def _forget(self, what: str, site: tuple[Any, int] | None) -> None:
@@ -494,17 +502,17 @@ class Array(ArrayBase):
         node = self._node = const(engine.DELETED, aval)
         node.trace = Deleted(f"{aval.dtype.name}{list(aval.shape)}".replace(" ", ""), what, site)
 
-    def _look(self, kind: str) -> np.ndarray:
-        return look(self._node, kind)
+    def _concrete_value(self, kind: str) -> np.ndarray:
+        return concrete_value(self._node, kind)
 
     def _buffer(self, kind: str) -> Any:
         """Return the buffer on its device; on a GPU, its values may still be computed."""
-        return engine.ready(known(self._node, kind))
+        return engine.ready(concrete_node(self._node, kind))
 
     @api_boundary
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         _failed_export.raise_again(self)
-        value = self._look("array")
+        value = self._concrete_value("array")
         if dtype is not None and np.dtype(dtype) != value.dtype:
             if copy is False:
                 raise ValueError(
@@ -547,7 +555,7 @@ class Array(ArrayBase):
         >>> jnp.array([1, 2]).to_numpy().tolist()
         [1, 2]
         """
-        return self._look("array")
+        return self._concrete_value("array")
 
     @api_boundary
     def item(self, *args: int) -> Any:
@@ -579,7 +587,7 @@ class Array(ArrayBase):
         >>> jnp.arange(3).item(2)
         2
         """
-        return self._look("item").item(*args)
+        return self._concrete_value("item").item(*args)
 
     @api_boundary
     def tolist(self) -> Any:
@@ -601,7 +609,7 @@ class Array(ArrayBase):
         >>> jnp.array([[1, 2]]).tolist()
         [[1, 2]]
         """
-        return self._look("item").tolist()
+        return self._concrete_value("item").tolist()
 
     @api_boundary
     def __bool__(self) -> bool:
@@ -613,7 +621,7 @@ class Array(ArrayBase):
                 f"bool(x): The truth value of {few} ambiguous; got shape {self.shape}; "
                 "use x.any() or x.all()"
             )
-        return bool(self._look("bool"))
+        return bool(self._concrete_value("bool"))
 
     def _scalar(self, kind: str) -> Any:
         if self.ndim != 0:
@@ -621,7 +629,7 @@ class Array(ArrayBase):
                 f"{kind}(x): Only scalar arrays can be converted to Python scalars; got shape "
                 f"{self.shape}; index it, or reduce it"
             )
-        return self._look(kind)
+        return self._concrete_value(kind)
 
     @api_boundary
     def __int__(self) -> int:
@@ -642,11 +650,11 @@ class Array(ArrayBase):
                 "index: Only integer scalar arrays can be converted to a scalar index; "
                 f"got {self.dtype.name}{self.shape}; use int(x)"
             )
-        return int(self._look("index"))
+        return int(self._concrete_value("index"))
 
     @api_boundary
     def __repr__(self) -> str:
-        node = _shown(self._node)
+        node = _node_to_print(self._node)
         if node is None:
             trace = self._node.trace
             if trace is None or not trace.abstract:  # other processes hold parts of the array
@@ -665,12 +673,12 @@ class Array(ArrayBase):
 
     @api_boundary
     def __str__(self) -> str:
-        node = _shown(self._node)
+        node = _node_to_print(self._node)
         return repr(self) if node is None else str(engine.array_of(node))
 
     @api_boundary
     def __format__(self, spec: str) -> str:
-        node = _shown(self._node)
+        node = _node_to_print(self._node)
         if node is None:
             return str(self)
         value = engine.array_of(node)
@@ -681,7 +689,7 @@ class Array(ArrayBase):
     @api_boundary
     def __buffer__(self, flags: int, /) -> memoryview:
         """Return a read-only buffer (called by Python 3.12 and newer)."""
-        return memoryview(self._look("array"))  # type: ignore[arg-type]
+        return memoryview(self._concrete_value("array"))  # type: ignore[arg-type]
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -691,24 +699,24 @@ class Array(ArrayBase):
         """
         # A dtype of ml_dtypes may have the kind "f" (float8_e5m2); isbuiltin is 2 for all of them.
         known = type(self) is Array and not is_traced(self._node) and self.dtype.isbuiltin == 1
-        if not known or self._where()[0].platform != "cpu":
+        if not known or self._devices()[0].platform != "cpu":
             raise AttributeError(
                 "Array.__array_interface__: the array has no memory in a format of NumPy; got "
                 f"{self.aval.str_short()}; use np.asarray(x)"
             )
         _failed_export.raise_again(self)
-        value = self._look("array")
+        value = self._concrete_value("array")
         data = memoryview(value)  # type: ignore[arg-type]
         return {"shape": value.shape, "typestr": value.dtype.str, "data": data, "version": 3}
 
     @api_boundary
     def __arrow_array__(self, type: Any = None) -> Any:
         """Return an array of pyarrow with the values of a vector (called by `pyarrow.array`)."""
-        return importlib.import_module("pyarrow").array(self._look("array"), type=type)
+        return importlib.import_module("pyarrow").array(self._concrete_value("array"), type=type)
 
     @api_boundary
     def __bytes__(self) -> bytes:
-        return self._look("array").tobytes()
+        return self._concrete_value("array").tobytes()
 
     @api_boundary
     def __dlpack__(
@@ -723,7 +731,7 @@ class Array(ArrayBase):
         value = engine.on_device(self._node)
         if type(value) is not Buffer:
             if dl_device is not None and dl_device[0] == 1:
-                return self._look("array").__dlpack__(max_version=max_version)
+                return self._concrete_value("array").__dlpack__(max_version=max_version)
             known = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
             given = {k: v for k, v in known.items() if v is not None}
             return _exchange().to_dlpack(value, self.shape, self.dtype, stream, **given)
@@ -734,12 +742,12 @@ class Array(ArrayBase):
         return pool.to_dlpack(array, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        where = self._where()[0]
+        where = self._devices()[0]
         return (1, 0) if where.platform == "cpu" else (2, where.id)
 
     @api_boundary
     def __reduce__(self) -> Any:
-        return _rebuild, (np.array(self._look("item")), self.weak_type)
+        return _rebuild, (np.array(self._concrete_value("item")), self.weak_type)
 
     @api_boundary
     def __copy__(self) -> Array:
@@ -757,7 +765,7 @@ class Array(ArrayBase):
     @property
     def device(self) -> Any:
         """Device that holds the values, or a tuple of devices if the array is split over them."""
-        where = self._where()
+        where = self._devices()
         return where[0] if len(where) == 1 else where
 
     def platform(self) -> str:
@@ -785,7 +793,7 @@ class Array(ArrayBase):
     @property
     def __cuda_array_interface__(self) -> Any:
         """Interface for sharing an array on an NVIDIA GPU with other libraries."""
-        where = self._where()[0]
+        where = self._devices()[0]
         if where.platform == "cpu" or is_traced(self._node):
             place = "a traced array" if is_traced(self._node) else f"an array on {where}"
             raise AttributeError(
@@ -809,9 +817,9 @@ class Array(ArrayBase):
         >>> jnp.arange(3).devices()
         {CpuDevice(id=0)}
         """
-        return set(self._where())
+        return set(self._devices())
 
-    def _where(self) -> tuple[Any, ...]:
+    def _devices(self) -> tuple[Any, ...]:
         found = self._node.aval.devices
         return found if found is not None else (engine.where(self._node),)
 
@@ -923,7 +931,7 @@ def is_traced(node: Node) -> bool:
     return trace is not None and trace.abstract
 
 
-def known(node: Node, kind: str, function: str = "") -> Node:
+def concrete_node(node: Node, kind: str, function: str = "") -> Node:
     """Return a node with a concrete value: the node itself, or its counterpart outside of `vmap`.
 
     Raises:
@@ -931,7 +939,7 @@ def known(node: Node, kind: str, function: str = "") -> Node:
             function needs the value for.
     """
     if not is_traced(node):
-        return here(node, kind, function) if spans(node.aval) else node
+        return local_node(node, kind, function) if spans(node.aval) else node
     outside = unmapped(node)
     if outside is None:
         raise conversion_error(kind, node, function)
@@ -966,7 +974,7 @@ class _FailedExport(threading.local):
 _failed_export = _FailedExport()
 
 
-def here(node: Node, kind: str = "array", function: str = "") -> Node:
+def local_node(node: Node, kind: str = "array", function: str = "") -> Node:
     """Return the local value of an array that is replicated over several processes.
 
     Raises:
@@ -982,19 +990,19 @@ def here(node: Node, kind: str = "array", function: str = "") -> Node:
     return imported("accnp.primitives.shards").local_of(node)
 
 
-def look(node: Node, kind: str, function: str = "") -> np.ndarray:
-    """Return the value of a node as a NumPy array; raises the errors of `known`."""
-    return engine.array_of(known(node, kind, function))
+def concrete_value(node: Node, kind: str, function: str = "") -> np.ndarray:
+    """Return the value of a node as a NumPy array; raises the errors of `concrete_node`."""
+    return engine.array_of(concrete_node(node, kind, function))
 
 
-def _shown(node: Node) -> Node | None:
+def _node_to_print(node: Node) -> Node | None:
     """Return the node whose value `repr` shows, or None if it has none or leaked from its trace."""
     with suppress(UnexpectedTracerError):
         owning_trace(node)
     if node.value is not None or node.trace is None or not node.trace.abstract:
         if not spans(node.aval):
             return node
-        return here(node) if mesh_sharding(node.aval).is_fully_replicated else None
+        return local_node(node) if mesh_sharding(node.aval).is_fully_replicated else None
     return unmapped(node) if node.trace.active else None
 
 

@@ -120,8 +120,8 @@ class PRNGKeyArray(Array):
     def _forget(self, what: str, site: tuple[Any, int] | None) -> None:
         self._base._forget(what, site)
 
-    def _where(self) -> tuple[Any, ...]:
-        return self._base._where()
+    def _devices(self) -> tuple[Any, ...]:
+        return self._base._devices()
 
     @property
     def committed(self) -> bool:
@@ -185,7 +185,7 @@ class PRNGKeyArray(Array):
         rows: Any = [self[i] for i in range(self.shape[0])]
         return iter(rows)
 
-    def _look(self, kind: str) -> np.ndarray:
+    def _concrete_value(self, kind: str) -> np.ndarray:
         if kind == "array" and type(self._base) is Array and is_traced(self._base._node):
             raise conversion_error(kind, self._base._node)
         raise KeyArrayError(
@@ -196,15 +196,15 @@ class PRNGKeyArray(Array):
     _buffer = _scalar = _look
 
     def __bool__(self) -> bool:
-        self._look("bool")
+        self._concrete_value("bool")
         return False
 
     def __index__(self) -> int:
-        self._look("index")
+        self._concrete_value("index")
         return 0
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
-        return self._look("array")
+        return self._concrete_value("array")
 
     def __copy__(self) -> PRNGKeyArray:
         return PRNGKeyArray(self._base.__copy__(), self._keys)

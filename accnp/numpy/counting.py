@@ -22,8 +22,8 @@ from accnp.array_type import (
     ArraySequence,
     Shape,
     ShardingLike,
+    concrete_value,
     is_traced,
-    look,
     wrap,
 )
 from accnp.dtypes.names import DTypeLike
@@ -163,7 +163,7 @@ def bincount(
             "pass one weight for each element"
         )
     if length is None:
-        values = look(v, "shape", f"{name} (without length=)")
+        values = concrete_value(v, "shape", f"{name} (without length=)")
         top = int(np.max(values, initial=0)) + 1 if v.aval.size else 0
         length = max(top, as_int(minlength, name, "minlength"))
     length = as_size(length, name, "length")
@@ -322,7 +322,9 @@ def ravel_multi_index(
             x = o.clamp(scalar_node(0, kind, False), x, scalar_node(n - 1, kind, False))
         elif mode == "ignore":
             pass
-        elif np.any(((at := look(x, "static", f"{name} (mode='raise')")) < 0) | (at >= n)):
+        elif np.any(
+            ((at := concrete_value(x, "static", f"{name} (mode='raise')")) < 0) | (at >= n)
+        ):
             raise ValueError(
                 "invalid entry in coordinates array; ravel_multi_index got an index outside "
                 f"{tuple(sizes)}; pass mode='clip' or 'wrap'"

@@ -21,7 +21,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.values import node_of
-from accnp.array_type import Array, const_of, look, wrap
+from accnp.array_type import Array, concrete_value, const_of, wrap
 from accnp.config import config
 from accnp.engine import array_of
 from accnp.errors import ConcretizationTypeError, NoElementsError, api_boundary
@@ -171,7 +171,7 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
             ) from None
     kind = dtype_kind(node.aval.dtype)
     if kind == "b":
-        mask = look(node, "mask", "indexing")
+        mask = concrete_value(node, "mask", "indexing")
         if mask.ndim == 0:
             return [TRUE if mask else FALSE]
         return [Entry("mask", mask)]
@@ -207,7 +207,7 @@ def _slice(s: slice, n: int, d: int) -> tuple[int, int, int]:
     for v in (s.start, s.stop, s.step):
         if type(v) is Array:
             try:
-                v = look(v._node, "static", "indexing")
+                v = concrete_value(v._node, "static", "indexing")
             except ConcretizationTypeError as error:
                 raise IndexError(
                     f"indexing: Slice entries must be static integers. Got {s} at position {d}.\n"

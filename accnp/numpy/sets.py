@@ -15,7 +15,7 @@ from accnp.api.arguments.convert import as_node, cast, numpy_node, promote, scal
 from accnp.api.arguments.shapes import as_axis, as_int, as_size, as_static
 from accnp.api.arguments.values import node_of, number_node
 from accnp.api.jit.small_calls import compiled_if_small
-from accnp.array_type import Array, ArrayLike, look, wrap
+from accnp.array_type import Array, ArrayLike, concrete_value, wrap
 from accnp.engine import array_of
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -66,7 +66,7 @@ class UniqueInverse(NamedTuple):
 
 def _known(x: Any, function: str) -> np.ndarray:
     node = node_of(x, function=function)
-    return look(node, "shape", f"{function} (the size of its result depends on values)")
+    return concrete_value(node, "shape", f"{function} (the size of its result depends on values)")
 
 
 def _given(value: np.ndarray, function: str, weak: bool, *of: Node) -> Array:

@@ -25,7 +25,16 @@ from accnp.api.arguments.shapes import as_axis, as_int, as_size
 from accnp.api.arguments.values import needs_function, no_out
 from accnp.api.jit.named_calls import shown
 from accnp.api.jit.small_calls import compiled_if_small
-from accnp.array_type import Array, ArrayLike, ArraySequence, IndexMode, const_of, known, look, wrap
+from accnp.array_type import (
+    Array,
+    ArrayLike,
+    ArraySequence,
+    IndexMode,
+    concrete_node,
+    concrete_value,
+    const_of,
+    wrap,
+)
 from accnp.engine import array_of
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.ir.node import Node
@@ -575,7 +584,7 @@ def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_va
 
 
 def _known(x: Node, function: str) -> Node:
-    return known(x, "shape", f"{function} (without size=)")
+    return concrete_node(x, "shape", f"{function} (without size=)")
 
 
 @api_boundary
@@ -728,7 +737,9 @@ def choose(a: ArrayLike, choices: ArraySequence, out: None = None, mode: str = "
     elif mode == "clip":
         kind = index.aval.dtype
         index = o.clamp(scalar_node(0, kind, False), index, scalar_node(n - 1, kind, False))
-    elif np.any(((at := look(index, "static", "jnp.choose (mode='raise')")) < 0) | (at >= n)):
+    elif np.any(
+        ((at := concrete_value(index, "static", "jnp.choose (mode='raise')")) < 0) | (at >= n)
+    ):
         text = f"got {at!s:.40} for {n} choices; use mode='clip' or 'wrap'"
         raise ValueError(f"invalid entry in choice array; choose {text}")
     shape = broadcast_shapes("jnp.choose", [v.aval.shape for v in (index, *parts)])

@@ -9,7 +9,7 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node
 from accnp.api.arguments.shapes import as_int
-from accnp.array_type import Array, ArrayLike, ShardingLike, look, wrap
+from accnp.array_type import Array, ArrayLike, ShardingLike, concrete_value, wrap
 from accnp.dtypes import iinfo
 from accnp.errors import UnsupportedDtypeError, api_boundary
 from accnp.ir.node import Node
@@ -24,7 +24,7 @@ __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 def _count(ids: Node, num_segments: Any, name: str) -> int:
     if num_segments is None:
-        return int(np.max(look(ids, "shape", f"{name} (without num_segments=)"))) + 1
+        return int(np.max(concrete_value(ids, "shape", f"{name} (without num_segments=)"))) + 1
     count = as_int(num_segments, name, "num_segments")
     if count < 0:
         raise ValueError(f"{name}: num_segments must be non-negative; got {count}; pass 0 or more")

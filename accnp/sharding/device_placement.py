@@ -16,7 +16,7 @@ import numpy as np
 from accnp import dtypes, engine, pytree
 from accnp.api.arguments.convert import WITHOUT_VALUE, as_node
 from accnp.api.arguments.values import node_of
-from accnp.array_type import Array, DeviceLike, here, wrap
+from accnp.array_type import Array, DeviceLike, local_node, wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import (
     Devices,
@@ -83,7 +83,7 @@ def _over_processes(x: Node, where: Devices) -> Node:
         local = importlib.import_module("accnp.sharding.process_shards")
         shape = x.aval.shape
         return local.whole_of(local.shard_of(x, where.sharding, shape), where.sharding, shape)
-    return put_node(here(x, "device_put"), where)
+    return put_node(local_node(x, "device_put"), where)
 
 
 def in_vmap() -> bool:

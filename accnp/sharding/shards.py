@@ -41,7 +41,7 @@ __all__ = [
 
 def sharding_of(x: Array) -> Sharding:
     """How an array lies on devices."""
-    return sharding_at(x._where())
+    return sharding_at(x._devices())
 
 
 def sharding_of_type(aval: Aval) -> Sharding:

@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from accnp.array_type import Array, is_traced, look
+from accnp.array_type import Array, concrete_value, is_traced
 from accnp.engine import array_of
 from accnp.errors import AxisError, IncompatibleShapesError
 from accnp.ir.node import Node
@@ -33,7 +33,7 @@ def concrete(node: Node) -> np.ndarray | None:
 def as_static(x: Any, function: str, kind: str = "static") -> Any:
     """Return the value of an argument that must be static; Arrays become NumPy arrays."""
     if type(x) is Array:
-        return look(x._node, kind, function)
+        return concrete_value(x._node, kind, function)
     return x
 
 

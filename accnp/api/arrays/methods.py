@@ -15,7 +15,15 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, install_key_functions, wrap
-from accnp.array_type import Array, ArrayLike, DeviceLike, Shape, ShardingLike, is_traced, look
+from accnp.array_type import (
+    Array,
+    ArrayLike,
+    DeviceLike,
+    Shape,
+    ShardingLike,
+    concrete_value,
+    is_traced,
+)
 from accnp.caches import BoundedCache
 from accnp.config import config, preparations
 from accnp.docstrings import filled
@@ -558,7 +566,7 @@ def _tobytes(self: Array, order: str = "C") -> bytes:
     >>> jnp.arange(2, dtype="int8").tobytes()
     b'\x00\x01'
     """
-    return look(self._node, "item").tobytes(order)  # pyright: ignore[reportArgumentType]
+    return concrete_value(self._node, "item").tobytes(order)  # pyright: ignore[reportArgumentType]
 
 
 def _setitem(self: Array, key: Any, value: Any) -> None:

@@ -33,7 +33,7 @@ from accnp.api.tracing.bodies import (
     with_refs,
 )
 from accnp.api.tracing.trace_cache import cached_trace
-from accnp.array_type import Array, ArrayLike, is_traced, look, with_float0, wrap
+from accnp.array_type import Array, ArrayLike, concrete_value, is_traced, with_float0, wrap
 from accnp.config import config
 from accnp.engine import array_of
 from accnp.errors import api_boundary
@@ -522,7 +522,7 @@ def _scan_length(rows: Sequence[Aval], length: Any) -> int:
     lengths = [x.shape[0] for x in rows]
     if length is not None:
         node = getattr(length, "_node", None)
-        length = int(length if node is None else look(node, "static", "scan (length)"))
+        length = int(length if node is None else concrete_value(node, "static", "scan (length)"))
         if length < 0:
             raise ValueError(f"scan: length must not be negative; got {length}; pass 0 or more")
         if any(n != length for n in lengths):
@@ -546,7 +546,7 @@ def _scan_length(rows: Sequence[Aval], length: Any) -> int:
 
 def _unroll(unroll: Any, length: int) -> int:
     if type(unroll) is Array:
-        unroll = look(unroll._node, "static", "scan (unroll)").item()
+        unroll = concrete_value(unroll._node, "static", "scan (unroll)").item()
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     return unroll_steps("scan", unroll)
