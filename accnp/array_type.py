@@ -23,7 +23,7 @@ from accnp.dtypes import canonicalize_dtype, float0
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnexpectedTracerError, api_boundary, hide_frames
 from accnp.forks import imported
-from accnp.ir.aval import Aval, make_aval, mesh_sharding, spans
+from accnp.ir.aval import Aval, make_aval, mesh_sharding, spans_processes
 from accnp.ir.node import CONST, EMPTY, MARK, Node, const, owning_trace, site_text, user_site
 from accnp.ir.op import o
 from accnp.ir.trace import Deleted, Escaped, Trace
@@ -821,7 +821,7 @@ class Array(ArrayBase):
 
     def _devices(self) -> tuple[Any, ...]:
         found = self._node.aval.devices
-        return found if found is not None else (engine.where(self._node),)
+        return found if found is not None else (engine.device_of(self._node),)
 
 
 def _exchange() -> Any:
@@ -939,7 +939,7 @@ def concrete_node(node: Node, kind: str, function: str = "") -> Node:
             function needs the value for.
     """
     if not is_traced(node):
-        return local_node(node, kind, function) if spans(node.aval) else node
+        return local_node(node, kind, function) if spans_processes(node.aval) else node
     outside = unmapped(node)
     if outside is None:
         raise conversion_error(kind, node, function)
@@ -1000,7 +1000,7 @@ def _node_to_print(node: Node) -> Node | None:
     with suppress(UnexpectedTracerError):
         owning_trace(node)
     if node.value is not None or node.trace is None or not node.trace.abstract:
-        if not spans(node.aval):
+        if not spans_processes(node.aval):
             return node
         return local_node(node) if mesh_sharding(node.aval).is_fully_replicated else None
     return unmapped(node) if node.trace.active else None

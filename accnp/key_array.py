@@ -193,7 +193,7 @@ class PRNGKeyArray(Array):
             f"{self.shape}; random.key_data(keys) returns the integers of the keys"
         )
 
-    _buffer = _scalar = _look
+    _buffer = _scalar = _concrete_value
 
     def __bool__(self) -> bool:
         self._concrete_value("bool")

@@ -137,4 +137,4 @@ def _nothing_left_on():
     yield
     asked = os.environ.get("ACCNP_TEST_GPU") == "1"
     assert (list(scoped), watch.on, watch.unusual) == ([], False, False)
-    assert asked or not device.reach
+    assert asked or not device.gpu_possible

@@ -168,10 +168,10 @@ def test_each_scope_sets_its_option(name, value):
 
 
 def test_places_are_looked_for_no_longer_than_a_gpu_is_asked_for():
-    assert not device.reach
+    assert not device.gpu_possible
     with switches.default_device("gpu"):
-        assert device.reach
-    assert not device.reach
+        assert device.gpu_possible
+    assert not device.gpu_possible
 
 
 def test_threads_see_updates_but_not_scopes():

@@ -15,7 +15,7 @@ import numpy as np
 from accnp.array_type import Array
 from accnp.dtypes.names import as_dtype, float0, is_supported
 from accnp.forks import imported
-from accnp.ir.aval import spans
+from accnp.ir.aval import spans_processes
 from accnp.key_array import PRNGKeyArray
 from accnp.numpy.creation import asarray
 from accnp.random.keys import key_data, key_impl
@@ -85,7 +85,7 @@ def facts_of(x: Any, function: str) -> tuple[Any, ArrayFacts]:
 
 def regions(x: Any) -> Iterator[tuple[Index, np.ndarray]]:
     """The parts of an array that this process writes, as they are stored."""
-    if isinstance(x, Array) and spans(x._node.aval):
+    if isinstance(x, Array) and spans_processes(x._node.aval):
         found = [(s.index, s.data) for s in x.addressable_shards if s.replica_id == 0]
     elif process_index() != 0:  # all processes have the same
         found = []

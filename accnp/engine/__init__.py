@@ -71,7 +71,7 @@ from accnp.runtime.stream import Task, default_stream
 __all__ = [
     "DELETED", "Plan", "apart", "array_of", "brought", "close", "compile_plan", "is_ready",
     "materialise", "on_device", "pending", "place_of", "placed", "plan_of_graph", "plan_of_pending",
-    "ready", "run_plan", "settle", "where",
+    "ready", "run_plan", "settle", "device_of",
 ]  # fmt: skip
 
 # Work, in simple element operations, from which a plan is submitted to the stream instead of being
@@ -99,7 +99,7 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
 
     With `wait`, the plan runs on this thread, or this thread waits for the stream.
     """
-    if not devices.reach:
+    if not devices.gpu_possible:
         _materialise(nodes, wait)
         return
     for node in crossings(nodes):
@@ -127,7 +127,7 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
                             "the option no_execution is set; got values that are not computed "
                             "yet; leave the option's context first"
                         )
-                    device = place_of(nodes, leaves) if devices.reach else None
+                    device = place_of(nodes, leaves) if devices.gpu_possible else None
                     outputs, places = wanted(found)
                     rest = (*_plan_options(), device)
                     plan, lost, key, general = _find_plan(found, places, rest)
@@ -163,8 +163,10 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
 def _cache_plan(plan: Plan, key: Any, general: Any) -> None:
     """Put a plan into the cache, under the key without indices if it does not depend on them."""
     if general is not None:
-        _places.store(general, _count_places(general) + 1 if plan.known else MAX_PLACES)
-    _plans.store(key if general is None or plan.known else general, plan)
+        _places.store(
+            general, _count_places(general) + 1 if plan.depends_on_indices else MAX_PLACES
+        )
+    _plans.store(key if general is None or plan.depends_on_indices else general, plan)
 
 
 def _count_places(general: Any) -> int:
@@ -282,7 +284,7 @@ def _launch(
         if type(value) is not Buffer:
             there = [at_hand(x) for x in leaves]
             break
-    if devices.reach:
+    if devices.gpu_possible:
         there = execute.bring(plan, leaves, there)
     stream = execute.stream_of(plan)
     at_once = wait or (plan.work < most if plan.device is None else not plan.waits)
@@ -343,7 +345,7 @@ def pending(node: Node) -> tuple[Any, ...]:
     with value_lock:
         found = collect([node])
         outputs, places = wanted(found)
-        device = place_of([node], found.leaves) if devices.reach else None
+        device = place_of([node], found.leaves) if devices.gpu_possible else None
         plan, lost, _, general = _find_plan(found, places, (*_plan_options(), device))
         fixed = [] if general is None else found.places
         return sorted_order(found.order), found.leaves, outputs, lost, fixed, plan
@@ -405,10 +407,10 @@ def array_of(node: Node) -> np.ndarray:
         return value.view(node.aval.shape, node.aval.dtype)
 
 
-def where(node: Node) -> Device:
+def device_of(node: Node) -> Device:
     """Return the device where the value of a node is stored or will be computed."""
     device = None
-    if devices.reach:
+    if devices.gpu_possible:
         device = place_of([node], [node] if node.value is not None else collect([node]).leaves)
     return device or devices.default_cpu(node.aval.devices)
 
@@ -416,7 +418,7 @@ def where(node: Node) -> Device:
 def on_device(node: Node) -> Buffer:
     """Return the buffer of a node, copied to the device that the node was placed on."""
     value = ready(node)
-    if devices.reach:
+    if devices.gpu_possible:
         value = node.value = brought(value, place_of([node], [node]))
     return value
 

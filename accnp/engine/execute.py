@@ -117,7 +117,7 @@ def bring(plan: Plan, nodes: Sequence[Node], buffers: list[Any]) -> list[Any]:
 
     None, for a leaf that is not computed yet, stays None.
     """
-    return _on_device().bring(plan.device, nodes, buffers) if devices.reach else buffers
+    return _on_device().bring(plan.device, nodes, buffers) if devices.gpu_possible else buffers
 
 
 def brought(value: Buffer, device: Device | None) -> Buffer:

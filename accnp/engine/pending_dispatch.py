@@ -37,7 +37,7 @@ def idle_conditions() -> tuple[list[Any], list[tuple[Any, str, Any]]]:
     mean that there is no GPU and that the stream has no work.
     """
     stream = default_stream()
-    return [stream._queue], [(vars(devices), "reach", False), (vars(stream), "_owner", 0)]
+    return [stream._queue], [(vars(devices), "gpu_possible", False), (vars(stream), "_owner", 0)]
 
 
 def add_entry(
@@ -91,7 +91,9 @@ def _make_entry(now: object, found: Pending, places: Sequence[int], plan: Plan) 
         leaves=leaves,
         fixed=[b.ptr for b in plan.constants],
         sizes=[*walk.results, *([walk.scratch] if walk.scratch else ())],
-        told=[(found.leaves.index(x), x.params) for x in found.places] if plan.known else (),
+        told=[(found.leaves.index(x), x.params) for x in found.places]
+        if plan.depends_on_indices
+        else (),
         results=[(k - first, i) for k, i in zip(walk.outputs, stored, strict=True)],
         depth=order[0].depth,
         table=walk.table,
@@ -117,7 +119,7 @@ def _make_python_entry(now: object, found: Pending, plan: Plan) -> Record | None
     two = both and not same
 
     def compute(node: Node) -> bool:
-        if epoch["now"] is not now or scoped or watch.on or watch.unusual or devices.reach:
+        if epoch["now"] is not now or scoped or watch.on or watch.unusual or devices.gpu_possible:
             return False
         inputs = node.inputs
         if node.trace is not None or (inputs[0] is inputs[-1]) is not same:

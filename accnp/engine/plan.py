@@ -163,7 +163,7 @@ class Planner:
         plan.out_avals = [v.aval for v in self.program.outputs]
         self.free_early()
         plan.work = sum(s.work for s in plan.steps)
-        plan.known = self.program.known or bool(self.homes)
+        plan.depends_on_indices = self.program.depends_on_indices or bool(self.homes)
         if checks:
             imported("accnp.ir.verify").verify_plan(plan)
         return plan

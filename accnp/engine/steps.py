@@ -275,10 +275,10 @@ class Plan:
 
     __slots__ = (
         "constants",
+        "depends_on_indices",
         "device",
         "fastmath",
         "hits",
-        "known",
         "loaded",
         "n_leaves",
         "n_slots",
@@ -307,7 +307,7 @@ class Plan:
         self.device: Device | None = None  # a GPU, or None for the CPU
         self.waits = False  # whether the host waits for steps of a GPU, or executes some itself
         self.hits = 0  # the number of cache hits for pending graphs
-        self.known = False  # whether it depends on the values of the indices that updates write to
+        self.depends_on_indices = False  # on the values of leaves that are indices of updates
         self.loaded = False  # whether loading of its kernels has started
         # Runs the plan as a table, if it can be one and its kernels are loaded: takes the buffers
         # of leaves and returns those of outputs.

@@ -32,7 +32,7 @@ __all__ = [
     "mesh_sharding",
     "on_devices",
     "result_devices",
-    "spans",
+    "spans_processes",
     "symbolic_aval",
 ]  # fmt: skip
 
@@ -44,12 +44,12 @@ class ShardedDevices(tuple):
     """Devices of a sharded value, with the sharding that assigns a shard or a copy to each."""
 
     sharding: Any
-    spans: bool  # whether the devices belong to several processes
+    spans_processes: bool  # whether the devices belong to several processes
 
     def __new__(cls, sharding: Any, devices: Any) -> ShardedDevices:
         self = tuple.__new__(cls, devices)
         self.sharding = sharding
-        self.spans = len({d.process_index for d in self}) > 1
+        self.spans_processes = len({d.process_index for d in self}) > 1
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -296,9 +296,11 @@ def _place_result(result: Aval, first: Aval, cut: Any) -> Aval:
     return on_devices(result, ShardedDevices(whole, cut.devices))
 
 
-def spans(aval: Any) -> bool:
+def spans_processes(aval: Any) -> bool:
     """Whether the devices of a value belong to several processes, each of which has one shard."""
-    return type(aval) is Aval and type(aval.devices) is ShardedDevices and aval.devices.spans
+    return (
+        type(aval) is Aval and type(aval.devices) is ShardedDevices and aval.devices.spans_processes
+    )
 
 
 def mesh_sharding(aval: Aval) -> Any:

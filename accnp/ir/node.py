@@ -20,7 +20,14 @@ from accnp._native import Form, Node, install_recording, set_pending_limit
 from accnp.caches import BoundedCache
 from accnp.dtypes.names import NARROW, float0
 from accnp.errors import UnexpectedTracerError, UnsupportedDtypeError
-from accnp.ir.aval import Aval, ShardedDevices, make_aval, on_devices, result_devices, spans
+from accnp.ir.aval import (
+    Aval,
+    ShardedDevices,
+    make_aval,
+    on_devices,
+    result_devices,
+    spans_processes,
+)
 from accnp.ir.mesh_axis import communicates
 from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
 from accnp.ir.trace import (
@@ -135,7 +142,7 @@ def _reject_shards(op: Op, params: dict[str, Any]) -> None:
     """Reject a loop whose body returns shards: it would allocate memory for the global shape."""
     for program in params.values():
         for a in getattr(program, "out_avals", ()):
-            if spans(a) and not a.devices.sharding.is_fully_replicated:
+            if spans_processes(a) and not a.devices.sharding.is_fully_replicated:
                 raise NotImplementedError(
                     f"{op.name}: its function returns an array over several processes; got "
                     f"{a.str_short()} over {a.devices.sharding}; use the loop inside shard_map"

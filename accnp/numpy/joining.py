@@ -265,7 +265,7 @@ FEW = 128
 def rows_of(x: Array) -> Iterator[Array]:
     """Yield the rows of an array, recording or reading them in chunks on demand."""
     node, count = x._node, len(x)
-    here = node.trace is None and node.aval.devices is None and not device.reach
+    here = node.trace is None and node.aval.devices is None and not device.gpu_possible
     if here and count > FEW and x.size:
         yield from rows_of_numpy(np.asarray(x), node.aval.weak_type)
         return

@@ -22,10 +22,10 @@ __all__ = [
     "default_device",
     "device_count",
     "devices",
+    "gpu_possible",
     "local_device_count",
     "local_devices",
     "place",
-    "reach",
     "with_one_here",
 ]
 
@@ -120,7 +120,7 @@ _gpus: tuple[Any, tuple[Device, ...]] = (None, ())  # the drivers, and their dev
 _lock = renewed(threading.Lock())
 # Whether a GPU may be in use: one was found, or is selected as the default. If not, the devices of
 # arrays are not checked.
-reach = False
+gpu_possible = False
 
 
 def _platforms() -> dict[str, tuple[Device, ...]]:
@@ -223,7 +223,7 @@ def _gpu_devices(function: str, name: str) -> tuple[Device, ...]:
     Raises:
         RuntimeError: there is no GPU, or software to use it is missing.
     """
-    global _gpus, reach
+    global _gpus, gpu_possible
     source = importlib.import_module("accnp.runtime.driver")
     try:
         found = source.drivers()
@@ -234,7 +234,7 @@ def _gpu_devices(function: str, name: str) -> tuple[Device, ...]:
     with _lock:
         if _gpus[0] is not found:
             _gpus = found, tuple([Device("gpu", i, d.kind) for i, d in enumerate(found)])
-        reach = True
+        gpu_possible = True
     return _gpus[1]
 
 
@@ -443,15 +443,15 @@ def _named() -> str:
 
 
 def _refresh() -> None:
-    """Update `reach`: whether a GPU was found, or is selected."""
-    global reach
+    """Update `gpu_possible`: whether a GPU was found, or is selected."""
+    global gpu_possible
     named = [*config.anywhere("platforms"), *config.anywhere("platform_name")]
     named += config.anywhere("default_device")
     asked = [x for x in named if x and str(x).split(",")[0].split(":")[0] != "cpu"]
     if not _gpus[1]:
-        reach = bool(asked)
+        gpu_possible = bool(asked)
     if _gpus[1]:  # another thread may have found GPUs meanwhile
-        reach = True
+        gpu_possible = True
 
 
 listeners.append(_refresh)

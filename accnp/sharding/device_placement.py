@@ -25,7 +25,7 @@ from accnp.ir.aval import (
     mesh_sharding,
     on_devices,
     result_devices,
-    spans,
+    spans_processes,
 )  # fmt: skip
 from accnp.ir.node import CONST, EMPTY, LITERAL, Node, held_literal
 from accnp.ir.op import o
@@ -54,9 +54,9 @@ def put_node(x: Node, where: Devices) -> Node:
     a = x.aval
     if a.devices == where:
         return x
-    if spans(a) or getattr(where, "spans", False):
+    if spans_processes(a) or getattr(where, "spans_processes", False):
         return _over_processes(x, where)
-    if state.abstract is None and devices_module.reach:
+    if state.abstract is None and devices_module.gpu_possible:
         if engine.apart(a.devices, where):
             node = o.device_put(x, devices=where, source=a.devices)
             engine.materialise([node])  # starts the copy now if there is a value
@@ -73,8 +73,8 @@ def _over_processes(x: Node, where: Devices) -> Node:
     """Move shards between processes, or take the shards of this process from a value."""
     if where is None:
         return x  # it stays on its processes
-    if isinstance(where, ShardedDevices) and where.spans:
-        if not spans(x.aval) and x.trace is not None and in_vmap():
+    if isinstance(where, ShardedDevices) and where.spans_processes:
+        if not spans_processes(x.aval) and x.trace is not None and in_vmap():
             # Types under vmap have no shardings: whether a batched value is whole is unknown.
             raise NotImplementedError(
                 "vmap: a mapped function cannot change how arrays lie on several processes; got "
@@ -324,13 +324,13 @@ def _addressable(self: Array, index: int) -> Array:
 
 def _is_addressable(self: Array) -> bool:
     """Return whether this process has all parts of the array."""
-    return not spans(self._node.aval)
+    return not spans_processes(self._node.aval)
 
 
 def _is_replicated(self: Array) -> bool:
     """Return whether every device has the whole array; CPU devices of a process share memory."""
     a = self._node.aval
-    return not spans(a) or mesh_sharding(a).is_fully_replicated
+    return not spans_processes(a) or mesh_sharding(a).is_fully_replicated
 
 
 def _bytes_on_device(self: Array) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.aval import ShardedDevices, mesh_sharding, spans
+from accnp.ir.aval import ShardedDevices, mesh_sharding, spans_processes
 from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import Op, o
 from accnp.primitives.shards import local_of
@@ -37,7 +37,7 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
         x.aval.devices.sharding for x in inputs if type(x.aval.devices) is ShardedDevices
     )
     mesh = first.mesh
-    over = any([spans(x.aval) for x in inputs])
+    over = any([spans_processes(x.aval) for x in inputs])
     if not over and (not mesh.explicit_axes or op.kind in ("loop", "callback")):
         return None
     if over and (op.kind in ("loop", "callback") or isinstance(out, tuple)):
@@ -46,7 +46,7 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
             f"{[x.aval.str_short() for x in inputs]}; use it inside shard_map"
         )
     for x in inputs:
-        if spans(x.aval) and mesh_sharding(x.aval).mesh != mesh:
+        if spans_processes(x.aval) and mesh_sharding(x.aval).mesh != mesh:
             raise ValueError(
                 f"{op.name}: the operands are on different meshes; got {mesh} and "
                 f"{mesh_sharding(x.aval).mesh}; move one of them with device_put"
@@ -99,7 +99,7 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
 
     shards = []
     for x, wanted in zip(inputs, way.ins, strict=True):
-        if spans(x.aval):
+        if spans_processes(x.aval):
             own = entries_of(mesh_sharding(x.aval), x.aval.ndim)
             x = local_of(x)
         else:

@@ -8,7 +8,7 @@ another sharding is moved: its shards are gathered along the axes that are no lo
 
 from __future__ import annotations
 
-from accnp.ir.aval import mesh_sharding, spans
+from accnp.ir.aval import mesh_sharding, spans_processes
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -38,7 +38,7 @@ def whole_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
 def shard_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
     """The shard of a value under a sharding, whatever the value's own sharding is."""
     wanted = entries_of(sharding, len(shape))
-    if not spans(x.aval):
+    if not spans_processes(x.aval):
         return moved(x, [()] * len(shape), wanted)
     old: NamedSharding = mesh_sharding(x.aval)
     own = entries_of(old, len(shape))

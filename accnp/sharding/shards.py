@@ -13,7 +13,7 @@ from accnp.array_type import Array, ArrayLike, from_numpy, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.forks import imported
-from accnp.ir.aval import Aval, ShardedDevices, spans
+from accnp.ir.aval import Aval, ShardedDevices, spans_processes
 from accnp.ir.node import Node
 from accnp.primitives.shards import local_of
 from accnp.runtime.device import Device, process_index
@@ -123,7 +123,7 @@ def shards(x: Array, every: bool = False) -> list[Shard]:
     """The parts of an array, one for each of its devices that belongs to this process, or for all
     of them."""
     sharding = sharding_of(x)
-    if spans(x._node.aval):
+    if spans_processes(x._node.aval):
         found = []
         for d in sharding.devices_indices_map(x.shape):
             here = d.process_index == process_index()

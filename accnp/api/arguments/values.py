@@ -320,7 +320,9 @@ def precision_key(precision: Any) -> Any:
     for p in precision if several else (precision,):
         if hasattr(p, "check"):  # an algorithm of `lax`
             p.check()
-        elif not (isinstance(p, Enum) or p in _PRECISIONS or (devices.reach and p in MATMUL)):
+        elif not (
+            isinstance(p, Enum) or p in _PRECISIONS or (devices.gpu_possible and p in MATMUL)
+        ):
             raise not_one_of("lax.Precision", "precision", p, _PRECISIONS)
     if several and len(precision) != 2:
         raise ValueError(

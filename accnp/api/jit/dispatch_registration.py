@@ -262,7 +262,7 @@ def _table(entry: Entry, words: _Words) -> Table | None:
     plan = entry.plan
     if plan is None or plan.quick is None or plan.overwritten or plan.work >= ASYNC:
         return None
-    if entry.watched is not None or devices.reach:
+    if entry.watched is not None or devices.gpu_possible:
         return None
     walk: Walk = plan.walks
     empty, same = pending_dispatch.idle_conditions()

@@ -115,7 +115,7 @@ class Entry:
     ) -> engine.Plan:
         """Return the plan for the device of the arguments; closed-over arrays and literals are part
         of the plan."""
-        device = engine.place_of(self.placed, leaves) if devices.reach else None
+        device = engine.place_of(self.placed, leaves) if devices.gpu_possible else None
         plan = self.plan if device is None else self.plans.get(device)
         if plan is None:
             with trace_log.log_compilation(self.graph, len(self.consts)) as logged:

@@ -17,7 +17,7 @@ from accnp.api.arguments.convert import as_node
 from accnp.api.jit.jit import is_outer, is_outside_traces
 from accnp.array_type import wrap
 from accnp.config import config
-from accnp.ir.aval import Aval, spans
+from accnp.ir.aval import Aval, spans_processes
 from accnp.key_array import PRNGKeyArray
 from accnp.pytree import PyTreeDef, flatten_arrays, tree_flatten
 from accnp.runtime import buffer as pool
@@ -38,7 +38,9 @@ def call_into(
     if is_outside_traces() and not config.disable_jit:
         call, entry, leaves = function.entry_of(args, kwargs)
         with_refs = call.refs or entry.closed  # the call changes their contents
-        if not (with_refs or any(map(is_outer, leaves)) or any(map(spans, entry.out_avals))):
+        if not (
+            with_refs or any(map(is_outer, leaves)) or any(map(spans_processes, entry.out_avals))
+        ):
             _check(arrays, structure, entry.out_avals, entry.out_spec, name)
             plan = entry.load(function._options.fastmath or config.fastmath, (), leaves)
             memory = [pool.wrap(x) if x.flags.c_contiguous else None for x in arrays]

@@ -441,7 +441,7 @@ class Compiled(_Stage):
                 )
         if call.deleted:
             nodes = without_deleted(entry, call, nodes)
-        moved = devices_module.reach and default_device() is not self._home
+        moved = devices_module.gpu_possible and default_device() is not self._home
         donated = taken(entry, call) if traced._function._options.donates else ()
         with scope("default_device", self._home) if moved else nullcontext():
             plan = entry.load(False, donated, nodes)

@@ -17,7 +17,7 @@ import numpy as np
 from accnp.compiler.fusion.products import product, turn
 from accnp.compiler.fusion.spaces import in_turns, keeps_order
 from accnp.forks import imported
-from accnp.ir.aval import Aval, spans
+from accnp.ir.aval import Aval, spans_processes
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import is_half
 from accnp.ir.mesh_axis import communicates, is_over_mesh
@@ -82,7 +82,8 @@ class Program:
         self.values = values
         self.outputs = outputs
         self.effects = effects  # values with effects, which are executed in this order
-        self.known = False  # whether it depends on the values of leaves with indices of updates
+        # Whether it depends on the values of leaves that are indices of updates.
+        self.depends_on_indices = False
 
 
 def build(
@@ -118,7 +119,7 @@ def build(
     for i, v in enumerate(every + values):
         v.id = i
     program = Program(every, values, outs, builder.effects)
-    program.known = known
+    program.depends_on_indices = known
     return program
 
 
@@ -157,7 +158,7 @@ class _Builder:
         known = op is node.op and (self.fixed is None or id(node) in self.fixed)
         params = node.params if known else {}
         # For an array over several processes, the program computes with the shard of this process.
-        aval = OPS["to_local"].infer(node.aval) if spans(node.aval) else node.aval
+        aval = OPS["to_local"].infer(node.aval) if spans_processes(node.aval) else node.aval
         v = self.leaves[id(node)] = Value(op, params, (), aval, node)
         return v
 

@@ -98,7 +98,7 @@ def _operation(node: Node) -> str:
 
 
 def _is_near(node: Node) -> bool:
-    return engine.where(node).platform == "cpu" or node.aval.nbytes <= DEVICE_COPY_BYTES
+    return engine.device_of(node).platform == "cpu" or node.aval.nbytes <= DEVICE_COPY_BYTES
 
 
 def _preview(node: Node) -> str:
