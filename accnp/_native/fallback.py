@@ -309,10 +309,10 @@ class Form:
     narrow them then, so who remembers such a form asks the switch before using it.
     """
 
-    __slots__ = ("aval", "op", "takes", "wide")
+    __slots__ = ("aval", "op", "updated_operand", "wide")
 
-    def __init__(self, op: Op, takes: int | None, aval: Any, wide: bool) -> None:
-        self.op, self.takes, self.wide = op, takes, wide
+    def __init__(self, op: Op, updated_operand: int | None, aval: Any, wide: bool) -> None:
+        self.op, self.updated_operand, self.wide = op, updated_operand, wide
         self.aval: Any = aval
 
 

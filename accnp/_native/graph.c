@@ -145,16 +145,17 @@ static PyType_Spec node_spec = {
 static PyObject *
 form_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"op", "takes", "aval", "wide", NULL};
-    PyObject *op, *takes, *aval;
+    static char *names[] = {"op", "updated_operand", "aval", "wide", NULL};
+    PyObject *op, *updated_operand, *aval;
     int wide;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOp:Form", names, &op, &takes, &aval, &wide)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOp:Form", names, &op, &updated_operand, &aval,
+                                     &wide)) {
         return NULL;
     }
     Form *self = (Form *)type->tp_alloc(type, 0);
     if (self != NULL) {
         self->op = Py_NewRef(op);
-        self->takes = Py_NewRef(takes);
+        self->updated_operand = Py_NewRef(updated_operand);
         self->aval = Py_NewRef(aval);
         self->wide = (char)wide;
     }
@@ -166,7 +167,7 @@ form_traverse(Form *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(self->op);
-    Py_VISIT(self->takes);
+    Py_VISIT(self->updated_operand);
     Py_VISIT(self->aval);
     return 0;
 }
@@ -177,7 +178,7 @@ form_dealloc(Form *self)
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     Py_XDECREF(self->op);
-    Py_XDECREF(self->takes);
+    Py_XDECREF(self->updated_operand);
     Py_XDECREF(self->aval);
     type->tp_free(self);
     Py_DECREF(type);
@@ -185,14 +186,15 @@ form_dealloc(Form *self)
 
 static PyMemberDef form_members[] = {
     {"op", T_OBJECT, offsetof(Form, op), READONLY, "Operation."},
-    {"takes", T_OBJECT, offsetof(Form, takes), READONLY, "Operand that an update is made in."},
+    {"updated_operand", T_OBJECT, offsetof(Form, updated_operand), READONLY,
+     "Operand that an update is made in."},
     {"aval", T_OBJECT, offsetof(Form, aval), READONLY, "Type of the result."},
     {"wide", T_BOOL, offsetof(Form, wide), READONLY, "Whether an operand has 64 bits."},
     {NULL},
 };
 static PyType_Slot form_slots[] = {
     {Py_tp_doc,
-     "Form(op, takes, aval, wide)\n--\n\n"
+     "Form(op, updated_operand, aval, wide)\n--\n\n"
      "What is remembered of an operation on operands of certain types."},
     {Py_tp_new, form_new},
     {Py_tp_dealloc, form_dealloc},

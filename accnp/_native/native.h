@@ -106,7 +106,7 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *op, *takes, *aval;
+    PyObject *op, *updated_operand, *aval;
     char wide;
 } Form;
 

@@ -112,7 +112,7 @@ class _Blocks(Driver):
     def is_elementwise(self, plan: Plan) -> bool:
         """Whether each kernel computes one element, or each element from those at its index."""
         for inner in plan.steps:
-            if not isinstance(inner, KernelStep) or inner.takes or inner.text.callees:
+            if not isinstance(inner, KernelStep) or inner.updated_slots or inner.text.callees:
                 return False
             if len(inner.text.pointers) != len(inner.pointers):
                 return False

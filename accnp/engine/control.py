@@ -60,7 +60,7 @@ def _fresh_slots(plan: Any) -> set[int]:
         s
         for step in plan.steps
         if isinstance(step, KernelStep)
-        for s in (*[s for s, _ in step.allocs], *[t[0] for t in step.takes])
+        for s in (*[s for s, _ in step.allocs], *[t[0] for t in step.updated_slots])
     }
 
 

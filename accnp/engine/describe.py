@@ -115,7 +115,7 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
             if step.bodies:
                 text = f"{head}kernel({slots}), a native loop: {label}"
             text += "".join(f"; allocates b{s} {bytes_text(n)}" for s, n in step.allocs)
-            for slot, source, n, over in step.takes:
+            for slot, source, n, over in step.updated_slots:
                 text += f"; b{slot} is {'' if over else 'a copy of '}b{source}, updated"
                 text += " in place" if over else f", {bytes_text(n)}: {step.copied.get(slot, '')}"
         elif isinstance(step, ControlStep):
@@ -151,7 +151,7 @@ def every_plan(plan: Plan, program: Program | None) -> Iterator[tuple[str, Plan,
 
 def _fresh(step: KernelStep) -> list[tuple[int, int]]:
     """Return the slots and sizes of the buffers that a step allocates."""
-    return [*step.allocs, *[(slot, n) for slot, _, n, over in step.takes if not over]]
+    return [*step.allocs, *[(slot, n) for slot, _, n, over in step.updated_slots if not over]]
 
 
 def _high_water(plan: Plan) -> int:
@@ -163,7 +163,7 @@ def _high_water(plan: Plan) -> int:
             for slot, n in _fresh(step):
                 sizes[slot] = n
                 now += n
-            for slot, source, _, over in step.takes:
+            for slot, source, _, over in step.updated_slots:
                 if over and source in sizes:
                     sizes[slot] = sizes.pop(source)
         most = max(most, now)

@@ -137,7 +137,7 @@ def _launch(
     for slot, nbytes in step.allocs:
         slots[slot] = empty(device, nbytes, step.label)
         slots[slot].origin = origin(step)
-    for slot, source, _, over in step.takes:
+    for slot, source, _, over in step.updated_slots:
         if over and slots[source].pooled:  # not one that others have, too
             slots[slot] = slots[source]
             slots[slot].written()

@@ -44,7 +44,7 @@ def roots(steps: Sequence[Any]) -> dict[int, int]:
     """Of slots that take over a buffer, the slot that it was made for."""
     found: dict[int, int] = {}
     for step in steps:
-        for slot, source, _, over in getattr(step, "takes", ()):
+        for slot, source, _, over in getattr(step, "updated_slots", ()):
             if over:
                 before = found.get(source)
                 found[slot] = source if before is None else before
@@ -59,7 +59,7 @@ def sizes(steps: Sequence[Any]) -> dict[int, int]:
             found |= {slot: step.avals[i].nbytes for slot, i in step.results}
         else:
             found |= dict(step.allocs)
-            found |= {slot: nbytes for slot, _, nbytes, over in step.takes if not over}
+            found |= {slot: nbytes for slot, _, nbytes, over in step.updated_slots if not over}
     return found
 
 

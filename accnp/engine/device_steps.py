@@ -128,7 +128,7 @@ class LibraryStep(HostStep):
     """A call of a function of the array library (CuPy) on (strided views of) buffers."""
 
     __slots__ = ("captured", "function")
-    takes = ()
+    updated_slots = ()
 
     def __init__(self, v: Value) -> None:
         super().__init__(v)

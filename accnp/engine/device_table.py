@@ -164,7 +164,7 @@ class _Steps:
             return
         for slot, _ in step.allocs:
             self.make(slot, last.get(slot, i))
-        for slot, source, nbytes, over in step.takes:
+        for slot, source, nbytes, over in step.updated_slots:
             if not over:
                 self.make(slot, last.get(slot, i))
                 self.copy(self.place(slot), self.place(source), nbytes)

@@ -89,7 +89,7 @@ def launch(step: KernelStep, slots: Any, fastmath: bool, given: dict[int, Buffer
     kernel = step.kernel or step.load(fastmath)
     for slot, nbytes in step.allocs:
         slots[slot] = given.get(slot) or pool.empty(nbytes)
-    for slot, source, nbytes, over in step.takes:
+    for slot, source, nbytes, over in step.updated_slots:
         if over:
             slots[slot] = slots[source]
         else:

@@ -69,7 +69,7 @@ class Driver(ControlText):
         self.pointers: list[tuple[int, int]] = []  # the values of `arguments`
         self.constants: list[tuple[str, str, Any]] = []
         self.allocs: list[tuple[int, int]] = []
-        self.takes: list[tuple[int, int, int, bool]] = []
+        self.updated_slots: list[tuple[int, int, int, bool]] = []
         bodies = step.bodies if self.may_share else []
         self.shared_kernels = set().union(*[shared(body) for body in bodies])
         self.result_slots = {i: slot for slot, i in step.results}
@@ -150,7 +150,7 @@ class Driver(ControlText):
                 continue
             for slot, nbytes in inner.allocs:
                 make(slot, nbytes)
-            for slot, source, nbytes, over in inner.takes:
+            for slot, source, nbytes, over in inner.updated_slots:
                 if over:
                     spots[slot] = spots[source]
                     if source in mine:
@@ -192,7 +192,7 @@ class Driver(ControlText):
         """For each slot that reuses a buffer, return the slot that the buffer was made for."""
         found: dict[int, int] = {}
         for inner in kernels(plan):
-            for slot, source, _, over in inner.takes:
+            for slot, source, _, over in inner.updated_slots:
                 if over:
                     before = found.get(source)
                     found[slot] = source if before is None else before
@@ -247,7 +247,7 @@ class Driver(ControlText):
                 self.move(cell, self.argument(step.operands[first + j], a))
             else:
                 slot = self.result_slot(j)
-                self.takes.append((slot, step.operands[first + j], a.nbytes, False))
+                self.updated_slots.append((slot, step.operands[first + j], a.nbytes, False))
                 cell = self.argument(slot, a, "c")
             found.append(cell)
         return found
@@ -381,5 +381,5 @@ class Driver(ControlText):
         made.ints = [*[b.ptr for b in made.constants], *self.ints]
         made.allocs = self.allocs
         made.bodies = self.step.bodies
-        made.takes = self.takes
+        made.updated_slots = self.updated_slots
         return made

@@ -91,10 +91,10 @@ def collect(roots: Sequence[Node]) -> Pending:
             key.append((node.op, *ins, *params, *[x.aval for x in node.inputs]))
             continue
         key.append((form, *ins))
-        takes = form.takes
-        if takes is not None:
-            if ins[takes] < 0:
-                found.taken.add(-1 - ins[takes])
+        updated = form.updated_operand
+        if updated is not None:
+            if ins[updated] < 0:
+                found.taken.add(-1 - ins[updated])
             found.places += imported("accnp.compiler.fusion.places").leaves_of_places(node)
     return found
 

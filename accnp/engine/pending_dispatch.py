@@ -109,7 +109,12 @@ def _make_python_entry(now: object, found: Pending, plan: Plan) -> Record | None
     operation on one or two operands; or None."""
     node, run = found.order[0], plan.quick
     both = len(node.inputs) == 2
-    if len(found.order) != 1 or run is None or plan.device is not None or node.op.takes is not None:
+    if (
+        len(found.order) != 1
+        or run is None
+        or plan.device is not None
+        or node.op.updated_operand is not None
+    ):
         return None
     if plan.overwritten or plan.spare or plan.constants or not 0 < len(node.inputs) < 3:
         return None

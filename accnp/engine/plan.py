@@ -337,7 +337,7 @@ class Planner:
                 if fresh or (p.store and slot in made):
                     if slot not in made and id(p.value) in self.homes:
                         source = self.slot(self.homes[id(p.value)].array)
-                        step.takes.append((slot, source, p.value.aval.nbytes, False))
+                        step.updated_slots.append((slot, source, p.value.aval.nbytes, False))
                     elif slot not in made:
                         step.allocs.append((slot, p.value.aval.nbytes))
                     made.add(slot)
@@ -418,7 +418,7 @@ class Planner:
         for i, x in enumerate(v.inputs):
             # An operand that is updated in place must be a whole buffer or one repeated value, even
             # if a view of it is stored for other steps.
-            base, chain = strip_views(x, through=i == v.op.takes)
+            base, chain = strip_views(x, through=i == v.op.updated_operand)
             if x.stored or x.is_leaf:
                 base, chain = x, ()
             shape, strides, offset = base.aval.shape, None, 0
@@ -456,7 +456,7 @@ class Planner:
         own = make(operands, avals, v.params)
         if own is None:
             return []
-        taken = v.op.takes
+        taken = v.op.updated_operand
         # An updated operand that repeats one value: the kernel fills the output with it.
         blank = taken if taken is not None and operands[taken].one else None
         pointed = [i for i in range(len(operands)) if i != taken]
@@ -484,7 +484,7 @@ class Planner:
                 source = call.operands[taken]
                 # The buffer of a strided view has another layout and cannot be updated in place.
                 assert source[3] is None, f"{v.op.name}: takes an operand that is a strided view"
-                step.takes.append((slot, source[0], a.nbytes, False))
+                step.updated_slots.append((slot, source[0], a.nbytes, False))
             else:
                 step.allocs.append((slot, a.nbytes))
             step.pointers.append((slot, 0))
@@ -499,7 +499,7 @@ class Planner:
         for more in own.then:
             steps.append(self.own_step(more, codes, v))
             steps[-1].pointers = step.pointers
-            steps[-1].stores = step.writes - {source for _, source, *_ in step.takes}
+            steps[-1].stores = step.writes - {source for _, source, *_ in step.updated_slots}
             steps[-1].moved = sum(nbytes for _, nbytes in step.allocs)
         return steps
 
@@ -572,10 +572,10 @@ class Planner:
             slot
             for step in self.plan.steps
             if isinstance(step, KernelStep)
-            for slot in (*[s for s, _ in step.allocs], *[t[0] for t in step.takes])
+            for slot in (*[s for s, _ in step.allocs], *[t[0] for t in step.updated_slots])
         } | self.owned
         for step in self.plan.steps:
-            if isinstance(step, KernelStep) and step.takes:
+            if isinstance(step, KernelStep) and step.updated_slots:
                 self.take_over(step, made, last)
             elif isinstance(step, KernelStep) and step.alike and not self.body:
                 self.write_over(step, made, last)
@@ -583,7 +583,7 @@ class Planner:
             source
             for step in self.plan.steps
             if isinstance(step, KernelStep)
-            for _, source, _, over in step.takes
+            for _, source, _, over in step.updated_slots
             if over and source in self.owned
         )
 
@@ -600,7 +600,7 @@ class Planner:
                     continue
                 if source in mine:
                     step.allocs.remove((slot, nbytes))
-                    step.takes.append((slot, source, nbytes, True))
+                    step.updated_slots.append((slot, source, nbytes, True))
                     step.nontemporal = ((), ())
                     return
                 if source < self.plan.n_leaves:
@@ -626,7 +626,7 @@ class Planner:
         """
         kept = {s for s, _ in step.pointers} | set(self.plan.output_slots)
         taken = []
-        for slot, source, n, _ in step.takes:
+        for slot, source, n, _ in step.updated_slots:
             over = source in mine and last[source] is step and source not in kept
             taken.append((slot, source, n, over))
             # A buffer of which a large part is updated should be in the cache, so the kernel that
@@ -638,4 +638,4 @@ class Planner:
             if not over:
                 step.copied[slot] = self.why_copied(step, source, source in mine, last)
             kept.add(source)  # if two carries start with the same value, the second gets a copy
-        step.takes = taken
+        step.updated_slots = taken

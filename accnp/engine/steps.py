@@ -78,9 +78,27 @@ class KernelStep:
     """
 
     __slots__ = (
-        "alike", "allocs", "bodies", "chained", "cluster", "constants", "copied", "extent", "frees",
-        "grain", "ints", "kernel", "label", "moved", "nontemporal", "pointers", "stores", "stretch",
-        "takes", "text", "work",
+        "alike",
+        "allocs",
+        "bodies",
+        "chained",
+        "cluster",
+        "constants",
+        "copied",
+        "extent",
+        "frees",
+        "grain",
+        "ints",
+        "kernel",
+        "label",
+        "moved",
+        "nontemporal",
+        "pointers",
+        "stores",
+        "stretch",
+        "text",
+        "updated_slots",
+        "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -96,7 +114,7 @@ class KernelStep:
         self.stores: set[int] = set()  # slots that it writes to and that other steps have made
         # Slots that start with the values of another slot: (slot, other slot, bytes, whether the
         # buffer of the other slot is reused in place instead of being copied).
-        self.takes: list[tuple[int, int, int, bool]] = []
+        self.updated_slots: list[tuple[int, int, int, bool]] = []
         self.copied: dict[int, str] = {}  # why a slot is a copy
         self.bodies: list[Plan] = []  # the bodies of a native loop, for inspection
         self.cluster: Cluster | None = None
@@ -139,7 +157,7 @@ class KernelStep:
     @property
     def nbytes(self) -> int:
         """Return the bytes that it moves, including copies before updates."""
-        return self.moved + 2 * sum([n for _, _, n, over in self.takes if not over])
+        return self.moved + 2 * sum([n for _, _, n, over in self.updated_slots if not over])
 
     @property
     def is_brief(self) -> bool:
@@ -157,7 +175,7 @@ class KernelStep:
     @property
     def writes(self) -> set[int]:
         """Return the slots that it writes to."""
-        taken = [slot for take in self.takes for slot in take[:2]]
+        taken = [slot for take in self.updated_slots for slot in take[:2]]
         return {*self.stores, *[slot for slot, _ in self.allocs], *taken}
 
     def forget(self) -> None:
@@ -392,7 +410,10 @@ class ControlStep:
 def used_slots(step: Any) -> Sequence[int]:
     """Return the slots that a step reads or writes."""
     if isinstance(step, KernelStep):
-        return [*[s for s, _ in step.pointers], *[s for take in step.takes for s in take[:2]]]
+        return [
+            *[s for s, _ in step.pointers],
+            *[s for take in step.updated_slots for s in take[:2]],
+        ]
     if isinstance(step, ControlStep):
         return [*step.operands, *[s for s, _ in step.results]]
     return [o[0] for o in step.operands] + [s for s, _ in step.results]

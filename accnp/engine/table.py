@@ -108,7 +108,7 @@ def _part(plan: Plan, steps: list[KernelStep], last: dict[int, int], end: int) -
     made: dict[int, None] = {}
     leaves: dict[int, None] = {}
     for step in steps:
-        own = [*[s for s, _ in step.allocs], *[take[0] for take in step.takes]]
+        own = [*[s for s, _ in step.allocs], *[take[0] for take in step.updated_slots]]
         leaves.update({s: None for s in used_slots(step) if s not in made and s not in own})
         made.update(dict.fromkeys(own))
     outputs = [s for s in made if last.get(s, 0) >= end]
@@ -215,7 +215,9 @@ def _groups(steps: Sequence[KernelStep]) -> list[list[KernelStep]]:
         slots = set(used_slots(step))
         writes = step.writes
         alone = (
-            step.takes or step.text.shares or (step.work >= PARALLEL and step.extent > step.grain)
+            step.updated_slots
+            or step.text.shares
+            or (step.work >= PARALLEL and step.extent > step.grain)
         )
         if alone or not groups or slots & written or writes & touched:
             groups.append([])
@@ -249,7 +251,7 @@ class _Table:
         count, words = len(groups), []
         self.parts: list[ctypes.Array] = []
         for group in groups:
-            for slot, source, nbytes, over in group[0].takes:
+            for slot, source, nbytes, over in group[0].updated_slots:
                 if not over:
                     words += [COPY, 1, 1, 3, *places.of(slot, 0), *places.of(source, 0), 0, nbytes]
                     count += 1
@@ -308,7 +310,7 @@ class _Places:
         # No memory is reused within a group, because its steps run concurrently.
         for i, step in [(i, step) for i, group in enumerate(groups) for step in group]:
             made = list(step.allocs)
-            for slot, source, nbytes, over in step.takes:
+            for slot, source, nbytes, over in step.updated_slots:
                 if over:
                     self.root[slot] = self.root[source]
                 else:

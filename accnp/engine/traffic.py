@@ -101,10 +101,10 @@ def value_bytes(v: Any) -> int:
     results = v.aval if isinstance(v.aval, tuple) else (v.aval,)
     made = sum(a.nbytes for a in results)
     sizes = [x.aval.nbytes for x in v.inputs]
-    if v.op.takes is not None:
-        others = [x.aval for i, x in enumerate(v.inputs) if i != v.op.takes]
+    if v.op.updated_operand is not None:
+        others = [x.aval for i, x in enumerate(v.inputs) if i != v.op.updated_operand]
         # If the operand repeats one value, the whole result is written, then updated in the cache.
-        if is_one_value(v.inputs[v.op.takes]):
+        if is_one_value(v.inputs[v.op.updated_operand]):
             return sum(a.nbytes for a in others) + made
         given = max([a.nbytes for a in others if a.dtype == results[0].dtype], default=0)
         return sum(a.nbytes for a in others) + 2 * given

@@ -191,10 +191,11 @@ class Operand:
 class OwnKernel:
     """A kernel that the op itself provides: `def kernel(lo, hi, *pointers, *ints)`.
 
-    The pointers are those of the operands, then those of the results, in order. If the op `takes`
-    an operand, the result starts with its values and has no pointer of its own: the planner donates
-    the operand's buffer if it is not used later, and otherwise a copy. If all elements of that
-    operand are `one`, the kernel writes the value itself, and the pointer to the value comes last.
+    The pointers are those of the operands, then those of the results, in order. If the op
+    has an `updated_operand`, the result starts with its values and has no pointer of its own: the
+    planner donates the operand's buffer if it is not used later, and otherwise a copy. If all
+    elements of that operand are `one`, the kernel writes the value itself, and the pointer to the
+    value comes last.
     The source must not contain sizes: these are `ints`. lo..hi is a part of 0..extent, and each
     index is an independent task. On a GPU a block of `team` threads may do each task; the signature
     is then `def kernel(*pointers, *ints)`.

@@ -89,7 +89,7 @@ _OWN_TYPE = (*CALLS, "mark", "callback", "item")
 
 def _create_form(op: Op, avals: Sequence[Any], aval: Any) -> Form:
     """Create the memo entry of an operation on operands of these types; see `Form`."""
-    return Form(op, op.takes, aval, any([x.dtype in NARROW for x in avals]))
+    return Form(op, op.updated_operand, aval, any([x.dtype in NARROW for x in avals]))
 
 
 def _leaf_infer(*_: Any, **__: Any) -> Aval:
@@ -237,7 +237,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         or (op.kind == "opaque" and params and communicates(op, params))
     ):
         _note_or_run(node, effect)
-    elif trace is None and op.takes is not None:
+    elif trace is None and op.updated_operand is not None:
         # Updates stay pending: once they hold the only reference to their operand, they reuse its
         # buffer. Their operands are handed over early, because pending updates keep the indices and
         # values alive.

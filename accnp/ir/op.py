@@ -226,8 +226,8 @@ class Op:
             converts to float32 and rounds the result; otherwise the reference function is called.
             As for other kinds, "map" rounds each result, and reductions accumulate in float32 and
             round at the end (`compiler/fusion/program.py`).
-        takes: number of the operand that the kernel updates in place ("opaque"): the result starts
-            with its values.
+        updated_operand: number of the operand that the kernel updates in place ("opaque"): the
+            result starts with its values.
         rounds: (out, *arrays, **params) -> rounds that write the single result; each has work
             (first, end), a number and a chunk. Calls for parts of 0..number run without the GIL and
             are distributed over threads. Replaces the reference for large operands. Parts depend on
@@ -326,8 +326,8 @@ class Op:
         "several",
         "show",
         "strides",
-        "takes",
         "transpose",
+        "updated_operand",
         "windows",
     )  # fmt: skip
 
@@ -349,7 +349,7 @@ class Op:
         combine: str | None = None,
         parts: Callable[..., Any] | None = None,
         halves: str = "",
-        takes: int | None = None,
+        updated_operand: int | None = None,
         rounds: Callable[..., Any] | None = None,
         constants: bool = False,
         cost: int = 1,
@@ -395,7 +395,7 @@ class Op:
         self.combine = combine
         self.parts = parts
         self.halves = halves
-        self.takes = takes
+        self.updated_operand = updated_operand
         self.rounds = rounds
         self.constants = constants
         self.cost = cost

@@ -259,7 +259,7 @@ def verify_plan(plan: Any) -> None:
     there = set(range(plan.n_leaves))
     for step in plan.steps:
         if hasattr(step, "pointers"):
-            for slot, source, *_ in step.takes:
+            for slot, source, *_ in step.updated_slots:
                 if source not in there:
                     _fail(f"a kernel takes slot {source} before it is made or after it is freed")
                 there.add(slot)

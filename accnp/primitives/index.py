@@ -569,7 +569,7 @@ opaque(
     lowering=Lowering("indexing.scatters.dynamic_update_slice"),
     infer=_update_infer,
     halves="own",
-    takes=0,
+    updated_operand=0,
     numpy=_update_numpy,
     jvp=_update_jvp,
     transpose=_update_transpose,

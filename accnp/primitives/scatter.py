@@ -208,7 +208,7 @@ def _declare(name: str, combine: str | None, numpy: Any, **rules: Any) -> None:
         lowering=Lowering(f"indexing.scatters.{name if combine else 'scatter_set'}"),
         infer=_infer(name),
         halves="own",
-        takes=0,
+        updated_operand=0,
         numpy=_numpy(numpy),
         batch=_batch(name),
         indexing="scatter",

@@ -66,7 +66,7 @@ UPDATE = Op(
     lambda x, update, region: x,
     lowering=Lowering("indexing.scatters.update_slice"),
     halves="own",
-    takes=0,
+    updated_operand=0,
     numpy=_update_numpy,
     indexing="update",
 )

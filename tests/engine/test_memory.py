@@ -147,7 +147,7 @@ OVER = {
 def test_maps_write_over_what_nobody_reads_later(name):
     f, count = OVER[name]
     steps = plan_of(lambda x: f(jnp, x), X).steps
-    over = [t for s in steps if s.alike for t in s.takes]
+    over = [t for s in steps if s.alike for t in s.updated_slots]
     assert len(over) == count
     assert all(taken for *_, taken in over)
     found = np.asarray(accnp.jit(lambda x: f(jnp, x))(jnp.asarray(X)))
@@ -259,7 +259,7 @@ ELSEWHERE = {
 def test_what_is_read_elsewhere_is_kept(name):
     plan = plan_of(ELSEWHERE[name], X)
     first = plan.steps[0]
-    taken = [t for s in plan.steps if s is not first for t in getattr(s, "takes", ())]
+    taken = [t for s in plan.steps if s is not first for t in getattr(s, "updated_slots", ())]
     source = [slot for slot, _ in getattr(first, "allocs", ())]
     assert not [t for t in taken if t[1] in source and t[3]]
     found = accnp.jit(ELSEWHERE[name])(jnp.asarray(X))

@@ -240,7 +240,7 @@ def test_what_reads_an_operation_waits_for_the_last_of_its_steps(name):
     plan, _ = plan_of(SEVERAL_STEPS[name], [LONG])
     own = [s for s in plan.steps if s.cluster is not None and s.cluster.form == "own"]
     first = next(a for a, b in pairwise(own) if a.cluster is b.cluster)
-    made = {slot for slot, _ in first.allocs} | {take[0] for take in first.takes}
+    made = {slot for slot, _ in first.allocs} | {take[0] for take in first.updated_slots}
     users = [i for i, g in enumerate(table._groups(plan.steps)) for s in g if made & {*slots_of(s)}]
     assert len(users) > 2
     assert len(set(users)) == len(users)

@@ -190,7 +190,7 @@ def run_plan_plainly(plan, buffers, seed=0):
 def _kernel(step, slots, rng):
     for slot, nbytes in step.allocs:
         slots[slot] = (np.full(nbytes, 0xA5, np.uint8), np.zeros(nbytes, bool))
-    for slot, source, nbytes, over in step.takes:
+    for slot, source, nbytes, over in step.updated_slots:
         given = slots[source]
         slots[slot] = given if over else tuple(part[:nbytes].copy() for part in given)
     codes = [c[:-1] for c in step.text.signature if c.endswith("*")]

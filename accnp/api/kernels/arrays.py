@@ -72,14 +72,14 @@ class ArrayFunction:
 
     def record(self, nodes: Sequence[Node], static: dict[str, Any]) -> Any:
         """Apply it to operands; it is compiled for their types here, so that errors come here."""
-        self.takes(len(nodes), static)
+        self.check_operand_count(len(nodes), static)
         avals, tree = result_avals(self.out, nodes, static)
         self.check([x.aval for x in nodes], avals, static)
         params = {"result_avals": avals, "static": tuple(sorted(static.items()))}
         made = items(record(self.op, tuple(nodes), params))
         return tree.unflatten([wrap(x) for x in made])
 
-    def takes(self, operands: int, static: dict[str, Any]) -> None:
+    def check_operand_count(self, operands: int, static: dict[str, Any]) -> None:
         """Refuse names that it does not have, and more operands than it can take."""
         names = self.python.__code__.co_varnames[: self.python.__code__.co_argcount]
         unknown = [n for n in static if n not in names]

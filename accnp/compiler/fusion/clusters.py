@@ -91,7 +91,7 @@ class Cluster:
         self.cuts: Cuts = ()
         self.merged: Cluster | None = None
 
-    def takes(self, more: int = 1, cuts: Cuts = ()) -> bool:
+    def has_room(self, more: int = 1, cuts: Cuts = ()) -> bool:
         """Whether the cluster may get more members or more cuts, by the size limits."""
         size = self.size + more
         cells = count_cells(joined(self.cuts, cuts))
@@ -191,9 +191,9 @@ def write_last(clusters: list[Cluster]) -> list[Cluster]:
             loading.setdefault(i, []).append(c)
     for c in clusters:
         v = c.roots[0] if c.form == "host" else None
-        if v is None or v.op.takes is None:
+        if v is None or v.op.updated_operand is None:
             continue
-        x = v.inputs[v.op.takes]
+        x = v.inputs[v.op.updated_operand]
         if is_one_value(x):
             continue
         if not x.stored:

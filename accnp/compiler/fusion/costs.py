@@ -91,7 +91,7 @@ def worth_again(v: Value) -> bool:
         return False
     n = times(v)
     each = work(v) if n > 1 else 1
-    room = all(d.cluster.takes(n * each) for d in v.demands)
+    room = all(d.cluster.has_room(n * each) for d in v.demands)
     return room and (n - 1) * each <= AGAIN
 
 

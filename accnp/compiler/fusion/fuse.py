@@ -162,10 +162,12 @@ class _Fusion:
         self.provide(v, c)
         v.cluster = c
         self.effects.place(v, c)
-        updated = None if v.op.takes is None else strip_views(v.inputs[v.op.takes])[0]
+        updated = (
+            None if v.op.updated_operand is None else strip_views(v.inputs[v.op.updated_operand])[0]
+        )
         for i, x in enumerate(v.inputs):
             base, chain = strip_views(x)
-            taken = i == v.op.takes and not is_one_value(x)
+            taken = i == v.op.updated_operand and not is_one_value(x)
             # If an operand is a small part of the updated array, the part is copied, so that the
             # array can be updated in place.
             part = base is updated and 2 * x.aval.size <= base.aval.size
@@ -251,11 +253,11 @@ class _Fusion:
         why = apart(homes, self.refusal)
         if len(homes) == 1:
             home = next(iter(homes))
-            if home.takes() and hows == {("same", "full")} and v.aval.shape == home.shape:
+            if home.has_room() and hows == {("same", "full")} and v.aval.shape == home.shape:
                 return self.join(v, home, "full")
-            if home.takes() and self.accept_row(home, v):
+            if home.has_room() and self.accept_row(home, v):
                 return self.join(v, home, "row")
-            why = self.refusal if home.takes() else TOO_LONG
+            why = self.refusal if home.has_room() else TOO_LONG
         host = self.row_host(v, homes) if len(homes) > 1 else None
         if host is not None:
             store(v, why)
@@ -265,7 +267,7 @@ class _Fusion:
             home = d.cluster
             if d.how == "same" and d.context == "full" and home.shape == v.aval.shape:
                 others = homes - {home}
-                good = home.takes() and home.form in ("map", "row")
+                good = home.has_room() and home.form in ("map", "row")
                 # A kernel cannot load other elements of a value that it has not stored yet.
                 good = good and all(
                     e.how == "same" and e.context == "full" for e in demands if e.cluster is home
@@ -283,7 +285,7 @@ class _Fusion:
         if not ((viewed or len(v.demands) > 1) and cheap(v)) and not (viewed and worth_again(v)):
             return False
         for d in v.demands:
-            if d.how == "load" or not d.cluster.takes():
+            if d.how == "load" or not d.cluster.has_room():
                 return False
             for x in v.inputs:
                 base, chain = strip_views(x)
@@ -305,7 +307,7 @@ class _Fusion:
                 source, axes = v.inputs[0].aval.shape, v.params["axes"]
                 rows = rows and home.shape == source and home.folds < MAX_FOLDS
                 rows = rows and long_axes(source, axes) == long_axes(source, home.axes)
-            if not rows or not home.takes() or any(reaches(home, c) for c in homes - {home}):
+            if not rows or not home.has_room() or any(reaches(home, c) for c in homes - {home}):
                 continue
             if self.accept_row(home, v, mine):
                 return home

@@ -101,9 +101,9 @@ def _delayed(
 def _overwrites(c: Cluster, loads: Collection[int]) -> bool:
     """Whether a step may overwrite one of these arrays."""
     v = c.roots[0] if c.form == "host" and c.roots else None
-    if v is None or v.op.takes is None:
+    if v is None or v.op.updated_operand is None:
         return False
-    return strip_views(v.inputs[v.op.takes], through=True)[0].id in loads
+    return strip_views(v.inputs[v.op.updated_operand], through=True)[0].id in loads
 
 
 def _is_stored_once(c: Cluster, v: Value) -> bool:

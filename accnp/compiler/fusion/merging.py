@@ -72,7 +72,7 @@ def share_pass(a: Cluster, b: Cluster) -> bool:
         return False
     if a.folds + b.folds > MAX_FOLDS or len(a.roots) + len(b.roots) > MAX_STORES:
         return False
-    return a.takes(b.size) and not reaches(a, b) and not reaches(b, a)
+    return a.has_room(b.size) and not reaches(a, b) and not reaches(b, a)
 
 
 def _of_elements(clusters: Sequence[Cluster]) -> tuple[set[int], set[int]]:

@@ -54,7 +54,7 @@ def _placed(f: Any, v: Value, parts: tuple[Placed, ...]) -> bool:
             return f.no(f"{name} is read by {form_of(c)}, whose index space cannot be cut")
         if cuts is None:
             return f.no(f"the regions of {name} lie across the axes of its reader")
-        if not c.takes(1, cuts):
+        if not c.has_room(1, cuts):
             return f.no(f"{name} would cut its reader into too many cells")
         for p in parts:
             base, chain = strip_views(p.inputs[0])
@@ -74,7 +74,7 @@ def gathered(f: Any, v: Value) -> None:
     """Place a gather: inline in its readers if each element is computed once, or else stored."""
     f.refusal = "its elements are read in several ways, or more than once"
     alike = all(d.context == "full" and d.how in ("same", "view") for d in v.demands)
-    free = alike and all(not_expanding(d, v) and d.cluster.takes(COST) for d in v.demands)
+    free = alike and all(not_expanding(d, v) and d.cluster.has_room(COST) for d in v.demands)
     said = free and all(reaches(v, d.chain) for d in v.demands) and _reaches_starts(v)
     if not v.stored and said and times(v) == 1:
         v.role = "inline"

@@ -110,7 +110,7 @@ def build(
     if turn(values, wanted):
         values = _live(builder.made, wanted)
     known = False
-    if (fixed is None or fixed) and any(v.op.takes is not None for v in values):
+    if (fixed is None or fixed) and any(v.op.updated_operand is not None for v in values):
         rewrite = imported("accnp.compiler.fusion.updates").rewrite_updates
         values, known = rewrite(values, wanted, Value)
     if any(v.op.indexing == "slice" for v in values):

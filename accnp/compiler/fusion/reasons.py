@@ -91,6 +91,6 @@ def why_two(a: Cluster, b: Cluster) -> str:
         return TOO_MANY_FOLDS
     if (a.cuts and b.form != "map") or (b.cuts and a.form != "map"):
         return "only one of them can be cut into cells"
-    if not a.takes(b.size, b.cuts):
+    if not a.has_room(b.size, b.cuts):
         return TOO_LONG
     return "one needs what another computes" if reaches(a, b) or reaches(b, a) else ""

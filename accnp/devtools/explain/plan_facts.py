@@ -191,6 +191,6 @@ def _copies(step: KernelStep) -> list[tuple[str, str, int]]:
     """Return the updates of a step that could not be made in place, and why."""
     return [
         (step.label, step.copied.get(slot, ""), nbytes)
-        for slot, _, nbytes, over in step.takes
+        for slot, _, nbytes, over in step.updated_slots
         if not over
     ]

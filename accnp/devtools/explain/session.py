@@ -339,7 +339,7 @@ def _lost(original: Any, found: Any, leaves: Any) -> Any:
                 if own
                 else "its memory is not accnp's: an array of NumPy's was taken without a copy"
             )
-            node = next(n for n in found.order if n.op.takes is not None)
+            node = next(n for n in found.order if n.op.updated_operand is not None)
             size = leaf.aval.nbytes
             del leaf
             emit(Event("copy", node.op.name, now, now, site_text(node), why=why, nbytes=size))

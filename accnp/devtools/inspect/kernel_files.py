@@ -58,7 +58,7 @@ def memory_of(plan: Plan, program: Program | None) -> dict[int, int]:
     for step in plan.steps:
         if hasattr(step, "allocs"):  # a kernel, or a call of a GPU's library
             sizes.update(step.allocs)
-            sizes.update((slot, n) for slot, _, n, _ in step.takes)
+            sizes.update((slot, n) for slot, _, n, _ in step.updated_slots)
         else:
             several: Any = step.aval if isinstance(step, HostStep) else step.avals
             for slot, i in step.results:

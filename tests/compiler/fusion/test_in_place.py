@@ -22,7 +22,7 @@ def stencil(x):
 def test_a_kernel_stores_in_the_slice():
     x, y = np.arange(9.0, dtype="f4"), np.ones(9, "f4")
     (step,) = steps_of(lambda x, y: y.at[1:-1].set(stencil(x)), x, y)
-    ((_, source, nbytes, over),) = step.takes
+    ((_, source, nbytes, over),) = step.updated_slots
     assert (source, nbytes, over) == (1, 36, False)  # an argument is copied
     assert not step.allocs
 
@@ -31,7 +31,7 @@ def test_memory_of_the_program_is_taken_over():
     x, y = np.arange(9.0, dtype="f4"), np.ones(9, "f4")
     made, update = steps_of(lambda x, y: jnp.cumsum(y).at[1:-1].set(stencil(x)), x, y)
     assert len(made.allocs) == 1
-    assert [over for *_, over in update.takes] == [True]
+    assert [over for *_, over in update.updated_slots] == [True]
 
 
 def test_what_is_read_elsewhere_gets_memory_of_its_own():
@@ -193,7 +193,7 @@ def test_a_kernel_has_one_pointer_to_what_it_updates():
     x, y = np.arange(9.0, dtype="f4"), np.ones(9, "f4")
     f = lambda x, y: (x.at[1:-1].set(x[1:-1] + y[1:-1]), x[1:-1] * 2)  # noqa: E731
     (step,) = steps_of(f, x, y)
-    ((update, array, *_),) = step.takes
+    ((update, array, *_),) = step.updated_slots
     used = [slot for slot, _ in step.pointers]
     assert (used.count(update), used.count(array)) == (1, 0)
     for got, want in zip(jnp.jit(f)(x, y), f(jnp.asarray(x), jnp.asarray(y)), strict=True):

@@ -187,7 +187,7 @@ def test_indexing_is_kernels_only(name):
 
 def copies(f, *arrays):
     """How many arrays are copied, for an update, and how many are written over."""
-    takes = [take for step in plan_of(f, *arrays).steps for take in step.takes]
+    takes = [take for step in plan_of(f, *arrays).steps for take in step.updated_slots]
     return [over for *_, over in takes].count(False), [over for *_, over in takes].count(True)
 
 
@@ -217,14 +217,14 @@ def test_updates_of_one_value_need_no_array_of_it():
         (table, [np.ones((900, 7), np.float32), i], 6300),
     ]:
         steps = plan_of(f, *arrays).steps
-        assert not any(step.takes for step in steps)
+        assert not any(step.updated_slots for step in steps)
         assert "broadcast" not in " ".join(step.label for step in steps)
         last = steps[-1].moved
         assert last >= 4 * made
         assert last <= 4 * made + 4 * 7 * 300 + 4 * 300 + 8
     # Somebody reads the zeros, too: there is an array of them.
     both = plan_of(lambda i: ((z := jnp.zeros(9)), z.at[i].add(1.0)), AT).steps
-    assert len([take for step in both for take in step.takes]) == 1
+    assert len([take for step in both for take in step.updated_slots]) == 1
 
 
 def operations(f, *arrays):

@@ -183,7 +183,7 @@ def test_a_part_that_combines_is_read_and_written_by_one_kernel():
     f = lambda x, y: x.at[1:-1, 1:-1].add(y[2:, 1:-1] - y[:-2, 1:-1])  # noqa: E731
     (step,) = steps_of(f, X, Y)
     assert isinstance(step, KernelStep)
-    ((update, array, *_),) = step.takes
+    ((update, array, *_),) = step.updated_slots
     assert [slot for slot, _ in step.pointers].count(update) == 1
     assert array not in [slot for slot, _ in step.pointers]
     want = X.copy()
@@ -199,7 +199,7 @@ def test_later_parts_of_a_new_array_lie_over_earlier_ones():
 
     (step,) = steps_of(f, X)
     assert step.allocs
-    assert not step.takes
+    assert not step.updated_slots
     np.testing.assert_array_equal(jnp.jit(f)(X), f(X, np, by_numpy))
 
 
@@ -294,7 +294,7 @@ def test_reductions_are_stored_where_they_are_written(name, dtype):
 def test_a_reduction_into_a_column_is_one_kernel():
     f = lambda a, x: a.at[:, 0].set((x * x).sum(1))  # noqa: E731
     (step,) = steps_of(f, X, Y)
-    assert [over for *_, over in step.takes] == [False]
+    assert [over for *_, over in step.updated_slots] == [False]
     g = lambda a: a.at[:, 0].set((a * a).sum(1))  # noqa: E731
     want = X.copy()
     want[:, 0] = (X * X).sum(1)
