@@ -414,7 +414,7 @@ class Array(ArrayBase):
         node = self._node
         if type(node.value) is not Buffer and not is_traced(node):
             try:
-                engine.settle(node)
+                engine.wait_for_value(node)
             except Exception as error:
                 hide_frames(error)
                 raise
@@ -734,7 +734,7 @@ class Array(ArrayBase):
                 return self._concrete_value("array").__dlpack__(max_version=max_version)
             known = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
             given = {k: v for k, v in known.items() if v is not None}
-            return _exchange().to_dlpack(value, self.shape, self.dtype, stream, **given)
+            return _gpu_exchange().to_dlpack(value, self.shape, self.dtype, stream, **given)
         # DLPack before version 1 has no read-only flag, and NumPy does not export read-only arrays
         # then. Consumers must not write to the array nevertheless.
         writeable = max_version is None or max_version < (1, 0)
@@ -801,7 +801,7 @@ class Array(ArrayBase):
                 f"{place}; use np.asarray(x)"
             )
         value = engine.on_device(self._node)
-        return _exchange().cuda_array_interface(self, value, self.shape, self.dtype)
+        return _gpu_exchange().cuda_array_interface(self, value, self.shape, self.dtype)
 
     def devices(self) -> set[Any]:
         """Return the devices that hold the values.
@@ -824,7 +824,7 @@ class Array(ArrayBase):
         return found if found is not None else (engine.device_of(self._node),)
 
 
-def _exchange() -> Any:
+def _gpu_exchange() -> Any:
     return importlib.import_module("accnp.runtime.exchange")  # loaded with the first GPU
 
 

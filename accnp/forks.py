@@ -4,7 +4,8 @@ A child has only the thread that forked; locks that other threads held are never
 Modules therefore register here the locks and the functions that renew their state (`renewed`,
 `at_fork`). Threads that import a module hold Python's import locks, which a child cannot renew, so
 a fork waits until they are done. Modules that are loaded on first use are imported by `imported`
-and `load_extension` for that reason. An interrupt does not stop an import either (`aside`).
+and `load_extension` for that reason. An interrupt does not stop an import either
+(`run_uninterrupted`).
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from typing import Any, TypeVar
 from accnp.address_space import is_shortage, make_shortage_error
 
 __all__ = [
-    "Gate", "aside", "at_fork", "at_interrupt", "collection_paused", "has_loaded_extension",
-    "imported", "load_extension", "loading", "renewed", "start_thread",
+    "Gate", "at_fork", "at_interrupt", "collection_paused", "has_loaded_extension", "imported",
+    "load_extension", "loading", "renewed", "run_uninterrupted", "start_thread",
 ]  # fmt: skip
 
 PATIENCE = 30.0  # seconds that a fork waits for imports; loading Numba takes 0.4 on a free machine
@@ -158,7 +159,9 @@ def imported(name: str) -> Any:
     """Return a module, which the first call imports."""
     found = _modules.get(name)
     if found is None:
-        found = _modules[name] = _loaded(name) if _loading_here() else aside(_loaded, name)
+        found = _modules[name] = (
+            _loaded(name) if _loading_here() else run_uninterrupted(_loaded, name)
+        )
     return found
 
 
@@ -208,7 +211,9 @@ def load_extension(name: str) -> Any:
     """
     found = _modules.get(name) or sys.modules.get(name)
     if found is None:
-        found = _modules[name] = _extension(name) if _loading_here() else aside(_extension, name)
+        found = _modules[name] = (
+            _extension(name) if _loading_here() else run_uninterrupted(_extension, name)
+        )
         _packages.add(name.rpartition(".")[0])
     return found
 
@@ -280,7 +285,7 @@ def start_thread(
     return None if thread.ident is None else thread
 
 
-def aside(f: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
+def run_uninterrupted(f: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     """Call a function so that it runs to its end even if an interrupt ends this call.
 
     On the main thread, where interrupts are raised, the function runs on another thread. This is

@@ -106,7 +106,7 @@ def graphs(name: str, rounds: int) -> list[Row]:
                     begin = perf_counter()
                     library.block_until_ready(f(x))
                     timings[key].seconds.append(perf_counter() - begin)
-                    kernel_cache.settle()  # the other one has the processors to itself
+                    kernel_cache.wait_for_background()  # the other one has the processors to itself
             ours = timings["ours"].median
             growth = "" if last is None else f"{ours / last[1]:.2g} x that of {last[0]}"
             linear = last is None or ours / last[1] <= 1.2 * n / last[0]

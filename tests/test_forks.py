@@ -124,9 +124,9 @@ check(child(compute))
 """,
     "a thread holds every lock": """
 from accnp import forks
-from accnp.compiler.kernel_cache import settle
+from accnp.compiler.kernel_cache import wait_for_background
 compute()
-settle()  # the parent ends when nobody is in LLVM
+wait_for_background()  # the parent ends when nobody is in LLVM
 held = threading.Event()
 
 def hold():
@@ -205,18 +205,18 @@ except KeyboardInterrupt:
 def test_an_interrupt_does_not_end_what_is_done_aside():
     code = """
 import signal, sys, threading, time
-from accnp.forks import aside
+from accnp.forks import run_uninterrupted
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 signal.setitimer(signal.ITIMER_REAL, 0.1)
 done = threading.Event()
 try:
-    aside(lambda: (time.sleep(0.3), done.set()))
+    run_uninterrupted(lambda: (time.sleep(0.3), done.set()))
 except KeyboardInterrupt:
     assert not done.is_set()
     assert done.wait(5)
-    assert aside(lambda: aside(int, "7")) == 7
+    assert run_uninterrupted(lambda: run_uninterrupted(int, "7")) == 7
     try:
-        aside(int, "x")
+        run_uninterrupted(int, "x")
     except ValueError:
         sys.exit(7)
 """

@@ -17,7 +17,7 @@ from typing import Any
 import accnp
 from accnp.as_jax import names
 
-__all__ = ["Finder", "StandIn", "is_jax"]
+__all__ = ["Finder", "JaxModule", "is_jax"]
 
 _TOPS = ("jax", "jaxlib")
 
@@ -52,10 +52,10 @@ def _is_public(name: str) -> bool:
     return name in ("", "example_libraries")
 
 
-_made: dict[str, StandIn] = {}
+_made: dict[str, JaxModule] = {}
 
 
-def stand_in(name: str) -> StandIn:
+def jax_module(name: str) -> JaxModule:
     """Return the module that stands for one of JAX; there is one, also if the switch is off.
 
     Raises
@@ -71,11 +71,11 @@ def stand_in(name: str) -> StandIn:
                 "modules of jax that it serves",
                 name=name,
             )
-        _made[name] = StandIn(name, base)
+        _made[name] = JaxModule(name, base)
     return _made[name]
 
 
-class StandIn(ModuleType):
+class JaxModule(ModuleType):
     """A module of JAX, with the names of a module of accnp.
 
     Its names never depend on the switch: modules that imported it keep it when the switch is off.
@@ -102,7 +102,7 @@ class StandIn(ModuleType):
         else:
             value = getattr(self._base, name, None)
             if (value is None or isinstance(value, ModuleType)) and base_of(below) is not None:
-                value = stand_in(below)
+                value = jax_module(below)
             else:
                 value = getattr(self._base, name)
         self.__dict__[name] = value
@@ -130,11 +130,11 @@ class Finder(MetaPathFinder, Loader):
         if base_of(fullname) is None:
             if not fullname.startswith("jax._src."):
                 return None
-            stand_in(fullname)  # raises the error
+            jax_module(fullname)  # raises the error
         return ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return stand_in(spec.name)
+        return jax_module(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing: names are found when they are first used."""

@@ -16,7 +16,7 @@ from typing import Any
 from accnp.api.environment.waiting import block_until_ready, counters
 from accnp.bench.timing import Call, Timing, interleave, middle_half, pace, seconds_text
 from accnp.bench.waiting import waiting
-from accnp.compiler.kernel_cache import settle
+from accnp.compiler.kernel_cache import wait_for_background
 from accnp.errors import api_boundary
 from accnp.runtime.machine_load import Load, machine_load
 
@@ -208,7 +208,7 @@ def timeit(
     before = counters()
     first = _time_of(calls[_OURS])
     after = counters()
-    settle()
+    wait_for_background()
     timings, loops = _sample(calls, rounds, number, seconds)
     return Measurement(
         getattr(f, "__name__", type(f).__name__),

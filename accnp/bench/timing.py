@@ -23,7 +23,7 @@ from time import perf_counter
 from typing import Any
 
 import accnp
-from accnp.compiler.kernel_cache import settle
+from accnp.compiler.kernel_cache import wait_for_background
 
 __all__ = [
     "Call",
@@ -95,7 +95,7 @@ def interleave(
     for call in calls.values():
         for _ in range(warm):
             call()
-    settle()
+    wait_for_background()
     timings = {name: Timing() for name in calls}
     was_enabled, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.disable()

@@ -25,7 +25,7 @@ from accnp.address_space import has_room, is_shortage, make_shortage_error
 from accnp.caches import BoundedCache, register_cache
 from accnp.config import config
 from accnp.debug_log import note
-from accnp.forks import aside, at_fork, collection_paused, imported, renewed
+from accnp.forks import at_fork, collection_paused, imported, renewed, run_uninterrupted
 
 ENTRY = "accnp_entry"  # as `compiler.llvm.entry` names it
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
@@ -307,7 +307,7 @@ def identity_of(
 def clear_kernels() -> None:
     """Forget the kernels of this process, but not those on disk: they are loaded again, even if
     plans still use them."""
-    settle()
+    wait_for_background()
     with _lock:
         _kernels.clear()
         _alive.clear()
@@ -395,7 +395,7 @@ def _native(
                 disk.drop(key)
     require_room()
     with collection_paused:
-        lowered = aside(text)  # an interrupt must not leave incomplete typing contexts
+        lowered = run_uninterrupted(text)  # an interrupt must not leave incomplete typing contexts
     try:
         if upgrades is not None and _starts_in(first_tier, *lowered[:2]):
             addresses, code, parts = _background_compile().compile_first(
@@ -450,7 +450,7 @@ def busy() -> bool:
     return bool(_making)
 
 
-def settle(kernel: Kernel | None = None) -> None:
+def wait_for_background(kernel: Kernel | None = None) -> None:
     """Return when all kernels, or one, have their optimized code (see `background_compile.py`):
     before they are timed, or run for long."""
     if "accnp.compiler.background_compile" in sys.modules:
@@ -557,7 +557,7 @@ def _by_numba(
         )
 
     try:
-        made, kept = aside(make)
+        made, kept = run_uninterrupted(make)
     except ValueError:
         raise
     except Exception as error:

@@ -87,7 +87,7 @@ __all__ = [
     "plan_of_pending",
     "ready",
     "run_plan",
-    "settle",
+    "wait_for_value",
 ]  # fmt: skip
 
 # Work, in simple element operations, from which a plan is submitted to the stream instead of being
@@ -439,7 +439,7 @@ def on_device(node: Node) -> Buffer:
     return value
 
 
-def settle(node: Node) -> None:
+def wait_for_value(node: Node) -> None:
     """Wait until the value of a node has been computed, also if it is on a GPU."""
     value = ready(node)
     if type(value) is not Buffer:  # it is in the memory of a GPU, where work may be queued

@@ -224,7 +224,7 @@ class Driver(ControlText):
                 targets[slot] = targets[root]
         return targets, places
 
-    def settle(self, outs: Sequence[Spot], places: Sequence[Spot | None]) -> None:
+    def move_results(self, outs: Sequence[Spot], places: Sequence[Spot | None]) -> None:
         for spot, place in zip(outs, places, strict=True):
             if place is not None:
                 self.move(place, spot)
@@ -302,7 +302,7 @@ class Driver(ControlText):
             stays = [*range(n_consts, n_consts + n_carry), *[None] * (len(ys) + len(extra))]
             targets, places = self.aim(plan, [*made, *extra], stays)
             outs = self.body(plan, [*consts, *carry, *rows], targets)
-            self.settle(outs, places)
+            self.move_results(outs, places)
             self.end_iteration(outs)
             self.change_places(carry, places[:n_carry], starts)
         self.end(carry, starts)
@@ -354,7 +354,7 @@ class Driver(ControlText):
             stays = [*range(n_body, n_body + len(step.avals)), *[None] * len(extra)]
             targets, places = self.aim(plan, [*made, *extra], stays)
             outs = self.body(plan, [*consts[n_test:], *carry], targets)
-            self.settle(outs, places)
+            self.move_results(outs, places)
             self.end_iteration(outs)
             self.change_places(carry, places[: len(carry)], starts)
         self.end(carry, starts)
@@ -368,7 +368,7 @@ class Driver(ControlText):
             with self.branch(index, i, last):
                 wanted = [(lambda r=r: r) for r in results]
                 targets, places = self.aim(plan, wanted, [None] * len(results))
-                self.settle(self.body(plan, operands, targets), places)
+                self.move_results(self.body(plan, operands, targets), places)
 
     # --- the step ---
 

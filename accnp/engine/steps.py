@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.compiler.fusion.fuse import Cluster
 from accnp.compiler.fusion.program import Program, Value
-from accnp.compiler.kernel_cache import FirstTier, Kernel, get_kernel, settle
+from accnp.compiler.kernel_cache import FirstTier, Kernel, get_kernel, wait_for_background
 from accnp.config import config
 from accnp.engine.traffic import value_bytes
 from accnp.ir.generated import Generated
@@ -216,7 +216,7 @@ class KernelStep:
             # A shorter step may have started it there. A step of up to 2^23 units of work does not
             # wait for the optimized code: it comes within some 10 ms.
             if self.first_tier is FirstTier.NEVER:
-                settle(self.kernel)
+                wait_for_background(self.kernel)
         return self.kernel
 
 

@@ -1,8 +1,8 @@
 """Functions of arrays applied to typed PRNG keys.
 
-`convert.apply_to_keys` calls `served` when a function gets keys. Functions that only move elements
-are applied to each word of the keys separately, so that axes, shapes and indices have the same
-meaning as for arrays. For functions that do not accept keys, the result is NotImplemented.
+`api_boundary` calls `apply_to_keys` when a function of arrays gets keys. Functions that only move
+elements are applied to each word of the keys separately, so that axes, shapes and indices have the
+same meaning as for arrays. For functions that do not accept keys, the result is NotImplemented.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from accnp.numpy.joining import stack
 from accnp.numpy.manipulation import broadcast_to
 from accnp.pytree import tree_flatten, tree_leaves, tree_unflatten
 
-__all__ = ["served"]
+__all__ = ["apply_to_keys"]
 
 Function = Callable[..., Any]
 
@@ -69,7 +69,7 @@ _MOVES: dict[str, tuple[str, ...]] = {
 }
 
 
-def served(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
+def apply_to_keys(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Apply a function to keys; return NotImplemented if it does not accept keys."""
     known = _OTHER.get(name)
     if known is not None:

@@ -74,7 +74,7 @@ class Task:
     def wait(self) -> Any:
         """Return the function's result, or raise its error or that of a task it depends on."""
         if not self._done:
-            self._stream._reach(self)
+            self._stream._run_until(self)
         if self.error is not None:
             self._stream._seen(self.error)
             # The traceback of the work, without the frames of earlier waits.
@@ -92,7 +92,7 @@ class Task:
                 raise RuntimeError
             for task in deps:
                 if not task._done:
-                    task._stream._reach(task)
+                    task._stream._run_until(task)
                 if task.error is not None:
                     self._fail(task.error, task._traceback)
                     break
@@ -170,10 +170,10 @@ class Stream:
         self._queue.append(task)
         self._bytes += nbytes
         if worker_threads.at_work.closed:  # at exit, the worker may not enter LLVM
-            self._reach(task)
+            self._run_until(task)
         elif self._worker is None:
             if not self._start_worker():  # for lack of memory
-                self._reach(task)
+                self._run_until(task)
         elif self._asleep:
             self._wake()
         if len(self._queue) > MAX_QUEUED or self._bytes > MAX_QUEUED_BYTES:
@@ -187,7 +187,7 @@ class Stream:
         except IndexError:
             last = self._task if self._owner != get_ident() else None
         if last is not None:
-            self._reach(last)
+            self._run_until(last)
         elif self._owner != get_ident():  # a task may just have ended
             with self._running:
                 pass
@@ -237,7 +237,7 @@ class Stream:
             task._stopped = running._stopped = True
             stop_thread(owner)
 
-    def _reach(self, task: Task) -> None:
+    def _run_until(self, task: Task) -> None:
         """Run the queue up to a task, or wait for the thread that does so."""
         if self._owner == get_ident():
             # A task waits for a later task of its own stream: run that now.

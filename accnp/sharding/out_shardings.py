@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp.ir.aval import ShardedDevices, spans
+from accnp.ir.aval import ShardedDevices, spans_processes
 from accnp.ir.node import Node
 from accnp.sharding.asked_results import Asked, asking
 from accnp.sharding.device_placement import in_vmap, put_node
@@ -29,7 +29,7 @@ def record_as(
     wanted = None if sharding is None else _resolved(function, sharding, nodes)
     if wanted is None:
         return record(*nodes)
-    if any([spans(x.aval) for x in nodes]):
+    if any([spans_processes(x.aval) for x in nodes]):
         with asking(Asked([axes_of(e) for e in wanted.spec])):
             y = record(*nodes)
     else:

@@ -12,9 +12,9 @@ import gc
 import numba
 before = len(gc.get_objects())
 import accnp.numpy as jnp
-from accnp.compiler.kernel_cache import settle
+from accnp.compiler.kernel_cache import wait_for_background
 float(jnp.tanh(jnp.arange(10.0)).sum())
-settle()
+wait_for_background()
 print(len(gc.get_objects()) - before)
 """
 

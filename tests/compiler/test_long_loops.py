@@ -23,13 +23,13 @@ BOTH_TIERS = True
 
 @pytest.fixture
 def held(monkeypatch):
-    """No thread upgrades kernels: `compiling.settle()` does."""
-    kernel_cache.settle()
+    """No thread upgrades kernels: `kernel_cache.wait_for_background()` does."""
+    kernel_cache.wait_for_background()
     monkeypatch.setattr(background_compile, "_thread", object())
     kernel_cache.clear_kernels()
     with cache_dir(""):
         yield
-        kernel_cache.settle()
+        kernel_cache.wait_for_background()
 
 
 def rotate(vector, quaternion):
@@ -104,7 +104,7 @@ def test_the_longest_function_does_not_grow_with_the_program(held, monkeypatch):
         del lengths[:]
         kernel_cache.clear_kernels()
         accnp.block_until_ready(accnp.jit(bodies(count))(*STATE))
-        kernel_cache.settle()
+        kernel_cache.wait_for_background()
         longest.append(max(lengths))
     assert longest[1] <= 1.1 * longest[0]
 
@@ -127,7 +127,7 @@ def test_a_long_loop_starts_in_the_first_tier_and_gets_whole_code(held, monkeypa
     waiting = [u for u in background_compile._waiting if len(u.parts) > 1]
     assert len(waiting) == 1
     before = waiting[0].kernel.address
-    kernel_cache.settle()
+    kernel_cache.wait_for_background()
     assert waiting[0].kernel.address != before
     for a, b in zip(first, leaves(f(*STATE)), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -138,7 +138,7 @@ def test_long_loops_are_found_on_disk(tmp_path, monkeypatch):
     with cache_dir(str(tmp_path)):
         kernel_cache.clear_kernels()
         first = leaves(accnp.jit(bodies(1))(*STATE))
-        kernel_cache.settle()
+        kernel_cache.wait_for_background()
         kernel_cache.clear_kernels()
         compiles = kernel_cache.counters.compiles
         again = leaves(accnp.jit(bodies(1))(*STATE))

@@ -24,8 +24,8 @@ SPECIAL = [0.0, -0.0, 1.0, -1.5, 0.3, 2.5, 7.0, -30.0, 1e-40, 3e38, np.inf, -np.
 
 @pytest.fixture
 def held(monkeypatch):
-    """No thread upgrades kernels: `compiling.settle()` does."""
-    kernel_cache.settle()
+    """No thread upgrades kernels: `kernel_cache.wait_for_background()` does."""
+    kernel_cache.wait_for_background()
     if (
         thread := background_compile._thread
     ) is not None:  # that of a test before may not have ended yet
@@ -33,7 +33,7 @@ def held(monkeypatch):
     monkeypatch.setattr(background_compile, "_thread", object())
     with cache_dir(""):
         yield
-        kernel_cache.settle()
+        kernel_cache.wait_for_background()
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_first_calls_take_the_quick_code_and_the_whole_takes_its_place(held):
     )
     for _ in range(40):  # some in machine code, with the addresses in a table
         np.testing.assert_array_equal(np.asarray(f(x)), first)
-    kernel_cache.settle()
+    kernel_cache.wait_for_background()
     assert not background_compile._waiting
     assert all(k.address != address for k, address in quick.items())
     for _ in range(40):
@@ -115,7 +115,7 @@ def test_calls_by_the_first_address_reach_what_came_behind(held):
     word.value = ctypes.cast(spy, ctypes.c_void_p).value
     f(x).block_until_ready()
     assert [n for n, _ in seen] == [10]
-    kernel_cache.settle()
+    kernel_cache.wait_for_background()
     (kernel,) = kernels()
     assert word.value == kernel.address
     np.testing.assert_array_equal(np.asarray(f(x)), first)
@@ -146,7 +146,7 @@ def test_both_tiers_have_the_same_bits(held, x64):
         f = accnp.jit(all_of)
         quick = [np.asarray(r) for r in f(x, y)]
         assert background_compile._waiting
-        kernel_cache.settle()
+        kernel_cache.wait_for_background()
         whole = [np.asarray(r) for r in f(x, y)]
     names = [*UNARY.split(), *BINARY.split(), "sum", "max", "matmul"]
     for name, a, b in zip(names, quick, whole, strict=True):
@@ -163,7 +163,7 @@ def test_what_takes_long_or_loops_or_is_asked_for_ahead_starts_whole(held):
         forget()
         f(*args)
         waiting = len(background_compile._waiting)
-        kernel_cache.settle()
+        kernel_cache.wait_for_background()
         return waiting
 
     def go(f):
@@ -186,7 +186,7 @@ def test_a_thread_does_it_by_itself(no_disk):
     f, kernels = fresh(lambda x: jnp.sin(x) - x.mean())
     x = jnp.arange(20.0)
     first = np.asarray(f(x))
-    kernel_cache.settle()
+    kernel_cache.wait_for_background()
     assert not background_compile._waiting
     assert not background_compile._under_way
     assert background_compile._thread is None or background_compile._thread.daemon
@@ -205,7 +205,7 @@ def test_a_kernel_without_whole_code_works_on(held, monkeypatch, capsys):
 
     monkeypatch.setattr(objects, "build_optimized", refuses)
     with scope("debug", 1):
-        kernel_cache.settle()
+        kernel_cache.wait_for_background()
     assert "not optimized: RuntimeError: no such instruction" in capsys.readouterr().err
     np.testing.assert_array_equal(np.asarray(f(x)), first)
     assert not background_compile._waiting
@@ -259,7 +259,7 @@ def test_a_child_goes_on_with_what_waits(held, monkeypatch):
     pid = os.fork()
     if not pid:
         with_it = accnp.jit(lambda x: jnp.sin(x) * 3 - 4)(x).block_until_ready()
-        kernel_cache.settle()
+        kernel_cache.wait_for_background()
         same = (
             (np.asarray(f(x)) == first).all()
             and not background_compile._waiting
@@ -293,7 +293,7 @@ def test_a_long_run_of_a_kernel_takes_its_whole_code(held):
         np.testing.assert_array_equal(np.asarray(f(*[large] * len(together))[-1])[-3:], [11] * 3)
         assert not background_compile._waiting
         assert (kernel.address == address) == (len(together) == 2)
-        kernel_cache.settle()
+        kernel_cache.wait_for_background()
 
 
 def test_what_an_interrupt_stops_waits_again(held, monkeypatch):
@@ -307,10 +307,10 @@ def test_what_an_interrupt_stops_waits_again(held, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(objects, "build_optimized", stopped)
         with pytest.raises(KeyboardInterrupt):
-            kernel_cache.settle()
+            kernel_cache.wait_for_background()
     assert background_compile._waiting
     assert not background_compile._under_way
-    kernel_cache.settle()
+    kernel_cache.wait_for_background()
     assert not background_compile._waiting
 
 

@@ -128,7 +128,7 @@ def fail(self):
 threading.Thread._bootstrap_inner = fail
 threading.excepthook = lambda *_: None
 assert forks.start_thread(print, "name") is None
-assert forks.aside(lambda x: x + 1, 2) == 3
+assert forks.run_uninterrupted(lambda x: x + 1, 2) == 3
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60

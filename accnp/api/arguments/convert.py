@@ -478,7 +478,7 @@ def _recover_from_keys(
 def _recover_from_float0(
     public: Callable[..., Any], function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> Any:
-    return imported("accnp.api.arguments.float0_operands").served(function, args, kwargs)
+    return imported("accnp.api.arguments.float0_operands").call_with_float0(function, args, kwargs)
 
 
 recover_by(KeyArrayError, _recover_from_keys)

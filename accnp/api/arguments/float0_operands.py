@@ -2,7 +2,7 @@
 
 Tangents of integers are NumPy arrays of float0. `numpy_node` raises `Float0Operand` when a function
 that only moves or joins elements gets one outside of a trace. `api_boundary` catches the error and
-calls `served`, which returns NumPy arrays of float0. Other calls have no overhead.
+calls `call_with_float0`, which returns NumPy arrays of float0. Other calls have no overhead.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from accnp.dtypes.names import float0
 from accnp.ir.trace import state
 from accnp.pytree import map_arrays
 
-__all__ = ["served"]
+__all__ = ["call_with_float0"]
 
 
-def served(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+def call_with_float0(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
     """Call a function that moves elements; results of dtype float0 are NumPy arrays."""
     state.float0 = True
     try:

@@ -763,7 +763,7 @@ def install() -> None:
 
 
 def _apply_to_keys(*args: Any) -> Any:
-    return imported("accnp.random.key_functions").served(*args)
+    return imported("accnp.random.key_functions").apply_to_keys(*args)
 
 
 def _install_numpy_protocols() -> None:

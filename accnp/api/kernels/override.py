@@ -19,7 +19,7 @@ import numpy as np
 from accnp import engine
 from accnp.api.jit.jit import JitFunction, jit
 from accnp.compiler.frontend.syntax import functions_of
-from accnp.compiler.kernel_cache import CompileError, settle
+from accnp.compiler.kernel_cache import CompileError, wait_for_background
 from accnp.compiler.unsupported import Unsupported
 from accnp.config import config, scope
 from accnp.devtools.inspect.inspected_kernel import InspectedKernel
@@ -148,7 +148,7 @@ class Override(contextlib.ContextDecorator):
                 ]
                 times[k].append(seconds)
             if not i:
-                settle()
+                wait_for_background()
         original, edited = (float(np.median(t[1:])) for t in times)
         return Report(*_compared(*outs), original, edited)
 

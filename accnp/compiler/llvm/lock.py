@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from accnp.compiler.llvm.private import find_lock, replace_locks
-from accnp.forks import aside, renewed
+from accnp.forks import renewed, run_uninterrupted
 
 __all__ = ["apart", "in_order"]
 
@@ -78,4 +78,4 @@ def in_order(f: Callable[_P, _T]) -> Callable[_P, _T]:
             traceback.clear_frames(error.__traceback__)
             raise
 
-    return functools.wraps(f)(functools.partial(aside, tidy))
+    return functools.wraps(f)(functools.partial(run_uninterrupted, tidy))

@@ -17,7 +17,7 @@ from accnp.api.environment.waiting import block_until_ready
 from accnp.api.jit.jit import JitFunction
 from accnp.compiler.fusion.program import Program
 from accnp.compiler.kernel_cache import counters as kernels
-from accnp.compiler.kernel_cache import settle
+from accnp.compiler.kernel_cache import wait_for_background
 from accnp.devtools.explain.advice import advice
 from accnp.devtools.explain.comparison_note import limit_text
 from accnp.devtools.explain.html_page import page
@@ -26,7 +26,7 @@ from accnp.devtools.explain.session import Event, Session
 from accnp.devtools.inspect.inspection import plural
 from accnp.engine.steps import Plan
 from accnp.errors import api_boundary
-from accnp.forks import aside
+from accnp.forks import run_uninterrupted
 from accnp.runtime.machine_load import Load, machine_load
 from accnp.trace_fn import function_place
 
@@ -88,7 +88,7 @@ class Explanation:
         self, kind: type | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            aside(self._end)
+            run_uninterrupted(self._end)
         finally:  # also after an interrupt
             self._session.stop()
 
@@ -307,7 +307,7 @@ def explain(f: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> E
             start = perf_counter()
             found.result = block_until_ready(f(*args, **kwargs))
             found.seconds.append(perf_counter() - start)
-            settle()
+            wait_for_background()
     return found
 
 

@@ -22,7 +22,7 @@ from accnp import engine, errors
 from accnp._native import observe_recording
 from accnp.api.jit import trace_log
 from accnp.engine import watch
-from accnp.forks import aside, renewed
+from accnp.forks import renewed, run_uninterrupted
 from accnp.ir.node import site_text
 from accnp.runtime.function_patch import FunctionPatch
 from accnp.trace_fn import function_place
@@ -88,10 +88,10 @@ class Session:
     def start(self) -> None:
         """Start observing."""
         try:
-            aside(self._start)
+            run_uninterrupted(self._start)
         except BaseException:  # an interrupt: the caller cannot stop the session
             self._given_up = True  # do not start if it has not yet
-            aside(self._stop)
+            run_uninterrupted(self._stop)
             raise
 
     def _start(self) -> None:
@@ -115,9 +115,9 @@ class Session:
         if self not in _open:
             return
         try:
-            aside(self._stop)
+            run_uninterrupted(self._stop)
         except BaseException:  # an interrupt, possibly before `start`
-            aside(self._stop)
+            run_uninterrupted(self._stop)
             raise
 
     def _stop(self) -> None:

@@ -27,7 +27,7 @@ from accnp.primitives.control import CONSTANTS
 from accnp.primitives.kinds import broadcast_to
 from accnp.trace_fn import trace
 
-__all__ = ["Primitive", "is_known", "primitive", "primitive_of", "settle"]
+__all__ = ["Primitive", "is_builtin", "primitive", "primitive_of", "set_primitive"]
 
 # Parameters of JAX without a meaning in accnp; only their default values are accepted.
 _DEFAULTS: dict[str, Any] = {
@@ -318,7 +318,7 @@ def _type(aval: Any) -> Aval:
 # --- built-in primitives -------------------------------------------------------------------------
 
 
-class _Known(Primitive):
+class _BuiltinPrimitive(Primitive):
     """The primitive of a built-in op."""
 
     op: Op
@@ -379,11 +379,11 @@ def primitive_of(op: Op) -> Primitive:
     """Return the primitive of an op, always the same object."""
     found = _primitives.get(op)
     if found is None:
-        found = _primitives[op] = _Known(op)
+        found = _primitives[op] = _BuiltinPrimitive(op)
     return found
 
 
-def settle(made: Any, name: str) -> Any:
+def set_primitive(made: Any, name: str) -> Any:
     """Register a primitive as that of the op of this name, also in equations."""
     made.show = OPS[name].show
     return _primitives.setdefault(OPS[name], made)
@@ -458,6 +458,6 @@ def _with_programs(
     return nodes, params
 
 
-def is_known(primitive: Any) -> bool:
+def is_builtin(primitive: Any) -> bool:
     """Return whether a primitive is a built-in one."""
-    return isinstance(primitive, _Known)
+    return isinstance(primitive, _BuiltinPrimitive)

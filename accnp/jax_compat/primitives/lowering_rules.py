@@ -16,7 +16,7 @@ from accnp.api.jit.jit import jit
 from accnp.api.mapping.vmap import vmap
 from accnp.array_type import ArrayLike
 from accnp.jax_compat.jaxprs import rules
-from accnp.jax_compat.jaxprs.primitives import Primitive, is_known
+from accnp.jax_compat.jaxprs.primitives import Primitive, is_builtin
 
 __all__ = ["apply_primitive", "lower_fun", "register_lowering"]
 
@@ -193,7 +193,7 @@ def _jvp_rule(primitive: Any) -> Callable[..., Any] | None:
             return out, zero if _several(primitive) else zero[0]
         return jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
 
-    return rule if is_known(primitive) else None
+    return rule if is_builtin(primitive) else None
 
 
 def _transpose_rule(primitive: Any) -> Callable[..., Any] | None:
@@ -214,7 +214,7 @@ def _transpose_rule(primitive: Any) -> Callable[..., Any] | None:
             out[i] = x
         return out
 
-    return rule if is_known(primitive) else None
+    return rule if is_builtin(primitive) else None
 
 
 def _batch_rule(primitive: Any) -> Callable[..., Any] | None:
@@ -222,7 +222,7 @@ def _batch_rule(primitive: Any) -> Callable[..., Any] | None:
         out = vmap(functools.partial(primitive.bind, **params), in_axes=tuple(dims))(*args)
         return out, [0] * len(out) if _several(primitive) else 0
 
-    return rule if is_known(primitive) else None
+    return rule if is_builtin(primitive) else None
 
 
 def _several(primitive: Any) -> bool:

@@ -13,7 +13,7 @@ from accnp.array_type import Array, wrap
 from accnp.ir.equations import ClosedJaxpr
 from accnp.ir.op import o
 from accnp.jax_compat.jaxprs.evaluation import eval_jaxpr
-from accnp.jax_compat.jaxprs.primitives import Primitive, primitive, settle
+from accnp.jax_compat.jaxprs.primitives import Primitive, primitive, set_primitive
 from accnp.lax import elementwise as lax
 from accnp.lax import user_reductions as folding
 from accnp.numpy import sorting
@@ -56,8 +56,8 @@ def _top(
     return list(found)
 
 
-reduce_precision_p = settle(composed("reduce_precision", _rounded), "reduce_precision")
-device_put_p = settle(composed("device_put", _put, several=True), "device_put")
+reduce_precision_p = set_primitive(composed("reduce_precision", _rounded), "reduce_precision")
+device_put_p = set_primitive(composed("device_put", _put, several=True), "device_put")
 approx_top_k_p = composed("approx_top_k", _top, several=True)
 reduce_xor_p = primitive("reduce_xor")
 
