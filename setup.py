@@ -17,7 +17,7 @@ from setuptools.command.build_ext import build_ext
 FOLDER = "accnp/_native"
 SOURCES = (
     "module", "pool", "graph", "launch", "interrupts", "team", "stores", "calls", "repeats",
-    "debugger", "objects", "ufuncs", "blas",
+    "debugger", "instructions", "objects", "ufuncs", "blas",
 )  # fmt: skip
 HEADERS = ("native", "records")
 STAMP = runpy.run_path(f"{os.path.dirname(os.path.abspath(__file__))}/{FOLDER}/stamp.py")

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "accnp"
 RANKS = {
     "_native": 0, "module_getattr": 0, "errors": 0, "error_texts": 0, "docstrings": 0, "dtypes": 0,
-    "address_space": 0, "caches": 0,
+    "address_space": 0, "host_machine": 0, "caches": 0,
     "config": 0, "forks": 0, "pytree": 0, "removed_names": 0, "command_line_flags": 0,
     "numpy_start": 0, "debug_log": 0, "public_names": 0, "fast_exit": 0, "blas_threads": 0,
     "ir": 1,

@@ -60,6 +60,7 @@ __all__ = [
     "Team",
     "Ufunc",
     "blas_alone",
+    "flush_instructions",
     "install_arrays",
     "install_buffers",
     "install_recording",
@@ -1088,6 +1089,11 @@ STOPPED = _address(
 
 def register_code(file: bytes) -> None:
     """Make an object file in memory known to gdb: the extension alone can."""
+
+
+def flush_instructions(address: int, size: int) -> None:
+    """Let all processors execute what was written: the extension alone can, and on x86 nothing is
+    to be done."""
 
 
 _nothing = 0  # the address of a function that does nothing, once there is one

@@ -2,13 +2,14 @@
 
 #include "native.h"
 
-#define INTERFACE 7 /* raised with each change of what Python's side sees, also in __init__.py */
+#define INTERFACE 8 /* raised with each change of what Python's side sees, also in __init__.py */
 
 #ifndef SOURCES
 #define SOURCES 0 /* the stamp of the C sources (stamp.py), which setup.py passes; 0: unknown */
 #endif
 
-extern PyMethodDef call_functions[], repeat_functions[], debugger_functions[], object_functions[], blas_functions[];
+extern PyMethodDef call_functions[], repeat_functions[], debugger_functions[], object_functions[], blas_functions[],
+    instruction_functions[];
 
 PyTypeObject *
 add_type(PyObject *module, PyType_Spec *spec)
@@ -104,8 +105,8 @@ native_exec(PyObject *module)
     }
     PyMethodDef *functions[] = {module_functions, graph_functions, launch_functions,
                                 interrupt_functions, call_functions, repeat_functions,
-                                debugger_functions,
-                                object_functions, blas_functions};
+                                debugger_functions, instruction_functions, object_functions,
+                                blas_functions};
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
         if (PyModule_AddFunctions(module, functions[i]) < 0) {
             return -1;

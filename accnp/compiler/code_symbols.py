@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from accnp._native import register_code
+from accnp.host_machine import MACHINE
 
 __all__ = ["Function", "publish"]
 
@@ -49,7 +50,7 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _IDENT = b"\x7fELF\x02\x01\x01" + bytes(9)  # 64 bits, little-endian
-_MACHINES = {"x86_64": 62, "AMD64": 62, "aarch64": 183, "arm64": 183}
+_MACHINES = {"x86_64": 62, "aarch64": 183}
 _EXECUTABLE, _SYMTAB, _STRTAB, _NOBITS = 2, 2, 3, 8
 _ALLOCATED_CODE = 6
 _GLOBAL_FUNCTION = 0x12
@@ -76,7 +77,7 @@ def _object_file(functions: Sequence[Function]) -> bytes:
         ),
     ]  # fmt: skip
     body = table + names + titles
-    machine = _MACHINES.get(os.uname().machine if hasattr(os, "uname") else "AMD64", 0)
+    machine = _MACHINES.get(MACHINE, 0)
     header = _HEADER.pack(
         _IDENT, _EXECUTABLE, machine, 1, 0, 0, at + len(body), 0, at, 0, 0, _SECTION.size,
         len(sections), len(sections) - 1,

@@ -2,20 +2,22 @@
 
 In: the object files of one kernel, and the names of symbols. Out: the addresses of the symbols. The
 loader copies the sections, resolves relocations, and makes code executable. It handles ELF files
-for x86-64; LLVM's linker loads all others. Code is unmapped when its `Code` is garbage collected,
-so callers must keep a reference to the `Code`, or to the `Kernel` that contains it.
+for x86-64 and AArch64; LLVM's linker loads all others. All sections of a kernel are in one piece of
+memory, so that their relative addresses have few bits, as the small code model assumes; calls of
+other functions go through jumps there. Code is unmapped when its `Code` is garbage collected, so
+callers must keep a reference to the `Code`, or to the `Kernel` that contains it.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
 import mmap
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from accnp.compiler import executable_memory
 from accnp.compiler.library.addresses import called_in
 from accnp.config import config
 from accnp.forks import imported
@@ -31,15 +33,25 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 _MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little-endian
-_X86_64, _RELOCATABLE = 62, 1
+_X86_64, _AARCH64, _RELOCATABLE = 62, 183, 1
 _TABLE, _RELA, _ZEROS, _REL, _UNWIND = 2, 4, 8, 9, 0x70000001  # kinds of sections
 _WRITE, _LOADED = 1, 2  # flags of sections
 _FUNCTION = 2  # kind of symbols
 _UNDEFINED, _ABSOLUTE, _COMMON = 0, 0xFFF1, 0xFFF2  # sections of symbols that have none
-# Types of relocations: absolute and relative, of 64 and 32 bits; through a table of addresses.
+# Types of relocations of x86-64: absolute and relative, of 64 and 32 bits; through a table of
+# addresses.
 _ABS64, _PC32, _PLT32, _PC64 = 1, 2, 4, 24
 _GOT = (9, 41, 42)
-_JUMP = b"\xff\x25\x02\x00\x00\x00\x90\x90"  # to the address that follows it
+# Those of AArch64: absolute and relative addresses, calls, pages of 4 kB relative to the page of
+# the instruction, and places in a page, for an addition and for loads of 1 to 16 bytes.
+_A_ABS64, _A_PC64, _A_PC32, _A_CALLS, _A_PAGE = 257, 260, 261, (282, 283), 275
+_A_PLACES = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}  # and the bits that loads leave out
+_A_GOT_PAGE, _A_GOT_PLACE = 311, 312
+# Jumps to the address that follows them, by machine.
+_JUMPS = {
+    _X86_64: b"\xff\x25\x02\x00\x00\x00\x90\x90",  # jmp [rip + 2]
+    _AARCH64: b"\x50\x00\x00\x58\x00\x02\x1f\xd6",  # ldr x16, .+8; br x16
+}
 
 
 def join_images(images: Sequence[bytes]) -> bytes:
@@ -80,7 +92,7 @@ class Code:
     __slots__ = ("_base", "_unmap", "kernels")
 
     def __init__(self, base: int, size: int) -> None:
-        self._unmap = _process().munmap
+        self._unmap = executable_memory.unmap
         self._base = base
         self.kernels: list[Kernel] = []  # that it calls
         mapped[base] = size
@@ -95,19 +107,6 @@ class Code:
 mapped: dict[int, int] = {}  # the size of each piece of machine code in memory, by its address
 
 
-@functools.cache
-def _process() -> ctypes.CDLL:
-    """Return the process as a library, with the types of the functions that map memory."""
-    library = ctypes.CDLL(None)
-    library.mmap.restype = ctypes.c_void_p
-    library.mmap.argtypes = [
-        ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long,
-    ]  # fmt: skip
-    library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    library.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return library
-
-
 class _UnknownError(Exception):
     """A feature of the object file that only LLVM's linker supports."""
 
@@ -118,7 +117,10 @@ class _Image:
     def __init__(self, images: Sequence[bytes], outer: Mapping[str, int]) -> None:
         self.outer = outer
         self.addresses: dict[str, int] = {}
+        if not executable_memory.SUPPORTED:
+            raise _UnknownError("memory on this system")
         self.files = files = [_File(image) for image in images]
+        self.machine = files[0].machine if files else _X86_64
         code = [s for f in files for s in f.sections if s.loaded and not s.writable]
         data = [s for f in files for s in f.sections if s.loaded and s.writable]
         self.slots: dict[Any, int] = {}
@@ -129,7 +131,7 @@ class _Image:
         for f in files:
             end = f.place_common(end)
         size = -(-max(end, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
-        self.base = self._mapped(size)
+        self.base = executable_memory.map_writable(size)
         self.code = Code(self.base, size)
         self.bytes = (ctypes.c_char * size).from_address(self.base)
         for f in files:
@@ -141,7 +143,8 @@ class _Image:
         for f in files:
             for section, place, kind, symbol, addend in f.references:
                 self._refer(f, section.place + place, kind, f.symbols[symbol], addend)
-        self._executable(edge)
+        if not executable_memory.make_executable(self.base, edge):
+            raise _UnknownError("the system does not allow executable memory")
 
     def functions(self) -> list[tuple[str, int, int]]:
         """Return the symbol, the address and the size of each function."""
@@ -152,17 +155,6 @@ class _Image:
             if x.is_function and (address := f.address(x, self.base)) is not None
         ]
 
-    def _mapped(self, size: int) -> int:
-        readable = mmap.PROT_READ | mmap.PROT_WRITE
-        base = _process().mmap(None, size, readable, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
-        if base in (None, ctypes.c_void_p(-1).value):
-            raise MemoryError(f"load: cannot allocate memory for a kernel; got size={size}")
-        return base
-
-    def _executable(self, size: int) -> None:
-        if _process().mprotect(self.base, size, mmap.PROT_READ | mmap.PROT_EXEC):
-            raise _UnknownError("the system does not allow executable memory")
-
     def _refer(self, f: _File, place: int, kind: int, symbol: Any, addend: int) -> None:
         """Resolve one relocation."""
         target = f.address(symbol, self.base)
@@ -171,6 +163,9 @@ class _Image:
         inside = target is not None
         if target is None:
             target = self._outside(symbol.name)
+        if self.machine == _AARCH64:
+            self._refer_aarch64(place, kind, target, inside, addend)
+            return
         if kind == _ABS64:
             struct.pack_into("<Q", self.bytes, place, (target + addend) % 2**64)
             return
@@ -185,13 +180,43 @@ class _Image:
             raise _UnknownError(f"relocation {kind} of {symbol.name}")
         struct.pack_into("<i", self.bytes, place, target + addend - self.base - place)
 
+    def _refer_aarch64(self, place: int, kind: int, target: int, inside: bool, addend: int) -> None:
+        """Resolve one relocation of AArch64: an address in data, or bits of an instruction."""
+        here = self.base + place
+        if kind == _A_ABS64:
+            struct.pack_into("<Q", self.bytes, place, (target + addend) % 2**64)
+            return
+        if kind in (_A_PC64, _A_PC32):
+            struct.pack_into("<q" if kind == _A_PC64 else "<i", self.bytes, place,
+                             target + addend - here)  # fmt: skip
+            return
+        if kind in (_A_GOT_PAGE, _A_GOT_PLACE):
+            target, inside = self._slot(target) + 8, True
+        elif kind in _A_CALLS and not inside:
+            target, inside = self._slot(target), True
+        if not inside:
+            raise _UnknownError(f"relocation {kind} of another library")
+        target += addend
+        if kind in _A_CALLS:
+            bits = target - here >> 2 & 0x3FFFFFF
+        elif kind in (_A_PAGE, _A_GOT_PAGE):
+            pages = (target >> 12) - (here >> 12)
+            bits = (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
+        elif kind == _A_GOT_PLACE:
+            bits = (target & 0xFFF) >> 3 << 10
+        elif kind in _A_PLACES:
+            bits = (target & 0xFFF) >> _A_PLACES[kind] << 10
+        else:
+            raise _UnknownError(f"relocation {kind}")
+        (word,) = struct.unpack_from("<I", self.bytes, place)
+        struct.pack_into("<I", self.bytes, place, word | bits)
+
     def _outside(self, name: str) -> int:
         found = self.outer.get(name)
         if found is None:
-            try:
-                found = ctypes.cast(_process()[name], ctypes.c_void_p).value
-            except AttributeError:
-                found = _of_numba(name)
+            found = executable_memory.find_function(name)
+        if found is None:
+            found = _of_numba(name)
         if found is None:
             raise RuntimeError(f"load: no loaded library has the function {name}")
         return found
@@ -201,7 +226,7 @@ class _Image:
         found = self.slots.get(target)
         if found is None:
             found = self.slots[target] = -(-self.free // 16) * 16
-            self.bytes[found : found + 16] = _JUMP + struct.pack("<Q", target)
+            self.bytes[found : found + 16] = _JUMPS[self.machine] + struct.pack("<Q", target)
             self.free = found + 16
         return self.base + found
 
@@ -242,9 +267,10 @@ class _File:
         self.image = image
         if image[: len(_MAGIC)] != _MAGIC:
             raise _UnknownError("not an ELF file")
-        _, kind, machine_, _, _, _, start, *_, size, count, _ = _HEADER.unpack_from(image)
-        if (kind, machine_, size) != (_RELOCATABLE, _X86_64, _SECTION.size):
+        _, kind, machine, _, _, _, start, *_, size, count, _ = _HEADER.unpack_from(image)
+        if (kind, size) != (_RELOCATABLE, _SECTION.size) or machine not in _JUMPS:
             raise _UnknownError("an object file for another machine")
+        self.machine = machine
         headers = [_SECTION.unpack_from(image, start + i * size) for i in range(count)]
         self.sections = [_Section(h) for h in headers]
         self.symbols: list[_Symbol] = []

@@ -1,11 +1,13 @@
-"""Describe the processor for which kernels are compiled, as its `cpuid` instruction reports it.
+"""Describe the processor for which kernels are compiled, as LLVM sees it.
 
 Out: ``STAMP``, which differs between processors whose machine code may differ, and which is part of
 every key of the disk cache; the width of vectors; and the level of x86-64 (``LEVELS``) of the
-kernels compiled in advance (`library/prebuilt.py`). LLVM selects instructions by `cpuid` as well,
-so an emulator or a virtual machine that hides features changes both; `/proc/cpuinfo` would describe
-the host. If the instruction cannot be executed here, LLVM reports the features: loading it takes 50
-ms, which a process with a warm disk cache saves.
+kernels compiled in advance (`library/prebuilt.py`).
+
+LLVM selects instructions by `cpuid` on x86-64, and by `/proc/cpuinfo` on Linux on AArch64. This
+module reads the same, so an emulator or a virtual machine that hides features changes both. On
+other systems, LLVM is asked: loading it takes 50 ms, which a process with a warm disk cache saves.
+With the environment variable ``ACCNP_CPU_LEVEL``, code is for a level instead of for this machine.
 """
 
 from __future__ import annotations
@@ -13,10 +15,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+from accnp.compiler.executable_memory import SUPPORTED, make_executable, map_writable
 from accnp.forks import imported
+from accnp.host_machine import MACHINE
 
 __all__ = ["LEVELS", "STAMP", "TARGET", "VECTOR_BYTES", "WIDE", "Level", "build_for"]
 
@@ -54,49 +59,40 @@ class Level(NamedTuple):
         """Whether it has vectors of 64 bytes."""
         return "avx512f" in self.features
 
+    @property
+    def registers(self) -> int:
+        """The bits of XCR0 for the registers that the operating system must save."""
+        return _AVX512_STATE if self.wide else _AVX_STATE if "avx" in self.features else 0
 
+
+_V2 = {(0x1, 0, _ECX): (0, 9, 13, 19, 20, 23), (0x80000001, 0, _ECX): (0,)}
 _V3 = {
     (0x1, 0, _ECX): (0, 9, 12, 13, 19, 20, 22, 23, 27, 28, 29),
     (0x7, 0, _EBX): (3, 5, 8),
     (0x80000001, 0, _ECX): (0, 5),
 }
 _V4 = _V3 | {(0x7, 0, _EBX): (3, 5, 8, 16, 17, 28, 30, 31)}
-_V3_FEATURES = frozenset({
-    "64bit", "avx", "avx2", "bmi", "bmi2", "cmov", "cx16", "cx8", "f16c", "fma", "fxsr", "lzcnt",
-    "mmx", "movbe", "popcnt", "sahf", "sse", "sse2", "sse3", "sse4.1", "sse4.2", "ssse3", "xsave",
+_V2_FEATURES = frozenset({
+    "64bit", "cmov", "cx16", "cx8", "fxsr", "mmx", "popcnt", "sahf", "sse", "sse2", "sse3",
+    "sse4.1", "sse4.2", "ssse3",
 })  # fmt: skip
+_V3_FEATURES = _V2_FEATURES | {
+    "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave",
+}  # fmt: skip
 _V4_FEATURES = _V3_FEATURES | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 LEVELS = (
     # Of LLVM's scheduling models, these suit Zen 4 and 5 best. With the generic model of the level,
     # products are 4 % slower (Zen 5, LLVM 22).
     Level("x86-64-v4", _V4_FEATURES, "znver4", _V4),
     Level("x86-64-v3", _V3_FEATURES, "znver3", _V3),
+    # No kernels are compiled in advance for this one.
+    Level("x86-64-v2", _V2_FEATURES, "nehalem", _V2),
 )
+_VARIABLE = "ACCNP_CPU_LEVEL"
 _AVX512F = 1 << 16  # in EBX of leaf 7
 _OSXSAVE = 1 << 27  # in ECX of leaf 1
 _AVX512_STATE = 0xE6  # the operating system saves the vector and mask registers
 _AVX_STATE = 0x06
-
-
-def _executable(code: bytes) -> int:
-    """Return the address of a page with machine code.
-
-    Raises:
-        OSError: the system does not allow executable memory.
-    """
-    process = ctypes.CDLL(None)
-    take, protect = process.mmap, process.mprotect
-    take.restype = ctypes.c_void_p
-    take.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    base = take(None, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-    if base in (None, ctypes.c_void_p(-1).value):
-        raise OSError("mmap cannot allocate memory")
-    ctypes.memmove(base, code, len(code))
-    if protect(base, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC):
-        raise OSError("mprotect does not allow executable memory")
-    return base
 
 
 def _instructions() -> tuple[Callable[[int, int], tuple[int, ...]], Callable[[], int]]:
@@ -106,7 +102,11 @@ def _instructions() -> tuple[Callable[[int, int], tuple[int, ...]], Callable[[],
         OSError: the system does not allow executable memory.
     """
     start = -(-len(_CPUID) // 16) * 16
-    base = _executable(_CPUID.ljust(start, b"\xcc") + _XGETBV)
+    code = _CPUID.ljust(start, b"\xcc") + _XGETBV
+    base = map_writable(mmap.PAGESIZE)
+    ctypes.memmove(base, code, len(code))
+    if not make_executable(base, mmap.PAGESIZE):
+        raise OSError("the system does not allow executable memory")
     words = ctypes.c_uint32 * 4
     run = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(words))(base)
 
@@ -118,9 +118,16 @@ def _instructions() -> tuple[Callable[[int, int], tuple[int, ...]], Callable[[],
     return cpuid, ctypes.CFUNCTYPE(ctypes.c_uint64)(base + start)
 
 
-def _from_cpuid() -> tuple[bool, str, list[str]]:
-    """Return whether AVX-512 can be used, the level for kernels compiled in advance ("" for none),
-    and all features that `cpuid` reports to LLVM."""
+class _Described(NamedTuple):
+    """A processor: whether AVX-512 can be used, the levels of x86-64 that it has, highest first,
+    and all features that LLVM sees."""
+
+    wide: bool
+    levels: list[Level]
+    features: list[str]
+
+
+def _from_cpuid() -> _Described:
     cpuid, xgetbv = _instructions()
     first = cpuid(0, 0)
     last = {0: first[_EAX], 0x80000000: cpuid(0x80000000, 0)[_EAX]}
@@ -133,36 +140,73 @@ def _from_cpuid() -> tuple[bool, str, list[str]]:
     saved = xgetbv() if found[1, 0][_ECX] & _OSXSAVE else 0
     wide = bool(found[7, 0][_EBX] & _AVX512F) and saved & _AVX512_STATE == _AVX512_STATE
     levels = [
-        level.name
+        level
         for level in LEVELS
-        if level.wide == wide
-        and saved & _AVX_STATE == _AVX_STATE
+        if saved & level.registers == level.registers
         and all(found[i, j][k] >> bit & 1 for (i, j, k), bits in level.bits.items() for bit in bits)
     ]
-    return wide, levels[0] if levels else "", [*texts, f"xcr0:{saved:x}"]
+    return _Described(wide, levels, [*texts, f"xcr0:{saved:x}"])
 
 
-def _from_llvm() -> tuple[bool, str, list[str]]:
-    name, on = imported("accnp.compiler.llvm.processor").host()
-    return "avx512f" in on, "", [name, " ".join(on)]
+def _from_llvm() -> _Described:
+    name, on = imported("accnp.compiler.llvm.host").host()
+    return _Described("avx512f" in on, [], [name, " ".join(on)])
 
 
-def _described() -> tuple[bool, str, list[str]]:
-    if hasattr(os, "uname") and os.uname().machine in ("x86_64", "amd64"):
-        try:
+# The lines of /proc/cpuinfo that LLVM reads on AArch64. Processors may have cores of several kinds.
+_ARM_LINES = ("CPU implementer", "CPU part", "CPU variant", "Features", "Hardware")
+
+
+def _from_arm_file() -> _Described:
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        lines = [line.strip() for line in file]
+    found = {line for line in lines if line.partition(":")[0].strip() in _ARM_LINES}
+    if not any(line.startswith("Features") for line in found):
+        raise OSError("/proc/cpuinfo does not have the features of AArch64")
+    return _Described(False, [], sorted(found))
+
+
+def _described() -> _Described:
+    try:
+        if MACHINE == "x86_64" and SUPPORTED:
             return _from_cpuid()
-        except OSError:
-            pass
+        if MACHINE == "aarch64" and sys.platform == "linux":
+            return _from_arm_file()
+    except (OSError, MemoryError):
+        pass
     return _from_llvm()
 
 
-WIDE, LEVEL, _FEATURES = _described()
+def _chosen(name: str, levels: list[Level]) -> Level:
+    """Return the level that the environment variable selects.
+
+    Raises:
+        ValueError: there is no such level, or this processor does not have it.
+    """
+    found = [level for level in levels if level.name == name]
+    if not found:
+        every = ", ".join(level.name for level in levels) or "none"
+        raise ValueError(
+            f"accnp: {_VARIABLE} must be a level of x86-64 that this processor has; got {name!r}; "
+            f"pass one of: {every}"
+        )
+    return found[0]
+
+
+WIDE, _levels, _FEATURES = _described()
+# The level of the kernels compiled in advance: of one with the same width of vectors.
+LEVEL = next((level.name for level in _levels if level.wide == WIDE), "")
 VECTOR_BYTES = 64 if WIDE else 32
-STAMP = "\n".join([*os.uname()[::4], *_FEATURES] if hasattr(os, "uname") else [os.name, *_FEATURES])
+STAMP = "\n".join([sys.platform, MACHINE, *_FEATURES])
 TARGET: Level | None = None  # for which kernels are compiled, instead of this machine
 
 
 def build_for(level: Level) -> None:
     """Generate code for a level instead of for this machine. Call it before compiling anything."""
-    global TARGET, WIDE, VECTOR_BYTES
+    global LEVEL, STAMP, TARGET, WIDE, VECTOR_BYTES
     TARGET, WIDE, VECTOR_BYTES = level, level.wide, 64 if level.wide else 32
+    LEVEL, STAMP = level.name, f"{sys.platform}\n{MACHINE}\n{level.name}"
+
+
+if os.environ.get(_VARIABLE):
+    build_for(_chosen(os.environ[_VARIABLE], _levels))

@@ -9,7 +9,6 @@ they are waiting for.
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 import time
@@ -172,7 +171,7 @@ class World:
             if now - began > _SPIN_SECONDS:
                 time.sleep(5e-5)
             else:
-                os.sched_yield()
+                time.sleep(0)
 
     def _answer(self) -> None:
         """Answer the questions of other processes about what this process waits for."""

@@ -79,8 +79,10 @@ def _ask_for_short_turns(thread: int) -> None:
     Threads of other libraries poll for a millisecond after their last work. A woken thread with
     shorter time slices preempts them.
     """
-    calls = _CALLS.get(os.uname().machine) if sys.platform == "linux" else None
-    if calls is None or not thread:
+    if sys.platform != "linux" or not thread:
+        return
+    calls = _CALLS.get(imported("accnp.host_machine").MACHINE)
+    if calls is None:
         return
     ask = ctypes.CDLL(None).syscall
     attributes = ctypes.create_string_buffer(56)  # struct sched_attr; the slice is at byte 24

@@ -72,7 +72,8 @@ def test_levels_are_those_that_llvm_finds():
     if processor.LEVEL:
         assert processor.LEVEL in fitting
         assert LEVELS[processor.LEVEL].wide == processor.WIDE
-    assert [level.wide for level in processor.LEVELS] == [True, False]
+    assert [level.wide for level in processor.LEVELS] == [True, False, False]
+    assert LEVELS["x86-64-v2"].features < LEVELS["x86-64-v3"].features
     assert LEVELS["x86-64-v3"].features < LEVELS["x86-64-v4"].features
 
 

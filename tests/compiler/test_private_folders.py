@@ -147,8 +147,9 @@ def test_what_killed_writers_left_is_removed(tmp_path):
     old, new, other = (tmp_path / name for name in (".new-old", ".new-new", "theirs"))
     for path in (old, new, other):
         path.write_bytes(b"")
+    past = time.time() - 10_000
     for path in (old, other):
-        os.utime(path, (time.time() - 10_000,) * 2)
+        os.utime(path, (past, past))
     assert DiskCache(tmp_path).prune() == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
         [f"{KEY}.obj", ".new-new", "theirs"]
@@ -175,9 +176,9 @@ def test_the_key_says_what_cpuid_says():
     llvm = pytest.importorskip("llvmlite.binding")
     features = llvm.get_host_cpu_features()
     assert bool(features.get("avx512f")) == processor.WIDE
-    if processor._described()[2] == processor._from_llvm()[2]:
-        return  # another architecture: LLVM is asked
-    leaves = dict(text.split(":") for text in processor._described()[2][1:])
+    if processor.MACHINE != "x86_64":
+        return  # another architecture
+    leaves = dict(text.split(":") for text in processor._described().features[1:])
     ecx = int(leaves["1.0"].split("-")[1], 16)
     ebx = int(leaves["7.0"].split("-")[0], 16)
     for name, word, bit in (
@@ -185,4 +186,4 @@ def test_the_key_says_what_cpuid_says():
         ("popcnt", ecx, 23), ("bmi", ebx, 3), ("bmi2", ebx, 8), ("adx", ebx, 19),
     ):  # fmt: skip
         assert bool(word >> bit & 1) == bool(features.get(name)), name
-    assert all(text in processor.STAMP for text in processor._described()[2])
+    assert all(text in processor.STAMP for text in processor._described().features)

@@ -30,7 +30,6 @@ def build(level: processor.Level, folder: str) -> int:
     """
     # The compiler reads the level when it is imported: by name, after the level is set.
     processor.build_for(level)
-    imported("accnp.compiler.llvm.processor").set_vector_bytes(processor.VECTOR_BYTES)
     compile, library = (
         imported("accnp.compiler.kernel_cache"),
         imported("accnp.compiler.library.library"),

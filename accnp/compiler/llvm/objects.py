@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,6 +49,10 @@ _DEFINED = re.compile(r'^define [^@\n]*@"?([^"(]+)', re.MULTILINE)
 FEATURES = _HOST.flatten() + (",-prefer-256-bit" if WIDE else "")
 ENTRY_ATTRIBUTES = 'nounwind "prefer-vector-width"="512"' if WIDE else "nounwind"
 
+# Relative addresses have 32 bits, or fewer on AArch64. Our loader and JITLink keep a kernel in one
+# place and add jumps to other functions. RuntimeDyld, on Windows, adds them, but not for data.
+_CODE_MODEL = "large" if os.name == "nt" else "small"
+
 _target = llvm.Target.from_triple(_TRIPLE)
 _machines: dict[int, list[Any]] = {0: [], 3: []}  # unused target machines, by level
 _jit: Any = None
@@ -62,7 +67,7 @@ def _target_machine(level: int = 3) -> Iterator[Any]:
         machine = free.pop()
     except IndexError:
         machine = _target.create_target_machine(
-            cpu=CPU, features=FEATURES, opt=level, reloc="pic", codemodel="small", jit=False
+            cpu=CPU, features=FEATURES, opt=level, reloc="pic", codemodel=_CODE_MODEL, jit=False
         )
     try:
         yield machine
@@ -279,7 +284,9 @@ def link(
     global _jit
     with _lock:
         if _jit is None:
-            _jit = llvm.create_lljit_compiler()
+            # The other linker, RuntimeDyld, maps sections far apart, where relative addresses of
+            # AArch64 do not reach (numba#9001). JITLink does not support Windows completely.
+            _jit = llvm.create_lljit_compiler(use_jit_link=os.name != "nt")
         builder = llvm.JITLibraryBuilder()
         for image in images:
             builder.add_object_img(image)

@@ -1,32 +1,31 @@
-"""The features of the processor on which generated code depends: those of this machine, unless
-`set_vector_bytes` is called.
+"""The features of the processor on which generated code depends: those of this machine, or of the
+level of x86-64 for which kernels are compiled (`compiler/processor.py`).
 
 Import this module before any module that generates code.
 """
 
 from __future__ import annotations
 
-from llvmlite import binding
+from collections.abc import Set
 
-from accnp.compiler.llvm.scalars import cold
+from accnp.compiler.llvm.host import host
+from accnp.compiler.llvm.scalars import cold, ir
+from accnp.compiler.processor import TARGET
 
-__all__ = ["VECTOR_BYTES", "host", "set_vector_bytes"]
+__all__ = ["VECTOR_BYTES", "set_features"]
 
-_features = binding.get_host_cpu_features()
-cold.permutes = bool(_features.get("avx2"))
-cold.halves = bool(_features.get("f16c"))
-if _features.get("avx512f"):
-    cold.vector_bytes = 64
 VECTOR_BYTES = cold.vector_bytes  # of a vector register
 
 
-def host() -> tuple[str, list[str]]:
-    """Return LLVM's name for the processor of this machine, and its features in order."""
-    return binding.get_host_cpu_name(), sorted(name for name, on in _features.items() if on)
-
-
-def set_vector_bytes(vector_bytes: int) -> None:
-    """Generate code for x86-64 processors with AVX2 and vectors of this many bytes from now on."""
+def set_features(on: Set[str]) -> None:
+    """Generate code for processors with these features (LLVM's names) from now on."""
     global VECTOR_BYTES
-    VECTOR_BYTES = cold.vector_bytes = vector_bytes
-    cold.permutes = cold.halves = True
+    VECTOR_BYTES = cold.vector_bytes = 64 if "avx512f" in on else 32
+    cold.permutes = "avx2" in on
+    cold.shuffles = {"ssse3", "sse4.1"} <= on
+    cold.halves = "f16c" in on
+    cold.neon = "neon" in on
+    ir.fuses = "sse" not in on or "fma" in on
+
+
+set_features(frozenset(host()[1]) if TARGET is None else TARGET.features)

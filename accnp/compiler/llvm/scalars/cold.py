@@ -17,8 +17,11 @@ from accnp.compiler.llvm.scalars.ir import I1, I32
 
 # The width that the vectoriser will pick; with another it tests lane by lane: right, slower.
 vector_bytes = 32
-permutes = False  # whether there are permutations of 32 bytes by a register (AVX2)
-halves = False  # whether numbers of half precision are converted by instructions (F16C)
+# What the processor has (`llvm/processor.py`):
+permutes = False  # permutations of 32 bytes by a register (AVX2)
+shuffles = False  # those of 16 bytes, and selects by the sign (SSSE3 and SSE4.1)
+neon = False  # vectors of AArch64, and tables of 64 bytes
+halves = False  # instructions that convert numbers of half precision (F16C)
 
 
 def masked_variants(fn: Any) -> None:

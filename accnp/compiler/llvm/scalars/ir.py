@@ -23,6 +23,11 @@ I128 = ir.IntType(128)
 _KEEP, _KEEP_DIV = ("afn",), ("contract",)
 
 
+# Whether the processor has instructions for fma (`llvm/processor.py`). Without them, LLVM calls a
+# function of the C library for each number.
+fuses = True
+
+
 def on_gpu(module: Any) -> bool:
     """Whether a module is for a GPU, which has neither the processor's vectors nor its library."""
     return module.triple.startswith("nvptx")
@@ -169,7 +174,19 @@ def _signature(name: str, args: Sequence[V]) -> Any:
 def fma(x: V, y: V | float, z: V | float) -> V:
     ref = x
     y, z = (a if isinstance(a, V) else ref.const(a) for a in (y, z))
+    if x.single and not fuses and not on_gpu(x.b.module):
+        return _fma_in_doubles(x, y, z)
     return call("llvm.fma", x, y, z)
+
+
+def _fma_in_doubles(x: V, y: V, z: V) -> V:
+    """The same for floats, with the same bits: the product of two floats is a double, and a sum
+    that is rounded to odd can be rounded once more (Boldo and Melquiond, 2008)."""
+    s, error = two_sum(x.to(F64) * y.to(F64), z.to(F64))
+    i = bits(s)
+    farther = (error > 0.0).cmp("==", s > 0.0)
+    inexact = ((error > 0.0) | (error < 0.0)) & (i & 1).eq(0)
+    return unbits(where(inexact, where(farther, i + 1, i - 1), i)).to(F32)
 
 
 @define(UNARY, "abs")

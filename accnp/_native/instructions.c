@@ -1,0 +1,22 @@
+/* The instruction cache, which most processors other than x86 do not keep consistent with memory. */
+
+#include "native.h"
+
+static PyObject *
+flush_instructions(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long address, size;
+    if (!PyArg_ParseTuple(args, "KK:flush_instructions", &address, &size)) {
+        return NULL;
+    }
+    char *begin = (char *)(uintptr_t)address;
+    __builtin___clear_cache(begin, begin + size);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef instruction_functions[] = {
+    {"flush_instructions", flush_instructions, METH_VARARGS,
+     "flush_instructions(address, size): let all processors execute what was written there. Call\n"
+     "it before the memory is made executable."},
+    {NULL},
+};
