@@ -26,10 +26,8 @@ import sys
 import llvmlite.binding as llvm
 
 from accnp.compiler.llvm import processor
-from accnp.compiler.llvm.scalars import cold
 
-cold.permutes = cold.halves = False
-processor.VECTOR_BYTES = cold.vector_bytes = {BYTES}
+processor.set_features({{"neon"}})
 
 from accnp.compiler.llvm.lower import lower
 from accnp.compiler.loops.parser import parse_kernel
@@ -84,3 +82,7 @@ def test_kernels_become_assembly_of_aarch64():
     # Sums, products and comparisons of float32 are vectors of four.
     simple = [a for (name, _), a in zip(texts, assemblies, strict=True) if name == "add"]
     assert all("fadd\tv" in a and ".4s" in a for a in simple)
+    # So are functions, whose tables are looked up by an instruction.
+    tables = [a for (name, _), a in zip(texts, assemblies, strict=True) if name in ("tanh", "sin")]
+    assert tables
+    assert all("tbl\tv" in a and "fmla\tv" in a for a in tables)

@@ -172,7 +172,49 @@ def _instruction(what: str, result: Any) -> tuple[int, list[str], list[str]]:
             f"select <8 x i1> {{r}}.5, {half} {{r}}.3, {half} {{r}}.2",
         ]
         return 8, lines, [f"declare {half} @{f}({half}, <8 x i32>)"]
+    if what == "lookup" and (cold.neon or cold.shuffles):
+        return _lookup_of_bytes()
     raise ValueError(what)
+
+
+def _lookup_of_bytes() -> tuple[int, list[str], list[str]]:
+    """`lookup` by instructions that pick bytes of 64 (AArch64) or of 16 (SSSE3) bytes."""
+    one, four = "<16 x i8>", "<4 x i32>"
+    numbers = ", ".join(f"i32 {j // 4 * 4}" for j in range(16))
+    places = ", ".join(f"i8 {j % 4}" for j in range(16))
+    lines = [
+        # The bytes of each float: four times its index, and on.
+        f"shl {four} {{0}}, splat (i32 2)",
+        f"and {four} {{r}}.0, splat (i32 {60 if cold.neon else 12})",
+        f"bitcast {four} {{r}}.1 to {one}",
+        f"shufflevector {one} {{r}}.2, {one} poison, <16 x i32> <{numbers}>",
+        f"or {one} {{r}}.3, <{places}>",
+        "bitcast <16 x float> {1} to <64 x i8>",
+        *[
+            f"shufflevector <64 x i8> {{r}}.5, <64 x i8> poison, <16 x i32> <{_places(k, k + 16)}>"
+            for k in range(0, 64, 16)
+        ],
+    ]
+    if cold.neon:
+        f = "llvm.aarch64.neon.tbl4.v16i8"
+        given = ", ".join([f"{one} {{r}}.{k}" for k in (6, 7, 8, 9, 4)])
+        lines += [f"call {one} @{f}({given})", f"bitcast {one} {{r}}.10 to <4 x float>"]
+        return 4, lines, [f"declare {one} @{f}({', '.join([one] * 5)})"]
+    f = "llvm.x86.ssse3.pshuf.b.128"
+    lines += [
+        *[f"call {one} @{f}({one} {{r}}.{k}, {one} {{r}}.4)" for k in (6, 7, 8, 9)],
+        *[f"bitcast {one} {{r}}.{k} to {four}" for k in (10, 11, 12, 13)],
+        # The third and fourth bit of the index choose among the four.
+        f"shl {four} {{0}}, splat (i32 29)",
+        f"icmp slt {four} {{r}}.18, zeroinitializer",
+        f"shl {four} {{0}}, splat (i32 28)",
+        f"icmp slt {four} {{r}}.20, zeroinitializer",
+        f"select <4 x i1> {{r}}.19, {four} {{r}}.15, {four} {{r}}.14",
+        f"select <4 x i1> {{r}}.19, {four} {{r}}.17, {four} {{r}}.16",
+        f"select <4 x i1> {{r}}.21, {four} {{r}}.23, {four} {{r}}.22",
+        f"bitcast {four} {{r}}.24 to <4 x float>",
+    ]
+    return 4, lines, [f"declare {one} @{f}({one}, {one})"]
 
 
 def _places(start: int, stop: int) -> str:
