@@ -1,18 +1,27 @@
-"""The C extension, which `pyproject.toml` cannot declare yet, and the library kernels that are
-compiled in advance (`accnp/compiler/library/build.py`); all else is there.
+"""The C extension, which `pyproject.toml` cannot declare yet, the library kernels that are compiled
+in advance (`accnp/compiler/library/build.py`), and bytecode; all else is there.
 
 Without a C compiler the package is installed without the extension, and Python code does the same
 work. Kernels that cannot be compiled here are compiled when a program first needs them.
+
+Without bytecode, a process compiles each module that it imports, which takes several times as long
+as the rest of a short program, and processes cannot store it if the package is read-only or
+PYTHONDONTWRITEBYTECODE is set. pip writes bytecode, but other installers do not, so it is a part of
+the wheel. It contains hashes of the sources, which Python checks, because installers do not keep
+the times of files.
 """
 
+import compileall
 import os
 import platform
+import py_compile
 import runpy
 import subprocess
 import sys
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 FOLDER = "accnp/_native"
 SOURCES = (
@@ -30,6 +39,8 @@ class BuildWithKernels(build_ext):
 
     def run(self):
         super().run()
+        if self.inplace:
+            compileall.compile_dir(os.path.dirname(os.path.abspath(__file__)) + "/accnp", quiet=1)
         if sys.platform != "linux" or platform.machine() != "x86_64":
             return
         here = os.path.dirname(os.path.abspath(__file__))
@@ -45,8 +56,23 @@ class BuildWithKernels(build_ext):
                 self.warn(f"no kernels are compiled in advance for {level}: {error}")
 
 
+class BuildWithBytecode(build_py):
+    """Copies the modules of the package, and compiles the copies to bytecode."""
+
+    def run(self):
+        super().run()
+        if not self.editable_mode:
+            compileall.compile_dir(
+                os.path.join(self.build_lib, "accnp"),
+                quiet=1,
+                force=True,
+                stripdir=self.build_lib,
+                invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH,
+            )
+
+
 setup(
-    cmdclass={"build_ext": BuildWithKernels},
+    cmdclass={"build_ext": BuildWithKernels, "build_py": BuildWithBytecode},
     ext_modules=[
         Extension(
             f"{FOLDER.replace('/', '.')}._core",
