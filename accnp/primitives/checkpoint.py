@@ -5,12 +5,15 @@ its results may be saved for the backward pass; `name` names values for policies
 recomputes everything else in a call `remat2[differentiated=True]`. In the compiler's program, a
 barrier precedes the operands of that call (`compiler/fusion/program.py`), so that the recomputed
 operations are not merged with the original ones and start only when the cotangents are available.
+
+Policies get the primitives of `jax_compat`, which registers their lookup (`install_primitives`).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from accnp.config import config
@@ -22,7 +25,70 @@ from accnp.ir.trace import current
 from accnp.primitives.control import call, does_io, keep, reorder, spread, with_outputs
 from accnp.primitives.kinds import unary
 
-__all__ = ["kept_for_backward"]
+__all__ = [
+    "Answer", "Offloadable", "Recompute", "Saveable", "install_primitives", "kept_for_backward",
+]  # fmt: skip
+
+
+# --- answers of policies -------------------------------------------------------------------------
+
+
+class _Recompute:
+    """Answer of a policy: recompute the value."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "Recompute"
+
+
+class _Saveable:
+    """Answer of a policy: save the value."""
+
+    def __repr__(self) -> str:
+        return "Saveable"
+
+
+Recompute, Saveable = _Recompute(), _Saveable()
+
+
+@dataclass(frozen=True)
+class Offloadable:
+    """Answer of a checkpoint policy: keep the result in another memory.
+
+    Applies to arrays of any shape and dtype. accnp has one memory for each device, so the value is
+    kept there.
+
+    Parameters
+    ----------
+    src : str
+        Name of the memory where the value is, such as "device".
+    dst : str
+        Name of the memory to move it to, such as "pinned_host".
+
+    Examples
+    --------
+    >>> from accnp.ad_checkpoint import Offloadable
+    >>> Offloadable(src="device", dst="pinned_host").dst
+    'pinned_host'
+    """
+
+    src: str
+    dst: str
+
+
+Answer = bool | _Recompute | _Saveable | Offloadable
+
+_primitive_of: list[Callable[[Op], object]] = []
+
+
+def install_primitives(primitive_of: Callable[[Op], object]) -> None:
+    """Set the function from an op to the primitive that policies get for it."""
+    _primitive_of[:] = [primitive_of]
+
+
+# --- the op --------------------------------------------------------------------------------------
 
 
 def _infer(*_: Aval, jaxpr: Graph, **__: Any) -> tuple[Aval, ...]:
@@ -157,13 +223,16 @@ def _is_saveable(x: Node, policy: Any) -> bool:
     maker = x.inputs[0] if x.op.kind == "item" else x
     if maker.op.kind == "mark" or isinstance(x.aval, tuple):
         return False  # marks are skipped; each of several results is asked for separately
-    answer = policy(maker.op, *[v.aval for v in maker.inputs], **maker.params)
-    if not isinstance(answer, bool):
+    primitive = _primitive_of[0](maker.op)
+    params = {k: v for k, v in maker.params.items() if not k.startswith("_")}
+    answer = policy(primitive, *[v.aval for v in maker.inputs], **params)
+    if not isinstance(answer, Answer):
         raise TypeError(
-            "checkpoint: a policy must return True (may be saved) or False (is recomputed); got "
-            f"{answer!r} for {maker.op.name} (policy); return a bool"
+            "checkpoint: a policy must return True (may be saved) or False (is recomputed), or "
+            f"Saveable, Recompute or Offloadable; got {answer!r} for {maker.op.name} (policy); "
+            "return a bool"
         )
-    return answer
+    return bool(answer)
 
 
 _WARNING, _DEBUG = 30, 10  # levels of `logging`

@@ -121,6 +121,18 @@ POLICIES = {
 }
 
 
+def of_primitives(m: Any) -> Callable[..., Any]:
+    """A policy that compares primitives by identity, and answers with objects."""
+    wanted = {m.lax.dot_general_p, m.lax.tanh_p}
+    answers = m.ad_checkpoint.Saveable, m.ad_checkpoint.Recompute
+
+    def policy(prim: Any, *avals: Any, **params: Any) -> Any:
+        assert prim is not m.lax.dot_general_p or not params["dimension_numbers"][1][0]
+        return answers[prim not in wanted]
+
+    return policy
+
+
 def total(n: Any, f: Any) -> Callable[..., Any]:
     return lambda w, x: n.sum(f(w, x) ** 2)
 
@@ -191,7 +203,7 @@ def _compare(body: Any, policy: str, way: str) -> None:
     jax_body = body(jax, jax.numpy, jax_name)
     # Values do not depend on the policy: the oracle needs none.
     run = WAYS[way]
-    want = remembered(
+    want: Any = remembered(
         lambda: jax.tree.leaves(run(jax, jax.numpy, jax.checkpoint(jax_body))), run, body
     )
     chosen = POLICIES[policy](accnp.checkpoint_policies)
@@ -222,6 +234,81 @@ def test_residuals_are_those_of_jax(body: Any, policy: str) -> None:
     got, want = shapes(saved_residuals(g, W, X)), shapes(jax_saved_residuals(f, W, X))
     # Where all may be kept, our rules need fewer values than jax's.
     assert got <= want if policy == "everything" else got == want
+
+
+def _same_residuals(body: Any, policy: Callable[[Any], Any], *arguments: np.ndarray) -> Any:
+    """Check that both libraries save the same arrays; return how many of each shape."""
+    f = jax.checkpoint(body(jax, jax.numpy, jax_name), policy=policy(jax))
+    g = jnp.checkpoint(body(accnp, accnp.numpy, checkpoint_name), policy=policy(accnp))
+    got = shapes(saved_residuals(g, *arguments))
+    assert got == shapes(jax_saved_residuals(f, *arguments))
+    return got
+
+
+def test_policies_get_primitives() -> None:
+    assert _same_residuals(layer, of_primitives, W, X) == {(3, 4): 3, (4, 4): 1}
+    seen: list[tuple[str, str]] = []
+
+    def policy(prim: Any, *avals: Any, **params: Any) -> bool:
+        seen.append((prim.name, type(prim).__name__))
+        return False
+
+    jnp.grad(total(jnp, jnp.checkpoint(with_scan(jnp, jnp, checkpoint_name), policy=policy)))(W, X)
+    kinds = {type(p).__name__ for p in (jnp.lax.scan_p, jnp.lax.sin_p)}
+    assert {kind for _, kind in seen} == kinds
+    assert "scan" in dict(seen)
+
+
+OFFLOADING = {
+    "products": lambda m: m.checkpoint_policies.offload_dot_with_no_batch_dims(
+        "device", "pinned_host"
+    ),
+    "names": lambda m: m.checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=["hidden"],
+        names_which_can_be_offloaded=["out"],
+        offload_src="device",
+        offload_dst="pinned_host",
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", OFFLOADING)
+@pytest.mark.parametrize("body", [layer, batched_products])
+def test_values_to_offload_are_saved(body: Any, policy: str) -> None:
+    """There is one memory, so they stay there."""
+    same = {
+        "products": lambda m: m.checkpoint_policies.dots_with_no_batch_dims_saveable,
+        "names": lambda m: m.checkpoint_policies.save_only_these_names("hidden", "out"),
+    }[policy]
+    kept, want = (
+        shapes(
+            saved_residuals(
+                jnp.checkpoint(body(accnp, jnp, checkpoint_name), policy=p(accnp)), W, X
+            )
+        )
+        for p in (OFFLOADING[policy], same)
+    )
+    assert kept == want
+    f = body(accnp, jnp, checkpoint_name)
+    np.testing.assert_allclose(
+        jnp.grad(total(jnp, jnp.checkpoint(f, policy=OFFLOADING[policy](accnp))))(W, X),
+        jnp.grad(total(jnp, f))(W, X),
+        rtol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("policy", ["dots_saveable", "dots_with_no_batch_dims_saveable"])
+def test_convolutions_are_saved_with_products(policy: str) -> None:
+    def convolved(m: Any, n: Any, named: Any) -> Callable[..., Any]:
+        def f(w: Any, x: Any) -> Any:
+            y = m.lax.conv_general_dilated(n.sin(x), w, (1,), "SAME")
+            return n.sin(n.sin(y))
+
+        return f
+
+    w, x = X.reshape(2, 2, 3), W.reshape(1, 2, 8)
+    kept = _same_residuals(convolved, lambda m: getattr(m.checkpoint_policies, policy), w, x)
+    assert kept[1, 2, 8] == (2 if policy == "dots_saveable" else 1)
 
 
 def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -330,15 +417,17 @@ def test_errors() -> None:
     with pytest.raises(TypeError, match="policy must return"):
         jnp.grad(jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=lambda *_, **__: "yes"))(1.0)  # type: ignore[arg-type,return-value]
     policies = jnp.checkpoint_policies
-    with pytest.raises(NotImplementedError, match="offloading is not supported"):
-        policies.offload_dot_with_no_batch_dims("device", "pinned_host")
-    with pytest.raises(NotImplementedError, match="offloading is not supported"):
+    with pytest.raises(ValueError, match=r"should not intersect; got \['b'\] in both"):
         policies.save_and_offload_only_these_names(
-            names_which_can_be_saved=["a"],
+            names_which_can_be_saved=["a", "b"],
             names_which_can_be_offloaded=["b"],
             offload_src="device",
             offload_dst="pinned_host",
         )
+    offload = policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    both = policies.save_from_both_policies(policies.everything_saveable, offload)
+    with pytest.raises(ValueError, match=r"should be a boolean; got True and Recompute for cos"):
+        jnp.grad(jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=both))(1.0)
     with pytest.raises(accnp.errors.TracerBoolConversionError, match="static_argnums"):
         jnp.checkpoint(lambda x: x if x > 0 else -x)(1.0)
     with pytest.raises(TypeError, match="checkpoint"):

@@ -19,10 +19,11 @@ from accnp.api.jit.jit import JitFunction
 from accnp.api.jit.static_arguments import Options
 from accnp.api.tracing.argument_names import argument_names
 from accnp.errors import alias, api_boundary
+from accnp.forks import imported
 from accnp.ir.node import items, record, site_text
 from accnp.ir.op import OPS, Op, o
 from accnp.ir.printer import short_aval
-from accnp.primitives.checkpoint import NAME
+from accnp.primitives.checkpoint import NAME, Answer, Offloadable, Recompute, Saveable
 from accnp.pytree import PyTree, broadcast_prefix, map_arrays
 from accnp.trace_fn import wraps
 from accnp.transforms.tools import TOOLS
@@ -55,50 +56,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Policy = Callable[..., Any]  # returns a true value for what is saved
-
-
-class _Recompute:
-    """Result of a policy: recompute the value."""
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __repr__(self) -> str:
-        return "Recompute"
-
-
-class _Saveable:
-    """Result of a policy: save the value."""
-
-    def __repr__(self) -> str:
-        return "Saveable"
-
-
-Recompute, Saveable = _Recompute(), _Saveable()
-
-
-@dataclass(frozen=True)
-class Offloadable:
-    """Answer of a checkpoint policy: keep the result in another memory.
-
-    Applies to arrays of any shape and dtype. accnp has one memory, so the value is kept there.
-
-    Parameters
-    ----------
-    src : str
-        Name of the memory where the value is, such as "device".
-    dst : str
-        Name of the memory to move it to, such as "pinned_host".
-
-    Examples
-    --------
-    >>> from accnp.ad_checkpoint import Offloadable
-    >>> Offloadable(src="device", dst="pinned_host").dst
-    'pinned_host'
-    """
-
-    src: str
-    dst: str
 
 
 # --- policies ------------------------------------------------------------------------------------
@@ -161,12 +118,18 @@ def nothing_saveable(*_: object, **__: Any) -> bool:
 
 
 def _op_of(prim: Any) -> Op | None:
-    return prim if isinstance(prim, Op) else getattr(prim, "op", None)
+    """Return the op of a primitive, or None for one of users."""
+    return getattr(prim, "op", None)
+
+
+_CONVOLUTION = OPS["conv_general_dilated"]
 
 
 @dataclass(frozen=True)
 class DotsSaveable:
-    """Policy that saves the results of matrix products and recomputes other values.
+    """Policy that saves the results of matrix products, and recomputes other values.
+
+    Convolutions are matrix products too, but not if `only_if_no_batch_dims` is set.
 
     Parameters
     ----------
@@ -178,7 +141,8 @@ class DotsSaveable:
     Returns
     -------
     bool
-        True for `dot_general`; with `only_if_no_batch_dims`, only if it has no batch dimensions.
+        True for `dot_general` and `conv_general_dilated`; with `only_if_no_batch_dims`, only for a
+        `dot_general` that has no batch dimensions.
 
     See Also
     --------
@@ -196,10 +160,10 @@ class DotsSaveable:
     only_if_no_batch_dims: bool
 
     def __call__(self, prim: Any, *_: Any, **params: Any) -> bool:
-        if (op := _op_of(prim)) is None or not op.contraction:
-            return False
-        batch = params["dimension_numbers"][1]
-        return not (self.only_if_no_batch_dims and any(batch))
+        op = _op_of(prim)
+        if op is None or not op.contraction:
+            return op is _CONVOLUTION and not self.only_if_no_batch_dims
+        return not (self.only_if_no_batch_dims and any(params["dimension_numbers"][1]))
 
 
 checkpoint_dots = dots_saveable = DotsSaveable(False)
@@ -323,12 +287,12 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     policy_1 : callable
         First policy to ask.
     policy_2 : callable
-        Policy to ask if the first one does not save the value.
+        Second policy to ask.
 
     Returns
     -------
     callable
-        Policy for `checkpoint`.
+        Policy for `checkpoint`. It raises a ValueError if one of them returns no bool.
 
     See Also
     --------
@@ -347,30 +311,33 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """
 
     def policy(prim: Any, *args: Any, **params: Any) -> bool:
-        return policy_1(prim, *args, **params) or policy_2(prim, *args, **params)
+        answers = policy_1(prim, *args, **params), policy_2(prim, *args, **params)
+        if not all(isinstance(answer, bool) for answer in answers):
+            raise ValueError(
+                "save_from_both_policies: the return value of the policies should be a boolean; "
+                f"got {answers[0]} and {answers[1]} for {prim}; write a policy of your own"
+            )
+        return any(answers)
 
     return policy
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Raise an error: accnp has one memory, so nothing can be moved out of it.
+    """Make a policy that saves matrix products without batch dimensions, in another memory.
+
+    accnp has one memory for each device, so the values are saved there.
 
     Parameters
     ----------
     offload_src : str
-        Memory to move values from.
+        Memory to move values from, such as "device".
     offload_dst : str
-        Memory to move values to.
+        Memory to move values to, such as "pinned_host".
 
     Returns
     -------
     callable
-        Never returned.
-
-    Raises
-    ------
-    NotImplementedError
-        Always.
+        Policy for `checkpoint`.
 
     See Also
     --------
@@ -379,13 +346,17 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     Examples
     --------
     >>> import accnp as jnp
-    >>> try:
-    ...     jnp.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
-    ... except NotImplementedError:
-    ...     print("use save_only_these_names")
-    use save_only_these_names
+    >>> keep = jnp.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    >>> f = jnp.checkpoint(lambda w: jnp.sin(w @ w).sum(), policy=keep)
+    >>> float(jnp.grad(f)(jnp.zeros((2, 2))).sum())
+    0.0
     """
-    raise _no_offload("offload_dot_with_no_batch_dims", offload_src, offload_dst)
+    offloaded = Offloadable(offload_src, offload_dst)
+
+    def policy(prim: Any, *args: Any, **params: Any) -> Answer:
+        return offloaded if checkpoint_dots_with_no_batch_dims(prim, **params) else Recompute
+
+    return policy
 
 
 def save_and_offload_only_these_names(
@@ -395,18 +366,20 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> Policy:
-    """Make a policy that saves values with the given names; offloading is not supported.
+    """Make a policy that saves values with the given names, some of them in another memory.
+
+    accnp has one memory for each device, so all of these values are saved there.
 
     Parameters
     ----------
     names_which_can_be_saved : iterable of str
         Names of values to keep on the device.
     names_which_can_be_offloaded : iterable of str
-        Names of values to move to another memory; must be empty.
+        Names of values to move to another memory.
     offload_src : str
-        Memory to move values from; not used.
+        Memory to move values from, such as "device".
     offload_dst : str
-        Memory to move values to; not used.
+        Memory to move values to, such as "pinned_host".
 
     Returns
     -------
@@ -415,8 +388,8 @@ def save_and_offload_only_these_names(
 
     Raises
     ------
-    NotImplementedError
-        If there are names to be offloaded.
+    ValueError
+        If a name is in both lists.
 
     See Also
     --------
@@ -427,23 +400,28 @@ def save_and_offload_only_these_names(
     >>> import accnp as jnp
     >>> keep = jnp.checkpoint_policies.save_and_offload_only_these_names(
     ...     names_which_can_be_saved=["inner"],
-    ...     names_which_can_be_offloaded=[],
+    ...     names_which_can_be_offloaded=["outer"],
     ...     offload_src="device",
     ...     offload_dst="pinned_host",
     ... )
     >>> float(jnp.grad(jnp.checkpoint(jnp.sin, policy=keep))(0.0))
     1.0
     """
-    if list(names_which_can_be_offloaded):
-        raise _no_offload("save_and_offload_only_these_names", offload_src, offload_dst)
-    return save_only_these_names(*names_which_can_be_saved)
+    saved, moved = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
+    if saved & moved:
+        raise ValueError(
+            "save_and_offload_only_these_names: the names should be exclusive and should not "
+            f"intersect; got {sorted(saved & moved)} in both lists; remove them from one"
+        )
+    offloaded = Offloadable(offload_src, offload_dst)
 
+    def policy(prim: Any, *_: Any, **params: Any) -> Answer:
+        if _op_of(prim) is not NAME:
+            return Recompute
+        name = params["name"]
+        return Saveable if name in saved else offloaded if name in moved else Recompute
 
-def _no_offload(function: str, source: str, target: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"{function}: offloading is not supported, since accnp has a single memory, the "
-        f"host's; got {source!r} to {target!r}; use save_only_these_names or dots_saveable"
-    )
+    return policy
 
 
 @api_boundary
@@ -516,9 +494,10 @@ def checkpoint(
         when the cotangents are there. A pytree of flags must be a prefix of the arguments. False is
         enough for the body of a `scan`. The default is True.
     policy : callable, optional
-        Function `(operation, *types, **params) -> bool` that says whether the results of an
-        operation may be saved: one of `checkpoint_policies` or your own. The default, None, saves
-        nothing.
+        Function `(primitive, *types, **params) -> bool` that says whether the results of an
+        operation may be saved: one of `checkpoint_policies` or your own, which can compare the
+        primitive with those of `lax`, such as `lax.dot_general_p`. It may also return `Saveable`,
+        `Recompute` or `Offloadable` of `ad_checkpoint`. The default, None, saves nothing.
     static_argnums : int or tuple of int, optional
         Positions of arguments that are passed to `fun` as Python values. `fun` is traced anew for
         each of their values.
@@ -578,6 +557,8 @@ def checkpoint(
             f"of ints or, bool, but got value {static_argnums}"
         )
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    if policy is not None:
+        imported("accnp.jax_compat.jaxprs.primitives")  # which policies get
 
     made: dict[tuple[int, ...], _Checkpointed] = {}
 

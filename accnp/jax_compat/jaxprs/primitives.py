@@ -23,6 +23,7 @@ from accnp.ir.op import CALLS, OPS, Linear, Op
 from accnp.ir.trace import state
 from accnp.jax_compat.jaxprs import rules
 from accnp.jax_compat.jaxprs.evaluation import programs_of
+from accnp.primitives.checkpoint import install_primitives
 from accnp.primitives.control import CONSTANTS
 from accnp.primitives.kinds import broadcast_to
 from accnp.trace_fn import trace
@@ -381,6 +382,9 @@ def primitive_of(op: Op) -> Primitive:
     if found is None:
         found = _primitives[op] = _BuiltinPrimitive(op)
     return found
+
+
+install_primitives(primitive_of)  # policies of `checkpoint` get primitives
 
 
 def set_primitive(made: Any, name: str) -> Any:
