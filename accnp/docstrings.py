@@ -128,7 +128,8 @@ values : array_like
     Operand for the indexed elements, which broadcasts to their shape.""",
     "returns_updated": """\
 Array
-    Updated copy, with the shape and dtype of the array.""",
+    Updated copy, with the shape and dtype of the array, or the array itself if `inplace` is True.\
+""",
     "size_results": """\
 size : int, optional
     Static number of results, which is required under `jit`. Surplus results are dropped. The
@@ -138,8 +139,8 @@ method : str, optional
     Algorithm in JAX: 'scan', 'scan_unrolled', 'sort' or 'compare_all'. It has no effect.""",
     "inplace": """\
 inplace : bool
-    Has to be False, since arrays are immutable. True, the default for compatibility with NumPy, is
-    an error.""",
+    Whether to change the array, which needs the option `item_assignment`, since arrays are
+    immutable otherwise. True is the default, as in NumPy.""",
     "ar12": """\
 ar1, ar2 : array_like
     Arrays of any shape, which are flattened. Lists and tuples are not accepted.""",

@@ -1,4 +1,5 @@
-"""Item assignment, `x[key] = values`, which the option `item_assignment` enables.
+"""Item assignment, `x[key] = values`, and functions such as `put` that change their argument, which
+the option `item_assignment` enables.
 
 Nodes are immutable, so an assignment records the update `x.at[key].set(values)` and gives its node
 to the array object `x`. All names of this object see the new values. Other arrays, including slices
@@ -11,6 +12,7 @@ and views that were made before, keep theirs. Values are converted and broadcast
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,8 @@ import numpy as np
 from accnp.api.arguments.convert import cast, to_shape
 from accnp.api.arguments.values import check_complex, node_of, number_node, to_dtype
 from accnp.array_type import Array, wrap
-from accnp.errors import warn
+from accnp.config import config
+from accnp.errors import api_boundary, warn
 from accnp.ir.node import Node, user_site
 from accnp.ir.trace import Rebinding, Trace, recorder_of
 from accnp.key_array import PRNGKeyArray
@@ -26,7 +29,7 @@ from accnp.numpy import ufuncs
 from accnp.numpy.index_updates import shape_at, write
 from accnp.numpy.manipulation import reshape_plain
 
-__all__ = ["setitem"]
+__all__ = ["assign_in_place", "setitem"]
 
 _NAME = "x[...] = y"
 
@@ -58,12 +61,80 @@ def setitem(x: Array, key: Any, values: Any, references: int) -> None:
             UserWarning,
         )
     if isinstance(x, PRNGKeyArray):
-        updated: Any = x.at[key].set(values)
-        _rebind(x, "_base", updated._base)
+        _replace_values(x, x.at[key].set(values))
     else:
-        node = assigned(x._node, key, values)
-        if node is not x._node:
-            _rebind(x, "_node", node)
+        _replace_values(x, wrap(assigned(x._node, key, values)))
+
+
+def assign_in_place(
+    function: str,
+    x: Any,
+    values: Any,
+    references: int,
+    update: Callable[[Any, Any], Any],
+    error: type[Exception] = ValueError,
+) -> Any:
+    """Give an array the values of an updated copy, for a public function with `inplace=True`.
+
+    Parameters
+    ----------
+    function : str
+        Name of the public function.
+    x : Array
+        Array to change, or keys.
+    values : array_like
+        New values, which are converted to the dtype of `x`. None if there are none.
+    references : int
+        Reference count of `x` in the public function, which has an `api_boundary`. It counts one
+        more for arguments by keyword, for which there is no warning.
+    update : callable
+        Function of `x` and the converted values that returns the updated copy.
+    error : type, optional
+        Error for arrays that cannot be changed.
+
+    Returns
+    -------
+    Array
+        `x`.
+
+    Raises
+    ------
+    Exception
+        If the option `item_assignment` is off, or `x` is not an array of accnp.
+
+    Warns
+    -----
+    UserWarning
+        If nothing else refers to `x`, so that the assignment has no effect.
+    """
+    if not config.item_assignment:
+        raise error(
+            f"{function}: JAX arrays are immutable; pass inplace=False to get an updated copy, or "
+            "set the option item_assignment"
+        )
+    if not isinstance(x, Array):
+        raise error(
+            f"{function}: only arrays of accnp can be changed; got {type(x).__name__}; pass "
+            "inplace=False to get an updated copy"
+        )
+    if references <= _TEMPORARY_ARGUMENT:
+        warn(
+            f"{function}: the assignment has no effect, because the array has no other name, such "
+            f"as a slice x[i]; got {x.aval.str_short()}; pass inplace=False and assign the result "
+            "to the slice",
+            UserWarning,
+        )
+    if values is not None and not isinstance(x, PRNGKeyArray):
+        values = wrap(_converted(values, x.dtype))
+    _replace_values(x, update(x, values))
+    return x
+
+
+def _replace_values(x: Array, updated: Array) -> None:
+    if isinstance(updated, PRNGKeyArray):
+        _rebind(x, "_base", updated._base)
+    elif updated._node is not x._node:
+        _rebind(x, "_node", updated._node)
 
 
 def assigned(x: Node, key: Any, values: Any) -> Node:
@@ -142,12 +213,17 @@ def _is_within(inner: Trace | None, outer: Trace) -> bool:
     return inner is outer
 
 
-def _references_of_temporary() -> int:
-    """Return the reference count that `__setitem__` finds for an object without a name.
+def _least(named: int, temporary: int) -> int:
+    """Return the reference count of an object without a name.
 
     It is -1 if objects with a name can have the same count, as in Python 3.14, where a local
     variable lends its reference to the interpreter's stack.
     """
+    return temporary if temporary < named else -1
+
+
+def _references_of_temporary() -> int:
+    """Return the reference count that `__setitem__` finds for an object without a name."""
     counts: list[int] = []
 
     class Probe:
@@ -156,7 +232,19 @@ def _references_of_temporary() -> int:
 
     named = Probe()
     Probe()[0] = named[0] = None
-    return counts[0] if counts[0] < counts[1] else -1
+    return _least(counts[1], counts[0])
+
+
+def _references_of_argument() -> int:
+    """Return the reference count that a public function finds for an argument without a name."""
+
+    @api_boundary
+    def references(x: object) -> int:
+        return sys.getrefcount(x)
+
+    named = object()
+    return _least(references(named), references(object()))
 
 
 _TEMPORARY = _references_of_temporary()
+_TEMPORARY_ARGUMENT = _references_of_argument()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, SupportsIndex
@@ -20,6 +21,7 @@ from accnp.array_type import Array, ArrayLike, ArraySequence
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.lax.control_flow.branches import switch
+from accnp.numpy.assigning import assign_in_place
 from accnp.numpy.creation import arange, asarray, zeros_like
 from accnp.numpy.cumulative import cumsum
 from accnp.numpy.manipulation import broadcast_to, expand_dims
@@ -226,14 +228,13 @@ def piecewise(
 
 
 @api_boundary
-@promotes_inside
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """Return a copy with values stored where a mask is true.
+    """Store values where a mask is true, in a copy or in the array.
 
     Parameters
     ----------
     arr : array_like
-        Array to copy. Lists and tuples are not accepted.
+        Array to copy or to change. Lists and tuples are not accepted.
     mask : array_like
         Truth values, as many as `arr` has elements.
     vals : array_like
@@ -247,7 +248,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     Raises
     ------
     ValueError
-        If `inplace` is True, `mask` has another size, or `values` is empty.
+        If `mask` has another size, `vals` is empty, or `inplace` is True without the option
+        `item_assignment`.
 
     See Also
     --------
@@ -263,9 +265,14 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     """
     name = "jnp.place"
     if inplace:
-        raise ValueError(
-            f"{name}: JAX arrays are immutable; pass inplace=False to get an updated copy"
-        )
+        references = sys.getrefcount(arr)
+        return assign_in_place(name, arr, vals, references, lambda x, v: _placed(x, mask, v))
+    return _placed(arr, mask, vals)
+
+
+@promotes_inside
+def _placed(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike) -> Array:
+    name = "jnp.place"
     x, chosen, values = (wrap(as_node(v, name)) for v in (arr, mask, vals))
     if chosen.size != x.size:
         raise ValueError(

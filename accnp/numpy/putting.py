@@ -1,6 +1,12 @@
-"""Copies with values stored at indices, along an axis, or on the diagonal."""
+"""Arrays with values stored at indices, along an axis, or on the diagonal.
+
+The functions return updated copies. With `inplace=True`, the default as in NumPy, they change their
+argument, which the option `item_assignment` permits (`assigning.py`).
+"""
 
 from __future__ import annotations
+
+import sys
 
 from accnp import dtypes
 from accnp.api.arguments.convert import (
@@ -12,6 +18,7 @@ from accnp.api.jit.small_calls import compiled_if_small
 from accnp.array_type import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.op import o
+from accnp.numpy.assigning import assign_in_place
 from accnp.numpy.index_updates import write
 from accnp.numpy.indexing import index_node
 from accnp.numpy.manipulation import cut, reshape_plain
@@ -25,7 +32,6 @@ _wrap = wrap  # fill_diagonal has a parameter named wrap
 
 
 @api_boundary
-@compiled_if_small("arr", "indices", "values")
 def put_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,
@@ -35,12 +41,12 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Array:
-    """Return a copy with values stored at a given index along an axis for each position.
+    """Store values at a given index along an axis for each position, in a copy or in the array.
 
     Parameters
     ----------
     arr : array_like
-        Array to copy. Lists and tuples are not accepted.
+        Array to copy or to change. Lists and tuples are not accepted.
     indices : array_like of int
         Index along the axis for each position, for example the result of `argmax`.
     values : array_like
@@ -61,7 +67,8 @@ def put_along_axis(
     TypeError
         If `indices` does not hold integers.
     ValueError
-        If `inplace` is True, the numbers of axes differ, or the axis is out of bounds.
+        If the numbers of axes differ, the axis is out of bounds, or `inplace` is True without the
+        option `item_assignment`.
 
     See Also
     --------
@@ -75,7 +82,20 @@ def put_along_axis(
     Array([0., 7., 0.], dtype=float32)
     """
     name = "jnp.put_along_axis"
-    _no_inplace(inplace, name)
+    if inplace:
+        references = sys.getrefcount(arr)
+        return assign_in_place(
+            name, arr, values, references,
+            lambda x, v: _with_values_along_axis(x, indices, v, axis, mode),
+        )  # fmt: skip
+    return _with_values_along_axis(arr, indices, values, axis, mode)
+
+
+@compiled_if_small("arr", "indices", "values")
+def _with_values_along_axis(
+    arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, mode: str | None
+) -> Array:
+    name = "jnp.put_along_axis"
     if dtypes.result_type(indices).kind == "b":
         raise TypeError(f"{name}: indices must be integers; got bool; use jnp.where for a mask")
     whole = as_node(arr, name)
@@ -94,23 +114,16 @@ def put_along_axis(
     return wrap(reshape_plain(out, whole.aval.shape))
 
 
-def _no_inplace(inplace: bool, function: str) -> None:
-    if inplace:
-        raise ValueError(
-            f"{function}: JAX arrays are immutable; pass inplace=False to get an updated copy"
-        )
-
-
 @api_boundary
 def put(
     a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
 ) -> Array:
-    """Return a copy with values stored at flat indices.
+    """Store values at flat indices, in a copy or in the array.
 
     Parameters
     ----------
     a : array_like
-        Array to copy. Lists and tuples are not accepted.
+        Array to copy or to change. Lists and tuples are not accepted.
     ind : array_like of int
         Indices into the flattened array.
     v : array_like
@@ -130,7 +143,7 @@ def put(
     TypeError
         If `ind` does not hold integers.
     ValueError
-        If `inplace` is True, or `a` has no axis.
+        If `a` has no axis, or `inplace` is True without the option `item_assignment`.
 
     See Also
     --------
@@ -144,7 +157,11 @@ def put(
     Array([4., 0., 5.], dtype=float32)
     """
     name = "jnp.put"
-    _no_inplace(inplace, name)
+    if inplace:
+        references = sys.getrefcount(a)
+        return assign_in_place(
+            name, a, v, references, lambda x, v: put(x, ind, v, mode, inplace=False)
+        )
     x, index, values = as_node(a, name), wrap(integers(ind, name)).ravel()._node, as_node(v, name)
     if not x.aval.ndim:
         raise ValueError(f"{name}: expected at least one axis; got shape (); use jnp.atleast_1d")
@@ -171,12 +188,12 @@ def put(
 def fill_diagonal(
     a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
-    """Return a copy with the main diagonal filled.
+    """Fill the main diagonal, in a copy or in the array.
 
     Parameters
     ----------
     a : array_like
-        Matrix, or array of several axes of one length.
+        Matrix to copy or to change, or array of several axes of one length.
     val : array_like
         Value, or values that are repeated along the diagonal.
     wrap : bool, optional
@@ -190,7 +207,8 @@ def fill_diagonal(
     Raises
     ------
     ValueError
-        If `inplace` is True, or `a` has one axis, or more than two that differ in length.
+        If `a` has one axis, or more than two that differ in length, or `inplace` is True without
+        the option `item_assignment`.
     NotImplementedError
         If `wrap` is True.
 
@@ -207,7 +225,11 @@ def fill_diagonal(
            [0., 5.]], dtype=float32)
     """
     name = "jnp.fill_diagonal"
-    _no_inplace(inplace, name)
+    if inplace:
+        references = sys.getrefcount(a)
+        return assign_in_place(
+            name, a, val, references, lambda x, v: fill_diagonal(x, v, wrap, inplace=False)
+        )
     x, v = as_node(a, name), as_node(val, name)
     if x.aval.ndim < 2 or (x.aval.ndim > 2 and len(set(x.aval.shape)) != 1):
         raise ValueError(

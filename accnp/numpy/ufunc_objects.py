@@ -7,6 +7,7 @@ attributes and count as its instances.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -316,29 +317,30 @@ class ufunc(metaclass=_Kind):
 
     @api_boundary
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Array:
-        """Return a copy in which the function was applied to the elements at the given indices.
+        """Apply the function to the elements at the given indices, in a copy or in the array.
 
         Parameters
         ----------
         a : array_like
-            Array to copy. Lists and tuples are not accepted.
+            Array to copy or to change. Lists and tuples are not accepted.
         indices : index or tuple of these
             Places of the elements. Those that occur several times are updated several times, in
             order.
         b : array_like, optional
             Second operand of the function, if it takes two; it broadcasts to the indexed shape.
         inplace : bool
-            Has to be False, since arrays are immutable.
+            Whether to change the array, which needs the option `item_assignment`, since arrays are
+            immutable otherwise. True is the default, as in NumPy.
 
         Returns
         -------
         Array
-            Updated copy, with the shape and dtype of `a`.
+            Updated copy, with the shape and dtype of `a`, or `a` itself if `inplace` is True.
 
         Raises
         ------
         NotImplementedError
-            If `inplace` is not False.
+            If `inplace` is True without the option `item_assignment`.
 
         Examples
         --------
@@ -348,9 +350,11 @@ class ufunc(metaclass=_Kind):
         """
         name = f"jnp.{self.__name__}.at"
         if inplace:
-            raise NotImplementedError(
-                f"{name}: JAX arrays are immutable; pass inplace=False to get an updated copy"
-            )
+            references = sys.getrefcount(a)
+            return imported("accnp.numpy.assigning").assign_in_place(
+                name, a, None, references,
+                lambda x, _: self.at(x, indices, b, inplace=False), NotImplementedError,
+            )  # fmt: skip
         x = wrap(as_node(a, name))
         if self._at is not None:
             return self._at(x, indices, *([] if b is None else [b]))

@@ -77,6 +77,7 @@ def scipy_programs() -> dict[str, Program]:
         "stats.bartlett": lambda a: stats.bartlett(a(N), a(M)),
         "stats.chisquare": lambda a: stats.chisquare(a(X)),
         "stats.combine_pvalues": lambda a: stats.combine_pvalues(a(P)),
+        "stats.false_discovery_control": lambda a: stats.false_discovery_control(a(P)),
         "stats.directional_stats": lambda a: stats.directional_stats(a(X)).mean_direction,
         "stats.circmean": lambda a: stats.circmean(a(X)),
         "stats.rankdata": lambda a: stats.rankdata(a(N)),

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -517,6 +517,99 @@ def test_assignments_without_effect_warn() -> None:
         (row := x[0])[0] = 9.0
     check(x, floats([[1, 2], [3, 4]]))
     check(row, floats([9, 2]))
+
+
+IN_PLACE: dict[str, Callable[[Any, Any, Any], object]] = {
+    "put": lambda n, x, i: n.put(x, i([0, 5, 7]), [1, 2.5]),
+    "put wraps": lambda n, x, i: n.put(x, i([-1, 13]), 3, mode="wrap"),
+    "put_along_axis": lambda n, x, i: n.put_along_axis(x, i([[1], [3], [0]]), -7.9, 1),
+    "put_along_axis, flat": lambda n, x, i: n.put_along_axis(x, i([1, 3]), i([8, 9]), None),
+    "fill_diagonal": lambda n, x, i: n.fill_diagonal(x, [5, 6]),
+    "place": lambda n, x, i: n.place(x, x > 5, [1.5, 2.5]),
+    "add.at": lambda n, x, i: n.add.at(x, i([0, 0, 2]), 1),
+    "maximum.at": lambda n, x, i: n.maximum.at(x, (i([0, 0]), i([1, 2])), 40),
+    "subtract.at": lambda n, x, i: n.subtract.at(x, (slice(1, None), 1), 2),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float16"])
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_functions_of_numpy_change_their_argument(name: str, dtype: str) -> None:
+    call = IN_PLACE[name]
+    want = np.arange(12).reshape(3, 4).astype(dtype)
+    x, jitted = jnp.asarray(want), jnp.asarray(want)
+    same, before = x, x[0]
+    call(np, want, np.array)
+
+    @jnp.jit
+    def changed(x: Any) -> Any:
+        call(_OnArrays, x, jnp.array)
+        return x
+
+    assert call(_OnArrays, x, jnp.array) is x
+    assert same is x
+    check(x, want)
+    check(changed(jitted), want)
+    check(jitted, np.arange(12).reshape(3, 4).astype(dtype))  # the trace has an object of its own
+    check(before, np.arange(4).astype(dtype))
+
+
+class _OnArrays:
+    """The functions of accnp with lists as values, as NumPy's take them."""
+
+    add, maximum, subtract = jnp.add, jnp.maximum, jnp.subtract
+
+    put = staticmethod(lambda x, i, v, **how: jnp.put(x, i, jnp.array(v), **how))
+    put_along_axis = staticmethod(jnp.put_along_axis)
+    fill_diagonal = staticmethod(lambda x, v: jnp.fill_diagonal(x, jnp.array(v)))
+    place = staticmethod(lambda x, mask, v: jnp.place(x, mask, jnp.array(v)))
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_numpys_own_functions_change_arrays(name: str) -> None:
+    want = np.arange(12.0, dtype="float32").reshape(3, 4)
+    x = jnp.asarray(want)
+    IN_PLACE[name](np, want, np.array)
+    with jnp.numpy_dispatch():
+        IN_PLACE[name](np, x, np.array)
+        with jnp.item_assignment(False), pytest.raises((TypeError, ValueError), match="immutable"):
+            IN_PLACE[name](np, x, np.array)
+    check(x, want)
+
+
+def test_functions_in_place_refuse_and_warn() -> None:
+    x, keys = jnp.zeros((2, 2)), random.split(random.key(0), 3)
+    copied = random.key_data(keys)
+    jnp.put(keys, jnp.array([0]), keys[2])
+    np.testing.assert_array_equal(random.key_data(keys)[0], copied[2])
+    for call in (
+        lambda: jnp.put(x[0], 1, 1.0),
+        lambda: jnp.put_along_axis(x[0], jnp.array([1]), 1.0, 0),
+        lambda: jnp.fill_diagonal(x + 0, 1.0),
+        lambda: jnp.place(x[0], x[0] == 0, jnp.ones(1)),
+        lambda: jnp.add.at(x[0], 1, 1.0),
+    ):
+        with pytest.warns(UserWarning, match=r"the assignment has no effect.*float32\["):
+            call()
+    check(x, np.zeros((2, 2), "float32"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jnp.put([x][0], 0, 1.0), jnp.fill_diagonal(a=x, val=2.0), jnp.add.at(x, 1, 1.0)
+    check(x, floats([[2, 0], [1, 3]]))
+    with pytest.raises(ValueError, match=r"only arrays of accnp can be changed; got ndarray"):
+        jnp.put(np.zeros(2), 0, 1.0)
+    ints = jnp.zeros((2, 2), int)
+    with pytest.raises(ValueError, match="NaN"):
+        jnp.fill_diagonal(ints, float("nan"))
+    outside = jnp.zeros(2)
+    with pytest.raises(jnp.errors.UnexpectedTracerError):
+        jnp.jit(lambda v: jnp.put(outside, 0, v))(1.0)
+    check(outside, floats([0, 0]))
+    with jnp.item_assignment(False):
+        with pytest.raises(ValueError, match=r"immutable; pass inplace=False .* item_assignment"):
+            jnp.put(x, 0, 1.0)
+        with pytest.raises(NotImplementedError, match="immutable; pass inplace=False"):
+            jnp.add.at(x, 0, 1.0)
 
 
 def test_switched_off() -> None:
