@@ -143,6 +143,20 @@ def test_xarray() -> None:
         same(jnp.asarray(xr.Dataset({"v": data})["v"]), X)
 
 
+@pytest.mark.parametrize("shape", [(6,), (6, 2), (3, 6, 2)])
+def test_xarray_fits_polynomials_to_series_with_gaps(shape: tuple[int, ...]) -> None:
+    values = np.arange(float(np.prod(shape)), dtype=np.float32).reshape(shape) ** 1.5
+    values.flat[3] = np.nan
+    dims = ("q", "t", "p")[-len(shape) :] if len(shape) > 1 else ("t",)
+    want = xr.DataArray(values, dims=dims, coords={"t": np.arange(6.0)}).polyfit("t", 2)
+    with jnp.numpy_dispatch():
+        data = xr.DataArray(jnp.asarray(values), dims=dims, coords={"t": np.arange(6.0)})
+        got = data.polyfit("t", 2)
+    np.testing.assert_allclose(
+        got.polyfit_coefficients, want.polyfit_coefficients, rtol=1e-3, atol=1e-3
+    )
+
+
 def test_matplotlib() -> None:
     mpl.use("agg")
     x, pending = arrays()

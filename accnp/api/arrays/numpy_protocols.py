@@ -19,11 +19,11 @@ from types import MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from accnp.array_type import Array
+from accnp.array_type import Array, is_traced
 from accnp.config import config
-from accnp.errors import hide_frames
+from accnp.errors import JAXIndexError, JAXTypeError, hide_frames
 from accnp.forks import imported
 from accnp.ir.trace import state
 
@@ -89,12 +89,14 @@ def array_ufunc(
     called = name if method == "__call__" else f"{name}.{method}"
     try:
         if method == "at":
-            if isinstance(inputs[0], Array):
+            if not isinstance(inputs[0], Array):
+                return ufunc.at(*_as_numpy(inputs))
+            if not config.item_assignment:
                 raise TypeError(
                     f"{called}: arrays of accnp are immutable; got {inputs[0].aval} as the first "
-                    "argument; use x.at[indices], which returns a new array"
+                    "argument; use x.at[indices], which returns a new array, or set the option "
+                    "item_assignment"
                 )
-            return ufunc.at(*_as_numpy(inputs))
         _check_out(out, called)
         if function is None:
             raise _missing(name)
@@ -108,6 +110,10 @@ def array_ufunc(
         elif where is not True:
             kwargs["where"] = where
         target = _with_methods(ufunc, function)
+        if method == "at":
+            indices = np.asarray(inputs[1]) if isinstance(inputs[1], list) else inputs[1]
+            _call(target.at, (inputs[0], indices, *inputs[2:]), kwargs)
+            return None
         call = target if method == "__call__" else getattr(target, method)
         result = _call(call, inputs, kwargs)
         return _store(result, out, called, where if method == "__call__" else True)
@@ -309,7 +315,7 @@ def _writes_to_ours(found: _Counterpart, args: tuple[Any, ...], kwargs: dict[str
     return isinstance(args[0] if args else kwargs.get(first), Array)
 
 
-# --- functions that accnp.numpy does not have -----------------------------------------------------
+# --- functions that accnp.numpy does not have, or has with less -----------------------------------
 
 
 def _sliding_window_view(
@@ -342,13 +348,36 @@ def _sliding_window_view(
     return x
 
 
+def _apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """`np.apply_along_axis`, whose function may use values, unless they are traced."""
+    jnp = imported("accnp.numpy")
+    try:
+        return jnp.apply_along_axis(func1d, axis, arr, *args, **kwargs)
+    except (JAXTypeError, JAXIndexError):  # the function needs values
+        x = jnp.moveaxis(jnp.asarray(arr), axis, -1)
+        if is_traced(x._node) or not x.size:
+            raise
+    rows = x.reshape(-1, x.shape[-1])
+    results = [jnp.asarray(func1d(row, *args, **kwargs)) for row in rows]
+    rank, first = results[0].ndim, normalize_axis_index(axis, x.ndim)
+    whole = jnp.stack(results).reshape(*x.shape[:-1], *results[0].shape)
+    # The axes of the results take the place of the axis.
+    return jnp.moveaxis(whole, range(x.ndim - 1, whole.ndim), range(first, first + rank))
+
+
 def _common_type(*arrays: Any) -> Any:
     """`np.common_type`, which depends on dtypes only."""
     return np.common_type(*[np.empty(0, x.dtype) if isinstance(x, Array) else x for x in arrays])
 
 
 lib = np.lib  # as `accnp.numpy.lib`; its functions call this module for arrays of accnp
-_WITHOUT_JNP = {"sliding_window_view": _sliding_window_view, "common_type": _common_type}
+_WITHOUT_JNP = {
+    "apply_along_axis": _apply_along_axis,
+    "common_type": _common_type,
+    "sliding_window_view": _sliding_window_view,
+}
 
 
 # --- shared ---------------------------------------------------------------------------------------

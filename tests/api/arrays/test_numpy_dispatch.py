@@ -20,6 +20,8 @@ import xarray as xr
 import accnp as jnp
 from accnp.api.arrays.numpy_protocols import _counterpart
 
+numpy: Any = np  # type checkers know NumPy's types of arguments and results
+
 UFUNCS = {
     f.__name__: f for name in dir(np) if isinstance(f := getattr(np, name), np.ufunc)
 }  # under one of their names
@@ -191,7 +193,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "full_like": lambda a, v, k: np.full_like(a, 2, shape=(3,)),
     "asarray": lambda a, v, k: np.asarray([1.0, 2.0], dtype=np.float32, like=a),
     "arange": lambda a, v, k: np.arange(4, dtype=np.int32, like=a),
-    "apply_along_axis": lambda a, v, k: np.apply_along_axis(np.sum, 0, a),
+    "apply_along_axis": lambda a, v, k: numpy.apply_along_axis(np.sum, 0, a),
     "polyval": lambda a, v, k: np.polyval(v, a),
     "cov": lambda a, v, k: np.cov(a),
     "operators": lambda a, v, k: V + a * V - np.float32(2) * v,
@@ -231,9 +233,28 @@ def test_transformations() -> None:
                        np.linalg.norm(A, axis=1))  # fmt: skip
     assert "sin" in str(jnp.make_jaxpr(np.sin)(x))
     before = jnp.counters()["launches"]
-    y = np.exp(np.sin(x)) + np.float32(1)
+    y = numpy.exp(np.sin(x)) + np.float32(1)
     assert not y.is_ready()
     assert jnp.counters()["launches"] == before
+
+
+def test_functions_along_an_axis_may_use_values() -> None:
+    def longest(v: Any, least: float) -> Any:
+        """The sum and the number of elements that are large enough, by branches and masks."""
+        kept = v[v > least]
+        return np.array([0.0, 0.0]) if not np.any(v > least) else np.stack([kept.sum(), kept.size])
+
+    x = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32)
+    for axis in (0, 1, -1):
+        got = np.apply_along_axis(longest, axis, jnp.asarray(x), 0.5)
+        want = np.apply_along_axis(longest, axis, x, 0.5)
+        assert type(got) is jnp.Array
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    calls: list[int] = []
+    np.apply_along_axis(lambda v: calls.append(1) or v * 2, 0, jnp.asarray(x))
+    assert calls == [1]  # a function that can be traced is not called for each vector
+    with pytest.raises(jnp.errors.NonConcreteBooleanIndexError):
+        jnp.jit(lambda v: np.apply_along_axis(longest, 0, v, 0.5))(x)
 
 
 def test_results_are_stored_in_numpy_arrays() -> None:
@@ -272,8 +293,8 @@ def test_results_are_stored_in_numpy_arrays() -> None:
         (lambda x: np.add(x, 1, casting="no"), r"np.add: jnp.add does not have.*casting='no'"),
         (lambda x: np.less(x, 1, dtype=float), r"np.less: results are bool"),
         (lambda x: np.real_if_close(x), r"np.real_if_close: jnp.real_if_close does not exist"),
-        (lambda x: np.linalg.lstsq(x, x, hope=1), "lstsq.*hope"),
-        (lambda x: np.array_equal(x, x, equal_nan="a", z=1), "z"),
+        (lambda x: numpy.linalg.lstsq(x, x, hope=1), "lstsq.*hope"),
+        (lambda x: numpy.array_equal(x, x, equal_nan="a", z=1), "z"),
         (lambda x: np.ptp(x, axis=5), "axis"),
     ],
 )  # fmt: skip
@@ -300,8 +321,8 @@ def test_other_types_come_first() -> None:
             return "function"
 
     x = jnp.ones(3)
-    assert np.add(x, Other()) == "ufunc"
-    assert np.concatenate([x, Other()]) == "function"
+    assert numpy.add(x, Other()) == "ufunc"
+    assert numpy.concatenate([x, Other()]) == "function"
 
 
 def test_switched_off_nothing_is_there() -> None:
@@ -353,7 +374,8 @@ def everywhere() -> Iterator[None]:
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_dask_keeps_arrays(scheduler: str) -> None:
     values = np.random.default_rng(2).uniform(size=(60, 40)).astype(np.float32)
-    x = da.from_array(jnp.asarray(values), chunks=(20, 40), asarray=False)
+    chunks: Any = (20, 40)
+    x = da.from_array(jnp.asarray(values), chunks=chunks, asarray=False)
     assert type(x._meta) is jnp.Array
     for f in (
         lambda x, m: m.sin(x).sum(axis=0),
