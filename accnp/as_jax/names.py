@@ -6,9 +6,24 @@ modules and names that accnp has elsewhere, and the private ones that popular li
 
 from __future__ import annotations
 
-__all__ = ["MODULES", "NAMES", "VERSION"]
+__all__ = ["MODULES", "NAMES", "NEWER", "VERSION"]
 
 VERSION = "0.10.2"  # of JAX, whose namespace accnp has
+
+# Names that JAX has had since 0.11, and that libraries use where they exist.
+NEWER = (
+    "jax.Inline",
+    "jax.checkpoint_policies.SaveAndOffloadOnlyTheseNames",
+    "jax.checkpoint_policies.SaveAnyNamesButThese",
+    "jax.checkpoint_policies.SaveOnlyTheseNames",
+    "jax.custom_remat",
+    "jax.experimental.hijax.HiPrimitive",
+    "jax.experimental.hijax.HiType",
+    "jax.experimental.hijax.MutableHiType",
+    "jax.experimental.hijax.aval_method",
+    "jax.experimental.hijax.aval_property",
+    "jax.experimental.hijax.register_hitype",
+)
 
 # Modules, by the module of accnp that has their names; "" if only NAMES has them.
 MODULES = {
@@ -46,8 +61,18 @@ MODULES = {
 # Names of a module that its module of accnp does not have or has with another meaning:
 # "module:name".
 _PRIVATE = "accnp.as_jax.private_names"
+_NEWER = "accnp.as_jax.newer_names"
+_CHECKPOINT = "accnp.api.differentiation.checkpoint"
 NAMES = {
-    "jax": {"__version__": f"{_PRIVATE}:VERSION", "__version_info__": f"{_PRIVATE}:VERSION_INFO"},
+    "jax": {
+        "Inline": f"{_NEWER}:Inline", "__version__": f"{_PRIVATE}:VERSION",
+        "__version_info__": f"{_PRIVATE}:VERSION_INFO", "custom_remat": f"{_NEWER}:custom_remat",
+    },
+    "jax.checkpoint_policies": {
+        "SaveAndOffloadOnlyTheseNames": f"{_CHECKPOINT}:SaveAndOffloadOnlyTheseNames",
+        "SaveAnyNamesButThese": f"{_CHECKPOINT}:SaveAnyNamesButThese",
+        "SaveOnlyTheseNames": f"{_CHECKPOINT}:SaveOnlyTheseNames",
+    },
     "jax.version": {
         "__version__": f"{_PRIVATE}:VERSION", "__version_info__": f"{_PRIVATE}:VERSION_INFO",
     },

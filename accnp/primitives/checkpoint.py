@@ -26,7 +26,8 @@ from accnp.primitives.control import call, does_io, keep, reorder, spread, with_
 from accnp.primitives.kinds import unary
 
 __all__ = [
-    "Answer", "Offloadable", "Recompute", "Saveable", "install_primitives", "kept_for_backward",
+    "RESIDUAL", "Answer", "Offloadable", "Recompute", "Saveable", "install_primitives",
+    "kept_for_backward",
 ]  # fmt: skip
 
 
@@ -79,6 +80,8 @@ class Offloadable:
 
 
 Answer = bool | _Recompute | _Saveable | Offloadable
+
+RESIDUAL = "residual of custom_remat"  # the name of a value that each policy saves
 
 _primitive_of: list[Callable[[Op], object]] = []
 
@@ -210,7 +213,7 @@ def _find_saved(
             inputs[number[id(x)]] = None
         elif x.op.kind == "leaf":
             continue
-        elif policy is not None and _is_saveable(x, policy):
+        elif _is_saveable(x, policy):
             kept[id(x)] = x
         else:
             recomputed.add(id(x))
@@ -223,6 +226,10 @@ def _is_saveable(x: Node, policy: Any) -> bool:
     maker = x.inputs[0] if x.op.kind == "item" else x
     if maker.op.kind == "mark" or isinstance(x.aval, tuple):
         return False  # marks are skipped; each of several results is asked for separately
+    if maker.op is NAME and maker.params["name"] == RESIDUAL:
+        return True
+    if policy is None:
+        return False
     primitive = _primitive_of[0](maker.op)
     params = {k: v for k, v in maker.params.items() if not k.startswith("_")}
     answer = policy(primitive, *[v.aval for v in maker.inputs], **params)

@@ -8,15 +8,16 @@ selects the values to save. The function is recorded as one `remat2` op, whose d
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from accnp.api.arguments.convert import as_node, is_host_value, wrap
 from accnp.api.arguments.host_values import handed_through
 from accnp.api.arguments.values import needs_function
-from accnp.api.jit.jit import JitFunction
-from accnp.api.jit.static_arguments import Options
+from accnp.api.jit.jit import Entry, JitFunction
+from accnp.api.jit.static_arguments import Call, Options
 from accnp.api.tracing.argument_names import argument_names
 from accnp.errors import alias, api_boundary
 from accnp.forks import imported
@@ -188,6 +189,24 @@ class SaveAnyNamesButThese:
 
     def __call__(self, prim: Any, *_: Any, **params: Any) -> bool:
         return _op_of(prim) is NAME and params["name"] not in self.names
+
+
+@dataclass(frozen=True)
+class SaveAndOffloadOnlyTheseNames:
+    """Policy that saves values with some names, and moves those with others to another memory."""
+
+    names_which_can_be_saved: frozenset[str]
+    names_which_can_be_offloaded: frozenset[str]
+    offload_src: str
+    offload_dst: str
+
+    def __call__(self, prim: Any, *_: Any, **params: Any) -> Answer:
+        if _op_of(prim) is not NAME:
+            return Recompute
+        if params["name"] in self.names_which_can_be_saved:
+            return Saveable
+        moved = params["name"] in self.names_which_can_be_offloaded
+        return Offloadable(self.offload_src, self.offload_dst) if moved else Recompute
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
@@ -413,15 +432,7 @@ def save_and_offload_only_these_names(
             "save_and_offload_only_these_names: the names should be exclusive and should not "
             f"intersect; got {sorted(saved & moved)} in both lists; remove them from one"
         )
-    offloaded = Offloadable(offload_src, offload_dst)
-
-    def policy(prim: Any, *_: Any, **params: Any) -> Answer:
-        if _op_of(prim) is not NAME:
-            return Recompute
-        name = params["name"]
-        return Saveable if name in saved else offloaded if name in moved else Recompute
-
-    return policy
+    return SaveAndOffloadOnlyTheseNames(saved, moved, offload_src, offload_dst)
 
 
 @api_boundary
@@ -465,8 +476,42 @@ def checkpoint_name(x: PyTree, name: str) -> Any:
 # --- checkpoint ----------------------------------------------------------------------------------
 
 
+class _Ambient(threading.local):
+    """The policies of the checkpointed functions that this thread traces, from the outermost."""
+
+    def __init__(self) -> None:
+        self.policies: list[Policy | None] = []
+
+
+ambient = _Ambient()
+ambient_is_read = False  # whether traces may depend on policies: `custom_remat` sets it
+
+
+class _CheckpointOptions(Options):
+    """Options of a checkpointed function, whose traces are those of one policy if they depend on
+    it."""
+
+    __slots__ = ("policy",)
+
+    def __init__(self, where: Any, names: Any, policy: Policy | None) -> None:
+        super().__init__(where, names, None, None, False)
+        self.policy = policy
+
+    @property
+    def key(self) -> Hashable:
+        return (*super().key, self.policy) if ambient_is_read else super().key  # type: ignore[misc]
+
+
 class _Checkpointed(JitFunction):
     transform = "checkpoint"
+    _options: _CheckpointOptions
+
+    def _trace(self, call: Call, avals: Sequence[Any]) -> Entry:
+        ambient.policies.append(self._options.policy)
+        try:
+            return super()._trace(call, avals)
+        finally:
+            ambient.policies.pop()
 
 
 @api_boundary
@@ -570,11 +615,11 @@ def checkpoint(
         if all(map(_hashable, static)):
             jitted = made.get(where)
             if jitted is None:
-                options = Options(where, names, None, None, False)
+                options = _CheckpointOptions(where, names, policy)
                 jitted = made[where] = _Checkpointed(fun, options)
         else:  # unhashable static arguments: bind them for this call
             fun_of_rest, args, kwargs = _bound(fun, where, names, args, kwargs)
-            jitted = _Checkpointed(fun_of_rest, Options(None, None, None, None, False))
+            jitted = _Checkpointed(fun_of_rest, _CheckpointOptions(None, None, policy))
         call, entry, leaves = jitted.entry_of(args, kwargs)
         flags = prevent_cse
         if not isinstance(flags, bool):
