@@ -109,6 +109,8 @@ def array_ufunc(
             inputs = _with_dtype(ufunc, called, inputs, kwargs)
         elif where is not True:
             kwargs["where"] = where
+        if method in _REDUCTIONS:
+            _check_reduction(ufunc, called, inputs[0])
         target = _with_methods(ufunc, function)
         if method == "at":
             indices = np.asarray(inputs[1]) if isinstance(inputs[1], list) else inputs[1]
@@ -120,6 +122,22 @@ def array_ufunc(
     except Exception as error:
         hide_frames(error)
         raise
+
+
+_REDUCTIONS = frozenset({"reduce", "accumulate", "reduceat"})
+
+
+def _check_reduction(ufunc: np.ufunc, name: str, operand: Any) -> None:
+    """Raise if a comparison would be reduced, unless its operand is bool as its results are."""
+    compares = "??->?" in ufunc.types and all(
+        t.endswith("->?") for t in ufunc.types if "O" not in t
+    )
+    dtype = getattr(operand, "dtype", None)
+    if compares and not ufunc.__name__.startswith("logical_") and getattr(dtype, "kind", "") != "b":
+        raise TypeError(
+            f"{name}: results are bool and cannot be operands of the next comparison; got "
+            f"{dtype or type(operand).__name__}; convert the operand to bool"
+        )
 
 
 @cache
@@ -198,6 +216,8 @@ def array_function(
     found = _counterpart(func)
     name = found.name
     try:
+        if _holds_objects(func, (*args, *kwargs.values())):
+            return func(*_as_numpy(args), **_as_numpy(kwargs))
         if (found.function is func or func in _ON_BUFFERS) or (
             name.rpartition(".")[2] in _WRITES and not _writes_to_ours(found, args, kwargs)
         ):
@@ -210,6 +230,23 @@ def array_function(
     except Exception as error:
         hide_frames(error)
         raise
+
+
+def _holds_objects(func: Callable[..., Any], given: Sequence[Any]) -> bool:
+    """Return whether an operand is an array of text, dates or objects, which only NumPy has.
+
+    matplotlib looks for names of categories, and broadcasts None with the positions of bars.
+    """
+    if func is np.broadcast_arrays and any([x is None or isinstance(x, str) for x in given]):
+        return True
+    return any(
+        [
+            x.dtype.kind in "USOMm"
+            if isinstance(x, np.ndarray | np.generic)
+            else isinstance(x, list | tuple) and bool(x) and all([isinstance(y, str) for y in x])
+            for x in given
+        ]
+    )
 
 
 @cache
