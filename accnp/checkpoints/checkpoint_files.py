@@ -24,6 +24,7 @@ from accnp.checkpoints.pieces import (
     facts_of,
     regions,
     step_of_all,
+    warn_narrowed,
 )
 from accnp.checkpoints.replacement import ABOUT, explain_interruption, replacement
 from accnp.checkpoints.stores import Store, open_store
@@ -159,7 +160,8 @@ def load(path: str | os.PathLike[str], *, like: PyTree = None, shardings: PyTree
 
     Notes
     -----
-    Arrays of 64-bit types become 32-bit arrays unless `jax_enable_x64` is set. An array that lies
+    Arrays of 64-bit types become 32-bit arrays, with a warning, unless `jax_enable_x64` is set. An
+    array that lies
     within one `.npy` file is mapped into memory and not copied; do not change the file while it is
     in use.
 
@@ -196,6 +198,7 @@ def load(path: str | os.PathLike[str], *, like: PyTree = None, shardings: PyTree
         places = [_sharding_of(x) for x in tree_flatten(like)[0]]
     else:
         places = broadcast_prefix(shardings, tree, is_leaf=lambda x: x is None)
+    warn_narrowed(function, {n: as_dtype(f.dtype) for n, f in facts.items() if f.key is None})
     source = open_store(about["store"], folder / "arrays", "r")
     made = [_loaded(source, n, facts[n], s) for n, s in zip(leaves, places, strict=True)]
     return tree_unflatten(structure, made)

@@ -6,14 +6,16 @@ that this process is to write, so that all processes together write each element
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from accnp.array_type import Array
+from accnp.dtypes import canonicalize_dtype
 from accnp.dtypes.names import as_dtype, float0, is_supported
+from accnp.errors import warn
 from accnp.forks import imported
 from accnp.ir.aval import spans_processes
 from accnp.key_array import PRNGKeyArray
@@ -33,6 +35,7 @@ __all__ = [
     "regions",
     "step_of_all",
     "storage_dtype",
+    "warn_narrowed",
 ]
 
 Index = tuple[slice, ...]
@@ -63,6 +66,8 @@ def facts_of(x: Any, function: str) -> tuple[Any, ArrayFacts]:
     key = None
     if isinstance(x, PRNGKeyArray):
         x, key = key_data(x), str(key_impl(x))
+    if isinstance(x, np.generic):
+        x = np.asarray(x)  # keeps its dtype, as arrays of NumPy do
     if isinstance(x, np.ndarray):
         if hasattr(x, "filled"):  # numpy.ma may not be loaded
             raise ValueError(
@@ -101,6 +106,20 @@ def regions(x: Any) -> Iterator[tuple[Index, np.ndarray]]:
 def as_index(index: Index, shape: tuple[int, ...]) -> Index:
     """Slices with numbers for both ends."""
     return tuple([slice(*s.indices(n)[:2]) for s, n in zip(index, shape, strict=True)])
+
+
+def warn_narrowed(function: str, stored: Mapping[str, np.dtype]) -> None:
+    """Warn if arrays of a file, by name, become arrays of 32 bits."""
+    narrow = [
+        f"{name!r} ({dtype.name})"
+        for name, dtype in stored.items()
+        if canonicalize_dtype(dtype) != dtype
+    ]
+    if narrow:
+        warn(
+            f"{function}: arrays of 64 bits become arrays of 32 bits; got {', '.join(narrow[:5])}"
+            f"{', ...' if len(narrow) > 5 else ''}; set the option jax_enable_x64 to keep them"
+        )
 
 
 def compute(xs: Sequence[Any]) -> None:

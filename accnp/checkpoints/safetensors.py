@@ -29,6 +29,7 @@ from accnp.checkpoints.pieces import (
     facts_of,
     regions,
     step_of_all,
+    warn_narrowed,
 )
 from accnp.checkpoints.replacement import replacement
 from accnp.dtypes.names import as_dtype
@@ -227,7 +228,7 @@ def load_safetensors(
     -----
     The file is mapped into memory: an array is read when it is used, and not copied if its dtype is
     one of accnp's. Do not change the file while it is in use. Arrays of 64-bit types become 32-bit
-    arrays unless `jax_enable_x64` is set.
+    arrays, with a warning, unless `jax_enable_x64` is set.
 
     Examples
     --------
@@ -252,6 +253,7 @@ def load_safetensors(
             )
     wanted = {name: name for name in (entries if names is None else names)}
     places = broadcast_prefix(shardings, wanted, is_leaf=lambda x: x is None)
+    warn_narrowed(function, {name: as_dtype(entries[name].dtype) for name in wanted})
     return {
         name: _loaded(file, entries[name], sharding)
         for name, sharding in zip(sorted(wanted), places, strict=True)

@@ -81,7 +81,7 @@ def test_other_programs_read_the_arrays(tmp_path: Path) -> None:
     words = np.load(tmp_path / "n/arrays/w/1/0.0.npy")
     np.testing.assert_array_equal(words.view(ml_dtypes.bfloat16), x)
     jax.checkpoints.save(tmp_path / "z", {"w": [x, half]}, store="zarr")
-    group = zarr.open_group(str(tmp_path / "z/arrays"), mode="r")
+    group: Any = zarr.open_group(str(tmp_path / "z/arrays"), mode="r")
     np.testing.assert_array_equal(group["w/0"][:], x)
     assert group["w/1"].attrs["dtype"] == "bfloat16"
 
@@ -99,7 +99,7 @@ def test_shards_are_files_and_chunks(store: str, tmp_path: Path) -> None:
         assert len(list((tmp_path / "c/arrays/x").iterdir())) == n
         assert len(list((tmp_path / "c/arrays/whole").iterdir())) == 1
     else:
-        group = zarr.open_group(str(tmp_path / "c/arrays"), mode="r")
+        group: Any = zarr.open_group(str(tmp_path / "c/arrays"), mode="r")
         assert group["x"].chunks == (2, 2 * n)
         assert group["whole"].chunks == x.shape
     for shardings in (None, rows, columns, {"x": columns, "whole": None}):
@@ -117,7 +117,7 @@ def test_shards_are_files_and_chunks(store: str, tmp_path: Path) -> None:
 def test_large_shards_are_several_chunks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(stores, "LARGEST_CHUNK", 100)
     jax.checkpoints.save(tmp_path / "c", jnp.arange(6 * 35.0).reshape(6, 35), store="zarr")
-    group = zarr.open_group(str(tmp_path / "c/arrays"), mode="r")
+    group: Any = zarr.open_group(str(tmp_path / "c/arrays"), mode="r")
     assert group["value"].chunks == (1, 7)
     np.testing.assert_array_equal(
         jax.checkpoints.load(tmp_path / "c"), np.arange(210).reshape(6, 35)
@@ -375,7 +375,7 @@ def test_damaged_arrays(store: str, tmp_path: Path) -> None:
     if store == "npy":
         np.save(tmp_path / "c/arrays/0/0.npy", np.ones(5, np.float32))
     else:
-        group = zarr.open_group(str(tmp_path / "c/arrays"), mode="r+")
+        group: Any = zarr.open_group(str(tmp_path / "c/arrays"), mode="r+")
         group.create_array("0", shape=(5,), dtype="float32", overwrite=True)
     with pytest.raises(ValueError, match="restore"):
         np.asarray(jax.checkpoints.load(tmp_path / "c")[0])
@@ -385,7 +385,27 @@ def test_64_bits(tmp_path: Path) -> None:
     with jax.enable_x64(True):
         jax.checkpoints.save(tmp_path / "c", [jnp.ones(2)])
         assert jax.checkpoints.load(tmp_path / "c")[0].dtype == np.float64
-    assert jax.checkpoints.load(tmp_path / "c")[0].dtype == np.float32
+    with pytest.warns(UserWarning, match=r"checkpoints.load: .*'0' \(float64\); set the option"):
+        assert jax.checkpoints.load(tmp_path / "c")[0].dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint64", "complex128"])
+def test_numbers_of_numpy_keep_64_bits(dtype: str, tmp_path: Path) -> None:
+    step = np.dtype(dtype).type(2**40 + 1)
+    jax.checkpoints.save(tmp_path / "c", {"step": step})
+    files_too = dtype != "complex128"  # safetensors has no such arrays
+    if files_too:
+        jax.checkpoints.save_safetensors(tmp_path / "m", {"step": step})
+    with jax.enable_x64(True):
+        found = [jax.checkpoints.load(tmp_path / "c")["step"]]
+        if files_too:
+            found.append(jax.checkpoints.load_safetensors(tmp_path / "m")["step"])
+    for x in found:
+        assert x.dtype == dtype
+        assert x == step
+    if files_too:
+        with pytest.warns(UserWarning, match="load_safetensors: arrays of 64 bits become"):
+            jax.checkpoints.load_safetensors(tmp_path / "m")
 
 
 # --- safetensors ---------------------------------------------------------------------------------
@@ -431,7 +451,7 @@ def test_shards_of_safetensors(tmp_path: Path) -> None:
 
 
 def test_refusals_of_safetensors(tmp_path: Path) -> None:
-    save = jax.checkpoints.save_safetensors
+    save: Any = jax.checkpoints.save_safetensors
     for arrays in (
         {"k": jax.random.key(1)}, {"i": jnp.arange(3).astype("int4")}, {3: jnp.ones(1)},
         {"__metadata__": jnp.ones(1)},
