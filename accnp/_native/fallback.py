@@ -42,6 +42,7 @@ __all__ = [
     "FREE",
     "GROUP",
     "LIST",
+    "MESSAGE",
     "NUMBER",
     "SAME",
     "SPREAD",
@@ -63,16 +64,20 @@ __all__ = [
     "flush_instructions",
     "install_arrays",
     "install_buffers",
+    "install_mpi",
     "install_recording",
     "launch_held",
     "launch_released",
     "launches",
+    "messages_sent",
+    "new_message",
     "next_use",
     "observe_recording",
     "operate",
     "register_code",
     "repeat",
     "select",
+    "set_message",
     "set_pending_limit",
     "share",
     "stop_thread",
@@ -1085,6 +1090,28 @@ SPREAD = _address(_SPREAD, _spread)
 STOPPED = _address(
     ctypes.CFUNCTYPE(ctypes.c_int64), functools.partial(operator.methodcaller("step"), _late)
 )
+
+
+# Loops that send messages run on the host, without the extension.
+MESSAGE = 0
+
+
+def install_mpi(addresses: tuple[int, ...], byte: int, helper: Callable[..., None]) -> None:
+    """Set the functions of MPI that loops call: the extension alone has such loops."""
+
+
+def new_message(kind: int, number: int) -> int:
+    """Return the address of a message of loops: the extension alone has them."""
+    raise NotImplementedError("new_message: the C extension is needed; got the fallback")
+
+
+def set_message(address: int, ready: bool, comm: int, size: int, source: int, target: int) -> None:
+    """Set what a message needs: the extension alone has them."""
+
+
+def messages_sent() -> int:
+    """Return how many messages loops have sent: none."""
+    return 0
 
 
 def register_code(file: bytes) -> None:

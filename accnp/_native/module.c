@@ -9,7 +9,7 @@
 #endif
 
 extern PyMethodDef call_functions[], repeat_functions[], debugger_functions[], object_functions[], blas_functions[],
-    instruction_functions[];
+    instruction_functions[], message_functions[];
 
 PyTypeObject *
 add_type(PyObject *module, PyType_Spec *spec)
@@ -106,7 +106,7 @@ native_exec(PyObject *module)
     PyMethodDef *functions[] = {module_functions, graph_functions, launch_functions,
                                 interrupt_functions, call_functions, repeat_functions,
                                 debugger_functions, instruction_functions, object_functions,
-                                blas_functions};
+                                blas_functions, message_functions};
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
         if (PyModule_AddFunctions(module, functions[i]) < 0) {
             return -1;

@@ -168,6 +168,8 @@ Launch *current_launch(void);
 void join_launch(Launch *launch);
 /* Whether the work of this thread is to end; kernels call it as `accnp_stopped`. */
 int64_t is_stopped(void);
+/* Sends a message of a loop; kernels call it as `accnp_message` (`messages.c`). */
+int64_t send_message(int64_t address, const void *in, void *out, int64_t nbytes);
 /* Runs 0..n on this thread, in chunks if signals can stop it. */
 void work_alone(Entry entry, int64_t *argv, int64_t n, int64_t chunk);
 

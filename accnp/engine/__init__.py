@@ -227,7 +227,13 @@ def _make_keys(found: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]:
 
 def _plan_options() -> tuple[Any, ...]:
     """Return the options that plans depend on."""
-    return config.fastmath, config.fusion_limit, config.kernel_overrides, config.mpi_allreduce
+    return (
+        config.fastmath,
+        config.fusion_limit,
+        config.kernel_overrides,
+        config.mpi_allreduce,
+        config.debug_collectives,
+    )
 
 
 def _compute_by_entry(node: Node) -> bool:
@@ -458,7 +464,7 @@ def plan_of_graph(
     Returns the plan and the leaves that it closes over, which follow its inputs at each run.
     """
     program, leaves = from_graph(graph)
-    plan = make_plan(program, fastmath, donated, device=device, fixed=True)
+    plan = make_plan(program, fastmath, donated, device=device, fixed=True, jitted=True)
     plan.program = program
     if config.debug:
         imported("accnp.engine.describe").tell_plan(f"jit {graph.name}", program, plan)

@@ -7,17 +7,26 @@ use these functions before and while they write the text of a loop.
 
 from __future__ import annotations
 
+from math import prod
+
 from accnp.config import config
 from accnp.engine.steps import BESIDE, LARGE, SHARED, ControlStep, HostStep, KernelStep, Plan
+from accnp.forks import imported
 from accnp.ir.kernel import LONG
+from accnp.ir.mesh_axis import is_over_mesh
 
-__all__ = ["kernels", "obstacle", "operands", "shared"]
+__all__ = ["is_message", "kernels", "obstacle", "operands", "sends_messages", "shared"]
 
 
-def obstacle(body: Plan) -> str:
-    """Return why a body cannot be part of a native loop, or "" if it can."""
+def obstacle(body: Plan, messages: bool = False) -> str:
+    """Return why a body cannot be part of a native loop, or "" if it can.
+
+    `messages` says whether the loop can send messages to other processes.
+    """
     for inner in body.steps:
         if isinstance(inner, HostStep) and not _is_empty(inner):
+            if messages and is_message(inner):
+                continue
             what = "calls a Python function" if inner.op.kind == "callback" else "is a library call"
             return f"{inner.op.name} {what}"
         if isinstance(inner, ControlStep):
@@ -54,6 +63,28 @@ def shared(body: Plan) -> set[int]:
 def kernels(plan: Plan) -> list[KernelStep]:
     """Return the kernel steps of a plan."""
     return [s for s in plan.steps if isinstance(s, KernelStep)]
+
+
+def is_message(step: HostStep) -> bool:
+    """Whether a step is a message to other processes that a native loop can send."""
+    if len(step.operands) != 1 or not is_over_mesh(step.params):
+        return False
+    ((_, shape, dtype, strides, *_),) = step.operands
+    sends = imported("accnp.runtime.loop_messages").can_send  # loaded in programs of processes
+    nbytes = prod(shape) * dtype.itemsize
+    return strides is None and sends(step.op.name, step.params, nbytes, step.aval)
+
+
+def sends_messages(step: KernelStep) -> bool:
+    """Whether a native loop sends messages to other processes."""
+    return any(
+        [
+            is_message(inner) if isinstance(inner, HostStep) else sends_messages(inner)
+            for body in step.bodies
+            for inner in body.steps
+            if isinstance(inner, HostStep | KernelStep)
+        ]
+    )
 
 
 def _is_empty(step: HostStep) -> bool:

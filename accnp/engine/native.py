@@ -17,12 +17,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from math import prod
 from typing import Any
 
 from accnp.compiler.library.control_flow import SIZES, ControlText, Spot
 from accnp.compiler.specs.launches import with_sizes
-from accnp.engine.bodies import kernels, obstacle, operands, shared
-from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan
+from accnp.engine.bodies import (
+    is_message,
+    kernels,
+    obstacle,
+    operands,
+    sends_messages,
+    shared,
+)
+from accnp.engine.steps import BRIEF, ControlStep, HostStep, KernelStep, Plan
+from accnp.forks import imported
+from accnp.ir.aval import make_aval
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import CODES, STRETCH, dtype_code
 
@@ -43,7 +53,7 @@ def native_step(
     `can_stop` says whether interrupts can end its loops, which they cannot on a GPU.
     """
     for body in step.bodies:
-        reason = obstacle(body)
+        reason = obstacle(body, messages=can_stop)
         if reason:
             return reason
     for a in (*step.inputs, *step.avals, *[a for b in step.bodies for a in b.out_avals]):
@@ -66,6 +76,7 @@ class Driver(ControlText):
         self.step = step
         self.new_slot = new_slot
         self.can_stop = can_stop
+        self.sends = False  # whether it sends messages to other processes
         self.pointers: list[tuple[int, int]] = []  # the values of `arguments`
         self.constants: list[tuple[str, str, Any]] = []
         self.allocs: list[tuple[int, int]] = []
@@ -143,7 +154,20 @@ class Driver(ControlText):
                 waiting.pop() if waiting else self.temporary(code, count, nbytes)
             )
 
+        def release(slots: Sequence[int]) -> None:
+            for slot in slots:
+                spot = mine.pop(slot, None)
+                if spot is not None:
+                    free.setdefault((spot.code, spot.count), []).append(spot)
+
         for inner in plan.steps:
+            if isinstance(inner, HostStep) and is_message(inner):
+                ((slot, _),) = inner.results
+                codes.setdefault(slot, dtype_code(inner.aval.dtype))
+                make(slot, inner.aval.nbytes)
+                self.send(inner, spots, spots[slot])
+                release(inner.frees)
+                continue
             if isinstance(inner, HostStep):  # empty results: the address is never read
                 for slot, _ in inner.results:
                     spots[slot] = self.temporary(codes.get(slot, "u1"), 1, 1)
@@ -160,14 +184,22 @@ class Driver(ControlText):
                     make(slot, nbytes)
                     self.move(spots[slot], spots[source])
             self.launch(inner, spots)
-            for slot in inner.frees:
-                spot = mine.pop(slot, None)
-                if spot is not None:
-                    free.setdefault((spot.code, spot.count), []).append(spot)
+            release(inner.frees)
         return [spots[s] for s in plan.output_slots]
+
+    def send(self, inner: HostStep, spots: dict[int, Spot], out: Spot) -> None:
+        """Write a message of a body to other processes."""
+        ((slot, shape, dtype, _, offset, _),) = inner.operands
+        nbytes = max(prod(shape) * dtype.itemsize, 0)
+        messages = imported("accnp.runtime.loop_messages")
+        aval = make_aval(shape, dtype)
+        address = messages.address_of(inner.op.name, inner.params, aval, inner.node)
+        self.message(address, self.offset(spots[slot], offset), out, nbytes)
+        self.sends = True
 
     def launch(self, inner: KernelStep, spots: dict[int, Spot]) -> None:
         """Write the call of a kernel of a body."""
+        self.sends |= sends_messages(inner)
         text = self.sized(inner)
         arguments = []
         for (slot, offset), token in zip(inner.pointers, text.signature, strict=False):
@@ -374,7 +406,10 @@ class Driver(ControlText):
 
     def finish(self, fastmath: bool) -> KernelStep:
         constants = [(name, code) for name, code, _ in self.constants]
-        text = self.generated(constants, self.step.work)
+        # Waiting for other processes takes long enough to release the interpreter lock.
+        text = self.generated(
+            constants, max(self.step.work, BRIEF) if self.sends else self.step.work
+        )
         made = KernelStep(text, fastmath)
         made.pointers = self.pointers
         made.constants = [b for *_, b in self.constants]

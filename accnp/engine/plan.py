@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from accnp.compiler.fusion.clusters import chains
@@ -21,6 +22,7 @@ from accnp.compiler.fusion.program import Program, Value, from_graph
 from accnp.compiler.fusion.spaces import apply_views, strip_views
 from accnp.config import config
 from accnp.engine.steps import (
+    BRIEF,
     END_OF_FOLD,
     ControlStep,
     HostStep,
@@ -31,6 +33,7 @@ from accnp.engine.steps import (
 )
 from accnp.engine.traffic import find_nontemporal, find_nontemporal_in_nests, spec_bytes
 from accnp.forks import imported
+from accnp.ir.aval import make_aval
 from accnp.ir.generated import Called, Generated, Room
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import (
@@ -71,16 +74,20 @@ def make_plan(
     body: bool = False,
     device: Device | None = None,
     fixed: bool = False,
+    jitted: bool = False,
 ) -> Plan:
     """Fuse and lower a program. Kernels for the CPU are not compiled yet; for a GPU see
     `device_plan.py`.
 
     `owned` are leaves whose buffers the plan may write to. `body` says that the plan is the body of
     a loop, which manages the memory of its carry. `device` is a GPU, or None for the CPU. `fixed`
-    says that the literals of the program have the same values in each run.
+    says that the literals of the program have the same values in each run, and `jitted` that its
+    operations have the same lines.
     """
     if device is None:
-        plan = Planner(program, fastmath, owned, body, fixed or body).run()
+        planner = Planner(program, fastmath, owned, body, fixed or body)
+        planner.jitted = jitted
+        plan = planner.run()
     else:
         module = importlib.import_module("accnp.engine.device_plan")
         plan = module.DevicePlanner(program, fastmath, owned, body, device).run()
@@ -145,6 +152,7 @@ class Planner:
         self.program, self.body, self.fixed = program, body, fixed
         self.plan = Plan(len(program.leaves))
         self.plan.fastmath = fastmath
+        self.jitted = False
         self.owned = set(owned)
         self.rooms: dict[int, tuple[int, Room]] = {}
         # Updates of slices whose values the kernel that computes them stores directly, by update.
@@ -401,7 +409,25 @@ class Planner:
             own = self.own_kernel(v, step)
         if own:
             v.cluster.form = "own"
+        elif self.jitted and imported("accnp.engine.bodies").is_message(step):
+            own = [self.message(v, step)]
         self.plan.steps += own or [step]
+
+    def message(self, v: Value, call: HostStep) -> KernelStep:
+        """Return the launch that sends a message to other processes without Python."""
+        messages = imported("accnp.runtime.loop_messages")
+        writing = imported("accnp.compiler.library.control_flow")
+        ((source, shape, dtype, _, offset, _),), ((slot, _),) = call.operands, call.results
+        text = writing.ControlText()
+        x = text.pointer("p", dtype_code(dtype), prod(shape))
+        out = text.pointer("r", dtype_code(dtype), v.aval.size)
+        address = messages.address_of(v.op.name, v.params, make_aval(shape, dtype), v.node)
+        text.message(address, x.name, out, prod(shape) * dtype.itemsize)
+        step = self.step(text.generated([], BRIEF))  # long enough to release the interpreter lock
+        step.pointers = [(source, offset), (slot, 0)]
+        step.allocs = [(slot, v.aval.nbytes)]
+        step.cluster, step.label, step.moved = v.cluster, v.op.name, call.nbytes
+        return step
 
     def called(self, v: Value) -> HostStep:
         """Return the step of a library call, with slots for its results."""

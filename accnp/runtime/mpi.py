@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from accnp._native import messages_sent
 from accnp.config import config
 from accnp.errors import JaxRuntimeError
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.primitives import collective
+from accnp.runtime.loop_messages import connect_loops, forget_loops
 from accnp.runtime.stream import default_stream
 
 __all__ = ["World", "connect", "disconnect", "world"]
@@ -66,8 +68,22 @@ class World:
             "mesh_sum": self._sum,
             "ppermute": self._permute, "pbroadcast": self._broadcast,
         }  # fmt: skip
-        self.done = 0  # the number of collectives that this process has completed
+        self._done = 0
+        self._of_loops = messages_sent()
         self.waits_for: Callable[[], str] = _nothing
+
+    @property
+    def done(self) -> int:
+        """The number of collectives that this process has completed."""
+        return self._done + messages_sent() - self._of_loops
+
+    def help_loop(self, what: Callable[[], str], serve: Callable[[], None]) -> None:
+        """Do what a message of a native loop needs; the loop counts it when it is complete."""
+        self.waits_for = what
+        try:
+            serve()
+        finally:
+            self.waits_for = _nothing
 
     # --- communicators ---
 
@@ -276,7 +292,7 @@ class _Part:
 
     def __exit__(self, *exc: object) -> None:
         self._world.waits_for = _nothing
-        self._world.done += 1
+        self._world._done += 1
 
 
 def _nothing() -> str:
@@ -346,6 +362,7 @@ def connect() -> World:
                 f"{error}; install them with: pip install 'accnp[mpi]'"
             ) from error
         collective.install_messages(_world.send)
+        connect_loops(_world.mpi)
     return _world
 
 
@@ -353,4 +370,5 @@ def disconnect() -> None:
     """Stop sending messages. MPI itself is finalized at the end of this process."""
     global _world
     _world = None
+    forget_loops()
     collective.install_messages(_refuse)

@@ -74,3 +74,22 @@ def test_debug_mode_finds_different_collectives() -> None:
     assert "the processes are in different collectives: process 0: psum of float32[1]" in ended.err
     assert "process 1: ppermute of float32[1] over 'x' {'perm': ((0, 1),)}" in ended.err
     assert "recorded at <string>:" in ended.err
+
+
+def test_a_deadline_holds_in_a_native_loop() -> None:
+    text = START + (
+        "loop = lambda a: jax.lax.fori_loop(0, 9, lambda i, c: jax.lax.psum(c, 'x') / n, a)\n"
+        "h = jax.jit(jax.shard_map(loop, mesh=mesh, in_specs=P('x'), out_specs=P(), "
+        "check_vma=False))\n"
+        "assert h(x).addressable_data(0) == (n - 1) / 2\n"
+        "assert 'a native loop' in str(jax.inspect(h)(x))\n"
+        "jax.config.update('collective_timeout', 0.5)\n"
+        "if me == 1: time.sleep(30)\n"
+        "h(x).block_until_ready()\n"
+    )
+    ended = launch(2, text)
+    assert ended.code == 1
+    assert ended.seconds < 20
+    assert "in collective 10, psum of float32[1] over 'x'; processes that have not" in ended.err
+    assert "accnp.errors.JaxRuntimeError: DEADLINE_EXCEEDED" in ended.err
+    assert "recorded at <string>:13 (<lambda>)" in ended.err

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from accnp._native import STOPPED
+from accnp._native import MESSAGE, STOPPED
 from accnp.blas_threads import alone_calls, follow
 from accnp.compiler import processor
 from accnp.compiler.kernel_cache import Kernel, get_kernel
@@ -40,6 +40,8 @@ def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
     addresses, kernels = {}, []
     if routines.STOPPED.encode() + b"\0" in data:  # as in the string table
         addresses[routines.STOPPED] = STOPPED
+    if routines.MESSAGE.encode() + b"\0" in data:
+        addresses[routines.MESSAGE] = MESSAGE
     if library.PREFIX.encode() in data:
         for name in library.SIGNATURES:
             symbol = library.PREFIX + name

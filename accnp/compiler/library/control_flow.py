@@ -181,6 +181,15 @@ class ControlText:
             return
         self.w.add(f"{name}({', '.join(['0', self.length(extent), *arguments])})")
 
+    def message(self, address: int, x: str, out: Spot, nbytes: int) -> None:
+        """Send a message to other processes. An error ends the innermost loop."""
+        passed = f"{self.integer(address)}, {x}, {out.name}, {self.integer(nbytes)}"
+        if self.w.in_loop:
+            with self.w.block(f"if send_message({passed}):"):
+                self.w.add("break")
+        else:
+            self.w.add(f"{self.fresh('e')} = send_message({passed})")
+
     # --- control flow ---
 
     def rows(self, length: str, reverse: bool) -> AbstractContextManager[None]:

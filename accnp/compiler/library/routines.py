@@ -18,7 +18,7 @@ import numpy as np
 from accnp.compiler.library.special_calls import CALLS
 
 __all__ = [
-    "ALONE", "CODES", "PREFIX", "QUICK",
+    "ALONE", "CODES", "MESSAGE", "PREFIX", "QUICK",
     "ROUTINES", "SORTS", "STOPPED", "address", "sort_symbol", "special_symbol", "symbol",
 ]  # fmt: skip
 
@@ -49,6 +49,8 @@ ALONE = ("blas_alone", "blas_shared")
 
 # The symbol of the function with which loops ask whether they are to end (`_native/interrupts.c`).
 STOPPED = "accnp_stopped"
+# The symbol of the function with which loops send messages (`_native/messages.c`).
+MESSAGE = "accnp_message"
 
 # What NumPy sorts; NaN come last.
 SORTS = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")

@@ -8,6 +8,7 @@ from accnp.compiler.llvm.intrinsics import (
     grid,
     interrupts,
     memory,
+    messages,
     products,
     routines,
     scalars,
@@ -15,6 +16,6 @@ from accnp.compiler.llvm.intrinsics import (
 from accnp.compiler.llvm.intrinsics.table import TABLE, resolve
 
 __all__ = [
-    "TABLE", "buckets", "exponents", "grid", "interrupts", "memory", "products", "resolve",
-    "routines", "scalars",
+    "TABLE", "buckets", "exponents", "grid", "interrupts", "memory", "messages", "products",
+    "resolve", "routines", "scalars",
 ]  # fmt: skip

@@ -1,0 +1,247 @@
+/* Messages between processes in native loops: MPI is called by address.
+ *
+ * `runtime/loop_messages.py` makes a Message for each collective in a loop, and gives it the
+ * communicator when the loop first reaches it. A loop calls `send_message`, which returns when the
+ * message has arrived, and says whether the loop is to end. It tests for completion; after some
+ * milliseconds, Python does so, since it answers the questions of other processes, knows the
+ * deadline, and raises the error, which then ends the launch as those of signal handlers do.
+ *
+ * Handles are integers in MPICH's ABI and pointers in others. Both are passed in a register.
+ */
+
+#include "native.h"
+
+#include <time.h>
+#if defined(_WIN32)
+#include <windows.h>
+#define yield_processor SwitchToThread
+#else
+#include <sched.h>
+#define yield_processor sched_yield
+#endif
+
+#define EAGER 2000    /* tests before another process may have the processor, about 0.1 ms */
+#define PATIENCE 20.0 /* milliseconds before Python waits */
+
+enum { GATHER, EXCHANGE, PERMUTE };
+
+typedef struct {
+    int kind, ready, size; /* size: the number of processes */
+    int source, target;    /* of a permutation; -1: none */
+    long long number;      /* by which Python knows it */
+    intptr_t comm;
+} Message;
+
+typedef int (*Collective)(const void *, int, intptr_t, void *, int, intptr_t, intptr_t, void *);
+typedef int (*Receive)(void *, int, intptr_t, int, int, intptr_t, void *);
+typedef int (*Send)(const void *, int, intptr_t, int, int, intptr_t, void *);
+typedef int (*Test)(void *, int *, void *);
+
+static struct {
+    Collective gather, exchange;
+    Receive receive;
+    Send send;
+    Test test;
+    intptr_t byte;
+    PyObject *helper; /* helper(number, requests, in, out, nbytes) */
+} mpi;
+static int64_t sent; /* messages of loops that are complete */
+
+static double
+milliseconds(void)
+{
+#if defined(_WIN32)
+    return (double)GetTickCount64();
+#else
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1e3 + time.tv_nsec * 1e-6;
+#endif
+}
+
+/* Calls Python's side; false if it raised an exception. */
+static bool
+ask(Message *m, int count, int64_t *requests)
+{
+    PyObject *handles = PyTuple_New(count);
+    for (int i = 0; handles != NULL && i < count; i++) {
+        PyTuple_SET_ITEM(handles, i, PyLong_FromLongLong(requests[i]));
+    }
+    PyObject *done = handles == NULL || PyErr_Occurred()
+                         ? NULL
+                         : PyObject_CallFunction(mpi.helper, "LO", m->number, handles);
+    Py_XDECREF(handles);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
+/* The same, with the interpreter lock; the exception ends the launch. */
+static bool
+ask_locked(Message *m, int count, int64_t *requests)
+{
+    Launch *launch = current_launch();
+    if (launch == NULL || launch->helps || launch->thread == NULL) { /* not a loop's own thread */
+        PyGILState_STATE held = PyGILState_Ensure();
+        bool done = ask(m, count, requests);
+        if (!done) {
+            PyErr_WriteUnraisable(mpi.helper);
+            if (launch != NULL) {
+                __atomic_store_n(&launch->stopped, 1, __ATOMIC_RELAXED);
+            }
+        }
+        PyGILState_Release(held);
+        return done;
+    }
+    PyThreadState *thread = launch->thread;
+    launch->thread = NULL;
+    PyEval_RestoreThread(thread);
+    bool done = ask(m, count, requests);
+    if (!done) {
+        launch->failed = true;
+        __atomic_store_n(&launch->stopped, 1, __ATOMIC_RELAXED);
+    }
+    launch->thread = PyEval_SaveThread();
+    return done;
+}
+
+static bool
+wait_for(Message *m, int count, int64_t *requests)
+{
+    char status[256];
+    double began = 0;
+    int first = 0;
+    for (int64_t n = 1;; n++) {
+        int done = 0;
+        mpi.test(&requests[first], &done, status);
+        if (done) {
+            if (++first == count) {
+                return true;
+            }
+            continue;
+        }
+        if (n < EAGER) {
+            continue;
+        }
+        yield_processor();
+        if (n % 64 == 0) {
+            double now = milliseconds();
+            began = began ? began : now;
+            if (now - began > PATIENCE) {
+                return ask_locked(m, count - first, requests + first);
+            }
+        }
+    }
+}
+
+/* Sends `nbytes` bytes of each process; returns whether the loop is to end. */
+int64_t
+send_message(int64_t address, const void *in, void *out, int64_t nbytes)
+{
+    Message *m = (Message *)(intptr_t)address;
+    Launch *launch = current_launch();
+    if (launch != NULL && __atomic_load_n(&launch->stopped, __ATOMIC_RELAXED)) {
+        return 1;
+    }
+    if (!m->ready && !ask_locked(m, 0, NULL)) {
+        return 1;
+    }
+    int64_t requests[2] = {0, 0};
+    int count = 0, part = (int)nbytes;
+    switch (m->kind) {
+    case GATHER:
+        mpi.gather(in, part, mpi.byte, out, part, mpi.byte, m->comm, &requests[count++]);
+        break;
+    case EXCHANGE:
+        part /= m->size;
+        mpi.exchange(in, part, mpi.byte, out, part, mpi.byte, m->comm, &requests[count++]);
+        break;
+    default:
+        if (m->source < 0) {
+            memset(out, 0, (size_t)nbytes);
+        }
+        else {
+            mpi.receive(out, part, mpi.byte, m->source, 0, m->comm, &requests[count++]);
+        }
+        if (m->target >= 0) {
+            mpi.send(in, part, mpi.byte, m->target, 0, m->comm, &requests[count++]);
+        }
+    }
+    if (count && !wait_for(m, count, requests)) {
+        return 1;
+    }
+    __atomic_fetch_add(&sent, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+static PyObject *
+install_mpi(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long f[5];
+    long long byte;
+    PyObject *helper;
+    if (!PyArg_ParseTuple(args, "(KKKKK)LO:install_mpi", &f[0], &f[1], &f[2], &f[3], &f[4], &byte,
+                          &helper)) {
+        return NULL;
+    }
+    mpi.gather = (Collective)(intptr_t)f[0];
+    mpi.exchange = (Collective)(intptr_t)f[1];
+    mpi.receive = (Receive)(intptr_t)f[2];
+    mpi.send = (Send)(intptr_t)f[3];
+    mpi.test = (Test)(intptr_t)f[4];
+    mpi.byte = (intptr_t)byte;
+    Py_XSETREF(mpi.helper, Py_NewRef(helper));
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+new_message(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int kind;
+    long long number;
+    if (!PyArg_ParseTuple(args, "iL:new_message", &kind, &number)) {
+        return NULL;
+    }
+    Message *m = PyMem_RawCalloc(1, sizeof(Message)); /* machine code has its address */
+    if (m == NULL) {
+        return PyErr_NoMemory();
+    }
+    m->kind = kind;
+    m->number = number;
+    return PyLong_FromVoidPtr(m);
+}
+
+static PyObject *
+set_message(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    long long address, comm;
+    int ready, size, source, target;
+    if (!PyArg_ParseTuple(args, "LpLiii:set_message", &address, &ready, &comm, &size, &source,
+                          &target)) {
+        return NULL;
+    }
+    Message *m = (Message *)(intptr_t)address;
+    m->comm = (intptr_t)comm;
+    m->size = size;
+    m->source = source;
+    m->target = target;
+    m->ready = ready;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+messages_sent(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    return PyLong_FromLongLong(__atomic_load_n(&sent, __ATOMIC_RELAXED));
+}
+
+PyMethodDef message_functions[] = {
+    {"install_mpi", install_mpi, METH_VARARGS,
+     "install_mpi(addresses, byte, helper): set the functions of MPI, its handle of bytes, and the\n"
+     "function helper(number, requests) that makes a message ready and waits for requests."},
+    {"new_message", new_message, METH_VARARGS,
+     "new_message(kind, number): return the address of a message of loops."},
+    {"set_message", set_message, METH_VARARGS,
+     "set_message(address, ready, communicator, size, source, target): set what a message needs."},
+    {"messages_sent", messages_sent, METH_NOARGS, "How many messages loops have sent."},
+    {NULL},
+};

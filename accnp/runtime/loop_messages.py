@@ -1,0 +1,122 @@
+"""Messages in compiled programs, which call MPI by address (`_native/messages.c`).
+
+In: a collective in a jitted function, or in the body of a loop that is compiled to one function.
+Out: an address, with which machine code sends the message. The communicator is made when a program
+first reaches the message, and this module waits for messages that take long, as `mpi.World` does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from accnp import _native
+from accnp.config import config
+from accnp.forks import imported
+from accnp.ir.kernel import CODES, dtype_code
+from accnp.ir.mesh_axis import MeshAxis
+
+if TYPE_CHECKING:
+    from accnp.ir.node import Node
+
+__all__ = ["address_of", "can_send", "connect_loops", "forget_loops"]
+
+_KINDS = {"mesh_gather": 0, "mesh_exchange": 1, "ppermute": 2}
+_FUNCTIONS = ("MPI_Iallgather", "MPI_Ialltoall", "MPI_Irecv", "MPI_Isend", "MPI_Test")
+_LARGEST = (1 << 31) - 1  # bytes of a message: counts of these functions are 32-bit integers
+
+
+@dataclass
+class _Message:
+    """A message, and the node of the collective to which it belongs."""
+
+    address: int
+    name: str
+    axis: MeshAxis
+    groups: Any
+    perm: Any
+    text: str
+    node: Node | None
+
+
+_messages: list[_Message] = []
+_connected = False
+
+
+def connect_loops(mpi: Any) -> None:
+    """Let native loops send messages, with the library that mpi4py has loaded."""
+    global _connected
+    library = ctypes.CDLL(mpi.__file__)  # its symbols and those of the linked libraries
+    if not _native.COMPILED or not all(hasattr(library, name) for name in _FUNCTIONS):
+        return
+    found = tuple([ctypes.cast(library[f], ctypes.c_void_p).value or 0 for f in _FUNCTIONS])
+    _native.install_mpi(found, ctypes.c_int64(mpi._handleof(mpi.BYTE)).value, _help)
+    _connected = True
+
+
+def forget_loops() -> None:
+    """Let loops ask for their communicators again, because the processes are not connected."""
+    for m in _messages:
+        _native.set_message(m.address, False, 0, 0, -1, -1)
+
+
+def can_send(name: str, params: dict[str, Any], operand: Any, result: Any) -> bool:
+    """Whether a native loop can send a message of this op, with this operand and result."""
+    return (
+        _connected
+        and name in _KINDS
+        and type(params["axis_name"][0]) is MeshAxis
+        and config.compiler == "llvm"
+        and not config.debug_collectives  # compares each message first
+        and 0 < max(operand, result.nbytes) <= _LARGEST
+        and dtype_code(result.dtype) in CODES
+    )
+
+
+def address_of(name: str, params: dict[str, Any], aval: Any, node: Node | None) -> int:
+    """Return the address of a message, which machine code passes to `send_message`."""
+    (axis,) = params["axis_name"]
+    groups, perm = params.get("axis_index_groups"), params.get("perm")
+    text = f"{params.get('of', name)} of {aval.dtype.name}{list(aval.shape)} over {axis!r}"
+    address = _native.new_message(_KINDS[name], len(_messages))
+    _messages.append(_Message(address, name, axis, groups, perm, text, node))
+    return address
+
+
+def _help(number: int, requests: tuple[int, ...]) -> None:
+    """Make a message ready, or wait for its requests."""
+    message = _messages[number]
+    world = imported("accnp.runtime.mpi").world()
+    try:
+        world.help_loop(lambda: message.text, lambda: _serve(world, message, requests))
+    except Exception as error:
+        _blame(error, message.node)
+        raise
+
+
+def _serve(world: Any, m: _Message, requests: tuple[int, ...]) -> None:
+    comm = world.comm_of(m.axis, m.groups)
+    if not requests:
+        ranks = range(comm.size)
+        source = next((a for a, b in m.perm or () if b == comm.rank and a in ranks), -1)
+        target = next((b for a, b in m.perm or () if a == comm.rank and b in ranks), -1)
+        handle = ctypes.c_int64(world.mpi._handleof(comm)).value
+        _native.set_message(m.address, True, handle, comm.size, source, target)
+    narrow = world.mpi._sizeof(world.mpi.Request) == 4  # an int, of which C has the bits
+    for handle in requests:
+        if narrow:
+            handle = ctypes.c_int32(handle).value
+        request = world.mpi.Request.fromhandle(ctypes.c_size_t(handle).value)
+        world.wait(comm, request)
+
+
+def _blame(error: Exception, node: Node | None) -> None:
+    """Say which collective failed, and report the error before another process ends this one."""
+    if node is None or node.site is None:
+        return
+    site = imported("accnp.ir.node").site_text(node)
+    error.add_note(f"in {node.op.name}, recorded at {site}")
+    report = getattr(error, "report", None)
+    if report is not None:
+        report(site)
