@@ -10,12 +10,17 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import time
 import traceback
 from typing import NoReturn
 
 from accnp.distributed import LAUNCHERS
 
 _USAGE = "usage: mpiexec -n N python -m accnp.distributed [-m module | -c text | script] [args]"
+
+
+# Seconds in which the launcher forwards what was printed. It drops what arrives after an abort.
+_FORWARDING = 0.2
 
 
 def _run(args: list[str]) -> None:
@@ -42,6 +47,7 @@ def _end_all(code: int) -> NoReturn:
         from mpi4py import MPI
 
         if MPI.COMM_WORLD.size > 1:
+            time.sleep(_FORWARDING)
             MPI.COMM_WORLD.Abort(code)
     raise SystemExit(code)
 
@@ -67,7 +73,8 @@ def main(args: list[str]) -> None:
         kind, error, frames = sys.exc_info()
         while frames is not None and _is_ours(frames.tb_frame.f_code.co_filename):
             frames = frames.tb_next
-        traceback.print_exception(kind, error, frames)
+        # In one piece, because another process may end this one at any time.
+        sys.stderr.write("".join(traceback.format_exception(kind, error, frames)))
         _end_all(1)
 
 
