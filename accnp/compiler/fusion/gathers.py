@@ -8,7 +8,7 @@ but not on the element of its window are computed outside of the innermost loop.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from accnp.compiler.fusion.spaces import NATIVE, apply_views, strided, strip_vie
 from accnp.forks import imported
 from accnp.ir.kernel import Access, Statement, dtype_code
 from accnp.primitives.kinds import dtype_kind
+
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.program import Value
+    from accnp.compiler.fusion.spaces import View
 
 __all__ = ["COST", "Coordinate", "is_gather", "reaches", "write_gather"]
 
@@ -30,7 +34,7 @@ class Coordinate:
         "aval", "axes", "demands", "inputs", "k", "name", "op", "params", "stored",
     )  # fmt: skip
 
-    def __init__(self, v: Any, k: int) -> None:
+    def __init__(self, v: Value, k: int) -> None:
         self.inputs, self.aval, self.k = (v.inputs[1],), v.aval, k
         self.axes = batch_axes(v)
         self.op, self.name = self, "gather"
@@ -38,7 +42,7 @@ class Coordinate:
         self.demands: list[Any] = []
         self.stored = False
 
-    def strides(self, shape: Any, strides: Any, offset: int) -> Any:
+    def strides(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
         """Return the strides of the view, as the rule of a view op does."""
         out = [0] * self.aval.ndim
         for axis, step in zip(self.axes, strides, strict=False):
@@ -51,13 +55,13 @@ class Coordinate:
         return self.axes == list(range(len(self.axes)))
 
 
-def batch_axes(v: Any) -> list[int]:
+def batch_axes(v: Value) -> list[int]:
     """Return the axes of a gathered array that belong to the start indices."""
     inside = v.params["dimension_numbers"].offset_dims
     return [d for d in range(v.aval.ndim) if d not in inside]
 
 
-def moving(v: Any, steps: tuple[int, ...]) -> tuple[int, ...]:
+def moving(v: Value, steps: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides of the gathered array in its operand, without the start indices; `steps`
     are the strides of the operand."""
     dims = v.params["dimension_numbers"]
@@ -72,7 +76,7 @@ def moving(v: Any, steps: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(moved)
 
 
-def reaches(v: Any, chain: tuple[Any, ...]) -> bool:
+def reaches(v: Value, chain: tuple[View, ...]) -> bool:
     """Whether strides can express a reader's views of the gathered elements."""
     x = v.inputs[0]
     base, below = strip_views(x)
@@ -80,7 +84,7 @@ def reaches(v: Any, chain: tuple[Any, ...]) -> bool:
     return apply_views(chain, v.aval.shape, moving(v, seen[1]), seen[2]) is not None
 
 
-def is_gather(v: Any) -> bool:
+def is_gather(v: Value) -> bool:
     """Whether a value is a gather that a kernel can compute."""
     if v.op.indexing != "gather" or v.parent is not None:
         return False
@@ -96,7 +100,7 @@ def is_gather(v: Any) -> bool:
 class _Writer:
     """Writes the statements of one gather into a kernel that is being lowered."""
 
-    def __init__(self, lowering: Any, v: Any, context: str) -> None:
+    def __init__(self, lowering: Any, v: Value, context: str) -> None:
         self.l, self.v, self.context = lowering, v, context
 
     def whole(self, key: Any, value: int, dtype: np.dtype) -> str:
@@ -134,7 +138,7 @@ class _Writer:
         self.l.scalars.append(Statement(name, dtype, text, args))
         return name
 
-    def write(self, chain: tuple[Any, ...]) -> str:
+    def write(self, chain: tuple[View, ...]) -> str:
         v, low = self.v, self.l
         x, starts = v.inputs
         dims, mode = v.params["dimension_numbers"], v.params["mode"]
@@ -168,7 +172,7 @@ class _Writer:
         return self.add(v.aval.dtype, "select({0}, {1}, {2})", inside, element, self.fill())
 
 
-def write_gather(lowering: Any, v: Any, chain: tuple[Any, ...], context: str) -> str:
+def write_gather(lowering: Any, v: Value, chain: tuple[View, ...], context: str) -> str:
     """Write the statements of a gather read through views; return the name of its element."""
     names = lowering.names if context == "row" else lowering.full_names
     key = (id(v), tuple(map(id, chain)), context)

@@ -9,11 +9,11 @@ slices of any length cost the same. `updates.py` and the engine (for its cache k
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from accnp.ir.node import CONST, LITERAL
+from accnp.ir.node import CONST, LITERAL, Node
 from accnp.ir.op import Op
 from accnp.primitives.assemble import CONCATENATE
 from accnp.primitives.conversion import CONVERT
@@ -21,6 +21,9 @@ from accnp.primitives.elementwise import ADD, MUL
 from accnp.primitives.scatter import window_sizes
 from accnp.primitives.updates import UPDATE, Region
 from accnp.primitives.views import BROADCAST, RESHAPE, SQUEEZE
+
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.program import Value
 
 __all__ = ["is_update", "leaves_of_places", "numbers", "region_of"]
 
@@ -41,13 +44,13 @@ class _Reader:
         self.leaves: list[Any] = []
         self.count = 0
 
-    def number(self, x: Any) -> _Affine | None:
+    def number(self, x: Value | Node) -> _Affine | None:
         """Return the affine function that an array of integers equals; None if it is not affine or
         if its elements overflow."""
         found = self._unbounded(x)
         return found if found is not None and _fits(x.aval, found) else None
 
-    def _unbounded(self, x: Any) -> _Affine | None:
+    def _unbounded(self, x: Value | Node) -> _Affine | None:
         """Return the function, ignoring overflow of the dtype."""
         self.count += 1
         if self.count > MOST or x.aval.dtype.kind not in "iu":
@@ -91,14 +94,14 @@ def _fits(aval: Any, f: _Affine) -> bool:
     return limits.min <= low and high <= limits.max
 
 
-def _broadcast(x: Any, a: _Affine) -> _Affine:
+def _broadcast(x: Value | Node, a: _Affine) -> _Affine:
     steps = [0] * x.aval.ndim
     for k, d in enumerate(x.params["broadcast_dimensions"]):
         steps[d] = a.steps[k] if x.inputs[0].aval.shape[k] != 1 else 0
     return _Affine(a.constant, tuple(steps))
 
 
-def _reshape(x: Any, a: _Affine) -> _Affine | None:
+def _reshape(x: Value | Node, a: _Affine) -> _Affine | None:
     """Apply a view that only adds or drops axes of length 1; None for other reshapes."""
     before, after = x.inputs[0].aval.shape, x.aval.shape
     if [n for n in before if n != 1] != [n for n in after if n != 1]:
@@ -107,7 +110,7 @@ def _reshape(x: Any, a: _Affine) -> _Affine | None:
     return _Affine(a.constant, tuple([next(long) if n != 1 else 0 for n in after]))
 
 
-def _add(x: Any, a: _Affine, b: _Affine) -> _Affine | None:
+def _add(x: Value | Node, a: _Affine, b: _Affine) -> _Affine | None:
     if not a.steps or not b.steps:  # a literal has rank 0
         steps = a.steps or b.steps
     elif len(a.steps) == len(b.steps):
@@ -117,7 +120,7 @@ def _add(x: Any, a: _Affine, b: _Affine) -> _Affine | None:
     return _Affine(a.constant + b.constant, steps)
 
 
-def _mul(x: Any, a: _Affine, b: _Affine) -> _Affine | None:
+def _mul(x: Value | Node, a: _Affine, b: _Affine) -> _Affine | None:
     a, b = (b, a) if any(b.steps) else (a, b)
     if any(b.steps):
         return None
@@ -135,19 +138,19 @@ _RULES: dict[Op, Callable[..., _Affine | None]] = {
 }
 
 
-def is_update(v: Any) -> bool:
+def is_update(v: Value | Node) -> bool:
     """Whether a recorded operation writes to positions of an array and keeps its other elements."""
     return v.op.indexing in ("update", "scatter")
 
 
-def _coordinates(v: Any, reader: _Reader) -> list[_Affine] | None:
+def _coordinates(v: Value | Node, reader: _Reader) -> list[_Affine] | None:
     if v.op.indexing == "scatter":
         return reader.coordinates(v.inputs[1])
     found = [reader.number(x) if x.op is LITERAL else None for x in v.inputs[2:]]
     return None if None in found else [f for f in found if f is not None]
 
 
-def leaves_of_places(node: Any) -> list[Any]:
+def leaves_of_places(node: Node) -> list[Node]:
     """Return the leaves with the indices that a pending update writes to, if a plan may depend on
     their values.
 
@@ -168,11 +171,11 @@ def leaves_of_places(node: Any) -> list[Any]:
     return [] if _coordinates(node, reader) is None else reader.leaves
 
 
-def _is_pending(x: Any) -> bool:
+def _is_pending(x: Node) -> bool:
     return x.value is None and x.op.kind != "leaf"
 
 
-def _is_computed(x: Any) -> bool:
+def _is_computed(x: Node) -> bool:
     """Whether pending operations compute the elements of a node, and it is not a view of a leaf."""
     while _is_pending(x) and x.op.kind == "view":
         (x,) = x.inputs
@@ -184,7 +187,7 @@ def numbers(leaf: Any) -> Any:
     return leaf.params["value" if leaf.op is LITERAL else "places"]
 
 
-def region_of(v: Any) -> Region | None:
+def region_of(v: Value | Node) -> Region | None:
     """Return the region that an update writes; None if it is not known or partly out of bounds."""
     if v.op is UPDATE:
         return v.params["region"]
@@ -198,7 +201,7 @@ def region_of(v: Any) -> Region | None:
     return Region(tuple(starts), tuple([(d, 1) for d in range(len(shape))]))
 
 
-def _scattered(v: Any, found: list[_Affine]) -> Region | None:
+def _scattered(v: Value | Node, found: list[_Affine]) -> Region | None:
     """Return the region of a scatter whose windows form a regular grid without overlap, or None."""
     x, indices, updates = (y.aval for y in v.inputs)
     dims = v.params["dimension_numbers"]

@@ -11,10 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise, product
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accnp.compiler.fusion.spaces import apply_views
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.program import Value
+    from accnp.compiler.fusion.spaces import View
 
 __all__ = ["Cell", "Cuts", "Placed", "cells_of", "count_cells", "cuts_of", "joined", "placed"]
 
@@ -42,7 +46,14 @@ class Placed:
 
     outside = True  # only elements of its region are computed
 
-    def __init__(self, whole: Any, k: int, start: Any, size: Any, first: Any) -> None:
+    def __init__(
+        self,
+        whole: Value,
+        k: int,
+        start: tuple[int, ...],
+        size: tuple[int, ...],
+        first: tuple[int, ...],
+    ) -> None:
         self.inputs = (whole.inputs[k],)
         self.aval = whole.aval
         self.start, self.size, self.first = start, size, first
@@ -51,7 +62,7 @@ class Placed:
         self.demands: list[Any] = []
         self.stored = False
 
-    def strides(self, shape: Any, strides: Any, offset: int) -> Any:
+    def strides(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
         """Convert strides of the operand to strides of the assembled value, as the rule of a view
         op does."""
         if len(shape) != len(self.start):  # one element fills the region
@@ -72,7 +83,7 @@ def _unravel(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(at)
 
 
-def placed(v: Any) -> tuple[Placed, ...] | None:
+def placed(v: Value) -> tuple[Placed, ...] | None:
     """Return the operands of an assembled value with their positions; None if a region has gaps.
 
     Later operands hide earlier ones.
@@ -92,12 +103,14 @@ def placed(v: Any) -> tuple[Placed, ...] | None:
     return tuple(found)
 
 
-def _index(shape: tuple[int, ...], d: int, chain: Any) -> Any:
+def _index(shape: tuple[int, ...], d: int, chain: tuple[View, ...]) -> Any:
     """Return the index along axis d as a strided function of the indices above views."""
     return apply_views(chain, shape, tuple([int(a == d) for a in range(len(shape))]), 0)
 
 
-def cuts_of(v: Any, parts: tuple[Placed, ...], chain: Any, space: tuple[int, ...]) -> Cuts | None:
+def cuts_of(
+    v: Value, parts: tuple[Placed, ...], chain: tuple[View, ...], space: tuple[int, ...]
+) -> Cuts | None:
     """Return the cuts after which each cell contains one operand of an assembled value; None if
     cuts along axes cannot achieve this."""
     shape = v.aval.shape
@@ -156,7 +169,9 @@ def cells_of(space: tuple[int, ...], cuts: Cuts) -> Iterator[list[Cell]]:
             yield cells
 
 
-def operand(v: Any, parts: tuple[Placed, ...], chain: Any, origin: tuple[int, ...]) -> Placed:
+def operand(
+    v: Value, parts: tuple[Placed, ...], chain: tuple[View, ...], origin: tuple[int, ...]
+) -> Placed:
     """Return the operand that an assembled value consists of in the cell with this first index."""
     index = []
     for d in range(v.aval.ndim):

@@ -9,25 +9,30 @@ reduction.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.fusion.gathers import is_gather
 from accnp.compiler.fusion.spaces import fold_form, in_kernel
 from accnp.ir.op import OPS
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.program import Value
+
 __all__ = ["hold_slices"]
 
 _OUTPUT = -1  # stands for the reader of an output
 
 
-def hold_slices(values: list[Any], outputs: Sequence[Any], new: Callable[..., Any]) -> list[Any]:
+def hold_slices(
+    values: list[Value], outputs: Sequence[Value], new: Callable[..., Value]
+) -> list[Value]:
     """Return the values after replacing such slices by gathers; `new` makes a value."""
     readers: dict[int, set[int]] = {id(v): {_OUTPUT} for v in outputs}
     for v in values:
         for x in v.inputs:
             readers.setdefault(id(x), set()).add(id(v))
-    made: dict[int, Any] = {}  # by id of a gather: the view of its start, which comes before it
+    made: dict[int, Value] = {}  # by id of a gather: the view of its start, which comes before it
     for fold in values:
         if fold.op.kind == "reduce":
             source = fold.inputs[0]
@@ -41,7 +46,7 @@ def hold_slices(values: list[Any], outputs: Sequence[Any], new: Callable[..., An
     return [x for v in values for x in ((made[id(v)], v) if id(v) in made else (v,))]
 
 
-def _slices_below(source: Any, readers: dict[int, set[int]]) -> list[Any]:
+def _slices_below(source: Value, readers: dict[int, set[int]]) -> list[Value]:
     """Return the slices of which each element is used for one element of this value only."""
     found, stack = [], [source]
     seen: set[int] = set()
@@ -57,7 +62,7 @@ def _slices_below(source: Any, readers: dict[int, set[int]]) -> list[Any]:
     return found
 
 
-def _gather(v: Any, new: Callable[..., Any]) -> Any | None:
+def _gather(v: Value, new: Callable[..., Value]) -> Value | None:
     """Replace a slice with one dynamic axis by a gather; return the view of its start, or None."""
     x, *starts = v.inputs
     sizes = v.params["slice_sizes"]

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from accnp.ir.kernel import CHUNK, CODES, code_dtype
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.program import Value
 
 __all__ = [
     "NATIVE",
@@ -40,7 +43,17 @@ LONG_AXIS = 64  # a last reduced axis of at least this length is reduced separat
 NATIVE = frozenset(code_dtype(code) for code in CODES)
 
 
-def in_kernel(v: Any) -> bool:
+class View(Protocol):
+    """An element of a chain of views: a value of a view op, or a part of another value that is read
+    with strides, such as the region of an assembled value."""
+
+    op: Any
+    params: dict[str, Any]
+    inputs: tuple[Any, ...]
+    aval: Any
+
+
+def in_kernel(v: Value) -> bool:
     """Whether generated kernels can compute a value; otherwise the op's reference function does."""
     if v.parent is not None or v.op.kind not in ("map", "iota", "reduce", "view", "assemble"):
         return False
@@ -53,7 +66,7 @@ def in_kernel(v: Any) -> bool:
     return v.aval.dtype in NATIVE and all([x.aval.dtype in NATIVE for x in v.inputs])
 
 
-def strip_views(v: Any, through: bool = False) -> tuple[Any, tuple[Any, ...]]:
+def strip_views(v: Value, through: bool = False) -> tuple[Value, tuple[Value, ...]]:
     """Return the value below the views on top of `v`, and those views, outermost first.
 
     Stored views end the chain, unless `through` is true.
@@ -65,14 +78,14 @@ def strip_views(v: Any, through: bool = False) -> tuple[Any, tuple[Any, ...]]:
     return v, tuple(chain)
 
 
-def is_one_value(v: Any) -> bool:
+def is_one_value(v: Value) -> bool:
     """Whether a value repeats a single element by broadcasting, such as zeros."""
     base, chain = strip_views(v)
     return bool(chain) and base.aval.size == 1 and v.aval.size > 1
 
 
 def apply_views(
-    chain: tuple[Any, ...], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
+    chain: tuple[View, ...], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> tuple[tuple[int, ...], tuple[int, ...], int] | None:
     """Apply views (outermost first) to strides; None if strides cannot express one of them."""
     for view in reversed(chain):
@@ -91,7 +104,9 @@ def row_axes(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...
     return tuple(range(k, len(shape))) if k < len(shape) else None
 
 
-def is_row(shape: Any, strides: Any, rows: tuple[int, ...], base: tuple[int, ...]) -> bool:
+def is_row(
+    shape: tuple[int, ...], strides: tuple[int, ...], rows: tuple[int, ...], base: tuple[int, ...]
+) -> bool:
     """Whether strides show a base of this shape in order, with each element repeated over a row."""
     head = shape[: rows[0]]
     want = contiguous(head)
@@ -100,7 +115,7 @@ def is_row(shape: Any, strides: Any, rows: tuple[int, ...], base: tuple[int, ...
     )
 
 
-def is_turned(view: Any, axes: Iterable[int]) -> bool:
+def is_turned(view: Value, axes: Iterable[int]) -> bool:
     """Whether the reduced axes of a view are in another order in memory."""
     base, chain = strip_views(view)
     seen = strided(base, chain) if base.aval.ndim else None
@@ -111,7 +126,7 @@ def is_turned(view: Any, axes: Iterable[int]) -> bool:
     return any(0 < a < b for a, b in pairwise(steps))
 
 
-def is_walkable(view: Any, axes: Iterable[int]) -> bool:
+def is_walkable(view: Value, axes: Iterable[int]) -> bool:
     """Whether the rows of a view can be reduced in memory order, because a kept axis is contiguous
     (`compiler/specs/walks.py`)."""
     base, chain = strip_views(view)
@@ -120,11 +135,11 @@ def is_walkable(view: Any, axes: Iterable[int]) -> bool:
     return view.aval.dtype.kind != "c" and any(strides[d] == 1 for d in kept)
 
 
-def strided(base: Any, chain: tuple[Any, ...]) -> Any:
+def strided(base: Value, chain: tuple[View, ...]) -> Any:
     return apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0)
 
 
-def index_strides(iota: Any, chain: tuple[Any, ...]) -> Any:
+def index_strides(iota: Value, chain: tuple[View, ...]) -> Any:
     """Apply views to an iota, which is an affine function of its indices; None if the result is not
     affine."""
     start = tuple(1 if d == iota.params["dimension"] else 0 for d in range(iota.aval.ndim))
@@ -136,14 +151,14 @@ def long_axes(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> set[int]:
     return {a for a in axes or () if shape[a] != 1}
 
 
-def keeps_order(view: Any) -> bool:
+def keeps_order(view: Value) -> bool:
     """Whether a view only adds or drops axes of length 1."""
     a = [n for n in view.inputs[0].aval.shape if n != 1]
     b = [n for n in view.aval.shape if n != 1]
     return a == b and view.op.keeps_order
 
 
-def expressible(base: Any, chain: tuple[Any, ...]) -> int:
+def expressible(base: Value, chain: tuple[View, ...]) -> int:
     """Return the index of the outermost view up to which strides over the base suffice."""
     shape, strides, offset = base.aval.shape, contiguous(base.aval.shape), 0
     keep = len(chain) - 1

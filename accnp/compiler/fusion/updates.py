@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.compiler.fusion.clusters import MAX_CELLS, MAX_STATEMENTS
 from accnp.compiler.fusion.costs import AGAIN, work
@@ -27,6 +27,9 @@ from accnp.ir.aval import make_aval
 from accnp.ir.op import OPS
 from accnp.primitives.updates import OVERLAY, UPDATE, Region
 
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.program import Value
+
 __all__ = ["rewrite_updates"]
 
 # Updates of one assembled value: enough for the elements of a 3x3 matrix. Each may need its own
@@ -36,8 +39,8 @@ _COMBINE = {"sum": "add", "prod": "mul", "min": "min", "max": "max"}  # the op o
 
 
 def rewrite_updates(
-    values: Sequence[Any], outputs: Sequence[Any], new: Callable[..., Any]
-) -> tuple[list[Any], bool]:
+    values: Sequence[Value], outputs: Sequence[Value], new: Callable[..., Value]
+) -> tuple[list[Value], bool]:
     """Return the rewritten values, and whether anything was changed; `new` makes a value."""
     if len(values) > config.fusion_limit:  # operations are not fused then
         return list(values), False
@@ -51,27 +54,27 @@ def rewrite_updates(
 
 class _Rewriting:
     def __init__(
-        self, values: Sequence[Any], outputs: Sequence[Any], new: Callable[..., Any]
+        self, values: Sequence[Value], outputs: Sequence[Value], new: Callable[..., Value]
     ) -> None:
         self.new = new
-        self.values: list[Any] = []
+        self.values: list[Value] = []
         self.changed = False
         self.uses = Counter([id(x) for v in values if v.parent is None for x in v.inputs])
         self.uses.update([id(v) for v in outputs])
 
-    def made(self, name: str, params: dict[str, Any], x: Any, *others: Any) -> Any:
+    def made(self, name: str, params: dict[str, Any], x: Value, *others: Value) -> Value:
         """Make a value of another op, which comes before the current update."""
         op = OPS[name]
         aval = op.infer(x.aval, *[y.aval for y in others], **params)
         self.values.append(self.new(op, params, (x, *others), aval, self.node))
         return self.values[-1]
 
-    def reshaped(self, x: Any, shape: tuple[int, ...]) -> Any:
+    def reshaped(self, x: Value, shape: tuple[int, ...]) -> Value:
         if x.aval.shape == shape:
             return x
         return self.made("reshape", {"new_sizes": shape, "dimensions": None}, x)
 
-    def update(self, v: Any) -> None:
+    def update(self, v: Value) -> None:
         region, self.node = region_of(v), v.node
         if region is None:
             return
@@ -90,7 +93,7 @@ class _Rewriting:
         if count is not None and region.in_order and all(step in (0, 1) for _, step in region.axes):
             self.overlay(v, region, count)
 
-    def window(self, x: Any, region: Region, shape: tuple[int, ...]) -> Any:
+    def window(self, x: Value, region: Region, shape: tuple[int, ...]) -> Value:
         """Return the elements of an array that an update of this shape replaces."""
         sizes = region.sizes(shape, x.aval.ndim)
         steps = [1] * x.aval.ndim
@@ -112,7 +115,7 @@ class _Rewriting:
             part = self.made("rev", {"dimensions": turned}, part)
         return self.reshaped(part, shape)
 
-    def overlay(self, v: Any, region: Region, count: int) -> None:
+    def overlay(self, v: Value, region: Region, count: int) -> None:
         """Replace an update of a new array by an assembled value, merged with earlier updates."""
         x, u = v.inputs[:2]
         u = self.reshaped(u, region.sizes(u.aval.shape, x.aval.ndim))
@@ -135,7 +138,7 @@ class _Rewriting:
         v.op, v.params, v.inputs = OVERLAY, params, whole.inputs
         self.changed = True
 
-    def count_new(self, x: Any) -> int | None:
+    def count_new(self, x: Value) -> int | None:
         """Return the number of operations that compute an array, if a kernel can compute it and
         only the update uses it; None otherwise."""
         if x.is_leaf or self.uses[id(x)] != 1 or x.aval.ndim == 0:
@@ -155,7 +158,7 @@ class _Rewriting:
             stack += y.inputs
         return count
 
-    def count_inside(self, u: Any) -> int:
+    def count_inside(self, u: Value) -> int:
         """Return the number of operations that a kernel may compute for the values of an update."""
         count, stack, seen = 0, [u], set()
         while stack and count <= MAX_STATEMENTS:
@@ -168,7 +171,7 @@ class _Rewriting:
         return count
 
 
-def _is_computed(u: Any) -> bool:
+def _is_computed(u: Value) -> bool:
     """Whether an elementwise operation computes the values of an update."""
     base = strip_views(u)[0]
     return base.op.kind == "map" and in_kernel(base)
