@@ -66,6 +66,15 @@ def _by_position(
     return given.get(0, copy), given.get(1, order), given.get(2, ndmin)
 
 
+def _place(device: DeviceLike, out_sharding: ShardingLike) -> DeviceLike:
+    """Return where a new array is to be. A sharding whose mesh has no axes, which types of arrays
+    without a sharding have, says nothing."""
+    if device is not None:
+        return device
+    mesh = getattr(out_sharding, "mesh", None)
+    return None if mesh is not None and mesh.empty else out_sharding
+
+
 @api_boundary
 def array(
     object: ArrayData,
@@ -122,7 +131,7 @@ def array(
     >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
-    device = out_sharding if device is None else device
+    device = device if out_sharding is None else _place(device, out_sharding)
     if args:
         copy, order, ndmin = _by_position(args, copy, order, ndmin)
     if type(object) is np.ndarray and dtype is None and order == "K" and ndmin == 0:
@@ -189,7 +198,7 @@ def asarray(
     >>> jnp.asarray([1, 2])
     Array([1, 2], dtype=int32)
     """
-    device = out_sharding if device is None else device
+    device = device if out_sharding is None else _place(device, out_sharding)
     if type(a) is Array and dtype is None and device is None and not copy:
         as_node(a)  # raises for a deleted array
         return a
@@ -248,7 +257,7 @@ def zeros(
     >>> jnp.zeros(2)
     Array([0., 0.], dtype=float32)
     """
-    device = out_sharding if device is None else device
+    device = device if out_sharding is None else _place(device, out_sharding)
     return made(full_node(as_shape(shape, "jnp.zeros"), 0, _dtype(dtype, "jnp.zeros")), device)
 
 
@@ -289,7 +298,7 @@ def ones(
     >>> jnp.ones((1, 2))
     Array([[1., 1.]], dtype=float32)
     """
-    device = out_sharding if device is None else device
+    device = device if out_sharding is None else _place(device, out_sharding)
     return made(full_node(as_shape(shape, "jnp.ones"), 1, _dtype(dtype, "jnp.ones")), device)
 
 
@@ -330,7 +339,7 @@ def empty(
     >>> jnp.empty(0)
     Array([], shape=(0,), dtype=float32)
     """
-    device = out_sharding if device is None else device
+    device = device if out_sharding is None else _place(device, out_sharding)
     return made(full_node(as_shape(shape, "jnp.empty"), 0, _dtype(dtype, "jnp.empty")), device)
 
 
@@ -386,7 +395,7 @@ def full(
     >>> jnp.full(2, 7)
     Array([7, 7], dtype=int32, weak_type=True)
     """
-    device = out_sharding if device is None else device
+    device = device if out_sharding is None else _place(device, out_sharding)
     return made(_filled(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"), device)
 
 
@@ -441,7 +450,7 @@ def full_like(
     >>> jnp.full_like(jnp.arange(2), 5)
     Array([5, 5], dtype=int32)
     """
-    device = out_sharding if device is None else device
+    device = device if out_sharding is None else _place(device, out_sharding)
     return _like(a, fill_value, dtype, shape, device, "jnp.full_like")
 
 
@@ -521,7 +530,7 @@ def zeros_like(
     >>> jnp.zeros_like(jnp.arange(2))
     Array([0, 0], dtype=int32)
     """
-    device = out_sharding if device is None else device
+    device = device if out_sharding is None else _place(device, out_sharding)
     return _like(a, 0, dtype, shape, device, "jnp.zeros_like")
 
 
@@ -570,7 +579,7 @@ def ones_like(
     >>> jnp.ones_like(jnp.arange(2))
     Array([1, 1], dtype=int32)
     """
-    device = out_sharding if device is None else device
+    device = device if out_sharding is None else _place(device, out_sharding)
     return _like(a, 1, dtype, shape, device, "jnp.ones_like")
 
 
@@ -683,7 +692,7 @@ def arange(
     >>> jnp.arange(2, 8, 3)
     Array([2, 5], dtype=int32)
     """
-    device = out_sharding if device is None else device
+    device = device if out_sharding is None else _place(device, out_sharding)
     name = "jnp.arange"
     given = [v for v in (start, stop, step) if v is not None]
     if not given:

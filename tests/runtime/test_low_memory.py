@@ -13,6 +13,8 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits the address space of Linux")
 
+BY_LLVM = True  # an import of Numba that fails for lack of memory leaves a broken module
+
 PROGRAM = """
 import json, os, resource, sys, threading
 import numpy as np
