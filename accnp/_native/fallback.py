@@ -61,10 +61,13 @@ __all__ = [
     "Team",
     "Ufunc",
     "blas_alone",
+    "flatten_tree",
+    "flatten_up_to",
     "flush_instructions",
     "install_arrays",
     "install_buffers",
     "install_mpi",
+    "install_pytrees",
     "install_recording",
     "launch_held",
     "launch_released",
@@ -81,6 +84,7 @@ __all__ = [
     "set_pending_limit",
     "share",
     "stop_thread",
+    "unflatten_tree",
     "walker",
     "wrap",
 ]  # fmt: skip
@@ -1199,3 +1203,133 @@ def _refuse(ufunc: Ufunc, name: str, what: str) -> None:
             f"{ufunc.__func__.__name__}: property {name!r} of 'ufunc' object has no {what}; use "
             "jnp.frompyfunc to make another ufunc"
         )
+
+
+# --- pytrees -------------------------------------------------------------------------------------
+
+_OneLevel = Callable[[Any], "tuple[Sequence[Any], Any] | None"]
+
+
+def install_pytrees(
+    nodes: dict[type, Any],
+    inner: dict[type, Any],
+    leaf_types: set[type],
+    none: object,
+    one_level: _OneLevel,
+) -> None:
+    """Set what pytrees are made of: the rules of registered classes, those of leaves that contain
+    arrays, classes of other leaves, the node of None, and the function for one level."""
+    global _nodes, _inner, _leaf_types, _none, _one_level
+    _nodes, _inner, _leaf_types, _none, _one_level = nodes, inner, leaf_types, none, one_level
+
+
+_nodes: dict[type, Any] = {}
+_inner: dict[type, Any] = {}
+_leaf_types: set[type] = set()
+_none: object = None
+_one_level: _OneLevel = lambda tree: None  # noqa: E731
+
+
+def flatten_tree(
+    tree: Any, found: list[Any], inner: dict[type, Any], is_leaf: Callable[..., bool] | None = None
+) -> Any:
+    """Add the leaves of a pytree to a list, and return its structure."""
+    if is_leaf is None:
+        return _take(tree, found.append, inner)
+    return _take_until(tree, found.append, is_leaf, inner)
+
+
+def _take(tree: Any, add: Callable[[Any], None], inner: dict[type, Any]) -> Any:
+    """Pass each leaf to `add`, which returns None, the structure of a leaf."""
+    kind = type(tree)
+    if kind is dict:
+        try:
+            data = tuple(sorted(tree))
+        except TypeError:
+            _one_level(tree)  # raises the error with an explanation
+            raise
+        values: Any = [*map(tree.__getitem__, data)]
+    else:
+        data, values = None, tree
+    if kind is dict or kind is tuple or kind is list:
+        if _leaf_types.issuperset(map(type, values)):
+            for x in values:
+                add(x)
+            return kind, data, (None,) * len(values)
+        return (
+            kind,
+            data,
+            tuple([add(x) if type(x) in _leaf_types else _take(x, add, inner) for x in values]),
+        )
+    level = None if kind in _leaf_types else _one_level(tree)
+    if level is None:
+        return add(tree) if kind not in inner else inner[kind].take(tree, add)
+    if tree is None:
+        return _none
+    return kind, level[1], tuple([_take(x, add, inner) for x in level[0]])
+
+
+def _take_until(
+    tree: Any,
+    add: Callable[[Any], None],
+    is_leaf: Callable[..., bool],
+    inner: dict[type, Any],
+) -> Any:
+    if is_leaf(tree):
+        return add(tree)
+    level = _one_level(tree)
+    if level is None:
+        return add(tree) if type(tree) not in inner else inner[type(tree)].take(tree, add)
+    if tree is None:
+        return _none
+    children = tuple([_take_until(x, add, is_leaf, inner) for x in level[0]])
+    return type(tree), level[1], children
+
+
+def unflatten_tree(node: Any, leaves: Sequence[Any]) -> Any:
+    """Return the pytree of a structure with the given leaves."""
+    return leaves[0] if node is None else _put(node, iter(leaves))
+
+
+def _put(node: Any, leaves: Iterator[Any]) -> Any:
+    """Build the value of a structure that is not a leaf."""
+    kind, data, inner = node
+    if inner.count(None) == len(inner):  # all children are leaves
+        if kind is dict:
+            return dict(zip(data, leaves))  # `zip` stops at the last key and takes no further leaf
+        values = [*itertools.islice(leaves, len(inner))]
+    else:
+        values = [next(leaves) if x is None else _put(x, leaves) for x in inner]
+    if kind is tuple:
+        return tuple(values)
+    if kind is list:
+        return values
+    if kind is dict:
+        return dict(zip(data, values))
+    if kind is type(None):
+        return None
+    rules = _nodes.get(kind)
+    if rules is not None:
+        return rules.unflatten(data, tuple(values))
+    return _inner[kind].put(data, values[0]) if kind in _inner else kind(*values)
+
+
+def flatten_up_to(node: Any, tree: Any, found: list[Any]) -> bool:
+    """Add the subtrees at the leaves of a structure to a list; return whether it fits."""
+    if node is None:
+        found.append(tree)
+        return True
+    kind, data, inner = node
+    if kind in _inner:
+        flatten_tree(tree, found, _inner) if type(tree) in _inner else found.append(tree)
+        return True
+    level = _one_level(tree) if type(tree) is kind else None
+    if level is None:
+        return False
+    children, given = level
+    # Identical objects are accepted even if they do not compare equal, such as arrays.
+    if kind is not tuple and kind is not list and given is not data and given != data:
+        return False
+    return len(children) == len(inner) and all(
+        [flatten_up_to(x, child, found) for x, child in zip(inner, children)]
+    )

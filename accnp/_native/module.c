@@ -2,14 +2,14 @@
 
 #include "native.h"
 
-#define INTERFACE 8 /* raised with each change of what Python's side sees, also in __init__.py */
+#define INTERFACE 9 /* raised with each change of what Python's side sees, also in __init__.py */
 
 #ifndef SOURCES
 #define SOURCES 0 /* the stamp of the C sources (stamp.py), which setup.py passes; 0: unknown */
 #endif
 
-extern PyMethodDef call_functions[], repeat_functions[], debugger_functions[], object_functions[], blas_functions[],
-    instruction_functions[], message_functions[];
+extern PyMethodDef call_functions[], repeat_functions[], debugger_functions[], object_functions[],
+    blas_functions[], instruction_functions[], message_functions[], pytree_functions[];
 
 PyTypeObject *
 add_type(PyObject *module, PyType_Spec *spec)
@@ -87,6 +87,7 @@ native_exec(PyObject *module)
         {&state->name_called, "_called"},     {&state->name_allocate, "_allocate"},
         {&state->name_view, "_values"},       {&state->name_package, "__package__"},
         {&state->name_dtype, "dtype"},        {&state->name_shape, "shape"},
+        {&state->name_fields, "_fields"},
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         *names[i].place = PyUnicode_InternFromString(names[i].text);
@@ -106,7 +107,7 @@ native_exec(PyObject *module)
     PyMethodDef *functions[] = {module_functions, graph_functions, launch_functions,
                                 interrupt_functions, call_functions, repeat_functions,
                                 debugger_functions, instruction_functions, object_functions,
-                                blas_functions, message_functions};
+                                blas_functions, message_functions, pytree_functions};
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
         if (PyModule_AddFunctions(module, functions[i]) < 0) {
             return -1;
@@ -125,7 +126,8 @@ native_exec(PyObject *module)
     DO(empty_tuple) DO(tracing)                                                                    \
     DO(record) DO(on_deep) DO(own_packages) DO(find_site) DO(get_frame) DO(one) DO(name_active)    \
     DO(name_dead) DO(name_called) DO(name_allocate) DO(name_view) DO(name_package)   \
-    DO(name_dtype) DO(name_shape)
+    DO(name_dtype) DO(name_shape) DO(name_fields) DO(node_types) DO(inner_types) DO(leaf_types)    \
+    DO(none_node) DO(one_level)
 
 static int
 native_traverse(PyObject *module, visitproc visit, void *arg)

@@ -10,7 +10,7 @@ theirs.
 from typing import TYPE_CHECKING
 
 from accnp.pytree.structure import (
-    INNER, Inner, LEAVES, PyTree, PyTreeDef, array_leaves, array_structure, flatten_arrays, take,
+    INNER, Inner, LEAVES, PyTree, PyTreeDef, array_leaves, array_structure, flatten_arrays,
     tree_flatten, tree_leaves, tree_structure, tree_unflatten, treedef_tuple,
 )  # fmt: skip
 from accnp.module_getattr import install_getattr as _install_getattr
@@ -66,7 +66,6 @@ __all__ = [
     "register_pytree_with_keys_class",
     "register_static",
     "static",
-    "take",
     "tree_all",
     "tree_broadcast",
     "tree_flatten",

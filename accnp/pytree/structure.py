@@ -2,7 +2,7 @@
 
 Input: nested tuples, lists, dictionaries, namedtuples, None and instances of registered classes.
 Output: lists of leaves and `PyTreeDef`. None has no leaves, and dictionaries are ordered by sorted
-key, as in JAX.
+key, as in JAX. Trees are walked in C (`_native/pytrees.c`).
 
 There are two views of a pytree. `tree_flatten` returns the leaves that users see. `flatten_arrays`
 returns the arrays that programs compute with: a typed random key is a leaf for users, but there a
@@ -13,12 +13,12 @@ the same order.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from accnp import _native
 from accnp.docstrings import filled
 from accnp.errors import api_boundary, hide_frames
 from accnp.forks import imported
@@ -119,6 +119,9 @@ def one_level(tree: Any) -> tuple[Sequence[Any], Any] | None:
     return None
 
 
+_native.install_pytrees(NODES, INNER, LEAVES, NONE, one_level)
+
+
 # --- flatten ---
 
 
@@ -171,96 +174,18 @@ def flatten_arrays(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTree
 
 def _flattened(tree: Any, is_leaf: IsLeaf, inner: dict[type, Inner]) -> tuple[list[Any], PyTreeDef]:
     leaves: list[Any] = []
-    if is_leaf is None:
-        node = take(tree, leaves.append, inner)
-    else:
-        node = _take_until(tree, leaves.append, is_leaf, inner)
+    node = _native.flatten_tree(tree, leaves, inner, is_leaf)
     return leaves, PyTreeDef(node, len(leaves))
 
 
-def take(tree: Any, add: Callable[[Any], None], inner: dict[type, Inner] = INNER) -> Structure:
-    """Pass each leaf to `add`, and return the structure as a tuple; for hot paths.
-
-    `add` must return None, the structure of a leaf. By default, leaves are those of
-    `flatten_arrays`.
-    """
-    kind = type(tree)
-    if kind is dict:
-        try:
-            data = tuple(sorted(tree))
-        except TypeError:
-            data = sorted_keys(tree)  # raises the error with an explanation
-        values: Any = [*map(tree.__getitem__, data)]
-    else:
-        data, values = None, tree
-    if kind is dict or kind is tuple or kind is list:
-        if LEAVES.issuperset(map(type, values)):
-            for x in values:
-                add(x)
-            return kind, data, (None,) * len(values)
-        return (
-            kind,
-            data,
-            tuple([add(x) if type(x) in LEAVES else take(x, add, inner) for x in values]),
-        )
-    level = None if kind in LEAVES else one_level(tree)
-    if level is None:
-        return add(tree) if kind not in inner else inner[kind].take(tree, add)
-    if tree is None:
-        return NONE
-    return kind, level[1], tuple([take(x, add, inner) for x in level[0]])
+# --- flatten up to a structure ---
 
 
-def _take_until(
-    tree: Any,
-    add: Callable[[Any], None],
-    is_leaf: Callable[..., bool],
-    inner: dict[type, Inner],
-) -> Structure:
-    if is_leaf(tree):
-        return add(tree)
-    level = one_level(tree)
-    if level is None:
-        return add(tree) if type(tree) not in inner else inner[type(tree)].take(tree, add)
-    children = tuple([_take_until(x, add, is_leaf, inner) for x in level[0]])
-    return type(tree), level[1], children
-
-
-# --- unflatten ---
-
-
-def _put(node: Structure, leaves: Iterator[Any]) -> Any:
-    """Build the value of a structure that is not a leaf."""
-    kind, data, inner = node
-    if inner.count(None) == len(inner):  # all children are leaves
-        if kind is dict:
-            return dict(zip(data, leaves))  # `zip` stops at the last key and takes no further leaf
-        values = [*islice(leaves, len(inner))]
-    else:
-        values = [next(leaves) if x is None else _put(x, leaves) for x in inner]
-    if kind is tuple:
-        return tuple(values)
-    if kind is list:
-        return values
-    if kind is dict:
-        return dict(zip(data, values))
-    if node is NONE or kind is type(None):
-        return None
-    rules = NODES.get(kind)
-    if rules is not None:
-        return rules.unflatten(data, tuple(values))
-    return INNER[kind].put(data, values[0]) if kind in INNER else kind(*values)
-
-
-def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
-    """Pass the subtrees of a pytree at the leaves of a structure to `add`."""
-    if node is None:
-        add(tree)
+def _raise_misfit(node: Structure, tree: Any) -> None:
+    """Raise the error for the first node of a pytree that differs from a structure."""
+    if node is None or node[0] in INNER:
         return
     kind, data, inner = node
-    if kind in INNER:
-        take(tree, add) if type(tree) in INNER else add(tree)
-        return
     if type(tree) is not kind:
         name = "None" if kind is type(None) else kind.__name__
         hint = ""
@@ -293,7 +218,7 @@ def _upto(node: Structure, tree: Any, add: Callable[[Any], None]) -> None:
             f"{len(inner)}; {kind.__name__}: {tree!r}; pass a tree of that structure"
         )
     for x, child in zip(inner, children):
-        _upto(x, child, add)
+        _raise_misfit(x, child)
 
 
 # --- structures as objects ---
@@ -370,7 +295,7 @@ class PyTreeDef:
                     f"tree_unflatten: Too {amount} leaves for PyTreeDef; got {len(leaves)} for "
                     f"{self}; pass {self.num_leaves}"
                 )
-            return leaves[0] if self._node is None else _put(self._node, iter(leaves))
+            return _native.unflatten_tree(self._node, leaves)
         except Exception as error:
             hide_frames(error)
             raise
@@ -390,7 +315,11 @@ class PyTreeDef:
             Subtrees from left to right.
         """
         found: list[Any] = []
-        _upto(self._node, tree, found.append)
+        if not _native.flatten_up_to(self._node, tree, found):
+            _raise_misfit(self._node, tree)
+            raise ValueError(
+                f"flatten_up_to: expected {self}; got another structure; pass a tree of that one"
+            )
         return found
 
     def children(self) -> list[PyTreeDef]:
