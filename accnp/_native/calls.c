@@ -16,8 +16,8 @@
  * size of an integer, or 0 for a bool. A registered class: class, function that flattens, static
  * data, their class and hash, how many children, these. A value to convert: class, type of the
  * array, function that makes its node, dtype and shape of a NumPy array (None for other values).
- * What a result is: an array: the number of a buffer, and its type; a tuple, list or dictionary as
- * above, without a class; an object: itself.
+ * What a result is: an array: the number of a buffer, and its type; an array that is always the same:
+ * its buffer and its type; a tuple, list or dictionary as above, without a class; an object: itself.
  *
  * A call whose arguments fit, but which has no table, or whose table cannot be used now, calls a
  * Python function with the leaves: nodes, and Python numbers.
@@ -381,6 +381,10 @@ result_of(State *state, Reader *r, PyObject **held)
         }
         return array_over(state, buffer, next_object(r));
     }
+    if (kind == BUFFER) {
+        Buffer *buffer = (Buffer *)next_object(r);
+        return array_over(state, buffer, next_object(r));
+    }
     if (kind == SAME) {
         return Py_NewRef(next_object(r));
     }
@@ -658,12 +662,15 @@ check_argument(Check *c)
 static void
 check_result(Check *c, int64_t leaves, int64_t buffers)
 {
-    int64_t kind = check_word(c, ARRAY, SAME);
-    if (Py_EnterRecursiveCall(" in a record")) {
+    int64_t kind = check_word(c, ARRAY, BUFFER);
+    if ((kind > SAME && kind != BUFFER) || Py_EnterRecursiveCall(" in a record")) {
         c->good = false;
         return;
     }
-    if (kind == ARRAY) {
+    if (kind == BUFFER) {
+        c->good = c->good && Py_TYPE(check_object(c)) == c->state->buffer;
+        check_object(c);
+    } else if (kind == ARRAY) {
         c->returns_leaf |= check_word(c, 0, buffers - 1) < leaves;
         check_object(c);
     } else if (kind == SAME) {
@@ -915,7 +922,7 @@ add_calls(PyObject *module, State *state)
     return state->record_type && state->caller && ADD_CONSTANT(ARRAY) && ADD_CONSTANT(TUPLE)
                    && ADD_CONSTANT(LIST) && ADD_CONSTANT(DICT) && ADD_CONSTANT(SAME)
                    && ADD_CONSTANT(NUMBER) && ADD_CONSTANT(EQUAL) && ADD_CONSTANT(CLASS)
-                   && ADD_CONSTANT(CONVERT)
+                   && ADD_CONSTANT(CONVERT) && ADD_CONSTANT(BUFFER)
                ? 0
                : -1;
 }

@@ -33,6 +33,7 @@ __all__ = [
     "ALONE",
     "ARRAY",
     "BRIEFLY",
+    "BUFFER",
     "BYPASS",
     "CLASS",
     "CONVERT",
@@ -93,7 +94,7 @@ __all__ = [
 # with those of them that are awake. As in `native.h`.
 ALONE, FREE, TOGETHER, BRIEFLY = range(4)
 # Kinds of the arguments and results of a record, as in `records.h`; see `calls.c`.
-ARRAY, TUPLE, LIST, DICT, SAME, NUMBER, EQUAL, CLASS, CONVERT = range(9)
+ARRAY, TUPLE, LIST, DICT, SAME, NUMBER, EQUAL, CLASS, CONVERT, BUFFER = range(10)
 
 # --- memory ---
 
@@ -642,6 +643,9 @@ class _Writer:
         if kind == ARRAY:
             buffer = self.buffers[next(self.words)]
             return f"wrap(Node(const, (), params, {self.object()}, {buffer}, None, 0, None))"
+        if kind == BUFFER:
+            buffer, aval = self.object(), self.object()
+            return f"wrap(Node(const, (), params, {aval}, {buffer}, None, 0, None))"
         if kind == SAME:
             return self.object()
         items = []

@@ -6,7 +6,7 @@
 #include "native.h"
 
 /* Kinds of arguments and results, see calls.c. */
-enum { ARRAY, TUPLE, LIST, DICT, SAME, NUMBER, EQUAL, CLASS, CONVERT };
+enum { ARRAY, TUPLE, LIST, DICT, SAME, NUMBER, EQUAL, CLASS, CONVERT, BUFFER };
 
 typedef struct {
     PyObject_HEAD

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from accnp import _native
 from accnp._native import ARRAY, CLASS, COMPILED, CONVERT, DICT, EQUAL, LIST, NUMBER, SAME, TUPLE
 from accnp.api.arguments.convert import as_node, numpy_node
 from accnp.api.jit.jit import Entry, JitFunction, is_outside_traces, rerun
@@ -27,6 +28,7 @@ from accnp.ir.op import static_key
 from accnp.pytree.structure import INNER, NODES, Structure, is_namedtuple
 from accnp.runtime import device as devices
 from accnp.runtime import threads
+from accnp.runtime.buffer import Buffer
 from accnp.runtime.dispatch_entries import Call, Objects, Table
 
 __all__ = ["register_call"]
@@ -191,11 +193,17 @@ class _Words:
         aval = convert(value).aval
         self.leaf(aval, CONVERT, *self.objects.numbers([kind, aval, convert, *like]))
 
-    def result(self, node: Any, leaves: Iterator[tuple[int, Any]]) -> None:
-        """Encode a result structure; raises LookupError if only Python can build it."""
+    def result(self, node: Any, leaves: Iterator[tuple[int | Buffer, Any]]) -> None:
+        """Encode a result structure; raises LookupError if only Python can build it.
+
+        A leaf is the number of its buffer, or the buffer of a constant, and its type.
+        """
         if node is None:
             which, aval = next(leaves)
-            self.words += [ARRAY, which, self.object(aval)]
+            if isinstance(which, int):
+                self.words += [ARRAY, which, self.object(aval)]
+            else:
+                self.words += [_native.BUFFER, self.object(which), self.object(aval)]
             return
         kind, keys, inner = node
         if kind is type(None):
@@ -226,7 +234,7 @@ def _is_plain_namedtuple(kind: type) -> bool:
 
 
 def _flatten_of(kind: type) -> Callable[[Any], tuple[Any, Any]] | None:
-    """Return the function that flattens values of a class, as `pytree.take` does."""
+    """Return the function that flattens values of a class, as `flatten_arrays` does."""
     if kind in NODES:
         return NODES[kind].flatten
     if is_namedtuple(kind):
@@ -272,10 +280,11 @@ def _table(entry: Entry, words: _Words) -> Table | None:
         same += [(vars(threads), name, vars(threads)[name]) for name in ("_team", "_limit")]
         empty.append(scoped)
     closed, known = len(entry.consts), len(words.leaves) + len(entry.consts)
-    results = []
+    results: list[tuple[int | Buffer, Any]] = []
     for which, aval in zip(walk.outputs, entry.out_avals, strict=True):
         if known <= which < known + len(plan.constants):
-            return None
+            results.append((plan.constants[which - known], aval))
+            continue
         if closed <= which < known and not words.leaves[which - closed]:
             return None  # a Python number, which has no buffer
         results.append((which - (which >= known) * len(plan.constants), aval))

@@ -304,7 +304,7 @@ class JitFunction(Caller, Generic[P, R]):
         result = entry.put_together(results, call.refs)
         entry.hits += 1
         self._hits += 1
-        plain = not (self._options.donates or call.refs or entry.closed or call.deleted)
+        plain = not (donated or call.refs or entry.closed or call.deleted)
         known = entry.hits >= ENTRY_AFTER and (
             often(entry.hits, ENTRY_AFTER) or often(self._hits, ENTRY_AFTER)
         )
