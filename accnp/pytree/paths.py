@@ -23,8 +23,10 @@ from accnp.pytree.keys import (
 )
 from accnp.pytree.structure import (
     NODES,
+    NONE,
     IsLeaf,
     PyTreeDef,
+    Structure,
     one_level,
     tree_flatten,
     tree_leaves,
@@ -61,16 +63,18 @@ def with_keys(tree: Any) -> tuple[Pairs, Any] | None:
 
 def _walk(
     path: KeyPath, tree: Any, is_leaf: IsLeaf, takes_path: bool, found: list[tuple[KeyPath, Any]]
-) -> None:
+) -> Structure:
+    """Add the leaves with their paths to a list, and return the structure."""
     if is_leaf is not None and (is_leaf(path, tree) if takes_path else is_leaf(tree)):
-        found.append((path, tree))
-        return
+        return found.append((path, tree))
     level = with_keys(tree)
     if level is None:
-        found.append((path, tree))
-        return
-    for key, child in level[0]:
-        _walk((*path, key), child, is_leaf, takes_path, found)
+        return found.append((path, tree))
+    if tree is None:
+        return NONE
+    pairs, data = level
+    inner = [_walk((*path, key), child, is_leaf, takes_path, found) for key, child in pairs]
+    return type(tree), data, tuple(inner)
 
 
 @api_boundary
@@ -144,18 +148,9 @@ def tree_flatten_with_path(
     >>> jnp.tree.flatten_with_path({"a": [5]})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 5)]
     """
-    if is_leaf is None:
-        return tree_leaves_with_path(tree), tree_structure(tree)
-    # `tree_flatten` calls `is_leaf` without a path, for the same nodes in the same order.
-    answers: list[bool] = []
-
-    def remember(path: KeyPath, node: Any) -> bool:
-        answers.append(bool(is_leaf(path, node) if is_leaf_takes_path else is_leaf(node)))
-        return answers[-1]
-
-    pairs = tree_leaves_with_path(tree, remember, True)
-    replay = iter(answers)
-    return pairs, tree_structure(tree, lambda _: next(replay))
+    found: list[tuple[KeyPath, Any]] = []
+    node = _walk((), tree, is_leaf, is_leaf_takes_path, found)
+    return found, PyTreeDef(node, len(found))
 
 
 def leaf_names(tree: Any, root: str = "") -> list[str]:

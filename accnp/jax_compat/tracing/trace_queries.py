@@ -27,11 +27,11 @@ __all__ = [
 
 class _TracerType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
-        if isinstance(instance, Reference):
+        if type(instance) is not Array:
+            if not isinstance(instance, Reference):
+                return False
             content = getattr(instance, "content", None)
             return instance.home is not None or getattr(content, "_trace", None) is not None
-        if type(instance) is not Array:
-            return False
         try:
             return instance._trace is not None
         except UnexpectedTracerError:  # its trace has ended
