@@ -111,16 +111,25 @@ def _default_cache_dir() -> str:
 
 def default_threads() -> int:
     """Return the number of usable CPUs, limited by the CPU quota of the control groups."""
-    cpus = usable_cpus()
+    return within_quota(usable_cpus())
+
+
+def within_quota(cpus: int) -> int:
+    """Return how many of some CPUs the control groups of this process allow to use at a time."""
     return cpus if _QUOTA is None else max(1, min(cpus, math.ceil(_QUOTA)))
 
 
 def usable_cpus() -> int:
     """Return the number of CPUs that this process may run on."""
+    return len(cpu_numbers())
+
+
+def cpu_numbers() -> set[int]:
+    """Return the numbers of the CPUs that this process may run on."""
     try:
-        return len(os.sched_getaffinity(0))
+        return os.sched_getaffinity(0)
     except AttributeError:  # not available on all systems
-        return os.cpu_count() or 1
+        return set(range(os.cpu_count() or 1))
 
 
 def _quota(root: str = "/sys/fs/cgroup", groups: str = "/proc/self/cgroup") -> float | None:

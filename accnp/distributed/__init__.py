@@ -12,9 +12,11 @@ False
 from __future__ import annotations
 
 import os
+from collections import Counter
+from fractions import Fraction
 
 from accnp.api.arguments.shapes import AxesLike
-from accnp.config import config, default_threads
+from accnp.config import config, default_threads, within_quota
 from accnp.errors import warn
 from accnp.forks import imported
 from accnp.module_getattr import install_getattr as _install_getattr
@@ -83,7 +85,9 @@ def initialize(
 
     Notes
     -----
-    Unless `ACCNP_THREADS` is set, the processes of a machine share its cores evenly.
+    Unless `ACCNP_THREADS` is set, the processes of a machine share its cores: a process that the
+    launcher has bound to some cores has as many threads, and cores that several processes may use
+    are divided among them.
 
     Examples
     --------
@@ -111,7 +115,7 @@ def initialize(
             )
     device.join(index, count)
     if count > 1:
-        _share_cores(world.local_size, world.local_rank)
+        _share_cores(world.local_cpus, world.local_rank)
     _started = True
 
 
@@ -119,17 +123,24 @@ def initialize(
 LAUNCHERS = ("PMI_SIZE", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
 
 
-def _share_cores(processes: int, index: int) -> None:
-    """Give each process of a machine its part of the cores, unless the user has said how many."""
-    cores = default_threads()
-    if "ACCNP_THREADS" in os.environ or config.threads != cores:
-        threads = config.threads
+def _share_cores(cpus: list[set[int]], index: int) -> None:
+    """Give this process its part of the cores, unless the user has said how many threads it has.
+
+    `cpus` are the cores that each process of the machine may run on. Launchers can bind processes
+    to cores of their own; a core that several processes may use counts for each in part.
+    """
+    present = len(set.union(*cpus))
+    cores = within_quota(present)
+    if "ACCNP_THREADS" in os.environ or config.threads != default_threads():
+        threads = [config.threads] * len(cpus)
     else:
-        threads = max(1, cores // processes)
-        config.update("threads", threads)
-    if threads * processes > cores and index == 0:
+        users = Counter(core for own in cpus for core in own)
+        parts = [sum(Fraction(1, users[core]) for core in own) for own in cpus]
+        threads = [max(1, int(part * cores / present)) for part in parts]
+        config.update("threads", threads[index])
+    if sum(threads) > cores and index == 0:
         warn(
-            f"distributed.initialize: {processes} processes of {threads} threads each share "
+            f"distributed.initialize: {len(cpus)} processes with {sum(threads)} threads share "
             f"{cores} cores of this machine; start fewer processes, or set ACCNP_THREADS",
         )
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from accnp._native import messages_sent
-from accnp.config import config
+from accnp.config import config, cpu_numbers
 from accnp.errors import JaxRuntimeError
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.primitives import collective
@@ -44,7 +44,8 @@ class World:
         comm: the communicator of all of them.
         rank: this process.
         size: the number of processes.
-        local_size: the number of processes on this machine.
+        local_rank: this process among those of its machine.
+        local_cpus: for each process of this machine, the numbers of the CPUs that it may run on.
     """
 
     def __init__(self) -> None:
@@ -59,7 +60,8 @@ class World:
         self.comm = MPI.COMM_WORLD.Dup()
         self.rank, self.size = self.comm.rank, self.comm.size
         on_machine = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
-        self.local_rank, self.local_size = on_machine.rank, on_machine.size
+        self.local_rank = on_machine.rank
+        self.local_cpus: list[set[int]] = on_machine.allgather(cpu_numbers())
         self._status = self.comm.Dup()  # for questions about what processes wait for
         self._comms: dict[tuple[int, ...], Any] = {}
         self._by_axis: dict[tuple[MeshAxis, Any], Any] = {}

@@ -9,9 +9,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from processes.launch import launch, run
+
+from accnp import distributed
+from accnp.config import config, default_threads
 
 FACTS = """
 import accnp as jax
@@ -49,6 +53,47 @@ def test_processes_share_the_cores() -> None:
     alone = int(subprocess.check_output([sys.executable, "-c", code]))
     found = re.findall(r"threads=(\d+);", run(2, text, ACCNP_THREADS=""))
     assert found == [str(max(1, alone // 2))] * 2
+
+
+@pytest.mark.parametrize(
+    ("cpus", "threads"),
+    [
+        ([{0, 1}, {2, 3}], [2, 2]),
+        ([{0}, {1, 2, 3}], [1, 3]),
+        ([set(range(6))] * 3, [2, 2, 2]),
+        ([{0, 1, 2, 3}, {2, 3}], [3, 1]),
+        ([{0}, {0}, {0}], [1, 1, 1]),
+    ],
+)
+def test_cores_that_several_processes_may_use_are_divided(
+    cpus: list[set[int]], threads: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ACCNP_THREADS", raising=False)
+    monkeypatch.setattr(distributed, "within_quota", lambda cores: cores)
+    monkeypatch.setattr(distributed, "warn", warned := Mock())
+    before = config.threads
+    found = []
+    for index in range(len(cpus)):
+        config.update("threads", default_threads())
+        distributed._share_cores(cpus, index)
+        found.append(config.threads)
+    config.update("threads", before)
+    assert found == threads
+    assert warned.called == (sum(threads) > len(set.union(*cpus)))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="binds processes to cores")
+def test_bound_processes_are_not_said_to_share_cores() -> None:
+    core = "sorted(os.sched_getaffinity(0))[int(os.environ['PMI_RANK'])]"
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores")
+    text = (
+        f"import os, warnings; os.sched_setaffinity(0, [{core}]); warnings.simplefilter('always')\n"
+        "import accnp; accnp.distributed.initialize(); print(f'threads={accnp.config.threads};')"
+    )
+    ended = launch(2, text, hook=False, ACCNP_THREADS="")
+    assert re.findall(r"threads=(\d+);", ended.out) == ["1", "1"], ended.err
+    assert "share" not in ended.err
 
 
 def test_devices_in_use_are_not_taken_away() -> None:
