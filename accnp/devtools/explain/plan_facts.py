@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from accnp.compiler.fusion.describe import cluster_parts, why_stored
+from accnp.compiler.fusion.describe import cluster_parts, message_text, why_stored
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.reasons import OUTPUT
 from accnp.config import config
@@ -116,7 +116,7 @@ class Picture:
             self.widened = _widened(program)
         self.operations = 0 if program is None else len(program.values)
         self.steps = [
-            StepFacts(s, i, parts.get(i) or getattr(s, "label", "") or s.op.name)
+            StepFacts(s, i, (parts.get(i) or getattr(s, "label", "") or s.op.name) + _sent_by(s))
             for i, s in enumerate(plan.steps)
         ]
         for step in plan.steps:
@@ -185,6 +185,21 @@ def _widened(program: Program) -> list[str]:
             if narrow and _line(v):
                 found.append(f"{_line(v)}: {narrow[0].aval.dtype.name} became {v.aval.dtype.name}")
     return list(dict.fromkeys(reversed(found)))
+
+
+def _sent_by(step: object) -> str:
+    """Return the messages that a native loop sends to other processes, as the end of its text."""
+    if not isinstance(step, KernelStep):
+        return ""
+    found = []
+    for body in step.bodies:
+        values = [] if body.program is None else body.program.values
+        found += [text for v in values if (text := message_text(v))]
+        found += [text for inner in body.steps if (text := _sent_by(inner).removeprefix(_IN_LOOP))]
+    return _IN_LOOP + "; ".join(dict.fromkeys(found)) if found else ""
+
+
+_IN_LOOP = "; in each iteration: "
 
 
 def _copies(step: KernelStep) -> list[tuple[str, str, int]]:

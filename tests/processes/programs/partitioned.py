@@ -121,6 +121,8 @@ total = jnp.jit(lambda a: a.sum(0))
 text = str(jnp.explain(total, a))
 assert f"a message of psum over 'x': each of {n} processes sends {48 * (n - 1)} B" in text, text
 assert "a message of psum" in str(jnp.inspect(total)(a))
+text = str(jnp.explain(jnp.jit(trained_on_shards), jnp.ones(12)))
+assert "in each iteration: a message of psum over 'x'" in text, text
 explicit = jnp.make_mesh((n,), ("x",))
 rows, columns = (jnp.NamedSharding(explicit, spec) for spec in (P("x"), P(None, "x")))
 u, v = jnp.device_put(A, columns), jnp.device_put(A.T, rows)
