@@ -43,7 +43,10 @@ def linalg():
 def threads():
     found, errors = [], []
     threading.stack_size(1 << 18)  # the program's threads need memory as well
+    # Python waits forever for a thread that finds no memory to start, so all start before any work.
+    started = threading.Event()
     def work():
+        started.wait()
         try:
             found.append(float((jnp.ones(100000) * 3).sum()))
         except BaseException as error:
@@ -51,6 +54,7 @@ def threads():
     several = [threading.Thread(target=work) for _ in range(3)]
     for thread in several:
         thread.start()
+    started.set()
     for thread in several:
         thread.join()
     if errors:
