@@ -1,5 +1,5 @@
 # isort: skip_file
-# ruff: noqa: F401  (names outside __all__ are those that JAX has deprecated or does not document)
+# ruff: noqa: F401  (names outside __all__ are deprecated or undocumented in JAX)
 """`accnp.core`: abstract values, tracers, and the evaluation of jaxprs.
 
 >>> import accnp as jax
@@ -18,7 +18,7 @@ from accnp.ir.equations import Atom
 from accnp.ir.trace import Trace
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py; most are older names of JAX
+if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py; most are deprecated in JAX
     from accnp.jax_compat.tracing.core_names import (
         AbstractToken, CallPrimitive, Effect, Effects, JaxprPpContext, JaxprPpSettings, OutputType,
         abstract_token, aval_mapping_handlers, call, call_p, concretization_function_error,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py; most are old
         new_jaxpr_eqn, no_effects, subjaxprs,
     )  # fmt: skip
 
+# Aliases that JAX defines in `jax.core`.
 ParamDict = dict[str, Any]
 Value = Any
 eval_context = ensure_compile_time_eval

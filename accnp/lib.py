@@ -1,4 +1,6 @@
-"""`accnp.lib`: functions of JAX's back end that older programs use.
+"""`accnp.lib`: functions of `jax.lib.xla_bridge`, which programs for older JAX releases use.
+
+`accnp.extend.backend` exports some of them under their current names.
 
 >>> import accnp as jax
 >>> jax.lib.__name__
@@ -18,7 +20,10 @@ __all__ = ["__version__", "xla_bridge"]
 
 
 class _Bridge(SimpleNamespace):
-    """The functions of `jax.lib.xla_bridge` that accnp provides."""
+    """Namespace with the functions of `jax.lib.xla_bridge` that accnp provides.
+
+    Other names raise an AttributeError that says what to use instead.
+    """
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -28,7 +33,7 @@ class _Bridge(SimpleNamespace):
 
 
 @cache
-def _backend(platform: str | None = None) -> SimpleNamespace:
+def _get_backend(platform: str | None = None) -> SimpleNamespace:
     """Return an object that describes the devices of a platform.
 
     Parameters
@@ -68,13 +73,13 @@ def _backend(platform: str | None = None) -> SimpleNamespace:
     )
 
 
-def _backends() -> dict[str, SimpleNamespace]:
-    """Return the backends of the process by platform.
+def _get_backends() -> dict[str, SimpleNamespace]:
+    """Return the backends of the process, keyed by platform.
 
     Returns
     -------
     dict
-        Platform -> object as from `get_backend`.
+        Objects as returned by `get_backend`, keyed by the name of the platform.
 
     See Also
     --------
@@ -86,10 +91,10 @@ def _backends() -> dict[str, SimpleNamespace]:
     >>> list(jax.extend.backend.backends()) == [jax.default_backend()]
     True
     """
-    return {default_backend(): _backend()}
+    return {default_backend(): _get_backend()}
 
 
-def _default_device() -> Device:
+def _get_default_device() -> Device:
     """Return the device on which arrays are placed by default.
 
     Returns
@@ -111,12 +116,12 @@ def _default_device() -> Device:
 
 
 xla_bridge = _Bridge(
-    backends=_backends,
+    backends=_get_backends,
     default_backend=default_backend,
     device_count=lambda backend=None: len(devices(backend)),
     devices=devices,
-    get_backend=_backend,
-    get_default_device=_default_device,
+    get_backend=_get_backend,
+    get_default_device=_get_default_device,
 )
 
 _install_getattr(__name__, __all__)

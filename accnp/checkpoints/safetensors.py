@@ -1,10 +1,12 @@
-"""Files in the format of safetensors: a header in JSON and the bytes of arrays.
+"""Read and write files in the safetensors format: a JSON header and the bytes of the arrays.
 
-In: arrays by names, which may be sharded over several processes. Out: a file that all libraries for
-the format read; and the arrays of such a file. Arrays are read by mapping the file into memory.
+`save_safetensors` writes a dict of arrays, which may be sharded over several processes, to a file
+that other libraries can read. `load_safetensors` maps such a file into memory and returns its
+arrays. Both are exported by `accnp.checkpoints`.
 
-The format is described at https://huggingface.co/docs/safetensors; its own package reads no
-bfloat16 or float8 arrays into NumPy, and no parts of a file for shards.
+The format is described at https://huggingface.co/docs/safetensors. This module does not use the
+package of that name, which cannot load bfloat16 or float8 arrays into NumPy, or only the part of a
+file that a shard needs.
 """
 
 from __future__ import annotations
@@ -46,12 +48,12 @@ _DTYPES = {
     "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu",
 }  # fmt: skip
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-_LONGEST = 100_000_000  # bytes of a header, as the format says
+_LONGEST = 100_000_000  # the format's limit on the size of a header, in bytes
 _METADATA = "__metadata__"
 
 
 class Entry(NamedTuple):
-    """An array of a file: its first byte is `start` bytes from the file's."""
+    """An array in a file; `start` is the offset of its first byte from the start of the file."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -59,7 +61,7 @@ class Entry(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Size of the array in bytes."""
         return prod(self.shape) * as_dtype(self.dtype).itemsize
 
 
@@ -71,36 +73,36 @@ def save_safetensors(
     metadata: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write arrays to a file in the format of safetensors; each process writes its own shards.
+    """Write arrays to a file in the safetensors format; each process writes its own shards.
 
     Parameters
     ----------
     path : str or path
-        File to write. In a program of several processes, all of them pass the same path, and reach
-        the same file system.
+        File to write. In a program with several processes, all must pass the same path, on a file
+        system that they share.
     arrays : mapping of str to array_like
-        Arrays by names, of any shapes, and of dtypes that the format has: all but int4, complex128
-        and some float8 types.
+        Arrays by name. They can have any shapes, and all dtypes of the format: it lacks int4,
+        complex128 and some float8 types.
     metadata : mapping of str to str, optional
-        Texts to store with the arrays.
+        Strings to store in the header.
     overwrite : bool, optional
-        If True, replace a file that is there. The default is False.
+        If True, replace an existing file. The default is False.
 
     Raises
     ------
     FileExistsError
         If the path exists, and `overwrite` is False or it is a folder.
     TypeError
-        If a name or a text is not a str, or the format does not have a dtype.
+        If a name or a metadata item is not a str, or the format does not support a dtype.
     ValueError
-        If an array is a masked array, or the path does not end in a name.
+        If an array is a masked array, or the path does not end in a file name.
     RuntimeError
         If writing failed in another process.
 
     See Also
     --------
     checkpoints.load_safetensors : Read such a file.
-    checkpoints.save : Write any pytree, in a file for each shard.
+    checkpoints.save : Write any pytree, with one file for each shard.
 
     Examples
     --------
@@ -125,7 +127,7 @@ def save_safetensors(
                     f"{facts.key or facts.dtype} for {name!r}; use checkpoints.save"
                 )
     compute([x for x, _ in made.values()])
-    header, entries = _layout(made, texts)
+    header, entries = _plan_layout(made, texts)
     with replacement(Path(path), function, overwrite, is_folder=False) as partial:
         with step_of_all(function):
             if process_index() == 0:
@@ -136,30 +138,34 @@ def save_safetensors(
             for name, (x, _) in made.items():
                 for index, values in regions(x):
                     if values.size:
-                        target = _mapped(partial, entries[name], values.dtype, "r+")
+                        target = _map_array(partial, entries[name], values.dtype, "r+")
                         target[index or ...] = values
 
 
 def _allocate(file: BinaryIO, nbytes: int) -> None:
-    """Append bytes. If the disk is full, this is an error; writing to a map would end the process
-    with a signal."""
+    """Extend a file by this many bytes and reserve disk space for them.
+
+    If the disk is full, this raises OSError. Without the reservation, writing to the memory map
+    would kill the process with SIGBUS.
+    """
     start = file.tell()
     file.truncate(start + nbytes)
     if nbytes and hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(file.fileno(), start, nbytes)
         except OSError as error:
-            if error.errno not in (
-                errno.EOPNOTSUPP,
-                errno.EINVAL,
-            ):  # the file system has no such call
+            # File systems without this call return these two errors.
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
                 raise
 
 
-def _layout(
+def _plan_layout(
     made: Mapping[str, tuple[Any, ArrayFacts]], texts: dict[str, str]
 ) -> tuple[bytes, dict[str, Entry]]:
-    """The header, and where each array lies: large elements first, so that all are aligned."""
+    """Return the header of a file and the entries of its arrays.
+
+    Arrays with larger elements come first, so that all arrays are aligned.
+    """
     ordered = sorted(made, key=lambda name: (-made[name][1].stored.itemsize, name))
     found: dict[str, Any] = {_METADATA: texts} if texts else {}
     entries, at = {}, 0
@@ -176,8 +182,8 @@ def _layout(
     return header, {n: e._replace(start=begin + e.start) for n, e in entries.items()}
 
 
-def _mapped(path: Path, entry: Entry, dtype: Any, mode: Any) -> np.ndarray:
-    """The elements of an array in a file."""
+def _map_array(path: Path, entry: Entry, dtype: Any, mode: Any) -> np.ndarray:
+    """Map an array of a file into memory; `mode` is that of `numpy.memmap`."""
     if not prod(entry.shape):
         return np.empty(entry.shape, dtype)
     return (
@@ -194,7 +200,7 @@ def load_safetensors(
     names: Sequence[str] | None = None,
     shardings: PyTree = None,
 ) -> dict[str, Array]:
-    """Read arrays from a file in the format of safetensors.
+    """Read arrays from a file in the safetensors format.
 
     Parameters
     ----------
@@ -203,13 +209,13 @@ def load_safetensors(
     names : sequence of str, optional
         Names of the arrays to read. By default, all are read.
     shardings : Sharding or dict of str to Sharding, optional
-        Shardings of the results; None for an array that each process reads as a whole, which is the
-        default. Of a sharded array, each process reads its own shards.
+        Shardings of the results. Each process reads only its own shards. None means that each
+        process reads the whole array, which is the default.
 
     Returns
     -------
     dict of str to Array
-        Arrays by names, with the shapes and dtypes of the file.
+        Arrays by name, with the shapes and dtypes of the file.
 
     Raises
     ------
@@ -218,7 +224,7 @@ def load_safetensors(
     TypeError
         If `names` is a str.
     KeyError
-        If the file has no array of a name.
+        If a name in `names` is not in the file.
 
     See Also
     --------
@@ -226,9 +232,9 @@ def load_safetensors(
 
     Notes
     -----
-    The file is mapped into memory: an array is read when it is used, and not copied if its dtype is
-    one of accnp's. Do not change the file while it is in use. Arrays of 64-bit types become 32-bit
-    arrays, with a warning, unless `jax_enable_x64` is set.
+    The file is mapped into memory: an array is read when it is used, and it is not copied if accnp
+    supports its dtype. Do not change the file while the arrays are in use. 64-bit arrays become
+    32-bit arrays, with a warning, unless `jax_enable_x64` is set.
 
     Examples
     --------
@@ -241,7 +247,7 @@ def load_safetensors(
     """
     function = "checkpoints.load_safetensors"
     file = Path(path)
-    entries = _entries(file, function)
+    entries = _read_entries(file, function)
     if isinstance(names, str):
         raise TypeError(
             f"{function}: names must be a sequence of str; got {names!r}; pass [{names!r}]"
@@ -255,25 +261,31 @@ def load_safetensors(
     places = broadcast_prefix(shardings, wanted, is_leaf=lambda x: x is None)
     warn_narrowed(function, {name: as_dtype(entries[name].dtype) for name in wanted})
     return {
-        name: _loaded(file, entries[name], sharding)
+        name: _load_array(file, entries[name], sharding)
         for name, sharding in zip(sorted(wanted), places, strict=True)
     }
 
 
-def _loaded(file: Path, entry: Entry, sharding: Any) -> Array:
+def _load_array(file: Path, entry: Entry, sharding: Any) -> Array:
+    """Return an array of a file, of which each process reads its shards."""
+
     def read(index: Index) -> np.ndarray:
-        return _mapped(file, entry, as_dtype(entry.dtype), "r")[as_index(index, entry.shape)]
+        return _map_array(file, entry, as_dtype(entry.dtype), "r")[as_index(index, entry.shape)]
 
     return array_from(read, entry.shape, sharding)
 
 
-def _entries(path: Path, function: str) -> dict[str, Entry]:
-    """The arrays of a file, of which nothing is believed that the format does not guarantee."""
+def _read_entries(path: Path, function: str) -> dict[str, Entry]:
+    """Read the header of a file and return an entry for each array, by name.
+
+    Raises ValueError unless the header is valid and the arrays follow each other without gaps or
+    overlaps up to the end of the file. `function` is the public function, for the error message.
+    """
     size = path.stat().st_size
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if size < 8 or length > min(_LONGEST, size - 8):
-            raise _damaged(function, path, f"the header of {length} bytes does not fit")
+            raise _invalid_file_error(function, path, f"the header of {length} bytes does not fit")
         text = file.read(length)
     try:
         header = json.loads(text)
@@ -293,11 +305,12 @@ def _entries(path: Path, function: str) -> dict[str, Entry]:
         if 8 + length + at != size:
             raise ValueError(f"there are {size - 8 - length} bytes for arrays of {at}")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _damaged(function, path, str(error)) from None
+        raise _invalid_file_error(function, path, str(error)) from None
     return entries
 
 
-def _damaged(function: str, path: Path, why: str) -> ValueError:
+def _invalid_file_error(function: str, path: Path, why: str) -> ValueError:
+    """Return the exception for a file that is not in the format."""
     return ValueError(
         f"{function}: the file must be in the format of safetensors; got {str(path)!r}, where "
         f"{why}; write it again"

@@ -1,5 +1,5 @@
-"""Products of `lax`: ragged products of groups of rows, products of scaled operands, and
-`batch_matmul`. All are based on `dot_general`."""
+"""Products of `lax` other than `dot_general`, on which they are based: `batch_matmul`, products of
+ragged groups of rows (`ragged_dot`), and products of block-scaled operands (`scaled_dot`)."""
 
 from __future__ import annotations
 
@@ -83,31 +83,32 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
     return products.dot_general(wrap(x), wrap(y), dims, precision=precision)
 
 
-# --- groups --------------------------------------------------------------------------------------
+# --- ragged products -----------------------------------------------------------------------------
 
 
-def _groups(x: Array, sizes: Array, axis: int, before: Sequence[int]) -> Array:
+def _mask_groups(x: Array, sizes: Array, axis: int, before: Sequence[int]) -> Array:
     """Return a copy of x for each group, along a new leading axis, with zeros outside of the group.
 
-    `before` are the axes of x that correspond to the leading axes of `sizes`.
+    `axis` is the axis of x that is cut into groups. `before` has the axes of x that
+    correspond to the leading axes of `sizes`.
     """
     ends = cumsum(sizes, axis=-1)
     count, rank = sizes.shape[-1], x.ndim
     wide = (count, *x.shape)
     to = (*[d + 1 for d in before[: sizes.ndim - 1]], 0)
 
-    def over(v: Array) -> Any:
+    def along_groups(v: Array) -> Any:
         node, order = v._node, np.argsort(to)
         node = o.transpose(node, permutation=tuple(int(i) for i in order))
         return broadcast_to(node, wide, tuple(sorted(to)))
 
     place = o.iota(dtype=np.dtype(sizes.dtype), shape=wide, dimension=axis + 1)
-    here = o.and_(o.lt(place, over(ends)), o.ge(place, over(ends - sizes)))
+    here = o.and_(o.lt(place, along_groups(ends)), o.ge(place, along_groups(ends - sizes)))
     all_of_it = broadcast_to(x._node, wide, tuple(range(1, rank + 1)))
     return where(wrap(here), wrap(all_of_it), wrap(like(x._node, 0)))
 
 
-def _ragged(
+def _ragged_dot_general(
     x: Array,
     y: Array,
     sizes: Array,
@@ -118,6 +119,7 @@ def _ragged(
     group_offset: Any,
     out_sharding: Any = None,
 ) -> Array:
+    """Compute a ragged product as one `dot_general`, of masked copies if the groups matter."""
     numbers = ragged_dot_dimension_numbers
     (xc, yc), (xb, yb) = numbers.dot_dimension_numbers
     of_x, of_y = (
@@ -149,25 +151,26 @@ def _ragged(
     def multiply(a: Array, b: Array, c: Any, d: Any) -> Array:
         return products.dot_general(a, b, (c, d), precision, preferred_element_type)
 
-    if ragged in xb:
+    if ragged in xb:  # a batch axis: the groups have no effect
         return multiply(x, y, (xc, yc), (xb, yb))
     up = [tuple(d + 1 for d in axes) for axes in (xc, yc, xb, yb)]
-    if ragged in free:
+    if ragged in free:  # kept in the result: the axis of groups is contracted
         if y.shape[groups[0]] != sizes.shape[-1]:
             raise TypeError(
                 "lax.ragged_dot_general: expected rhs group dimension size to be "
                 f"{sizes.shape[-1]}, got {y.shape[groups[0]]}."
             )
-        wide = _groups(x, sizes, ragged, [*xb, *[d for d in free if d < ragged]])
+        wide = _mask_groups(x, sizes, ragged, [*xb, *[d for d in free if d < ragged]])
         return multiply(wide, y, ((0, *up[0]), (groups[0], *yc)), (up[2], yb))
+    # The ragged axis is contracted: the axis of groups is a batch axis.
     before = [*xb, *[d for d in xc if d < ragged]]
     other = {**dict(zip(xb, yb, strict=True)), **dict(zip(xc, yc, strict=True))}
-    left = _groups(x, sizes, ragged, before)
-    right = _groups(y, sizes, other[ragged], [other[d] for d in before])
+    left = _mask_groups(x, sizes, ragged, before)
+    right = _mask_groups(y, sizes, other[ragged], [other[d] for d in before])
     return multiply(left, right, (up[0], up[1]), ((0, *up[2]), (0, *up[3])))
 
 
-ragged_dot_general_p = composed("ragged_dot_general", _ragged)
+ragged_dot_general_p = composed("ragged_dot_general", _ragged_dot_general)
 
 
 @api_boundary
@@ -190,10 +193,11 @@ def ragged_dot_general(
     rhs : array_like
         Right operand, of any shape.
     group_sizes : array_like of int
-        Lengths of the groups, of shape (groups,), or with the axes of `lhs` before its ragged one
-        in front.
+        Lengths of the groups, of shape (groups,). Leading axes are allowed: the batch axes of
+        `lhs`, then those that precede the ragged axis and are, like it, contracted or kept.
     ragged_dot_dimension_numbers : RaggedDotDimensionNumbers
-        Which axes are contracted, batched, ragged and numbered by groups.
+        Contracted and batch axes as in `dot_general`, the ragged axis of `lhs`, and the axis of
+        `rhs` with one entry for each group.
     {precision}
     {preferred_element_type}
     group_offset : None, optional
@@ -214,14 +218,14 @@ def ragged_dot_general(
 
     See Also
     --------
-    ragged_dot : Groups of rows by a matrix each.
+    ragged_dot : Multiply groups of rows by one matrix each.
     dot_general : The product without groups.
 
     Notes
     -----
-    If the ragged axis is kept, each group has a matrix of its own in `rhs`. If it is contracted,
-    each group gives a result of its own, along a new leading axis. If it is a batch axis, groups
-    have no effect. The work is that of one product for each group.
+    If the ragged axis is kept, `rhs` has one matrix for each group. If it is contracted, there is
+    one result for each group, along a new leading axis. If it is a batch axis, the groups have no
+    effect. The cost is that of one full product for each group.
 
     Examples
     --------
@@ -264,7 +268,7 @@ def ragged_dot(
     group_offset: None = None,
     out_sharding: object = None,
 ) -> Array:
-    """Multiply groups of consecutive rows by a matrix each.
+    """Multiply groups of consecutive rows by one matrix each.
 
     Parameters
     ----------
@@ -273,7 +277,7 @@ def ragged_dot(
     rhs : array_like
         One matrix for each group, of shape (groups, k, n).
     group_sizes : array_like of int
-        How many rows each group has, of shape (groups,).
+        Number of rows of each group, of shape (groups,).
     {precision}
     {preferred_element_type}
     group_offset : None, optional
@@ -294,7 +298,7 @@ def ragged_dot(
 
     See Also
     --------
-    ragged_dot_general : Groups along any axis.
+    ragged_dot_general : Multiply groups along any axis.
     dot : The product without groups.
 
     Examples
@@ -316,11 +320,11 @@ def ragged_dot(
     )
 
 
-# --- scales --------------------------------------------------------------------------------------
+# --- scaled products -----------------------------------------------------------------------------
 
 
 def scales_repeated(scale: Array, shape: Sequence[int]) -> Array:
-    """Repeat each scale over its block of elements."""
+    """Repeat each scale over its block of elements; `shape` is that of the scaled operand."""
     for axis, n in enumerate(shape):
         if scale.shape[axis] != n:
             scale = repeat(scale, n // max(scale.shape[axis], 1), axis)
@@ -330,7 +334,7 @@ def scales_repeated(scale: Array, shape: Sequence[int]) -> Array:
 _BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
-def _scaled(
+def _scaled_dot(
     lhs: Array,
     rhs: Array,
     lhs_scale: Array,
@@ -339,17 +343,19 @@ def _scaled(
     dimension_numbers: Any,
     preferred_element_type: Any,
 ) -> Array:
-    def whole(x: Array, scale: Array) -> Array:
+    """Scale both operands in bfloat16, and multiply them with `dot_general`."""
+
+    def apply_scales(x: Array, scale: Array) -> Array:
         wide = scales_repeated(wrap(cast(scale._node, _BF16)), x.shape)
         return wrap(o.mul(cast(x._node, _BF16), wide._node))
 
-    left, right = whole(lhs, lhs_scale), whole(rhs, rhs_scale)
+    left, right = apply_scales(lhs, lhs_scale), apply_scales(rhs, rhs_scale)
     return products.dot_general(
         left, right, dimension_numbers, preferred_element_type=preferred_element_type
     )
 
 
-scaled_dot_p = composed("scaled_dot", _scaled)
+scaled_dot_p = composed("scaled_dot", _scaled_dot)
 
 
 @api_boundary
@@ -371,20 +377,20 @@ def scaled_dot(
     rhs : array_like
         Right operand, of the same rank.
     lhs_scale : array_like, optional
-        Scales of `lhs`, with its shape, but shorter by a factor of at least 2 along the contracted
-        axes. By default it is not scaled.
+        Scales of `lhs`, one for each block of at least 2 elements along each contracted axis. Other
+        axes have the size that they have in `lhs`. By default, `lhs` is not scaled.
     rhs_scale : array_like, optional
-        Scales of `rhs`, likewise.
+        Scales of `rhs`, with the same rules.
     dimension_numbers : tuple, optional
-        Contracted and batch axes as in `dot_general`. By default the last axis of `lhs` and the
-        last but one of `rhs` are contracted, with leading batch axes.
+        Contracted and batch axes as in `dot_general`. By default, the last axis of `lhs` and the
+        second to last of `rhs` are contracted, and the leading axes are batch axes.
     preferred_element_type : dtype_like, optional
         Dtype of the result. The default is bfloat16.
 
     Returns
     -------
     Array
-        Products, summed up in float32.
+        Products, accumulated in float32.
 
     Raises
     ------
@@ -439,10 +445,14 @@ def scaled_dot(
     )
 
 
-_F8 = np.dtype(ml_dtypes.float8_e8m0fnu)
+_F8 = np.dtype(ml_dtypes.float8_e8m0fnu)  # dtype of the scales of 1 for an operand without scales
 
 
 def _check_scale(side: str, shape: Sequence[int], scale: Sequence[int], axes: Any) -> None:
+    """Raise TypeError if scales of this shape do not fit an operand with these contracted axes.
+
+    `side` is the name of the operand for the error message, "LHS" or "RHS".
+    """
     if len(scale) != len(shape):
         raise TypeError(
             f"lax.scaled_dot: a scale must have the rank of its operand; got {tuple(scale)} for "

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.random`: keys and distributions.
+"""`accnp.random`: PRNG keys, and samples of probability distributions.
 
 >>> import accnp as jax
 >>> key = jax.random.key(0)

@@ -19,6 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 Listener = Callable[..., None]
+# The listeners for each kind of record, in the order of their registration.
 _events: list[Listener] = []
 _durations: list[Listener] = []
 _spans: list[Listener] = []
@@ -58,7 +59,7 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
     ----------
     {event}
     duration : float
-        Time that it took, in seconds.
+        How long the operation took, in seconds.
     {event_metadata}
 
     See Also
@@ -68,7 +69,7 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
     Examples
     --------
     >>> import accnp as jax
-    >>> said = jax.monitoring.register_event_duration_secs_listener(print)
+    >>> jax.monitoring.register_event_duration_secs_listener(print)
     >>> jax.monitoring.record_event_duration_secs("/my/work", 0.5)
     /my/work 0.5
     >>> jax.monitoring.clear_event_listeners()
@@ -87,9 +88,9 @@ def record_event_time_span(
     ----------
     {event}
     start_time : float
-        When the operation began, in seconds.
+        When the operation started, in seconds.
     end_time : float
-        Time when it finished, in seconds.
+        When the operation ended, in seconds.
     {event_metadata}
 
     See Also
@@ -110,7 +111,7 @@ def record_event_time_span(
 
 @filled
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
-    """Report a number to the registered listeners.
+    """Report a scalar to the registered listeners.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
 
     See Also
     --------
-    monitoring.register_scalar_listener : Receive numbers.
+    monitoring.register_scalar_listener : Receive scalars.
 
     Examples
     --------
@@ -165,7 +166,8 @@ def register_event_duration_secs_listener(callback: Listener) -> None:
     Parameters
     ----------
     callback : callable
-        Function called as `callback(event, duration, **metadata)`, with seconds.
+        Function called as `callback(event, duration, **metadata)`, with the duration in
+        seconds.
 
     See Also
     --------
@@ -189,7 +191,8 @@ def register_event_time_span_listener(callback: Listener) -> None:
     Parameters
     ----------
     callback : callable
-        Function called as `callback(event, start_time, end_time, **metadata)`, with seconds.
+        Function called as `callback(event, start_time, end_time, **metadata)`, with times in
+        seconds.
 
     See Also
     --------
@@ -208,7 +211,7 @@ def register_event_time_span_listener(callback: Listener) -> None:
 
 
 def register_scalar_listener(callback: Listener) -> None:
-    """Register a function that is called for each reported number.
+    """Register a function that is called for each reported scalar.
 
     Parameters
     ----------
@@ -217,7 +220,7 @@ def register_scalar_listener(callback: Listener) -> None:
 
     See Also
     --------
-    monitoring.record_scalar : Report a number.
+    monitoring.record_scalar : Report a scalar.
     monitoring.unregister_scalar_listener : Remove the function.
 
     Examples
@@ -232,6 +235,7 @@ def register_scalar_listener(callback: Listener) -> None:
 
 
 def _unregister(name: str, listeners: list[Listener], callback: Listener) -> None:
+    """Remove a listener from a list; `name` is the public function, for the error message."""
     if callback not in listeners:
         raise AssertionError(
             f"monitoring.{name}: this function is not registered; got {callback!r}; pass one that "
@@ -317,7 +321,7 @@ def unregister_event_time_span_listener(callback: Listener) -> None:
 
 @filled
 def unregister_scalar_listener(callback: Listener) -> None:
-    """Remove a listener for numbers.
+    """Remove a listener for scalars.
 
     Parameters
     ----------

@@ -1,4 +1,8 @@
-"""Waiting for pytrees of pending arrays, and copying their values to the host."""
+"""Functions that wait for pending arrays or callbacks, or copy arrays to the host.
+
+They are public names of `accnp` and take pytrees of arrays. The module also has `counters`, which
+returns how many traces, compilations and launches the process has made.
+"""
 
 from __future__ import annotations
 
@@ -50,13 +54,14 @@ def block_until_ready(x: PyTree) -> Any:
     {'a': Array([1., 1.], dtype=float32)}
     """
     try:
-        return x.block_until_ready() if type(x) is Array else _waited_for(x)
+        return x.block_until_ready() if type(x) is Array else _block_until_all_ready(x)
     except Exception as error:
         hide_frames(error)
         raise
 
 
-def _waited_for(x: Any) -> Any:
+def _block_until_all_ready(x: Any) -> Any:
+    """Wait for all leaves of a pytree. The pending arrays are computed together, not one by one."""
     late = [
         leaf
         for leaf in tree_leaves(x)
@@ -134,12 +139,12 @@ def device_get(x: PyTree) -> Any:
     array([1., 1.], dtype=float32)
     """
 
-    def got(leaf: Any) -> Any:
+    def to_numpy(leaf: Any) -> Any:
         if isinstance(leaf, PRNGKeyArray) or (type(leaf) is Array and is_traced(leaf._node)):
             return leaf
         return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
 
-    return pytree.tree_map(got, x)
+    return pytree.tree_map(to_numpy, x)
 
 
 @api_boundary
@@ -165,13 +170,14 @@ def effects_barrier() -> None:
 
 
 def counters() -> dict[str, int]:
-    """Return how often functions were traced and kernels compiled, loaded, reused and launched.
+    """Return how often functions were traced, and kernels compiled, loaded and launched.
 
     Returns
     -------
     dict
-        Numbers since the start of the process: `traces`, `compiles`, `disk_hits`, `kernels` and
-        `launches`.
+        Counts since the start of the process: `traces` of functions, `compiles` of kernels,
+        `disk_hits` (kernels loaded from the cache on disk), `kernels` (the sum of these two) and
+        `launches` of kernels.
 
     See Also
     --------

@@ -68,10 +68,13 @@ class TraceCache(dict[Any, "Entry"]):
 
 # One cache for each function, shared by all its jitted wrappers with the same options.
 _caches: weakref.WeakKeyDictionary[Any, dict[Any, TraceCache]] = weakref.WeakKeyDictionary()
-# All caches, also those of functions without a hash. `trace_cache_size` limits their entries.
+# All caches, including those of unhashable functions. The option `trace_cache_size` limits the
+# total number of their entries.
 _tables: weakref.WeakValueDictionary[int, TraceCache] = weakref.WeakValueDictionary()
-_entries = 0  # in all caches, at most; functions that were garbage collected are not subtracted
-_evicted = 0
+# Upper bound on the number of entries in all caches; it still counts the entries of functions that
+# were garbage collected.
+_entries = 0
+_evicted = 0  # the number of entries that `_evict` removed
 # Held while caches are cleared and while an entry is added, so that a thread does not add a program
 # that it began to trace before a clear.
 _entering = renewed(threading.RLock())
@@ -130,10 +133,11 @@ class Entry:
         return plan
 
     def put_together(self, results: Sequence[Node], refs: Sequence[Any] = ()) -> Any:
-        """Return the results in the structure that the function returned.
+        """Return the results in the pytree structure that the function returned.
 
-        Results after these are the new contents of references, those among the arguments (`refs`)
-        and those closed over.
+        The last results of a program that uses references are their new contents, which are stored
+        in the references: first in those among the arguments (`refs`), then in those that the
+        function closes over.
         """
         refs = [*refs, *self.closed]
         if refs:
@@ -170,9 +174,10 @@ def run_donating(
 def rerun(
     entry: Entry, fastmath: bool, function: JitFunction | None, given: Sequence[Node | float]
 ) -> Any:
-    """Return the result of a call whose leaves the extension has matched: nodes and Python numbers.
+    """Run a call that the C extension has matched with a dispatch entry, and return its result.
 
-    `fastmath` is the option of `jit`. `function` is needed only if the entry is watched.
+    `given` has the leaves of the arguments: nodes and Python numbers. `fastmath` is the option of
+    `jit`. `function` is needed only if the entry is watched.
     """
     try:
         if function is not None and entry.watched is not None:
@@ -190,7 +195,7 @@ def is_outside_traces() -> bool:
     return state.abstract is None and not (bound() or state.named or state.varying is not None)
 
 
-def _attributes(held: Any) -> dict[str, Any]:
+def _user_attributes(held: Any) -> dict[str, Any]:
     """Return the attributes that the user set on a function; names with one leading underscore
     belong to other wrappers."""
     return {k: v for k, v in held.items() if k[:1] != "_" or k[:2] == "__"}
@@ -233,7 +238,7 @@ class JitFunction(Caller, Generic[P, R]):
     def __init__(self, fun: Callable[P, R], options: Options) -> None:
         wraps(fun, updated=())(self)
         if held := getattr(fun, "__dict__", None):
-            self.__dict__.update(_attributes(held))
+            self.__dict__.update(_user_attributes(held))
         self.__wrapped__ = fun
         self._fun: Callable[..., R] = fun  # untyped, since tracing rebuilds the arguments
         self._options = options
@@ -264,6 +269,7 @@ class JitFunction(Caller, Generic[P, R]):
         self._cache = _cache_of(self._fun, self._options)
 
     def _called(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a call that no dispatch entry matches; called by `Caller.__call__`."""
         try:
             return self._call(args, kwargs)
         except BaseException as error:
@@ -277,6 +283,8 @@ class JitFunction(Caller, Generic[P, R]):
     # --- the general path ---
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run or record a call by the general path. After enough calls of the signature, a dispatch
+        entry is made for it."""
         if state.abstract is not None and not belongs(sys._getframe()):
             with untraced():  # called by a signal handler during a trace
                 return self._call(args, kwargs)
@@ -304,6 +312,7 @@ class JitFunction(Caller, Generic[P, R]):
         result = entry.put_together(results, call.refs)
         entry.hits += 1
         self._hits += 1
+        # Only the general path handles donation, references and deleted arrays.
         plain = not (donated or call.refs or entry.closed or call.deleted)
         known = entry.hits >= ENTRY_AFTER and (
             often(entry.hits, ENTRY_AFTER) or often(self._hits, ENTRY_AFTER)
@@ -313,8 +322,10 @@ class JitFunction(Caller, Generic[P, R]):
         return result
 
     def entry_of(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Call, Entry, list[Node]]:
-        """Return the call, the traced signature of its arguments (traced if it is new), and the
-        inputs."""
+        """Return the call, its cache entry, and the inputs of the program.
+
+        The function is traced if the signature is not in the cache.
+        """
         call = self._split(args, kwargs)
         nodes = call.nodes(self._name)
         key: Any = (call.spec, tuple([x.aval for x in nodes]), call.static_keys(), config.key)
@@ -335,7 +346,7 @@ class JitFunction(Caller, Generic[P, R]):
             trace_log.log_trace(self._name, self.transform, start)
             entry.watched = (Watched(self._fun, call.static) or None) if call.static else None
             if not any(is_outer(x) for x in entry.consts) and not any(r.home for r in entry.closed):
-                _enter(self._cache, key, entry, began)
+                _add_entry(self._cache, key, entry, began)
         elif entry.watched is not None:
             entry.watched.check(self._name, self._parameter)
         if call.deleted:
@@ -344,6 +355,7 @@ class JitFunction(Caller, Generic[P, R]):
         return call, entry, [*entry.consts, *nodes, *ref_contents(entry.closed, "jit")]
 
     def _split(self, args: tuple, kwargs: dict[str, Any]) -> Call:
+        """Separate the static arguments of a call from those to trace."""
         numbers, names = self._static_numbers, self._static_names
         if not numbers and not names:
             return Call(self, args, kwargs, (), args, kwargs)
@@ -369,6 +381,7 @@ class JitFunction(Caller, Generic[P, R]):
         return Call(self, args, kwargs, tuple(keyed), dynamic, dynamic_kw)
 
     def _parameter(self, number: int) -> str:
+        """Return the name of the parameter at a position, for error messages."""
         try:
             return list(inspect.signature(self._fun).parameters)[number]
         except (TypeError, ValueError, IndexError):
@@ -379,6 +392,7 @@ class JitFunction(Caller, Generic[P, R]):
         return function_place(self._fun)[0]
 
     def _trace(self, call: Call, avals: Sequence[Any]) -> Entry:
+        """Trace the function for leaves of these types; the entry is not added to the cache."""
         out_spec: Any = None
         closed: dict[int, Any] = {}
         constants: dict[int, Any] = {}
@@ -409,9 +423,9 @@ class JitFunction(Caller, Generic[P, R]):
     def call_into(self, out: PyTree, /, *args: Any, **kwargs: Any) -> PyTree:
         """Call the function and write its results to given NumPy arrays.
 
-        Kernels write to the arrays directly, if these are C-contiguous and overlap no argument.
-        Otherwise, the results are copied. Two maps of one file overlap where they map the same
-        bytes.
+        Kernels write to the arrays directly if these are C-contiguous and do not overlap an
+        argument. Otherwise, the results are copied. Memory maps of the same file overlap if they
+        map the same bytes.
 
         Parameters
         ----------
@@ -431,10 +445,10 @@ class JitFunction(Caller, Generic[P, R]):
         Raises
         ------
         TypeError
-            If `out` has another structure than the results, or an array in it is not writeable, or
-            is of another dtype, or the call is traced.
+            If the structure of `out` or a dtype in it differs from that of the results, if an array
+            in it is read-only, or if the call is traced.
         ValueError
-            If an array in `out` has another shape than the result.
+            If the shape of an array in `out` differs from that of the result.
 
         Examples
         --------
@@ -527,6 +541,8 @@ class JitFunction(Caller, Generic[P, R]):
 
 
 def _cache_of(fun: Callable[..., Any], options: Options) -> TraceCache:
+    """Return the cache that all wrappers of a function with these options share. Functions that are
+    unhashable or have no weak references get a new cache."""
     made = TraceCache()
     with contextlib.suppress(TypeError):  # not hashable, or no weak references
         made = _caches.setdefault(fun, {}).setdefault(options.key, made)
@@ -534,9 +550,12 @@ def _cache_of(fun: Callable[..., Any], options: Options) -> TraceCache:
     return made
 
 
-def _enter(cache: TraceCache, key: Any, entry: Entry, began: int) -> None:
-    """Add a program to a cache, unless caches were cleared since `began`: then the program may
-    depend on outdated values."""
+def _add_entry(cache: TraceCache, key: Any, entry: Entry, began: int) -> None:
+    """Add a program to a cache.
+
+    `began` is the value of `_cleared` before the program was traced. If caches were cleared since
+    then, the program may depend on outdated values and is not added.
+    """
     global _entries
     with _entering:
         if began == _cleared:
@@ -547,8 +566,8 @@ def _enter(cache: TraceCache, key: Any, entry: Entry, began: int) -> None:
 
 
 def _evict() -> None:
-    """Remove a quarter of the programs if there are too many: those that were not called for the
-    longest time, with their dispatch entries."""
+    """If there are more programs than `trace_cache_size`, remove the excess and a quarter of that
+    size: the least recently called ones, with their dispatch entries."""
     global _entries, _evicted
     for function in list(_registered):
         for record in function._records:
@@ -560,20 +579,20 @@ def _evict() -> None:
     if excess <= 0:
         return
     found.sort(key=itemgetter(0))
-    gone: dict[int, Any] = {}
+    evicted: dict[int, Any] = {}
     for _, key, table in found[: excess + config.trace_cache_size // 4]:
         entry = table.pop(key, None)
-        gone[id(entry)] = entry
+        evicted[id(entry)] = entry
         _evicted += 1
         _entries -= 1
     for function in list(_registered):
-        kept = tuple([r for r in function._records if id(r.keeps[1]) not in gone])
+        kept = tuple([r for r in function._records if id(r.keeps[1]) not in evicted])
         if len(kept) < len(function._records):
             function._records = kept
 
 
 def forget(caches: Iterable[TraceCache]) -> None:
-    """Clear caches, including for calls in progress in other threads."""
+    """Clear caches. Programs that other threads are tracing now are not added to them later."""
     global _cleared
     with _entering:
         _cleared += 1
@@ -598,7 +617,7 @@ register_cache(
 def _register_call(
     function: JitFunction, entry: Entry, args: tuple, kwargs: dict[str, Any], key: Any
 ) -> None:
-    """Add a dispatch entry, so that the extension makes calls like this one from now on."""
+    """Add a dispatch entry, so that the C extension handles calls like this one from now on."""
     with _entering:
         _registered.add(function)
     # Imported here, so that programs that call each function once do not load it.
@@ -612,8 +631,8 @@ def is_outer(node: Node) -> bool:
     return node.trace is not None and (node.trace.active or is_traced(node))
 
 
-def _raising(fun: Callable[..., Any], option: str) -> Callable[..., Any]:
-    """Return a replacement for a function with an unknown compiler option; calls raise an error."""
+def _with_option_error(fun: Callable[..., Any], option: str) -> Callable[..., Any]:
+    """Return a function that raises the error for an unknown compiler option at each call."""
 
     @wraps(fun)
     def refused(*_: Any, **__: Any) -> Any:
@@ -760,7 +779,7 @@ def jit(
         static_argnums, static_argnames, donate_argnums, donate_argnames, fastmath, keep_unused
     )
 
-    def made(f: Callable[..., Any]) -> JitFunction:
+    def decorate(f: Callable[..., Any]) -> JitFunction:
         if not callable(f):
             raise TypeError(f"jit: Expected a callable value, got {f!r}; pass a function")
         if isinstance(f, staticmethod):
@@ -774,7 +793,7 @@ def jit(
                 "in a list or stacked"
             )
         if unknown:
-            f = _raising(f, unknown[0])
+            f = _with_option_error(f, unknown[0])
         place = devices.devices(backend)[0] if device is None and backend else device
         ends = [place if x is None else x for x in (in_shardings, out_shardings)]
         if ends != [None, None]:
@@ -783,9 +802,9 @@ def jit(
         return JitFunction(f, options)
 
     if fun is None:
-        setattr(made, "__pandas_udf__", PandasEngine)  # noqa: B010 - functions have no such attribute
-        return made
-    return made(fun)
+        setattr(decorate, "__pandas_udf__", PandasEngine)  # noqa: B010 - functions have no such attribute
+        return decorate
+    return decorate(fun)
 
 
 class PandasEngine:

@@ -1,7 +1,9 @@
-"""A user's function of arrays as an operation that is called whole.
+"""Operations that call a user's Numba function on whole arrays.
 
-In: the function and the types of its results. Out: `record`, which makes nodes of operands; what
-runs is a Numba function that holds no lock.
+`kernel` (`kernel.py`) makes an `ArrayFunction` from the function and the declared types of its
+results. `record` compiles the function for the types of the operands and records a node. When the
+node is evaluated, `run` calls the compiled function on NumPy arrays, without the GIL. An
+`ArrayFunction` can also be the CPU implementation of a GPU kernel (`cuda.py`).
 """
 
 from __future__ import annotations
@@ -27,13 +29,17 @@ from accnp.trace_fn import function_place
 
 __all__ = ["ArrayFunction", "result_avals"]
 
-_one_at_a_time = renewed(
-    threading.Lock()
-)  # of functions with threads of Numba's, which may not meet
+# Held during calls of functions with `parallel=True`, since only one call at a time may use Numba's
+# threads.
+_one_at_a_time = renewed(threading.Lock())
 
 
 def result_avals(out: Any, nodes: Sequence[Node], static: dict[str, Any]) -> tuple[Any, PyTreeDef]:
-    """The types of the results and their structure, from what was declared."""
+    """Return the declared types of the results and their pytree structure.
+
+    `out` is a pytree of objects with a shape and a dtype, or a function that returns one for the
+    types of the operands and the static arguments.
+    """
     if callable(out):
         out = out(*[ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in nodes], **static)
     leaves, tree = flatten_arrays(out)
@@ -50,12 +56,17 @@ def result_avals(out: Any, nodes: Sequence[Node], static: dict[str, Any]) -> tup
     return tuple(avals), tree
 
 
-def type_text(shape: Sequence[int], dtype: np.dtype) -> str:
+def _format_type(shape: Sequence[int], dtype: np.dtype) -> str:
     return f"{dtype.name}[{','.join(map(str, shape))}]"
 
 
 class ArrayFunction:
-    """A function of arrays; `out` declares its results."""
+    """A user's function of arrays as an operation.
+
+    `out` declares the types of its results (see `result_avals`). `fill` is the initial value of the
+    arrays that the function writes its results to; None leaves them uninitialized. `cost` is the
+    cost of one element of the largest result, in simple instructions.
+    """
 
     kind = "array"
 
@@ -64,14 +75,19 @@ class ArrayFunction:
         self.python: Any = python_function(function)
         self.name = name or self.python.__name__
         self.out, self.fill = out, fill
+        # Name, file and line of the function, for error messages.
         self.of = "{} ({}:{})".format(*function_place(self.python))
         self.op = array_op(self.name, self.run, _shown, cost)
         self.compiled: Any = None
-        self.checked: set[Any] = set()
+        self.checked: set[Any] = set()  # keys of the types that it is compiled for
         self.threaded = bool(getattr(function, "targetoptions", {}).get("parallel"))
 
     def record(self, nodes: Sequence[Node], static: dict[str, Any]) -> Any:
-        """Apply it to operands; it is compiled for their types here, so that errors come here."""
+        """Record the operation on operands and return its results.
+
+        The function is compiled here, not when the node is evaluated, so that the call raises the
+        errors of compilation.
+        """
         self.check_operand_count(len(nodes), static)
         avals, tree = result_avals(self.out, nodes, static)
         self.check([x.aval for x in nodes], avals, static)
@@ -80,7 +96,7 @@ class ArrayFunction:
         return tree.unflatten([wrap(x) for x in made])
 
     def check_operand_count(self, operands: int, static: dict[str, Any]) -> None:
-        """Refuse names that it does not have, and more operands than it can take."""
+        """Raise TypeError for unknown static arguments, or for too many operands."""
         names = self.python.__code__.co_varnames[: self.python.__code__.co_argcount]
         unknown = [n for n in static if n not in names]
         if unknown or operands > len(names) - len(static):
@@ -90,16 +106,20 @@ class ArrayFunction:
                 "by position, then come its results"
             )
 
-    def fills(self, operands: int, results: int, static: Sequence[str]) -> bool:
-        """Whether it gets arrays for its results, rather than returning them."""
+    def writes_results(self, operands: int, results: int, static: Sequence[str]) -> bool:
+        """Return whether the function writes its results to arrays, its last arguments.
+
+        A function that accepts an argument for each operand and each result writes its results. One
+        that accepts the operands alone returns them.
+        """
         code = self.python.__code__
         names = code.co_varnames[: code.co_argcount]
         defaults = names[len(names) - len(self.python.__defaults__ or ()) :]
         free = [n for n in names if n not in static]
         least = len([n for n in free if n not in defaults])
-        for count, fills in ((operands + results, True), (operands, False)):
+        for count, writes_results in ((operands + results, True), (operands, False)):
             if least <= count <= len(free):
-                return fills
+                return writes_results
         raise TypeError(
             f"kernel: {self.of} takes {len(free)} arguments; got {operands} operands and "
             f"{results} declared results; let it take the operands and an array for each result, "
@@ -107,10 +127,14 @@ class ArrayFunction:
         )
 
     def check(self, ins: Sequence[Any], outs: Sequence[Aval], static: dict[str, Any]) -> None:
-        """Compile it for operands and results of these types, if it is not yet."""
-        fills = self.fills(len(ins), len(outs), list(static))
+        """Compile the function for these types of operands and results, unless it was before.
+
+        `ins` and `outs` have a shape and a dtype. Raises TypeError if Numba does not support a
+        dtype or cannot compile the function, or if the function returns other types.
+        """
+        writes_results = self.writes_results(len(ins), len(outs), list(static))
         kinds = [(len(a.shape), a.dtype) for a in (*ins, *outs)]
-        key = (*kinds, fills, tuple([(k, type(v)) for k, v in sorted(static.items())]))
+        key = (*kinds, writes_results, tuple([(k, type(v)) for k, v in sorted(static.items())]))
         if key in self.checked:
             return
         for i, a in enumerate((*ins, *outs)):
@@ -123,34 +147,38 @@ class ArrayFunction:
         module = importlib.import_module("accnp.compiler.numba.user_functions")
         if self.compiled is None:
             self.compiled = module.released(self.function)
-        given = [] if not fills else outs
+        given = [] if not writes_results else outs
         found = module.compile_for(self.compiled, self.of, ins, given, static)
-        self.check_returned(found, outs, fills)
+        self.check_returned(found, outs, writes_results)
         self.checked.add(key)
 
-    def check_returned(self, found: Any, outs: Sequence[Aval], fills: bool) -> None:
-        if fills:
+    def check_returned(self, found: Any, outs: Sequence[Aval], writes_results: bool) -> None:
+        """Raise TypeError if the compiled function does not return what `out` declares.
+
+        `found` has the rank and the dtype of each result that it returns.
+        """
+        if writes_results:
             if found:
                 raise TypeError(
                     f"kernel: {self.of} gets arrays for its results and must return nothing; got "
-                    f"{_ranks(found)}; write to its last {len(outs)} arguments"
+                    f"{_describe_types(found)}; write to its last {len(outs)} arguments"
                 )
             return
         want = [(len(a.shape), a.dtype) for a in outs]
         if found != want:
             raise TypeError(
-                f"kernel: {self.of} returns {_ranks(found) or 'nothing'}; declared is "
-                f"{_ranks(want)}; return what out says, or let out say what is returned"
+                f"kernel: {self.of} returns {_describe_types(found) or 'nothing'}; declared is "
+                f"{_describe_types(want)}; return what out says, or let out say what is returned"
             )
 
     def run(
         self, *arrays: np.ndarray, result_avals: Sequence[Aval], static: tuple[Any, ...]
     ) -> list[np.ndarray]:
-        """Call it on arrays; returns fresh ones."""
-        ins = [_operand(x) for x in arrays]
+        """Call the compiled function on arrays and return its results in new arrays."""
+        ins = [_prepare_operand(x) for x in arrays]
         named = dict(static)
-        fills = self.fills(len(ins), len(result_avals), list(named))
-        outs = [self.fresh(a) for a in result_avals] if fills else []
+        writes_results = self.writes_results(len(ins), len(result_avals), list(named))
+        outs = [self.allocate_result(a) for a in result_avals] if writes_results else []
         try:
             if self.threaded:
                 with _one_at_a_time:
@@ -161,25 +189,26 @@ class ArrayFunction:
             raise JaxRuntimeError(
                 f"kernel: {self.of} raised {type(error).__name__}: {error}"
             ) from error
-        if fills:
+        if writes_results:
             return outs
         several = list(found) if isinstance(found, tuple) else [found]
         for i, (x, a) in enumerate(zip(several, result_avals, strict=True)):
             if np.shape(x) != a.shape:
                 raise JaxRuntimeError(
-                    f"kernel: {self.of} returned {type_text(np.shape(x), a.dtype)} for result {i}; "
-                    f"declared is {type_text(a.shape, a.dtype)}; return what out says"
+                    f"kernel: {self.of} returned {_format_type(np.shape(x), a.dtype)} for result "
+                    f"{i}; declared is {_format_type(a.shape, a.dtype)}; return what out says"
                 )
         return several
 
-    def fresh(self, aval: Aval) -> np.ndarray:
+    def allocate_result(self, aval: Aval) -> np.ndarray:
         if self.fill is None:
             return np.empty(aval.shape, aval.dtype)
         return np.full(aval.shape, self.fill, aval.dtype)
 
 
-def _operand(x: np.ndarray) -> Any:
-    """An operand as the function is compiled for: in C order and read only, or a number."""
+def _prepare_operand(x: np.ndarray) -> Any:
+    """Convert an operand to what the function is compiled for: a C-contiguous read-only array, or a
+    scalar."""
     if not x.shape:
         return x[()]
     x = np.ascontiguousarray(x)
@@ -189,9 +218,11 @@ def _operand(x: np.ndarray) -> Any:
     return x
 
 
-def _ranks(kinds: Sequence[tuple[int, np.dtype]]) -> str:
+def _describe_types(kinds: Sequence[tuple[int, np.dtype]]) -> str:
+    """Return the ranks and dtypes of results as text for an error message."""
     return ", ".join(f"{dtype.name} of rank {rank}" for rank, dtype in kinds)
 
 
 def _shown(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that jaxprs show: the static arguments."""
     return dict(params["static"])

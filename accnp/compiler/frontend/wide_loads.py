@@ -1,7 +1,9 @@
-"""Accesses to several elements at once in restricted Python: `v = load4(p, i)`, and `part(v, k)`.
+"""Vector loads in restricted Python: `v = load4(p, i)`, and `part(v, k)` for an element of `v`.
 
-In: the tree of a kernel. Out: a tree in which the name of such a vector is a tuple of the names of
-its elements, so that branches and loops hand them on like other names.
+The loop IR has no vector values. `name_elements` therefore rewrites the syntax tree of a kernel
+before `source.py` reads it: each vector variable becomes one variable for each element. For
+example, `v = load4(p, i)` becomes `v_0, v_1, v_2, v_3 = load4(p, i)`, and `part(v, 1)` becomes
+`v_1`. Branches and loops then treat the elements like other variables.
 """
 
 from __future__ import annotations
@@ -15,22 +17,24 @@ from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["LOADS", "STORES", "called_function", "name_elements"]
 
+# Functions that access several adjacent elements, and the number of elements.
 LOADS = {"load2": 2, "load4": 4}
 STORES = {"store2": 2, "store4": 4}
 
 
 def called_function(x: ast.expr) -> str:
-    """Return the name of the function that an expression calls; empty for something else."""
+    """Return the name of the function that an expression calls, or "" if it is not such a call."""
     return x.func.id if isinstance(x, ast.Call) and isinstance(x.func, ast.Name) else ""
 
 
 def name_elements(tree: ast.FunctionDef) -> ast.FunctionDef:
-    """Return a function whose vectors are tuples of names.
+    """Return a function in which each vector variable is replaced by variables for its elements.
 
     Raises
     ------
     Unsupported
-        If a vector is used as anything but an argument of `part` with a known number.
+        If a vector is not assigned to a variable, or is used other than as the first argument of
+        `part` with a constant index.
     """
     nodes = walk(tree)
     loads = [n for n in nodes if isinstance(n, ast.Assign) and called_function(n.value) in LOADS]
@@ -51,7 +55,10 @@ def name_elements(tree: ast.FunctionDef) -> ast.FunctionDef:
 
 
 class _Elements(ast.NodeTransformer):
-    """Rebuilds the statements and the expressions that use vectors."""
+    """Replaces vectors by their elements in assignments and calls of `part`.
+
+    `vectors` has the names of the elements, by the name of the vector.
+    """
 
     def __init__(self, vectors: dict[str, list[str]]) -> None:
         self.vectors = vectors

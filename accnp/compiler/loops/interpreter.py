@@ -1,8 +1,11 @@
-"""Interpreter of the loop IR in NumPy, which is the reference for both back ends in tests.
+"""Interpreter of the loop IR in NumPy: the reference for both back ends in tests.
 
-Every access is checked against the bounds of its buffer, and independent steps run in reverse
-order. In kernels for GPUs, threads run one after the other, except in loops with barriers or with
-functions of several threads, whose threads run together (`lockstep.py`).
+`run` executes a kernel on NumPy arrays. The commands `run` and `bisect` of `python -m
+accnp.compiler` also use it.
+
+Every access is checked against the bounds of its buffer. Steps of independent loops run in reverse
+order, so that tests find dependences between them. The threads of a GPU kernel run one after the
+other, except in loops with barriers or warp functions, whose threads run together (`lockstep.py`).
 """
 
 from __future__ import annotations
@@ -52,13 +55,14 @@ from accnp.compiler.loops.types import DType, Pointer, dtype_of
 from accnp.compiler.loops.visiting import statements
 from accnp.ir.op import COMBINES
 
-_LEFT = Var("values of a loop that is left")  # cannot be the name of a variable of a kernel
+# Key of the values that a `Break` passes to its loop. No variable of a kernel can have this name.
+_LEFT = Var("values of a loop that is left")
 
 __all__ = ["AlignmentError", "BoundsError", "fold", "run"]
 
 
 class BoundsError(IndexError):
-    """An access outside of a buffer."""
+    """An access outside the bounds of a buffer."""
 
 
 class AlignmentError(ValueError):
@@ -73,25 +77,25 @@ def run(
     last: int,
     kernels: Mapping[str, Kernel] | None = None,
 ) -> None:
-    """Run the steps first..last of a kernel.
+    """Run the steps of a kernel from `first` up to, but not including, `last`.
 
     Parameters
     ----------
     kernel : Kernel
         A kernel that `verify` accepts.
     arrays : mapping of str to numpy.ndarray
-        One-dimensional arrays for the buffer arguments, by name, which the kernel may write to.
+        One-dimensional arrays for the buffer arguments, by name. The kernel may write to them.
     integers : mapping of str to int
         The integer arguments, by name.
     first, last : int
-        The steps.
+        The range of steps.
     kernels : mapping of str to Kernel, optional
-        The kernels that it calls, by name.
+        The kernels that this kernel calls, by name.
 
     Raises
     ------
     BoundsError
-        If an access is outside of its buffer.
+        If an access is outside the bounds of its buffer.
     AlignmentError
         If an access to several elements is at an address that is not a multiple of their size.
     OverflowError
@@ -100,6 +104,7 @@ def run(
     values = {kernel.first: first, kernel.last: last}
     values |= {v: integers[v.name] for v in kernel.integers}
     memory = {b: arrays[b.name] for b in kernel.buffers}
+    # Buffers on the stack have room for whole vectors after their last element (`ir.Buffer`).
     memory |= {b: np.zeros(b.length + 64, b.dtype.numpy) for b in kernel.stack}
     memory |= {b: np.zeros(b.length, b.dtype.numpy) for b in kernel.shared}
     memory |= {b: np.zeros(values[n], b.dtype.numpy) for b, n in kernel.heap}
@@ -107,7 +112,8 @@ def run(
         _Machine(memory, values, kernels or {}, kernel.threads).block(kernel.body)
 
 
-def _join(combine: str, x: Any, y: Any) -> Any:
+def _combine(combine: str, x: Any, y: Any) -> Any:
+    """Return one step of a reduction for each element of two arrays."""
     found = COMBINES[combine]
     if found.order:
         return np.where((y > x if found.order == ">" else y < x) | (y != y), y, x)
@@ -124,14 +130,15 @@ def fold(combine: str, values: np.ndarray) -> Any:
     padded[: len(values)] = values
     lanes = np.full(n, identity(combine, of), values.dtype)
     for row in padded.reshape(rows, n):
-        lanes = _join(combine, lanes, row).astype(values.dtype)
+        lanes = _combine(combine, lanes, row).astype(values.dtype)
     while len(lanes) > 1:
         half = len(lanes) // 2
-        lanes = _join(combine, lanes[:half], lanes[half:]).astype(values.dtype)
+        lanes = _combine(combine, lanes[:half], lanes[half:]).astype(values.dtype)
     return lanes[0]
 
 
 def _cast(x: Any, to: DType) -> Any:
+    """Convert a number as `ir.Cast` specifies; NaN becomes 0 as an integer."""
     x, of = np.asarray(x), to.numpy
     if to.kind == "bool":
         return (x != 0)[()]
@@ -144,7 +151,7 @@ def _cast(x: Any, to: DType) -> Any:
 
 
 class _Left(Exception):
-    """Raised to leave the innermost loop."""
+    """Raised by a `Break` statement, and caught by the innermost loop."""
 
 
 class _Place(NamedTuple):
@@ -155,6 +162,11 @@ class _Place(NamedTuple):
 
 
 class _Machine:
+    """The state of a running kernel: the contents of its buffers and the values of its variables.
+
+    There is a method for each class of statement, and `expr` evaluates expressions.
+    """
+
     def __init__(
         self,
         memory: dict[Buffer, np.ndarray],
@@ -162,12 +174,12 @@ class _Machine:
         kernels: Mapping[str, Kernel],
         threads: int = 0,
     ) -> None:
-        self.threads = threads  # of a block of a GPU
+        self.threads = threads  # the number of threads of a GPU block
         self.memory = memory
         self.values = values
         self.kernels = kernels
-        self.member: Member | None = None
-        self.deep = 0  # loops around whose steps are those of threads
+        self.member: Member | None = None  # the GPU thread, if the threads run together
+        self.deep = 0  # the number of enclosing loops over GPU blocks or threads
 
     def block(self, body: Sequence[Stmt]) -> None:
         for s in body:
@@ -181,26 +193,26 @@ class _Machine:
             place.array[place.at] = self.expr(s.value)
         elif isinstance(s, LoadVector):
             for v, x in zip(
-                s.results, self.adjacent(s.buffer, s.index, len(s.results)), strict=True
+                s.results, self.vector_view(s.buffer, s.index, len(s.results)), strict=True
             ):
                 self.values[v] = x
         elif isinstance(s, StoreVector):
             values = [self.expr(v) for v in s.values]
-            self.adjacent(s.buffer, s.index, len(values))[:] = values
+            self.vector_view(s.buffer, s.index, len(values))[:] = values
         elif isinstance(s, Prefetch):
             self.expr(s.index)
         elif isinstance(s, FoldRows):
-            self.columns(s)
+            self.fold_rows(s)
         elif isinstance(s, Transpose):
             self.transpose(s)
         elif isinstance(s, For):
-            self.loop(s)
+            self.for_loop(s)
         elif isinstance(s, While):
-            self.condition_loop(s)
+            self.while_loop(s)
         elif isinstance(s, Do) and s.function in MEETINGS:
             self.meet(s)
         elif isinstance(s, Do):
-            found = plain.NAMESPACE[s.function](*[self.passed(a) for a in s.args])
+            found = plain.NAMESPACE[s.function](*[self.argument(a) for a in s.args])
             if s.result is not None:
                 is_address = isinstance(s.result.dtype, Pointer)
                 self.values[s.result] = _Place(found, 0) if is_address else found
@@ -221,13 +233,14 @@ class _Machine:
             start, count = int(self.expr(s.start)), int(self.expr(s.extent))
             base = self.base(s.buffer)
             for at in (start, start + count - 1) if count else ():
-                self.check(s.buffer, base, at)
+                self.check_bounds(s.buffer, base, at)
             at = base.at + start
-            self.values[s.result] = self.folded(s, base.array[at : at + count])
+            self.values[s.result] = self.fold_values(s, base.array[at : at + count])
 
     def meet(self, s: Do) -> None:
-        """Call a function together with other threads of a block."""
-        if self.member is None:  # all threads have completed the loops before
+        """Call a barrier or a warp function, which the threads of a block call together."""
+        # Outside of loops over threads, a barrier has no effect: earlier loops have completed.
+        if self.member is None:
             if self.deep or s.function != "barrier":
                 raise NotImplementedError(f"run: {s.function} outside of a loop over threads")
             return
@@ -235,8 +248,8 @@ class _Machine:
         if s.result is not None:
             self.values[s.result] = found
 
-    def together(self, s: For) -> None:
-        """Run a loop over the threads of a block, which wait for each other."""
+    def run_threads_together(self, s: For) -> None:
+        """Run a loop over the threads of a block whose threads wait for each other."""
         steps = self.steps(s)
 
         def work(member: Member) -> None:
@@ -248,7 +261,7 @@ class _Machine:
         Block(len(steps)).run(work)
 
     def run(self, s: Run | Share) -> None:
-        """Run another kernel, step by step."""
+        """Run another kernel on this thread."""
         kernel = self.kernels[s.kernel]
         first, last = (0, s.count) if isinstance(s, Share) else (s.first, s.last)
         limits = [int(self.expr(x)) if not isinstance(x, int) else x for x in (first, last)]
@@ -256,24 +269,25 @@ class _Machine:
         memory = {b: np.zeros(b.length + 64, b.dtype.numpy) for b in kernel.stack}
         for a, x in zip(kernel.arguments, s.args, strict=True):
             if isinstance(a, Buffer):
-                memory[a] = self.passed(x)
+                memory[a] = self.argument(x)
             else:
                 values[a] = int(self.expr(x))
         memory |= {b: np.zeros(values[n], b.dtype.numpy) for b, n in kernel.heap}
         _Machine(memory, values, self.kernels).block(kernel.body)
 
-    def passed(self, x: Expr) -> Any:
-        """Return an argument of a procedure; an address becomes the array from that element on."""
+    def argument(self, x: Expr) -> Any:
+        """Evaluate an argument of a call; an address becomes the array from that element on."""
         found = self.expr(x)
         return found.array[found.at :] if isinstance(found, _Place) else found
 
-    def columns(self, s: FoldRows) -> None:
+    def fold_rows(self, s: FoldRows) -> None:
+        """Reduce each column of a set of rows."""
         start, source = int(self.expr(s.start)), self.memory[s.buffer]
         places = self.memory[s.places][: int(self.expr(s.rows))]
         for c in range(int(self.expr(s.columns))):
             column = [start + int(k) + c for k in places]
             for at in column:
-                self.check(s.buffer, _Place(source, 0), at)
+                self.check_bounds(s.buffer, _Place(source, 0), at)
             self.memory[s.to][c] = fold(s.combine, source[column])
 
     def transpose(self, s: Transpose) -> None:
@@ -282,7 +296,7 @@ class _Machine:
         for r in range(int(self.expr(s.rows))):
             for c in range(int(self.expr(s.columns))):
                 at = start + r + step * c
-                self.check(s.buffer, _Place(source, 0), at)
+                self.check_bounds(s.buffer, _Place(source, 0), at)
                 to[s.width * r + c] = source[at]
 
     def reduce(self, s: Reduce) -> None:
@@ -293,61 +307,67 @@ class _Machine:
             for f, values in zip(s.folds, found, strict=True):
                 values.append(self.expr(f.value))
         for f, values in zip(s.folds, found, strict=True):
-            self.values[f.result] = self.folded(f, np.array(values[::-1]))
+            self.values[f.result] = self.fold_values(f, np.array(values[::-1]))
 
-    def folded(self, s: Reduction | Fold, found: np.ndarray) -> Any:
+    def fold_values(self, s: Reduction | Fold, found: np.ndarray) -> Any:
+        """Return the reduction of values, after conversion to the dtype of the result."""
         assert isinstance(s.result.dtype, DType)
         return fold(s.combine, found.astype(s.result.dtype.numpy))
 
-    def condition_loop(self, s: While) -> None:
-        self.begin(s)
+    def while_loop(self, s: While) -> None:
+        self.begin_loop(s)
         try:
             while self.expr(s.test):
-                self.step(s)
+                self.run_step(s)
         except _Left:
-            self.leave(s)
+            self.break_loop(s)
             return
-        self.end(s)
+        self.end_loop(s)
 
-    def begin(self, s: For | While) -> None:
+    def begin_loop(self, s: For | While) -> None:
+        """Assign the initial values of loop-carried variables."""
         start = [self.expr(c.start) for c in s.carried]
         for c, value in zip(s.carried, start, strict=True):
             self.values[c.var] = value
 
-    def step(self, s: For | While) -> None:
+    def run_step(self, s: For | While) -> None:
+        """Run the body of a loop, and update the loop-carried variables."""
         self.block(s.body)
         following = [self.expr(c.following) for c in s.carried]
         for c, value in zip(s.carried, following, strict=True):
             self.values[c.var] = value
 
-    def end(self, s: For | While) -> None:
+    def end_loop(self, s: For | While) -> None:
+        """Assign the results of a loop that has run all its steps."""
         for c in s.carried:
             self.values[c.result] = self.values[c.var]
 
-    def leave(self, s: For | While) -> None:
+    def break_loop(self, s: For | While) -> None:
+        """Assign the results of a loop that a `Break` has left."""
         for c, value in zip(s.carried, self.values[_LEFT], strict=True):
             self.values[c.result] = value
 
-    def loop(self, s: For) -> None:
+    def for_loop(self, s: For) -> None:
         if s.spread == "threads" and any(
             isinstance(x, Do) and x.function in MEETINGS for x in statements(s.body)
         ):
-            self.together(s)
+            self.run_threads_together(s)
             return
-        self.begin(s)
+        self.begin_loop(s)
         steps = self.steps(s)
         self.deep += s.spread in ("grid", "threads")
         try:
             for i in reversed(steps) if s.independent else steps:
                 self.values[s.index] = i
-                self.step(s)
+                self.run_step(s)
         except _Left:
-            self.leave(s)
+            self.break_loop(s)
         else:
-            self.end(s)
+            self.end_loop(s)
         self.deep -= s.spread in ("grid", "threads")
 
     def steps(self, s: For) -> Sequence[int]:
+        """Return the indices of a loop, or those of this block if it runs a part (`For.part`)."""
         found = range(int(self.expr(s.start)), int(self.expr(s.stop)), s.step)
         if s.part is None:
             return found
@@ -356,29 +376,34 @@ class _Machine:
         return [i for k, i in enumerate(found) if k // each % blocks == block]
 
     def base(self, memory: Memory) -> _Place:
+        """Return the address of element 0 of a buffer, or the address in a variable."""
         return self.values[memory] if isinstance(memory, Var) else _Place(self.memory[memory], 0)
 
     def place(self, memory: Memory, index: Expr) -> _Place:
+        """Return the address of the element at an index, after checking its bounds."""
         base, at = self.base(memory), int(self.expr(index))
-        self.check(memory, base, at)
+        self.check_bounds(memory, base, at)
         return _Place(base.array, base.at + at)
 
-    def adjacent(self, buffer: Memory, index: Expr, count: int) -> np.ndarray:
-        """Return a view of the elements of a vector access, after checking its alignment."""
+    def vector_view(self, buffer: Memory, index: Expr, count: int) -> np.ndarray:
+        """Return a view of the elements of a vector access, after checking its bounds and
+        alignment."""
         array, at = self.place(buffer, index)
         base = self.base(buffer)
-        self.check(buffer, base, at - base.at + count - 1)
+        self.check_bounds(buffer, base, at - base.at + count - 1)
         found = array[at : at + count]
         if found.ctypes.data % found.nbytes:
             raise AlignmentError(f"run: {buffer.name}[{at}] is not aligned for {count} elements")
         return found
 
-    def check(self, memory: Memory, base: _Place, at: int) -> None:
+    def check_bounds(self, memory: Memory, base: _Place, at: int) -> None:
+        """Raise BoundsError unless element `at`, relative to `base`, is in the buffer."""
         size = len(base.array) - base.at
         if not -base.at <= at < size:
             raise BoundsError(f"run: {memory.name}[{at}] of {size} elements")
 
     def expr(self, x: Expr) -> Any:
+        """Evaluate an expression."""
         if isinstance(x, Const):
             return x.dtype.numpy.type(x.value) if isinstance(x.dtype, DType) else None
         if isinstance(x, Var):
@@ -399,11 +424,11 @@ class _Machine:
         if isinstance(x, Cast):
             return _cast(self.expr(x.value), x.dtype)
         assert isinstance(x, Call)
-        if x.function == "asked":
+        if x.function == "asked":  # whether the launch requests non-temporal stores
             return np.int64(0)
         function = FUNCTIONS.get(x.function)
         takes = function is not None and function.rule([dtype(a) for a in x.args]) is not None  # type: ignore[misc]
         reference = function.reference if function and takes else plain.NAMESPACE[x.function]
-        found = reference(*[self.passed(a) for a in x.args])
+        found = reference(*[self.argument(a) for a in x.args])
         assert isinstance(x.dtype, DType)
         return np.asarray(found).astype(x.dtype.numpy)[()]

@@ -58,7 +58,7 @@ elif what == "fail":
         for place, name in {
             "npy": [(stores.NpyStore, "create"), (stores.NpyStore, "write")],
             "zarr": [(stores.ZarrStore, "create"), (stores.ZarrStore, "write")],
-            "safetensors": [(safetensors, "_allocate"), (safetensors, "_mapped")],
+            "safetensors": [(safetensors, "_allocate"), (safetensors, "_map_array")],
         }[store]
         + [(safetensors if store == "safetensors" else checkpoint_files, "facts_of")]
         + [(os, "replace")]

@@ -1,8 +1,13 @@
-"""Reductions of a contiguous block in an order that no vector width and no fusion changes.
+"""LLVM IR for reductions of contiguous memory, and for searches in it.
 
-In: a pointer to ``n`` elements. Out: one element. Element j goes to lane j mod 32 (of a maximum or
-minimum, whose steps take longer, mod 64); lanes are folded by halves. The bits are the same on
-every machine, since LLVM splits the vectors without reordering.
+The functions get an IR builder ``b`` and a pointer ``p`` to ``n`` elements of LLVM type ``t``. They
+emit code and return the LLVM value of the result. The intrinsics in `intrinsics/memory.py` and
+`lower.py` call them; `across.py` uses the same folds for reductions over rows.
+
+The order of a reduction depends neither on the vector width of the machine nor on fusion. Element j
+is combined with lane j mod 32, or mod 64 for a maximum or minimum, whose steps have a longer
+latency. Then the upper half of the lanes is combined with the lower half until one lane is left.
+The bits are the same on every machine, since LLVM splits the vectors without reordering.
 """
 
 from __future__ import annotations
@@ -17,12 +22,15 @@ from accnp.compiler.llvm.scalars.ir import F32, F64, I32, I64, V, below, is_floa
 from accnp.compiler.llvm.scalars.products import apart, constant, is_odd, raised, times, whole
 
 LANES = 32
-FOUND = 64  # elements looked at together in a search
-Fold = Callable[[V, V], V]
-Step = Callable[[list[Any], Any], list[Any]]
+FOUND = 64  # elements that a search compares in one step; the hits are the bits of an i64
+Fold = Callable[[V, V], V]  # emits the code that combines two values
+Step = Callable[[list[Any], Any], list[Any]]  # (state, vector of elements) -> new state
 
 
-def _order(op: str, signed: bool) -> Fold:
+def _ordered_fold(op: str, signed: bool) -> Fold:
+    """Return the fold of a maximum (`op` is ">") or minimum ("<"): of equal numbers it returns the
+    first, and NaN if there is one."""
+
     def fold(x: V, y: V) -> V:
         b = x.b
         if is_float(x.v.type.element if isinstance(x.v.type, ir.VectorType) else x.v.type):
@@ -34,7 +42,9 @@ def _order(op: str, signed: bool) -> Fold:
     return fold
 
 
-def _binary(fop: str | None, iop: str) -> Fold:
+def _instruction_fold(fop: str | None, iop: str) -> Fold:
+    """Return the fold that is one instruction: the builder's method `fop` for floats, or `iop`."""
+
     def fold(x: V, y: V) -> V:
         t = x.v.type.element if isinstance(x.v.type, ir.VectorType) else x.v.type
         if is_float(t):
@@ -46,47 +56,47 @@ def _binary(fop: str | None, iop: str) -> Fold:
 
 
 class Reduction(NamedTuple):
-    """The code of a reduction: how two numbers are combined, and the facts of `ir.op.Combine`."""
+    """The code that combines two numbers of a reduction, and attributes of its `ir.op.Combine`."""
 
     fold: Fold
     identity: Callable[[np.dtype], Any]
-    order: str  # ">" or "<" for the larger or smaller number, instead of `fold`
+    order: str  # ">" or "<" for a maximum or minimum, which do not use `fold`; otherwise ""
     lanes: int
 
 
-REDUCTIONS: dict[str, Reduction] = {}  # `compiler/llvm/intrinsics/memory.py` fills it
+REDUCTIONS: dict[str, Reduction] = {}  # filled by `compiler/llvm/intrinsics/memory.py`
 # The functions of reductions that are one instruction.
 INSTRUCTIONS: dict[str, Fold] = {
-    "add": _binary("fadd", "add"),
-    "mul": _binary("fmul", "mul"),
-    "and": _binary(None, "and_"),
-    "or": _binary(None, "or_"),
-    "xor": _binary(None, "xor"),
+    "add": _instruction_fold("fadd", "add"),
+    "mul": _instruction_fold("fmul", "mul"),
+    "and": _instruction_fold(None, "and_"),
+    "or": _instruction_fold(None, "or_"),
+    "xor": _instruction_fold(None, "xor"),
 }
 
 
 def folds(name: str, t: Any, signed: bool) -> tuple[Fold, Any]:
-    """(fold, identity) of a reduction for an element type."""
+    """Return the fold and the identity element of a reduction for an element type."""
     found = REDUCTIONS[name]
     identity = found.identity(_dtype_of(t, signed))
     if is_float(t):
         identity = float(identity)
-    return (_order(found.order, signed) if found.order else found.fold), identity
+    return (_ordered_fold(found.order, signed) if found.order else found.fold), identity
 
 
 def _dtype_of(t: Any, signed: bool) -> np.dtype:
     if is_float(t):
-        return np.dtype(f"f{_size(t)}")
-    return np.dtype(f"{'i' if signed else 'u'}{_size(t)}")
+        return np.dtype(f"f{_size_in_bytes(t)}")
+    return np.dtype(f"{'i' if signed else 'u'}{_size_in_bytes(t)}")
 
 
 def lane_count(name: str) -> int:
-    """Return the lanes of a reduction."""
+    """Return the number of lanes of a reduction."""
     return REDUCTIONS[name].lanes
 
 
 def block_reduce(b: Any, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any:
-    """Fold of n elements of type t at p."""
+    """Emit the reduction `name` of n real elements of type t at p, and return its result."""
     fold, identity = folds(name, t, signed)
     count = lane_count(name)
     start = ir.Constant(ir.VectorType(t, count), [ir.Constant(t, identity)] * count)
@@ -94,33 +104,37 @@ def block_reduce(b: Any, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any
         return _float_extreme(b, p, n, start, order, fold)
     if name == "prod" and is_float(t):
         return _float_product(b, p, n, start, fold)
-    return _folded(b, p, n, start, fold)
+    return _fold_block(b, p, n, start, fold)
 
 
 def block_wide_sum(b: Any, p: Any, n: Any) -> Any:
-    """Sum of n float32 at p, each of which is widened to float64 as it is loaded."""
+    """Emit the float64 sum of n float32 elements at p, which are converted as they are loaded."""
     fold, _ = folds("sum", F64, True)
     wide, narrow = (ir.VectorType(t, LANES) for t in (F64, F32))
     start, pad = (ir.Constant(t, [ir.Constant(t.element, 0.0)] * LANES) for t in (wide, narrow))
-    (acc,) = _lanes(
+    (acc,) = _loop_over_lanes(
         b, p, n, pad, [start], lambda s, x: [fold(V(b, s[0]), V(b, b.fpext(x, wide))).v]
     )
-    return b.extract_element(_halve(V(b, acc), 1, fold).v, ir.Constant(I32, 0))
+    return b.extract_element(_fold_halves(V(b, acc), 1, fold).v, ir.Constant(I32, 0))
 
 
-def _folded(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> Any:
-    (acc,) = _lanes(b, p, n, start, [start], lambda s, x: [fold(V(b, s[0]), V(b, x)).v])
-    return b.extract_element(_halve(V(b, acc), 1, fold).v, ir.Constant(I32, 0))
+def _fold_block(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> Any:
+    """Emit a reduction; `start` has the identity element in each lane."""
+    (acc,) = _loop_over_lanes(b, p, n, start, [start], lambda s, x: [fold(V(b, s[0]), V(b, x)).v])
+    return b.extract_element(_fold_halves(V(b, acc), 1, fold).v, ir.Constant(I32, 0))
 
 
 def _float_extreme(b: Any, p: Any, n: Any, start: Any, op: str, fold: Fold) -> Any:
-    """The block as if there were no NaN, while looking for one; if there is, all over again.
+    """Emit a maximum or minimum of floats.
 
-    One comparison finds the NaNs of two vectors, and no lane waits for it: 1.5e6 float32 by one
-    thread take 0.06 ms; 0.10 where each step of a lane chooses.
+    The first loop ignores NaN in the result, but records whether there is one. Only then, a second
+    loop computes the reduction with `fold`, which propagates NaN. One comparison finds the NaNs of
+    two vectors, and is not part of the dependency chain of a lane. For 1.5e6 float32 elements in
+    cache, one thread takes 0.067 ms, and 0.101 ms if each step checks for NaN (AVX-512,
+    2026-11-22; decision 0014).
     """
     count = start.type.count
-    part = 64 // _size(start.type.element)
+    part = 64 // _size_in_bytes(start.type.element)
     mask = ir.VectorType(ir.IntType(1), part)
     clear = [ir.Constant(mask, [0] * part)] * (count // part // 2)
     undef = ir.Constant(start.type, ir.Undefined)
@@ -139,22 +153,25 @@ def _float_extreme(b: Any, p: Any, n: Any, start: Any, op: str, fold: Fold) -> A
         lost = [b.or_(u, v) for u, v in zip(state[1:], lost, strict=True)]
         return [larger(V(b, state[0]), V(b, x)).v, *lost]
 
-    acc, *lost = _lanes(b, p, n, start, [start, *clear], step)
-    quick = b.extract_element(_halve(V(b, acc), 1, larger).v, ir.Constant(I32, 0))
+    acc, *lost = _loop_over_lanes(b, p, n, start, [start, *clear], step)
+    quick = b.extract_element(_fold_halves(V(b, acc), 1, larger).v, ir.Constant(I32, 0))
     some = lost[0]
     for m in lost[1:]:
         some = b.or_(some, m)
     bits = b.bitcast(some, ir.IntType(part))
     good = b.icmp_unsigned("==", bits, ir.Constant(bits.type, 0))
-    return _unless(b, good, quick, lambda: _folded(b, p, n, start, fold))
+    return _select_or_compute(b, good, quick, lambda: _fold_block(b, p, n, start, fold))
 
 
-def _unless(b: Any, good: Any, quick: Any, slow: Callable[[], Any]) -> Any:
-    """A value where it is known to be good, another way to it elsewhere."""
-    return _unless_each(b, good, [quick], lambda: [slow()])[0]
+def _select_or_compute(b: Any, good: Any, quick: Any, slow: Callable[[], Any]) -> Any:
+    """Emit a branch: the value `quick` if `good` is true, otherwise the value that `slow` emits."""
+    return _select_or_compute_all(b, good, [quick], lambda: [slow()])[0]
 
 
-def _unless_each(b: Any, good: Any, quick: list[Any], slow: Callable[[], list[Any]]) -> list[Any]:
+def _select_or_compute_all(
+    b: Any, good: Any, quick: list[Any], slow: Callable[[], list[Any]]
+) -> list[Any]:
+    """`_select_or_compute` for several values."""
     before = b.block
     again, end = (b.function.append_basic_block(s) for s in ("again", "known"))
     b.cbranch(good, end, again)
@@ -171,56 +188,72 @@ def _unless_each(b: Any, good: Any, quick: list[Any], slow: Callable[[], list[An
 
 
 def _float_product(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> Any:
-    """The block by lanes; where that is no normal number, all over again with the exponents apart:
-    a lane may overflow, and another vanish, where the whole product and NumPy's do not."""
-    quick = _folded(b, p, n, start, fold)
+    """Emit a product of floats.
+
+    A lane may overflow or underflow although the whole product does not. If the product by lanes is
+    not a normal number, it is therefore computed again with separate exponents, except where its
+    value 0 is known to be right.
+    """
+    quick = _fold_block(b, p, n, start, fold)
     t = quick.type
     good = b.not_(is_odd(b, [quick]))
     nothing = V(b, quick).eq(0.0).v
 
     def zero_or_scaled() -> Any:
+        """A product of 0 is right if an element is 0."""
         place = find(b, p, n, ir.Constant(t, 0.0), t)
         some = b.icmp_signed("<", place, n)
         known = b.and_(nothing, some)
-        return _unless(b, known, quick, shrunk_or_scaled)
+        return _select_or_compute(b, known, quick, shrunk_or_scaled)
 
     def shrunk_or_scaled() -> Any:
-        """No order of numbers of at most 1 leaves more of them than the lanes did."""
-        largest = _lanes(b, p, n, start, [start], lambda s, x: [larger(s[0], b.fmul(x, x))])[0]
-        most = _halve(V(b, largest), 1, lambda x, y: V(b, larger(x.v, y.v)))
-        small = V(b, b.extract_element(most.v, _first())).eq(1.0).v
-        return _unless(b, b.and_(nothing, small), quick, lambda: _scaled(b, p, n, start, 1)[0])
+        """A product of 0 is right if no element is larger than 1 in magnitude: partial products
+        then never grow, in any order."""
+        largest = _loop_over_lanes(
+            b, p, n, start, [start], lambda s, x: [larger(s[0], b.fmul(x, x))]
+        )[0]
+        most = _fold_halves(V(b, largest), 1, lambda x, y: V(b, larger(x.v, y.v)))
+        small = V(b, b.extract_element(most.v, _first_index())).eq(1.0).v
+        return _select_or_compute(
+            b, b.and_(nothing, small), quick, lambda: _scaled_product(b, p, n, start, 1)[0]
+        )
 
     def larger(x: Any, y: Any) -> Any:
         return b.select(b.fcmp_ordered(">", y, x), y, x)
 
-    return _unless(b, good, quick, zero_or_scaled)
+    return _select_or_compute(b, good, quick, zero_or_scaled)
 
 
-def _scaled(b: Any, p: Any, n: Any, pad: Any, parts: int) -> list[Any]:
-    """The product of mantissas, times two to the sum of exponents, which are apart from them after
-    each step; rounded once more where it is subnormal. A complex number is two parts."""
+def _scaled_product(b: Any, p: Any, n: Any, pad: Any, parts: int) -> list[Any]:
+    """Emit a product with separate exponents: that of the mantissas, times 2 to the sum of the
+    exponents.
+
+    Each step normalizes the mantissas. A subnormal result is rounded once more. Complex numbers
+    have two `parts`, which alternate in memory and in `pad`.
+    """
     t = ir.VectorType(pad.type.element, LANES)
     exponents = whole(t)
     one = [constant(t, 1.0), constant(t, 0.0)][:parts]
 
     def step(state: list[Any], x: Any) -> list[Any]:
         *acc, total = state
-        those, first = apart(b, [_each(b, x, k, parts) for k in range(parts)])
+        those, first = apart(b, [_strided_elements(b, x, k, parts) for k in range(parts)])
         acc, second = apart(b, times(b, acc, those))
         return [*acc, b.add(total, b.add(first, second))]
 
-    *acc, total = _lanes(b, p, n, pad, [*one, constant(exponents, 0)], step)
+    *acc, total = _loop_over_lanes(b, p, n, pad, [*one, constant(exponents, 0)], step)
     while acc[0].type.count > 1:  # 32 numbers of a few bits cannot overflow
         half = acc[0].type.count // 2
-        lower, upper = ([_run(b, x, k, half) for x in (*acc, total)] for k in (0, half))
+        lower, upper = (
+            [_adjacent_elements(b, x, k, half) for x in (*acc, total)] for k in (0, half)
+        )
         acc, total = times(b, lower[:-1], upper[:-1]), b.add(lower[-1], upper[-1])
-    power = V(b, b.extract_element(total, _first()))
-    return [raised(V(b, b.extract_element(x, _first())), power).v for x in acc]
+    power = V(b, b.extract_element(total, _first_index()))
+    return [raised(V(b, b.extract_element(x, _first_index())), power).v for x in acc]
 
 
-def _each(b: Any, x: Any, first: int, step: int) -> Any:
-    """Every so-many-th element of a vector."""
+def _strided_elements(b: Any, x: Any, first: int, step: int) -> Any:
+    """Emit the vector of the elements `first`, `first + step`, and so on."""
     if step == 1:
         return x
     mask = ir.Constant(
@@ -229,36 +262,40 @@ def _each(b: Any, x: Any, first: int, step: int) -> Any:
     return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), mask)
 
 
-def _run(b: Any, x: Any, first: int, count: int) -> Any:
-    """Some elements of a vector, side by side."""
+def _adjacent_elements(b: Any, x: Any, first: int, count: int) -> Any:
+    """Emit the vector of `count` adjacent elements from `first` on."""
     mask = ir.Constant(ir.VectorType(I32, count), list(range(first, first + count)))
     return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), mask)
 
 
-def _first() -> Any:
+def _first_index() -> Any:
     return ir.Constant(I32, 0)
 
 
 def block_reduce_complex(b: Any, p: Any, n: Any, t: Any, name: str) -> tuple[Any, Any]:
-    """Sum or prod of n complex numbers with parts of type t, real and imaginary in turn."""
+    """Emit the sum or product of n complex numbers, and return its real and imaginary parts.
+
+    In memory, real and imaginary parts of type t alternate.
+    """
     if name == "sum":
-        fold, one = _binary("fadd", "add"), 0.0
+        fold, one = _instruction_fold("fadd", "add"), 0.0
     else:
         fold, one = _complex_product, 1.0
     start = [ir.Constant(t, one), ir.Constant(t, 0.0)] * LANES
     pad = ir.Constant(ir.VectorType(t, 2 * LANES), start)
     twice = b.shl(n, ir.Constant(I64, 1))
-    (found,) = _lanes(b, p, twice, pad, [pad], lambda s, x: [fold(V(b, s[0]), V(b, x)).v])
-    acc = _halve(V(b, found), 2, fold)
+    (found,) = _loop_over_lanes(b, p, twice, pad, [pad], lambda s, x: [fold(V(b, s[0]), V(b, x)).v])
+    acc = _fold_halves(V(b, found), 2, fold)
     quick = [b.extract_element(acc.v, ir.Constant(I32, k)) for k in (0, 1)]
     if name == "prod":
         good = b.not_(is_odd(b, quick))
-        quick = _unless_each(b, good, quick, lambda: _scaled(b, p, twice, pad, 2))
+        quick = _select_or_compute_all(b, good, quick, lambda: _scaled_product(b, p, twice, pad, 2))
     real, imag = quick
     return real, imag
 
 
 def _complex_product(x: V, y: V) -> V:
+    """Emit the products of complex numbers in vectors with alternating real and imaginary parts."""
     b, count = x.b, x.v.type.count
     pairs = range(0, count, 2)
 
@@ -275,7 +312,8 @@ def _complex_product(x: V, y: V) -> V:
     return V(b, b.fadd(direct, crossed, flags=keep))
 
 
-def _halve(acc: V, last: int, fold: Fold) -> V:
+def _fold_halves(acc: V, last: int, fold: Fold) -> V:
+    """Combine the lower and upper halves of a vector until it has `last` elements."""
     b, width = acc.b, acc.v.type.count
     while width > last:
         width //= 2
@@ -288,25 +326,29 @@ def _halve(acc: V, last: int, fold: Fold) -> V:
     return acc
 
 
-def _size(t: Any) -> int:
+def _size_in_bytes(t: Any) -> int:
+    """Return the size of an element; bools take one byte."""
     if isinstance(t, ir.IntType):
         return max(1, t.width // 8)
     return 4 if isinstance(t, ir.FloatType) else 8
 
 
-def _element(b: Any, p: Any, k: Any, t: Any) -> Any:
+def _element_pointer(b: Any, p: Any, k: Any, t: Any) -> Any:
     return b.gep(b.bitcast(p, t.as_pointer()), [k])
 
 
-def _load(b: Any, p: Any, k: Any, element: Any, t: Any) -> Any:
-    v = b.load(b.bitcast(_element(b, p, k, element), t.as_pointer()))
-    v.align = _size(element)
+def _load_vector(b: Any, p: Any, k: Any, element: Any, t: Any) -> Any:
+    v = b.load(b.bitcast(_element_pointer(b, p, k, element), t.as_pointer()))
+    v.align = _size_in_bytes(element)
     return v
 
 
-def _lanes(b: Any, p: Any, n: Any, pad: Any, start: list[Any], step: Step) -> list[Any]:
-    """What `step` makes of the start and whole groups of lanes, then of the rest, with the other
-    lanes as in `pad`."""
+def _loop_over_lanes(b: Any, p: Any, n: Any, pad: Any, start: list[Any], step: Step) -> list[Any]:
+    """Emit a loop over the n elements at p, and return its final state.
+
+    The state starts as `start`. `step` updates it for each full vector of elements, then for the
+    remaining elements, if any: their vector has the values of `pad` in its other lanes.
+    """
     lanes, t = pad.type, pad.type.element
     fn, size, zero = b.function, pad.type.count, ir.Constant(I64, 0)
     loop, tail, fill, end = (fn.append_basic_block(s) for s in ("block", "tail", "fill", "end"))
@@ -317,7 +359,7 @@ def _lanes(b: Any, p: Any, n: Any, pad: Any, start: list[Any], step: Step) -> li
 
     b.position_at_end(loop)
     i, acc = b.phi(I64), [b.phi(x.type) for x in start]
-    new = step(acc, _load(b, p, i, t, lanes))
+    new = step(acc, _load_vector(b, p, i, t, lanes))
     i_next = b.add(i, ir.Constant(I64, size))
     b.cbranch(b.icmp_signed("<", i_next, whole), loop, tail)
 
@@ -326,8 +368,8 @@ def _lanes(b: Any, p: Any, n: Any, pad: Any, start: list[Any], step: Step) -> li
     b.cbranch(b.icmp_signed(">", rest, zero), fill, end)
 
     b.position_at_end(fill)
-    place = b.bitcast(_element(b, p, whole, t), lanes.as_pointer())
-    padded = step(mid, masked_load(b, place, lanes, _size(t), below(b, rest, size), pad))
+    place = b.bitcast(_element_pointer(b, p, whole, t), lanes.as_pointer())
+    padded = step(mid, masked_load(b, place, lanes, _size_in_bytes(t), below(b, rest, size), pad))
     b.branch(end)
 
     b.position_at_end(end)
@@ -344,7 +386,8 @@ def _lanes(b: Any, p: Any, n: Any, pad: Any, start: list[Any], step: Step) -> li
 
 
 def find(b: Any, p: Any, n: Any, value: Any, t: Any) -> Any:
-    """The first place of a value among n elements of type t at p, or n; a NaN finds a NaN."""
+    """Emit the index of the first of n elements of type t at p that equals a value, or n if there
+    is none. NaN equals NaN."""
     off = ir.Constant(ir.VectorType(t, FOUND), ir.Undefined)
     one = b.insert_element(off, value, ir.Constant(I32, 0))
     wanted = b.shuffle_vector(one, off, ir.Constant(ir.VectorType(I32, FOUND), None))
@@ -355,16 +398,19 @@ def find(b: Any, p: Any, n: Any, value: Any, t: Any) -> Any:
         lost = b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_unordered("uno", wanted, wanted))
         return b.or_(b.fcmp_ordered("==", x, wanted), lost)
 
-    return _first_hit(b, p, n, t, hits)
+    return _find_first(b, p, n, t, hits)
 
 
 def find_odd(b: Any, p: Any, n: Any, t: Any) -> Any:
-    """The first place of a product that is no normal number, or n."""
-    return _first_hit(b, p, n, t, lambda x: is_odd(b, [x]))
+    """Emit the index of the first of n products at p that is not a normal number, or n."""
+    return _find_first(b, p, n, t, lambda x: is_odd(b, [x]))
 
 
-def _first_hit(b: Any, p: Any, n: Any, t: Any, hits: Callable[[Any], Any]) -> Any:
-    """The first place among n elements of which a test of vectors is true, or n."""
+def _find_first(b: Any, p: Any, n: Any, t: Any, hits: Callable[[Any], Any]) -> Any:
+    """Emit the index of the first of n elements for which `hits` is true, or n.
+
+    `hits` emits the test of a vector of elements, and returns a mask.
+    """
     vector, zero = ir.VectorType(t, FOUND), ir.Constant(I64, 0)
     off = ir.Constant(vector, ir.Undefined)
     loop, again, tail, fill, end = (
@@ -376,7 +422,7 @@ def _first_hit(b: Any, p: Any, n: Any, t: Any, hits: Callable[[Any], Any]) -> An
     b.position_at_end(loop)
     i = b.phi(I64)
     i.add_incoming(zero, before)
-    bits = b.bitcast(hits(_load(b, p, i, t, vector)), I64)
+    bits = b.bitcast(hits(_load_vector(b, p, i, t, vector)), I64)
     b.cbranch(b.icmp_unsigned("==", bits, zero), again, end)
     b.position_at_end(again)
     following = b.add(i, ir.Constant(I64, FOUND))
@@ -386,9 +432,11 @@ def _first_hit(b: Any, p: Any, n: Any, t: Any, hits: Callable[[Any], Any]) -> An
     rest = b.sub(n, whole)
     b.cbranch(b.icmp_signed(">", rest, zero), fill, end)
     b.position_at_end(fill)
-    place = b.bitcast(_element(b, p, whole, t), vector.as_pointer())
+    place = b.bitcast(_element_pointer(b, p, whole, t), vector.as_pointer())
     mask = below(b, rest, FOUND)
-    some = b.bitcast(b.and_(hits(masked_load(b, place, vector, _size(t), mask, off)), mask), I64)
+    some = b.bitcast(
+        b.and_(hits(masked_load(b, place, vector, _size_in_bytes(t), mask, off)), mask), I64
+    )
     b.branch(end)
     b.position_at_end(end)
     start, left = b.phi(I64), b.phi(I64)

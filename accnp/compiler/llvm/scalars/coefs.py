@@ -1,8 +1,10 @@
-"""Polynomial coefficients of the math files, from the constant term up.
+"""Coefficients of the polynomials in the mathematical functions of this folder.
 
-In: nothing. Out: tuples NAME_32 and NAME_64, minimax fits (Remez, 50 digits) of relative error.
-The comment says of which function, in which variable and range; ranges are slightly wider than
-used.
+The tuples NAME_32 (for float32 arithmetic) and NAME_64 (for float64) start with the constant term.
+They are minimax approximations with respect to the relative error, computed by the Remez algorithm
+with 50 digits. The comment above a tuple has the form "function in variable, range": for example,
+"(2^r - 1) / r in r, |r| <= 0.5" is a polynomial in r that approximates this function. The ranges
+are slightly wider than those that the functions need.
 """
 
 # (exp(r) - 1 - r) / r^2 in r, |r| <= 0.3475, error weighted by |r|
@@ -43,7 +45,7 @@ EXP2_64 = (
     4.456666024516495e-10,
     2.5741674834092634e-11,
 )
-# as EXP, short, for float32 pow in double
+# as EXP_64 with fewer terms, for pow of float32 operands, which is computed in double precision
 POWEXP_64 = (
     0.49999999999725037,
     0.16666666755521556,
@@ -76,9 +78,9 @@ LOG_64 = (
     0.1325009331184632,
     0.1325160191464447,
 )
-# as LOG_64, short, for float32 pow
+# as LOG_64 with fewer terms, for pow of float32 operands
 POWLOG_64 = (0.6666666575694968, 0.40000339131046464, 0.2853603559701064, 0.2361776536540326)
-# (log((1+s)/(1-s))/s - 2 - 2/3 s^2) / s^4 in s^2 <= 0.02945, for double pow
+# (log((1+s)/(1-s))/s - 2 - 2/3 s^2) / s^4 in s^2 <= 0.02945, for pow of float64 operands
 LOGT_64 = (
     0.40000000000029506,
     0.28571428556907325,
@@ -98,7 +100,7 @@ SIN_64 = (
     1.6058312937603664e-10,
     -7.576036106874414e-13,
 )
-# (cos r - 1 + r^2/2) / r^4 in r^2, same range
+# (cos r - 1 + r^2/2) / r^4 in r^2, |r| <= 1.02 pi/4
 COS_64 = (
     0.04166666666666658,
     -0.0013888888888871059,
@@ -107,8 +109,9 @@ COS_64 = (
     2.0875640960252555e-09,
     -1.1355303022849833e-11,
 )
-# sin of r + q pi/2 by the quadrant q as u + u r^2 p(r^2), u = A r + B, |r| <= 1.002 pi/4: A, B (-0
-# keeps the sign of -0), coefficients of p
+# sin(r + q pi/2) = u + u r^2 p(r^2) with u = A r + B, |r| <= 1.002 pi/4. The rows are A, B, and the
+# coefficients of p; the columns are the quadrants q. The B of quadrant 0 is -0.0 so that sin(-0.0)
+# is -0.0.
 WAVE_32 = (
     (1.0, 0.0, -1.0, 0.0),
     (-0.0, 1.0, 0.0, -1.0),
@@ -117,7 +120,7 @@ WAVE_32 = (
     (-0.00019840077, -0.0013887578) * 2,
     (2.7248702e-06, 2.4462444e-05) * 2,
 )
-# (tan r - r) / r^3 in r^2, same range
+# (tan r - r) / r^3 in r^2, |r| <= 1.02 pi/4
 TAN_32 = (0.33333358, 0.13332368, 0.0540929, 0.02111378, 0.011268161, -0.00045391778, 0.0046422863)
 TAN_64 = (
     0.3333333333333343,
@@ -238,7 +241,7 @@ ERFCX_64 = (
     -9.364036263491529e-09,
     1.5792388081129048e-09,
 )
-# first guess of m^(1/3), 0.499 <= m <= 4.01
+# m^(1/3) in m, 0.499 <= m <= 4.01: the initial value of an iteration, of low accuracy
 CBRT_64 = (
     0.49778895834230746,
     0.7131804366279296,
@@ -263,7 +266,7 @@ ERFINV_64 = (
     -1.248931094919533e-11,
     1.1450050269956535e-12,
 )
-# the same in sqrt(w) - 4, w > 6.25
+# erf_inv(x)/x in sqrt(w) - 4, w > 6.25
 ERFINVT_64 = (
     3.839783845068866,
     1.009493179987665,
@@ -309,7 +312,8 @@ LGAMMA_64 = (
     -5.285853269977645e-08,
     3.0689331432804065e-08,
 )
-# as EXP, between the two, and log(1 + e) / e in 0 <= e <= 1, for logaddexp of floats in doubles
+# as EXP_64 with fewer terms, but more than POWEXP_64. This tuple and the next are for logaddexp of
+# float32 operands, which is computed in double precision.
 EXP_MIDDLE_64 = (
     0.5,
     0.1666666666664825,
@@ -321,6 +325,7 @@ EXP_MIDDLE_64 = (
     2.762515151794848e-06,
     2.7613836801372293e-07,
 )
+# log(1 + e) / e in e, 0 <= e <= 1
 LOG1P_64 = (
     0.9999999999999853,
     -0.49999999999153943,

@@ -1,10 +1,12 @@
 """Logarithms of sums of two powers: logaddexp logaddexp2.
 
-In: two float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
+The functions emit LLVM IR. They take two float or double ``V`` and return a ``V`` of the same type,
+without branches or library calls. The registry makes them available to kernels.
 
-The larger operand and log(1 + exp(-d)), d the distance to the other, cancel where the result is
-near 0. Floats are therefore computed in doubles, where that leaves enough digits for all but the
-very zeros; doubles add up what the logarithm and the sum lose.
+The result is max(a, b) + log(1 + exp(-d)), where d = abs(a - b). The two terms cancel if the result
+is close to 0. Float operands are therefore computed in double precision, which leaves enough digits
+except next to the zeros of the function. For double operands, the rounding errors of the logarithm
+and of the sum are computed and added.
 """
 
 from __future__ import annotations
@@ -30,22 +32,24 @@ from accnp.compiler.llvm.scalars.log import LOG2E_64
 from accnp.compiler.llvm.scalars.registry import BINARY, define
 
 INF, (LN2, LN2_LO) = float("inf"), LN2_64
-# 1.5 * 2^52 + 1023: added to a whole number n, the last bits are those of 2^n's exponent.
+# Adding this number to a double rounds the double to an integer n. The low bits of the sum are then
+# n + 1023, which is the exponent field of 2^n.
 POWER = 1.5 * 2.0**52 + 1023.0
 
 
 def larger(a: V, b: V) -> V:
+    """Return the larger operand, or b if one is NaN."""
     return where(a > b, a, b)
 
 
 def edges(a: V, b: V, y: V) -> V:
-    """Where the distance is nan (equal infinities, a nan), the sum is right."""
+    """Return y, or a + b where a - b is NaN: for equal infinities, and for NaN operands."""
     d = a - b
     return where(d.eq(d), y, a + b)
 
 
-def _tail_short(d: V, base2: bool) -> V:
-    """log(1 + exp(-d)), or that to base 2, of doubles d >= 0 to about 2^-46."""
+def _log1p_exp(d: V, base2: bool) -> V:
+    """log(1 + exp(-d)), or log2(1 + 2^-d) for `base2`, of doubles d >= 0, to about 2^-46."""
     d = where(d < 200.0, d, 200.0)
     if base2:
         t = POWER - d
@@ -59,15 +63,16 @@ def _tail_short(d: V, base2: bool) -> V:
     return y * LOG2E if base2 else y
 
 
-def _log_sum(a: V, b: V, base2: bool) -> V:
+def _emit_logaddexp(a: V, b: V, base2: bool) -> V:
+    """logaddexp, or logaddexp2 for `base2`."""
     if a.single:
-        tail = _tail_short(fabs(a.to(F64) - b.to(F64)), base2)
+        tail = _log1p_exp(fabs(a.to(F64) - b.to(F64)), base2)
         return edges(a, b, (larger(a, b).to(F64) + tail).to(F32))
     top, low = larger(a, b), where(a > b, b, a)
     d, d_lo = two_sum(top, -low)
-    farthest = 1100.0 if base2 else 800.0
-    far = d < farthest
-    c, c_lo = where(far, d, farthest), where(far, d_lo, 0.0)
+    farthest = 1100.0 if base2 else 800.0  # exp(-d) is 0 from here on
+    near = d < farthest
+    c, c_lo = where(near, d, farthest), where(near, d_lo, 0.0)
     # exp(-c) = 2^n m, as a pair
     if base2:
         t = POWER - c
@@ -85,7 +90,7 @@ def _log_sum(a: V, b: V, base2: bool) -> V:
     h = n >> 1
     half, other = pow2(h), pow2(n - h)
     e, e_lo = m * half * other, m_lo * half * other
-    # log(1 + e) = 2 s + s^3 (2/3 + ..), s = e / (2 + e) with its remainder
+    # log(1 + e) = 2 s + s^3 (2/3 + ..), where s + s_lo = e / (2 + e)
     q = e + 2.0
     inverse = 1.0 / q
     s = e * inverse
@@ -99,16 +104,16 @@ def _log_sum(a: V, b: V, base2: bool) -> V:
         first, lost = two_prod(first, c.const(scale))
         rest = rest + lost
     y, lost = two_sum(top, first)
-    # next to an infinite operand the pieces are no numbers
+    # If an operand is infinite, y is right, and the rounding errors are NaN.
     y = where(d < INF, y + (lost + rest), y)
     return edges(a, b, y)
 
 
 @define(BINARY)
 def logaddexp(a: V, b: V) -> V:
-    return _log_sum(a, b, False)
+    return _emit_logaddexp(a, b, False)
 
 
 @define(BINARY)
 def logaddexp2(a: V, b: V) -> V:
-    return _log_sum(a, b, True)
+    return _emit_logaddexp(a, b, True)
