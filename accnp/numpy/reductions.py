@@ -264,7 +264,8 @@ class _Recorded:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: BoundedCache[tuple[Aval, int | None], tuple[Form, dict[str, Any]]]
+        # Keys contain enable_x64: sums of 32-bit integers have 64 bits with it.
+        self._known: BoundedCache[tuple[Aval, int | None, bool], tuple[Form, dict[str, Any]]]
         self._known = BoundedCache("type_cache_size", True)
 
     def again(self, a: Any, axis: Axis) -> Array | None:
@@ -272,8 +273,8 @@ class _Recorded:
         if type(a) is not Array or not (axis is None or type(axis) is int):
             return None
         node = a._node
-        form, params = self._known.get((node.aval, axis), _UNKNOWN)
-        if form is None or (form.wide and not config.x64):
+        form, params = self._known.get((node.aval, axis, config.x64), _UNKNOWN)
+        if form is None:
             return None
         return operate(form, (node,), params)
 
@@ -282,7 +283,7 @@ class _Recorded:
         if type(a) is not Array or not (axis is None or type(axis) is int) or made.form is None:
             return
         if made.op.kind == "reduce" and made.inputs == (a._node,):
-            self._known.store((a._node.aval, axis), (made.form, made.params))
+            self._known.store((a._node.aval, axis, config.x64), (made.form, made.params))
 
 
 _UNKNOWN: tuple[None, dict[str, Any]] = (None, {})

@@ -57,6 +57,21 @@ def test_every_dtype_along_one_axis(name: str) -> None:
             agree(getattr(jnp, name), getattr(jax.numpy, name), x, axis=1)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int32", "uint32", "float32"])
+@pytest.mark.parametrize("name", FOLDS)
+def test_types_with_x64_do_not_depend_on_earlier_calls(name: str, dtype: str) -> None:
+    """What was recorded without enable_x64 is not repeated with it, and the other way round."""
+    x = jnp.ones((2, 3), dtype)
+    for x64 in (False, True, False):
+        with jax.enable_x64(x64):
+            want = getattr(jax.numpy, name)(np.ones((2, 3), dtype)).dtype
+        with accnp.enable_x64(x64):
+            found = [getattr(jnp, name)(x).dtype for _ in range(2)]
+            if hasattr(x, name):
+                found += [getattr(x, name)().dtype for _ in range(2)]
+        assert set(found) == {want}
+
+
 @pytest.mark.parametrize(
     "kw",
     [
