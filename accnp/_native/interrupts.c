@@ -90,6 +90,12 @@ current_launch(void)
     return mine.launch;
 }
 
+bool
+is_helper(void)
+{
+    return mine.helps;
+}
+
 void
 join_launch(Launch *launch)
 {

@@ -43,7 +43,7 @@ static struct {
     Send send;
     Test test;
     intptr_t byte;
-    PyObject *helper; /* helper(number, requests, in, out, nbytes) */
+    PyObject *helper; /* helper(number, error, requests) */
 } mpi;
 static int64_t sent; /* messages of loops that are complete */
 
@@ -61,7 +61,7 @@ milliseconds(void)
 
 /* Calls Python's side; false if it raised an exception. */
 static bool
-ask(Message *m, int count, int64_t *requests)
+ask(Message *m, int error, int count, int64_t *requests)
 {
     PyObject *handles = PyTuple_New(count);
     for (int i = 0; handles != NULL && i < count; i++) {
@@ -69,7 +69,7 @@ ask(Message *m, int count, int64_t *requests)
     }
     PyObject *done = handles == NULL || PyErr_Occurred()
                          ? NULL
-                         : PyObject_CallFunction(mpi.helper, "LO", m->number, handles);
+                         : PyObject_CallFunction(mpi.helper, "LiO", m->number, error, handles);
     Py_XDECREF(handles);
     Py_XDECREF(done);
     return done != NULL;
@@ -77,12 +77,12 @@ ask(Message *m, int count, int64_t *requests)
 
 /* The same, with the interpreter lock; the exception ends the launch. */
 static bool
-ask_locked(Message *m, int count, int64_t *requests)
+ask_locked(Message *m, int error, int count, int64_t *requests)
 {
     Launch *launch = current_launch();
-    if (launch == NULL || launch->helps || launch->thread == NULL) { /* not a loop's own thread */
+    if (launch == NULL || is_helper() || launch->thread == NULL) { /* not a loop's own thread */
         PyGILState_STATE held = PyGILState_Ensure();
-        bool done = ask(m, count, requests);
+        bool done = ask(m, error, count, requests);
         if (!done) {
             PyErr_WriteUnraisable(mpi.helper);
             if (launch != NULL) {
@@ -95,7 +95,7 @@ ask_locked(Message *m, int count, int64_t *requests)
     PyThreadState *thread = launch->thread;
     launch->thread = NULL;
     PyEval_RestoreThread(thread);
-    bool done = ask(m, count, requests);
+    bool done = ask(m, error, count, requests);
     if (!done) {
         launch->failed = true;
         __atomic_store_n(&launch->stopped, 1, __ATOMIC_RELAXED);
@@ -112,7 +112,10 @@ wait_for(Message *m, int count, int64_t *requests)
     int first = 0;
     for (int64_t n = 1;; n++) {
         int done = 0;
-        mpi.test(&requests[first], &done, status);
+        int error = mpi.test(&requests[first], &done, status);
+        if (error) {
+            return ask_locked(m, error, 0, NULL);
+        }
         if (done) {
             if (++first == count) {
                 return true;
@@ -127,7 +130,7 @@ wait_for(Message *m, int count, int64_t *requests)
             double now = milliseconds();
             began = began ? began : now;
             if (now - began > PATIENCE) {
-                return ask_locked(m, count - first, requests + first);
+                return ask_locked(m, 0, count - first, requests + first);
             }
         }
     }
@@ -142,31 +145,31 @@ send_message(int64_t address, const void *in, void *out, int64_t nbytes)
     if (launch != NULL && __atomic_load_n(&launch->stopped, __ATOMIC_RELAXED)) {
         return 1;
     }
-    if (!m->ready && !ask_locked(m, 0, NULL)) {
+    if (!m->ready && !ask_locked(m, 0, 0, NULL)) {
         return 1;
     }
     int64_t requests[2] = {0, 0};
-    int count = 0, part = (int)nbytes;
+    int count = 0, part = (int)nbytes, error = 0;
     switch (m->kind) {
     case GATHER:
-        mpi.gather(in, part, mpi.byte, out, part, mpi.byte, m->comm, &requests[count++]);
+        error = mpi.gather(in, part, mpi.byte, out, part, mpi.byte, m->comm, &requests[count++]);
         break;
     case EXCHANGE:
         part /= m->size;
-        mpi.exchange(in, part, mpi.byte, out, part, mpi.byte, m->comm, &requests[count++]);
+        error = mpi.exchange(in, part, mpi.byte, out, part, mpi.byte, m->comm, &requests[count++]);
         break;
     default:
         if (m->source < 0) {
             memset(out, 0, (size_t)nbytes);
         }
         else {
-            mpi.receive(out, part, mpi.byte, m->source, 0, m->comm, &requests[count++]);
+            error = mpi.receive(out, part, mpi.byte, m->source, 0, m->comm, &requests[count++]);
         }
-        if (m->target >= 0) {
-            mpi.send(in, part, mpi.byte, m->target, 0, m->comm, &requests[count++]);
+        if (m->target >= 0 && !error) {
+            error = mpi.send(in, part, mpi.byte, m->target, 0, m->comm, &requests[count++]);
         }
     }
-    if (count && !wait_for(m, count, requests)) {
+    if (error ? !ask_locked(m, error, 0, NULL) : count && !wait_for(m, count, requests)) {
         return 1;
     }
     __atomic_fetch_add(&sent, 1, __ATOMIC_RELAXED);
@@ -237,7 +240,8 @@ messages_sent(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 PyMethodDef message_functions[] = {
     {"install_mpi", install_mpi, METH_VARARGS,
      "install_mpi(addresses, byte, helper): set the functions of MPI, its handle of bytes, and the\n"
-     "function helper(number, requests) that makes a message ready and waits for requests."},
+     "function helper(number, error, requests) that makes a message ready, waits for requests,\n"
+     "and raises errors of MPI."},
     {"new_message", new_message, METH_VARARGS,
      "new_message(kind, number): return the address of a message of loops."},
     {"set_message", set_message, METH_VARARGS,

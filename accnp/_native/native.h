@@ -166,6 +166,8 @@ void begin_launch(Launch *launch);
 bool end_launch(Launch *launch);
 /* The launch that this thread works for; NULL if it keeps the interpreter lock. */
 Launch *current_launch(void);
+/* Whether another thread has launched what this thread works for. */
+bool is_helper(void);
 /* Makes this thread a helper in a launch, or in none. */
 void join_launch(Launch *launch);
 /* Whether the work of this thread is to end; kernels call it as `accnp_stopped`. */

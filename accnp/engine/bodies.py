@@ -15,7 +15,7 @@ from accnp.forks import imported
 from accnp.ir.kernel import LONG
 from accnp.ir.mesh_axis import is_over_mesh
 
-__all__ = ["is_message", "kernels", "obstacle", "operands", "sends_messages", "shared"]
+__all__ = ["is_message", "kernels", "obstacle", "operands", "shared"]
 
 
 def obstacle(body: Plan, messages: bool = False) -> str:
@@ -73,18 +73,6 @@ def is_message(step: HostStep) -> bool:
     sends = imported("accnp.runtime.loop_messages").can_send  # loaded in programs of processes
     nbytes = prod(shape) * dtype.itemsize
     return strides is None and sends(step.op.name, step.params, nbytes, step.aval)
-
-
-def sends_messages(step: KernelStep) -> bool:
-    """Whether a native loop sends messages to other processes."""
-    return any(
-        [
-            is_message(inner) if isinstance(inner, HostStep) else sends_messages(inner)
-            for body in step.bodies
-            for inner in body.steps
-            if isinstance(inner, HostStep | KernelStep)
-        ]
-    )
 
 
 def _is_empty(step: HostStep) -> bool:

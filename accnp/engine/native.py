@@ -27,7 +27,6 @@ from accnp.engine.bodies import (
     kernels,
     obstacle,
     operands,
-    sends_messages,
     shared,
 )
 from accnp.engine.steps import BRIEF, ControlStep, HostStep, KernelStep, Plan
@@ -76,7 +75,6 @@ class Driver(ControlText):
         self.step = step
         self.new_slot = new_slot
         self.can_stop = can_stop
-        self.sends = False  # whether it sends messages to other processes
         self.pointers: list[tuple[int, int]] = []  # the values of `arguments`
         self.constants: list[tuple[str, str, Any]] = []
         self.allocs: list[tuple[int, int]] = []
@@ -195,11 +193,9 @@ class Driver(ControlText):
         aval = make_aval(shape, dtype)
         address = messages.address_of(inner.op.name, inner.params, aval, inner.node)
         self.message(address, self.offset(spots[slot], offset), out, nbytes)
-        self.sends = True
 
     def launch(self, inner: KernelStep, spots: dict[int, Spot]) -> None:
         """Write the call of a kernel of a body."""
-        self.sends |= sends_messages(inner)
         text = self.sized(inner)
         arguments = []
         for (slot, offset), token in zip(inner.pointers, text.signature, strict=False):

@@ -207,7 +207,11 @@ def _table_groups(plan: Section) -> list[list[KernelStep]] | None:
 
 
 def _groups(steps: Sequence[KernelStep]) -> list[list[KernelStep]]:
-    """Group consecutive steps that do not depend on each other."""
+    """Group consecutive steps that do not depend on each other.
+
+    A step that sends messages has no others beside it: processes must send them in one order, and
+    only the thread that launches may wait for them.
+    """
     groups: list[list[KernelStep]] = []
     touched: set[int] = set()  # by the last group
     written: set[int] = set()
@@ -217,9 +221,11 @@ def _groups(steps: Sequence[KernelStep]) -> list[list[KernelStep]]:
         alone = (
             step.updated_slots
             or step.text.shares
+            or step.text.sends
             or (step.work >= PARALLEL and step.extent > step.grain)
         )
-        if alone or not groups or slots & written or writes & touched:
+        after = bool(groups) and groups[-1][-1].text.sends
+        if alone or after or not groups or slots & written or writes & touched:
             groups.append([])
             touched, written = set(), set()
         groups[-1].append(step)

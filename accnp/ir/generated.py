@@ -51,6 +51,7 @@ class Generated:
         "partials",
         "pointers",
         "products",
+        "sends",
         "shares",
         "signature",
         "source",
@@ -75,6 +76,7 @@ class Generated:
         # If it is positive, the last three integer arguments, filled in at each launch, are the
         # address of the function that distributes work, the thread team and its helpers.
         self.shares = 0
+        self.sends = False  # whether it sends messages to other processes
         self.extent = 1  # the parallel index runs from 0 to extent
         self.tiles = False  # steps of the parallel index are tiles, not rows or elements in order
         self.weight = 1  # work of one step of the parallel index, in simple element operations

@@ -84,11 +84,13 @@ def address_of(name: str, params: dict[str, Any], aval: Any, node: Node | None) 
     return address
 
 
-def _help(number: int, requests: tuple[int, ...]) -> None:
-    """Make a message ready, or wait for its requests."""
+def _help(number: int, failed: int, requests: tuple[int, ...]) -> None:
+    """Make a message ready, or wait for its requests, or raise the error of MPI with a code."""
     message = _messages[number]
     world = imported("accnp.runtime.mpi").world()
     try:
+        if failed:
+            raise world.mpi.Exception(failed)
         world.help_loop(lambda: message.text, lambda: _serve(world, message, requests))
     except Exception as error:
         _blame(error, message.node)

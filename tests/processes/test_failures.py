@@ -93,3 +93,21 @@ def test_a_deadline_holds_in_a_native_loop() -> None:
     assert "in collective 10, psum of float32[1] over 'x'; processes that have not" in ended.err
     assert "accnp.errors.JaxRuntimeError: DEADLINE_EXCEEDED" in ended.err
     assert "recorded at <string>:13 (<lambda>)" in ended.err
+
+
+def test_errors_of_mpi_are_raised_by_compiled_programs() -> None:
+    text = START + (
+        "def cut(a):\n"
+        "    y = jax.lax.ppermute(a[: 2 - me] * 2, 'x', [(0, 1), (1, 0)])\n"
+        "    return jax.numpy.zeros(2).at[: y.shape[0]].set(y)\n"
+        "h = jax.jit(jax.shard_map(cut, mesh=mesh, in_specs=P('x'), out_specs=P('x'), "
+        "check_vma=False))\n"
+        "try:\n"
+        "    h(jax.numpy.arange(4.0)).block_until_ready()\n"
+        "    assert me == 0\n"
+        "except Exception as error:\n"
+        "    assert me == 1 and 'truncated' in str(error), error\n"
+        "    assert 'in ppermute, recorded at <string>' in error.__notes__[0]\n"
+    )
+    ended = launch(2, text)
+    assert ended.code == 0, ended.err

@@ -57,3 +57,29 @@ def test_processes_compute_what_one_does(name: str, shards: list[dict[str, Any]]
                 np.testing.assert_allclose(part, want, rtol=2e-6)
             else:
                 assert part.tobytes() == want.tobytes(), (name, rank, part, want)
+
+
+def test_messages_keep_their_order_where_threads_share_steps() -> None:
+    """32 of them do not depend on each other and have the work of a shared group."""
+    text = """
+import accnp as jax
+from accnp import P
+jax.distributed.initialize()
+jax.config.update("collective_timeout", 10)
+mesh = jax.make_mesh((2,), ("x",), (jax.sharding.AxisType.Auto,))
+
+def f(x):
+    parts = [x * 2 + i for i in range(16)]
+    moved = [jax.lax.ppermute(y, "x", [(0, 1), (1, 0)]) for y in parts]
+    known = [jax.lax.all_gather(y, "x").reshape(2) for y in parts]
+    return jax.numpy.concatenate([*moved, *known])
+
+h = jax.jit(jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False))
+x = jax.numpy.arange(2.0) * 100
+other = 200.0 * (1 - jax.process_index())
+for _ in range(50):
+    (part,) = h(x).addressable_shards
+    both = [y + i for i in range(16) for y in (0, 200)]
+    assert part.data.tolist() == [*[other + i for i in range(16)], *both]
+"""
+    run(2, text, ACCNP_THREADS="2")

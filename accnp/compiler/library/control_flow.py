@@ -75,6 +75,7 @@ class ControlText:
         self.callees: dict[str, Called] = {}
         self.products = False  # whether a callee multiplies matrices
         self.shares = 0  # see `Generated`
+        self.sends = False  # whether it or a callee sends messages to other processes
         self.names = 0
 
     # --- names and arguments ---
@@ -162,6 +163,7 @@ class ControlText:
                 self.callees.setdefault(inner.name, inner)
             self.callees[own.name] = own
             self.products |= text.products
+        self.sends |= text.sends
         return own.name
 
     def call(self, text: Generated, arguments: list[str], extent: int, share: bool) -> None:
@@ -183,6 +185,7 @@ class ControlText:
 
     def message(self, address: int, x: str, out: Spot, nbytes: int) -> None:
         """Send a message to other processes. An error ends the innermost loop."""
+        self.sends = True
         passed = f"{self.integer(address)}, {x}, {out.name}, {self.integer(nbytes)}"
         if self.w.in_loop:
             with self.w.block(f"if send_message({passed}):"):
@@ -297,7 +300,7 @@ class ControlText:
         if self.shares:
             names += TEAM
             self.ints += [0] * len(TEAM)
-        text.shares = self.shares
+        text.shares, text.sends = self.shares, self.sends
         w = SourceLines()
         for called in self.callees.values():
             w.lines += [*called.source.rstrip("\n").split("\n"), "", ""]
