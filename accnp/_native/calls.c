@@ -392,6 +392,9 @@ result_of(State *state, Reader *r, PyObject **held)
     PyObject *all = kind == DICT    ? PyDict_New()
                     : kind == TUPLE ? PyTuple_New((Py_ssize_t)count)
                                     : PyList_New((Py_ssize_t)count);
+    if (kind != DICT) {
+        hide(all); /* a collection of garbage calls functions of users */
+    }
     for (int64_t i = 0; all != NULL && i < count; i++) {
         PyObject *key = kind == DICT ? next_object(r) : NULL;
         PyObject *item = result_of(state, r, held);
@@ -408,6 +411,9 @@ result_of(State *state, Reader *r, PyObject **held)
         } else {
             PyList_SET_ITEM(all, (Py_ssize_t)i, item);
         }
+    }
+    if (kind != DICT) {
+        show(all);
     }
     return all;
 }

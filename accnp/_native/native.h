@@ -196,6 +196,23 @@ int add_ufuncs(PyObject *module, State *state);
 
 extern PyMethodDef graph_functions[], launch_functions[], interrupt_functions[];
 
+/* A new tuple or list is hidden from the garbage collector while code of users runs before it is
+ * full: `gc.get_objects` would find it, and whoever reads an empty place crashes. */
+static inline void
+hide(PyObject *made)
+{
+    if (made != NULL && Py_SIZE(made)) { /* the empty tuple is the only one */
+        PyObject_GC_UnTrack(made);
+    }
+}
+static inline void
+show(PyObject *made)
+{
+    if (made != NULL && Py_SIZE(made)) {
+        PyObject_GC_Track(made);
+    }
+}
+
 /* Adds a constant of C to the module, under its name; whether that succeeded. */
 #define ADD_CONSTANT(name) (PyModule_AddIntConstant(module, #name, name) == 0)
 /* Makes a type of a spec, and puts it into the module. */

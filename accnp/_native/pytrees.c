@@ -71,6 +71,7 @@ take_items(State *state, PyObject *tree, PyObject **children, PyObject **data)
     }
     Py_ssize_t count = PyTuple_GET_SIZE(*data);
     *children = PyTuple_New(count);
+    hide(*children);
     for (Py_ssize_t i = 0; *children != NULL && i < count; i++) {
         PyObject *key = PyTuple_GET_ITEM(*data, i), *item = PyDict_GetItemWithError(tree, key);
         if (item == NULL) { /* a comparison of keys has changed the dictionary */
@@ -86,6 +87,7 @@ take_items(State *state, PyObject *tree, PyObject **children, PyObject **data)
         Py_CLEAR(*data);
         return -1;
     }
+    show(*children);
     return 1;
 }
 
@@ -176,6 +178,7 @@ flatten(Walk *w, PyObject *tree)
     }
     Py_ssize_t count = PyTuple_GET_SIZE(children);
     PyObject *node = NULL, *nodes = PyTuple_New(count);
+    hide(nodes);
     if (nodes != NULL && Py_EnterRecursiveCall(" while flattening a pytree") == 0) {
         Py_ssize_t i = 0;
         for (; i < count; i++) {
@@ -187,6 +190,7 @@ flatten(Walk *w, PyObject *tree)
         }
         Py_LeaveRecursiveCall();
         if (i == count) {
+            show(nodes);
             node = PyTuple_Pack(3, (PyObject *)Py_TYPE(tree), data, nodes);
         }
     }
@@ -314,10 +318,12 @@ unflatten(Build *b, PyObject *node)
     }
     Py_ssize_t count = PyTuple_GET_SIZE(nodes);
     PyObject *values = kind == (PyObject *)&PyList_Type ? PyList_New(count) : PyTuple_New(count);
+    hide(values);
     if (values == NULL || !unflatten_children(b, nodes, values)) {
         Py_XDECREF(values);
         return NULL;
     }
+    show(values);
     if (kind == (PyObject *)&PyTuple_Type || kind == (PyObject *)&PyList_Type) {
         return values;
     }

@@ -788,6 +788,32 @@ def test_results_that_are_constants(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(f(None, x)[1][1]["a"], [1, 1, 1])
 
 
+def test_collections_while_results_are_built() -> None:
+    size = 123
+    f: Any = jnp.jit(lambda x: [x + i for i in range(size)])
+    x = jnp.arange(3.0).block_until_ready()
+    for _ in range(40):
+        y = f(x)
+    assert f._records
+
+    def look(phase: str, _: Any) -> None:  # crashes at a place without an item
+        for found in gc.get_objects() if phase == "start" else ():
+            if type(found) is list and len(found) == size:
+                assert len([*found]) == size
+
+    before = gc.get_threshold()
+    gc.callbacks.append(look)
+    gc.set_threshold(10, 1000, 1000)
+    try:
+        for _ in range(3):
+            y = f(x)
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(look)
+    assert gc.is_tracked(y)
+    assert y[5].tolist() == [5, 6, 7]
+
+
 def test_arguments_that_escaped_from_a_derivative_are_refused() -> None:
     f = jnp.jit(lambda x: x + 1)
     x = jnp.ones(3)

@@ -176,6 +176,31 @@ def test_trees_that_change_while_they_are_walked() -> None:
         assert leaves in ([1], [1, 3])
 
 
+def test_unfinished_containers_are_out_of_reach() -> None:
+    """Code of users that looks at all objects would crash at a place without an item."""
+
+    class Looking:
+        pass
+
+    size = 1234
+
+    def look(*_: Any) -> Any:
+        for x in gc.get_objects():
+            if type(x) in (list, tuple) and len(x) == size:
+                assert all(type(item) is not Looking for item in x[1:])
+        return Looking()
+
+    jnp.tree_util.register_pytree_node(Looking, lambda x: (look() and (), None), look)
+    for kind in (list, tuple):
+        for module in (fallback, CORE):
+            tree, leaves = kind([Looking(), *range(size - 1)]), []
+            node = module.flatten_tree(tree, leaves, {})
+            built = module.unflatten_tree(node, leaves)
+            assert type(built) is kind
+            assert gc.is_tracked(built)
+            assert gc.is_tracked(node)
+
+
 def test_deep_trees_raise_an_error() -> None:
     tree: Any = 1
     node: Any = None
