@@ -41,8 +41,13 @@ def with_keys(tree: Any) -> tuple[Pairs, Any] | None:
     kind = type(tree)
     rules = NODES.get(kind)
     if rules is not None and rules.with_keys is not None:
-        pairs, data = rules.with_keys(tree)
-        return [(key, child) for key, child in pairs], data
+        made = rules.with_keys(tree)
+        if not isinstance(made, tuple) or len(made) != 2 or not hasattr(made[0], "__iter__"):
+            raise _no_pairs(kind, made)
+        pairs = list(made[0])
+        if not all([isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs]):
+            raise _no_pairs(kind, made)
+        return [(key, child) for key, child in pairs], made[1]
     level = one_level(tree)
     if level is None:
         return None
@@ -57,8 +62,22 @@ def with_keys(tree: Any) -> tuple[Pairs, Any] | None:
     elif kind is tuple or kind is list:
         keys = [SequenceKey(i) for i in range(len(children))]
     else:
-        keys = [GetAttrKey(name) for name in getattr(kind, "_fields", ())]
+        keys = [GetAttrKey(name) for name in getattr(kind, "_fields", None) or ()]
+    if len(keys) != len(children):
+        raise ValueError(
+            "tree_flatten_with_path: A namedtuple's _fields attribute should have the same size as "
+            f"the tuple; got {len(keys)} fields for {len(children)} children of {kind.__name__}; "
+            "correct the fields"
+        )
     return list(zip(keys, children)), data
+
+
+def _no_pairs(kind: type, made: Any) -> ValueError:
+    return ValueError(
+        "tree_flatten_with_path: The to_iterable_with_keys function for a custom PyTree node "
+        "should return a (key_leaf_pairs, aux_data) tuple where 'key_leaf_pairs' is an iterable of "
+        f"pairs, got {made!r}, of {kind.__name__}; return such a pair"
+    )
 
 
 def _walk(
@@ -73,7 +92,9 @@ def _walk(
     if tree is None:
         return NONE
     pairs, data = level
-    inner = [_walk((*path, key), child, is_leaf, takes_path, found) for key, child in pairs]
+    inner = []
+    for key, child in pairs:  # a comprehension would double the frames of deep trees
+        inner.append(_walk((*path, key), child, is_leaf, takes_path, found))
     return type(tree), data, tuple(inner)
 
 

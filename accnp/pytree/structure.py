@@ -417,7 +417,7 @@ class PyTreeDef:
     def __hash__(self) -> int:
         try:
             return hash(self._node)
-        except TypeError:  # static data must be comparable, but need not be hashable
+        except Exception:  # static data must be comparable, but need not be hashable
             return hash(_without_data(self._node))
 
     def __repr__(self) -> str:

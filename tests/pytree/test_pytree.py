@@ -425,3 +425,47 @@ def test_structures_as_protocol_buffers():
             read(None, data)
     with pytest.raises(jnp.errors.JaxRuntimeError, match="Could not deserialize"):
         read(None, b"abc")
+
+
+def test_wrong_pairs_of_keys_are_refused():
+    for made in (None, (1, "aux"), ((1, 2), "aux"), ((("key", 1, 2),), "aux")):
+        wrong = type("Wrong", (), {})
+        for module in (ours, theirs):
+            module.register_pytree_with_keys(
+                wrong, lambda x, made=made: made, lambda data, xs: None, lambda x: ((1,), "aux")
+            )
+            with pytest.raises(ValueError, match=r"\(key_leaf_pairs, aux_data\) tuple"):
+                module.tree_flatten_with_path([wrong()])
+
+
+def test_namedtuples_with_other_fields_lose_no_leaves():
+    class Fields(tuple):
+        _fields = ("a",)
+
+    for module in (ours, theirs):
+        assert module.tree_leaves(Fields((1, 2))) == [1, 2]
+        with pytest.raises(ValueError, match="same size as the tuple"):
+            module.tree_flatten_with_path(Fields((1, 2)))
+
+
+def test_static_data_whose_hash_raises_any_error():
+    class Data:
+        def __eq__(self, other):
+            return isinstance(other, Data)
+
+        def __hash__(self):
+            raise ValueError
+
+    node = type("Node", (), {})
+    for module in (ours, theirs):
+        module.register_pytree_node(node, lambda x: ((1,), Data()), lambda data, xs: node())
+        assert len({module.tree_structure(node()), module.tree_structure(node())}) == 1
+
+
+def test_paths_of_deep_trees():
+    deep = 1
+    for _ in range(600):
+        deep = [deep]
+    for module in (ours, theirs):
+        ((path, leaf),) = module.tree_leaves_with_path(deep)
+        assert (len(path), leaf) == (600, 1)
