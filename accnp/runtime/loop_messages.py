@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accnp import _native
 from accnp.config import config
 from accnp.forks import imported
 from accnp.ir.kernel import CODES, dtype_code
 from accnp.ir.mesh_axis import MeshAxis
-
-if TYPE_CHECKING:
-    from accnp.ir.node import Node
+from accnp.ir.node import Node, site_text
 
 __all__ = ["address_of", "can_send", "connect_loops", "forget_loops"]
 
@@ -29,7 +27,10 @@ _LARGEST = (1 << 31) - 1  # bytes of a message: counts of these functions are 32
 
 @dataclass
 class _Message:
-    """A message, and the node of the collective to which it belongs."""
+    """A message, and the node of the collective to which it belongs, without inputs.
+
+    It stays as long as the process, because machine code has its address.
+    """
 
     address: int
     name: str
@@ -80,6 +81,8 @@ def address_of(name: str, params: dict[str, Any], aval: Any, node: Node | None) 
     groups, perm = params.get("axis_index_groups"), params.get("perm")
     text = f"{params.get('of', name)} of {aval.dtype.name}{list(aval.shape)} over {axis!r}"
     address = _native.new_message(_KINDS[name], len(_messages))
+    if node is not None:
+        node = Node(node.op, (), node.params, node.aval, None, None, 0, node.site)
     _messages.append(_Message(address, name, axis, groups, perm, text, node))
     return address
 
@@ -117,7 +120,7 @@ def _blame(error: Exception, node: Node | None) -> None:
     """Say which collective failed, and report the error before another process ends this one."""
     if node is None or node.site is None:
         return
-    site = imported("accnp.ir.node").site_text(node)
+    site = site_text(node)
     error.add_note(f"in {node.op.name}, recorded at {site}")
     report = getattr(error, "report", None)
     if report is not None:

@@ -83,3 +83,30 @@ for _ in range(50):
     assert part.data.tolist() == [*[other + i for i in range(16)], *both]
 """
     run(2, text, ACCNP_THREADS="2")
+
+
+def test_messages_keep_no_traces() -> None:
+    text = """
+import gc, accnp as jax
+from accnp import P
+jax.distributed.initialize()
+mesh = jax.make_mesh((2,), ("x",), (jax.sharding.AxisType.Auto,))
+x = jax.numpy.arange(2.0)
+
+def nodes():
+    def f(a):
+        for i in range(40):
+            a = jax.numpy.sin(a) + i
+        return jax.lax.ppermute(a, "x", [(0, 1), (1, 0)])
+
+    jax.jit(jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x")))(x).block_until_ready()
+    jax.clear_caches()
+    gc.collect()
+    return sum([type(obj).__name__ == "Node" for obj in gc.get_objects()])
+
+nodes()
+before = nodes()
+after = [nodes() for _ in range(4)][-1]
+assert after - before < 40, (before, after)
+"""
+    run(2, text)
