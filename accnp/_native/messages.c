@@ -30,6 +30,8 @@ typedef struct {
     int source, target;    /* of a permutation; -1: none */
     long long number;      /* by which Python knows it */
     intptr_t comm;
+    const void *in; /* of the latest message that was begun */
+    void *out;
 } Message;
 
 typedef int (*Collective)(const void *, int, intptr_t, void *, int, intptr_t, intptr_t, void *);
@@ -43,7 +45,7 @@ static struct {
     Send send;
     Test test;
     intptr_t byte;
-    PyObject *helper; /* helper(number, error, requests) */
+    PyObject *helper; /* helper(number, error, requests, in, out) */
 } mpi;
 static int64_t sent; /* messages of loops that are complete */
 
@@ -69,7 +71,9 @@ ask(Message *m, int error, int count, int64_t *requests)
     }
     PyObject *done = handles == NULL || PyErr_Occurred()
                          ? NULL
-                         : PyObject_CallFunction(mpi.helper, "LiO", m->number, error, handles);
+                         : PyObject_CallFunction(mpi.helper, "LiOKK", m->number, error, handles,
+                                                 (unsigned long long)(intptr_t)m->in,
+                                                 (unsigned long long)(intptr_t)m->out);
     Py_XDECREF(handles);
     Py_XDECREF(done);
     return done != NULL;
@@ -148,6 +152,8 @@ send_message(int64_t address, const void *in, void *out, int64_t nbytes)
     if (!m->ready && !ask_locked(m, 0, 0, NULL)) {
         return 1;
     }
+    m->in = in;
+    m->out = out;
     int64_t requests[2] = {0, 0};
     int count = 0, part = (int)nbytes, error = 0;
     switch (m->kind) {
@@ -240,8 +246,8 @@ messages_sent(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 PyMethodDef message_functions[] = {
     {"install_mpi", install_mpi, METH_VARARGS,
      "install_mpi(addresses, byte, helper): set the functions of MPI, its handle of bytes, and the\n"
-     "function helper(number, error, requests) that makes a message ready, waits for requests,\n"
-     "and raises errors of MPI."},
+     "function helper(number, error, requests, in, out) that makes a message ready, waits for\n"
+     "requests, and raises errors of MPI."},
     {"new_message", new_message, METH_VARARGS,
      "new_message(kind, number): return the address of a message of loops."},
     {"set_message", set_message, METH_VARARGS,

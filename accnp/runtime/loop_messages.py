@@ -8,6 +8,7 @@ first reaches the message, and this module waits for messages that take long, as
 from __future__ import annotations
 
 import ctypes
+import gc
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from accnp.forks import imported
 from accnp.ir.kernel import CODES, dtype_code
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node, site_text
+from accnp.runtime.buffer import Buffer
 
 __all__ = ["address_of", "can_send", "connect_loops", "forget_loops"]
 
@@ -87,7 +89,7 @@ def address_of(name: str, params: dict[str, Any], aval: Any, node: Node | None) 
     return address
 
 
-def _help(number: int, failed: int, requests: tuple[int, ...]) -> None:
+def _help(number: int, failed: int, requests: tuple[int, ...], source: int, target: int) -> None:
     """Make a message ready, or wait for its requests, or raise the error of MPI with a code."""
     message = _messages[number]
     world = imported("accnp.runtime.mpi").world()
@@ -95,9 +97,18 @@ def _help(number: int, failed: int, requests: tuple[int, ...]) -> None:
         if failed:
             raise world.mpi.Exception(failed)
         world.help_loop(lambda: message.text, lambda: _serve(world, message, requests))
-    except Exception as error:
-        _blame(error, message.node)
+    except BaseException as error:
+        if requests or failed:
+            world.abandon(_buffers_at(source, target))
+        if isinstance(error, Exception):
+            _blame(error, message.node)
         raise
+
+
+def _buffers_at(*addresses: int) -> list[Buffer]:
+    """Return the buffers at some addresses."""
+    buffers = [x for x in gc.get_objects() if isinstance(x, Buffer)]
+    return [b for b in buffers if any([b.ptr <= a < b.ptr + b.nbytes for a in addresses])]
 
 
 def _serve(world: Any, m: _Message, requests: tuple[int, ...]) -> None:
@@ -109,11 +120,23 @@ def _serve(world: Any, m: _Message, requests: tuple[int, ...]) -> None:
         handle = ctypes.c_int64(world.mpi._handleof(comm)).value
         _native.set_message(m.address, True, handle, comm.size, source, target)
     narrow = world.mpi._sizeof(world.mpi.Request) == 4  # an int, of which C has the bits
+    found = []
     for handle in requests:
         if narrow:
             handle = ctypes.c_int32(handle).value
-        request = world.mpi.Request.fromhandle(ctypes.c_size_t(handle).value)
-        world.wait(comm, request)
+        found.append(world.mpi.Request.fromhandle(ctypes.c_size_t(handle).value))
+    try:
+        for request in found:
+            world.wait(comm, request)
+    except BaseException:
+        # The memory may be on the stack of the program. Receiving can be taken back.
+        pairs = m.perm or ()
+        receives = any([b == comm.rank for _, b in pairs])
+        sends = any([a == comm.rank for a, _ in pairs])
+        if receives and len(found) == 1 + sends and found[0]:  # not complete
+            found[0].Cancel()
+            found[0].Wait()
+        raise
 
 
 def _blame(error: Exception, node: Node | None) -> None:

@@ -72,6 +72,7 @@ class World:
         }  # fmt: skip
         self._done = 0
         self._of_loops = messages_sent()
+        self._abandoned: list[Any] = []  # requests, which hold the memory of their messages
         self.waits_for: Callable[[], str] = _nothing
 
     @property
@@ -156,8 +157,12 @@ class World:
         out = np.empty_like(x) if sources else np.zeros_like(x)
         requests = [comm.Irecv(_bytes(out), source=a) for a in sources]
         requests += [comm.Isend(_bytes(x), dest=b) for a, b in perm if a == me]
-        for request in requests:
-            self.wait(comm, request)
+        try:
+            for request in requests:
+                self.wait(comm, request)
+        except BaseException:
+            self.abandon(requests)
+            raise
         return out
 
     def _broadcast(self, comm: Any, x: np.ndarray, *, source: int) -> np.ndarray:
@@ -173,8 +178,17 @@ class World:
         Raises:
             JaxRuntimeError: others did not take part before the deadline.
         """
-        if not request.Test():
-            self._wait_long(comm, request)
+        try:
+            if not request.Test():
+                self._wait_long(comm, request)
+        except BaseException:
+            self.abandon([request])
+            raise
+
+    def abandon(self, requests: Sequence[Any]) -> None:
+        """Keep the memory of messages for which nothing waits any more, after an error or a signal:
+        MPI may still write to it."""
+        self._abandoned += requests
 
     def _wait_long(self, comm: Any, request: Any) -> None:
         began = answered = time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from processes.launch import launch
 
 START = """
@@ -108,6 +109,32 @@ def test_errors_of_mpi_are_raised_by_compiled_programs() -> None:
         "except Exception as error:\n"
         "    assert me == 1 and 'truncated' in str(error), error\n"
         "    assert 'in ppermute, recorded at <string>' in error.__notes__[0]\n"
+    )
+    ended = launch(2, text)
+    assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize("form", ["", "jax.jit"])
+def test_messages_that_a_signal_interrupts_write_to_no_other_array(form: str) -> None:
+    text = START + (
+        "import signal\n"
+        f"h = {form}(jax.shard_map(lambda a: jax.lax.ppermute(a * 2, 'x', [(0, 1), (1, 0)]), "
+        "mesh=mesh, in_specs=P('x'), out_specs=P('x'), check_vma=False))\n"
+        "x = jax.numpy.ones(1000) * 5\n"
+        "h(x).block_until_ready()\n"
+        "if me == 1:\n"
+        "    time.sleep(1)\n"
+        "    h(x).block_until_ready()\n"
+        "    sys.exit()\n"
+        "signal.signal(signal.SIGALRM, lambda *_: 1 // 0)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
+        "try: h(x).block_until_ready()\n"
+        "except ZeroDivisionError: pass\n"
+        "arrays = [(jax.numpy.zeros(500) + i + 0).block_until_ready() for i in range(60)]\n"
+        "from mpi4py import MPI\n"
+        "end = time.monotonic() + 1.5\n"
+        "while time.monotonic() < end: MPI.COMM_WORLD.Iprobe()\n"
+        "assert [set(a.tolist()) for a in arrays] == [{i} for i in range(60)]\n"
     )
     ended = launch(2, text)
     assert ended.code == 0, ended.err
