@@ -61,8 +61,8 @@ def optax_adamw() -> Step:
 
     @jax.jit
     def step(params: Any, state: Any, x: Any, y: Any) -> Any:
-        value, slope = jax.value_and_grad(loss)(params, x, y)
-        updates, state = optimizer.update(slope, state, params)
+        value, gradient = jax.value_and_grad(loss)(params, x, y)
+        updates, state = optimizer.update(gradient, state, params)
         return optax.apply_updates(params, updates), state, value
 
     state: list[Any] = [params, optimizer.init(params)]
@@ -91,8 +91,8 @@ def equinox_mlp() -> Step:
 
     @eqx.filter_jit
     def step(model: Any, state: Any, x: Any, y: Any) -> Any:
-        value, slope = loss(model, x, y)
-        updates, state = optimizer.update(slope, state, eqx.filter(model, eqx.is_array))
+        value, gradient = loss(model, x, y)
+        updates, state = optimizer.update(gradient, state, eqx.filter(model, eqx.is_array))
         return eqx.apply_updates(model, updates), state, value
 
     state: list[Any] = [model, optimizer.init(eqx.filter(model, eqx.is_array))]
@@ -134,8 +134,8 @@ def flax_linen() -> Step:
             logits = state.apply_fn({"params": params}, x, True, rngs={"dropout": key})
             return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
-        value, slope = jax.value_and_grad(loss)(state.params)
-        return state.apply_gradients(grads=slope), value
+        value, gradient = jax.value_and_grad(loss)(state.params)
+        return state.apply_gradients(grads=gradient), value
 
     state, key = [made], jax.random.key(1)
 
@@ -172,8 +172,8 @@ def flax_nnx() -> Step:
         def loss(model: Any) -> Any:
             return optax.softmax_cross_entropy_with_integer_labels(model(x), labels).mean()
 
-        value, slope = nnx.value_and_grad(loss)(model)
-        optimizer.update(model, slope)
+        value, gradient = nnx.value_and_grad(loss)(model)
+        optimizer.update(model, gradient)
         return value
 
     return lambda: step(model, optimizer, x, labels)
