@@ -421,8 +421,8 @@ _ROOM = 64 << 20
 
 
 def require_room(error: BaseException | None = None) -> None:
-    """Raise MemoryError if there is no room to load the compiler and to compile a kernel, or if an
-    error says so."""
+    """Raise MemoryError if memory is too short to load the compiler and compile a kernel, or if
+    `error` was raised for lack of memory."""
     need = _ROOM
     if "llvmlite.binding" not in sys.modules:
         need += _size_of_llvm()

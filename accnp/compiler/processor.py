@@ -181,7 +181,7 @@ def _chosen(name: str, levels: list[Level]) -> Level:
     """Return the level that the environment variable selects.
 
     Raises:
-        ValueError: there is no such level, or this processor does not have it.
+        ValueError: the level is unknown, or this processor does not support it.
     """
     found = [level for level in levels if level.name == name]
     if not found:

@@ -85,8 +85,8 @@ def assign_in_place(
     values : array_like
         New values, which are converted to the dtype of `x`. None if there are none.
     references : int
-        Reference count of `x` in the public function, which has an `api_boundary`. It counts one
-        more for arguments by keyword, for which there is no warning.
+        Reference count of `x` in the public function, which has an `api_boundary`. It is larger
+        by one if `x` was passed by keyword; then no warning is given.
     update : callable
         Function of `x` and the converted values that returns the updated copy.
     error : type, optional

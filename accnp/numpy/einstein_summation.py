@@ -30,8 +30,8 @@ from accnp.numpy.manipulation import expand_node, transpose_node
 from accnp.numpy.matrices import diagonal_node
 from accnp.numpy.products import check_sum_dtype, dot_general, product
 from accnp.numpy.ufunc_rules import multiply
-from accnp.sharding.asked_results import asked_in_order
 from accnp.sharding.device_placement import record_sharded
+from accnp.sharding.requested_shardings import requested_in_order
 
 if TYPE_CHECKING:
     from accnp.lax.enumerations import PrecisionLike
@@ -198,7 +198,7 @@ def _combine(
     rest = [c for c in s if c not in both] + [c for c in t if c not in both]
     labels = "".join(batch + rest)
     order = None if result is None else [result.index(c) for c in labels]
-    with asked_in_order(order):
+    with requested_in_order(order):
         out = product(x, y, where[0], where[1], precision, wanted)
     return out, labels
 

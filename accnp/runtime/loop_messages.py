@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import ctypes
 import gc
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp import _native
 from accnp.config import config
 from accnp.forks import imported
+from accnp.ir.aval import Aval
 from accnp.ir.kernel import CODES, dtype_code
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node, site_text
 from accnp.runtime.buffer import Buffer
+
+if TYPE_CHECKING:
+    from accnp.runtime.mpi import World
 
 __all__ = ["address_of", "can_send", "connect_loops", "forget_loops"]
 
@@ -37,8 +42,8 @@ class _Message:
     address: int
     name: str
     axis: MeshAxis
-    groups: Any
-    perm: Any
+    groups: Sequence[Sequence[int]] | None
+    perm: Sequence[tuple[int, int]] | None
     text: str
     node: Node | None
 
@@ -64,20 +69,23 @@ def forget_loops() -> None:
         _native.set_message(m.address, False, 0, 0, -1, -1)
 
 
-def can_send(name: str, params: dict[str, Any], operand: Any, result: Any) -> bool:
-    """Whether a native loop can send a message of this op, with this operand and result."""
+def can_send(name: str, params: dict[str, Any], nbytes: int, result: Aval) -> bool:
+    """Return whether machine code can send a message of this op.
+
+    `nbytes` is the size of the operand, and `result` the type of the result.
+    """
     return (
         _connected
         and name in _KINDS
         and type(params["axis_name"][0]) is MeshAxis
         and config.compiler == "llvm"
         and not config.debug_collectives  # compares each message first
-        and 0 < max(operand, result.nbytes) <= _LARGEST
+        and 0 < max(nbytes, result.nbytes) <= _LARGEST
         and dtype_code(result.dtype) in CODES
     )
 
 
-def address_of(name: str, params: dict[str, Any], aval: Any, node: Node | None) -> int:
+def address_of(name: str, params: dict[str, Any], aval: Aval, node: Node | None) -> int:
     """Return the address of a message, which machine code passes to `send_message`."""
     (axis,) = params["axis_name"]
     groups, perm = params.get("axis_index_groups"), params.get("perm")
@@ -111,7 +119,7 @@ def _buffers_at(*addresses: int) -> list[Buffer]:
     return [b for b in buffers if any([b.ptr <= a < b.ptr + b.nbytes for a in addresses])]
 
 
-def _serve(world: Any, m: _Message, requests: tuple[int, ...]) -> None:
+def _serve(world: World, m: _Message, requests: tuple[int, ...]) -> None:
     comm = world.comm_of(m.axis, m.groups)
     if not requests:
         ranks = range(comm.size)

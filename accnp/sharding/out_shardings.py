@@ -2,7 +2,7 @@
 
 In: a function that records an operation, its operands, and the sharding of the result. Out: the
 result under this sharding. What is ambiguous on Explicit meshes is then decided: operands are moved
-as the result needs it. Over several processes, the rules see the sharding (`asked`), so that a
+as the result needs it. Over several processes, the rules see the sharding (`requested`), so that a
 product scatters its sums instead of gathering them. The devices of one process share their memory;
 there the operands count as whole, and only the result has a sharding.
 """
@@ -14,10 +14,10 @@ from typing import Any
 
 from accnp.ir.aval import ShardedDevices, spans_processes
 from accnp.ir.node import Node
-from accnp.sharding.asked_results import Asked, asking
 from accnp.sharding.device_placement import in_vmap, put_node
 from accnp.sharding.meshes import AxisType, Mesh, get_mesh
 from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
+from accnp.sharding.requested_shardings import RequestedSharding, requesting
 
 __all__ = ["record_as"]
 
@@ -30,7 +30,7 @@ def record_as(
     if wanted is None:
         return record(*nodes)
     if any([spans_processes(x.aval) for x in nodes]):
-        with asking(Asked([axes_of(e) for e in wanted.spec])):
+        with requesting(RequestedSharding([axes_of(e) for e in wanted.spec])):
             y = record(*nodes)
     else:
         y = record(*[_whole(function, x, wanted) for x in nodes])

@@ -17,11 +17,11 @@ from accnp.ir.aval import ShardedDevices, mesh_sharding, spans_processes
 from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import Op, o
 from accnp.primitives.shards import local_of
-from accnp.sharding.asked_results import asked
 from accnp.sharding.meshes import AxisType, Mesh
 from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
 from accnp.sharding.process_shards import Entries as LocalEntries
 from accnp.sharding.process_shards import entries_of, moved, whole_of
+from accnp.sharding.requested_shardings import requested
 from accnp.sharding.sharding_rules import Case, Entries, Way, way_of
 from accnp.transforms.varying import sort_axes
 
@@ -56,8 +56,8 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
     explicit = any([kind is AxisType.Explicit for _, kind in types])
     names = [_names(x) for x in inputs]
     case = Case(op, [x.aval for x in inputs], params, names, dict(mesh.shape), explicit, out)
-    if over and (given := asked()) is not None:
-        case.explicit, case.asked = False, given.entries
+    if over and (given := requested()) is not None:
+        case.explicit, case.requested = False, given.entries
     way = way_of(case)
     if not over:
         return _placed(way, mesh, out)

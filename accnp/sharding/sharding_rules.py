@@ -33,7 +33,7 @@ class Case:
     sizes: dict[Any, int]
     explicit: bool
     out: Any  # the type of the result, or a tuple of them
-    asked: Entries | None = None  # how the caller asks for the result to be cut
+    requested: Entries | None = None  # the mesh axes of the result, if `out_sharding` says them
 
     def count(self, entry: Entry) -> int:
         """Into how many parts an entry cuts a dimension."""
@@ -423,13 +423,13 @@ def _dot(case: Case) -> Way:
     sources = [[(left, i), (right, j)] for i, j in zip(lb, rb, strict=True)]
     sources += [[(left, d)] for d in range(a.ndim) if d not in (*lb, *lc)]
     sources += [[(right, d)] for d in range(b.ndim) if d not in (*rb, *rc)]
-    if case.asked is not None:
-        _take_parts(case.asked, sources, {n for e in (*left, *right) for n in e})
+    if case.requested is not None:
+        _take_parts(case.requested, sources, {n for e in (*left, *right) for n in e})
     out = [entries[d] for (entries, d), *_ in sources]
     if not over:
         return Way([left, right], [out], case.params)
     way = Way([left, right], [out], case.params, "psum_invariant", over)
-    for d, entry in enumerate(case.asked or ()):
+    for d, entry in enumerate(case.requested or ()):
         if len(over) == 1 and entry == out[d] + over:
             way.combine, way.scatter = "reduce_scatter", d
             way.outs = [[*out[:d], entry, *out[d + 1 :]]]
@@ -437,10 +437,12 @@ def _dot(case: Case) -> Way:
     return way
 
 
-def _take_parts(asked: Entries, sources: list[list[tuple[Entries, int]]], used: set[Any]) -> None:
-    """Cut operands that are whole along a dimension of the result as this is asked for, which
+def _take_parts(
+    requested: Entries, sources: list[list[tuple[Entries, int]]], used: set[Any]
+) -> None:
+    """Cut operands that are whole along a dimension of the result as `out_sharding` asks, which
     needs no messages."""
-    for entry, places in zip(asked, sources, strict=False):
+    for entry, places in zip(requested, sources, strict=False):
         if entry and not used.intersection(entry) and not any([e[d] for e, d in places]):
             used.update(entry)
             for entries, d in places:

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Asked", "asked", "asked_in_order", "asking"]
+__all__ = ["RequestedSharding", "requested", "requested_in_order", "requesting"]
 
 Entries = list[tuple[Any, ...]]
 
 
-class Asked:
+class RequestedSharding:
     """What a caller asks for while an operation is recorded.
 
     `entries` are the mesh axes that cut each dimension of the result, or None for operations that
@@ -30,40 +30,40 @@ class Asked:
 
 class _State(threading.local):
     def __init__(self) -> None:
-        self.asked: Asked | None = None
+        self.requested: RequestedSharding | None = None
 
 
 _state = _State()
 
 
-def asked() -> Asked | None:
+def requested() -> RequestedSharding | None:
     """What the caller of the operation that is recorded now asks for, or None."""
-    return _state.asked
+    return _state.requested
 
 
 @contextmanager
-def asking(given: Asked) -> Iterator[None]:
-    before = _state.asked
-    _state.asked = given
+def requesting(given: RequestedSharding) -> Iterator[None]:
+    before = _state.requested
+    _state.requested = given
     try:
         yield
     finally:
-        _state.asked = before
+        _state.requested = before
 
 
 @contextmanager
-def asked_in_order(order: Sequence[int] | None) -> Iterator[None]:
+def requested_in_order(order: Sequence[int] | None) -> Iterator[None]:
     """Record an operation whose dimensions become those of the result in another order.
 
     Dimension d of the operation is dimension `order[d]` of the result. None is for operations that
     are only a part of it.
     """
-    own = _state.asked
+    own = _state.requested
     if own is None:
         yield
         return
     entries = own.entries
     if entries is not None:
         entries = None if order is None else [entries[d] for d in order]
-    with asking(Asked(entries)):
+    with requesting(RequestedSharding(entries)):
         yield
