@@ -124,7 +124,9 @@ level_of(State *state, PyObject *tree, PyObject **children, PyObject **data)
             return 0;
         }
     }
-    *children = PySequence_Tuple(tree); /* a tuple is itself */
+    /* The items, even of a namedtuple whose iterator or length is that of its content. */
+    *children = PyTuple_Check(tree) ? PyTuple_GetSlice(tree, 0, PyTuple_GET_SIZE(tree))
+                                    : PyList_AsTuple(tree);
     *data = Py_NewRef(Py_None);
     if (*children == NULL) {
         Py_CLEAR(*data);

@@ -114,8 +114,8 @@ def one_level(tree: Any) -> tuple[Sequence[Any], Any] | None:
         if not isinstance(made, tuple) or len(made) != 2 or not hasattr(made[0], "__iter__"):
             raise _no_pair(kind, made)
         return tuple(made[0]), made[1]
-    if is_namedtuple(kind):
-        return tree, None
+    if is_namedtuple(kind):  # whose length and items may mean something else, as of rotations
+        return tuple.__getitem__(tree, slice(None)), None
     return None
 
 

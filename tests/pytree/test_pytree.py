@@ -5,6 +5,8 @@ import copy
 import dataclasses
 import operator
 import pickle
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import jax
 import jax.tree_util as theirs
@@ -436,6 +438,43 @@ def test_wrong_pairs_of_keys_are_refused():
             )
             with pytest.raises(ValueError, match=r"\(key_leaf_pairs, aux_data\) tuple"):
                 module.tree_flatten_with_path([wrong()])
+
+
+class Path(NamedTuple):
+    """A tuple whose length, items and iteration are those of its content, as of rotations."""
+
+    points: Any
+    closed: Any
+
+    def __len__(self) -> int:
+        return 7
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter("abcdefg")
+
+    def __getitem__(self, index: Any) -> Any:
+        return "abcdefg"[index]
+
+
+def test_namedtuples_with_other_lengths_and_items() -> None:
+    path = Path(np.arange(3, dtype=np.float32), np.float32(2))
+    leaves, treedef = ours.tree_flatten(path)
+    assert list(map(id, leaves)) == list(map(id, theirs.tree_leaves(path)))
+    assert type(treedef.unflatten(leaves)) is Path
+    assert [ours.keystr(key) for key, _ in tree.leaves_with_path(path)] == [
+        theirs.keystr(key) for key, _ in theirs.tree_leaves_with_path(path)
+    ]
+    children, _ = ours.flatten_one_level(path)
+    assert list(map(id, children)) == list(map(id, leaves))
+
+    def energy(path: Path) -> jnp.Array:
+        return (path.points**2).sum() * path.closed
+
+    for _ in range(3):
+        assert jnp.jit(energy)(path) == 10
+    assert jnp.grad(energy)(path).points.tolist() == [0, 4, 8]
+    many = Path(path.points, np.ones(3, np.float32))
+    assert jnp.vmap(energy)(many).tolist() == [0, 1, 4]
 
 
 def test_namedtuples_with_other_fields_lose_no_leaves():
