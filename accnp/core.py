@@ -18,7 +18,7 @@ from accnp.ir.equations import Atom
 from accnp.ir.trace import Trace
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py; most are deprecated in JAX
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py; most are deprecated in JAX
     from accnp.jax_compat.tracing.core_names import (
         AbstractToken, CallPrimitive, Effect, Effects, JaxprPpContext, JaxprPpSettings, OutputType,
         abstract_token, aval_mapping_handlers, call, call_p, concretization_function_error,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.api.mapping.custom_vmap import custom_vmap, sequential_vmap
 
 __all__ = ["custom_vmap", "sequential_vmap"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.api.effects.foreign import (
         build_ffi_lowering_function, ffi_call, ffi_lowering, include_dir, pycapsule,
         register_ffi_target, register_ffi_target_as_batch_partitionable, register_ffi_type,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.api.environment.monitoring import (
         clear_event_listeners, record_event, record_event_duration_secs, record_event_time_span,
         record_scalar, register_event_duration_secs_listener, register_event_listener,

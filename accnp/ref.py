@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.api.arrays.references import (
         AbstractRef, Ref, addupdate, empty_ref, free_ref, freeze, get, new_ref, set, swap,
     )  # fmt: skip

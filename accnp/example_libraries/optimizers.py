@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.example_libraries.optimizer_functions import (
         JoinPoint, Optimizer, OptimizerState, adagrad, adam, adamax, clip_grads, constant,
         exponential_decay, inverse_time_decay, l2_norm, make_schedule, momentum, nesterov,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.nn.activations import elu, gelu, leaky_relu, relu, selu, sigmoid, softplus
     from accnp.nn.initializers.initializers import glorot_normal, normal, ones, zeros
     from accnp.nn.initializers.initializers import glorot_normal as glorot

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.jax_compat.tracing.flat_functions import (
         StoreException, merge_linear_aux, transformation, transformation2, transformation_with_aux,
         transformation_with_aux2,

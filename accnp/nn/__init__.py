@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.nn.activations import (
         celu, elu, gelu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu,
         log1mexp, log_sigmoid, mish, relu, relu6, selu, sigmoid, silu, soft_sign, softplus,

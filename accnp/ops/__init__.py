@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.ops.segments import segment_max, segment_min, segment_prod, segment_sum
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]

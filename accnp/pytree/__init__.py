@@ -15,7 +15,7 @@ from accnp.pytree.structure import (
 )  # fmt: skip
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.pytree.keys import (
         DictKey, FlattenedIndexKey, GetAttrKey, KeyEntry, KeyPath, SequenceKey, keystr,
     )  # fmt: skip

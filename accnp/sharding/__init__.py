@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.sharding.shard_mapping import Infer
     from accnp.sharding.meshes import (
         AbstractDevice, AbstractMesh, AxisType, ManualAxisType, Mesh, get_abstract_mesh, get_mesh,

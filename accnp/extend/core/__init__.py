@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.jax_compat.tracing.core_names import (
         AbstractToken, CallPrimitive, Effect, Effects, TraceTag, array_types, call_impl,
         find_top_trace, get_opaque_trace_state, nonempty_axis_env_DO_NOT_USE, set_current_trace,

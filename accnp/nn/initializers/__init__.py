@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.nn.initializers.initializers import (
         Initializer, constant, delta_orthogonal, glorot_normal, glorot_uniform, he_normal,
         he_uniform, kaiming_normal, kaiming_uniform, lecun_normal, lecun_uniform, normal, ones,

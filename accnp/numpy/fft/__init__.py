@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from accnp.module_getattr import install_getattr as _install_getattr
 
-if TYPE_CHECKING:  # loaded on first use, by accnp/public_names.py
+if TYPE_CHECKING:  # loaded on first use, by accnp/module_getattr.py
     from accnp.numpy.fft.transforms import (
         fft, fft2, fftfreq, fftn, fftshift, hfft, ifft, ifft2, ifftn, ifftshift, ihfft, irfft,
         irfft2, irfftn, rfft, rfft2, rfftfreq, rfftn,
