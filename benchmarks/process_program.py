@@ -144,7 +144,7 @@ class Cases:
             f = self.mapped(step, (P(), P("x"), P("x")), P())
             x, y = self.array(images, "x"), self.array(labels, "x")
             w = tuple([self.array(v) for v in w])
-        return fastest(lambda: m.block_until_ready(f(w, x, y)), 1, 100)
+        return fastest(lambda: m.block_until_ready(f(w, x, y)), 1, 500)
 
 
 def measure(m: Any, case: str, alone: bool) -> float:

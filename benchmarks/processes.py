@@ -162,19 +162,20 @@ def lines(found: dict[tuple[str, str], float]) -> str:
 
 def chart(found: dict[tuple[str, str], float]) -> str:
     """Return the chart of weak scaling, as SVG."""
-    width, left, top, row, bar = 720, 250, 60, 30, 18
+    width, left, top, row, bar = 780, 300, 60, 30, 18
     scale = 420.0
     parts = []
     y = top
     for case, title in (("stencil", "stencil, 2048×2048 each"), ("mlp", "MLP, 256 examples each")):
-        for library, color in (("accnp", "#1f6f8b"), ("jax", "#b0b0b0")):
+        for library, color in (("accnp", "#1f6f8b"), ("jax", "#808080")):
             value = found[case, f"{library} alone"] / found[case, library]
             name = f"{title}, {'accnp' if library == 'accnp' else 'JAX with gloo'}"
             parts += [
                 f'<text x="{left - 8}" y="{y + 14}" text-anchor="end">{name}</text>',
                 f'<rect x="{left}" y="{y}" width="{value * scale:.0f}" height="{bar}" '
                 f'fill="{color}"/>',
-                f'<text x="{left + value * scale + 6:.0f}" y="{y + 14}">{value:.2f}</text>',
+                f'<text x="{left + value * scale - 6:.0f}" y="{y + 14}" text-anchor="end" '
+                f'fill="white">{value:.2f}</text>',
             ]
             y += row
         y += 8
@@ -184,7 +185,8 @@ def chart(found: dict[tuple[str, str], float]) -> str:
         f'height="{y + 16}" font-family="sans-serif" font-size="13">',
         f'<rect width="{width}" height="{y + 16}" fill="white"/>',
         '<text x="12" y="22" font-size="15">Weak scaling from 1 to 2 processes</text>',
-        '<text x="12" y="42">time of one process alone / time of two; 1 is ideal</text>',
+        '<text x="12" y="42">time of two programs side by side / time of two processes that '
+        "communicate; 1 is ideal</text>",
         f'<line x1="{end:.0f}" y1="{top - 8}" x2="{end:.0f}" y2="{y}" stroke="black" '
         'stroke-dasharray="4 3"/>',
     ]

@@ -59,6 +59,24 @@ for dtype in ("bool", "int8", "uint32", "float16", ml_dtypes.bfloat16, "float32"
         mean = np.asarray(over(lambda a: lax.pmean(a, "x"), P())(flat))
         assert np.allclose(mean, x.astype("float32").mean(0), rtol=1e-2, atol=1e-2)
 
+# Sums of signed zeros, infinities and NaN are those of the batched program of one process, whether
+# all processes add their arrays or pairs of them, which send them to each other.
+special = np.array([-0.0, 0.0, np.inf, -np.inf, np.nan, 1e-3, 2049], "float32")
+for dtype in ("float16", ml_dtypes.bfloat16, "float32", "complex64", "int32"):
+    x = np.stack([special if i == 0 else special[[0, *range(2, 7), 1]] for i in range(n)])
+    x = np.nan_to_num(x).astype(dtype) if dtype == "int32" else x.astype(dtype)
+    for groups in (None, [[i, i + 1] for i in range(0, n, 2)]):
+
+        def added(a, groups=groups):
+            return lax.psum(a, "x", axis_index_groups=groups)
+
+        want = np.asarray(jnp.vmap(added, axis_name="x")(x))
+        for f in (over(added, check_vma=False), jnp.jit(over(added, check_vma=False))):
+            assert own(f(x))[0].tobytes() == want[me].tobytes(), (dtype, groups)
+
+text = str(jnp.explain(over(lambda a: lax.psum(a, "x"), P()), np.ones((n, 7), "float32")))
+assert ("ppermute" in text, "mesh_gather" in text) == (n == 2, n > 2), text
+
 # Large arrays are summed in parts, of which the last is shorter.
 large = rng.standard_normal((n, 50_001)).astype(np.float32)
 acc = large[0]
