@@ -876,7 +876,8 @@ OP_MODULES: dict[str, str] = {
     "accnp.primitives.checkpoint": "name optimization_barrier remat2",
     "accnp.primitives.collective": (
         "all_gather all_gather_invariant all_to_all axis_index mesh_exchange mesh_gather "
-        "mesh_sum pbroadcast pmax pmin ppermute psum psum_invariant pvary reduce_scatter table"
+        "mesh_sum mesh_swap pbroadcast pmax pmin ppermute psum psum_invariant pvary "
+        "reduce_scatter table"
     ),
     "accnp.primitives.convolution": "conv_general_dilated",
     "accnp.primitives.cumulative": "cumlogsumexp cummax cummin cumprod cumsum",

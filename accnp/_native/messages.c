@@ -23,7 +23,9 @@
 #define EAGER 2000    /* tests before another process may have the processor, about 0.1 ms */
 #define PATIENCE 20.0 /* milliseconds before Python waits */
 
-enum { GATHER, EXCHANGE, PERMUTE };
+enum { GATHER, EXCHANGE, PERMUTE, SWAP };
+
+#define TAG_OF_SWAPS 4 /* as in runtime/mpi.py */
 
 typedef struct {
     int kind, ready, size; /* size: the number of processes */
@@ -155,7 +157,7 @@ send_message(int64_t address, const void *in, void *out, int64_t nbytes)
     m->in = in;
     m->out = out;
     int64_t requests[2] = {0, 0};
-    int count = 0, part = (int)nbytes, error = 0;
+    int count = 0, part = (int)nbytes, error = 0, tag = m->kind == SWAP ? TAG_OF_SWAPS : 0;
     switch (m->kind) {
     case GATHER:
         error = mpi.gather(in, part, mpi.byte, out, part, mpi.byte, m->comm, &requests[count++]);
@@ -169,10 +171,10 @@ send_message(int64_t address, const void *in, void *out, int64_t nbytes)
             memset(out, 0, (size_t)nbytes);
         }
         else {
-            error = mpi.receive(out, part, mpi.byte, m->source, 0, m->comm, &requests[count++]);
+            error = mpi.receive(out, part, mpi.byte, m->source, tag, m->comm, &requests[count++]);
         }
         if (m->target >= 0 && !error) {
-            error = mpi.send(in, part, mpi.byte, m->target, 0, m->comm, &requests[count++]);
+            error = mpi.send(in, part, mpi.byte, m->target, tag, m->comm, &requests[count++]);
         }
     }
     if (error ? !ask_locked(m, error, 0, NULL) : count && !wait_for(m, count, requests)) {

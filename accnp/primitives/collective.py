@@ -557,4 +557,10 @@ opaque(
     numpy=_message("mesh_exchange"),
     collective=Collective(sent=lambda size, n: size // n * (n - 1)),
 )
+opaque(
+    "mesh_swap",  # between two processes
+    infer=lambda x, **_: x,
+    numpy=_message("mesh_swap"),
+    collective=Collective(sent=lambda size, n: size),
+)
 opaque("mesh_sum", infer=lambda x, **_: x, numpy=_message("mesh_sum"))

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["address_of", "can_send", "connect_loops", "forget_loops"]
 
-_KINDS = {"mesh_gather": 0, "mesh_exchange": 1, "ppermute": 2}
+_KINDS = {"mesh_gather": 0, "mesh_exchange": 1, "ppermute": 2, "mesh_swap": 3}
+SWAP = ((0, 1), (1, 0))  # the permutation of `mesh_swap`
 _FUNCTIONS = ("MPI_Iallgather", "MPI_Ialltoall", "MPI_Irecv", "MPI_Isend", "MPI_Test")
 _LARGEST = (1 << 31) - 1  # bytes of a message: counts of these functions are 32-bit integers
 
@@ -89,6 +90,8 @@ def address_of(name: str, params: dict[str, Any], aval: Aval, node: Node | None)
     """Return the address of a message, which machine code passes to `send_message`."""
     (axis,) = params["axis_name"]
     groups, perm = params.get("axis_index_groups"), params.get("perm")
+    if name == "mesh_swap":
+        perm = SWAP
     text = f"{params.get('of', name)} of {aval.dtype.name}{list(aval.shape)} over {axis!r}"
     address = _native.new_message(_KINDS[name], len(_messages))
     if node is not None:

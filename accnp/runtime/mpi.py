@@ -23,7 +23,7 @@ from accnp.config import config, cpu_numbers
 from accnp.errors import JaxRuntimeError
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.primitives import collective
-from accnp.runtime.loop_messages import connect_loops, forget_loops
+from accnp.runtime.loop_messages import SWAP, connect_loops, forget_loops
 from accnp.runtime.stream import default_stream
 
 __all__ = ["World", "connect", "disconnect", "world"]
@@ -31,10 +31,12 @@ __all__ = ["World", "connect", "disconnect", "world"]
 _POLL_INTERVAL = 0.05  # seconds after which a waiting process answers the questions of others
 _SPIN_SECONDS = 1.0  # seconds after which a waiting process sleeps between tests
 _GRACE = 1.0  # seconds to wait for answers after a deadline
-# Tags of messages: questions about what a process waits for, answers, and the messages of processes
-# that are about to create a communicator.
+# Tags of messages: questions about what a process waits for, answers, the messages of processes
+# that are about to create a communicator, and those of `mesh_swap` (also in `_native/messages.c`),
+# which must not be taken for those of a `ppermute` if processes are in different collectives.
 _QUESTION, _ANSWER = 1, 2
 _MEETING = 3
+_OF_SWAPS = 4
 
 
 class World:
@@ -67,7 +69,7 @@ class World:
         self._by_axis: dict[tuple[MeshAxis, Any], Any] = {}
         self._kinds = {
             "mesh_gather": self._gather, "mesh_exchange": self._exchange,
-            "mesh_sum": self._sum,
+            "mesh_sum": self._sum, "mesh_swap": self._swap,
             "ppermute": self._permute, "pbroadcast": self._broadcast,
         }  # fmt: skip
         self._done = 0
@@ -151,12 +153,15 @@ class World:
             self.wait(comm, comm.Iallreduce(x, out))
         return out
 
-    def _permute(self, comm: Any, x: np.ndarray, *, perm: Any) -> np.ndarray:
+    def _swap(self, comm: Any, x: np.ndarray) -> np.ndarray:
+        return self._permute(comm, x, perm=SWAP, tag=_OF_SWAPS)
+
+    def _permute(self, comm: Any, x: np.ndarray, *, perm: Any, tag: int = 0) -> np.ndarray:
         me = comm.rank
         sources = [a for a, b in perm if b == me]
         out = np.empty_like(x) if sources else np.zeros_like(x)
-        requests = [comm.Irecv(_bytes(out), source=a) for a in sources]
-        requests += [comm.Isend(_bytes(x), dest=b) for a, b in perm if a == me]
+        requests = [comm.Irecv(_bytes(out), source=a, tag=tag) for a in sources]
+        requests += [comm.Isend(_bytes(x), dest=b, tag=tag) for a, b in perm if a == me]
         try:
             for request in requests:
                 self.wait(comm, request)

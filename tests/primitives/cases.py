@@ -55,7 +55,15 @@ EXCEPTIONS: dict[str, str] = {
     "fft_mirror": "a step of plans, never recorded: tests/numpy/test_fft.py",
     "table": "a constant, made by collectives",
     **dict.fromkeys(
-        ("to_global", "to_local", "take_as_same", "mesh_gather", "mesh_exchange", "mesh_sum"),
+        (
+            "to_global",
+            "to_local",
+            "take_as_same",
+            "mesh_gather",
+            "mesh_exchange",
+            "mesh_sum",
+            "mesh_swap",
+        ),
         "needs several processes: tests/processes",
     ),
     **dict.fromkeys(

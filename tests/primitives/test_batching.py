@@ -34,6 +34,7 @@ NO_RULE = {
     "mesh_gather": "a step of plans, which collectives become after batching",
     "mesh_sum": "a step of plans, which collectives become after batching",
     "mesh_exchange": "a step of plans, which collectives become after batching",
+    "mesh_swap": "a step of plans, which collectives become after batching",
     "custom_vjp_tangent": "lives in the linear part of reverse mode, which is batched through its "
     "boundary",
 }

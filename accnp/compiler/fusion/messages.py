@@ -128,7 +128,7 @@ def _added(
     builder: _Builder, node: Node, x: Value, axis: MeshAxis, params: dict[str, Any]
 ) -> Value:
     """Add the arrays of two processes, which send them to each other."""
-    other = builder.inferred(node, "ppermute", {**params, "perm": ((0, 1), (1, 0))}, (x,))
+    other = builder.inferred(node, "mesh_swap", params, (x,))
     first = axis.here == axis.members(params["axis_index_groups"])[0]
     a, b = (x, other) if first else (other, x)
     if dtype_kind(x.aval.dtype) in "fc":  # a sum begins with 0, which tells in the sum of two -0

@@ -51,7 +51,7 @@ x = jax.device_put(np.arange(4.0 * n, dtype="f"), rows)
 for on in (False, True):
     jax.config.update("mpi_allreduce", on)
     text = str(jax.explain(total(("x", "y")), x))
-    assert ("mesh_sum" in text, "ppermute" in text) == (on, not on), text
+    assert ("mesh_sum" in text, "mesh_swap" in text) == (on, not on), text
 gradient = jax.grad(lambda x: total(("x", "y"))(x * x).sum())(x)
 assert np.array_equal(gradient.addressable_data(0), 2 * x.addressable_data(0))
 print(f"process {jax.process_index()} is done")
