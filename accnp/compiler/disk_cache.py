@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import threading
 import time
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
@@ -20,6 +21,7 @@ import numpy as np
 
 from accnp.compiler.private_folders import READ_PRIVATE, is_private_file, private_folder
 from accnp.debug_log import note
+from accnp.forks import renewed
 
 # `hashlib`, `pathlib` and `importlib.util` take 10 ms to load, longer than all work done here.
 try:
@@ -30,9 +32,7 @@ except ImportError:
 _MAGIC = b"ACCNP-OBJECT-3\n"
 _HEAD = len(_MAGIC) + 32
 _PRUNE_EVERY = 64
-_LARGEST = (
-    256 << 20
-)  # bytes of an entry; a kernel has some 20 kB, and the limit of a folder is 512 MB
+_LARGEST = 256 << 20  # bytes of an entry; a kernel has some 20 kB
 _ABANDONED = 3600  # seconds after which the writer of a temporary file must have been killed
 DEFAULT_LIMIT = 256 << 20
 _LIBRARIES = ("numba", "llvmlite")
@@ -40,6 +40,7 @@ _NEW = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 )
 _stamps: dict[str, str] = {}
+_stamping = renewed(threading.Lock())
 
 
 class DiskCache:
@@ -71,7 +72,9 @@ class DiskCache:
         """Return the key of a kernel: a digest of its identity, the machine and the versions."""
         versions = _stamps.get("versions")
         if versions is None:
-            versions = _stamps["versions"] = self._versions()
+            with _stamping:  # several threads would read the same files
+                versions = _stamps.get("versions") or self._versions()
+                _stamps["versions"] = versions
         return digest("\0".join([machine, versions, *identity]).encode()).hex()
 
     def _versions(self) -> str:
@@ -272,6 +275,6 @@ def _version_stamp(files: Sequence[str]) -> str:
 def _digest_of(files: Sequence[str]) -> str:
     texts: list[bytes] = []
     for part in files:
-        with contextlib.suppress(OSError), open(part, "rb") as file:
+        with contextlib.suppress(OSError), open(part, "rb", buffering=0) as file:
             texts += [os.path.basename(part).encode(), file.read()]
     return digest(b"\0".join(texts)).hex()

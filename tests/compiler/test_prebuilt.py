@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -83,6 +84,38 @@ def test_kernels_of_the_package_have_the_bits_of_compiled_ones(built, tmp_path):
     digest, names = digest_with(built)
     assert {"gemm_f4", "gemm_f8", "gemm_c8", "gemm_c16", "conv_f4", "conv_f8"} <= names
     assert digest == compiled
+
+
+PRODUCTS = {
+    "two matrices": "normal(3, 3) @ normal(3, 3), normal(64, 64) @ normal(64, 64)",
+    "several tasks": "normal(900, 700) @ normal(700, 800)",
+    "transposed": "normal(30, 20).T @ normal(50, 30).T",
+    "a matrix and a vector": "normal(40, 40) @ normal(40), normal(2000, 2000) @ normal(2000)",
+    "a vector and a matrix": "normal(40) @ normal(40, 40), normal(2000) @ normal(2000, 2000)",
+    "batches": "normal(5, 9, 9) @ normal(5, 9, 9), normal(5, 9, 8) @ normal(8, 7)",
+    "attention": "jnp.einsum('bhqd,bhkd->bhqk', normal(2, 4, 16, 8), normal(2, 4, 16, 8))",
+}
+
+
+@pytest.mark.parametrize("code", PRODUCTS.values(), ids=PRODUCTS)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_first_product_does_not_load_llvm(
+    built: Path, tmp_path: Path, dtype: str, code: str
+) -> None:
+    program = f"""
+import sys
+import numpy as np
+import accnp as jnp
+from accnp.compiler.library import prebuilt
+prebuilt.FOLDER = {str(built)!r}
+jnp.config.update("enable_x64", True)
+r = np.random.default_rng(0)
+normal = lambda *shape: jnp.asarray(r.normal(size=shape).astype({dtype!r}))
+jnp.block_until_ready(({code},))
+assert "llvmlite" not in sys.modules
+"""
+    environment = os.environ | {"ACCNP_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 
 
 def test_damaged_files_and_those_of_another_compiler_are_not_used(built, tmp_path):
