@@ -17,9 +17,50 @@ from accnp.config import config, scoped
 from accnp.engine import watch
 from accnp.runtime import device
 
+# Files and folders of similar cases, of which `make test` runs one in so many for each function.
+SAMPLED = {
+    "api/": 3,
+    "array_api/": 2,
+    "compiler/": 3,
+    "cuda/": 3,
+    "jax_compat/": 2,
+    "lax/": 2,
+    "numpy/": 3,
+    "primitives/": 3,
+    "random/": 3,
+    "scipy/": 2,
+    "test_accuracy.py": 3,
+    "transforms/": 2,
+}
+FEW = 4  # cases of a function, all of which always run
 
-@pytest.hookimpl(trylast=True)  # after `-m "not full"`
+
+def _mark_samples(items):
+    """Mark all but a sample of the cases of long tables `full`. Names decide which, so that the
+    sample is the same in each run and each process. On a GPU, all run."""
+    if os.environ.get("ACCNP_TEST_GPU") == "1":
+        return
+    functions = {}
+    for x in items:
+        functions.setdefault(x.nodeid.partition("[")[0], []).append(x)
+    for name, cases in functions.items():
+        place = name.partition("::")[0].removeprefix("tests/")
+        every = next((n for path, n in SAMPLED.items() if place.startswith(path)), 1)
+        if every > 1 and len(cases) > FEW:
+            cases = sorted(cases, key=lambda x: crc32(x.nodeid.encode()))
+            for x in cases[max(FEW, -(-len(cases) // every)) :]:
+                x.add_marker(pytest.mark.full)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(session, items):
+    """Mark what `-m "not full"` then leaves out, and of the others keep what is asked for."""
+    _mark_samples(items)
+    yield
+    _keep_share(session, items)
+
+
+def _keep_share(session, items):
     """Keep the part of the tests that the environment asks for; the others count as deselected.
 
     ACCNP_TEST_SHARE=k/n : one of n parts of the test functions, which their names say. All cases of
