@@ -376,8 +376,8 @@ bucket_size : int, optional
 mode : str, optional
     What happens to numbers out of range: "fill" or "drop" (the default) ignores the row, and
     "clip" uses the nearest segment.
-out_sharding : Sharding, optional
-    Ignored; present for compatibility with JAX.""",
+out_sharding : NamedSharding or PartitionSpec, optional
+    How the result lies on the devices of a mesh. By default, it follows from the operands.""",
     "check_tolerances": """\
 atol, rtol : float or dict, optional
     Absolute and relative tolerance, for all dtypes or a dictionary by dtype. The default is
@@ -403,8 +403,8 @@ shape : sequence of int
     Lengths of the axes of the result.
 broadcast_dimensions : sequence of int
     Axis of the result for each axis of the operand.
-sharding : Sharding, optional
-    Ignored; present for compatibility with JAX.""",
+sharding : None, optional
+    Not supported: sparse arrays have no sharding.""",
     "sparse_format": """\
 sparse_format : str, optional
     "bcoo" (the default), "bcsr", "coo", "csr" or "csc".""",
@@ -608,9 +608,9 @@ dtype : dtype_like, optional
 out_sharding : NamedSharding or PartitionSpec, optional
     How the result lies on the devices of a mesh, which decides operations that are ambiguous
     otherwise. By default, it follows from the operands.""",
-    "out_sharding_ignored": """\
-out_sharding : Sharding, optional
-    Placement of the result in JAX. It is accepted and has no effect.""",
+    "out_sharding_samples": """\
+out_sharding : NamedSharding or PartitionSpec, optional
+    How the samples lie on the devices of a mesh. The numbers do not depend on it.""",
     "prng_impl": """\
 impl : str or key dtype, optional
     Generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg" or "unsafe_rbg".

@@ -13,7 +13,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, broadcast_shapes, cast, scalar_node, to_shape
 from accnp.api.arguments.shapes import as_axis, as_shape
-from accnp.array_type import Array, ArrayLike, ArraySequence, Shape, wrap
+from accnp.array_type import Array, ArrayLike, ArraySequence, Shape, ShardingLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import IncompatibleShapesError, api_boundary
 from accnp.ir.node import Node
@@ -25,6 +25,7 @@ from accnp.numpy.manipulation import cut
 from accnp.numpy.selection import where
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import dtype_kind, dtypes_differ, wrong_dtype
+from accnp.sharding.device_placement import made
 
 __all__ = [
     "broadcast_like", "dtype_of", "empty", "empty_p", "eq_to_p", "le_to_p",
@@ -478,7 +479,7 @@ empty_p = composed("empty", lambda *, shape, dtype, out_sharding=None: full(shap
 
 
 @api_boundary
-def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: object = None) -> Array:
+def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike = None) -> Array:
     """Make an array whose values do not matter.
 
     Parameters
@@ -487,7 +488,7 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: object = None) -> Arr
         Static shape of the array to make.
     dtype : dtype_like
         Dtype of its elements, any one.
-    {out_sharding_ignored}
+    {out_sharding}
 
     Returns
     -------
@@ -511,7 +512,8 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: object = None) -> Arr
     (2, 3)
     """
     new = dtypes.requested_dtype(dtype, "lax.empty")
-    return empty_p.bind(shape=as_shape(shape, "lax.empty"), dtype=new)
+    node = empty_p.bind(shape=as_shape(shape, "lax.empty"), dtype=new)._node
+    return made(node, out_sharding)
 
 
 stage_p = composed("stage", lambda x: x)

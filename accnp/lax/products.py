@@ -12,7 +12,7 @@ import numpy as np
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, to_shape
 from accnp.api.arguments.values import precision_key
-from accnp.array_type import Array, ArrayLike, wrap
+from accnp.array_type import Array, ArrayLike, ShardingLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.op import o
@@ -24,6 +24,7 @@ from accnp.numpy.joining import repeat
 from accnp.numpy.selection import where
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import broadcast_to, dtype_kind
+from accnp.sharding.device_placement import with_out_sharding
 
 __all__ = [
     "batch_matmul", "ragged_dot", "ragged_dot_general", "ragged_dot_general_p", "scaled_dot",
@@ -174,6 +175,7 @@ ragged_dot_general_p = composed("ragged_dot_general", _ragged_dot_general)
 
 
 @api_boundary
+@with_out_sharding
 def ragged_dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -182,7 +184,7 @@ def ragged_dot_general(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     group_offset: None = None,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Multiply arrays in groups of elements along one axis.
 
@@ -202,7 +204,7 @@ def ragged_dot_general(
     {preferred_element_type}
     group_offset : None, optional
         Index of the first group in JAX. Not supported.
-    {out_sharding_ignored}
+    {out_sharding}
 
     Returns
     -------
@@ -259,6 +261,7 @@ def ragged_dot_general(
 
 
 @api_boundary
+@with_out_sharding
 def ragged_dot(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -266,7 +269,7 @@ def ragged_dot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     group_offset: None = None,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Multiply groups of consecutive rows by one matrix each.
 
@@ -282,7 +285,7 @@ def ragged_dot(
     {preferred_element_type}
     group_offset : None, optional
         Index of the first group in JAX. Not supported.
-    {out_sharding_ignored}
+    {out_sharding}
 
     Returns
     -------

@@ -21,6 +21,7 @@ from accnp.numpy.ruled_functions import logaddexp
 from accnp.numpy.ufunc_factories import documented
 from accnp.primitives.kinds import wrong_dtype
 from accnp.primitives.prefix import prefixes
+from accnp.sharding.device_placement import with_out_sharding
 
 if TYPE_CHECKING:
 
@@ -101,10 +102,11 @@ def _make_reduce(name: str, example: str) -> Reduction:
     ) -> Array:
         return fold(operand, axes)
 
-    reduce_ = api_boundary(fold_sharded if name == "reduce_sum" else fold)
+    reduce_ = fold_sharded if name == "reduce_sum" else fold
     reduce_.__name__ = reduce_.__qualname__ = name
+    reduce_ = api_boundary(with_out_sharding(reduce_) if name == "reduce_sum" else reduce_)
     summary, kinds, related = _REDUCTIONS[name]
-    sharding = "    {out_sharding_ignored}\n" if name == "reduce_sum" else ""
+    sharding = "    {out_sharding}\n" if name == "reduce_sum" else ""
     text = fill(
         f"{summary} over the given axes.\n\n"
         "    Parameters\n    ----------\n"

@@ -82,7 +82,7 @@ def full(
     >>> jnp.lax.full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)
     """
-    return jnp_full(shape, _one_number(fill_value, "lax.full"), dtype)
+    return jnp_full(shape, _one_number(fill_value, "lax.full"), dtype, out_sharding=sharding)
 
 
 def _one_number(x: Any, name: str) -> Any:
@@ -143,7 +143,7 @@ def full_like(
     Array([3., 3.], dtype=float32)
     """
     value = _one_number(fill_value, "lax.full_like")
-    return jnp_full_like(x, value, dtype, shape)
+    return jnp_full_like(x, value, dtype, shape, out_sharding=sharding)
 
 
 @api_boundary

@@ -17,7 +17,7 @@ from accnp.api.arguments.convert import as_node, cast, scalar_node
 from accnp.api.arguments.shapes import as_axes
 from accnp.api.tracing.bodies import as_leaves, check_result, close, record_body, values
 from accnp.api.tracing.trace_cache import cached_trace
-from accnp.array_type import Array, ArrayLike, wrap
+from accnp.array_type import Array, ArrayLike, ShardingLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build, evaluate, expanded
@@ -29,6 +29,7 @@ from accnp.primitives.elementwise import XOR
 from accnp.primitives.fold import MONOIDS, Monoid, fold_windows
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full, wrong_dtype
 from accnp.pytree import PyTree, PyTreeDef, leaf_names, treedef_tuple
+from accnp.sharding.device_placement import with_out_sharding
 from accnp.transforms.tools import TOOLS
 
 __all__ = ["reduce", "reduce_window", "reduce_xor"]
@@ -204,12 +205,13 @@ def _is_identity(x: Node, monoid: Monoid) -> bool:
 
 
 @api_boundary
+@with_out_sharding
 def reduce(
     operands: PyTree,
     init_values: PyTree,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Any:
     """Reduce axes with a function of two scalars.
 
@@ -224,7 +226,7 @@ def reduce(
         operands, values are trees of scalars.
     dimensions : sequence of int
         Axes to reduce.
-    {out_sharding_ignored}
+    {out_sharding}
 
     Returns
     -------

@@ -27,7 +27,7 @@ from accnp.array_type import (
     wrap,
 )
 from accnp.dtypes.names import DTypeLike
-from accnp.errors import api_boundary, not_one_of
+from accnp.errors import ShardingTypeError, api_boundary, not_one_of
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.numpy.index_updates import write
@@ -38,6 +38,7 @@ from accnp.numpy.taking import METHODS, integers, modulo
 from accnp.numpy.ufunc_rules import compare
 from accnp.primitives.kinds import INDEX, broadcast_to, check_index_dtype, dtype_of_indices
 from accnp.primitives.kinds import full as full_node
+from accnp.sharding.device_placement import record_sharded
 
 __all__ = ["bincount", "digitize", "ravel_multi_index", "unravel_index"]
 
@@ -123,7 +124,8 @@ def bincount(
         Minimum length of the result. The default is 0.
     length : int, optional
         Static length of the result, which is required under `jit`. Larger integers are not counted.
-    {out_sharding_ignored}
+    out_sharding : NamedSharding or PartitionSpec, optional
+        How the counts lie on the devices of a mesh: replicated.
 
     Returns
     -------
@@ -137,6 +139,8 @@ def bincount(
         If `x` does not hold integers, is a list, or is traced and `length` is not given.
     ValueError
         If `x` is not a vector, or `weights` has another shape.
+    ShardingTypeError
+        If `out_sharding` divides the counts.
 
     See Also
     --------
@@ -162,18 +166,28 @@ def bincount(
             f"{name}: shape of weights must match shape of x; got {w.aval.shape}; "
             "pass one weight for each element"
         )
+    spec = getattr(out_sharding, "spec", None)
+    if spec is not None and any(spec):
+        raise ShardingTypeError(
+            f"{name}: out_sharding must be fully replicated, because each element may be counted "
+            f"anywhere; got {spec}; use reshard on the result"
+        )
     if length is None:
         values = concrete_value(v, "shape", f"{name} (without length=)")
         top = int(np.max(values, initial=0)) + 1 if v.aval.size else 0
         length = max(top, as_int(minlength, name, "minlength"))
     length = as_size(length, name, "length")
-    if not length:
-        return wrap(full_node((0,), 0, w.aval.dtype))
-    zero = full_node((length,), 0, w.aval.dtype)
-    low = scalar_node(0, v.aval.dtype, False)
-    # Negative values count as zero; values beyond the end are dropped.
-    index = v if v.aval.dtype.kind == "u" else o.max(v, low)
-    return wrap(write(zero, wrap(index), wrap(w), "scatter_add", mode="drop"))
+
+    def record(v: Node, w: Node) -> Node:
+        zero = full_node((length,), 0, w.aval.dtype)
+        if not length:
+            return zero
+        low = scalar_node(0, v.aval.dtype, False)
+        # Negative values count as zero; values beyond the end are dropped.
+        index = v if v.aval.dtype.kind == "u" else o.max(v, low)
+        return write(zero, wrap(index), wrap(w), "scatter_add", mode="drop")
+
+    return wrap(record_sharded(name, out_sharding, record, v, w))
 
 
 @api_boundary

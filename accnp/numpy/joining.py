@@ -39,6 +39,7 @@ from accnp.numpy.indexing import gather_axis
 from accnp.numpy.manipulation import cube, cut, expand_node, reshape_plain, row
 from accnp.primitives.kinds import broadcast_to
 from accnp.runtime import device
+from accnp.sharding.device_placement import with_out_sharding
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit",
@@ -788,6 +789,7 @@ def tile(A: ArrayLike, reps: Shape) -> Array:
 
 
 @api_boundary
+@with_out_sharding
 def repeat(
     a: ArrayLike,
     repeats: ArrayLike,
@@ -808,7 +810,7 @@ def repeat(
     total_repeat_length : int, optional
         Static length of the axis in the result, which is required if `repeats` is traced. Surplus
         elements are dropped, and the last element fills up missing ones.
-    {out_sharding_ignored}
+    {out_sharding}
 
     Returns
     -------

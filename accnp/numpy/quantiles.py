@@ -7,7 +7,7 @@ value shows whether there are any. The result has the axis of the probabilities 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from accnp.api.arguments.convert import as_node, cast, promote_inexact, scalar_n
 from accnp.api.arguments.shapes import AxesLike
 from accnp.api.jit.named_calls import shown
 from accnp.api.jit.small_calls import compiled_if_small
-from accnp.array_type import Array, ArrayLike, wrap
+from accnp.array_type import Array, ArrayLike, ShardingLike, wrap
 from accnp.errors import NoElementsError, api_boundary
 from accnp.ir.node import LITERAL, Node, items
 from accnp.ir.op import o
@@ -28,6 +28,7 @@ from accnp.numpy.reductions import axes_of, axes_shape, spread_along
 from accnp.numpy.taking import gather_along
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import broadcast_to
+from accnp.sharding.device_placement import with_out_sharding
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
@@ -284,6 +285,15 @@ if TYPE_CHECKING:
             weights: ArrayLike | None = None,
         ) -> Array: ...  # fmt: skip
 
+    class ShardedQuantile(Protocol):
+        """The same, of which the result may be sharded."""
+
+        def __call__(
+            self, a: ArrayLike, q: ArrayLike, axis: AxesLike | None = None, out: None = None,
+            overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
+            weights: ArrayLike | None = None, out_sharding: ShardingLike = None,
+        ) -> Array: ...  # fmt: skip
+
     class Middle(Protocol):
         """The type of `median` and `nanmedian`."""
 
@@ -293,6 +303,12 @@ if TYPE_CHECKING:
         ) -> Array: ...  # fmt: skip
 
 
+@overload
+def _make_quantile(
+    name: Literal["percentile"], of: int, skip: bool, doc: str
+) -> ShardedQuantile: ...
+@overload
+def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Quantile: ...
 def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Quantile:
     """Make a function of an array and probabilities, fractions of `of`; `skip` ignores nan."""
 
@@ -312,6 +328,24 @@ def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Quantile:
         given = as_node(q, label) if of == 1 else promote_inexact(label, q)[0]
         return wrap(_quantile(label, a, given, of, axis, method, keepdims, skip, weights))
 
+    def function_sharded(
+        a: ArrayLike,
+        q: ArrayLike,
+        axis: AxesLike | None = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: ArrayLike | None = None,
+        out_sharding: ShardingLike = None,
+    ) -> Array:
+        return function(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
+
+    if name == "percentile":  # only this one has the parameter in JAX
+        function_sharded.__doc__ = doc
+        function_sharded.__name__ = name
+        return _published(with_out_sharding(function_sharded), name, "a", "q", "weights")
     function.__doc__ = doc
     return _published(function, name, "a", "q", "weights")
 
@@ -447,6 +481,7 @@ percentile = _make_quantile(
     {quantile_method}
     {keepdims}
     {quantile_weights}
+    {out_sharding}
 
     Returns
     -------

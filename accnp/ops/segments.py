@@ -18,6 +18,7 @@ from accnp.numpy.creation import arange
 from accnp.numpy.index_updates import write
 from accnp.primitives.kinds import broadcast_to, dtype_kind
 from accnp.primitives.kinds import full as full_node
+from accnp.sharding.device_placement import with_out_sharding
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
@@ -128,7 +129,7 @@ def _make(
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    return api_boundary(function)
+    return api_boundary(with_out_sharding(function))
 
 
 segment_sum = _make(

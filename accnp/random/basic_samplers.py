@@ -25,7 +25,7 @@ from accnp.api.arguments.convert import (
 )
 from accnp.api.arguments.shapes import as_axis, as_int, as_shape
 from accnp.api.jit.small_calls import compiled_if_small
-from accnp.array_type import Array, ArrayLike, Shape, wrap
+from accnp.array_type import Array, ArrayLike, Shape, ShardingLike, wrap
 from accnp.config import config
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary, not_one_of
@@ -53,6 +53,7 @@ from accnp.random.keys import (
     spread,
     wrap_key_data,
 )
+from accnp.sharding.device_placement import with_out_sharding
 
 __all__ = [
     "PRNGKey", "PRNGKeyArray", "bernoulli", "bits", "choice", "clone",
@@ -65,12 +66,13 @@ __all__ = [
 
 
 @api_boundary
+@with_out_sharding
 def bits(
     key: ArrayLike,
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample random bits as unsigned integers.
 
@@ -80,7 +82,7 @@ def bits(
     {sample_shape}
     dtype : dtype_like, optional
         Unsigned integer dtype. The default is uint32 (uint64 with `jax_enable_x64`).
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -149,6 +151,7 @@ def uniform_node(
 
 @api_boundary
 @compiled_if_small("key", "minval", "maxval")
+@with_out_sharding
 def uniform(
     key: ArrayLike,
     shape: Shape = (),
@@ -156,7 +159,7 @@ def uniform(
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the uniform distribution over [minval, maxval).
 
@@ -169,7 +172,7 @@ def uniform(
         Lower bound, included; it broadcasts to the shape. The default is 0.
     maxval : array_like, optional
         Upper bound, excluded; it broadcasts to the shape. The default is 1.
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -212,6 +215,7 @@ def _plain(*values: Any) -> bool:
 
 @api_boundary
 @compiled_if_small("key", "minval", "maxval")
+@with_out_sharding
 def randint(
     key: ArrayLike,
     shape: Shape,
@@ -219,7 +223,7 @@ def randint(
     maxval: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample uniformly distributed integers from [minval, maxval).
 
@@ -234,7 +238,7 @@ def randint(
         Upper bound, excluded; it broadcasts to the shape.
     dtype : dtype_like, optional
         Integer dtype of the samples. The default is int32 (int64 with `jax_enable_x64`).
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -320,13 +324,14 @@ def _pick(test: Node, yes: Node, no: Node) -> Node:
 
 @api_boundary
 @compiled_if_small("key", "p")
+@with_out_sharding
 def bernoulli(
     key: ArrayLike,
     p: ArrayLike = 0.5,
     shape: Shape | None = None,
     mode: str = "low",
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample bools that are True with probability p.
 
@@ -339,7 +344,7 @@ def bernoulli(
     mode : {"low", "high"}, optional
         "high" uses twice as many random bits, so that very small probabilities are exact. The
         default is "low".
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -398,12 +403,13 @@ def normal_node(words: Words, shape: tuple[int, ...], dtype: np.dtype) -> Node:
 
 @api_boundary
 @compiled_if_small("key")
+@with_out_sharding
 def normal(
     key: ArrayLike,
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the standard normal distribution, real or complex.
 
@@ -414,7 +420,7 @@ def normal(
     dtype : dtype_like, optional
         Floating or complex dtype of the samples. The default is float32 (float64 with
         `jax_enable_x64`).
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -468,13 +474,14 @@ def shuffle_node(words: Words, x: Node, axis: int) -> Node:
 
 @api_boundary
 @compiled_if_small("key", "x", or_counts="x")
+@with_out_sharding
 def permutation(
     key: ArrayLike,
     x: ArrayLike,
     axis: int = 0,
     independent: bool = False,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Shuffle an array along an axis, or the integers below a number.
 
@@ -488,7 +495,7 @@ def permutation(
     independent : bool, optional
         If True, each line along the axis is shuffled separately. By default, whole slices change
         places.
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------

@@ -16,7 +16,7 @@ from accnp.api.arguments.convert import as_node, cast, scalar_node, to_shape
 from accnp.api.arguments.shapes import as_shape
 from accnp.api.effects.callbacks import io_callback
 from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct
-from accnp.array_type import Array, ArrayLike, Shape, wrap
+from accnp.array_type import Array, ArrayLike, Shape, ShardingLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -36,6 +36,7 @@ from accnp.random.generators import (
     joined,
     vector_words,
 )
+from accnp.sharding.device_placement import record_sharded
 
 __all__ = [
     "rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p", "threefry_2x32",
@@ -123,7 +124,7 @@ def rng_bit_generator(
     dtype: DTypeLike = np.uint32,
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> tuple[Array, Array]:
     """Generate random bits as unsigned integers, and the key for the next ones.
 
@@ -137,7 +138,7 @@ def rng_bit_generator(
         Unsigned integer dtype. The default is uint32.
     algorithm : RandomAlgorithm, optional
         Generator to use. The default is Philox.
-    {out_sharding_ignored}
+    {out_sharding}
 
     Returns
     -------
@@ -188,6 +189,8 @@ def rng_bit_generator(
     after, bits = rng_bit_generator_p.bind(
         wrap(node), shape=as_shape(shape, name), dtype=kind, algorithm=how, out_sharding=None
     )
+    if out_sharding is not None:
+        bits = wrap(record_sharded("rng_bit_generator", out_sharding, lambda x: x, bits._node))
     return after, bits
 
 

@@ -18,7 +18,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, promote_inexact, wrap
 from accnp.api.arguments.values import unroll_steps
 from accnp.api.jit.small_calls import compiled_if_small
-from accnp.array_type import Array, ArrayLike, Shape
+from accnp.array_type import Array, ArrayLike, Shape, ShardingLike
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.op import o
@@ -31,6 +31,7 @@ from accnp.numpy.rearranging import flip
 from accnp.numpy.selection import where
 from accnp.random.basic_samplers import uniform
 from accnp.random.keys import float_dtype, sample_shape, split
+from accnp.sharding.device_placement import with_out_sharding
 
 __all__ = ["binomial", "multinomial", "poisson"]
 
@@ -102,13 +103,14 @@ def _poisson_rejection(key: Any, rate: Array, whole: np.dtype) -> Array:
 
 @api_boundary
 @compiled_if_small("key", "lam")
+@with_out_sharding
 def poisson(
     key: ArrayLike,
     lam: ArrayLike,
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the Poisson distribution.
 
@@ -121,7 +123,7 @@ def poisson(
     {sample_shape_params}
     dtype : dtype_like, optional
         Integer dtype of the samples. The default is int32 (int64 with `jax_enable_x64`).
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------

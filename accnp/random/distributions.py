@@ -22,7 +22,7 @@ from accnp.api.arguments.convert import (
 )  # fmt: skip
 from accnp.api.arguments.shapes import as_axis, as_shape
 from accnp.api.jit.small_calls import compiled_if_small
-from accnp.array_type import Array, ArrayLike, Shape, wrap
+from accnp.array_type import Array, ArrayLike, Shape, ShardingLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node, items
@@ -41,6 +41,7 @@ from accnp.random.keys import (
     sample_shape,
     spread,
 )
+from accnp.sharding.device_placement import with_out_sharding
 
 __all__ = [
     "categorical", "cauchy", "double_sided_maxwell", "exponential", "geometric", "gumbel",
@@ -66,12 +67,13 @@ def _exponential(words: Words, sizes: Any, kind: np.dtype) -> Node:
 
 @api_boundary
 @compiled_if_small("key")
+@with_out_sharding
 def exponential(
     key: ArrayLike,
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the exponential distribution with rate 1.
 
@@ -80,7 +82,7 @@ def exponential(
     {key}
     {sample_shape}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -113,12 +115,13 @@ def exponential(
 
 @api_boundary
 @compiled_if_small("key")
+@with_out_sharding
 def laplace(
     key: ArrayLike,
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the standard Laplace distribution.
 
@@ -127,7 +130,7 @@ def laplace(
     {key}
     {sample_shape}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -161,12 +164,13 @@ def laplace(
 
 @api_boundary
 @compiled_if_small("key")
+@with_out_sharding
 def logistic(
     key: ArrayLike,
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the standard logistic distribution.
 
@@ -175,7 +179,7 @@ def logistic(
     {key}
     {sample_shape}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -208,12 +212,13 @@ def logistic(
 
 @api_boundary
 @compiled_if_small("key")
+@with_out_sharding
 def cauchy(
     key: ArrayLike,
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the standard Cauchy distribution.
 
@@ -222,7 +227,7 @@ def cauchy(
     {key}
     {sample_shape}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -258,13 +263,14 @@ _ONE = np.float32(1)  # strongly typed, as JAX's default
 
 @api_boundary
 @compiled_if_small("key", "sigma")
+@with_out_sharding
 def lognormal(
     key: ArrayLike,
     sigma: ArrayLike = _ONE,
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample numbers whose logarithm is normally distributed.
 
@@ -277,7 +283,7 @@ def lognormal(
     dtype : dtype_like, optional
         Floating or complex dtype of the samples. The default is float32 (float64 with
         `jax_enable_x64`).
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -309,13 +315,14 @@ def lognormal(
 
 @api_boundary
 @compiled_if_small("key", "b")
+@with_out_sharding
 def pareto(
     key: ArrayLike,
     b: ArrayLike,
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the Pareto distribution with scale 1.
 
@@ -326,7 +333,7 @@ def pareto(
         Exponent, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -358,13 +365,14 @@ def pareto(
 
 @api_boundary
 @compiled_if_small("key", "scale")
+@with_out_sharding
 def rayleigh(
     key: ArrayLike,
     scale: ArrayLike,
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the Rayleigh distribution.
 
@@ -375,7 +383,7 @@ def rayleigh(
         Standard deviation of the normal numbers below; it is positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -458,6 +466,7 @@ def weibull_min(
 
 @api_boundary
 @compiled_if_small("key", "left", "mode", "right")
+@with_out_sharding
 def triangular(
     key: ArrayLike,
     left: ArrayLike,
@@ -466,7 +475,7 @@ def triangular(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the triangular distribution over [left, right].
 
@@ -481,7 +490,7 @@ def triangular(
         Upper end of the interval.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -514,13 +523,14 @@ def triangular(
 
 @api_boundary
 @compiled_if_small("key", "p")
+@with_out_sharding
 def geometric(
     key: ArrayLike,
     p: ArrayLike,
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample the number of trials up to and including the first success.
 
@@ -532,7 +542,7 @@ def geometric(
     {sample_shape_params}
     dtype : dtype_like, optional
         Integer dtype of the samples. The default is int32 (int64 with `jax_enable_x64`).
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -571,12 +581,13 @@ def geometric(
 
 @api_boundary
 @compiled_if_small("key")
+@with_out_sharding
 def maxwell(
     key: ArrayLike,
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample the length of a vector of three standard normal numbers.
 
@@ -585,7 +596,7 @@ def maxwell(
     {key}
     {sample_shape}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -676,6 +687,7 @@ def double_sided_maxwell(
 
 @api_boundary
 @compiled_if_small("key", "lower", "upper")
+@with_out_sharding
 def truncated_normal(
     key: ArrayLike,
     lower: ArrayLike,
@@ -683,7 +695,7 @@ def truncated_normal(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample standard normal numbers that lie between two bounds.
 
@@ -696,7 +708,7 @@ def truncated_normal(
         Upper bound, excluded.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -738,12 +750,13 @@ def truncated_normal(
 
 @api_boundary
 @compiled_if_small("key")
+@with_out_sharding
 def rademacher(
     key: ArrayLike,
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample -1 and 1 with equal probability.
 
@@ -753,7 +766,7 @@ def rademacher(
     {sample_shape}
     dtype : dtype_like, optional
         Dtype of the samples. The default is int32 (int64 with `jax_enable_x64`).
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -782,13 +795,14 @@ def rademacher(
 
 @api_boundary
 @compiled_if_small("key")
+@with_out_sharding
 def gumbel(
     key: ArrayLike,
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the standard Gumbel distribution of maxima.
 
@@ -799,7 +813,7 @@ def gumbel(
     {dtype_samples}
     mode : {"low", "high"}, optional
         "high" uses more random bits, which makes the tails more precise. The default is "low".
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -832,6 +846,7 @@ def gumbel(
 
 @api_boundary
 @compiled_if_small("key", "logits")
+@with_out_sharding
 def categorical(
     key: ArrayLike,
     logits: ArrayLike,
@@ -840,7 +855,7 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample indices with probabilities softmax(logits).
 
@@ -859,7 +874,7 @@ def categorical(
         If False, the samples for one batch element are distinct. The default is True.
     mode : {"low", "high"}, optional
         Precision of the underlying Gumbel numbers; see `gumbel`.
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------

@@ -16,7 +16,7 @@ from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.shapes import as_shape
 from accnp.api.jit.small_calls import compiled_if_small
 from accnp.api.mapping.vmap import vmap
-from accnp.array_type import Array, ArrayLike, Shape
+from accnp.array_type import Array, ArrayLike, Shape, ShardingLike
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.ir.node import Node
@@ -39,6 +39,7 @@ from accnp.random.keys import (
     sample_shape,
     split,
 )
+from accnp.sharding.device_placement import with_out_sharding
 
 __all__ = [
     "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "t",
@@ -138,13 +139,14 @@ def _drawn(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool)
 
 @api_boundary
 @compiled_if_small("key", "a")
+@with_out_sharding
 def gamma(
     key: ArrayLike,
     a: ArrayLike,
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the gamma distribution with scale 1.
 
@@ -155,7 +157,7 @@ def gamma(
         Shape parameter, positive. The samples are differentiable with respect to it.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -187,13 +189,14 @@ def gamma(
 
 @api_boundary
 @compiled_if_small("key", "a")
+@with_out_sharding
 def loggamma(
     key: ArrayLike,
     a: ArrayLike,
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample the logarithm of a gamma distributed variable.
 
@@ -204,7 +207,7 @@ def loggamma(
         Shape parameter of the gamma distribution, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -234,6 +237,7 @@ def loggamma(
 
 @api_boundary
 @compiled_if_small("key", "a", "b")
+@with_out_sharding
 def beta(
     key: ArrayLike,
     a: ArrayLike,
@@ -241,7 +245,7 @@ def beta(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the beta distribution.
 
@@ -254,7 +258,7 @@ def beta(
         Second shape parameter, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -294,13 +298,14 @@ def beta(
 
 @api_boundary
 @compiled_if_small("key", "alpha")
+@with_out_sharding
 def dirichlet(
     key: ArrayLike,
     alpha: ArrayLike,
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the Dirichlet distribution.
 
@@ -312,7 +317,7 @@ def dirichlet(
     shape : int or sequence of int, optional
         Shape of the batch. The default is the shape of `alpha` without its last axis.
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -349,13 +354,14 @@ def dirichlet(
 
 @api_boundary
 @compiled_if_small("key", "df")
+@with_out_sharding
 def chisquare(
     key: ArrayLike,
     df: ArrayLike,
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the chi-squared distribution.
 
@@ -366,7 +372,7 @@ def chisquare(
         Degrees of freedom, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -395,13 +401,14 @@ def chisquare(
 
 @api_boundary
 @compiled_if_small("key", "df")
+@with_out_sharding
 def t(
     key: ArrayLike,
     df: ArrayLike,
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from Student's t distribution.
 
@@ -412,7 +419,7 @@ def t(
         Degrees of freedom, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -444,6 +451,7 @@ def t(
 
 @api_boundary
 @compiled_if_small("key", "dfnum", "dfden")
+@with_out_sharding
 def f(
     key: ArrayLike,
     dfnum: ArrayLike,
@@ -451,7 +459,7 @@ def f(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the F distribution.
 
@@ -464,7 +472,7 @@ def f(
         Degrees of freedom of the denominator, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -497,13 +505,14 @@ def f(
 
 @api_boundary
 @compiled_if_small("key", "p")
+@with_out_sharding
 def generalized_normal(
     key: ArrayLike,
     p: ArrayLike,
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the generalized normal distribution.
 
@@ -516,7 +525,7 @@ def generalized_normal(
     dtype : dtype_like, optional
         Floating dtype of the samples, promoted with that of `p`. The default is float32 (float64
         with `jax_enable_x64`).
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -554,6 +563,7 @@ def generalized_normal(
 
 @api_boundary
 @compiled_if_small("key", "p")
+@with_out_sharding
 def ball(
     key: ArrayLike,
     d: int,
@@ -561,7 +571,7 @@ def ball(
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample points of the unit ball of a p-norm.
 
@@ -574,7 +584,7 @@ def ball(
         Order of the norm. The default, 2, is the Euclidean norm.
     {sample_shape}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -610,13 +620,14 @@ def ball(
 
 @api_boundary
 @compiled_if_small("key", "mean")
+@with_out_sharding
 def wald(
     key: ArrayLike,
     mean: ArrayLike,
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample from the Wald (inverse Gaussian) distribution with scale 1.
 
@@ -627,7 +638,7 @@ def wald(
         Mean of the distribution, positive.
     {sample_shape_params}
     {dtype_samples}
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------

@@ -6,7 +6,7 @@ from accnp.api.arguments.convert import broadcast_shapes, promote_inexact
 from accnp.api.arguments.internal_promotion import broadcasts_inside
 from accnp.api.arguments.shapes import as_int, as_shape
 from accnp.api.jit.small_calls import compiled_if_small
-from accnp.array_type import Array, ArrayLike, Shape, wrap
+from accnp.array_type import Array, ArrayLike, Shape, ShardingLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import UnsupportedDtypeError, api_boundary, not_one_of
 from accnp.ir.op import o
@@ -18,6 +18,7 @@ from accnp.numpy.products import matmul
 from accnp.primitives.decompositions import diagonal_of
 from accnp.random.basic_samplers import normal, normal_node
 from accnp.random.keys import float_dtype, inexact_dtype, key_words
+from accnp.sharding.device_placement import with_out_sharding
 
 __all__ = ["multivariate_normal", "orthogonal"]
 
@@ -25,6 +26,7 @@ __all__ = ["multivariate_normal", "orthogonal"]
 @api_boundary
 @broadcasts_inside
 @compiled_if_small("key", "mean", "cov")
+@with_out_sharding
 def multivariate_normal(
     key: ArrayLike,
     mean: ArrayLike,
@@ -33,7 +35,7 @@ def multivariate_normal(
     dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample normally distributed vectors with a given covariance.
 
@@ -52,7 +54,7 @@ def multivariate_normal(
     method : {"cholesky", "eigh", "svd"}, optional
         Factorization of `cov`. "eigh" and "svd" accept singular matrices, too. The default is
         "cholesky", the fastest.
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------
@@ -122,6 +124,7 @@ _FACTORS = {"cholesky": cholesky, "eigh": _by_eigenvalues, "svd": _by_singular_v
 
 @api_boundary
 @compiled_if_small("key")
+@with_out_sharding
 def orthogonal(
     key: ArrayLike,
     n: int,
@@ -129,7 +132,7 @@ def orthogonal(
     dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
-    out_sharding: object = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Sample orthogonal or unitary matrices uniformly.
 
@@ -145,7 +148,7 @@ def orthogonal(
         (float64 with `jax_enable_x64`).
     m : int, optional
         Number of columns. The default is `n`.
-    {out_sharding_ignored}
+    {out_sharding_samples}
 
     Returns
     -------

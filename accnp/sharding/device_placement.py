@@ -7,9 +7,11 @@ they are recorded. Copies to and from a GPU start immediately, or as soon as the
 
 from __future__ import annotations
 
+import functools
 import importlib
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -46,7 +48,11 @@ __all__ = [
     "put_node",
     "put_tree",
     "record_sharded",
+    "with_out_sharding",
 ]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def put_node(x: Node, where: Devices) -> Node:
@@ -115,6 +121,28 @@ def record_sharded(function: str, sharding: Any, record: Callable[..., Node], *n
         return record(*nodes)
     shardings = importlib.import_module("accnp.sharding.out_shardings")  # rarely used
     return shardings.record_as(function, sharding, nodes, record)
+
+
+def with_out_sharding(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function honour its parameter `out_sharding`, by keyword or position.
+
+    The function itself does not see it: its results are given the sharding that the caller asks
+    for, and its operands are moved as that needs.
+    """
+    code = function.__code__  # type: ignore[attr-defined]
+    place = code.co_varnames.index("out_sharding")
+    if place >= code.co_argcount:
+        place = sys.maxsize  # by keyword only
+
+    @functools.wraps(function)
+    def inner(*args: P.args, **kwargs: P.kwargs) -> R:
+        sharding = args[place] if len(args) > place else kwargs.pop("out_sharding", None)
+        if sharding is None:
+            return function(*args, **kwargs)
+        shardings = importlib.import_module("accnp.sharding.out_shardings")  # rarely used
+        return shardings.call_as(function, sharding, args[:place], kwargs)
+
+    return inner
 
 
 def is_place(x: Any) -> bool:

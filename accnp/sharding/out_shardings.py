@@ -1,10 +1,11 @@
 """The parameter `out_sharding`: results whose sharding the caller asks for.
 
-In: a function that records an operation, its operands, and the sharding of the result. Out: the
-result under this sharding. What is ambiguous on Explicit meshes is then decided: operands are moved
-as the result needs it. Over several processes, the rules see the sharding (`requested`), so that a
-product scatters its sums instead of gathering them. The devices of one process share their memory;
-there the operands count as whole, and only the result has a sharding.
+In: a function that records an operation (`record_as`), or any function of arrays (`call_as`), its
+operands, and the sharding of the result. Out: the result under this sharding. What is ambiguous on
+Explicit meshes is then decided: operands are moved as the result needs it. Over several processes,
+the rules see the sharding (`requested`), so that a product scatters its sums instead of gathering
+them. The devices of one process share their memory; there the operands count as whole, and only the
+result has a sharding.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp.ir.aval import ShardedDevices, spans_processes
+from accnp.array_type import Array, wrap
+from accnp.ir.aval import ShardedDevices, mesh_sharding, spans_processes
 from accnp.ir.node import Node
+from accnp.primitives.shards import local_of
+from accnp.pytree import flatten_arrays
 from accnp.sharding.device_placement import in_vmap, put_node
 from accnp.sharding.meshes import AxisType, Mesh, get_mesh
 from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
+from accnp.sharding.process_shards import entries_of, moved
 from accnp.sharding.requested_shardings import RequestedSharding, requesting
 
-__all__ = ["record_as"]
+__all__ = ["call_as", "record_as"]
 
 
 def record_as(
@@ -34,15 +39,56 @@ def record_as(
             y = record(*nodes)
     else:
         y = record(*[_whole(function, x, wanted) for x in nodes])
-    places = wanted.placed(y.aval.shape, function)
-    rest = (None,) * (y.aval.ndim - len(wanted.spec))  # as the rules have it on Explicit axes
+    return _put_as(function, wanted, y, y.aval.shape)
+
+
+def call_as(
+    function: Callable[..., Any], sharding: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """Call a function whose results, a pytree of arrays, have the sharding."""
+    name = function.__name__
+    given, of_call = flatten_arrays((list(args), kwargs))
+    at = [i for i, x in enumerate(given) if isinstance(x, Array)]
+    nodes = [given[i]._node for i in at]
+    wanted = _resolved(name, sharding, nodes)
+    if wanted is None:
+        return function(*args, **kwargs)
+
+    def call_with_whole_operands() -> Any:
+        for i, x in zip(at, nodes, strict=True):
+            given[i] = wrap(_whole(name, x, wanted))
+        positional, named = of_call.unflatten(given)
+        return function(*positional, **named)
+
+    if any([spans_processes(x.aval) for x in nodes]):
+        try:
+            with requesting(RequestedSharding(None)):
+                results = function(*args, **kwargs)
+        except NotImplementedError:  # loops and operations with several results take no shards
+            results = call_with_whole_operands()
+    else:
+        results = call_with_whole_operands()
+    found, structure = flatten_arrays(results)
+    shown = structure.shown_leaves([x._node.aval for x in found])
+    return structure.unflatten(
+        [wrap(_put_as(name, wanted, x._node, a.shape)) for x, a in zip(found, shown, strict=True)]
+    )
+
+
+def _put_as(function: str, wanted: NamedSharding, x: Node, shape: tuple[int, ...]) -> Node:
+    """Give a result its sharding; `shape` is as users see it, without the words of keys."""
+    places = wanted.placed(shape, function)
+    rest = (None,) * (len(shape) - len(wanted.spec))  # as the rules have it on Explicit axes
     spec = PartitionSpec(*wanted.spec, *rest) if wanted.mesh.explicit_axes else wanted.spec
-    return put_node(y, ShardedDevices(wanted.update(spec=spec), places))
+    return put_node(x, ShardedDevices(wanted.update(spec=spec), places))
 
 
 def _whole(function: str, x: Node, wanted: NamedSharding) -> Node:
-    """The value as each device of the mesh has it all."""
+    """The value as each device of the mesh has it all, or this process."""
     where = x.aval.devices
+    if spans_processes(x.aval):
+        rank = x.aval.ndim
+        return moved(local_of(x), entries_of(mesh_sharding(x.aval), rank), [()] * rank)
     if where is None and x.trace is not None and in_vmap():
         # Types in mapped functions have no shardings, but their batched values may have one.
         return put_node(x, wanted.whole().placed(x.aval.shape, function))

@@ -29,7 +29,7 @@ from accnp.pytree import register_pytree_node_class
 __all__ = [
     "BCOO", "bcoo_extract", "bcoo_fromdense", "bcoo_reduce_sum", "bcoo_sort_indices",
     "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "columns", "inside", "once",
-    "sparse_shape", "unbatched",
+    "refuse_sharding", "sparse_shape", "unbatched",
 ]  # fmt: skip
 
 
@@ -145,6 +145,15 @@ class BCOO(JAXSparse):
 
 def sparse_shape(mat: BCOO) -> tuple[int, ...]:
     return mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
+
+
+def refuse_sharding(name: str, sharding: object) -> None:
+    """Refuse a sharding of a sparse result: sparse arrays have none."""
+    if sharding is not None:
+        raise NotImplementedError(
+            f"{name}: sparse arrays have no sharding; got {sharding}; shard a dense array, or the "
+            "arrays of data and indices"
+        )
 
 
 def unbatched(mat: BCOO) -> BCOO:

@@ -21,6 +21,7 @@ from accnp.experimental.sparse.bcoo import (
     columns,
     inside,
     over_dense,
+    refuse_sharding,
     sparse_shape,
     unbatched,
 )
@@ -275,6 +276,7 @@ def bcoo_broadcast_in_dim(
            [0, 7]], dtype=int32)
     """
     name = "sparse.bcoo_broadcast_in_dim"
+    refuse_sharding(name, sharding)
     given, sizes = [*broadcast_dimensions], tuple(shape)
     fits = len(given) == mat.ndim and given == sorted(set(given))
     fits = fits and all(0 <= d < len(sizes) for d in given)

@@ -22,6 +22,7 @@ from accnp.experimental.sparse.bcoo import (
     bcoo_reduce_sum,
     inside,
     once,
+    refuse_sharding,
     unbatched,
 )  # fmt: skip
 from accnp.experimental.sparse.bcoo import columns as columns_of
@@ -30,6 +31,7 @@ from accnp.numpy.creation import array, asarray, zeros
 from accnp.numpy.joining import concatenate, stack
 from accnp.numpy.manipulation import broadcast_to, moveaxis
 from accnp.numpy.selection import where
+from accnp.sharding.device_placement import with_out_sharding
 
 __all__ = [
     "added", "bcoo_concatenate", "bcoo_dot_general", "bcoo_multiply_dense", "bcoo_multiply_sparse",
@@ -122,6 +124,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
 
 
 @api_boundary
+@with_out_sharding
 def bcoo_dot_general(
     lhs: Any, rhs: Any, *, dimension_numbers: Any, precision: Any = None,
     preferred_element_type: Any = None, out_sharding: Any = None,
@@ -140,8 +143,7 @@ def bcoo_dot_general(
         How exactly products are computed, as for `lax.dot_general`.
     preferred_element_type : dtype_like, optional
         Type of the elements of the result.
-    out_sharding : Sharding, optional
-        Ignored; present for compatibility with JAX.
+    {out_sharding}
 
     Returns
     -------
@@ -319,8 +321,8 @@ def bcoo_reshape(
         Lengths of the axes of the result.
     dimensions : sequence of int, optional
         Not supported: must be None.
-    sharding : Sharding, optional
-        Ignored; present for compatibility with JAX.
+    sharding : None, optional
+        Not supported: sparse arrays have no sharding.
 
     Returns
     -------
@@ -349,6 +351,7 @@ def bcoo_reshape(
     Array([[0, 7],
            [0, 8]], dtype=int32)
     """
+    refuse_sharding("sparse.bcoo_reshape", sharding)
     mat, sizes = unbatched(mat), tuple(new_sizes)
     if mat.n_dense or dimensions is not None:
         raise NotImplementedError(

@@ -13,13 +13,20 @@ import numpy as np
 from accnp.array_type import Array
 from accnp.errors import api_boundary
 from accnp.experimental.sparse.base import JAXSparse
-from accnp.experimental.sparse.bcoo import BCOO, bcoo_extract, bcoo_fromdense, unbatched
+from accnp.experimental.sparse.bcoo import (
+    BCOO,
+    bcoo_extract,
+    bcoo_fromdense,
+    refuse_sharding,
+    unbatched,
+)
 from accnp.experimental.sparse.bcoo_layouts import bcoo_broadcast_in_dim
 from accnp.experimental.sparse.bcoo_products import bcoo_concatenate, bcoo_dot_general, product
 from accnp.numpy.creation import arange, asarray, zeros
 from accnp.numpy.joining import stack
 from accnp.numpy.taking import searchsorted
 from accnp.pytree import register_pytree_node_class
+from accnp.sharding.device_placement import with_out_sharding
 
 __all__ = [
     "BCSR", "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_extract",
@@ -302,6 +309,7 @@ def bcsr_todense(mat: BCSR) -> Array:
 
 
 @api_boundary
+@with_out_sharding
 def bcsr_dot_general(
     lhs: BCSR, rhs: Any, *, dimension_numbers: Any, precision: Any = None,
     preferred_element_type: Any = None, out_sharding: Any = None,
@@ -319,8 +327,7 @@ def bcsr_dot_general(
         How exactly products are computed, as for `lax.dot_general`.
     preferred_element_type : dtype_like, optional
         Type of the elements of the result.
-    out_sharding : Sharding, optional
-        Ignored; present for compatibility with JAX.
+    {out_sharding}
 
     Returns
     -------
@@ -498,6 +505,7 @@ def bcsr_broadcast_in_dim(
     Array([[0, 7],
            [0, 7]], dtype=int32)
     """
+    refuse_sharding("sparse.bcsr_broadcast_in_dim", sharding)
     return BCSR.from_bcoo(
         bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions)
     )

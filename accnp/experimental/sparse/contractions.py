@@ -9,7 +9,7 @@ from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct, eval_shape
 from accnp.api.mapping.vmap import vmap
 from accnp.array_type import Array
 from accnp.errors import api_boundary
-from accnp.experimental.sparse.bcoo import BCOO, columns, inside, unbatched
+from accnp.experimental.sparse.bcoo import BCOO, columns, inside, refuse_sharding, unbatched
 from accnp.lax.convolutions.convolution import conv_general_dilated
 from accnp.numpy.creation import arange, asarray
 from accnp.numpy.manipulation import moveaxis
@@ -137,8 +137,8 @@ def bcoo_conv_general_dilated(
         How exactly products are computed, as for `lax.dot_general`.
     preferred_element_type : dtype_like, optional
         Type of the elements of the result.
-    out_sharding : Sharding, optional
-        Ignored; present for compatibility with JAX.
+    out_sharding : None, optional
+        Not supported: sparse arrays have no sharding.
 
     Returns
     -------
@@ -164,6 +164,7 @@ def bcoo_conv_general_dilated(
     Array([[[14.,  7.]]], dtype=float32)
     """
     name = "sparse.bcoo_conv_general_dilated"
+    refuse_sharding(name, out_sharding)
     steps = [window_strides, lhs_dilation, rhs_dilation]
     plain = all(n == 1 for s in steps if s is not None for n in _numbers(s))
     plain = plain and feature_group_count == batch_group_count == 1

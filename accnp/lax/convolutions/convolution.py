@@ -28,6 +28,7 @@ from accnp.lax.convolutions.shapes import (
 )
 from accnp.primitives.linalg import dot
 from accnp.primitives.windows import dilated
+from accnp.sharding.device_placement import with_out_sharding
 
 if TYPE_CHECKING:
     from accnp.lax.convolutions.shapes import ConvNumbers
@@ -42,6 +43,7 @@ _NAME = "conv_general_dilated"
 
 
 @api_boundary
+@with_out_sharding
 def conv_general_dilated(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -83,7 +85,7 @@ def conv_general_dilated(
         output features. The default is 1.
     {precision}
     {preferred_element_type}
-    {out_sharding_ignored}
+    {out_sharding}
 
     Returns
     -------

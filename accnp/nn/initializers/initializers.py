@@ -25,6 +25,7 @@ from accnp.numpy.manipulation import moveaxis
 from accnp.random import basic_samplers as random
 from accnp.random import distributions, keys
 from accnp.random.vector_samples import orthogonal as random_orthogonal
+from accnp.sharding.device_placement import with_out_sharding
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
@@ -80,6 +81,7 @@ def _kind(dtype: Any, function: str) -> np.dtype:
 
 
 @api_boundary
+@with_out_sharding
 def zeros(
     key: object,
     shape: Sequence[SupportsIndex],
@@ -120,6 +122,7 @@ def zeros(
 
 
 @api_boundary
+@with_out_sharding
 def ones(
     key: object,
     shape: Sequence[SupportsIndex],
@@ -192,6 +195,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     given = dtype
 
     @api_boundary
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         dtype = given if dtype is None else dtype
         return creation.full(shape, value, _kind(None, "") if dtype is None else dtype)
@@ -231,6 +235,7 @@ def uniform(scale: ArrayLike = 0.01, dtype: DTypeLike | None = None) -> Initiali
     given = dtype
 
     @api_boundary
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "uniform initializer")
         return random.uniform(key, shape, kind) * creation.array(scale, kind)
@@ -270,6 +275,7 @@ def normal(stddev: ArrayLike = 0.01, dtype: DTypeLike | None = None) -> Initiali
     given = dtype
 
     @api_boundary
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "normal initializer")
         return random.normal(key, shape, kind) * creation.array(stddev, kind)
@@ -319,6 +325,7 @@ def truncated_normal(
     given = dtype
 
     @api_boundary
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "truncated_normal initializer")
         return distributions.truncated_normal(key, lower, upper, shape, kind) * creation.array(
@@ -406,6 +413,7 @@ def variance_scaling(
 
     @api_boundary
     @promotes_inside
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "variance_scaling initializer")
         sizes = as_shape(shape, "variance_scaling initializer")
@@ -573,6 +581,7 @@ def orthogonal(
     given = dtype
 
     @api_boundary
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "orthogonal initializer")
         sizes = as_shape(shape, "orthogonal initializer")
@@ -635,6 +644,7 @@ def delta_orthogonal(
     given = dtype
 
     @api_boundary
+    @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         kind = _kind(given if dtype is None else dtype, "delta_orthogonal initializer")
         sizes = as_shape(shape, "delta_orthogonal initializer")
