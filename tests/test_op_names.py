@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from accnp.ir.op import OPS
+from accnp.runtime.loop_messages import KINDS
+
 PACKAGE = Path(__file__).resolve().parent.parent / "accnp"
 # Files that test for the names of ops, and how many tests they have. The numbers only fall: what a
 # pass needs to know about an op is a field of `Op`, and a pass that is specific to one op compares
@@ -93,6 +96,21 @@ def test_passes_do_not_test_for_the_names_of_ops() -> None:
         if lines:
             found[str(path.relative_to(PACKAGE))] = lines
     assert {path: len(lines) for path, lines in found.items()} == NAME_TESTS, found
+
+
+def test_the_runtime_knows_no_collective_by_its_name() -> None:
+    """How a collective is sent is a field of its declaration."""
+    names = {name for name, op in OPS.whole().items() if op.collective is not None}
+    for path in sorted((PACKAGE / "runtime").glob("*.py")):
+        words = [n.value for n in ast.walk(ast.parse(path.read_text())) if type(n) is ast.Constant]
+        assert not names.intersection([w for w in words if isinstance(w, str)]), path.name
+
+
+def test_messages_of_native_loops_are_numbered_as_in_the_extension() -> None:
+    (kinds,) = re.findall(r"enum \{ (GATHER.*) \};", (PACKAGE / "_native/messages.c").read_text())
+    assert tuple(kinds.lower().split(", ")) == KINDS
+    sent = {op.collective.message for op in OPS.whole().values() if op.collective is not None}
+    assert sent == {"", "broadcast", "sum", *KINDS}
 
 
 @pytest.mark.parametrize("text", [

@@ -72,7 +72,7 @@ def is_message(step: HostStep) -> bool:
     ((_, shape, dtype, strides, *_),) = step.operands
     sends = imported("accnp.runtime.loop_messages").can_send  # loaded in programs of processes
     nbytes = prod(shape) * dtype.itemsize
-    return strides is None and sends(step.op.name, step.params, nbytes, step.aval)
+    return strides is None and sends(step.op, step.params, nbytes, step.aval)
 
 
 def _is_empty(step: HostStep) -> bool:

@@ -191,7 +191,7 @@ class Driver(ControlText):
         nbytes = max(prod(shape) * dtype.itemsize, 0)
         messages = imported("accnp.runtime.loop_messages")
         aval = make_aval(shape, dtype)
-        address = messages.address_of(inner.op.name, inner.params, aval, inner.node)
+        address = messages.address_of(inner.op, inner.params, aval, inner.node)
         self.message(address, self.offset(spots[slot], offset), out, nbytes)
 
     def launch(self, inner: KernelStep, spots: dict[int, Spot]) -> None:

@@ -421,7 +421,7 @@ class Planner:
         text = writing.ControlText()
         x = text.pointer("p", dtype_code(dtype), prod(shape))
         out = text.pointer("r", dtype_code(dtype), v.aval.size)
-        address = messages.address_of(v.op.name, v.params, make_aval(shape, dtype), v.node)
+        address = messages.address_of(v.op, v.params, make_aval(shape, dtype), v.node)
         text.message(address, x.name, out, prod(shape) * dtype.itemsize)
         step = self.step(text.generated([], BRIEF))  # long enough to release the interpreter lock
         step.pointers = [(source, offset), (slot, 0)]

@@ -69,6 +69,10 @@ class Collective(NamedTuple):
         reduce: name of the reduction over the parts ("reduce_sum"...), or "".
         sent: for a message between n processes: (bytes of the operand, n) -> bytes that each
             process sends. None: the operand, once.
+        message: how the operand is sent if the op is a single message: "gather", "exchange",
+            "permute", "swap" (of two processes), "broadcast" or "sum" (`runtime/mpi.py` has a function
+            for each, and
+            `_native/messages.c` for those that native loops send); "" for other collectives.
     """
 
     equal: bool = False
@@ -76,6 +80,7 @@ class Collective(NamedTuple):
     aligns: bool = True
     reduce: str = ""
     sent: Callable[[int, int], int] | None = None
+    message: str = ""
 
 
 class Lowering(NamedTuple):

@@ -32,9 +32,9 @@ Params = dict[str, Any]
 Meaning = Callable[[Node, int, Params], tuple[Node, bool]]
 
 
-# Sends messages between processes; set by `runtime/mpi.py`. The arguments are the name of the
-# collective, the array, the axis of the mesh, and groups of positions along it.
-_messages: list[Callable[[str, np.ndarray, MeshAxis, Any, Params], np.ndarray]] = []
+# Sends messages between processes; set by `runtime/mpi.py`. The arguments are the collective,
+# the array, the axis of the mesh, and groups of positions along it.
+_messages: list[Callable[[Op, np.ndarray, MeshAxis, Any, Params], np.ndarray]] = []
 
 
 def install_messages(send: Callable[..., np.ndarray]) -> None:
@@ -48,7 +48,7 @@ def _message(name: str) -> Callable[..., np.ndarray]:
     def run(*xs: np.ndarray, axis_name: Any, axis_index_groups: Any = None, **params: Any) -> Any:
         if type(axis_name[0]) is not MeshAxis:
             _raise_unbound(axis_name=axis_name)
-        return _messages[0](name, xs[0], axis_name[0], axis_index_groups, params)
+        return _messages[0](OPS[name], xs[0], axis_name[0], axis_index_groups, params)
 
     return run
 
@@ -485,6 +485,7 @@ _collective(
     _permute_back,
     lambda p: {"axis_name": p["axis_name"], "perm": p["perm"]},
     numpy=_message("ppermute"),
+    facts=Collective(message="permute"),
 )
 
 # --- pbroadcast ---
@@ -510,7 +511,7 @@ _collective(
     lambda p: {"axis_name": p["axis_name"][0], "source": p["source"]},
     for_equal=lambda x, size: x,
     numpy=_message("pbroadcast"),
-    facts=Collective(equal=True),
+    facts=Collective(equal=True, message="broadcast"),
 )
 
 # --- axis_index ---
@@ -549,18 +550,23 @@ opaque(
     "mesh_gather",
     infer=_rows_of_group,
     numpy=_message("mesh_gather"),
-    collective=Collective(sent=lambda size, n: size * (n - 1)),
+    collective=Collective(sent=lambda size, n: size * (n - 1), message="gather"),
 )
 opaque(
     "mesh_exchange",
     infer=lambda x, **_: x,
     numpy=_message("mesh_exchange"),
-    collective=Collective(sent=lambda size, n: size // n * (n - 1)),
+    collective=Collective(sent=lambda size, n: size // n * (n - 1), message="exchange"),
+)
+opaque(
+    "mesh_sum",
+    infer=lambda x, **_: x,
+    numpy=_message("mesh_sum"),
+    collective=Collective(message="sum"),
 )
 opaque(
     "mesh_swap",  # between two processes
     infer=lambda x, **_: x,
     numpy=_message("mesh_swap"),
-    collective=Collective(sent=lambda size, n: size),
+    collective=Collective(sent=lambda size, n: size, message="swap"),
 )
-opaque("mesh_sum", infer=lambda x, **_: x, numpy=_message("mesh_sum"))

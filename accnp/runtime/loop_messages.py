@@ -20,15 +20,16 @@ from accnp.ir.aval import Aval
 from accnp.ir.kernel import CODES, dtype_code
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node, site_text
+from accnp.ir.op import Op
 from accnp.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
     from accnp.runtime.mpi import World
 
-__all__ = ["address_of", "can_send", "connect_loops", "forget_loops"]
+__all__ = ["KINDS", "address_of", "can_send", "connect_loops", "forget_loops"]
 
-_KINDS = {"mesh_gather": 0, "mesh_exchange": 1, "ppermute": 2, "mesh_swap": 3}
-SWAP = ((0, 1), (1, 0))  # the permutation of `mesh_swap`
+KINDS = ("gather", "exchange", "permute", "swap")  # by their numbers in `_native/messages.c`
+SWAP = ((0, 1), (1, 0))  # the permutation of "swap"
 _FUNCTIONS = ("MPI_Iallgather", "MPI_Ialltoall", "MPI_Irecv", "MPI_Isend", "MPI_Test")
 _LARGEST = (1 << 31) - 1  # bytes of a message: counts of these functions are 32-bit integers
 
@@ -41,7 +42,6 @@ class _Message:
     """
 
     address: int
-    name: str
     axis: MeshAxis
     groups: Sequence[Sequence[int]] | None
     perm: Sequence[tuple[int, int]] | None
@@ -70,14 +70,15 @@ def forget_loops() -> None:
         _native.set_message(m.address, False, 0, 0, -1, -1)
 
 
-def can_send(name: str, params: dict[str, Any], nbytes: int, result: Aval) -> bool:
+def can_send(op: Op, params: dict[str, Any], nbytes: int, result: Aval) -> bool:
     """Return whether machine code can send a message of this op.
 
     `nbytes` is the size of the operand, and `result` the type of the result.
     """
     return (
         _connected
-        and name in _KINDS
+        and op.collective is not None
+        and op.collective.message in KINDS
         and type(params["axis_name"][0]) is MeshAxis
         and config.compiler == "llvm"
         and not config.debug_collectives  # compares each message first
@@ -86,17 +87,18 @@ def can_send(name: str, params: dict[str, Any], nbytes: int, result: Aval) -> bo
     )
 
 
-def address_of(name: str, params: dict[str, Any], aval: Aval, node: Node | None) -> int:
+def address_of(op: Op, params: dict[str, Any], aval: Aval, node: Node | None) -> int:
     """Return the address of a message, which machine code passes to `send_message`."""
+    assert op.collective is not None
     (axis,) = params["axis_name"]
     groups, perm = params.get("axis_index_groups"), params.get("perm")
-    if name == "mesh_swap":
+    if op.collective.message == "swap":
         perm = SWAP
-    text = f"{params.get('of', name)} of {aval.dtype.name}{list(aval.shape)} over {axis!r}"
-    address = _native.new_message(_KINDS[name], len(_messages))
+    text = f"{params.get('of', op.name)} of {aval.dtype.name}{list(aval.shape)} over {axis!r}"
+    address = _native.new_message(KINDS.index(op.collective.message), len(_messages))
     if node is not None:
         node = Node(node.op, (), node.params, node.aval, None, None, 0, node.site)
-    _messages.append(_Message(address, name, axis, groups, perm, text, node))
+    _messages.append(_Message(address, axis, groups, perm, text, node))
     return address
 
 

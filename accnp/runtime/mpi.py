@@ -22,6 +22,7 @@ from accnp._native import messages_sent
 from accnp.config import config, cpu_numbers
 from accnp.errors import JaxRuntimeError
 from accnp.ir.mesh_axis import MeshAxis
+from accnp.ir.op import Op
 from accnp.primitives import collective
 from accnp.runtime.loop_messages import SWAP, connect_loops, forget_loops
 from accnp.runtime.stream import default_stream
@@ -32,7 +33,7 @@ _POLL_INTERVAL = 0.05  # seconds after which a waiting process answers the quest
 _SPIN_SECONDS = 1.0  # seconds after which a waiting process sleeps between tests
 _GRACE = 1.0  # seconds to wait for answers after a deadline
 # Tags of messages: questions about what a process waits for, answers, the messages of processes
-# that are about to create a communicator, and those of `mesh_swap` (also in `_native/messages.c`),
+# that are about to create a communicator, and those of "swap" (also in `_native/messages.c`),
 # which must not be taken for those of a `ppermute` if processes are in different collectives.
 _QUESTION, _ANSWER = 1, 2
 _MEETING = 3
@@ -67,10 +68,10 @@ class World:
         self._status = self.comm.Dup()  # for questions about what processes wait for
         self._comms: dict[tuple[int, ...], Any] = {}
         self._by_axis: dict[tuple[MeshAxis, Any], Any] = {}
-        self._kinds = {
-            "mesh_gather": self._gather, "mesh_exchange": self._exchange,
-            "mesh_sum": self._sum, "mesh_swap": self._swap,
-            "ppermute": self._permute, "pbroadcast": self._broadcast,
+        self._senders: dict[str, Callable[..., np.ndarray]]  # by `Collective.message`
+        self._senders = {
+            "gather": self._gather, "exchange": self._exchange, "permute": self._permute,
+            "swap": self._swap, "broadcast": self._broadcast, "sum": self._sum,
         }  # fmt: skip
         self._done = 0
         self._of_loops = messages_sent()
@@ -122,18 +123,19 @@ class World:
     # --- messages ---
 
     def send(
-        self, name: str, x: np.ndarray, axis: MeshAxis, groups: Any, params: dict[str, Any]
+        self, op: Op, x: np.ndarray, axis: MeshAxis, groups: Any, params: dict[str, Any]
     ) -> np.ndarray:
         """Take part in a collective, and return what arrives."""
+        assert op.collective is not None
         more = {k: v for k, v in params.items() if k != "of"}
-        what = partial(_described, params.get("of", name), x, axis, more)
+        what = partial(_described, params.get("of", op.name), x, axis, more)
         if not x.flags.c_contiguous:
             x = np.ascontiguousarray(x)
         with _Part(self, what):
             comm = self.comm_of(axis, groups)
             if config.debug_collectives:
                 self._check(comm, what())
-            return self._kinds[name](comm, x, **more)
+            return self._senders[op.collective.message](comm, x, **more)
 
     def _gather(self, comm: Any, x: np.ndarray) -> np.ndarray:
         out = np.empty((comm.size, *x.shape), x.dtype)
