@@ -256,6 +256,7 @@ class Op:
             several of them together.
         contraction: the op multiplies two operands and sums over pairs of their axes, with the
             parameter `dimension_numbers` of `dot_general` ("opaque").
+        dots_saveable: the checkpoint policy `dots_saveable` saves the result.
         indexing: how the op uses positions that operands contain ("opaque"): "slice" reads one
             window, "gather" several, "update" writes one window, "scatter" several. The operands
             and parameters are those of `dynamic_slice`, `gather`, `dynamic_update_slice` and
@@ -299,6 +300,7 @@ class Op:
         "control",
         "cost",
         "cuda",
+        "dots_saveable",
         "dtypes",
         "effect",
         "float0",
@@ -367,6 +369,7 @@ class Op:
         keeps_order: bool = False,
         additive: bool = False,
         contraction: bool = False,
+        dots_saveable: bool = False,
         indexing: str = "",
         windows: Callable[..., Any] | None = None,
         control: str = "",
@@ -413,6 +416,7 @@ class Op:
         self.keeps_order = keeps_order
         self.additive = additive
         self.contraction = contraction
+        self.dots_saveable = dots_saveable
         self.indexing = indexing
         self.windows = windows
         self.control = control

@@ -299,4 +299,5 @@ CONVOLUTION = opaque(
     halves="own",
     show=lambda p: {**p, "out_sharding": None},
     makes_nan=True,
+    dots_saveable=True,
 )

@@ -182,6 +182,7 @@ opaque(
     batch=_dot_batch,
     halves="own",
     contraction=True,
+    dots_saveable=True,
     float0=False,
     makes_nan=True,
     show=_show_dot,

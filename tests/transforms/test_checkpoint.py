@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -309,6 +311,17 @@ def test_convolutions_are_saved_with_products(policy: str) -> None:
     w, x = X.reshape(2, 2, 3), W.reshape(1, 2, 8)
     kept = _same_residuals(convolved, lambda m: getattr(m.checkpoint_policies, policy), w, x)
     assert kept[1, 2, 8] == (2 if policy == "dots_saveable" else 1)
+
+
+def test_policies_for_products_do_not_load_convolutions() -> None:
+    text = (
+        "import sys, accnp as jnp\n"
+        "f = lambda w: jnp.sin(jnp.sin(w @ w)).sum()\n"
+        "g = jnp.grad(jnp.checkpoint(f, policy=jnp.checkpoint_policies.dots_saveable))\n"
+        "g(jnp.ones((2, 2))).block_until_ready()\n"
+        "assert 'accnp.primitives.convolution' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", text], check=True)
 
 
 def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

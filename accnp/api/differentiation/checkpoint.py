@@ -123,9 +123,6 @@ def _op_of(prim: Any) -> Op | None:
     return getattr(prim, "op", None)
 
 
-_CONVOLUTION = OPS["conv_general_dilated"]
-
-
 @dataclass(frozen=True)
 class DotsSaveable:
     """Policy that saves the results of matrix products, and recomputes other values.
@@ -162,9 +159,11 @@ class DotsSaveable:
 
     def __call__(self, prim: Any, *_: Any, **params: Any) -> bool:
         op = _op_of(prim)
-        if op is None or not op.contraction:
-            return op is _CONVOLUTION and not self.only_if_no_batch_dims
-        return not (self.only_if_no_batch_dims and any(params["dimension_numbers"][1]))
+        if op is None or not op.dots_saveable:
+            return False
+        if not self.only_if_no_batch_dims:
+            return True
+        return op.contraction and not any(params["dimension_numbers"][1])
 
 
 checkpoint_dots = dots_saveable = DotsSaveable(False)
