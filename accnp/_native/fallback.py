@@ -62,6 +62,7 @@ __all__ = [
     "Team",
     "Ufunc",
     "blas_alone",
+    "compare_messages",
     "flatten_tree",
     "flatten_up_to",
     "flush_instructions",
@@ -1106,6 +1107,10 @@ MESSAGE = 0
 
 def install_mpi(addresses: tuple[int, ...], byte: int, helper: Callable[..., None]) -> None:
     """Set the functions of MPI that loops call: the extension alone has such loops."""
+
+
+def compare_messages(value: bool) -> None:
+    """Set whether Python compares each message first: the extension alone sends them itself."""
 
 
 def new_message(kind: int, number: int) -> int:

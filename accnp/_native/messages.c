@@ -47,6 +47,7 @@ static struct {
     Send send;
     Test test;
     intptr_t byte;
+    int compares; /* whether Python compares each message first (`debug_collectives`) */
     PyObject *helper; /* helper(number, error, requests, in, out) */
 } mpi;
 static int64_t sent; /* messages of loops that are complete */
@@ -151,7 +152,8 @@ send_message(int64_t address, const void *in, void *out, int64_t nbytes)
     if (launch != NULL && __atomic_load_n(&launch->stopped, __ATOMIC_RELAXED)) {
         return 1;
     }
-    if (!m->ready && !ask_locked(m, 0, 0, NULL)) {
+    if ((!m->ready || __atomic_load_n(&mpi.compares, __ATOMIC_RELAXED))
+        && !ask_locked(m, 0, 0, NULL)) {
         return 1;
     }
     m->in = in;
@@ -205,6 +207,17 @@ install_mpi(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 static PyObject *
+compare_messages(PyObject *Py_UNUSED(module), PyObject *compares)
+{
+    int value = PyObject_IsTrue(compares);
+    if (value < 0) {
+        return NULL;
+    }
+    __atomic_store_n(&mpi.compares, value, __ATOMIC_RELAXED);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
 new_message(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int kind;
@@ -248,8 +261,10 @@ messages_sent(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 PyMethodDef message_functions[] = {
     {"install_mpi", install_mpi, METH_VARARGS,
      "install_mpi(addresses, byte, helper): set the functions of MPI, its handle of bytes, and the\n"
-     "function helper(number, error, requests, in, out) that makes a message ready, waits for\n"
-     "requests, and raises errors of MPI."},
+     "function helper(number, error, requests, in, out) that makes a message ready or compares it,\n"
+     "waits for requests, and raises errors of MPI."},
+    {"compare_messages", compare_messages, METH_O,
+     "compare_messages(value): set whether the helper is called before each message."},
     {"new_message", new_message, METH_VARARGS,
      "new_message(kind, number): return the address of a message of loops."},
     {"set_message", set_message, METH_VARARGS,

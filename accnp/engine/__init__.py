@@ -232,7 +232,6 @@ def _plan_options() -> tuple[Any, ...]:
         config.fusion_limit,
         config.kernel_overrides,
         config.mpi_allreduce,
-        config.debug_collectives,
     )
 
 

@@ -70,9 +70,9 @@ class Collective(NamedTuple):
         sent: for a message between n processes: (bytes of the operand, n) -> bytes that each
             process sends. None: the operand, once.
         message: how the operand is sent if the op is a single message: "gather", "exchange",
-            "permute", "swap" (of two processes), "broadcast" or "sum" (`runtime/mpi.py` has a function
-            for each, and
-            `_native/messages.c` for those that native loops send); "" for other collectives.
+            "permute", "swap" (of two processes), "broadcast" or "sum" (`runtime/mpi.py` has a
+            function for each, and `_native/messages.c` for those that native loops send); "" for
+            other collectives.
     """
 
     equal: bool = False

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from accnp import _native
-from accnp.config import config
+from accnp.config import config, listeners
 from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import CODES, dtype_code
@@ -26,11 +28,12 @@ from accnp.runtime.buffer import Buffer
 if TYPE_CHECKING:
     from accnp.runtime.mpi import World
 
-__all__ = ["KINDS", "address_of", "can_send", "connect_loops", "forget_loops"]
+__all__ = ["KINDS", "address_of", "can_send", "connect_loops", "described", "forget_loops"]
 
 KINDS = ("gather", "exchange", "permute", "swap")  # by their numbers in `_native/messages.c`
 SWAP = ((0, 1), (1, 0))  # the permutation of "swap"
 _FUNCTIONS = ("MPI_Iallgather", "MPI_Ialltoall", "MPI_Irecv", "MPI_Isend", "MPI_Test")
+_PARTICIPANTS = ("axis_name", "axis_index_groups", "of")  # parameters of all messages
 _LARGEST = (1 << 31) - 1  # bytes of a message: counts of these functions are 32-bit integers
 
 
@@ -61,7 +64,15 @@ def connect_loops(mpi: Any) -> None:
         return
     found = tuple([ctypes.cast(library[f], ctypes.c_void_p).value or 0 for f in _FUNCTIONS])
     _native.install_mpi(found, ctypes.c_int64(mpi._handleof(mpi.BYTE)).value, _help)
+    if not _connected:
+        listeners.append(_follow_option)
+        _follow_option()
     _connected = True
+
+
+def _follow_option() -> None:
+    """Let messages be compared before they are sent, while any thread has `debug_collectives`."""
+    _native.compare_messages(any(config.anywhere("debug_collectives")))
 
 
 def forget_loops() -> None:
@@ -81,7 +92,6 @@ def can_send(op: Op, params: dict[str, Any], nbytes: int, result: Aval) -> bool:
         and op.collective.message in KINDS
         and type(params["axis_name"][0]) is MeshAxis
         and config.compiler == "llvm"
-        and not config.debug_collectives  # compares each message first
         and 0 < max(nbytes, result.nbytes) <= _LARGEST
         and dtype_code(result.dtype) in CODES
     )
@@ -94,7 +104,7 @@ def address_of(op: Op, params: dict[str, Any], aval: Aval, node: Node | None) ->
     groups, perm = params.get("axis_index_groups"), params.get("perm")
     if op.collective.message == "swap":
         perm = SWAP
-    text = f"{params.get('of', op.name)} of {aval.dtype.name}{list(aval.shape)} over {axis!r}"
+    text = described(op, aval, params)
     address = _native.new_message(KINDS.index(op.collective.message), len(_messages))
     if node is not None:
         node = Node(node.op, (), node.params, node.aval, None, None, 0, node.site)
@@ -102,8 +112,20 @@ def address_of(op: Op, params: dict[str, Any], aval: Aval, node: Node | None) ->
     return address
 
 
+def described(op: Op, x: Aval | np.ndarray, params: dict[str, Any]) -> str:
+    """Describe a message with this operand, for errors and for other processes.
+
+    The text does not depend on whether machine code sends the message.
+    """
+    (axis,) = params["axis_name"]
+    text = f"{params.get('of', op.name)} of {x.dtype.name}{list(x.shape)} over {axis!r}"
+    more = {k: v for k, v in params.items() if k not in _PARTICIPANTS}
+    return f"{text} {more}" if more else text
+
+
 def _help(number: int, failed: int, requests: tuple[int, ...], source: int, target: int) -> None:
-    """Make a message ready, or wait for its requests, or raise the error of MPI with a code."""
+    """Make a message ready and compare it, or wait for its requests, or raise the error of MPI with
+    a code."""
     message = _messages[number]
     world = imported("accnp.runtime.mpi").world()
     try:
@@ -132,6 +154,7 @@ def _serve(world: World, m: _Message, requests: tuple[int, ...]) -> None:
         target = next((b for a, b in m.perm or () if a == comm.rank and b in ranks), -1)
         handle = ctypes.c_int64(world.mpi._handleof(comm)).value
         _native.set_message(m.address, True, handle, comm.size, source, target)
+        world.check(comm, lambda: m.text)
     narrow = world.mpi._sizeof(world.mpi.Request) == 4  # an int, of which C has the bits
     found = []
     for handle in requests:

@@ -24,7 +24,7 @@ from accnp.errors import JaxRuntimeError
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.op import Op
 from accnp.primitives import collective
-from accnp.runtime.loop_messages import SWAP, connect_loops, forget_loops
+from accnp.runtime.loop_messages import SWAP, connect_loops, described, forget_loops
 from accnp.runtime.stream import default_stream
 
 __all__ = ["World", "connect", "disconnect", "world"]
@@ -128,13 +128,12 @@ class World:
         """Take part in a collective, and return what arrives."""
         assert op.collective is not None
         more = {k: v for k, v in params.items() if k != "of"}
-        what = partial(_described, params.get("of", op.name), x, axis, more)
+        what = partial(described, op, x, {**params, "axis_name": (axis,)})
         if not x.flags.c_contiguous:
             x = np.ascontiguousarray(x)
         with _Part(self, what):
             comm = self.comm_of(axis, groups)
-            if config.debug_collectives:
-                self._check(comm, what())
+            self.check(comm, what)
             return self._senders[op.collective.message](comm, x, **more)
 
     def _gather(self, comm: Any, x: np.ndarray) -> np.ndarray:
@@ -247,9 +246,11 @@ class World:
         lines += [f"process {r} waits in another one: {w}" for r, w in sorted(elsewhere.items())]
         raise _make_error("; ".join(lines))
 
-    def _check(self, comm: Any, what: str) -> None:
-        """Check that all processes are in the same collective (`debug_collectives`)."""
-        texts = self._texts(comm, what)
+    def check(self, comm: Any, what: Callable[[], str]) -> None:
+        """Check that all processes are in the same collective, with `debug_collectives`."""
+        if not config.debug_collectives:
+            return
+        texts = self._texts(comm, what())
         if len(set(texts)) > 1:
             everyone = comm.Get_group().Translate_ranks(None, self.comm.Get_group())
             pairs = zip(everyone, texts, strict=True)
@@ -320,11 +321,6 @@ class _Part:
 
 def _nothing() -> str:
     return ""
-
-
-def _described(of: str, x: np.ndarray, axis: MeshAxis, params: dict[str, Any]) -> str:
-    text = f"{of} of {x.dtype.name}{list(x.shape)} over {axis!r}"
-    return f"{text} {params}" if params else text
 
 
 def _make_error(text: str) -> JaxRuntimeError:

@@ -7,6 +7,10 @@ import re
 import pytest
 from processes.launch import launch
 
+import accnp as jnp
+from accnp import engine
+from accnp.config import scope
+
 START = """
 import sys, time, accnp as jax
 from accnp import P
@@ -75,6 +79,39 @@ def test_debug_mode_finds_different_collectives() -> None:
     assert "the processes are in different collectives: process 0: psum of float32[1]" in ended.err
     assert "process 1: ppermute of float32[1] over 'x' {'perm': ((0, 1),)}" in ended.err
     assert "recorded at <string>:" in ended.err
+
+
+def test_debug_mode_compares_messages_that_compiled_programs_send() -> None:
+    """The option applies to programs that were compiled before it was set."""
+    text = START + (
+        "def h(op):\n"
+        "    loop = lambda a: jax.lax.fori_loop(0, 3, lambda i, c: op(c) / n, a)\n"
+        "    return jax.jit(jax.shard_map(loop, mesh=mesh, in_specs=P('x'), out_specs=P('x'), "
+        "check_vma=False))\n"
+        "h_sum = h(lambda c: jax.lax.psum(c, 'x'))\n"
+        "h_shift = h(lambda c: jax.lax.ppermute(c, 'x', shift))\n"
+        "for each in h_sum, h_shift:\n"
+        "    each(x).block_until_ready()\n"
+        "    assert 'a native loop' in str(jax.inspect(each)(x))\n"
+        "jax.config.update('debug_collectives', True)\n"
+        "h_sum(x).block_until_ready()\n"
+        "(h_sum if me == 0 else h_shift)(x).block_until_ready()\n"
+    )
+    ended = launch(2, text)
+    assert ended.code == 1
+    assert "the processes are in different collectives: process 0: psum of float32[1]" in ended.err
+    assert "process 1: ppermute of float32[1] over 'x' {'perm': ((0, 1),)}" in ended.err
+    assert "recorded at <string>:" in ended.err
+
+
+def test_plans_do_not_depend_on_the_debug_mode() -> None:
+    x = jnp.arange(7.0)
+    for _ in range(3):
+        (x * 3 - 1).block_until_ready()
+    before = dict(engine.counters)
+    with scope("debug_collectives", True):
+        (x * 3 - 1).block_until_ready()
+    assert engine.counters["plans"] == before["plans"]
 
 
 def test_a_deadline_holds_in_a_native_loop() -> None:
