@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.differentiation import checkpoint
 from accnp.api.differentiation.custom_vjp import custom_vjp
 from accnp.ir.op import o
+from accnp.ir.trace import state
 from accnp.primitives.checkpoint import RESIDUAL
 from accnp.pytree import map_arrays
 
@@ -65,13 +65,13 @@ def custom_remat(
     """
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-    checkpoint.ambient_is_read = True
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not checkpoint.ambient.policies:
+        state.policy_reads += 1
+        if not state.policies:
             return f(*args, **kwargs)
-        policy = checkpoint.ambient.policies[-1]
+        policy = state.policies[-1]
         fixed = {k: v for k, v in kwargs.items() if k in names}
         moving = {k: v for k, v in kwargs.items() if k not in names}
         if moving:  # by position, as the rules get them

@@ -58,6 +58,10 @@ class _State(threading.local):
         self.float0 = False  # a function of host arrays of float0 is being called
         self.lists = False  # a NumPy function is being called, which accepts lists as arrays
         self.varying: Any = None  # inside shard_map: along which axes values differ (`Varying`)
+        # The policies of the checkpointed functions that are being traced, from the outermost, and
+        # how often functions have read the last one, also in traces that are used again.
+        self.policies: tuple[Any, ...] = ()
+        self.policy_reads = 0
 
 
 state = _State()

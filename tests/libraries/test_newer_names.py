@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -43,10 +43,9 @@ def test_names_that_jax_has_had_since_0_11(jax: Any) -> None:
     assert policies.save_only_these_names("a") == policies.SaveOnlyTheseNames(frozenset("a"))
 
 
-def test_custom_remat(jax: Any) -> None:
+def saving_sine(jax: Any, calls: list[Any]) -> Callable[[Any], Any]:
     """The documented example of JAX: a sine that saves its cosine, or recomputes it."""
     jnp, policies = jax.numpy, jax.checkpoint_policies
-    calls: list[Any] = []
 
     def forward(policy: Any, x: Any) -> Any:
         calls.append(policy)
@@ -56,7 +55,59 @@ def test_custom_remat(jax: Any) -> None:
     def again(cos: Any, x: Any) -> Any:
         return jnp.sin(x), jnp.cos(x) if cos is None else cos
 
-    sin = jax.custom_remat(jnp.sin, forward, again, lambda cos, g: (cos * g,))
+    return jax.custom_remat(jnp.sin, forward, again, lambda cos, g: (cos * g,))
+
+
+@pytest.mark.parametrize("form", ["jit", "nested jit", "loop"])
+def test_custom_remat_in_inner_functions(jax: Any, form: str) -> None:
+    """The rule gets the policy of the innermost `checkpoint`, also if inner functions were traced
+    before with another policy, or with none."""
+    jnp, policies = jax.numpy, jax.checkpoint_policies
+    calls: list[Any] = []
+    sin = saving_sine(jax, calls)
+    inner = jax.jit(lambda x: sin(sin(x)))
+    if form == "nested jit":
+        once = jax.jit(sin)
+        inner = jax.jit(lambda x: once(once(x)))
+    elif form == "loop":
+        inner = lambda x: jax.lax.scan(lambda c, _: (sin(c), None), x, length=2)[0]  # noqa: E731
+    want = jax.grad(lambda x: jnp.sin(jnp.sin(x)))(3.0)
+    assert abs(float(jax.grad(inner)(3.0) - want)) < 1e-6
+    assert not calls
+    saving = policies.save_only_these_names("cos")
+    sizes: dict[Any, set[int]] = {}
+    for policy in (saving, policies.nothing_saveable, None, saving, policies.nothing_saveable):
+        f = jax.checkpoint(lambda x: inner(x) * 1.0, policy=policy)
+        calls.clear()
+        sizes.setdefault(id(policy), set()).add(len(jax.ad_checkpoint.saved_residuals(f, 3.0)))
+        assert all(p is policy for p in calls)
+        for way in (jax.grad(f), jax.jit(jax.grad(f)), jax.grad(jax.jit(f))):
+            assert abs(float(way(3.0) - want)) < 1e-6
+    assert [len(s) for s in sizes.values()] == [1, 1, 1]
+    kept, none, also_none = [s.pop() for s in sizes.values()]
+    assert none == also_none
+    assert kept > none or form == "loop"  # what loops save is decided for the whole loop
+    assert abs(float(jax.grad(inner)(3.0) - want)) < 1e-6
+
+
+def test_one_trace_serves_all_policies_that_it_does_not_read(jax: Any) -> None:
+    traces: list[int] = []
+
+    def inner(x: Any) -> Any:
+        traces.append(1)
+        return jax.numpy.sin(x)
+
+    jitted = jax.jit(inner)
+    saving_sine(jax, [])  # the existence of rules does not matter
+    for policy in (None, jax.checkpoint_policies.everything_saveable):
+        jax.grad(jax.checkpoint(lambda x: jitted(x) * 2, policy=policy))(1.0)
+    assert len(traces) == 1
+
+
+def test_custom_remat(jax: Any) -> None:
+    jnp, policies = jax.numpy, jax.checkpoint_policies
+    calls: list[Any] = []
+    sin = saving_sine(jax, calls)
     twice = lambda x: sin(sin(x))  # noqa: E731
     want = jax.grad(lambda x: jnp.sin(jnp.sin(x)))(3.0)
     saving = policies.save_only_these_names("cos")

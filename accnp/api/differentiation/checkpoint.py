@@ -8,8 +8,7 @@ selects the values to save. The function is recorded as one `remat2` op, whose d
 from __future__ import annotations
 
 import inspect
-import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,9 +20,10 @@ from accnp.api.jit.static_arguments import Call, Options
 from accnp.api.tracing.argument_names import argument_names
 from accnp.errors import alias, api_boundary
 from accnp.forks import imported
-from accnp.ir.node import items, record, site_text
+from accnp.ir.node import Node, items, record, site_text
 from accnp.ir.op import OPS, Op, o
 from accnp.ir.printer import short_aval
+from accnp.ir.trace import state
 from accnp.primitives.checkpoint import NAME, Answer, Offloadable, Recompute, Saveable
 from accnp.pytree import PyTree, broadcast_prefix, map_arrays
 from accnp.trace_fn import wraps
@@ -475,20 +475,8 @@ def checkpoint_name(x: PyTree, name: str) -> Any:
 # --- checkpoint ----------------------------------------------------------------------------------
 
 
-class _Ambient(threading.local):
-    """The policies of the checkpointed functions that this thread traces, from the outermost."""
-
-    def __init__(self) -> None:
-        self.policies: list[Policy | None] = []
-
-
-ambient = _Ambient()
-ambient_is_read = False  # whether traces may depend on policies: `custom_remat` sets it
-
-
 class _CheckpointOptions(Options):
-    """Options of a checkpointed function, whose traces are those of one policy if they depend on
-    it."""
+    """Options of a checkpointed function."""
 
     __slots__ = ("policy",)
 
@@ -496,21 +484,18 @@ class _CheckpointOptions(Options):
         super().__init__(where, names, None, None, False)
         self.policy = policy
 
-    @property
-    def key(self) -> Hashable:
-        return (*super().key, self.policy) if ambient_is_read else super().key  # type: ignore[misc]
-
 
 class _Checkpointed(JitFunction):
     transform = "checkpoint"
     _options: _CheckpointOptions
 
-    def _trace(self, call: Call, avals: Sequence[Any]) -> Entry:
-        ambient.policies.append(self._options.policy)
+    def entry_of(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Call, Entry, list[Node]]:
+        before = state.policies, state.policy_reads
+        state.policies = (*state.policies, self._options.policy)
         try:
-            return super()._trace(call, avals)
+            return super().entry_of(args, kwargs)
         finally:
-            ambient.policies.pop()
+            state.policies, state.policy_reads = before
 
 
 @api_boundary

@@ -87,7 +87,7 @@ class Entry:
 
     __slots__ = (
         "closed", "constants", "consts", "donated", "graph", "hits", "out_avals", "out_spec",
-        "placed", "plan", "plans", "single", "used", "watched",
+        "placed", "plan", "plans", "policy", "single", "used", "watched",
     )  # fmt: skip
 
     def __init__(
@@ -110,6 +110,9 @@ class Entry:
         self.plans: dict[Any, engine.Plan] = {}  # for GPUs
         self.placed = engine.placed(graph.nodes)  # nodes that determine the device
         self.watched: Watched | None = None
+        # If the function read the policy of the checkpointed function around it: the last one of
+        # `state.policies`, as a tuple.
+        self.policy: tuple[Any, ...] | None = None
         self.hits = 0  # calls by the general path
         self.used = next_use()  # when the latest of these was made
 
@@ -337,12 +340,19 @@ class JitFunction(Caller, Generic[P, R]):
             key = (*key, tuple([isinstance(x, Reference) for x in call.leaves]))
         began = _cleared
         entry = self._cache.get(key)
+        if entry is not None and entry.policy is not None:
+            state.policy_reads += 1
+            if entry.policy != state.policies[-1:]:
+                key = (*key, state.policies[-1:])
+                entry = self._cache.get(key)
         if entry is not None:
             entry.used = next_use()
         if entry is None:
             trace_log.report_miss(self._fun, call, key[1], self._cache)
-            start = perf_counter()
+            start, reads = perf_counter(), state.policy_reads
             entry = self._trace(call, [x.aval for x in nodes])
+            if state.policy_reads != reads:
+                entry.policy = state.policies[-1:]
             trace_log.log_trace(self._name, self.transform, start)
             entry.watched = (Watched(self._fun, call.static) or None) if call.static else None
             if not any(is_outer(x) for x in entry.consts) and not any(r.home for r in entry.closed):

@@ -96,8 +96,11 @@ def cached_trace(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[],
         if known == others and _same(read, _without(before, logs)):
             table[whole] = table.pop(whole, found)  # the most recently used comes last
             return made
+    reads = state.policy_reads
     made = make()
     after = _look(fns)
+    if state.policy_reads != reads:  # other policies give other programs
+        return made
     if after is not None and not made.refs and all(x.trace is None for x in made.outer):
         logs = _changed(before, after)
         for graph in made.graphs:
