@@ -481,7 +481,7 @@ call_table(State *state, Record *record, Leaves *l, int64_t *room, PyObject **bu
         room[2] = head->team;
         room[3] = head->helpers;
     }
-    if (run_table(state, room, (int)head->mode)) {
+    if (run_table(state, room, (int)head->mode, buffers, made)) {
         result = result_of(state, &l->r, buffers);
         if (result != NULL && head->build >= 0) {
             PyObject *build = PyTuple_GET_ITEM(record->objects, (Py_ssize_t)head->build);

@@ -57,8 +57,10 @@ now(void)
 }
 
 void
-begin_launch(Launch *launch)
+begin_launch(Launch *launch, PyObject *const *given, int64_t count)
 {
+    launch->given = given;
+    launch->count = count;
     launch->outer = mine.launch;
     launch->helps = mine.helps;
     launch->next = 0;

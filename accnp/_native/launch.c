@@ -25,7 +25,7 @@ run_step(const int64_t *step, const int64_t *base, int64_t *argv, int64_t team, 
 }
 
 bool
-run_table(State *state, int64_t *base, int mode)
+run_table(State *state, int64_t *base, int mode, PyObject *const *given, int64_t count)
 {
     const int64_t *table = (const int64_t *)(intptr_t)base[1];
     int64_t widest = table[0], steps = table[1];
@@ -44,7 +44,7 @@ run_table(State *state, int64_t *base, int mode)
     }
     Launch launch;
     if (mode != ALONE) {
-        begin_launch(&launch);
+        begin_launch(&launch, given, count);
     }
     if (mode == TOGETHER) {
         open_session(team, helpers);
@@ -109,9 +109,9 @@ group_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk)
 
 /* --- what Python calls --- */
 
-/* Integers as words, behind `ahead` others; NULL with an error. */
+/* Integers, and the addresses of buffers, as words behind `ahead` others; NULL with an error. */
 static int64_t *
-given_words(PyObject *const *args, Py_ssize_t nargs, Py_ssize_t ahead, int64_t *near)
+given_words(State *state, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t ahead, int64_t *near)
 {
     int64_t *words = words_for(ahead + nargs, near);
     if (words == NULL) {
@@ -119,6 +119,10 @@ given_words(PyObject *const *args, Py_ssize_t nargs, Py_ssize_t ahead, int64_t *
         return NULL;
     }
     for (Py_ssize_t i = 0; i < nargs; i++) {
+        if (Py_TYPE(args[i]) == state->buffer) {
+            words[ahead + i] = (int64_t)((Buffer *)args[i])->ptr;
+            continue;
+        }
         words[ahead + i] = PyLong_AsLongLong(args[i]);
         if (words[ahead + i] == -1 && PyErr_Occurred()) {
             free_words(words, near);
@@ -140,7 +144,7 @@ launch(PyObject *module, PyObject *const *args, Py_ssize_t nargs, bool release)
     if (nargs < 3) {
         return too_few("launch", "an entry, n, a chunk and arguments");
     }
-    int64_t near[NEAR], *words = given_words(args, nargs, 0, near);
+    int64_t near[NEAR], *words = given_words(state_of(module), args, nargs, 0, near);
     if (words == NULL) {
         return NULL;
     }
@@ -148,7 +152,7 @@ launch(PyObject *module, PyObject *const *args, Py_ssize_t nargs, bool release)
     Entry entry = (Entry)(intptr_t)words[0];
     Launch launch;
     if (release) {
-        begin_launch(&launch);
+        begin_launch(&launch, args, nargs);
     }
     work_alone(entry, words + 3, words[1], words[2]);
     bool done = !release || end_launch(&launch);
@@ -177,13 +181,13 @@ share(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     if (nargs < 5) {
         return too_few("share", "an entry, n, a chunk, a team, helpers and arguments");
     }
-    int64_t near[NEAR], *words = given_words(args, nargs, 0, near);
+    int64_t near[NEAR], *words = given_words(state_of(module), args, nargs, 0, near);
     if (words == NULL) {
         return NULL;
     }
     state_of(module)->launches++;
     Launch launch;
-    begin_launch(&launch);
+    begin_launch(&launch, args, nargs);
     spread(words[0], words + 5, words[1], words[2], words[3], words[4]);
     bool done = end_launch(&launch);
     free_words(words, near);
@@ -211,12 +215,12 @@ walker_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *
     if ((self->mode >= TOGETHER && nargs < 2) || (names != NULL && PyTuple_GET_SIZE(names))) {
         return too_few("walker", "a team and helpers if there is one, and buffers, by position");
     }
-    int64_t near[NEAR], *base = given_words(args, nargs, 2, near);
+    int64_t near[NEAR], *base = given_words(state_of(self->module), args, nargs, 2, near);
     if (base == NULL) {
         return NULL;
     }
     base[1] = self->table;
-    bool done = run_table(state_of(self->module), base, self->mode);
+    bool done = run_table(state_of(self->module), base, self->mode, args, nargs);
     free_words(base, near);
     if (!done) {
         return NULL;
@@ -247,7 +251,7 @@ static PyMemberDef walker_members[] = {
     {NULL},
 };
 static PyType_Slot walker_slots[] = {
-    {Py_tp_doc, "Runs a table of kernels; called with the addresses of buffers."},
+    {Py_tp_doc, "Runs a table of kernels; called with buffers or their addresses."},
     {Py_tp_dealloc, walker_dealloc},
     {Py_tp_traverse, walker_traverse},
     {Py_tp_call, PyVectorcall_Call},
@@ -296,7 +300,7 @@ PyMethodDef launch_functions[] = {
     {"share", FASTCALL(share),
      "share(entry, n, chunk, team, helpers, *arguments): run a kernel on several threads."},
     {"walker", walker, METH_VARARGS,
-     "walker(mode, table): return a function of the addresses of buffers that runs a table;\n"
+     "walker(mode, table): return a function of buffers or their addresses that runs a table;\n"
      "before these it takes a team and the number of its helpers, where they are wanted."},
     {"launches", launches, METH_NOARGS, "How many kernels were launched."},
     {NULL},

@@ -48,7 +48,8 @@ static struct {
     Test test;
     intptr_t byte;
     int compares; /* whether Python compares each message first (`debug_collectives`) */
-    PyObject *helper; /* helper(number, error, requests, in, out) */
+    PyObject *helper; /* helper(number, error, requests, buffers) */
+    PyObject *module; /* borrowed: the module stays as long as the helper */
 } mpi;
 static int64_t sent; /* messages of loops that are complete */
 
@@ -64,19 +65,41 @@ milliseconds(void)
 #endif
 }
 
+/* The buffers of a launch that contain the operand or the result of a message. */
+static PyObject *
+buffers_of(const Message *m, const Launch *launch)
+{
+    PyObject *found = PyList_New(0);
+    PyTypeObject *type = state_of(mpi.module)->buffer;
+    for (int64_t i = 0; found != NULL && launch != NULL && i < launch->count; i++) {
+        const Buffer *each = (const Buffer *)launch->given[i];
+        if (each == NULL || Py_TYPE(each) != type) {
+            continue; /* a number or an address */
+        }
+        uint64_t in = (uint64_t)(uintptr_t)m->in - each->ptr;
+        uint64_t out = (uint64_t)(uintptr_t)m->out - each->ptr;
+        if ((in < (uint64_t)each->nbytes || out < (uint64_t)each->nbytes)
+            && PyList_Append(found, (PyObject *)each) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
 /* Calls Python's side; false if it raised an exception. */
 static bool
-ask(Message *m, int error, int count, int64_t *requests)
+ask(Message *m, const Launch *launch, int error, int count, int64_t *requests)
 {
+    PyObject *buffers = buffers_of(m, launch);
     PyObject *handles = PyTuple_New(count);
     for (int i = 0; handles != NULL && i < count; i++) {
         PyTuple_SET_ITEM(handles, i, PyLong_FromLongLong(requests[i]));
     }
-    PyObject *done = handles == NULL || PyErr_Occurred()
+    PyObject *done = handles == NULL || buffers == NULL || PyErr_Occurred()
                          ? NULL
-                         : PyObject_CallFunction(mpi.helper, "LiOKK", m->number, error, handles,
-                                                 (unsigned long long)(intptr_t)m->in,
-                                                 (unsigned long long)(intptr_t)m->out);
+                         : PyObject_CallFunction(mpi.helper, "LiOO", m->number, error, handles,
+                                                 buffers);
+    Py_XDECREF(buffers);
     Py_XDECREF(handles);
     Py_XDECREF(done);
     return done != NULL;
@@ -89,7 +112,7 @@ ask_locked(Message *m, int error, int count, int64_t *requests)
     Launch *launch = current_launch();
     if (launch == NULL || is_helper() || launch->thread == NULL) { /* not a loop's own thread */
         PyGILState_STATE held = PyGILState_Ensure();
-        bool done = ask(m, error, count, requests);
+        bool done = ask(m, launch, error, count, requests);
         if (!done) {
             PyErr_WriteUnraisable(mpi.helper);
             if (launch != NULL) {
@@ -102,7 +125,7 @@ ask_locked(Message *m, int error, int count, int64_t *requests)
     PyThreadState *thread = launch->thread;
     launch->thread = NULL;
     PyEval_RestoreThread(thread);
-    bool done = ask(m, error, count, requests);
+    bool done = ask(m, launch, error, count, requests);
     if (!done) {
         launch->failed = true;
         __atomic_store_n(&launch->stopped, 1, __ATOMIC_RELAXED);
@@ -187,7 +210,7 @@ send_message(int64_t address, const void *in, void *out, int64_t nbytes)
 }
 
 static PyObject *
-install_mpi(PyObject *Py_UNUSED(module), PyObject *args)
+install_mpi(PyObject *module, PyObject *args)
 {
     unsigned long long f[5];
     long long byte;
@@ -203,6 +226,7 @@ install_mpi(PyObject *Py_UNUSED(module), PyObject *args)
     mpi.test = (Test)(intptr_t)f[4];
     mpi.byte = (intptr_t)byte;
     Py_XSETREF(mpi.helper, Py_NewRef(helper));
+    mpi.module = module;
     Py_RETURN_NONE;
 }
 
@@ -261,8 +285,8 @@ messages_sent(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 PyMethodDef message_functions[] = {
     {"install_mpi", install_mpi, METH_VARARGS,
      "install_mpi(addresses, byte, helper): set the functions of MPI, its handle of bytes, and the\n"
-     "function helper(number, error, requests, in, out) that makes a message ready or compares it,\n"
-     "waits for requests, and raises errors of MPI."},
+     "function helper(number, error, requests, buffers) that makes a message ready or compares it,\n"
+     "waits for requests, and raises errors of MPI; `buffers` are those of the message."},
     {"compare_messages", compare_messages, METH_O,
      "compare_messages(value): set whether the helper is called before each message."},
     {"new_message", new_message, METH_VARARGS,

@@ -128,7 +128,7 @@ bool is_traced(State *state, Node *node);
 enum { ALONE, FREE, TOGETHER, BRIEFLY }; /* how a table is run, see launch.c */
 
 /* Does the steps of a table; false with an error if there is no memory for the arguments. */
-bool run_table(State *state, int64_t *base, int mode);
+bool run_table(State *state, int64_t *base, int mode, PyObject *const *given, int64_t count);
 /* Words on the stack, or from the heap where they do not fit. */
 #define NEAR 128
 static inline int64_t *
@@ -158,10 +158,12 @@ typedef struct Launch {
     int stopped;           /* whether its kernels are to end; other threads read this */
     bool failed;           /* whether a signal handler has raised an exception */
     bool helps;            /* whether the thread took part in the launch `outer` as a helper */
+    PyObject *const *given; /* what it was called with: the buffers among these are in flight */
+    int64_t count;
 } Launch;
 
 /* Releases the interpreter lock for a launch of this thread. */
-void begin_launch(Launch *launch);
+void begin_launch(Launch *launch, PyObject *const *given, int64_t count);
 /* Takes the lock again; false with an error if the launch was stopped. */
 bool end_launch(Launch *launch);
 /* The launch that this thread works for; NULL if it keeps the interpreter lock. */

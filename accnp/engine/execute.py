@@ -96,13 +96,15 @@ def launch(step: KernelStep, slots: Any, fastmath: bool, given: dict[int, Buffer
             slots[slot] = fresh = given.get(slot) or pool.empty(nbytes)
             ctypes.memmove(fresh.ptr, slots[source].ptr, nbytes)
     arguments = [slots[s].ptr + offset for s, offset in step.pointers]
+    # If MPI may use the buffers after an error, the extension gets these too.
+    held = tuple([slots[s] for s, _ in step.pointers]) if step.text.sends else ()
     if step.text.shares:
         team = (SPREAD, *call_helpers(step.text.shares - 1))
-        kernel.call(step.extent, step.extent, *arguments, *step.ints[: -len(team)], *team)
+        kernel.call(step.extent, step.extent, *arguments, *step.ints[: -len(team)], *team, *held)
     elif step.keeps_gil:
         kernel.call_brief(step.extent, step.extent, *arguments, *step.ints)
     elif step.work < PARALLEL or step.extent <= step.grain:
-        kernel.call(step.extent, step.stretch, *arguments, *step.ints)
+        kernel.call(step.extent, step.stretch, *arguments, *step.ints, *held)
     else:
         parallel_run(kernel, [*arguments, *step.ints], step.extent, step.grain, step.nontemporal)
 

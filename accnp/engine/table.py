@@ -149,6 +149,16 @@ def _walk(plan: Section) -> Walk | None:
     walk = walker(mode, address)
     empty = pool.empty
     single = len(results) == 1 and outputs == [len(plan.leaves)] and not scratch
+    if any([step.text.sends for group in groups for step in group]):
+
+        def run_with_messages(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+            # The extension gets the buffers themselves, since MPI may use them after an error.
+            buffers = [*leaves, *map(empty, results)]
+            team = call_helpers(helpers) if helpers else ()
+            walk(*team, *buffers, empty(scratch))
+            return [buffers[i] for i in outputs]
+
+        return Walk(run_with_messages, table.words, mode, helpers, results, outputs, scratch)
     if helpers:
 
         def run_together(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:

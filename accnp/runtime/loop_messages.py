@@ -8,7 +8,6 @@ first reaches the message, and this module waits for messages that take long, as
 from __future__ import annotations
 
 import ctypes
-import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -123,9 +122,9 @@ def described(op: Op, x: Aval | np.ndarray, params: dict[str, Any]) -> str:
     return f"{text} {more}" if more else text
 
 
-def _help(number: int, failed: int, requests: tuple[int, ...], source: int, target: int) -> None:
+def _help(number: int, failed: int, requests: tuple[int, ...], buffers: Sequence[Buffer]) -> None:
     """Make a message ready and compare it, or wait for its requests, or raise the error of MPI with
-    a code."""
+    a code. MPI reads and writes the buffers until the message is complete."""
     message = _messages[number]
     world = imported("accnp.runtime.mpi").world()
     try:
@@ -134,16 +133,10 @@ def _help(number: int, failed: int, requests: tuple[int, ...], source: int, targ
         world.help_loop(lambda: message.text, lambda: _serve(world, message, requests))
     except BaseException as error:
         if requests or failed:
-            world.abandon(_buffers_at(source, target))
+            world.abandon(buffers)
         if isinstance(error, Exception):
             _blame(error, message.node)
         raise
-
-
-def _buffers_at(*addresses: int) -> list[Buffer]:
-    """Return the buffers at some addresses."""
-    buffers = [x for x in gc.get_objects() if isinstance(x, Buffer)]
-    return [b for b in buffers if any([b.ptr <= a < b.ptr + b.nbytes for a in addresses])]
 
 
 def _serve(world: World, m: _Message, requests: tuple[int, ...]) -> None:
