@@ -1297,18 +1297,31 @@ def _take_until(
 
 def unflatten_tree(node: Any, leaves: Sequence[Any]) -> Any:
     """Return the pytree of a structure with the given leaves."""
-    return leaves[0] if node is None else _put(node, iter(leaves))
+    rest = iter(leaves)
+    # Values made so far, and nodes with whether their children are made: a structure may be deeper
+    # than the recursion limit.
+    made: list[Any] = []
+    stack: list[tuple[Any, bool]] = [(node, False)]
+    while stack:
+        node, is_below_done = stack.pop()
+        if node is None:
+            made.append(next(rest))
+            continue
+        count = len(node[2])
+        if is_below_done:
+            first = len(made) - count
+            made[first:] = [_put(node, made[first:])]
+        elif node[2].count(None) == count:  # all children are leaves
+            made.append(_put(node, [*itertools.islice(rest, count)]))
+        else:
+            stack.append((node, True))
+            stack += [(x, False) for x in reversed(node[2])]
+    return made[0]
 
 
-def _put(node: Any, leaves: Iterator[Any]) -> Any:
-    """Build the value of a structure that is not a leaf."""
-    kind, data, inner = node
-    if inner.count(None) == len(inner):  # all children are leaves
-        if kind is dict:
-            return dict(zip(data, leaves))  # `zip` stops at the last key and takes no further leaf
-        values = [*itertools.islice(leaves, len(inner))]
-    else:
-        values = [next(leaves) if x is None else _put(x, leaves) for x in inner]
+def _put(node: Any, values: list[Any]) -> Any:
+    """Build the value of a node from those of its children."""
+    kind, data, _ = node
     if kind is tuple:
         return tuple(values)
     if kind is list:
@@ -1325,20 +1338,24 @@ def _put(node: Any, leaves: Iterator[Any]) -> Any:
 
 def flatten_up_to(node: Any, tree: Any, found: list[Any]) -> bool:
     """Add the subtrees at the leaves of a structure to a list; return whether it fits."""
-    if node is None:
-        found.append(tree)
-        return True
-    kind, data, inner = node
-    if kind in _inner:
-        flatten_tree(tree, found, _inner) if type(tree) in _inner else found.append(tree)
-        return True
-    level = _one_level(tree) if type(tree) is kind else None
-    if level is None:
-        return False
-    children, given = level
-    # Identical objects are accepted even if they do not compare equal, such as arrays.
-    if kind is not tuple and kind is not list and given is not data and given != data:
-        return False
-    return len(children) == len(inner) and all(
-        [flatten_up_to(x, child, found) for x, child in zip(inner, children)]
-    )
+    stack = [(node, tree)]
+    while stack:
+        node, tree = stack.pop()
+        if node is None:
+            found.append(tree)
+            continue
+        kind, data, inner = node
+        if kind in _inner:
+            flatten_tree(tree, found, _inner) if type(tree) in _inner else found.append(tree)
+            continue
+        level = _one_level(tree) if type(tree) is kind else None
+        if level is None:
+            return False
+        children, given = level
+        # Identical objects are accepted even if they do not compare equal, such as arrays.
+        if kind is not tuple and kind is not list and given is not data and given != data:
+            return False
+        if len(children) != len(inner):
+            return False
+        stack += reversed([*zip(inner, children)])
+    return True

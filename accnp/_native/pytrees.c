@@ -8,6 +8,8 @@
 
 #include "native.h"
 
+#include <string.h>
+
 typedef struct {
     State *state;
     PyObject *found;   /* the list of leaves, or of subtrees */
@@ -218,6 +220,58 @@ flatten_tree(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return flatten(&walk, args[0]);
 }
 
+/* --- the nodes above the current one ---
+ *
+ * Structures that users compose may be nested deeper than the interpreter's recursion limit.
+ */
+
+#define NEAR_LEVELS 32
+
+typedef struct {
+    PyObject *node;  /* borrowed from the structure */
+    PyObject *held;  /* the children of the value: those of a tree, or those made so far */
+    Py_ssize_t next; /* the next child */
+} Level;
+
+typedef struct {
+    Level *levels;
+    size_t count, room;
+    Level near[NEAR_LEVELS];
+} Stack;
+
+/* Takes the reference to `held` unless it fails, with an error. */
+static bool
+push_level(Stack *stack, PyObject *node, PyObject *held)
+{
+    if (stack->count == stack->room) {
+        bool near = stack->levels == stack->near;
+        size_t room = 2 * stack->room;
+        Level *levels = PyMem_Realloc(near ? NULL : stack->levels, room * sizeof(Level));
+        if (levels == NULL) {
+            PyErr_NoMemory();
+            return false;
+        }
+        if (near) {
+            memcpy(levels, stack->near, sizeof(stack->near));
+        }
+        stack->levels = levels;
+        stack->room = room;
+    }
+    stack->levels[stack->count++] = (Level){node, held, 0};
+    return true;
+}
+
+static void
+clear_stack(Stack *stack)
+{
+    while (stack->count) {
+        Py_DECREF(stack->levels[--stack->count].held);
+    }
+    if (stack->levels != stack->near) {
+        PyMem_Free(stack->levels);
+    }
+}
+
 /* --- unflatten --- */
 
 typedef struct {
@@ -237,31 +291,6 @@ is_node(PyObject *node)
     PyErr_Format(PyExc_TypeError, "PyTreeDef: expected a node; got %R; make one by tree_structure",
                  node);
     return false;
-}
-
-static PyObject *unflatten(Build *b, PyObject *node);
-
-static bool
-unflatten_children(Build *b, PyObject *nodes, PyObject *values)
-{
-    bool list = PyList_Check(values);
-    if (Py_EnterRecursiveCall(" while building a pytree")) {
-        return false;
-    }
-    Py_ssize_t i = 0, count = PyTuple_GET_SIZE(nodes);
-    for (; i < count; i++) {
-        PyObject *value = unflatten(b, PyTuple_GET_ITEM(nodes, i));
-        if (value == NULL) {
-            break;
-        }
-        if (list) {
-            PyList_SET_ITEM(values, i, value);
-        } else {
-            PyTuple_SET_ITEM(values, i, value);
-        }
-    }
-    Py_LeaveRecursiveCall();
-    return i == count;
 }
 
 static PyObject *
@@ -302,8 +331,24 @@ object_of(State *state, PyObject *kind, PyObject *data, PyObject *values)
     return made;
 }
 
+/* The object of a structure's node from its children, of which it takes the reference. */
 static PyObject *
-unflatten(Build *b, PyObject *node)
+finish(State *state, PyObject *node, PyObject *values)
+{
+    PyObject *kind = PyTuple_GET_ITEM(node, 0), *data = PyTuple_GET_ITEM(node, 1);
+    if (kind == (PyObject *)&PyTuple_Type || kind == (PyObject *)&PyList_Type) {
+        return values;
+    }
+    PyObject *made = kind == (PyObject *)&PyDict_Type ? dictionary_of(data, values)
+                                                      : object_of(state, kind, data, values);
+    Py_DECREF(values);
+    return made;
+}
+
+/* The next leaf, None for a node of None, or NULL: with an error, or for a node, whose level is then
+ * the last one of the stack. */
+static PyObject *
+begin_value(Build *b, Stack *stack, PyObject *node)
 {
     if (node == Py_None) {
         if (b->next >= PyTuple_GET_SIZE(b->leaves)) {
@@ -314,26 +359,44 @@ unflatten(Build *b, PyObject *node)
     if (!is_node(node)) {
         return NULL;
     }
-    PyObject *kind = PyTuple_GET_ITEM(node, 0), *nodes = PyTuple_GET_ITEM(node, 2);
+    PyObject *kind = PyTuple_GET_ITEM(node, 0);
     if (kind == (PyObject *)Py_TYPE(Py_None)) {
         return Py_NewRef(Py_None);
     }
-    Py_ssize_t count = PyTuple_GET_SIZE(nodes);
+    Py_ssize_t count = PyTuple_GET_SIZE(PyTuple_GET_ITEM(node, 2));
     PyObject *values = kind == (PyObject *)&PyList_Type ? PyList_New(count) : PyTuple_New(count);
     hide(values);
-    if (values == NULL || !unflatten_children(b, nodes, values)) {
+    if (values == NULL || !push_level(stack, node, values)) {
         Py_XDECREF(values);
-        return NULL;
     }
-    show(values);
-    if (kind == (PyObject *)&PyTuple_Type || kind == (PyObject *)&PyList_Type) {
-        return values;
+    return NULL;
+}
+
+static PyObject *
+unflatten(Build *b, PyObject *root)
+{
+    Stack stack = {.levels = stack.near, .room = NEAR_LEVELS};
+    PyObject *value = begin_value(b, &stack, root);
+    while (stack.count && !PyErr_Occurred()) {
+        Level *level = &stack.levels[stack.count - 1];
+        PyObject *nodes = PyTuple_GET_ITEM(level->node, 2);
+        if (value != NULL) {
+            if (PyList_CheckExact(level->held)) {
+                PyList_SET_ITEM(level->held, level->next++, value);
+            } else {
+                PyTuple_SET_ITEM(level->held, level->next++, value);
+            }
+        }
+        if (level->next < PyTuple_GET_SIZE(nodes)) {
+            value = begin_value(b, &stack, PyTuple_GET_ITEM(nodes, level->next));
+        } else {
+            show(level->held);
+            stack.count--;
+            value = finish(b->state, level->node, level->held);
+        }
     }
-    PyObject *data = PyTuple_GET_ITEM(node, 1);
-    PyObject *made = kind == (PyObject *)&PyDict_Type ? dictionary_of(data, values)
-                                                      : object_of(b->state, kind, data, values);
-    Py_DECREF(values);
-    return made;
+    clear_stack(&stack);
+    return value;
 }
 
 static PyObject *
@@ -363,10 +426,10 @@ same_data(PyObject *data, PyObject *wanted)
     return differ < 0 ? -1 : !differ;
 }
 
-/* Adds the subtrees at the leaves of a structure: 1, or 0 if the tree has another one, or -1 with
- * an error. */
+/* Adds the subtree at a leaf of the structure, or puts a level for the children of a node on the
+ * stack: 1, or 0 if the tree has another structure, or -1 with an error. */
 static int
-add_subtrees(Walk *w, PyObject *node, PyObject *tree)
+add_subtree(Walk *w, Stack *stack, PyObject *node, PyObject *tree)
 {
     if (node == Py_None) {
         return PyList_Append(w->found, tree) < 0 ? -1 : 1;
@@ -396,16 +459,36 @@ add_subtrees(Walk *w, PyObject *node, PyObject *tree)
     if (same == 1 && PyTuple_GET_SIZE(children) != PyTuple_GET_SIZE(nodes)) {
         same = 0;
     }
-    if (same == 1 && Py_EnterRecursiveCall(" while flattening a pytree")) {
-        same = -1;
-    } else if (same == 1) {
-        for (Py_ssize_t i = 0; same == 1 && i < PyTuple_GET_SIZE(nodes); i++) {
-            same = add_subtrees(w, PyTuple_GET_ITEM(nodes, i), PyTuple_GET_ITEM(children, i));
+    Py_DECREF(data);
+    if (same == 1 && PyTuple_GET_SIZE(nodes)) {
+        same = push_level(stack, node, children) ? 1 : -1;
+        if (same == 1) {
+            return 1;
         }
-        Py_LeaveRecursiveCall();
     }
     Py_DECREF(children);
-    Py_DECREF(data);
+    return same;
+}
+
+/* Adds the subtrees at the leaves of a structure; returns as `add_subtree`. */
+static int
+add_subtrees(Walk *w, PyObject *root, PyObject *tree)
+{
+    Stack stack = {.levels = stack.near, .room = NEAR_LEVELS};
+    int same = add_subtree(w, &stack, root, tree);
+    while (same == 1 && stack.count) {
+        Level *level = &stack.levels[stack.count - 1];
+        PyObject *nodes = PyTuple_GET_ITEM(level->node, 2);
+        Py_ssize_t i = level->next++;
+        if (i < PyTuple_GET_SIZE(nodes)) {
+            PyObject *child = PyTuple_GET_ITEM(level->held, i);
+            same = add_subtree(w, &stack, PyTuple_GET_ITEM(nodes, i), child);
+        } else {
+            stack.count--;
+            Py_DECREF(level->held);
+        }
+    }
+    clear_stack(&stack);
     return same;
 }
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from accnp.errors import JaxRuntimeError
-from accnp.pytree.structure import NONE, PyTreeDef, Structure
+from accnp.pytree.structure import NONE, PyTreeDef, Structure, fold_structure
 
 __all__ = ["deserialize", "serialize"]
 
@@ -44,8 +44,6 @@ def serialize(structure: PyTreeDef) -> bytes:
 
     def add(node: Structure) -> None:
         kind, data, inner = (None, None, ()) if node is None else node
-        for child in inner:
-            add(child)
         number = _LEAF if kind is None else _KINDS.get(kind)
         if number is None:
             assert kind is not None
@@ -65,7 +63,7 @@ def serialize(structure: PyTreeDef) -> bytes:
             made += _field(3, _field(1, b"".join(map(_varint, places))))
         nodes.append(_field(1, made))
 
-    add(structure._node)
+    fold_structure(structure._node, lambda: add(None), lambda node, _: add(node))
     return b"".join(nodes) + b"".join(_field(2, key.encode()) for key in keys)
 
 

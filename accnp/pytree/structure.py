@@ -13,8 +13,8 @@ the same order.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from accnp.forks import imported
 PyTree = Any
 
 IsLeaf = Callable[..., bool] | None
+
+R = TypeVar("R")
 
 # A node of a structure is (class, static data, nodes of the children), and a leaf is None: plain
 # tuples are compared and hashed in C. For dictionaries the data are the keys in order.
@@ -183,8 +185,16 @@ def _flattened(tree: Any, is_leaf: IsLeaf, inner: dict[type, Inner]) -> tuple[li
 
 def _raise_misfit(node: Structure, tree: Any) -> None:
     """Raise the error for the first node of a pytree that differs from a structure."""
+    stack = [(node, tree)]
+    while stack:
+        children = _check_level(*stack.pop())
+        stack += reversed([*children])
+
+
+def _check_level(node: Structure, tree: Any) -> Iterable[tuple[Structure, Any]]:
+    """Return the pairs of the nodes and the children below; raise the error for another tree."""
     if node is None or node[0] in INNER:
-        return
+        return ()
     kind, data, inner = node
     if type(tree) is not kind:
         name = "None" if kind is type(None) else kind.__name__
@@ -217,19 +227,81 @@ def _raise_misfit(node: Structure, tree: Any) -> None:
             f"flatten_up_to: {kind.__name__.capitalize()} arity mismatch: {len(children)} != "
             f"{len(inner)}; {kind.__name__}: {tree!r}; pass a tree of that structure"
         )
-    for x, child in zip(inner, children):
-        _raise_misfit(x, child)
+    return zip(inner, children)
 
 
 # --- structures as objects ---
+#
+# Structures that users compose may be nested deeper than the recursion limit, so that these
+# functions do not call themselves. Python's comparison of tuples does, so its limit is handled.
+
+
+def _descend(node: Structure) -> Iterator[Structure]:
+    """Yield all nodes: each before those below, and these from right to left."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield node
+        if node is not None:
+            stack += node[2]
 
 
 def _leaves_of(node: Structure) -> int:
-    return 1 if node is None else sum([_leaves_of(x) for x in node[2]])
+    return sum([x is None for x in _descend(node)])
 
 
-def _nodes_of(node: Structure) -> int:
-    return 1 if node is None else 1 + sum([_nodes_of(x) for x in node[2]])
+def fold_structure(
+    node: Structure,
+    at_leaf: Callable[[], R],
+    at_node: Callable[[Structure, tuple[R, ...]], R],
+) -> R:
+    """Compute a value bottom-up: for leaves, and for nodes from the values of their children, from
+    left to right."""
+    results: list[R] = []
+    stack: list[tuple[Structure, bool]] = [(node, False)]
+    while stack:
+        node, is_below_done = stack.pop()
+        if node is None:
+            results.append(at_leaf())
+        elif not is_below_done:
+            stack.append((node, True))
+            stack += [(x, False) for x in reversed(node[2])]
+        else:
+            first = len(results) - len(node[2])
+            values = tuple(results[first:])
+            results[first:] = [at_node(node, values)]
+    return results[0]
+
+
+def _are_equal(a: Structure, b: Structure) -> bool:
+    """Compare structures of any depth."""
+    stack = [(a, b)]
+    while stack:
+        a, b = stack.pop()
+        if a is b:
+            continue
+        if a is None or b is None or a[0] != b[0] or len(a[2]) != len(b[2]):
+            return False
+        if a[1] is not b[1] and a[1] != b[1]:
+            return False
+        stack += zip(a[2], b[2])
+    return True
+
+
+def _restored(nodes: Iterable[tuple[type, Any, int] | None]) -> PyTreeDef:
+    """Return a structure from its nodes, each after those below it: class, static data, and number
+    of children. Pickles contain this form, since pickling nested tuples is recursive."""
+    results: list[Structure] = []
+    leaves = 0
+    for node in nodes:
+        if node is None:
+            leaves += 1
+            results.append(None)
+        else:
+            kind, data, count = node
+            first = len(results) - count
+            results[first:] = [(kind, data, tuple(results[first:]))]
+    return PyTreeDef(results[0], leaves)
 
 
 class PyTreeDef:
@@ -267,7 +339,7 @@ class PyTreeDef:
     @property
     def num_nodes(self) -> int:
         """Number of nodes, including leaves and None."""
-        return _nodes_of(self._node)
+        return sum([1 for _ in _descend(self._node)])
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """Build the pytree of this structure with the given leaves.
@@ -341,13 +413,10 @@ class PyTreeDef:
         PyTreeDef
             Composed structure.
         """
-
-        def put(node: Structure) -> Structure:
-            if node is None:
-                return inner._node
-            return node[0], node[1], tuple([put(x) for x in node[2]])
-
-        return PyTreeDef(put(self._node), self.num_leaves * inner.num_leaves)
+        made = fold_structure(
+            self._node, lambda: inner._node, lambda node, xs: (node[0], node[1], xs)
+        )
+        return PyTreeDef(made, self.num_leaves * inner.num_leaves)
 
     def walk(
         self,
@@ -362,18 +431,18 @@ class PyTreeDef:
         """
         rest = iter(leaves)
 
-        def fold(node: Structure) -> Any:
-            if node is None:
-                try:
-                    leaf = next(rest)
-                except StopIteration:
-                    raise ValueError(f"walk: too few leaves; pass {self.num_leaves}") from None
-                return leaf if f_leaf is None else f_leaf(leaf)
+        def at_leaf() -> Any:
+            try:
+                leaf = next(rest)
+            except StopIteration:
+                raise ValueError(f"walk: too few leaves; pass {self.num_leaves}") from None
+            return leaf if f_leaf is None else f_leaf(leaf)
+
+        def at_node(node: Structure, results: tuple[Any, ...]) -> Any:
             named = node[0] not in NODES and is_namedtuple(node[0])
-            results = tuple([fold(x) for x in node[2]])
             return f_node(results, node[0] if named else _data(node))
 
-        result = fold(self._node)
+        result = fold_structure(self._node, at_leaf, at_node)
         if next(rest, rest) is not rest:
             raise ValueError(f"walk: too many leaves; pass {self.num_leaves}")
         return result
@@ -412,7 +481,12 @@ class PyTreeDef:
         return imported("accnp.pytree.protocol_buffers").deserialize(data)
 
     def __eq__(self, other: object) -> bool:
-        return self._node == other._node if isinstance(other, PyTreeDef) else NotImplemented
+        if not isinstance(other, PyTreeDef):
+            return NotImplemented
+        try:
+            return self._node == other._node
+        except RecursionError:
+            return _are_equal(self._node, other._node)
 
     def __hash__(self) -> int:
         try:
@@ -421,35 +495,48 @@ class PyTreeDef:
             return hash(_without_data(self._node))
 
     def __repr__(self) -> str:
-        return f"PyTreeDef({_show(self._node)})"
+        return f"PyTreeDef({fold_structure(self._node, lambda: '*', _show)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (PyTreeDef, (self._node, self.num_leaves))
+        nodes: list[tuple[type, Any, int] | None] = []
+        fold_structure(
+            self._node,
+            lambda: nodes.append(None),
+            lambda node, _: nodes.append((node[0], node[1], len(node[2]))),
+        )
+        return _restored, (nodes,)
+
+
+def _leaf() -> Structure:
+    return None
 
 
 def _without_data(node: Structure) -> Structure:
     """Return a structure without its static data."""
-    return None if node is None else (node[0], tuple([_without_data(x) for x in node[2]]))
+    return fold_structure(node, _leaf, lambda node, xs: (node[0], xs))
 
 
 def _shown(node: Structure) -> Structure:
     """Return a structure in which nodes that only programs see (`INNER`) are leaves."""
-    if node is None or node[0] in INNER:
-        return None
-    inner = tuple([_shown(x) for x in node[2]])
-    same = all([a is b for a, b in zip(inner, node[2])])
-    return node if same else (node[0], node[1], inner)
+
+    def at_node(node: Structure, inner: tuple[Structure, ...]) -> Structure:
+        if node[0] in INNER:
+            return None
+        same = all([a is b for a, b in zip(inner, node[2])])
+        return node if same else (node[0], node[1], inner)
+
+    return fold_structure(node, _leaf, at_node)
 
 
 def _data(node: Structure) -> Any:
     return list(node[1]) if node[0] is dict else node[1]
 
 
-def _show(node: Structure) -> str:
-    if node is None or node[0] in INNER:
+def _show(node: Structure, inner: Sequence[str]) -> str:
+    """Return the text of a node from those of its children."""
+    kind, data, _ = node
+    if kind in INNER:
         return "*"
-    kind, data, children = node
-    inner = [_show(x) for x in children]
     body = ", ".join(inner)
     if kind is tuple:
         return f"({body},)" if len(inner) == 1 else f"({body})"
