@@ -18,7 +18,6 @@ PACKAGE = Path(__file__).resolve().parent.parent / "accnp"
 # with the op itself (`v.op is CONCATENATE`).
 NAME_TESTS = {
     "jax_compat/export/checks.py": 4,  # the file format names ops
-    "sharding/sharding_rules.py": 1,
     "compiler/loops/functions.py": 2,  # functions of kernels that have the name of an op
     "ir/op.py": 4,  # the table of ops
 }

@@ -119,6 +119,9 @@ class Combine(NamedTuple):
         order: ">" or "<" if the result is the larger or smaller operand. Of equal ones the first
             remains, and nan does. Each step takes longer than an addition, so these reductions have
             64 lanes instead of 32.
+        op: name of the op that computes it, "" for none.
+        collective: name of the collective that reduces numbers over processes; "" for none.
+        collective_of_bools: the same for bools, of which it gets the numbers 0 and 1.
     """
 
     name: str
@@ -128,6 +131,9 @@ class Combine(NamedTuple):
     kinds: str = "biufc"
     of_bools: str = ""
     order: str = ""
+    op: str = ""
+    collective: str = ""
+    collective_of_bools: str = ""
 
     @property
     def lanes(self) -> int:
@@ -174,13 +180,37 @@ def _all_bits(dtype: np.dtype) -> Any:
 
 
 for _combine in (
-    Combine("sum", "add", np.add, lambda dtype: 0, of_bools="or"),
-    Combine("prod", "mul", np.multiply, lambda dtype: 1, of_bools="and"),
-    Combine("max", "fmax", np.maximum, _lowest, "biuf", of_bools="or", order=">"),
-    Combine("min", "fmin", np.minimum, _highest, "biuf", of_bools="and", order="<"),
-    Combine("and", "and", np.bitwise_and, _all_bits, "biu"),
-    Combine("or", "or", np.bitwise_or, lambda dtype: 0, "biu"),
-    Combine("xor", "xor", np.bitwise_xor, lambda dtype: 0, "biu"),
+    Combine(
+        "sum", "add", np.add, lambda dtype: 0, of_bools="or", op="add", collective="psum_invariant"
+    ),
+    Combine("prod", "mul", np.multiply, lambda dtype: 1, of_bools="and", op="mul"),
+    Combine(
+        "max",
+        "fmax",
+        np.maximum,
+        _lowest,
+        "biuf",
+        of_bools="or",
+        order=">",
+        op="max",
+        collective="pmax",
+        collective_of_bools="pmax",
+    ),
+    Combine(
+        "min",
+        "fmin",
+        np.minimum,
+        _highest,
+        "biuf",
+        of_bools="and",
+        order="<",
+        op="min",
+        collective="pmin",
+        collective_of_bools="pmin",
+    ),
+    Combine("and", "and", np.bitwise_and, _all_bits, "biu", op="and", collective_of_bools="pmin"),
+    Combine("or", "or", np.bitwise_or, lambda dtype: 0, "biu", op="or", collective_of_bools="pmax"),
+    Combine("xor", "xor", np.bitwise_xor, lambda dtype: 0, "biu", op="xor"),
 ):
     declare_combine(_combine)
 
@@ -286,6 +316,8 @@ class Op:
         makes_nan: whether the result may be nan although no operand is; `checkify` then checks it.
         places: the type rule determines the devices of the result.
         collective: what passes need to know about a collective.
+        sharding: name of the rule in `sharding/sharding_rules.py` that says how operands and
+            results are sharded; "" for the rule of the kind ("map", "reduce") or none.
         memo: the recorder's cache: forms (`ir.node.Form`) by types of operands and parameters.
     """
 
@@ -331,6 +363,7 @@ class Op:
         "rounds",
         "scalar",
         "several",
+        "sharding",
         "show",
         "strides",
         "transpose",
@@ -385,6 +418,7 @@ class Op:
         makes_nan: bool = False,
         places: bool = False,
         collective: Collective | None = None,
+        sharding: str = "",
         memo: BoundedCache[Any, Form] | None = None,
     ) -> None:
         self.name = name
@@ -432,6 +466,7 @@ class Op:
         self.makes_nan = makes_nan
         self.places = places
         self.collective = collective
+        self.sharding = sharding
         self.memo: BoundedCache[Any, Form]
         self.memo = BoundedCache("type_cache_size", grouped=True) if memo is None else memo
 

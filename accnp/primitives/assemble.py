@@ -94,6 +94,7 @@ CONCATENATE = register(
         batch=_concat_batch,
         additive=True,
         parts=_concat_parts,
+        sharding="concatenate",
     )
 )
 
@@ -214,5 +215,6 @@ register(
         parts=_pad_parts,
         makes_nan=True,
         halves="own",
+        sharding="pad",
     )
 )

@@ -100,7 +100,7 @@ def _declare(name: str, fold: Callable[..., Any], dtypes: str, jvp: Any, **rules
     opaque(
         name, lowering=Lowering(f"scans.cumulative.{name}", gpu=f"gpu.cupy_calls.{name}"),
         infer=infer, numpy=quiet(numpy), jvp=(jvp,), batch=batch, dtypes=dtypes,
-        halves="float32", makes_nan=True, **rules,
+        halves="float32", makes_nan=True, sharding="along_axis", **rules,
     )  # fmt: skip
 
 

@@ -267,6 +267,7 @@ opaque(
     makes_nan=True,
     cost=250,  # measured: 2 ns per element for short rows, 6 to 10 ns for long lines
     show=lambda p: {**p, "fft_type": int(p["fft_type"])},
+    sharding="fft",
 )
 
 

@@ -402,6 +402,7 @@ opaque(
     batch=_gather_batch,
     indexing="gather",
     windows=_gathered_windows,
+    sharding="gather",
 )
 
 
@@ -509,6 +510,7 @@ opaque(
     batch=_slice_batch,
     indexing="slice",
     windows=lambda xs, p: _window_of_slice(xs[1:], xs[0].aval.shape, p["slice_sizes"]),
+    sharding="dynamic_slice",
 )
 
 
@@ -577,4 +579,5 @@ opaque(
     additive=True,
     indexing="update",
     windows=lambda xs, p: _window_of_slice(xs[2:], xs[0].aval.shape, xs[1].aval.shape),
+    sharding="update",
 )

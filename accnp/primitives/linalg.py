@@ -186,6 +186,7 @@ opaque(
     float0=False,
     makes_nan=True,
     show=_show_dot,
+    sharding="contraction",
 )
 
 

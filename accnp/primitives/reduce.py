@@ -149,6 +149,7 @@ def _declare_arg_extreme(name: str, fn: Any) -> None:
         halves="float32",
         jvp=(ZERO,),
         float0=False,
+        sharding="extreme",
         batch=lambda size, xs, batched, p: (
             getattr(o, name)(xs[0], axes=(p["axes"][0] + 1,), index_dtype=p["index_dtype"]),
             True,

@@ -161,6 +161,7 @@ opaque(
     batch=_sort_batch,
     several=True,
     float0=False,
+    sharding="sort",
 )
 
 
@@ -194,6 +195,7 @@ opaque(
     halves="float32",
     jvp=(_partition_jvp,),
     batch=lambda size, xs, batched, p: (o.partition(xs[0], **{**p, "axis": p["axis"] + 1}), True),
+    sharding="along_axis",
 )
 
 

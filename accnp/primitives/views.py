@@ -103,6 +103,7 @@ BROADCAST = view(
     keeps_order=True,
     # The shape is that of the result; jax prints the dimensions only if there are any.
     show=lambda p: {k: v for k, v in p.items() if k == "broadcast_dimensions" and v},
+    sharding="broadcast",
 )
 
 # --- reshape, squeeze -----------------------------------------------------------------------------
@@ -185,6 +186,7 @@ RESHAPE = view(
         "new_sizes": p["new_sizes"],
         "sharding": None,
     },
+    sharding="reshape",
 )
 
 
@@ -215,6 +217,7 @@ SQUEEZE = view(
         o.squeeze(xs[0], dimensions=tuple(d + 1 for d in p["dimensions"])),
         True,
     ),
+    sharding="squeeze",
 )
 
 # --- transpose, reverse ---------------------------------------------------------------------------
@@ -247,6 +250,7 @@ TRANSPOSE = view(
         o.transpose(xs[0], permutation=(0, *(d + 1 for d in p["permutation"]))),
         True,
     ),
+    sharding="transpose",
 )
 
 
@@ -269,6 +273,7 @@ view(
         o.rev(xs[0], dimensions=tuple(d + 1 for d in p["dimensions"])),
         True,
     ),
+    sharding="reverse",
 )
 
 # --- slice ----------------------------------------------------------------------------------------
@@ -342,6 +347,7 @@ view(
         "start_indices": p["start_indices"],
         "strides": p.get("strides"),
     },
+    sharding="slice",
 )
 
 # --- iota -----------------------------------------------------------------------------------------

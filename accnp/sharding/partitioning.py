@@ -112,17 +112,13 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
         if missing and x.op is not LITERAL:
             x = o.pvary(x, axis_name=sort_axes(missing), axis_index_groups=None)
         meeting.append(x)
-    y = getattr(o, _attribute(op.name))(*meeting, **way.params)
+    y = getattr(o, op.name)(*meeting, **way.params)
     if way.combine:
         y = _combined(y, way, tuple(map(mesh.axis_over_processes, way.over)))
     (entries,), (result,) = way.outs, _results(way)
     if result is not entries:
         y = moved(y, axes(entries), axes(result))
     return whole_of(y, NamedSharding(mesh, _spec(result, bool(mesh.explicit_axes))), out.shape)
-
-
-def _attribute(name: str) -> str:
-    return name + "_" if name in ("and", "or", "not") else name
 
 
 def _combined(y: Node, way: Way, axes: Any) -> Node:

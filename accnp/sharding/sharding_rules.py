@@ -14,7 +14,7 @@ from math import prod
 from typing import Any
 
 from accnp.errors import ShardingTypeError
-from accnp.ir.op import Op
+from accnp.ir.op import COMBINES, Op
 
 __all__ = ["Case", "Way", "way_of"]
 
@@ -73,12 +73,12 @@ def _shown(aval: Any, entries: Entries) -> str:
 
 
 Rule = Callable[[Case], Way]
-_RULES: dict[str, Rule] = {}
+_RULES: dict[str, Rule] = {}  # by `Op.sharding`
 
 
 def way_of(case: Case) -> Way:
     """How an operation on sharded operands runs."""
-    rule = _RULES.get(case.op.name) or _KINDS.get(case.op.kind)
+    rule = _RULES.get(case.op.sharding) or _KINDS.get(case.op.kind)
     if rule is None:
         if not any([entry for entries in case.entries for entry in entries]):
             return _whole(case)  # nothing is cut
@@ -94,10 +94,9 @@ def _whole(case: Case) -> Way:
     return Way(ins, [[()] * a.ndim for a in outs], case.params)
 
 
-def _rule(*names: str) -> Callable[[Rule], Rule]:
+def _rule(name: str) -> Callable[[Rule], Rule]:
     def add(rule: Rule) -> Rule:
-        for name in names:
-            _RULES[name] = rule
+        _RULES[name] = rule
         return rule
 
     return add
@@ -147,14 +146,13 @@ def _map(case: Case) -> Way:
     return Way(ins, [entries], case.params)
 
 
-_COMBINES = {"sum": "psum_invariant", "max": "pmax", "min": "pmin", "and": "pmin", "or": "pmax"}
-
-
 def _reduce(case: Case) -> Way:
     (own,) = case.entries
     axes = case.params["axes"]
     over = tuple([n for d in axes for n in own[d]])
-    combine = _COMBINES.get(case.op.combine or "", "")
+    of = COMBINES[case.op.combine] if case.op.combine else None
+    is_bool = case.avals[0].dtype.kind == "b"
+    combine = "" if of is None else of.collective_of_bools if is_bool else of.collective
     kept = [e for d, e in enumerate(own) if d not in axes]
     if over and not combine:  # products
         own = [() if d in axes else e for d, e in enumerate(own)]
@@ -165,7 +163,7 @@ def _reduce(case: Case) -> Way:
 _KINDS: dict[str, Rule] = {"map": _map, "reduce": _reduce}
 
 
-@_rule("broadcast_in_dim")
+@_rule("broadcast")
 def _broadcast(case: Case) -> Way:
     (own,), (a,) = case.entries, case.avals
     shape, dims = case.params["shape"], case.params["broadcast_dimensions"]
@@ -276,7 +274,7 @@ def _dynamic_slice(case: Case) -> Way:
     return Way([kept, *rest], [kept], params, final=own if fits and own != kept else None)
 
 
-@_rule("dynamic_update_slice")
+@_rule("update")
 def _dynamic_update(case: Case) -> Way:
     a, b = case.avals[:2]
     skip = [d for d in range(a.ndim) if a.shape[d] != b.shape[d]]
@@ -298,7 +296,7 @@ def _unsharded(case: Case, dims: Sequence[int], what: str) -> Way:
     return Way([own] * len(case.avals), [own] * len(outs), case.params)
 
 
-@_rule("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "partition")
+@_rule("along_axis")
 def _cumulative(case: Case) -> Way:
     return _unsharded(case, (case.params["axis"],), "the operand")
 
@@ -316,7 +314,7 @@ def _fft(case: Case) -> Way:
     return way
 
 
-@_rule("rev")
+@_rule("reverse")
 def _rev(case: Case) -> Way:
     own = list(case.entries[0])
     dims = [d for d in case.params["dimensions"] if own[d]]
@@ -325,7 +323,7 @@ def _rev(case: Case) -> Way:
     return Way([kept], [kept], case.params, final=own if dims else None)
 
 
-@_rule("argmax", "argmin")
+@_rule("extreme")
 def _arg(case: Case) -> Way:
     axes = case.params["axes"]
     own = [() if d in axes else e for d, e in enumerate(case.entries[0])]
@@ -391,7 +389,7 @@ def _gather(case: Case) -> Way:
     return Way([own, [()] * case.avals[1].ndim], [out], params)
 
 
-@_rule("dot_general")
+@_rule("contraction")
 def _dot(case: Case) -> Way:
     (lc, rc), (lb, rb) = case.params["dimension_numbers"]
     a, b = case.avals

@@ -55,6 +55,8 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "mean": lambda m, o: o.y.mean(0),
     "prod": lambda m, o: o.y.prod(0),
     "all": lambda m, o: (o.y>0).all(0),
+    "any1": lambda m, o: (o.x>1).any(1),
+    "max of bools": lambda m, o: (o.y>1.4).max(0),
     "argmax": lambda m, o: o.y.argmax(0),
     "argmax1": lambda m, o: o.y.argmax(1),
     "cumsum0": lambda m, o: o.y.cumsum(0),

@@ -24,7 +24,7 @@ from accnp.compiler.fusion.regions import count_cells, cuts_of, placed
 from accnp.compiler.fusion.spaces import NATIVE, in_kernel, is_one_value, strip_views
 from accnp.config import config
 from accnp.ir.aval import make_aval
-from accnp.ir.op import OPS
+from accnp.ir.op import COMBINES, OPS
 from accnp.primitives.updates import OVERLAY, UPDATE, Region
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ __all__ = ["rewrite_updates"]
 # Updates of one assembled value: enough for the elements of a 3x3 matrix. Each may need its own
 # loop nest: with 16 of them, a chain of 100 elements took 220 ms longer to compile.
 MAX_UPDATES = 9
-_COMBINE = {"sum": "add", "prod": "mul", "min": "min", "max": "max"}  # the op of a reduction
 
 
 def rewrite_updates(
@@ -86,7 +85,7 @@ class _Rewriting:
             known = region.in_order and (count is not None or not strip_views(x)[1])
             if not (known and _is_computed(u) and v.aval.dtype.kind != "b"):
                 return
-            u = self.made(_COMBINE[v.op.combine], {}, self.window(x, region, u.aval.shape), u)
+            u = self.made(COMBINES[v.op.combine].op, {}, self.window(x, region, u.aval.shape), u)
         if v.op.indexing == "scatter":
             v.op, v.params, v.inputs = UPDATE, {"region": region}, (x, u)
             self.changed = True

@@ -38,6 +38,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sums": lambda a, b: (a.sum(), a.sum(0), a.sum(1), a.mean(), a.std(1), a.var()),
     "extremes": lambda a, b: (a.max(0), a.min(), (a > 0).all(0), (a > 0).any(1), a.argmax(1)),
     "product": lambda a, b: a.prod(0),
+    "bits": lambda a, b: [
+        reduce((a * 16).astype(int), (0,))
+        for reduce in (jnp.lax.reduce_and, jnp.lax.reduce_or, jnp.lax.reduce_xor)
+    ],
     "softmax": lambda a, b: (jnp.nn.softmax(a, 1), jnp.nn.logsumexp(a, 1), jnp.nn.relu(a)),
     "parts": lambda a, b: (a[:, 2:5], jnp.concatenate([a, b], 1), jnp.roll(a, 1, 1), a.T),
     "shapes": lambda a, b: (a.reshape(8, 3, 4), a.reshape(96), jnp.broadcast_to(a, (2, 8, 12))),
