@@ -13,13 +13,12 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterable
+from importlib.machinery import PathFinder
 from typing import Any
 
 from accnp.public_names import HOMES
 
 __all__ = ["install_getattr"]
-
-_IMPORT_SYSTEM = "importlib._bootstrap"
 
 
 def install_getattr(module: str, names: Iterable[str]) -> None:
@@ -42,8 +41,6 @@ def install_getattr(module: str, names: Iterable[str]) -> None:
                 value = getattr(importlib.import_module(home), attribute)
             setattr(sys.modules[module], name, value)
             return value
-        if sys._getframe(1).f_globals.get("__name__") == _IMPORT_SYSTEM:
-            raise AttributeError(name)  # `from package import module` asks for a module so
         return _removed_name(module, name, names)
 
     def list_names() -> list[str]:
@@ -63,10 +60,20 @@ def _homes(module: str) -> dict[str, tuple[str, str]]:
     return found
 
 
+def _is_module(package: str, name: str) -> bool:
+    """Return whether a package has a module of this name, which is not loaded.
+
+    `from package import module` asks the package for the attribute before it loads the module, and
+    needs no advice about names.
+    """
+    path = getattr(sys.modules[package], "__path__", None)
+    return path is not None and PathFinder.find_spec(f"{package}.{name}", path) is not None
+
+
 def _removed_name(module: str, name: str, names: list[str]) -> Any:
     """Return what replaces a name that is not in a module, or raise an error that explains it."""
     text = f"module {module!r} has no attribute {name!r}"
-    if not name.startswith("__"):
+    if not name.startswith("__") and not _is_module(module, name):
         removed_names = importlib.import_module("accnp.removed_names")
         replacement = removed_names.REMOVED_NAMES.get(f"{module}.{name}", "")
         if replacement.startswith("="):
