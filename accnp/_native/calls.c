@@ -610,6 +610,13 @@ check_objects(Check *c, int64_t count)
 }
 
 static void
+check_instance(Check *c, PyTypeObject *class)
+{
+    PyObject *object = check_object(c);
+    c->good = c->good && Py_TYPE(object) == class;
+}
+
+static void
 check_type(Check *c, PyTypeObject *base)
 {
     PyObject *class = check_object(c);
@@ -674,7 +681,7 @@ check_result(Check *c, int64_t leaves, int64_t buffers)
         return;
     }
     if (kind == BUFFER) {
-        c->good = c->good && Py_TYPE(check_object(c)) == c->state->buffer;
+        check_instance(c, c->state->buffer);
         check_object(c);
     } else if (kind == ARRAY) {
         c->returns_leaf |= check_word(c, 0, buffers - 1) < leaves;
@@ -695,7 +702,8 @@ static void
 check_names(Check *c, int64_t count)
 {
     for (int64_t i = 0; i < count && c->good; i++) {
-        c->good = PyDict_Check(check_object(c));
+        PyObject *names = check_object(c);
+        c->good = c->good && PyDict_Check(names);
         check_objects(c, 2);
     }
 }
@@ -726,7 +734,7 @@ is_call(State *state, Record *record)
     int64_t arguments = head->positional + head->by_name;
     check_objects(&c, head->by_name);
     for (int64_t i = 0; i < head->closed && c.good; i++) {
-        c.good = Py_TYPE(check_object(&c)) == state->node;
+        check_instance(&c, state->node);
     }
     for (int64_t i = 0; i < arguments && c.good; i++) {
         check_word(&c, 0, arguments - 1);
@@ -742,7 +750,7 @@ is_call(State *state, Record *record)
             check_word(&c, INT64_MIN + 1, INT64_MAX);
         }
         for (int64_t i = 0; i < head->fresh && c.good; i++) {
-            c.good = Py_TYPE(check_object(&c)) == state->blocks;
+            check_instance(&c, state->blocks);
             check_word(&c, 0, INT64_MAX);
         }
         int64_t leaves = head->closed + head->leaves;

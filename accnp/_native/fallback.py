@@ -626,7 +626,10 @@ class _Writer:
         else:
             class_, count = self.object(), next(self.words)
             self.miss(f"type({x}) is not {class_}")
-            items = x if kind == TUPLE else self.name(f"(*{x},)")  # a list may change meanwhile
+            # Those of a namedtuple, whatever its length means; a list may change meanwhile.
+            items = self.name(
+                f"tuple.__getitem__({x}, slice(None))" if kind == TUPLE else f"(*{x},)"
+            )
             self.miss(f"len({items}) != {count}")
             for i in range(count):
                 self.argument(f"{items}[{i}]")

@@ -21,7 +21,7 @@ from accnp.api.arguments.convert import (
     without_float0,
     wrap,
 )
-from accnp.api.arguments.host_values import as_evaluated
+from accnp.api.arguments.host_values import as_result
 from accnp.api.arguments.shapes import as_int
 from accnp.api.arguments.values import check_complex, needs_dtype
 from accnp.array_type import Array, ArrayLike
@@ -872,7 +872,7 @@ def stop_gradient(x: PyTree) -> Any:
             return leaf
         node = as_node(leaf, "lax.stop_gradient")
         if state.abstract is None and is_host_value(leaf):
-            return as_evaluated(leaf)
+            return as_result(leaf)
         if node.aval.dtype.kind in "biu":
             return wrap(node)
         return wrap(o.stop_gradient(node))

@@ -67,6 +67,18 @@ def test_bytes_mean_the_same_in_another_process(tmp_path):
     assert all((found[k] == np.asarray(want[k])).all() for k in want)
 
 
+def test_constants_that_share_memory_keep_their_shapes() -> None:
+    x = jnp.arange(6.0).block_until_ready()
+    y = x.reshape(2, 3).block_until_ready()
+
+    def f(a: jax.Array) -> jax.Array:
+        return a * y + x[1:4] * y[1]
+
+    read = export.deserialize(exported(f, jax.ShapeDtypeStruct((3,), np.float32)).serialize())
+    a = np.arange(3, dtype=np.float32)
+    assert (read.call(a) == f(a)).all()
+
+
 def test_what_is_exported_says_what_jax_says():
     def about(m):
         f = m.jit(lambda x, *, k: (m.numpy.sin(x) * k, 2))

@@ -477,6 +477,32 @@ def test_namedtuples_with_other_lengths_and_items() -> None:
     assert jnp.vmap(energy)(many).tolist() == [0, 1, 4]
 
 
+class Rows(NamedTuple):
+    """A namedtuple whose length is that of its content, as of rotations."""
+
+    rows: Any
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_calls_with_namedtuples_of_other_lengths_are_dispatched(static: bool) -> None:
+    traces = 0
+
+    def count(x: Rows, y: Any) -> Any:
+        nonlocal traces
+        traces += 1
+        return y * sum(x.rows)
+
+    f = jnp.jit(count, static_argnums=0 if static else ())
+    for i in range(9):
+        assert f(Rows((1, 2, 3)), np.float32(i)) == 6 * i
+    assert traces == 1
+    assert f(Rows((1, 2, 4)), np.float32(1)) == 7
+    assert f(Rows((1, 2)), np.float32(1)) == 3
+
+
 def test_namedtuples_with_other_fields_lose_no_leaves():
     class Fields(tuple):
         _fields = ("a",)

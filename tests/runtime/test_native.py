@@ -715,6 +715,12 @@ def test_wrong_words_are_refused() -> None:
             with pytest.raises(ValueError, match="not those of a call"):
                 g._records = (_native.Record(cut, objects, ()),)
     assert refused > 3 * len(words)
+    # A closed-over value, whose object does not exist although the first one is of its class.
+    node = jnp.ones(2)._node
+    closing = [0, 0, 1, *[0] * 9, -1, 0, 0, 0, 0]
+    g._records = (_native.Record([*closing, 0], (node,), ()),)
+    with pytest.raises(ValueError, match="not those of a call"):
+        g._records = (_native.Record([*closing, 1], (node,), ()),)
     deep = [1, 0, 0, 0, *[0] * 6, 2, *[0] * 6, 0]
     for _ in range(100_000):
         deep += [1, 0, 1]
@@ -747,7 +753,7 @@ def test_hostile_classes_are_left_to_python() -> None:
     np.testing.assert_array_equal(f({"a": x}), [1, 2, 3])
 
 
-def test_named_tuples_with_other_children_are_left_to_python() -> None:
+def test_children_of_named_tuples_are_their_items_whatever_they_iterate_over() -> None:
     class Pair(NamedTuple):
         a: Any
         b: Any
@@ -758,10 +764,10 @@ def test_named_tuples_with_other_children_are_left_to_python() -> None:
 
     f = jnp.jit(lambda pair: pair.a + pair.b)
     x = jnp.arange(3.0)
-    for kind, times in ((Pair, 2), (Tens, 11)):
+    for kind in (Pair, Tens):  # as in JAX
         for _ in range(100):
             y = f(kind(x, x))
-        np.testing.assert_array_equal(y, [0, times, 2 * times])
+        np.testing.assert_array_equal(y, [0, 2, 4])
 
 
 def test_results_that_are_constants(monkeypatch: pytest.MonkeyPatch) -> None:

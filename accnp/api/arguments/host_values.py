@@ -1,8 +1,8 @@
 """Host values among the operands and results of programs: Python numbers and NumPy arrays.
 
-A program that returns an operand or a constant unchanged returns the host value itself instead of
-an Array, unless the call is being traced. `jit` and the transformations call `handed_through` for
-the results of a program.
+A program under `checkpoint` or of a linear solver that returns an operand or a constant unchanged
+returns the host value, with a canonical dtype, instead of an Array, unless the call is being
+traced.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.trace import state
 
-__all__ = ["as_evaluated", "handed_through"]
+__all__ = ["as_result", "restore_host_values"]
 
 
-def as_evaluated(x: Any) -> Any:
+def as_result(x: Any) -> Any:
     """Return a host value as a program returns it: NumPy values become arrays of a canonical dtype,
     and Python numbers carry their dtype."""
     if isinstance(x, np.ndarray | np.generic):
@@ -35,24 +35,24 @@ def as_evaluated(x: Any) -> Any:
     return x
 
 
-def handed_through(
+def restore_host_values(
     graph: Graph,
-    given: Mapping[int, Any],
+    inputs: Mapping[int, Any],
     constants: Mapping[int, Any],
     results: Sequence[Node],
 ) -> list[Any]:
     """Return the results of a program as users see them.
 
-    Results that are inputs or constants of the program are replaced by their host values: `given`
+    Results that are inputs or constants of the program are replaced by their host values: `inputs`
     maps input positions to values, `constants` maps result positions to values. While a function is
     being traced, all results are Arrays.
     """
     if state.abstract is not None or state.named:
         return [wrap(x) for x in results]
     places = {id(x): i for i, x in enumerate(graph.inputs)}
-    found = []
-    for i, (inner, x) in enumerate(zip(graph.outputs, results, strict=False)):
-        value = constants[i] if i in constants else given.get(places.get(id(inner), -1))
-        known = x.trace is None and is_host_value(value)
-        found.append(as_evaluated(value) if known else wrap(x))
-    return found
+    values = []
+    for i, (inner, x) in enumerate(zip(graph.outputs, results, strict=True)):
+        value = constants[i] if i in constants else inputs.get(places.get(id(inner), -1))
+        is_host = x.trace is None and is_host_value(value)
+        values.append(as_result(value) if is_host else wrap(x))
+    return values

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from accnp.api.arguments.convert import as_node, is_host_value, wrap
-from accnp.api.arguments.host_values import handed_through
+from accnp.api.arguments.host_values import restore_host_values
 from accnp.api.arguments.values import needs_function
 from accnp.api.jit.jit import Entry, JitFunction
 from accnp.api.jit.static_arguments import Call, Options
@@ -621,7 +621,7 @@ def checkpoint(
         if not on_host or call.refs or entry.closed:
             return entry.put_together(results, call.refs)
         given = dict(enumerate(call.leaves, len(entry.consts)))
-        outs = handed_through(entry.graph, given, entry.constants, results)
+        outs = restore_host_values(entry.graph, given, entry.constants, results)
         return entry.out_spec.unflatten(outs)
 
     return checkpointed

@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arguments.host_values import as_evaluated
+from accnp.api.arguments.host_values import as_result
 from accnp.api.tracing.argument_names import function_name
 from accnp.api.tracing.bodies import Reference, close
 from accnp.array_type import Array
@@ -228,7 +228,7 @@ class RuleCall:
     def host_args(self) -> list[Any]:
         """Return the arguments of a call with host values, in the dtypes of arrays."""
         places = self.places
-        return [map_arrays(as_evaluated, x) if i in places else x for i, x in enumerate(self.args)]
+        return [map_arrays(as_result, x) if i in places else x for i, x in enumerate(self.args)]
 
     def perturbed(self) -> list[bool]:
         """Return a flag for each differentiable argument: whether a derivative is taken with

@@ -11,7 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, is_host_value, wrap
-from accnp.api.arguments.host_values import as_evaluated
+from accnp.api.arguments.host_values import as_result
 from accnp.api.arguments.values import needs_function, rule_setter
 from accnp.api.differentiation.custom_rules import (
     RuleCall,
@@ -563,7 +563,7 @@ def closure_convert(
     def on_nodes(nodes: list[Node]) -> list[Node]:
         found, spec = flatten_arrays(fun(*tree_unflatten(tree, [wrap(n) for n in nodes])))
         made.append(spec)
-        constants.update((i, as_evaluated(x)) for i, x in enumerate(found) if is_host_value(x))
+        constants.update((i, as_result(x)) for i, x in enumerate(found) if is_host_value(x))
         return [as_node(x, "closure_convert") for x in found]
 
     avals = [as_node(x, "closure_convert").aval for x in leaves]

@@ -33,8 +33,12 @@ from accnp.runtime.dispatch_entries import Call, Objects, Table
 
 __all__ = ["register_call"]
 
-MOST = 32  # entries of a function; a call is compared with them one after the other
-ROOM = 4096  # leaves and results of a table; also the leaves that the Python fallback matches
+MAX_ENTRIES = 32  # of a function; a call is compared with them one after the other
+MAX_LEAVES = 4096  # leaves and results of a table; also the leaves that the Python fallback matches
+
+
+class _UnsupportedError(Exception):
+    """Only the general path handles a value."""
 
 
 def register_call(
@@ -46,35 +50,35 @@ def register_call(
         return  # caches were cleared meanwhile: the program may be outdated
     if watch.on or key is not config.key:
         return
-    words = _Words(Objects())
+    encoded = _Encoder(Objects())
     try:
-        for place in _order(function, args, kwargs):
-            words.argument(place, function, args, kwargs)
-    except LookupError:
+        for position in _order(function, args, kwargs):
+            encoded.add_argument(position, function, args, kwargs)
+    except _UnsupportedError:
         return
-    if len(words.leaves) > ROOM and not COMPILED:
+    if len(encoded.leaves) > MAX_LEAVES and not COMPILED:
         return  # its Python function would take long to compile
     inputs = entry.graph.inputs[len(entry.consts) :]
-    if [x.aval for x in inputs] != words.avals:
+    if [x.aval for x in inputs] != encoded.avals:
         return  # another thread has changed a container
     # If this thread has thread-local option values, each call compares them.
-    switches = (key,) if scoped else scoped, functools.partial(_has_key, key)
+    options = (key,) if scoped else scoped, functools.partial(_has_key, key)
     fastmath, owner = function._options.fastmath, function if entry.watched else None
     record = Call(
         positional=len(args),
         names=list(kwargs),
-        objects=words.objects,
-        arguments=words.words,
-        leaves=len(words.leaves),
+        objects=encoded.objects,
+        arguments=encoded.words,
+        leaves=len(encoded.leaves),
         nodes=entry.consts,
-        conditions=[(traces.tracing, is_outside_traces), switches],
+        conditions=[(traces.tracing, is_outside_traces), options],
         same=[(epoch, "now", now), (vars(watch), "on", False)],
         finish=functools.partial(rerun, entry, fastmath, owner),
-        table=_table(entry, words),
+        table=_table(entry, encoded),
         keeps=(now, entry, entry.plan, entry.plan and entry.plan.walks),
     )
     others = [r for r in function._records if r.keeps[0] is now]
-    function._records = (record.record(), *others[: MOST - 1])
+    function._records = (record.record(), *others[: MAX_ENTRIES - 1])
 
 
 def _has_key(key: tuple[Any, ...]) -> bool:
@@ -88,7 +92,7 @@ def _order(function: JitFunction, args: Sequence[Any], kwargs: Mapping[str, Any]
     return [*range(len(args)), *[len(args) + names.index(k) for k in sorted(names)]]
 
 
-class _Words:
+class _Encoder:
     """Encodes the expected arguments and the result structure as words for `calls.c`."""
 
     def __init__(self, objects: Objects) -> None:
@@ -97,104 +101,106 @@ class _Words:
         self.leaves: list[bool] = []  # for each leaf of the arguments: whether it is an array
         self.avals: list[Any] = []  # of the leaves of the arguments
 
-    def argument(
-        self, place: int, function: JitFunction, args: Sequence[Any], kwargs: Mapping[str, Any]
+    def add_argument(
+        self, position: int, function: JitFunction, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
-        """Encode one argument; raises LookupError if only the general path handles it."""
-        self.words.append(place)
+        """Encode one argument; raises _UnsupportedError if only the general path handles it."""
+        self.words.append(position)
         numbers, names = function.static_parameters
         count = len(args)
-        if place < count:
-            value, static = args[place], place in numbers or place - count in numbers
+        if position < count:
+            value, static = args[position], position in numbers or position - count in numbers
         else:
-            name = list(kwargs)[place - count]
+            name = list(kwargs)[position - count]
             value, static = kwargs[name], name in names
-        self.static(value) if static else self.tree(value)
+        self.add_static(value) if static else self.add_tree(value)
 
-    def static(self, value: Any) -> None:
+    def add_static(self, value: Any) -> None:
         """Encode a static value, which must be equal as a part of a signature's key."""
         kind = type(value)
         if isinstance(value, tuple) and kind.__eq__ is tuple.__eq__:
-            self.words += [TUPLE, self.object(kind), len(value)]
-            for x in value:
-                self.static(x)
+            items = _items(value)
+            self.words += [TUPLE, self.object(kind), len(items)]
+            for x in items:
+                self.add_static(x)
         elif static_key(value)[1] is value:
-            self.equal(EQUAL, value)
+            self.add_equal(EQUAL, value)
         else:  # numbers that compare equal but have different keys
             self.words += [SAME, self.object(value)]
 
-    def equal(self, first: int, value: Any) -> None:
+    def add_equal(self, first: int, value: Any) -> None:
         """Encode a value that is compared by hash and equality, after the word `first`."""
         try:
             hashed = hash(value)
         except TypeError as error:
-            raise LookupError(value) from error
+            raise _UnsupportedError(value) from error
         self.words += [first, self.object(type(value)), self.object(value), hashed]
 
-    def leaf(self, aval: Any, *words: int, is_array: bool = True) -> None:
+    def add_leaf(self, aval: Any, *words: int, is_array: bool = True) -> None:
         """Encode a leaf of the arguments."""
         self.words += words
         self.avals.append(aval)
         self.leaves.append(is_array)
 
-    def tree(self, value: Any) -> None:
+    def add_tree(self, value: Any) -> None:
         """Encode a dynamic argument, or a part of one."""
         kind = type(value)
         if kind is Array:
             aval = value._node.aval
-            self.leaf(aval, ARRAY, self.object(aval))
+            self.add_leaf(aval, ARRAY, self.object(aval))
         elif kind in (float, int, bool):
             aval = as_node(value).aval
             dtype = aval.dtype
-            how = {"f": 1, "i": -1, "b": 0}.get(dtype.kind)
-            if how is None or (how and dtype.itemsize not in (4, 8)):
-                raise LookupError(value)
-            size = how * dtype.itemsize
-            self.leaf(aval, NUMBER, self.object(kind), size, is_array=False)
+            sign = {"f": 1, "i": -1, "b": 0}.get(dtype.kind)
+            if sign is None or (sign and dtype.itemsize not in (4, 8)):
+                raise _UnsupportedError(value)
+            size = sign * dtype.itemsize
+            self.add_leaf(aval, NUMBER, self.object(kind), size, is_array=False)
         elif value is None:
             self.words += [SAME, self.object(None)]
         elif kind is dict:
             self.words += [DICT, len(value)]
             for k in sorted(value):
                 self.words.append(self.object(k))
-                self.tree(value[k])
-        elif kind is list or kind is tuple or _is_plain_namedtuple(kind):
-            self.words += [LIST if kind is list else TUPLE, self.object(kind), len(value)]
-            for x in value:
-                self.tree(x)
+                self.add_tree(value[k])
+        elif kind is list or kind is tuple or (is_namedtuple(kind) and kind not in NODES):
+            items = value if kind is list else _items(value)
+            self.words += [LIST if kind is list else TUPLE, self.object(kind), len(items)]
+            for x in items:
+                self.add_tree(x)
         elif (flatten := _flatten_of(kind)) is not None:
-            self.parts(value, flatten)
+            self.add_node(value, flatten)
         elif kind is complex or issubclass(kind, np.ndarray | np.generic):
-            self.converted(value)
+            self.add_converted(value)
         else:
-            raise LookupError(value)
+            raise _UnsupportedError(value)
 
-    def parts(self, value: Any, flatten: Callable[[Any], tuple[Any, Any]]) -> None:
+    def add_node(self, value: Any, flatten: Callable[[Any], tuple[Any, Any]]) -> None:
         """Encode an object of a registered pytree class."""
         pair = flatten(value)
         if type(pair) is not tuple or len(pair) != 2:
-            raise LookupError(value)
+            raise _UnsupportedError(value)
         parts = tuple(pair[0])
         self.words += [CLASS, self.object(type(value))]
-        self.equal(self.object(flatten), pair[1])
+        self.add_equal(self.object(flatten), pair[1])
         self.words.append(len(parts))
         for x in parts:
-            self.tree(x)
+            self.add_tree(x)
 
-    def converted(self, value: Any) -> None:
+    def add_converted(self, value: Any) -> None:
         """Encode a NumPy scalar, a complex number or a NumPy array, which are converted."""
         kind = type(value)
         convert: Callable[[Any], Node] = _convert
         like: tuple[Any, Any] = (None, None)
         if isinstance(value, np.ndarray):
             if kind is not np.ndarray or value.dtype.fields:  # float0 has fields
-                raise LookupError(value)
+                raise _UnsupportedError(value)
             convert, like = numpy_node, (value.dtype, value.shape)
         aval = convert(value).aval
-        self.leaf(aval, CONVERT, *self.objects.numbers([kind, aval, convert, *like]))
+        self.add_leaf(aval, CONVERT, *self.objects.numbers([kind, aval, convert, *like]))
 
-    def result(self, node: Any, leaves: Iterator[tuple[int | Buffer, Any]]) -> None:
-        """Encode a result structure; raises LookupError if only Python can build it.
+    def add_result(self, node: Any, leaves: Iterator[tuple[int | Buffer, Any]]) -> None:
+        """Encode a result structure; raises _UnsupportedError if only Python can build it.
 
         A leaf is the number of its buffer, or the buffer of a constant, and its type.
         """
@@ -210,17 +216,17 @@ class _Words:
             self.words += [SAME, self.object(None)]
             return
         if kind not in _KINDS:
-            raise LookupError(kind)
+            raise _UnsupportedError(kind)
         self.words += [_KINDS[kind], len(inner)]
         for i, x in enumerate(inner):
             if kind is dict:
                 self.words.append(self.key(keys[i]))
-            self.result(x, leaves)
+            self.add_result(x, leaves)
 
     def key(self, key: Any) -> int:
         """Encode a key of a result dictionary, whose hash must not call Python code."""
         if type(key) not in (str, int):
-            raise LookupError(key)
+            raise _UnsupportedError(key)
         return self.object(key)
 
     def object(self, x: Any) -> int:
@@ -228,22 +234,16 @@ class _Words:
         return self.objects.number(x)
 
 
-def _is_plain_namedtuple(kind: type) -> bool:
-    """Return whether a class is a namedtuple whose children are its items."""
-    return is_namedtuple(kind) and kind not in NODES and kind.__iter__ is tuple.__iter__
-
-
 def _flatten_of(kind: type) -> Callable[[Any], tuple[Any, Any]] | None:
     """Return the function that flattens values of a class, as `flatten_arrays` does."""
     if kind in NODES:
         return NODES[kind].flatten
-    if is_namedtuple(kind):
-        return _items
     return functools.partial(_inside, INNER[kind].take) if kind in INNER else None
 
 
-def _items(value: Any) -> tuple[Any, None]:
-    return value, None
+def _items(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the items of a tuple, even if its class defines its iteration or length anew."""
+    return tuple.__getitem__(value, slice(None))
 
 
 def _inside(take: Callable[[Any, Callable[[Any], None]], Structure], value: Any) -> tuple[Any, Any]:
@@ -251,7 +251,7 @@ def _inside(take: Callable[[Any, Callable[[Any], None]], Structure], value: Any)
     found: list[Any] = []
     node = take(value, found.append)
     if node is None:  # also a leaf of programs
-        raise LookupError(value)
+        raise _UnsupportedError(value)
     return found, node[1]
 
 
@@ -265,7 +265,7 @@ def _convert(value: Any) -> Node:
 _KINDS = {tuple: TUPLE, list: LIST, dict: DICT}
 
 
-def _table(entry: Entry, words: _Words) -> Table | None:
+def _table(entry: Entry, encoded: _Encoder) -> Table | None:
     """Return the table by which the extension runs such a call; None if it cannot run the plan."""
     plan = entry.plan
     if plan is None or plan.quick is None or plan.overwritten or plan.work >= ASYNC:
@@ -279,23 +279,23 @@ def _table(entry: Entry, words: _Words) -> Table | None:
         team = threads.call_helpers(walk.helpers)
         same += [(vars(threads), name, vars(threads)[name]) for name in ("_team", "_limit")]
         empty.append(scoped)
-    closed, known = len(entry.consts), len(words.leaves) + len(entry.consts)
+    closed, known = len(entry.consts), len(encoded.leaves) + len(entry.consts)
     results: list[tuple[int | Buffer, Any]] = []
     for which, aval in zip(walk.outputs, entry.out_avals, strict=True):
         if known <= which < known + len(plan.constants):
             results.append((plan.constants[which - known], aval))
             continue
-        if closed <= which < known and not words.leaves[which - closed]:
+        if closed <= which < known and not encoded.leaves[which - closed]:
             return None  # a Python number, which has no buffer
         results.append((which - (which >= known) * len(plan.constants), aval))
-    if known + len(plan.constants) + len(results) > ROOM:
+    if known + len(plan.constants) + len(results) > MAX_LEAVES:
         return None
-    made, build = _Words(words.objects), None
+    made, build = _Encoder(encoded.objects), None
     try:
-        made.result(entry.out_spec._node, iter(results))
-    except LookupError:
-        made, build = _Words(words.objects), entry.out_spec.unflatten
-        made.result((tuple, None, (None,) * len(results)), iter(results))
+        made.add_result(entry.out_spec._node, iter(results))
+    except _UnsupportedError:
+        made, build = _Encoder(encoded.objects), entry.out_spec.unflatten
+        made.add_result((tuple, None, (None,) * len(results)), iter(results))
     return Table(
         empty=empty,
         same=same,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import wrap
-from accnp.api.arguments.host_values import as_evaluated
+from accnp.api.arguments.host_values import as_result
 from accnp.api.arguments.values import needs_function, rule_setter
 from accnp.api.tracing.argument_names import positional_arguments
 from accnp.api.tracing.bodies import as_leaves, close, record_body, values
@@ -118,7 +118,7 @@ class custom_vmap:
             outs, tree = flatten_arrays(self.fun(*values(spec, leaves)))
             given = {id(n): x for n, x in zip(leaves, flatten_arrays(args)[0], strict=True)}
             known = [given.get(id(x._node), x) if type(x) is Array else x for x in outs]
-            return tree.unflatten([as_evaluated(x) for x in known])
+            return tree.unflatten([as_result(x) for x in known])
         body = record_body(self.fun, "custom_vmap", [x.aval for x in leaves], spec)
         outer = close([body.graph])
         inputs = [*outer, *leaves]

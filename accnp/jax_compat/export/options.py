@@ -1,4 +1,4 @@
-"""Options of `export`, which are accepted for compatibility with JAX and mostly have no effect."""
+"""Constants and options of `export`, most of which have no effect."""
 
 from __future__ import annotations
 
@@ -56,17 +56,18 @@ class DisabledSafetyCheck:
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
-        """Return the check that a program runs on the platform for which it was exported."""
+        """Skip the check that a program runs on the platform for which it was exported."""
         return cls("platform")
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Return the check that a custom call is known to be stable."""
+        """Skip the check that a custom call is known to be stable."""
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
         """Return the target of the custom call, or None."""
-        return self._impl.partition(":")[2] or None
+        kind, _, target = self._impl.partition(":")
+        return target if kind == "custom_call" else None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DisabledSafetyCheck) and self._impl == other._impl

@@ -49,7 +49,7 @@ class Encoder:
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
         self.ruled = False
-        self._places: dict[int, int] = {}
+        self._places: dict[tuple[int, tuple[int, ...], np.dtype], int] = {}
 
     def program(self, graph: Graph, constants: Sequence[Node] = ()) -> dict[str, Any]:
         """Encode one program; its first inputs have the values of `constants`."""
@@ -99,7 +99,7 @@ class Encoder:
             )
         elif not OPS.holds(op):
             raise NotImplementedError(
-                f"export: operations of the user's own cannot be stored; got {op.name}; leave it "
+                f"export: user-defined operations cannot be stored; got {op.name}; leave it "
                 "out, or write it with operations of accnp"
             )
         ins = [place(x) for x in node.inputs]
@@ -114,7 +114,7 @@ class Encoder:
                 f"export: the program uses a value of another one that is being traced; got {a}; "
                 "make it an argument"
             )
-        key = id(x.value)
+        key = id(x.value), a.shape, a.dtype  # a reshape shares the buffer of its operand
         if key not in self._places:
             self._places[key] = len(self.arrays)
             self.arrays.append(np.array(x.value.view(a.shape, a.dtype)))
@@ -128,10 +128,10 @@ class Encoder:
             return {"enum": [type(v).__name__, v.name]}
         if isinstance(v, int | float) and not isinstance(v, np.generic):
             return v if type(v) in (int, float) else (int if isinstance(v, int) else float)(v)
-        if isinstance(v, complex):
-            return {"complex": [v.real, v.imag]}
         if isinstance(v, np.generic):
             return {"scalar": [v.dtype.name, self.value(v.item(), where)]}
+        if isinstance(v, complex):
+            return {"complex": [v.real, v.imag]}
         if isinstance(v, np.dtype):
             return {"dtype": v.name}
         if isinstance(v, Graph):
@@ -155,7 +155,7 @@ Number = Callable[[Mapping[str, Any]], Any]
 
 def _value(v: Any, arrays: Sequence[np.ndarray], number: Number) -> Any:
     if not isinstance(v, dict):
-        expect(not isinstance(v, list), f"there is something unknown in it, {str(v)[:40]}")
+        expect(not isinstance(v, list), f"a value of unknown kind, {str(v)[:40]}")
         return distinct_number(v)
     expect(len(v) == 1, "a value of several types")
     ((kind, data),) = v.items()
@@ -178,7 +178,7 @@ def _value(v: Any, arrays: Sequence[np.ndarray], number: Number) -> Any:
         return {_value(k, arrays, number): _value(x, arrays, number) for k, x in data}
     if kind == "program":
         return _decoded(data, arrays, number)
-    return wrong(f"there is something unknown in it, {kind[:40]!r}")
+    return wrong(f"a value of unknown kind, {kind[:40]!r}")
 
 
 def _literal(value: Any, dtype: np.dtype, weak: bool) -> Node:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import as_node
-from accnp.api.arguments.host_values import handed_through
+from accnp.api.arguments.host_values import restore_host_values
 from accnp.api.tracing.bodies import (
     Body,
     as_leaves,
@@ -83,7 +83,7 @@ class _System:
         """Build the solution, and the auxiliary result of the solver if there is one."""
         n = len(self.avals)
         given = dict(enumerate(self.given, self.solver_consts))
-        found = handed_through(self.solver.graph, given, self.solver.constants, nodes)
+        found = restore_host_values(self.solver.graph, given, self.solver.constants, nodes)
         x = self.spec.unflatten(found[:n])
         return x if self.aux is None else (x, self.aux.unflatten(found[n:]))
 

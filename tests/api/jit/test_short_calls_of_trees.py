@@ -388,7 +388,7 @@ def test_more_arguments_than_the_stack_holds():
 
 
 def test_wide_trees_are_left_to_python(python_calls, monkeypatch):
-    monkeypatch.setattr(dispatch_registration, "ROOM", 10)
+    monkeypatch.setattr(dispatch_registration, "MAX_LEAVES", 10)
     for count in (4, 11):
         f = jit(lambda t: [v + 1 for v in t])
         often(f, [jnp.float32(1)] * count)
