@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accnp.compiler.loops import lockstep
+from accnp.compiler.loops import block_threads
 from accnp.compiler.loops.interpreter import run
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.loops.parser import parse_kernel
@@ -218,10 +218,10 @@ def test_threads_exchange_values():
         run(parse_kernel(EXCHANGE.replace("y[t] = z", "y[<3*t + 0>] = z")), {"y": y}, {}, 0, 1)
 
 
-def test_threads_that_do_not_come_are_an_error(monkeypatch):
-    monkeypatch.setattr(lockstep, "PATIENCE", 0.5)
+def test_deadlocked_threads_are_an_error(monkeypatch):
+    monkeypatch.setattr(block_threads, "TIMEOUT", 0.5)
     text = EXCHANGE.replace("lt(t, 64:i8)", "lt(t, 9:i8)")
-    with pytest.raises(RuntimeError, match="some threads wait for others"):
+    with pytest.raises(RuntimeError, match="deadlock"):
         run(parse_kernel(text), {"y": np.zeros(64, np.int64)}, {}, 0, 1)
 
 

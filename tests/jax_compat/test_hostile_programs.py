@@ -22,7 +22,7 @@ from accnp import export, lax
 from accnp.array_type import from_numpy
 from accnp.ir.graph import build
 from accnp.ir.node import items
-from accnp.jax_compat.export.serialization import Encoder, decoded
+from accnp.jax_compat.export.serialization import Encoder, decode_program
 from accnp.jax_compat.export.size_interpolation import number_at
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -472,7 +472,7 @@ def test_constants_have_the_values_of_their_types() -> None:
 
 def test_every_operation_can_be_read_again() -> None:
     """What the checks refuse is no program that accnp makes: one of each operation passes."""
-    number = functools.partial(number_at, [], {})
+    evaluate_size = functools.partial(number_at, [], {})
     with jax.enable_x64(True):
         for case in [c for cases in CASES.values() for c in cases]:
 
@@ -484,7 +484,7 @@ def test_every_operation_can_be_read_again() -> None:
             graph = build(run, [from_numpy(x)._node.aval for x in case.inputs])
             encoder = Encoder()
             data = json.loads(json.dumps(encoder.program(graph)))
-            again = decoded(data, encoder.arrays, number)
+            again = decode_program(data, encoder.arrays, evaluate_size)
             assert [str(a) for a in again.out_avals] == [str(a) for a in graph.out_avals], str(case)
 
 

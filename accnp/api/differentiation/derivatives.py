@@ -141,7 +141,11 @@ def _value_and_grad(
         value = wrap(lin.out[0])
         return ((value, lin.aux) if has_aux else value), slope
 
-    describe(value_and_grad_fun, fun, f"Value and gradient of {{}} by the arguments {argnums}.")
+    describe(
+        value_and_grad_fun,
+        fun,
+        f"Value and gradient of {{}} with respect to the arguments {argnums}.",
+    )
     return value_and_grad_fun
 
 
@@ -220,7 +224,7 @@ def grad(
         value, slope = both(*args, **kwargs)
         return (slope, value[1]) if has_aux else slope
 
-    describe(grad_fun, fun, f"Gradient of {{}} by the arguments {argnums}.")
+    describe(grad_fun, fun, f"Gradient of {{}} with respect to the arguments {argnums}.")
     return grad_fun
 
 

@@ -30,8 +30,8 @@ from accnp.primitives.custom_batching import has_batching_rule
 from accnp.primitives.kinds import dtype_kind, full, zeros_like_aval
 from accnp.pytree import tree_unflatten
 from accnp.trace_fn import describe, wraps
+from accnp.transforms import jvp
 from accnp.transforms.batch import batch_nodes, batched_outputs, spread
-from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import inexact, nodes_within, take_recorded
 
@@ -56,15 +56,15 @@ def _basis(aval: Aval) -> Node:
 def _joint_basis(avals: Sequence[Aval]) -> list[Node]:
     """Return all unit vectors of several values together, along a leading axis of each."""
     total = sum([a.size for a in avals])
-    bases, at = [], 0
+    bases, offset = [], 0
     for a in avals:
-        padding = ((at, total - at - a.size, 0), *[(0, 0, 0)] * a.ndim)
+        padding = ((offset, total - offset - a.size, 0), *[(0, 0, 0)] * a.ndim)
         bases.append(o.pad(_basis(a), full((), 0, a.dtype), padding_config=padding))
-        at += a.size
+        offset += a.size
     return bases
 
 
-def _forward_rows(lin: Linearised, k: int) -> list[Node | None]:
+def _batched_jvp(lin: Linearised, k: int) -> list[Node | None]:
     """Return the tangents of each output for all unit vectors of input k, with a leading axis."""
     aval = lin.in_avals[k]
     env: dict[int, Any] = {id(p): (zeros_like_aval(p.aval), False) for p in lin.map.inputs}
@@ -80,37 +80,37 @@ def _forward_rows(lin: Linearised, k: int) -> list[Node | None]:
     return rows
 
 
-def _mapped_columns(
-    outputs: list[Node], marks: list[Node], trace: Trace
+def _jvp_by_batching_rules(
+    outputs: list[Node], tracers: list[Node], trace: Trace
 ) -> list[list[Node | None]] | None:
-    """Return the result of `_forward_rows` for each input, for functions with batching rules.
+    """Return the result of `_batched_jvp` for each input, for functions with batching rules.
 
     As in JAX, these see one derivative mapped over all unit vectors. Returns None without such
     rules.
     """
-    if not has_batching_rule(nodes_within(outputs, marks, trace)):
+    if not has_batching_rule(nodes_within(outputs, tracers, trace)):
         return None
-    order = take_recorded(outputs, marks, trace)
-    sizes = [m.aval.size for m in marks]
+    order = take_recorded(outputs, tracers, trace)
+    sizes = [m.aval.size for m in tracers]
     total = sum(sizes)
-    live: list[bool] = []
+    nonzero: list[bool] = []
 
     def push(tangents: list[Node]) -> list[Node]:
-        env: dict[int, Any] = {id(m): (m, t) for m, t in zip(marks, tangents, strict=True)}
-        forward(order, env, TOOLS, trace)
+        env: dict[int, Any] = {id(m): (m, t) for m, t in zip(tracers, tangents, strict=True)}
+        jvp.forward(order, env, TOOLS, trace)
         found = [env.get(id(x), (x, None))[1] for x in outputs]
-        live.extend(t is not None for t in found)
+        nonzero.extend(t is not None for t in found)
         return [t for t in found if t is not None]
 
-    graph = build(push, [m.aval for m in marks], "jacfwd")
-    bases = _joint_basis([m.aval for m in marks])
-    pairs = iter(batched_outputs(graph, bases, [True] * len(marks), total, TOOLS))
-    whole = [spread(*next(pairs), total) if is_live else None for is_live in live]
+    graph = build(push, [m.aval for m in tracers], "jacfwd")
+    bases = _joint_basis([m.aval for m in tracers])
+    pairs = iter(batched_outputs(graph, bases, [True] * len(tracers), total, TOOLS))
+    whole = [spread(*next(pairs), total) if is_nonzero else None for is_nonzero in nonzero]
     table: list[list[Node | None]] = []
-    at = 0
+    offset = 0
     for n in sizes:
-        table.append([None if x is None else _rows_between(x, at, at + n) for x in whole])
-        at += n
+        table.append([None if x is None else _rows_between(x, offset, offset + n) for x in whole])
+        offset += n
     return table
 
 
@@ -127,7 +127,7 @@ def _rows_between(x: Node, first: int, end: int) -> Node:
 def _reverse_rows(lin: Linearised, i: int) -> list[Node | None]:
     """Return the cotangents of each input for all unit vectors of output i, with a leading axis."""
     aval = lin.out_avals[i]
-    return _pulled(lin, [i], [_basis(aval)], aval.size)
+    return _batched_vjp(lin, [i], [_basis(aval)], aval.size)
 
 
 def _reverse_table(lin: Linearised) -> list[list[Node | None]]:
@@ -140,49 +140,49 @@ def _reverse_table(lin: Linearised) -> list[list[Node | None]]:
     smooth = [i for i, a in enumerate(lin.out_avals) if inexact(a.dtype)]
     avals = [lin.out_avals[i] for i in smooth]
     total = sum([a.size for a in avals])
-    rows = _pulled(lin, smooth, _joint_basis(avals), total)
+    rows = _batched_vjp(lin, smooth, _joint_basis(avals), total)
     table: list[list[Node | None]] = [[None] * len(rows) for _ in lin.out_avals]
-    at = 0
+    offset = 0
     for i, a in zip(smooth, avals, strict=True):
-        table[i] = [None if x is None else _rows_between(x, at, at + a.size) for x in rows]
-        at += a.size
+        table[i] = [None if x is None else _rows_between(x, offset, offset + a.size) for x in rows]
+        offset += a.size
     return table
 
 
-def _pulled(
+def _batched_vjp(
     lin: Linearised, places: Sequence[int], bases: Sequence[Node], size: int
 ) -> list[Node | None]:
     """Return the cotangents of each input for batched cotangents of some outputs."""
-    live: list[bool] = []
+    nonzero: list[bool] = []
 
     def pull(leaves: list[Node]) -> list[Node]:
         cts: list[Node | None] = [None] * len(lin.out_avals)
         for i, x in zip(places, leaves, strict=True):
             cts[i] = x
         found = lin.map.pull(cts)
-        live.extend(x is not None for x in found)
+        nonzero.extend(x is not None for x in found)
         return [x for x in found if x is not None]
 
     graph = build(pull, [lin.out_avals[i] for i in places], "jacrev")
     pairs = iter(batched_outputs(graph, bases, [True] * len(bases), size, TOOLS))
-    return [spread(*next(pairs), size) if is_live else None for is_live in live]
+    return [spread(*next(pairs), size) if is_nonzero else None for is_nonzero in nonzero]
 
 
-def _block(rows: Node | None, out: Aval, into: Aval, forward: bool) -> Any:
-    """Return d out / d into, of shape (*out.shape, *into.shape)."""
-    shape = (*out.shape, *into.shape)
-    of = out if forward else into  # the block has its type
-    if not inexact(into.dtype) or not inexact(out.dtype):
-        return wrap(full(shape, 0, (into if not inexact(into.dtype) else out).dtype))
+def _block(rows: Node | None, out: Aval, argument: Aval, by_columns: bool) -> Any:
+    """Return d out / d argument, of shape (*out.shape, *argument.shape)."""
+    shape = (*out.shape, *argument.shape)
+    typed_as = out if by_columns else argument  # the block has its type
+    if not inexact(argument.dtype) or not inexact(out.dtype):
+        return wrap(full(shape, 0, (argument if not inexact(argument.dtype) else out).dtype))
     if rows is None:
-        return wrap(full(shape, 0, of.dtype, of.weak_type))
-    block: Node = cast(rows, of.dtype)  # a rule of custom_vjp may return another dtype
+        return wrap(full(shape, 0, typed_as.dtype, typed_as.weak_type))
+    block: Node = cast(rows, typed_as.dtype)  # a rule of custom_vjp may return another dtype
     rank = block.aval.ndim
-    if forward and rank > 1:
+    if by_columns and rank > 1:
         block = o.transpose(block, permutation=(*range(1, rank), 0))
     if block.aval.shape != shape:
         block = o.reshape(block, new_sizes=shape, dimensions=None)
-    return wrap(with_weak_type(block, of.weak_type))
+    return wrap(with_weak_type(block, typed_as.weak_type))
 
 
 def _check_forward(holomorphic: bool) -> Callable[[list[Any]], None]:
@@ -214,9 +214,11 @@ def _jacobian(
 ) -> Callable[..., Any]:
     needs_function(function, fun)
     checked_argnums(function, argnums)
-    forward = function == "jacfwd"
+    by_columns = function == "jacfwd"
     check = (
-        _check_forward(holomorphic) if forward else check_inputs(function, holomorphic, allow_int)
+        _check_forward(holomorphic)
+        if by_columns
+        else check_inputs(function, holomorphic, allow_int)
     )
 
     @wraps(fun)
@@ -231,10 +233,10 @@ def _jacobian(
             return fun(*whole, **kwargs)
 
         dynamic_args = [args[n] for n in positions]
-        columns = _mapped_columns if forward else None
+        columns = _jvp_by_batching_rules if by_columns else None
         lin = linearise_call(function, fun, dynamic_args, call, has_aux, check, columns)
         for a in lin.out_tree.shown_leaves(lin.out_avals):
-            if holomorphic or not forward:
+            if holomorphic or not by_columns:
                 check_output(function, a, holomorphic)
             elif isinstance(a.dtype, dtypes.ExtendedDType):
                 raise KeyArrayError(
@@ -242,20 +244,20 @@ def _jacobian(
                     "return them beside the value, with has_aux=True"
                 )
         n_in, n_out = len(lin.in_avals), len(lin.out_avals)
-        if forward:
-            by_input = lin.columns or [_forward_rows(lin, k) for k in range(n_in)]
+        if by_columns:
+            by_input = lin.columns or [_batched_jvp(lin, k) for k in range(n_in)]
             table = [[by_input[k][i] for k in range(n_in)] for i in range(n_out)]
         else:
             table = _reverse_table(lin)
         blocks = []
         for row, out in zip(table, lin.out_avals, strict=True):
-            parts = [_block(r, out, a, forward) for r, a in zip(row, lin.in_avals, strict=True)]
+            parts = [_block(r, out, a, by_columns) for r, a in zip(row, lin.in_avals, strict=True)]
             tree = tree_unflatten(lin.in_tree, parts)
             blocks.append(tree[0] if isinstance(argnums, int | np.integer) else tree)
         result = tree_unflatten(lin.out_tree, blocks)
         return (result, lin.aux) if has_aux else result
 
-    describe(jacobian_fun, fun, f"Jacobian of {{}} by the arguments {argnums}.")
+    describe(jacobian_fun, fun, f"Jacobian of {{}} with respect to the arguments {argnums}.")
     return jacobian_fun
 
 
@@ -281,7 +283,8 @@ def jacfwd(
     callable
         Function of the arguments of `fun` that returns the Jacobian, or `(jacobian, aux)` with
         `has_aux`. Each block has the shape of the result followed by the shape of the argument. The
-        blocks are in a pytree of the result's structure whose leaves have the argument's.
+        blocks are in a pytree of the structure of the result, each leaf of which has the structure
+        of the argument.
 
     Raises
     ------
@@ -335,7 +338,8 @@ def jacrev(
     callable
         Function of the arguments of `fun` that returns the Jacobian, or `(jacobian, aux)` with
         `has_aux`. Each block has the shape of the result followed by the shape of the argument. The
-        blocks are in a pytree of the result's structure whose leaves have the argument's.
+        blocks are in a pytree of the structure of the result, each leaf of which has the structure
+        of the argument.
 
     Raises
     ------
@@ -419,5 +423,5 @@ def hessian(
     checked_argnums("hessian", argnums)
     inner = jacrev(fun, argnums, has_aux, holomorphic)
     out = jacfwd(inner, argnums, has_aux, holomorphic)
-    describe(out, fun, f"Hessian of {{}} by the arguments {argnums}.")
+    describe(out, fun, f"Hessian of {{}} with respect to the arguments {argnums}.")
     return out

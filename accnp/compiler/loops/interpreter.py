@@ -3,9 +3,10 @@
 `run` executes a kernel on NumPy arrays. The commands `run` and `bisect` of `python -m
 accnp.compiler` also use it.
 
-Every access is checked against the bounds of its buffer. Steps of independent loops run in reverse
-order, so that tests find dependences between them. The threads of a GPU kernel run one after the
-other, except in loops with barriers or warp functions, whose threads run together (`lockstep.py`).
+Loads and stores are checked against the bounds of their buffers. Steps of independent loops run in
+reverse order, so that tests find dependences between them. The threads of a GPU kernel run one
+after the other, except in loops with barriers or warp functions, whose threads run together
+(`block_threads.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accnp.compiler.library import plain
+from accnp.compiler.loops.block_threads import SYNCHRONIZING, Block, BlockThread
 from accnp.compiler.loops.functions import FUNCTIONS, identity
 from accnp.compiler.loops.ir import (
     Address,
@@ -49,7 +51,6 @@ from accnp.compiler.loops.ir import (
     While,
     dtype,
 )
-from accnp.compiler.loops.lockstep import MEETINGS, Block, Member
 from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.types import DType, Pointer, dtype_of
 from accnp.compiler.loops.visiting import statements
@@ -178,7 +179,7 @@ class _Machine:
         self.memory = memory
         self.values = values
         self.kernels = kernels
-        self.member: Member | None = None  # the GPU thread, if the threads run together
+        self.thread: BlockThread | None = None  # the GPU thread, if the threads run together
         self.deep = 0  # the number of enclosing loops over GPU blocks or threads
 
     def block(self, body: Sequence[Stmt]) -> None:
@@ -209,8 +210,8 @@ class _Machine:
             self.for_loop(s)
         elif isinstance(s, While):
             self.while_loop(s)
-        elif isinstance(s, Do) and s.function in MEETINGS:
-            self.meet(s)
+        elif isinstance(s, Do) and s.function in SYNCHRONIZING:
+            self.synchronize(s)
         elif isinstance(s, Do):
             found = plain.NAMESPACE[s.function](*[self.argument(a) for a in s.args])
             if s.result is not None:
@@ -237,14 +238,14 @@ class _Machine:
             at = base.at + start
             self.values[s.result] = self.fold_values(s, base.array[at : at + count])
 
-    def meet(self, s: Do) -> None:
+    def synchronize(self, s: Do) -> None:
         """Call a barrier or a warp function, which the threads of a block call together."""
         # Outside of loops over threads, a barrier has no effect: earlier loops have completed.
-        if self.member is None:
+        if self.thread is None:
             if self.deep or s.function != "barrier":
                 raise NotImplementedError(f"run: {s.function} outside of a loop over threads")
             return
-        found = self.member.meet(s.function, [self.expr(a) for a in s.args])
+        found = self.thread.synchronize(s.function, [self.expr(a) for a in s.args])
         if s.result is not None:
             self.values[s.result] = found
 
@@ -252,10 +253,10 @@ class _Machine:
         """Run a loop over the threads of a block whose threads wait for each other."""
         steps = self.steps(s)
 
-        def work(member: Member) -> None:
-            values = {**self.values, s.index: steps[member.number]}
+        def work(thread: BlockThread) -> None:
+            values = {**self.values, s.index: steps[thread.index]}
             one = _Machine(self.memory, values, self.kernels, self.threads)
-            one.member = member
+            one.thread = thread
             one.block(s.body)
 
         Block(len(steps)).run(work)
@@ -349,7 +350,7 @@ class _Machine:
 
     def for_loop(self, s: For) -> None:
         if s.spread == "threads" and any(
-            isinstance(x, Do) and x.function in MEETINGS for x in statements(s.body)
+            isinstance(x, Do) and x.function in SYNCHRONIZING for x in statements(s.body)
         ):
             self.run_threads_together(s)
             return

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from accnp.compiler.loops.block_threads import SYNCHRONIZING
 from accnp.compiler.loops.builder import plus
 from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.ir import (
@@ -48,7 +49,6 @@ from accnp.compiler.loops.ir import (
     While,
     dtype,
 )
-from accnp.compiler.loops.lockstep import MEETINGS
 from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.signatures import is_of_gpu, procedure, type_of_call
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, DType, Pointer, Type
@@ -523,7 +523,7 @@ def _has_computed_places(s: For) -> bool:
 def _is_together(s: For) -> bool:
     """Whether the threads that do the steps of a loop wait for each other: what they write at one
     place, one of them does, or all write the same."""
-    return any(isinstance(x, Do) and x.function in MEETINGS for x in statements(s.body))
+    return any(isinstance(x, Do) and x.function in SYNCHRONIZING for x in statements(s.body))
 
 
 def _step(x: Expr, index: Var) -> int:

@@ -32,28 +32,29 @@ from accnp.pytree import PyTree, flatten_arrays, tree_unflatten
 
 __all__ = ["odeint"]
 
-Rule = Callable[..., Array]
+Rhs = Callable[..., Array]
 
-_TIMES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0)
-_STAGES = (
+# The Butcher tableau, without its first row and column of zeros.
+_C = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0)
+_A = (
     (1 / 5,),
     (3 / 40, 9 / 40),
     (44 / 45, -56 / 15, 32 / 9),
     (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
     (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
 )
-_FIFTH = (35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84)
-_FOURTH = (1951 / 21600, 0, 22642 / 50085, 451 / 720, -12231 / 42400, 649 / 6300, 1 / 60)
-_ERROR = tuple(a - b for a, b in zip((*_FIFTH, 0), _FOURTH, strict=True))
-_MIDDLE = (
+_B = (35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84)
+_B_HAT = (1951 / 21600, 0, 22642 / 50085, 451 / 720, -12231 / 42400, 649 / 6300, 1 / 60)
+_B_ERROR = tuple(a - b for a, b in zip((*_B, 0), _B_HAT, strict=True))
+_B_MIDDLE = (
     6025192743 / 30085553152 / 2, 0, 51252292925 / 65400821598 / 2,
     -2691868925 / 45128329728 / 2, 187940372067 / 1594534317056 / 2,
     -1776094331 / 19743644256 / 2, 11237099 / 235043384 / 2,
 )  # fmt: skip
-_SAFETY, _LARGEST, _SMALLEST, _ORDER = 0.9, 10.0, 0.2, 5
+_SAFETY, _MAX_FACTOR, _MIN_FACTOR, _ORDER = 0.9, 10.0, 0.2, 5
 
 
-def _sum(weights: tuple[float, ...], slopes: list[Array]) -> Array:
+def _weighted_sum(weights: tuple[float, ...], slopes: list[Array]) -> Array:
     terms = [w * k for w, k in zip(weights, slopes, strict=True) if w]
     total = terms[0]
     for term in terms[1:]:
@@ -61,92 +62,92 @@ def _sum(weights: tuple[float, ...], slopes: list[Array]) -> Array:
     return total
 
 
-def _step(rule: Rule, y: Array, f: Array, t: Array, dt: Array) -> tuple[Array, Array, Array, Any]:
+def _step(rhs: Rhs, y: Array, f: Array, t: Array, dt: Array) -> tuple[Array, Array, Array, Any]:
     """Take one step; return the new state, its derivative, the error, and an interpolant."""
     h = dt.astype(y.dtype)
     slopes = [f]
-    for at, weights in zip(_TIMES, _STAGES, strict=True):
-        slopes.append(rule(y + h * _sum(weights, slopes), t + at * dt))
-    after = y + h * _sum(_FIFTH, slopes)
-    slopes.append(rule(after, t + dt))
-    middle = y + h * _sum(_MIDDLE, slopes)
-    begin, end = h * f, h * slopes[-1]
-    # The polynomial of degree 4 through begin, middle and end, with the derivatives at both ends.
+    for c, weights in zip(_C, _A, strict=True):
+        slopes.append(rhs(y + h * _weighted_sum(weights, slopes), t + c * dt))
+    after = y + h * _weighted_sum(_B, slopes)
+    slopes.append(rhs(after, t + dt))
+    middle = y + h * _weighted_sum(_B_MIDDLE, slopes)
+    df, d_after = h * f, h * slopes[-1]
+    # The polynomial of degree 4 through y, middle and after, with the derivatives at both ends.
     quartic = stack([
-        2 * (end - begin) - 8 * (y + after) + 16 * middle,
-        5 * begin - 3 * end + 18 * y + 14 * after - 32 * middle,
-        end - 4 * begin - 11 * y - 5 * after + 16 * middle,
-        begin,
+        2 * (d_after - df) - 8 * (y + after) + 16 * middle,
+        5 * df - 3 * d_after + 18 * y + 14 * after - 32 * middle,
+        d_after - 4 * df - 11 * y - 5 * after + 16 * middle,
+        df,
         y,
     ])  # fmt: skip
-    return after, slopes[-1], h * _sum(_ERROR, slopes), quartic
+    return after, slopes[-1], h * _weighted_sum(_B_ERROR, slopes), quartic
 
 
-def _size(x: Array) -> Array:
+def _norm(x: Array) -> Array:
     return uf.sqrt((uf.abs(x) ** 2).sum())
 
 
-def _first_step(rule: Rule, y: Array, f: Array, t: Array, rtol: float, atol: float) -> Array:
-    """Return a step that changes the state, and its derivative, by about one percent."""
+def _first_step(rhs: Rhs, y: Array, f: Array, t: Array, rtol: float, atol: float) -> Array:
+    """Return a first step for which the state, and its derivative, change little."""
     scale = (atol + uf.abs(y) * rtol).astype(y.dtype)
-    d0, d1 = _size(y / scale), _size(f / scale)
+    d0, d1 = _norm(y / scale), _norm(f / scale)
     tiny = (d0 < 1e-5) | (d1 < 1e-5)
     h = where(tiny, 1e-6, 0.01 * d0 / where(tiny, 1, d1))
-    d2 = _size((rule(y + h.astype(y.dtype) * f, t + h) - f) / scale) / h
+    d2 = _norm((rhs(y + h.astype(y.dtype) * f, t + h) - f) / scale) / h
     flat = (d1 <= 1e-15) & (d2 <= 1e-15)
     curved = (0.01 / where(flat, 1, uf.maximum(d1, d2))) ** (1 / _ORDER)
     return uf.minimum(100 * h, where(flat, uf.maximum(1e-6, h * 1e-3), curved)).astype(t.dtype)
 
 
 def _next_step(dt: Array, ratio: Array) -> Array:
-    """Return the step for which the estimated error equals the tolerance."""
-    least = where(ratio < 1, 1.0, _SMALLEST)
+    """Return the step for which the estimated error is a little below the tolerance."""
+    least = where(ratio < 1, 1.0, _MIN_FACTOR)
     factor = uf.maximum(where(ratio == 0, 1, ratio) ** (-1 / _ORDER) * _SAFETY, least)
-    factor = where(ratio == 0, _LARGEST, uf.minimum(factor, _LARGEST))
+    factor = where(ratio == 0, _MAX_FACTOR, uf.minimum(factor, _MAX_FACTOR))
     return dt * factor.astype(dt.dtype)
 
 
-def _at(quartic: Array, part: Array) -> Array:
+def _evaluate_quartic(quartic: Array, fraction: Array) -> Array:
     value = quartic[0]
     for k in range(1, 5):
-        value = value * part + quartic[k]
+        value = value * fraction + quartic[k]
     return value
 
 
 def _solve(
-    rule: Rule, rtol: float, atol: float, mxstep: float, hmax: float, y: Array, ts: Array,
+    rhs: Rhs, rtol: float, atol: float, mxstep: float, hmax: float, y: Array, ts: Array,
     *args: Any,
 ) -> Array:  # fmt: skip
     """Return the states [times, n]. Steps continue from one time to the next, and may pass it."""
 
     def slope(y: Array, t: Array) -> Array:
-        return rule(y, t, *args)
+        return rhs(y, t, *args)
 
     def to_target(carry: Any, target: Array) -> tuple[Any, Array]:
-        def before(state: Any) -> Array:
+        def is_before_target(state: Any) -> Array:
             count, _, _, t, dt, _, _ = state
             return (t < target) & (count < mxstep) & (dt > 0)
 
         def step(state: Any) -> Any:
-            count, y, f, t, dt, begin, quartic = state
-            after, end, error, new = _step(slope, y, f, t, dt)
+            count, y, f, t, dt, t_begin, quartic = state
+            after, f_after, error, new = _step(slope, y, f, t, dt)
             allowed = atol + rtol * uf.maximum(uf.abs(y), uf.abs(after))
             ratio = uf.sqrt(mean((uf.abs(error) / allowed) ** 2))
-            good = ratio <= 1
-            y, f, later, begin, quartic = [
-                where(good, a, b)
-                for a, b in ((after, y), (end, f), (t + dt, t), (t, begin), (new, quartic))
+            accepted = ratio <= 1
+            y, f, t_new, t_begin, quartic = [
+                where(accepted, a, b)
+                for a, b in ((after, y), (f_after, f), (t + dt, t), (t, t_begin), (new, quartic))
             ]
             dt = uf.clip(_next_step(dt, ratio), 0.0, hmax)
-            return [count + 1, y, f, later, dt, begin, quartic]
+            return [count + 1, y, f, t_new, dt, t_begin, quartic]
 
-        _, *carry = while_loop(before, step, [asarray(0), *carry])
-        _, _, t, dt, begin, quartic = carry
-        width = t - begin  # 0 before the first step
-        part = where(width > 0, (target - begin) / where(width > 0, width, 1), 0)
+        _, *carry = while_loop(is_before_target, step, [asarray(0), *carry])
+        _, _, t, dt, t_begin, quartic = carry
+        width = t - t_begin  # 0 before the first step
+        fraction = where(width > 0, (target - t_begin) / where(width > 0, width, 1), 0)
         # No step was small enough, or derivatives were nan, so the state is undefined.
-        part = where((t < target) & ~(dt > 0), np.nan, part)
-        return carry, _at(quartic, part.astype(quartic.dtype))
+        fraction = where((t < target) & ~(dt > 0), np.nan, fraction)
+        return carry, _evaluate_quartic(quartic, fraction.astype(quartic.dtype))
 
     f = slope(y, ts[0])
     dt = uf.clip(_first_step(slope, y, f, ts[0], rtol, atol), 0.0, hmax)
@@ -159,51 +160,53 @@ _solved = custom_vjp(_solve, nondiff_argnums=(0, 1, 2, 3, 4))
 
 
 def _forward(
-    rule: Rule, rtol: float, atol: float, mxstep: float, hmax: float, y: Array, ts: Array,
+    rhs: Rhs, rtol: float, atol: float, mxstep: float, hmax: float, y: Array, ts: Array,
     *args: Any,
 ) -> Any:  # fmt: skip
-    ys = _solved(rule, rtol, atol, mxstep, hmax, y, ts, *args)
+    ys = _solved(rhs, rtol, atol, mxstep, hmax, y, ts, *args)
     return ys, (ys, ts, args)
 
 
 def _backward(
-    rule: Rule, rtol: float, atol: float, mxstep: float, hmax: float, saved: Any, ct: Array
+    rhs: Rhs, rtol: float, atol: float, mxstep: float, hmax: float, saved: Any, ct: Array
 ) -> Any:
     """Solve for the state and the cotangents of state, first time and arguments together."""
     ys, ts, args = saved
-    moving = [k for k, a in enumerate(args) if a.dtype.kind in "fcV"]
-    weights = [args[k] for k in moving]
+    differentiable = [k for k, a in enumerate(args) if a.dtype.kind in "fcV"]
+    diff_args = [args[k] for k in differentiable]
 
-    def at(y: Array, t: Array, given: list[Array], all_args: tuple[Any, ...]) -> Array:
+    def rhs_at(y: Array, t: Array, given: list[Array], all_args: tuple[Any, ...]) -> Array:
         whole = [*all_args]
-        for k, w in zip(moving, given, strict=True):
+        for k, w in zip(differentiable, given, strict=True):
             whole[k] = w
-        return rule(y, t, *whole)
+        return rhs(y, t, *whole)
 
-    none = [zeros_like(w) for w in weights]
-    _, apart = ravel_pytree((ys[0], ys[0], ts[0], none))
+    zero_cotangents = [zeros_like(w) for w in diff_args]
+    _, unravel = ravel_pytree((ys[0], ys[0], ts[0], zero_cotangents))
 
     def adjoint(state: Array, t: Array, *args: Any) -> Array:
-        y, y_bar, _, _ = apart(state)
-        slope, back = vjp(lambda y, t, w: at(y, t, w, args), y, -t, [args[k] for k in moving])
+        y, y_bar, _, _ = unravel(state)
+        slope, back = vjp(
+            lambda y, t, w: rhs_at(y, t, w, args), y, -t, [args[k] for k in differentiable]
+        )
         return ravel_pytree((-slope, *back(y_bar)))[0]
 
-    def earlier(carry: Any, x: Any) -> Any:
-        y_bar, t_bar, bars = carry
-        y, t, before, ct, ct_before = x
-        moved = uf.real(dot(rule(y, t, *args), ct)).astype(ts.dtype)
-        state = ravel_pytree((y, y_bar, t_bar - moved, bars))[0]
-        out = _solved(adjoint, rtol, atol, mxstep, hmax, state, stack([-t, -before]), *args)
-        _, y_bar, t_bar, bars = apart(out[1])
-        return (y_bar + ct_before, t_bar, bars), moved
+    def step_back(carry: Any, x: Any) -> Any:
+        y_bar, t_bar, args_bar = carry
+        y, t, t_before, ct, ct_before = x
+        t_contribution = uf.real(dot(rhs(y, t, *args), ct)).astype(ts.dtype)
+        state = ravel_pytree((y, y_bar, t_bar - t_contribution, args_bar))[0]
+        out = _solved(adjoint, rtol, atol, mxstep, hmax, state, stack([-t, -t_before]), *args)
+        _, y_bar, t_bar, args_bar = unravel(out[1])
+        return (y_bar + ct_before, t_bar, args_bar), t_contribution
 
-    start = ct[-1], zeros((), ts.dtype), none
+    start = ct[-1], zeros((), ts.dtype), zero_cotangents
     steps = ys[1:], ts[1:], ts[:-1], ct[1:], ct[:-1]
-    (y_bar, t_bar, bars), moved = scan(earlier, start, steps, reverse=True)
-    args_bar: list[Any] = [None] * len(args)
-    for k, bar in zip(moving, bars, strict=True):
-        args_bar[k] = bar
-    return (y_bar, concatenate([t_bar[None], moved]), *args_bar)
+    (y_bar, t_bar, args_bar), t_contribution = scan(step_back, start, steps, reverse=True)
+    cotangents: list[Any] = [None] * len(args)
+    for k, bar in zip(differentiable, args_bar, strict=True):
+        cotangents[k] = bar
+    return (y_bar, concatenate([t_bar[None], t_contribution]), *cotangents)
 
 
 _solved.defvjp(_forward, _backward)
@@ -233,7 +236,8 @@ def odeint(
     atol : float, optional
         Absolute tolerance. The default is 1.4e-8.
     mxstep : float, optional
-        Maximum number of steps from one time to the next. The default is no limit.
+        Maximum number of steps from one time to the next, after which the last step is
+        extrapolated. The default is no limit.
     hmax : float, optional
         Maximum step size. The default is no limit.
 
@@ -274,17 +278,17 @@ def odeint(
             f"{name}: t must be a rank-1 array of floats; got shape {ts.shape} of {ts.dtype.name}; "
             "ravel and convert it"
         )
-    flat, apart = ravel_pytree(y0)
+    flat, unravel = ravel_pytree(y0)
     if flat.dtype.kind in "biu":
         raise TypeError(
             f"{name}: the state must be floating or complex; got y0 of {flat.dtype.name}; "
             "convert it first, e.g. by astype(float)"
         )
-    converted, outer = closure_convert(func, apart(flat), ts[0], *tree_unflatten(tree, values))
+    converted, outer = closure_convert(func, unravel(flat), ts[0], *tree_unflatten(tree, values))
 
-    def rule(y: Array, t: Array, *given: Any) -> Array:
+    def rhs(y: Array, t: Array, *given: Any) -> Array:
         own = tree_unflatten(tree, given[: len(values)])
-        return ravel_pytree(converted(apart(y), t, *own, *given[len(values) :]))[0]
+        return ravel_pytree(converted(unravel(y), t, *own, *given[len(values) :]))[0]
 
-    ys = _solved(rule, rtol, atol, mxstep, hmax, flat, ts, *values, *outer)
-    return vmap(apart)(ys)
+    ys = _solved(rhs, rtol, atol, mxstep, hmax, flat, ts, *values, *outer)
+    return vmap(unravel)(ys)

@@ -33,7 +33,13 @@ from accnp.primitives.index import (
 from accnp.primitives.kinds import dtype_kind
 
 __all__ = [
-    "check_operation", "check_result", "dtype_of", "expect", "fixed_bools", "read_json", "wrong",
+    "check_operation",
+    "check_result",
+    "dtype_of",
+    "fixed_bools",
+    "read_json",
+    "reject",
+    "require",
 ]  # fmt: skip
 
 MOST_JSON = 64 << 20  # bytes; a program of 100,000 operations has some 10 MB
@@ -48,17 +54,17 @@ _KINDS = ("map", "view", "iota", "reduce", "assemble", "opaque", "barrier", "ite
 _HOLDERS = ("reduce_precision",)
 
 
-def wrong(what: str) -> NoReturn:
+def reject(what: str) -> NoReturn:
     """Raise the error for bytes that hold no valid program."""
     raise ValueError(
         f"export.deserialize: the program is not valid: {what}; export the function again"
     )
 
 
-def expect(condition: object, what: str) -> None:
+def require(condition: object, what: str) -> None:
     """Raise the error for an invalid program unless a condition holds."""
     if not condition:
-        wrong(what)
+        reject(what)
 
 
 def dtype_of(name: Any) -> np.dtype:
@@ -69,7 +75,7 @@ def dtype_of(name: Any) -> np.dtype:
     """
     found = DTYPES.get(name) if isinstance(name, str) else None
     if found is None:
-        wrong(f"there is no dtype {name!r}")
+        reject(f"there is no dtype {name!r}")
     return found
 
 
@@ -86,13 +92,13 @@ def read_json(packed: bytes) -> Any:
     try:
         text = unpacking.decompress(packed, MOST_JSON)
     except zlib.error as error:
-        wrong(f"it cannot be decompressed ({error})")
-    expect(unpacking.eof and not unpacking.unused_data, f"it has more than {MOST_JSON} bytes")
-    expect(text.count(b"[") + text.count(b"{") <= MOST_PARTS, "it has too many parts")
+        reject(f"it cannot be decompressed ({error})")
+    require(unpacking.eof and not unpacking.unused_data, f"it has more than {MOST_JSON} bytes")
+    require(text.count(b"[") + text.count(b"{") <= MOST_PARTS, "it has too many parts")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        wrong(f"it is no JSON ({type(error).__name__})")
+        reject(f"it is no JSON ({type(error).__name__})")
     level: list[Any] = [found]
     for _ in range(MOST_DEPTH):
         below: list[Any] = []
@@ -102,11 +108,11 @@ def read_json(packed: bytes) -> Any:
             elif isinstance(x, list):
                 below.extend(x)
             elif isinstance(x, int):
-                expect(-_NUMBER < x < _NUMBER, "a number in it is too large")
+                require(-_NUMBER < x < _NUMBER, "a number in it is too large")
         if not below:
             return found
         level = below
-    return wrong(f"it is nested more than {MOST_DEPTH} times")
+    return reject(f"it is nested more than {MOST_DEPTH} times")
 
 
 def fixed_bools(x: np.ndarray) -> np.ndarray:
@@ -119,7 +125,7 @@ def fixed_bools(x: np.ndarray) -> np.ndarray:
         return x.astype(np.int8).astype(x.dtype)
     bits = _bits(x.dtype)
     if bits < 8:
-        expect(not (x.view(np.uint8) >> bits).any(), f"a value is no {name}")
+        require(not (x.view(np.uint8) >> bits).any(), f"a value is no {name}")
     return x
 
 
@@ -135,30 +141,30 @@ def check_operation(op: Op, avals: Sequence[Any], params: Mapping[str, Any]) -> 
     name = op.name
     fits = op.kind in _KINDS or op.control or name in _HOLDERS
     if not fits or op.effect or name == "fft_mirror" or not OPS.holds(op):
-        wrong(f"programs do not hold the operation {name!r}")
-    expect(len(params) <= 16, f"{name} has {len(params)} parameters")
+        reject(f"programs do not hold the operation {name!r}")
+    require(len(params) <= 16, f"{name} has {len(params)} parameters")
     if op.kind == "item":
-        expect(len(avals) == 1 and isinstance(avals[0], tuple), "item of one result")
+        require(len(avals) == 1 and isinstance(avals[0], tuple), "item of one result")
         index = params.get("index")
-        expect(type(index) is int and 0 <= index < len(avals[0]), f"there is no result {index}")
-        expect(params.keys() == {"index"}, "parameters of item")
+        require(type(index) is int and 0 <= index < len(avals[0]), f"there is no result {index}")
+        require(params.keys() == {"index"}, "parameters of item")
         return
-    expect(all(isinstance(a, Aval) for a in avals), f"{name} takes several results as one operand")
+    require(all(isinstance(a, Aval) for a in avals), f"{name} takes several results as one operand")
     if op.kind == "map" and isinstance(op.jvp, tuple):
-        expect(len(avals) == len(op.jvp), f"{name} of {len(avals)} operands")
+        require(len(avals) == len(op.jvp), f"{name} of {len(avals)} operands")
     if op.kind == "opaque" and avals and op.dtypes:
         kind = dtype_kind(avals[0].dtype)
-        expect(kind in op.dtypes, f"{name} of {avals[0].dtype.name}")
+        require(kind in op.dtypes, f"{name} of {avals[0].dtype.name}")
     for key, value in params.items():
         check = _PARAMETERS.get(key)
         if check is None or not check(value, avals):
-            wrong(f"the parameter {key} of {name} is {str(value)[:60]}")
+            reject(f"the parameter {key} of {name} is {str(value)[:60]}")
     _check_call(op, avals, params)
     missing = _REQUIRED.get(name, frozenset()) - params.keys()
-    expect(not missing, f"{name} has no {', '.join(missing)}")
+    require(not missing, f"{name} has no {', '.join(missing)}")
     special = _OPERATIONS.get(name)
     if special is not None:
-        expect(special(avals, dict(params)), f"the parameters of {name} do not fit its operands")
+        require(special(avals, dict(params)), f"the parameters of {name} do not fit its operands")
 
 
 def check_result(name: str, aval: Any) -> None:
@@ -170,8 +176,8 @@ def check_result(name: str, aval: Any) -> None:
     for a in aval if isinstance(aval, tuple) else (aval,):
         fits = len(a.shape) <= MOST_AXES and all(n >= 0 for n in a.shape)
         size = math.prod([max(n, 1) for n in a.shape])
-        expect(fits and size * a.dtype.itemsize < MOST_BYTES, f"{name} has a result of {a}")
-        expect(DTYPES.get(a.dtype.name) == a.dtype, f"{name} has a result of {a.dtype}")
+        require(fits and size * a.dtype.itemsize < MOST_BYTES, f"{name} has a result of {a}")
+        require(DTYPES.get(a.dtype.name) == a.dtype, f"{name} has a result of {a.dtype}")
 
 
 @functools.cache
@@ -189,12 +195,12 @@ def _signatures(op: Op) -> list[inspect.Signature]:
 def _check_call(op: Op, avals: Sequence[Aval], params: Mapping[str, Any]) -> None:
     """Check that operands and parameters have the number and names that the op expects."""
     if isinstance(op.numpy, np.ufunc):
-        expect(len(avals) == op.numpy.nin, f"{op.name} of {len(avals)} operands")
+        require(len(avals) == op.numpy.nin, f"{op.name} of {len(avals)} operands")
     for signature in _signatures(op):
         try:
             signature.bind(*avals, **params)
         except TypeError as error:
-            wrong(f"{op.name}: {error}")
+            reject(f"{op.name}: {error}")
 
 
 # --- values of parameters ------------------------------------------------------------------------

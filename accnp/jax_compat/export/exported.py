@@ -24,7 +24,7 @@ from accnp.array_type import wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval, symbolic_aval
 from accnp.ir.graph import evaluate
-from accnp.jax_compat.export.checks import MOST_BYTES, dtype_of, expect, fixed_bools, read_json
+from accnp.jax_compat.export.checks import MOST_BYTES, dtype_of, fixed_bools, read_json, require
 from accnp.jax_compat.export.options import (
     DisabledSafetyCheck,
     default_export_platform,
@@ -33,7 +33,7 @@ from accnp.jax_compat.export.options import (
 from accnp.jax_compat.export.serialization import (
     Encoder,
     check_structure,
-    decoded,
+    decode_program,
     only_value_errors,
 )
 from accnp.jax_compat.export.size_interpolation import Fit, number_at
@@ -198,11 +198,11 @@ class Exported:
                     "give each one a separate axis"
                 )
             waiting = later
-        for place, n, m in pairs:
+        for argument, n, m in pairs:
             found = n.at(sizes) if isinstance(n, Dim) else n
             if found != m:
                 raise ValueError(
-                    f"Shape mismatch for {place}: expected {n}"
+                    f"Shape mismatch for {argument}: expected {n}"
                     + (f" = {found}" if isinstance(n, Dim) else "")
                     + f" and called with {m}; symbols are {sizes}"
                 )
@@ -218,8 +218,8 @@ class Exported:
         names = self._head["symbols"]
         key = tuple(sizes[n] for n in names)
         if key not in self._programs:
-            number = functools.partial(number_at, names, sizes)
-            graph = decoded(self._head["program"], self._arrays, number)
+            evaluate_size = functools.partial(number_at, names, sizes)
+            graph = decode_program(self._head["program"], self._arrays, evaluate_size)
             _check_types(graph.in_avals, self.in_avals, sizes)
             _check_types(graph.out_avals, self.out_avals, sizes)
 
@@ -350,7 +350,7 @@ def _check_types(found: Sequence[Any], said: Sequence[Any], sizes: dict[str, int
 
     have = [(a.shape, a.dtype) for a in found]
     want = [(numbers(a.shape), a.dtype) for a in said]
-    expect(have == want, f"it has values of types {have}, and says {want}"[:400])
+    require(have == want, f"it has values of types {have}, and says {want}"[:400])
 
 
 def _floats(avals: Sequence[Any]) -> list[int]:
@@ -419,7 +419,7 @@ def deserialize(blob: bytearray | bytes) -> Exported:
 
 def _deserialized(data: bytes, order: int) -> Exported:
     """Deserialize a program, or a derivative of some order of another program."""
-    expect(order <= _MOST_ORDERS, f"it holds derivatives of orders above {_MOST_ORDERS}")
+    require(order <= _MOST_ORDERS, f"it holds derivatives of orders above {_MOST_ORDERS}")
     start = len(_MAGIC) + 12
     if data[: len(_MAGIC)] != _MAGIC or len(data) < start:
         raise ValueError(
@@ -435,13 +435,13 @@ def _deserialized(data: bytes, order: int) -> Exported:
         arrays = []
         for name, shape in head.pop("arrays"):
             dtype = dtype_of(name)
-            expect(all(type(n) is int and 0 <= n < MOST_BYTES for n in shape), "a constant")
+            require(all(type(n) is int and 0 <= n < MOST_BYTES for n in shape), "a constant")
             size = math.prod(shape) * dtype.itemsize
-            expect(0 <= size <= len(body) - at and len(shape) <= 64, "a constant is cut off")
+            require(0 <= size <= len(body) - at and len(shape) <= 64, "a constant is cut off")
             arrays.append(fixed_bools(np.frombuffer(body[at : at + size], dtype)).reshape(shape))
             at += size
         n = head.pop("vjp")
-        expect(type(n) is int and 0 <= n <= len(body) - at, "its derivative is cut off")
+        require(type(n) is int and 0 <= n <= len(body) - at, "its derivative is cut off")
         vjp = _deserialized(body[at : at + n], order + 1) if n else None
         _check_head(head)
         in_tree, out_tree = read_tree(head.pop("in_tree")), read_tree(head.pop("out_tree"))
@@ -459,16 +459,16 @@ _FIELDS = (
 
 def _check_head(head: dict[str, Any]) -> None:
     missing = [key for key in _FIELDS if key not in head]
-    expect(not missing, f"it has no {', '.join(missing)}")
+    require(not missing, f"it has no {', '.join(missing)}")
     check_structure(head["program"])
     texts = [head["name"], *head["platforms"], *head["disabled_checks"], *head["constraints"]]
     texts += head["symbols"]
-    expect(all(type(t) is str and len(t) <= 2000 for t in texts), "its texts")
+    require(all(type(t) is str and len(t) <= 2000 for t in texts), "its texts")
     for key in ("platforms", "disabled_checks", "constraints", "symbols", "in_types", "out_types"):
-        expect(type(head[key]) is list, f"its {key}")
+        require(type(head[key]) is list, f"its {key}")
     for shape, _, weak in (*head["in_types"], *head["out_types"]):
-        expect(type(weak) is bool and len(shape) <= 64, "its types")
-        expect(
+        require(type(weak) is bool and len(shape) <= 64, "its types")
+        require(
             all(type(n) is str or (type(n) is int and 0 <= n < MOST_BYTES) for n in shape),
             f"a shape of {str(shape)[:60]}",
         )
@@ -477,26 +477,26 @@ def _check_head(head: dict[str, Any]) -> None:
 def _check_exported(made: Exported, vjp: Exported | None) -> None:
     """Check that types, trees, symbols and the derivative are consistent; without symbols, check
     the program as well."""
-    expect(made.in_tree.num_leaves == len(made.in_avals), "the tree of its arguments")
-    expect(made.out_tree.num_leaves == len(made.out_avals), "the tree of its results")
+    require(made.in_tree.num_leaves == len(made.in_avals), "the tree of its arguments")
+    require(made.out_tree.num_leaves == len(made.out_avals), "the tree of its results")
     dims = [n for a in made.in_avals for n in a.shape if isinstance(n, Dim)]
     symbols = {s for n in dims for s in n.symbols()}
     names = made._head["symbols"]
-    expect(symbols == set(names) and len(names) == len(symbols), f"its symbols are {names}")
+    require(symbols == set(names) and len(names) == len(symbols), f"its symbols are {names}")
     for a in made.out_avals:
-        expect(all(n.symbols() <= symbols for n in a.shape if isinstance(n, Dim)), "result types")
+        require(all(n.symbols() <= symbols for n in a.shape if isinstance(n, Dim)), "result types")
     if not names:
         made._program({})
     if vjp is not None:
         flat = tree_structure(((0,) * len(vjp.in_avals), {}))
-        expect(vjp.in_tree == flat, "the tree of the arguments of its derivative")
+        require(vjp.in_tree == flat, "the tree of the arguments of its derivative")
         listed = tree_structure([0] * len(vjp.out_avals))
-        expect(vjp.out_tree == listed, "the tree of the results of its derivative")
+        require(vjp.out_tree == listed, "the tree of the results of its derivative")
         floats = [made.out_avals[i] for i in _floats(made.out_avals)]
         want_in = [_shown(a) for a in (*made.in_avals, *floats)]
         want_out = [_shown(made.in_avals[i]) for i in _floats(made.in_avals)]
-        expect([_shown(a) for a in vjp.in_avals] == want_in, "the arguments of its derivative")
-        expect([_shown(a) for a in vjp.out_avals] == want_out, "the results of its derivative")
+        require([_shown(a) for a in vjp.in_avals] == want_in, "the arguments of its derivative")
+        require([_shown(a) for a in vjp.out_avals] == want_out, "the results of its derivative")
 
 
 def _shown(aval: Any) -> tuple[str, str]:
@@ -608,7 +608,7 @@ def _export(
         "program": data["program"],
     }
     made = Exported(head, stage._call.spec, stage._entry.out_spec, first.arrays, True)
-    made._source = fun if first.ruled else None
+    made._source = fun if first.has_custom_derivative else None
     return made
 
 
@@ -626,7 +626,7 @@ class _Recorded:
         entry, encoder = self.stage._entry, Encoder()
         self.avals = entry.graph.in_avals[len(entry.consts) :]
         program = encoder.program(entry.graph, entry.consts)
-        self.arrays, self.ruled = encoder.arrays, encoder.ruled
+        self.arrays, self.has_custom_derivative = encoder.arrays, encoder.has_custom_derivative
         out_types = [[list(a.shape), a.dtype.name, a.weak_type] for a in entry.out_avals]
         self.data = {"program": program, "out_types": out_types}
 

@@ -21,7 +21,7 @@ from accnp.ir.graph import Graph, build
 from accnp.ir.node import LITERAL, Node, literal, record
 from accnp.ir.op import OPS, distinct_number
 from accnp.ir.verify import verify_operation
-from accnp.jax_compat.export.checks import check_operation, check_result, dtype_of, expect, wrong
+from accnp.jax_compat.export.checks import check_operation, check_result, dtype_of, reject, require
 from accnp.jax_compat.jaxprs.primitives import primitive_of
 from accnp.lax.enumerations import Precision
 from accnp.numpy.composed_primitives import Composed
@@ -34,7 +34,7 @@ from accnp.primitives.index import (
 )
 from accnp.primitives.kinds import dtype_kind
 
-__all__ = ["Encoder", "check_structure", "decoded", "only_value_errors"]
+__all__ = ["Encoder", "check_structure", "decode_program", "only_value_errors"]
 
 _ENUMS: dict[str, Any] = {c.__name__: c for c in (FftType, GatherScatterMode, Precision)}
 _RECORDS: dict[str, type] = {
@@ -48,7 +48,7 @@ class Encoder:
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
-        self.ruled = False
+        self.has_custom_derivative = False
         self._places: dict[tuple[int, tuple[int, ...], np.dtype], int] = {}
 
     def program(self, graph: Graph, constants: Sequence[Node] = ()) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Encoder:
         for x in graph.inputs[len(constants) :]:
             env[id(x)] = add(["in", list(x.aval.shape), x.aval.dtype.name, x.aval.weak_type])
 
-        def place(x: Node) -> Any:
+        def index_of(x: Node) -> Any:
             found = env.get(id(x))
             if found is None:
                 found = env[id(x)] = add(self._leaf(x))
@@ -73,26 +73,26 @@ class Encoder:
 
         def walk(inner: Graph) -> None:
             for node in inner.nodes:
-                env[id(node)] = self._node(node, place, add, walk, env)
+                env[id(node)] = self._node(node, index_of, add, walk, env)
 
         walk(graph)
-        return {"values": values, "out": [place(x) for x in graph.outputs]}
+        return {"values": values, "out": [index_of(x) for x in graph.outputs]}
 
-    def _node(self, node: Node, place: Any, add: Any, walk: Any, env: dict[int, Any]) -> Any:
+    def _node(self, node: Node, index_of: Any, add: Any, walk: Any, env: dict[int, Any]) -> Any:
         op = node.op
         if op.kind == "item":
-            whole = place(node.inputs[0])
+            whole = index_of(node.inputs[0])
             if isinstance(whole, list):
                 return whole[node.params["index"]]
         elif op.kind == "mark":  # marks of derivative rules are identities
-            self.ruled = self.ruled or "rule" in node.params
-            return place(node.inputs[0])
+            self.has_custom_derivative = self.has_custom_derivative or "rule" in node.params
+            return index_of(node.inputs[0])
         elif op.inline or op.recomputes or isinstance(primitive_of(op), Composed):
             (inner,) = [v for v in node.params.values() if isinstance(v, Graph)]
             for x, given in zip(inner.inputs, node.inputs, strict=True):
-                env[id(x)] = place(given)
+                env[id(x)] = index_of(given)
             walk(inner)
-            return [place(y) for y in inner.outputs]
+            return [index_of(y) for y in inner.outputs]
         elif op.effect or op.kind == "callback":
             raise NotImplementedError(
                 f"export: calls of Python functions cannot be stored; got {op.name}; leave it out"
@@ -102,7 +102,7 @@ class Encoder:
                 f"export: user-defined operations cannot be stored; got {op.name}; leave it "
                 "out, or write it with operations of accnp"
             )
-        ins = [place(x) for x in node.inputs]
+        ins = [index_of(x) for x in node.inputs]
         return add([op.name, ins, {k: self.value(v, op.name) for k, v in node.params.items()}])
 
     def _leaf(self, x: Node) -> list[Any]:
@@ -150,44 +150,44 @@ class Encoder:
         )
 
 
-Number = Callable[[Mapping[str, Any]], Any]
+SizeEvaluator = Callable[[Mapping[str, Any]], Any]
 
 
-def _value(v: Any, arrays: Sequence[np.ndarray], number: Number) -> Any:
+def _value(v: Any, arrays: Sequence[np.ndarray], evaluate_size: SizeEvaluator) -> Any:
     if not isinstance(v, dict):
-        expect(not isinstance(v, list), f"a value of unknown kind, {str(v)[:40]}")
+        require(not isinstance(v, list), f"a value of unknown kind, {str(v)[:40]}")
         return distinct_number(v)
-    expect(len(v) == 1, "a value of several types")
+    require(len(v) == 1, "a value of several types")
     ((kind, data),) = v.items()
     if kind in ("poly", "inverse", "floor"):
-        return number(v)
+        return evaluate_size(v)
     if kind in ("tuple", "list", "frozenset"):
         make: Any = {"tuple": tuple, "list": list, "frozenset": frozenset}[kind]
-        return make([_value(x, arrays, number) for x in data])
+        return make([_value(x, arrays, evaluate_size) for x in data])
     if kind == "enum":
         return _ENUMS[data[0]][data[1]]
     if kind == "record":
-        return _RECORDS[data[0]](*[_value(x, arrays, number) for x in data[1]])
+        return _RECORDS[data[0]](*[_value(x, arrays, evaluate_size) for x in data[1]])
     if kind == "dtype":
         return dtype_of(data)
     if kind == "complex":
         return distinct_number(complex(*data))
     if kind == "scalar":
-        return dtype_of(data[0]).type(_value(data[1], arrays, number))
+        return dtype_of(data[0]).type(_value(data[1], arrays, evaluate_size))
     if kind == "dict":
-        return {_value(k, arrays, number): _value(x, arrays, number) for k, x in data}
+        return {_value(k, arrays, evaluate_size): _value(x, arrays, evaluate_size) for k, x in data}
     if kind == "program":
-        return _decoded(data, arrays, number)
-    return wrong(f"a value of unknown kind, {kind[:40]!r}")
+        return _decode(data, arrays, evaluate_size)
+    return reject(f"a value of unknown kind, {kind[:40]!r}")
 
 
 def _literal(value: Any, dtype: np.dtype, weak: bool) -> Node:
     kind = dtype_kind(dtype)
     types: Any = {"b": bool, "f": int | float | np.generic, "c": complex | float | int | np.generic}
-    expect(isinstance(value, types.get(kind, int | np.integer)), f"a {dtype.name} of {value!r}")
+    require(isinstance(value, types.get(kind, int | np.integer)), f"a {dtype.name} of {value!r}")
     if kind in "iu":
         bounds = (ml_dtypes.iinfo if dtype.name in SUB_INTS else np.iinfo)(dtype)
-        expect(bounds.min <= value <= bounds.max, f"a {dtype.name} of {value!r}")
+        require(bounds.min <= value <= bounds.max, f"a {dtype.name} of {value!r}")
     return literal(float(value) if kind == "f" else value, dtype, weak)
 
 
@@ -213,8 +213,10 @@ def only_value_errors() -> Iterator[None]:
         ) from error
 
 
-def decoded(program: Mapping[str, Any], arrays: Sequence[np.ndarray], number: Number) -> Graph:
-    """Record a decoded program; `number` evaluates sizes that depend on symbols.
+def decode_program(
+    program: Mapping[str, Any], arrays: Sequence[np.ndarray], evaluate_size: SizeEvaluator
+) -> Graph:
+    """Record a decoded program; `evaluate_size` evaluates sizes that depend on symbols.
 
     Nothing is executed, and nothing is trusted: operands, parameters and nested programs are
     checked.
@@ -223,7 +225,7 @@ def decoded(program: Mapping[str, Any], arrays: Sequence[np.ndarray], number: Nu
         ValueError: the program is invalid.
     """
     with only_value_errors():
-        return _decoded(program, arrays, number)
+        return _decode(program, arrays, evaluate_size)
 
 
 def check_structure(program: Any) -> None:
@@ -232,28 +234,28 @@ def check_structure(program: Any) -> None:
     Raises:
         ValueError: the structure is invalid.
     """
-    expect(type(program) is dict, "its program")
+    require(type(program) is dict, "its program")
     for key in ("values", "out"):
-        expect(type(program.get(key)) is list, f"its program has no list of {key}")
+        require(type(program.get(key)) is list, f"its program has no list of {key}")
     for entry in program["values"]:
-        expect(type(entry) is list and entry and type(entry[0]) is str, f"the value {entry!r:.60}")
+        require(type(entry) is list and entry and type(entry[0]) is str, f"the value {entry!r:.60}")
 
 
-def _decoded(program: Any, arrays: Sequence[np.ndarray], number: Number) -> Graph:
+def _decode(program: Any, arrays: Sequence[np.ndarray], evaluate_size: SizeEvaluator) -> Graph:
     check_structure(program)
     entries: list[list[Any]] = program["values"]
 
     def read(v: Any) -> Any:
-        return _value(v, arrays, number)
+        return _value(v, arrays, evaluate_size)
 
     def one_of(known: Sequence[Any], i: Any) -> Any:
-        expect(type(i) is int and 0 <= i < len(known), f"there is no value {i!r}")
+        require(type(i) is int and 0 <= i < len(known), f"there is no value {i!r}")
         return known[i]
 
     def typed(shape: Any, name: Any, weak: Any) -> Aval:
         sizes = tuple([read(n) for n in shape])
-        expect(all(type(n) is int and n >= 0 for n in sizes), f"a shape of {sizes!r}")
-        expect(type(weak) is bool, "weak types")
+        require(all(type(n) is int and n >= 0 for n in sizes), f"a shape of {sizes!r}")
+        require(type(weak) is bool, "weak types")
         aval = make_aval(sizes, dtype_of(name), weak)
         check_result("an input", aval)
         return aval
@@ -268,8 +270,8 @@ def _decoded(program: Any, arrays: Sequence[np.ndarray], number: Number) -> Grap
                 value, name, weak = e
                 env.append(_literal(read(value), dtype_of(name), weak is True))
             elif kind == "const":
-                place, weak = e
-                env.append(from_numpy(one_of(arrays, place), weak is True)._node)
+                position, weak = e
+                env.append(from_numpy(one_of(arrays, position), weak is True)._node)
             else:
                 ins, given = e
                 op, operands = OPS[kind], [one_of(env, i) for i in ins]
@@ -282,5 +284,5 @@ def _decoded(program: Any, arrays: Sequence[np.ndarray], number: Number) -> Grap
         return [one_of(env, i) for i in program["out"]]
 
     graph = build(run, [typed(*e[1:]) for e in entries if e[0] == "in"])
-    expect(all(isinstance(x.aval, Aval) for x in graph.outputs), "several results as one output")
+    require(all(isinstance(x.aval, Aval) for x in graph.outputs), "several results as one output")
     return graph

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MEETINGS", "Block", "Member"]
+__all__ = ["SYNCHRONIZING", "Block", "BlockThread"]
 
-LANES = 32  # lanes of a warp
-PATIENCE = 120.0  # seconds after which waiting threads are assumed to be deadlocked
-MEETINGS = frozenset(["barrier", "any_lane", "shuffle_down", "shuffle_xor", "shuffle_at"])
+WARP_SIZE = 32  # lanes of a warp
+TIMEOUT = 120.0  # seconds, after which waiting threads are taken for deadlocked
+SYNCHRONIZING = frozenset(["barrier", "any_lane", "shuffle_down", "shuffle_xor", "shuffle_at"])
 
 
 class Block:
@@ -25,24 +25,24 @@ class Block:
     def __init__(self, count: int) -> None:
         self.count = count
         self.values: list[Any] = [None] * count
-        self.all = threading.Barrier(count)
-        starts = range(0, count, LANES)
-        self.warps = [threading.Barrier(min(LANES, count - k)) for k in starts]
+        self.barrier = threading.Barrier(count)
+        starts = range(0, count, WARP_SIZE)
+        self.warps = [threading.Barrier(min(WARP_SIZE, count - k)) for k in starts]
         self.errors: list[BaseException] = []
 
-    def run(self, work: Callable[[Member], None]) -> None:
+    def run(self, work: Callable[[BlockThread], None]) -> None:
         """Run all threads; raises the error of a thread that fails."""
 
-        def alone(k: int) -> None:
+        def run_thread(k: int) -> None:
             try:
                 with np.errstate(all="ignore"):
-                    work(Member(self, k))
+                    work(BlockThread(self, k))
             except BaseException as error:
                 self.errors.append(error)
-                for barrier in (self.all, *self.warps):
+                for barrier in (self.barrier, *self.warps):
                     barrier.abort()
 
-        workers = [threading.Thread(target=alone, args=(k,)) for k in range(self.count)]
+        workers = [threading.Thread(target=run_thread, args=(k,)) for k in range(self.count)]
         for worker in workers:
             worker.start()
         for worker in workers:
@@ -51,35 +51,37 @@ class Block:
             if not isinstance(error, threading.BrokenBarrierError):
                 raise error
         if self.errors:
-            raise RuntimeError("run: some threads wait for others, which do not come")
+            raise RuntimeError(
+                "run: deadlock: some threads wait at a barrier that others never reach"
+            )
 
 
-class Member:
+class BlockThread:
     """One thread of a block."""
 
-    def __init__(self, block: Block, number: int) -> None:
+    def __init__(self, block: Block, index: int) -> None:
         self.block = block
-        self.number = number
-        self.lane = number % LANES
+        self.index = index
+        self.lane = index % WARP_SIZE
 
-    def meet(self, function: str, args: list[Any]) -> Any:
+    def synchronize(self, function: str, args: list[Any]) -> Any:
         """Call a function that all threads of a block, or of a warp, call together."""
         if function == "barrier":
-            self.block.all.wait(PATIENCE)
+            self.block.barrier.wait(TIMEOUT)
             return None
-        values = self.exchanged(args[0])
+        values = self.gather_warp(args[0])
         if function == "any_lane":
             return np.bool_(any(values))
         by = int(args[1])
         lane = {"shuffle_down": self.lane + by, "shuffle_xor": self.lane ^ by}.get(function, by)
         return values[lane] if 0 <= lane < len(values) else args[0]
 
-    def exchanged(self, x: Any) -> list[Any]:
+    def gather_warp(self, x: Any) -> list[Any]:
         """Return the values of all lanes of the warp."""
-        first = self.number - self.lane
-        barrier = self.block.warps[first // LANES]
-        self.block.values[self.number] = x
-        barrier.wait(PATIENCE)
-        found = self.block.values[first : first + LANES]
-        barrier.wait(PATIENCE)
+        first = self.index - self.lane
+        barrier = self.block.warps[first // WARP_SIZE]
+        self.block.values[self.index] = x
+        barrier.wait(TIMEOUT)
+        found = self.block.values[first : first + WARP_SIZE]
+        barrier.wait(TIMEOUT)
         return found
