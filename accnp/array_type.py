@@ -33,16 +33,8 @@ from accnp.runtime.buffer import Buffer
 from accnp.trace_fn import conversion_error, traced_repr, unmapped
 
 __all__ = [
-    "Array",
-    "ArrayLike",
-    "concrete_node",
-    "concrete_value",
-    "const_of",
-    "escape",
-    "from_numpy",
-    "is_traced",
-    "with_float0",
-    "wrap",
+    "Array", "ArrayLike", "concrete_node", "concrete_value", "const_of", "escape", "from_numpy",
+    "is_traced", "with_float0", "wrap",
 ]  # fmt: skip
 
 

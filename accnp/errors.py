@@ -31,27 +31,13 @@ from accnp.docstrings import fill
 from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
-    "AxisError",
-    "ConcretizationTypeError",
-    "IncompatibleShapesError",
-    "InconclusiveDimensionOperation",
-    "JAXIndexError",
-    "JAXTypeError",
-    "JaxRuntimeError",
-    "JaxprTypeError",
-    "KeyArrayError",
-    "KeyReuseError",
-    "NoElementsError",
-    "NonConcreteBooleanIndexError",
-    "PendingResultWarning",
-    "StaticArgumentError",
-    "TracerArrayConversionError",
-    "TracerBoolConversionError",
-    "TracerIntegerConversionError",
-    "TypePromotionError",
-    "UnexpectedTracerError",
-    "UnsupportedDtypeError",
-]
+    "AxisError", "ConcretizationTypeError", "IncompatibleShapesError",
+    "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError", "JaxRuntimeError",
+    "JaxprTypeError", "KeyArrayError", "KeyReuseError", "NoElementsError",
+    "NonConcreteBooleanIndexError", "PendingResultWarning", "StaticArgumentError",
+    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
+    "TypePromotionError", "UnexpectedTracerError", "UnsupportedDtypeError",
+]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")

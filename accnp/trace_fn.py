@@ -22,15 +22,9 @@ from accnp.ir.node import ARG, MARK, Node, arg, independent, record, site_text
 from accnp.ir.trace import Trace, own_lines, state, untraced
 
 __all__ = [
-    "conversion_error",
-    "describe",
-    "function_place",
-    "provenance",
-    "trace",
-    "traced_repr",
-    "unmapped",
-    "wraps",
-]
+    "conversion_error", "describe", "function_place", "provenance", "trace", "traced_repr",
+    "unmapped", "wraps",
+]  # fmt: skip
 
 counters = {"traces": 0}
 

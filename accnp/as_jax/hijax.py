@@ -21,21 +21,10 @@ from accnp.ir.trace import innermost
 from accnp.jax_compat.jaxprs.rules import Zero, instantiate_zeros, is_undefined_primal
 
 __all__ = [
-    "AbstractValue",
-    "AvalMutableQDD",
-    "AvalQDD",
-    "HiPrimitive",
-    "HiType",
-    "MutableHiType",
-    "Zero",
-    "aval_method",
-    "aval_property",
-    "control_flow_allowed_effects",
-    "cur_qdd",
-    "instantiate_zeros",
-    "is_undefined_primal",
-    "register_hitype",
-]
+    "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MutableHiType", "Zero",
+    "aval_method", "aval_property", "control_flow_allowed_effects", "cur_qdd", "instantiate_zeros",
+    "is_undefined_primal", "register_hitype",
+]  # fmt: skip
 
 
 class HiType(AbstractValue):

@@ -18,21 +18,10 @@ from accnp.ir.aval import Aval
 from accnp.ir.trace import innermost
 
 __all__ = [
-    "VERSION",
-    "VERSION_INFO",
-    "LiteralArray",
-    "Out",
-    "TypedNdArray",
-    "api_boundary",
-    "backends",
-    "excluded_paths",
-    "flatten_one_level",
-    "include_frame",
-    "physical_aval",
-    "reconstruct_array",
-    "registered_classes",
-    "trace_state_clean",
-]
+    "VERSION", "VERSION_INFO", "LiteralArray", "Out", "TypedNdArray", "api_boundary", "backends",
+    "excluded_paths", "flatten_one_level", "include_frame", "physical_aval", "reconstruct_array",
+    "registered_classes", "trace_state_clean",
+]  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

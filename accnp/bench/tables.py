@@ -16,14 +16,7 @@ from accnp.bench.timing import Timing
 from accnp.runtime.machine_load import machine_load
 
 __all__ = [
-    "COLUMNS",
-    "UNRELIABLE",
-    "Row",
-    "markdown_table",
-    "marked",
-    "milliseconds",
-    "row",
-    "text_table",
+    "COLUMNS", "UNRELIABLE", "Row", "markdown_table", "marked", "milliseconds", "row", "text_table",
     "write_json",
 ]  # fmt: skip
 

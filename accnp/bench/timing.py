@@ -26,16 +26,9 @@ import accnp
 from accnp.compiler.kernel_cache import wait_for_background
 
 __all__ = [
-    "Call",
-    "Timing",
-    "busy",
-    "interleave",
-    "machine",
-    "middle_half",
-    "pace",
-    "paced",
+    "Call", "Timing", "busy", "interleave", "machine", "middle_half", "pace", "paced",
     "seconds_text",
-]
+]  # fmt: skip
 
 Call = Callable[[], Any]
 

@@ -26,17 +26,9 @@ from accnp.runtime.device import process_index
 from accnp.runtime.stream import default_stream
 
 __all__ = [
-    "ArrayFacts",
-    "Index",
-    "as_index",
-    "compute",
-    "facts_of",
-    "gather_objects",
-    "regions",
-    "step_of_all",
-    "storage_dtype",
-    "warn_narrowed",
-]
+    "ArrayFacts", "Index", "as_index", "compute", "facts_of", "gather_objects", "regions",
+    "step_of_all", "storage_dtype", "warn_narrowed",
+]  # fmt: skip
 
 Index = tuple[slice, ...]
 

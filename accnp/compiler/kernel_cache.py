@@ -100,22 +100,9 @@ class Kernel:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_code",
-        "_entry",
-        "address",
-        "call",
-        "call_brief",
-        "callees",
-        "fastmath",
-        "name",
-        "origin",
-        "program",
-        "programs",
-        "seconds",
-        "signature",
-        "source",
-    )
+        "__weakref__", "_code", "_entry", "address", "call", "call_brief", "callees", "fastmath",
+        "name", "origin", "program", "programs", "seconds", "signature", "source",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -69,25 +69,9 @@ from accnp.runtime.device import Device
 from accnp.runtime.stream import Task, default_stream
 
 __all__ = [
-    "DELETED",
-    "Plan",
-    "apart",
-    "array_of",
-    "brought",
-    "close",
-    "compile_plan",
-    "device_of",
-    "is_ready",
-    "materialise",
-    "on_device",
-    "pending",
-    "place_of",
-    "placed",
-    "plan_of_graph",
-    "plan_of_pending",
-    "ready",
-    "run_plan",
-    "wait_for_value",
+    "DELETED", "Plan", "apart", "array_of", "brought", "close", "compile_plan", "device_of",
+    "is_ready", "materialise", "on_device", "pending", "place_of", "placed", "plan_of_graph",
+    "plan_of_pending", "ready", "run_plan", "wait_for_value",
 ]  # fmt: skip
 
 # Work, in simple element operations, from which a plan is submitted to the stream instead of being

@@ -29,17 +29,9 @@ class DeviceStep(KernelStep):
     share its indices."""
 
     __slots__ = (
-        "blocks",
-        "device",
-        "fastmath",
-        "function",
-        "guard",
-        "node",
-        "op",
-        "place",
-        "threads",
+        "blocks", "device", "fastmath", "function", "guard", "node", "op", "place", "threads",
         "words",
-    )
+    )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool, device: Device) -> None:
         super().__init__(text, fastmath)

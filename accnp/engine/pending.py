@@ -21,19 +21,8 @@ from accnp.runtime.device import Device
 from accnp.runtime.device import place as default_place
 
 __all__ = [
-    "IN_TWO_LISTS",
-    "Pending",
-    "apart",
-    "by_place",
-    "collect",
-    "crossings",
-    "has_own_buffer",
-    "is_kept",
-    "lost_leaves",
-    "place_of",
-    "placed",
-    "sorted_order",
-    "wanted",
+    "IN_TWO_LISTS", "Pending", "apart", "by_place", "collect", "crossings", "has_own_buffer",
+    "is_kept", "lost_leaves", "place_of", "placed", "sorted_order", "wanted",
 ]  # fmt: skip
 
 

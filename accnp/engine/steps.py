@@ -78,27 +78,9 @@ class KernelStep:
     """
 
     __slots__ = (
-        "alike",
-        "allocs",
-        "bodies",
-        "chained",
-        "cluster",
-        "constants",
-        "copied",
-        "extent",
-        "frees",
-        "grain",
-        "ints",
-        "kernel",
-        "label",
-        "moved",
-        "nontemporal",
-        "pointers",
-        "stores",
-        "stretch",
-        "text",
-        "updated_slots",
-        "work",
+        "alike", "allocs", "bodies", "chained", "cluster", "constants", "copied", "extent", "frees",
+        "grain", "ints", "kernel", "label", "moved", "nontemporal", "pointers", "stores", "stretch",
+        "text", "updated_slots", "work",
     )  # fmt: skip
 
     def __init__(self, text: Generated, fastmath: bool) -> None:
@@ -292,26 +274,9 @@ class Plan:
     """The steps of a program in order. The first `n_leaves` slots are the buffers of the leaves."""
 
     __slots__ = (
-        "constants",
-        "depends_on_indices",
-        "device",
-        "fastmath",
-        "hits",
-        "loaded",
-        "n_leaves",
-        "n_slots",
-        "out_avals",
-        "output_slots",
-        "overwritten",
-        "parts",
-        "program",
-        "quick",
-        "spare",
-        "steps",
-        "waits",
-        "walk",
-        "walks",
-        "work",
+        "constants", "depends_on_indices", "device", "fastmath", "hits", "loaded", "n_leaves",
+        "n_slots", "out_avals", "output_slots", "overwritten", "parts", "program", "quick", "spare",
+        "steps", "waits", "walk", "walks", "work",
     )  # fmt: skip
 
     def __init__(self, n_leaves: int) -> None:
@@ -368,24 +333,9 @@ class ControlStep:
     """
 
     __slots__ = (
-        "avals",
-        "bailout",
-        "bodies",
-        "by_python",
-        "frees",
-        "guard",
-        "inputs",
-        "nbytes",
-        "node",
-        "op",
-        "operands",
-        "params",
-        "place",
-        "reason",
-        "results",
-        "walk",
-        "work",
-    )
+        "avals", "bailout", "bodies", "by_python", "frees", "guard", "inputs", "nbytes", "node",
+        "op", "operands", "params", "place", "reason", "results", "walk", "work",
+    )  # fmt: skip
 
     def __init__(self, value: Any, operands: list[int], bodies: list[Any]) -> None:
         self.op = value.op

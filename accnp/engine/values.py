@@ -18,16 +18,8 @@ from accnp.runtime.buffer import Buffer, from_scalar
 from accnp.runtime.stream import Task
 
 __all__ = [
-    "DELETED",
-    "Claim",
-    "at_hand",
-    "claim_among",
-    "claimed",
-    "deliver",
-    "make_deleted_error",
-    "make_traced_error",
-    "promise",
-    "value_lock",
+    "DELETED", "Claim", "at_hand", "claim_among", "claimed", "deliver", "make_deleted_error",
+    "make_traced_error", "promise", "value_lock",
 ]  # fmt: skip
 
 # Held while pending graphs are traversed, and while values are set and inputs are dropped; never

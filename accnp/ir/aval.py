@@ -23,17 +23,8 @@ from accnp.errors import InconclusiveDimensionOperation
 from accnp.forks import renewed
 
 __all__ = [
-    "AbstractValue",
-    "Aval",
-    "Devices",
-    "ShardedDevices",
-    "install_sharding",
-    "make_aval",
-    "mesh_sharding",
-    "on_devices",
-    "result_devices",
-    "spans_processes",
-    "symbolic_aval",
+    "AbstractValue", "Aval", "Devices", "ShardedDevices", "install_sharding", "make_aval",
+    "mesh_sharding", "on_devices", "result_devices", "spans_processes", "symbolic_aval",
 ]  # fmt: skip
 
 # The devices that the user chose for a value; None: the value is not bound to any device.

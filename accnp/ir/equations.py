@@ -368,15 +368,8 @@ class Jaxpr(Pretty):
     """
 
     __slots__ = (
-        "__weakref__",
-        "constvars",
-        "debug_info",
-        "effects",
-        "eqns",
-        "graphs",
-        "invars",
-        "outvars",
-    )
+        "__weakref__", "constvars", "debug_info", "effects", "eqns", "graphs", "invars", "outvars",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -41,28 +41,10 @@ class Generated:
     """The source of a kernel and everything needed to call it."""
 
     __slots__ = (
-        "blocks",
-        "callees",
-        "extent",
-        "form",
-        "ints",
-        "kernel",
-        "once",
-        "partials",
-        "pointers",
-        "products",
-        "sends",
-        "shares",
-        "signature",
-        "source",
-        "tasks",
-        "then",
-        "threads",
-        "tiles",
-        "tiny",
-        "weight",
-        "whiles",
-    )
+        "blocks", "callees", "extent", "form", "ints", "kernel", "once", "partials", "pointers",
+        "products", "sends", "shares", "signature", "source", "tasks", "then", "threads", "tiles",
+        "tiny", "weight", "whiles",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.source = ""

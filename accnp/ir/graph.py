@@ -30,19 +30,9 @@ class Graph:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_order",
-        "calls_python",
-        "effects",
-        "extra",
-        "in_names",
-        "inputs",
-        "level",
-        "name",
-        "outputs",
-        "recorded",
-        "trace",
-    )
+        "__weakref__", "_order", "calls_python", "effects", "extra", "in_names", "inputs", "level",
+        "name", "outputs", "recorded", "trace",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -46,28 +46,10 @@ from accnp.ir.trace import (
 )  # fmt: skip
 
 __all__ = [
-    "EMPTY",
-    "Form",
-    "Node",
-    "arg",
-    "const",
-    "forget",
-    "has_effect",
-    "held_literal",
-    "independent",
-    "install_distribution",
-    "is_held",
-    "items",
-    "line_of",
-    "literal",
-    "mark",
-    "owning_trace",
-    "perform",
-    "record",
-    "refuse_float0",
-    "site_text",
-    "value_of",
-]
+    "EMPTY", "Form", "Node", "arg", "const", "forget", "has_effect", "held_literal", "independent",
+    "install_distribution", "is_held", "items", "line_of", "literal", "mark", "owning_trace",
+    "perform", "record", "refuse_float0", "site_text", "value_of",
+]  # fmt: skip
 
 EMPTY: dict[str, Any] = {}
 

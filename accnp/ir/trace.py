@@ -108,24 +108,9 @@ class Trace:
     """
 
     __slots__ = (
-        "abstract",
-        "active",
-        "calls",
-        "effects",
-        "frame",
-        "host",
-        "info",
-        "kept",
-        "kind",
-        "level",
-        "parent",
-        "previous",
-        "rebound",
-        "recorded",
-        "refs",
-        "start",
-        "walked",
-    )
+        "abstract", "active", "calls", "effects", "frame", "host", "info", "kept", "kind", "level",
+        "parent", "previous", "rebound", "recorded", "refs", "start", "walked",
+    )  # fmt: skip
     dead = False  # whether all operations reject its values
 
     def __init__(self, kind: str, info: Any = None) -> None:

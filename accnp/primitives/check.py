@@ -24,22 +24,10 @@ from accnp.primitives.kinds import broadcast_to, full
 from accnp.pytree import PyTreeDef
 
 __all__ = [
-    "BatchedError",
-    "CheckError",
-    "Description",
-    "DivisionByZeroError",
-    "FailedCheckError",
-    "JaxRuntimeError",
-    "Kind",
-    "NaNError",
-    "OOBError",
-    "State",
-    "any_state",
-    "first_error",
-    "no_check",
-    "record_check",
-    "state_of",
-]
+    "BatchedError", "CheckError", "Description", "DivisionByZeroError", "FailedCheckError",
+    "JaxRuntimeError", "Kind", "NaNError", "OOBError", "State", "any_state", "first_error",
+    "no_check", "record_check", "state_of",
+]  # fmt: skip
 
 _BOOL = np.dtype(bool)
 _INT = np.dtype(np.int32)

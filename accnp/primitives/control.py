@@ -23,16 +23,9 @@ from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
 __all__ = [
-    "CONSTANTS",
-    "call",
-    "check_carry",
-    "keep",
-    "leading",
-    "split",
-    "spread",
-    "with_outputs",
+    "CONSTANTS", "call", "check_carry", "keep", "leading", "split", "spread", "with_outputs",
     "zeros_for",
-]
+]  # fmt: skip
 
 # For ops whose programs take leading constants: parameter -> (number of operands before the
 # constants, name of the parameter that counts them).

@@ -15,39 +15,12 @@ from accnp.dtypes.questions import iinfo
 from accnp.forks import imported
 
 __all__ = [
-    "cast",
-    "clamp",
-    "digamma_rise",
-    "divide",
-    "erf_inv",
-    "exp_below",
-    "exp_difference",
-    "integer_pow",
-    "lgamma",
-    "log_beside",
-    "logaddexp",
-    "logaddexp2",
-    "logistic",
-    "make_complex",
-    "mish",
-    "normal_gelu",
-    "ordered_bits",
-    "remainder",
-    "rsqrt",
-    "select_n",
-    "shift_left",
-    "shift_right_arithmetic",
-    "shift_right_logical",
-    "sign",
-    "silu",
-    "sin_pi",
-    "special",
-    "square",
-    "tan",
-    "tanh",
-    "tanh_gelu",
-    "tanh_law",
-]
+    "cast", "clamp", "digamma_rise", "divide", "erf_inv", "exp_below", "exp_difference",
+    "integer_pow", "lgamma", "log_beside", "logaddexp", "logaddexp2", "logistic", "make_complex",
+    "mish", "normal_gelu", "ordered_bits", "remainder", "rsqrt", "select_n", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "sign", "silu", "sin_pi", "special", "square",
+    "tan", "tanh", "tanh_gelu", "tanh_law",
+]  # fmt: skip
 
 
 def quiet(fn: Any) -> Any:

@@ -17,17 +17,9 @@ from accnp.errors import api_boundary
 from accnp.forks import renewed
 
 __all__ = [
-    "Device",
-    "default_backend",
-    "default_device",
-    "device_count",
-    "devices",
-    "gpu_possible",
-    "local_device_count",
-    "local_devices",
-    "place",
-    "with_one_here",
-]
+    "Device", "default_backend", "default_device", "device_count", "devices", "gpu_possible",
+    "local_device_count", "local_devices", "place", "with_one_here",
+]  # fmt: skip
 
 
 class Device:

@@ -38,19 +38,9 @@ class Task:
     """A future: the result of a submitted function."""
 
     __slots__ = (
-        "__weakref__",
-        "_deps",
-        "_done",
-        "_fn",
-        "_nbytes",
-        "_stopped",
-        "_stream",
-        "_threads",
-        "_traceback",
-        "_waiters",
-        "error",
-        "value",
-    )
+        "__weakref__", "_deps", "_done", "_fn", "_nbytes", "_stopped", "_stream", "_threads",
+        "_traceback", "_waiters", "error", "value",
+    )  # fmt: skip
 
     def __init__(
         self, stream: Stream, fn: Callable[[], Any], deps: Sequence[Task], nbytes: int

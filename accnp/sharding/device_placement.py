@@ -38,18 +38,9 @@ from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device, devices, place, with_one_here
 
 __all__ = [
-    "METHODS",
-    "PROPERTIES",
-    "beside",
-    "device_put",
-    "in_vmap",
-    "is_place",
-    "made",
-    "put_node",
-    "put_tree",
-    "record_sharded",
-    "with_out_sharding",
-]
+    "METHODS", "PROPERTIES", "beside", "device_put", "in_vmap", "is_place", "made", "put_node",
+    "put_tree", "record_sharded", "with_out_sharding",
+]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -28,13 +28,8 @@ from accnp.sharding.partition_specs import (
 from accnp.sharding.process_shards import whole_of
 
 __all__ = [
-    "Shard",
-    "make_array_from_callback",
-    "make_array_from_process_local_data",
-    "make_array_from_single_device_arrays",
-    "sharding_at",
-    "sharding_of",
-    "sharding_of_type",
+    "Shard", "make_array_from_callback", "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays", "sharding_at", "sharding_of", "sharding_of_type",
     "shards",
 ]  # fmt: skip
 

@@ -16,14 +16,7 @@ from accnp.ir.op import ZERO
 from accnp.ir.trace import Trace, state
 from accnp.primitives.kinds import dtype_kind
 
-__all__ = [
-    "dependents",
-    "inexact",
-    "nodes_within",
-    "sort_as_recorded",
-    "take_recorded",
-    "within",
-]
+__all__ = ["dependents", "inexact", "nodes_within", "sort_as_recorded", "take_recorded", "within"]
 
 _INEXACT: dict[np.dtype, bool] = {}
 

@@ -31,19 +31,9 @@ from accnp.ir.trace import DEAD, state
 from accnp.runtime.buffer import is_pooled
 
 __all__ = [
-    "apply_to_keys",
-    "as_node",
-    "as_nodes",
-    "broadcast_nodes",
-    "cast",
-    "cast_safely",
-    "is_host_value",
-    "promote",
-    "promote_inexact",
-    "to_shape",
-    "without_float0",
-    "wrap",
-]
+    "apply_to_keys", "as_node", "as_nodes", "broadcast_nodes", "cast", "cast_safely",
+    "is_host_value", "promote", "promote_inexact", "to_shape", "without_float0", "wrap",
+]  # fmt: skip
 
 _SCALARS = (bool, int, float, complex)
 _FROM = {"b": bool, "i": int, "u": int, "f": float, "c": complex}

@@ -31,27 +31,14 @@ from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import inexact
 
 __all__ = [
-    "Offloadable",
-    "Recompute",
-    "Saveable",
-    "checkpoint",
-    "checkpoint_dots",
-    "checkpoint_dots_with_no_batch_dims",
-    "checkpoint_name",
-    "dots_saveable",
-    "dots_with_no_batch_dims_saveable",
-    "everything_saveable",
-    "nothing_saveable",
-    "offload_dot_with_no_batch_dims",
-    "print_saved_residuals",
-    "remat",
-    "save_and_offload_only_these_names",
-    "save_any_names_but_these",
-    "save_anything_except_these_names",
-    "save_from_both_policies",
-    "save_only_these_names",
+    "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_dots",
+    "checkpoint_dots_with_no_batch_dims", "checkpoint_name", "dots_saveable",
+    "dots_with_no_batch_dims_saveable", "everything_saveable", "nothing_saveable",
+    "offload_dot_with_no_batch_dims", "print_saved_residuals", "remat",
+    "save_and_offload_only_these_names", "save_any_names_but_these",
+    "save_anything_except_these_names", "save_from_both_policies", "save_only_these_names",
     "saved_residuals",
-]
+]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -33,16 +33,9 @@ from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import dependents, inexact
 
 __all__ = [
-    "RuleCall",
-    "SymbolicZero",
-    "depends_on_traces",
-    "nondiff_positions",
-    "same_results",
-    "stop_gradient",
-    "tangent_aval",
-    "tangent_value",
-    "zero_from_primal",
-]
+    "RuleCall", "SymbolicZero", "depends_on_traces", "nondiff_positions", "same_results",
+    "stop_gradient", "tangent_aval", "tangent_value", "zero_from_primal",
+]  # fmt: skip
 
 
 def stop_gradient(x: Any) -> Any:

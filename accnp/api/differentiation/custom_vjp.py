@@ -50,12 +50,9 @@ from accnp.trace_fn import trace
 from accnp.transforms.walk import inexact
 
 __all__ = [
-    "CustomVJPPrimal",
-    "closure_convert",
-    "custom_gradient",
-    "custom_vjp",
+    "CustomVJPPrimal", "closure_convert", "custom_gradient", "custom_vjp",
     "custom_vjp_primal_tree_values",
-]
+]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -26,19 +26,9 @@ from accnp.transforms.vjp import LinearMap, linearize_outputs
 from accnp.transforms.walk import inexact
 
 __all__ = [
-    "Linearised",
-    "as_argnums",
-    "check_inputs",
-    "check_output",
-    "checked_argnums",
-    "float0_zeros",
-    "gradients",
-    "handed",
-    "leaf_nodes",
-    "linearise_call",
-    "split_aux",
-    "with_weak_type",
-]
+    "Linearised", "as_argnums", "check_inputs", "check_output", "checked_argnums", "float0_zeros",
+    "gradients", "handed", "leaf_nodes", "linearise_call", "split_aux", "with_weak_type",
+]  # fmt: skip
 
 
 def leaf_nodes(function: str, leaves: Sequence[Any]) -> list[Node]:

@@ -25,13 +25,8 @@ from accnp.runtime.device import default_device, devices
 from accnp.sharding.device_placement import put_node
 
 __all__ = [
-    "ArgInfo",
-    "Compiled",
-    "CompiledMemoryStats",
-    "CompilerOptions",
-    "Lowered",
-    "TracedStage",
-]
+    "ArgInfo", "Compiled", "CompiledMemoryStats", "CompilerOptions", "Lowered", "TracedStage",
+]  # fmt: skip
 
 CompilerOptions = dict[str, str | bool]
 

@@ -292,17 +292,9 @@ class Call:
     """The arguments of one call, split into static values and leaves."""
 
     __slots__ = (
-        "args",
-        "deleted",
-        "dynamic",
-        "dynamic_kw",
-        "function",
-        "kwargs",
-        "leaves",
-        "refs",
-        "spec",
+        "args", "deleted", "dynamic", "dynamic_kw", "function", "kwargs", "leaves", "refs", "spec",
         "static",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,

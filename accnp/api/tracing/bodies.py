@@ -25,30 +25,10 @@ from accnp.pytree import PyTreeDef, flatten_arrays
 from accnp.trace_fn import function_place, trace
 
 __all__ = [
-    "Body",
-    "Held",
-    "Loop",
-    "Reference",
-    "as_leaves",
-    "carried",
-    "check_branches",
-    "check_carry",
-    "check_result",
-    "close",
-    "forwarded",
-    "promoted",
-    "record_body",
-    "ref_contents",
-    "refs_of",
-    "row_refs",
-    "same_type",
-    "set_refs",
-    "type_text",
-    "values",
-    "with_inputs",
-    "with_refs",
-    "without_refs",
-    "write",
+    "Body", "Held", "Loop", "Reference", "as_leaves", "carried", "check_branches", "check_carry",
+    "check_result", "close", "forwarded", "promoted", "record_body", "ref_contents", "refs_of",
+    "row_refs", "same_type", "set_refs", "type_text", "values", "with_inputs", "with_refs",
+    "without_refs", "write",
 ]  # fmt: skip
 
 

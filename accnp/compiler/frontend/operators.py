@@ -15,17 +15,9 @@ from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, U8, DType, Type, 
 from accnp.compiler.unsupported import Unsupported
 
 __all__ = [
-    "BINARY",
-    "COMPARE",
-    "cast_to",
-    "common_type",
-    "compared",
-    "computed",
-    "constant",
-    "negated",
-    "stored_as",
-    "zero",
-]
+    "BINARY", "COMPARE", "cast_to", "common_type", "compared", "computed", "constant", "negated",
+    "stored_as", "zero",
+]  # fmt: skip
 
 # The functions of the loop IR for the operators of Python.
 BINARY: dict[type[ast.operator], str] = {

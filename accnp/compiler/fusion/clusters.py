@@ -54,22 +54,9 @@ class Cluster:
     """The values that one kernel computes: an index space, members, and stored values (roots)."""
 
     __slots__ = (
-        "axes",
-        "cuts",
-        "folds",
-        "form",
-        "level",
-        "loads",
-        "members",
-        "merged",
-        "needs",
-        "number",
-        "readers",
-        "roots",
-        "shape",
-        "size",
-        "wishes",
-    )
+        "axes", "cuts", "folds", "form", "level", "loads", "members", "merged", "needs", "number",
+        "readers", "roots", "shape", "size", "wishes",
+    )  # fmt: skip
 
     def __init__(self, number: int, shape: tuple[int, ...], form: str = "map") -> None:
         self.number = number  # its index among all clusters

@@ -17,16 +17,9 @@ from accnp.ir.mesh_axis import is_over_mesh
 from accnp.ir.node import ARG, LITERAL, site_text
 
 __all__ = [
-    "aval_text",
-    "bytes_text",
-    "cluster_lines",
-    "cluster_parts",
-    "home",
-    "members",
-    "params_text",
-    "program_lines",
-    "why_stored",
-]
+    "aval_text", "bytes_text", "cluster_lines", "cluster_parts", "home", "members", "params_text",
+    "program_lines", "why_stored",
+]  # fmt: skip
 
 
 def aval_text(aval: Any) -> str:

@@ -19,22 +19,10 @@ if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Value
 
 __all__ = [
-    "NATIVE",
-    "apply_views",
-    "expressible",
-    "fold_form",
-    "in_kernel",
-    "in_turns",
-    "index_strides",
-    "is_row",
-    "is_turned",
-    "is_walkable",
-    "keeps_order",
-    "long_axes",
-    "row_axes",
-    "strided",
+    "NATIVE", "apply_views", "expressible", "fold_form", "in_kernel", "in_turns", "index_strides",
+    "is_row", "is_turned", "is_walkable", "keeps_order", "long_axes", "row_axes", "strided",
     "strip_views",
-]
+]  # fmt: skip
 
 SHORT_WALK = 16  # an axis with at most this many elements is too short for a walk along memory
 SHORT_RUN = 32  # below this many elements in the last run of reduced axes, the others come first

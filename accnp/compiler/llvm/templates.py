@@ -16,16 +16,9 @@ from llvmlite.ir import instructions as ins
 from accnp.compiler.llvm.scalars.forms import Lanes, vector_call
 
 __all__ = [
-    "INLINED_ATTRIBUTES",
-    "Functions",
-    "Index",
-    "Template",
-    "Vector",
-    "byte_size",
-    "define_vectors",
-    "make_template",
-    "vector",
-]
+    "INLINED_ATTRIBUTES", "Functions", "Index", "Template", "Vector", "byte_size", "define_vectors",
+    "make_template", "vector",
+]  # fmt: skip
 
 INLINED_ATTRIBUTES = 772  # the number of the attribute group of functions of vectors
 INLINED = 4  # a function is inlined if it has at most this many calls

@@ -27,16 +27,7 @@ from accnp.compiler.passes.copies import Body
 from accnp.compiler.passes.replace_variables import replaced
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = [
-    "BLOCK",
-    "ELEMENT",
-    "Kept",
-    "Key",
-    "Pass",
-    "kept_values",
-    "passes_of",
-    "shelves_of",
-]  # fmt: skip
+__all__ = ["BLOCK", "ELEMENT", "Kept", "Key", "Pass", "kept_values", "passes_of", "shelves_of"]
 
 BLOCK = 1024  # elements of a part of a row that is reduced at a time
 ELEMENT = Var("number of an element")  # the index in the statements of a pass; no name of a kernel

@@ -24,16 +24,9 @@ from accnp.docstrings import filled
 from accnp.errors import api_boundary
 
 __all__ = [
-    "ProfileOptions",
-    "StepTraceAnnotation",
-    "TraceAnnotation",
-    "annotate_function",
-    "device_memory_profile",
-    "save_device_memory_profile",
-    "start_trace",
-    "stop_trace",
-    "trace",
-]
+    "ProfileOptions", "StepTraceAnnotation", "TraceAnnotation", "annotate_function",
+    "device_memory_profile", "save_device_memory_profile", "start_trace", "stop_trace", "trace",
+]  # fmt: skip
 
 
 class ProfileOptions:

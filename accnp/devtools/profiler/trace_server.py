@@ -15,12 +15,9 @@ from accnp.devtools.profiler.timeline import Timeline
 from accnp.errors import api_boundary
 
 __all__ = [
-    "begin_in_subprocesses",
-    "end_in_subprocesses",
-    "register_subprocess",
-    "start_server",
+    "begin_in_subprocesses", "end_in_subprocesses", "register_subprocess", "start_server",
     "stop_server",
-]
+]  # fmt: skip
 
 _servers: list[Any] = []
 _subprocesses: dict[int, int] = {}  # pid: port

@@ -19,21 +19,9 @@ from accnp.errors import api_boundary
 from accnp.ir.aval import make_aval
 
 __all__ = [
-    "BlockSpec",
-    "Blocked",
-    "BoundedSlice",
-    "Buffered",
-    "CostEstimate",
-    "Element",
-    "GridSpec",
-    "Indirect",
-    "MemoryRef",
-    "MemorySpace",
-    "PrefetchScalarGridSpec",
-    "RevisitMode",
-    "Squeezed",
-    "no_block_spec",
-    "squeezed",
+    "BlockSpec", "Blocked", "BoundedSlice", "Buffered", "CostEstimate", "Element", "GridSpec",
+    "Indirect", "MemoryRef", "MemorySpace", "PrefetchScalarGridSpec", "RevisitMode", "Squeezed",
+    "no_block_spec", "squeezed",
 ]  # fmt: skip
 
 

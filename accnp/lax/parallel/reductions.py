@@ -20,16 +20,7 @@ from accnp.primitives.kinds import full
 from accnp.pytree import PyTree, tree_map
 from accnp.transforms.axes import resolve, size_of
 
-__all__ = [
-    "all_gather",
-    "axis_index",
-    "axis_size",
-    "pmax",
-    "pmean",
-    "pmin",
-    "psum",
-    "psum_scatter",
-]
+__all__ = ["all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "psum", "psum_scatter"]
 
 _INT = np.dtype(np.int32)
 Groups = tuple[tuple[int, ...], ...]

@@ -34,14 +34,9 @@ from accnp.primitives.scatter import window_sizes
 from accnp.primitives.views import contiguous
 
 __all__ = [
-    "dynamic_update_slice",
-    "scatter_add",
-    "scatter_max",
-    "scatter_min",
-    "scatter_mul",
-    "scatter_set",
-    "update_slice",
-]
+    "dynamic_update_slice", "scatter_add", "scatter_max", "scatter_min", "scatter_mul",
+    "scatter_set", "update_slice",
+]  # fmt: skip
 
 COLUMNS = 64  # columns of a wide window per task, if rows must be processed in order
 MANY = 1 << 16  # minimum number of updates that threads share

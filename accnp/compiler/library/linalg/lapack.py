@@ -21,15 +21,8 @@ from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.lapack_calls import uses_qr
 
 __all__ = [
-    "cholesky_by_lapack",
-    "det_by_lapack",
-    "eigh",
-    "lu_by_lapack",
-    "qr",
-    "solve_by_lapack",
-    "svd",
-    "triangular_by_lapack",
-    "tridiagonal_solve",
+    "cholesky_by_lapack", "det_by_lapack", "eigh", "lu_by_lapack", "qr", "solve_by_lapack", "svd",
+    "triangular_by_lapack", "tridiagonal_solve",
 ]  # fmt: skip
 
 _REAL = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}

@@ -20,16 +20,9 @@ from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 from accnp.primitives.views import contiguous
 
 __all__ = [
-    "Batch",
-    "adjugate",
-    "adjugate_tangent",
-    "cholesky_kernel",
-    "det_kernel",
-    "lu_kernel",
-    "pivots_to_permutation",
-    "solve_kernel",
-    "triangular_kernel",
-]
+    "Batch", "adjugate", "adjugate_tangent", "cholesky_kernel", "det_kernel", "lu_kernel",
+    "pivots_to_permutation", "solve_kernel", "triangular_kernel",
+]  # fmt: skip
 
 LARGE = 2048
 # Maximum number of rows for the kernels of adjugates, whose search for pivots covers all elements.

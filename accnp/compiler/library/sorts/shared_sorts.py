@@ -24,15 +24,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
 from accnp.primitives.views import contiguous
 
-__all__ = [
-    "Keys",
-    "Lines",
-    "first_zero",
-    "partition",
-    "shared_sort",
-    "sort_list",
-    "write_signs",
-]
+__all__ = ["Keys", "Lines", "first_zero", "partition", "shared_sort", "sort_list", "write_signs"]
 
 LISTS = 8  # number of lists; the intrinsic `deal` supports exactly this many
 SAMPLE = 1024  # keys of the sample of a line; list lengths then vary by about 8 %
