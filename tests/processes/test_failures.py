@@ -151,14 +151,15 @@ def test_errors_of_mpi_are_raised_by_compiled_programs() -> None:
     assert ended.code == 0, ended.err
 
 
-@pytest.mark.parametrize("form", ["", "jax.jit"])
-def test_messages_that_a_signal_interrupts_write_to_no_other_array(form: str) -> None:
+@pytest.mark.parametrize(("form", "calls"), [("", 1), ("jax.jit", 1), ("jax.jit", 20)])
+def test_messages_that_a_signal_interrupts_write_to_no_other_array(form: str, calls: int) -> None:
+    """After some calls of a jitted function, the extension launches its program by itself."""
     text = START + (
         "import signal\n"
         f"h = {form}(jax.shard_map(lambda a: jax.lax.ppermute(a * 2, 'x', [(0, 1), (1, 0)]), "
         "mesh=mesh, in_specs=P('x'), out_specs=P('x'), check_vma=False))\n"
         "x = jax.numpy.ones(1000) * 5\n"
-        "h(x).block_until_ready()\n"
+        f"for _ in range({calls}): h(x).block_until_ready()\n"
         "if me == 1:\n"
         "    time.sleep(1)\n"
         "    h(x).block_until_ready()\n"
