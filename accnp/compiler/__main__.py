@@ -91,7 +91,7 @@ def _output(options: argparse.Namespace, kernel: Kernel) -> str:
 
 
 def _integers(words: Sequence[str], kernel: Kernel) -> dict[str, int]:
-    found = {}
+    found: dict[str, int] = {}
     for word in words:
         name, _, value = word.partition("=")
         if not value.removeprefix("-").isdecimal() or len(value) > 19:
@@ -111,10 +111,8 @@ def _computed(
 ) -> dict[str, np.ndarray]:
     """Return the arrays after the steps."""
     random = np.random.default_rng(options.seed)
-    arrays = {
-        b.name: (10 * random.normal(size=options.elements)).astype(b.dtype.numpy)
-        for b in kernel.buffers
-    }
+    size: int = options.elements
+    arrays = {b.name: (10 * random.normal(size=size)).astype(b.dtype.numpy) for b in kernel.buffers}
     run(kernel, arrays, integers, *options.range)
     return arrays
 

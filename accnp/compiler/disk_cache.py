@@ -191,7 +191,7 @@ class DiskCache:
 
     def sizes(self) -> list[int]:
         """Return the sizes of the entries in bytes."""
-        found = []
+        found: list[int] = []
         with contextlib.suppress(OSError), os.scandir(self.place) as entries:
             for entry in entries:
                 if entry.name.endswith(".obj"):

@@ -60,7 +60,7 @@ def join_images(images: Sequence[bytes]) -> bytes:
 
 
 def _split_images(data: bytes) -> list[bytes]:
-    found = []
+    found: list[bytes] = []
     while data:
         (size,) = _FRAME.unpack_from(data)
         found.append(data[_FRAME.size : _FRAME.size + size])
@@ -316,7 +316,7 @@ class _File:
 
     def exported(self, base: int) -> dict[str, int]:
         """Return the addresses of the symbols that are visible to other files."""
-        found = {}
+        found: dict[str, int] = {}
         for x in self.symbols:
             if x.shared and x.section != _UNDEFINED:
                 address = self.address(x, base)

@@ -90,15 +90,20 @@ def _typed(x: ast.expr, operands: Sequence[Expr]) -> Expr:
         match x:  # a function of a user, whose result the formula says the type of
             case ast.Call(ast.Name(to), [ast.Call(ast.Name(name), args)]) if is_defined(name):
                 return Call(name, tuple([_typed(a, operands) for a in args]), DTYPES[to])
+            case _:
+                pass
         return _function(x.func.id, [_typed(a, operands) for a in x.args])
     raise Unsupported(type(x).__name__)
 
 
 def _constant(value: object) -> Const:
-    of = {bool: B1, int: I8, float: F8}.get(type(value))
-    if of is None:
-        raise Unsupported(f"the constant {value!r}")
-    return Const(value, of)  # type: ignore[arg-type]
+    if type(value) is bool:
+        return Const(value, B1)
+    if type(value) is int:
+        return Const(value, I8)
+    if type(value) is float:
+        return Const(value, F8)
+    raise Unsupported(f"the constant {value!r}")
 
 
 def _call(name: str, *args: Expr) -> Call:

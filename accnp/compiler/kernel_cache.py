@@ -127,7 +127,7 @@ class Kernel:
         self.origin = origin
         self.seconds = 0.0  # spent on compiling or loading it
         self.address = address
-        self._code: tuple = ()
+        self._code: tuple[Any, ...] = ()
         self.place(address, code)
 
     def place(self, address: int, code: Any) -> None:
@@ -138,7 +138,7 @@ class Kernel:
         self.call_brief = functools.partial(launch_held, address)
         self.address = address
 
-    def run(self, argv: ctypes.Array, n: int, chunk: int) -> None:
+    def run(self, argv: ctypes.Array[ctypes.c_int64], n: int, chunk: int) -> None:
         """Run 0..n on this thread with a packed argument block."""
         counters.launched()
         counter = ctypes.c_int64(0)
@@ -167,7 +167,7 @@ class Kernel:
         return f"Kernel({self.name}, {', '.join(self.signature)}, origin={self.origin})"
 
 
-def pack(arguments: Sequence[int]) -> ctypes.Array:
+def pack(arguments: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
     """Return the argument block of a kernel, from addresses and integers."""
     return (ctypes.c_int64 * len(arguments))(*arguments)
 
@@ -180,10 +180,11 @@ if TYPE_CHECKING:
     # The word for the address of the optimized code, its modules, and its place on disk.
     _Upgrade = tuple[int, list[Part], DiskCache | None, str]
 
-_kernels: BoundedCache[tuple, Kernel] = BoundedCache("kernel_cache_size")
+_Key = tuple[Any, ...]  # all that the code of a kernel depends on
+_kernels: BoundedCache[_Key, Kernel] = BoundedCache("kernel_cache_size")
 # All kernels that exist: plans may need one that the cache has evicted.
-_alive: weakref.WeakValueDictionary[tuple, Kernel] = weakref.WeakValueDictionary()
-_making: dict[tuple, threading.RLock] = {}
+_alive: weakref.WeakValueDictionary[_Key, Kernel] = weakref.WeakValueDictionary()
+_making: dict[_Key, threading.RLock] = {}
 at_fork(_making.clear)  # a child process does not have the threads that were compiling
 _lock = renewed(threading.RLock())
 _disk: DiskCache | None = None
@@ -233,7 +234,7 @@ def get_kernel(
         _making.pop(key, None)
 
 
-def _known_kernel(key: tuple) -> Kernel | None:
+def _known_kernel(key: _Key) -> Kernel | None:
     found = _kernels.get(key) or _kernels.recall(key)
     if found is None:
         found = _alive.get(key)
@@ -473,7 +474,7 @@ def lower(
 
 
 def _failed(source: str, name: str, signature: tuple[str, ...], error: Exception) -> CompileError:
-    line = getattr(error, "line", None)
+    line: int | None = getattr(error, "line", None)
     where = "" if line is None else f", at line {line}: {source.splitlines()[line - 1].strip()!r}"
     return CompileError(
         f"get_kernel: {name} does not compile: {type(error).__name__}: {error}{where}\n"

@@ -10,6 +10,9 @@ other systems, LLVM is asked: loading it takes 50 ms, which a process with a war
 With the environment variable ``ACCNP_CPU_LEVEL``, code is for a level instead of for this machine.
 """
 
+# `build_for` changes what is constant otherwise.
+# pyright: reportConstantRedefinition=false
+
 from __future__ import annotations
 
 import ctypes

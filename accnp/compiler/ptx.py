@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from accnp.caches import BoundedCache
 from accnp.compiler.kernel_cache import Callees, CompileError, counters, disk_cache
@@ -27,9 +27,7 @@ THREADS = 256  # of a block, unless a kernel says otherwise
 # Newer GPUs run PTX for this one. LLVM aborts the process if a version of PTX is too old for a GPU.
 NEWEST = (9, 0)
 
-_found: BoundedCache[tuple, Ptx] = BoundedCache("kernel_cache_size").register(
-    "PTX", "code for GPUs"
-)
+_found = BoundedCache[tuple[Any, ...], "Ptx"]("kernel_cache_size").register("PTX", "code for GPUs")
 _lock = renewed(threading.Lock())
 
 

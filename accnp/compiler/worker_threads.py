@@ -76,7 +76,7 @@ def in_parallel(tasks: Sequence[Callable[[], Any]]) -> None:
             except BaseException as error:
                 errors.append(error)
 
-    others = []
+    others: list[threading.Thread] = []
     for i in range(0 if at_work.closed else min(config.threads, len(tasks)) - 1):
         thread = start_thread(work, f"accnp-compile-{i}")
         if thread is None:

@@ -55,13 +55,11 @@ from accnp.ir.node import (
     LITERAL,
     MARK,
     Node,
-    _on_deep,
-    _perform,
-    _values,
     const,
     has_effect,
+    install_engine,
 )
-from accnp.ir.op import ZERO
+from accnp.ir.op import ZERO, as_tuple
 from accnp.primitives.unrolled import differentiated
 from accnp.runtime import device as devices
 from accnp.runtime.buffer import Buffer
@@ -82,15 +80,13 @@ BEHIND = 1 << 26
 # The maximum number of plans for pending graphs that differ only in the indices that updates write
 # to. From then on, one plan in which updates are separate steps serves all indices.
 MAX_PLACES = 8
-_plans: BoundedCache[Any, Plan] = BoundedCache("plan_cache_size").register(
-    "plans", "plans of eager operations"
-)
+_plans = BoundedCache[Any, "Plan"]("plan_cache_size").register("plans", "plans of eager operations")
 # The number of such plans, by the key without indices.
 _places: BoundedCache[Any, int] = BoundedCache("plan_cache_size")
 # Entries of the dispatch cache, by the form of the root node (see `pending_dispatch.py`).
-_dispatch_cache: BoundedCache[Any, tuple[Record, ...]] = BoundedCache(
-    "dispatch_cache_size"
-).register("dispatch entries", "eager operations that the C extension recognizes, by the last one")
+_dispatch_cache = BoundedCache[Any, tuple["Record", ...]]("dispatch_cache_size").register(
+    "dispatch entries", "eager operations that the C extension recognizes, by the last one"
+)
 counters = {"plans": 0, "plan_hits": 0}
 
 
@@ -392,8 +388,9 @@ def _compute(node: Node) -> None:
         (whole,) = inputs
         if isinstance(task := whole.value, Task):
             task.wait()
-        if isinstance(whole.value, tuple):
-            node.value = whole.value[node.params["index"]]
+        value: Any = whole.value
+        if isinstance(value, tuple):
+            node.value = as_tuple(value)[node.params["index"]]
             return
     materialise([node], wait=True)
 
@@ -539,9 +536,6 @@ def _on_deep_node(node: Node) -> None:
         return
 
 
-_on_deep.append(_on_deep_node)
-
-
 def _perform_node(node: Node) -> None:
     """Execute a callback, or run a program with an effect, as soon as it is recorded.
 
@@ -579,5 +573,4 @@ def _perform_node(node: Node) -> None:
         promise([node], default_stream().submit(work))
 
 
-_perform.append(_perform_node)
-_values.append(array_of)
+install_engine(_on_deep_node, _perform_node, array_of)

@@ -166,7 +166,7 @@ class _Blocks(Driver):
         return self.part(super().shared(slot, a))
 
     def carries(self, first: int, count: int) -> list[Spot]:
-        found = []
+        found: list[Spot] = []
         for j, a in enumerate(self.step.inputs[first : first + count], first):
             c = self.temporary(dtype_code(a.dtype), a.size, a.nbytes)
             self.move(c, self.part(self.argument(self.step.operands[j], a)))

@@ -12,6 +12,7 @@ from math import prod
 from accnp.config import config
 from accnp.engine.steps import BESIDE, LARGE, SHARED, ControlStep, HostStep, KernelStep, Plan
 from accnp.forks import imported
+from accnp.ir.aval import result_avals
 from accnp.ir.kernel import LONG
 from accnp.ir.mesh_axis import is_over_mesh
 
@@ -79,7 +80,7 @@ def _is_empty(step: HostStep) -> bool:
     """Whether all results of a library call are empty; false for callbacks, which have effects."""
     if step.op.kind == "callback":
         return False
-    avals = step.aval if isinstance(step.aval, tuple) else (step.aval,)
+    avals = result_avals(step.aval)
     return all(a.size == 0 for a in avals)
 
 

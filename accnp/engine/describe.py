@@ -105,7 +105,7 @@ def plan_lines(plan: Plan, program: Program) -> list[str]:
 
 def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
     named = step_members(plan, program) if program is not None else {}
-    lines = []
+    lines: list[str] = []
     for i, step in enumerate(plan.steps):
         head = f"{inset}step {i}: "
         if isinstance(step, KernelStep):
@@ -178,14 +178,14 @@ def graph_of(outputs: Sequence[Node], order: Sequence[Node], leaves: Sequence[No
     """
     trace = Trace("jit", "inspect")
     env: dict[int, Node] = {}
-    inputs = []
+    inputs: list[Node] = []
     for x in leaves:
         if x.op is LITERAL:
             env[id(x)] = x
             continue
         env[id(x)] = new = Node(CONST, (), {}, x.aval, None, trace, 0, None)
         inputs.append(new)
-    copies = []
+    copies: list[Node] = []
     for n in order:
         ins = tuple([env[id(x)] for x in n.inputs])
         env[id(n)] = new = Node(n.op, ins, n.params, n.aval, None, trace, n.depth, n.site)
@@ -229,7 +229,7 @@ def _tell(title: str, lines: Sequence[str]) -> None:
 
 def plan_text(plan: Plan) -> str:
     """Return the sources of kernels and the names of library calls, in the order of steps."""
-    parts = []
+    parts: list[str] = []
     for i, step in enumerate(plan.steps):
         if isinstance(step, KernelStep):
             parts.append(f"# step {i}: kernel, {step.extent} steps\n{step.text.source}")

@@ -51,7 +51,7 @@ NARROW = 64  # rows from which matrices are multiplied one by one, rather than t
 
 def convolution_steps(planner: Any, v: Value, call: Any) -> list[Any]:
     """The steps of a convolution whose call is planned; none if it is not one of products."""
-    given = []
+    given: list[Operand] = []
     for _, shape, dtype, strides, *_ in call.operands:
         steps = contiguous(shape) if strides is None else [s // dtype.itemsize for s in strides]
         given.append(Operand(shape, dtype, tuple(steps)))

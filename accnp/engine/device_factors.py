@@ -25,7 +25,9 @@ from accnp.compiler.library.linalg import large_factors
 from accnp.engine.device_products import factors, joined, laid_out
 from accnp.engine.device_series import Series
 from accnp.engine.device_steps import AddressStep
+from accnp.ir.aval import result_avals
 from accnp.ir.kernel import dtype_code
+from accnp.ir.op import as_tuple
 from accnp.primitives.views import contiguous
 from accnp.runtime.device_buffer import driver_of
 from accnp.runtime.driver import Solver
@@ -126,7 +128,7 @@ class _Factors(Series):
         step.nbytes //= self.count if self.singly else 1
         step.work //= self.count if self.singly else 1
         made = {slot for slot, _ in step.fresh}
-        known = [x[0] for x in arguments if isinstance(x, tuple)]
+        known: list[int] = [as_tuple(x)[0] for x in arguments if isinstance(x, tuple)]
         for slot in dict.fromkeys([*known, *read, *[slot for slot, _ in changed]]):
             if slot not in made:
                 step.operands.append((slot, (), self.operands[0][2], None, 0, 0))
@@ -192,13 +194,13 @@ class _Factors(Series):
         sides = b[1][-1] if left else b[1][-2]
         y = self.slot()
         # What cuBLAS has of the matrix by rows is its transpose; that of the system, too.
-        lower, start, apart, leading = not p["lower"], a[4], None, n
+        lower, matrix, start, apart, leading = not p["lower"], a[0], a[4], None, n
         strides = [s // self.size for s in a[3]] if a[3] is not None else contiguous(a[1])
         down, along = strides[-2:]
         conjugate = p["conjugate_a"] and self.code[0] == "c"
         batch = joined([*zip(a[1][:-2], strides[:-2], strict=True)])
         if batch is not None and 1 in (down, along) and max(down, along) >= n and min(strides) >= 0:
-            matrix, apart = a[0], batch[1]
+            apart = batch[1]
             leading = max(down, along)
             if along != 1:  # by columns
                 lower, turned = not lower, not turned
@@ -304,7 +306,7 @@ class _Factors(Series):
         found = self.factorised()
         if found is None:
             return False
-        avals = self.v.aval if isinstance(self.v.aval, tuple) else (self.v.aval,)
+        avals = result_avals(self.v.aval)
         several = len(avals) > 1
         slots = [self.slot(k if several else -1) for k in range(len(avals))]
         own = large_factors.determinant(

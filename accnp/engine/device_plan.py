@@ -32,6 +32,7 @@ from accnp.engine.native import native_step
 from accnp.engine.plan import Planner, plan_graph
 from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, same_places
 from accnp.engine.traffic import spec_bytes
+from accnp.ir.aval import result_avals
 from accnp.ir.generated import Generated
 from accnp.ir.graph import graphs_in
 from accnp.ir.kernel import KernelSpec, dtype_code
@@ -135,7 +136,7 @@ class DevicePlanner(Planner):
     # --- operations by themselves ---
 
     def host(self, v: Value) -> None:
-        avals = v.aval if isinstance(v.aval, tuple) else (v.aval,)
+        avals = result_avals(v.aval)
         if any([a.size for a in avals]) or v.op.kind in ("loop", "callback") or v.op.effect:
             super().host(v)
             return
@@ -174,7 +175,7 @@ class DevicePlanner(Planner):
 
     def known(self, v: Value) -> bool:
         """Whether the array library has the types of an operation; users' kernels see to theirs."""
-        avals = [x.aval for x in v.inputs] + [*(v.aval if isinstance(v.aval, tuple) else (v.aval,))]
+        avals = [x.aval for x in v.inputs] + [*result_avals(v.aval)]
         knows = driver_of(self.device).knows
         return v.op.cuda is not None or all(knows(a.dtype) for a in avals)
 

@@ -20,6 +20,7 @@ from accnp.compiler.library.copies import copy_in_order
 from accnp.compiler.library.gpu.cupy_calls import coarse
 from accnp.compiler.library.writing.loop_nests import Axis
 from accnp.engine.device_steps import AddressStep
+from accnp.ir.aval import Aval
 from accnp.ir.kernel import OwnKernel, dtype_code, is_half
 from accnp.runtime.driver import BLAS
 
@@ -52,7 +53,7 @@ class Gemm(NamedTuple):
     types: tuple[int, int]  # of operands, of the result
     leading: tuple[int, int]
     strides: tuple[int, int]  # from one matrix of a stack to the next, in elements
-    count: int
+    number: int  # of matrices in a stack
     compute: int
     out: tuple[int, int]  # leading dimension and stride of the result
     more: bool = False  # whether it is added to what is there
@@ -85,7 +86,7 @@ class ProductStep(AddressStep):
         given = [
             handle, *g.turned, *g.sizes, one, b, g.types[0], g.leading[0], g.strides[0],
             a, g.types[0], g.leading[1], g.strides[1], zero, out, g.types[1], *g.out,
-            g.count, g.compute, -1,
+            g.number, g.compute, -1,
         ]  # fmt: skip
         return _GEMM, address, BLAS, [x if isinstance(x, tuple) else (0, x) for x in given]
 
@@ -111,7 +112,7 @@ def product_step(
     before it, and gives the slot of that."""
     for copied in ((), (0,), (1,), (0, 1)):
         copies = [_copy(i, operands[i], v.params["dimension_numbers"]) for i in copied]
-        given = [(o[1], o[2], o[3]) for o in operands]
+        given: list[_Layout] = [(o[1], o[2], o[3]) for o in operands]
         for copy in copies:
             given[copy.which] = (*given[copy.which][:2], copy.strides)
         gemm = _gemm(v.aval, v.params, *given)
@@ -146,19 +147,24 @@ def laid_out(which: int, operand: Any, order: Sequence[int], conjugate: bool = F
     return Copy(which, own, code, tuple([s * size for s in strides]))
 
 
-def _gemm(out: Any, params: dict[str, Any], a: tuple, b: tuple) -> Gemm | None:
+# Shape, dtype, and strides in bytes of an operand; None: contiguous.
+_Layout = tuple[tuple[int, ...], np.dtype, "Sequence[int] | None"]
+
+
+def _gemm(out: Aval, params: dict[str, Any], a: _Layout, b: _Layout) -> Gemm | None:
     kinds = kinds_of(a[1], b[1], out.dtype, params["precision"])
     if kinds is None:
         return None
     (ac, bc), (ab, bb) = params["dimension_numbers"]
-    groups = []
+    groups: list[list[tuple[int, int]]] = []
     for (shape, dtype, steps), summed, stacked in ((a, ac, ab), (b, bc, bb)):
         strides = [s // dtype.itemsize for s in steps] if steps is not None else _rows(shape)
         free = [d for d in range(len(shape)) if d not in (*summed, *stacked)]
         found = [joined([(shape[d], strides[d]) for d in dims]) for dims in (stacked, free, summed)]
-        if None in found:
+        known = [pair for pair in found if pair is not None]
+        if len(known) < len(found):
             return None
-        groups.append(found)
+        groups.append(known)
     (count, a_stack), (m, a_free), (k, a_sum) = groups[0]
     (_, b_stack), (n, b_free), (_, b_sum) = groups[1]
     stacks = a_stack, b_stack, m * n

@@ -79,7 +79,7 @@ class DeviceStep(KernelStep):
     def forget(self) -> None:
         self.function = None
 
-    def load(self, fastmath: bool) -> Any:
+    def load(self, fastmath: bool, two_tiers: bool = False) -> Any:
         """Return the function; compile and load it at the first call."""
         if self.function is None:
             made = self.ptx()
@@ -153,7 +153,7 @@ class LibraryStep(HostStep):
         out = self.function(xp if self.op.cuda is None else driver, *arrays, **self.params)
         if out is None:
             return None
-        found = []
+        found: list[Any] = []
         for _, index in self.results:
             value, aval = (out, self.aval) if index < 0 else (out[index], self.aval[index])
             mine = xp.asarray(value, dtype=aval.dtype).reshape(aval.shape)

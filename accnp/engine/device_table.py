@@ -251,7 +251,7 @@ def _body(
         given[slot] = 0, buffer.ptr
     calls.kept.append(plan)
     root = roots(plan.steps)
-    copies = []
+    copies: list[tuple[int, tuple[int, int], int]] = []
     for slot, (to, nbytes) in zip(plan.output_slots, wanted, strict=True):
         if to is None:
             continue
@@ -296,7 +296,7 @@ def _carries(
     """The carries of a loop; `first` is that operand, `leaf` that leaf of the body; `even` says
     that it makes an even number of steps."""
     root = roots(body.steps)
-    found = []
+    found: list[_Carry] = []
     for i in range(count):
         out = body.output_slots[i]
         stays = root.get(out, out) == leaf + i

@@ -88,7 +88,7 @@ class Calls:
         """The steps of a captured call: what is not there is copied to where the graph reads, what
         is wanted elsewhere from where it writes."""
         made: Capture = step.captured
-        found = []
+        found: list[list[int]] = []
         for (slot, *_), span in zip(step.operands, made.spans, strict=True):
             source, to = place(slot, span.first), (0, span.address)
             if span.nbytes and source != to:

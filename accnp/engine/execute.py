@@ -12,7 +12,7 @@ import contextlib
 import ctypes
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,7 +159,7 @@ def stream_of(plan: Plan) -> Stream:
 def preload(plan: Plan) -> None:
     """Load the kernels of a plan in parallel, before its first run, and make its table."""
     plan.loaded = True
-    steps = {}
+    steps: dict[Any, KernelStep] = {}
     for step in plan.steps:
         if type(step) is KernelStep and step.kernel is None:
             same = steps.setdefault((step.text.source, step.text.signature), step)
@@ -167,12 +167,13 @@ def preload(plan: Plan) -> None:
             if step.first_tier < same.first_tier:
                 steps[step.text.source, step.text.signature] = step
     library = library_module()
-    calls = {id(s): library.called_by(s.text.source) for s in steps.values()}
+    calls: dict[int, set[str]] = {id(s): library.called_by(s.text.source) for s in steps.values()}
     # The order of the tasks: library kernels first, because they take longest and other kernels
     # need them; then kernels by decreasing length, because a long one that starts last would leave
     # the other threads idle; last the kernels that wait for the library.
     order = sorted(steps.values(), key=lambda s: (bool(calls[id(s)]), -len(s.text.source)))
-    tasks = [functools.partial(library.load, name) for name in sorted(set().union(*calls.values()))]
+    names = sorted({name for called in calls.values() for name in called})
+    tasks = [functools.partial(library.load, name) for name in names]
     two_tiers = config.background_compilation and config.threads > 1
     tasks += [functools.partial(s.load, plan.fastmath, two_tiers) for s in order]
     in_parallel(tasks)
@@ -229,12 +230,13 @@ def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
     `order` has the nodes of the pending graph in an eager run. The plan may have been made for
     other nodes of the same structure.
     """
-    step = error.__dict__.pop("accnp_step", None)
+    step: Any = error.__dict__.pop("accnp_step", None)
     if step is None:
         return
-    node = getattr(step, "node", None)  # kernel launches on the CPU have none
-    if node is not None and 0 <= step.place < len(order) and order[step.place].op is node.op:
-        node = order[step.place]
+    node: Node | None = getattr(step, "node", None)  # kernel launches on the CPU have none
+    place: int = getattr(step, "place", -1)
+    if node is not None and 0 <= place < len(order) and order[place].op is node.op:
+        node = order[place]
     if node is not None and node.site is not None:
         # For a message or a reduction that is part of a collective, the node is the collective.
         error.add_note(f"in {node.op.name}, recorded at {site_text(node)}")
@@ -243,7 +245,7 @@ def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
 
 
 @contextlib.contextmanager
-def waited_for(node: Node) -> Iterator[None]:
+def waited_for(node: Node) -> Generator[None]:
     """Add a note to an error of a GPU with the line that recorded the node that is waited for.
 
     A GPU reports errors late: the cause may be any work launched since the last wait.

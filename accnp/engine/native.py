@@ -80,7 +80,7 @@ class Driver(ControlText):
         self.allocs: list[tuple[int, int]] = []
         self.updated_slots: list[tuple[int, int, int, bool]] = []
         bodies = step.bodies if self.may_share else []
-        self.shared_kernels = set().union(*[shared(body) for body in bodies])
+        self.shared_kernels = {number for body in bodies for number in shared(body)}
         self.result_slots = {i: slot for slot, i in step.results}
 
     # --- memory ---
@@ -197,7 +197,7 @@ class Driver(ControlText):
     def launch(self, inner: KernelStep, spots: dict[int, Spot]) -> None:
         """Write the call of a kernel of a body."""
         text = self.sized(inner)
-        arguments = []
+        arguments: list[str] = []
         for (slot, offset), token in zip(inner.pointers, text.signature, strict=False):
             spot = spots[slot]
             code = token.removesuffix("*")
@@ -267,7 +267,7 @@ class Driver(ControlText):
         A single element is kept in a register. Any other carry is in the memory of a result, which
         reuses the buffer of its operand or a copy of it.
         """
-        found = []
+        found: list[Spot] = []
         step = self.step
         for j, a in enumerate(step.inputs[first : first + count]):
             if a.size == 1:

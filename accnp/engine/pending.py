@@ -15,7 +15,9 @@ from typing import Any
 
 from accnp.config import config
 from accnp.forks import imported
+from accnp.ir.aval import Aval, result_avals
 from accnp.ir.node import LITERAL, Node
+from accnp.ir.op import as_tuple
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
 from accnp.runtime.device import place as default_place
@@ -58,7 +60,7 @@ def collect(roots: Sequence[Node]) -> Pending:
             uses.append(0)
     found.asked = len(order)
     for node in order:  # which grows meanwhile
-        ins = []
+        ins: list[int] = []
         for x in node.inputs:
             at = place_of(x)
             if at is None:
@@ -116,10 +118,10 @@ def _is_leaf(node: Node) -> bool:
 
 def _is_item_settled(node: Node) -> bool:
     """Whether the node whose result an item node selects has its values or a task for them."""
-    whole = node.inputs[0]
-    if isinstance(whole.value, tuple):
-        node.value = whole.value[node.params["index"]]
-    return whole.value is not None
+    value: Any = node.inputs[0].value
+    if isinstance(value, tuple):
+        node.value = as_tuple(value)[node.params["index"]]
+    return value is not None
 
 
 def _references(nodes: list[Node]) -> list[int]:
@@ -159,7 +161,7 @@ def lost_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
     """
     if any(n.trace is not None or isinstance(n.aval, tuple) for n in found.order):
         return ()
-    lost = []
+    lost: list[int] = []
     needed = _needed_later(found)
     for k in sorted(leaves):
         if k in needed:
@@ -213,9 +215,9 @@ def by_place(nodes: Sequence[Node]) -> list[list[Node]]:
     return list(found.values())
 
 
-def _put_on(aval: Any) -> Device | None:
+def _put_on(aval: Aval | tuple[Aval, ...]) -> Device | None:
     """Return the (first) device that a user placed a value on, or None if it is not committed."""
-    for a in aval if isinstance(aval, tuple) else (aval,):
+    for a in result_avals(aval):
         if a.devices:
             return a.devices[0]
     return None

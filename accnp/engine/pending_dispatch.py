@@ -37,7 +37,8 @@ def idle_conditions() -> tuple[list[Any], list[tuple[Any, str, Any]]]:
     mean that there is no GPU and that the stream has no work.
     """
     stream = default_stream()
-    return [stream._queue], [(vars(devices), "gpu_possible", False), (vars(stream), "_owner", 0)]
+    queue = stream._queue  # pyright: ignore[reportPrivateUsage]  # the extension reads it
+    return [queue], [(vars(devices), "gpu_possible", False), (vars(stream), "_owner", 0)]
 
 
 def add_entry(

@@ -33,7 +33,7 @@ from accnp.engine.steps import (
 )
 from accnp.engine.traffic import find_nontemporal, find_nontemporal_in_nests, spec_bytes
 from accnp.forks import imported
-from accnp.ir.aval import make_aval
+from accnp.ir.aval import make_aval, result_avals
 from accnp.ir.generated import Called, Generated, Room
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import (
@@ -404,9 +404,12 @@ class Planner:
             return
         made = self.inner.pop(id(v), None)
         own = self.with_updates(v, made) if made is not None else []
-        if not own:
-            step = self.called(v)
-            own = self.own_kernel(v, step)
+        if own:
+            v.cluster.form = "own"
+            self.plan.steps += own
+            return
+        step = self.called(v)
+        own = self.own_kernel(v, step)
         if own:
             v.cluster.form = "own"
         elif self.jitted and imported("accnp.engine.bodies").is_message(step):
@@ -450,8 +453,10 @@ class Planner:
             shape, strides, offset = base.aval.shape, None, 0
             size = base.aval.dtype.itemsize
             if chain:
-                shape, strides, offset = apply_views(chain, shape, contiguous(shape), 0)  # type: ignore[misc]
-                strides = tuple(s * size for s in strides)
+                seen = apply_views(chain, shape, contiguous(shape), 0)
+                assert seen is not None
+                shape, steps, offset = seen
+                strides = tuple([s * size for s in steps])
             step.operands.append(
                 (self.slot(base), shape, base.aval.dtype, strides, offset * size, base.aval.size)
             )
@@ -468,8 +473,8 @@ class Planner:
             make = lowerings.writer(v.op.lowering.kernel)
         if make is None:
             return []
-        avals = v.aval if isinstance(v.aval, tuple) else (v.aval,)
-        operands = []
+        avals = result_avals(v.aval)
+        operands: list[Operand] = []
         for _, shape, dtype, strides, *_ in call.operands:
             size = dtype.itemsize
             steps = contiguous(shape) if strides is None else tuple(s // size for s in strides)
@@ -502,8 +507,9 @@ class Planner:
         if computed is not None:
             step.moved += spec_bytes([computed.spec]) - 2 * v.inputs[-1].aval.nbytes
         found = {i: slot for slot, i in call.results}
+        several = isinstance(v.aval, tuple)
         for i, a in enumerate(avals):
-            slot = found.get(i if isinstance(v.aval, tuple) else -1)
+            slot = found.get(i if several else -1)
             if slot is None:
                 slot = self.new_slot()
             if taken is not None and blank is None:
@@ -651,7 +657,7 @@ class Planner:
         shared memory), have its last use here, and not be read by this kernel in another role.
         """
         kept = {s for s, _ in step.pointers} | set(self.plan.output_slots)
-        taken = []
+        taken: list[tuple[int, int, int, bool]] = []
         for slot, source, n, _ in step.updated_slots:
             over = source in mine and last[source] is step and source not in kept
             taken.append((slot, source, n, over))

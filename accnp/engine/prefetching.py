@@ -32,7 +32,7 @@ def find_prefetched(spec: KernelSpec) -> list[Access]:
     """Return the leaves of which a kernel reads most cache lines, at indices that vary in the
     innermost loop. Outputs of other kernels are omitted: they are in the cache already."""
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
-    found = {}
+    found: dict[int, Access] = {}
     for a in spec.accesses:
         nbytes = a.value.aval.nbytes if a.terms and a.value.is_leaf else 0
         many = prod(sizes) * LINE >= OFTEN * nbytes

@@ -18,6 +18,7 @@ from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.kernel_cache import FirstTier, Kernel, get_kernel, wait_for_background
 from accnp.config import config
 from accnp.engine.traffic import value_bytes
+from accnp.ir.aval import result_avals
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import STRETCH, KernelSpec
 from accnp.ir.node import Node
@@ -223,7 +224,7 @@ def same_places(spec: KernelSpec) -> list[Value]:
             return []
     elif spec.form != "map":
         return []
-    found = {}
+    found: dict[int, Value | None] = {}
     for a in spec.accesses:
         same = a.strides == out.strides and not (a.offset or a.terms) and a.dtype == out.dtype
         same = same and a.value.aval.size == out.value.aval.size
@@ -253,9 +254,7 @@ class HostStep:
         self.operands: list[tuple[int, tuple[int, ...], np.dtype, Any, int, int]] = []
         self.results: list[tuple[int, Any]] = []
         self.frees: list[int] = []
-        self.work = v.op.cost * max(
-            [a.size for a in (v.aval if isinstance(v.aval, tuple) else (v.aval,))] or [1]
-        )
+        self.work = v.op.cost * max([a.size for a in result_avals(v.aval)] or [1])
         self.in_rounds = v.op.rounds is not None and self.work >= APART
 
 

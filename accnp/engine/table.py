@@ -37,11 +37,14 @@ __all__ = ["Part", "Walk", "groups_of", "parts_of", "walk_of"]
 LARGE = 1 << 25  # the maximum bytes of scratch memory and results of a table with several steps
 
 
+Words = ctypes.Array[ctypes.c_int64]
+
+
 class Walk(NamedTuple):
     """A table and how it is run. `_native` defines the modes."""
 
     run: Callable[[Sequence[Buffer]], list[Buffer]]  # buffers of leaves to buffers of outputs
-    table: ctypes.Array
+    table: Words
     mode: int
     helpers: int  # worker threads that may take part; if 0, the bases contain no thread pool
     results: list[int]  # sizes in bytes of the buffers to allocate, which follow the leaves
@@ -264,8 +267,9 @@ class _Table:
         self.places = places
         self.widest = 3
         self.kernels: list[Kernel] = []  # whose addresses are in the table
-        count, words = len(groups), []
-        self.parts: list[ctypes.Array] = []
+        count = len(groups)
+        words: list[int] = []
+        self.parts: list[Words] = []
         for group in groups:
             for slot, source, nbytes, over in group[0].updated_slots:
                 if not over:
@@ -304,7 +308,7 @@ class _Table:
         return [*words, 0, SPREAD, 2, 0, 3, 0] if shares else words
 
 
-def _words(values: Sequence[int]) -> ctypes.Array:
+def _words(values: Sequence[int]) -> Words:
     return (ctypes.c_int64 * len(values))(*values)
 
 

@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from accnp.compiler.fusion.spaces import is_one_value
+from accnp.ir.aval import result_avals
 from accnp.ir.kernel import KernelSpec
 from accnp.primitives.views import contiguous
 from accnp.runtime.nontemporal import Pieces
@@ -98,7 +99,7 @@ def value_bytes(v: Any) -> int:
     An update reads and writes as many elements of its operand as there are new values. The step
     counts a copy of the operand before the update.
     """
-    results = v.aval if isinstance(v.aval, tuple) else (v.aval,)
+    results = result_avals(v.aval)
     made = sum(a.nbytes for a in results)
     sizes = [x.aval.nbytes for x in v.inputs]
     if v.op.updated_operand is not None:

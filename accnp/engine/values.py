@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from accnp.forks import at_fork, renewed
+from accnp.ir.aval import result_avals
 from accnp.ir.node import LITERAL, Node
 from accnp.runtime.buffer import Buffer, from_scalar
 from accnp.runtime.stream import Task
@@ -119,8 +120,8 @@ def deliver(nodes: Sequence[Node], buffers: Iterable[Any]) -> None:
     it = iter(buffers)
     with value_lock:
         for node in nodes:
-            aval = node.aval
-            node.value = tuple([next(it) for _ in aval]) if type(aval) is tuple else next(it)
+            several = type(node.aval) is tuple
+            node.value = tuple([next(it) for _ in result_avals(node.aval)]) if several else next(it)
             if node.trace is None or not node.trace.active:
                 node.inputs = ()
                 node.depth = 0

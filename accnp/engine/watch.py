@@ -143,6 +143,7 @@ def _compute_checked(v: Value, env: dict[int, Any], kinds: Sequence[str]) -> Any
     if v.parent is not None:
         return env[id(v.parent)][v.index]
     operands = [env[id(x)] for x in v.inputs]
+    assert v.op.numpy is not None
     with np.errstate(all="ignore"):
         out = v.op.numpy(*operands, **v.params)
     several = isinstance(v.aval, tuple)
@@ -180,11 +181,12 @@ def _search_bodies(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> N
     kept = [g.extra.get("steps") for g in inner]
     try:
         for g in inner:
-            slots, steps, results = graphs._steps(g)
+            slots, steps, results = graphs.steps_of(g)
             checked = [
                 (_with_check(s[0], n, kinds), *s[1:]) for s, n in zip(steps, g.nodes, strict=True)
             ]
             g.extra["steps"] = slots, checked, results
+        assert v.op.numpy is not None
         with np.errstate(all="ignore"):
             v.op.numpy(*operands, **v.params)
     finally:

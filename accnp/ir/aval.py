@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,21 +24,22 @@ from accnp.forks import renewed
 
 __all__ = [
     "AbstractValue", "Aval", "Devices", "ShardedDevices", "install_sharding", "make_aval",
-    "mesh_sharding", "on_devices", "result_devices", "spans_processes", "symbolic_aval",
+    "mesh_sharding", "on_devices", "result_avals", "result_devices", "spans_processes",
+    "symbolic_aval",
 ]  # fmt: skip
 
 # The devices that the user chose for a value; None: the value is not bound to any device.
 Devices = tuple[Any, ...] | None
 
 
-class ShardedDevices(tuple):
+class ShardedDevices(tuple[Any, ...]):
     """Devices of a sharded value, with the sharding that assigns a shard or a copy to each."""
 
     sharding: Any
     spans_processes: bool  # whether the devices belong to several processes
 
     def __new__(cls, sharding: Any, devices: Any) -> ShardedDevices:
-        self = tuple.__new__(cls, devices)
+        self = super().__new__(cls, devices)
         self.sharding = sharding
         self.spans_processes = len({d.process_index for d in self}) > 1
         return self
@@ -134,7 +135,9 @@ class Aval(AbstractValue):
 
     def update(self, **fields: Any) -> Aval:
         """Return the aval with another shape, dtype or weak_type."""
-        old = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
+        old: dict[str, Any] = {
+            "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type,
+        }  # fmt: skip
         if not fields.keys() <= old.keys():
             raise TypeError(
                 f"ShapedArray.update: unknown fields; got {sorted(fields)}; "
@@ -173,10 +176,12 @@ def install_sharding(sharding_of: Callable[[Aval], Any]) -> None:
     _sharding_of[:] = [sharding_of]
 
 
-_INTERNED: dict[tuple, Aval] = {}
+# Shape, dtype and weak_type, and the devices if there are any.
+_Key = tuple[Any, ...]
+_INTERNED: dict[_Key, Aval] = {}
 # Types that were interned before the last release, and that are still in use: a type must never
 # exist twice.
-_older: weakref.WeakValueDictionary[tuple, Aval] = weakref.WeakValueDictionary()
+_older: weakref.WeakValueDictionary[_Key, Aval] = weakref.WeakValueDictionary()
 _interning = renewed(threading.RLock())
 
 
@@ -191,7 +196,7 @@ def _as_dtype(dtype: Any) -> Any:
     return dtype if type(dtype) is ExtendedDType else np.dtype(dtype)
 
 
-_SYMBOLIC: weakref.WeakValueDictionary[tuple, Aval] = weakref.WeakValueDictionary()
+_SYMBOLIC: weakref.WeakValueDictionary[_Key, Aval] = weakref.WeakValueDictionary()
 
 
 def symbolic_aval(shape: tuple[Any, ...], dtype: Any, weak_type: bool = False) -> Aval:
@@ -206,7 +211,7 @@ def symbolic_aval(shape: tuple[Any, ...], dtype: Any, weak_type: bool = False) -
 
 def _intern_aval(shape: tuple[int, ...], dtype: Any, weak_type: bool, devices: Devices) -> Aval:
     self = _create_aval(tuple([int(n) for n in shape]), dtype, weak_type, devices)
-    key: tuple = (self.shape, self.dtype, self.weak_type)
+    key: _Key = (self.shape, self.dtype, self.weak_type)
     if devices is not None:
         key = (*key, devices)
     with _interning:
@@ -248,6 +253,12 @@ def on_devices(aval: Aval, devices: Devices) -> Aval:
     )
 
 
+def result_avals(aval: Aval | tuple[Aval, ...]) -> tuple[Aval, ...]:
+    """Return the types of all results of an operation, given its type: that of its only result, or
+    a tuple."""
+    return aval if isinstance(aval, tuple) else (aval,)
+
+
 def result_devices(name: str, avals: Sequence[Any], result: Any) -> Any:
     """Return the aval (or avals) of an operation's results, placed on the operands' devices.
 
@@ -271,7 +282,8 @@ def result_devices(name: str, avals: Sequence[Any], result: Any) -> Any:
     if first is None:
         return result
     if isinstance(result, tuple):
-        return tuple([_place_result(r, first, cut) for r in result])
+        results = cast("tuple[Aval, ...]", result)
+        return tuple([_place_result(r, first, cut) for r in results])
     return _place_result(result, first, cut)
 
 

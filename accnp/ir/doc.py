@@ -9,12 +9,17 @@ newlines, and each group inside it is decided separately. `ir/printer.py` prints
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 __all__ = ["Doc", "brk", "concat", "group", "join", "layout", "nest", "text"]
 
-# A document is a tuple: ("text", s, note), ("brk", s), ("concat", docs), ("group", doc) or
-# ("nest", n, doc).
-Doc = tuple
+Doc = (
+    tuple[Literal["text"], str, str]  # the text and its note
+    | tuple[Literal["brk"], str]
+    | tuple[Literal["concat"], "tuple[Doc, ...]"]
+    | tuple[Literal["group"], "Doc"]
+    | tuple[Literal["nest"], int, "Doc"]
+)
 
 
 def text(s: str, note: str = "") -> Doc:
@@ -56,15 +61,16 @@ def _fits(doc: Doc, room: int) -> bool:
     stack = [doc]
     while stack:
         d = stack.pop()
-        kind = d[0]
-        if kind in ("text", "brk"):
+        if d[0] == "text" or d[0] == "brk":
             room -= len(d[1])
             if room < 0:
                 return False
-        elif kind == "concat":
+        elif d[0] == "concat":
             stack.extend(reversed(d[1]))
+        elif d[0] == "group":
+            stack.append(d[1])
         else:
-            stack.append(d[-1])
+            stack.append(d[2])
     return True
 
 
@@ -76,19 +82,18 @@ def layout(doc: Doc, width: int = 80) -> str:
     stack: list[tuple[int, bool, Doc]] = [(0, False, doc)]
     while stack:
         indent, flat, d = stack.pop()
-        kind = d[0]
-        if kind == "text" or (kind == "brk" and flat):
+        if d[0] == "text" or (d[0] == "brk" and flat):
             out.append(d[1])
             column += len(d[1])
-            if kind == "text" and d[2]:
+            if d[0] == "text" and d[2]:
                 notes.setdefault(line, []).append(d[2])
-        elif kind == "brk":
+        elif d[0] == "brk":
             out.append("\n" + " " * indent)
             column = indent
             line += 1
-        elif kind == "concat":
+        elif d[0] == "concat":
             stack.extend((indent, flat, x) for x in reversed(d[1]))
-        elif kind == "group":
+        elif d[0] == "group":
             stack.append((indent, _fits(d[1], width - column), d[1]))
         else:
             stack.append((indent + d[1], flat, d[2]))
@@ -99,7 +104,7 @@ def _append_notes(s: str, notes: dict[int, list[str]]) -> str:
     """Append each note to its line as a comment; further notes of a line go on lines below it."""
     lines = s.split("\n")
     edge = max(len(lines[i]) for i in notes)
-    out = []
+    out: list[str] = []
     for i, line in enumerate(lines):
         first, *rest = notes.get(i, [""])
         out.append(f"{line:{edge}} # {first}" if first else line)

@@ -14,6 +14,7 @@ import numpy as np
 
 from accnp.forks import imported
 from accnp.ir.aval import Aval
+from accnp.ir.op import as_tuple
 
 __all__ = [
     "Atom", "ClosedJaxpr", "DebugInfo", "DropVar", "Jaxpr", "JaxprEqn", "Literal", "Pretty",
@@ -100,8 +101,8 @@ class Literal:
     def text(self) -> str:
         """Return the value as text: unchanged if it is weak, otherwise rounded to the dtype."""
         if self.aval.weak_type and isinstance(self.val, int | float | complex):
-            kind: Any = next(t for t in (bool, int, float, complex) if isinstance(self.val, t))
-            return str(kind(self.val))
+            kinds: tuple[Any, ...] = (bool, int, float, complex)
+            return str(next(t for t in kinds if isinstance(self.val, t))(self.val))
         return str(np.asarray(self.val).astype(self.aval.dtype).item())
 
 
@@ -495,7 +496,8 @@ class ClosedJaxpr(Pretty):
 
 
 def _update_fields(name: str, of: Any, fields: dict[str, Any]) -> dict[str, Any]:
-    names = [s for s in type(of).__slots__ if s not in ("__weakref__", "graphs")]
+    slots: tuple[str, ...] = of.__slots__
+    names = [s for s in slots if s not in ("__weakref__", "graphs")]
     if not fields.keys() <= set(names):
         raise ValueError(f"{name}.replace: unknown fields; got {sorted(fields)}; known are {names}")
     return {s: fields.get(s, getattr(of, s)) for s in names}
@@ -526,7 +528,7 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
     [{ lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }]
     """
     for value in params.values():
-        for v in value if isinstance(value, tuple) else (value,):
+        for v in as_tuple(value):
             if isinstance(v, ClosedJaxpr):
                 yield v.jaxpr
             elif isinstance(v, Jaxpr):

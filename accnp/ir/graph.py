@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from accnp.ir.aval import result_avals
 from accnp.ir.node import LITERAL, Node, arg, has_effect, record
+from accnp.ir.op import as_tuple
 from accnp.ir.trace import Trace, current, sets_site, state
 
 __all__ = [
     "Graph", "build", "derived", "evaluate", "expanded", "graphs_in", "interpret", "rewrite",
-    "toposort",
+    "steps_of", "toposort",
 ]  # fmt: skip
 
 
@@ -254,12 +256,12 @@ def derived(
 
 def graphs_in(params: dict[str, Any]) -> list[Graph]:
     """Return the graphs among an op's parameters, including those in tuples."""
-    found = []
+    found: list[Graph] = []
     for v in params.values():
         if isinstance(v, Graph):
             found.append(v)
         elif isinstance(v, tuple):
-            found.extend(g for g in v if isinstance(g, Graph))
+            found.extend([g for g in as_tuple(v) if isinstance(g, Graph)])
     return found
 
 
@@ -268,9 +270,9 @@ def interpret(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
     Closed-over nodes must be literals or must have values.
     """
-    program = graph.extra.get("steps")
+    program: tuple[list[Any], list[_Step], list[int]] | None = graph.extra.get("steps")
     if program is None:
-        program = graph.extra["steps"] = _steps(graph)
+        program = graph.extra["steps"] = steps_of(graph)
     slots, steps, results = program
     env = list(slots)
     env[: len(arrays)] = arrays
@@ -285,7 +287,14 @@ def interpret(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [env[i] for i in results]
 
 
-def _steps(graph: Graph) -> tuple[list[Any], list[Any], list[int]]:
+# A call of a reference function: the function, the slots of its operands, its parameters, the dtype
+# (or dtypes) of its result, None for those of its operand, and the slot of the result.
+_Step = tuple[
+    Callable[..., Any], list[int], dict[str, Any], "np.dtype | tuple[np.dtype, ...] | None", int
+]
+
+
+def steps_of(graph: Graph) -> tuple[list[Any], list[_Step], list[int]]:
     """Assign slots to the values once, so that repeated runs need no lookups by node."""
     where: dict[int, int] = {id(x): i for i, x in enumerate(graph.inputs)}
     slots: list[Any] = [None] * len(graph.inputs)
@@ -297,7 +306,7 @@ def _steps(graph: Graph) -> tuple[list[Any], list[Any], list[int]]:
             slots.append(_value_of_leaf(x))
         return found
 
-    steps = []
+    steps: list[_Step] = []
     for node in graph.nodes:
         ins = [place(x) for x in node.inputs]
         where[id(node)] = len(slots)
@@ -310,8 +319,8 @@ def _steps(graph: Graph) -> tuple[list[Any], list[Any], list[int]]:
         if node.op.kind == "item":
             dtype = None
         else:
-            several = isinstance(node.aval, tuple)
-            dtype = tuple(a.dtype for a in node.aval) if several else node.aval.dtype
+            dtypes = tuple([a.dtype for a in result_avals(node.aval)])
+            dtype = dtypes if isinstance(node.aval, tuple) else dtypes[0]
         steps.append((node.op.numpy, ins, node.params, dtype, where[id(node)]))
     return slots, steps, [place(x) for x in graph.outputs]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from accnp.ir.aval import result_avals
 from accnp.ir.equations import (
     ClosedJaxpr,
     DebugInfo,
@@ -23,7 +24,7 @@ from accnp.ir.equations import (
 )
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.node import LITERAL, Node, is_held
-from accnp.ir.op import Op
+from accnp.ir.op import Op, as_tuple
 
 __all__ = ["to_jaxpr"]
 
@@ -113,13 +114,12 @@ class _Builder:
             params["jaxpr"] = ClosedJaxpr(inner, [self.value_of(x) for x in own])
         invars = [self._get_atom(x, env) for x in ins]
         params = {k: self._convert_param(v) for k, v in params.items() if k not in _OWN}
+        outvars = [Var(a) for a in result_avals(node.aval)]
         if isinstance(node.aval, tuple):
-            outvars = [Var(a) for a in node.aval]
             for i, item in wanted.get(id(node), {}).items():
                 env[id(item)] = outvars[i]
             env[id(node)] = outvars
         else:
-            outvars = [Var(node.aval)]
             env[id(node)] = outvars[0]
         site = None if node.site is None else SourceInfo(*node.site)
         primitive = self.primitive_of(node.op)
@@ -140,8 +140,10 @@ class _Builder:
     def _convert_param(self, value: Any) -> Any:
         if isinstance(value, Graph):
             return ClosedJaxpr(self._convert_graph(value)[1])
-        if isinstance(value, tuple) and value and all(isinstance(g, Graph) for g in value):
-            return tuple(ClosedJaxpr(self._convert_graph(g)[1]) for g in value)
+        values = as_tuple(value)
+        graphs = [g for g in values if isinstance(g, Graph)]
+        if graphs and len(graphs) == len(values):
+            return tuple([ClosedJaxpr(self._convert_graph(g)[1]) for g in graphs])
         return value
 
     def _convert_graph(

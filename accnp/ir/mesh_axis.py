@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from math import prod
 from typing import Any
 
-from accnp.ir.op import CALLS, Op
+from accnp.ir.op import CALLS, Op, as_tuple
 
 __all__ = ["MeshAxis", "communicates", "is_over_mesh"]
 
@@ -84,7 +84,7 @@ class MeshAxis:
 def is_over_mesh(params: dict[str, Any]) -> bool:
     """Whether an operation is a collective over the axes of a multi-process mesh."""
     names = params.get("axis_name")
-    return type(names) is tuple and bool(names) and type(names[0]) is MeshAxis
+    return type(names) is tuple and bool(names) and type(names[0]) is MeshAxis  # pyright: ignore[reportUnknownArgumentType]
 
 
 def communicates(op: Op, params: dict[str, Any]) -> bool:
@@ -97,9 +97,9 @@ def communicates(op: Op, params: dict[str, Any]) -> bool:
 
 def _communicating_programs(params: dict[str, Any]) -> list[Any]:
     """Return the programs among the parameters that have callbacks or messages."""
-    found = []
+    found: list[Any] = []
     for value in params.values():
-        for program in value if isinstance(value, tuple) else (value,):
+        for program in as_tuple(value):
             if getattr(program, "calls_python", False):
                 found.append(program)
     return found

@@ -29,7 +29,7 @@ from accnp.ir.aval import (
     spans_processes,
 )
 from accnp.ir.mesh_axis import communicates
-from accnp.ir.op import CALLS, OPS, ZERO, Op, _recorder, register
+from accnp.ir.op import CALLS, OPS, ZERO, Op, as_tuple, install_recorder, register
 from accnp.ir.trace import (
     DEAD,
     OWN,
@@ -47,8 +47,8 @@ from accnp.ir.trace import (
 
 __all__ = [
     "EMPTY", "Form", "Node", "arg", "const", "forget", "has_effect", "held_literal", "independent",
-    "install_distribution", "is_held", "items", "line_of", "literal", "mark", "owning_trace",
-    "perform", "record", "refuse_float0", "site_text", "value_of",
+    "install_distribution", "install_engine", "is_held", "items", "line_of", "literal", "mark",
+    "owning_trace", "perform", "record", "refuse_float0", "site_text", "value_of",
 ]  # fmt: skip
 
 EMPTY: dict[str, Any] = {}
@@ -82,20 +82,22 @@ def _identity(x: Any, **_: Any) -> Any:
     return x
 
 
+def _item(xs: Sequence[Any], *, index: int) -> Any:
+    return xs[index]
+
+
 LITERAL = register(Op("literal", "leaf", _leaf_infer))
 CONST = register(Op("const", "leaf", _leaf_infer))
 ARG = register(Op("arg", "leaf", _leaf_infer))
-MARK = register(Op("mark", "mark", lambda x: x, numpy=_identity))
-ITEM = register(
-    Op("item", "item", lambda avals, *, index: avals[index], numpy=lambda xs, *, index: xs[index])
-)
+MARK = register(Op("mark", "mark", _identity, numpy=_identity))
+ITEM = register(Op("item", "item", _item, numpy=_item))
 
-_getframe = sys._getframe
+_getframe = sys._getframe  # pyright: ignore[reportPrivateUsage]
 
 
 def user_site() -> tuple[Any, int] | None:
     """Return (code object, instruction offset) of the innermost frame outside the package."""
-    return _find_user_site(sys._getframe(2))
+    return _find_user_site(_getframe(2))
 
 
 def _find_user_site(frame: Any) -> tuple[Any, int] | None:
@@ -113,7 +115,7 @@ def site_text(node: Node) -> str:
     return line_of(node.site)
 
 
-def _place_results(aval: Any, where: Any) -> Any:
+def _place_results(aval: Aval | tuple[Aval, ...], where: Any) -> Aval | tuple[Aval, ...]:
     """Return the aval (or avals) of a result on other devices."""
     if isinstance(aval, tuple):
         return tuple([on_devices(a, d) for a, d in zip(aval, where, strict=True)])
@@ -136,7 +138,7 @@ def has_effect(op: Op, params: dict[str, Any]) -> bool:
     if op.effect or op.kind not in CALLS:
         return op.effect
     for value in params.values():
-        for program in value if isinstance(value, tuple) else (value,):
+        for program in as_tuple(value):
             if getattr(program, "effects", ()):
                 return True
     return False
@@ -145,7 +147,7 @@ def has_effect(op: Op, params: dict[str, Any]) -> bool:
 def calls_python(params: dict[str, Any]) -> bool:
     """Whether a program among a call's parameters has a callback, with or without an effect."""
     for value in params.values():
-        for program in value if isinstance(value, tuple) else (value,):
+        for program in as_tuple(value):
             if getattr(program, "calls_python", False):
                 return True
     return False
@@ -327,6 +329,14 @@ def perform(node: Node) -> None:
         _perform[0](node)
 
 
+def install_engine(
+    on_deep: Callable[[Node], None], perform: Callable[[Node], None], value: Callable[[Node], Any]
+) -> None:
+    """Set the functions of the engine: one that takes nodes of deep graphs, one that runs a
+    callback or a program with effects, and one that returns the value of a node."""
+    _on_deep[:], _perform[:], _values[:] = [on_deep], [perform], [value]
+
+
 def install_distribution(distribute: Callable[..., Any]) -> None:
     """Set the function that decides how operations on sharded operands are executed."""
     _distribute[:] = [distribute]
@@ -337,7 +347,7 @@ def value_of(node: Node) -> Any:
     return _values[0](node)
 
 
-_recorder.append(record)
+install_recorder(record)
 install_recording(
     const=CONST,
     params=EMPTY,
@@ -346,18 +356,18 @@ install_recording(
     on_deep=lambda node: _on_deep[0](node),
     own_packages=OWN,
     find_site=_find_user_site,
-    get_frame=sys._getframe,
+    get_frame=_getframe,
 )
 set_pending_limit(PENDING_LIMIT)
 
-_LITERALS: BoundedCache[Any, Node] = BoundedCache("type_cache_size").register(
+_LITERALS = BoundedCache[Any, Node]("type_cache_size").register(
     "literals", "leaves of Python numbers"
 )
 
 
 def literal(value: Any, dtype: np.dtype, weak_type: bool = True) -> Node:
     """Return the interned leaf of a Python scalar (rank 0); kernels take it as an argument."""
-    key = (value, type(value), dtype, weak_type)
+    key: Any = (value, type(value), dtype, weak_type)
     if value == 0 and isinstance(value, float) and math.copysign(1.0, value) < 0:
         key = ("-0.0", dtype, weak_type)
     elif isinstance(value, complex):  # -1-0j equals -1+0j, but lies across a branch cut

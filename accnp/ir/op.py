@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from accnp.public_names import OP_MODULES
 
 __all__ = [
     "CALLS", "COMBINES", "OPS", "ZERO", "Collective", "Combine", "Linear", "Lowering", "Op",
-    "declare_combine", "distinct_number", "each_combine", "o", "register", "static_key",
+    "as_tuple", "declare_combine", "distinct_number", "each_combine", "install_recorder", "o",
+    "register", "static_key",
 ]  # fmt: skip
 
 
@@ -162,15 +163,21 @@ def _highest(dtype: np.dtype) -> Any:
     return np.inf if dtype.kind == "f" else int(np.iinfo(dtype).max)
 
 
+def _zero(dtype: np.dtype) -> Any:
+    return 0
+
+
+def _one(dtype: np.dtype) -> Any:
+    return 1
+
+
 def _all_bits(dtype: np.dtype) -> Any:
     return True if dtype.kind == "b" else int(np.iinfo(dtype).max) if dtype.kind == "u" else -1
 
 
 for _combine in (
-    Combine(
-        "sum", "add", np.add, lambda dtype: 0, of_bools="or", op="add", collective="psum_invariant"
-    ),
-    Combine("prod", "mul", np.multiply, lambda dtype: 1, of_bools="and", op="mul"),
+    Combine("sum", "add", np.add, _zero, of_bools="or", op="add", collective="psum_invariant"),
+    Combine("prod", "mul", np.multiply, _one, of_bools="and", op="mul"),
     Combine(
         "max",
         "fmax",
@@ -196,14 +203,22 @@ for _combine in (
         collective_of_bools="pmin",
     ),
     Combine("and", "and", np.bitwise_and, _all_bits, "biu", op="and", collective_of_bools="pmin"),
-    Combine("or", "or", np.bitwise_or, lambda dtype: 0, "biu", op="or", collective_of_bools="pmax"),
-    Combine("xor", "xor", np.bitwise_xor, lambda dtype: 0, "biu", op="xor"),
+    Combine("or", "or", np.bitwise_or, _zero, "biu", op="or", collective_of_bools="pmax"),
+    Combine("xor", "xor", np.bitwise_xor, _zero, "biu", op="xor"),
 ):
     declare_combine(_combine)
 
 
+# How elements lie in memory: shape, strides in elements, offset.
+Strided = tuple[tuple[int, ...], tuple[int, ...], int]
+
 # Kinds of ops that contain programs; their rules receive the transformations as `tools`.
 CALLS = ("call", "loop")
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """Return a parameter that is one value or a tuple of them as a tuple."""
+    return cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
 
 
 class Op:
@@ -332,9 +347,9 @@ class Op:
         nonzero: Callable[..., str] | None = None,
         cuda: Callable[..., Any] | None = None,
         lowering: Lowering = _REFERENCE,
-        strides: Callable[..., Any] | None = None,
+        strides: Callable[..., Strided | None] | None = None,
         combine: str | None = None,
-        parts: Callable[..., Any] | None = None,
+        parts: Callable[..., Sequence[tuple[int, Strided, Strided]]] | None = None,
         halves: str = "",
         updated_operand: int | None = None,
         rounds: Callable[..., Any] | None = None,
@@ -495,6 +510,11 @@ o = _LazyOps()
 _recorder: list[Callable[..., Any]] = []
 
 
+def install_recorder(record: Callable[..., Any]) -> None:
+    """Set the function that records an operation: `ir.node.record`."""
+    _recorder[:] = [record]
+
+
 def _make_caller(op: Op) -> Callable[..., Any]:
     record = _recorder[0]
 
@@ -511,19 +531,21 @@ def _make_caller(op: Op) -> Callable[..., Any]:
 # itself, but programs that contain it are equal. These functions make keys and parameters that are
 # equal exactly if the programs are.
 
-_NUMBERS = (float, complex, np.generic)
+_NUMBERS: tuple[type, ...] = (float, complex, np.generic)
+_TUPLE: type = tuple
 
 
-def static_key(value: Any) -> tuple[type, Any]:
+def static_key(value: Any) -> tuple[type[Any], Any]:
     """Return a hashable key of a static value: its type, and the value itself or, for numbers that
     are zero, complex or NaN, its text. The key of a tuple contains the keys of its elements."""
-    kind = type(value)
+    kind = cast("type[Any]", type(value))
     if isinstance(value, _NUMBERS):
         plain = value != 0 and value == value and not isinstance(value, complex)
         return kind, value if plain else repr(value)
-    if isinstance(value, tuple) and kind.__eq__ is tuple.__eq__:
-        return kind, tuple(map(static_key, value))
-    return kind, value
+    if isinstance(value, tuple) and kind.__eq__ is _TUPLE.__eq__:
+        keys = tuple(map(static_key, as_tuple(value)))
+        return kind, keys
+    return kind, cast("Any", value)
 
 
 class _NegativeZero(float):
@@ -564,9 +586,9 @@ def distinct_number(value: Any) -> Any:
     if isinstance(value, float):
         if value != value:
             return math.nan  # always the same object, so tuples that contain it compare equal
-        return _NEGATIVE_ZERO if value == 0 and math.copysign(1.0, value) < 0 else value
+        return _NEGATIVE_ZERO if not value and math.copysign(1.0, value) < 0 else value
     if isinstance(value, complex):
         parts = (value.real, value.imag)
-        odd = any(p != p or (p == 0 and math.copysign(1.0, p) < 0) for p in parts)
+        odd = any(p != p or (not p and math.copysign(1.0, p) < 0) for p in parts)
         return _SignedComplex(value) if odd else value
     return value

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from accnp.ir.aval import Aval
 from accnp.ir.doc import Doc, brk, concat, group, join, layout, nest, text
 from accnp.ir.equations import (
     ClosedJaxpr,
@@ -27,7 +28,7 @@ from accnp.ir.equations import (
     jaxprs_in_params,
 )
 from accnp.ir.node import Node
-from accnp.ir.op import Op
+from accnp.ir.op import Op, as_tuple
 
 __all__ = ["eqn_text", "equation_text", "jaxpr_text", "short_aval", "short_dtype", "write"]
 
@@ -53,10 +54,10 @@ def equation_text(node: Node) -> str:
     return f"{_describe_type(node.aval)} = {node.op.name}[{params}] {ins}"
 
 
-def _describe_type(aval: object) -> str:
+def _describe_type(aval: Aval | tuple[Aval, ...]) -> str:
     if isinstance(aval, tuple):
         return "(" + ", ".join(map(_describe_type, aval)) + ")"
-    return f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"  # type: ignore[attr-defined]
+    return f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +194,14 @@ class _Printer:
             return self.inner(v.jaxpr)
         if isinstance(v, Jaxpr):
             return self.inner(v)
-        if isinstance(v, tuple) and all(isinstance(j, ClosedJaxpr | Jaxpr) for j in v):
-            docs = [self.value(j) for j in v]
+        values = as_tuple(v)
+        if all(isinstance(j, ClosedJaxpr | Jaxpr) for j in values):
+            docs = [self.value(j) for j in values]
             inside = nest(2, concat([text("("), brk(""), join(brk(), docs)]))
             return group(concat([inside, brk(""), text(")")]))
         if isinstance(v, frozenset):
-            return text("frozenset({" + ", ".join(repr(e) for e in sorted(v)) + "})")
+            elements = cast("frozenset[Any]", v)
+            return text("frozenset({" + ", ".join(map(repr, sorted(elements))) + "})")
         return text(re.sub(r" at 0x([0-9a-fA-F]+)", lambda m: " at 0x" + "X" * len(m[1]), str(v)))
 
     def _suggest_names(self, eqn: JaxprEqn) -> None:

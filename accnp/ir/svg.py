@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 __all__ = ["Box", "Group", "picture"]
 
@@ -59,8 +58,10 @@ class Group:
 
     title: str
     host: bool = False
-    boxes: list[Box] = field(default_factory=list)
-    items: list[Any] = field(default_factory=list)  # boxes and way points, relative to the frame
+    boxes: list[Box] = field(default_factory=list["Box"])
+    items: list[_Item] = field(
+        default_factory=list["_Item"]
+    )  # boxes and way points, relative to the frame
     x: float = 0.0
     y: float = 0.0
     width: float = 0.0
@@ -194,7 +195,7 @@ def _assign_layers(items: Sequence[_Item], links: Sequence[Link]) -> None:
 
 def _add_way_points(items: list[_Item], links: Sequence[Link]) -> list[Way]:
     """Add an item to each layer that a link crosses; return these way points for each link."""
-    paths = []
+    paths: list[list[_Item]] = []
     for a, b in links:
         way: list[_Item] = []
         last = a
@@ -220,7 +221,7 @@ def _sort_layers(items: Sequence[_Item]) -> list[list[_Item]]:
     for turn in range(6):
         place = {id(i): k / max(1, len(row) - 1) for row in rows for k, i in enumerate(row)}
         for row in rows if turn % 2 == 0 else reversed(rows):
-            want = {}
+            want: dict[int, float] = {}
             for i in row:
                 near = i.ups if turn % 2 == 0 else i.downs
                 want[id(i)] = _mean([place[id(n)] for n in near], place[id(i)])
@@ -243,7 +244,7 @@ def _position_rows(rows: Sequence[Sequence[_Item]], top: float, gap: float) -> t
         y += tall + gap
     for turn in range(10):
         for row in rows if turn % 2 == 0 else reversed(rows):
-            wants = []
+            wants: list[float] = []
             for i in row:
                 near = i.ups if turn % 2 == 0 else i.downs
                 wants.append(_mean([n.middle for n in near], i.middle) - i.width / 2)
@@ -320,7 +321,7 @@ def _draw(
         f"{escape(title)}</text>",
     ]
     color = 0
-    titles = []
+    titles: list[str] = []
     for g in groups:
         fill, stroke, dash = "#f1f5f9", "#64748b", ' stroke-dasharray="5 3"'
         if not g.host:

@@ -14,14 +14,15 @@ import contextlib
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from types import CodeType, FrameType
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from accnp._native import Node
 from accnp.errors import UnexpectedTracerError
 from accnp.forks import at_interrupt
+from accnp.ir.op import as_tuple
 
 __all__ = [
     "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "HostValue", "Rebinding", "Trace", "belongs",
@@ -31,6 +32,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+_getframe = sys._getframe  # pyright: ignore[reportPrivateUsage]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -116,7 +118,7 @@ class Trace:
     def __init__(self, kind: str, info: Any = None) -> None:
         self.kind = kind
         self.info = info  # the traced function: name, file, line, argument names
-        self.parent: Trace | None = _find_enclosing_trace(sys._getframe(1)) if state.stack else None
+        self.parent: Trace | None = _find_enclosing_trace(_getframe(1)) if state.stack else None
         self.frame: FrameType | None = None  # frame of the recording function while it runs
         self.level: int = self.parent.level + 1 if self.parent else 1
         own = kind != "grad"
@@ -146,7 +148,7 @@ class Trace:
     # where `belongs` and `_find_enclosing_trace` find and discard a trace whose function has ended.
 
     def __enter__(self) -> Trace:
-        frame = sys._getframe(1)
+        frame = _getframe(1)
         while frame.f_back is not None and (
             frame.f_code.co_flags & _SUSPENDED or frame.f_globals.get("__name__") == "contextlib"
         ):
@@ -162,7 +164,7 @@ class Trace:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._leave()
+        self.leave()
         if not state.stack:
             state.ruled = False
         outer = self.parent
@@ -176,7 +178,7 @@ class Trace:
                 node.inputs = ()
         self.kept = []
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
         """End this trace and the traces that were started in it."""
         stack = state.stack
         ended = stack[stack.index(self) :] if self in stack else [self]
@@ -246,7 +248,8 @@ def is_own(package: str | None) -> bool:
 
 def _verify_frame(frame: FrameType) -> bool:
     while (trace := state.abstract) is not None:
-        outer, known, new = trace.frame, state.verified, []
+        outer, known = trace.frame, state.verified
+        new: list[FrameType] = []
         at: FrameType | None = frame
         while at is not outer and at is not None and at not in known:
             if _is_handler(at):
@@ -257,7 +260,7 @@ def _verify_frame(frame: FrameType) -> bool:
         if at is not None:
             state.verified = [*known[: known.index(at) + 1 if at in known else 0], *reversed(new)]
             break
-        trace._leave()
+        trace.leave()
     return True
 
 
@@ -275,7 +278,7 @@ def _find_enclosing_trace(frame: FrameType) -> Trace | None:
             at = at.f_back
         if at is not None:
             return None if handled else trace
-        trace._leave()
+        trace.leave()
     return None
 
 
@@ -292,20 +295,25 @@ def _is_handler(frame: FrameType) -> bool:
     given, back = frame.f_locals, frame.f_back
     for name in code.co_varnames[: code.co_argcount + 1]:
         value = given.get(name)
-        if value is back or (type(value) is tuple and any(x is back for x in value)):
+        if value is back or _contains(value, back):
             return back is not None and code in _handler_codes()
     return False
 
 
+def _contains(values: Any, x: object) -> bool:
+    return type(values) is tuple and any([value is x for value in as_tuple(values)])
+
+
 def _handler_codes() -> set[CodeType]:
-    codes = set()
+    codes: set[CodeType] = set()
     for number in _SIGNALS:
         handler: Any = _signal.getsignal(number)
         if handler is None or isinstance(handler, int) or handler is _signal.default_int_handler:
             continue
         while isinstance(handler, functools.partial):
-            handler = handler.func
-        code = getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", 0)
+            handler = cast("functools.partial[Any]", handler).func
+        code: Any = getattr(handler, "__code__", None)
+        code = code or getattr(type(handler).__call__, "__code__", None)
         if code:
             codes.add(code)
     return codes
@@ -391,7 +399,7 @@ def sets_site(walk: Callable[P, R]) -> Callable[P, R]:
 
 
 @contextlib.contextmanager
-def own_lines() -> Iterator[None]:
+def own_lines() -> Generator[None]:
     """Run a user function whose nodes have its own source lines."""
     before, state.site = state.site, None
     try:
@@ -414,9 +422,9 @@ class EffectsOf:
     def have(self, node: Any) -> bool:
         """Whether an operation with an effect belongs to the function."""
         if node.op.kind != "callback":  # a call belongs to it if all effects of its programs do
-            programs = [
-                p for v in node.params.values() for p in (v if isinstance(v, tuple) else (v,))
-            ]
+            programs: list[Any] = []
+            for v in node.params.values():
+                programs += v if isinstance(v, tuple) else (v,)
             return all(self.have(e) for p in programs for e in getattr(p, "effects", ()))
         owner = node.params.get("within")
         while owner is not None and owner is not self:
@@ -425,7 +433,7 @@ class EffectsOf:
 
 
 @contextlib.contextmanager
-def own_effects() -> Iterator[EffectsOf]:
+def own_effects() -> Generator[EffectsOf]:
     """Run a function with its own derivative rule. Outside of traces, effects without results are
     collected instead of being run."""
     owner = EffectsOf(state.within)
@@ -438,9 +446,10 @@ def own_effects() -> Iterator[EffectsOf]:
 
 
 @contextlib.contextmanager
-def noted_writes() -> Iterator[dict[int, Any]]:
+def noted_writes() -> Generator[dict[int, Any]]:
     """Collect the references that a function writes to, with their previous contents."""
-    outer, found = state.written, {}
+    outer = state.written
+    found: dict[int, Any] = {}
     state.written = found
     try:
         yield found
@@ -451,7 +460,7 @@ def noted_writes() -> Iterator[dict[int, Any]]:
 
 
 @contextlib.contextmanager
-def held_effects(found: list[Any]) -> Iterator[None]:
+def held_effects(found: list[Any]) -> Generator[None]:
     """Outside of traces, collect effects without results in `found` instead of running them."""
     before, state.held = state.held, found
     try:
@@ -461,7 +470,7 @@ def held_effects(found: list[Any]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def untraced() -> Iterator[None]:
+def untraced() -> Generator[None]:
     """Run code outside of all traces of this thread, such as a user function in a callback."""
     before = dict(state.__dict__)
     try:
@@ -489,7 +498,7 @@ at_interrupt.append(_end_all_traces)
 
 def current() -> Trace | None:
     """Return this thread's innermost abstract trace."""
-    if state.abstract is not None and not belongs(sys._getframe(1)):
+    if state.abstract is not None and not belongs(_getframe(1)):
         return None
     return state.abstract
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, NoReturn
 
-from accnp.ir.aval import Aval
+from accnp.ir.aval import Aval, result_avals
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import Access, KernelSpec, Statement
 from accnp.ir.op import Op
@@ -83,12 +83,9 @@ def verify_operation(v: Any) -> None:
         return
     avals = [x.aval for x in v.inputs]
     if v.op.kind in ("call", "loop"):
-        results = v.aval if isinstance(v.aval, tuple) else (v.aval,)
-        _verify_call(v.op, avals, results, v.params)
+        _verify_call(v.op, avals, result_avals(v.aval), v.params)
     found = v.op.infer(*avals, **v.params)
-    some = found if isinstance(found, tuple) else (found,)
-    mine = v.aval if isinstance(v.aval, tuple) else (v.aval,)
-    if not _have_same_types(some, mine):
+    if not _have_same_types(result_avals(found), result_avals(v.aval)):
         _fail(f"{v} has operands for which {v.op.name} infers {found}")
 
 

@@ -65,7 +65,7 @@ def bandwidth(device: Any = None) -> float:
         if found is None:
             copy = streaming_copy(_MOVED)
             copy()
-            times = []
+            times: list[float] = []
             before = machine_load()
             for _ in range(_BUSY_ROUNDS if before.busy else _ROUNDS):
                 start = perf_counter()
@@ -89,7 +89,7 @@ def _of_gpu(device: Any) -> float:
         driver = importlib.import_module("accnp.runtime.device_buffer").driver_of(device)
         half = min(_MOVED, driver.stats()["free"] // 4)
         source, target = driver.alloc(half), driver.alloc(half)
-        seconds = []
+        seconds: list[float] = []
         for _ in range(_ROUNDS):
             begin = driver.event(True)
             driver.copy(target.ptr, source.ptr, half)

@@ -76,10 +76,10 @@ class _Pool(Pool):
 
 
 # One ctypes array type per size class: np.ndarray takes its memory from an instance of it.
-_exporters: dict[int, type[ctypes.Array]] = {}
+_exporters: dict[int, type[ctypes.Array[ctypes.c_char]]] = {}
 
 
-def _exporter(size: int) -> type[ctypes.Array]:
+def _exporter(size: int) -> type[ctypes.Array[ctypes.c_char]]:
     kind = _exporters.get(size)
     if kind is None:
         base = ctypes.c_char * size
@@ -89,7 +89,7 @@ def _exporter(size: int) -> type[ctypes.Array]:
 
 def is_pooled(owner: object) -> bool:
     """Whether an object exports the memory of a Buffer of the pool to NumPy."""
-    return isinstance(owner, ctypes.Array) and type(getattr(owner, "buffer", None)) is Buffer
+    return type(getattr(owner, "buffer", None)) is Buffer and isinstance(owner, ctypes.Array)
 
 
 class Buffer(BufferBase):

@@ -406,9 +406,16 @@ class CupyDriver:
     def knows(self, dtype: np.dtype) -> bool:
         return (dtype.isbuiltin == 1 and dtype.kind in "biufc") or dtype.name == "bfloat16"
 
-    def array(self, memory: Any, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
+    def array(
+        self,
+        memory: Any,
+        offset: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        strides: Sequence[int] | None,
+    ) -> Any:
         cupy = self.xp
-        ends = [(n - 1) * s for n, s in zip(shape, strides or (), strict=False) if n]
+        ends: list[int] = [(n - 1) * s for n, s in zip(shape, strides or (), strict=False) if n]
         reach = sum(ends) if strides is not None else int(np.prod(shape)) * dtype.itemsize
         size = offset + reach + dtype.itemsize
         held = cupy.cuda.UnownedMemory(memory.ptr, size, memory, self.number)

@@ -100,7 +100,7 @@ class Device:
     def __str__(self) -> str:
         return f"{_SHOWN[self.platform]}:{self.id}"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return _lookup, (self.platform, self.id)
 
 

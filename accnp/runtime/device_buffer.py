@@ -64,7 +64,8 @@ class DeviceBuffer(Buffer):
 
     def __del__(self) -> None:
         # The memory is freed with the last reference to it; it does not belong to the host's pool.
-        if self._own and _live is not None:  # None: the interpreter is shutting down
+        # The table is None while the interpreter shuts down.
+        if self._own and _live is not None:  # pyright: ignore[reportUnnecessaryComparison]
             _live.pop(id(self), None)
 
     @property

@@ -42,7 +42,7 @@ LOOP, CHOICE = "accnp_gpu_loop", "accnp_gpu_choice"
 
 def _words(names: str, block: str, first: int = 0) -> str:
     """Return loads of consecutive words."""
-    lines = []
+    lines: list[str] = []
     for k, name in enumerate(names.split(), first):
         lines.append(f"  %{name}.at = getelementptr i64, i64* {block}, i64 {k}")
         lines.append(f"  %{name} = load i64, i64* %{name}.at")

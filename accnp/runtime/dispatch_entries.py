@@ -51,8 +51,10 @@ class Table:
     fixed: Sequence[int]  # addresses after the arguments
     sizes: Sequence[int]  # bytes of buffers to make, after those
     result: Sequence[int]  # words: the result in terms of the buffers, without the fixed ones
-    build: Callable[[tuple], Any] | None  # makes the result from these; None: they are the result
-    words: ctypes.Array  # see `engine/table.py`
+    build: (
+        Callable[[tuple[Any, ...]], Any] | None
+    )  # makes the result from these; None: they are the result
+    words: ctypes.Array[ctypes.c_int64]  # see `engine/table.py`
     mode: int  # see `_native`
     team: Sequence[int]  # the team of threads and the number of helpers, or empty
 
@@ -70,7 +72,7 @@ class Call:
     # Containers, and functions that return whether the record may be used while they are not empty.
     conditions: Sequence[tuple[Any, Callable[[], bool]]]
     same: Sequence[tuple[Any, str, Any]]  # names that must have these values
-    finish: Callable[[tuple], Any]  # leaves (nodes, and Python numbers) to the result
+    finish: Callable[[tuple[Any, ...]], Any]  # leaves (nodes, and Python numbers) to the result
     table: Table | None  # computes the result instead of `finish`, if allowed
     keeps: Sequence[Any] = field(default=())  # objects that live as long as the record
 

@@ -24,7 +24,7 @@ CUDA, MANAGED = 2, 13  # device types of DLPack
 
 # Buffers whose addresses were exported, by the ids of their arrays. A consumer holds the array, but
 # the array may be donated meanwhile.
-_exported: dict[int, tuple[weakref.ref, DeviceBuffer]] = {}
+_exported: dict[int, tuple[weakref.ref[Any], DeviceBuffer]] = {}
 
 
 def cuda_array_interface(

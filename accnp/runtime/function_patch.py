@@ -8,6 +8,7 @@ wrapper. The function object stays the same, so this works in every module that 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -44,8 +45,7 @@ class FunctionPatch:
         self._other = names["patched"].__code__.replace(
             co_name=self._code.co_name, co_qualname=self._code.co_qualname
         )
-        original = self.original
-        self._call = lambda *args, **kwargs: around(original, *args, **kwargs)
+        self._call = functools.partial(around, self.original)
 
     def start(self) -> None:
         """Replace the code of the function. Calls that are running are not affected."""

@@ -25,6 +25,8 @@ from accnp.ir.op import Op
 from accnp.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
+    from mpi4py import MPI
+
     from accnp.runtime.mpi import World
 
 __all__ = ["KINDS", "address_of", "can_send", "connect_loops", "described", "forget_loops"]
@@ -145,11 +147,14 @@ def _serve(world: World, m: _Message, requests: tuple[int, ...]) -> None:
         ranks = range(comm.size)
         source = next((a for a, b in m.perm or () if b == comm.rank and a in ranks), -1)
         target = next((b for a, b in m.perm or () if a == comm.rank and b in ranks), -1)
-        handle = ctypes.c_int64(world.mpi._handleof(comm)).value
+        own: int = world.mpi._handleof(comm)  # pyright: ignore[reportPrivateUsage]
+        handle = ctypes.c_int64(own).value
         _native.set_message(m.address, True, handle, comm.size, source, target)
         world.check(comm, lambda: m.text)
-    narrow = world.mpi._sizeof(world.mpi.Request) == 4  # an int, of which C has the bits
-    found = []
+    # Handles of 4 bytes are an int, of which C has the bits.
+    nbytes: int = world.mpi._sizeof(world.mpi.Request)  # pyright: ignore[reportPrivateUsage]
+    narrow = nbytes == 4
+    found: list[MPI.Request] = []
     for handle in requests:
         if narrow:
             handle = ctypes.c_int32(handle).value

@@ -73,7 +73,7 @@ class World:
             "gather": self._gather, "exchange": self._exchange, "permute": self._permute,
             "swap": self._swap, "broadcast": self._broadcast, "sum": self._sum,
         }  # fmt: skip
-        self._done = 0
+        self.completed = 0  # collectives, without those of native loops
         self._of_loops = messages_sent()
         self._abandoned: list[Any] = []  # requests, which hold the memory of their messages
         self.waits_for: Callable[[], str] = _nothing
@@ -81,7 +81,7 @@ class World:
     @property
     def done(self) -> int:
         """The number of collectives that this process has completed."""
-        return self._done + messages_sent() - self._of_loops
+        return self.completed + messages_sent() - self._of_loops
 
     def help_loop(self, what: Callable[[], str], serve: Callable[[], None]) -> None:
         """Do what a message of a native loop needs; the loop counts it when it is complete."""
@@ -316,7 +316,7 @@ class _Part:
 
     def __exit__(self, *exc: object) -> None:
         self._world.waits_for = _nothing
-        self._world._done += 1
+        self._world.completed += 1
 
 
 def _nothing() -> str:

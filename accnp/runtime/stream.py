@@ -10,6 +10,9 @@ lost, whichever line it interrupts. If it interrupts a wait, the task that is wa
 too, and the task that runs before it: otherwise, all later work would wait for them.
 """
 
+# Streams, tasks and groups share their state, which is private to this module.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import atexit
@@ -18,7 +21,7 @@ import os
 import sys
 import threading
 import weakref
-from _thread import allocate_lock, get_ident
+from _thread import LockType, allocate_lock, get_ident
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -51,7 +54,7 @@ class Task:
         self._nbytes = nbytes
         self._stopped = False  # whether an exception has ended the wait for it
         self._done = False
-        self._waiters: list = []
+        self._waiters: list[LockType] = []
         self._threads = config.threads  # of the submitting thread: another thread may run it
         self._traceback: Any = None
         self.value: Any = None

@@ -9,7 +9,7 @@ including those in the programs it contains; batching uses it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,7 +31,7 @@ _bound = _Bound()
 
 
 @contextmanager
-def bind(name: Any, size: int | MeshAxis) -> Iterator[None]:
+def bind(name: Any, size: int | MeshAxis) -> Generator[None]:
     """Bind a name (None binds nothing) during a trace; it hides an outer binding.
 
     For a multi-process mesh, pass the axis itself instead of its size.

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from accnp.ir.graph import Graph, toposort
 from accnp.ir.node import MARK, Node, items, record
-from accnp.ir.op import CALLS, OPS
+from accnp.ir.op import CALLS, OPS, as_tuple
 from accnp.ir.trace import differentiating, sets_site, state
 from accnp.primitives.control import call
 from accnp.primitives.kinds import broadcast_to
@@ -104,12 +104,13 @@ class Scope:
     def remember(self, env: Env) -> None:
         """Keep weak references to the batched values."""
         for node in self.graph.nodes:
-            pair = env.get(id(node))
+            pair: Any = env.get(id(node))
             if isinstance(pair, tuple):
+                pair = as_tuple(pair)
                 self.known[id(node)] = weakref.ref(pair[0]), pair[1]
 
     @contextlib.contextmanager
-    def again(self) -> Iterator[None]:
+    def again(self) -> Generator[None]:
         """Re-enter the program's trace, so that a rule may use its values."""
         assert self.graph.trace is not None
         around = contextlib.nullcontext() if self.outer is None else self.outer.again()

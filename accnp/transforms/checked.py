@@ -192,15 +192,13 @@ def _error_kinds(graphs: Sequence[Graph], enabled: Enabled) -> list[Kind]:
     return sorted(found)
 
 
-def _run_checked(
-    graph: Graph, xs: Sequence[Node], errors: State, enabled: Enabled
-) -> tuple[list, State]:
+CallResult = tuple[list[Node], State]
+
+
+def _run_checked(graph: Graph, xs: Sequence[Node], errors: State, enabled: Enabled) -> CallResult:
     env: Env = dict(zip(map(id, graph.inputs), xs, strict=True))
     errors = checked_nodes(graph.nodes, env, errors, enabled)
     return [env.get(id(x), x) for x in graph.outputs], errors
-
-
-CallResult = tuple[list[Node], State]
 
 
 def _checked_graph(graph: Graph, errors: State, enabled: Enabled, avals: Sequence[Any]) -> Graph:

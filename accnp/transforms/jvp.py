@@ -14,7 +14,7 @@ from typing import Any
 
 from accnp.ir.graph import Graph, toposort
 from accnp.ir.node import MARK, Node, forget, has_effect, items, record
-from accnp.ir.op import CALLS, ZERO, o
+from accnp.ir.op import CALLS, ZERO, as_tuple, o
 from accnp.ir.trace import EffectsOf, Trace, sets_site, state
 from accnp.primitives.kinds import broadcast_to, zeros_like_aval
 from accnp.transforms.separate import separated
@@ -156,13 +156,14 @@ def _differentiate(
         ts = [t if t is None else broadcast_to(t, aval.shape) for t in ts]
         if op.jvp_shapes == "equal":  # rules may compare and select, which need equal shapes
             xs = [x if x.aval.shape == () else broadcast_to(x, aval.shape) for x in xs]
-    if not isinstance(op.jvp, tuple):
-        return y, _check_tangent(node, y, op.jvp(ts, y, xs, node.params))
+    rules: Any = op.jvp
+    if not isinstance(rules, tuple):
+        return y, _check_tangent(node, y, rules(ts, y, xs, node.params))
     total: Node | None = None
-    for rule, t in zip(op.jvp, ts, strict=False):
+    for rule, t in zip(as_tuple(rules), ts, strict=False):
         if t is None or rule is ZERO:
             continue
-        part = rule(t, y, *xs, **node.params)
+        part: Node | None = rule(t, y, *xs, **node.params)
         if part is not None:
             if op.jvp_shapes == "any":
                 part = broadcast_to(part, aval.shape)

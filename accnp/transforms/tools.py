@@ -146,7 +146,7 @@ class Tools:
         if key in graph.extra:
             return graph.extra[key]
         with Trace("jit", graph.name) as t:
-            leaves = []
+            leaves: list[Node] = []
             for x, b in zip(graph.inputs, batched, strict=True):
                 aval = x.aval
                 if b:
@@ -223,7 +223,9 @@ def _new_live_graph(
     return graph
 
 
-def _select_tangents(pairs: Sequence, wanted: Flags | None) -> list[Node | None]:
+def _select_tangents(
+    pairs: Sequence[tuple[Node, Node | None]], wanted: Flags | None
+) -> list[Node | None]:
     if wanted is None:
         return [t for _, t in pairs]
     return [instantiate(p, t) if w else t for (p, t), w in zip(pairs, wanted, strict=True)]
@@ -249,7 +251,7 @@ def _find_residuals(
             residuals[id(x)] = x
         elif id(x) in placed:
             constant[id(x)] = x
-    made = set()
+    made: set[int] = set()
     stack = list(constant.values())
     while stack:
         x = stack.pop()

@@ -9,7 +9,7 @@ traces (bodies of loops) are assumed to differ along all axes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -156,7 +156,7 @@ def sort_axes(axes: Iterable[Any]) -> tuple[Any, ...]:
 
 
 @contextmanager
-def varying(found: Varying | None) -> Iterator[None]:
+def varying(found: Varying | None) -> Generator[None]:
     """Use this information during a trace."""
     before = state.varying
     state.varying = found

@@ -78,7 +78,7 @@ def _pending_effects(trace: Trace) -> list[Node]:
 def dependents(order: Sequence[Node], leaves: Iterable[Node]) -> list[Node]:
     """Return the nodes of an order that depend on the leaves."""
     reached = set(map(id, leaves))
-    out = []
+    out: list[Node] = []
     for node in order:
         for x in node.inputs:
             if id(x) in reached:

@@ -39,11 +39,14 @@ def _times(x: Expr, y: Expr) -> Expr | None:
         if isinstance(y, Const):
             return Const(x.value * y.value, I8)
         return _times(y, x) if isinstance(y, Index | Var) else None
-    terms, constant = ([(x, 1)], 0) if isinstance(x, Var) else (list(x.terms), x.constant)  # type: ignore[union-attr]
+    if not isinstance(x, Index | Var):
+        return None
+    x = Index(((x, 1),)) if isinstance(x, Var) else x
+    terms, constant = x.terms, x.constant
     if isinstance(y, Const):
-        if any(isinstance(k, Var) for _, k in terms):
-            return None
-        return affine(*[(v, k * y.value) for v, k in terms], constant=constant * int(y.value))  # type: ignore[misc]
+        factor = int(y.value)
+        scaled = [(v, k * factor) for v, k in terms if not isinstance(k, Var)]
+        return affine(*scaled, constant=constant * factor) if len(scaled) == len(terms) else None
     if not isinstance(y, Var) or any(k != 1 for _, k in terms):
         return None
     return affine(*[(v, y) for v, _ in terms], *([(y, constant)] if constant else []))

@@ -92,7 +92,7 @@ def _ways_of(s: ast.stmt) -> frozenset[str]:
     if isinstance(s, ast.For | ast.While):
         inside = _ways(s.body)
         forever = isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and s.test.value
-        ends = {"next"} if not forever or "break" in inside else set()
+        ends: set[str] = {"next"} if not forever or "break" in inside else set()
         return frozenset(ends | (inside & {"return"}))
     return frozenset({"next"})
 

@@ -62,8 +62,8 @@ class Liveness:
 
     def loop(self, s: ast.For | ast.While, live: set[str]) -> set[str]:
         self.after[id(s)] = live
-        own = names_in(s.target) if isinstance(s, ast.For) else set()
-        head = live | (names_in(s.test) if isinstance(s, ast.While) else set())
+        own: set[str] = names_in(s.target) if isinstance(s, ast.For) else set()
+        head: set[str] = names_in(s.test) | live if isinstance(s, ast.While) else live.copy()
         self._exits.append(live)
         while True:  # what a step reads, the step before may have assigned
             more = head | (self.block(s.body, head) - own)
@@ -72,4 +72,4 @@ class Liveness:
             head = more
         self._exits.pop()
         self.at_head[id(s)] = head
-        return head | (names_in(s.iter) if isinstance(s, ast.For) else set())
+        return head | names_in(s.iter) if isinstance(s, ast.For) else head

@@ -36,12 +36,13 @@ _DIVISIONS = ("floor_quotient", "floor_remainder")
 
 def constant(value: object) -> Const:
     """Return a literal: an int is an integer of 64 bits, a float is float64."""
-    of = {bool: B1, int: I8, float: F8}.get(type(value))
-    if of == I8 and 2**63 <= value < 2**64:  # type: ignore[operator]
-        of = U8
-    if of is None or (of == I8 and not -(2**63) <= value < 2**63):  # type: ignore[operator]
-        raise Unsupported(f"the constant {value!r}")
-    return Const(value, of)  # type: ignore[arg-type]
+    if type(value) is bool:
+        return Const(value, B1)
+    if type(value) is int and -(2**63) <= value < 2**64:
+        return Const(value, I8 if value < 2**63 else U8)
+    if type(value) is float:
+        return Const(value, F8)
+    raise Unsupported(f"the constant {value!r}")
 
 
 def cast_to(x: Expr, to: DType) -> Expr:

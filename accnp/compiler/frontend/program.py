@@ -84,7 +84,7 @@ def read_source(
     functions = {n: tree for n, tree in trees.items() if n not in kernels}
     constants = constants_of(module)
     known: list[Callee] = []
-    made = []
+    made: list[Kernel] = []
     try:
         for callee, its in (*callees, (name, signature)):
             found = (programs or {}).get(callee)
@@ -168,7 +168,7 @@ def lower_source(
     kernel, others = read_source(source, name, signature, callees, programs)
     calls = [s for k in (kernel, *others) for s in statements(k.body) if isinstance(s, Run | Share)]
     texts = [_callee(k, calls, target, attributes, check) for k in others]
-    called = {s.kernel for s in statements(kernel.body) if isinstance(s, Run | Share)}
+    called: set[str] = {s.kernel for s in statements(kernel.body) if isinstance(s, Run | Share)}
     # LLVM's time grows faster than the length of a function.
     if sum([len(t.inline) * t.calls for t in texts]) <= MAX_INLINED:
         called = set()

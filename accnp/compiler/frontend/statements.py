@@ -170,7 +170,7 @@ class Statements:
                 self.out.add(other)
             self.values = others if leaves else values
             return
-        joined = []
+        joined: list[Joined] = []
         changed = assigned([*s.body, *s.orelse])
         for name in sorted(changed):
             self.values.pop(name, None)  # a value on one of two ways only
@@ -206,7 +206,8 @@ class Statements:
         """Leave the innermost loop."""
         if not self.loops:
             raise Unsupported("break outside of a loop")
-        loop, values = self.loops[-1], []
+        loop = self.loops[-1]
+        values: list[Expr] = []
         for name, head in loop.heads.items():
             found = self.values.get(name, head)
             if found is None:
@@ -228,7 +229,9 @@ class Statements:
         they no longer change.
         """
         live, at_head = self.liveness.after[id(s)], self.liveness.at_head[id(s)]
-        own = {s.target.id} if isinstance(s, ast.For) and isinstance(s.target, ast.Name) else set()
+        own: set[str] = set()
+        if isinstance(s, ast.For) and isinstance(s.target, ast.Name):
+            own = {s.target.id}
         if own & live:
             raise Unsupported("the index of a loop after it")
         before, names = dict(self.values), sorted(assigned(s.body) - own)
@@ -258,7 +261,7 @@ class Statements:
             del self.out.stack[stack:]
         for name in names:
             self.values.pop(name, None)
-        carried = []
+        carried: list[Carried] = []
         for name in handed:
             var = heads.get(name) or Var(self.out.fresh(name), found[name])
             known = before.get(name) if name in heads else None
@@ -275,9 +278,9 @@ class Statements:
         self, s: ast.For | ast.While, types: dict[str, Type], last: dict[str, Expr], loop: _Loop
     ) -> dict[str, Type]:
         """The types of what a loop hands on, from one reading of its body."""
-        found = {}
+        found: dict[str, Type] = {}
         for name in loop.heads:
-            at_head = [types[name]] if name in types else []
+            at_head: list[Type] = [types[name]] if name in types else []
             at_head += [dtype(last[name])] if name in last else []
             left = loop.left.get(name, [])
             if not at_head and not left:

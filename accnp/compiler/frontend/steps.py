@@ -10,7 +10,7 @@ from accnp.compiler.frontend.operators import cast_to, common_type
 from accnp.compiler.frontend.statements import Statements, Values, Written, as_type
 from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.loops.builder import call
-from accnp.compiler.loops.ir import Const, Expr, If, Joined, Var, dtype, number_type
+from accnp.compiler.loops.ir import Const, Expr, If, Joined, Stmt, Var, dtype, number_type
 from accnp.compiler.loops.types import B1, I8
 from accnp.compiler.unsupported import Unsupported
 
@@ -104,7 +104,8 @@ class Steps(Expressions, Statements):
 
     def either(self, test: Expr, then: Callable[[], Expr], orelse: Callable[[], Expr]) -> Expr:
         """One of two values, of which the other one is not computed."""
-        ways, values = [], []
+        ways: list[tuple[Stmt, ...]] = []
+        values: list[Expr] = []
         for side in (then, orelse):
             self.out.blocks.append([])
             try:

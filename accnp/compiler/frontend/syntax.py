@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from typing import Any, cast
 
 __all__ = ["functions_of", "parsed", "walk"]
 
@@ -50,9 +51,9 @@ def walk(tree: ast.AST) -> list[ast.AST]:
     add = found.append
     for node in found:  # which grows meanwhile
         for field in _fields(type(node)):
-            below = getattr(node, field)
+            below: Any = getattr(node, field)
             if type(below) is list:
-                for n in below:
+                for n in cast("list[Any]", below):
                     if isinstance(n, ast.AST):
                         add(n)
             elif isinstance(below, ast.AST):

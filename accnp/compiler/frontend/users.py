@@ -34,9 +34,17 @@ def _power(x: Any, y: Any) -> Any:
     return x**y if abs(y) <= 64 else float(x) ** y
 
 
+def _quotient(x: Any, y: Any) -> Any:
+    return x / y
+
+
+def _floor_quotient(x: Any, y: Any) -> Any:
+    return x // y
+
+
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.Div: _quotient, ast.FloorDiv: _floor_quotient, ast.Mod: operator.mod,
     ast.Pow: _power,
 }  # fmt: skip
 _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
@@ -52,7 +60,7 @@ def constants_of(module: ast.Module) -> dict[str, Const]:
             names = [t.id for t in s.targets if isinstance(t, ast.Name)]
             with contextlib.suppress(ValueError, ArithmeticError, TypeError):
                 values |= dict.fromkeys(names, _evaluated(s.value, values))
-    found = {}
+    found: dict[str, Const] = {}
     for name, value in values.items():
         with contextlib.suppress(Unsupported):
             found[name] = constant(value)

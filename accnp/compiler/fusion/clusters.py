@@ -14,6 +14,7 @@ from typing import Any
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.regions import Cuts, count_cells, joined
 from accnp.compiler.fusion.spaces import (
+    View,
     is_one_value,
     is_row,
     keeps_order,
@@ -143,7 +144,8 @@ def reaches(a: Cluster, b: Cluster) -> bool:
     A search through all clusters for each pair would make planning quadratic.
     """
     ahead, behind = {a}, {b}
-    front, back = [a], [b]
+    front: list[Cluster] = [a]
+    back: list[Cluster] = [b]
     while front and back and a.level < b.level:
         if len(ahead) <= len(behind):
             found = {n for c in front for n in c.needs if n.level <= b.level}
@@ -242,7 +244,7 @@ def chains(clusters: list[Cluster], program: Program) -> dict[Cluster, Cluster]:
     return found
 
 
-def how(c: Cluster, base: Value, chain: tuple[Value, ...], context: str) -> str:
+def how(c: Cluster, base: Value, chain: tuple[View, ...], context: str) -> str:
     """Classify how a consumer reads a base value through views (see `fuse.py`)."""
     if base.aval.ndim == 0:
         return "scalar"

@@ -49,7 +49,8 @@ def _widens(v: Value) -> bool:
 def work(v: Value) -> int:
     """Return the instructions per element of a value and of the values that it is computed from,
     including loads. The result is larger than `AGAIN` if the value must not be recomputed."""
-    total, stack, seen = 0, [v], set()
+    total, stack = 0, [v]
+    seen: set[int] = set()
     while stack and total <= AGAIN:
         x = strip_views(stack.pop())[0]
         if id(x) in seen or x.aval.ndim == 0:

@@ -12,9 +12,11 @@ from typing import Any
 from accnp.compiler.fusion.clusters import Cluster
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.regions import count_cells
+from accnp.ir.aval import Aval, result_avals
 from accnp.ir.graph import Graph
 from accnp.ir.mesh_axis import is_over_mesh
 from accnp.ir.node import ARG, LITERAL, site_text
+from accnp.ir.op import as_tuple
 
 __all__ = [
     "aval_text", "bytes_text", "cluster_lines", "cluster_parts", "home", "members", "params_text",
@@ -22,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def aval_text(aval: Any) -> str:
+def aval_text(aval: Aval | tuple[Aval, ...]) -> str:
     """Return a type as "float32[3,4]"."""
     if isinstance(aval, tuple):
         return f"({', '.join(map(aval_text, aval))})"
@@ -31,10 +33,10 @@ def aval_text(aval: Any) -> str:
 
 def params_text(params: dict[str, Any]) -> str:
     """Return a short text for the parameters of an operation."""
-    parts = []
+    parts: list[str] = []
     for k, v in params.items():
-        several = isinstance(v, tuple) and any(isinstance(g, Graph) for g in v)
-        text = "<program>" if isinstance(v, Graph) or several else str(v)
+        programs = any(isinstance(g, Graph) for g in as_tuple(v))
+        text = "<program>" if programs else str(v)
         parts.append(f"{k}={text if len(text) <= 60 else text[:57] + '...'}")
     return " ".join(parts)
 
@@ -43,7 +45,7 @@ def program_lines(program: Program) -> list[str]:
     """Return one line for each value, which ends with the user's line that recorded it."""
     names = {id(v): f"%{v.id}" for v in (*program.leaves, *program.values)}
     outputs = {id(v) for v in program.outputs}
-    lines = []
+    lines: list[str] = []
     for v in program.leaves:
         lines.append(f"%{v.id}: {aval_text(v.aval)} = {leaf_text(v)}")
     for v in program.values:
@@ -180,7 +182,7 @@ def why_alone(c: Cluster) -> str:
 
 
 def _empty(v: Value) -> bool:
-    avals = [*(v.aval if isinstance(v.aval, tuple) else (v.aval,)), *[x.aval for x in v.inputs]]
+    avals: list[Any] = [*result_avals(v.aval), *[x.aval for x in v.inputs]]
     return any(not isinstance(a, tuple) and a.size == 0 for a in avals)
 
 
@@ -199,7 +201,7 @@ def cluster_parts(
     values, and the values that it stores."""
     clusters = list(numbers)
     inside = members(program, clusters)
-    parts = []
+    parts: list[tuple[int, str, list[Value]]] = []
     for c, values in zip(clusters, inside, strict=True):
         if c.form in ("host", "own"):
             v = c.roots[0]
@@ -219,7 +221,7 @@ def cluster_parts(
 
 def cluster_lines(program: Program, numbers: dict[Cluster, int]) -> list[str]:
     """Return the same as lines, with the reasons why values are stored."""
-    lines = []
+    lines: list[str] = []
     for i, text, stored in cluster_parts(program, numbers):
         lines.append(f"step {i}: {text}")
         lines += [f"    stores %{v.id}: {'; '.join(why_stored(v))}" for v in stored]

@@ -149,7 +149,9 @@ class _Writer:
         shape, steps, offset = seen
         kind = starts.aval.dtype
         zero = f"{dtype_code(kind)}(0)"
-        names, terms, tests = [], [], []
+        names: list[str] = []
+        terms: list[tuple[int, int]] = []
+        tests: list[str] = []
         for k, d in enumerate(dims.start_index_map):
             view = low.parts.setdefault((id(v), k), Coordinate(v, k))
             place = low.emit(starts, (*chain, view), self.context)

@@ -8,7 +8,7 @@ specs to `compiler/specs`, which makes loop IR of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from accnp.compiler.fusion.fuse import Cluster
 from accnp.compiler.fusion.gathers import write_gather
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.fusion.regions import Cell, cells_of, operand, placed
-from accnp.compiler.fusion.spaces import apply_views, index_strides, long_axes, strided, strip_views
+from accnp.compiler.fusion.spaces import index_strides, long_axes, strided, strip_views
 from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement, dtype_code
 from accnp.primitives.views import contiguous
 
@@ -31,7 +31,8 @@ def scalar_text(v: Value) -> str:
     text = v.op.scalar
     kind = v.inputs[0].aval.dtype if v.inputs else v.aval.dtype
     if isinstance(text, dict):
-        text = next((t for k, t in text.items() if k and kind.kind in k), text.get(""))
+        texts = cast("dict[str, Any]", text)
+        text = next((t for k, t in texts.items() if k and kind.kind in k), texts.get(""))
     if callable(text):
         count = text.__code__.co_argcount
         dtypes = [x.aval.dtype for x in v.inputs]
@@ -63,7 +64,7 @@ class _Lowering:
         self.shape = c.shape
         self.cell = cell
         self.parts: dict[Any, Any] = {}  # views of assembled values and gathers on operands
-        self.folded = long_axes(c.shape, c.axes) if c.form != "map" else set()
+        self.folded: set[int] = long_axes(c.shape, c.axes) if c.form != "map" else set()
         self.kept = [d for d, n in enumerate(c.shape) if n != 1 and d not in self.folded]
         self.accesses: dict[Any, Access] = {}
         self.indices: list[Access] = []
@@ -262,7 +263,9 @@ class _Lowering:
             return write_gather(self, base, chain, context)
         if self.ours(base) and (base.role == "inline" or not chain):
             return self.compute(base, chain, context)
-        shape, strides, offset = apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0)  # type: ignore[misc]
+        seen = strided(base, chain)
+        assert seen is not None
+        shape, strides, offset = seen
         if context == "row":
             strides = self.spread(shape, strides)
         return self.load(base, strides, offset, context)
@@ -287,7 +290,7 @@ class _Lowering:
             if k in names:
                 stack.pop()
                 continue
-            missing = []
+            missing: list[tuple[Value, tuple[()] | tuple[Value, ...]]] = []
             for x in w.inputs:
                 if x.aval.ndim == 0:
                     continue

@@ -31,7 +31,7 @@ from accnp.primitives.collective import (
 from accnp.primitives.kinds import dtype_kind, full
 
 if TYPE_CHECKING:
-    from accnp.compiler.fusion.program import Value, _Builder
+    from accnp.compiler.fusion.program import Builder, Value
 
 __all__ = ["lowered"]
 
@@ -41,7 +41,7 @@ _SUMMED = frozenset(np.typecodes["AllInteger"] + "fdFD")  # the dtypes that MPI 
 LARGE = 1 << 16
 
 
-def lowered(builder: _Builder, node: Node, x: Value) -> Value | None:
+def lowered(builder: Builder, node: Node, x: Value) -> Value | None:
     """Return a collective as messages and reductions; None for one that is a single message."""
     op, params = node.op, node.params
     if op is VARY:
@@ -58,14 +58,14 @@ def lowered(builder: _Builder, node: Node, x: Value) -> Value | None:
     return _exchanged(builder, node, x) if op is ALL_TO_ALL else None
 
 
-def _gathered(builder: _Builder, node: Node, x: Value) -> Value:
+def _gathered(builder: Builder, node: Node, x: Value) -> Value:
     p = node.params
     rows = builder.inferred(node, "mesh_gather", _who(node), (x,))
     rows = _moved(builder, node, rows, 0, p["all_gather_dimension"])
     return _view(builder, node, rows, node.aval.shape)
 
 
-def _exchanged(builder: _Builder, node: Node, x: Value) -> Value:
+def _exchanged(builder: Builder, node: Node, x: Value) -> Value:
     p = node.params
     n, at = p["axis_size"], p["split_axis"]
     if p["tiled"]:
@@ -84,7 +84,7 @@ def _who(node: Node) -> dict[str, Any]:
     return {**found, "of": node.op.name.removesuffix("_invariant")}
 
 
-def _moved(builder: _Builder, node: Node, x: Value, source: int, target: int) -> Value:
+def _moved(builder: Builder, node: Node, x: Value, source: int, target: int) -> Value:
     if source == target:
         return x
     order = [d for d in range(x.aval.ndim) if d != source]
@@ -92,7 +92,7 @@ def _moved(builder: _Builder, node: Node, x: Value, source: int, target: int) ->
     return builder.inferred(node, "transpose", {"permutation": tuple(order)}, (x,))
 
 
-def _reduced(builder: _Builder, node: Node, x: Value, axis: MeshAxis, reduce: Any) -> Value:
+def _reduced(builder: Builder, node: Node, x: Value, axis: MeshAxis, reduce: Any) -> Value:
     groups = node.params["axis_index_groups"]
     n = len(axis.members(groups))
     uneven = groups is not None and len({len(g) for g in groups}) > 1
@@ -124,9 +124,7 @@ def _reduced(builder: _Builder, node: Node, x: Value, axis: MeshAxis, reduce: An
     return _view(builder, node, flat, shape)
 
 
-def _added(
-    builder: _Builder, node: Node, x: Value, axis: MeshAxis, params: dict[str, Any]
-) -> Value:
+def _added(builder: Builder, node: Node, x: Value, axis: MeshAxis, params: dict[str, Any]) -> Value:
     """Add the arrays of two processes, which send them to each other."""
     other = builder.inferred(node, "mesh_swap", params, (x,))
     first = axis.here == axis.members(params["axis_index_groups"])[0]
@@ -140,7 +138,7 @@ def _added(
     return builder.inferred(node, "add", {}, (a, b))
 
 
-def _scattered(builder: _Builder, node: Node, x: Value) -> Value:
+def _scattered(builder: Builder, node: Node, x: Value) -> Value:
     p = node.params
     n, at = p["axis_size"], p["scatter_dimension"]
     shape = x.aval.shape
@@ -151,7 +149,7 @@ def _scattered(builder: _Builder, node: Node, x: Value) -> Value:
     return _view(builder, node, _fold(builder, node, OPS["reduce_sum"], rows), node.aval.shape)
 
 
-def _fold(builder: _Builder, node: Node, reduce: Any, rows: Value) -> Value:
+def _fold(builder: Builder, node: Node, reduce: Any, rows: Value) -> Value:
     """Reduce the rows like a node of this op."""
     a = rows.aval
     aval = make_aval(a.shape[1:], a.dtype, a.weak_type)
@@ -161,7 +159,7 @@ def _fold(builder: _Builder, node: Node, reduce: Any, rows: Value) -> Value:
     return builder.fold(stand_in, rows, (0,))
 
 
-def _view(builder: _Builder, node: Node, x: Value, shape: tuple[int, ...]) -> Value:
+def _view(builder: Builder, node: Node, x: Value, shape: tuple[int, ...]) -> Value:
     if x.aval.shape == shape:
         return x
     assert prod(shape) == x.aval.size

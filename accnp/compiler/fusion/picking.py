@@ -46,7 +46,7 @@ def _placed(f: Any, v: Value, parts: tuple[Placed, ...]) -> bool:
         return f.no(f"a reader takes each element of {name} more than once")
     if times(v) > 1 and (times(v) - 1) * work(v) > AGAIN:
         return f.no(f"{len(demands)} readers of {name}, which is dear to compute again")
-    found = []
+    found: list[tuple[tuple[int, ...], ...]] = []
     for d in demands:
         c = d.cluster
         cuts = cuts_of(v, parts, d.chain, c.shape)

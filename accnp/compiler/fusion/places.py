@@ -128,11 +128,15 @@ def _mul(x: Value | Node, a: _Affine, b: _Affine) -> _Affine | None:
     return _Affine(a.constant * b.constant, tuple([s * b.constant for s in steps]))
 
 
+def _convert(x: Value | Node, a: _Affine) -> _Affine:
+    return a
+
+
 _RULES: dict[Op, Callable[..., _Affine | None]] = {
     ADD: _add,
     MUL: _mul,
     BROADCAST: _broadcast,
-    CONVERT: lambda x, a: a,
+    CONVERT: _convert,
     RESHAPE: _reshape,
     SQUEEZE: _reshape,
 }
@@ -208,7 +212,8 @@ def _scattered(v: Value | Node, found: list[_Affine]) -> Region | None:
     if dims.operand_batching_dims or not updates.size:
         return None
     sizes = window_sizes(x.shape, updates.shape, dims)
-    starts, moves = [0] * x.ndim, {}
+    starts = [0] * x.ndim
+    moves: dict[int, tuple[int, int]] = {}
     for f, d in zip(found, dims.scatter_dims_to_operand_dims, strict=True):
         starts[d] = low = high = f.constant
         for b, (step, n) in enumerate(zip(f.steps, indices.shape[:-1], strict=True)):
@@ -224,7 +229,7 @@ def _scattered(v: Value | Node, found: list[_Affine]) -> Region | None:
         return None  # an element is written more than once
     kept = iter([d for d in range(x.ndim) if d not in dims.inserted_window_dims])
     batch = iter(range(indices.ndim - 1))
-    axes = []
+    axes: list[tuple[int, int]] = []
     for a in range(updates.ndim):
         if a in dims.update_window_dims:
             axes.append((next(kept), 1))

@@ -64,7 +64,7 @@ def _over_one_axis(make: Make, params: dict[str, Any], a: Any, b: Any, free: Any
     """Merge several contracted axes into one, the last one. This is a copy if strides cannot
     express it."""
     contract, batch = params["dimension_numbers"]
-    merged = []
+    merged: list[Any] = []
     for x, group, kept, summed in zip((a, b), batch, free, contract, strict=True):
         x = _turned(make, x, (*group, *kept, *summed))
         kept_sizes = x.aval.shape[: x.aval.ndim - len(summed)]

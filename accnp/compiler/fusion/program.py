@@ -17,12 +17,12 @@ import numpy as np
 from accnp.compiler.fusion.products import product, turn
 from accnp.compiler.fusion.spaces import in_turns, keeps_order
 from accnp.forks import imported
-from accnp.ir.aval import Aval, spans_processes
+from accnp.ir.aval import Aval, result_avals, spans_processes
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import is_half
 from accnp.ir.mesh_axis import communicates, is_over_mesh
 from accnp.ir.node import ITEM, LITERAL, Node, has_effect
-from accnp.ir.op import OPS
+from accnp.ir.op import OPS, Op, as_tuple
 from accnp.primitives.conversion import CONVERT
 from accnp.primitives.kinds import full
 from accnp.primitives.views import contiguous
@@ -41,7 +41,12 @@ class Value:
     )  # fmt: skip
 
     def __init__(
-        self, op: Any, params: dict, inputs: tuple[Value, ...], aval: Any, node: Node | None
+        self,
+        op: Op,
+        params: dict[str, Any],
+        inputs: tuple[Value, ...],
+        aval: Any,
+        node: Node | None,
     ) -> None:
         self.op = op
         self.params = params
@@ -96,7 +101,7 @@ def build(
 
     `fixed` are the ids of leaves whose values are the same in each run; None means all literals.
     """
-    builder = _Builder(fixed)
+    builder = Builder(fixed)
     leaf_values = [builder.leaf(node) for node in leaves]
     env = _Env(None)
     for node in order:
@@ -142,7 +147,7 @@ class _Env:
         return None
 
 
-class _Builder:
+class Builder:
     """Makes values from nodes; equal values become one."""
 
     def __init__(self, fixed: Collection[int] | None) -> None:
@@ -263,16 +268,21 @@ class _Builder:
         def back(y: Value, a: Aval) -> Value:
             return y if y.aval.dtype == a.dtype else self.converted(node, y, a.dtype, a.weak_type)
 
+        results = result_avals(node.aval)
         if not isinstance(node.aval, tuple):
-            return back(made, node.aval)
-        return [back(y, a) for y, a in zip(made, node.aval, strict=True)]
+            return back(made, results[0])
+        return [back(y, a) for y, a in zip(made, results, strict=True)]
 
-    def inferred(self, node: Node, name: str, params: dict, ins: tuple[Value, ...]) -> Any:
+    def inferred(
+        self, node: Node, name: str, params: dict[str, Any], ins: tuple[Value, ...]
+    ) -> Any:
         """Make a value of another op in place of a node."""
         op = OPS[name]
         return self.make(op, params, ins, op.infer(*[x.aval for x in ins], **params), node)
 
-    def make(self, op: Any, params: dict, ins: tuple[Any, ...], aval: Any, node: Node) -> Any:
+    def make(
+        self, op: Op, params: dict[str, Any], ins: tuple[Any, ...], aval: Any, node: Node
+    ) -> Any:
         """Make a value, or return the one that was made before with the same op and operands."""
         if op.kind == "callback" or has_effect(op, params):
             return self.new(op, params, ins, aval, node)
@@ -287,7 +297,9 @@ class _Builder:
                 self.table[key] = found
         return found
 
-    def new(self, op: Any, params: dict, ins: tuple[Any, ...], aval: Any, node: Any) -> Any:
+    def new(
+        self, op: Op, params: dict[str, Any], ins: tuple[Any, ...], aval: Any, node: Any
+    ) -> Any:
         """Make a value, or a list of values for an operation with several results."""
         whole = Value(op, params, ins, aval, node)
         self.made.append(whole)
@@ -322,7 +334,7 @@ class _Builder:
         Views of the operands are recreated after the barrier, so that no view is stored for it.
         """
         flags = node.params["prevent_cse"]
-        which = flags if isinstance(flags, tuple) else (flags,) * len(ins)
+        which = as_tuple(flags) if isinstance(flags, tuple) else (flags,) * len(ins)
         bases: dict[int, Value] = {}
         for x, held in zip(ins, which, strict=True):
             while x.op.kind == "view":
@@ -361,7 +373,7 @@ class _Builder:
         Then `mean(x, 0)` and `mean(x, 0, keepdims=True)` become one value, and an elementwise
         operation on it can be fused with the reduction. Returns None if this is not possible.
         """
-        bases = []
+        bases: list[Value] = []
         shape = None
         for x in ins:
             if x.aval.ndim:
@@ -390,7 +402,7 @@ def _is_identity(node: Node) -> bool:
 
 
 def _several(whole: Value) -> list[Value]:
-    parts = []
+    parts: list[Value] = []
     for i, aval in enumerate(whole.aval):
         part = Value(whole.op, whole.params, whole.inputs, aval, whole.node)
         part.parent, part.index = whole, i

@@ -76,7 +76,7 @@ class Placed:
 
 
 def _unravel(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    at = []
+    at: list[int] = []
     for step in contiguous(shape):
         at.append(place // step)
         place %= step
@@ -88,7 +88,8 @@ def placed(v: Value) -> tuple[Placed, ...] | None:
 
     Later operands hide earlier ones.
     """
-    found = []
+    found: list[Placed] = []
+    assert v.op.parts is not None
     for k, (_, steps, first), (size, strides, offset) in v.op.parts(
         [x.aval for x in v.inputs], v.params
     ):
@@ -97,7 +98,7 @@ def placed(v: Value) -> tuple[Placed, ...] | None:
         wide = [d for d, n in enumerate(size) if n != 1]
         if any(strides[d] != contiguous(v.aval.shape)[d] for d in wide):
             return None
-        shape = v.inputs[k].aval.shape
+        shape: tuple[int, ...] = v.inputs[k].aval.shape
         here = _unravel(first, shape) if any(steps) else (0,) * len(size)
         found.append(Placed(v, k, _unravel(offset, v.aval.shape), size, here))
     return tuple(found)
@@ -159,7 +160,7 @@ def cells_of(space: tuple[int, ...], cuts: Cuts) -> Iterator[list[Cell]]:
     alone = len([n for n in space if n != 1]) <= 1  # there are no rows, only one long axis
     heads = [[(0, n)] if d == last else run for d, (n, run) in enumerate(zip(space, runs))]
     for head in product(*heads):
-        cells = []
+        cells: list[Cell] = []
         for run in runs[last] if runs else ():
             box = [*head[:last], run, *head[last + 1 :]]
             cells.append(Cell(tuple([a for a, _ in box]), tuple([b - a for a, b in box])))
@@ -173,7 +174,7 @@ def operand(
     v: Value, parts: tuple[Placed, ...], chain: tuple[View, ...], origin: tuple[int, ...]
 ) -> Placed:
     """Return the operand that an assembled value consists of in the cell with this first index."""
-    index = []
+    index: list[int] = []
     for d in range(v.aval.ndim):
         seen = _index(v.aval.shape, d, chain)
         if seen is None:  # an axis without edges (`cuts_of`): every operand spans all of it

@@ -48,7 +48,8 @@ def hold_slices(
 
 def _slices_below(source: Value, readers: dict[int, set[int]]) -> list[Value]:
     """Return the slices of which each element is used for one element of this value only."""
-    found, stack = [], [source]
+    stack = [source]
+    found: list[Value] = []
     seen: set[int] = set()
     while stack:
         v = stack.pop()

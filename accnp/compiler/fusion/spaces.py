@@ -59,7 +59,7 @@ def strip_views(v: Value, through: bool = False) -> tuple[Value, tuple[Value, ..
 
     Stored views end the chain, unless `through` is true.
     """
-    chain = []
+    chain: list[Value] = []
     while v.op.kind == "view" and (through or not v.stored) and in_kernel(v):
         chain.append(v)
         v = v.inputs[0]
@@ -139,7 +139,7 @@ def long_axes(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> set[int]:
     return {a for a in axes or () if shape[a] != 1}
 
 
-def keeps_order(view: Value) -> bool:
+def keeps_order(view: View) -> bool:
     """Whether a view only adds or drops axes of length 1."""
     a = [n for n in view.inputs[0].aval.shape if n != 1]
     b = [n for n in view.aval.shape if n != 1]

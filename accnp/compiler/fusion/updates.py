@@ -102,7 +102,7 @@ class _Rewriting:
         ends = [i + (n - 1) * s for i, n, s in zip(region.starts, sizes, steps, strict=True)]
         first = tuple(map(min, region.starts, ends))
         last = map(max, region.starts, ends)
-        strides = tuple(map(abs, steps)) if any(abs(s) != 1 for s in steps) else None
+        strides = tuple([abs(s) for s in steps]) if any(abs(s) != 1 for s in steps) else None
         params = {
             "start_indices": first,
             "limit_indices": tuple([i + 1 for i in last]),
@@ -159,7 +159,8 @@ class _Rewriting:
 
     def count_inside(self, u: Value) -> int:
         """Return the number of operations that a kernel may compute for the values of an update."""
-        count, stack, seen = 0, [u], set()
+        count, stack = 0, [u]
+        seen: set[int] = set()
         while stack and count <= MAX_STATEMENTS:
             y = stack.pop()
             if id(y) in seen or y.is_leaf or not in_kernel(y) or y.op.kind == "reduce":

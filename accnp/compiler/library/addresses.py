@@ -37,7 +37,8 @@ def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
     for them."""
     library = imported("accnp.compiler.library.library")
     routines = imported("accnp.compiler.library.routines")
-    addresses, kernels = {}, []
+    addresses = {}
+    kernels: list[Kernel] = []
     if routines.STOPPED.encode() + b"\0" in data:  # as in the string table
         addresses[routines.STOPPED] = STOPPED
     if routines.MESSAGE.encode() + b"\0" in data:

@@ -76,7 +76,8 @@ def build(level: processor.Level, folder: str) -> int:
     objects = imported("accnp.compiler.llvm.objects")
     place = os.path.join(folder, level.name)
     os.makedirs(place, exist_ok=True)
-    stamp, made = disk_cache.compiler_stamp(), set()
+    stamp = disk_cache.compiler_stamp()
+    made: set[str] = set()
     kernels = [
         (name, library.source(name, processor.VECTOR_BYTES), signature)
         for name, signature in library.SIGNATURES.items()

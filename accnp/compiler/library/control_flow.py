@@ -22,7 +22,7 @@ interrupt is to end it whenever count & mask is 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
@@ -201,7 +201,7 @@ class ControlText:
         return self.w.block(f"for i in range({bounds}):")
 
     @contextmanager
-    def strips_of_rows(self, length: str, reverse: bool, count: int, strip: int) -> Iterator[None]:
+    def strips_of_rows(self, length: str, reverse: bool, count: int, strip: int) -> Generator[None]:
         """Open the same loop over `count` rows, which can be stopped between strips of rows. LLVM
         optimizes the loop over a strip, which contains no call."""
         u, first, last, t = [self.fresh("u") for _ in range(4)]
@@ -218,7 +218,7 @@ class ControlText:
                 yield
 
     @contextmanager
-    def rows_from(self, first: Spot, length: str, reverse: bool, strip: int) -> Iterator[None]:
+    def rows_from(self, first: Spot, length: str, reverse: bool, strip: int) -> Generator[None]:
         """Open the same loop, from the iteration `t` that `first` contains."""
         with self.w.block(f"for t in range({first.name}[0], {length}):"):
             self.end_if_stopped("t", self.integer(strip - 1))
@@ -226,7 +226,7 @@ class ControlText:
             yield
 
     @contextmanager
-    def endless(self, strip: int) -> Iterator[None]:
+    def endless(self, strip: int) -> Generator[None]:
         """Open a loop without a known count, which can be stopped after each `strip` iterations (a
         power of two), or not at all (0)."""
         count = self.fresh("u")
@@ -262,7 +262,7 @@ class ControlText:
             self.w.add(f"{stopped.name}[0] = t", "break")
 
     @contextmanager
-    def blocks(self, total: int, size: int) -> Iterator[None]:
+    def blocks(self, total: int, size: int) -> Generator[None]:
         """Open the loop over blocks of `total` elements: `start` is the first element, `m` the
         number of elements."""
         block = self.integer(size)

@@ -31,7 +31,8 @@ def text(code: str, lanes: int, run: int, tall: int, whole: bool) -> str:
     read `whole`, what follows the last features is laid out as zeros."""
     axes = range(3)
     extents = "\n".join(_EXTENT.format(d=d) for d in axes)
-    tap_loops, tap_offsets = [], []
+    tap_loops: list[str] = []
+    tap_offsets: list[str] = []
     for d in axes:
         pad = " " * (20 + 8 * d)
         tap_loops.append(

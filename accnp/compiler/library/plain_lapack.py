@@ -29,7 +29,8 @@ def _routine(routine: str, code: str) -> Callable[..., int]:
     letters = kinds(routine, code)
 
     def call(*args: Any) -> int:
-        places, keep = [], []
+        keep = []
+        places: list[int] = []
         for arg, letter in zip(args, letters, strict=True):
             if letter in _CELLS:
                 keep.append(_CELLS[letter](int(arg)))

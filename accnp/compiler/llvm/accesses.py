@@ -8,7 +8,7 @@ for each lane.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from llvmlite import ir
@@ -77,7 +77,7 @@ def load_vector(
     under = f"call {lanes} {name}({at}, i32 {size}, {masks} {mask}, {lanes} zeroinitializer)"
     if whole is None or size in SIZES:
         return put(under)
-    found = []  # without a masked load instruction, LLVM writes a branch for each lane
+    found: list[str] = []  # without a masked load instruction, LLVM writes a branch for each lane
     with _both(b, whole) as ways:
         for block, text in zip(ways, (f"load {lanes}, {at}, align {size}", under), strict=True):
             b.position_at_end(block)
@@ -86,7 +86,7 @@ def load_vector(
 
 
 @contextlib.contextmanager
-def _both(b: Any, whole: Any) -> Iterator[tuple[Any, Any]]:
+def _both(b: Any, whole: Any) -> Generator[tuple[Any, Any]]:
     """Write two branches: one for whole vectors, and one for others."""
     ways, on = [b.append_basic_block(x) for x in ("whole", "part")], b.append_basic_block("on")
     b.cbranch(whole, *ways)
@@ -161,7 +161,7 @@ def load_strided(
         return load_vector(b, put, declares, kind, place, size, mask)
 
     size = width = min(n, register // byte_size(kind))
-    parts = []
+    parts: list[str] = []
     for lane in range(0, n, size):
         wanted = None if left is None else b.sub(left, ir.Constant(_I64, lane))
         here = b.gep(first, [ir.Constant(_I64, lane * step)])
@@ -177,7 +177,8 @@ def load_strided(
 
 def _pieces(count: int) -> list[tuple[int, int]]:
     """Split a number into powers of two; returns the start and the size of each."""
-    found, first = [], 0
+    first = 0
+    found: list[tuple[int, int]] = []
     while first < count:
         size = 1 << ((count - first).bit_length() - 1)
         found.append((first, size))
@@ -226,7 +227,7 @@ def _apart(
         if reach is not None:
             mask = mask_of(b, put, b.sub(reach, ir.Constant(_I64, start)), size, register)
         loaded = load(b.gep(first, [ir.Constant(_I64, start)]), mask)
-        lanes = []
+        lanes: list[int] = []
         for i, place in enumerate(range(0, size * step, step)):
             if place < k * size:
                 lanes.append(place if k == 1 else i)

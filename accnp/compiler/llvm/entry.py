@@ -69,7 +69,7 @@ def entry_text(
     ValueError
         If an argument is a floating-point or complex number.
     """
-    lines = []
+    lines: list[str] = []
     passed = [*leading]
     for at, (token, kind) in enumerate(zip(signature, kinds, strict=True)):
         lines.append(f"  %p{at} = getelementptr inbounds i64, i64* %argv, i64 {at}")

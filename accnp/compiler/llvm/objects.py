@@ -13,7 +13,7 @@ import itertools
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
@@ -59,7 +59,7 @@ _jit: Any = None
 
 
 @contextlib.contextmanager
-def _target_machine(level: int = 3) -> Iterator[Any]:
+def _target_machine(level: int = 3) -> Generator[Any]:
     """Give this thread a target machine that generates code at a level. Making a new one, with the
     setup in its first use, takes 1.2 ms."""
     free = _machines[level]
@@ -253,7 +253,7 @@ def build_unoptimized(
 @in_order
 def build_optimized(parts: Sequence[Part]) -> bytes:
     """Return the object files of optimized modules, as `build` does."""
-    found = []
+    found: list[bytes] = []
     for bitcode, passes, level in parts:
         with at_work, apart, _target_machine() as machine:
             module = llvm.parse_bitcode(bitcode, llvm.create_context())

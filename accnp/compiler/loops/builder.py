@@ -9,7 +9,7 @@ kernel = b.kernel()
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from accnp.compiler.loops.functions import result_of
@@ -159,7 +159,7 @@ class Builder:
     def loop(
         self, name: str, start: Expr, stop: Expr, step: int = 1, independent: bool = False,
         interchangeable: bool = False,
-    ) -> Iterator[Loop]:  # fmt: skip
+    ) -> Generator[Loop]:  # fmt: skip
         """Make a loop around the statements of the `with` block."""
         loop = Loop(self, Var(self.fresh(name)))
         self._blocks.append([])
@@ -170,7 +170,7 @@ class Builder:
         self.add(made._replace(interchangeable=interchangeable))
 
     @contextmanager
-    def when(self, test: Expr) -> Iterator[None]:
+    def when(self, test: Expr) -> Generator[None]:
         """Run the statements of the `with` block if a condition holds."""
         self._blocks.append([])
         yield
@@ -185,7 +185,7 @@ class Builder:
             self.add(Break(tuple([c.var for c in loop.carried])))
 
     @contextmanager
-    def otherwise(self) -> Iterator[None]:
+    def otherwise(self) -> Generator[None]:
         """Run the statements of the `with` block if the condition of the preceding `when` does not
         hold."""
         self._blocks.append([])
@@ -196,7 +196,7 @@ class Builder:
         self.add(before._replace(orelse=body))
 
     @contextmanager
-    def reduce(self, extent: Expr) -> Iterator[Folding]:
+    def reduce(self, extent: Expr) -> Generator[Folding]:
         """Reduce values, which the statements of the `with` block compute, over 0..extent."""
         made = Folding(self, Var(self.fresh("j")))
         self._blocks.append([])

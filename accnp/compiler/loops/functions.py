@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -118,6 +118,28 @@ def _remainder(x: Any, y: Any) -> Any:
     return x if x.dtype.kind in "iu" and y == 0 else np.fmod(x, y)
 
 
+def _join_max(x: Any, y: Any) -> Any:
+    """Return the larger number; of equal ones the first, and NaN if there is one."""
+    return cast("Any", np.where((y > x) | (y != y), y, x))[()]
+
+
+def _join_min(x: Any, y: Any) -> Any:
+    """Return the smaller number; of equal ones the first, and NaN if there is one."""
+    return cast("Any", np.where((y < x) | (y != y), y, x))[()]
+
+
+def _multiply_add(x: Any, y: Any, z: Any) -> Any:
+    return x * y + z
+
+
+def _round_away(x: Any) -> Any:
+    return np.copysign(np.floor(np.abs(x) + 0.5), x)
+
+
+def _test_float(of: Sequence[DType]) -> DType | None:
+    return B1 if _floats(of) else None
+
+
 FUNCTIONS: dict[str, Function] = {
     "add": Function(2, _same(*_SUMS), np.add),
     "sub": Function(2, _same(*_SUMS), np.subtract),
@@ -148,30 +170,28 @@ FUNCTIONS: dict[str, Function] = {
     "sign": Function(1, _same(*_NUMBER), np.sign),
     "fmax": Function(2, _same(*_ANY), np.maximum),
     "fmin": Function(2, _same(*_ANY), np.minimum),
-    "join_max": Function(2, _same(*_NUMBER), lambda x, y: np.where((y > x) | (y != y), y, x)[()]),
-    "join_min": Function(2, _same(*_NUMBER), lambda x, y: np.where((y < x) | (y != y), y, x)[()]),
+    "join_max": Function(2, _same(*_NUMBER), _join_max),
+    "join_min": Function(2, _same(*_NUMBER), _join_min),
     "rem": Function(2, _same(*_NUMBER), _remainder),
     "idiv": Function(2, _same(*_WHOLE), _quotient, simple=False),
-    "fma": Function(3, _floats, lambda x, y, z: x * y + z),
-    "is_finite": Function(1, lambda of: B1 if _floats(of) else None, np.isfinite),
+    "fma": Function(3, _floats, _multiply_add),
+    "is_finite": Function(1, _test_float, np.isfinite),
     "copysign": Function(2, _floats, np.copysign),
 }
-FUNCTIONS |= {
-    name: Function(1, _floats, reference)
-    for name, reference in {
-        "sqrt": np.sqrt,
-        "floor": np.floor,
-        "ceil": np.ceil,
-        "trunc": np.trunc,
-        "round_even": np.rint,
-        "round_away": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
-    }.items()
+_ROUNDING: dict[str, Reference] = {
+    "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round_even": np.rint,
+    "round_away": _round_away,
 }
+FUNCTIONS.update({name: Function(1, _floats, reference) for name, reference in _ROUNDING.items()})
 # The ops of these are logarithms with a parameter.
-FUNCTIONS |= {
-    "log2": Function(1, _floats, np.log2, simple=False),
-    "log10": Function(1, _floats, np.log10, simple=False),
-}
+FUNCTIONS.update(
+    log2=Function(1, _floats, np.log2, simple=False),
+    log10=Function(1, _floats, np.log10, simple=False),
+)
 _OWN_FUNCTION = re.compile(r"(\w+)\((\{0\}(?:, \{\d\})*)\)")
 
 
@@ -192,7 +212,7 @@ def _functions_of_ops() -> Iterator[tuple[str, Function]]:
 
 
 FUNCTIONS_OF_OPS = {name: f for name, f in _functions_of_ops() if name not in FUNCTIONS}
-FUNCTIONS |= FUNCTIONS_OF_OPS
+FUNCTIONS.update(FUNCTIONS_OF_OPS)
 
 
 for _name in KEEPS & FUNCTIONS.keys() - {"select"}:

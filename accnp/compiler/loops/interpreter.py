@@ -12,7 +12,7 @@ after the other, except in loops with barriers or warp functions, whose threads 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -117,7 +117,8 @@ def _combine(combine: str, x: Any, y: Any) -> Any:
     """Return one step of a reduction for each element of two arrays."""
     found = COMBINES[combine]
     if found.order:
-        return np.where((y > x if found.order == ">" else y < x) | (y != y), y, x)
+        later: Any = y > x if found.order == ">" else y < x
+        return cast("Any", np.where(later | (y != y), y, x))
     return found.reference(x, y)
 
 
@@ -230,7 +231,7 @@ class _Machine:
                 self.values[j.result] = value
         elif isinstance(s, Reduce):
             self.reduce(s)
-        elif isinstance(s, Fold):
+        else:
             start, count = int(self.expr(s.start)), int(self.expr(s.extent))
             base = self.base(s.buffer)
             for at in (start, start + count - 1) if count else ():

@@ -6,6 +6,9 @@ explicit: buffers do not alias, steps are independent, and reductions have a fix
 Expressions have no side effects.
 """
 
+# Fields named `index` and `count` hide methods of tuples, which are not used.
+# pyright: reportIncompatibleMethodOverride=false
+
 from __future__ import annotations
 
 from typing import Literal, NamedTuple

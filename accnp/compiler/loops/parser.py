@@ -35,7 +35,7 @@ The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Pytho
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn, TypeVar
 
@@ -157,7 +157,7 @@ class _Parser:
         return self.advance()
 
     @contextmanager
-    def nested(self) -> Iterator[None]:
+    def nested(self) -> Generator[None]:
         if self.depth == NESTED:
             self.fail(f"at most {NESTED} statements and expressions inside of each other")
         self.depth += 1
@@ -178,7 +178,10 @@ class _Parser:
     def kernel(self) -> Kernel:
         self.expect("kernel")
         name = self.name()
-        buffers, integers, stack, heap = [], [], [], []
+        buffers: list[Buffer] = []
+        integers: list[Var] = []
+        stack: list[Buffer] = []
+        heap: list[Heap] = []
         order: list[Memory] = []
         self.expect("(")
         while not self.accept(")"):
@@ -210,7 +213,7 @@ class _Parser:
             made = self.sized_buffer()
             stack.append(made._replace(exact=self.accept("exact")))
             self.buffers[made.name] = stack[-1]
-        shared = []
+        shared: list[Buffer] = []
         while self.accept("shared"):
             shared.append(self.sized_buffer())
         while self.accept("heap"):
@@ -218,7 +221,7 @@ class _Parser:
             self.expect("[")
             heap.append(Heap(made, self.variable()))
             self.expect("]")
-        callees = []
+        callees: list[Callee] = []
         while self.accept("calls"):
             callees.append(Callee(self.name(), tuple(self.listed(self.type))))
         body = self.block()
@@ -272,7 +275,7 @@ class _Parser:
 
     def block(self) -> tuple[Stmt, ...]:
         """Parse statements up to a token that ends a block."""
-        found = []
+        found: list[Stmt] = []
         while self.token not in ("}", "next"):
             with self.nested():
                 found.append(self.statement())
@@ -320,7 +323,7 @@ class _Parser:
                 self.expect("{")
                 orelse = self.block()
                 self.expect("}")
-            joined = []
+            joined: list[Joined] = []
             while self.accept("join"):
                 name = self.name()
                 self.expect(":")
@@ -392,7 +395,7 @@ class _Parser:
 
     def following(self, heads: Sequence[tuple[Var, Expr, str]]) -> tuple[Carried, ...]:
         """Parse the carried values at the end of a loop."""
-        carried = []
+        carried: list[tuple[Var, Expr, Expr, str]] = []
         for carry, initial, result in heads:
             self.expect("next", carry.name, "=")
             carried.append((carry, initial, self.expr(), result))
@@ -472,7 +475,7 @@ class _Parser:
         self.expect(",")
         for rest in _RESTS:
             if self.accept(rest):
-                facts = set()
+                facts: set[str] = set()
                 while self.accept(","):
                     facts.add(self.name())
                 if not facts <= {"bypass", "peel"}:
@@ -493,7 +496,7 @@ class _Parser:
             if not isinstance(s, Let | Store):
                 self.fail("assignments and stores only")
             body.append(s)
-        folds = []
+        folds: list[Reduction] = []
         while self.accept("fold"):
             combine, wide, result = self.fold()
             self.expect("of")

@@ -16,7 +16,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,7 +91,7 @@ def _with_new_numpy() -> None:
 
 
 @contextlib.contextmanager
-def _without_device(cc: tuple[int, int]) -> Iterator[None]:
+def _without_device(cc: tuple[int, int]) -> Generator[None]:
     """Let Numba lower kernels without libnvvm and without a driver."""
     nvvm, dispatcher = cuda_part("cudadrv.nvvm"), cuda_part("dispatcher")
     with _one:

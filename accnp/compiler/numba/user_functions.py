@@ -149,7 +149,8 @@ def vectorised(function: Any) -> Callable[..., Any]:
 
 def gist(error: Exception) -> str:
     """Return what Numba says, in its first lines that are not about Numba."""
-    said, quotes = [], False
+    quotes = False
+    said: list[str] = []
     for line in _COLOURS.sub("", str(error)).split("\n"):
         # After the place of a statement, Numba quotes the lines around it up to an empty line.
         quotes = bool(line.strip()) and (quotes or line.startswith("File "))

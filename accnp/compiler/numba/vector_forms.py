@@ -69,7 +69,7 @@ def vectorized_function(module: Any, name: str, of: Sequence[DType]) -> Any:
 def _templates(name: str, of: tuple[DType, ...]) -> list[tuple[int, Template]]:
     """The code for several numbers of lanes; none for what is short, or has no such code."""
     kinds = [register_type(d) for d in of]
-    found = []
+    found: list[tuple[int, Template]] = []
     # As many lanes as there are doubles, too, for loops over numbers of both sizes.
     for n in sorted({VECTOR_BYTES // of[0].size, VECTOR_BYTES // 8}):
         form = make_template(kinds, lambda b, args: write_call(name, of, b, args), n)

@@ -15,8 +15,9 @@ times, and the device is busy to the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from accnp.compiler.loops.builder import affine, call, plus
@@ -247,7 +248,7 @@ class RowWriter:
     # --- writing ---
 
     @contextmanager
-    def into(self, body: list[Stmt]) -> Iterator[None]:
+    def into(self, body: list[Stmt]) -> Generator[None]:
         """Write statements to a list."""
         before, self.out = self.out, body
         yield
@@ -416,7 +417,7 @@ class RowWriter:
         whole, short = BLOCK // LANES, rest[0]
         sides: list[tuple[list[Stmt], _Values]] = []
         before = {key: dict(found) for key, found in self.registers.items()}
-        after = []
+        after: list[dict[object, dict[int, Expr]]] = []
         loops = self.plan.steps == 0
         for steps, clear in ((whole, whole), rest):
             body: list[Stmt] = []
@@ -681,9 +682,10 @@ class RowWriter:
         self.out.append(For(j, first, count, width, tuple(body), carried=tuple(carried)))
         values: _Values = [*results]
         by = width // 2
-        functions = (lambda a, b: joined_lanes("prod", a, b), *[
-            (lambda a, b, n=n: call(n, a, b)) for n in ("add", "or", "and")
-        ])  # fmt: skip
+        functions: list[Callable[[Expr, Expr], Expr]] = [
+            partial(joined_lanes, "prod"),
+            *[partial(call, n) for n in ("add", "or", "and")],
+        ]
         while by:
             others = [self.shuffled("shuffle_down", v, Const(by, I8)) for v in values]
             values = [

@@ -125,7 +125,7 @@ class _Across:
         with made.into(body):
             end = made.let("end", call("fmin", affine((b, 1), constant=BLOCK), p.stop))
             lanes = self.elements(b, end)
-            values = []
+            values: list[Expr] = []
             for f, many, buffer in zip(p.folds, self.many, self.shared, strict=True):
                 mine, lanes = lanes[:many], lanes[many:]
                 made.out.append(Store(buffer, made.thread, self.halved(f, mine)))

@@ -66,7 +66,7 @@ def join_kernels(kernels: Sequence[Kernel], places: Sequence[Sequence[int]]) -> 
         first, count, last = (names.new(n) for n in ("first", "count", "last"))
         known: dict[Var, Expr] = {kernel.last: last}
         memory: dict[Memory, Memory] = {}
-        starts = []
+        starts: list[Var] = []
         for b, n in zip(kernel.buffers, its, strict=True):
             starts.append(names.new("start"))
             place = names.new(b.name, Pointer(b.dtype))

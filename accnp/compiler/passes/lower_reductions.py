@@ -50,7 +50,7 @@ def lower_reductions(kernel: Kernel) -> Kernel:
 def _lowered(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt]:
     """Return the statements for a reduction, and add its buffers to `made`."""
     fills: dict[Expr, Store] = {}  # the stores to buffers, by value
-    folds = []
+    folds: list[Fold] = []
     for f in s.folds:
         memory = _in_memory(f.value, s, kernel.buffers)
         if memory is None:

@@ -26,6 +26,7 @@ from accnp.compiler.loops.visiting import map_body, subexpressions
 from accnp.compiler.passes.copies import Body
 from accnp.compiler.passes.replace_variables import replaced
 from accnp.compiler.unsupported import Unsupported
+from accnp.ir.op import as_tuple
 
 __all__ = ["BLOCK", "ELEMENT", "Kept", "Key", "Pass", "kept_values", "passes_of", "shelves_of"]
 
@@ -170,7 +171,7 @@ def kept_values(passes: Sequence[Pass]) -> dict[Key, Kept]:
 
 def _moves(x: object) -> bool:
     """Whether a place depends on the number of the element."""
-    return x == ELEMENT or (isinstance(x, tuple) and any(map(_moves, x)))
+    return x == ELEMENT or (isinstance(x, tuple) and any(map(_moves, as_tuple(x))))
 
 
 def shelves_of(kept: dict[Key, Kept], length: int, room: int) -> tuple[list[DType], dict[Key, int]]:

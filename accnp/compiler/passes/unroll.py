@@ -97,7 +97,7 @@ def _written_out(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
     assert isinstance(s.start, Const)
     assert isinstance(s.stop, Const)
     found: list[Stmt] = []
-    carried = [c.start for c in s.carried]
+    carried: list[Expr] = [c.start for c in s.carried]
     for k in range(int(s.start.value), int(s.stop.value), s.step):
         known: dict[Var, Expr] = {s.index: Const(k, I8)}
         known |= {c.var: x for c, x in zip(s.carried, carried, strict=True)}

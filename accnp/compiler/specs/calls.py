@@ -92,7 +92,7 @@ class Calls:
         """Return the kernel; `work` is the work of its whole extent."""
         kernel = self.b.kernel()
         asked = (Let(self.past, Call("asked", (), I8)),) if self.asks else ()
-        callees = []
+        callees: list[Callee] = []
         for c in self.callees.values():
             of = [Pointer(a.dtype) if isinstance(a, Buffer) else I8 for a in c.kernel.arguments]
             callees.append(Callee(c.name, tuple(of)))

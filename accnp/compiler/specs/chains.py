@@ -63,7 +63,7 @@ class _Maps:
     def steps(self) -> list[int] | None:
         """Return the number of steps per row for each kernel; None if the steps are not in the
         order of rows."""
-        found = []
+        found: list[int] = []
         for spec, text in zip(self.specs, self.texts):
             extent = prod(spec.outer) if spec.outer else prod(spec.inner)
             if spec.form != "map" or text.tiles or text.extent != extent or extent % self.rows:
@@ -76,7 +76,7 @@ class _Maps:
 
         The rows of the value have `width` elements. Returns None if a load is not within one row.
         """
-        found = []
+        found: list[int] = []
         for spec in self.specs:
             for a in spec.accesses:
                 if a.value is not value:

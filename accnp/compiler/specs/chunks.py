@@ -6,7 +6,7 @@ from math import prod
 
 from accnp.compiler.formulas import converted
 from accnp.compiler.loops.builder import affine, call
-from accnp.compiler.loops.ir import Const
+from accnp.compiler.loops.ir import Buffer, Const
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator
 from accnp.compiler.specs.folds import folded
@@ -24,7 +24,7 @@ def add_chunks(made: Statements) -> None:
     chunks = max(1, -(-prod(spec.reduced) // CHUNK))
     out.extent = prod(spec.outer) * chunks
     out.weight = spec.cost * min(prod(spec.reduced), CHUNK)
-    parts = []
+    parts: list[Buffer] = []
     results = {name: a for a, name in phase.row_stores}
     for k, f in enumerate(phase.folds):
         acc = accumulator(f.dtype, f.combine)

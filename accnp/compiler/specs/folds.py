@@ -59,7 +59,7 @@ def block(
     """Add the reductions of one block along a single reduced axis; return their results."""
     b = made.b
     here = {s.name: s for s in phase.full}
-    found = []
+    found: list[Expr] = []
     with b.reduce(extent) as steps:
         at = Index(((loop.index, 1), (steps.index, 1)))
         made.body(phase, {**index, made.outer: at})
@@ -86,7 +86,7 @@ def _block_of_runs(
         made.body(phase, {**index, **inner})
         for x, buffer in buffers.items():
             b.store(buffer, at, made.values[x])
-    found = []
+    found: list[Expr] = []
     for f in phase.folds:
         part = b.fold("part", f.combine, buffers[f.source], Const(0, I8), extent)
         found.append(converted(part, covered(accumulator(f.dtype, f.combine))))

@@ -201,7 +201,7 @@ def _adjacent(spec: KernelSpec) -> list[Access]:
     inner = len(spec.outer)
     if beside("map", spec.cost) < WIDE:
         return []
-    found = []
+    found: list[Access] = []
     for a in spec.accesses:
         if a.strides[inner] == 1 and not a.terms and a.dtype.kind != "c":
             found.append(a)

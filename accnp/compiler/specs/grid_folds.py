@@ -12,7 +12,7 @@ from math import prod
 
 from accnp.compiler.formulas import converted, expression
 from accnp.compiler.loops.builder import affine, call
-from accnp.compiler.loops.ir import Const, Expr, Index, Var
+from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator, condition, is_product
 from accnp.compiler.specs.folds import joined, start_of
@@ -78,7 +78,7 @@ def stop_of(
 def without_stores(phases: Sequence[Phase]) -> list[Phase]:
     """Return passes of which none has products and stores: a block whose product overflows is read
     again."""
-    found = []
+    found: list[Phase] = []
     for phase in phases:
         if phase.stores and any(map(is_product, phase.folds)):
             first, rest = Phase(), Phase()
@@ -170,7 +170,7 @@ def add_chunk_loop(made: Statements, phases: Sequence[Phase]) -> None:
     out.weight = spec.cost * min(total, CHUNK)
     phase, last = phases[0], phases[-1]
     results = {name: a for a, name in last.row_stores}
-    parts = []
+    parts: list[Buffer] = []
     for k, f in enumerate(phase.folds):
         acc = accumulator(f.dtype, f.combine)
         parts.append(b.buffer(f"part{k}", covered(acc)))

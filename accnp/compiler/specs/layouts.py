@@ -35,11 +35,11 @@ def across(spec: KernelSpec, inner: int, candidates: range, least: int = LEAST) 
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
     if sizes[inner] < least:
         return None
-    found = {}
+    found: dict[int, int] = {}
     for d in candidates:
         if sizes[d] >= least:
             found[d] = len(crossing(spec, inner, d))
-    best = max(found, key=lambda d: found[d], default=None)
+    best = max(found, key=found.__getitem__, default=None)
     return best if best is not None and found[best] else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from math import prod
 
@@ -15,7 +15,7 @@ __all__ = ["nest", "runs"]
 
 
 @contextmanager
-def nest(made: Statements, axes: Sequence[int], independent: bool) -> Iterator[dict[int, Var]]:
+def nest(made: Statements, axes: Sequence[int], independent: bool) -> Generator[dict[int, Var]]:
     """Loop over all elements of some axes; yields the indices along them."""
     index: dict[int, Var] = {}
     with ExitStack() as loops:
@@ -29,7 +29,7 @@ def nest(made: Statements, axes: Sequence[int], independent: bool) -> Iterator[d
 @contextmanager
 def runs(
     made: Statements, start: Var, end: Var, axes: Sequence[int], independent: bool = True
-) -> Iterator[tuple[dict[int, Place], Place]]:
+) -> Generator[tuple[dict[int, Place], Place]]:
     """Loop over start..end of the flat index of some axes.
 
     Yields the indices along these axes, and the flat index relative to the start. A tiny kernel

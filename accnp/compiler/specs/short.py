@@ -8,7 +8,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from math import prod
 
@@ -51,7 +51,7 @@ def add_short(made: Statements) -> None:
 
 
 @contextmanager
-def _rows(made: Statements, independent: bool) -> Iterator[dict[int, Var]]:
+def _rows(made: Statements, independent: bool) -> Generator[dict[int, Var]]:
     """Loop over the rows; yields the indices of the outer axes.
 
     Several outer axes are looped over in runs along the last one: with a division for each row, the

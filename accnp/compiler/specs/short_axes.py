@@ -39,7 +39,7 @@ def is_short(spec: KernelSpec) -> bool:
 def fixed_in(spec: KernelSpec) -> list[Statement]:
     """Return the statements of a map that have the same values in all rows."""
     moving: set[str] = set()
-    found = []
+    found: list[Statement] = []
     outer = range(len(spec.outer))
     for s in spec.phases[0].full if spec.phases else ():
         place = s.access or s.index

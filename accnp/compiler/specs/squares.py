@@ -7,7 +7,7 @@ onto the stack.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from accnp.compiler.loops.builder import affine, call, plus
@@ -85,7 +85,7 @@ def _compute(
 def tiles_of_rows(
     made: Statements, index: Mapping[int, Place], rows: tuple[Var, Var],
     columns: tuple[Var | Const, Expr],
-) -> Iterator[tuple[Var, Var]]:  # fmt: skip
+) -> Generator[tuple[Var, Var]]:  # fmt: skip
     """Loop over parts of some rows, with the operands transposed on the stack in each part."""
     b, inner, along = made.b, made.along, made.outer
     begin, m = columns

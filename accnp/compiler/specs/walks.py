@@ -8,7 +8,7 @@ joined to its lane.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from math import prod
 
@@ -156,7 +156,7 @@ class _Walk:
     @contextmanager
     def elements(
         self, begin: Var, stop: Var, columns: tuple[Var | Const, Var]
-    ) -> Iterator[tuple[Var, Var]]:
+    ) -> Generator[tuple[Var, Var]]:
         """Do the statements inside for the elements of some columns of a block of rows, whose
         values are known there; gives the index of the row and the column."""
         made, b = self.made, self.made.b
@@ -271,7 +271,8 @@ class _Walk:
         made, b = self.made, self.made.b
         before, full = made.values, self.phase.full
         still = [s for s in full if s.access and not s.args and not s.access.strides[self.d]]
-        values, indices = [], []
+        values: list[dict[str, Expr]] = []
+        indices: list[dict[int, Place]] = []
         for k in range(n):
             row = b.let("row", affine((r, 1), constant=k * self.many)) if k else r
             index: dict[int, Place] = {**self.index, **made.reduced_indices(row)}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from math import prod
 from typing import Any
 
@@ -55,7 +55,7 @@ def coarse(wanted: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _precision(xp: Any, wanted: Any, small: bool = False) -> Iterator[None]:
+def _precision(xp: Any, wanted: Any, small: bool = False) -> Generator[None]:
     """Allow TF32 for float32 products if a program requests less than full precision, or if `small`
     says that the operands had 16 bits, which TF32 represents exactly.
 

@@ -39,7 +39,10 @@ class Windows(Nest):
 
     def coordinates(self, loads: Sequence[Load]) -> list[str]:
         """Write code that reads the coordinates of a window; return the names of the variables."""
-        t, tests, places, names = self.text, [], [], []
+        t = self.text
+        places = []
+        tests: list[str] = []
+        names: list[str] = []
         for load, dtype, top, stride in loads:
             if not (top or self.drop):  # the window covers the axis, so it starts at 0
                 names.append("0")
@@ -116,7 +119,7 @@ def loads_of(
         # If coordinates are contiguous, their number is a constant, so that loops are vectorized.
         near = step == 1 and number == axis.steps[0] > 1
         at += [f"j{k} * {number}"] if near else nest.text.times(f"j{k}", axis.steps[0])
-    loads = []
+    loads: list[tuple[str, np.dtype, Any, Any]] = []
     for k, d in enumerate(dims[2]):
         place = total([*at, *(nest.text.times(str(k), step) if k else ())])
         loads.append((f"{pointer}[{place}]", starts.dtype, shape[d] - sizes[d], strides[d]))
@@ -141,7 +144,7 @@ def axes_of(
     kept = [d for d in range(len(within)) if d not in dropped and d not in batching]
     windows = dict(zip(window_dims, kept, strict=True))
     rows = iter(range(len(starts.shape) - 1))
-    axes = []
+    axes: list[Axis] = []
     for i, (n, step) in enumerate(zip(shape, own, strict=True)):
         if i in windows:
             d = windows[i]

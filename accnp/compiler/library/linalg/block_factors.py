@@ -15,7 +15,7 @@ element in another bank.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -63,7 +63,7 @@ class Block(Batch):
         return bool(self.room)
 
     @contextmanager
-    def each(self, names: str, beside: str = "", pivots: bool = False) -> Iterator[None]:
+    def each(self, names: str, beside: str = "", pivots: bool = False) -> Generator[None]:
         """The loop over tasks: each of `names` is a pointer to the part of one array, `beside` are
         those to what is shared besides the matrix."""
         text = self.text

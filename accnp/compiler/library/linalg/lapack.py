@@ -9,7 +9,7 @@ JAX.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -54,7 +54,7 @@ class _Lapack(Batch):
         return largest >= SHARED and (largest <= SHORT or count >= config.threads)
 
     @contextmanager
-    def scratch(self, **rooms: tuple[str, int]) -> Iterator[None]:
+    def scratch(self, **rooms: tuple[str, int]) -> Generator[None]:
         """Allocate memory that tasks reuse, name = (code, number of elements), and set the number
         of threads that OpenBLAS uses."""
         for name, (code, count) in rooms.items():

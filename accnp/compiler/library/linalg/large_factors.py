@@ -7,7 +7,7 @@ docstring lists the kernel's pointer arguments in order. `engine/device_factors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,7 +25,7 @@ PARTS = {"c8": "f4", "c16": "f8"}
 
 
 @contextmanager
-def _matrices(text: Text, count: int) -> Iterator[None]:
+def _matrices(text: Text, count: int) -> Generator[None]:
     """Write the loop of a block over matrices; `me` is the number of the thread in the block."""
     text.add("me = thread_of_block()", "task = block_of_grid()")
     with text.block(f"while task < {text.integer(count)}:"):

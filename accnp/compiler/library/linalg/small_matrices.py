@@ -9,7 +9,7 @@ several threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -51,7 +51,7 @@ class Batch:
         return self.code in ("f4", "f8") and kinds == {self.code} and all(n > 0 for n in sizes)
 
     @contextmanager
-    def each(self, names: str) -> Iterator[None]:
+    def each(self, names: str) -> Generator[None]:
         """The loop over tasks; each name is a pointer to the task's part of one array."""
         with self.text.block("for t in range(lo, hi):"):
             places = place(self.text, self.axes, "t", len(self.arrays))

@@ -75,7 +75,7 @@ class Copies:
             text.add(f"kk = fmin({steps} - p0, {STEPS})", "how = 1 if p0 > 0 else 0")
             if self.pairs:
                 text.add("words = (kk + 1) // 2", "even = kk // 2")
-            operands = []
+            operands: list[tuple[str, str, str]] = []
             for name, copied, m in zip(_NAMES, self.copied, (left, right), strict=False):
                 text.add(f"{name}_at = {m.start} + p0 * {m.along}")
                 found = (f"at(a{m.pointer}, {name}_at)", m.row, m.along)

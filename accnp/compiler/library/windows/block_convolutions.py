@@ -69,7 +69,7 @@ def moved(text: Text, *steps: tuple[str, int]) -> str:
 
 def _begins(text: Text, windows: Sequence[Window]) -> list[str]:
     """Where the windows of a place begin, in the dilated array."""
-    found = []
+    found: list[str] = []
     for d, w in enumerate(windows):
         low = f" - {text.integer(w.low)}" if w.low else ""
         found.append(f"s{d} = {total(text.times(f'p{d}', w.stride))}{low}")

@@ -30,7 +30,7 @@ def _swept(
 ) -> Sweep:
     """Create the loops from the names of arrays and their strides by axis."""
     real: list[Window] = []
-    axes = []
+    axes: list[Places] = []
     for d, w in enumerate(windows):
         steps = [s[d] for s in still.values()], [s[d] for s in windowed.values()]
         if w.plain:

@@ -64,7 +64,7 @@ def window_copy(case: Case, code: str, along: Part, over: Part) -> OwnKernel:
             low = case.windows[d].low
             text.add(f"s{d} = {moved(text, *terms)}" + (f" - {text.integer(low)}" if low else ""))
         with text.block("for q in range(start, stop):"):
-            tests = []
+            tests: list[str] = []
             for d in space:
                 terms = [(name, of_axes[name]) for name in (f"p{d}", f"k{d}") if name in outside]
                 lines, test = seen(text, d, case.windows[d], f"s{d} + {moved(text, *terms)}")

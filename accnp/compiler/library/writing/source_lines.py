@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 __all__ = ["SourceLines"]
@@ -28,7 +28,7 @@ class SourceLines:
         self.lines.extend(pad + line for line in lines)
 
     @contextmanager
-    def block(self, head: str) -> Iterator[None]:
+    def block(self, head: str) -> Generator[None]:
         """Append a head line; what is added inside is indented (an empty body becomes `pass`)."""
         self.add(head)
         self.whiles |= head.startswith("while ")

@@ -317,7 +317,7 @@ def _fold_halves(acc: V, last: int, fold: Fold) -> V:
     b, width = acc.b, acc.v.type.count
     while width > last:
         width //= 2
-        parts = []
+        parts: list[V] = []
         for first in (0, width):
             mask = ir.Constant(ir.VectorType(I32, width), list(range(first, first + width)))
             undef = ir.Constant(acc.v.type, ir.Undefined)

@@ -43,7 +43,7 @@ def _permuted(b: Any, x: Any, mask: Any) -> Any:
     name = f"accnp.packing.{count}.{words}"
     table = b.module.globals.get(name)
     if table is None:
-        orders = []
+        orders: list[int] = []
         for bits in range(1 << count):
             on = [k for k in range(count) if bits >> k & 1]
             order = [words * k + w for k in on for w in range(words)]

@@ -237,9 +237,9 @@ def _pieces(
     types = [str(k) if whole else f"<{n} x {k}>" for k, whole in zip(kinds, vectors, strict=True)]
     arguments = ", ".join([f"{t} %a{i}" for i, t in enumerate(types)])
     text = [f"define internal <{n} x {result}> {made}({arguments}) #772 alwaysinline {{"]
-    parts = []
+    parts: list[str] = []
     for k in range(0, n, width):
-        names = []
+        names: list[str] = []
         for i, t in enumerate(types):
             if vectors[i]:
                 names.append(f"%a{i}")
@@ -253,7 +253,7 @@ def _pieces(
         parts.append(f"%r{k}.{len(lines) - 1}")
     size = width
     while len(parts) > 1:
-        pairs = []
+        pairs: list[str] = []
         for a, b in zip(parts[::2], parts[1::2], strict=True):
             mask = ", ".join(f"i32 {j}" for j in range(2 * size))
             t = f"<{size} x {result}>"

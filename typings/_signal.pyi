@@ -1,0 +1,9 @@
+"""The C module under `signal`, whose functions return plain numbers instead of enums."""
+
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+def getsignal(signalnum: int, /) -> Callable[[int, FrameType | None], Any] | int | None: ...
+def default_int_handler(signalnum: int, frame: FrameType | None, /) -> None: ...
+def valid_signals() -> set[int]: ...
