@@ -16,7 +16,7 @@ demo: $(VENV)/.demo
 
 # Three tiers. Before each commit (under a minute): lint, types, layers, some programs from end to end,
 # and every op once.
-CHECK_TESTS = tests/test_layers.py tests/test_tiny.py tests/test_every_op.py
+CHECK_TESTS = tests/test_layers.py tests/test_annotations.py tests/test_tiny.py tests/test_every_op.py
 check:
 	$(MAKE) --no-print-directory -j2 lint check-tests
 

@@ -1,3 +1,4 @@
+# pyright: basic
 """Find what kernels call outside of their own object file: library kernels, routines of LAPACK and
 NumPy, and SciPy's special functions.
 

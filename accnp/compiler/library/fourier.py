@@ -1,3 +1,4 @@
+# pyright: basic
 """The kernel of `fft_mirror`, which fills in the second half of the frequencies of real numbers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# pyright: basic
 """The tables of scalar functions that are written as LLVM IR, complete; needs llvmlite only.
 
 The builders are in `compiler/llvm/scalars/`; each adds itself to a table. A name that a table does

@@ -1,3 +1,4 @@
+# pyright: basic
 """The same names as ``intrinsics.NAMESPACE``, as NumPy functions: a generated source runs as
 ordinary Python.
 

@@ -1,3 +1,4 @@
+# pyright: basic
 """The intrinsics of matrix products as plain Python: for kernels that call the library, and for the
 library's own texts, written for vectors of VECTOR_BYTES.
 

@@ -1,3 +1,4 @@
+# pyright: basic
 """LAPACK's routines and the procedures of ``intrinsics/buckets.py`` for kernels that run as plain
 Python: the same calls, by ctypes."""
 

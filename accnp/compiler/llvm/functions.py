@@ -1,3 +1,4 @@
+# pyright: basic
 """Write scalar functions as LLVM IR, with the same bits as Numba's and accnp's functions.
 
 In: the name of a function of the loop IR, the types of its operands, and their values. Out: the

@@ -1,3 +1,4 @@
+# pyright: basic
 """Lower a kernel of the loop IR to the text of an LLVM module, with its entry.
 
 In: a kernel after the passes. Out: text for `llvmlite.binding.parse_assembly`. Variables of the IR

@@ -1,3 +1,4 @@
+# pyright: basic
 """Names of llvmlite that are not part of its public API.
 
 `tests/compiler/test_private_names.py` says which of them a version of llvmlite has changed.

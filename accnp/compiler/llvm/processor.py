@@ -1,3 +1,4 @@
+# pyright: basic
 """The features of the processor on which generated code depends: those of this machine, or of the
 level of x86-64 for which kernels are compiled (`compiler/processor.py`).
 

@@ -1,3 +1,4 @@
+# pyright: basic
 """Make operations on vectors, as LLVM text, from the code for scalars.
 
 In: a function that writes the scalar code, and a number of lanes. Out: a `Template` with the same

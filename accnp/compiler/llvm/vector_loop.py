@@ -1,3 +1,4 @@
+# pyright: basic
 """Write a loop of independent steps as vector code: one copy of the body, and a mask at the end.
 
 In: the operations of one step, in order. Out: LLVM text with vectors of the given number of lanes.

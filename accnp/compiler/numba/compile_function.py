@@ -1,3 +1,4 @@
+# pyright: basic
 """Compile a function of numbers that a user brought through Numba's public API.
 
 The input is the syntax tree of a module, the name of a function in it, and the types of its

@@ -1,3 +1,4 @@
+# pyright: basic
 """The functions that printed kernels call, for Numba: scalar functions, conversions, and memory.
 
     from accnp.compiler.numba.functions import *

@@ -1,3 +1,4 @@
+# pyright: basic
 """Half precision as Numba sees it: 16 bits in memory, a float32 in registers, and a type of its
 own, so that what has been rounded is not rounded again when it is stored. Operators take such
 numbers as float32."""

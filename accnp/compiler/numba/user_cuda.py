@@ -1,3 +1,4 @@
+# pyright: basic
 """Users' kernels for GPUs, written for `numba.cuda`: a kernel and what it is called with come in,
 PTX goes out.
 

@@ -1,3 +1,4 @@
+# pyright: basic
 """Functions that users' kernels for GPUs call, and LLVM's target for GPUs has not got under that
 name: votes and shuffles of a warp, atomic operations on floats, small ones of libdevice, and its
 fast ones, of GPUs' units.

@@ -1,3 +1,4 @@
+# pyright: basic
 """What a user's Numba function is, as text: its code and all that it reads come in, a key for the
 disk goes out, or None where something in it could change without being seen.
 

@@ -1,3 +1,4 @@
+# pyright: basic
 """Implementations of ops with a GPU array library (CuPy: cuBLAS, cuSOLVER, cuFFT, CUB).
 
 Each function takes the library, its arrays, and the parameters of the op. It returns new arrays, or

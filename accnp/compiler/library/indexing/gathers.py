@@ -1,3 +1,4 @@
+# pyright: basic
 """Kernels of gather and dynamic slices, and helpers of the scatter kernels.
 
 The functions take the memory layout of operands and results and the dimension numbers, and return

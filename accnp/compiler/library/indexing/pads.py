@@ -1,3 +1,4 @@
+# pyright: basic
 """The kernel of `pad` with interior padding, which no regions of an index space express."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# pyright: basic
 """Kernels that write to indexed positions: the scatter ops and dynamic slice updates.
 
 The functions take the memory layout of operands and results and the dimension numbers, and return

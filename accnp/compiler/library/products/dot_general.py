@@ -1,3 +1,4 @@
+# pyright: basic
 """Kernels of `dot_general`.
 
 `dot_general` takes the memory layout of the operands and the parameters, and returns an

@@ -1,3 +1,4 @@
+# pyright: basic
 """Kernels that sort or partition long lines with several threads, and integer keys of elements.
 
 A sort is a sample sort (Frazer, McKellar, JACM 17, 1970) in several kernels: choose limits from a

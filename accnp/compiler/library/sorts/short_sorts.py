@@ -1,3 +1,4 @@
+# pyright: basic
 """Kernels of short sorts and of `top_k`, for the ops in `sort.py`.
 
 The functions take the memory layout of the operands, the axis and the number of keys, and return an

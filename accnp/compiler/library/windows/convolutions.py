@@ -1,3 +1,4 @@
+# pyright: basic
 """Kernels of convolutions, for the op in `convolution.py`.
 
 `convolution_kernel` takes the memory layout of the operands, the windows and the dimension numbers,

@@ -1,3 +1,4 @@
+# pyright: basic
 """GPU kernels that copy the windows of an array to a matrix (im2col), for convolutions as products.
 
 `window_copy` takes a convolution as a `Case` and a part of the matrix, and returns an `OwnKernel`;

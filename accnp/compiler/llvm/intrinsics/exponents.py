@@ -1,3 +1,4 @@
+# pyright: basic
 """Functions for products with separate exponents (`llvm.scalars.products`): `odd(x)`, whether a
 product is not a normal number; `mantissa(x)`; `exponent(x)`, an integer; `raised(m, e)`, the number
 with this mantissa and exponent."""

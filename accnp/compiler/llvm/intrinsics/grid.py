@@ -1,3 +1,4 @@
+# pyright: basic
 """Functions of kernels for GPUs: the threads of a grid, and what they do together.
 
 thread() threads()            this thread of the grid, and how many there are

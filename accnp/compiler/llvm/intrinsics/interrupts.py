@@ -1,3 +1,4 @@
+# pyright: basic
 """The function with which loops ask whether they are to end, because of an interrupt."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# pyright: basic
 """Functions whose code is an LLVM module of its own, which is linked to the kernels that call them:
 functions of users that only Numba can compile.
 

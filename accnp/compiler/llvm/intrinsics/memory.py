@@ -1,3 +1,4 @@
+# pyright: basic
 """Functions of memory: buffers on the stack and on the heap, addresses, reductions of a block in a
 fixed order, copies, and prefetches."""
 

@@ -1,3 +1,4 @@
+# pyright: basic
 """Procedures for matrix products, and calls of the library kernels (`library.library`)."""
 
 from __future__ import annotations

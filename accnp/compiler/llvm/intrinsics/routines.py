@@ -1,3 +1,4 @@
+# pyright: basic
 """Functions that call routines of LAPACK and NumPy's sorts.
 
 ``geqrf_f4(m, n, a, lda, ...)`` returns LAPACK's `info` as an integer. ``sort_i4(a, n)`` sorts n

@@ -1,3 +1,4 @@
+# pyright: basic
 """Scalar functions: mathematics, integers, conversions, bits of numbers, and threefry."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# pyright: basic
 """The table of intrinsics: functions and procedures that kernels call by name.
 
 A rule takes the types of the arguments. It returns the type of the result (None for a procedure),

@@ -1,3 +1,4 @@
+# pyright: basic
 """Folds of elements that lie across: next to each other in memory are those that never meet.
 
 In: pointers and 64-bit integers. Out: stores. `columns` joins rows to sums one after the other,

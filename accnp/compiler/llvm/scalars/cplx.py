@@ -1,3 +1,4 @@
+# pyright: basic
 """Elementary functions of complex double arguments.
 
 In: (real, imaginary) pairs of double ``V``. Out: such a pair. Complex64 callers widen first,

@@ -1,3 +1,4 @@
+# pyright: basic
 """Vector code that deals elements out: each goes to the end of one of several lists, or of one.
 
 In: pointers and 64-bit integers. Out: stores. A vector is compressed once for each list, and stored

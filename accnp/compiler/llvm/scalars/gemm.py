@@ -1,3 +1,4 @@
+# pyright: basic
 """Vector code of matrix products: a tile of the result in registers, copies that lay out panels.
 
 In: pointers and 64-bit integers. Out: stores. Every element of a tile is one chain of `fma` over

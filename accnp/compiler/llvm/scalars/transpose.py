@@ -1,3 +1,4 @@
+# pyright: basic
 """Transposition of a tile in registers: what lies across the loops of a kernel is laid along them.
 
 In: pointers and 64-bit integers. Out: stores. A square of elements, one row of it to a vector,

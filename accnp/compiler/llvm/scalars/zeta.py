@@ -1,3 +1,4 @@
+# pyright: basic
 """Hurwitz's zeta function, and the derivatives of digamma: zeta polygamma.
 
 In: two float or double ``V``. Out: a ``V`` of the same type; floats are computed as doubles.

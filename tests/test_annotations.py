@@ -1,0 +1,83 @@
+"""Types in the compiler and the runtime: which files pyright checks strictly, and where `Any` is.
+
+`pyproject.toml` names the folders that pyright checks strictly. A file that it does not check in
+this way yet begins with `# pyright: basic`. The numbers here may only fall: lower them as the code
+improves.
+"""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+STRICT = ("ir", "compiler", "engine", "runtime", "transforms")
+# Files that are not checked strictly, by folder.
+BASIC = {"ir": 0, "compiler": 44, "engine": 0, "runtime": 0, "transforms": 0}
+# Comments that switch off one rule, for a line or a file.
+EXCEPTIONS = {"ir": 5, "compiler": 26, "engine": 9, "runtime": 5, "transforms": 3}
+# Parameters and results whose annotation is `Any` alone. Values of users may have any type.
+ANY = {"ir": 81, "compiler": 1355, "engine": 97, "runtime": 109}
+
+
+def sources(folder):
+    return [path.read_text() for path in sorted((ROOT / "accnp" / folder).rglob("*.py"))]
+
+
+def annotations(tree):
+    """The annotations of all parameters and results."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = node.args
+            all_args = [
+                *given.posonlyargs,
+                *given.args,
+                *given.kwonlyargs,
+                given.vararg,
+                given.kwarg,
+            ]
+            yield from (a.annotation for a in all_args if a is not None)
+            yield node.returns
+
+
+def count_any(source):
+    """The number of parameters and results that are annotated as `Any`, and nothing else."""
+    found = [ast.unparse(a) for a in annotations(ast.parse(source)) if a is not None]
+    return sum(text in ("Any", "typing.Any", "'Any'") for text in found)
+
+
+def check(name, counted, recorded):
+    assert counted <= recorded, (
+        f"{name}: counted {counted}, at most {recorded} are allowed; write the types"
+    )
+
+
+def test_folders_are_checked_strictly():
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pyright"]
+    assert options["strict"] == [f"accnp/{folder}" for folder in STRICT]
+
+
+@pytest.mark.parametrize("folder", STRICT)
+def test_files_that_are_not_checked_strictly_become_fewer(folder):
+    counted = sum(text.startswith("# pyright: basic\n") for text in sources(folder))
+    check(f"files of accnp/{folder} with '# pyright: basic'", counted, BASIC[folder])
+
+
+@pytest.mark.parametrize("folder", STRICT)
+def test_exceptions_become_fewer(folder):
+    marks = re.compile(r"# pyright: (?:ignore|report\w+=)|# type: ignore")
+    counted = sum(len(marks.findall(text)) for text in sources(folder))
+    check(f"exceptions of pyright's rules in accnp/{folder}", counted, EXCEPTIONS[folder])
+
+
+@pytest.mark.parametrize("folder", ANY)
+def test_signatures_with_any_become_fewer(folder):
+    counted = sum(map(count_any, sources(folder)))
+    check(f"parameters and results of type Any in accnp/{folder}", counted, ANY[folder])
+
+
+def test_any_is_counted_in_signatures_only():
+    source = "def f(x: Any, *a: Any, k: 'Any' = 0, y: list[Any] = 0) -> typing.Any:\n    z: Any = x"
+    assert count_any(source) == 4
