@@ -176,3 +176,37 @@ def test_messages_that_a_signal_interrupts_write_to_no_other_array(form: str, ca
     )
     ended = launch(2, text)
     assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize(("function", "calls"), [
+    ("lambda a: gathered(a * 2)", 1), ("lambda a: gathered(a * 2)", 20),
+    ("lambda a: jax.numpy.linalg.eigvals(gathered(a))", 1),
+])  # fmt: skip
+def test_the_buffers_of_an_interrupted_message_are_kept(function: str, calls: int) -> None:
+    """Whether Python launches the program, a dispatch entry does, or step by step."""
+    text = START + (
+        "import signal\n"
+        "from accnp.runtime import mpi\n"
+        "from accnp.runtime.buffer import Buffer\n"
+        "gathered = lambda a: jax.lax.all_gather(a, 'x').reshape(2, 2)\n"
+        f"h = jax.jit(jax.shard_map({function}, mesh=mesh, in_specs=P('x'), out_specs=P('x'), "
+        "check_vma=False))\n"
+        "x = jax.numpy.arange(4.0)\n"
+        f"for _ in range({calls}): jax.block_until_ready(h(x))\n"
+        "if me == 1:\n"
+        "    time.sleep(1)\n"
+        "    jax.block_until_ready(h(x))\n"
+        "    sys.exit()\n"
+        "signal.signal(signal.SIGALRM, lambda *_: 1 // 0)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
+        "try: jax.block_until_ready(h(x))\n"
+        "except ZeroDivisionError: pass\n"
+        "kept = [b for b in mpi.world()._abandoned if isinstance(b, Buffer)]\n"
+        "print('kept', len(kept), [b.nbytes for b in kept])\n"
+        "from mpi4py import MPI\n"
+        "end = time.monotonic() + 1.5\n"
+        "while time.monotonic() < end: MPI.COMM_WORLD.Iprobe()\n"
+    )
+    ended = launch(2, text)
+    assert ended.code == 0, ended.err
+    assert "kept 2" in ended.out  # of the operand and of the result
