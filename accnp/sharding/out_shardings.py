@@ -78,9 +78,9 @@ def call_as(
 def _put_as(function: str, wanted: NamedSharding, x: Node, shape: tuple[int, ...]) -> Node:
     """Give a result its sharding; `shape` is as users see it, without the words of keys."""
     places = wanted.placed(shape, function)
-    rest = (None,) * (len(shape) - len(wanted.spec))  # as the rules have it on Explicit axes
-    spec = PartitionSpec(*wanted.spec, *rest) if wanted.mesh.explicit_axes else wanted.spec
-    return put_node(x, ShardedDevices(wanted.update(spec=spec), places))
+    if wanted.mesh.explicit_axes:
+        wanted = wanted.of_rank(len(shape))
+    return put_node(x, ShardedDevices(wanted, places))
 
 
 def _whole(function: str, x: Node, wanted: NamedSharding) -> Node:

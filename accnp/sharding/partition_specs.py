@@ -569,6 +569,13 @@ class NamedSharding(Sharding):
             first = None
         return NamedSharding(self.mesh, PartitionSpec(first, *self.spec))
 
+    def of_rank(self, ndim: int) -> NamedSharding:
+        """The same with an entry for each axis, as types on Explicit axes have it."""
+        missing = ndim - len(self.spec)
+        if missing <= 0:
+            return self
+        return NamedSharding(self.mesh, PartitionSpec(*self.spec, *[None] * missing))
+
     def whole(self) -> NamedSharding:
         """Every device of the mesh with the whole."""
         return NamedSharding(self.mesh, PartitionSpec())

@@ -43,10 +43,7 @@ def sharding_of_type(aval: Aval) -> Sharding:
     """How values of a type lie on devices: on an empty mesh where they may lie anywhere."""
     if aval.devices is not None:
         found = sharding_at(aval.devices)
-        if not isinstance(found, NamedSharding) or len(found.spec) >= aval.ndim:
-            return found
-        spec = (*found.spec, *[None] * (aval.ndim - len(found.spec)))  # one entry for each axis
-        return NamedSharding(found.mesh, PartitionSpec(*spec))
+        return found.of_rank(aval.ndim) if isinstance(found, NamedSharding) else found
     return NamedSharding(NO_MESH, PartitionSpec(*[None] * aval.ndim))
 
 

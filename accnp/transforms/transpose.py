@@ -11,13 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accnp.ir.aval import Aval
+from accnp.ir.aval import (
+    Aval,
+    ShardedDevices,
+    make_aval,
+    mesh_sharding,
+    on_devices,
+    spans_processes,
+)  # fmt: skip
 from accnp.ir.node import Node
 from accnp.ir.op import CALLS, Linear, o
 from accnp.ir.trace import sets_site, state
+from accnp.primitives.kinds import zeros_like_aval
 from accnp.transforms.separate import separate
 
-__all__ = ["backward"]
+__all__ = ["backward", "zero_cotangent"]
 
 
 @sets_site
@@ -32,6 +40,7 @@ def backward(
     chain, leaves, outputs = separate(order, leaves, outputs, tools)
     linear = {id(x): x for x in leaves}
     linear.update((id(n), n) for n in chain)
+    sharded = any([_has_sharding(x.aval) for x in linear.values()])
     acc: dict[int, Any] = {}
 
     def add(x: Node, ct: Node | None) -> None:
@@ -39,6 +48,8 @@ def backward(
             return
         if ct.aval.shape != x.aval.shape:
             ct = _sum_to_shape(ct, x.aval.shape)
+        if sharded:
+            ct = _put_like(x.aval, ct)
         if state.varying is not None:
             ct = state.varying.sum_over_extra_axes(ct, x)
         have = acc.get(id(x))
@@ -70,6 +81,9 @@ def backward(
                 "value depends on the argument; use forward mode (jvp, jacfwd) or custom_vjp"
             )
         args = [Linear(x.aval) if id(x) in linear else x for x in node.inputs]
+        if sharded and op.kind not in CALLS:
+            args = [_without_sharding(x) for x in args]
+            ct = _without_shardings(ct)
         if op.kind in CALLS:
             several = isinstance(node.aval, tuple)
             found = op.transpose(ct if several else [ct], args, node.params, tools)
@@ -80,6 +94,59 @@ def backward(
                 part = _match_weak_type(part, x.aval.weak_type, node.aval.weak_type)
             add(x, part)
     return [acc.get(id(x)) for x in leaves]
+
+
+def _has_sharding(a: Any) -> bool:
+    """Return whether a type has a sharding, which the type of the cotangent then has as well.
+
+    Types over Explicit meshes have one. Over several processes, programs consist of operations on
+    shards, whose transposes have this property already.
+    """
+    where = a.devices if type(a) is Aval else None
+    if type(where) is not ShardedDevices or where.spans_processes:
+        return False
+    return bool(where.sharding.mesh.explicit_axes)
+
+
+def zero_cotangent(a: Aval) -> Node:
+    """Return zeros of a type, with its sharding if it has one."""
+    if not spans_processes(a):
+        return _put_like(a, zeros_like_aval(a))
+    sharding = mesh_sharding(a)
+    shard = zeros_like_aval(make_aval(sharding.shard_shape(a.shape), a.dtype, a.weak_type))
+    return o.to_global(shard, sharding=sharding.of_rank(a.ndim), shape=a.shape)
+
+
+def _put_like(a: Aval, ct: Node) -> Node:
+    """Give a cotangent the sharding of the type of its primal value, if that has one."""
+    if not _has_sharding(a):
+        return ct
+    where: Any = a.devices
+    return _put(ct, ShardedDevices(where.sharding.of_rank(a.ndim), where))
+
+
+def _put(x: Node, where: ShardedDevices) -> Node:
+    if x.aval.devices == where:
+        return x
+    return o.device_put(x, devices=where, source=x.aval.devices)
+
+
+def _without_sharding(x: Node | Linear | None) -> Any:
+    """Return an operand of a transposed operation as each device has it all.
+
+    The shardings of the operands do not decide that of the result: it follows from the type of the
+    original operand, as if `out_sharding` said it.
+    """
+    if x is None or not _has_sharding(x.aval):
+        return x
+    where: Any = x.aval.devices
+    whole = ShardedDevices(where.sharding.whole(), where)
+    return _put(x, whole) if isinstance(x, Node) else Linear(on_devices(x.aval, whole))
+
+
+def _without_shardings(ct: Node | list[Node | None]) -> Any:
+    """Return a cotangent, or those of several results, as each device has it all."""
+    return [_without_sharding(x) for x in ct] if isinstance(ct, list) else _without_sharding(ct)
 
 
 def _match_weak_type(ct: Node, weak: bool, weak_result: bool) -> Node:

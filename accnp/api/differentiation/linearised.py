@@ -20,8 +20,9 @@ from accnp.ir.aval import Aval
 from accnp.ir.node import Node, mark
 from accnp.ir.op import o
 from accnp.ir.trace import Trace
-from accnp.primitives.kinds import dtype_kind, zeros_like_aval
+from accnp.primitives.kinds import dtype_kind
 from accnp.pytree import flatten_arrays, tree_unflatten
+from accnp.transforms.transpose import zero_cotangent
 from accnp.transforms.vjp import LinearMap, linearize_outputs
 from accnp.transforms.walk import inexact
 
@@ -190,7 +191,7 @@ def gradients(cts: Sequence[Node | None], avals: Sequence[Any], typed: bool = Fa
         if not inexact(a.dtype):
             out.append(float0_zeros(a))
         else:
-            ct = zeros_like_aval(a) if ct is None else ct
+            ct = zero_cotangent(a) if ct is None else ct
             out.append(wrap(with_weak_type(ct, a.weak_type) if typed else ct))
     return out
 
