@@ -22,6 +22,8 @@
 
 #define EAGER 2000    /* tests before another process may have the processor, about 0.1 ms */
 #define PATIENCE 20.0 /* milliseconds before Python waits */
+#define STACK_REACH (1 << 20)    /* bytes: the frames of a loop are closer */
+#define LARGEST_STAGED (1 << 20) /* bytes: arrays on the stack are smaller */
 
 enum { GATHER, EXCHANGE, PERMUTE, SWAP };
 
@@ -34,6 +36,8 @@ typedef struct {
     intptr_t comm;
     const void *in; /* of the latest message that was begun */
     void *out;
+    char *staging; /* memory for messages whose operands are on the stack */
+    size_t staging_size;
 } Message;
 
 typedef int (*Collective)(const void *, int, intptr_t, void *, int, intptr_t, intptr_t, void *);
@@ -166,6 +170,38 @@ wait_for(Message *m, int count, int64_t *requests)
     }
 }
 
+/* Whether memory may be on the stack of a caller: stacks grow towards lower addresses. */
+static bool
+may_be_on_stack(const void *p)
+{
+    char here;
+    return (uintptr_t)p - (uintptr_t)&here < STACK_REACH;
+}
+
+/* Replaces operands on the stack by memory of the message. After an interrupt or an error the loop
+ * returns, and the stack is used for other things, while MPI may still read and write the memory of
+ * a message: collectives cannot be cancelled. Returns whether the operands were replaced. */
+static bool
+stage_operands(Message *m, size_t in_size, size_t out_size)
+{
+    size_t size = in_size + out_size;
+    if (size > LARGEST_STAGED || !(may_be_on_stack(m->in) || may_be_on_stack(m->out))) {
+        return false;
+    }
+    if (size > m->staging_size) {
+        PyMem_RawFree(m->staging);
+        m->staging = PyMem_RawMalloc(size);
+        m->staging_size = m->staging == NULL ? 0 : size;
+        if (m->staging == NULL) {
+            Py_FatalError("out of memory for a message");
+        }
+    }
+    memcpy(m->staging, m->in, in_size);
+    m->in = m->staging;
+    m->out = m->staging + in_size;
+    return true;
+}
+
 /* Sends `nbytes` bytes of each process; returns whether the loop is to end. */
 int64_t
 send_message(int64_t address, const void *in, void *out, int64_t nbytes)
@@ -181,6 +217,11 @@ send_message(int64_t address, const void *in, void *out, int64_t nbytes)
     }
     m->in = in;
     m->out = out;
+    size_t out_size = (size_t)nbytes * (m->kind == GATHER ? m->size : 1);
+    bool staged = stage_operands(m, (size_t)nbytes, out_size);
+    void *result = out;
+    in = m->in;
+    out = m->out;
     int64_t requests[2] = {0, 0};
     int count = 0, part = (int)nbytes, error = 0, tag = m->kind == SWAP ? TAG_OF_SWAPS : 0;
     switch (m->kind) {
@@ -203,7 +244,14 @@ send_message(int64_t address, const void *in, void *out, int64_t nbytes)
         }
     }
     if (error ? !ask_locked(m, error, 0, NULL) : count && !wait_for(m, count, requests)) {
+        if (staged) { /* left to MPI */
+            m->staging = NULL;
+            m->staging_size = 0;
+        }
         return 1;
+    }
+    if (staged) {
+        memcpy(result, out, out_size);
     }
     __atomic_fetch_add(&sent, 1, __ATOMIC_RELAXED);
     return 0;

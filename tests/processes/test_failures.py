@@ -211,3 +211,34 @@ def test_the_buffers_of_an_interrupted_message_are_kept(function: str, calls: in
     ended = launch(2, text)
     assert ended.code == 0, ended.err
     assert "kept 2" in ended.out  # of the operand and of the result
+
+
+@pytest.mark.parametrize("message", ["ppermute(c, 'x', [(0, 1), (1, 0)])", "psum(c, 'x') / 2"])
+def test_messages_of_loops_that_a_signal_interrupts_are_not_received_by_later_ones(
+    message: str,
+) -> None:
+    text = START + (
+        "import signal\n"
+        "def run(a, count):\n"
+        "    def step(c):\n"
+        f"        return jax.lax.{message}\n"
+        "    return jax.lax.while_loop(lambda c: c[0] < count, "
+        "lambda c: (c[0] + 1, step(c[1])), (0, a))[1]\n"
+        "h = jax.jit(jax.shard_map(run, mesh=mesh, in_specs=(P('x'), P()), out_specs=P('x'), "
+        "check_vma=False))\n"
+        "x = jax.device_put(jax.numpy.arange(2.0), jax.NamedSharding(mesh, P('x')))\n"
+        "h(x, 1).block_until_ready()\n"
+        "if me == 1:\n"
+        "    time.sleep(1)\n"
+        "    h(x + 10, 1).block_until_ready()\n"
+        "else:\n"
+        "    signal.signal(signal.SIGALRM, lambda *_: 1 // 0)\n"
+        "    signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
+        "    try: h(x + 10, 1).block_until_ready()\n"
+        "    except ZeroDivisionError: pass\n"
+        "    else: raise AssertionError('there was no signal')\n"
+        "found = float(h(x + 20, 1).addressable_shards[0].data[0])\n"
+        f"assert found == {20.5 if 'psum' in message else '21 - me'}, found\n"
+    )
+    ended = launch(2, text)
+    assert ended.code == 0, ended.err
