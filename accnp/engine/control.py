@@ -90,11 +90,21 @@ _HOST_MEMORY = Memory()
 
 
 def run_control(
-    step: ControlStep, slots: list[Any], run: Run, memory: Memory = _HOST_MEMORY
+    step: ControlStep,
+    slots: list[Any],
+    run: Run,
+    memory: Memory = _HOST_MEMORY,
+    given: dict[int, Buffer] | None = None,
 ) -> None:
-    """Run one step and put its results into their slots."""
+    """Run one step and put its results into their slots.
+
+    The stacked results of a scan are written to the buffers that are `given` for their slots.
+    """
     operands = [slots[s] for s in step.operands]
-    outs = _RUNNERS[step.op.control](step, operands, run, memory)
+    if step.op.control == "scan":
+        outs = _run_scan(step, operands, run, memory, given)
+    else:
+        outs = _RUNNERS[step.op.control](step, operands, run, memory)
     for slot, i in step.results:
         slots[slot] = outs[i]
 
@@ -131,7 +141,13 @@ def _run_while(step: ControlStep, operands: list[Buffer], run: Run, memory: Memo
         carry = _run_body(body, [*body_consts, *carry], run)
 
 
-def _run_scan(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -> list[Buffer]:
+def _run_scan(
+    step: ControlStep,
+    operands: list[Buffer],
+    run: Run,
+    memory: Memory,
+    given: dict[int, Buffer] | None,
+) -> list[Buffer]:
     p = step.params
     body = step.bodies[0]
     n_consts, n_carry, length = p["num_consts"], p["num_carry"], p["length"]
@@ -139,7 +155,11 @@ def _run_scan(step: ControlStep, operands: list[Buffer], run: Run, memory: Memor
     carry = operands[n_consts : n_consts + n_carry]
     xs = operands[n_consts + n_carry :]
     sizes = [a.nbytes // length if length else 0 for a in step.inputs[n_consts + n_carry :]]
-    ys = [memory.empty(max(1, a.nbytes)) for a in step.avals[n_carry:]]
+    into = {i: given[slot] for slot, i in step.results if slot in given} if given else {}
+    ys = [
+        into.get(n_carry + k) or memory.empty(max(1, a.nbytes))
+        for k, a in enumerate(step.avals[n_carry:])
+    ]
     steps = [a.nbytes // length if length else 0 for a in step.avals[n_carry:]]
     rows_of = [memory.parts(x, n) for x, n in zip(xs, sizes, strict=True)]
     keep = _Keeper(body, n_consts, memory)
@@ -165,4 +185,4 @@ def _run_scan(step: ControlStep, operands: list[Buffer], run: Run, memory: Memor
     return [*carry, *ys]
 
 
-_RUNNERS = {"cond": _run_cond, "while": _run_while, "scan": _run_scan}
+_RUNNERS = {"cond": _run_cond, "while": _run_while}

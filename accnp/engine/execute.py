@@ -51,8 +51,8 @@ def run(
 ) -> list[Buffer]:
     """Run a plan and return the buffers of its outputs.
 
-    `tell` is called after every step; for a GPU also with times, see `device_run.run`. Kernels
-    write to the buffers that are `given` for slots instead of allocating new ones.
+    `tell` is called after every step; for a GPU also with times, see `device_run.run`. Steps
+    write to the buffers that are `given` for slots instead of allocating new ones if they can.
     """
     if plan.device is not None:
         try:
@@ -74,9 +74,9 @@ def run(
         if type(step) is KernelStep:
             launch(step, slots, plan.fastmath, given or {})
         elif type(step) is ControlStep:
-            imported("accnp.engine.control").run_control(step, slots, run)
+            imported("accnp.engine.control").run_control(step, slots, run, given=given or {})
         else:
-            host(step, slots)
+            host(step, slots, given or {})
         if tell is not None:
             tell(step)
         for slot in step.frees:
@@ -182,14 +182,18 @@ def preload(plan: Plan) -> None:
     plan.parts = [] if plan.walks else parts_of(plan)
 
 
-def host(step: HostStep, slots: list[Any]) -> None:
-    """Call the library function of an op, or its parallel rounds, and store the results."""
+def host(step: HostStep, slots: list[Any], given: dict[int, Buffer] = _NONE) -> None:
+    """Call the library function of an op, or its parallel rounds, and store the results.
+
+    Rounds write to the buffer that is given for the result; library functions allocate theirs.
+    """
     arrays = [operand(slots, *o) for o in step.operands]
     assert step.op.numpy is not None, step.op
     follow()
     try:
         if step.in_rounds:
-            slots[step.results[0][0]] = _in_rounds(step, arrays)
+            slot = step.results[0][0]
+            slots[slot] = _in_rounds(step, arrays, given.get(slot))
             return
         out = step.op.numpy(*arrays, **step.params)
     except Exception as error:
@@ -202,11 +206,11 @@ def host(step: HostStep, slots: list[Any]) -> None:
         slots[slot] = own(value, aval, arrays)
 
 
-def _in_rounds(step: HostStep, arrays: Sequence[np.ndarray]) -> Buffer:
+def _in_rounds(step: HostStep, arrays: Sequence[np.ndarray], given: Buffer | None) -> Buffer:
     """Compute an op in rounds, each of which several threads share, and return its result."""
     aval = step.aval
     assert step.op.rounds is not None
-    buffer = pool.empty(aval.nbytes)
+    buffer = given or pool.empty(aval.nbytes)
     out = buffer.view(aval.shape, aval.dtype, writeable=True)
     for work, n, chunk in step.op.rounds(out, *arrays, **step.params):
         parallel_calls(work, n, chunk)

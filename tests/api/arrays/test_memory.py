@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing import shared_memory
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import accnp as jnp
+from accnp.api.jit import output_buffers
 from accnp.runtime import buffer as pool
 from accnp.runtime import memory_regions
 
@@ -24,7 +25,7 @@ N = 1 << 16
 
 
 @pytest.fixture
-def copies(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of large arrays that are copied."""
     found: list[int] = []
     copy_in = pool.copy_in
@@ -139,7 +140,7 @@ print(own() - before)
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of large buffers that launches take from the pool."""
     found: list[int] = []
     empty = pool.empty
@@ -154,6 +155,15 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 X = np.linspace(0, 1, N, dtype=np.float32)
+ROWS = X.reshape(8, -1)
+
+
+def called_on_host(carry: Any, row: Any) -> tuple[Any, Any]:
+    """Return one step of a loop that is not native."""
+    row = jnp.pure_callback(lambda x: np.asarray(x) + 1, row, row)
+    return carry, row * 2
+
+
 INTO: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "map": (lambda x: jnp.sin(x) * 2, (X,)),
     "two results": (lambda x: {"a": x + 1, "b": (x > 0.5, x.sum())}, (X,)),
@@ -170,8 +180,26 @@ INTO: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "library": (lambda x: jnp.fft.fft(x).real, (X,)),
     "view": (lambda a: a.T, (X.reshape(16, -1),)),
     "nothing": (lambda x: (x[:0], None), (X,)),
+    "library in rounds": (lambda x: jnp.fft.fft(x), (np.tile(X, 16),)),
+    "native scan": (lambda a: jnp.lax.scan(lambda c, x: (c + x, c * x), a[0], a), (ROWS,)),
+    "scan": (lambda a: jnp.lax.scan(called_on_host, a[0], a)[1], (ROWS,)),
 }
+COPIED = {"argument": 2, "nothing": 1}  # how many results; the others are written directly
 DIRECT = ("map", "two results", "matrix product", "sums of rows", "concatenate", "constant")
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many results each call has copied."""
+    found: list[int] = []
+    copy = output_buffers._copy
+
+    def counted(pairs: Any) -> None:
+        found.append(len(pairs))
+        copy(pairs)
+
+    monkeypatch.setattr(output_buffers, "_copy", counted)
+    return found
 
 
 def empty_like(results: Any) -> Any:
@@ -179,7 +207,7 @@ def empty_like(results: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", INTO)
-def test_results_are_written(name: str, taken: list[int]) -> None:
+def test_results_are_written(name: str, taken: list[int], copied: list[int]) -> None:
     function, args = INTO[name]
     f = jnp.jit(function)
     want = jnp.tree.map(np.asarray, jnp.jit(function)(*args))
@@ -193,6 +221,7 @@ def test_results_are_written(name: str, taken: list[int]) -> None:
         assert got.tobytes() == expected.tobytes()
     if name in DIRECT:
         assert taken == []
+    assert copied == [COPIED.get(name, 0)] * 3
 
 
 def test_any_array_can_be_written_to(tmp_path: Path) -> None:
