@@ -28,7 +28,7 @@ Put = Callable[[str], str]  # writes an instruction, gives its name
 Mask = str | int | None
 
 
-def first_of(b: Any, put: Put, count: Any, n: int, register: int) -> str:
+def first_of(b: ir.IRBuilder, put: Put, count: Any, n: int, register: int) -> str:
     """Write a mask of the first `count` of n lanes; at least one, and all if `count` is above n."""
     if register < 64:
         return mask_of(b, put, count, n, register)
@@ -39,7 +39,9 @@ def first_of(b: Any, put: Put, count: Any, n: int, register: int) -> str:
     return put(f"bitcast i{n} {bits.get_reference()} to {vector('i1', n)}")
 
 
-def mask_of(b: Any, put: Put, count: Any, n: int, register: int, at_end: bool = False) -> str:
+def mask_of(
+    b: ir.IRBuilder, put: Put, count: Any, n: int, register: int, at_end: bool = False
+) -> str:
     """Write a mask of the first `count` of n lanes, or of the last; a `count` below 0 means none,
     above n all.
 
@@ -63,7 +65,7 @@ def mask_of(b: Any, put: Put, count: Any, n: int, register: int, at_end: bool = 
 
 
 def load_vector(
-    b: Any, put: Put, declares: dict[str, str], kind: Any, place: Any, n: int, mask: Mask,
+    b: ir.IRBuilder, put: Put, declares: dict[str, str], kind: Any, place: Any, n: int, mask: Mask,
     whole: Any = None,
 ) -> str:  # fmt: skip
     """Load n lanes, or the lanes of a mask; all lanes if `whole` is 1."""
@@ -86,11 +88,12 @@ def load_vector(
 
 
 @contextlib.contextmanager
-def _both(b: Any, whole: Any) -> Generator[tuple[Any, Any]]:
+def _both(b: ir.IRBuilder, whole: Any) -> Generator[tuple[ir.Block, ir.Block]]:
     """Write two branches: one for whole vectors, and one for others."""
-    ways, on = [b.append_basic_block(x) for x in ("whole", "part")], b.append_basic_block("on")
-    b.cbranch(whole, *ways)
-    yield tuple(ways)
+    ways = b.append_basic_block("whole"), b.append_basic_block("part")
+    on = b.append_basic_block("on")
+    b.cbranch(whole, ways[0], ways[1])
+    yield ways
     for block in ways:
         b.position_at_end(block)
         b.branch(on)
@@ -98,7 +101,7 @@ def _both(b: Any, whole: Any) -> Generator[tuple[Any, Any]]:
 
 
 def store_vector(
-    b: Any, put: Put, declares: dict[str, str], kind: Any, place: Any, n: int, mask: Mask,
+    b: ir.IRBuilder, put: Put, declares: dict[str, str], kind: Any, place: Any, n: int, mask: Mask,
     value: str, whole: Any = None,
 ) -> None:  # fmt: skip
     """Store n lanes, or the lanes of a mask; all lanes if `whole` is 1.
@@ -144,7 +147,7 @@ def gather(
 
 
 def load_strided(
-    b: Any, put: Put, declares: dict[str, str], kind: Any, first: Any, step: int, n: int,
+    b: ir.IRBuilder, put: Put, declares: dict[str, str], kind: Any, first: Any, step: int, n: int,
     register: int, left: Any,
 ) -> str:  # fmt: skip
     """Load n lanes with a stride of `step` elements from `first` on, with registers of this many
@@ -201,7 +204,7 @@ def _joined(put: Put, kind: Any, place: Any, step: int, n: int, count: int) -> s
 
 
 def _backwards(
-    b: Any, put: Put, load: Any, kind: Any, first: Any, step: int, size: int, wanted: Any,
+    b: ir.IRBuilder, put: Put, load: Any, kind: Any, first: Any, step: int, size: int, wanted: Any,
     register: int,
 ) -> str:  # fmt: skip
     mask = None if wanted is None else mask_of(b, put, wanted, size, register, at_end=True)
@@ -211,7 +214,7 @@ def _backwards(
 
 
 def _apart(
-    b: Any, put: Put, load: Any, kind: Any, first: Any, step: int, size: int, wanted: Any,
+    b: ir.IRBuilder, put: Put, load: Any, kind: Any, first: Any, step: int, size: int, wanted: Any,
     register: int,
 ) -> str:  # fmt: skip
     one = ir.Constant(_I64, 1)

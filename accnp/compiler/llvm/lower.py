@@ -604,7 +604,7 @@ class _Vectors(VectorLoop):
         if isinstance(x, loops.Cast):
             of, to = number_type(x.value), x.dtype
 
-            def convert(b: Any, args: Sequence[Any]) -> Any:
+            def convert(b: ir.IRBuilder, args: Sequence[Any]) -> Any:
                 return write_cast(of, to, b, args[0])
 
             return self.apply("cast", [of, to], [self.value(x.value)], convert)
@@ -790,11 +790,11 @@ class _Vectors(VectorLoop):
         return made
 
 
-def _product(b: Any, args: Sequence[Any]) -> Any:
+def _product(b: ir.IRBuilder, args: Sequence[Any]) -> Any:
     return b.mul(*args)
 
 
-def _sum(b: Any, args: Sequence[Any]) -> Any:
+def _sum(b: ir.IRBuilder, args: Sequence[Any]) -> Any:
     return b.add(*args)
 
 

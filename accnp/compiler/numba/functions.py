@@ -69,7 +69,7 @@ def _linked(typed: Callable[..., Any]) -> Callable[..., Any]:
             return None
         signature, code = found
 
-        def write(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        def write(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
             before = len(b.module.globals)
             made = code(context, b, signature, values)
             for function in list(b.module.globals.values())[before:]:
@@ -112,7 +112,7 @@ def _scalar(name: str, arity: int) -> None:
         if result is None:
             return _type_intrinsic(name, args)
 
-        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
             made = vectorized_function(b.module, name, known)
             return write_call(name, known, b, values) if made is None else b.call(made, values)
 
@@ -128,7 +128,7 @@ def _conversion(to: DType) -> None:
         if of is None:
             return None
 
-        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
             return values[0] if of == to else write_cast(of, to, b, values[0])
 
         return NUMBA_TYPES[to.token](NUMBA_TYPES[of.token]), code
@@ -144,7 +144,7 @@ def _stack(kind: str, count: int, of: DType) -> None:
     """A buffer on the stack."""
     pointer = types.CPointer(NUMBA_TYPES[of.token])
 
-    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
         with b.goto_entry_block():
             place = b.alloca(ir.ArrayType(memory_type(of), count))
             place.align = 64
@@ -157,7 +157,7 @@ def _heap(of: DType) -> None:
     """A buffer on the heap of some elements."""
     pointer = types.CPointer(NUMBA_TYPES[of.token])
 
-    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
         place = malloc_aligned(b, b.mul(values[0], ir.Constant(values[0].type, of.size)))
         return b.bitcast(place, memory_type(of).as_pointer())
 
@@ -167,7 +167,7 @@ def _heap(of: DType) -> None:
 def _release(p: Any) -> Any:
     """Give a buffer on the heap back."""
 
-    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
         free_aligned(b, values[0])
         return context.get_dummy_value()
 
@@ -177,7 +177,7 @@ def _release(p: Any) -> Any:
 def _prefetch(p: Any) -> Any:
     """Bring the cache line of an address into the caches."""
 
-    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
         fetch(b, values[0])
         return context.get_dummy_value()
 
@@ -196,7 +196,7 @@ def _type_intrinsic(name: str, args: Sequence[Any]) -> Any:
         return None
     result, params, write = found
 
-    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
         made = write(b, *values)
         return context.get_dummy_value() if result is None else made
 
@@ -234,7 +234,7 @@ def _strips(combine: str) -> None:
         if of is None or source != to or not _folds(combine, of):
             return None
 
-        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
             write_fold_rows(combine, of, b, values)
             return context.get_dummy_value()
 
@@ -247,7 +247,7 @@ def _strips(combine: str) -> None:
 def _at(p: Any, k: Any) -> Any:
     """The pointer to element k."""
 
-    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
         return b.gep(values[0], [values[1]])
 
     return None if _element(p) is None else (p(p, types.int64), code)
@@ -259,7 +259,7 @@ def _fold(combine: str) -> None:
         if of is None or not _folds(combine, of):
             return None
 
-        def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+        def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
             return write_fold(combine, of, b, *values)
 
         return NUMBA_TYPES[of.token](p, types.int64), code
@@ -270,7 +270,7 @@ def _fold(combine: str) -> None:
 def _wide_sum(p: Any, n: Any) -> Any:
     """The sum of float32 in float64."""
 
-    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
         return block.block_wide_sum(b, *values)
 
     return None if _element(p) != F4 else (NUMBA_TYPES[F8.token](p, types.int64), code)
@@ -290,7 +290,7 @@ def spread(
     """Share `count` steps of a kernel among threads, in parts of `chunk` (`_native/team.c`)."""
     entry = ENTRIES[kernel.dispatcher]
 
-    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
         _, sharer, team, helpers, count, chunk, packed = values
         word = ir.IntType(64)
         with b.goto_entry_block():
@@ -312,7 +312,7 @@ def _distinct_buffers() -> Any:
     """Tell LLVM that no two buffers of the calling kernel overlap, as in the loop IR, and that its
     vectors are as long as those of the other back end."""
 
-    def code(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
         for a in b.function.args:
             if isinstance(a.type, ir.PointerType):
                 a.add_attribute("noalias")
@@ -330,14 +330,14 @@ def _asked() -> Any:
 
 
 @lower_builtin(operator.setitem, types.CPointer(types.boolean), types.Integer, types.Boolean)
-def _store_bool(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> None:
+def _store_bool(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> None:
     """Numba stores the one-bit value, which does not fit a byte pointer."""
     p, k, value = values
     b.store(b.zext(value, ir.IntType(8)), b.gep(p, [k]))
 
 
 @lower_builtin(operator.getitem, types.CPointer(types.boolean), types.Integer)
-def _load_bool(context: Any, b: Any, signature: Any, values: Sequence[Any]) -> Any:
+def _load_bool(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
     """A byte of 0 or 1 becomes the one-bit value."""
     p, k = values
     return from_memory(B1, b, b.load(b.gep(p, [k])))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from llvmlite import ir
 from numba import types  # pyright: ignore[reportAttributeAccessIssue]
 from numba.extending import lower_builtin, lower_cast, models, register_model, type_callable
 
@@ -56,48 +57,48 @@ class _Model(models.PrimitiveModel):
         return loaded(builder, self._fe_type, value)
 
 
-def loaded(b: Any, t: Half, v: Any) -> Any:
+def loaded(b: ir.IRBuilder, t: Half, v: Any) -> Any:
     """What memory holds, as a float32."""
     return half.widen(V(b, v), t.code).v
 
 
-def stored(b: Any, t: Half, v: Any) -> Any:
+def stored(b: ir.IRBuilder, t: Half, v: Any) -> Any:
     """The same the other way round."""
     return half.narrow(V(b, v), t.code).v
 
 
 @lower_cast(Half, types.Float)
-def _wider(context: Any, b: Any, source: Any, target: Any, v: Any) -> Any:
+def _wider(context: Any, b: ir.IRBuilder, source: Any, target: Any, v: Any) -> Any:
     return v if target is types.float32 else b.fpext(v, context.get_value_type(target))
 
 
 @lower_cast(types.Float, Half)
-def _rounded(context: Any, b: Any, source: Any, target: Any, v: Any) -> Any:
+def _rounded(context: Any, b: ir.IRBuilder, source: Any, target: Any, v: Any) -> Any:
     return half.rounded(V(b, v), target.code).v
 
 
 @lower_cast(types.Boolean, Half)
 @lower_cast(types.Integer, Half)
-def _of_whole(context: Any, b: Any, source: Any, target: Any, v: Any) -> Any:
+def _of_whole(context: Any, b: ir.IRBuilder, source: Any, target: Any, v: Any) -> Any:
     """By way of float32, as jax and ml_dtypes do: two roundings for large numbers in bfloat16."""
     return half.rounded(V(b, context.cast(b, v, source, types.float32)), target.code).v
 
 
 @lower_cast(Half, Half)
-def _other(context: Any, b: Any, source: Any, target: Any, v: Any) -> Any:
+def _other(context: Any, b: ir.IRBuilder, source: Any, target: Any, v: Any) -> Any:
     return v if source is target else half.rounded(V(b, v), target.code).v
 
 
 @lower_builtin(operator.setitem, types.CPointer(F2), types.Integer, F2)
 @lower_builtin(operator.setitem, types.CPointer(E2), types.Integer, E2)
-def _store(context: Any, b: Any, sig: Any, args: Any) -> None:
+def _store(context: Any, b: ir.IRBuilder, sig: Any, args: Any) -> None:
     p, k, value = args
     b.store(stored(b, sig.args[2], value), b.gep(p, [k]))
 
 
 @lower_builtin(operator.getitem, types.CPointer(F2), types.Integer)
 @lower_builtin(operator.getitem, types.CPointer(E2), types.Integer)
-def _load(context: Any, b: Any, sig: Any, args: Any) -> Any:
+def _load(context: Any, b: ir.IRBuilder, sig: Any, args: Any) -> Any:
     p, k = args
     return loaded(b, sig.args[0].dtype, b.load(b.gep(p, [k])))
 
@@ -113,5 +114,5 @@ def _negated(context: Any) -> Any:
 
 
 @lower_builtin(operator.neg, Half)
-def _neg(context: Any, b: Any, sig: Any, args: Any) -> Any:
+def _neg(context: Any, b: ir.IRBuilder, sig: Any, args: Any) -> Any:
     return b.fneg(args[0])

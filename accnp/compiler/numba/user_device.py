@@ -96,7 +96,7 @@ def _formula(single: str, double: str, result: Any, formula: Body, *others: Any)
         out = kind if result is None else result
         rest = [kind if t is None else t for t in others]
 
-        def body(b: Any, *arguments: Any, out: Any = out) -> None:
+        def body(b: ir.IRBuilder, *arguments: Any, out: Any = out) -> None:
             made = formula(*[V(b, x) for x in arguments])
             b.ret(made.to(out, signed=made.type != I1).v)
 
@@ -109,7 +109,7 @@ _SHUFFLES = ("idx", "up", "down", "bfly")
 _VOTES = ("all", "any", "uni", "ballot")
 
 
-def _by_mode(b: Any, mode: Any, ways: Iterable[Callable[[], Any]]) -> None:
+def _by_mode(b: ir.IRBuilder, mode: Any, ways: Iterable[Callable[[], Any]]) -> None:
     """Return what one of several ways gives; the number of it is known once this is inlined."""
     end = b.append_basic_block()
     switch = b.switch(mode, end)
@@ -122,19 +122,19 @@ def _by_mode(b: Any, mode: Any, ways: Iterable[Callable[[], Any]]) -> None:
     b.unreachable()
 
 
-def _intrinsic(b: Any, name: str, result: Any, *arguments: Any) -> Any:
+def _intrinsic(b: ir.IRBuilder, name: str, result: Any, *arguments: Any) -> Any:
     return call_external(b, name, result, arguments)
 
 
 @_define("accnp_shfl.sync.i32", _PAIR, I32, I32, I32, I32, I32)
-def _shuffle(b: Any, mask: Any, mode: Any, value: Any, at: Any, clamp: Any) -> None:
+def _shuffle(b: ir.IRBuilder, mask: Any, mode: Any, value: Any, at: Any, clamp: Any) -> None:
     names = [f"llvm.nvvm.shfl.sync.{k}.i32p" for k in _SHUFFLES]
     ways = [lambda n=n: _intrinsic(b, n, _PAIR, mask, value, at, clamp) for n in names]
     _by_mode(b, mode, ways)
 
 
 @_define("accnp_vote.sync", _PAIR, I32, I32, I1)
-def _vote(b: Any, mask: Any, mode: Any, said: Any) -> None:
+def _vote(b: ir.IRBuilder, mask: Any, mode: Any, said: Any) -> None:
     def way(kind: str) -> Any:
         many = kind == "ballot"
         name = f"llvm.nvvm.vote.{kind}.sync"
@@ -147,7 +147,7 @@ def _vote(b: Any, mask: Any, mode: Any, said: Any) -> None:
 for _width in (I32, I64):
 
     @_define(f"accnp_match.all.sync.i{_width.width}", _PAIR, I32, _width)
-    def _match(b: Any, mask: Any, value: Any) -> None:
+    def _match(b: ir.IRBuilder, mask: Any, value: Any) -> None:
         b.ret(_intrinsic(b, f"llvm.nvvm.match.all.sync.{value.type}p", _PAIR, mask, value))
 
 
@@ -166,7 +166,7 @@ def _atomics() -> None:
 
 def _exchange(name: str, operation: str, kind: Any) -> None:
     @_define(name, kind, kind.as_pointer(), kind)
-    def body(b: Any, place: Any, value: Any) -> None:
+    def body(b: ir.IRBuilder, place: Any, value: Any) -> None:
         b.ret(b.atomic_rmw(operation, place, value, "monotonic"))
 
 
@@ -175,7 +175,7 @@ def _extreme(name: str, kind: Any, less: str, missing: bool) -> None:
     out, unless a nan is a number that is `missing`."""
 
     @_define(name, kind, kind.as_pointer(), kind)
-    def body(b: Any, place: Any, value: Any) -> None:
+    def body(b: ir.IRBuilder, place: Any, value: Any) -> None:
         begin, look, change, end = b.block, *[b.append_basic_block() for _ in range(3)]
         width = I32 if kind == F32 else I64
         words = b.bitcast(place, width.as_pointer())
@@ -296,7 +296,7 @@ def _returned(form: Callable[[V], V]) -> Body:
     return lambda b, x: b.ret(form(V(b, x)).v)
 
 
-def _pair(b: Any, x: Any, first: Any, second: Any) -> None:
+def _pair(b: ir.IRBuilder, x: Any, first: Any, second: Any) -> None:
     b.store(FAST["sin"](V(b, x)).v, first)
     b.store(FAST["cos"](V(b, x)).v, second)
     b.ret_void()

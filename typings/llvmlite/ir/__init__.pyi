@@ -63,6 +63,7 @@ Undefined: Final[object]
 
 class Value:
     type: Any
+    def get_reference(self) -> str: ...
 
 class Constant(Value):
     constant: Any

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite import ir
+
 from accnp.compiler.llvm.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.registers import join_parts, split_parts
 from accnp.compiler.llvm.scalars.ir import I64, V
@@ -22,7 +24,7 @@ def _product(name: str, result: Callable[[Type], Type], act: Callable[..., Any])
         if x.kind not in ("float", "complex"):
             return None
 
-        def emit(b: Any, value: Any, *others: Any) -> Any:
+        def emit(b: ir.IRBuilder, value: Any, *others: Any) -> Any:
             if x.kind == "float":
                 found = act(b, [value], *others)
                 return found[0] if isinstance(found, list) else found
@@ -34,12 +36,12 @@ def _product(name: str, result: Callable[[Type], Type], act: Callable[..., Any])
     define(name, 2 if name == "raised" else 1, rule, gpu=name != "odd")
 
 
-def _exponent(b: Any, xs: list[Any]) -> Any:
+def _exponent(b: ir.IRBuilder, xs: list[Any]) -> Any:
     found = apart(b, xs)[1]
     return found if found.type == I64 else b.sext(found, I64)
 
 
-def _raised(b: Any, xs: list[Any], power: Any) -> list[Any]:
+def _raised(b: ir.IRBuilder, xs: list[Any], power: Any) -> list[Any]:
     kind = whole(xs[0].type)
     power = V(b, power if kind == I64 else b.trunc(power, kind))
     return [raised(V(b, x), power).v for x in xs]

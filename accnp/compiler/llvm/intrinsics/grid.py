@@ -32,20 +32,20 @@ def _index(name: str, write: Callable[[Any], Any]) -> None:
     define(name, 0, lambda: (I8, (), write), gpu=True)
 
 
-def _special(b: Any, name: str, result: Any, of: list[Any]) -> Any:
+def _special(b: ir.IRBuilder, name: str, result: Any, of: list[Any]) -> Any:
     """Declare an intrinsic of LLVM."""
     return b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, of), name)
 
 
 def _barrier() -> Resolved:
-    def emit(b: Any) -> None:
+    def emit(b: ir.IRBuilder) -> None:
         name = "llvm.nvvm.barrier.cta.sync.aligned.all"
         b.call(_special(b, name, ir.VoidType(), [I32]), [ir.Constant(I32, 0)])
 
     return None, (), emit
 
 
-def _words(b: Any, value: Any, act: Callable[[Any], Any]) -> Any:
+def _words(b: ir.IRBuilder, value: Any, act: Callable[[Any], Any]) -> Any:
     """Write a function of words of 32 bits for a value of another size."""
     t = value.type
     width = {"float": 32, "double": 64}.get(str(t)) or t.width
@@ -66,7 +66,7 @@ def _shuffle(name: str, mode: str) -> None:
         if not isinstance(x, DType):
             return None
 
-        def emit(b: Any, value: Any, by: Any) -> Any:
+        def emit(b: ir.IRBuilder, value: Any, by: Any) -> Any:
             fn = _special(b, f"llvm.nvvm.shfl.sync.{mode}.i32", I32, [I32] * 4)
             by, last = b.trunc(by, I32), ir.Constant(I32, 31)
 
@@ -83,7 +83,7 @@ def _shuffle(name: str, mode: str) -> None:
 
 
 def _any_lane(test: Type) -> Resolved | None:
-    def emit(b: Any, value: Any) -> Any:
+    def emit(b: ir.IRBuilder, value: Any) -> Any:
         return b.call(_special(b, "llvm.nvvm.vote.any.sync", I1, [I32, I1]), [_WHOLE, value])
 
     return (B1, (test,), emit) if test == B1 else None
@@ -97,7 +97,7 @@ def _atomic(name: str, signed: str, unsigned: str) -> None:
             return None
         how = signed if p.of.signed else unsigned
 
-        def emit(b: Any, place: Any, index: Any, value: Any) -> None:
+        def emit(b: ir.IRBuilder, place: Any, index: Any, value: Any) -> None:
             b.atomic_rmw(how, b.gep(place, [index]), value, "monotonic")
 
         return None, (p, I8, p.of), emit
@@ -112,7 +112,7 @@ def _address(p: Type) -> Resolved | None:
 
 
 def _quotient(x: Type, m: Type, s: Type) -> Resolved:
-    def emit(b: Any, *args: Any) -> Any:
+    def emit(b: ir.IRBuilder, *args: Any) -> Any:
         x, m, s = [b.trunc(arg, I32) for arg in args]
         product = b.mul(b.zext(x, I64), b.zext(m, I64))
         # Said to be of 32 bits, so that what is computed with it may be, and a count below 64, so
@@ -132,7 +132,7 @@ _ABOVE, _LAST = 1 + 2**-51, ~7
 
 
 def _inverse(d: Type) -> Resolved | None:
-    def emit(b: Any, value: Any) -> Any:
+    def emit(b: ir.IRBuilder, value: Any) -> Any:
         one, above = (ir.Constant(F64, x) for x in (1.0, _ABOVE))
         return b.fmul(b.fdiv(one, b.fpext(value, F64)), above)
 
@@ -140,7 +140,7 @@ def _inverse(d: Type) -> Resolved | None:
 
 
 def _divided(x: Type, r: Type) -> Resolved | None:
-    def emit(b: Any, value: Any, inverse: Any) -> Any:
+    def emit(b: ir.IRBuilder, value: Any, inverse: Any) -> Any:
         product = b.bitcast(b.fmul(b.fpext(value, F64), inverse), I64)
         kept = b.bitcast(b.and_(product, ir.Constant(I64, _LAST)), F64)
         return b.fptrunc(kept, F32)

@@ -17,7 +17,7 @@ __all__: list[str] = []
 _INT = DTYPES["i8"]
 
 
-def _write_stopped(b: Any, count: Any, mask: Any) -> Any:
+def _write_stopped(b: ir.IRBuilder, count: Any, mask: Any) -> Any:
     """Whether the launch is to end (`_native/interrupts.c`); asked if count & mask is 0."""
     zero = ir.Constant(I64, 0)
     before = b.block

@@ -55,7 +55,9 @@ def linked_modules(symbols: Collection[str]) -> list[str]:
     return [_MODULES[s] for s in symbols if s in _MODULES]
 
 
-def _write_call(b: Any, found: LinkedFunction, of: tuple[DType, ...], args: tuple[Any, ...]) -> Any:
+def _write_call(
+    b: ir.IRBuilder, found: LinkedFunction, of: tuple[DType, ...], args: tuple[Any, ...]
+) -> Any:
     """Call a function. What it returns after an exception is 0."""
     passed: list[Any] = []
     for t, v in zip(of, args, strict=True):

@@ -28,7 +28,7 @@ INT = DTYPES["i8"]
 _BYTES = I8.as_pointer()
 
 
-def stack_memory(b: Any, of: DType, kind: Any, align: int) -> Any:
+def stack_memory(b: ir.IRBuilder, of: DType, kind: Any, align: int) -> Any:
     """Return the address of memory on the stack, in the entry block: a call inside a loop does not
     grow the stack."""
     with b.goto_entry_block():
@@ -38,7 +38,7 @@ def stack_memory(b: Any, of: DType, kind: Any, align: int) -> Any:
 
 
 def _stack(kind: str, of: DType, count: int) -> None:
-    def emit(b: Any) -> Any:
+    def emit(b: ir.IRBuilder) -> Any:
         return stack_memory(b, of, ir.ArrayType(memory_type(of), count), min(64, 16 * count))
 
     define(kind + of.token, 0, lambda: (Pointer(of), (), emit))
@@ -47,7 +47,7 @@ def _stack(kind: str, of: DType, count: int) -> None:
 def _heap(of: DType) -> None:
     """Memory from the C library, aligned for vectors; `release` frees it."""
 
-    def emit(b: Any, count: Any) -> Any:
+    def emit(b: ir.IRBuilder, count: Any) -> Any:
         place = malloc_aligned(b, b.mul(count, ir.Constant(I64, of.size)))
         return b.bitcast(place, register_type(Pointer(of)))
 
@@ -61,7 +61,7 @@ def _release(p: Type) -> Resolved | None:
 def _nothing_at(of: DType) -> None:
     """The null address, for a name that has no memory on some path."""
 
-    def emit(b: Any) -> Any:
+    def emit(b: ir.IRBuilder) -> Any:
         return ir.Constant(register_type(Pointer(of)), None)
 
     define("nothing_" + of.token, 0, lambda: (Pointer(of), (), emit))
@@ -76,7 +76,7 @@ def _at(p: Type, k: Type) -> Resolved | None:
 def _aligned(p: Type) -> Resolved | None:
     """Whether an address is a multiple of 16."""
 
-    def emit(b: Any, place: Any) -> Any:
+    def emit(b: ir.IRBuilder, place: Any) -> Any:
         low = b.and_(b.ptrtoint(place, I64), ir.Constant(I64, 15))
         return b.icmp_unsigned("==", low, ir.Constant(I64, 0))
 
@@ -88,7 +88,7 @@ def _move(to: Type, source: Type, n: Type) -> Resolved | None:
     if not isinstance(to, Pointer) or source != to:
         return None
 
-    def emit(b: Any, target: Any, origin: Any, count: Any) -> None:
+    def emit(b: ir.IRBuilder, target: Any, origin: Any, count: Any) -> None:
         with b.if_then(b.icmp_unsigned("!=", target, origin)):
             nbytes = b.mul(count, ir.Constant(I64, to.of.size))
             fn = b.module.declare_intrinsic("llvm.memmove", [_BYTES, _BYTES, I64])
@@ -107,7 +107,7 @@ def _transpose(
         return None
     of = to.of
 
-    def emit(b: Any, *args: Any) -> None:
+    def emit(b: ir.IRBuilder, *args: Any) -> None:
         # Complex numbers are moved as integers of their size, booleans as bytes.
         t = register_type(of) if of.kind == "float" else ir.IntType(8 * of.size)
         given = [b.bitcast(a, t.as_pointer()) if k in (0, 2) else a for k, a in enumerate(args)]
@@ -157,7 +157,7 @@ def _across(name: str, write: Callable[..., Any], step: Type) -> None:
         if of.kind in ("complex", "half"):
             return None
 
-        def emit(b: Any, *args: Any) -> None:
+        def emit(b: ir.IRBuilder, *args: Any) -> None:
             write(b, memory_type(of), of.size, _as_logic(name, of), of.signed, args)
 
         return None, (sums, sums, step, INT, INT), emit
@@ -165,7 +165,7 @@ def _across(name: str, write: Callable[..., Any], step: Type) -> None:
     define(f"{write.__name__}_{name}", 5, rule)
 
 
-def write_fold(combine: str, of: DType, b: Any, place: Any, count: Any) -> Any:
+def write_fold(combine: str, of: DType, b: ir.IRBuilder, place: Any, count: Any) -> Any:
     """Write the reduction of a block of memory, in the order that is the same on all processors;
     returns the result."""
     if of.kind == "complex":
@@ -175,7 +175,7 @@ def write_fold(combine: str, of: DType, b: Any, place: Any, count: Any) -> Any:
     return from_memory(of, b, block.block_reduce(b, place, count, memory_type(of), kind, of.signed))
 
 
-def write_fold_rows(combine: str, of: DType, b: Any, values: Sequence[Any]) -> None:
+def write_fold_rows(combine: str, of: DType, b: ir.IRBuilder, values: Sequence[Any]) -> None:
     """Write reductions of columns; the arguments are those of `scalars.across.strips`."""
     across.strips(b, memory_type(of), of.size, _as_logic(combine, of), of.signed, values)
 
@@ -188,7 +188,7 @@ def _block(name: str) -> None:
         if of.kind == "half" or of.kind[0] not in COMBINES[name].kinds:
             return None
 
-        def emit(b: Any, place: Any, count: Any) -> Any:
+        def emit(b: ir.IRBuilder, place: Any, count: Any) -> Any:
             return write_fold(name, of, b, place, count)
 
         return of, (p, INT), emit
@@ -240,7 +240,7 @@ def _find(p: Type, n: Type, value: Type) -> Resolved | None:
         return None
     of = p.of
 
-    def emit(b: Any, place: Any, count: Any, wanted: Any) -> Any:
+    def emit(b: ir.IRBuilder, place: Any, count: Any, wanted: Any) -> Any:
         wanted = b.zext(wanted, I8) if of == B1 else wanted
         return block.find(b, place, count, wanted, memory_type(of))
 
@@ -263,7 +263,7 @@ def _join(name: str) -> None:
         if t.kind == "complex":
             return None
 
-        def emit(b: Any, *args: Any) -> Any:
+        def emit(b: ir.IRBuilder, *args: Any) -> Any:
             fold, _ = block.folds(name, args[0].type, t.signed)
             return fold(*[V(b, a) for a in args]).v
 

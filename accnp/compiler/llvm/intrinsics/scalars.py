@@ -35,7 +35,7 @@ _WHOLE = ("int", "uint")
 
 
 def _complex_abs(of: DType) -> Any:
-    def emit(b: Any, z: Any) -> Any:
+    def emit(b: ir.IRBuilder, z: Any) -> Any:
         real, imag = split_parts(b, z)
         y = cplx.scaled_abs((V(b, real).to(F64), V(b, imag).to(F64)))
         return y.to(F32 if of == C8 else F64).v
@@ -150,7 +150,7 @@ def _bitcast(target: DType) -> None:
         if not isinstance(t, DType) or t.kind not in ("int", "uint", "float", "half"):
             return None
 
-        def emit(b: Any, x: Any) -> Any:
+        def emit(b: ir.IRBuilder, x: Any) -> Any:
             if t == target:
                 return x
             v = to_memory(t, b, x)
@@ -169,7 +169,7 @@ def _ints(name: str, build: Callable[[V], V]) -> None:
 
 
 def _one(t: Type) -> Resolved | None:
-    def emit(b: Any, x: Any) -> Any:
+    def emit(b: ir.IRBuilder, x: Any) -> Any:
         if t.kind == "complex":
             part = register_type(part_of(t))  # type: ignore[arg-type]
             return ir.Constant(x.type, [ir.Constant(part, 1), ir.Constant(part, 0)])
@@ -181,12 +181,13 @@ def _one(t: Type) -> Resolved | None:
 def _square(t: Type) -> Resolved | None:
     if t.kind == "complex":
 
-        def emit(b: Any, z: Any) -> Any:
+        def emit(b: ir.IRBuilder, z: Any) -> Any:
             x, y = [V(b, p) for p in split_parts(b, z)]
             # Not inf - inf, and no digits lost, where the parts are about the same; a difference
             # of squares that is 0 is +0, also where the other factor is beyond the largest number.
             less, more = x - y, x + y
-            zero = b.or_(*(b.fcmp_ordered("==", v.v, v.const(0.0).v) for v in (less, more)))
+            at_zero = [b.fcmp_ordered("==", v.v, v.const(0.0).v) for v in (less, more)]
+            zero = b.or_(at_zero[0], at_zero[1])
             real = b.select(zero, x.const(0.0).v, (less * more + 0.0).v)
             return join_parts(b, real, (x * y + x * y).v)
 
@@ -200,7 +201,7 @@ def _complex_product(x: Type, y: Type) -> Resolved | None:
     if x.kind != "complex" or x != y:
         return None
 
-    def emit(b: Any, p: Any, q: Any) -> Any:
+    def emit(b: ir.IRBuilder, p: Any, q: Any) -> Any:
         (pr, pi), (qr, qi) = split_parts(b, p), split_parts(b, q)
         real = b.fsub(b.fmul(pr, qr), b.fmul(pi, qi))
         return join_parts(b, real, b.fadd(b.fmul(pr, qi), b.fmul(pi, qr)))
@@ -232,7 +233,7 @@ def _special(name: str, count: int) -> None:
     """Define a function of SciPy, which is called by its address."""
 
     def rule(*of: Type) -> Resolved | None:
-        def emit(b: Any, *args: Any) -> Any:
+        def emit(b: ir.IRBuilder, *args: Any) -> Any:
             passed = [V(b, a).to(F64).v for a in args] + [ir.Constant(I32, 0)]
             found = call_external(b, special_symbol(name), F64, passed)
             return V(b, found).to(F32 if of[0] == F4 else F64).v

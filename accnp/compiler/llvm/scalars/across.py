@@ -22,7 +22,7 @@ TOGETHER = 4  # rows of a lane that are joined with it at a time
 State = tuple[Any, list[Any]]
 
 
-def _extreme(b: Any, name: str, signed: bool, x: Any, y: Any) -> Any:
+def _extreme(b: ir.IRBuilder, name: str, signed: bool, x: Any, y: Any) -> Any:
     """What `fmax` and `fmin` do, with vectors."""
     t = x.type
     if not is_float(t.element):
@@ -36,14 +36,16 @@ def _extreme(b: Any, name: str, signed: bool, x: Any, y: Any) -> Any:
     return b.call(fn, [x, y])
 
 
-def _fenced(b: Any, x: Any) -> Any:
+def _fenced(b: ir.IRBuilder, x: Any) -> Any:
     """A vector of floats, as something that nothing is known about."""
     called = f"llvm.arithmetic.fence.v{x.type.count}f{32 if x.type.element == F32 else 64}"
     fn = b.module.globals.get(called)
     return b.call(fn or ir.Function(b.module, ir.FunctionType(x.type, [x.type]), called), [x])
 
 
-def columns(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[Any]) -> None:
+def columns(
+    b: ir.IRBuilder, t: Any, size: int, name: str, signed: bool, args: Sequence[Any]
+) -> None:
     """sums[c] joined with source[r + c * lds], for each r below rows in turn; c below columns.
 
     There is room for whole squares behind the sums.
@@ -81,7 +83,9 @@ def columns(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[A
         b.store(state[1][0], place, align=size)
 
 
-def strips(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[Any]) -> None:
+def strips(
+    b: ir.IRBuilder, t: Any, size: int, name: str, signed: bool, args: Sequence[Any]
+) -> None:
     """sums[c] = the block fold of source[places[r] + c] over r below rows; c below columns.
 
     Rows are read a strip of columns of each, those of a lane TOGETHER at a time, and joined with
@@ -147,7 +151,9 @@ def strips(b: Any, t: Any, size: int, name: str, signed: bool, args: Sequence[An
             b.store(b.load(at(lanes, i), align=size), at(sums, c, i), align=size)
 
 
-def _repeat(b: Any, state: State, step: Callable[[Any, list[Any]], State], more: Any) -> State:
+def _repeat(
+    b: ir.IRBuilder, state: State, step: Callable[[Any, list[Any]], State], more: Any
+) -> State:
     """What `step` makes of the state, again and again, while `more` says so of its number."""
     kinds = [x.type for x in state[1]]
     before = b.block

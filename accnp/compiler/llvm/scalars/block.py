@@ -95,7 +95,7 @@ def lane_count(name: str) -> int:
     return REDUCTIONS[name].lanes
 
 
-def block_reduce(b: Any, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any:
+def block_reduce(b: ir.IRBuilder, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any:
     """Emit the reduction `name` of n real elements of type t at p, and return its result."""
     fold, identity = folds(name, t, signed)
     count = lane_count(name)
@@ -107,7 +107,7 @@ def block_reduce(b: Any, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any
     return _fold_block(b, p, n, start, fold)
 
 
-def block_wide_sum(b: Any, p: Any, n: Any) -> Any:
+def block_wide_sum(b: ir.IRBuilder, p: Any, n: Any) -> Any:
     """Emit the float64 sum of n float32 elements at p, which are converted as they are loaded."""
     fold, _ = folds("sum", F64, True)
     wide, narrow = (ir.VectorType(t, LANES) for t in (F64, F32))
@@ -118,13 +118,13 @@ def block_wide_sum(b: Any, p: Any, n: Any) -> Any:
     return b.extract_element(_fold_halves(V(b, acc), 1, fold).v, ir.Constant(I32, 0))
 
 
-def _fold_block(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> Any:
+def _fold_block(b: ir.IRBuilder, p: Any, n: Any, start: Any, fold: Fold) -> Any:
     """Emit a reduction; `start` has the identity element in each lane."""
     (acc,) = _loop_over_lanes(b, p, n, start, [start], lambda s, x: [fold(V(b, s[0]), V(b, x)).v])
     return b.extract_element(_fold_halves(V(b, acc), 1, fold).v, ir.Constant(I32, 0))
 
 
-def _float_extreme(b: Any, p: Any, n: Any, start: Any, op: str, fold: Fold) -> Any:
+def _float_extreme(b: ir.IRBuilder, p: Any, n: Any, start: Any, op: str, fold: Fold) -> Any:
     """Emit a maximum or minimum of floats.
 
     The first loop ignores NaN in the result, but records whether there is one. Only then, a second
@@ -163,13 +163,13 @@ def _float_extreme(b: Any, p: Any, n: Any, start: Any, op: str, fold: Fold) -> A
     return _select_or_compute(b, good, quick, lambda: _fold_block(b, p, n, start, fold))
 
 
-def _select_or_compute(b: Any, good: Any, quick: Any, slow: Callable[[], Any]) -> Any:
+def _select_or_compute(b: ir.IRBuilder, good: Any, quick: Any, slow: Callable[[], Any]) -> Any:
     """Emit a branch: the value `quick` if `good` is true, otherwise the value that `slow` emits."""
     return _select_or_compute_all(b, good, [quick], lambda: [slow()])[0]
 
 
 def _select_or_compute_all(
-    b: Any, good: Any, quick: list[Any], slow: Callable[[], list[Any]]
+    b: ir.IRBuilder, good: Any, quick: list[Any], slow: Callable[[], list[Any]]
 ) -> list[Any]:
     """`_select_or_compute` for several values."""
     before = b.block
@@ -187,7 +187,7 @@ def _select_or_compute_all(
     return out
 
 
-def _float_product(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> Any:
+def _float_product(b: ir.IRBuilder, p: Any, n: Any, start: Any, fold: Fold) -> Any:
     """Emit a product of floats.
 
     A lane may overflow or underflow although the whole product does not. If the product by lanes is
@@ -224,7 +224,7 @@ def _float_product(b: Any, p: Any, n: Any, start: Any, fold: Fold) -> Any:
     return _select_or_compute(b, good, quick, zero_or_scaled)
 
 
-def _scaled_product(b: Any, p: Any, n: Any, pad: Any, parts: int) -> list[Any]:
+def _scaled_product(b: ir.IRBuilder, p: Any, n: Any, pad: Any, parts: int) -> list[Any]:
     """Emit a product with separate exponents: that of the mantissas, times 2 to the sum of the
     exponents.
 
@@ -252,7 +252,7 @@ def _scaled_product(b: Any, p: Any, n: Any, pad: Any, parts: int) -> list[Any]:
     return [raised(V(b, b.extract_element(x, _first_index())), power).v for x in acc]
 
 
-def _strided_elements(b: Any, x: Any, first: int, step: int) -> Any:
+def _strided_elements(b: ir.IRBuilder, x: Any, first: int, step: int) -> Any:
     """Emit the vector of the elements `first`, `first + step`, and so on."""
     if step == 1:
         return x
@@ -262,7 +262,7 @@ def _strided_elements(b: Any, x: Any, first: int, step: int) -> Any:
     return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), mask)
 
 
-def _adjacent_elements(b: Any, x: Any, first: int, count: int) -> Any:
+def _adjacent_elements(b: ir.IRBuilder, x: Any, first: int, count: int) -> Any:
     """Emit the vector of `count` adjacent elements from `first` on."""
     mask = ir.Constant(ir.VectorType(I32, count), list(range(first, first + count)))
     return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), mask)
@@ -272,7 +272,7 @@ def _first_index() -> Any:
     return ir.Constant(I32, 0)
 
 
-def block_reduce_complex(b: Any, p: Any, n: Any, t: Any, name: str) -> tuple[Any, Any]:
+def block_reduce_complex(b: ir.IRBuilder, p: Any, n: Any, t: Any, name: str) -> tuple[Any, Any]:
     """Emit the sum or product of n complex numbers, and return its real and imaginary parts.
 
     In memory, real and imaginary parts of type t alternate.
@@ -333,17 +333,19 @@ def _size_in_bytes(t: Any) -> int:
     return 4 if isinstance(t, ir.FloatType) else 8
 
 
-def _element_pointer(b: Any, p: Any, k: Any, t: Any) -> Any:
+def _element_pointer(b: ir.IRBuilder, p: Any, k: Any, t: Any) -> Any:
     return b.gep(b.bitcast(p, t.as_pointer()), [k])
 
 
-def _load_vector(b: Any, p: Any, k: Any, element: Any, t: Any) -> Any:
+def _load_vector(b: ir.IRBuilder, p: Any, k: Any, element: Any, t: Any) -> Any:
     v = b.load(b.bitcast(_element_pointer(b, p, k, element), t.as_pointer()))
     v.align = _size_in_bytes(element)
     return v
 
 
-def _loop_over_lanes(b: Any, p: Any, n: Any, pad: Any, start: list[Any], step: Step) -> list[Any]:
+def _loop_over_lanes(
+    b: ir.IRBuilder, p: Any, n: Any, pad: Any, start: list[Any], step: Step
+) -> list[Any]:
     """Emit a loop over the n elements at p, and return its final state.
 
     The state starts as `start`. `step` updates it for each full vector of elements, then for the
@@ -385,7 +387,7 @@ def _loop_over_lanes(b: Any, p: Any, n: Any, pad: Any, start: list[Any], step: S
     return out
 
 
-def find(b: Any, p: Any, n: Any, value: Any, t: Any) -> Any:
+def find(b: ir.IRBuilder, p: Any, n: Any, value: Any, t: Any) -> Any:
     """Emit the index of the first of n elements of type t at p that equals a value, or n if there
     is none. NaN equals NaN."""
     off = ir.Constant(ir.VectorType(t, FOUND), ir.Undefined)
@@ -401,12 +403,12 @@ def find(b: Any, p: Any, n: Any, value: Any, t: Any) -> Any:
     return _find_first(b, p, n, t, hits)
 
 
-def find_odd(b: Any, p: Any, n: Any, t: Any) -> Any:
+def find_odd(b: ir.IRBuilder, p: Any, n: Any, t: Any) -> Any:
     """Emit the index of the first of n products at p that is not a normal number, or n."""
     return _find_first(b, p, n, t, lambda x: is_odd(b, [x]))
 
 
-def _find_first(b: Any, p: Any, n: Any, t: Any, hits: Callable[[Any], Any]) -> Any:
+def _find_first(b: ir.IRBuilder, p: Any, n: Any, t: Any, hits: Callable[[Any], Any]) -> Any:
     """Emit the index of the first of n elements for which `hits` is true, or n.
 
     `hits` emits the test of a vector of elements, and returns a mask.

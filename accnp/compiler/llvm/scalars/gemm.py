@@ -41,7 +41,7 @@ def _whole() -> bool:
 class _Vectors:
     """Loads, stores and arithmetic on vectors of one type, some lanes of which are off."""
 
-    def __init__(self, b: Any, t: Any, nbytes: int = 0) -> None:
+    def __init__(self, b: ir.IRBuilder, t: Any, nbytes: int = 0) -> None:
         self.b, self.t, self.width = b, t, (nbytes or cold.vector_bytes) // _size(t)
         self.type = ir.VectorType(t, self.width)
         self.mask = ir.VectorType(I1, self.width)
@@ -112,7 +112,8 @@ class _Vectors:
         LLVM knows as one instruction."""
         b, both = self.b, ir.VectorType(self.t, 2 * self.width)
         halves, places = ir.VectorType(ir.IntType(16), both.count), ir.VectorType(I32, self.width)
-        z = b.mul(*[b.sext(b.bitcast(each, halves), both) for each in (x, y)])
+        left, right = [b.sext(b.bitcast(each, halves), both) for each in (x, y)]
+        z = b.mul(left, right)
         lower, upper = (
             b.shuffle_vector(z, z, ir.Constant(places, [*range(k, both.count, 2)])) for k in (0, 1)
         )
@@ -143,7 +144,7 @@ class _Adding:
         return self.v.b.add(old, x) if self.v.pairs else self.v.fma(self.sign, x, old)
 
 
-def multiply(b: Any, rows: int, vectors: int, parts: int, args: Sequence[Any]) -> None:
+def multiply(b: ir.IRBuilder, rows: int, vectors: int, parts: int, args: Sequence[Any]) -> None:
     """c (op)= a @ b for as many elements of c as m and n say, at most `rows` x `vectors` * lanes.
 
     a[i, p] is at a + i * rsa + p * csa, and its imaginary part beside it if `parts` is 2: then each
@@ -165,7 +166,7 @@ def multiply(b: Any, rows: int, vectors: int, parts: int, args: Sequence[Any]) -
     _tile(b, vectors, (k, m, n, how), starts, reach, places)
 
 
-def multiply_apart(b: Any, rows: int, vectors: int, args: Sequence[Any]) -> None:
+def multiply_apart(b: ir.IRBuilder, rows: int, vectors: int, args: Sequence[Any]) -> None:
     """The same, where tables say how far from a, b and c rows and steps lie: a[i, p] is at
     a + down[i] + along[p], row p of b at b + across[p], row i of c at c + out[i]."""
     k, a, down, along, pb, across, c, out, m, n, how = args
@@ -183,7 +184,7 @@ def multiply_apart(b: Any, rows: int, vectors: int, args: Sequence[Any]) -> None
     _tile(b, vectors, (k, m, n, how), starts, reach, places)
 
 
-def _held(b: Any, i: int, m: Any, last: Any) -> Any:
+def _held(b: ir.IRBuilder, i: int, m: Any, last: Any) -> Any:
     """The number of a row: rows that are not there are read as the last one."""
     if i == 0:
         return _const(0)
@@ -191,7 +192,7 @@ def _held(b: Any, i: int, m: Any, last: Any) -> Any:
 
 
 def _tile(
-    b: Any,
+    b: ir.IRBuilder,
     vectors: int,
     sizes: Sequence[Any],
     starts: Sequence[Any],
@@ -274,7 +275,9 @@ def _store(
     b.position_at_end(end)
 
 
-def _count(b: Any, p: Any, step: int, stop: Any, before: Any, loop: Any, after: Any) -> None:
+def _count(
+    b: ir.IRBuilder, p: Any, step: int, stop: Any, before: Any, loop: Any, after: Any
+) -> None:
     """The end of a loop over p from 0 to stop."""
     p.add_incoming(_const(0), before)
     following = b.add(p, _const(step))
@@ -282,7 +285,7 @@ def _count(b: Any, p: Any, step: int, stop: Any, before: Any, loop: Any, after: 
     b.cbranch(b.icmp_signed("<", following, stop), loop, after)
 
 
-def dots(b: Any, rows: int, args: Sequence[Any]) -> None:
+def dots(b: ir.IRBuilder, rows: int, args: Sequence[Any]) -> None:
     """c[j] (op)= the sum of x[p] * b[j, p], rows of b contiguous, for as many j as n says.
 
     Step p goes to lane p mod LANES; the lanes are folded by halves. What is read FAR bytes later,
@@ -322,7 +325,7 @@ def dots(b: Any, rows: int, args: Sequence[Any]) -> None:
                 b.store(b.fadd(b.load(place), total), place)
 
 
-def _halved(b: Any, x: Any) -> Any:
+def _halved(b: ir.IRBuilder, x: Any) -> Any:
     width = x.type.count
     while width > 1:
         width //= 2
@@ -373,7 +376,7 @@ def _along(
     return last
 
 
-def add_scaled(b: Any, rows: int, args: Sequence[Any]) -> None:
+def add_scaled(b: ir.IRBuilder, rows: int, args: Sequence[Any]) -> None:
     """acc[j] += x[0] * src[j] for j below n, and the same for some rows that follow.
 
     From row to row x and src move on by sx and lds; acc has room for whole vectors.
@@ -397,7 +400,7 @@ def add_scaled(b: Any, rows: int, args: Sequence[Any]) -> None:
     _along(v, n, [], step)
 
 
-def lay(b: Any, args: Sequence[Any]) -> None:
+def lay(b: ir.IRBuilder, args: Sequence[Any]) -> None:
     """One vector from src, whose elements lie apart by a stride; only the first n are looked at."""
     dst, src, stride, n = args
     v = _Vectors(b, dst.type.pointee)
@@ -412,7 +415,7 @@ def lay(b: Any, args: Sequence[Any]) -> None:
             v.store_all(_apart(v, src, stride, v.below(n), 1), v.at(dst))
 
 
-def lay_words(b: Any, args: Sequence[Any], signed: bool) -> None:
+def lay_words(b: ir.IRBuilder, args: Sequence[Any], signed: bool) -> None:
     """n integers of 8 or 16 bits from src, two in a word of dst; the last word is filled with 0.
     dst has room for whole vectors."""
     dst, src, n = args
@@ -432,7 +435,7 @@ def lay_words(b: Any, args: Sequence[Any], signed: bool) -> None:
     b.position_at_end(done)
 
 
-def lay_pairs(b: Any, args: Sequence[Any]) -> None:
+def lay_pairs(b: ir.IRBuilder, args: Sequence[Any]) -> None:
     """Complex numbers from src as two vectors: to dst as they are, to other times i."""
     dst, other, src, stride, n = args
     v = _Vectors(b, dst.type.pointee)
@@ -461,7 +464,7 @@ def _apart(v: _Vectors, src: Any, stride: Any, mask: Any, group: int) -> Any:
     return x
 
 
-def turn(b: Any, args: Sequence[Any]) -> None:
+def turn(b: ir.IRBuilder, args: Sequence[Any]) -> None:
     """Transpose a square of as many rows as a vector has lanes: dst[p, q] = src[q, p]."""
     dst, ldd, src, lds = args
     v = _Vectors(b, dst.type.pointee)
@@ -486,7 +489,7 @@ def _turned(v: _Vectors, src: Any, lds: Any) -> list[Any]:
     return rows
 
 
-def _exchange(b: Any, upper: Any, lower: Any, distance: int, second: int) -> Any:
+def _exchange(b: ir.IRBuilder, upper: Any, lower: Any, distance: int, second: int) -> Any:
     width = upper.type.count
     order = []
     for k in range(width):

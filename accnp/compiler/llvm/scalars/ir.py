@@ -42,7 +42,7 @@ class V:
 
     __slots__ = ("b", "v")
 
-    def __init__(self, b: Any, v: Any):
+    def __init__(self, b: ir.IRBuilder, v: Any):
         self.b, self.v = b, v
 
     @property
@@ -312,7 +312,7 @@ def two_prod(x: V, y: V) -> tuple[V, V]:
     return p, fma(x, y, -p)
 
 
-def below(b: Any, n: Any, count: int) -> Any:
+def below(b: ir.IRBuilder, n: Any, count: int) -> Any:
     """The mask of the first n (a 64-bit integer) of this many lanes."""
     t = ir.VectorType(I64, count)
     undef = ir.Constant(t, ir.Undefined)
@@ -321,17 +321,17 @@ def below(b: Any, n: Any, count: int) -> Any:
     return b.icmp_signed("<", ir.Constant(t, [ir.Constant(I64, k) for k in range(count)]), splat)
 
 
-def external(b: Any, name: str, result: Any, kinds: Sequence[Any]) -> Any:
+def external(b: ir.IRBuilder, name: str, result: Any, kinds: Sequence[Any]) -> Any:
     """Return a function that is defined elsewhere, which the module declares once."""
     return b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, kinds), name)
 
 
-def call_external(b: Any, name: str, result: Any, args: Sequence[Any]) -> Any:
+def call_external(b: ir.IRBuilder, name: str, result: Any, args: Sequence[Any]) -> Any:
     """Call a function that is defined elsewhere."""
     return b.call(external(b, name, result, [a.type for a in args]), args)
 
 
-def masked_load(b: Any, p: Any, t: Any, size: int, mask: Any, off: Any) -> Any:
+def masked_load(b: ir.IRBuilder, p: Any, t: Any, size: int, mask: Any, off: Any) -> Any:
     """A vector of type t, of elements of `size` bytes, at p; lanes that are off are those of
     `off`."""
     kind = "i" if isinstance(t.element, ir.IntType) else "f"
@@ -340,7 +340,7 @@ def masked_load(b: Any, p: Any, t: Any, size: int, mask: Any, off: Any) -> Any:
     return call_external(b, name, t, args)
 
 
-def fetch(b: Any, p: Any, near: int = 3) -> None:
+def fetch(b: ir.IRBuilder, p: Any, near: int = 3) -> None:
     """Ask for the cache line at an address, which need not be valid: into all caches (3), or the
     second one and those beyond (2)."""
     fn = external(b, "llvm.prefetch.p0", ir.VoidType(), [p.type, I32, I32, I32])

@@ -18,7 +18,7 @@ from accnp.compiler.llvm.scalars.ir import I32, I64, below, masked_load
 BYTES = 64  # of a row that is permuted at once
 
 
-def permute(b: Any, floating: bool, args: Sequence[Any]) -> None:
+def permute(b: ir.IRBuilder, floating: bool, args: Sequence[Any]) -> None:
     """to[k] = src[places[k]] for k < n, of a row of `size` elements; all must fit in BYTES.
 
     Both `to` and `places` have room for BYTES of elements. What is beyond n is overwritten.

@@ -39,28 +39,36 @@ def constant(t: Any, value: float | int) -> Any:
     return ir.Constant(t, value)
 
 
-def _fields(b: Any, xs: Sequence[Any]) -> Any:
+def _larger(b: ir.IRBuilder, parts: Sequence[Any]) -> Any:
+    """The larger one of one or two integers."""
+    if len(parts) == 1:
+        return parts[0]
+    x, y = parts
+    return b.select(b.icmp_signed(">", x, y), x, y)
+
+
+def _fields(b: ir.IRBuilder, xs: Sequence[Any]) -> Any:
     """The exponent as it is written, of the larger part."""
     t = xs[0].type
     kind = whole(t)
     mantissa, mask = constant(kind, MANT[_single(t)]), constant(kind, 2 * _bias(t) + 1)
     each = [b.and_(b.lshr(b.bitcast(x, kind), mantissa), mask) for x in xs]
-    return each[0] if len(each) == 1 else b.select(b.icmp_signed(">", *each), *each)
+    return _larger(b, each)
 
 
-def is_odd(b: Any, xs: Sequence[Any]) -> Any:
+def is_odd(b: ir.IRBuilder, xs: Sequence[Any]) -> Any:
     """Whether a product is no normal number: its larger part is 0, subnormal or infinite, or one
     is no number."""
     t = xs[0].type
     kind, bias, mantissa = whole(t), _bias(t), MANT[_single(t)]
     most = constant(kind, (2 * bias + 2 << mantissa) - 1)
     each = [b.and_(b.bitcast(x, kind), most) for x in xs]
-    size = each[0] if len(each) == 1 else b.select(b.icmp_signed(">", *each), *each)
+    size = _larger(b, each)
     above = b.sub(size, constant(kind, 1 << mantissa))
     return b.icmp_unsigned(">=", above, constant(kind, 2 * bias << mantissa))
 
 
-def apart(b: Any, xs: Sequence[Any]) -> tuple[list[Any], Any]:
+def apart(b: ir.IRBuilder, xs: Sequence[Any]) -> tuple[list[Any], Any]:
     """(mantissa, exponent): the larger part from 1 to 2, or 4 of complex numbers; zeros, infinite
     and no numbers are as they are."""
     t, bias, mantissa = xs[0].type, _bias(xs[0].type), MANT[_single(xs[0].type)]
@@ -86,7 +94,7 @@ def apart(b: Any, xs: Sequence[Any]) -> tuple[list[Any], Any]:
     return left, b.sub(shift, lost)
 
 
-def times(b: Any, x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+def times(b: ir.IRBuilder, x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
     """The product of two numbers."""
 
     def mul(x: Any, y: Any) -> Any:

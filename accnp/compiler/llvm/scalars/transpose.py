@@ -28,7 +28,7 @@ def side(size: int) -> int:
     return max(2, min(SIDE, cold.vector_bytes // size))
 
 
-def transpose(b: Any, t: Any, size: int, args: Sequence[Any]) -> None:
+def transpose(b: ir.IRBuilder, t: Any, size: int, args: Sequence[Any]) -> None:
     """to[r * ldt + c] = source[r + c * lds] for r below rows and c below columns.
 
     `t` is an integer or float type of `size` bytes. The destination has room for whole squares;
@@ -61,7 +61,7 @@ def transpose(b: Any, t: Any, size: int, args: Sequence[Any]) -> None:
                 b.store(lane, b.bitcast(row, pointer), align=size)
 
 
-def begin(b: Any, size: int, tile: Sequence[Any], c: Any) -> list[Any]:
+def begin(b: ir.IRBuilder, size: int, tile: Sequence[Any], c: Any) -> list[Any]:
     """Where the columns of a square begin, from c on, in a tile (source, lds, columns)."""
     source, lds, columns = tile
     last = b.sub(columns, const(1))
@@ -74,7 +74,13 @@ def begin(b: Any, size: int, tile: Sequence[Any], c: Any) -> list[Any]:
 
 
 def loaded(
-    b: Any, t: Any, size: int, starts: Sequence[Any], r: Any, left: Any = None, beyond: Any = None
+    b: ir.IRBuilder,
+    t: Any,
+    size: int,
+    starts: Sequence[Any],
+    r: Any,
+    left: Any = None,
+    beyond: Any = None,
 ) -> list[Any]:
     """A vector of each column, from row r on; if few rows are left, with `beyond` behind them."""
     n = side(size)
@@ -87,7 +93,7 @@ def loaded(
     return [masked_load(b, p, vector, size, mask, off) for p in places]
 
 
-def square(b: Any, lanes: list[Any]) -> list[Any]:
+def square(b: ir.IRBuilder, lanes: list[Any]) -> list[Any]:
     """The transpose of a square of vectors."""
     n = len(lanes)
     step = 1
@@ -111,7 +117,7 @@ def _order(numbers: Sequence[int]) -> Any:
 class loop:
     """A loop over 0, step... below n; `with` gives the index."""
 
-    def __init__(self, b: Any, n: Any, step: int) -> None:
+    def __init__(self, b: ir.IRBuilder, n: Any, step: int) -> None:
         self.b, self.n, self.step = b, n, step
 
     def __enter__(self) -> Any:
