@@ -28,7 +28,7 @@ Put = Callable[[str], str]  # writes an instruction, gives its name
 Mask = str | int | None
 
 
-def first_of(b: ir.IRBuilder, put: Put, count: Any, n: int, register: int) -> str:
+def first_of(b: ir.IRBuilder, put: Put, count: ir.Value, n: int, register: int) -> str:
     """Write a mask of the first `count` of n lanes; at least one, and all if `count` is above n."""
     if register < 64:
         return mask_of(b, put, count, n, register)
@@ -40,7 +40,7 @@ def first_of(b: ir.IRBuilder, put: Put, count: Any, n: int, register: int) -> st
 
 
 def mask_of(
-    b: ir.IRBuilder, put: Put, count: Any, n: int, register: int, at_end: bool = False
+    b: ir.IRBuilder, put: Put, count: ir.Value, n: int, register: int, at_end: bool = False
 ) -> str:
     """Write a mask of the first `count` of n lanes, or of the last; a `count` below 0 means none,
     above n all.
@@ -88,7 +88,7 @@ def load_vector(
 
 
 @contextlib.contextmanager
-def _both(b: ir.IRBuilder, whole: Any) -> Generator[tuple[ir.Block, ir.Block]]:
+def _both(b: ir.IRBuilder, whole: ir.Value) -> Generator[tuple[ir.Block, ir.Block]]:
     """Write two branches: one for whole vectors, and one for others."""
     ways = b.append_basic_block("whole"), b.append_basic_block("part")
     on = b.append_basic_block("on")
@@ -132,7 +132,7 @@ def store_vector(
 
 
 def gather(
-    put: Put, declares: dict[str, str], kind: Any, place: Any, places: Any, n: int, mask: Mask
+    put: Put, declares: dict[str, str], kind: Any, place: ir.Value, places: Any, n: int, mask: Mask
 ) -> str:
     """Gather lanes at a vector of indices from an address, or the lanes of a mask."""
     lanes, masks, pointers = vector(kind, n), vector("i1", n), vector("ptr", n)
@@ -160,7 +160,7 @@ def load_strided(
     if isinstance(left, int):
         return _joined(put, kind, first, step, n, left)
 
-    def load(place: Any, mask: str | None) -> str:
+    def load(place: ir.Value, mask: str | None) -> str:
         return load_vector(b, put, declares, kind, place, size, mask)
 
     size = width = min(n, register // byte_size(kind))
@@ -189,7 +189,7 @@ def _pieces(count: int) -> list[tuple[int, int]]:
     return found
 
 
-def _joined(put: Put, kind: Any, place: Any, step: int, n: int, count: int) -> str:
+def _joined(put: Put, kind: Any, place: ir.Value, step: int, n: int, count: int) -> str:
     """Load the first `count` of n lanes with a stride, in pieces; the other lanes are 0."""
     found = "zeroinitializer"
     for first, size in _pieces(count) if step == 1 else [(k, 1) for k in range(count)]:
@@ -204,8 +204,8 @@ def _joined(put: Put, kind: Any, place: Any, step: int, n: int, count: int) -> s
 
 
 def _backwards(
-    b: ir.IRBuilder, put: Put, load: Any, kind: Any, first: Any, step: int, size: int, wanted: Any,
-    register: int,
+    b: ir.IRBuilder, put: Put, load: Any, kind: Any, first: ir.Value, step: int, size: int,
+    wanted: Any, register: int,
 ) -> str:  # fmt: skip
     mask = None if wanted is None else mask_of(b, put, wanted, size, register, at_end=True)
     place = b.gep(first, [ir.Constant(_I64, 1 - size)])
@@ -214,8 +214,8 @@ def _backwards(
 
 
 def _apart(
-    b: ir.IRBuilder, put: Put, load: Any, kind: Any, first: Any, step: int, size: int, wanted: Any,
-    register: int,
+    b: ir.IRBuilder, put: Put, load: Any, kind: Any, first: ir.Value, step: int, size: int,
+    wanted: Any, register: int,
 ) -> str:  # fmt: skip
     one = ir.Constant(_I64, 1)
     reach = None  # elements from the first lane to the last needed one

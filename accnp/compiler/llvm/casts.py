@@ -3,8 +3,6 @@ saturate, NaN becomes 0, and complex numbers lose their imaginary part."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from accnp.compiler.llvm.registers import join_parts, register_type, split_parts
@@ -15,7 +13,7 @@ from accnp.compiler.loops.types import F4, DType, part_of
 __all__ = ["write_cast"]
 
 
-def write_cast(of: DType, to: DType, b: ir.IRBuilder, value: Any) -> Any:
+def write_cast(of: DType, to: DType, b: ir.IRBuilder, value: ir.Value) -> ir.Value:
     """Write a conversion; returns the result."""
     if of == to:
         return value
@@ -41,7 +39,7 @@ def write_cast(of: DType, to: DType, b: ir.IRBuilder, value: Any) -> Any:
     return x.to(register_type(to), signed=of.signed).v
 
 
-def _of_complex(of: DType, to: DType, b: ir.IRBuilder, value: Any) -> Any:
+def _of_complex(of: DType, to: DType, b: ir.IRBuilder, value: ir.Value) -> ir.Value:
     real, imag = split_parts(b, value)
     part = part_of(of)
     if to.kind == "bool":

@@ -32,7 +32,7 @@ _WHOLE = {"add": "add", "sub": "sub", "mul": "mul", "and": "and_", "or": "or_", 
 _TESTS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
-def write_call(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[Any]) -> Any:
+def write_call(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[Any]) -> ir.Value:
     """Write a function of operands of some types; returns the result."""
     of = kinds[-1] if kinds else I8
     if not isinstance(of, DType) or name not in FUNCTIONS:
@@ -53,13 +53,13 @@ def write_call(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence
     return found(*[V(b, a) for a in args]).v
 
 
-def _intrinsic(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[Any]) -> Any:
+def _intrinsic(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[Any]) -> ir.Value:
     found = resolve(name, tuple(kinds))
     assert found is not None, name
     return found[2](b, *args)
 
 
-def _complex(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[Any]) -> Any:
+def _complex(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[Any]) -> ir.Value:
     """Write an operator of complex numbers, or a part of one."""
     if name not in ("real", "imag", "conj", "neg", "add", "sub", "eq", "ne"):
         return _intrinsic(name, kinds, b, args)
@@ -79,7 +79,7 @@ def _complex(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[A
     return b.or_(b.fcmp_unordered("!=", xr, yr), b.fcmp_unordered("!=", xi, yi))
 
 
-def _test(op: str, of: DType, b: ir.IRBuilder, x: Any, y: Any) -> Any:
+def _test(op: str, of: DType, b: ir.IRBuilder, x: Any, y: Any) -> ir.Value:
     if of.kind == "float":
         return (b.fcmp_unordered if op == "!=" else b.fcmp_ordered)(op, x, y)
     return (b.icmp_signed if of.signed else b.icmp_unsigned)(op, x, y)

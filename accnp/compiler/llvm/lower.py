@@ -330,7 +330,7 @@ class Function:
             b.branch(head)
         self.left_loop(s, head, phis)
 
-    def enter_loop(self, end: Any) -> None:
+    def enter_loop(self, end: ir.Value) -> None:
         self.ends.append(end)
         self.leaving.append([])
 
@@ -426,7 +426,7 @@ class Function:
             for before, values in ways:
                 phi.add_incoming(values[k], before)
 
-    def fold(self, s: Fold) -> Any:
+    def fold(self, s: Fold) -> ir.Value:
         place, extent = self.place(s.buffer, s.start), self.value(s.extent)
         if s.wide:
             return block.block_wide_sum(self.b, place, extent)
@@ -434,7 +434,7 @@ class Function:
 
     # --- expressions ---
 
-    def value(self, x: Expr) -> Any:
+    def value(self, x: Expr) -> ir.Value:
         if isinstance(x, Var):
             return self.values[x]
         if isinstance(x, loops.Const):
@@ -468,11 +468,11 @@ class Function:
             found = b.add(found, ir.Constant(_I64, x.constant), flags=("nsw",))
         return found
 
-    def base(self, buffer: Memory) -> Any:
+    def base(self, buffer: Memory) -> ir.Value:
         """Return the address of the first element."""
         return self.values[buffer] if isinstance(buffer, Var) else self.pointers[buffer]
 
-    def place(self, buffer: Memory, index: Expr) -> Any:
+    def place(self, buffer: Memory, index: Expr) -> ir.Value:
         if not self.kernel.narrow or not isinstance(index, loops.Index):
             return self.b.gep(self.base(buffer), [self.value(index)])
         # The constant is added afterwards: as part of an instruction that accesses memory.
@@ -538,7 +538,7 @@ class _Vectors(VectorLoop):
             if isinstance(s.stop, loops.Const) and 0 < s.stop.value <= self.n:
                 self.count = int(s.stop.value)
 
-    def first_aligned(self, start: Any, stop: Any) -> Any:
+    def first_aligned(self, start: ir.Value, stop: ir.Value) -> Any:
         """The parts of the kernel's range begin with cache lines, but rows do not."""
         assert self.s.vector is not None
         self.asked = self.f.past if self.s.vector.bypass and self.f.may_bypass else None
@@ -551,10 +551,10 @@ class _Vectors(VectorLoop):
         size = store.buffer.element.size
         return until_aligned(self.f.b, self.asked, self.n, size, place, start, stop)
 
-    def same(self, value: Any) -> bool:
+    def same(self, value: ir.Value) -> bool:
         return isinstance(value, ir.Constant | ir.Argument) or id(value) in self.outer
 
-    def early(self, name: str, *values: Any) -> Any:
+    def early(self, name: str, *values: Any) -> ir.Value:
         found = super().early(name, *values)
         self.outer.add(id(found))
         return found
@@ -582,7 +582,7 @@ class _Vectors(VectorLoop):
             v = self.apply("to_memory", [of], [v], lambda b, args: to_memory(of, b, args[0]))
         self.store_lanes(v.type, place, v.name, self.mask_at(s.buffer, s.index))
 
-    def address(self, buffer: Memory, index: Expr) -> Any:
+    def address(self, buffer: Memory, index: Expr) -> ir.Value:
         at = self.value(index)
         if not isinstance(at, Index) or at.step != 1:
             self.fail("an access that does not move by one element each step")
@@ -590,7 +590,7 @@ class _Vectors(VectorLoop):
 
     # --- expressions ---
 
-    def value(self, x: Expr) -> Any:
+    def value(self, x: Expr) -> ir.Value:
         if isinstance(x, Var):
             return self.names[x] if x in self.names else self.f.values[x]
         if isinstance(x, loops.Const):
@@ -604,7 +604,7 @@ class _Vectors(VectorLoop):
         if isinstance(x, loops.Cast):
             of, to = number_type(x.value), x.dtype
 
-            def convert(b: ir.IRBuilder, args: Sequence[Any]) -> Any:
+            def convert(b: ir.IRBuilder, args: Sequence[Any]) -> ir.Value:
                 return write_cast(of, to, b, args[0])
 
             return self.apply("cast", [of, to], [self.value(x.value)], convert)
@@ -655,7 +655,7 @@ class _Vectors(VectorLoop):
             return _ZERO if offset is None else offset
         return self.shifted(moving, offset)
 
-    def shifted(self, index: Index, offset: Any) -> Index:
+    def shifted(self, index: Index, offset: ir.Value) -> Index:
         """Return an index plus a loop-invariant offset."""
         if offset is None or index.offset is None:
             return Index(index.now, index.step, index.offset if offset is None else offset)
@@ -700,7 +700,7 @@ class _Vectors(VectorLoop):
         same = self.early("add", offset, more) if both else more if offset is None else offset
         return moving or other, same, [*computed, *rest]
 
-    def lanes_of_index(self, x: loops.Index) -> Any:
+    def lanes_of_index(self, x: loops.Index) -> ir.Value:
         """Return an index as computed lanes."""
         moving, offset, computed = self.terms(x)
         parts = [*computed, *[p for p in (offset, moving) if p is not None]]
@@ -790,11 +790,11 @@ class _Vectors(VectorLoop):
         return made
 
 
-def _product(b: ir.IRBuilder, args: Sequence[Any]) -> Any:
+def _product(b: ir.IRBuilder, args: Sequence[Any]) -> ir.Value:
     return b.mul(*args)
 
 
-def _sum(b: ir.IRBuilder, args: Sequence[Any]) -> Any:
+def _sum(b: ir.IRBuilder, args: Sequence[Any]) -> ir.Value:
     return b.add(*args)
 
 

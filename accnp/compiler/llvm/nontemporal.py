@@ -26,15 +26,15 @@ LINE = 64  # bytes of a cache line
 _I64 = ir.IntType(64)
 
 
-def asked_of_whole(b: ir.IRBuilder, asked: Any, now: Any, n: int, stop: Any) -> Any:
+def asked_of_whole(b: ir.IRBuilder, asked: Any, now: Any, n: int, stop: ir.Value) -> ir.Value:
     """Return `asked` (1 for non-temporal stores) if n steps are left, else 0."""
     fits = b.icmp_signed("<=", b.add(now, ir.Constant(_I64, n), flags=("nsw",)), stop)
     return b.select(fits, asked, ir.Constant(_I64, 0))
 
 
 def until_aligned(
-    b: ir.IRBuilder, asked: Any, n: int, size: int, place: Any, start: Any, stop: Any
-) -> Any:
+    b: ir.IRBuilder, asked: Any, n: int, size: int, place: ir.Value, start: ir.Value, stop: ir.Value
+) -> ir.Value:
     """Return the first step at which vectors of n elements of `size` bytes begin with a cache line:
     the first step if no non-temporal stores are requested, the last if the row ends before."""
     align = min(LINE, n * size)
@@ -45,7 +45,7 @@ def until_aligned(
 
 
 def prefetch(
-    b: ir.IRBuilder, put: Put, declares: dict[str, str], place: Any, ahead: int, nbytes: int
+    b: ir.IRBuilder, put: Put, declares: dict[str, str], place: ir.Value, ahead: int, nbytes: int
 ) -> None:
     """Prefetch the cache lines of `nbytes` bytes, at a distance from an address; backwards if
     `nbytes` is negative."""
@@ -58,8 +58,9 @@ def prefetch(
 
 
 def store_either(
-    b: ir.IRBuilder, put: Put, declares: dict[str, str], past: Any, n: int, kind: Any, place: Any,
-    name: str, near: Callable[[], Any], read: Sequence[tuple[Any, int]], flat: bool,
+    b: ir.IRBuilder, put: Put, declares: dict[str, str], past: ir.Value, n: int, kind: Any,
+    place: ir.Value, name: str, near: Callable[[], Any], read: Sequence[tuple[Any, int]],
+    flat: bool,
 ) -> None:  # fmt: skip
     """Store n lanes non-temporally if `past` is 1 and a cache line begins there; else call `near`.
 

@@ -35,14 +35,14 @@ def memory_type(d: DType) -> Any:
     return {"bool": I8, "half": I16}.get(d.kind) or register_type(d)
 
 
-def from_memory(of: DType, b: ir.IRBuilder, v: Any) -> Any:
+def from_memory(of: DType, b: ir.IRBuilder, v: Any) -> ir.Value:
     """Return a number in a register that was loaded from memory."""
     if of.kind == "bool":
         return b.icmp_unsigned("!=", v, ir.Constant(I8, 0))
     return half.widen(V(b, v), of.token).v if of.kind == "half" else v
 
 
-def to_memory(of: DType, b: ir.IRBuilder, v: Any) -> Any:
+def to_memory(of: DType, b: ir.IRBuilder, v: Any) -> ir.Value:
     """Return the form in memory of a number in a register."""
     if of.kind == "bool":
         return b.zext(v, I8)
@@ -54,7 +54,7 @@ def split_parts(b: ir.IRBuilder, z: Any) -> tuple[Any, Any]:
     return b.extract_value(z, 0), b.extract_value(z, 1)
 
 
-def join_parts(b: ir.IRBuilder, real: Any, imag: Any) -> Any:
+def join_parts(b: ir.IRBuilder, real: Any, imag: Any) -> ir.Value:
     """Return the complex number with these parts."""
     z = ir.Constant(ir.LiteralStructType([real.type] * 2), ir.Undefined)
     return b.insert_value(b.insert_value(z, real, 0), imag, 1)

@@ -22,26 +22,26 @@ __all__ = [
 ]  # fmt: skip
 
 
-def register(b: ir.IRBuilder, name: str) -> Any:
+def register(b: ir.IRBuilder, name: str) -> ir.Value:
     """Return a special register, as an integer of 64 bits."""
     name = f"llvm.nvvm.read.ptx.sreg.{name}"
     fn = b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(I32, []), name)
     return b.zext(b.call(fn, []), I64)
 
 
-def thread(b: ir.IRBuilder, block: Any = None) -> Any:
+def thread(b: ir.IRBuilder, block: Any = None) -> ir.Value:
     """Return the number of this thread in the grid, or among those of blocks up to this one."""
     block = register(b, "ctaid.x") if block is None else block
     return b.add(b.mul(block, register(b, "ntid.x")), register(b, "tid.x"))
 
 
-def threads(b: ir.IRBuilder, blocks: Any = None) -> Any:
+def threads(b: ir.IRBuilder, blocks: Any = None) -> ir.Value:
     """Return how many threads the grid has, or some blocks of it."""
     blocks = register(b, "nctaid.x") if blocks is None else blocks
     return b.mul(blocks, register(b, "ntid.x"))
 
 
-def first_of(b: ir.IRBuilder, to: Spread, start: Any, step: int, block: Any) -> Any:
+def first_of(b: ir.IRBuilder, to: Spread, start: ir.Value, step: int, block: Any) -> ir.Value:
     """Return the first index of a loop that this thread or its block does; `block` is its number
     among those that do the loop, or None."""
     if to == "grid":
@@ -51,7 +51,7 @@ def first_of(b: ir.IRBuilder, to: Spread, start: Any, step: int, block: Any) -> 
     return b.add(start, _times(b, number, step))
 
 
-def step_of(b: ir.IRBuilder, to: Spread, step: int, blocks: Any) -> Any:
+def step_of(b: ir.IRBuilder, to: Spread, step: int, blocks: Any) -> ir.Value:
     """Return how far apart the indices are that this thread or its block does; `blocks` is the
     number of blocks that do the loop, or None."""
     if to == "grid":
@@ -61,22 +61,22 @@ def step_of(b: ir.IRBuilder, to: Spread, step: int, blocks: Any) -> Any:
     return _times(b, number, step)
 
 
-def one_of(b: ir.IRBuilder, to: Spread, step: int) -> Any:
+def one_of(b: ir.IRBuilder, to: Spread, step: int) -> ir.Value:
     """Return the one index of a loop that this thread, or its block, does."""
     return _times(b, register(b, "tid.x" if to == "threads" else "ctaid.x"), step)
 
 
-def _times(b: ir.IRBuilder, x: Any, step: int) -> Any:
+def _times(b: ir.IRBuilder, x: Any, step: int) -> ir.Value:
     return x if step == 1 else b.mul(x, ir.Constant(I64, step))
 
 
-def _at(b: ir.IRBuilder, place: Any, of: DType, count: int) -> tuple[Any, int]:
+def _at(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> tuple[Any, int]:
     """The address of a vector, and its bytes."""
     kind = ir.VectorType(memory_type(of), count)
     return b.bitcast(place, kind.as_pointer()), count * of.size
 
 
-def load_elements(b: ir.IRBuilder, place: Any, of: DType, count: int) -> list[Any]:
+def load_elements(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> list[Any]:
     """Load adjacent elements by one access; returns numbers in registers."""
     where, size = _at(b, place, of, count)
     vector = b.load(where, align=size)
@@ -84,7 +84,7 @@ def load_elements(b: ir.IRBuilder, place: Any, of: DType, count: int) -> list[An
     return [from_memory(of, b, x) for x in parts]
 
 
-def store_elements(b: ir.IRBuilder, place: Any, of: DType, values: Sequence[Any]) -> None:
+def store_elements(b: ir.IRBuilder, place: ir.Value, of: DType, values: Sequence[Any]) -> None:
     """Store numbers in registers to adjacent elements by one access."""
     where, size = _at(b, place, of, len(values))
     vector = ir.Constant(ir.VectorType(memory_type(of), len(values)), ir.Undefined)
@@ -93,7 +93,7 @@ def store_elements(b: ir.IRBuilder, place: Any, of: DType, values: Sequence[Any]
     b.store(vector, where, align=size)
 
 
-def share_memory(b: ir.IRBuilder, buffer: Buffer) -> Any:
+def share_memory(b: ir.IRBuilder, buffer: Buffer) -> ir.Value:
     """Return the address of a buffer that the threads of a block share."""
     kind = ir.ArrayType(memory_type(buffer.dtype), buffer.length)
     name = b.module.get_unique_name("accnp.shared")

@@ -20,7 +20,7 @@ __all__ = ["go_over"]
 _I64 = ir.IntType(64)
 
 
-def go_over(loop: Any, start: Any, stop: Any) -> None:
+def go_over(loop: Any, start: ir.Value, stop: ir.Value) -> None:
     """Write a loop from start to stop at the position of its builder."""
     f = loop.f
     loop.before = f.b.append_basic_block("lanes")
@@ -45,7 +45,7 @@ def go_over(loop: Any, start: Any, stop: Any) -> None:
     loop.ahead.branch(loop.join)
 
 
-def _once(loop: Any, start: Any) -> None:
+def _once(loop: Any, start: ir.Value) -> None:
     """Write all steps at once if their number is known, without a test at run time."""
     b = loop.f.b
     loop.fetches = loop.asked = None
@@ -57,7 +57,7 @@ def _once(loop: Any, start: Any) -> None:
     loop.ahead.branch(loop.join)
 
 
-def _rest(loop: Any, now: Any, limit: Any) -> None:
+def _rest(loop: Any, now: Any, limit: ir.Value) -> None:
     """Write the remaining steps: one copy of the body under a mask."""
     b = loop.f.b
     rest, end = (b.append_basic_block(x) for x in ("rest", "end"))
@@ -70,7 +70,7 @@ def _rest(loop: Any, now: Any, limit: Any) -> None:
     b.position_at_end(end)
 
 
-def _twice(loop: Any, start: Any, first: Any, stop: Any) -> None:
+def _twice(loop: Any, start: ir.Value, first: ir.Value, stop: ir.Value) -> None:
     """Write the steps before `first`, whole vectors from there on, and the remaining steps, with
     one copy of the body for both ends."""
     b = loop.f.b

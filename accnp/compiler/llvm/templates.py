@@ -90,7 +90,7 @@ class Template:
             self.lines.append(f"%{{0}}.{k} = " + self._line(instruction, names, n))
         self.result = self._name(result, names)
 
-    def _name(self, value: Any, names: dict[int, str]) -> str:
+    def _name(self, value: ir.Value, names: dict[int, str]) -> str:
         if isinstance(value, ir.Constant):
             return f"splat ({value.type} {value.get_reference()})".replace("{", "{{")
         return names[id(value)]

@@ -82,7 +82,7 @@ class VectorLoop:
     def fail(self, why: str) -> NoReturn:
         raise NotVector(self.node, why)
 
-    def first_aligned(self, start: Any, stop: Any) -> Any:
+    def first_aligned(self, start: ir.Value, stop: ir.Value) -> ir.Value:
         """Set `asked`. Returns the step up to which a row is computed separately; None if it begins
         with a cache line, or no results are stored non-temporally."""
         raise NotImplementedError
@@ -123,7 +123,7 @@ class VectorLoop:
             found = self.splats[id(value)] = self.splat(value, self.ahead)
         return found
 
-    def steps(self, step: Any) -> Vector:
+    def steps(self, step: ir.Value) -> Vector:
         """Return the vector 0, step, 2 * step, ..."""
         lanes = range(self.n) if isinstance(step, ir.Value) else range(0, self.n * step, step)
         text = f"<{', '.join(f'i64 {k}' for k in lanes)}>"
@@ -133,7 +133,7 @@ class VectorLoop:
             text = self.put(f"mul {vector('i64', self.n)} {each.name}, {text}", ahead)
         return Vector(_I64, text)
 
-    def splat(self, value: Any, builder: Any) -> Vector:
+    def splat(self, value: ir.Value, builder: Any) -> Vector:
         n, kind = self.n, vector(value.type, self.n)
         typed = f"{value.type} {value.get_reference()}"
         one = self.put(f"insertelement {kind} poison, {typed}, i64 0", builder)
@@ -145,7 +145,7 @@ class VectorLoop:
 
     # --- memory ---
 
-    def store_lanes(self, code: Any, place: Any, name: str, mask: Mask) -> None:
+    def store_lanes(self, code: Any, place: ir.Value, name: str, mask: Mask) -> None:
         """Store a vector, non-temporally if that is requested."""
         near = functools.partial(
             store_vector, self.f.b, self.put, self.declares, code, place, self.n, mask, name,
@@ -158,7 +158,7 @@ class VectorLoop:
             how = self.past, self.n, code, place, name, near, read, self.flat
             store_either(self.f.b, self.put, self.declares, *how)
 
-    def load_lanes(self, kind: Any, place: Any, step: int, mask: Mask) -> str:
+    def load_lanes(self, kind: Any, place: ir.Value, step: int, mask: Mask) -> str:
         """Load a vector of elements with a stride of `step`."""
         if step == 1:
             how = self.n, mask, self.whole
@@ -169,28 +169,28 @@ class VectorLoop:
         how = step, self.n, self.f.vector_bytes, self.left
         return load_strided(self.f.b, self.put, self.declares, kind, place, *how)
 
-    def gather_lanes(self, code: Any, base: Any, places: Vector) -> Vector:
+    def gather_lanes(self, code: Any, base: ir.Value, places: Vector) -> Vector:
         """Load lanes at computed indices."""
         text = gather(self.put, self.declares, code, base, places, self.n, self.mask)
         return Vector(code, text)
 
-    def same(self, value: Any) -> bool:
+    def same(self, value: ir.Value) -> bool:
         """Return whether a value is loop-invariant."""
         return isinstance(value, ir.Constant) or getattr(value, "parent", None) is self.before
 
-    def first(self, index: Index) -> Any:
+    def first(self, index: Index) -> ir.Value:
         if index.offset is None:
             return index.now
         return self.f.b.add(index.now, index.offset, flags=("nsw",))
 
-    def place(self, base: Any, index: Index) -> Any:
+    def place(self, base: ir.Value, index: Index) -> ir.Value:
         """Return the address of an index. Its loop-invariant part is computed before the loop: LLVM
         would find it too, but that takes longer than all its other work."""
         if index.offset is None or not self.same(base):
             return self.f.b.gep(base, [self.first(index)])
         return self.f.b.gep(self.early("gep", base, index.offset), [index.now])
 
-    def early(self, name: str, *values: Any) -> Any:
+    def early(self, name: str, *values: Any) -> ir.Value:
         """Write an instruction before the loop, once."""
         key = name, *[("", v.constant) if isinstance(v, ir.Constant) else id(v) for v in values]
         found = self.starts.get(key)
@@ -201,7 +201,7 @@ class VectorLoop:
             found = self.starts[key] = self.launder(made) if name == "gep" else made
         return found
 
-    def launder(self, place: Any) -> Any:
+    def launder(self, place: ir.Value) -> ir.Value:
         """Hide from LLVM how an address was computed. Otherwise LLVM turns it into an address that
         it increments from row to row, and computes the sum again at the end of each row: with rows
         of 23 elements that took a quarter of the time."""
@@ -211,7 +211,7 @@ class VectorLoop:
             found = ir.Function(module, ir.FunctionType(_BYTES, [_BYTES]), _LAUNDER)
         return b.bitcast(b.call(found, [b.bitcast(place, _BYTES)]), place.type)
 
-    def fetch(self, what: Any, place: Any, size: int) -> None:
+    def fetch(self, what: Any, place: ir.Value, size: int) -> None:
         """Prefetch the data of a later step.
 
         The processor prefetches by itself only if loads follow each other quickly. If the body is

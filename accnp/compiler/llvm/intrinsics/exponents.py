@@ -24,7 +24,7 @@ def _product(name: str, result: Callable[[Type], Type], act: Callable[..., Any])
         if x.kind not in ("float", "complex"):
             return None
 
-        def emit(b: ir.IRBuilder, value: Any, *others: Any) -> Any:
+        def emit(b: ir.IRBuilder, value: ir.Value, *others: ir.Value) -> ir.Value:
             if x.kind == "float":
                 found = act(b, [value], *others)
                 return found[0] if isinstance(found, list) else found
@@ -36,7 +36,7 @@ def _product(name: str, result: Callable[[Type], Type], act: Callable[..., Any])
     define(name, 2 if name == "raised" else 1, rule, gpu=name != "odd")
 
 
-def _exponent(b: ir.IRBuilder, xs: list[Any]) -> Any:
+def _exponent(b: ir.IRBuilder, xs: list[Any]) -> ir.Value:
     found = apart(b, xs)[1]
     return found if found.type == I64 else b.sext(found, I64)
 

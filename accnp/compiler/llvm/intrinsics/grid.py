@@ -32,7 +32,7 @@ def _index(name: str, write: Callable[[Any], Any]) -> None:
     define(name, 0, lambda: (I8, (), write), gpu=True)
 
 
-def _special(b: ir.IRBuilder, name: str, result: Any, of: list[Any]) -> Any:
+def _special(b: ir.IRBuilder, name: str, result: Any, of: list[Any]) -> ir.Value:
     """Declare an intrinsic of LLVM."""
     return b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, of), name)
 
@@ -45,7 +45,7 @@ def _barrier() -> Resolved:
     return None, (), emit
 
 
-def _words(b: ir.IRBuilder, value: Any, act: Callable[[Any], Any]) -> Any:
+def _words(b: ir.IRBuilder, value: ir.Value, act: Callable[[Any], Any]) -> ir.Value:
     """Write a function of words of 32 bits for a value of another size."""
     t = value.type
     width = {"float": 32, "double": 64}.get(str(t)) or t.width
@@ -66,11 +66,11 @@ def _shuffle(name: str, mode: str) -> None:
         if not isinstance(x, DType):
             return None
 
-        def emit(b: ir.IRBuilder, value: Any, by: Any) -> Any:
+        def emit(b: ir.IRBuilder, value: ir.Value, by: Any) -> ir.Value:
             fn = _special(b, f"llvm.nvvm.shfl.sync.{mode}.i32", I32, [I32] * 4)
             by, last = b.trunc(by, I32), ir.Constant(I32, 31)
 
-            def act(word: Any) -> Any:
+            def act(word: Any) -> ir.Value:
                 return b.call(fn, [_WHOLE, word, by, last])
 
             if x.kind == "complex":
@@ -83,7 +83,7 @@ def _shuffle(name: str, mode: str) -> None:
 
 
 def _any_lane(test: Type) -> Resolved | None:
-    def emit(b: ir.IRBuilder, value: Any) -> Any:
+    def emit(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
         return b.call(_special(b, "llvm.nvvm.vote.any.sync", I1, [I32, I1]), [_WHOLE, value])
 
     return (B1, (test,), emit) if test == B1 else None
@@ -97,7 +97,7 @@ def _atomic(name: str, signed: str, unsigned: str) -> None:
             return None
         how = signed if p.of.signed else unsigned
 
-        def emit(b: ir.IRBuilder, place: Any, index: Any, value: Any) -> None:
+        def emit(b: ir.IRBuilder, place: ir.Value, index: ir.Value, value: ir.Value) -> None:
             b.atomic_rmw(how, b.gep(place, [index]), value, "monotonic")
 
         return None, (p, I8, p.of), emit
@@ -112,7 +112,7 @@ def _address(p: Type) -> Resolved | None:
 
 
 def _quotient(x: Type, m: Type, s: Type) -> Resolved:
-    def emit(b: ir.IRBuilder, *args: Any) -> Any:
+    def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
         x, m, s = [b.trunc(arg, I32) for arg in args]
         product = b.mul(b.zext(x, I64), b.zext(m, I64))
         # Said to be of 32 bits, so that what is computed with it may be, and a count below 64, so
@@ -132,7 +132,7 @@ _ABOVE, _LAST = 1 + 2**-51, ~7
 
 
 def _inverse(d: Type) -> Resolved | None:
-    def emit(b: ir.IRBuilder, value: Any) -> Any:
+    def emit(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
         one, above = (ir.Constant(F64, x) for x in (1.0, _ABOVE))
         return b.fmul(b.fdiv(one, b.fpext(value, F64)), above)
 
@@ -140,7 +140,7 @@ def _inverse(d: Type) -> Resolved | None:
 
 
 def _divided(x: Type, r: Type) -> Resolved | None:
-    def emit(b: ir.IRBuilder, value: Any, inverse: Any) -> Any:
+    def emit(b: ir.IRBuilder, value: ir.Value, inverse: Any) -> ir.Value:
         product = b.bitcast(b.fmul(b.fpext(value, F64), inverse), I64)
         kept = b.bitcast(b.and_(product, ir.Constant(I64, _LAST)), F64)
         return b.fptrunc(kept, F32)

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from accnp.compiler.library.routines import STOPPED
@@ -17,7 +15,7 @@ __all__: list[str] = []
 _INT = DTYPES["i8"]
 
 
-def _write_stopped(b: ir.IRBuilder, count: Any, mask: Any) -> Any:
+def _write_stopped(b: ir.IRBuilder, count: ir.Value, mask: ir.Value) -> ir.Value:
     """Whether the launch is to end (`_native/interrupts.c`); asked if count & mask is 0."""
     zero = ir.Constant(I64, 0)
     before = b.block

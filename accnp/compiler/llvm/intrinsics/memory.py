@@ -165,7 +165,9 @@ def _across(name: str, write: Callable[..., Any], step: Type) -> None:
     define(f"{write.__name__}_{name}", 5, rule)
 
 
-def write_fold(combine: str, of: DType, b: ir.IRBuilder, place: Any, count: Any) -> Any:
+def write_fold(
+    combine: str, of: DType, b: ir.IRBuilder, place: ir.Value, count: ir.Value
+) -> ir.Value:
     """Write the reduction of a block of memory, in the order that is the same on all processors;
     returns the result."""
     if of.kind == "complex":

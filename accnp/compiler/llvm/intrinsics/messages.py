@@ -19,7 +19,7 @@ __all__: list[str] = []
 _INT = DTYPES["i8"]
 
 
-def _write_message(b: ir.IRBuilder, address: Any, x: Any, out: Any, nbytes: Any) -> Any:
+def _write_message(b: ir.IRBuilder, address: ir.Value, x: Any, out: Any, nbytes: Any) -> ir.Value:
     memory = I8.as_pointer()
     passed = [address, b.bitcast(x, memory), b.bitcast(out, memory), nbytes]
     return b.icmp_signed("!=", call_external(b, MESSAGE, I64, passed), ir.Constant(I64, 0))

@@ -56,7 +56,7 @@ def _library(name: str, tokens: Sequence[str]) -> None:
     """
     kinds = ["p" if token.endswith("*") else "i" for token in tokens]
 
-    def emit(b: ir.IRBuilder, *args: Any) -> None:
+    def emit(b: ir.IRBuilder, *args: ir.Value) -> None:
         words = I64.as_pointer()
         callee = external(b, PREFIX + name, ir.VoidType(), [words, words, I64, I64])
         with b.goto_entry_block():

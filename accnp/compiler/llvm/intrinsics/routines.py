@@ -45,7 +45,7 @@ def _routine(routine: str, code: str) -> None:
             if isinstance(param, Pointer) and kind != param:
                 return None
 
-        def emit(b: ir.IRBuilder, *args: Any) -> Any:
+        def emit(b: ir.IRBuilder, *args: ir.Value) -> Any:
             """Pass all arguments by address, with the numbers on the stack."""
             cells = {"c": I8, "i": I32}
             passed = []
@@ -90,7 +90,7 @@ for _name in ALONE:
 def _sort(code: str) -> None:
     pointer = Pointer(DTYPES[code])
 
-    def emit(b: ir.IRBuilder, *args: Any) -> Any:
+    def emit(b: ir.IRBuilder, *args: ir.Value) -> Any:
         bytes_ = I8.as_pointer()
         passed = [b.bitcast(args[0], bytes_), args[1], ir.Constant(bytes_, None)]
         call_external(b, sort_symbol(code), I32, passed)
@@ -107,7 +107,7 @@ def _quick(code: str) -> None:
     slow = binding.get_host_cpu_name() == "znver4"
     most = QUICK[code] if slow else (1 << 63) - 1
 
-    def emit(b: ir.IRBuilder, *args: Any) -> Any:
+    def emit(b: ir.IRBuilder, *args: ir.Value) -> Any:
         return ir.Constant(I64, most)
 
     define(f"quick_{code}", 0, lambda: (_INT, (), emit))

@@ -93,7 +93,7 @@ def widest(*of: Type) -> Any:
 def complex_emit(of: DType, build: Callable[..., tuple[V, V]]) -> Emit:
     """Return an emitter from a function of complex numbers as pairs of doubles."""
 
-    def emit(b: ir.IRBuilder, *args: Any) -> Any:
+    def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
         pairs = [tuple([V(b, p).to(F64) for p in split_parts(b, a)]) for a in args]
         part = F32 if of == C8 else F64
         return join_parts(b, *[p.to(part).v for p in build(*pairs)])

@@ -22,7 +22,7 @@ TOGETHER = 4  # rows of a lane that are joined with it at a time
 State = tuple[Any, list[Any]]
 
 
-def _extreme(b: ir.IRBuilder, name: str, signed: bool, x: Any, y: Any) -> Any:
+def _extreme(b: ir.IRBuilder, name: str, signed: bool, x: Any, y: Any) -> ir.Value:
     """What `fmax` and `fmin` do, with vectors."""
     t = x.type
     if not is_float(t.element):
@@ -36,7 +36,7 @@ def _extreme(b: ir.IRBuilder, name: str, signed: bool, x: Any, y: Any) -> Any:
     return b.call(fn, [x, y])
 
 
-def _fenced(b: ir.IRBuilder, x: Any) -> Any:
+def _fenced(b: ir.IRBuilder, x: Any) -> ir.Value:
     """A vector of floats, as something that nothing is known about."""
     called = f"llvm.arithmetic.fence.v{x.type.count}f{32 if x.type.element == F32 else 64}"
     fn = b.module.globals.get(called)
@@ -55,7 +55,7 @@ def columns(
     n = side(size)
     pointer = ir.VectorType(t, n).as_pointer()
 
-    def join(x: Any, y: Any) -> Any:
+    def join(x: Any, y: Any) -> ir.Value:
         if REDUCTIONS[name].order:
             return _extreme(b, name, signed, x, y)
         return fold(V(b, x), V(b, y)).v
@@ -104,12 +104,12 @@ def strips(
         room.align = 64
         lanes = b.gep(room, [const(0), const(0)])
 
-    def at(p: Any, *indices: Any) -> Any:
+    def at(p: ir.Value, *indices: ir.Value) -> ir.Value:
         for i in indices:
             p = b.gep(p, [i])
         return b.bitcast(p, vector.as_pointer())
 
-    def join(to: Any, *xs: Any) -> None:
+    def join(to: Any, *xs: ir.Value) -> None:
         y = b.load(to, align=size)
         for x in xs:
             y = fold(V(b, y), V(b, x)).v
@@ -127,7 +127,7 @@ def strips(
         with loop(b, b.mul(across, const(many)), n) as i:
             b.store(start, at(lanes, i), align=size)
 
-        def add_rows(first: Any, number: Any, count: int, c: Any = c) -> None:
+        def add_rows(first: ir.Value, number: Any, count: int, c: Any = c) -> None:
             lane = b.gep(lanes, [b.mul(number, across)])
             numbers = [b.add(first, b.add(number, const(k * many))) for k in range(count)]
             those = [b.gep(source, [b.add(b.load(b.gep(places, [r])), c)]) for r in numbers]

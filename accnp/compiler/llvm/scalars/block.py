@@ -95,7 +95,9 @@ def lane_count(name: str) -> int:
     return REDUCTIONS[name].lanes
 
 
-def block_reduce(b: ir.IRBuilder, p: Any, n: Any, t: Any, name: str, signed: bool) -> Any:
+def block_reduce(
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: Any, name: str, signed: bool
+) -> ir.Value:
     """Emit the reduction `name` of n real elements of type t at p, and return its result."""
     fold, identity = folds(name, t, signed)
     count = lane_count(name)
@@ -107,7 +109,7 @@ def block_reduce(b: ir.IRBuilder, p: Any, n: Any, t: Any, name: str, signed: boo
     return _fold_block(b, p, n, start, fold)
 
 
-def block_wide_sum(b: ir.IRBuilder, p: Any, n: Any) -> Any:
+def block_wide_sum(b: ir.IRBuilder, p: ir.Value, n: ir.Value) -> ir.Value:
     """Emit the float64 sum of n float32 elements at p, which are converted as they are loaded."""
     fold, _ = folds("sum", F64, True)
     wide, narrow = (ir.VectorType(t, LANES) for t in (F64, F32))
@@ -118,13 +120,15 @@ def block_wide_sum(b: ir.IRBuilder, p: Any, n: Any) -> Any:
     return b.extract_element(_fold_halves(V(b, acc), 1, fold).v, ir.Constant(I32, 0))
 
 
-def _fold_block(b: ir.IRBuilder, p: Any, n: Any, start: Any, fold: Fold) -> Any:
+def _fold_block(b: ir.IRBuilder, p: ir.Value, n: ir.Value, start: ir.Value, fold: Fold) -> ir.Value:
     """Emit a reduction; `start` has the identity element in each lane."""
     (acc,) = _loop_over_lanes(b, p, n, start, [start], lambda s, x: [fold(V(b, s[0]), V(b, x)).v])
     return b.extract_element(_fold_halves(V(b, acc), 1, fold).v, ir.Constant(I32, 0))
 
 
-def _float_extreme(b: ir.IRBuilder, p: Any, n: Any, start: Any, op: str, fold: Fold) -> Any:
+def _float_extreme(
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, start: ir.Value, op: str, fold: Fold
+) -> ir.Value:
     """Emit a maximum or minimum of floats.
 
     The first loop ignores NaN in the result, but records whether there is one. Only then, a second
@@ -163,7 +167,7 @@ def _float_extreme(b: ir.IRBuilder, p: Any, n: Any, start: Any, op: str, fold: F
     return _select_or_compute(b, good, quick, lambda: _fold_block(b, p, n, start, fold))
 
 
-def _select_or_compute(b: ir.IRBuilder, good: Any, quick: Any, slow: Callable[[], Any]) -> Any:
+def _select_or_compute(b: ir.IRBuilder, good: Any, quick: Any, slow: Callable[[], Any]) -> ir.Value:
     """Emit a branch: the value `quick` if `good` is true, otherwise the value that `slow` emits."""
     return _select_or_compute_all(b, good, [quick], lambda: [slow()])[0]
 
@@ -187,7 +191,9 @@ def _select_or_compute_all(
     return out
 
 
-def _float_product(b: ir.IRBuilder, p: Any, n: Any, start: Any, fold: Fold) -> Any:
+def _float_product(
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, start: ir.Value, fold: Fold
+) -> ir.Value:
     """Emit a product of floats.
 
     A lane may overflow or underflow although the whole product does not. If the product by lanes is
@@ -199,14 +205,14 @@ def _float_product(b: ir.IRBuilder, p: Any, n: Any, start: Any, fold: Fold) -> A
     good = b.not_(is_odd(b, [quick]))
     nothing = V(b, quick).eq(0.0).v
 
-    def zero_or_scaled() -> Any:
+    def zero_or_scaled() -> ir.Value:
         """A product of 0 is right if an element is 0."""
         place = find(b, p, n, ir.Constant(t, 0.0), t)
         some = b.icmp_signed("<", place, n)
         known = b.and_(nothing, some)
         return _select_or_compute(b, known, quick, shrunk_or_scaled)
 
-    def shrunk_or_scaled() -> Any:
+    def shrunk_or_scaled() -> ir.Value:
         """A product of 0 is right if no element is larger than 1 in magnitude: partial products
         then never grow, in any order."""
         largest = _loop_over_lanes(
@@ -218,13 +224,13 @@ def _float_product(b: ir.IRBuilder, p: Any, n: Any, start: Any, fold: Fold) -> A
             b, b.and_(nothing, small), quick, lambda: _scaled_product(b, p, n, start, 1)[0]
         )
 
-    def larger(x: Any, y: Any) -> Any:
+    def larger(x: Any, y: Any) -> ir.Value:
         return b.select(b.fcmp_ordered(">", y, x), y, x)
 
     return _select_or_compute(b, good, quick, zero_or_scaled)
 
 
-def _scaled_product(b: ir.IRBuilder, p: Any, n: Any, pad: Any, parts: int) -> list[Any]:
+def _scaled_product(b: ir.IRBuilder, p: ir.Value, n: ir.Value, pad: Any, parts: int) -> list[Any]:
     """Emit a product with separate exponents: that of the mantissas, times 2 to the sum of the
     exponents.
 
@@ -252,7 +258,7 @@ def _scaled_product(b: ir.IRBuilder, p: Any, n: Any, pad: Any, parts: int) -> li
     return [raised(V(b, b.extract_element(x, _first_index())), power).v for x in acc]
 
 
-def _strided_elements(b: ir.IRBuilder, x: Any, first: int, step: int) -> Any:
+def _strided_elements(b: ir.IRBuilder, x: Any, first: int, step: int) -> ir.Value:
     """Emit the vector of the elements `first`, `first + step`, and so on."""
     if step == 1:
         return x
@@ -262,17 +268,19 @@ def _strided_elements(b: ir.IRBuilder, x: Any, first: int, step: int) -> Any:
     return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), mask)
 
 
-def _adjacent_elements(b: ir.IRBuilder, x: Any, first: int, count: int) -> Any:
+def _adjacent_elements(b: ir.IRBuilder, x: Any, first: int, count: int) -> ir.Value:
     """Emit the vector of `count` adjacent elements from `first` on."""
     mask = ir.Constant(ir.VectorType(I32, count), list(range(first, first + count)))
     return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), mask)
 
 
-def _first_index() -> Any:
+def _first_index() -> ir.Value:
     return ir.Constant(I32, 0)
 
 
-def block_reduce_complex(b: ir.IRBuilder, p: Any, n: Any, t: Any, name: str) -> tuple[Any, Any]:
+def block_reduce_complex(
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: Any, name: str
+) -> tuple[Any, Any]:
     """Emit the sum or product of n complex numbers, and return its real and imaginary parts.
 
     In memory, real and imaginary parts of type t alternate.
@@ -299,7 +307,7 @@ def _complex_product(x: V, y: V) -> V:
     b, count = x.b, x.v.type.count
     pairs = range(0, count, 2)
 
-    def pick(v: Any, even: int, odd: int) -> Any:
+    def pick(v: Any, even: int, odd: int) -> ir.Value:
         order = [k + d for k in pairs for d in (even, odd)]
         mask = ir.Constant(ir.VectorType(I32, count), order)
         return b.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), mask)
@@ -333,18 +341,18 @@ def _size_in_bytes(t: Any) -> int:
     return 4 if isinstance(t, ir.FloatType) else 8
 
 
-def _element_pointer(b: ir.IRBuilder, p: Any, k: Any, t: Any) -> Any:
+def _element_pointer(b: ir.IRBuilder, p: ir.Value, k: Any, t: Any) -> ir.Value:
     return b.gep(b.bitcast(p, t.as_pointer()), [k])
 
 
-def _load_vector(b: ir.IRBuilder, p: Any, k: Any, element: Any, t: Any) -> Any:
+def _load_vector(b: ir.IRBuilder, p: ir.Value, k: Any, element: Any, t: Any) -> ir.Value:
     v = b.load(b.bitcast(_element_pointer(b, p, k, element), t.as_pointer()))
     v.align = _size_in_bytes(element)
     return v
 
 
 def _loop_over_lanes(
-    b: ir.IRBuilder, p: Any, n: Any, pad: Any, start: list[Any], step: Step
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, pad: Any, start: list[Any], step: Step
 ) -> list[Any]:
     """Emit a loop over the n elements at p, and return its final state.
 
@@ -387,14 +395,14 @@ def _loop_over_lanes(
     return out
 
 
-def find(b: ir.IRBuilder, p: Any, n: Any, value: Any, t: Any) -> Any:
+def find(b: ir.IRBuilder, p: ir.Value, n: ir.Value, value: ir.Value, t: Any) -> ir.Value:
     """Emit the index of the first of n elements of type t at p that equals a value, or n if there
     is none. NaN equals NaN."""
     off = ir.Constant(ir.VectorType(t, FOUND), ir.Undefined)
     one = b.insert_element(off, value, ir.Constant(I32, 0))
     wanted = b.shuffle_vector(one, off, ir.Constant(ir.VectorType(I32, FOUND), None))
 
-    def hits(x: Any) -> Any:
+    def hits(x: Any) -> ir.Value:
         if not is_float(t):
             return b.icmp_signed("==", x, wanted)
         lost = b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_unordered("uno", wanted, wanted))
@@ -403,12 +411,14 @@ def find(b: ir.IRBuilder, p: Any, n: Any, value: Any, t: Any) -> Any:
     return _find_first(b, p, n, t, hits)
 
 
-def find_odd(b: ir.IRBuilder, p: Any, n: Any, t: Any) -> Any:
+def find_odd(b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: Any) -> ir.Value:
     """Emit the index of the first of n products at p that is not a normal number, or n."""
     return _find_first(b, p, n, t, lambda x: is_odd(b, [x]))
 
 
-def _find_first(b: ir.IRBuilder, p: Any, n: Any, t: Any, hits: Callable[[Any], Any]) -> Any:
+def _find_first(
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: Any, hits: Callable[[Any], Any]
+) -> ir.Value:
     """Emit the index of the first of n elements for which `hits` is true, or n.
 
     `hits` emits the test of a vector of elements, and returns a mask.

@@ -24,7 +24,7 @@ neon = False  # vectors of AArch64, and tables of 64 bytes
 halves = False  # instructions that convert numbers of half precision (F16C)
 
 
-def masked_variants(fn: Any) -> None:
+def masked_variants(fn: ir.Function) -> None:
     w = vector_bytes // (4 if isinstance(fn.ftype.return_type, ir.FloatType) else 8)
     v = variant(fn, w)
     text = f"_ZGV_LLVM_M{w}{'v' * len(fn.args)}_{fn.name}({v.name})"
@@ -32,7 +32,7 @@ def masked_variants(fn: Any) -> None:
     keep(fn.module, [v])
 
 
-def keep(module: Any, functions: list[Any]) -> None:
+def keep(module: ir.Module, functions: list[Any]) -> None:
     """Lists functions in llvm.compiler.used: nothing calls the variants before vectorization."""
     name = "llvm.compiler.used"
     g = module.globals.get(name)
@@ -45,7 +45,7 @@ def keep(module: Any, functions: list[Any]) -> None:
     g.initializer = ir.Constant(t, items)  # type: ignore[assignment]
 
 
-def variant(fn: Any, w: int) -> Any:
+def variant(fn: ir.Function, w: int) -> ir.Function:
     """The function of w lanes and a mask of those wanted; others are the first argument."""
     t = fn.ftype.return_type
     vt, mt, bt = ir.VectorType(t, w), ir.VectorType(I1, w), ir.IntType(w)

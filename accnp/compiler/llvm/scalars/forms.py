@@ -111,7 +111,7 @@ def rarely(test: V, usual: V, xs: Sequence[V], name: str, make: Callable[..., V]
     return V(b, phi)
 
 
-def apart(like: V, count: int, name: str, make: Callable[..., V]) -> Any:
+def apart(like: V, count: int, name: str, make: Callable[..., V]) -> ir.Function:
     """A function of this many numbers that is not inlined; defined once a module."""
     module = like.b.module
     name = f"accnp.{name}.{'f4' if like.single else 'f8'}"

@@ -49,10 +49,10 @@ class _Vectors:
         self.zero = ir.Constant(self.type, [ir.Constant(t, 0 if self.pairs else 0.0)] * self.width)
         self.suffix = f"v{self.width}{'i' if self.pairs else 'f'}{8 * _size(t)}"
 
-    def _call(self, name: str, result: Any, *args: Any) -> Any:
+    def _call(self, name: str, result: Any, *args: ir.Value) -> ir.Value:
         return call_external(self.b, name, result, args)
 
-    def splat(self, x: Any, t: Any = None) -> Any:
+    def splat(self, x: Any, t: Any = None) -> ir.Value:
         """A value in every lane."""
         t = self.type if t is None else t
         undef = ir.Constant(t, ir.Undefined)
@@ -60,7 +60,7 @@ class _Vectors:
         one = self.b.insert_element(undef, x, ir.Constant(I32, 0))
         return self.b.shuffle_vector(one, undef, zeros)
 
-    def below(self, n: Any, first: int = 0) -> Any:
+    def below(self, n: ir.Value, first: int = 0) -> ir.Value:
         """The mask of lanes whose number, counted from `first`, is less than n.
 
         Compared as 32 bits: of 16 lanes of 64 bits LLVM joins two masks in each step of a loop, by
@@ -72,27 +72,27 @@ class _Vectors:
         numbers = ir.Constant(t, [ir.Constant(I32, first + k) for k in range(self.width)])
         return b.icmp_signed("<", numbers, self.splat(low, t))
 
-    def at(self, p: Any, k: int = 0) -> Any:
+    def at(self, p: ir.Value, k: int = 0) -> ir.Value:
         """The vector that begins k elements after a pointer."""
         return self.b.bitcast(self.b.gep(p, [_const(k)]) if k else p, self.type.as_pointer())
 
-    def load(self, p: Any, mask: Any) -> Any:
+    def load(self, p: ir.Value, mask: ir.Value) -> ir.Value:
         """Lanes that are off are zero, and not looked at."""
         align = ir.Constant(I32, _size(self.t))
         name = f"llvm.masked.load.{self.suffix}.p0"
         return self._call(name, self.type, p, align, mask, self.zero)
 
-    def store(self, x: Any, p: Any, mask: Any) -> None:
+    def store(self, x: Any, p: ir.Value, mask: ir.Value) -> None:
         align = ir.Constant(I32, _size(self.t))
         self._call(f"llvm.masked.store.{self.suffix}.p0", ir.VoidType(), x, p, align, mask)
 
-    def load_all(self, p: Any) -> Any:
+    def load_all(self, p: ir.Value) -> ir.Value:
         return self.b.load(p, align=_size(self.t))
 
-    def store_all(self, x: Any, p: Any) -> None:
+    def store_all(self, x: Any, p: ir.Value) -> None:
         self.b.store(x, p, align=_size(self.t))
 
-    def gather(self, p: Any, offsets: Any, mask: Any) -> Any:
+    def gather(self, p: ir.Value, offsets: Any, mask: ir.Value) -> ir.Value:
         """The elements at offsets from a pointer; lanes that are off are zero."""
         align = ir.Constant(I32, _size(self.t))
         size = self.splat(_const(_size(self.t)), offsets.type)
@@ -102,12 +102,12 @@ class _Vectors:
         name = f"llvm.masked.gather.{self.suffix}.v{self.width}p0"
         return self._call(name, self.type, pointers, align, mask, self.zero)
 
-    def fma(self, x: Any, y: Any, z: Any) -> Any:
+    def fma(self, x: Any, y: Any, z: Any) -> ir.Value:
         if self.pairs:
             return self.b.add(z, self._of_pairs(x, y))
         return self._call(f"llvm.fma.{self.suffix}", self.type, x, y, z)
 
-    def _of_pairs(self, x: Any, y: Any) -> Any:
+    def _of_pairs(self, x: Any, y: Any) -> ir.Value:
         """The sum of the products of the lower and of the upper halves of words, in the form that
         LLVM knows as one instruction."""
         b, both = self.b, ir.VectorType(self.t, 2 * self.width)
@@ -119,7 +119,7 @@ class _Vectors:
         )
         return b.add(lower, upper)
 
-    def numbers(self, of: Any = lambda k: k) -> Any:
+    def numbers(self, of: Any = lambda k: k) -> ir.Value:
         """A constant vector of integers, by lane."""
         t = ir.VectorType(I64, self.width)
         return ir.Constant(t, [ir.Constant(I64, of(k)) for k in range(self.width)])
@@ -135,12 +135,12 @@ class _Adding:
             minus = b.icmp_signed("<", how, _const(0))
             self.sign = v.splat(b.select(minus, ir.Constant(v.t, -1.0), ir.Constant(v.t, 1.0)))
 
-    def __call__(self, x: Any, place: Any, mask: Any) -> None:
+    def __call__(self, x: Any, place: ir.Value, mask: ir.Value) -> None:
         v = self.v
         old = v.load(place, v.b.and_(mask, self.kept))
         v.store(self.sum(x, old), place, mask)
 
-    def sum(self, x: Any, old: Any) -> Any:
+    def sum(self, x: Any, old: Any) -> ir.Value:
         return self.v.b.add(old, x) if self.v.pairs else self.v.fma(self.sign, x, old)
 
 
@@ -158,7 +158,7 @@ def multiply(b: ir.IRBuilder, rows: int, vectors: int, parts: int, args: Sequenc
         starts.append(b.gep(a, [b.mul(_held(b, i, m, last), rsa)]))
     step = b.mul(ldb, _const(parts))
 
-    def reach(p: Any) -> tuple[Any, list[Any]]:
+    def reach(p: ir.Value) -> tuple[Any, list[Any]]:
         first = b.gep(pb, [b.mul(p, step)])
         return b.mul(p, csa), [first, b.gep(first, [ldb])][:parts]
 
@@ -172,19 +172,19 @@ def multiply_apart(b: ir.IRBuilder, rows: int, vectors: int, args: Sequence[Any]
     k, a, down, along, pb, across, c, out, m, n, how = args
     last = b.sub(m, _const(1))
 
-    def entry(table: Any, i: Any) -> Any:
+    def entry(table: Any, i: Any) -> ir.Value:
         return b.load(b.gep(table, [i]))
 
     starts = [b.gep(a, [entry(down, _held(b, i, m, last))]) for i in range(rows)]
 
-    def reach(p: Any) -> tuple[Any, list[Any]]:
+    def reach(p: ir.Value) -> tuple[Any, list[Any]]:
         return entry(along, p), [b.gep(pb, [entry(across, p)])]
 
     places = [lambda i=i: b.gep(c, [entry(out, _const(i))]) for i in range(rows)]
     _tile(b, vectors, (k, m, n, how), starts, reach, places)
 
 
-def _held(b: ir.IRBuilder, i: int, m: Any, last: Any) -> Any:
+def _held(b: ir.IRBuilder, i: int, m: Any, last: ir.Value) -> ir.Value:
     """The number of a row: rows that are not there are read as the last one."""
     if i == 0:
         return _const(0)
@@ -299,7 +299,7 @@ def dots(b: ir.IRBuilder, rows: int, args: Sequence[Any]) -> None:
         row = b.select(b.icmp_signed("<", _const(i), n), _const(i), last)
         starts.append(b.gep(pb, [b.mul(row, ldb)]))
 
-    def step(p: Any, acc: Sequence[Any], load: Callable[[Any], Any]) -> list[Any]:
+    def step(p: ir.Value, acc: Sequence[Any], load: Callable[[Any], Any]) -> list[Any]:
         factor = load(v.at(b.gep(x, [p])))
         far = b.add(p, _const(FAR // _size(v.t)))
         following = b.add(b.sub(far, k), b.mul(ldb, _const(rows)))
@@ -325,7 +325,7 @@ def dots(b: ir.IRBuilder, rows: int, args: Sequence[Any]) -> None:
                 b.store(b.fadd(b.load(place), total), place)
 
 
-def _halved(b: ir.IRBuilder, x: Any) -> Any:
+def _halved(b: ir.IRBuilder, x: Any) -> ir.Value:
     width = x.type.count
     while width > 1:
         width //= 2
@@ -339,7 +339,7 @@ def _halved(b: ir.IRBuilder, x: Any) -> Any:
 
 def _along(
     v: _Vectors,
-    n: Any,
+    n: ir.Value,
     given: Sequence[Any],
     step: Callable[[Any, Sequence[Any], Callable[[Any], Any]], list[Any]],
 ) -> list[Any]:
@@ -447,7 +447,7 @@ def lay_pairs(b: ir.IRBuilder, args: Sequence[Any]) -> None:
     v.store_all(b.select(even, b.fneg(turned), turned), v.at(other))
 
 
-def _apart(v: _Vectors, src: Any, stride: Any, mask: Any, group: int) -> Any:
+def _apart(v: _Vectors, src: ir.Value, stride: ir.Value, mask: ir.Value, group: int) -> ir.Value:
     """The elements of src in groups whose beginnings are a stride apart."""
     b = v.b
     near = b.icmp_signed("==", stride, _const(group))
@@ -473,7 +473,7 @@ def turn(b: ir.IRBuilder, args: Sequence[Any]) -> None:
         dst = b.gep(dst, [ldd])
 
 
-def _turned(v: _Vectors, src: Any, lds: Any) -> list[Any]:
+def _turned(v: _Vectors, src: ir.Value, lds: ir.Value) -> list[Any]:
     """The columns of a square, by exchanging the off-diagonal blocks of ever larger squares."""
     b, rows = v.b, []
     for _ in range(v.width):
@@ -489,7 +489,7 @@ def _turned(v: _Vectors, src: Any, lds: Any) -> list[Any]:
     return rows
 
 
-def _exchange(b: ir.IRBuilder, upper: Any, lower: Any, distance: int, second: int) -> Any:
+def _exchange(b: ir.IRBuilder, upper: Any, lower: Any, distance: int, second: int) -> ir.Value:
     width = upper.type.count
     order = []
     for k in range(width):

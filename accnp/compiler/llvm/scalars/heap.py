@@ -17,7 +17,7 @@ _BYTES = ir.IntType(8).as_pointer()
 _ALIGN = 64  # bytes
 
 
-def malloc_aligned(b: ir.IRBuilder, nbytes: Any) -> Any:
+def malloc_aligned(b: ir.IRBuilder, nbytes: Any) -> ir.Value:
     """Write code that gets memory; returns the pointer to it, which `free_aligned` takes."""
     room = b.add(nbytes, ir.Constant(I64, 2 * _ALIGN))
     start = b.call(external(b, "malloc", _BYTES, [I64]), [room])
@@ -28,7 +28,7 @@ def malloc_aligned(b: ir.IRBuilder, nbytes: Any) -> Any:
     return b.bitcast(aligned, _BYTES)
 
 
-def free_aligned(b: ir.IRBuilder, p: Any) -> None:
+def free_aligned(b: ir.IRBuilder, p: ir.Value) -> None:
     """Write code that gives memory back."""
     start = b.load(b.gep(b.bitcast(p, _BYTES.as_pointer()), [ir.Constant(I64, -1)]))
     b.call(external(b, "free", ir.VoidType(), [_BYTES]), [start])

@@ -28,7 +28,7 @@ _KEEP, _KEEP_DIV = ("afn",), ("contract",)
 fuses = True
 
 
-def on_gpu(module: Any) -> bool:
+def on_gpu(module: ir.Module) -> bool:
     """Whether a module is for a GPU, which has neither the processor's vectors nor its library."""
     return module.triple.startswith("nvptx")
 
@@ -56,7 +56,7 @@ class V:
     def const(self, c: float | int) -> V:
         return V(self.b, ir.Constant(self.v.type, c))
 
-    def _arg(self, other: V | float | int) -> Any:
+    def _arg(self, other: V | float | int) -> ir.Value:
         return other.v if isinstance(other, V) else ir.Constant(self.v.type, other)
 
     def _two(self, fop: str, iop: str, other: V | float | int, flip: bool = False) -> V:
@@ -312,7 +312,7 @@ def two_prod(x: V, y: V) -> tuple[V, V]:
     return p, fma(x, y, -p)
 
 
-def below(b: ir.IRBuilder, n: Any, count: int) -> Any:
+def below(b: ir.IRBuilder, n: ir.Value, count: int) -> ir.Value:
     """The mask of the first n (a 64-bit integer) of this many lanes."""
     t = ir.VectorType(I64, count)
     undef = ir.Constant(t, ir.Undefined)
@@ -321,17 +321,19 @@ def below(b: ir.IRBuilder, n: Any, count: int) -> Any:
     return b.icmp_signed("<", ir.Constant(t, [ir.Constant(I64, k) for k in range(count)]), splat)
 
 
-def external(b: ir.IRBuilder, name: str, result: Any, kinds: Sequence[Any]) -> Any:
+def external(b: ir.IRBuilder, name: str, result: Any, kinds: Sequence[Any]) -> ir.Function:
     """Return a function that is defined elsewhere, which the module declares once."""
     return b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, kinds), name)
 
 
-def call_external(b: ir.IRBuilder, name: str, result: Any, args: Sequence[Any]) -> Any:
+def call_external(b: ir.IRBuilder, name: str, result: Any, args: Sequence[Any]) -> ir.Value:
     """Call a function that is defined elsewhere."""
     return b.call(external(b, name, result, [a.type for a in args]), args)
 
 
-def masked_load(b: ir.IRBuilder, p: Any, t: Any, size: int, mask: Any, off: Any) -> Any:
+def masked_load(
+    b: ir.IRBuilder, p: ir.Value, t: Any, size: int, mask: ir.Value, off: ir.Value
+) -> ir.Value:
     """A vector of type t, of elements of `size` bytes, at p; lanes that are off are those of
     `off`."""
     kind = "i" if isinstance(t.element, ir.IntType) else "f"

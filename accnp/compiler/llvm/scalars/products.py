@@ -32,14 +32,14 @@ def whole(t: Any) -> Any:
     return ir.VectorType(kind, t.count) if isinstance(t, ir.VectorType) else kind
 
 
-def constant(t: Any, value: float | int) -> Any:
+def constant(t: Any, value: float | int) -> ir.Value:
     """A number in a type, or in all places of a vector."""
     if isinstance(t, ir.VectorType):
         return ir.Constant(t, [ir.Constant(t.element, value)] * t.count)
     return ir.Constant(t, value)
 
 
-def _larger(b: ir.IRBuilder, parts: Sequence[Any]) -> Any:
+def _larger(b: ir.IRBuilder, parts: Sequence[Any]) -> ir.Value:
     """The larger one of one or two integers."""
     if len(parts) == 1:
         return parts[0]
@@ -97,7 +97,7 @@ def apart(b: ir.IRBuilder, xs: Sequence[Any]) -> tuple[list[Any], Any]:
 def times(b: ir.IRBuilder, x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
     """The product of two numbers."""
 
-    def mul(x: Any, y: Any) -> Any:
+    def mul(x: Any, y: Any) -> ir.Value:
         return b.fmul(x, y, flags=("afn",))
 
     if len(x) == 1:

@@ -110,17 +110,17 @@ def square(b: ir.IRBuilder, lanes: list[Any]) -> list[Any]:
     return lanes
 
 
-def _order(numbers: Sequence[int]) -> Any:
+def _order(numbers: Sequence[int]) -> ir.Value:
     return ir.Constant(ir.VectorType(I32, len(numbers)), list(numbers))
 
 
 class loop:
     """A loop over 0, step... below n; `with` gives the index."""
 
-    def __init__(self, b: ir.IRBuilder, n: Any, step: int) -> None:
+    def __init__(self, b: ir.IRBuilder, n: ir.Value, step: int) -> None:
         self.b, self.n, self.step = b, n, step
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> ir.Value:
         b = self.b
         before = b.block
         self.body, self.end = (b.append_basic_block(s) for s in ("tile", "done"))

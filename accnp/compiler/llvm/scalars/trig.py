@@ -7,7 +7,6 @@ with three pieces of pi/2; huge ones take a call, out of line, of a Payne-Hanek 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from llvmlite import ir
 
@@ -107,7 +106,7 @@ def payne_hanek(x: V) -> tuple[V, V, V]:
     return r * unit, rl * unit, where(x < 0.0, -q, q)
 
 
-def _table(module: Any) -> Any:
+def _table(module: ir.Module) -> ir.GlobalVariable:
     name = "accnp.two_over_pi"
     if name in module.globals:
         return module.globals[name]
