@@ -1,4 +1,3 @@
-# pyright: basic
 """Find what kernels call outside of their own object file: library kernels, routines of LAPACK and
 NumPy, and SciPy's special functions.
 
@@ -38,7 +37,7 @@ def called_in(data: bytes) -> tuple[dict[str, int], list[Kernel]]:
     for them."""
     library = imported("accnp.compiler.library.library")
     routines = imported("accnp.compiler.library.routines")
-    addresses = {}
+    addresses: dict[str, int] = {}
     kernels: list[Kernel] = []
     if routines.STOPPED.encode() + b"\0" in data:  # as in the string table
         addresses[routines.STOPPED] = STOPPED

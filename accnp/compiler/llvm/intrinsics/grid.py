@@ -1,4 +1,3 @@
-# pyright: basic
 """Functions of kernels for GPUs: the threads of a grid, and what they do together.
 
 thread() threads()            this thread of the grid, and how many there are
@@ -108,7 +107,11 @@ def _atomic(name: str, signed: str, unsigned: str) -> None:
 def _address(p: Type) -> Resolved | None:
     if not isinstance(p, Pointer):
         return None
-    return I8, (p,), lambda b, place: b.ptrtoint(place, I64)
+
+    def emit(b: ir.IRBuilder, place: ir.Value) -> ir.Value:
+        return b.ptrtoint(place, I64)
+
+    return I8, (p,), emit
 
 
 def _quotient(x: Type, m: Type, s: Type) -> Resolved:

@@ -1,4 +1,3 @@
-# pyright: basic
 """The function with which loops ask whether they are to end, because of an interrupt."""
 
 from __future__ import annotations
@@ -6,9 +5,9 @@ from __future__ import annotations
 from llvmlite import ir
 
 from accnp.compiler.library.routines import STOPPED
-from accnp.compiler.llvm.intrinsics.table import define
+from accnp.compiler.llvm.intrinsics.table import Resolved, define
 from accnp.compiler.llvm.scalars.ir import I64, call_external
-from accnp.compiler.loops.types import B1, DTYPES
+from accnp.compiler.loops.types import B1, DTYPES, Type
 
 __all__: list[str] = []
 
@@ -28,4 +27,8 @@ def _write_stopped(b: ir.IRBuilder, count: ir.Value, mask: ir.Value) -> ir.Value
     return result
 
 
-define("stopped", 2, lambda count, mask: (B1, (_INT, _INT), _write_stopped), acts=True)
+def _stopped(count: Type, mask: Type) -> Resolved:
+    return B1, (_INT, _INT), _write_stopped
+
+
+define("stopped", 2, _stopped, acts=True)

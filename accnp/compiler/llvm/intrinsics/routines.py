@@ -1,4 +1,3 @@
-# pyright: basic
 """Functions that call routines of LAPACK and NumPy's sorts.
 
 ``geqrf_f4(m, n, a, lda, ...)`` returns LAPACK's `info` as an integer. ``sort_i4(a, n)`` sorts n
@@ -48,14 +47,15 @@ def _routine(routine: str, code: str) -> None:
         def emit(b: ir.IRBuilder, *args: ir.Value) -> Any:
             """Pass all arguments by address, with the numbers on the stack."""
             cells = {"c": I8, "i": I32}
-            passed = []
+            passed: list[ir.Value] = []
             for arg, letter in zip(args, letters, strict=True):
                 if letter in cells:
                     with b.goto_entry_block():
                         cell = b.alloca(cells[letter])
                     b.store(b.trunc(arg, cells[letter]), cell)
-                    arg = cell
-                passed.append(arg)
+                    passed.append(cell)
+                else:
+                    passed.append(arg)
             with b.goto_entry_block():
                 info = b.alloca(I32)
             b.store(ir.Constant(I32, 0), info)

@@ -1,4 +1,3 @@
-# pyright: basic
 """Transposition of a tile in registers: what lies across the loops of a kernel is laid along them.
 
 In: pointers and 64-bit integers. Out: stores. A square of elements, one row of it to a vector,
@@ -50,7 +49,7 @@ def transpose(b: ir.IRBuilder, t: Any, size: int, args: Sequence[Any]) -> None:
             some = loaded(b, t, size, starts, r, left)
             b.branch(join)
             b.position_at_end(join)
-            lanes = []
+            lanes: list[ir.PhiInstr] = []
             for x, y in zip(full, some, strict=True):
                 lane = b.phi(x.type)
                 lane.add_incoming(x, whole)
@@ -65,7 +64,7 @@ def begin(b: ir.IRBuilder, size: int, tile: Sequence[Any], c: Any) -> list[Any]:
     """Where the columns of a square begin, from c on, in a tile (source, lds, columns)."""
     source, lds, columns = tile
     last = b.sub(columns, const(1))
-    found = []
+    found: list[ir.Value] = []
     for i in range(side(size)):
         column = b.add(c, const(i))
         column = b.select(b.icmp_signed("<", column, last), column, last)
