@@ -67,6 +67,18 @@ def test_bytes_mean_the_same_in_another_process(tmp_path):
     assert all((found[k] == np.asarray(want[k])).all() for k in want)
 
 
+def test_programs_close_over_arrays_that_are_not_computed_yet() -> None:
+    bias = jnp.arange(3.0) * 2  # recorded only
+
+    def f(x: jax.Array) -> jax.Array:
+        y = lax.cond(x[0] > 0, lambda v: v + bias, lambda v: v - bias, x)
+        return lax.scan(lambda c, _: (c * jnp.ones(3) + bias, None), y, None, length=2)[0]
+
+    for g in (f, jax.grad(lambda x: f(x).sum())):
+        read = export.deserialize(exported(g, jnp.ones(3)).serialize())
+        assert (read.call(jnp.ones(3)) == g(jnp.ones(3))).all()
+
+
 def test_constants_that_share_memory_keep_their_shapes() -> None:
     x = jnp.arange(6.0).block_until_ready()
     y = x.reshape(2, 3).block_until_ready()

@@ -16,6 +16,7 @@ import numpy as np
 
 from accnp.array_type import from_numpy
 from accnp.dtypes.names import SUB_INTS
+from accnp.engine import ready
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, build
 from accnp.ir.node import LITERAL, Node, literal, record
@@ -43,8 +44,11 @@ _RECORDS: dict[str, type] = {
 
 
 class Encoder:
-    """Encodes programs; `arrays` are the constants of all programs, and `ruled` says whether a part
-    has a derivative rule, which is not encoded."""
+    """Encodes programs.
+
+    `arrays` are the constants of all programs, and `has_custom_derivative` says whether a part has
+    a derivative rule, which is not encoded.
+    """
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
@@ -109,6 +113,8 @@ class Encoder:
         a = x.aval
         if x.op is LITERAL:
             return ["literal", self.value(x.params["value"], "literal"), a.dtype.name, a.weak_type]
+        if x.trace is None:
+            ready(x)  # an array that is recorded, but not computed yet
         if x.value is None:
             raise NotImplementedError(
                 f"export: the program uses a value of another one that is being traced; got {a}; "
