@@ -33,7 +33,7 @@ def _values(*shape: int) -> np.ndarray:
 # A step of rigid bodies
 
 
-def rigid_bodies(m: Any, contacts: bool = False) -> Callable[[], Any]:
+def rigid_bodies(m: Any, contacts: bool = False) -> Callable[[], Any]:  # noqa: C901
     """A step of a cart with a pole, by corrections of positions: 3,000 operations after inlining,
     and 7,800 with contacts."""
     np_ = m.numpy

@@ -96,7 +96,7 @@ def may_import(top, path, root):
     return place.startswith(COMPILERS.get(top, ("",)))
 
 
-def problems(path, root):
+def problems(path, root):  # noqa: C901
     """All breaches in one file, as texts."""
     module = module_name(path, root)
     part = part_of(module)

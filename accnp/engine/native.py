@@ -124,7 +124,7 @@ class Driver(ControlText):
 
     # --- a body ---
 
-    def body(self, plan: Plan, leaves: Sequence[Spot], targets: dict[int, Spot]) -> list[Spot]:
+    def body(self, plan: Plan, leaves: Sequence[Spot], targets: dict[int, Spot]) -> list[Spot]:  # noqa: C901
         """Write the calls of the kernels of a plan, and return the locations of its outputs.
 
         `targets` has the locations that were chosen for slots, including the slots that reuse the

@@ -153,7 +153,7 @@ def calls_python(params: dict[str, Any]) -> bool:
     return False
 
 
-def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> Node:
+def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> Node:  # noqa: C901
     """Record one operation: infer its aval (memoized), join the traces, and return the node."""
     trace = state.abstract
     if trace is not None:

@@ -132,7 +132,7 @@ def _axes(p: Entry) -> int:
     return 0 if p.kind == "new" else 1
 
 
-def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:
+def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:  # noqa: C901
     if item is None:
         return [Entry("new", None)]
     if item is Ellipsis:

@@ -122,7 +122,7 @@ def cov(
     return _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype)
 
 
-def _cov(
+def _cov(  # noqa: C901
     m: ArrayLike,
     y: ArrayLike | None,
     rowvar: bool,

@@ -306,7 +306,7 @@ def _left_to_other(name: str, x: Any, y: Any, other: Any) -> Any:
     return NotImplemented
 
 
-def make_binary(
+def make_binary(  # noqa: C901
     name: str,
     rule: str | Rule,
     prepare: Prepare,

@@ -32,7 +32,7 @@ def instantiate(primal: Node, tangent: Node | None) -> Node:
 
 
 @sets_site
-def forward(
+def forward(  # noqa: C901
     order: Sequence[Node], env: Env, tools: Any, trace: Trace | None, linear: Trace | None = None
 ) -> None:
     """Differentiate nodes in order, filling `env`.

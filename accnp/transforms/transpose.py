@@ -29,7 +29,7 @@ __all__ = ["backward", "zero_cotangent"]
 
 
 @sets_site
-def backward(
+def backward(  # noqa: C901
     order: Sequence[Node],
     leaves: Sequence[Node],
     outputs: Sequence[Node | None],

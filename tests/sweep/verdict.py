@@ -59,7 +59,7 @@ def compared(call: Call, theirs: Record | None, ours: Record) -> list[str]:
     return [way for way in WAYS if way in ours]
 
 
-def _differences(call: Call, theirs: Record | None, ours: Record) -> Iterator[Difference]:
+def _differences(call: Call, theirs: Record | None, ours: Record) -> Iterator[Difference]:  # noqa: C901
     if theirs is not None and ("error" in theirs or "value" not in theirs):
         return
     value = ours["value"]

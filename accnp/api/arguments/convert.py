@@ -104,7 +104,7 @@ canonicalize_dtype_handlers: dict[type, Callable[[Any], Any]] = {np.ndarray: np.
 WITHOUT_VALUE: dict[type, Callable[[Any, str], Node]] = {}
 
 
-def as_node(x: Any, name: str = "jnp function") -> Node:
+def as_node(x: Any, name: str = "jnp function") -> Node:  # noqa: C901
     """Return the node of an array, a Python or NumPy scalar, or a NumPy array.
 
     Raises:

@@ -287,7 +287,7 @@ class ScalarText(ast.NodeTransformer):
         assert isinstance(found, ast.expr)
         return ast.copy_location(found, node)
 
-    def number_or_module(self, value: Any, name: str, node: ast.expr) -> ast.expr | None:
+    def number_or_module(self, value: Any, name: str, node: ast.expr) -> ast.expr | None:  # noqa: C901
         """A number, a type, or a function of a module."""
         if isinstance(value, np.generic) and value.dtype.kind in "biufc":
             return self.cast(value.dtype.name, value.item())

@@ -178,7 +178,7 @@ class Builder:
         if env.get(id(node)) is None:
             env.own[id(node)] = self.value_of(node, env)
 
-    def value_of(self, node: Node, env: _Env) -> Any:
+    def value_of(self, node: Node, env: _Env) -> Any:  # noqa: C901
         op = node.op
         ins = tuple([self.get(x, env) for x in node.inputs])
         if op.kind == "mark" or op.identity:

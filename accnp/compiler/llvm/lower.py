@@ -246,7 +246,7 @@ class Function:
         for s in body:
             self.statement(s)
 
-    def statement(self, s: Stmt) -> None:
+    def statement(self, s: Stmt) -> None:  # noqa: C901
         if isinstance(s, Let):
             self.values[s.var] = self.value(s.value)
         elif isinstance(s, Store):

@@ -187,7 +187,7 @@ class _Machine:
         for s in body:
             self.statement(s)
 
-    def statement(self, s: Stmt) -> None:
+    def statement(self, s: Stmt) -> None:  # noqa: C901
         if isinstance(s, Let):
             self.values[s.var] = self.expr(s.value)
         elif isinstance(s, Store):

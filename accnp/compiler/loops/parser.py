@@ -281,7 +281,7 @@ class _Parser:
                 found.append(self.statement())
         return tuple(found)
 
-    def statement(self) -> Stmt:
+    def statement(self) -> Stmt:  # noqa: C901
         if self.token in self.buffers or self.token in self.variables:
             buffer, index = self.element()
             self.expect("=")

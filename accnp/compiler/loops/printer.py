@@ -104,7 +104,7 @@ def _carry(carried: Sequence[Carried]) -> list[str]:
     return [f"carry {_typed(c.var)} = {print_expr(c.start)} then {c.result.name}" for c in carried]
 
 
-def _statement(s: Stmt, pad: str, lines: list[str]) -> None:
+def _statement(s: Stmt, pad: str, lines: list[str]) -> None:  # noqa: C901
     inner = pad + "  "
     if isinstance(s, Let):
         lines.append(f"{pad}let {_typed(s.var)} = {print_expr(s.value)}")

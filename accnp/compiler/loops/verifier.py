@@ -182,7 +182,7 @@ class _Verifier:
         if ends:
             self.scope = before
 
-    def statement(self, s: Stmt) -> None:
+    def statement(self, s: Stmt) -> None:  # noqa: C901
         if isinstance(s, Let):
             self.typed(s.value, s.var.dtype, s.var.name)
             self.define(s.var)

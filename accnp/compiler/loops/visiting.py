@@ -152,7 +152,7 @@ def map_body(body: Sequence[Stmt], change: Callable[[Expr], Expr]) -> tuple[Stmt
     return tuple(found)
 
 
-def expressions(s: Stmt) -> tuple[Expr, ...]:
+def expressions(s: Stmt) -> tuple[Expr, ...]:  # noqa: C901
     """Return the expressions of a statement, without those of nested statements."""
     if isinstance(s, Let):
         return (s.value,)

@@ -110,7 +110,7 @@ class _Printer:
     def listed(self, *xs: Expr) -> str:
         return ", ".join(map(self.expr, xs))
 
-    def statement(self, s: Stmt, pad: str) -> None:
+    def statement(self, s: Stmt, pad: str) -> None:  # noqa: C901
         add, inner = self.lines.append, pad + "    "
         if isinstance(s, Let):
             add(f"{pad}{s.var.name} = {self.expr(s.value)}")

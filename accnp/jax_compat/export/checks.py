@@ -33,13 +33,7 @@ from accnp.primitives.index import (
 from accnp.primitives.kinds import dtype_kind
 
 __all__ = [
-    "check_operation",
-    "check_result",
-    "dtype_of",
-    "fixed_bools",
-    "read_json",
-    "reject",
-    "require",
+    "check_operation", "check_result", "dtype_of", "fixed_bools", "read_json", "reject", "require",
 ]  # fmt: skip
 
 MOST_JSON = 64 << 20  # bytes; a program of 100,000 operations has some 10 MB

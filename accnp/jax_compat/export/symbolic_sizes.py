@@ -359,7 +359,7 @@ class SymbolicScope:
         return None
 
 
-def _parsed(text: str, scope: SymbolicScope, whole: str) -> Any:
+def _parsed(text: str, scope: SymbolicScope, whole: str) -> Any:  # noqa: C901
     def wrong() -> ValueError:
         return ValueError(
             f"symbolic_shape: syntax error in symbolic shape {whole!r} at {text.strip()!r}; a size "

@@ -117,7 +117,7 @@ def _above(x: Array) -> Array:
     return x if x.dtype.kind == "c" else where(x > 0, x, np.nan)
 
 
-def _make(
+def _make(  # noqa: C901
     name: str, key: str, what: str, names: list[str], place: str,
     flags: tuple[bool, Sequence[str], bool, bool], function: Function, keys: Collection[str],
 ) -> Function:  # fmt: skip

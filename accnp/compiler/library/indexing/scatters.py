@@ -209,7 +209,7 @@ def _combined(x: Operand, combine: str, old: str, new: str) -> str:
     return f"{dtype_code(x.dtype)}({value})" if whole else value
 
 
-def scatter_kernel(
+def scatter_kernel(  # noqa: C901
     operands: Sequence[Operand],
     dims: Any,
     sizes: tuple[int, ...],
