@@ -122,11 +122,15 @@ def deliver(nodes: Sequence[Node], buffers: Iterable[Any]) -> None:
         for node in nodes:
             several = type(node.aval) is tuple
             node.value = tuple([next(it) for _ in result_avals(node.aval)]) if several else next(it)
-            if node.trace is None or not node.trace.active:
+            trace = node.trace
+            # The derivative that recorded a node may have ended within one that differentiates it.
+            while trace is not None and not trace.active:
+                trace = trace.parent
+            if trace is None:
                 node.inputs = ()
                 node.depth = 0
             else:
-                node.trace.kept.append(node)
+                trace.kept.append(node)
 
 
 def promise(nodes: Sequence[Node], task: Task) -> None:

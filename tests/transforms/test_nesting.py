@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -220,3 +221,28 @@ def test_training_step() -> None:
         w, loss = step(w)
     np.testing.assert_allclose(w, truth, atol=1e-2)
     assert float(loss) < 1e-3
+
+
+READ_INSIDE: dict[str, Callable[[Any, Any], Any]] = {
+    "value_and_grad": lambda f, x: jnp.value_and_grad(f)(x)[0],
+    "aux": lambda f, x: jnp.grad(lambda y: (y, f(y)), has_aux=True)(x)[1],
+    "jvp": lambda f, x: jnp.jvp(f, (x,), (x,))[0],
+    "vjp": lambda f, x: jnp.vjp(f, x)[0],
+    "grad": lambda f, x: jnp.grad(f)(x),
+}
+
+
+@pytest.mark.parametrize("name", READ_INSIDE)
+def test_values_that_are_read_after_an_inner_derivative_keep_their_operands(name: str) -> None:
+    """The value of an inner derivative, whose trace has ended, still depends on the outer mark."""
+
+    def outer(x: Any, read: bool) -> Any:
+        y = READ_INSIDE[name](lambda z: jnp.sin(z) * jnp.exp(z), x)
+        if read:
+            float(y)
+        return y * x
+
+    for derivative in (jnp.grad, jnp.jacfwd):
+        want = derivative(lambda x: outer(x, False))(0.7)
+        assert want != 0
+        np.testing.assert_allclose(derivative(lambda x: outer(x, True))(0.7), want, rtol=1e-6)
