@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.aval import Aval, ShardedDevices, make_aval, on_devices
+from accnp.ir.aval import Aval, ShardedDevices, make_aval, mesh_sharding, on_devices
 from accnp.ir.node import Node, const
 from accnp.ir.op import Op, o, register
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
@@ -38,8 +38,9 @@ def local_of(x: Node) -> Node:
     if x.op is TO_GLOBAL and x.inputs:
         return x.inputs[0]
     if x.trace is None and hasattr(x.value, "ptr"):
-        return const(x.value, _shard_infer(x.aval))  # computed: the buffer contains only the shard
-    return o.to_local(x)
+        shard = _shard_infer(x.aval, sharding=mesh_sharding(x.aval))
+        return const(x.value, shard)  # computed: the buffer contains only the shard
+    return o.to_local(x, sharding=mesh_sharding(x.aval))
 
 
 def _identity(x: Any, **_: Any) -> Any:
@@ -51,10 +52,8 @@ def _whole_infer(x: Aval, *, sharding: Any, shape: tuple[int, ...]) -> Aval:
     return on_devices(make_aval(shape, x.dtype, x.weak_type), where)
 
 
-def _shard_infer(x: Aval) -> Aval:
-    assert x.devices is not None
-    shape = x.devices.sharding.shard_shape(x.shape)  # type: ignore[attr-defined]
-    return make_aval(shape, x.dtype, x.weak_type)
+def _shard_infer(x: Aval, *, sharding: Any) -> Aval:
+    return make_aval(sharding.shard_shape(x.shape), x.dtype, x.weak_type)
 
 
 def _whole_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
@@ -64,17 +63,15 @@ def _whole_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, too
 
 def _shard_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
     (t,) = ts
-    a = xs[0].aval
-    return [y], [t if t is None else localize(t, a.devices.sharding, a.shape)]
+    return [y], [t if t is None else localize(t, params["sharding"], xs[0].aval.shape)]
 
 
 def _whole_transpose(ct: Node, x: Any, *, sharding: Any, shape: tuple[int, ...]) -> tuple[Node]:
     return (localize(ct, sharding, shape),)
 
 
-def _shard_transpose(ct: Node, x: Any) -> tuple[Node]:
-    a = x.aval
-    return (o.to_global(ct, sharding=a.devices.sharding, shape=a.shape),)
+def _shard_transpose(ct: Node, x: Any, *, sharding: Any) -> tuple[Node]:
+    return (o.to_global(ct, sharding=sharding, shape=x.aval.shape),)
 
 
 def _whole_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
@@ -88,10 +85,11 @@ def _whole_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> An
 
 
 def _shard_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
-    raise NotImplementedError(
-        "vmap: a batched function uses the shards of a global array that it closes over; got "
-        "it under vmap; pass the array as an argument, or map inside shard_map"
-    )
+    """Return the shards of all examples: in each process those of its part of each example."""
+    (x,), sharding = xs, params["sharding"]
+    if flags[0]:
+        return [localize(x, sharding.behind_one(), x.aval.shape)], [True]
+    return [localize(x, sharding, x.aval.shape)], [False]
 
 
 TO_GLOBAL = register(

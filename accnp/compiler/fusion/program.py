@@ -17,7 +17,7 @@ import numpy as np
 from accnp.compiler.fusion.products import product, turn
 from accnp.compiler.fusion.spaces import in_turns, keeps_order
 from accnp.forks import imported
-from accnp.ir.aval import Aval, result_avals, spans_processes
+from accnp.ir.aval import Aval, mesh_sharding, result_avals, spans_processes
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.kernel import is_half
 from accnp.ir.mesh_axis import communicates, is_over_mesh
@@ -163,7 +163,9 @@ class Builder:
         known = op is node.op and (self.fixed is None or id(node) in self.fixed)
         params = node.params if known else {}
         # For an array over several processes, the program computes with the shard of this process.
-        aval = OPS["to_local"].infer(node.aval) if spans_processes(node.aval) else node.aval
+        aval = node.aval
+        if spans_processes(aval):
+            aval = OPS["to_local"].infer(aval, sharding=mesh_sharding(aval))
         v = self.leaves[id(node)] = Value(op, params, (), aval, node)
         return v
 

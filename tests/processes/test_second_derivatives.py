@@ -1,0 +1,30 @@
+"""Second derivatives of `shard_map` over several processes: those of the function of one array."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from processes.launch import run
+from processes.second_derivatives import W, X, derivatives, loss
+
+import accnp
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def found(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What some processes say."""
+    return json.loads(run(request.param, "second_derivatives.py").splitlines()[-1])
+
+
+@pytest.mark.parametrize("what", derivatives(accnp))
+@pytest.mark.parametrize("name", ["sum", "scan"])
+@pytest.mark.parametrize("kind", ["Explicit", "Auto"])
+def test_second_derivatives_over_processes(
+    kind: str, name: str, what: str, found: dict[str, Any]
+) -> None:
+    want = derivatives(accnp)[what](loss)(accnp.numpy.asarray(W), accnp.numpy.asarray(X))
+    for got in found[f"{kind}, {name}, {what}"]:
+        np.testing.assert_allclose(np.array(got), want, rtol=1e-4, atol=1e-4)
