@@ -466,3 +466,28 @@ def test_barrier() -> None:
         np.testing.assert_allclose(g, w, rtol=1e-6)
     f_jit = jnp.jit(lambda x: (jnp.sin(x), jnp.sin(jnp.lax.optimization_barrier(x))))
     assert "map kernel over [3]: sin %1, sin %4" in str(jnp.inspect(f_jit)(y))
+
+
+def test_a_policy_that_is_no_function_is_refused_by_the_decorator():
+    words = (
+        r"policy must be a function such as checkpoint_policies\.dots_saveable; got 'dots'; pass"
+    )
+    with pytest.raises(TypeError, match=f"^checkpoint: {words}"):
+        jnp.checkpoint(jnp.sin, policy="dots")  # type: ignore[arg-type]
+    policies = jnp.checkpoint_policies
+    with pytest.raises(TypeError, match="save_from_both_policies: policy_2 must be a function"):
+        policies.save_from_both_policies(policies.dots_saveable, "dots")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "save_only_these_names",
+        "save_any_names_but_these",
+        "save_anything_except_these_names",
+    ],
+)
+def test_policies_take_names_as_separate_arguments(name):
+    words = rf"^{name}: names must be strings; got \['h'\]; pass the names as separate arguments"
+    with pytest.raises(TypeError, match=words):
+        getattr(jnp.checkpoint_policies, name)(["h"])

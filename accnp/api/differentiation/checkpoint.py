@@ -195,6 +195,17 @@ class SaveAndOffloadOnlyTheseNames:
         return Offloadable(self.offload_src, self.offload_dst) if moved else Recompute
 
 
+def _names(function: str, names: tuple[object, ...]) -> frozenset[str]:
+    """Return names that were passed as separate arguments as a set."""
+    found = [name for name in names if isinstance(name, str)]
+    if len(found) != len(names):
+        raise TypeError(
+            f"{function}: names must be strings; got {', '.join(map(repr, names))}; pass the names "
+            "as separate arguments"
+        )
+    return frozenset(found)
+
+
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """Make a policy that saves only values with the given names.
 
@@ -222,7 +233,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     >>> float(jnp.grad(jnp.checkpoint(f, policy=keep))(0.0))
     1.0
     """
-    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
+    return SaveOnlyTheseNames(_names("save_only_these_names", names_which_can_be_saved))
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
@@ -251,7 +262,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     >>> float(jnp.grad(jnp.checkpoint(f, policy=keep))(0.0))
     1.0
     """
-    return SaveAnyNamesButThese(frozenset(names_not_to_save))
+    return SaveAnyNamesButThese(_names("save_any_names_but_these", names_not_to_save))
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
@@ -280,7 +291,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     >>> float(jnp.grad(jnp.checkpoint(f, policy=keep))(0.0))
     1.0
     """
-    names = frozenset(names_not_to_save)
+    names = _names("save_anything_except_these_names", names_not_to_save)
     return lambda prim, *_, **params: _op_of(prim) is not NAME or params["name"] not in names
 
 
@@ -314,6 +325,8 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     >>> float(jnp.grad(f)(0.0))
     1.0
     """
+    _needs_policy("save_from_both_policies", "policy_1", policy_1)
+    _needs_policy("save_from_both_policies", "policy_2", policy_2)
 
     def policy(prim: Any, *args: Any, **params: Any) -> bool:
         answers = policy_1(prim, *args, **params), policy_2(prim, *args, **params)
@@ -462,6 +475,16 @@ def checkpoint_name(x: PyTree, name: str) -> Any:
 # --- checkpoint ----------------------------------------------------------------------------------
 
 
+def _needs_policy(function: str, argument: str, policy: object) -> None:
+    """Raise TypeError if a policy cannot be called."""
+    if not callable(policy):
+        raise TypeError(
+            f"{function}: {argument} must be a function such as checkpoint_policies.dots_saveable; "
+            f"got {policy!r}; pass one of checkpoint_policies, or a function "
+            "(primitive, *types, **params) -> bool"
+        )
+
+
 class _CheckpointOptions(Options):
     """Options of a checkpointed function."""
 
@@ -530,8 +553,8 @@ def checkpoint(
     Raises
     ------
     TypeError
-        If `fun` is not callable, or `prevent_cse`, `static_argnums` or an answer of the policy has
-        a wrong type.
+        If `fun` or `policy` is not callable, or `prevent_cse`, `static_argnums` or an answer of the
+        policy has a wrong type.
     ValueError
         If `static_argnums` is out of range.
     NotImplementedError
@@ -556,6 +579,8 @@ def checkpoint(
     1.0
     """
     needs_function("checkpoint", fun)
+    if policy is not None:
+        _needs_policy("checkpoint", "policy", policy)
     if concrete is not None:
         raise NotImplementedError(
             "checkpoint: the option `concrete` was removed; "
