@@ -356,6 +356,7 @@ def of_call(frame: FrameType, function: Any, name: str) -> str:
     else:
         given = [shown(here[n]) for n in code.co_varnames[: code.co_argcount] if n in here]
     if not name.isidentifier():
-        return f"got {', '.join(given)}; see the documentation of indexing"
+        advice = "; see the documentation of indexing" if name.startswith(("x[", "x.at[")) else ""
+        return f"got {', '.join(given)}{advice}"
     takes = f"; it takes {_signature(function)}" if function is not None else ""
     return f"got {name}({', '.join(given)}){takes}"

@@ -589,7 +589,10 @@ def _iter(self: Array) -> Iterator[Any]:
     if self.ndim == 0:
         if is_traced(self._node):
             raise conversion_error("iter", self._node)
-        raise TypeError("iteration over a 0-d array")
+        raise TypeError(
+            f"iteration over a 0-d array; got {self.aval.str_short()}; use x.item() for its value, "
+            "or x.reshape(1) for an array of one element"
+        )
     return _rows(self)
 
 

@@ -72,7 +72,8 @@ def test_rows_do_not_change_when_their_array_is_donated():
 
 
 def test_arrays_without_axes_are_not_iterable():
-    with pytest.raises(TypeError, match="iteration over a 0-d array"):
+    words = r"iteration over a 0-d array; got float32\[\]; use x.item\(\) for .*x.reshape\(1\)"
+    with pytest.raises(TypeError, match=words):
         iter(jnp.asarray(1.0))
 
 
