@@ -69,6 +69,8 @@ CASES = {
     "sparse": lambda: sparse.bcoo_update_layout(
         sparse.BCOO.fromdense(X), n_batch=1, on_inefficient="warn"
     ),
+    "overflow of a scalar": lambda: jnp.float16(70000.0),
+    "overflow of a list": lambda: jnp.array([80000.0, 1], "float16"),
     "ignored option": lambda: warn_once("an option", "name for a test"),
 }
 
@@ -92,3 +94,12 @@ def test_a_filter_can_name_the_users_module():
         warnings.filterwarnings("ignore", module=__name__.replace(".", r"\."))
         jnp.zeros(3, "float64")
     assert sys.modules[__name__]
+
+
+def test_numpys_settings_apply_to_overflows():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with np.errstate(over="ignore"):
+            assert jnp.float16(1e5) == np.inf
+        with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+            jnp.float16(1.1e5)

@@ -21,6 +21,7 @@ import numpy as np
 from accnp._native import Blocks, BufferBase, Pool, install_buffers
 from accnp.caches import register_cache
 from accnp.config import config, listeners
+from accnp.errors import warn
 from accnp.forks import renewed
 
 ALIGN = 64
@@ -243,12 +244,27 @@ _CTYPES: dict[str, Any] = {
 _scalar_types = {np.dtype(code): kind for code, kind in _CTYPES.items()}
 
 
+def overflow_warnings() -> np.errstate:
+    """Return a context in which NumPy's warning of an overflow names the user's line.
+
+    Other settings of `numpy.errstate`, such as "ignore" and "raise", stay in force.
+    """
+    if np.geterr()["over"] != "warn":
+        return np.errstate()
+    return np.errstate(over="call", call=_warn_of_overflow)
+
+
+def _warn_of_overflow(kind: str, flag: int) -> None:
+    warn("overflow encountered in cast", RuntimeWarning)
+
+
 def from_scalar(value: Any, dtype: np.dtype) -> Buffer:
     """Return a Buffer of one element; Python integers wrap around as in C."""
     buffer = empty(dtype.itemsize)
     kind = _scalar_types.get(dtype)
     if kind is None:
-        buffer.view((), dtype, writeable=True)[...] = value
+        with overflow_warnings():
+            buffer.view((), dtype, writeable=True)[...] = value
     else:
         kind.from_address(buffer.ptr).value = value
     return buffer

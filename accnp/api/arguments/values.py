@@ -26,6 +26,7 @@ from accnp.ir.op import o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import full as full_node
 from accnp.runtime import device as devices
+from accnp.runtime.buffer import overflow_warnings
 
 __all__ = [
     "astype_node", "check_complex", "inexact_arrays", "no_out", "node_of", "node_on_gpu",
@@ -205,7 +206,10 @@ def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
     if nodes and (len(nodes) <= _STACK_LIMIT or any(n.trace is not None for n in nodes)):
         return _stack_nested(x, wanted, function)
     try:
-        value = np.array(_values(x) if nodes else x, dtype=None if wanted.kind == "V" else wanted)
+        with overflow_warnings():
+            value = np.array(
+                _values(x) if nodes else x, dtype=None if wanted.kind == "V" else wanted
+            )
     except ValueError as error:
         raise _ragged(x, function, error) from None
     except OverflowError as error:
