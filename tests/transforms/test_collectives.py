@@ -286,3 +286,12 @@ def test_errors_of_permutations() -> None:
             accnp.vmap(lambda x, p=perm: accnp.lax.ppermute(x, "i", p), **AXIS)(X)
     with pytest.raises(NameError):
         accnp.lax.axis_index("i")
+
+
+@pytest.mark.parametrize("groups", [[0, 1], [[0], 1], 3, [["a"]]])
+@pytest.mark.parametrize("name", ["psum", "all_gather"])
+def test_groups_must_be_lists_of_lists(name, groups):
+    f = getattr(accnp.lax, name)
+    words = f"^{name}: axis_index_groups must be a list of lists of indices, such as .*; got "
+    with pytest.raises(TypeError, match=words):
+        accnp.vmap(lambda x: f(x, "i", axis_index_groups=groups), axis_name="i")(X[:2])

@@ -54,7 +54,13 @@ def index_groups(function: str, groups: Any, names: Sequence[Any], even: bool) -
         raise NotImplementedError(
             f"{function}: axis_index_groups require one named axis; got {tuple(names)}; pass one"
         )
-    found = tuple([tuple([int(i) for i in group]) for group in groups])
+    try:
+        found = tuple([tuple([int(i) for i in group]) for group in groups])
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{function}: axis_index_groups must be a list of lists of indices, such as [[0, 1]]; "
+            f"got {groups!r}; put the indices of each group into a list"
+        ) from None
     n = size_of(names[0])
     if sorted(i for group in found for i in group) != list(range(n)):
         raise ValueError(
