@@ -223,7 +223,7 @@ def perform(node: Node, arrays: Sequence[np.ndarray]) -> list[Buffer]:
     try:
         out = node.op.numpy(*arrays, **node.params)
     except Exception as error:
-        error.add_note(f"in {node.op.name}, recorded at {site_text(node)}")
+        error.add_note(f"in {node.op.user_name}, recorded at {site_text(node)}")
         raise
     return [own(x, a, arrays) for x, a in zip(out, node.aval, strict=True)]
 
@@ -243,7 +243,7 @@ def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
         node = order[place]
     if node is not None and node.site is not None:
         # For a message or a reduction that is part of a collective, the node is the collective.
-        error.add_note(f"in {node.op.name}, recorded at {site_text(node)}")
+        error.add_note(f"in {node.op.user_name}, recorded at {site_text(node)}")
         if hasattr(error, "report"):
             error.report(site_text(node))  # type: ignore[attr-defined]
 
@@ -258,8 +258,8 @@ def waited_for(node: Node) -> Generator[None]:
         yield
     except RuntimeError as error:
         # Results of jitted calls are nodes without a line; their buffers hold their origin.
-        made = (node.op.name, node.site) if node.site else getattr(node.value, "origin", None)
-        name, site = made or (node.op.name, None)
+        made = (node.op.user_name, node.site) if node.site else getattr(node.value, "origin", None)
+        name, site = made or (node.op.user_name, None)
         error.add_note(
             f"the error was reported while waiting for the value of {name}, recorded at "
             f"{line_of(site)}; it may have been caused by any work submitted to the GPU before"

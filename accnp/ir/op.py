@@ -432,6 +432,12 @@ class Op:
         self.memo: BoundedCache[Any, Form]
         self.memo = BoundedCache("type_cache_size", grouped=True) if memo is None else memo
 
+    @property
+    def user_name(self) -> str:
+        """The name of the function that users call: `psum` for `psum_invariant`, which it records
+        over a mesh."""
+        return self.name.removesuffix("_invariant")
+
     def changed(self, **fields: Any) -> Op:
         """Return a new op with other values of some fields, and its own memo."""
         old = {name: getattr(self, name) for name in Op.__slots__ if name != "memo"}

@@ -168,7 +168,7 @@ def _blame(error: Exception, node: Node | None) -> None:
     if node is None or node.site is None:
         return
     site = site_text(node)
-    error.add_note(f"in {node.op.name}, recorded at {site}")
+    error.add_note(f"in {node.op.user_name}, recorded at {site}")
     report = getattr(error, "report", None)
     if report is not None:
         report(site)

@@ -244,7 +244,7 @@ class World:
             names = ", ".join(map(str, missing))
             lines.append(f"processes that have not reached a collective since: {names}")
         lines += [f"process {r} waits in another one: {w}" for r, w in sorted(elsewhere.items())]
-        raise _make_error("; ".join(lines))
+        raise _make_error("DEADLINE_EXCEEDED", "; ".join(lines))
 
     def check(self, comm: Any, what: Callable[[], str]) -> None:
         """Check that all processes are in the same collective, with `debug_collectives`."""
@@ -255,7 +255,8 @@ class World:
             everyone = comm.Get_group().Translate_ranks(None, self.comm.Get_group())
             pairs = zip(everyone, texts, strict=True)
             listed = "; ".join([f"process {r}: {t}" for r, t in pairs])
-            raise _make_error(f"the processes are in different collectives: {listed}")
+            text = f"the processes are in different collectives: {listed}"
+            raise _make_error("FAILED_PRECONDITION", text)
 
     def _texts(self, comm: Any, text: str) -> list[str]:
         """Return a text from each process of a communicator, cut to 256 bytes."""
@@ -323,13 +324,14 @@ def _nothing() -> str:
     return ""
 
 
-def _make_error(text: str) -> JaxRuntimeError:
+def _make_error(status: str, text: str) -> JaxRuntimeError:
     """Return the error of a collective in which not all processes take part.
 
+    `status` is one of the codes of gRPC and Abseil, which JAX's runtime errors start with.
     Its method `report` prints it as soon as the line of the collective is known, because another
     process may end this one before the traceback is shown.
     """
-    error = JaxRuntimeError(f"DEADLINE_EXCEEDED: collective: {text}")
+    error = JaxRuntimeError(f"{status}: collective: {text}")
 
     def report(line: str) -> None:
         sys.stderr.write(f"accnp: {error.args[0]}; recorded at {line}\n")

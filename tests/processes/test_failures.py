@@ -76,7 +76,13 @@ def test_debug_mode_finds_different_collectives() -> None:
     )
     ended = launch(2, text)
     assert ended.code == 1
-    assert "the processes are in different collectives: process 0: psum of float32[1]" in ended.err
+    assert (
+        "accnp: FAILED_PRECONDITION: collective: the processes are in different collectives: "
+        "process 0: psum of float32[1]"
+    ) in ended.err
+    assert "DEADLINE_EXCEEDED" not in ended.err
+    assert "in psum, recorded at" in ended.err or "in ppermute, recorded at" in ended.err
+    assert "psum_invariant" not in ended.err
     assert "process 1: ppermute of float32[1] over 'x' {'perm': ((0, 1),)}" in ended.err
     assert "recorded at <string>:" in ended.err
 
@@ -99,7 +105,13 @@ def test_debug_mode_compares_messages_that_compiled_programs_send() -> None:
     )
     ended = launch(2, text)
     assert ended.code == 1
-    assert "the processes are in different collectives: process 0: psum of float32[1]" in ended.err
+    assert (
+        "accnp: FAILED_PRECONDITION: collective: the processes are in different collectives: "
+        "process 0: psum of float32[1]"
+    ) in ended.err
+    assert "DEADLINE_EXCEEDED" not in ended.err
+    assert "in psum, recorded at" in ended.err or "in ppermute, recorded at" in ended.err
+    assert "psum_invariant" not in ended.err
     assert "process 1: ppermute of float32[1] over 'x' {'perm': ((0, 1),)}" in ended.err
     assert "recorded at <string>:" in ended.err
 

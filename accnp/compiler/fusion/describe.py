@@ -164,21 +164,23 @@ def why_alone(c: Cluster) -> str:
     """Return why an operation does not share a kernel with others."""
     v = c.roots[0]
     if c.form == "own":
-        return f"{v.op.name} is a {'native loop' if v.op.kind == 'loop' else 'separate kernel'}"
+        return (
+            f"{v.op.user_name} is a {'native loop' if v.op.kind == 'loop' else 'separate kernel'}"
+        )
     if v.op.kind == "opaque":
-        return f"{v.op.name} is {message_text(v) or 'a library call'}"
+        return f"{v.op.user_name} is {message_text(v) or 'a library call'}"
     if v.op.kind == "callback":
-        return f"{v.op.name} calls a Python function"
+        return f"{v.op.user_name} calls a Python function"
     if v.op.kind == "loop":
-        return f"{v.op.name} runs its programs as a separate loop"
+        return f"{v.op.user_name} runs its programs as a separate loop"
     if _empty(v):
-        return f"{v.op.name} has nothing to compute: an operand or the result is empty"
+        return f"{v.op.user_name} has nothing to compute: an operand or the result is empty"
     if v.op.kind in ("map", "reduce") and v.op.scalar is None and v.op.combine is None:
-        return f"{v.op.name} has no text for kernels: its NumPy function is called"
+        return f"{v.op.user_name} has no text for kernels: its NumPy function is called"
     types = {
         a.dtype.name for a in (v.aval, *[x.aval for x in v.inputs]) if not isinstance(a, tuple)
     }
-    return f"{v.op.name} on {', '.join(sorted(types))}: kernels do not take this dtype"
+    return f"{v.op.user_name} on {', '.join(sorted(types))}: kernels do not take this dtype"
 
 
 def _empty(v: Value) -> bool:
@@ -206,11 +208,13 @@ def cluster_parts(
         if c.form in ("host", "own"):
             v = c.roots[0]
             why = why_alone(c)
-            what = why.replace(f"{v.op.name} is ", "") if c.form == "own" else f"no kernel: {why}"
-            parts.append((numbers[c], f"{v.op.name} %{v.id}, {what}", [v]))
+            what = (
+                why.replace(f"{v.op.user_name} is ", "") if c.form == "own" else f"no kernel: {why}"
+            )
+            parts.append((numbers[c], f"{v.op.user_name} %{v.id}, {what}", [v]))
         else:
             done = [v for v in values if v.op.kind != "view"] or values
-            names = ", ".join(f"{v.op.name} %{v.id}" for v in done)
+            names = ", ".join(f"{v.op.user_name} %{v.id}" for v in done)
             views = len(values) - len(done)
             part = f" (cut into {count_cells(c.cuts)} cells)" if c.cuts else ""
             text = f"{form_text(c)} kernel over {list(c.shape)}{part}: {names or 'copy'}"

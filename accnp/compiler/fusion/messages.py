@@ -81,7 +81,7 @@ def _who(node: Node) -> dict[str, Any]:
     """Return the parameters of a message: its participants, and the collective that it is part of,
     which error messages name."""
     found = {k: node.params[k] for k in ("axis_name", "axis_index_groups")}
-    return {**found, "of": node.op.name.removesuffix("_invariant")}
+    return {**found, "of": node.op.user_name}
 
 
 def _moved(builder: Builder, node: Node, x: Value, source: int, target: int) -> Value:

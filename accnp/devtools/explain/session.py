@@ -184,7 +184,7 @@ def _record(original: Any, op: Any, *args: Any) -> Any:
         return original(op, *args)
     start = perf_counter_ns()
     node = original(op, *args)
-    emit(Event("record", node.op.name, start, perf_counter_ns(), site=node.site))
+    emit(Event("record", node.op.user_name, start, perf_counter_ns(), site=node.site))
     return node
 
 
@@ -355,7 +355,7 @@ def _run(original: Any, plan: Any, leaves: Any, tell: Any = None) -> Any:
     def told(step: Any, span: Any = None) -> None:
         nonlocal last
         now = perf_counter_ns()
-        name = getattr(step, "label", "") or step.op.name
+        name = getattr(step, "label", "") or step.op.user_name
         if span is not None:  # on a GPU, by its clock
             last, now = (start + int(t * 1e9) for t in span)
         event = Event("step", name, last, now, step=step, plan=plan, depth=depth)

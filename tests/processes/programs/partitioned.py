@@ -120,9 +120,13 @@ for f in (
     refused(NotImplementedError, "inside shard_map", f)
     refused(NotImplementedError, "inside shard_map", jnp.jit(f))
 
+unsupported = "an array that is sharded over processes is not supported; got float32[8,12]; use it"
+refused(NotImplementedError, f"argsort: {unsupported}", lambda: jnp.argsort(a, axis=1))
+
 # What a plan sends is shown.
 total = jnp.jit(lambda a: a.sum(0))
 text = str(jnp.explain(total, a))
+assert "psum_invariant" not in text
 assert f"a message of psum over 'x': each of {n} processes sends {48 * (n - 1)} B" in text, text
 assert "a message of psum" in str(jnp.inspect(total)(a))
 text = str(jnp.explain(jnp.jit(trained_on_shards), jnp.ones(12)))
