@@ -236,7 +236,7 @@ def test_text_has_every_section(x):
     text = str(jnp.explain(wave, x))
     for title in ("advice", "what stopped fusion", "lines that used values", "traces", "compiles"):
         assert f"-- {title} --" in text
-    assert "of a copy" in text
+    assert "of a copy" in text or "faster than a copy" in text
     assert "eager, for" in text
 
 

@@ -30,7 +30,7 @@ class Boundary:
 
     def __init__(self, v: Value, step: int) -> None:
         self.step = step
-        self.value = f"%{v.id} {v.op.name}"
+        self.value = f"%{v.id} {v.op.user_name}"
         self.line = _line(v)
         self.reasons = [why for why in why_stored(v) if why != OUTPUT]
         avals = v.aval if isinstance(v.aval, tuple) else (v.aval,)
@@ -76,8 +76,10 @@ class StepFacts:
         if not self.seconds or self.share is None:
             return f"{moved}, not run"
         rate = self.nbytes / self.seconds / 1e9
-        text = f"{moved}, {1e3 * self.seconds:.3g} ms, {rate:.1f} GB/s, {self.share:.0%} of a copy"
-        return f"{text}{self.mark}"
+        text = f"{moved}, {1e3 * self.seconds:.3g} ms, {rate:.1f} GB/s"
+        # Above the limit, the share is no measure of the kernel.
+        share = f", {self.share:.0%} of a copy" if self.share <= _FASTER else ""
+        return f"{text}{share}{self.mark}"
 
     @property
     def mark(self) -> str:
@@ -88,7 +90,7 @@ class StepFacts:
         if self.share is None or self.share <= _FASTER:
             return ""
         if self.nbytes < 2 * LARGE:
-            return " from memory (its operands were in a cache)"
+            return ", faster than a copy: from the cache"
         busy = load is not None and load.busy
         return f" (unreliable: the copy was slow{', on a busy machine' if busy else ''})"
 
@@ -116,14 +118,16 @@ class Picture:
             self.widened = _widened(program)
         self.operations = 0 if program is None else len(program.values)
         self.steps = [
-            StepFacts(s, i, (parts.get(i) or getattr(s, "label", "") or s.op.name) + _sent_by(s))
+            StepFacts(
+                s, i, (parts.get(i) or getattr(s, "label", "") or s.op.user_name) + _sent_by(s)
+            )
             for i, s in enumerate(plan.steps)
         ]
         for step in plan.steps:
             if isinstance(step, KernelStep):
                 self.copies += _copies(step)
         self.host_loops = [
-            (s.op.name, s.reason)
+            (s.op.user_name, s.reason)
             for s in plan.steps
             if isinstance(s, ControlStep) and s.reason and s.by_python
         ]
@@ -146,7 +150,7 @@ class Picture:
 
 def _is_read(b: Boundary, stored: list[Value], program: Program) -> bool:
     """Return whether a step of the program reads a value; outputs alone are not boundaries."""
-    v = next(v for v in stored if b.value == f"%{v.id} {v.op.name}")
+    v = next(v for v in stored if b.value == f"%{v.id} {v.op.user_name}")
     parts = {id(x) for x in program.values if x.parent is v} | {id(v)}
     return any(id(x) in parts for w in program.values for x in w.inputs)
 
