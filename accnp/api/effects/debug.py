@@ -6,6 +6,7 @@ The text is written, or the function called, when the values of the arrays are c
 from __future__ import annotations
 
 import logging
+import re
 import string
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -174,6 +175,38 @@ class _Checker(string.Formatter):
 _checker = _Checker()
 
 
+def _check_fields(name: str, fmt: str, count: int, kwargs: dict[str, Any]) -> None:
+    """Raise an error if a field of a format string has no argument."""
+    numbered, automatic = 0, 0
+    for _, field, spec, _ in string.Formatter().parse(fmt):
+        for text in [field, *_nested_fields(spec)]:
+            if text is None:
+                continue
+            first = re.split(r"[.\[]", text, maxsplit=1)[0]
+            if not first:
+                automatic += 1
+            elif first.isdecimal():
+                numbered = max(numbered, int(first) + 1)
+            elif first not in kwargs:
+                raise KeyError(
+                    f"{name}: the format has a field {first!r}, but no such keyword argument was "
+                    f"passed; got {fmt!r}; pass {first}=..."
+                )
+    needed = max(numbered, automatic)
+    if needed > count:
+        fields = f"{needed} field{'s' if needed > 1 else ''}"
+        passed = "1 argument was" if count == 1 else f"{count} arguments were"
+        raise IndexError(
+            f"{name}: the format has {fields}, but {passed} passed; got {fmt!r}; pass an argument "
+            "for each field"
+        )
+
+
+def _nested_fields(spec: str | None) -> list[str]:
+    """Return the fields in a format specification, such as `width` of `{:{width}}`."""
+    return [field for _, field, _, _ in string.Formatter().parse(spec or "") if field is not None]
+
+
 def _print(name: str, write: Any, fmt: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Implement `print` and `log`; the options are taken from the keywords."""
     ordered = bool(kwargs.pop("ordered", False))
@@ -184,6 +217,7 @@ def _print(name: str, write: Any, fmt: Any, args: tuple, kwargs: dict[str, Any])
         if not isinstance(fmt, str):
             raise TypeError(f"{name}: expected str, got {type(fmt).__name__}; pass a format string")
         if not skip:
+            _check_fields(name, fmt, len(args), kwargs)
             _checker.format(fmt, *args, **kwargs)
         nodes, arguments = _split(args, kwargs)
         o.debug_print(

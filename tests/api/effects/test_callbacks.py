@@ -378,3 +378,23 @@ def test_effects_in_flight_keep_their_order():
         jnp.debug.callback(lambda v, i=i: seen.append(i + 10), i)
     jnp.effects_barrier()
     assert seen == [0, 10, 1, 11, 2, 12]
+
+
+@pytest.mark.parametrize(
+    ("fmt", "words"),
+    [
+        ("{} {}", "the format has 2 fields, but 1 argument was passed; got '{} {}'; pass an"),
+        ("{2}", "the format has 3 fields, but 1 argument was passed; got '{2}'; pass an"),
+        ("{:{}}", "the format has 2 fields, but 1 argument was passed; got '{:{}}'; pass an"),
+    ],
+)
+def test_formats_with_too_few_arguments(fmt, words):
+    for name in "print", "log":
+        with pytest.raises(IndexError) as caught:
+            getattr(jnp.debug, name)(fmt, 1.0)
+        assert str(caught.value).startswith(f"debug.{name}: {words}")
+
+
+def test_formats_without_a_keyword_argument():
+    with pytest.raises(KeyError, match="has a field 'a', but no such keyword argument was passed"):
+        jnp.debug.print("{a.shape}", 1.0)
