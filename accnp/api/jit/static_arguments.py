@@ -115,7 +115,7 @@ def resolve_static(
     ]
     variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     by_key = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    known = {p.name for p in parameters}
+    known = [p.name for p in parameters]
     nameless = {p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
     name = function_place(fun)[0]
     for option, given in (("static", names), ("donate", options.donate_names)):
@@ -123,7 +123,7 @@ def resolve_static(
             if n not in known and not by_key:
                 raise ValueError(
                     f"jit: Jitted function has invalid argnames {n!r} in {option}_argnames, which "
-                    f"{name} does not take; its parameters are {', '.join(sorted(known))}"
+                    f"{name} does not take; its parameters are {', '.join(known)}"
                 )
             if n in nameless and not by_key:
                 raise ValueError(

@@ -329,3 +329,8 @@ def test_types_within_static_tuples_count() -> None:
     added = accnp.jit(lambda x, y: x + y[0], static_argnums=1)
     x = np.int32(2)
     assert [added(x, (y,)).dtype.kind for y in (1, 1.0, True)] == ["i", "f", "i"]
+
+
+def test_unknown_names_list_the_parameters_in_their_order():
+    with pytest.raises(ValueError, match=r"its parameters are x, n, a$"):
+        accnp.jit(lambda x, n, a: x, static_argnames="m")(1, 2, 3)
