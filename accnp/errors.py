@@ -762,6 +762,11 @@ _CONVERSIONS: dict[str, tuple[type[Exception], str, str]] = {
         "Shapes must be 1D sequences of concrete values of integer type. " + _ABSTRACT,
         f"{_STATIC}, or {_NP}",
     ),
+    "count": (
+        ConcretizationTypeError,
+        "Shapes must be 1D sequences of concrete values of integer type. " + _ABSTRACT,
+        "pass size=, or use jnp.where(mask, x, fill)",
+    ),
     "size": (
         StaticArgumentError,
         "Shapes must be 1D sequences of concrete values of integer type. " + _ABSTRACT,

@@ -48,6 +48,7 @@ def test_classes_are_those_of_jax():
         ("iter", "ConcretizationTypeError", TypeError, ["iteration", "lax.scan"]),
         ("shape", "ConcretizationTypeError", TypeError, ["Shapes must be 1D sequences", "np."]),
         ("size", "StaticArgumentError", ValueError, ["Shapes must be 1D sequences", "np."]),
+        ("count", "ConcretizationTypeError", TypeError, ["pass size=", "jnp.where(mask, x, fill)"]),
         ("axis", "StaticArgumentError", ValueError, ["Non-hashable", "used as an axis"]),
         ("static", "StaticArgumentError", TypeError, ["Non-hashable", "Abstract tracer value"]),
         ("flag", "StaticArgumentError", ValueError, ["Non-hashable", "boolean conversion"]),
@@ -317,3 +318,19 @@ def test_texts_advise_instead_of_echoing_the_call(words):
 def test_floor_divide_refuses_complex_numbers_by_the_documented_class():
     with pytest.raises(errors.UnsupportedDtypeError, match=r"use jnp\.divide"):
         accnp.numpy.floor_divide(1j, 2)
+
+
+@pytest.mark.parametrize("name", ["nonzero", "flatnonzero", "argwhere"])
+def test_functions_with_a_size_advise_to_pass_it(name):
+    with pytest.raises(errors.ConcretizationTypeError, match="do: pass size=, or use") as caught:
+        accnp.jit(getattr(accnp.numpy, name))(accnp.ones(3))
+    assert "static_argnums" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call", [lambda x: iter(x), lambda x: len(x), lambda x: bool(accnp.ones(2))]
+)
+def test_only_indexing_refers_to_the_documentation_of_indexing(call):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call(accnp.numpy.float32(1))
+    assert "documentation of indexing" not in str(caught.value)

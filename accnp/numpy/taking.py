@@ -584,7 +584,7 @@ def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_va
 
 
 def _known(x: Node, function: str) -> Node:
-    return concrete_node(x, "shape", f"{function} (without size=)")
+    return concrete_node(x, "count", f"{function} (without size=)")
 
 
 @api_boundary
