@@ -188,8 +188,8 @@ def load(path: str | os.PathLike[str], *, like: PyTree = None, shardings: PyTree
         tree = tree_unflatten(tree_flatten(like)[1], list(names))
     elif about["structure"] is None:
         raise ValueError(
-            f"{function}: the pytree has containers that the file does not know; got no like; pass "
-            "a pytree of the same structure as like="
+            f"{function}: the checkpoint contains classes; got no like; pass a tree of the same "
+            "structure as like="
         )
     else:
         tree = tree_of(about["structure"], {name: name for name in facts})

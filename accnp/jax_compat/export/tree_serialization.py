@@ -171,7 +171,7 @@ def _write(x: Any) -> Any:
     kind = _kinds.get(type(x))
     if kind is None:
         raise ValueError(
-            f"export: values of type {type(x).__name__} cannot be stored; register it with "
+            f"export: values of type {type(x).__name__} cannot be stored; register the type with "
             "export.register_pytree_node_serialization or register_namedtuple_serialization"
         )
     if hasattr(x, "_fields"):
