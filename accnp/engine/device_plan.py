@@ -11,10 +11,10 @@ import functools
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from accnp.compiler.families import cells_for_grid, generated_for_grid
 from accnp.compiler.fusion.fuse import Cluster
 from accnp.compiler.fusion.lower import lower
 from accnp.compiler.fusion.program import Program, Value
+from accnp.compiler.grid_kernels import build_fused_grid_kernel, build_grid_kernel
 from accnp.compiler.kernel_cache import CompileError
 from accnp.compiler.library.copies import do_nothing
 from accnp.compiler.library.lowerings import gpu_call_of, writer
@@ -84,7 +84,7 @@ class DevicePlanner(Planner):
             if c.form != "host":
                 specs = [spec for specs in lower(c) for spec in specs]
                 self.check(specs)
-                joined = cells_for_grid(specs, self.wave) if len(specs) > 1 else None
+                joined = build_fused_grid_kernel(specs, self.wave) if len(specs) > 1 else None
                 if joined is not None:
                     texts[c] = [(specs, joined)]
                 else:
@@ -126,7 +126,7 @@ class DevicePlanner(Planner):
         return refused
 
     def text_of(self, spec: KernelSpec) -> Generated:
-        return generated_for_grid(spec, self.wave) if self.gpu else super().text_of(spec)
+        return build_grid_kernel(spec, self.wave) if self.gpu else super().text_of(spec)
 
     def step(self, text: Generated) -> KernelStep:
         if not self.gpu:

@@ -21,7 +21,7 @@ from math import prod
 from typing import Any
 
 from accnp.compiler.library.control_flow import SIZES, ControlText, Spot
-from accnp.compiler.specs.launches import with_sizes
+from accnp.compiler.specs.launches import specialize_sizes
 from accnp.engine.bodies import (
     is_message,
     kernels,
@@ -212,7 +212,7 @@ class Driver(ControlText):
 
     def sized(self, inner: KernelStep) -> Generated:
         """Return the text of a kernel; the text of a tiny one contains its sizes as constants."""
-        return with_sizes(inner.text, inner.extent)
+        return specialize_sizes(inner.text, inner.extent)
 
     # --- control flow ---
 

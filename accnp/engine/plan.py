@@ -260,7 +260,7 @@ class Planner:
         first. Otherwise launch the first one only. Return whether both were launched."""
         parts, between = (lower_rows(made), lower_rows(reader)), made.roots[0]
         chains = imported("accnp.compiler.specs.chains")  # loaded when first used
-        text = chains.generated_chain(*parts, between, reader.shape[0])
+        text = chains.fuse_chain(*parts, between, reader.shape[0])
         if text is None:
             self.kernel(made)
             return False
@@ -298,7 +298,7 @@ class Planner:
         text = (
             self.text_of(groups[0][0])
             if single
-            else imported("accnp.compiler.specs.cells").generated_cells(groups)
+            else imported("accnp.compiler.specs.horizontal_fusion").fuse_horizontally(groups)
         )
         step = self.launch(text, c, moved)
         if single:
@@ -370,7 +370,7 @@ class Planner:
         return step
 
     def text_of(self, spec: KernelSpec) -> Generated:
-        return imported("accnp.compiler.specs.launches").generated(spec)
+        return imported("accnp.compiler.specs.launches").build_generated(spec)
 
     def step(self, text: Generated) -> KernelStep:
         return KernelStep(text, self.plan.fastmath)

@@ -6,8 +6,8 @@ import numpy as np
 from compiler.fusion.support import plan_of
 from cuda.interpreter import Memory, Module
 
-from accnp.compiler.families import generated_for_grid
 from accnp.compiler.fusion.lower import lower
+from accnp.compiler.grid_kernels import build_grid_kernel
 from accnp.compiler.kernel_cache import get_kernel
 from accnp.compiler.ptx import ptx_of
 from accnp.ir.kernel import Access
@@ -126,4 +126,4 @@ class Case:
 
 def grids_of(f, *arrays):
     """Pairs of a description and its kernel for GPUs."""
-    return [(s, generated_for_grid(s)) for specs in specs_of(f, *arrays) for s in specs]
+    return [(s, build_grid_kernel(s)) for specs in specs_of(f, *arrays) for s in specs]

@@ -7,8 +7,8 @@ from cuda.forms import Case, specs_of
 from cuda.support import same_bits
 
 import accnp as jnp
-from accnp.compiler.families import generated_for_grid
-from accnp.compiler.specs.launches import generated
+from accnp.compiler.grid_kernels import build_grid_kernel
+from accnp.compiler.specs.launches import build_generated
 
 WAVES = {"H200": 132 * 8, "A100": 108 * 8, "L4": 58 * 6, "RTX 3050": 20 * 6, "T4": 40 * 4}
 
@@ -34,7 +34,7 @@ MANY = {
 def test_blocks_follow_the_card(name):
     f, x, waves = MANY[name]
     ((spec,),) = specs_of(f, x)
-    made = {card: generated_for_grid(spec, wave) for card, wave in WAVES.items()}
+    made = {card: build_grid_kernel(spec, wave) for card, wave in WAVES.items()}
     assert len({t.source for t in made.values()}) == 1  # one PTX for all cards
     for card, text in made.items():
         if waves is not None:
@@ -48,10 +48,10 @@ def test_blocks_follow_the_card(name):
 def test_sums_of_columns_have_the_same_bits(wave):
     """Whether the parts of the rows have blocks of their own depends on the card."""
     ((spec,),) = specs_of(lambda x: (x * 2).sum(0), np.zeros((5000, 96), np.float32))
-    case, text = Case(spec, 3), generated_for_grid(spec, wave)
+    case, text = Case(spec, 3), build_grid_kernel(spec, wave)
     assert bool(text.then) == (wave > 12)
     assert all(same_bits(a, b).all() for a, b in
-               zip(case.on_gpu(text), case.on_cpu(generated(spec)), strict=True))  # fmt: skip
+               zip(case.on_gpu(text), case.on_cpu(build_generated(spec)), strict=True))  # fmt: skip
 
 
 def test_a_launch_has_blocks_for_its_card():

@@ -6,9 +6,9 @@ from cuda.forms import Case, specs_of
 from cuda.support import same_bits
 
 import accnp as jnp
-from accnp.compiler.families import cells_for_grid
+from accnp.compiler.grid_kernels import build_fused_grid_kernel
 from accnp.compiler.loops.verifier import verify
-from accnp.compiler.specs.cells import generated_cells
+from accnp.compiler.specs.horizontal_fusion import fuse_horizontally
 
 pytestmark = pytest.mark.usefixtures("one_form")
 
@@ -32,8 +32,9 @@ def test_bits_are_those_of_the_processor(name):
     (specs,) = specs_of(f, *arrays)
     assert len(specs) > 1
     case = Case.of_all(specs)
-    want = case.on_cpu(generated_cells([[s] for s in specs]))
-    text = cells_for_grid(specs)
+    want = case.on_cpu(fuse_horizontally([[s] for s in specs]))
+    text = build_fused_grid_kernel(specs)
+    assert text is not None
     assert text.kernel is not None
     verify(text.kernel)
     for blocks in (None, 1, 5):

@@ -7,7 +7,8 @@ from cuda.support import same_bits
 
 import accnp as jnp
 from accnp.compiler.loops.verifier import verify
-from accnp.compiler.specs.launches import generated
+from accnp.compiler.specs.launches import build_generated
+from accnp.ir.generated import Room
 from accnp.ir.kernel import ROWS
 
 pytestmark = pytest.mark.usefixtures("one_form")
@@ -46,7 +47,7 @@ def test_bits_are_those_of_the_processor(name):
         assert text.kernel is not None
         verify(text.kernel)
         case = Case(spec)
-        want = case.on_cpu(generated(spec))
+        want = case.on_cpu(build_generated(spec))
         for blocks in (None, 1):
             found = case.on_gpu(text, blocks)
             assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks
@@ -58,4 +59,5 @@ def test_few_columns_of_many_rows_are_two_kernels():
     (second,) = text.then
     assert text.blocks > 1
     assert text.pointers[-1] is second.pointers[-1]
-    assert text.pointers[-1].count == 37 * 10
+    assert isinstance(second.pointers[-1], Room)
+    assert second.pointers[-1].count == 37 * 10

@@ -8,7 +8,7 @@ from cuda.support import N, elementwise, groups, on_cpu, on_gpu, points, same_bi
 from accnp.compiler.kernel_cache import CompileError
 from accnp.compiler.library.special_calls import CALLS
 from accnp.compiler.ptx import ptx_of
-from accnp.compiler.specs.launches import generated
+from accnp.compiler.specs.launches import build_generated
 from accnp.ir.kernel import code_dtype
 
 pytestmark = pytest.mark.usefixtures("one_form")
@@ -28,7 +28,7 @@ DOMAINS = {"exp_difference": lambda x, top: x <= top}
 @pytest.mark.parametrize("works", GROUPS, ids=lambda g: f"{g[0].operands}-{g[0].op}")
 def test_the_bits_are_those_of_the_processor(works):
     spec = spec_of(works)
-    text = generated(spec)
+    text = build_generated(spec)
     arrays = []
     for k, access in enumerate(spec.accesses):
         code = text.signature[k].removesuffix("*")
@@ -52,7 +52,7 @@ def test_the_bits_are_those_of_the_processor(works):
 
 @pytest.mark.parametrize("works", GROUPS, ids=lambda g: f"{g[0].operands}-{g[0].op}")
 def test_the_older_generation_has_them_too(works):
-    text = generated(spec_of(works))
+    text = build_generated(spec_of(works))
     made = ptx_of(text.source, text.signature, tasks=True, cc=(8, 0))
     assert ".target sm_80" in made.text
     assert f".entry {made.name}(" in made.text
@@ -61,7 +61,7 @@ def test_the_older_generation_has_them_too(works):
 def test_what_is_called_by_address_is_refused():
     found = [w for w in elementwise() if called(w)]
     assert found
-    text = generated(spec_of(found[:1]))
+    text = build_generated(spec_of(found[:1]))
     with pytest.raises(CompileError, match="a GPU cannot call accnp_routine_special"):
         ptx_of(text.source, text.signature, tasks=True)
 

@@ -10,7 +10,7 @@ from sampling import sample
 
 import accnp as jnp
 from accnp.compiler.ptx import ptx_of
-from accnp.compiler.specs.launches import generated
+from accnp.compiler.specs.launches import build_generated
 from accnp.ir.kernel import code_dtype
 
 PROGRAMS = {
@@ -33,7 +33,7 @@ def test_the_bits_are_those_of_the_processor(name, code):
     assert any(code in text.source or f"{code}*" in text.signature for _, text in pairs)
     for spec, text in pairs:
         case = Case(spec)
-        found, want = case.on_gpu(text), case.on_cpu(generated(spec))
+        found, want = case.on_gpu(text), case.on_cpu(build_generated(spec))
         for a, f, w in zip(case.arrays, found, want, strict=True):
             assert f.dtype == a.dtype
             if name in ("chain", "side by side", "turned", "gathered", "converted", "largest"):

@@ -14,11 +14,11 @@ from cuda.support import same_bits
 from cuda.test_maps import PROGRAMS, f4, ints
 
 import accnp as jnp
-from accnp.compiler.families import generated_for_grid
+from accnp.compiler.grid_kernels import build_grid_kernel
 from accnp.compiler.llvm.ptx import write_program
 from accnp.compiler.loops.verifier import verify
 from accnp.compiler.ptx import Ptx, ptx_of
-from accnp.compiler.specs.launches import generated
+from accnp.compiler.specs.launches import build_generated
 from accnp.ir.generated import Generated
 from tests.compiler.renaming import renamed
 
@@ -51,7 +51,7 @@ def made(name):
     f, *arrays = ALL[name]
     with jnp.enable_x64(True):
         ((spec,),) = specs_of(f, *arrays)
-    return spec, generated_for_grid(spec)
+    return spec, build_grid_kernel(spec)
 
 
 def ptx(text: Generated, cc=(9, 0)) -> Ptx:
@@ -62,11 +62,15 @@ def ptx(text: Generated, cc=(9, 0)) -> Ptx:
 def resources(text: str) -> tuple[int, int]:
     """Registers of a thread, and bytes that it spills."""
     target = re.search(r"^\.target (\w+)", text, re.MULTILINE)
+    assembler = ptxas()
+    assert target is not None
+    assert assembler is not None
     done = subprocess.run(
-        [ptxas(), "-v", f"-arch={target[1]}", "-", "-o", "/dev/null"],
+        [assembler, "-v", f"-arch={target[1]}", "-", "-o", "/dev/null"],
         input=text, capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     registers = re.search(r"Used (\d+) registers", done.stderr)
+    assert registers is not None
     return int(registers[1]), sum(map(int, re.findall(r"(\d+) bytes spill", done.stderr)))
 
 
@@ -110,7 +114,7 @@ def test_the_share_of_text_only_falls():
 def test_the_printed_source_is_the_same_kernel(name, one_form):
     spec, new = made(name)
     case = Case(spec)
-    want = case.on_cpu(generated(spec))
+    want = case.on_cpu(build_generated(spec))
     for program in (new.kernel, None):
         new.kernel = program
         for blocks, shift in ((None, 0), (3, 0), (2, 8)):
@@ -134,14 +138,14 @@ CODE = """
 import sys
 import numpy as np
 from cuda.forms import specs_of
-from accnp.compiler.families import generated_for_grid
+from accnp.compiler.grid_kernels import build_grid_kernel
 from accnp.compiler.llvm.ptx import write_program
 from accnp.compiler.loops.verifier import verify
 from accnp.compiler.ptx import ptx_of
 import accnp as jnp
 x = np.linspace(0, 1, 999, dtype=np.float32)
 ((spec,),) = specs_of(lambda x: jnp.tanh(x) * 2, x)
-text = generated_for_grid(spec)
+text = build_grid_kernel(spec)
 made = ptx_of(text.source, text.signature, program=text.kernel)
 print("ex2.approx" in made.text, "numba" in sys.modules)
 """

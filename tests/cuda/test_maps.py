@@ -6,7 +6,7 @@ from cuda.forms import Case, grids_of
 from cuda.support import same_bits
 
 import accnp as jnp
-from accnp.compiler.specs.launches import generated
+from accnp.compiler.specs.launches import build_generated
 
 pytestmark = pytest.mark.usefixtures("one_form")
 
@@ -15,7 +15,7 @@ def f4(*shape):
     return np.linspace(-2, 3, int(np.prod(shape)), dtype=np.float32).reshape(shape)
 
 
-def ints(*shape, dtype=np.int32):
+def ints(*shape: int, dtype: type[np.integer] = np.int32) -> np.ndarray:
     return np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
 
 
@@ -59,7 +59,7 @@ def test_bits_are_those_of_the_processor(name):
     f, *arrays = PROGRAMS[name]
     for spec, text in grids_of(f, *arrays):
         case = Case(spec)
-        want = case.on_cpu(generated(spec))
+        want = case.on_cpu(build_generated(spec))
         for blocks in (None, 1, 3):
             found = case.on_gpu(text, blocks)
             assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks

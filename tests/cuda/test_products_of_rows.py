@@ -11,7 +11,7 @@ import accnp.numpy as jnp
 from accnp.compiler.loops.verifier import verify
 from accnp.compiler.passes import fold_rows
 from accnp.compiler.specs import grid
-from accnp.compiler.specs.launches import generated
+from accnp.compiler.specs.launches import build_generated
 from accnp.engine.steps import same_places
 from accnp.ir.kernel import CHUNK
 
@@ -73,7 +73,7 @@ def test_bits_are_those_of_the_processor(name):
             verify(text.kernel)
             assert "odd(" in text.source
             case = Case(spec, values=values)
-            want, rooms = case.on_cpu(generated(spec)), case.rooms
+            want, rooms = case.on_cpu(build_generated(spec)), case.rooms
             found = case.on_gpu(text)
             assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
             assert all(same_bits(x, rooms[k]).all() for k, x in case.rooms.items())
@@ -92,7 +92,7 @@ def test_a_product_is_the_processors(axis, gpu):
 @pytest.mark.usefixtures("one_form")
 def test_a_result_may_be_written_over_what_is_folded(monkeypatch):
     """Where there is no room for a row, a pass leaves what it folds in the row of the result."""
-    monkeypatch.setattr(grid, "WRITTEN", 0)
+    monkeypatch.setattr(grid, "MAX_UNROLLED_COST", 0)
     monkeypatch.setattr(fold_rows, "ROOM", 0)
 
     def f(x):
@@ -103,7 +103,7 @@ def test_a_result_may_be_written_over_what_is_folded(monkeypatch):
     x, out = [next(a for a in spec.accesses if a.store == s and any(a.strides)) for s in (0, 1)]
     assert [v is x.value for v in same_places(spec)] == [True]
     case = Case(spec, values=lambda a, n, rng: whole(n, rng) if n > 1 else np.full(1, 1.5))
-    want = case.on_cpu(generated(spec))[case.of[id(out.value)]]
+    want = case.on_cpu(build_generated(spec))[case.of[id(out.value)]]
     assert np.isfinite(np.log(want)).all()
     case.of[id(out.value)] = case.of[id(x.value)]
     assert same_bits(case.on_gpu(text)[case.of[id(x.value)]], want).all()

@@ -13,9 +13,9 @@ from fuzz.programs import Seeded, make
 
 from accnp import engine
 from accnp.array_type import from_numpy
-from accnp.compiler.families import generated_for_grid
 from accnp.compiler.fusion.lower import lower
-from accnp.compiler.specs.launches import generated
+from accnp.compiler.grid_kernels import build_grid_kernel
+from accnp.compiler.specs.launches import build_generated
 from accnp.ir.graph import build
 
 pytestmark = pytest.mark.usefixtures("one_form")
@@ -41,8 +41,8 @@ def specs_of(p):
 def check(p, seed):
     for k, spec in enumerate(specs_of(p)):
         case = Case(spec, seed)
-        want = case.on_cpu(generated(spec))
-        found = case.on_gpu(generated_for_grid(spec), 2, cc=(8, 0) if seed % 2 else (9, 0))
+        want = case.on_cpu(build_generated(spec))
+        found = case.on_gpu(build_grid_kernel(spec), 2, cc=(8, 0) if seed % 2 else (9, 0))
         for a, b in zip(found, want, strict=True):
             assert same_bits(a, b).all(), f"kernel {k} of {p!r}: {a}, on the processor {b}"
 

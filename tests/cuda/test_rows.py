@@ -14,7 +14,7 @@ from accnp.compiler.loops.ir import For, If, Let, Load
 from accnp.compiler.loops.verifier import verify
 from accnp.compiler.loops.visiting import statements
 from accnp.compiler.ptx import ptx_of
-from accnp.compiler.specs.launches import generated
+from accnp.compiler.specs.launches import build_generated
 from accnp.ir.kernel import CHUNK
 
 pytestmark = pytest.mark.usefixtures("one_form")
@@ -86,7 +86,7 @@ def test_bits_are_those_of_the_processor(name):
         assert text.kernel is not None
         verify(text.kernel)
         case = Case(spec)
-        want = case.on_cpu(generated(spec))
+        want = case.on_cpu(build_generated(spec))
         parts = case.rooms
         for blocks in (None, 1):
             found = case.on_gpu(text, blocks)
@@ -106,7 +106,7 @@ def numbers(a, n, rng):
 def test_zeros_and_what_is_no_number(fold):
     ((spec, text),) = grids_of(lambda x: getattr(x, fold)(1), f4(60, 100))
     case = Case(spec, values=numbers)
-    want = case.on_cpu(generated(spec))
+    want = case.on_cpu(build_generated(spec))
     found = case.on_gpu(text)
     assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
 

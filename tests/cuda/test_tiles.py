@@ -7,7 +7,7 @@ from cuda.support import same_bits
 
 import accnp as jnp
 from accnp.compiler.loops.verifier import verify
-from accnp.compiler.specs.launches import generated
+from accnp.compiler.specs.launches import build_generated
 
 pytestmark = pytest.mark.usefixtures("one_form")
 
@@ -40,7 +40,7 @@ def test_bits_are_those_of_the_processor(name):
         assert text.kernel is not None
         verify(text.kernel)
         case = Case(spec)
-        want = case.on_cpu(generated(spec))
+        want = case.on_cpu(build_generated(spec))
         for blocks in (None, 1):
             found = case.on_gpu(text, blocks)
             assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from accnp import engine
 from accnp.compiler.fusion import clusters, costs, fuse, lower, reasons, spaces
-from accnp.compiler.specs import chunks, columns, folds, short_axes, walks
+from accnp.compiler.specs import blocked_reductions, chunks, columns, short_axes, transposed_rows
 from accnp.engine import execute, steps, table
 
 SCALE = int(os.environ.get("ACCNP_FUZZ", "1"))
@@ -28,7 +28,7 @@ def small_blocks():
     """Blocks, chunks and tiles of a few elements, so that small arrays have several of each."""
     engine._plans.clear()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (folds, walks):
+        for module in (blocked_reductions, transposed_rows):
             patch.setattr(module, "BLOCK", 8)
         patch.setattr(columns, "ROWS", 4)
         # Columns of arrays as small as these would all be short.

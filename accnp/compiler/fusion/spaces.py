@@ -116,7 +116,7 @@ def is_turned(view: Value, axes: Iterable[int]) -> bool:
 
 def is_walkable(view: Value, axes: Iterable[int]) -> bool:
     """Whether the rows of a view can be reduced in memory order, because a kept axis is contiguous
-    (`compiler/specs/walks.py`)."""
+    (`compiler/specs/transposed_rows.py`)."""
     base, chain = strip_views(view)
     shape, strides, _ = strided(base, chain)
     kept = [d for d in range(len(shape)) if d not in axes and shape[d] > SHORT_WALK]

@@ -27,7 +27,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from accnp.compiler.library.writing.source_lines import SourceLines
-from accnp.compiler.specs.launches import named
+from accnp.compiler.specs.launches import as_callee
 from accnp.config import config
 from accnp.ir.generated import Called, Generated
 from accnp.ir.kernel import CODES
@@ -157,7 +157,7 @@ class ControlText:
 
     def callee(self, text: Generated) -> str:
         """Return the name of a kernel, which is derived from its content, and add its text."""
-        own = named(text)
+        own = as_callee(text)
         if own.name not in self.callees:
             for inner in text.callees:
                 self.callees.setdefault(inner.name, inner)

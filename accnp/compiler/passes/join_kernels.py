@@ -1,6 +1,6 @@
 """Pass that joins kernels for GPUs into one launch, in which each has a share of the thread blocks.
 
-`compiler/specs/grid_cells.py` uses it for the cells of an index space.
+`compiler/specs/grid_horizontal_fusion.py` uses it for the cells of an index space.
 """
 
 from __future__ import annotations

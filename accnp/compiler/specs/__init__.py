@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from accnp.compiler.loops.ir import Kernel
 from accnp.compiler.specs.chunks import add_chunks
-from accnp.compiler.specs.columns import add_columns, add_short_columns
+from accnp.compiler.specs.columns import add_columns, add_unrolled_columns
 from accnp.compiler.specs.maps import add_map
-from accnp.compiler.specs.picks import add_picks
+from accnp.compiler.specs.row_gathers import add_row_gathers
 from accnp.compiler.specs.rows import add_rows
-from accnp.compiler.specs.short import add_short
-from accnp.compiler.specs.short_axes import is_picked, is_short
+from accnp.compiler.specs.short_axes import has_short_axis, is_row_gather
 from accnp.compiler.specs.statements import Statements
+from accnp.compiler.specs.unrolled_rows import add_unrolled_rows
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import KernelSpec
 
@@ -42,10 +42,10 @@ def build(spec: KernelSpec, edge: bool = False, tiny: bool = False) -> tuple[Ker
         (`launches.py`).
     """
     add = _FORMS[spec.form]
-    if not edge and is_picked(spec):
-        add = add_picks
-    elif not edge and is_short(spec):
-        add = add_short_columns if spec.form == "column" else add_short
+    if not edge and is_row_gather(spec):
+        add = add_row_gathers
+    elif not edge and has_short_axis(spec):
+        add = add_unrolled_columns if spec.form == "column" else add_unrolled_rows
     made = Statements(spec, edge, tiny)
     made.start()
     add(made)

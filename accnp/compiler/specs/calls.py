@@ -2,7 +2,7 @@
 
 Input: kernels that `launches.generated` returns. Output: a `Generated` for the calling kernel. A
 kernel that is called several times is contained once, and sizes are arguments, so that other shapes
-need no compilation. `cells.py` and `chains.py` use this builder.
+need no compilation. `horizontal_fusion.py` and `chains.py` use this builder.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from accnp.compiler.loops.builder import Builder, affine
 from accnp.compiler.loops.ir import Address, Buffer, Call, Callee, Const, Expr, Let, Run, Var
 from accnp.compiler.loops.types import I8, Pointer
 from accnp.compiler.numba.source import numba_source
-from accnp.compiler.specs.launches import named
-from accnp.compiler.specs.statements import covered
+from accnp.compiler.specs.launches import as_callee
+from accnp.compiler.specs.statements import loop_type
 from accnp.ir.generated import Called, Generated, Room
 from accnp.ir.kernel import Access
 
-__all__ = ["Calls", "Memory"]
+__all__ = ["CallerBuilder", "Memory"]
 
 
 class Memory(NamedTuple):
@@ -30,7 +30,7 @@ class Memory(NamedTuple):
     start: Var
 
 
-class Calls:
+class CallerBuilder:
     """A kernel under construction that calls other kernels."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Calls:
 
     def room(self, room: Room) -> Buffer:
         """Add a buffer for memory that the kernel needs while it runs."""
-        buffer = self.b.buffer(room.name, covered(room.dtype))
+        buffer = self.b.buffer(room.name, loop_type(room.dtype))
         self.rooms[buffer] = room
         return buffer
 
@@ -57,7 +57,7 @@ class Calls:
         """Return the address of the first element of an access; each array is one argument."""
         buffer = next((b for b, known in self.pointers.items() if known.value is a.value), None)
         if buffer is None:
-            buffer = self.b.buffer("a", covered(a.dtype))
+            buffer = self.b.buffer("a", loop_type(a.dtype))
             number = len(self.pointers)
             self.pointers[buffer] = Access(a.value, a.dtype, (), 0, a.store, number)
         return Address(buffer, self.integer(a.offset))
@@ -71,7 +71,7 @@ class Calls:
         `made` has the locations of parts of some values, by their ids. A map has an argument that
         says whether to use non-temporal stores, which only `final` results may use.
         """
-        called = named(text)
+        called = as_callee(text)
         self.callees.setdefault(called.name, called)
         args: list[Expr] = []
         for a in text.pointers:

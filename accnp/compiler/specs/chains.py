@@ -29,22 +29,22 @@ from typing import Any
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Address, Const, Do, Expr, Var
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.calls import Calls, Memory
-from accnp.compiler.specs.launches import generated
+from accnp.compiler.specs.calls import CallerBuilder, Memory
+from accnp.compiler.specs.launches import build_generated
 from accnp.ir.generated import Generated, Room
 from accnp.ir.kernel import Access, KernelSpec
 
-__all__ = ["generated_chain"]
+__all__ = ["fuse_chain"]
 
 BAND = 1 << 17  # bytes of a band: a part of the second-level cache
-MOST = 4 * BAND  # the maximum bytes of a band, for long rows
+MAX_BAND = 4 * BAND  # the maximum bytes of a band, for long rows
 TASKS = 16  # the number of tasks; each recomputes the rows before its first one
 # The minimum ratio of all rows to repeated rows. A roll repeats many, because its last row needs
 # the first.
-FAR = 4
+MIN_ROWS_RATIO = 4
 # The minimum ratio of the rows of a task to the rows that it recomputes, and of the rows of a band
 # to those that it moves.
-OVERLAP = 8
+OVERLAP_RATIO = 8
 
 
 # The descriptions of the kernels for a range of rows of an index space, one for each cell: the
@@ -58,7 +58,7 @@ class _Maps:
     def __init__(self, part: Part, every: int) -> None:
         self.first, self.rows, self.specs = part
         self.whole = self.rows == every
-        self.texts = [generated(spec, told=True) for spec in self.specs]
+        self.texts = [build_generated(spec, nontemporal_argument=True) for spec in self.specs]
 
     def steps(self) -> list[int] | None:
         """Return the number of steps per row for each kernel; None if the steps are not in the
@@ -109,7 +109,7 @@ class _Maps:
         )
 
 
-def generated_chain(
+def fuse_chain(
     made: Sequence[Part], reader: Sequence[Part], between: Any, rows: int
 ) -> Generated | None:
     """Return a kernel that computes the value `between` in bands and reads it.
@@ -128,21 +128,21 @@ def generated_chain(
     if not starts:
         return None
     low, again = min(starts), max(starts) - min(starts)
-    most = MOST // (width * size) - again
-    band = max(BAND // (width * size) - again, min(OVERLAP * again, most), again, 1)
-    far = not all([maps.whole for maps in readers]) and FAR * again > rows
+    most = MAX_BAND // (width * size) - again
+    band = max(BAND // (width * size) - again, min(OVERLAP_RATIO * again, most), again, 1)
+    far = not all([maps.whole for maps in readers]) and MIN_ROWS_RATIO * again > rows
     if far or band > most:
         return None
-    task = min(rows, max(-(-rows // TASKS), OVERLAP * again, band))
-    return _built(makers, readers, between, rows, (low, again, band, task))
+    task = min(rows, max(-(-rows // TASKS), OVERLAP_RATIO * again, band))
+    return _build(makers, readers, between, rows, (low, again, band, task))
 
 
-def _built(
+def _build(
     makers: Sequence[_Maps], readers: Sequence[_Maps], between: Any, rows: int,
     plan: tuple[int, int, int, int],
 ) -> Generated:  # fmt: skip
     low, again, band, task = plan
-    calls = Calls()
+    calls = CallerBuilder()
     b, integer = calls.b, calls.integer
     width = prod(between.aval.shape[1:])
     tasks = -(-rows // task)

@@ -9,8 +9,8 @@ from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Buffer, Const
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator
-from accnp.compiler.specs.folds import folded
-from accnp.compiler.specs.statements import Statements, covered
+from accnp.compiler.specs.blocked_reductions import reduce_range
+from accnp.compiler.specs.statements import Statements, loop_type
 from accnp.ir.kernel import CHUNK
 
 __all__ = ["add_chunks"]
@@ -28,7 +28,7 @@ def add_chunks(made: Statements) -> None:
     results = {name: a for a, name in phase.row_stores}
     for k, f in enumerate(phase.folds):
         acc = accumulator(f.dtype, f.combine)
-        parts.append(b.buffer(f"part{k}", covered(acc)))
+        parts.append(b.buffer(f"part{k}", loop_type(acc)))
         out.pointers.append((f"part{k}", k, acc))
         out.partials.append((f, results[f.name], chunks))
     count = made.integer("chunks", "chunks", chunks)
@@ -42,11 +42,11 @@ def add_chunks(made: Statements) -> None:
         index = made.outer_indices(o) if spec.outer else {}
         for s in spec.row_head:
             made.statement(s, index)
-        found = folded(made, phase, index, start, stop)
+        found = reduce_range(made, phase, index, start, stop)
         with b.when(call("eq", count, Const(1, I8))):
             for f, acc in zip(phase.folds, found, strict=True):
                 a = results[f.name]
-                value = converted(acc, covered(f.dtype))
+                value = converted(acc, loop_type(f.dtype))
                 b.store(made.buffers[id(a)], made.place(a, index), value)
         with b.otherwise():
             for part, acc in zip(parts, found, strict=True):

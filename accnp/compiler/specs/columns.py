@@ -15,14 +15,23 @@ from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator, condition
-from accnp.compiler.specs.folds import joined, start_of
-from accnp.compiler.specs.layouts import WIDE, across, is_straight, tile_width
-from accnp.compiler.specs.short_axes import DEAR, LANES, in_lanes
-from accnp.compiler.specs.squares import begin_tile, join_squares, tiles_of_rows
-from accnp.compiler.specs.statements import Place, Statements, are_adjacent, covered
+from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value
+from accnp.compiler.specs.layouts import (
+    TILE_WIDTH,
+    is_contiguous_reduction,
+    tile_width,
+    transposed_axis,
+)
+from accnp.compiler.specs.short_axes import CALL_COST, LANES, columns_fit_vector
+from accnp.compiler.specs.statements import Place, Statements, are_adjacent, loop_type
+from accnp.compiler.specs.transposed_columns import (
+    reduce_transposed_columns,
+    start_tile_row,
+    transposed_tiles,
+)
 from accnp.ir.kernel import BLOCK, ROWS
 
-__all__ = ["add_columns", "add_short_columns"]
+__all__ = ["add_columns", "add_unrolled_columns"]
 
 _ZERO = Const(0, I8)
 
@@ -31,10 +40,10 @@ def add_columns(made: Statements) -> None:
     """Add a loop whose steps reduce over all reduced indices, each for one tile of columns."""
     spec, b, out = made.spec, made.b, made.out
     inner = made.along
-    turned = None
+    transposed = None
     if len(spec.reduced) == 1:
-        turned = across(spec, inner, made.of_reduced)
-    width, tiles = tile_width(spec, BLOCK if turned is None else WIDE)
+        transposed = transposed_axis(spec, inner, made.reduced_axes)
+    width, tiles = tile_width(spec, BLOCK if transposed is None else TILE_WIDTH)
     out.extent = prod(spec.outer) * tiles
     out.weight = spec.cost * prod(spec.reduced) * min(spec.inner[0], width)
     count = made.integer("tiles", "tiles", tiles)
@@ -46,12 +55,12 @@ def add_columns(made: Statements) -> None:
         m = b.let("m", call("fmin", affine((made.size(inner), 1), (begin, -1)), wide))
         index = made.outer_indices(o) if spec.outer else {}
         rows = made.total()
-        if condition(spec.phases[0], made.of_reduced) is not None:
-            rows = _wanted(made, index, begin, m, rows)
-        _tile(made, index, rows, (begin, m), True, turned)
+        if condition(spec.phases[0], made.reduced_axes) is not None:
+            rows = _rows_to_add(made, index, begin, m, rows)
+        _reduce_tile(made, index, rows, (begin, m), True, transposed)
 
 
-def add_short_columns(made: Statements) -> None:
+def add_unrolled_columns(made: Statements) -> None:
     """Add a loop whose steps reduce a small constant number of columns.
 
     `passes.unroll` unrolls the loops over the columns, with the sums in registers. If the columns
@@ -59,54 +68,54 @@ def add_short_columns(made: Statements) -> None:
     in a vector, and one separately.
     """
     spec, b, out = made.spec, made.b, made.out
-    made.literal = LANES
+    made.max_constant_stride = LANES
     out.extent = prod(spec.outer)
     out.weight = spec.cost * prod(spec.reduced) * spec.inner[0]
     with b.loop("u", b.first, b.last) as loop:
         index = made.outer_indices(loop.index) if spec.outer else {}
-        vector = (made.tiny or spec.cost >= DEAR) and in_lanes(spec, made.along)
-        _tile(made, index, made.total(), (_ZERO, Const(spec.inner[0], I8)), vector)
+        vector = (made.tiny or spec.cost >= CALL_COST) and columns_fit_vector(spec, made.along)
+        _reduce_tile(made, index, made.total(), (_ZERO, Const(spec.inner[0], I8)), vector)
 
 
-def _tile(
+def _reduce_tile(
     made: Statements, index: dict[int, Var], rows: Var, columns: tuple[Var | Const, Expr],
-    vectors: bool, turned: int | None = None,
+    vectors: bool, transposed: int | None = None,
 ) -> None:  # fmt: skip
     """Reduce a number of columns from a first one on.
 
-    `vectors` says that the columns are the lanes of vectors, and `turned` is the axis along which
-    operands are contiguous, if it is not the inner one.
+    `vectors` says that the columns are the lanes of vectors, and `transposed` is the axis along
+    which operands are contiguous, if it is not the inner one.
     """
     spec, b, inner, (begin, m) = made.spec, made.b, made.along, columns
     (phase,) = spec.phases
     totals = [
-        b.stack("total", covered(accumulator(f.dtype, f.combine)), BLOCK) for f in phase.folds
+        b.stack("total", loop_type(accumulator(f.dtype, f.combine)), BLOCK) for f in phase.folds
     ]
-    sums = [b.stack("sums", covered(f.dtype), BLOCK) for f in phase.folds]
+    sums = [b.stack("sums", loop_type(f.dtype), BLOCK) for f in phase.folds]
     _fill(made, totals, m, vectors)
     with b.loop("rb", _ZERO, rows, ROWS) as blocks:
         made.break_if_stopped(blocks)
         _fill(made, sums, m, vectors)
         end = b.let("re", call("fmin", affine((blocks.index, 1), constant=ROWS), rows))
         block = blocks.index, end
-        if turned is None:
-            _join(made, sums, index, block, columns, vectors)
-        elif is_straight(spec, turned):
-            join_squares(made, sums, index, block, (begin, m))
+        if transposed is None:
+            _add_rows(made, sums, index, block, columns, vectors)
+        elif is_contiguous_reduction(spec, transposed):
+            reduce_transposed_columns(made, sums, index, block, (begin, m))
         else:
-            with tiles_of_rows(made, index, block, (begin, m)) as part:
-                _join(made, sums, index, part, columns, vectors)
-            made.turned.clear()
+            with transposed_tiles(made, index, block, (begin, m)) as part:
+                _add_rows(made, sums, index, part, columns, vectors)
+            made.transposed.clear()
         with b.loop("j", _ZERO, m, independent=vectors) as steps:
             j = steps.index
             for total, part, f in zip(totals, sums, phase.folds, strict=True):
                 more = converted(Load(part, j), total.dtype)
-                b.store(total, j, joined(f.combine, Load(total, j), more))
+                b.store(total, j, combine_partials(f.combine, Load(total, j), more))
     adjacent = vectors and are_adjacent(phase.row_stores, inner)
     with b.loop("j", _ZERO, m, independent=adjacent) as steps:
         here = {**index, inner: _column(begin, steps.index)}
         for total, f in zip(totals, phase.folds, strict=True):
-            value = converted(Load(total, steps.index), covered(f.dtype))
+            value = converted(Load(total, steps.index), loop_type(f.dtype))
             made.values[f.name] = b.let(f.name, value)
         for s in phase.row:
             made.statement(s, here)
@@ -122,10 +131,10 @@ def _fill(made: Statements, buffers: Sequence[Buffer], m: Expr, vectors: bool) -
     """Assign the initial values of the reductions."""
     with made.b.loop("j", _ZERO, m, independent=vectors) as steps:
         for buffer, f in zip(buffers, made.spec.phases[0].folds, strict=True):
-            made.b.store(buffer, steps.index, start_of(f.combine, buffer.dtype))
+            made.b.store(buffer, steps.index, initial_value(f.combine, buffer.dtype))
 
 
-def _join(
+def _add_rows(
     made: Statements, sums: Sequence[Buffer], index: dict[int, Var], rows: tuple[Var, Var],
     columns: tuple[Var | Const, Expr], vectors: bool,
 ) -> None:  # fmt: skip
@@ -137,8 +146,8 @@ def _join(
     before = dict(made.values)
     with b.loop("r", *rows, interchangeable=long) as loop:
         row = made.reduced_indices(loop.index)
-        if made.turned:
-            begin_tile(made, rows[0], loop.index, begin)
+        if made.transposed:
+            start_tile_row(made, rows[0], loop.index, begin)
         # Loads that are the same in all columns of a row come first.
         for s in phase.full:
             if s.access is not None and not s.args and not s.access.strides[inner]:
@@ -152,14 +161,14 @@ def _join(
                 here = {**index, **row, inner: j}
             made.body(phase, here)
             for part, f in zip(sums, phase.folds, strict=True):
-                b.store(part, j, joined(f.combine, Load(part, j), made.values[f.source]))
+                b.store(part, j, combine_partials(f.combine, Load(part, j), made.values[f.source]))
     made.values = before
 
 
-def _wanted(made: Statements, index: dict[int, Var], begin: Var, m: Var, rows: Var) -> Var:
+def _rows_to_add(made: Statements, index: dict[int, Var], begin: Var, m: Var, rows: Var) -> Var:
     """Return the rows, or none if only zeros are added in all columns of a tile."""
     b = made.b
-    found = condition(made.spec.phases[0], made.of_reduced)
+    found = condition(made.spec.phases[0], made.reduced_axes)
     assert found is not None
     text, args, loads = found
     before = dict(made.values)

@@ -17,22 +17,22 @@ from accnp.compiler.passes.fold_rows_across import fold_rows_across
 from accnp.compiler.passes.patch import ACROSS, DOWN, HEIGHT, WIDTH, patch
 from accnp.compiler.passes.spread import spread
 from accnp.compiler.passes.tile import SIDE, tile
-from accnp.compiler.specs.grid_folds import (
-    add_chunk_loop,
-    add_column_nest,
-    add_row_nest,
-    rereads,
-    without_stores,
+from accnp.compiler.specs.grid_maps import add_grid_map
+from accnp.compiler.specs.grid_reductions import (
+    add_grid_chunks,
+    add_grid_columns,
+    add_grid_rows,
+    multiplies_stored_values,
+    separate_stores,
 )
-from accnp.compiler.specs.layouts import across
-from accnp.compiler.specs.nests import add_nest
-from accnp.compiler.specs.short import add_short
-from accnp.compiler.specs.short_axes import is_short
+from accnp.compiler.specs.layouts import transposed_axis
+from accnp.compiler.specs.short_axes import has_short_axis
 from accnp.compiler.specs.statements import Statements
+from accnp.compiler.specs.unrolled_rows import add_unrolled_rows
 from accnp.ir.generated import Generated, Room
 from accnp.ir.kernel import BLOCK, ROWS, Access, KernelSpec, Phase
 
-__all__ = ["NARROW", "THREADS", "WAVE", "beside", "build_for_grid"]
+__all__ = ["NARROW", "THREADS", "WAVE", "build_for_grid", "elements_per_thread"]
 
 THREADS = 256  # threads of a block
 WAVE = 132 * 8  # blocks of this size that an H100 or H200 runs at a time
@@ -40,31 +40,34 @@ NARROW = 1 << 31  # indices below this are divided by a 64-bit multiplication
 # Elements (for columns: rows) that a thread processes together, with the loads first. By the form
 # of a kernel, pairs of a maximum cost and this number: more for simple kernels, since each element
 # needs registers.
-BESIDE = {
+ELEMENTS_PER_THREAD = {
     "map": ((160, 4),),
     "patch": ((16, 8),),
     "row": ((60, 4), (1 << 62, 2)),
     "column": ((12, 16), (40, 8), (1 << 62, 4)),
 }
 WIDE = 4  # elements of one load or store
-# The maximum number of waves of blocks for kernels whose threads load four adjacent elements: MANY,
-# or OF_COSTLY for kernels of more than the cost COSTLY. On an H200, 2, 16 and 32 waves take 102,
-# 98.6 and 103 us for a chain of 7 operations, and 4 and 16 waves take 74.3 and 79.8 us for
-# Black-Scholes.
-MANY, OF_COSTLY, COSTLY = 16, 4, 64
-FEW = 31 / 128  # fraction of a wave of blocks below which the parts of columns get separate blocks
+# The maximum number of waves of blocks for kernels whose threads load four adjacent elements:
+# MAX_WAVES, or MAX_WAVES_COSTLY for kernels of more than the cost COSTLY. On an H200, 2, 16 and 32
+# waves take 102, 98.6 and 103 us for a chain of 7 operations, and 4 and 16 waves take 74.3 and
+# 79.8 us for Black-Scholes.
+MAX_WAVES, MAX_WAVES_COSTLY, COSTLY = 16, 4, 64
+# The fraction of a wave of blocks below which the parts of columns get separate blocks.
+MIN_WAVE_FRACTION = 31 / 128
 WARPS = 8  # warps of a block of threads that reduces rows
-TEAM = 16  # the same if each has one block of a row in registers, and for reductions of chunks
-COMPACT = 4  # the same if rows stay in registers
-ENOUGH = 2  # waves of blocks above which each block gets more rows, if these are short
+# The same if each has one block of a row in registers, and for reductions of chunks.
+WARPS_UNROLLED = 16
+WARPS_IN_REGISTERS = 4  # the same if rows stay in registers
+# The number of waves of blocks above which each block gets more rows, if these are short.
+WAVES_BEFORE_GROUPING = 2
 STEPS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)  # rows of 32 elements of a row in registers
-WRITTEN = 1280  # the maximum cost of the statements of a row that is unrolled
-FULL = 0.7  # the minimum fraction of the threads of patches that must have work
+MAX_UNROLLED_COST = 1280  # the maximum cost of the statements of a row that is unrolled
+MIN_THREAD_USE = 0.7  # the minimum fraction of the threads of patches that must have work
 
 
-def beside(form: str, cost: float) -> int:
+def elements_per_thread(form: str, cost: float) -> int:
     """Return the number of elements that a thread of a kernel processes together."""
-    return next((n for most, n in BESIDE[form] if cost <= most), 1)
+    return next((n for most, n in ELEMENTS_PER_THREAD[form] if cost <= most), 1)
 
 
 def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
@@ -79,7 +82,7 @@ def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """
     if spec.form == "map":
         return _map(spec, wave)
-    if spec.form == "row" and is_short(spec):
+    if spec.form == "row" and has_short_axis(spec):
         return _short_rows(spec, wave)
     if spec.form == "column":
         return _columns(spec, wave)
@@ -87,20 +90,20 @@ def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
         return _chunks(spec)
     if len(spec.phases) == 1 and spec.reduced and not spec.phases[0].stores:
         outer = range(len(spec.outer))
-        turned = across(spec, len(spec.outer) + len(spec.reduced) - 1, outer)
-        if turned is not None and prod(_sizes(spec)) < NARROW:
-            return _rows_across(spec, turned)
+        transposed = transposed_axis(spec, len(spec.outer) + len(spec.reduced) - 1, outer)
+        if transposed is not None and prod(_sizes(spec)) < NARROW:
+            return _rows_across(spec, transposed)
     return _rows(spec, wave)
 
 
-def _started(spec: KernelSpec) -> Statements:
+def _start(spec: KernelSpec) -> Statements:
     made = Statements(spec)
     made.start()
     made.out.threads = THREADS
     return made
 
 
-def _finished(
+def _finish(
     made: Statements, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
 ) -> tuple[Kernel, Generated]:
     """Return the kernel after the division pass, and complete its integer arguments."""
@@ -130,41 +133,44 @@ def _is_narrow(spec: KernelSpec) -> bool:
 def _map(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """Build a map, whose elements are independent."""
     along = len(spec.outer)
-    turned = across(spec, along, range(along)) if spec.inner else None
-    made = _started(spec)
-    add_nest(made)
-    if turned is not None and prod(_sizes(spec)) < NARROW:
-        return _tiles(made, turned)
+    transposed = transposed_axis(spec, along, range(along)) if spec.inner else None
+    made = _start(spec)
+    add_grid_map(made)
+    if transposed is not None and prod(_sizes(spec)) < NARROW:
+        return _tiles(made, transposed)
     kernel = made.b.kernel()._replace(narrow=bool(spec.outer) and _is_narrow(spec))
     adjacent = bool(spec.inner) and bool(_adjacent(spec))
-    if not adjacent and spec.outer and kernel.narrow and _is_patched(spec):
+    if not adjacent and spec.outer and kernel.narrow and _suits_patches(spec):
         return _patches(made, kernel)
     out = made.out
-    several = WIDE if adjacent else beside("map", spec.cost) if spec.inner else 1
+    several = WIDE if adjacent else elements_per_thread("map", spec.cost) if spec.inner else 1
     out.ints.insert(0, out.extent)
     out.blocks = _blocks(spec, -(-out.extent // several), wave, adjacent)
-    return _finished_range(made, spread(kernel, THREADS, several, adjacent))
+    return _finish_range(made, spread(kernel, THREADS, several, adjacent))
 
 
-def _finished_range(
+def _finish_range(
     made: Statements, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
 ) -> tuple[Kernel, Generated]:
     """Do the same if the first integer argument is the extent of the range."""
     whole, *given = made.out.ints
     made.out.ints = given
-    found = _finished(made, kernel, more)
+    found = _finish(made, kernel, more)
     made.out.ints.insert(0, whole)
     return found
 
 
-def _is_patched(spec: KernelSpec) -> bool:
+def _suits_patches(spec: KernelSpec) -> bool:
     """Whether a kernel has enough rows and columns, and little work per element."""
-    if beside("patch", spec.cost) < ACROSS * DOWN:
+    if elements_per_thread("patch", spec.cost) < ACROSS * DOWN:
         return False
-    return _full(spec.outer[-1], HEIGHT) * _full(spec.inner[0], WIDTH) >= FULL
+    return (
+        _used_fraction(spec.outer[-1], HEIGHT) * _used_fraction(spec.inner[0], WIDTH)
+        >= MIN_THREAD_USE
+    )
 
 
-def _full(n: int, side: int) -> float:
+def _used_fraction(n: int, side: int) -> float:
     return n / (-(-n // side) * side)
 
 
@@ -175,23 +181,23 @@ def _patches(made: Statements, kernel: Kernel) -> tuple[Kernel, Generated]:
     out.blocks, out.extent, out.weight = total, total, spec.cost * WIDTH * HEIGHT
     kernel, side, below = patch(kernel)
     out.ints.insert(0, total)
-    return _finished_range(made, kernel, [(side, width), (below, height)])
+    return _finish_range(made, kernel, [(side, width), (below, height)])
 
 
-def _tiles(made: Statements, turned: int) -> tuple[Kernel, Generated]:
+def _tiles(made: Statements, transposed: int) -> tuple[Kernel, Generated]:
     spec, out = made.spec, made.out
-    kernel, side, below = tile(made.b.kernel(), turned)
-    width, height = -(-spec.inner[0] // SIDE), -(-spec.outer[turned] // SIDE)
-    total = width * height * prod([n for d, n in enumerate(spec.outer) if d != turned])
+    kernel, side, below = tile(made.b.kernel(), transposed)
+    width, height = -(-spec.inner[0] // SIDE), -(-spec.outer[transposed] // SIDE)
+    total = width * height * prod([n for d, n in enumerate(spec.outer) if d != transposed])
     out.blocks, out.extent, out.weight = total, total, spec.cost * SIDE * SIDE
     out.ints.insert(0, total)
-    return _finished_range(made, kernel, [(side, width), (below, height)])
+    return _finish_range(made, kernel, [(side, width), (below, height)])
 
 
 def _blocks(spec: KernelSpec, items: int, wave: int, adjacent: bool) -> int:
     """Return the number of thread blocks for the items of a map, each with several elements."""
     found = max(1, -(-items // THREADS))
-    waves = OF_COSTLY if spec.cost > COSTLY else MANY
+    waves = MAX_WAVES_COSTLY if spec.cost > COSTLY else MAX_WAVES
     return min(waves * wave, found) if adjacent else found
 
 
@@ -199,7 +205,7 @@ def _adjacent(spec: KernelSpec) -> list[Access]:
     """Return the operands that are accessed with loads and stores of four elements; none if this
     does not pay or a result cannot be stored this way."""
     inner = len(spec.outer)
-    if beside("map", spec.cost) < WIDE:
+    if elements_per_thread("map", spec.cost) < WIDE:
         return []
     found: list[Access] = []
     for a in spec.accesses:
@@ -214,17 +220,17 @@ def _adjacent(spec: KernelSpec) -> list[Access]:
 
 def _columns(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """Build a reduction of columns, with a thread block for 32 columns or parts of their rows."""
-    made = _started(spec)
-    add_column_nest(made)
+    made = _start(spec)
+    add_grid_columns(made)
     kernel, out = made.b.kernel(), made.out
     rows, columns = prod(spec.reduced), prod(spec.outer) * spec.inner[0]
     parts, tiles = -(-rows // ROWS), -(-columns // LANES)
-    side, warps = beside("column", spec.cost), THREADS // LANES
+    side, warps = elements_per_thread("column", spec.cost), THREADS // LANES
     out.extent, out.weight = columns, spec.cost * rows
-    if parts <= warps or tiles >= FEW * wave:
+    if parts <= warps or tiles >= MIN_WAVE_FRACTION * wave:
         out.threads, out.blocks = LANES * min(warps, parts), tiles
         out.ints.insert(0, columns)
-        return _finished_range(made, fold_columns(kernel, out.threads, side))
+        return _finish_range(made, fold_columns(kernel, out.threads, side))
     apart = fold_columns_apart(kernel, THREADS, side)
     out.blocks = -(-tiles * parts // warps)
     rooms = [Room(b.name, f.dtype, columns * parts)
@@ -235,107 +241,109 @@ def _columns(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     then.extent, then.weight = columns, parts
     out.pointers += rooms
     out.ints.insert(0, tiles * parts)
-    first = _finished_range(made, apart.first, [(apart.columns, columns), (apart.tiles, tiles)])
+    first = _finish_range(made, apart.first, [(apart.columns, columns), (apart.tiles, tiles)])
     made.out = then
     then.ints.insert(0, columns)
-    then.kernel, _ = _finished_range(made, apart.second, [(apart.parts, parts)])
+    then.kernel, _ = _finish_range(made, apart.second, [(apart.parts, parts)])
     out.then = (then,)
     return first
 
 
 def _rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """A warp for each row, or a block of threads."""
-    made = _started(spec)
-    phases = without_stores(spec.phases)
+    made = _start(spec)
+    phases = separate_stores(spec.phases)
     out, rows, length = made.out, prod(spec.outer), prod(spec.reduced)
     out.extent, out.weight = rows, spec.cost * length
-    add_row_nest(made, phases)
+    add_grid_rows(made, phases)
     kernel = made.b.kernel()
     out.ints.insert(0, rows)
     if not spec.reduced:
         out.blocks = _blocks(spec, rows, wave, False)
-        return _finished_range(made, spread(kernel, THREADS, 1, False))
-    steps = _steps(spec, phases, min(length, BLOCK)) if length <= TEAM * BLOCK else 0
-    side = beside("row", spec.cost)
+        return _finish_range(made, spread(kernel, THREADS, 1, False))
+    steps = (
+        _unrolled_steps(spec, phases, min(length, BLOCK)) if length <= WARPS_UNROLLED * BLOCK else 0
+    )
+    side = elements_per_thread("row", spec.cost)
     if length > BLOCK:
-        rest, most = length % BLOCK, TEAM if steps else WARPS
-        last = (_steps(spec, phases, rest), _clear(rest)) if steps and rest else None
+        rest, most = length % BLOCK, WARPS_UNROLLED if steps else WARPS
+        last = (_unrolled_steps(spec, phases, rest), _whole_steps(rest)) if steps and rest else None
         plan = RowPlan(
             LANES * min(most, -(-length // BLOCK)), True, steps=steps, clear=steps, rest=last,
             side=side, length=1 << (length - 1).bit_length(), once=0 < rows < NARROW,
         )  # fmt: skip
         kernel = fold_rows(kernel, plan)
         out.threads, out.blocks, out.once = kernel.threads, rows, plan.once
-        return _finished_range(made, kernel)
+        return _finish_range(made, kernel)
     width = LANES if not steps or length > 16 else 8 if length <= 8 else 16
-    per = COMPACT if steps else WARPS
+    per = WARPS_IN_REGISTERS if steps else WARPS
     plan = RowPlan(
-        LANES * per, False, width, steps, _clear(length) if steps else 0, None, side,
+        LANES * per, False, width, steps, _whole_steps(length) if steps else 0, None, side,
         min(BLOCK, 1 << max(7, (length - 1).bit_length())),
     )  # fmt: skip
     per = fold_rows(kernel, plan).threads // LANES
     blocks, several = -(-rows // (per * LANES // width)), LANES // width
     # Each warp does a block of elements at least, if there is work for all.
     rounds = max(1, BLOCK // max(1, length * several))
-    out.blocks = max(min(blocks, ENOUGH * wave), -(-blocks // rounds))
+    out.blocks = max(min(blocks, WAVES_BEFORE_GROUPING * wave), -(-blocks // rounds))
     out.once = rounds == 1 and 0 < rows < NARROW
     kernel = fold_rows(kernel, plan._replace(once=out.once))
     out.threads = kernel.threads
-    return _finished_range(made, kernel)
+    return _finish_range(made, kernel)
 
 
-def _rows_across(spec: KernelSpec, turned: int) -> tuple[Kernel, Generated]:
+def _rows_across(spec: KernelSpec, transposed: int) -> tuple[Kernel, Generated]:
     """A block of threads for 32 rows."""
-    made = _started(spec)
-    add_row_nest(made, spec.phases)
-    kernel, count = fold_rows_across(made.b.kernel(), turned)
-    out, groups = made.out, -(-spec.outer[turned] // SIDE)
-    total = groups * prod([n for d, n in enumerate(spec.outer) if d != turned])
+    made = _start(spec)
+    add_grid_rows(made, spec.phases)
+    kernel, count = fold_rows_across(made.b.kernel(), transposed)
+    out, groups = made.out, -(-spec.outer[transposed] // SIDE)
+    total = groups * prod([n for d, n in enumerate(spec.outer) if d != transposed])
     out.extent = out.blocks = total
     out.threads, out.weight = kernel.threads, spec.cost * prod(spec.reduced) * SIDE
     out.ints.insert(0, total)
-    return _finished_range(made, kernel, [(count, groups)])
+    return _finish_range(made, kernel, [(count, groups)])
 
 
 def _chunks(spec: KernelSpec) -> tuple[Kernel, Generated]:
     """A block of threads for each chunk of a row."""
-    made = _started(spec)
-    phases = without_stores(spec.phases)
-    add_chunk_loop(made, phases)
+    made = _start(spec)
+    phases = separate_stores(spec.phases)
+    add_grid_chunks(made, phases)
     kernel, out, total = made.b.kernel(), made.out, prod(spec.reduced)
-    unrolled = _steps(spec, phases, BLOCK)
-    whole = total % BLOCK == 0 and total <= TEAM * BLOCK
+    unrolled = _unrolled_steps(spec, phases, BLOCK)
+    whole = total % BLOCK == 0 and total <= WARPS_UNROLLED * BLOCK
     steps = unrolled if whole else 0
     plan = RowPlan(
-        LANES * min(TEAM, -(-total // BLOCK)), True, steps=steps, clear=steps,
-        rest=(0, 0) if unrolled and not steps else None, side=beside("row", spec.cost),
+        LANES * min(WARPS_UNROLLED, -(-total // BLOCK)), True, steps=steps, clear=steps,
+        rest=(0, 0) if unrolled and not steps else None, side=elements_per_thread("row", spec.cost),
     )  # fmt: skip
     out.ints.insert(0, out.extent)
     out.threads, out.blocks = plan.threads, out.extent
-    return _finished_range(made, fold_chunks(kernel, plan))
+    return _finish_range(made, fold_chunks(kernel, plan))
 
 
-def _steps(spec: KernelSpec, phases: Sequence[Phase], length: int) -> int:
+def _unrolled_steps(spec: KernelSpec, phases: Sequence[Phase], length: int) -> int:
     """The steps of 32 elements that are written out for whole rows; 0 if they are too many, or if
     what is in registers may be wanted by a loop."""
-    if rereads(phases):
+    if multiplies_stored_values(phases):
         return 0
     steps = next(n for n in STEPS if length <= LANES * n)
     count = sum(len(p.full) + len(p.folds) + len(p.stores) for p in phases)
-    return steps if length and steps * max(spec.cost, count) <= WRITTEN else 0
+    return steps if length and steps * max(spec.cost, count) <= MAX_UNROLLED_COST else 0
 
 
-def _clear(length: int) -> int:
+def _whole_steps(length: int) -> int:
     """How many of these are whole in any row of this many steps."""
     return max((n for n in STEPS if LANES * n <= length), default=0)
 
 
 def _short_rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """Build a reduction of short rows, with a thread for each row."""
-    made = _started(spec)
+    made = _start(spec)
     made.tiny = True  # makes a loop for each outer axis, which `spread` collapses to one
-    add_short(made)
+    add_unrolled_rows(made)
     out = made.out
     out.ints.insert(0, out.extent)
     out.blocks = _blocks(spec, out.extent, wave, False)
-    return _finished_range(made, spread(made.b.kernel(), THREADS, 1, False))
+    return _finish_range(made, spread(made.b.kernel(), THREADS, 1, False))

@@ -18,35 +18,37 @@ from accnp.compiler.specs import build
 from accnp.ir.generated import Called, Generated
 from accnp.ir.kernel import KernelSpec
 
-__all__ = ["generated", "named", "with_sizes"]
+__all__ = ["as_callee", "build_generated", "specialize_sizes"]
 
-TINY = 32  # the maximum steps and sizes of a kernel that is specialized when called in a loop
+MAX_TINY = 32  # the maximum steps and sizes of a kernel that is specialized when called in a loop
 
 
-def generated(spec: KernelSpec, edge: bool = False, told: bool = False) -> Generated:
+def build_generated(
+    spec: KernelSpec, edge: bool = False, nontemporal_argument: bool = False
+) -> Generated:
     """Return the kernel of a description and how it is called.
 
     Parameters
     ----------
     spec, edge
         As for `build`.
-    told : bool, optional
+    nontemporal_argument : bool, optional
         Whether the last argument of a map says whether to use non-temporal stores.
     """
     kernel, out = build(spec, edge)
-    if told and spec.form == "map":
+    if nontemporal_argument and spec.form == "map":
         past = Var(fresh_name("past", kernel))
         kernel = kernel._replace(integers=(*kernel.integers, past), past=past)
-    out = _printed(kernel, out)
-    out.tiny = partial(_tiny, spec)
+    out = _with_source(kernel, out)
+    out.tiny = partial(_build_tiny, spec)
     return out
 
 
-def _tiny(spec: KernelSpec) -> Generated:
-    return _printed(*build(spec, tiny=True))
+def _build_tiny(spec: KernelSpec) -> Generated:
+    return _with_source(*build(spec, tiny=True))
 
 
-def _printed(kernel: Kernel, out: Generated) -> Generated:
+def _with_source(kernel: Kernel, out: Generated) -> Generated:
     out.kernel = kernel
     out.source = numba_source(kernel)
     signature = [f"{b.dtype.token}*" for b in kernel.buffers]
@@ -54,7 +56,7 @@ def _printed(kernel: Kernel, out: Generated) -> Generated:
     return out
 
 
-def named(text: Generated) -> Called:
+def as_callee(text: Generated) -> Called:
     """Return a kernel for calls from other kernels, under a name that is a hash of its content."""
     mark = zlib.crc32("\n".join([text.source, *text.signature]).encode())
     name = f"k{mark:08x}"
@@ -63,7 +65,7 @@ def named(text: Generated) -> Called:
     return Called(name, text.signature, f"def {name}({text.source[start:]}", kernel)
 
 
-def with_sizes(text: Generated, extent: int) -> Generated:
+def specialize_sizes(text: Generated, extent: int) -> Generated:
     """Return a kernel for the steps 0..extent, which is specialized to its sizes if it is tiny.
 
     A loop over tiny kernels spends its time in them: 25 pairs of bodies take 76 ns with
@@ -72,7 +74,7 @@ def with_sizes(text: Generated, extent: int) -> Generated:
     """
     if text.tiny is None or text.kernel is None or not text.ints:
         return text
-    if max(extent, *text.ints) > TINY:
+    if max(extent, *text.ints) > MAX_TINY:
         return text
     made = text.tiny()
     kernel: Kernel = made.kernel

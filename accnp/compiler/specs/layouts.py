@@ -15,21 +15,24 @@ from accnp.config import default_threads
 from accnp.ir.kernel import Access, Fold, KernelSpec, Statement
 
 __all__ = [
-    "DEEP", "LEAST", "LINE", "WIDE", "across", "crossing", "is_plain", "is_straight", "tile_width",
-    "walk_shape", "walkable",
+    "LINE", "MIN_TILED_LENGTH", "TILE_DEPTH", "TILE_WIDTH", "is_contiguous_reduction",
+    "reduces_operand_directly", "supports_transposed_rows", "tile_width", "transposed_axis",
+    "transposed_loads", "transposed_rows_shape",
 ]  # fmt: skip
 
-DEEP, WIDE = 16, 256  # a tile: DEEP * WIDE elements are compiler.intrinsics.memory.TILE
-LEAST = LANES + 1  # shorter axes are not tiled
+TILE_DEPTH, TILE_WIDTH = 16, 256  # their product is compiler.intrinsics.memory.TILE
+MIN_TILED_LENGTH = LANES + 1  # shorter axes are not tiled
 LINE = 64  # bytes of a cache line
-TILES = 2  # tiles per CPU; few wide tiles read longer runs of memory
-LEAST_TILES = 4  # the minimum number of tiles, if the axis is long enough
+TILES_PER_CPU = 2  # tiles per CPU; few wide tiles read longer runs of memory
+MIN_TILES = 4  # the minimum number of tiles, if the axis is long enough
 # Bytes of a row of a tile whose rows are far apart: a block of them fits into the second-level
 # cache.
-NARROW = 512
+MAX_ROW_BYTES = 512
 
 
-def across(spec: KernelSpec, inner: int, candidates: range, least: int = LEAST) -> int | None:
+def transposed_axis(
+    spec: KernelSpec, inner: int, candidates: range, least: int = MIN_TILED_LENGTH
+) -> int | None:
     """Return the axis along which most of the loads are contiguous that have large strides along
     the axis `inner`; None if there are none."""
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
@@ -38,12 +41,12 @@ def across(spec: KernelSpec, inner: int, candidates: range, least: int = LEAST) 
     found: dict[int, int] = {}
     for d in candidates:
         if sizes[d] >= least:
-            found[d] = len(crossing(spec, inner, d))
+            found[d] = len(transposed_loads(spec, inner, d))
     best = max(found, key=found.__getitem__, default=None)
     return best if best is not None and found[best] else None
 
 
-def crossing(spec: KernelSpec, inner: int, d: int) -> list[Access]:
+def transposed_loads(spec: KernelSpec, inner: int, d: int) -> list[Access]:
     """Return the loads with stride 1 along axis d and a larger stride along the axis `inner`."""
     return [
         a
@@ -52,7 +55,7 @@ def crossing(spec: KernelSpec, inner: int, d: int) -> list[Access]:
     ]
 
 
-def is_straight(spec: KernelSpec, d: int) -> bool:
+def is_contiguous_reduction(spec: KernelSpec, d: int) -> bool:
     """Whether all operands of a reduction are contiguous along the reduced axis d."""
     phase = spec.phases[0]
     return (
@@ -62,14 +65,14 @@ def is_straight(spec: KernelSpec, d: int) -> bool:
     )
 
 
-def is_plain(f: Fold, d: int) -> bool:
+def reduces_operand_directly(f: Fold, d: int) -> bool:
     """Whether a reduction reads an operand unchanged, contiguously along axis d."""
     return f.direct is not None and f.direct.dtype == f.dtype and f.direct.strides[d] == 1
 
 
 def _tiles() -> int:
     """Return the number of tiles of the inner axis. The bits of results do not depend on it."""
-    return max(LEAST_TILES, TILES * default_threads())
+    return max(MIN_TILES, TILES_PER_CPU * default_threads())
 
 
 def tile_width(spec: KernelSpec, most: int) -> tuple[int, int]:
@@ -79,8 +82,8 @@ def tile_width(spec: KernelSpec, most: int) -> tuple[int, int]:
     return width, -(-spec.inner[0] // width)
 
 
-def walkable(spec: KernelSpec, d: int) -> bool:
-    """Whether `add_walk` supports a row kernel: no load has a large stride along axis d."""
+def supports_transposed_rows(spec: KernelSpec, d: int) -> bool:
+    """Whether `add_transposed_rows` supports a row kernel: no load has a large stride along d."""
     folds = spec.phases[0].folds
     return (
         len({lanes(f.combine) for f in folds}) == 1
@@ -95,7 +98,7 @@ def _loads(statements: list[Statement]) -> list[Access]:
     return [s.access for s in statements if s.access is not None]
 
 
-def _in_a_row(spec: KernelSpec, d: int) -> list[int]:
+def _mergeable_axes(spec: KernelSpec, d: int) -> list[int]:
     """Return axis d and the kept axes that continue it in the memory of all operands. They can be
     merged into one axis, whatever the layout of the results."""
     loads = _loads([*spec.phases[0].full, *spec.row_head])
@@ -112,11 +115,12 @@ def _in_a_row(spec: KernelSpec, d: int) -> list[int]:
         size *= spec.outer[more[0]]
 
 
-def walk_shape(spec: KernelSpec, d: int) -> tuple[list[int], int, int]:
-    """Return the merged axes of a walk along axis d, their size, and the width of a tile."""
-    chain = _in_a_row(spec, d)
+def transposed_rows_shape(spec: KernelSpec, d: int) -> tuple[list[int], int, int]:
+    """Return the merged axes of a reduction of transposed rows, their size, and the width of a
+    tile. The rows are adjacent in memory along axis d."""
+    chain = _mergeable_axes(spec, d)
     size = prod(spec.outer[k] for k in chain)
     width = -(-prod(spec.outer) // _tiles())
-    narrow = NARROW // min(f.dtype.itemsize for f in spec.phases[0].folds)
-    most = narrow if len(spec.reduced) > 1 else WIDE
+    narrow = MAX_ROW_BYTES // min(f.dtype.itemsize for f in spec.phases[0].folds)
+    most = narrow if len(spec.reduced) > 1 else TILE_WIDTH
     return chain, size, min(most, max(64, -(-width // 64) * 64))

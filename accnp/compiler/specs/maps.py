@@ -6,7 +6,7 @@ from math import prod
 
 from accnp.compiler.loops.ir import Const
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.layouts import LEAST, across
+from accnp.compiler.specs.layouts import MIN_TILED_LENGTH, transposed_axis
 from accnp.compiler.specs.statements import Statements, are_adjacent
 from accnp.compiler.specs.tiles import add_tiles
 from accnp.ir.kernel import Phase
@@ -36,9 +36,11 @@ def add_map(made: Statements) -> None:
         with b.loop("i", b.first, b.last, independent=adjacent) as loop:
             made.body(phase, {along: loop.index})
         return
-    turned = across(spec, along, range(made.outer), 2 if made.edge else LEAST)
-    if turned is not None:
-        add_tiles(made, turned)
+    transposed = transposed_axis(
+        spec, along, range(made.outer), 2 if made.edge else MIN_TILED_LENGTH
+    )
+    if transposed is not None:
+        add_tiles(made, transposed)
         return
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * spec.inner[0]

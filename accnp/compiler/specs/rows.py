@@ -13,11 +13,11 @@ from math import prod
 from accnp.compiler.formulas import converted
 from accnp.compiler.loops.ir import Const, Index, Prefetch, Var
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.folds import folded
-from accnp.compiler.specs.layouts import LINE, across, walkable
-from accnp.compiler.specs.statements import Statements, are_adjacent, covered
+from accnp.compiler.specs.blocked_reductions import reduce_range
+from accnp.compiler.specs.layouts import LINE, supports_transposed_rows, transposed_axis
+from accnp.compiler.specs.statements import Statements, are_adjacent, loop_type
 from accnp.compiler.specs.tiles import add_row_tiles
-from accnp.compiler.specs.walks import add_walk
+from accnp.compiler.specs.transposed_rows import add_transposed_rows
 from accnp.ir.kernel import Phase
 
 __all__ = ["add_rows"]
@@ -30,9 +30,9 @@ def add_rows(made: Statements) -> None:
     """Add a loop whose steps reduce one row each."""
     spec, b = made.spec, made.b
     if len(spec.phases) == 1 and spec.reduced and not spec.phases[0].stores:
-        d = across(spec, made.along, range(made.outer))
-        if d is not None and walkable(spec, d):
-            add_walk(made, d)
+        d = transposed_axis(spec, made.along, range(made.outer))
+        if d is not None and supports_transposed_rows(spec, d):
+            add_transposed_rows(made, d)
             return
         if d is not None and len(spec.reduced) == 1:
             add_row_tiles(made, d)
@@ -49,7 +49,7 @@ def add_rows(made: Statements) -> None:
         for k, phase in enumerate(spec.phases):
             if several and k == 1:  # in the first pass, memory is the bottleneck anyway
                 _prefetch_next_row(made, index)
-            made.keeps = k + 1 < len(spec.phases)
+            made.stores_to_row_buffers = k + 1 < len(spec.phases)
             _one_pass(made, phase, index)
             for s in phase.row:
                 made.statement(s, index)
@@ -63,7 +63,7 @@ def _one_pass(made: Statements, phase: Phase, outer: dict[int, Var]) -> None:
         made.body(phase, index)
         found = [made.values[f.source] for f in phase.folds]
     elif phase.folds:
-        found = folded(made, phase, index, Const(0, I8), made.total())
+        found = reduce_range(made, phase, index, Const(0, I8), made.total())
     elif phase.stores:
         found = []
         before = dict(made.values)
@@ -78,7 +78,7 @@ def _one_pass(made: Statements, phase: Phase, outer: dict[int, Var]) -> None:
     else:
         return
     for f, value in zip(phase.folds, found, strict=True):
-        made.values[f.name] = b.let(f.name, converted(value, covered(f.dtype)))
+        made.values[f.name] = b.let(f.name, converted(value, loop_type(f.dtype)))
 
 
 def _keep_rows(made: Statements) -> None:
@@ -88,7 +88,9 @@ def _keep_rows(made: Statements) -> None:
     for a in spec.accesses if spec.reduced[0] <= KEPT else ():
         if id(a) in last and any(id(a) in stores for stores in before):
             length = made.size(made.outer)
-            made.kept[id(a)] = made.b.heap(f"row{len(made.kept)}", covered(a.dtype), length)
+            made.row_buffers[id(a)] = made.b.heap(
+                f"row{len(made.row_buffers)}", loop_type(a.dtype), length
+            )
 
 
 def _prefetch_next_row(made: Statements, index: dict[int, Var]) -> None:

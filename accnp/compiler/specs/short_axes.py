@@ -1,9 +1,9 @@
 """Detection of short axes, which are unrolled, and of maps that permute their rows.
 
 If the inner axis of a kernel is short, it is unrolled and the enclosing loop is vectorized
-(`short.py`). A map may also read a few elements of each row at computed indices that are the same
-in all rows (`picks.py`). Input: a description of a kernel. Output: predicates, and the statements
-concerned.
+(`unrolled_rows.py`). A map may also read a few elements of each row at computed indices that are
+the same in all rows (`row_gathers.py`). Input: a description of a kernel. Output: predicates, and
+the statements concerned.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from math import prod
 from accnp.ir.kernel import KernelSpec, Phase, Statement
 
 __all__ = [
-    "DEAR", "LANES", "fixed_in", "in_lanes", "is_permuted", "is_picked", "is_short", "taken_in",
+    "CALL_COST", "LANES", "columns_fit_vector", "fits_permute", "gather_loads", "has_short_axis",
+    "is_row_gather", "row_invariants",
 ]  # fmt: skip
 
 # The maximum lengths of an axis that is unrolled, for maps and rows and for columns, and the
@@ -21,12 +22,13 @@ __all__ = [
 LANES = 4
 COLUMNS = 16
 STATEMENTS = 400
-PICKED = 16  # the maximum length of a row that is read at indices which are the same in all rows
-ROW_BYTES = 64  # the maximum bytes of a row that one instruction permutes, `picks.permutes_rows`
-DEAR = 20  # cost of a step from which it is assumed to call functions
+MAX_GATHERED = 16  # the maximum length of a row that is read at the same indices in all rows
+# The maximum bytes of a row that one instruction permutes, `row_gathers.has_vector_permute`.
+ROW_BYTES = 64
+CALL_COST = 20  # cost of a step from which it is assumed to call functions
 
 
-def is_short(spec: KernelSpec) -> bool:
+def has_short_axis(spec: KernelSpec) -> bool:
     """Whether the inner axis of a kernel is so short that it is unrolled."""
     length = prod({"row": spec.reduced, "map": spec.inner, "column": spec.inner}.get(spec.form, ()))
     most = COLUMNS if spec.form == "column" else LANES
@@ -36,7 +38,7 @@ def is_short(spec: KernelSpec) -> bool:
     return 1 < length <= most and count * length <= STATEMENTS
 
 
-def fixed_in(spec: KernelSpec) -> list[Statement]:
+def row_invariants(spec: KernelSpec) -> list[Statement]:
     """Return the statements of a map that have the same values in all rows."""
     moving: set[str] = set()
     found: list[Statement] = []
@@ -51,24 +53,24 @@ def fixed_in(spec: KernelSpec) -> list[Statement]:
     return found
 
 
-def is_picked(spec: KernelSpec) -> bool:
+def is_row_gather(spec: KernelSpec) -> bool:
     """Whether a map reads elements of its rows at a few indices that are the same in all rows."""
     if spec.form != "map" or not spec.outer or len(spec.phases) != 1 or len(spec.inner) != 1:
         return False
     length, (phase,) = spec.inner[0], spec.phases
-    if not 1 < length <= PICKED or len(phase.full) * length > STATEMENTS or spec.row_head:
+    if not 1 < length <= MAX_GATHERED or len(phase.full) * length > STATEMENTS or spec.row_head:
         return False
-    heads = {s.name for s in (*spec.scalars, *fixed_in(spec))}
-    taken = taken_in(phase)
+    heads = {s.name for s in (*spec.scalars, *row_invariants(spec))}
+    taken = gather_loads(phase)
     return bool(taken) and all(heads.issuperset(s.args) for s in taken)
 
 
-def taken_in(phase: Phase) -> list[Statement]:
+def gather_loads(phase: Phase) -> list[Statement]:
     """Return the loads at computed indices."""
     return [s for s in phase.full if s.access is not None and s.access.terms]
 
 
-def is_permuted(s: Statement, n: int) -> bool:
+def fits_permute(s: Statement, n: int) -> bool:
     """Whether one vector holds the row of which a statement reads n elements, at computed indices
     along the inner axis."""
     if (
@@ -83,7 +85,7 @@ def is_permuted(s: Statement, n: int) -> bool:
     return fits and s.dtype.itemsize in (4, 8) and stride == 1
 
 
-def in_lanes(spec: KernelSpec, d: int) -> bool:
+def columns_fit_vector(spec: KernelSpec, d: int) -> bool:
     """Whether the columns, along axis d, can be the lanes of one short vector.
 
     This pays if they call functions (means of exp of 3 columns: 770 us without it, 360 us with it)

@@ -20,12 +20,12 @@ from accnp.compiler.unsupported import Unsupported
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import LONG, STRETCH, STRIDES, Access, KernelSpec, Phase, Statement
 
-__all__ = ["Place", "Statements", "are_adjacent", "covered"]
+__all__ = ["Place", "Statements", "are_adjacent", "loop_type"]
 
 Place = Var | Index  # an index along an axis: a variable, or variables plus a constant
 
 
-def covered(dtype: np.dtype) -> DType:
+def loop_type(dtype: np.dtype) -> DType:
     """Return the type of the loop IR for a dtype; raises Unsupported if there is none."""
     found = dtype_of(dtype)
     if found is None:
@@ -54,11 +54,11 @@ class Statements:
         self.buffers: dict[int, Buffer] = {}
         self.known: dict[object, Var] = {}  # integer arguments
         # The row buffers for later passes by result, and whether stores go there.
-        self.kept: dict[int, Buffer] = {}
-        self.keeps = False
-        self.literal = 1  # the largest stride that is a constant
+        self.row_buffers: dict[int, Buffer] = {}
+        self.stores_to_row_buffers = False
+        self.max_constant_stride = 1  # the largest stride that is a constant
         # The tile of a transposed operand, and the index in it of index 0 along the rows.
-        self.turned: dict[int, tuple[Buffer, Var]] = {}
+        self.transposed: dict[int, tuple[Buffer, Var]] = {}
         # Axes are numbered from the outer ones: (outer, reduced, inner).
         self.outer = len(spec.outer)
         axes = len(spec.outer) + len(spec.reduced) + len(spec.inner)
@@ -67,7 +67,7 @@ class Statements:
     def start(self) -> None:
         """Declare the buffers, and assign the values that are computed once."""
         for a in self.spec.accesses:
-            self.buffers[id(a)] = self.b.buffer(f"a{a.number}", covered(a.dtype))
+            self.buffers[id(a)] = self.b.buffer(f"a{a.number}", loop_type(a.dtype))
             self.out.pointers.append(a)
         for s in self.spec.scalars:
             self.statement(s, {})
@@ -115,10 +115,10 @@ class Statements:
 
     def reduced_indices(self, flat: Var) -> dict[int, Var]:
         """Return the indices of the reduced axes from the flat index of a reduced element."""
-        return self.indices(flat, self.of_reduced, "d")
+        return self.indices(flat, self.reduced_axes, "d")
 
     @property
-    def of_reduced(self) -> range:
+    def reduced_axes(self) -> range:
         """The reduced axes."""
         return range(self.outer, self.outer + len(self.spec.reduced))
 
@@ -143,7 +143,7 @@ class Statements:
         """Return the stride of an access along an axis: a small constant, or an argument."""
         stride = a.strides[d]
         along = d == self.along and stride in STRIDES and not a.store
-        if 0 <= stride <= self.literal or along:
+        if 0 <= stride <= self.max_constant_stride or along:
             return stride
         # Loads of one array with the same strides share these arguments.
         whose = id(a) if a.store else (id(a.value), a.strides)
@@ -165,12 +165,12 @@ class Statements:
 
     def value(self, s: Statement, index: Mapping[int, Place]) -> Expr:
         """Return the value that a statement assigns."""
-        to = covered(s.dtype)
-        if s.access is not None and id(s.access) in self.turned:
-            tile, begin = self.turned[id(s.access)]
+        to = loop_type(s.dtype)
+        if s.access is not None and id(s.access) in self.transposed:
+            tile, begin = self.transposed[id(s.access)]
             return Load(tile, plus(begin, index[self.along]))
-        if s.access is not None and id(s.access) in self.kept:
-            return Load(self.kept[id(s.access)], index[self.outer])
+        if s.access is not None and id(s.access) in self.row_buffers:
+            return Load(self.row_buffers[id(s.access)], index[self.outer])
         if s.access is not None:
             return Load(self.buffers[id(s.access)], self.element(s, s.access, index))
         if s.index is not None:
@@ -182,8 +182,8 @@ class Statements:
         self.values[s.name] = self.b.let(s.name, self.value(s, index))
 
     def store(self, a: Access, name: str, index: Mapping[int, Place]) -> None:
-        if self.keeps and id(a) in self.kept:
-            self.b.store(self.kept[id(a)], index[self.outer], self.values[name])
+        if self.stores_to_row_buffers and id(a) in self.row_buffers:
+            self.b.store(self.row_buffers[id(a)], index[self.outer], self.values[name])
             return
         self.b.store(self.buffers[id(a)], self.place(a, index), self.values[name])
 

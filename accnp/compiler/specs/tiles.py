@@ -1,8 +1,8 @@
 """Maps and reductions with transposed operands: contiguous along an axis that is not the innermost.
 
-The loops go over tiles of `DEEP` indices of that axis and `WIDE` of the innermost one (`BLOCK` in
-reductions of rows), and each such operand is transposed tile by tile into memory on the stack.
-Reading it element by element would load a cache line for each element.
+The loops go over tiles of `TILE_DEPTH` indices of that axis and `TILE_WIDTH` of the innermost one
+(`BLOCK` in reductions of rows), and each such operand is transposed tile by tile into memory on the
+stack. Reading it element by element would load a cache line for each element.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Load, Prefetch, Transpose, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator
-from accnp.compiler.specs.folds import block, joined, start_of
-from accnp.compiler.specs.layouts import DEEP, WIDE, crossing
-from accnp.compiler.specs.statements import Place, Statements, covered
+from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value, reduce_block
+from accnp.compiler.specs.layouts import TILE_DEPTH, TILE_WIDTH, transposed_loads
+from accnp.compiler.specs.statements import Place, Statements, loop_type
 from accnp.ir.kernel import BLOCK, Access
 
 __all__ = ["add_row_tiles", "add_tiles"]
 
 _ZERO = Const(0, I8)
-GROUP = 8  # tiles of one column of tiles before the next column, to limit the pages in use
+TILE_GROUP = 8  # tiles of one column of tiles before the next column, to limit the pages in use
 
 
 def _number(k: int) -> Const:
@@ -36,30 +36,30 @@ def add_tiles(made: Statements, d: int) -> None:
     (phase,) = spec.phases
     inner = made.along
     others = [k for k in range(made.outer) if k != d]
-    n_deep, n_wide = -(-spec.outer[d] // DEEP), -(-spec.inner[0] // WIDE)
+    n_deep, n_wide = -(-spec.outer[d] // TILE_DEPTH), -(-spec.inner[0] // TILE_WIDTH)
     deep, wide = made.integer("deep", "deep", n_deep), made.integer("broad", "broad", n_wide)
     out.extent = prod([spec.outer[k] for k in others]) * n_deep * n_wide
-    out.weight = spec.cost * min(spec.outer[d], DEEP) * min(spec.inner[0], WIDE)
+    out.weight = spec.cost * min(spec.outer[d], TILE_DEPTH) * min(spec.inner[0], TILE_WIDTH)
     out.tiles = True
-    those = crossing(spec, inner, d)
-    tiles = [b.stack("tile", covered(a.dtype), DEEP * WIDE) for a in those]
+    those = transposed_loads(spec, inner, d)
+    tiles = [b.stack("tile", loop_type(a.dtype), TILE_DEPTH * TILE_WIDTH) for a in those]
     every = b.let("every", call("mul", deep, wide))
     with b.loop("u", b.first, b.last) as loop:
         o = b.let("o", call("floordiv", loop.index, every))
         tile = b.let("v", call("sub", loop.index, call("mul", o, every)))
-        (c, j), following = _walk(made, tile, deep, wide)
-        rows = b.let("rows", _part(made, d, c, DEEP))
-        m = b.let("m", _part(made, inner, j, WIDE))
+        (c, j), following = _tile_order(made, tile, deep, wide)
+        rows = b.let("rows", _tile_length(made, d, c, TILE_DEPTH))
+        m = b.let("m", _tile_length(made, inner, j, TILE_WIDTH))
         index: dict[int, Place] = {**made.indices(o, others, "o")} if others else {}
         for a in those:
             _prefetch_tile(made, a, {**index, d: following[0], inner: following[1]}, m)
         for a, to in zip(those, tiles, strict=True):
-            _lay(made, a, to, {**index, d: c, inner: j}, (rows, m), WIDE)
+            _transpose_tile(made, a, to, {**index, d: c, inner: j}, (rows, m), TILE_WIDTH)
         end = b.let("end", affine((j, 1), (m, 1)))
         before = dict(made.values)
         with b.loop("r", _ZERO, rows) as loop:
-            turn = b.let("turn", affine((loop.index, WIDE), (j, -1)))
-            made.turned |= {id(a): (to, turn) for a, to in zip(those, tiles, strict=True)}
+            turn = b.let("turn", affine((loop.index, TILE_WIDTH), (j, -1)))
+            made.transposed |= {id(a): (to, turn) for a, to in zip(those, tiles, strict=True)}
             row: dict[int, Place] = {**index, d: Index(((c, 1), (loop.index, 1)))}
             made.hoist(phase, inner, row)
             with b.loop("q", j, end, independent=True) as steps:
@@ -68,65 +68,71 @@ def add_tiles(made: Statements, d: int) -> None:
 
 
 def add_row_tiles(made: Statements, d: int) -> None:
-    """Add a loop whose steps reduce `DEEP` rows along axis d, in the order of row reductions."""
+    """Add a loop whose steps reduce `TILE_DEPTH` rows along axis d.
+
+    The order is that of row reductions.
+    """
     spec, b, out = made.spec, made.b, made.out
     (phase,) = spec.phases
     along = made.along
     others = [k for k in range(made.outer) if k != d]
-    count = -(-spec.outer[d] // DEEP)
+    count = -(-spec.outer[d] // TILE_DEPTH)
     deep = made.integer("deep", "deep", count)
     out.extent = prod([spec.outer[k] for k in others]) * count
-    out.weight = spec.cost * min(spec.outer[d], DEEP) * spec.reduced[0]
-    accs = [covered(accumulator(f.dtype, f.combine)) for f in phase.folds]
+    out.weight = spec.cost * min(spec.outer[d], TILE_DEPTH) * spec.reduced[0]
+    accs = [loop_type(accumulator(f.dtype, f.combine)) for f in phase.folds]
     totals = [b.stack("total", acc, BLOCK) for acc in accs]
-    those = crossing(spec, along, d)
-    slabs = [b.stack("slab", covered(a.dtype), DEEP * BLOCK) for a in those]
+    those = transposed_loads(spec, along, d)
+    slabs = [b.stack("slab", loop_type(a.dtype), TILE_DEPTH * BLOCK) for a in those]
     with b.loop("u", b.first, b.last) as loop:
         o = b.let("o", call("floordiv", loop.index, deep))
         tile = b.let("v", call("sub", loop.index, call("mul", o, deep)))
-        c = b.let("c0", affine((tile, DEEP)))
-        rows = b.let("rows", _part(made, d, c, DEEP))
+        c = b.let("c0", affine((tile, TILE_DEPTH)))
+        rows = b.let("rows", _tile_length(made, d, c, TILE_DEPTH))
         index: dict[int, Place] = {**made.indices(o, others, "o")} if others else {}
         with b.loop("r", _ZERO, rows) as steps:
             for total, f in zip(totals, phase.folds, strict=True):
-                b.store(total, steps.index, start_of(f.combine, total.dtype))
+                b.store(total, steps.index, initial_value(f.combine, total.dtype))
         before = dict(made.values)
         with b.loop("b", _ZERO, made.total(), BLOCK) as blocks:
-            m = b.let("m", _part(made, along, blocks.index, BLOCK))
+            m = b.let("m", _tile_length(made, along, blocks.index, BLOCK))
             for a, slab in zip(those, slabs, strict=True):
-                _lay(made, a, slab, {**index, d: c, along: blocks.index}, (rows, m), BLOCK)
+                _transpose_tile(
+                    made, a, slab, {**index, d: c, along: blocks.index}, (rows, m), BLOCK
+                )
             with b.loop("r", _ZERO, rows) as steps:
                 turn = b.let("turn", affine((steps.index, BLOCK), (blocks.index, -1)))
-                made.turned |= {id(a): (to, turn) for a, to in zip(those, slabs, strict=True)}
+                made.transposed |= {id(a): (to, turn) for a, to in zip(those, slabs, strict=True)}
                 row = {**index, d: Index(((c, 1), (steps.index, 1)))}
                 for s in spec.row_head:
                     made.statement(s, row)
-                parts = block(made, phase, row, blocks, m)
+                parts = reduce_block(made, phase, row, blocks, m)
                 for total, f, part in zip(totals, phase.folds, parts, strict=True):
-                    value = joined(f.combine, Load(total, steps.index), part)
+                    value = combine_partials(f.combine, Load(total, steps.index), part)
                     b.store(total, steps.index, value)
-        made.turned.clear()
+        made.transposed.clear()
         made.values = before
         with b.loop("r", _ZERO, rows) as steps:
             row = {**index, d: Index(((c, 1), (steps.index, 1)))}
             for s in spec.row_head:
                 made.statement(s, row)
             for total, f in zip(totals, phase.folds, strict=True):
-                value = converted(Load(total, steps.index), covered(f.dtype))
+                value = converted(Load(total, steps.index), loop_type(f.dtype))
                 made.values[f.name] = b.let(f.name, value)
             for s in phase.row:
                 made.statement(s, row)
             made.stores(phase.row_stores, row)
 
 
-def _walk(
+def _tile_order(
     made: Statements, tile: Var, deep: Var, wide: Var
 ) -> tuple[tuple[Var, Var], tuple[Var, Var]]:
     """Return the start of a tile along both axes, and the start of the next tile.
 
-    Groups of `GROUP` tiles along the inner axis are visited for each tile along the other axis.
+    Groups of `TILE_GROUP` tiles along the inner axis are visited for each tile along the other
+    axis.
     """
-    b, group = made.b, _number(GROUP)
+    b, group = made.b, _number(TILE_GROUP)
     full = b.let("full", call("mul", deep, group))
     g = b.let("g", call("floordiv", tile, full))
     rest = b.let("v", call("sub", tile, call("mul", g, full)))
@@ -134,15 +140,18 @@ def _walk(
     near = b.let("near", call("fmin", affine((wide, 1), (first, -1)), group))
     x = b.let("x", call("floordiv", rest, near))
     y = b.let("y", call("sub", rest, call("mul", x, near)))
-    here = b.let("c0", affine((x, DEEP))), b.let("j0", affine((first, WIDE), (y, WIDE)))
+    here = (
+        b.let("c0", affine((x, TILE_DEPTH))),
+        b.let("j0", affine((first, TILE_WIDTH), (y, TILE_WIDTH))),
+    )
     # The next tile: the next one of the group, or the first of the group at the next deep index.
     more = b.let("more", call("lt", affine((y, 1), constant=1), near))
-    c = call("select", more, here[0], affine((here[0], 1), constant=DEEP))
-    j = call("select", more, affine((here[1], 1), constant=WIDE), affine((first, WIDE)))
+    c = call("select", more, here[0], affine((here[0], 1), constant=TILE_DEPTH))
+    j = call("select", more, affine((here[1], 1), constant=TILE_WIDTH), affine((first, TILE_WIDTH)))
     return here, (b.let("c1", c), b.let("j1", j))
 
 
-def _part(made: Statements, d: int, start: Var, most: int) -> Expr:
+def _tile_length(made: Statements, d: int, start: Var, most: int) -> Expr:
     """Return the number of indices of an axis in a tile from an index on."""
     return call("fmin", affine((made.size(d), 1), (start, -1)), _number(most))
 
@@ -155,11 +164,11 @@ def _prefetch_tile(made: Statements, a: Access, index: Mapping[int, Place], m: V
         assert isinstance(begin, Var)
         line = made.place(a, {**index, inner: Index(((begin, 1), (loop.index, 1)))})
         at = b.let("line", line)
-        for k in (0, DEEP - 1):
+        for k in (0, TILE_DEPTH - 1):
             b.add(Prefetch(made.buffers[id(a)], affine((at, 1), constant=k)))
 
 
-def _lay(
+def _transpose_tile(
     made: Statements, a: Access, to: Buffer, index: Mapping[int, Place], shape: tuple[Var, Var],
     width: int,
 ) -> None:  # fmt: skip

@@ -169,7 +169,7 @@ def _points() -> list[FunctionPatch | _Recording]:
         point("compiler.fusion.program", "build", _pass("program")),
         point("compiler.fusion.fuse", "fuse", _pass("fusion")),
         point("compiler.fusion.lower", "lower", _pass("lowering")),
-        point("compiler.specs.launches", "generated", _pass("source")),
+        point("compiler.specs.launches", "build_generated", _pass("source")),
         point("engine.plan", "make_plan", _plan),
         point("engine", "materialise", _look),
         point("engine.pending", "lost_leaves", _lost),

@@ -13,10 +13,10 @@ from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.statements import Place, Statements, are_adjacent
 from accnp.ir.kernel import Phase
 
-__all__ = ["add_nest", "axis_loops"]
+__all__ = ["add_grid_map", "start_axis_loops"]
 
 
-def add_nest(made: Statements) -> None:
+def add_grid_map(made: Statements) -> None:
     """Add a loop for each axis of a map; the innermost one computes an element."""
     spec, b = made.spec, made.b
     for s in spec.row_head:
@@ -39,10 +39,10 @@ def add_nest(made: Statements) -> None:
             made.body(phase, {along: loop.index})
         return
     with ExitStack() as loops:
-        made.body(phase, axis_loops(made, loops, range(along + 1), adjacent))
+        made.body(phase, start_axis_loops(made, loops, range(along + 1), adjacent))
 
 
-def axis_loops(
+def start_axis_loops(
     made: Statements, loops: ExitStack, axes: Sequence[int], independent: bool = False
 ) -> dict[int, Place]:
     """Start a loop for each of some axes, and return the indices.

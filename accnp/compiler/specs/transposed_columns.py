@@ -23,39 +23,45 @@ from accnp.compiler.loops.ir import (
     Var,
 )
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.layouts import DEEP, LINE, WIDE, crossing, is_plain
-from accnp.compiler.specs.statements import Place, Statements, covered
+from accnp.compiler.specs.layouts import (
+    LINE,
+    TILE_DEPTH,
+    TILE_WIDTH,
+    reduces_operand_directly,
+    transposed_loads,
+)
+from accnp.compiler.specs.statements import Place, Statements, loop_type
 from accnp.ir.kernel import Access
 
-__all__ = ["begin_tile", "join_squares", "tiles_of_rows"]
+__all__ = ["reduce_transposed_columns", "start_tile_row", "transposed_tiles"]
 
 _ZERO = Const(0, I8)
-SOON = 2 * LINE  # prefetch distance in bytes
+PREFETCH_BYTES = 2 * LINE  # prefetch distance in bytes
 
 
-def join_squares(
+def reduce_transposed_columns(
     made: Statements, sums: Sequence[Buffer], index: Mapping[int, Place], rows: tuple[Var, Var],
     columns: tuple[Var | Const, Expr],
 ) -> None:  # fmt: skip
-    """Add rows to the partial results of some columns, `DEEP` columns at a time."""
+    """Add rows to the partial results of some columns, `TILE_DEPTH` columns at a time."""
     b, inner, along = made.b, made.along, made.outer
     (phase,) = made.spec.phases
     begin, m = columns
-    plain = {f.source: f.direct for f in phase.folds if is_plain(f, along)}
-    computed = {f.source: covered(f.dtype) for f in phase.folds if f.source not in plain}
-    tiles = {x: b.stack("tile", of, DEEP * WIDE) for x, of in computed.items()}
-    with b.loop("c", _ZERO, m, DEEP) as wide:
+    plain = {f.source: f.direct for f in phase.folds if reduces_operand_directly(f, along)}
+    computed = {f.source: loop_type(f.dtype) for f in phase.folds if f.source not in plain}
+    tiles = {x: b.stack("tile", of, TILE_DEPTH * TILE_WIDTH) for x, of in computed.items()}
+    with b.loop("c", _ZERO, m, TILE_DEPTH) as wide:
         c = wide.index
-        count = b.let("cs", _least(m, c, DEEP))
-        with b.loop("rt", *rows, WIDE) as long:
+        count = b.let("cs", _least(m, c, TILE_DEPTH))
+        with b.loop("rt", *rows, TILE_WIDTH) as long:
             rt = long.index
-            length = b.let("rows", _least(rows[1], rt, WIDE))
+            length = b.let("rows", _least(rows[1], rt, TILE_WIDTH))
             if tiles:
                 _compute(made, tiles, index, (rt, length), (plus(begin, c), count))
             for to, f in zip(sums, phase.folds, strict=True):
                 a = plain.get(f.source)
                 if a is None:
-                    source, step = Address(tiles[f.source], _ZERO), Const(WIDE, I8)
+                    source, step = Address(tiles[f.source], _ZERO), Const(TILE_WIDTH, I8)
                 else:
                     at = made.place(a, {**index, along: rt, inner: _index(plus(begin, c))})
                     source, step = Address(made.buffers[id(a)], at), _step(made, a)
@@ -77,44 +83,44 @@ def _compute(
             row = Index(((rows[0], 1), (steps.index, 1)))
             made.body(phase, {**index, inner: column, along: row})
             for x, tile in tiles.items():
-                b.store(tile, affine((down.index, WIDE), (steps.index, 1)), made.values[x])
+                b.store(tile, affine((down.index, TILE_WIDTH), (steps.index, 1)), made.values[x])
     made.values = before
 
 
 @contextmanager
-def tiles_of_rows(
+def transposed_tiles(
     made: Statements, index: Mapping[int, Place], rows: tuple[Var, Var],
     columns: tuple[Var | Const, Expr],
 ) -> Generator[tuple[Var, Var]]:  # fmt: skip
     """Loop over parts of some rows, with the operands transposed on the stack in each part."""
     b, inner, along = made.b, made.along, made.outer
     begin, m = columns
-    those = crossing(made.spec, inner, along)
-    tiles = [b.stack("tile", covered(a.dtype), DEEP * WIDE) for a in those]
-    with b.loop("rt", *rows, DEEP) as loop:
+    those = transposed_loads(made.spec, inner, along)
+    tiles = [b.stack("tile", loop_type(a.dtype), TILE_DEPTH * TILE_WIDTH) for a in those]
+    with b.loop("rt", *rows, TILE_DEPTH) as loop:
         rt = loop.index
-        count = b.let("rows", _least(rows[1], rt, DEEP))
+        count = b.let("rows", _least(rows[1], rt, TILE_DEPTH))
         for a, to in zip(those, tiles, strict=True):
             buffer, step = made.buffers[id(a)], _step(made, a)
             # The hardware prefetcher cannot track this many columns: prefetch the tiles after next.
             with b.loop("c", _ZERO, m) as steps:
                 later = {**index, along: rt, inner: _index(plus(begin, steps.index))}
                 soon = affine((b.let("line", made.place(a, later)), 1),
-                              constant=SOON // a.dtype.itemsize)  # fmt: skip
+                              constant=PREFETCH_BYTES // a.dtype.itemsize)  # fmt: skip
                 b.add(Prefetch(buffer, soon))
             start = made.place(a, {**index, along: rt, inner: _index(begin)})
-            b.add(Transpose(to, WIDE, buffer, start, step, count, m))
-            made.turned[id(a)] = to, rt
+            b.add(Transpose(to, TILE_WIDTH, buffer, start, step, count, m))
+            made.transposed[id(a)] = to, rt
         yield rt, b.let("stop", affine((rt, 1), (count, 1)))
 
 
-def begin_tile(made: Statements, first: Var, row: Var, column: Var | Const) -> None:
+def start_tile_row(made: Statements, first: Var, row: Var, column: Var | Const) -> None:
     """Begin a row of the transposed tiles, with the index of their first row and column."""
-    turn = affine((row, WIDE), (first, -WIDE))
+    turn = affine((row, TILE_WIDTH), (first, -TILE_WIDTH))
     if isinstance(column, Var):
         turn = plus(turn, affine((column, -1)))
     at = made.b.let("turn", turn)
-    made.turned = {k: (to, at) for k, (to, _) in made.turned.items()}
+    made.transposed = {k: (to, at) for k, (to, _) in made.transposed.items()}
 
 
 def _least(stop: Expr, start: Var, most: int) -> Expr:

@@ -12,15 +12,15 @@ from accnp.compiler.loops.functions import identity
 from accnp.compiler.loops.ir import Cast, Const, Expr, Index, Var, dtype, number_type
 from accnp.compiler.loops.types import B1, I8, DType, part_of
 from accnp.compiler.specs.accumulators import accumulator, condition
-from accnp.compiler.specs.runs import runs
-from accnp.compiler.specs.statements import Place, Statements, are_adjacent, covered
+from accnp.compiler.specs.loop_nests import loop_over_range
+from accnp.compiler.specs.statements import Place, Statements, are_adjacent, loop_type
 from accnp.ir.kernel import BLOCK, Phase
 from accnp.ir.op import COMBINES
 
-__all__ = ["block", "folded", "joined", "start_of"]
+__all__ = ["combine_partials", "initial_value", "reduce_block", "reduce_range"]
 
 
-def folded(
+def reduce_range(
     made: Statements, phase: Phase, index: Mapping[int, Place], start: Expr, stop: Var
 ) -> list[Expr]:
     """Add the reductions over start..stop, block by block, and return their results."""
@@ -36,24 +36,25 @@ def folded(
     with b.loop("b", start, stop, BLOCK) as loop:
         accs = [
             loop.carry(
-                f"{f.name}_acc", start_of(f.combine, covered(accumulator(f.dtype, f.combine)))
+                f"{f.name}_acc",
+                initial_value(f.combine, loop_type(accumulator(f.dtype, f.combine))),
             )
             for f in phase.folds
         ]
         made.break_if_stopped(loop)
         extent = b.let("m", call("fmin", affine((stop, 1), (loop.index, -1)), Const(BLOCK, I8)))
         one = len(made.spec.reduced) == 1 and are_adjacent(phase.stores, made.outer)
-        fold = block if one else _block_of_runs
+        fold = reduce_block if one else _reduce_block_of_axes
         parts = fold(made, phase, index, loop, extent)
         results = [
-            loop.follow(acc, joined(f.combine, acc, part))
+            loop.follow(acc, combine_partials(f.combine, acc, part))
             for f, acc, part in zip(phase.folds, accs, parts, strict=True)
         ]
     made.values = before
     return list(results)
 
 
-def block(
+def reduce_block(
     made: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
 ) -> list[Expr]:
     """Add the reductions of one block along a single reduced axis; return their results."""
@@ -68,39 +69,41 @@ def block(
             wide = f.direct is not None and f.direct.dtype != f.dtype
             source = here[f.source].args[0] if wide else f.source
             part = steps.fold("part", f.combine, made.values[source], wide)
-            found.append(converted(part, covered(accumulator(f.dtype, f.combine))))
+            found.append(converted(part, loop_type(accumulator(f.dtype, f.combine))))
     return found
 
 
-def _block_of_runs(
+def _reduce_block_of_axes(
     made: Statements, phase: Phase, index: Mapping[int, Place], loop: Loop, extent: Var
 ) -> list[Expr]:
-    """Add the reductions of a block over several axes, which is filled by runs along the last axis;
-    return their results."""
+    """Add the reductions of a block over several axes, and return their results.
+
+    Loops along the last axis fill the block.
+    """
     b = made.b
     values = {f.source: f.dtype for f in phase.folds}
-    buffers = {x: b.stack("part_values", covered(of), BLOCK) for x, of in values.items()}
+    buffers = {x: b.stack("part_values", loop_type(of), BLOCK) for x, of in values.items()}
     end = b.let("end", affine((loop.index, 1), (extent, 1)))
-    adjacent = are_adjacent(phase.stores, made.of_reduced[-1])
-    with runs(made, loop.index, end, made.of_reduced, adjacent) as (inner, at):
+    adjacent = are_adjacent(phase.stores, made.reduced_axes[-1])
+    with loop_over_range(made, loop.index, end, made.reduced_axes, adjacent) as (inner, at):
         made.body(phase, {**index, **inner})
         for x, buffer in buffers.items():
             b.store(buffer, at, made.values[x])
     found: list[Expr] = []
     for f in phase.folds:
         part = b.fold("part", f.combine, buffers[f.source], Const(0, I8), extent)
-        found.append(converted(part, covered(accumulator(f.dtype, f.combine))))
+        found.append(converted(part, loop_type(accumulator(f.dtype, f.combine))))
     return found
 
 
-def start_of(combine: str, to: DType) -> Expr:
+def initial_value(combine: str, to: DType) -> Expr:
     """Return the initial value of a reduction."""
     if to.kind == "complex":
-        return Cast(start_of(combine, part_of(to)), to)
+        return Cast(initial_value(combine, part_of(to)), to)
     return Const(identity(combine, to), to)
 
 
-def joined(combine: str, x: Expr, y: Expr) -> Expr:
+def combine_partials(combine: str, x: Expr, y: Expr) -> Expr:
     """Return the combination of two partial results of a reduction."""
     found = COMBINES[combine]
     if number_type(x).kind == "complex":

@@ -15,57 +15,65 @@ from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Index, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator, condition, is_product
-from accnp.compiler.specs.folds import joined, start_of
-from accnp.compiler.specs.nests import axis_loops
-from accnp.compiler.specs.statements import Place, Statements, covered
+from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value
+from accnp.compiler.specs.grid_maps import start_axis_loops
+from accnp.compiler.specs.statements import Place, Statements, loop_type
 from accnp.ir.kernel import BLOCK, CHUNK, ROWS, Phase
 
-__all__ = ["add_chunk_loop", "add_column_nest", "add_row_nest", "rereads", "without_stores"]
+__all__ = [
+    "add_grid_chunks",
+    "add_grid_columns",
+    "add_grid_rows",
+    "multiplies_stored_values",
+    "separate_stores",
+]
 
 _ZERO = Const(0, I8)
 
 
-def add_column_nest(made: Statements) -> None:
+def add_grid_columns(made: Statements) -> None:
     """Add a loop for each axis of the columns, and inside of these loops over the parts of a column
     and over the rows of a part."""
     spec, b = made.spec, made.b
     (phase,) = spec.phases
-    types = [(f.combine, covered(f.dtype), covered(accumulator(f.dtype, f.combine)))
+    types = [(f.combine, loop_type(f.dtype), loop_type(accumulator(f.dtype, f.combine)))
              for f in phase.folds]  # fmt: skip
     with ExitStack() as loops:
-        index = axis_loops(made, loops, [*range(made.outer), made.along])
+        index = start_axis_loops(made, loops, [*range(made.outer), made.along])
         before = dict(made.values)
         with b.loop("c", _ZERO, made.total(), ROWS) as parts:
-            accs = [parts.carry("acc", start_of(combine, acc)) for combine, _, acc in types]
+            accs = [parts.carry("acc", initial_value(combine, acc)) for combine, _, acc in types]
             stop = call("fmin", affine((parts.index, 1), constant=ROWS), made.total())
-            stop = stop_of(made, phase, index, parts.index, stop)
+            stop = end_of_pass(made, phase, index, parts.index, stop)
             end = b.let("end", stop)
             with b.loop("r", parts.index, end) as rows:
-                sums = [rows.carry("sum", start_of(combine, of)) for combine, of, _ in types]
+                sums = [rows.carry("sum", initial_value(combine, of)) for combine, of, _ in types]
                 made.body(phase, {**index, **made.reduced_indices(rows.index)})
                 found = [
-                    rows.follow(x, converted(joined(f.combine, x, made.values[f.source]), of))
+                    rows.follow(
+                        x, converted(combine_partials(f.combine, x, made.values[f.source]), of)
+                    )
                     for f, x, (_, of, _) in zip(phase.folds, sums, types, strict=True)
                 ]
             whole = [
-                parts.follow(acc, joined(combine, acc, converted(x, of)))
+                parts.follow(acc, combine_partials(combine, acc, converted(x, of)))
                 for acc, x, (combine, _, of) in zip(accs, found, types, strict=True)
             ]
         made.values = before
         for s in spec.row_head:
             made.statement(s, index)
         for f, x in zip(phase.folds, whole, strict=True):
-            made.values[f.name] = b.let(f.name, converted(x, covered(f.dtype)))
+            made.values[f.name] = b.let(f.name, converted(x, loop_type(f.dtype)))
         for s in phase.row:
             made.statement(s, index)
         made.stores(phase.row_stores, index)
 
 
-def stop_of(
+def end_of_pass(
     made: Statements, phase: Phase, index: dict[int, Place], start: Expr, stop: Expr
 ) -> Expr:
     """Return the end of a pass, which is its start if all addends are 0."""
-    found = condition(phase, made.of_reduced)
+    found = condition(phase, made.reduced_axes)
     if found is None:
         return stop
     text, args, loads = found
@@ -75,7 +83,7 @@ def stop_of(
     return call("select", holds, stop, start)
 
 
-def without_stores(phases: Sequence[Phase]) -> list[Phase]:
+def separate_stores(phases: Sequence[Phase]) -> list[Phase]:
     """Return passes of which none has products and stores: a block whose product overflows is read
     again."""
     found: list[Phase] = []
@@ -91,18 +99,18 @@ def without_stores(phases: Sequence[Phase]) -> list[Phase]:
     return found
 
 
-def rereads(phases: Sequence[Phase]) -> bool:
+def multiplies_stored_values(phases: Sequence[Phase]) -> bool:
     """Whether a product is of what an earlier pass has left."""
     loads = [s.access for p in phases if any(map(is_product, p.folds)) for s in p.full]
     return any(a is not None and a.store for a in loads)
 
 
-def add_row_nest(made: Statements, phases: Sequence[Phase]) -> None:
+def add_grid_rows(made: Statements, phases: Sequence[Phase]) -> None:
     """Add a loop for each axis of the rows, and in it loops over the elements of a row."""
     b = made.b
     with ExitStack() as loops:
         if made.outer:
-            index = axis_loops(made, loops, range(made.outer))
+            index = start_axis_loops(made, loops, range(made.outer))
         else:
             index = {}
             loops.enter_context(b.loop("o", b.first, b.last))
@@ -128,31 +136,31 @@ def _add_pass(
         found = [made.values[f.source] for f in phase.folds]
     elif phase.folds:
         end = made.total() if stop is None else stop
-        types = [(f.combine, covered(accumulator(f.dtype, f.combine))) for f in phase.folds]
-        with b.loop("b", start, stop_of(made, phase, index, start, end), BLOCK) as blocks:
-            accs = [blocks.carry("acc", start_of(combine, acc)) for combine, acc in types]
+        types = [(f.combine, loop_type(accumulator(f.dtype, f.combine))) for f in phase.folds]
+        with b.loop("b", start, end_of_pass(made, phase, index, start, end), BLOCK) as blocks:
+            accs = [blocks.carry("acc", initial_value(combine, acc)) for combine, acc in types]
             m = b.let("m", call("fmin", call("sub", end, blocks.index), Const(BLOCK, I8)))
             with b.reduce(m) as steps:
                 at = Index(((blocks.index, 1), (steps.index, 1)))
-                made.body(phase, {**index, **_reduced(made, at)})
+                made.body(phase, {**index, **_reduced_indices(made, at)})
                 parts = [steps.fold("piece", f.combine, made.values[f.source])
                          for f in phase.folds]  # fmt: skip
             found = [
-                blocks.follow(acc, joined(combine, acc, converted(part, of)))
+                blocks.follow(acc, combine_partials(combine, acc, converted(part, of)))
                 for acc, part, (combine, of) in zip(accs, parts, types, strict=True)
             ]
         made.values = before
     elif phase.stores:
         with b.loop("q", start, made.total() if stop is None else stop) as elements:
-            made.body(phase, {**index, **_reduced(made, elements.index)})
+            made.body(phase, {**index, **_reduced_indices(made, elements.index)})
         made.values = before
     if stop is None:
         for f, x in zip(phase.folds, found, strict=True):
-            made.values[f.name] = b.let(f.name, converted(x, covered(f.dtype)))
+            made.values[f.name] = b.let(f.name, converted(x, loop_type(f.dtype)))
     return found
 
 
-def _reduced(made: Statements, flat: Place) -> dict[int, Place]:
+def _reduced_indices(made: Statements, flat: Place) -> dict[int, Place]:
     """The indices along the reduced axes."""
     if len(made.spec.reduced) == 1:
         return {made.outer: flat}
@@ -160,7 +168,7 @@ def _reduced(made: Statements, flat: Place) -> dict[int, Place]:
     return dict(made.reduced_indices(q))
 
 
-def add_chunk_loop(made: Statements, phases: Sequence[Phase]) -> None:
+def add_grid_chunks(made: Statements, phases: Sequence[Phase]) -> None:
     """Add a loop over chunks of rows. If a row has one chunk, its reduction is the result;
     otherwise another kernel reduces those of all chunks."""
     spec, b, out = made.spec, made.b, made.out
@@ -173,7 +181,7 @@ def add_chunk_loop(made: Statements, phases: Sequence[Phase]) -> None:
     parts: list[Buffer] = []
     for k, f in enumerate(phase.folds):
         acc = accumulator(f.dtype, f.combine)
-        parts.append(b.buffer(f"part{k}", covered(acc)))
+        parts.append(b.buffer(f"part{k}", loop_type(acc)))
         out.pointers.append((f"part{k}", k, acc))
         out.partials.append((f, results[f.name], chunks))
     count = made.integer("chunks", "chunks", chunks)
@@ -192,7 +200,9 @@ def add_chunk_loop(made: Statements, phases: Sequence[Phase]) -> None:
         with b.when(call("eq", count, Const(1, I8))):
             for f, acc in zip(phase.folds, found, strict=True):
                 a = results[f.name]
-                b.store(made.buffers[id(a)], made.place(a, index), converted(acc, covered(f.dtype)))
+                b.store(
+                    made.buffers[id(a)], made.place(a, index), converted(acc, loop_type(f.dtype))
+                )
         with b.otherwise():
             for part, acc in zip(parts, found, strict=True):
                 b.store(part, u, acc)

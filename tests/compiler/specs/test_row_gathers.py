@@ -7,7 +7,7 @@ from compiler.fusion.support import plan_of
 
 import accnp
 import accnp.numpy as jnp
-from accnp.compiler.specs import picks
+from accnp.compiler.specs import row_gathers
 
 P = np.array([2, 0, -1, 1])
 CASES = {
@@ -28,7 +28,7 @@ CASES = {
 )
 @pytest.mark.parametrize("permutes", [True, False])
 def test_values(name, dtype, permutes, monkeypatch):
-    monkeypatch.setattr(picks, "permutes_rows", lambda: permutes)
+    monkeypatch.setattr(row_gathers, "has_vector_permute", lambda: permutes)
     accnp.clear_caches()
     x = (np.arange(60 * 5) % 7).reshape(60, 5).astype(dtype)
     f = CASES[name]
@@ -69,7 +69,7 @@ def test_rows_that_fill_a_vector_and_longer_ones(length, dtype):
 
 def test_a_row_is_permuted_by_one_instruction(monkeypatch):
     order = np.array([2, 0, 1])
-    monkeypatch.setattr(picks, "permutes_rows", lambda: True)
+    monkeypatch.setattr(row_gathers, "has_vector_permute", lambda: True)
     plan = plan_of(lambda x: x[:, order] * 2, np.ones((100_000, 3), np.float32))
     assert plan.steps[-1].text.source.count("permute(") == 1
     plan = plan_of(lambda x: x[:, order] * 2, np.ones((100_000, 17), np.float32))
@@ -77,7 +77,7 @@ def test_a_row_is_permuted_by_one_instruction(monkeypatch):
 
 
 def test_places_are_computed_once_and_not_for_each_row(monkeypatch):
-    monkeypatch.setattr(picks, "permutes_rows", lambda: False)
+    monkeypatch.setattr(row_gathers, "has_vector_permute", lambda: False)
     order = np.array([2, 0, 1])
     plan = plan_of(lambda x: x[:, order], np.ones((100_000, 3), np.float32))
     source = plan.steps[-1].text.source

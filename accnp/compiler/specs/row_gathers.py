@@ -13,40 +13,40 @@ from math import prod
 from accnp.compiler.formulas import converted
 from accnp.compiler.loops.ir import Address, Buffer, Const, Do, Load, Var
 from accnp.compiler.loops.types import I4, I8
-from accnp.compiler.specs.short_axes import fixed_in, is_permuted, taken_in
-from accnp.compiler.specs.statements import Statements, covered
+from accnp.compiler.specs.short_axes import fits_permute, gather_loads, row_invariants
+from accnp.compiler.specs.statements import Statements, loop_type
 from accnp.forks import imported
 from accnp.ir.kernel import BLOCK, Statement
 
-__all__ = ["add_picks", "permutes_rows"]
+__all__ = ["add_row_gathers", "has_vector_permute"]
 
 _ZERO = Const(0, I8)
 
 
-def permutes_rows() -> bool:
+def has_vector_permute() -> bool:
     """Return whether the processor permutes vectors by a register (AVX-512)."""
     return imported("accnp.compiler.processor").WIDE
 
 
-def add_picks(made: Statements) -> None:
+def add_row_gathers(made: Statements) -> None:
     """Add a loop whose steps are rows."""
     spec = made.spec
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * prod(spec.inner)
-    taken = taken_in(spec.phases[0])
+    taken = gather_loads(spec.phases[0])
     adjacent = all(a.strides[made.along] == 1 for a, _ in spec.phases[0].stores)
-    if adjacent and all(is_permuted(s, spec.inner[0]) for s in taken) and permutes_rows():
-        _permuted(made, taken)
+    if adjacent and all(fits_permute(s, spec.inner[0]) for s in taken) and has_vector_permute():
+        _add_permuted_rows(made, taken)
     else:
-        _loaded(made)
+        _add_loaded_rows(made)
 
 
-def _permuted(made: Statements, taken: list[Statement]) -> None:
+def _add_permuted_rows(made: Statements, taken: list[Statement]) -> None:
     """Add rows that one instruction permutes."""
     spec, b, inner = made.spec, made.b, made.along
     (phase,) = spec.phases
     n = Const(spec.inner[0], I8)
-    rows = {s.name: b.stack("row", covered(s.dtype), BLOCK) for s in taken}
+    rows = {s.name: b.stack("row", loop_type(s.dtype), BLOCK) for s in taken}
     places = {s.name: b.stack("places", I4, BLOCK) for s in taken}
     wanted = {name for _, name in phase.stores}  # in the loop over rows
     for s in reversed(phase.full):
@@ -54,7 +54,7 @@ def _permuted(made: Statements, taken: list[Statement]) -> None:
             wanted.update(s.args)
     before = dict(made.values)
     with b.loop("j", _ZERO, n, independent=True) as steps:
-        for s in fixed_in(spec):
+        for s in row_invariants(spec):
             made.statement(s, {inner: steps.index})
         for s in taken:
             b.store(places[s.name], steps.index, converted(made.values[s.args[0]], I4))
@@ -80,12 +80,12 @@ def _permuted(made: Statements, taken: list[Statement]) -> None:
     made.values = before
 
 
-def _loaded(made: Statements) -> None:
+def _add_loaded_rows(made: Statements) -> None:
     """Add rows whose elements are loaded one by one."""
     spec, b, inner = made.spec, made.b, made.along
     (phase,) = spec.phases
     n = Const(spec.inner[0], I8)
-    fixed = fixed_in(spec)
+    fixed = row_invariants(spec)
     moving = [s for s in phase.full if s not in fixed]
     needed = {x for s in moving for x in s.args} | {name for _, name in phase.stores}
     kept: dict[str, Buffer] = {}
@@ -94,7 +94,7 @@ def _loaded(made: Statements) -> None:
         for s in fixed:
             made.statement(s, {inner: steps.index})
             if s.name in needed:
-                kept[s.name] = b.stack("kept", covered(s.dtype), BLOCK)
+                kept[s.name] = b.stack("kept", loop_type(s.dtype), BLOCK)
                 b.store(kept[s.name], steps.index, made.values[s.name])
     made.values = dict(before)
     with b.loop("o", b.first, b.last) as loop:

@@ -3,7 +3,7 @@
 A step reduces a tile of rows at a time, as if they were columns, but in the order of reductions of
 rows. Operands that are reduced unchanged are read from their own memory. Other values are computed
 into memory on the stack, which has a row for each lane of the reduction; each computed row is
-joined to its lane.
+added to its lane.
 """
 
 from __future__ import annotations
@@ -28,35 +28,41 @@ from accnp.compiler.loops.ir import (
 )
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.accumulators import accumulator, is_product, lanes
-from accnp.compiler.specs.folds import joined, start_of
-from accnp.compiler.specs.layouts import DEEP, LINE, WIDE, is_plain, walk_shape
-from accnp.compiler.specs.runs import runs
-from accnp.compiler.specs.statements import Place, Statements, covered
+from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value
+from accnp.compiler.specs.layouts import (
+    LINE,
+    TILE_DEPTH,
+    TILE_WIDTH,
+    reduces_operand_directly,
+    transposed_rows_shape,
+)
+from accnp.compiler.specs.loop_nests import loop_over_range
+from accnp.compiler.specs.statements import Place, Statements, loop_type
 from accnp.ir.kernel import BLOCK, Access, Fold
 from accnp.ir.op import COMBINES
 
-__all__ = ["add_walk"]
+__all__ = ["add_transposed_rows"]
 
 GROUP = 4  # rows that are combined at a time
-SOON = 8  # prefetch distance in rows, for short reductions
+PREFETCH_ROWS = 8  # prefetch distance in rows, for short reductions
 # The number of rows that are reduced again at a time, and the distance between their elements,
 # which avoids cache set conflicts.
-REDONE, PITCH = 15, 1088
+REDONE_ROWS, PITCH = 15, 1088
 
 _ZERO = Const(0, I8)
 
 
-def add_walk(made: Statements, d: int) -> None:
+def add_transposed_rows(made: Statements, d: int) -> None:
     """Add a loop whose steps reduce a tile of rows that are adjacent in memory along axis d."""
     spec, b, out = made.spec, made.b, made.out
-    chain, size, width = walk_shape(spec, d)
+    chain, size, width = transposed_rows_shape(spec, d)
     others = [k for k in range(made.outer) if k not in chain]
     tiles = -(-size // width)
     flat = made.size(d) if len(chain) == 1 else made.integer("flat", "flat", size)
     count, broad = made.integer("tiles", "tiles", tiles), made.integer("width", "width", width)
     out.extent = prod(spec.outer) // size * tiles
     out.weight = spec.cost * prod(spec.reduced) * min(size, width)
-    walk = _Walk(made, d)
+    reducer = _TransposedRows(made, d)
     with b.loop("u", b.first, b.last) as loop:
         o = b.let("o", call("floordiv", loop.index, count))
         j0 = b.let("j0", call("mul", call("sub", loop.index, call("mul", o, count)), broad))
@@ -64,37 +70,40 @@ def add_walk(made: Statements, d: int) -> None:
         index: dict[int, Place] = {**made.indices(o, others, "o")} if others else {}
         for s in spec.row_head:
             made.statement(s, index)
-        walk.begin(index, j0, m)
+        reducer.begin_tile(index, j0, m)
         with b.loop("b", _ZERO, made.total(), BLOCK) as blocks:
             more = call("fmin", affine((blocks.index, 1), constant=BLOCK), made.total())
-            walk.block(blocks.index, b.let("stop", more))
+            reducer.add_block(blocks.index, b.let("stop", more))
         if len(chain) == 1:
-            with b.loop("j", _ZERO, m, independent=walk.stores_adjacent()) as steps:
-                walk.results(steps.index, {d: Index(((j0, 1), (steps.index, 1)))})
+            with b.loop("j", _ZERO, m, independent=reducer.has_adjacent_results()) as steps:
+                reducer.store_results(steps.index, {d: Index(((j0, 1), (steps.index, 1)))})
         else:
             end = b.let("end", affine((j0, 1), (m, 1)))
-            with runs(made, j0, end, chain[::-1], walk.stores_adjacent()) as (here, at):
-                walk.results(at, here)
+            with loop_over_range(made, j0, end, chain[::-1], reducer.has_adjacent_results()) as (
+                here,
+                at,
+            ):
+                reducer.store_results(at, here)
 
 
-class _Walk:
+class _TransposedRows:
     """The memory and the loops of a kernel that reduces along axis d."""
 
     def __init__(self, made: Statements, d: int) -> None:
         self.made, self.d = made, d
         (self.phase,) = made.spec.phases
         b, folds = made.b, self.phase.folds
-        self.many = lanes(folds[0].combine)
-        self.plain = all(is_plain(f, d) for f in folds)
-        accs = [covered(accumulator(f.dtype, f.combine)) for f in folds]
+        self.lane_count = lanes(folds[0].combine)
+        self.direct = all(reduces_operand_directly(f, d) for f in folds)
+        accs = [loop_type(accumulator(f.dtype, f.combine)) for f in folds]
         self.totals = [b.stack("total", acc, BLOCK) for acc in accs]
-        length = BLOCK if self.plain else self.many * WIDE
-        self.sums = [b.stack("sums", covered(f.dtype), length) for f in folds]
+        length = BLOCK if self.direct else self.lane_count * TILE_WIDTH
+        self.sums = [b.stack("sums", loop_type(f.dtype), length) for f in folds]
         self.tables: dict[tuple[int, ...], Buffer] = {}
         self.index: Mapping[int, Place] = {}
         self.j0 = self.m = b.first
 
-    def begin(self, index: Mapping[int, Place], j0: Var, m: Var) -> None:
+    def begin_tile(self, index: Mapping[int, Place], j0: Var, m: Var) -> None:
         """Start a tile of m rows from j0 on."""
         self.index, self.j0, self.m = index, j0, m
         self.fill(self.totals, _ZERO)
@@ -104,32 +113,35 @@ class _Walk:
         b = self.made.b
         with b.loop("j", _ZERO, self.m, independent=True) as steps:
             for buffer, f in zip(buffers, self.phase.folds, strict=True):
-                value = start_of(f.combine, buffer.dtype)
+                value = initial_value(f.combine, buffer.dtype)
                 b.store(buffer, _plus(at, steps.index), value)
 
-    def block(self, begin: Var, stop: Var) -> None:
+    def add_block(self, begin: Var, stop: Var) -> None:
         """Add begin..stop of the reduced indices to the totals."""
         b = self.made.b
         if len(self.made.spec.reduced) > 1:
             self.prefetch_block(begin, stop)
-        if self.plain:
-            self.strips(begin, stop)
+        if self.direct:
+            self.reduce_stored_rows(begin, stop)
         else:
-            self.walk(begin, stop)
+            self.reduce_computed_rows(begin, stop)
         for part, f in zip(self.sums, self.phase.folds, strict=True):
             if is_product(f):
-                self.repeat(part, f, begin, stop)
+                self.redo_products(part, f, begin, stop)
         with b.loop("j", _ZERO, self.m, independent=True) as steps:
             j = steps.index
             for total, part, f in zip(self.totals, self.sums, self.phase.folds, strict=True):
                 more = converted(Load(part, j), total.dtype)
-                b.store(total, j, joined(f.combine, Load(total, j), more))
+                b.store(total, j, combine_partials(f.combine, Load(total, j), more))
 
-    def repeat(self, part: Buffer, f: Fold, begin: Var, stop: Var) -> None:
+    def redo_products(self, part: Buffer, f: Fold, begin: Var, stop: Var) -> None:
         """Reduce again the rows whose product is not a normal number, unless it is 0 because an
         element is: groups of them are copied along memory and reduced as contiguous rows."""
         b, m = self.made.b, self.m
-        left, slab = b.stack("left", part.dtype, BLOCK), b.stack("slab", part.dtype, DEEP * BLOCK)
+        left, slab = (
+            b.stack("left", part.dtype, BLOCK),
+            b.stack("slab", part.dtype, TILE_DEPTH * BLOCK),
+        )
         zero, one = Const(0.0, part.dtype), Const(1.0, part.dtype)
         with b.when(_has_odd(part, _ZERO, m)):
             with b.loop("j", _ZERO, m, independent=True) as steps:
@@ -141,9 +153,9 @@ class _Walk:
                 j = steps.index
                 zeros = [call("eq", Load(x, j), zero) for x in (part, left)]
                 b.store(left, j, call("select", call("and", *zeros), one, Load(part, j)))
-            with b.loop("k", _ZERO, m, REDONE) as loop:
+            with b.loop("k", _ZERO, m, REDONE_ROWS) as loop:
                 k = loop.index
-                last = b.let("last", call("fmin", affine((k, 1), constant=REDONE), m))
+                last = b.let("last", call("fmin", affine((k, 1), constant=REDONE_ROWS), m))
                 with b.when(_has_odd(left, k, affine((last, 1), (k, -1)))):
                     with self.elements(begin, stop, (k, last)) as (r, j):
                         at = affine((j, PITCH), (k, -PITCH), (r, 1), (begin, -1))
@@ -170,17 +182,17 @@ class _Walk:
                 yield rows.index, steps.index
         made.values = before
 
-    def results(self, j: Place, index: Mapping[int, Place]) -> None:
+    def store_results(self, j: Place, index: Mapping[int, Place]) -> None:
         """Store the results of a row, given its index in the tile and its outer indices."""
         made, here = self.made, {**self.index, **index}
         for total, f in zip(self.totals, self.phase.folds, strict=True):
-            value = converted(Load(total, j), covered(f.dtype))
+            value = converted(Load(total, j), loop_type(f.dtype))
             made.values[f.name] = made.b.let(f.name, value)
         for s in self.phase.row:
             made.statement(s, here)
         made.stores(self.phase.row_stores, here)
 
-    def stores_adjacent(self) -> bool:
+    def has_adjacent_results(self) -> bool:
         """Return whether the results are adjacent in memory."""
         return all(a.strides[self.d] == 1 for a, _ in self.phase.row_stores)
 
@@ -191,14 +203,14 @@ class _Walk:
         """Prefetch a block of rows in the order of memory, since the loop over several reduced axes
         goes in another order."""
         made, b = self.made, self.made.b
-        first = made.of_reduced[0]
+        first = made.reduced_axes[0]
         size = made.integer("inner_size", "inner_size", prod(made.spec.reduced[1:]))
         low = b.let("low", call("floordiv", begin, size))
         last = b.let("last", call("floordiv", affine((stop, 1), constant=-1), size))
         for a in self.loads():
             index = {**self.index, self.d: self.j0}
             with ExitStack() as loops:
-                for k in sorted(made.of_reduced, key=lambda k: -a.strides[k]):
+                for k in sorted(made.reduced_axes, key=lambda k: -a.strides[k]):
                     outermost = low, affine((last, 1), constant=1)
                     limits = outermost if k == first else (_ZERO, made.size(k))
                     index[k] = loops.enter_context(b.loop(f"x{k}", *limits)).index
@@ -208,12 +220,12 @@ class _Walk:
         """Prefetch a part of a row of an operand, from an index on."""
         made, b = self.made, self.made.b
         with b.loop("j", _ZERO, self.m, LINE // a.dtype.itemsize) as steps:
-            at = _more(index[self.d], steps.index)
+            at = _shifted(index[self.d], steps.index)
             b.add(Prefetch(made.buffers[id(a)], made.place(a, {**index, self.d: at})))
 
     # --- rows in memory ---
 
-    def strips(self, begin: Var, stop: Var) -> None:
+    def reduce_stored_rows(self, begin: Var, stop: Var) -> None:
         """Fold a block of rows from their own memory, with the lanes in registers."""
         made, b = self.made, self.made.b
         tables: dict[tuple[int, ...], Buffer] = {}
@@ -221,12 +233,12 @@ class _Walk:
         for part, f in zip(self.sums, self.phase.folds, strict=True):
             a = f.direct
             assert a is not None
-            steps = tuple([a.strides[k] for k in made.of_reduced])
+            steps = tuple([a.strides[k] for k in made.reduced_axes])
             if steps not in tables:
                 if steps not in self.tables:
                     self.tables[steps] = b.stack("places", I8, BLOCK)
                 tables[steps] = self.tables[steps]
-                with runs(made, begin, stop, made.of_reduced) as (index, at):
+                with loop_over_range(made, begin, stop, made.reduced_axes) as (index, at):
                     b.store(tables[steps], at, made.place(a, index))
             start = made.place(a, {**self.index, self.d: self.j0})
             memory = made.buffers[id(a)], start, tables[steps]
@@ -234,39 +246,39 @@ class _Walk:
 
     # --- computed rows ---
 
-    def walk(self, begin: Var, stop: Var) -> None:
+    def reduce_computed_rows(self, begin: Var, stop: Var) -> None:
         """Fold a block of computed rows; each lane is a row of the memory on the stack."""
-        b, many = self.made.b, self.many
+        b, many = self.made.b, self.lane_count
         with b.loop("l", _ZERO, Const(many, I8)) as lane:
-            self.fill(self.sums, b.let("p", affine((lane.index, WIDE))))
-        rest = self.groups(begin, stop, GROUP, 0)
+            self.fill(self.sums, b.let("p", affine((lane.index, TILE_WIDTH))))
+        rest = self.add_row_groups(begin, stop, GROUP, 0)
         # The rest of a block, two rows at a time, then one. Short folds consist only of this, and
         # prefetch their rows, because the hardware prefetcher does not recognize the pattern.
-        last = self.groups(rest, stop, 2, SOON)
+        last = self.add_row_groups(rest, stop, 2, PREFETCH_ROWS)
         with b.loop("r", last, stop) as rows:
             k = b.let("k", affine((rows.index, 1), (last, -1)))
             turns = call("mul", call("floordiv", k, Const(many, I8)), Const(many, I8))
             lane = b.let("l", call("sub", k, turns))
-            self.join(rows.index, b.let("p", affine((lane, WIDE))), 1, SOON)
+            self.add_rows(rows.index, b.let("p", affine((lane, TILE_WIDTH))), 1, PREFETCH_ROWS)
         with b.loop("level", _ZERO, Const(many.bit_length() - 1, I8)) as levels:
             half = levels.carry("half", Const(many // 2, I8))
-            self.halve(half)
+            self.halve_lanes(half)
             levels.follow(half, call("floordiv", half, Const(2, I8)))
 
-    def groups(self, begin: Var, stop: Var, n: int, ahead: int) -> Var:
+    def add_row_groups(self, begin: Var, stop: Var, n: int, ahead: int) -> Var:
         """Add n rows at a time to each lane while there are enough; return the next row."""
-        b, many = self.made.b, self.many
+        b, many = self.made.b, self.lane_count
         size = Const(n * many, I8)
         whole = call("floordiv", affine((stop, 1), (begin, -1)), size)
         rest = b.let("rest", call("add", begin, call("mul", whole, size)))
         with b.loop("g", begin, rest, n * many) as group:
             end = affine((group.index, 1), constant=many)
             with b.loop("r", group.index, end) as rows:
-                p = b.let("p", affine((rows.index, WIDE), (group.index, -WIDE)))
-                self.join(rows.index, p, n, ahead)
+                p = b.let("p", affine((rows.index, TILE_WIDTH), (group.index, -TILE_WIDTH)))
+                self.add_rows(rows.index, p, n, ahead)
         return rest
 
-    def join(self, r: Var, p: Var, n: int, ahead: int) -> None:
+    def add_rows(self, r: Var, p: Var, n: int, ahead: int) -> None:
         """Add n rows, at distances of the number of lanes, to the lane that begins at p."""
         made, b = self.made, self.made.b
         before, full = made.values, self.phase.full
@@ -274,12 +286,12 @@ class _Walk:
         values: list[dict[str, Expr]] = []
         indices: list[dict[int, Place]] = []
         for k in range(n):
-            row = b.let("row", affine((r, 1), constant=k * self.many)) if k else r
+            row = b.let("row", affine((r, 1), constant=k * self.lane_count)) if k else r
             index: dict[int, Place] = {**self.index, **made.reduced_indices(row)}
             for a in self.loads() if ahead and len(made.spec.reduced) == 1 else ():
                 if a.strides[self.d]:
                     soon = Index(((row, 1),), ahead)
-                    self.prefetch(a, {**index, made.of_reduced[0]: soon, self.d: self.j0})
+                    self.prefetch(a, {**index, made.reduced_axes[0]: soon, self.d: self.j0})
             made.values = dict(before)
             for s in still:
                 made.statement(s, index)
@@ -295,18 +307,18 @@ class _Walk:
                 place = affine((p, 1), (steps.index, 1))
                 value: Expr = Load(part, place)
                 for found in values:
-                    value = _in_lane(f, value, found[f.source])
+                    value = _combine_in_lane(f, value, found[f.source])
                 b.store(part, place, value)
         made.values = before
 
-    def halve(self, half: Var) -> None:
+    def halve_lanes(self, half: Var) -> None:
         """Add the second half of the lanes to the first half."""
         b = self.made.b
         with b.loop("l", _ZERO, half) as lane, b.loop("j", _ZERO, self.m) as steps:
-            to = affine((lane.index, WIDE), (steps.index, 1))
-            other = affine((lane.index, WIDE), (half, WIDE), (steps.index, 1))
+            to = affine((lane.index, TILE_WIDTH), (steps.index, 1))
+            other = affine((lane.index, TILE_WIDTH), (half, TILE_WIDTH), (steps.index, 1))
             for part, f in zip(self.sums, self.phase.folds, strict=True):
-                b.store(part, to, _in_lane(f, Load(part, to), Load(part, other)))
+                b.store(part, to, _combine_in_lane(f, Load(part, to), Load(part, other)))
 
 
 def _has_odd(buffer: Buffer, start: Const | Var, count: Expr) -> Expr:
@@ -315,18 +327,18 @@ def _has_odd(buffer: Buffer, start: Const | Var, count: Expr) -> Expr:
     return call("lt", found, count)
 
 
-def _in_lane(f: Fold, x: Expr, y: Expr) -> Expr:
+def _combine_in_lane(f: Fold, x: Expr, y: Expr) -> Expr:
     """Combine a lane and an element; of equal values, the first remains."""
     found = COMBINES[f.combine]
     if found.order and f.dtype.kind != "b":
         return call(found.lane_function, x, y)
-    return joined(f.combine, x, y)
+    return combine_partials(f.combine, x, y)
 
 
 def _plus(x: Const | Var, y: Var) -> Expr:
     return affine((x, 1), (y, 1)) if isinstance(x, Var) else y
 
 
-def _more(x: Place, y: Var) -> Index:
+def _shifted(x: Place, y: Var) -> Index:
     terms = x.terms if isinstance(x, Index) else ((x, 1),)
     return Index((*terms, (y, 1)), x.constant if isinstance(x, Index) else 0)

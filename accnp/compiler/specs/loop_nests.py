@@ -11,11 +11,13 @@ from accnp.compiler.loops.ir import Const, Index, Var
 from accnp.compiler.loops.types import I8
 from accnp.compiler.specs.statements import Place, Statements
 
-__all__ = ["nest", "runs"]
+__all__ = ["loop_over_axes", "loop_over_range"]
 
 
 @contextmanager
-def nest(made: Statements, axes: Sequence[int], independent: bool) -> Generator[dict[int, Var]]:
+def loop_over_axes(
+    made: Statements, axes: Sequence[int], independent: bool
+) -> Generator[dict[int, Var]]:
     """Loop over all elements of some axes; yields the indices along them."""
     index: dict[int, Var] = {}
     with ExitStack() as loops:
@@ -27,7 +29,7 @@ def nest(made: Statements, axes: Sequence[int], independent: bool) -> Generator[
 
 
 @contextmanager
-def runs(
+def loop_over_range(
     made: Statements, start: Var, end: Var, axes: Sequence[int], independent: bool = True
 ) -> Generator[tuple[dict[int, Place], Place]]:
     """Loop over start..end of the flat index of some axes.
@@ -43,7 +45,7 @@ def runs(
             yield {along: Index(((start, 1), (steps.index, 1)))}, steps.index
         return
     if made.tiny:
-        with nest(made, axes, independent) as inside:
+        with loop_over_axes(made, axes, independent) as inside:
             spec = made.spec
             sizes = [(*spec.outer, *spec.reduced, *spec.inner)[d] for d in axes]
             steps = [prod(sizes[k + 1 :]) for k in range(len(sizes))]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import accnp as jnp
-from accnp.compiler.specs import picks
+from accnp.compiler.specs import row_gathers
 
 
 @pytest.mark.parametrize("permutes", [False, True])
@@ -14,7 +14,7 @@ from accnp.compiler.specs import picks
 @pytest.mark.parametrize("places", [[2, 0, 1], [-1, 1, 1, 0, 2]])
 def test_rows_at_the_same_places(places, dtype, permutes, monkeypatch):
     if not permutes:
-        monkeypatch.setattr(picks, "permutes_rows", lambda: False)
+        monkeypatch.setattr(row_gathers, "has_vector_permute", lambda: False)
     x = np.random.default_rng(0).integers(0, 9, (2, 50, 3)).astype(dtype)
     where = np.asarray(places, np.int32)
     first = jnp.jit(lambda x, i: x[..., i])(x, where)

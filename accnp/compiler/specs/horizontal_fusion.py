@@ -22,29 +22,29 @@ from contextlib import ExitStack
 from math import prod
 
 from accnp.compiler.loops.builder import call
-from accnp.compiler.specs.calls import Calls
-from accnp.compiler.specs.launches import generated
+from accnp.compiler.specs.calls import CallerBuilder
+from accnp.compiler.specs.launches import build_generated
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import KernelSpec
 
-__all__ = ["generated_cells"]
+__all__ = ["fuse_horizontally"]
 
-EDGE = 8  # a cell is an edge if another cell has at least this many times its elements
-TASK = 1 << 16  # work of one task, in simple operations on one element
+EDGE_RATIO = 8  # a cell is an edge if another cell has at least this many times its elements
+TASK_WORK = 1 << 16  # work of one task, in simple operations on one element
 
 
-def generated_cells(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
+def fuse_horizontally(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
     """Return a kernel that runs several kernels in one launch."""
-    cells = Calls()
+    cells = CallerBuilder()
     b = cells.b
     tasks = work = 0
-    alike = _alike(groups)
+    alike = _kernels_by_extent(groups)
     last = len(alike) - 1
     with b.loop("t", b.first, b.last) as loop:
         t = loop.index
         for k, texts in enumerate(alike):
             extent, weight = texts[0].extent, sum([text.weight for text in texts])
-            rows = max(1, TASK // weight)
+            rows = max(1, TASK_WORK // weight)
             first, tasks = tasks, tasks - (-extent // rows)
             work += extent * weight
             with ExitStack() as inside:
@@ -63,7 +63,7 @@ def generated_cells(groups: Sequence[Sequence[KernelSpec]]) -> Generated:
     return cells.finish(tasks, work)
 
 
-def _alike(groups: Sequence[Sequence[KernelSpec]]) -> list[list[Generated]]:
+def _kernels_by_extent(groups: Sequence[Sequence[KernelSpec]]) -> list[list[Generated]]:
     """Return the kernels of each group, in separate lists if their ranges differ (rows or tiles).
 
     A narrow edge uses the same kernel as the large cell next to it, to save compile time: it is not
@@ -74,8 +74,8 @@ def _alike(groups: Sequence[Sequence[KernelSpec]]) -> list[list[Generated]]:
     for specs in groups:
         by_extent: dict[int, list[Generated]] = {}
         for spec in specs:
-            edge = spec.form == "map" and _elements(spec) * EDGE <= most
-            text = generated(spec, edge, told=True)
+            edge = spec.form == "map" and _elements(spec) * EDGE_RATIO <= most
+            text = build_generated(spec, edge, nontemporal_argument=True)
             by_extent.setdefault(text.extent, []).append(text)
         found += by_extent.values()
     return found

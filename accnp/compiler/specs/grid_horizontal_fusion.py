@@ -14,10 +14,10 @@ from accnp.compiler.specs.grid import THREADS, build_for_grid
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import Access, KernelSpec
 
-__all__ = ["build_cells_for_grid"]
+__all__ = ["fuse_horizontally_for_grid"]
 
 
-def build_cells_for_grid(specs: Sequence[KernelSpec], wave: int) -> tuple[Kernel, Generated]:
+def fuse_horizontally_for_grid(specs: Sequence[KernelSpec], wave: int) -> tuple[Kernel, Generated]:
     """Return the kernel that does several maps in one launch, and how it is launched."""
     out = Generated()
     numbers: dict[int, int] = {}  # of arrays, by value

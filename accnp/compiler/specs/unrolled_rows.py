@@ -15,33 +15,33 @@ from math import prod
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Const, Expr, Var
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.folds import joined, start_of
-from accnp.compiler.specs.runs import nest
+from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value
+from accnp.compiler.specs.loop_nests import loop_over_axes
 from accnp.compiler.specs.short_axes import LANES
-from accnp.compiler.specs.statements import Statements, covered
+from accnp.compiler.specs.statements import Statements, loop_type
 from accnp.ir.kernel import Phase
 
-__all__ = ["add_short"]
+__all__ = ["add_unrolled_rows"]
 
 _ZERO = Const(0, I8)
 
 
-def add_short(made: Statements) -> None:
+def add_unrolled_rows(made: Statements) -> None:
     """Add a loop whose steps are rows."""
     spec = made.spec
-    made.literal = LANES
+    made.max_constant_stride = LANES
     made.out.extent = prod(spec.outer)
     made.out.weight = spec.cost * prod(spec.reduced) * prod(spec.inner)
     short = range(made.outer, made.outer + len(spec.reduced) + len(spec.inner))
     stores = [a.strides[made.outer - 1] for a in spec.accesses if a.store]
     # With other strides, rows might overlap.
-    with _rows(made, all(0 <= step <= LANES for step in stores)) as index:
+    with _loop_over_rows(made, all(0 <= step <= LANES for step in stores)) as index:
         for s in spec.row_head:
             made.statement(s, index)
         for phase in spec.phases:
-            starts = [start_of(f.combine, covered(f.dtype)) for f in phase.folds]
+            starts = [initial_value(f.combine, loop_type(f.dtype)) for f in phase.folds]
             before = dict(made.values)
-            found = _pass(made, phase, index, short, starts)
+            found = _add_pass(made, phase, index, short, starts)
             made.values = before
             for f, value in zip(phase.folds, found, strict=True):
                 made.values[f.name] = value
@@ -51,7 +51,7 @@ def add_short(made: Statements) -> None:
 
 
 @contextmanager
-def _rows(made: Statements, independent: bool) -> Generator[dict[int, Var]]:
+def _loop_over_rows(made: Statements, independent: bool) -> Generator[dict[int, Var]]:
     """Loop over the rows; yields the indices of the outer axes.
 
     Several outer axes are looped over in runs along the last one: with a division for each row, the
@@ -64,7 +64,7 @@ def _rows(made: Statements, independent: bool) -> Generator[dict[int, Var]]:
             yield {along: loop.index}
         return
     if made.tiny:
-        with nest(made, [*others, along], independent) as index:
+        with loop_over_axes(made, [*others, along], independent) as index:
             yield index
         return
     size = made.size(along)
@@ -79,7 +79,7 @@ def _rows(made: Statements, independent: bool) -> Generator[dict[int, Var]]:
             yield {**index, along: loop.index}
 
 
-def _pass(
+def _add_pass(
     made: Statements,
     phase: Phase,
     index: dict[int, Var],
@@ -91,13 +91,13 @@ def _pass(
     if not axes:
         made.body(phase, index)
         pairs = zip(phase.folds, starts, strict=True)
-        return [joined(f.combine, x, made.values[f.source]) for f, x in pairs]
+        return [combine_partials(f.combine, x, made.values[f.source]) for f, x in pairs]
     b, spec, (axis, *others) = made.b, made.spec, axes
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
     before = dict(made.values)
     with b.loop("k", _ZERO, Const(sizes[axis], I8)) as loop:
         accs = [loop.carry(f.name, x) for f, x in zip(phase.folds, starts, strict=True)]
-        found = _pass(made, phase, {**index, axis: loop.index}, others, accs)
+        found = _add_pass(made, phase, {**index, axis: loop.index}, others, accs)
         results = [loop.follow(acc, x) for acc, x in zip(accs, found, strict=True)]
     made.values = before
     return list(results)
