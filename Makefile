@@ -141,7 +141,7 @@ test-asan: $(VENV)/.test
 		$(BIN)/python setup.py -q build_ext --build-lib $(ASAN) --build-temp $(ASAN)/objects
 	LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
 		ACCNP_NATIVE=$$(ls $(ASAN)/accnp/_native/_core*) $(BIN)/python -m pytest -q \
-		tests/runtime/test_native.py tests/runtime/test_buffer.py tests/runtime/test_team.py \
+		tests/runtime/test_native.py tests/runtime/test_buffer.py tests/runtime/test_thread_pool.py \
 		tests/engine/test_pending_dispatch.py $(wildcard tests/api/jit/test_short_call*.py)
 
 tiny: $(VENV)/.test

@@ -25,8 +25,9 @@ from setuptools.command.build_py import build_py
 
 FOLDER = "accnp/_native"
 SOURCES = (
-    "module", "pool", "graph", "launch", "interrupts", "team", "stores", "calls", "repeats",
-    "debugger", "instructions", "objects", "ufuncs", "blas", "messages", "pytrees",
+    "module", "pool", "graph", "launch", "interrupts", "thread_pool", "stores", "calls",
+    "pending_dispatch", "debugger", "instructions", "objects", "ufuncs", "blas", "messages",
+    "pytrees",
 )  # fmt: skip
 HEADERS = ("native", "records")
 STAMP = runpy.run_path(f"{os.path.dirname(os.path.abspath(__file__))}/{FOLDER}/stamp.py")

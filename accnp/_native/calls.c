@@ -131,7 +131,7 @@ size_of(PyObject *container)
 }
 
 bool
-as_usual(Reader *r, int64_t empties, int64_t names)
+conditions_hold(Reader *r, int64_t empties, int64_t names)
 {
     for (int64_t i = 0; i < empties; i++) {
         if (size_of(next_object(r)) != 0) {
@@ -422,10 +422,10 @@ result_of(State *state, Reader *r, PyObject **held)
 
 /* How many arguments there are by position and by name, and other counts; where the addresses of
  * leaves begin among the bases of the table, and the mode of its launch; what the result is built by
- * (-1: it is as it is); the table, or 0; team and helpers; the function for calls without one. */
+ * (-1: it is as it is); the table, or 0; thread pool and helpers; the function for calls without one. */
 typedef struct {
     int64_t positional, by_name, closed, leaves, conditions, names, empties, fast_names, fixed,
-        fresh, first, mode, build, table, team, helpers, finish;
+        fresh, first, mode, build, table, thread_pool, helpers, finish;
 } Head;
 
 /* Whether the record may be used; false with an error, too. */
@@ -443,7 +443,7 @@ may_be_used(Reader *r, const Head *head)
             }
         }
     }
-    return as_usual(r, 0, head->names);
+    return conditions_hold(r, 0, head->names);
 }
 
 /* The result of a call by a table; NULL if that cannot be used now, or with an error. */
@@ -453,7 +453,7 @@ call_table(State *state, Record *record, Leaves *l, int64_t *room, PyObject **bu
     const Head *head = (const Head *)record->words;
     int64_t leaves = l->count, made = 0;
     PyObject *result = NULL;
-    if (!as_usual(&l->r, head->empties, head->fast_names)) {
+    if (!conditions_hold(&l->r, head->empties, head->fast_names)) {
         return NULL;
     }
     for (; made < leaves; made++) {
@@ -478,7 +478,7 @@ call_table(State *state, Record *record, Leaves *l, int64_t *room, PyObject **bu
     }
     room[1] = head->table;
     if (head->mode >= TOGETHER) {
-        room[2] = head->team;
+        room[2] = head->thread_pool;
         room[3] = head->helpers;
     }
     if (run_table(state, room, (int)head->mode, buffers, made)) {

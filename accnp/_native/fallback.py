@@ -31,13 +31,14 @@ if TYPE_CHECKING:  # what the package installs here
 
 __all__ = [
     "ALONE", "ARRAY", "BRIEFLY", "BUFFER", "BYPASS", "CLASS", "CONVERT", "COPY", "DICT", "EQUAL",
-    "FREE", "GROUP", "LIST", "MESSAGE", "NUMBER", "SAME", "SPREAD", "STOPPED", "STREAM", "TOGETHER",
-    "TUPLE", "ArrayBase", "Blocks", "BufferBase", "Caller", "Form", "Node", "Pool", "Record",
-    "Team", "Ufunc", "blas_alone", "compare_messages", "flatten_tree", "flatten_up_to",
-    "flush_instructions", "install_arrays", "install_buffers", "install_mpi", "install_pytrees",
-    "install_recording", "launch_held", "launch_released", "launches", "messages_sent",
-    "new_message", "next_use", "observe_recording", "operate", "register_code", "repeat", "select",
-    "set_message", "set_pending_limit", "share", "stop_thread", "unflatten_tree", "walker", "wrap",
+    "FREE", "GROUP", "LIST", "MESSAGE", "NUMBER", "PARALLEL_FOR", "SAME", "STOPPED", "STREAM",
+    "TOGETHER", "TUPLE", "ArrayBase", "Blocks", "BufferBase", "Caller", "Form", "Node", "Pool",
+    "Record", "ThreadPool", "Ufunc", "blas_alone", "compare_messages", "dispatch_pending",
+    "flatten_tree", "flatten_up_to", "flush_instructions", "install_arrays", "install_buffers",
+    "install_mpi", "install_pytrees", "install_recording", "launch_held", "launch_parallel",
+    "launch_released", "launches", "messages_sent", "new_message", "next_use", "observe_recording",
+    "operate", "register_code", "select", "set_message", "set_pending_limit", "stop_thread",
+    "unflatten_tree", "walker", "wrap",
 ]  # fmt: skip
 
 # How a table of kernels is run: the interpreter lock kept, or released; released, with helpers, or
@@ -104,7 +105,7 @@ class Pool:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         # `next` is atomic, so that no lock is needed where buffers are dropped.
-        self._reuses, self._looks = itertools.count(), 0
+        self._reuses, self._reads = itertools.count(), 0
         self._dropped: deque[int] = deque()
         self._dropped_before = 0
         self.uses = itertools.count(1)  # of free blocks
@@ -121,8 +122,8 @@ class Pool:
     @property
     def reuses(self) -> int:
         """Blocks that were used again."""
-        self._looks += 1  # this look itself advances the counter
-        return next(self._reuses) - self._looks + 1
+        self._reads += 1  # each read advances the counter
+        return next(self._reuses) - self._reads + 1
 
     @property
     def dropped(self) -> int:
@@ -231,7 +232,7 @@ class _State:
     observed: ClassVar[bool] = False
     launches: ClassVar[itertools.count[int]] = itertools.count()
     to_stop: ClassVar[int] = 0  # the identifier of a thread whose launch is to be stopped
-    looks: ClassVar[int] = 0
+    reads: ClassVar[int] = 0  # of `launches`, each of which advances the counter
 
 
 def install_buffers(kind: type[Buffer]) -> None:
@@ -476,7 +477,7 @@ class _Writer:
 
     def table(self, head: Sequence[int], last: str) -> None:
         """The lines that run the table, or `last` if it cannot be used."""
-        empties, names, fixed, fresh, _, mode, build, table, team, helpers = head[6:16]
+        empties, names, fixed, fresh, _, mode, build, table, pool, helpers = head[6:16]
         unusual = [self.object() for _ in range(empties)]
         unusual += [self.differs() for _ in range(names)]
         addresses = []
@@ -496,7 +497,7 @@ class _Writer:
             self.buffers.append(self.name(f"{blocks}.pool.empty({nbytes})"))
             addresses.append(f"{self.buffers[-1]}.ptr")
         self.scope["run"] = walker(mode, table)
-        before = [str(team), str(helpers)] if mode >= TOGETHER else []
+        before = [str(pool), str(helpers)] if mode >= TOGETHER else []
         self.lines.append(f"run({', '.join(before + addresses)})")
         result = self.result()
         self.lines.append(f"return {result if build < 0 else f'o{build}({result})'}")
@@ -634,7 +635,7 @@ class Caller:
         raise NotImplementedError
 
 
-def repeat(records: tuple[Record, ...], node: Node) -> bool:
+def dispatch_pending(records: tuple[Record, ...], node: Node) -> bool:
     """Compute a pending node by one of some records; returns whether one fits: of a record without
     words, `keeps` ends with what computes a node of one operation."""
     return any(record.keeps[-1](node) for record in records)
@@ -654,24 +655,24 @@ def _count(launches: int = 1) -> None:
 
 
 def launches() -> int:
-    """How many kernels were launched."""
-    _State.looks += 1
-    return next(_State.launches) - _State.looks + 1
+    """Return the number of launched kernels."""
+    _State.reads += 1
+    return next(_State.launches) - _State.reads + 1
 
 
 def launch_held(entry: int, n: int, chunk: int, *arguments: int) -> None:
     """Run a kernel with the interpreter lock held."""
-    entry, arguments = _plain(entry, arguments)
+    entry, arguments = _without_nontemporal(entry, arguments)
     if not -(1 << 63) <= n < 1 << 63:
         raise OverflowError(f"launch: a range has 64 bits at most; got {n}")
     _count()
     _held(entry)(_Words(len(arguments))(*arguments), _Words(1)(), n, chunk)
-    _raise_late()
+    _raise_pending_error()
 
 
 def launch_released(entry: int, n: int, chunk: int, *arguments: int) -> None:
     """Run a kernel with the interpreter lock free."""
-    entry, arguments = _plain(entry, arguments)
+    entry, arguments = _without_nontemporal(entry, arguments)
     if not -(1 << 63) <= n < 1 << 63:
         raise OverflowError(f"launch: a range has 64 bits at most; got {n}")
     _count()
@@ -682,26 +683,28 @@ def _run_alone(entry: Callable[..., None], argv: Any, n: int, chunk: int) -> Non
     """Run 0..n on this thread in chunks, between which the interpreter calls signal handlers."""
     if n <= chunk:
         entry(argv, None, n, 0)  # without a counter: from 0 to n
-        _raise_late()
+        _raise_pending_error()
         return
     for first in range(0, n, chunk):
         entry(argv, None, min(n, first + chunk), first)
-        if _late.step():
-            _raise_late()
+        if _launch_state.step():
+            _raise_pending_error()
 
 
-def share(entry: int, n: int, chunk: int, team: int, helpers: int, *arguments: int) -> None:
+def launch_parallel(
+    entry: int, n: int, chunk: int, pool: int, helpers: int, *arguments: int
+) -> None:
     """Run a kernel on several threads."""
-    entry, arguments = _plain(entry, arguments)
+    entry, arguments = _without_nontemporal(entry, arguments)
     if not -(1 << 63) <= n < 1 << 63:
         raise OverflowError(f"launch: a range has 64 bits at most; got {n}")
     _count()
     argv = _Words(len(arguments))(*arguments)
-    _share(entry, ctypes.addressof(argv), n, chunk, team, helpers)
-    _raise_late()
+    _run_parallel(entry, ctypes.addressof(argv), n, chunk, pool, helpers)
+    _raise_pending_error()
 
 
-def _plain(entry: int, arguments: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+def _without_nontemporal(entry: int, arguments: Sequence[int]) -> tuple[int, tuple[int, ...]]:
     """A kernel and its arguments without the entries for non-temporal stores. A Python function
     around it would lose exceptions of signal handlers."""
     for word in arguments:
@@ -727,7 +730,7 @@ class _Step:
         entry, self.n, self.chunk, count = _read(address, 4)
         words = _read(address + 32, 2 * count)
         self.end = address + 32 + 16 * count
-        self.entry, first = _plain(entry, words[1::2])
+        self.entry, first = _without_nontemporal(entry, words[1::2])
         count = len(first)
         places = [*zip(words[::2][-count or len(words) :], first, strict=True)]
         # What is always the same comes last, and stands in the blocks of arguments.
@@ -778,11 +781,11 @@ class _Step:
         _run_alone(entry, argv, self.n, self.chunk)
         self._spare.append(argv)
 
-    def run_together(self, base: Sequence[int], team: int, helpers: int) -> None:
+    def run_together(self, base: Sequence[int], pool: int, helpers: int) -> None:
         """Do the step on several threads."""
         argv = self.new()
         self._pack(argv, 0, *[base[which] + more for which, more in self._places])
-        _share(self.entry, ctypes.addressof(argv), self.n, self.chunk, team, helpers)
+        _run_parallel(self.entry, ctypes.addressof(argv), self.n, self.chunk, pool, helpers)
 
 
 def _steps(table: int) -> list[_Step]:
@@ -800,7 +803,7 @@ def _steps(table: int) -> list[_Step]:
 
 
 def walker(mode: int, table: int) -> Callable[..., None]:
-    """Return what runs a table in a mode: a function of the addresses of buffers; behind a team and
+    """Return what runs a table in a mode: a function of the addresses of buffers; after a pool and
     the number of its helpers, where these are wanted."""
     launched, steps = _read(table + 16, 1)[0], _steps(table)
     launch = _released if mode != ALONE else _held
@@ -815,13 +818,13 @@ def walker(mode: int, table: int) -> Callable[..., None]:
     def run(*buffers: int) -> None:
         _count(launched)
         base = (0, 0, *buffers)
-        team, helpers = buffers[:2] if mode == TOGETHER else (0, 0)
+        pool, helpers = buffers[:2] if mode == TOGETHER else (0, 0)
         for step, entry, several in all_steps:
             if helpers and several:
-                step.run_together(base, team, helpers)
+                step.run_together(base, pool, helpers)
             else:
                 step.run(base, entry)
-        _raise_late()
+        _raise_pending_error()
 
     return run
 
@@ -829,7 +832,7 @@ def walker(mode: int, table: int) -> Callable[..., None]:
 # --- threads in kernels ---
 
 PIECE = 256  # chunks of some 20 us or more
-_teams: dict[int, Team] = {}
+_thread_pools: dict[int, ThreadPool] = {}
 _numbers = itertools.count(1)
 
 
@@ -852,9 +855,9 @@ class _Job:
             if self._closed:
                 return
             self._inside += 1
-        _late.job = self
+        _launch_state.job = self
         self._run()
-        _late.job = None
+        _launch_state.job = None
         with self._lock:
             self._inside -= 1
             if self._closed and not self._inside:
@@ -867,7 +870,7 @@ class _Job:
     def finish(self) -> None:
         """Work along, and wait for those inside; to be called again if an exception ends it."""
         self._run()
-        if _late.step():
+        if _launch_state.step():
             self.stop()
         with self._lock:
             self._closed = True
@@ -875,39 +878,39 @@ class _Job:
             self._done.acquire()  # the last one inside releases it
 
 
-class Team:
-    """Threads that help in kernels."""
+class ThreadPool:
+    """Helper threads, which run kernels together with the thread that launches them."""
 
     def __init__(self) -> None:
         self.address = next(_numbers)
-        self.helpers = self.looks = 0
-        self.loops = (0, 0)  # launches of native loops: alone, shared; not counted here
+        self.helpers = self.spins = 0
+        self.loop_launches = (0, 0)  # launches of native loops: alone, shared; not counted here
         self._busy = 0
         self._lock = allocate_lock()
         self._jobs: SimpleQueue[_Job] | None = None  # a queue, once there are helpers
-        _teams[self.address] = self
+        _thread_pools[self.address] = self
 
     @property
     def asleep(self) -> int:
-        """How many helpers sleep."""
+        """The number of sleeping helpers."""
         return self.helpers - self._busy
 
     def reserve(self) -> int | None:
-        """Return the place of a new helper."""
+        """Return the slot of a new helper."""
         if self._jobs is None:
             from queue import SimpleQueue
 
             self._jobs = SimpleQueue()
         return self.helpers
 
-    def joined(self, place: int, number: int) -> None:
-        """Count a helper that has begun: its place, and the system's number of its thread."""
-        self.helpers = place + 1
+    def add_helper(self, slot: int, number: int) -> None:
+        """Add a helper whose thread has started: its slot, and the thread id of the system."""
+        self.helpers = slot + 1
 
-    def attend(self, place: int) -> None:
-        """Help from a place, for ever."""
+    def run_helper(self, slot: int) -> None:
+        """Run the endless loop of the helper in a slot."""
         jobs = self._jobs
-        assert jobs is not None, "attend: reserve a place first"
+        assert jobs is not None, "run_helper: reserve a slot first"
         while True:
             job = jobs.get()
             with self._lock:
@@ -917,15 +920,15 @@ class Team:
             with self._lock:
                 self._busy -= 1
 
-    def share(self, entry: int, argv: int, n: int, chunk: int, helpers: int) -> None:
+    def run(self, entry: int, argv: int, n: int, chunk: int, helpers: int) -> None:
         """Run a kernel on this thread and on at most this many helpers.
 
         The interpreter calls signal handlers between parts of PIECE chunks.
         """
         for first in range(0, n, PIECE * chunk):
-            self._share(_Job(entry, argv, first, min(n, first + PIECE * chunk), chunk), helpers)
+            self._run_job(_Job(entry, argv, first, min(n, first + PIECE * chunk), chunk), helpers)
 
-    def _share(self, job: _Job, helpers: int) -> None:
+    def _run_job(self, job: _Job, helpers: int) -> None:
         # Buffers live in the frames of the callers. An exception of a signal handler may end these
         # while helpers work: the frames stay until the helpers are done.
         job.frame = sys._getframe()
@@ -936,7 +939,7 @@ class Team:
         while True:
             try:
                 job.finish()
-                _raise_late()
+                _raise_pending_error()
                 break
             except BaseException as raised:
                 error = raised
@@ -949,9 +952,9 @@ class Team:
                 error = None  # its traceback refers to this frame
 
 
-def _share(entry: int, argv: int, n: int, chunk: int, team: int, helpers: int) -> None:
+def _run_parallel(entry: int, argv: int, n: int, chunk: int, pool: int, helpers: int) -> None:
     if helpers > 0 and n > chunk:
-        _teams[team].share(entry, argv, n, chunk, helpers)
+        _thread_pools[pool].run(entry, argv, n, chunk, helpers)
     else:
         _run_alone(_released(entry), argv, n, chunk)
 
@@ -959,7 +962,7 @@ def _share(entry: int, argv: int, n: int, chunk: int, team: int, helpers: int) -
 # --- built-in entries, in place of kernels; see `launch.c` and `stores.c` ---
 
 
-class _Late(_local):
+class _LaunchState(_local):
     """The state of a thread's launch: an error, raised when the kernel that called a Python
     function has returned, and the launch that the thread takes part in as a helper.
 
@@ -995,7 +998,7 @@ class _Late(_local):
         return int(self.error is not None)
 
 
-_late = _Late()
+_launch_state = _LaunchState()
 
 
 def stop_thread(identifier: int) -> None:
@@ -1004,17 +1007,17 @@ def stop_thread(identifier: int) -> None:
     _State.to_stop = identifier
 
 
-def _spread(entry: int, argv: int, n: int, chunk: int, team: int, helpers: int) -> None:
+def _parallel_for(entry: int, argv: int, n: int, chunk: int, pool: int, helpers: int) -> None:
     try:
-        _share(entry, argv, n, chunk, team, helpers)
+        _run_parallel(entry, argv, n, chunk, pool, helpers)
     except BaseException as error:
-        _late.error = error
+        _launch_state.error = error
 
 
-def _raise_late() -> None:
-    error = _late.error
+def _raise_pending_error() -> None:
+    error = _launch_state.error
     if error is not None:
-        _late.error = None
+        _launch_state.error = None
         try:
             raise error
         finally:
@@ -1026,13 +1029,13 @@ def _copy(argv: Sequence[int] | int, counter: object, n: int, chunk: int) -> Non
     ctypes.memmove(to, source, nbytes)
 
 
-def _replaced(argv: int, counter: int, n: int, chunk: int) -> None:
+def _not_run(argv: int, counter: int, n: int, chunk: int) -> None:
     raise AssertionError("steps of groups, and kernels, are run without what is around them")
 
 
-_SPREAD = ctypes.CFUNCTYPE(
+_PARALLEL_FOR = ctypes.CFUNCTYPE(
     None, ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 4
-)  # entry, argv, n, chunk, team, helpers
+)  # entry, argv, n, chunk, pool, helpers
 _keep: list[object] = []
 
 
@@ -1043,13 +1046,14 @@ def _address(kind: Any, function: Callable[..., object]) -> int:
 
 
 COPY = _address(ctypes.CFUNCTYPE(*_ENTRY), _copy)
-GROUP = _address(ctypes.CFUNCTYPE(*_ENTRY), _replaced)
-STREAM = _address(ctypes.CFUNCTYPE(*_ENTRY), _replaced)
-BYPASS = _address(ctypes.CFUNCTYPE(*_ENTRY), _replaced)
-SPREAD = _address(_SPREAD, _spread)
+GROUP = _address(ctypes.CFUNCTYPE(*_ENTRY), _not_run)
+STREAM = _address(ctypes.CFUNCTYPE(*_ENTRY), _not_run)
+BYPASS = _address(ctypes.CFUNCTYPE(*_ENTRY), _not_run)
+PARALLEL_FOR = _address(_PARALLEL_FOR, _parallel_for)
 # All of this is C until the generator runs.
 STOPPED = _address(
-    ctypes.CFUNCTYPE(ctypes.c_int64), functools.partial(operator.methodcaller("step"), _late)
+    ctypes.CFUNCTYPE(ctypes.c_int64),
+    functools.partial(operator.methodcaller("step"), _launch_state),
 )
 
 

@@ -4,7 +4,7 @@
  * the number of steps, that of launches among them; then for each step the address of its entry,
  * how far it runs, how much of that one thread takes at a time, the number of its arguments and,
  * for each, a base and what is added to it. Base 0 is zero, base 1 the address of the bases; then
- * come the team of threads and the number of helpers, where steps are shared, and buffers.
+ * come the thread pool and the number of helpers, where steps are shared, and buffers.
  */
 
 #include "native.h"
@@ -13,14 +13,15 @@
 
 /* One step; returns where the next begins. */
 static const int64_t *
-run_step(const int64_t *step, const int64_t *base, int64_t *argv, int64_t team, int64_t helpers)
+run_step(const int64_t *step, const int64_t *base, int64_t *argv, int64_t thread_pool,
+         int64_t helpers)
 {
     int64_t count = step[3];
     const int64_t *p = step + 4;
     for (int64_t i = 0; i < count; i++, p += 2) {
         argv[i] = base[p[0]] + p[1];
     }
-    spread(step[0], argv, step[1], step[2], team, helpers);
+    parallel_for(step[0], argv, step[1], step[2], thread_pool, helpers);
     return p;
 }
 
@@ -37,9 +38,9 @@ run_table(State *state, int64_t *base, int mode, PyObject *const *given, int64_t
     base[0] = 0;
     base[1] = (int64_t)(intptr_t)base;
     state->launches += table[2];
-    int64_t team = 0, helpers = 0;
+    int64_t thread_pool = 0, helpers = 0;
     if (mode >= TOGETHER) {
-        team = base[2];
+        thread_pool = base[2];
         helpers = mode == BRIEFLY ? -base[3] : base[3];
     }
     Launch launch;
@@ -47,14 +48,14 @@ run_table(State *state, int64_t *base, int mode, PyObject *const *given, int64_t
         begin_launch(&launch, given, count);
     }
     if (mode == TOGETHER) {
-        open_session(team, helpers);
+        open_session(thread_pool, helpers);
     }
     const int64_t *step = table + 3;
     for (int64_t i = 0; i < steps && (mode == ALONE || !launch.stopped); i++) {
-        step = run_step(step, base, argv, team, helpers);
+        step = run_step(step, base, argv, thread_pool, helpers);
     }
     if (mode == TOGETHER) {
-        close_session(team);
+        close_session(thread_pool);
     }
     bool done = mode == ALONE || end_launch(&launch);
     free_words(argv, near);
@@ -62,7 +63,7 @@ run_table(State *state, int64_t *base, int mode, PyObject *const *given, int64_t
 }
 
 void
-work_alone(Entry entry, int64_t *argv, int64_t n, int64_t chunk)
+run_alone(Entry entry, int64_t *argv, int64_t n, int64_t chunk)
 {
     int64_t own = 0;
     if (n <= chunk || current_launch() == NULL) {
@@ -154,7 +155,7 @@ launch(PyObject *module, PyObject *const *args, Py_ssize_t nargs, bool release)
     if (release) {
         begin_launch(&launch, args, nargs);
     }
-    work_alone(entry, words + 3, words[1], words[2]);
+    run_alone(entry, words + 3, words[1], words[2]);
     bool done = !release || end_launch(&launch);
     free_words(words, near);
     if (!done) {
@@ -176,10 +177,11 @@ launch_released(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 }
 
 static PyObject *
-share(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+launch_parallel(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     if (nargs < 5) {
-        return too_few("share", "an entry, n, a chunk, a team, helpers and arguments");
+        return too_few("launch_parallel",
+                       "an entry, n, a chunk, a thread pool, helpers and arguments");
     }
     int64_t near[NEAR], *words = given_words(state_of(module), args, nargs, 0, near);
     if (words == NULL) {
@@ -188,7 +190,7 @@ share(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     state_of(module)->launches++;
     Launch launch;
     begin_launch(&launch, args, nargs);
-    spread(words[0], words + 5, words[1], words[2], words[3], words[4]);
+    parallel_for(words[0], words + 5, words[1], words[2], words[3], words[4]);
     bool done = end_launch(&launch);
     free_words(words, near);
     if (!done) {
@@ -213,7 +215,8 @@ walker_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *
     Walker *self = (Walker *)callable;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     if ((self->mode >= TOGETHER && nargs < 2) || (names != NULL && PyTuple_GET_SIZE(names))) {
-        return too_few("walker", "a team and helpers if there is one, and buffers, by position");
+        return too_few("walker",
+                       "a thread pool and helpers if threads share it, and buffers, by position");
     }
     int64_t near[NEAR], *base = given_words(state_of(self->module), args, nargs, 2, near);
     if (base == NULL) {
@@ -297,11 +300,12 @@ PyMethodDef launch_functions[] = {
      "launch_held(entry, n, chunk, *arguments): run a kernel with the interpreter lock held."},
     {"launch_released", FASTCALL(launch_released),
      "launch_released(entry, n, chunk, *arguments): run a kernel with the interpreter lock free."},
-    {"share", FASTCALL(share),
-     "share(entry, n, chunk, team, helpers, *arguments): run a kernel on several threads."},
+    {"launch_parallel", FASTCALL(launch_parallel),
+     "launch_parallel(entry, n, chunk, pool, helpers, *arguments): run a kernel on several\n"
+     "threads."},
     {"walker", walker, METH_VARARGS,
      "walker(mode, table): return a function of buffers or their addresses that runs a table;\n"
-     "before these it takes a team and the number of its helpers, where they are wanted."},
+     "before these it takes a thread pool and the number of its helpers, if threads share it."},
     {"launches", launches, METH_NOARGS, "How many kernels were launched."},
     {NULL},
 };
@@ -325,7 +329,7 @@ add_launch(PyObject *module, State *state)
 #define ADDRESS(name, function) add_address(module, name, (void (*)(void))function) < 0
     return ADDRESS("COPY", copy_entry) || ADDRESS("GROUP", group_entry)
                    || ADDRESS("BYPASS", bypass_entry) || ADDRESS("STREAM", stream_entry)
-                   || ADDRESS("SPREAD", spread) || ADDRESS("STOPPED", is_stopped) || ADDRESS("MESSAGE", send_message) || !ADD_CONSTANT(ALONE) || !ADD_CONSTANT(FREE)
+                   || ADDRESS("PARALLEL_FOR", parallel_for) || ADDRESS("STOPPED", is_stopped) || ADDRESS("MESSAGE", send_message) || !ADD_CONSTANT(ALONE) || !ADD_CONSTANT(FREE)
                    || !ADD_CONSTANT(TOGETHER) || !ADD_CONSTANT(BRIEFLY)
                ? -1
                : 0;

@@ -8,8 +8,9 @@
 #define SOURCES 0 /* the stamp of the C sources (stamp.py), which setup.py passes; 0: unknown */
 #endif
 
-extern PyMethodDef call_functions[], repeat_functions[], debugger_functions[], object_functions[],
-    blas_functions[], instruction_functions[], message_functions[], pytree_functions[];
+extern PyMethodDef call_functions[], pending_dispatch_functions[], debugger_functions[],
+    object_functions[], blas_functions[], instruction_functions[], message_functions[],
+    pytree_functions[];
 
 PyTypeObject *
 add_type(PyObject *module, PyType_Spec *spec)
@@ -105,7 +106,7 @@ native_exec(PyObject *module)
         return -1;
     }
     PyMethodDef *functions[] = {module_functions, graph_functions, launch_functions,
-                                interrupt_functions, call_functions, repeat_functions,
+                                interrupt_functions, call_functions, pending_dispatch_functions,
                                 debugger_functions, instruction_functions, object_functions,
                                 blas_functions, message_functions, pytree_functions};
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
@@ -114,7 +115,7 @@ native_exec(PyObject *module)
         }
     }
     return add_memory(module, state) || add_graph(module, state) || add_launch(module, state)
-                   || add_team(module, state) || add_calls(module, state)
+                   || add_thread_pool(module, state) || add_calls(module, state)
                    || add_ufuncs(module, state)
                ? -1
                : 0;
@@ -122,7 +123,7 @@ native_exec(PyObject *module)
 
 #define EACH_REFERENCE(DO)                                                                         \
     DO(blocks) DO(pool) DO(buffer_base) DO(node) DO(form) DO(array_base) DO(caller) DO(record_type)\
-    DO(team) DO(walker) DO(ufunc) DO(array) DO(buffer) DO(const_op) DO(empty_params)               \
+    DO(thread_pool) DO(walker) DO(ufunc) DO(array) DO(buffer) DO(const_op) DO(empty_params)        \
     DO(empty_tuple) DO(tracing)                                                                    \
     DO(record) DO(on_deep) DO(own_packages) DO(find_site) DO(get_frame) DO(one) DO(name_active)    \
     DO(name_dead) DO(name_called) DO(name_allocate) DO(name_view) DO(name_package)   \

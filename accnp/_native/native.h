@@ -18,7 +18,7 @@ typedef void (*Entry)(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk)
 
 typedef struct {
     PyTypeObject *blocks, *pool, *buffer_base, *node, *form, *array_base, *caller, *record_type,
-        *team, *walker, *ufunc;
+        *thread_pool, *walker, *ufunc;
     /* What Python's side installs: the classes that it derives, and what leaves have in common. */
     PyTypeObject *array, *buffer;
     PyObject *const_op, *empty_params, *empty_tuple;
@@ -123,7 +123,7 @@ PyObject *array_over(State *state, Buffer *buffer, PyObject *aval);
 /* Whether a node belongs to a trace that is active, or whose values are refused. */
 bool is_traced(State *state, Node *node);
 
-/* --- launches: launch.c, interrupts.c, team.c, stores.c --- */
+/* --- launches: launch.c, interrupts.c, thread_pool.c, stores.c --- */
 
 enum { ALONE, FREE, TOGETHER, BRIEFLY }; /* how a table is run, see launch.c */
 
@@ -177,11 +177,12 @@ int64_t is_stopped(void);
 /* Sends a message of a loop; kernels call it as `accnp_message` (`messages.c`). */
 int64_t send_message(int64_t address, const void *in, void *out, int64_t nbytes);
 /* Runs 0..n on this thread, in chunks if signals can stop it. */
-void work_alone(Entry entry, int64_t *argv, int64_t n, int64_t chunk);
+void run_alone(Entry entry, int64_t *argv, int64_t n, int64_t chunk);
 
-void spread(int64_t entry, int64_t *argv, int64_t n, int64_t chunk, int64_t team, int64_t helpers);
-void open_session(int64_t team, int64_t helpers);
-void close_session(int64_t team);
+void parallel_for(int64_t entry, int64_t *argv, int64_t n, int64_t chunk, int64_t thread_pool,
+                  int64_t helpers);
+void open_session(int64_t thread_pool, int64_t helpers);
+void close_session(int64_t thread_pool);
 void copy_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
 void group_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
 void bypass_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
@@ -192,7 +193,7 @@ void stream_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);
 int add_memory(PyObject *module, State *state);
 int add_graph(PyObject *module, State *state);
 int add_launch(PyObject *module, State *state);
-int add_team(PyObject *module, State *state);
+int add_thread_pool(PyObject *module, State *state);
 int add_calls(PyObject *module, State *state);
 int add_ufuncs(PyObject *module, State *state);
 

@@ -35,7 +35,7 @@ next_object(Reader *r)
 }
 
 /* Whether containers are empty, and names stand for what they did; an error is left set. */
-bool as_usual(Reader *r, int64_t empties, int64_t names);
+bool conditions_hold(Reader *r, int64_t empties, int64_t names);
 /* Makes buffers, which are held from number `*made` on; false where the pool lacks one. */
 bool make_buffers(State *state, Reader *r, int64_t count, int64_t *base, PyObject **held,
                   int64_t *made);

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp._native import Record, repeat
+from accnp._native import Record, dispatch_pending
 from accnp.caches import BoundedCache
 from accnp.compiler.fusion.program import Program, build, from_graph
 from accnp.config import config, epoch
@@ -222,7 +222,7 @@ def _compute_by_entry(node: Node) -> bool:
     if records is None:
         return False
     with value_lock:  # another thread may have claimed or computed it meanwhile
-        return node.value is None and repeat(records, node)
+        return node.value is None and dispatch_pending(records, node)
 
 
 def _make_pending_plan(

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp._native import SPREAD
+from accnp._native import PARALLEL_FOR
 from accnp.blas_threads import follow
 from accnp.compiler.kernel_cache import library_module
 from accnp.compiler.worker_threads import in_parallel
@@ -99,8 +99,9 @@ def launch(step: KernelStep, slots: Any, fastmath: bool, given: dict[int, Buffer
     # If MPI may use the buffers after an error, the extension gets these too.
     held = tuple([slots[s] for s, _ in step.pointers]) if step.text.sends else ()
     if step.text.shares:
-        team = (SPREAD, *call_helpers(step.text.shares - 1))
-        kernel.call(step.extent, step.extent, *arguments, *step.ints[: -len(team)], *team, *held)
+        sharing = (PARALLEL_FOR, *call_helpers(step.text.shares - 1))
+        ints = step.ints[: -len(sharing)]
+        kernel.call(step.extent, step.extent, *arguments, *ints, *sharing, *held)
     elif step.keeps_gil:
         kernel.call_brief(step.extent, step.extent, *arguments, *step.ints)
     elif step.work < PARALLEL or step.extent <= step.grain:

@@ -47,7 +47,7 @@ PIECES = 32  # the maximum number of chunks per thread, for large kernels
 # worker threads stay awake between kernels, so sharing costs less. On two cores of a Zen 5, 80
 # sweeps of a stencil took 210 us on one thread and 135 us on two (150x150), and 270 us and 170 us
 # (25x25x25). With a limit of 2^16 they were slower. After a stall, kernels run on one thread for a
-# while (`_native/team.c`).
+# while (`_native/thread_pool.c`).
 SHARED = 1 << 18
 # Work from which the other kernels of such a body are shared too, so that each thread finds most of
 # its operands in its own cache.

@@ -24,7 +24,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from accnp._native import ALONE, BRIEFLY, COPY, FREE, GROUP, SPREAD, TOGETHER, walker
+from accnp._native import ALONE, BRIEFLY, COPY, FREE, GROUP, PARALLEL_FOR, TOGETHER, walker
 from accnp.compiler.kernel_cache import Kernel
 from accnp.engine.steps import AWAKE, BRIEF, PARALLEL, KernelStep, Plan, used_slots
 from accnp.runtime import buffer as pool
@@ -305,7 +305,7 @@ class _Table:
         shares = step.text.shares
         for number in step.ints[:-3] if shares else step.ints:
             words += [0, number]
-        return [*words, 0, SPREAD, 2, 0, 3, 0] if shares else words
+        return [*words, 0, PARALLEL_FOR, 2, 0, 3, 0] if shares else words
 
 
 def _words(values: Sequence[int]) -> Words:

@@ -56,7 +56,8 @@ class Generated:
         self.callees: tuple[Called, ...] = ()  # kernels that the source calls
         # Maximum number of threads that can share the kernels it calls; 0: they cannot be shared.
         # If it is positive, the last three integer arguments, filled in at each launch, are the
-        # address of the function that distributes work, the thread team and its helpers.
+        # address of the function that distributes work, the thread pool, and the number of its
+        # helpers.
         self.shares = 0
         self.sends = False  # whether it sends messages to other processes
         self.extent = 1  # the parallel index runs from 0 to extent
@@ -78,8 +79,8 @@ class Generated:
         """Wrap the kernel that an op provides itself; `codes` are the dtypes of its pointers."""
         text = cls()
         text.source, text.extent, text.weight = own.source, own.extent, own.weight
-        text.ints, text.tasks = list(own.ints), not own.team
-        text.threads, text.blocks = own.team or text.threads, own.extent
+        text.ints, text.tasks = list(own.ints), not own.block_threads
+        text.threads, text.blocks = own.block_threads or text.threads, own.extent
         text.signature = (*[f"{c}*" for c in codes], *["i8"] * len(own.ints))
         text.whiles, text.products = own.whiles, own.products
         return text

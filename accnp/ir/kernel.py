@@ -197,12 +197,13 @@ class OwnKernel:
     elements of that operand are `one`, the kernel writes the value itself, and the pointer to the
     value comes last.
     The source must not contain sizes: these are `ints`. lo..hi is a part of 0..extent, and each
-    index is an independent task. On a GPU a block of `team` threads may do each task; the signature
-    is then `def kernel(*pointers, *ints)`.
+    index is an independent task. On a GPU a block of `block_threads` threads may do each task; the
+    signature is then `def kernel(*pointers, *ints)`.
     """
 
     __slots__ = (
-        "extent", "ints", "memory", "products", "source", "team", "then", "weight", "whiles",
+        "block_threads", "extent", "ints", "memory", "products", "source", "then", "weight",
+        "whiles",
     )  # fmt: skip
 
     def __init__(
@@ -213,7 +214,7 @@ class OwnKernel:
         weight: int = 1,
         memory: tuple[tuple[str, int], ...] = (),
         then: tuple[OwnKernel, ...] = (),
-        team: int = 0,
+        block_threads: int = 0,
         products: bool = False,
         whiles: bool = False,
     ) -> None:
@@ -226,7 +227,8 @@ class OwnKernel:
         # memory, in this order.
         self.memory = memory
         self.then = then
-        self.team = team  # threads of the block that does a task on a GPU; 0: CPU signature
+        # Threads of the block that does a task on a GPU; 0: CPU signature.
+        self.block_threads = block_threads
         self.products, self.whiles = products, whiles  # as in `Generated`
 
 

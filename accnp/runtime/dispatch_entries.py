@@ -1,4 +1,6 @@
-"""Dispatch entries of jitted calls (`_native/calls.c`) and of pending graphs (`_native/repeats.c`).
+"""Dispatch entries of jitted calls and of pending graphs.
+
+The extension reads them (`_native/calls.c`, `_native/pending_dispatch.c`).
 
 Input: a description of what a call with a traced signature does, or of how a pending graph is
 computed. Output: a `Record`, which consists of the words and objects that the C extension reads. If
@@ -56,7 +58,7 @@ class Table:
     )  # makes the result from these; None: they are the result
     words: ctypes.Array[ctypes.c_int64]  # see `engine/table.py`
     mode: int  # see `_native`
-    team: Sequence[int]  # the team of threads and the number of helpers, or empty
+    thread_pool: Sequence[int]  # the thread pool and the number of helpers, or empty
 
 
 @dataclass
@@ -83,11 +85,11 @@ class Call:
         if t is not None:
             counts = [
                 *map(len, [t.empty, t.same, t.fixed, t.sizes]),
-                2 + len(t.team),
+                2 + len(t.thread_pool),
                 t.mode,
                 -1 if t.build is None else to.number(t.build),
                 ctypes.addressof(t.words),
-                *[*t.team, 0, 0][:2],
+                *[*t.thread_pool, 0, 0][:2],
             ]
         words = [
             self.positional,
@@ -117,7 +119,7 @@ class Call:
 class Repeat:
     """The execution of pending graphs with one structure."""
 
-    # For each node: form, how it is referenced, uses, inputs; see `repeats.c`.
+    # For each node: form, how it is referenced, uses, inputs; see `pending_dispatch.c`.
     nodes: Sequence[tuple[Any, int, int, Sequence[int]]]
     leaves: int
     fixed: Sequence[int]  # as in Table, also `sizes`, `empty`, `same`

@@ -3,7 +3,7 @@
 In: a kernel, its arguments and a range 0..n. All threads call the same machine code with a shared
 counter, from which they take chunks, so a thread that starts late or is preempted does fewer. The
 caller works too and does not wait for helpers that have not begun. An idle helper polls for work
-for some 50 us before it sleeps. None of this takes the GIL (`_native/team.c`).
+for some 50 us before it sleeps. None of this takes the GIL (`_native/thread_pool.c`).
 """
 
 from __future__ import annotations
@@ -15,65 +15,65 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
-from accnp._native import BYPASS, STREAM, Team, launch_released, share
+from accnp._native import BYPASS, STREAM, ThreadPool, launch_parallel, launch_released
 from accnp.compiler.kernel_cache import Kernel, counters
 from accnp.config import config
 from accnp.forks import at_fork, imported, start_thread
 from accnp.runtime.nontemporal import RUN, Pieces, block_steps, can_stream, header
 
-ALONE = 16  # chunks that one thread runs between checks whether it is to stop
+CHUNKS_BETWEEN_CHECKS = 16  # chunks that one thread runs between checks whether it is to stop
 # Chunks that may become one so that non-temporal stores write enough bytes without interruption.
-MOST_CHUNKS = 64
-_LOOKS = 4096  # polls of an idle helper before it sleeps: some 50 us
-_TURN = 100_000  # nanoseconds: the scheduler's time slice of a helper
+MAX_MERGED_CHUNKS = 64
+_SPINS = 4096  # polls of an idle helper before it sleeps: some 50 us
+_TIME_SLICE = 100_000  # nanoseconds: the scheduler's time slice of a helper
 _CALLS = {"x86_64": (314, 315), "aarch64": (274, 275)}  # sched_setattr, sched_getattr
 
 
-class _Team:
+class _ThreadPool:
     """The helper threads, which share the work of kernels with the thread that launches them."""
 
     def __init__(self) -> None:
-        self._team = Team()
-        self.address = self._team.address
+        self._pool = ThreadPool()
+        self.address = self._pool.address
         self._lock = threading.Lock()
         self.threads = 1  # the number of threads, with the caller, for which there are helpers
 
     @property
     def helpers(self) -> int:
         """The number of helpers."""
-        return self._team.helpers
+        return self._pool.helpers
 
     @property
     def asleep(self) -> int:
         """The number of helpers that sleep."""
-        return self._team.asleep
+        return self._pool.asleep
 
     @property
-    def loops(self) -> tuple[int, int]:
+    def loop_launches(self) -> tuple[int, int]:
         """The numbers of launches in native loops that ran on one thread and that were shared."""
-        return self._team.loops
+        return self._pool.loop_launches
 
     def prepare(self, threads: int) -> None:
         """Start helpers for this many threads in all. They poll if each thread has a CPU."""
-        team = self._team
+        pool = self._pool
         _register_pool()
         with self._lock:
-            team.looks = _LOOKS if threads <= _processors() else 0
+            pool.spins = _SPINS if threads <= _processors() else 0
             while self.helpers < threads - 1:
-                place = team.reserve()
-                if place is None:
+                slot = pool.reserve()
+                if slot is None:
                     break
-                name = f"accnp-helper-{place + 1}"
-                helper = start_thread(team.attend, name, (place,))
+                name = f"accnp-helper-{slot + 1}"
+                helper = start_thread(pool.run_helper, name, (slot,))
                 if helper is None:  # for lack of memory; the kernel runs on fewer threads
                     break
                 number = helper.native_id or 0
-                _ask_for_short_turns(number)
-                team.joined(place, number)
+                _request_short_slices(number)
+                pool.add_helper(slot, number)
             self.threads = threads
 
 
-def _ask_for_short_turns(thread: int) -> None:
+def _request_short_slices(thread: int) -> None:
     """Let a thread run as soon as it is woken, with shorter time slices (Linux 6.12 and newer).
 
     Threads of other libraries poll for a millisecond after their last work. A woken thread with
@@ -87,7 +87,7 @@ def _ask_for_short_turns(thread: int) -> None:
     ask = ctypes.CDLL(None).syscall
     attributes = ctypes.create_string_buffer(56)  # struct sched_attr; the slice is at byte 24
     if ask(calls[1], thread, attributes, 56, 0) == 0:
-        struct.pack_into("Q", attributes, 24, _TURN)
+        struct.pack_into("Q", attributes, 24, _TIME_SLICE)
         ask(calls[0], thread, attributes, 0)
 
 
@@ -97,7 +97,7 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-_team = _Team()
+_thread_pool = _ThreadPool()
 _limit: int | None = None  # of threadpoolctl
 
 
@@ -131,11 +131,11 @@ def parallel_run(
     """
     entry, before, chunk = launch_form(kernel.address, len(arguments), chunk, nontemporal)
     arguments = [*before, *arguments]
-    team, helpers = call_helpers(-(-n // chunk) - 1)
+    pool, helpers = call_helpers(-(-n // chunk) - 1)
     if helpers < 1:
-        launch_released(entry, n, ALONE * chunk, *arguments)
+        launch_released(entry, n, CHUNKS_BETWEEN_CHECKS * chunk, *arguments)
         return
-    share(entry, n, chunk, team, helpers, *arguments)
+    launch_parallel(entry, n, chunk, pool, helpers, *arguments)
 
 
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -160,10 +160,10 @@ def parallel_calls(work: Callable[[int, int], object], n: int, chunk: int) -> No
                 errors.append(error)
 
     entry = _ENTRY(take)
-    team, helpers = call_helpers(len(parts) - 1)
+    pool, helpers = call_helpers(len(parts) - 1)
     # `ctypes.cast` makes a reference cycle, which would keep arrays until the next collection.
     address = ctypes.c_size_t.from_buffer(entry).value
-    share(address, len(parts), 1, team, helpers)
+    launch_parallel(address, len(parts), 1, pool, helpers)
     counters.launched(-1)
     take()  # the remaining parts, if a signal handler raised an exception between two parts
     if errors:
@@ -178,7 +178,7 @@ def launch_form(
     width = sum([size for _, size in nontemporal[0]])
     if not width:
         return entry, [], chunk
-    if RUN // width > MOST_CHUNKS * chunk:  # computing takes longer than writing
+    if RUN // width > MAX_MERGED_CHUNKS * chunk:  # computing takes longer than writing
         return entry, [], chunk
     steps = block_steps(width)
     chunk = max(chunk, RUN // width // max(1, steps) * steps, steps)
@@ -190,19 +190,19 @@ def launch_form(
 
 
 def call_helpers(wanted: int) -> tuple[int, int]:
-    """Return the address of the team, and how many of the wanted helpers are allowed."""
+    """Return the address of the thread pool, and how many of the wanted helpers are allowed."""
     threads = max_threads()
-    if wanted > 0 and threads != _team.threads:
-        _team.prepare(threads)
-    return _team.address, min(threads - 1, wanted)
+    if wanted > 0 and threads != _thread_pool.threads:
+        _thread_pool.prepare(threads)
+    return _thread_pool.address, min(threads - 1, wanted)
 
 
-def _forget() -> None:
+def _reset_after_fork() -> None:
     """Start without helpers in a child process, which does not have the threads of its parent."""
-    global _team
-    _team = _Team()
+    global _thread_pool
+    _thread_pool = _ThreadPool()
 
 
-at_fork(_forget)
+at_fork(_reset_after_fork)
 if "threadpoolctl" in sys.modules:
     _register_pool()

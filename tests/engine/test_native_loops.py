@@ -1,5 +1,7 @@
 """Control flow as one native function: what is launched, what is copied, and that values stay."""
 
+from collections.abc import Callable
+
 import jax
 import numpy as np
 import pytest
@@ -43,7 +45,7 @@ def newton(m):
     return m.vmap(f)
 
 
-ELEMENTWISE = {
+ELEMENTWISE: dict[str, Callable[..., Callable[..., object]]] = {
     "fori": lambda m: lambda x: m.lax.fori_loop(0, 9, lambda i, y: m.numpy.sin(y) * x + i, x * 2),
     "scan": lambda m: (
         lambda x: m.lax.scan(
@@ -193,7 +195,7 @@ def some_times(x):
     return lax.while_loop(go_on, lambda c: (jacobi(c[0]), c[1] + 1), (x, 0))
 
 
-SHARED = {
+SHARED: dict[str, Callable] = {
     "fori": lambda x: lax.fori_loop(0, 5, lambda i, c: jacobi(c), x),
     "scan": lambda x: lax.scan(lambda c, r: (jnp.tanh(c @ x * 0.1) + r, c.sum()), x, x[:3]),
     "while": some_times,
@@ -211,7 +213,7 @@ def test_threads_share_large_kernels_inside_a_loop(name):
     found = []
     for n in (1, 2, 3):
         with jnp.threads(n):
-            assert any("spread(" in k.source for k in kernels(f, x)) == (n > 1)
+            assert any("parallel_for(" in k.source for k in kernels(f, x)) == (n > 1)
             found.append([np.asarray(y) for y in jax.tree.leaves(jnp.jit(lambda x: f(x))(x))])
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):

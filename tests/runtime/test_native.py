@@ -190,12 +190,12 @@ def test_wrong_arguments_raise() -> None:
     blocks = core.Pool(1 << 20).blocks(0)
     blocks.fill((1 << 64) - 100, (1 << 64) - 10)
     assert len(blocks) == 1
-    team = core.Team()
+    pool = core.ThreadPool()
     for place in (-1, 0, 255, 1 << 40):
         with pytest.raises(ValueError, match="reserved"):
-            team.attend(place)
+            pool.run_helper(place)
         with pytest.raises(ValueError, match="reserved"):
-            team.joined(place, 1)
+            pool.add_helper(place, 1)
     WORDS[:] = [Shrinking() for _ in range(1000)]
     assert core.Record(WORDS, (), 5).keeps == 5
     form = core.Form(None, None, None, False)
@@ -203,7 +203,7 @@ def test_wrong_arguments_raise() -> None:
     record = core.Record(node_words, (form,), None)
     for inputs in ((5, 6), [node, node], None):
         pending = core.Node(None, inputs, {}, None, None, None, 1, None, form)
-        assert not core.repeat((record,), pending)
+        assert not core.dispatch_pending((record,), pending)
 
 
 @pytest.mark.skipif(not COMPILED, reason="there is no extension")
@@ -295,16 +295,16 @@ def test_a_shared_launch_that_is_interrupted_ends_when_its_helpers_do(native: An
             ended.wait(0.5)
             ended.set()
 
-    team = native.Team()
-    helper = threading.Thread(target=team.attend, args=(team.reserve(),), daemon=True)
+    pool = native.ThreadPool()
+    helper = threading.Thread(target=pool.run_helper, args=(pool.reserve(),), daemon=True)
     helper.start()
-    team.joined(0, helper.native_id or 0)
+    pool.add_helper(0, helper.native_id or 0)
     address = ctypes.c_size_t.from_buffer(kernel).value
     before = signal.signal(signal.SIGALRM, stop)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         with pytest.raises(Stop):
-            native.share(address, 2, 1, team.address, 1)
+            native.launch_parallel(address, 2, 1, pool.address, 1)
         assert ended.is_set()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -312,17 +312,17 @@ def test_a_shared_launch_that_is_interrupted_ends_when_its_helpers_do(native: An
 
 
 def test_an_exception_in_a_function_that_a_kernel_calls_is_raised_after_it() -> None:
-    team = fallback.Team()
+    pool = fallback.ThreadPool()
 
     def share(*_: int) -> None:
         raise Stop
 
-    team.share = share  # type: ignore[method-assign]
-    spread = fallback._SPREAD(fallback.SPREAD)
+    pool.run = share  # type: ignore[method-assign]
+    spread = fallback._PARALLEL_FOR(fallback.PARALLEL_FOR)
 
     @ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 2)
     def kernel(argv: int, counter: int, n: int, chunk: int) -> None:
-        spread(0, 0, 2, 1, team.address, 1)
+        spread(0, 0, 2, 1, pool.address, 1)
 
     with pytest.raises(Stop):
         fallback.launch_released(ctypes.c_size_t.from_buffer(kernel).value, 1, 1)
@@ -331,7 +331,7 @@ def test_an_exception_in_a_function_that_a_kernel_calls_is_raised_after_it() -> 
 
 def test_parts_that_were_not_begun_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     """The function that takes parts may be ended by an exception between two of them."""
-    monkeypatch.setattr(threads, "share", lambda *_: None)
+    monkeypatch.setattr(threads, "launch_parallel", lambda *_: None)
     done: list[tuple[int, int]] = []
     threads.parallel_calls(lambda a, b: done.append((a, b)), 5, 2)
     assert sorted(done) == [(0, 2), (2, 4), (4, 5)]
@@ -1000,7 +1000,7 @@ def test_threadpoolctl_limits_our_threads() -> None:
     with on_threads(3):
         jnp.ones(3_000_000).sum().block_until_ready()  # there are threads
         assert ours() == ([3] if COMPILED else [])
-        with threadpoolctl.threadpool_limits(1):
+        with threadpoolctl.threadpool_limits(1):  # pyright: ignore[reportGeneralTypeIssues]
             assert ours() == ([1] if COMPILED else [])
             assert threads.call_helpers(5)[1] == (0 if COMPILED else 2)
         assert threads.call_helpers(5)[1] == 2
@@ -1045,14 +1045,14 @@ def test_quotas_of_control_groups(
 
 def test_a_team_grows_and_works() -> None:
     for module in NATIVE:
-        team = module.Team()
-        place = team.reserve()
-        helper = threading.Thread(target=team.attend, args=(place,), daemon=True)
+        pool = module.ThreadPool()
+        place = pool.reserve()
+        helper = threading.Thread(target=pool.run_helper, args=(place,), daemon=True)
         helper.start()
-        team.joined(place, helper.native_id or 0)
-        assert team.helpers == 1
+        pool.add_helper(place, helper.native_id or 0)
+        assert pool.helpers == 1
         argv = (ctypes.c_int64 * 3)(0, 0, 0)
         source, target = np.arange(8), np.zeros(8, np.int64)
         argv[:] = [target.ctypes.data, source.ctypes.data, 64]
-        module.share(module.COPY, 1, 1, team.address, 1, *argv)
+        module.launch_parallel(module.COPY, 1, 1, pool.address, 1, *argv)
         np.testing.assert_array_equal(target, source)

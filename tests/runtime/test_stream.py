@@ -280,7 +280,7 @@ def test_helpers_look_for_work_only_briefly():
         before = time.process_time()
         time.sleep(0.3)
         assert time.process_time() - before < 0.1
-        assert threads._team.asleep == threads._team.helpers > 0
+        assert threads._thread_pool.asleep == threads._thread_pool.helpers > 0
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system has no such sets")

@@ -42,7 +42,7 @@ def test_one_thread_means_no_helpers():
     x = jnp.linspace(0.0, 1.0, 1_000_000).block_until_ready()
     with jnp.threads(2):
         work(x).block_until_ready()  # helpers exist, the kernel is compiled
-    while threads._team.asleep < threads._team.helpers:  # they look for more for a while
+    while threads._thread_pool.asleep < threads._thread_pool.helpers:  # they poll for a while
         time.sleep(0.001)
     before = helpers_seconds()
     with jnp.threads(1):

@@ -274,10 +274,10 @@ def _table(entry: Entry, encoded: _Encoder) -> Table | None:
         return None
     walk: Walk = plan.walks
     empty, same = pending_dispatch.idle_conditions()
-    team: tuple[int, ...] = ()
+    thread_pool: tuple[int, ...] = ()
     if walk.helpers:  # as many as the process has worker threads
-        team = threads.call_helpers(walk.helpers)
-        same += [(vars(threads), name, vars(threads)[name]) for name in ("_team", "_limit")]
+        thread_pool = threads.call_helpers(walk.helpers)
+        same += [(vars(threads), name, vars(threads)[name]) for name in ("_thread_pool", "_limit")]
         empty.append(scoped)
     closed, known = len(entry.consts), len(encoded.leaves) + len(entry.consts)
     results: list[tuple[int | Buffer, Any]] = []
@@ -305,5 +305,5 @@ def _table(entry: Entry, encoded: _Encoder) -> Table | None:
         build=build,
         words=walk.table,
         mode=walk.mode,
-        team=team,
+        thread_pool=thread_pool,
     )

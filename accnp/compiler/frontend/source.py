@@ -82,7 +82,7 @@ def read_kernel(
         A token for each argument after `lo` and `hi`: a type with `*` for a pointer, or `i8`.
     callees : sequence of Callee, optional
         Kernels that it may call, as `name(first, last, ...)`, and whose steps threads may share, as
-        `spread(name, sharer, team, helpers, count, chunk, ...)`.
+        `parallel_for(name, sharer, pool, helpers, count, chunk, ...)`.
     functions : mapping of str to ast.FunctionDef, optional
         The functions of the source; those that are not kernels are functions of numbers, which it
         may call.
@@ -254,7 +254,7 @@ class _Reader(Expressions, Statements):
         self.out.add(Store(memory, self.index(target.slice), stored_as(value, memory.element)))
 
     def procedure(self, x: ast.Call) -> None:
-        if isinstance(x.func, ast.Name) and x.func.id in (*self.callees, "spread"):
+        if isinstance(x.func, ast.Name) and x.func.id in (*self.callees, "parallel_for"):
             self.run(x.func.id, x.args)
             return
         if self.threads and called_function(x) in STORES:
@@ -270,7 +270,7 @@ class _Reader(Expressions, Statements):
 
     def run(self, name: str, given: Sequence[ast.expr]) -> None:
         """A call of another kernel, or one that shares its steps among threads."""
-        shared = name == "spread"
+        shared = name == "parallel_for"
         if shared:
             name = given[0].id if isinstance(given[0], ast.Name) else ""
             given = given[1:]
@@ -284,8 +284,8 @@ class _Reader(Expressions, Statements):
         first = [as_index(cast_to(v, I8)) for v in leading]
         args = tuple([convert_argument(*pair) for pair in zip(rest, callee.arguments, strict=True)])
         if shared:
-            sharer, team, helpers, count, chunk = first
-            self.out.add(Share(name, sharer, team, helpers, count, chunk, args))
+            sharer, pool, helpers, count, chunk = first
+            self.out.add(Share(name, sharer, pool, helpers, count, chunk, args))
         else:
             self.out.add(Run(name, first[0], first[1], args))
 

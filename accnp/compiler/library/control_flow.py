@@ -16,8 +16,8 @@ the statements:
             b1 = s_f4
 
 A value of one element is in a register ("cell"). Threads share each kernel that is large enough:
-`spread(k83a04b, ...)`. A long loop ends if `stopped(count, mask)` is true, which asks whether an
-interrupt is to end it whenever count & mask is 0.
+`parallel_for(k83a04b, ...)`. A long loop ends if `stopped(count, mask)` is true, which asks whether
+an interrupt is to end it whenever count & mask is 0.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["SIZES", "ControlText", "Spot"]
 
 # The last arguments of a loop with shared kernels: the function that shares a kernel among threads,
 # the thread pool, and the number of its worker threads.
-TEAM = ("sharer", "team", "helpers")
+SHARING_ARGUMENTS = ("sharer", "pool", "helpers")
 # Parts of a shared kernel per thread. With more parts, more of them move to another thread, and to
 # another cache, from one iteration to the next.
 PARTS = 8
@@ -171,7 +171,10 @@ class ControlText:
         name = self.callee(text)
         if text.shares:  # a nested loop with shared kernels
             self.shares = max(self.shares, text.shares)
-            arguments += [*[self.integer(n) for n in text.ints[: -len(TEAM)]], *TEAM]
+            arguments += [
+                *[self.integer(n) for n in text.ints[: -len(SHARING_ARGUMENTS)]],
+                *SHARING_ARGUMENTS,
+            ]
         else:
             arguments += [self.integer(n) for n in text.ints]
         if share:
@@ -179,7 +182,7 @@ class ControlText:
             part = -(-part // 64) * 64 if part >= 64 else part
             self.shares = max(self.shares, -(-extent // part))
             sizes = [self.integer(extent), self.integer(part)]
-            self.w.add(f"spread({', '.join([name, *TEAM, *sizes, *arguments])})")
+            self.w.add(f"parallel_for({', '.join([name, *SHARING_ARGUMENTS, *sizes, *arguments])})")
             return
         self.w.add(f"{name}({', '.join(['0', self.length(extent), *arguments])})")
 
@@ -298,8 +301,8 @@ class ControlText:
         pointers = [*self.arguments, *constants]
         names = [*[n for n, _ in pointers], *[f"n{k}" for k in range(len(self.ints))]]
         if self.shares:
-            names += TEAM
-            self.ints += [0] * len(TEAM)
+            names += SHARING_ARGUMENTS
+            self.ints += [0] * len(SHARING_ARGUMENTS)
         text.shares, text.sends = self.shares, self.sends
         w = SourceLines()
         for called in self.callees.values():

@@ -328,7 +328,7 @@ NAMESPACE: dict[str, Any] = {
     "aligned": lambda a: a.ctypes.data % 16 == 0,
     "asked": lambda: 0,
     "stopped": lambda count, mask: False,
-    "spread": lambda k, sharer, team, helpers, n, chunk, *x: k(0, n, *x),
+    "parallel_for": lambda k, sharer, pool, helpers, n, chunk, *x: k(0, n, *x),
     "move": _move,
     "transpose": _transpose,
     "prefetch": lambda p: None,

@@ -381,7 +381,7 @@ class Function:
             self.values[s.result] = made
 
     def share(self, s: Share) -> None:
-        """Pack the arguments, and call the function that shares the steps (`_native/team.c`)."""
+        """Pack the arguments, and call `parallel_for` of `_native/thread_pool.c`."""
         b, words = self.b, _I64.as_pointer()
         entry = external(b, s.kernel + SHARED, ir.VoidType(), [words, words, _I64, _I64])
         args = [self.value(a) for a in s.args]
@@ -392,8 +392,8 @@ class Function:
             b.store(word, b.gep(room, [_I64(k)]))
         kind = ir.FunctionType(ir.VoidType(), [_I64, words, _I64, _I64, _I64, _I64])
         sharer = b.inttoptr(self.value(s.sharer), kind.as_pointer())
-        count, chunk, team, helpers = [self.value(x) for x in (s.count, s.chunk, s.team, s.helpers)]
-        b.call(sharer, [b.ptrtoint(entry, _I64), room, count, chunk, team, helpers])
+        count, chunk, pool, helpers = [self.value(x) for x in (s.count, s.chunk, s.pool, s.helpers)]
+        b.call(sharer, [b.ptrtoint(entry, _I64), room, count, chunk, pool, helpers])
 
     def vectors(self, s: For) -> None:
         """Write a vector loop."""

@@ -147,13 +147,13 @@ class Run(NamedTuple):
 class Share(NamedTuple):
     """Share `count` steps of another kernel among threads, in parts of `chunk`.
 
-    `sharer` is the address of the function that does this. `team` (the thread pool) and `helpers`
+    `sharer` is the address of the function that does this. `pool` (the thread pool) and `helpers`
     (the number of worker threads) are its arguments.
     """
 
     kernel: str
     sharer: Expr
-    team: Expr
+    pool: Expr
     helpers: Expr
     count: Expr
     chunk: Expr

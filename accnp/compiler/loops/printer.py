@@ -147,7 +147,7 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:  # noqa: C901
         steps = f"{print_expr(s.first)}..{print_expr(s.last)}"
         lines.append(f"{pad}run {s.kernel}({_listed(*s.args)}) for {steps}")
     elif isinstance(s, Share):
-        how = _listed(s.sharer, s.team, s.helpers, s.count, s.chunk)
+        how = _listed(s.sharer, s.pool, s.helpers, s.count, s.chunk)
         lines.append(f"{pad}share {s.kernel}({_listed(*s.args)}) by ({how})")
     elif isinstance(s, If):
         lines.append(f"{pad}if {print_expr(s.test)} {{")

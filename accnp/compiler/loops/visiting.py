@@ -100,7 +100,7 @@ def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
         return s._replace(first=change(s.first), last=change(s.last), args=args)
     if isinstance(s, Share):
         return Share(
-            s.kernel, change(s.sharer), change(s.team), change(s.helpers), change(s.count),
+            s.kernel, change(s.sharer), change(s.pool), change(s.helpers), change(s.count),
             change(s.chunk), tuple([change(a) for a in s.args]),
         )  # fmt: skip
     if isinstance(s, While):
@@ -163,7 +163,7 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:  # noqa: C901
     if isinstance(s, Run):
         return (s.first, s.last, *s.args)
     if isinstance(s, Share):
-        return (s.sharer, s.team, s.helpers, s.count, s.chunk, *s.args)
+        return (s.sharer, s.pool, s.helpers, s.count, s.chunk, *s.args)
     if isinstance(s, Store):
         return (s.index, s.value, *_address_of(s.buffer))
     if isinstance(s, Prefetch):

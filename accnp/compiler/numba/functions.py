@@ -277,21 +277,21 @@ def _wide_sum(p: Any, n: Any) -> Any:
 
 
 @intrinsic
-def spread(
+def parallel_for(
     typingctx: Any,
     kernel: Any,
     sharer: Any,
-    team: Any,
+    pool: Any,
     helpers: Any,
     count: Any,
     chunk: Any,
     *args: Any,
 ) -> Any:
-    """Share `count` steps of a kernel among threads, in parts of `chunk` (`_native/team.c`)."""
+    """Share `count` steps of a kernel among threads, in parts of `chunk`, by the thread pool."""
     entry = ENTRIES[kernel.dispatcher]
 
     def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
-        _, sharer, team, helpers, count, chunk, packed = values
+        _, sharer, pool, helpers, count, chunk, packed = values
         word = ir.IntType(64)
         with b.goto_entry_block():
             room = b.alloca(word, len(args))
@@ -302,7 +302,7 @@ def spread(
         kinds = [word, word.as_pointer(), *[word] * 4]
         kind = ir.FunctionType(ir.VoidType(), kinds)
         share = b.inttoptr(sharer, kind.as_pointer())
-        b.call(share, [word(entry), room, count, chunk, team, helpers])
+        b.call(share, [word(entry), room, count, chunk, pool, helpers])
         return context.get_dummy_value()
 
     return types.void(kernel, *[types.int64] * 5, types.StarArgTuple(args)), code
@@ -356,7 +356,7 @@ each_combine(_strips)
 for _name in TABLE:
     if _name not in globals() and _name.isidentifier() and not TABLE[_name].gpu:
         _intrinsic(_name)
-__all__.append("spread")
+__all__.append("parallel_for")
 _define("distinct_buffers", 0, _distinct_buffers)
 _define("asked", 0, _asked)
 _define("at", 2, _at)

@@ -146,8 +146,8 @@ class _Printer:
         elif isinstance(s, Run):
             add(f"{pad}{s.kernel}({self.listed(s.first, s.last, *s.args)})")
         elif isinstance(s, Share):
-            how = self.listed(s.sharer, s.team, s.helpers, s.count, s.chunk, *s.args)
-            add(f"{pad}spread({s.kernel}, {how})")
+            how = self.listed(s.sharer, s.pool, s.helpers, s.count, s.chunk, *s.args)
+            add(f"{pad}parallel_for({s.kernel}, {how})")
         elif isinstance(s, Break):
             self.assign([c.var for c in self.around[-1].carried], s.values, pad)
             add(f"{pad}break")

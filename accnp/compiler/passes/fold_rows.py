@@ -75,10 +75,10 @@ class RowPlan(NamedTuple):
     ----------
     threads
         Of a block of threads.
-    team
+    by_block
         Whether a block of threads has one row at a time, not each of its warps.
     width
-        The threads that have one row; fewer than 32 only without a team.
+        The threads that have one row; fewer than 32 only if `by_block` is false.
     steps
         Into how many steps of 32 elements a row, or a block of it, is unrolled; 0: into none.
     clear
@@ -94,7 +94,7 @@ class RowPlan(NamedTuple):
     """
 
     threads: int
-    team: bool
+    by_block: bool
     width: int = LANES
     steps: int = 0
     clear: int = 0
@@ -132,7 +132,7 @@ def fold_rows(kernel: Kernel, plan: RowPlan) -> Kernel:
         made.warp = made.let("y", call("shr", t, Const(5, I8)))
     made.thread = t
     several = LANES // plan.width
-    each = 1 if plan.team else made.plan.threads // plan.width
+    each = 1 if plan.by_block else made.plan.threads // plan.width
     inside: list[Stmt] = []
     with made.into(inside):
         if several > 1:
@@ -143,7 +143,7 @@ def fold_rows(kernel: Kernel, plan: RowPlan) -> Kernel:
             made.out.append(
                 Let(o, call("select", made.live, mine, affine((kernel.last, 1), constant=-1)))
             )
-        elif plan.team:
+        elif plan.by_block:
             made.out.append(Let(o, b))
         else:
             made.out.append(Let(o, made.first))
@@ -151,7 +151,7 @@ def fold_rows(kernel: Kernel, plan: RowPlan) -> Kernel:
         made.out += [*indices, *[Let(v, x) for v, x in known.items()]]
         for s in row:
             made.item(s)
-    if plan.team:
+    if plan.by_block:
         body += inside
     else:
         first = call("add", b, call("mul", made.warp, Const(several, I8)))
@@ -225,7 +225,7 @@ class RowWriter:
         self.inverses: dict[Expr, Var] = {}
         self.plan = self.planned(plan)
         self.parts: dict[Var, Buffer] = {}
-        for f in [f for p in passes for f in p.folds] if plan.team else ():
+        for f in [f for p in passes for f in p.folds] if plan.by_block else ():
             self.parts[f.result] = self.share(number_type(f.value), PARTS)
 
     def planned(self, plan: RowPlan) -> RowPlan:
@@ -233,13 +233,13 @@ class RowWriter:
         if plan.steps:
             return plan
         types, places = shelves_of(self.kept, plan.length, ROOM)
-        rows, size = 1 if plan.team else plan.threads // LANES, sum([t.size for t in types])
+        rows, size = 1 if plan.by_block else plan.threads // LANES, sum([t.size for t in types])
         while rows > 1 and rows * size * plan.length > ROOM:
             rows //= 2
         arrays = [self.share(of, plan.length * rows) for of in types]
         self.shelves = {key: arrays[k] for key, k in places.items()}
         self.rows = rows
-        return plan if plan.team else plan._replace(threads=LANES * rows)
+        return plan if plan.by_block else plan._replace(threads=LANES * rows)
 
     def share(self, of: DType, length: int) -> Buffer:
         self.shared.append(Buffer(self.new("kept").name, of, length))
@@ -290,7 +290,7 @@ class RowWriter:
                 assert self.live is not None
                 test = call("and", self.live, call("eq", self.lane, self.head))
             else:
-                test = call("eq", self.thread if self.plan.team else self.lane, _ZERO)
+                test = call("eq", self.thread if self.plan.by_block else self.lane, _ZERO)
             self.out.append(If(test, (s,)))
         else:
             self.one_pass(s)
@@ -310,8 +310,8 @@ class RowWriter:
 
     def reduce(self, p: Pass) -> _Values:
         """Go over a row; returns its results."""
-        if self.plan.team:
-            return self.by_team(p)
+        if self.plan.by_block:
+            return self.reduce_by_block(p)
         size = call("sub", p.stop, p.start) if p.start != _ZERO else p.stop
         parts = self.block(p, p.start, size)
         first = _ZERO if self.plan.width == LANES else self.head
@@ -324,7 +324,7 @@ class RowWriter:
         known |= {f.result: x for f, x in zip(p.folds, parts, strict=True)}
         return [self.let("acc", replaced(c.following, known)) for c in p.carried]
 
-    def by_team(self, p: Pass) -> _Values:
+    def reduce_by_block(self, p: Pass) -> _Values:
         """A pass of a block of threads."""
         accs: _Values = [c.start for c in p.carried]
         if self.plan.steps:
@@ -582,7 +582,7 @@ class RowWriter:
 
     def shelf(self, place: Var) -> Expr:
         """Where an element is in shared memory."""
-        if self.plan.team or self.rows == 1:
+        if self.plan.by_block or self.rows == 1:
             return place
         return Index(((self.warp, self.plan.length), (place, 1)))
 

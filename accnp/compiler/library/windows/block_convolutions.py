@@ -136,8 +136,8 @@ class _Sums:
     def rounded(self, y: str) -> str:
         return f"{self.code}({y})" if self.parts == 1 else y
 
-    def own(self, count: int, work: int, team: int = 0) -> OwnKernel:
-        own = self.text.own(count, work, team)
+    def own(self, count: int, work: int, block_threads: int = 0) -> OwnKernel:
+        own = self.text.own(count, work, block_threads)
         if self.parts == 1:
             return own
         text = Text(4)

@@ -52,13 +52,13 @@ class Text(SourceLines):
             return f"bitcast_{code}({name if size == 8 else f'i{size}({name})'})"
         return f"{code}({self.integer(int(np.asarray(value).astype(np.int64)))})"
 
-    def own(self, extent: int = 1, work: int = 1, team: int = 0) -> OwnKernel:
+    def own(self, extent: int = 1, work: int = 1, block_threads: int = 0) -> OwnKernel:
         """Return the kernel; `work` is that of the whole extent, in simple element operations."""
         arguments = [*self.pointers, *[f"n{i}" for i in range(len(self.ints))]]
-        head = f"def kernel({', '.join(arguments if team else ['lo', 'hi', *arguments])}):"
+        head = f"def kernel({', '.join(arguments if block_threads else ['lo', 'hi', *arguments])}):"
         source = "\n".join([head, *self.lines]) + "\n"
         each = max(1, work // max(1, extent))
-        found = OwnKernel(source, tuple(self.ints), extent, each, team=team)
+        found = OwnKernel(source, tuple(self.ints), extent, each, block_threads=block_threads)
         found.whiles, found.products = self.whiles, self.products
         return found
 

@@ -55,7 +55,7 @@ def test_every_index_is_done_whatever_the_parts(number):
 def asleep():
     """Wait until no helper looks for work."""
     for _ in range(1000):
-        if threads._team.asleep == threads._team.helpers:
+        if threads._thread_pool.asleep == threads._thread_pool.helpers:
             return True
         time.sleep(0.01)
     return False
@@ -70,11 +70,11 @@ def test_brief_launches_wake_helpers_where_many_follow_each_other():
         assert PARALLEL <= kernel._work < ROUSE
         assert asleep()
         f(x)
-        assert threads._team.asleep == threads._team.helpers > 0
+        assert threads._thread_pool.asleep == threads._thread_pool.helpers > 0
         woken = 0
         for _ in range(20_000):
             out = f(x)
-            woken |= threads._team.asleep < threads._team.helpers
+            woken |= threads._thread_pool.asleep < threads._thread_pool.helpers
             if woken:
                 break
         assert woken or os.cpu_count() == 1 or not COMPILED
@@ -115,7 +115,10 @@ def test_helpers_ask_for_short_turns_and_stay_as_nice_as_they_were():
         found = ctypes.create_string_buffer(56)
         assert ask(threads._CALLS["x86_64"][1], helper.native_id or 0, found, 56, 0) == 0
         assert found.raw[4:20] == mine.raw[4:20]  # policy, flags, nice
-        assert int.from_bytes(found.raw[24:32], "little") in (0, threads._TURN)  # 0: before 6.12
+        assert int.from_bytes(found.raw[24:32], "little") in (
+            0,
+            threads._TIME_SLICE,
+        )  # 0: before 6.12
 
 
 @pytest.mark.skipif(not COMPILED, reason="the fallback shares nothing in loops")
@@ -135,9 +138,9 @@ def test_loops_share_kernels_or_run_them_on_one_thread_after_a_stall():
     with use_threads(2):
         run(1)  # starts helpers
         for _ in range(50):  # on a busy machine, no helper may get a core during a whole run
-            before = threads._team.loops
+            before = threads._thread_pool.loop_launches
             found = run(4000)
-            alone, shared = np.subtract(threads._team.loops, before)
+            alone, shared = np.subtract(threads._thread_pool.loop_launches, before)
             for a, b in zip(found, want, strict=True):
                 assert a.tobytes() == b.tobytes()
             assert alone + shared == 4000
@@ -156,10 +159,10 @@ def test_long_launches_never_stall():
         want = np.asarray(f(x))
         other = subprocess.Popen([sys.executable, "-c", code])
         try:
-            before = threads._team.loops
+            before = threads._thread_pool.loop_launches
             for _ in range(100):
                 found = f(x).block_until_ready()
-            alone, shared = np.subtract(threads._team.loops, before)
+            alone, shared = np.subtract(threads._thread_pool.loop_launches, before)
         finally:
             other.kill()
             other.wait()

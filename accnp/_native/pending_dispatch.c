@@ -22,13 +22,13 @@
 enum { ANY = 2 };
 
 typedef struct {
-    int64_t nodes, leaves, empties, names, fixed, fresh, told, results, depth, table;
+    int64_t nodes, leaves, empties, names, fixed, fresh, checked, results, depth, table;
 } Head;
 
 /* Whether pending nodes are as a record says; lists nodes, and addresses of leaves. */
 static bool
-alike(State *state, Reader *r, const Head *head, Node *root, Node **nodes, Node **ends,
-      int64_t *base)
+matches_record(State *state, Reader *r, const Head *head, Node *root, Node **nodes,
+               Node **leaves_found, int64_t *base)
 {
     int64_t seen = 1, met = 0;
     nodes[0] = root;
@@ -44,7 +44,7 @@ alike(State *state, Reader *r, const Head *head, Node *root, Node **nodes, Node 
         for (int64_t j = 0; j < arity; j++) {
             Node *x = (Node *)PyTuple_GET_ITEM(node->inputs, (Py_ssize_t)j);
             int64_t which = next_word(r);
-            Node **list = which >= 0 ? nodes : ends;
+            Node **list = which >= 0 ? nodes : leaves_found;
             int64_t *count = which >= 0 ? &seen : &met, k = which >= 0 ? which : -1 - which;
             if (k < *count) {
                 if (list[k] != x) {
@@ -66,8 +66,8 @@ alike(State *state, Reader *r, const Head *head, Node *root, Node **nodes, Node 
             }
         }
     }
-    for (int64_t i = 0; i < head->told; i++) {
-        Node *leaf = ends[next_word(r)];
+    for (int64_t i = 0; i < head->checked; i++) {
+        Node *leaf = leaves_found[next_word(r)];
         PyObject *params = next_object(r);
         if (leaf->params != params
             && PyObject_RichCompareBool(leaf->params, params, Py_EQ) != 1) {
@@ -79,31 +79,31 @@ alike(State *state, Reader *r, const Head *head, Node *root, Node **nodes, Node 
 
 /* Whether a node was computed by a record; false with an error, too. */
 static bool
-compute_by(State *state, Record *record, Node *root)
+run_record(State *state, Record *record, Node *root)
 {
     const Head *head = (const Head *)record->words;
     Reader r = {record->words + sizeof(Head) / sizeof(int64_t), record->objects};
-    if (root->depth != head->depth || !as_usual(&r, head->empties, head->names)) {
+    if (root->depth != head->depth || !conditions_hold(&r, head->empties, head->names)) {
         return false;
     }
     int64_t known = 2 + head->leaves, bases = known + head->fixed + head->fresh;
-    int64_t near[NEAR];
+    int64_t stack_words[NEAR];
     int64_t *room =
-        words_for(bases + head->fresh + head->nodes + head->leaves + head->results, near);
+        words_for(bases + head->fresh + head->nodes + head->leaves + head->results, stack_words);
     if (room == NULL) {
         PyErr_NoMemory();
         return false;
     }
     int64_t *base = room, made = 0;
     PyObject **held = (PyObject **)(room + bases), **olds = held + head->fresh;
-    Node **nodes = (Node **)(olds + head->results), **ends = nodes + head->nodes;
+    Node **nodes = (Node **)(olds + head->results), **leaves_found = nodes + head->nodes;
     for (int64_t i = 0; i < head->fixed; i++) {
         base[known + i] = next_word(&r);
     }
     int64_t *fresh = base + known + head->fixed;
     base[1] = head->table;
     bool done = make_buffers(state, &r, head->fresh, fresh, held, &made)
-                && alike(state, &r, head, root, nodes, ends, base + 2)
+                && matches_record(state, &r, head, root, nodes, leaves_found, base + 2)
                 && run_table(state, base, ALONE, NULL, 0);
     if (done) {
         for (int64_t i = 0; i < head->results; i++) {
@@ -124,24 +124,24 @@ compute_by(State *state, Record *record, Node *root)
     for (int64_t i = 0; i < made; i++) {
         Py_DECREF(held[i]);
     }
-    free_words(room, near);
+    free_words(room, stack_words);
     return done;
 }
 
-/* repeat(records, node): whether the node was computed. */
+/* dispatch_pending(records, node): whether the node was computed. */
 static PyObject *
-repeat(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+dispatch_pending(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     State *state = state_of(module);
     if (nargs != 2 || !PyTuple_CheckExact(args[0]) || Py_TYPE(args[1]) != state->node) {
-        return PyErr_Format(PyExc_TypeError, "repeat: pass a tuple of records, and a node");
+        return PyErr_Format(PyExc_TypeError, "dispatch_pending: pass a tuple of records, and a node");
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); i++) {
         PyObject *record = PyTuple_GET_ITEM(args[0], i);
         if (Py_TYPE(record) != state->record_type) {
-            return PyErr_Format(PyExc_TypeError, "repeat: records are of Record");
+            return PyErr_Format(PyExc_TypeError, "dispatch_pending: records must be of type Record");
         }
-        if (compute_by(state, (Record *)record, (Node *)args[1])) {
+        if (run_record(state, (Record *)record, (Node *)args[1])) {
             Py_RETURN_TRUE;
         }
         if (PyErr_Occurred()) {
@@ -151,8 +151,8 @@ repeat(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     Py_RETURN_FALSE;
 }
 
-PyMethodDef repeat_functions[] = {
-    {"repeat", (PyCFunction)(void (*)(void))repeat, METH_FASTCALL,
+PyMethodDef pending_dispatch_functions[] = {
+    {"dispatch_pending", (PyCFunction)(void (*)(void))dispatch_pending, METH_FASTCALL,
      "Compute a pending node by one of some records; returns whether one fits."},
     {NULL},
 };
