@@ -18,8 +18,8 @@ from accnp.config import config
 from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
-from accnp.ir.node import ARG, MARK, Node, arg, independent, record, site_text
-from accnp.ir.trace import Trace, own_lines, state, untraced
+from accnp.ir.node import ARG, MARK, Node, arg, independent_nodes, record, site_text
+from accnp.ir.trace import Trace, outside_traces, own_lines, state
 
 __all__ = [
     "conversion_error", "describe", "function_place", "provenance", "trace", "traced_repr",
@@ -154,11 +154,11 @@ def unmapped(node: Node) -> Node | None:
     for t in state.stack:
         if t.kind != "grad" and getattr(t.info, "transform", "") != "vmap":
             return None
-    order = independent(node, lambda t: t.abstract)
+    order = independent_nodes(node, lambda t: t.abstract)
     if order is None:
         return None
     made: dict[int, Node] = {}
-    with untraced():
+    with outside_traces():
         for n in order:
             inputs = tuple([made.get(id(x), x) for x in n.inputs])
             made[id(n)] = inputs[0] if n.op is MARK else record(n.op, inputs, n.params)

@@ -189,7 +189,7 @@ def bar(case: Case, found: dict[str, float]) -> float:
     return max(BAR[case.kind], theirs)
 
 
-def _shown(x: float | None) -> str:
+def _error_text(x: float | None) -> str:
     if x is None:
         return "–"
     return (
@@ -239,7 +239,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _cells(case: Case, both: Sequence[dict[str, float]]) -> list[str]:
-    cells = [_shown(f.get(who)) for f in both for who in ("accnp", "jax", "peer")]
+    cells = [_error_text(f.get(who)) for f in both for who in ("accnp", "jax", "peer")]
     over = ", ".join(t for t, f in zip(("f32", "f64"), both) if f["accnp"] > bar(case, f))
     return [*cells, over and f"over: {over}"]
 

@@ -18,7 +18,7 @@ from types import ModuleType, TracebackType
 
 from accnp import numpy
 from accnp.api.arrays.methods import set_namespace
-from accnp.as_jax.finder import Finder, is_jax, jax_module
+from accnp.as_jax.finder import Finder, alias_module, is_jax
 
 __all__ = ["AsJax", "as_jax"]
 
@@ -59,7 +59,7 @@ class AsJax:
             self._replaced = {name: sys.modules.pop(name) for name in imported}
             sys.meta_path.insert(0, self._finder)
             # Libraries compare the namespace of an array with the module `jax.numpy`, or its name.
-            set_namespace(jax_module("jax.numpy"))
+            set_namespace(alias_module("jax.numpy"))
         self._depth += 1
 
     def undo(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import accnp
 from accnp.as_jax import names
 
-__all__ = ["Finder", "JaxModule", "is_jax"]
+__all__ = ["AliasModule", "Finder", "is_jax"]
 
 _TOPS = ("jax", "jaxlib")
 
@@ -52,10 +52,10 @@ def _is_public(name: str) -> bool:
     return name in ("", "example_libraries")
 
 
-_made: dict[str, JaxModule] = {}
+_made: dict[str, AliasModule] = {}
 
 
-def jax_module(name: str) -> JaxModule:
+def alias_module(name: str) -> AliasModule:
     """Return the module that stands for one of JAX; there is one, also if the switch is off.
 
     Raises
@@ -71,11 +71,11 @@ def jax_module(name: str) -> JaxModule:
                 "modules of jax that it serves",
                 name=name,
             )
-        _made[name] = JaxModule(name, base)
+        _made[name] = AliasModule(name, base)
     return _made[name]
 
 
-class JaxModule(ModuleType):
+class AliasModule(ModuleType):
     """A module of JAX, with the names of a module of accnp.
 
     Its names never depend on the switch: modules that imported it keep it when the switch is off.
@@ -102,7 +102,7 @@ class JaxModule(ModuleType):
         else:
             value = getattr(self._base, name, None)
             if (value is None or isinstance(value, ModuleType)) and base_of(below) is not None:
-                value = jax_module(below)
+                value = alias_module(below)
             else:
                 value = getattr(self._base, name)
         self.__dict__[name] = value
@@ -130,11 +130,11 @@ class Finder(MetaPathFinder, Loader):
         if base_of(fullname) is None:
             if not fullname.startswith("jax._src."):
                 return None
-            jax_module(fullname)  # raises the error
+            alias_module(fullname)  # raises the error
         return ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return jax_module(spec.name)
+        return alias_module(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Do nothing: names are found when they are first used."""

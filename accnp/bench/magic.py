@@ -32,7 +32,7 @@ def _parser() -> _Parser:
     return parser
 
 
-def _split(line: str) -> tuple[list[str], str]:
+def _split_options(line: str) -> tuple[list[str], str]:
     """Return the options at the start of a line, and the code after them unchanged."""
     words: list[str] = []
     rest = line.strip()
@@ -60,7 +60,7 @@ class _Magic:
         timed until the value of its last expression and the variables that it assigns are computed.
         `-o` returns the `Measurement`, and `-q` prints nothing.
         """
-        words, code = _split(line)
+        words, code = _split_options(line)
         options = _parser().parse_args(words)
         setup = ""
         if cell is not None:

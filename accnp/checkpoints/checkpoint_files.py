@@ -20,10 +20,10 @@ from accnp.checkpoints.pieces import (
     ArrayFacts,
     Index,
     as_index,
+    collective_step,
     compute,
-    facts_of,
+    describe_leaf,
     regions,
-    step_of_all,
     warn_narrowed,
 )
 from accnp.checkpoints.replacement import ABOUT, explain_interruption, replacement
@@ -99,14 +99,14 @@ def save(
     Array(1, dtype=int32)
     """
     function = "checkpoints.save"
-    with step_of_all(function):
+    with collective_step(function):
         if store not in STORES:
             raise ValueError(f"{function}: store must be one of {STORES}; got {store!r}; pass one")
-        made = {name: facts_of(x, function) for name, x in leaf_paths(tree, function).items()}
+        made = {name: describe_leaf(x, function) for name, x in leaf_paths(tree, function).items()}
     compute([x for x, _ in made.values()])
     with replacement(Path(path), function, overwrite, is_folder=True) as partial:
         place = partial / "arrays"
-        with step_of_all(function):
+        with collective_step(function):
             if process_index() == 0:
                 place.mkdir(parents=True)
                 about = {
@@ -119,7 +119,7 @@ def save(
                 new = open_store(store, place, "w")
                 for name, (_, facts) in made.items():
                     new.create(name, facts)
-        with step_of_all(function):
+        with collective_step(function):
             target = open_store(store, place, "r+")
             for name, (x, facts) in made.items():
                 for index, values in regions(x):

@@ -26,8 +26,16 @@ from accnp.runtime.device import process_index
 from accnp.runtime.stream import default_stream
 
 __all__ = [
-    "ArrayFacts", "Index", "as_index", "compute", "facts_of", "gather_objects", "regions",
-    "step_of_all", "storage_dtype", "warn_narrowed",
+    "ArrayFacts",
+    "Index",
+    "as_index",
+    "collective_step",
+    "compute",
+    "describe_leaf",
+    "gather_objects",
+    "regions",
+    "storage_dtype",
+    "warn_narrowed",
 ]  # fmt: skip
 
 Index = tuple[slice, ...]
@@ -53,7 +61,7 @@ def storage_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(f"u{dtype.itemsize}") if dtype.isbuiltin == 2 else dtype
 
 
-def facts_of(x: Any, function: str) -> tuple[Any, ArrayFacts]:
+def describe_leaf(x: Any, function: str) -> tuple[Any, ArrayFacts]:
     """A leaf as an array of numbers, and what is to be known about it."""
     key = None
     if isinstance(x, PRNGKeyArray):
@@ -130,7 +138,7 @@ def gather_objects(x: Any) -> list[Any]:
 
 
 @contextmanager
-def step_of_all(function: str) -> Iterator[None]:
+def collective_step(function: str) -> Iterator[None]:
     """Wait for all processes at the end of a step. If the step failed in one process, all raise,
     since the others would wait for it in the next step."""
     failure: Exception | None = None

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from accnp.checkpoints.pieces import gather_objects, step_of_all
+from accnp.checkpoints.pieces import collective_step, gather_objects
 from accnp.runtime.device import process_index
 
 __all__ = ["ABOUT", "explain_interruption", "replacement"]
@@ -34,7 +34,7 @@ def replacement(path: Path, function: str, overwrite: bool, is_folder: bool) -> 
         raise ValueError(f"{function}: the path must end in a name; got {str(path)!r}; append one")
     path = Path(os.path.abspath(path))
     refusal = token = ""
-    with step_of_all(function):
+    with collective_step(function):
         if process_index() == 0:
             refusal, token = _refusal(path, overwrite, is_folder), secrets.token_hex(6)
             if not refusal:
@@ -45,7 +45,7 @@ def replacement(path: Path, function: str, overwrite: bool, is_folder: bool) -> 
     partial = path.with_name(f"{_stem(path)}.{token}.partial")
     try:
         yield partial
-        with step_of_all(function):
+        with collective_step(function):
             if process_index() == 0:
                 _rename(partial, path)
     except Exception:

@@ -27,10 +27,10 @@ from accnp.checkpoints.pieces import (
     ArrayFacts,
     Index,
     as_index,
+    collective_step,
     compute,
-    facts_of,
+    describe_leaf,
     regions,
-    step_of_all,
     warn_narrowed,
 )
 from accnp.checkpoints.replacement import replacement
@@ -115,11 +115,11 @@ def save_safetensors(
     """
     function = "checkpoints.save_safetensors"
     texts = dict(metadata or {})
-    with step_of_all(function):
+    with collective_step(function):
         for text in (*arrays, *texts, *texts.values()):
             if not isinstance(text, str):
                 raise TypeError(f"{function}: names must be str; got {text!r}; convert it")
-        made = {name: facts_of(x, function) for name, x in arrays.items()}
+        made = {name: describe_leaf(x, function) for name, x in arrays.items()}
         for name, (_, facts) in made.items():
             if facts.dtype not in _NAMES or facts.key is not None or name == _METADATA:
                 raise TypeError(
@@ -129,12 +129,12 @@ def save_safetensors(
     compute([x for x, _ in made.values()])
     header, entries = _plan_layout(made, texts)
     with replacement(Path(path), function, overwrite, is_folder=False) as partial:
-        with step_of_all(function):
+        with collective_step(function):
             if process_index() == 0:
                 with open(partial, "xb") as file:
                     file.write(len(header).to_bytes(8, "little") + header)
                     _allocate(file, sum([e.nbytes for e in entries.values()]))
-        with step_of_all(function):
+        with collective_step(function):
             for name, (x, _) in made.items():
                 for index, values in regions(x):
                     if values.size:

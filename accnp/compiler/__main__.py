@@ -79,7 +79,7 @@ def _output(options: argparse.Namespace, kernel: Kernel) -> str:
         return lower(run_passes(kernel, target, check=True), VECTOR_BYTES, "nounwind")
     integers = _integers(options.integers, kernel)
     if options.command == "run":
-        return _shown(_computed(kernel, options, integers))
+        return _arrays_text(_computed(kernel, options, integers))
     expected = _computed(kernel, options, integers)
 
     def is_right(candidate: Kernel) -> bool:
@@ -117,7 +117,7 @@ def _computed(
     return arrays
 
 
-def _shown(arrays: Mapping[str, np.ndarray]) -> str:
+def _arrays_text(arrays: Mapping[str, np.ndarray]) -> str:
     with np.printoptions(threshold=16, edgeitems=4):
         return "".join([f"{name} = {a}\n" for name, a in arrays.items()])
 

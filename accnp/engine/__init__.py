@@ -20,30 +20,30 @@ from accnp.caches import BoundedCache
 from accnp.compiler.fusion.program import Program, build, from_graph
 from accnp.config import config, epoch
 from accnp.engine import execute, values, watch
-from accnp.engine.execute import brought
+from accnp.engine.execute import to_device
 from accnp.engine.pending import (
     IN_TWO_LISTS,
     Pending,
-    apart,
-    by_place,
     collect,
-    crossings,
+    computing_device,
+    device_copies,
+    group_by_device,
     has_own_buffer,
-    lost_leaves,
-    place_of,
-    placed,
+    needs_copy_between,
+    nodes_to_store,
+    one_node_per_device,
     sorted_order,
-    wanted,
+    unreferenced_leaves,
 )  # fmt: skip
 from accnp.engine.plan import make_plan
-from accnp.engine.steps import KernelStep, Plan, forget_nodes, often
+from accnp.engine.steps import KernelStep, Plan, forget_nodes, is_due_for_entry
 from accnp.engine.values import (
     DELETED,
     Claim,
-    at_hand,
+    available_buffer,
     claimed,
-    deliver,
-    promise,
+    set_pending_task,
+    set_values,
     value_lock,
 )
 from accnp.errors import JaxRuntimeError
@@ -60,16 +60,32 @@ from accnp.ir.node import (
     install_engine,
 )
 from accnp.ir.op import ZERO, as_tuple
-from accnp.primitives.unrolled import differentiated
+from accnp.primitives.unrolled import depends_on_marks
 from accnp.runtime import device as devices
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
 from accnp.runtime.stream import Task, default_stream
 
 __all__ = [
-    "DELETED", "Plan", "apart", "array_of", "brought", "close", "compile_plan", "device_of",
-    "is_ready", "materialise", "on_device", "pending", "place_of", "placed", "plan_of_graph",
-    "plan_of_pending", "ready", "run_plan", "wait_for_value",
+    "DELETED",
+    "Plan",
+    "array_of",
+    "close",
+    "compile_plan",
+    "computing_device",
+    "device_of",
+    "is_ready",
+    "materialise",
+    "needs_copy_between",
+    "on_device",
+    "one_node_per_device",
+    "pending",
+    "plan_of_graph",
+    "plan_of_pending",
+    "ready",
+    "run_plan",
+    "to_device",
+    "wait_for_value",
 ]  # fmt: skip
 
 # Work, in simple element operations, from which a plan is submitted to the stream instead of being
@@ -98,11 +114,11 @@ def materialise(nodes: Sequence[Node], wait: bool = False) -> None:
     if not devices.gpu_possible:
         _materialise(nodes, wait)
         return
-    for node in crossings(nodes):
+    for node in device_copies(nodes):
         if node.value is None:
             materialise(node.inputs)
-            execute.carry(node, ready)
-    for alike in by_place(nodes):
+            execute.copy_between_devices(node, ready)
+    for alike in group_by_device(nodes):
         _materialise(alike, wait)
 
 
@@ -113,7 +129,7 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
             with value_lock:
                 now = epoch["now"]
                 found = collect(nodes)
-                theirs = values.claim_among((*nodes, *found.leaves)) if claimed else None
+                theirs = values.find_claim((*nodes, *found.leaves)) if claimed else None
                 if theirs is None:
                     order, leaves = found.order, found.leaves
                     if not order:
@@ -123,8 +139,8 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
                             "the option no_execution is set; got values that are not computed "
                             "yet; leave the option's context first"
                         )
-                    device = place_of(nodes, leaves) if devices.gpu_possible else None
-                    outputs, places = wanted(found)
+                    device = computing_device(nodes, leaves) if devices.gpu_possible else None
+                    outputs, places = nodes_to_store(found)
                     rest = (*_plan_options(), device)
                     plan, lost, key, general = _find_plan(found, places, rest)
                     if lost:
@@ -146,7 +162,7 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
         else:
             counters["plan_hits"] += 1
             plan.hits += 1
-            if often(plan.hits) and rest == (*_plan_options(), device):
+            if is_due_for_entry(plan.hits) and rest == (*_plan_options(), device):
                 imported("accnp.engine.pending_dispatch").add_entry(
                     now, found, places, plan, _dispatch_cache
                 )
@@ -182,12 +198,12 @@ def _find_plan(
 ) -> tuple[Plan | None, tuple[int, ...], Any, Any]:
     """Return the cached plan of a pending graph or None, the leaves that it overwrites, and the
     two keys that `_make_keys` returns."""
-    lost = lost_leaves(found, found.taken) if found.taken and not watch.one_by_one else ()
+    lost = unreferenced_leaves(found, found.taken) if found.taken and not watch.one_by_one else ()
     key, general = _make_keys(found, (places, lost, *rest))
     plan = _plans.get(key) or _plans.recall(key)
     if plan is not None and plan.spare and not watch.one_by_one:
         # Large results can overwrite operands that are not referenced elsewhere.
-        more = lost_leaves(found, {*found.taken, *plan.spare})
+        more = unreferenced_leaves(found, {*found.taken, *plan.spare})
         if more != lost:
             lost = more
             key, general = _make_keys(found, (places, lost, *rest))
@@ -237,7 +253,7 @@ def _make_pending_plan(
     # Constants of inlined bodies are part of the plan, because they are not leaves of the graph.
     close(plan, [v.node for v in program.leaves[n_leaves:]])  # type: ignore[misc]
     if config.debug:
-        imported("accnp.engine.describe").tell_plan("eager", program, plan)
+        imported("accnp.engine.describe").log_plan("eager", program, plan)
     places = {id(n): i for i, n in enumerate(order)}
     for step in plan.steps:
         if hasattr(step, "place"):
@@ -262,7 +278,7 @@ def plan_of_pending(
 
 def close(plan: Plan, free: Sequence[Node]) -> None:
     """Store the values that a plan closes over, copied to the device where the plan runs."""
-    plan.constants = execute.bring(plan, free, [ready(x) for x in free])
+    plan.constants = execute.move_leaves(plan, free, [ready(x) for x in free])
 
 
 def _launch(
@@ -283,26 +299,26 @@ def _launch(
     there: list[Any] = [x.value for x in leaves]
     for value in there:
         if type(value) is not Buffer:
-            there = [at_hand(x) for x in leaves]
+            there = [available_buffer(x) for x in leaves]
             break
     if devices.gpu_possible:
-        there = execute.bring(plan, leaves, there)
+        there = execute.move_leaves(plan, leaves, there)
     stream = execute.stream_of(plan)
     at_once = wait or (plan.work < most if plan.device is None else not plan.waits)
     if at_once and stream.idle and None not in there:
         # If a KeyboardInterrupt ends a plan that overwrites operands, `_run` must mark these.
         if quick is not None and not plan.overwritten:
-            deliver(outputs, quick(there + plan.constants))
+            set_values(outputs, quick(there + plan.constants))
         else:
             _run(plan, there, leaves, outputs, order)
         return
 
     def work() -> None:
         buffers = [b if b is not None else ready(x) for b, x in zip(there, leaves, strict=True)]
-        _run(plan, execute.bring(plan, leaves, buffers), leaves, outputs, order)
+        _run(plan, execute.move_leaves(plan, leaves, buffers), leaves, outputs, order)
 
     task = stream.submit(work)
-    promise(outputs, task)
+    set_pending_task(outputs, task)
     if wait:
         task.wait()
 
@@ -315,23 +331,23 @@ def _run(
     order: Sequence[Node],
 ) -> None:
     try:
-        deliver(outputs, execute.run(plan, buffers + plan.constants))
+        set_values(outputs, execute.run(plan, buffers + plan.constants))
     except BaseException as error:
         for k in plan.overwritten:  # it may be partly overwritten and must not be read again
             leaves[k].value = DELETED
-        execute.blame(error, order)
+        execute.add_error_note(error, order)
         raise
 
 
 def _launch_watched(
     plan: Plan, leaves: list[Node], outputs: list[Node], order: Sequence[Node]
 ) -> None:
-    kinds = watch.looking_for()
+    kinds = watch.watched_kinds()
     program = plan.program or (build(sorted_order(order), leaves, outputs) if kinds else None)
 
     def work() -> None:
-        buffers = execute.bring(plan, leaves, [ready(x) for x in leaves]) + plan.constants
-        deliver(outputs, watch.run(plan, buffers, program, kinds))
+        buffers = execute.move_leaves(plan, leaves, [ready(x) for x in leaves]) + plan.constants
+        set_values(outputs, watch.run(plan, buffers, program, kinds))
 
     if default_stream().idle:
         work()
@@ -345,8 +361,8 @@ def pending(node: Node) -> tuple[Any, ...]:
     values, and the cached plan or None."""
     with value_lock:
         found = collect([node])
-        outputs, places = wanted(found)
-        device = place_of([node], found.leaves) if devices.gpu_possible else None
+        outputs, places = nodes_to_store(found)
+        device = computing_device([node], found.leaves) if devices.gpu_possible else None
         plan, lost, _, general = _find_plan(found, places, (*_plan_options(), device))
         fixed = [] if general is None else found.places
         return sorted_order(found.order), found.leaves, outputs, lost, fixed, plan
@@ -379,7 +395,7 @@ def _compute(node: Node) -> None:
     """Give a node a value or a task. Another thread may compute the same node meanwhile."""
     op, inputs = node.op, node.inputs
     if op is LITERAL:
-        at_hand(node)
+        available_buffer(node)
         return
     if op is MARK and inputs and inputs[0].value is not None:
         node.value = ready(inputs[0])
@@ -405,7 +421,7 @@ def array_of(node: Node) -> np.ndarray:
     value = ready(node)
     if type(value) is Buffer:
         return value.view(node.aval.shape, node.aval.dtype)
-    with execute.waited_for(node):
+    with execute.annotating_gpu_errors(node):
         return value.view(node.aval.shape, node.aval.dtype)
 
 
@@ -413,7 +429,9 @@ def device_of(node: Node) -> Device:
     """Return the device where the value of a node is stored or will be computed."""
     device = None
     if devices.gpu_possible:
-        device = place_of([node], [node] if node.value is not None else collect([node]).leaves)
+        device = computing_device(
+            [node], [node] if node.value is not None else collect([node]).leaves
+        )
     return device or devices.default_cpu(node.aval.devices)
 
 
@@ -421,7 +439,7 @@ def on_device(node: Node) -> Buffer:
     """Return the buffer of a node, copied to the device that the node was placed on."""
     value = ready(node)
     if devices.gpu_possible:
-        value = node.value = brought(value, place_of([node], [node]))
+        value = node.value = to_device(value, computing_device([node], [node]))
     return value
 
 
@@ -429,7 +447,7 @@ def wait_for_value(node: Node) -> None:
     """Wait until the value of a node has been computed, also if it is on a GPU."""
     value = ready(node)
     if type(value) is not Buffer:  # it is in the memory of a GPU, where work may be queued
-        with execute.waited_for(node):
+        with execute.annotating_gpu_errors(node):
             value.wait()
 
 
@@ -447,7 +465,7 @@ def plan_of_graph(
     plan = make_plan(program, fastmath, donated, device=device, fixed=True, jitted=True)
     plan.program = program
     if config.debug:
-        imported("accnp.engine.describe").tell_plan(f"jit {graph.name}", program, plan)
+        imported("accnp.engine.describe").log_plan(f"jit {graph.name}", program, plan)
     return plan, leaves[len(graph.inputs) :]
 
 
@@ -469,7 +487,7 @@ def run_plan(
         ready(used[k])
         mine = k in donated and getrefcount(leaves[k]) == IN_TWO_LISTS
         if not (mine and has_own_buffer(leaves[k])):
-            used[k] = const(execute.copied(leaves[k].value), leaves[k].aval)
+            used[k] = const(execute.copy_buffer(leaves[k].value), leaves[k].aval)
     _launch(plan, used, outputs, False, most=ASYNC)
     return outputs
 
@@ -508,7 +526,7 @@ def run_into(
         try:
             found.extend(execute.run(plan, buffers, given=given))
         except BaseException as error:
-            execute.blame(error)
+            execute.add_error_note(error)
             raise
 
     if default_stream().idle:
@@ -547,17 +565,17 @@ def _perform_node(node: Node) -> None:
     if node.op.kind != "callback":
         # A collective runs at once, because other processes wait for this one.
         collective = node.op.kind == "opaque"
-        if collective or has_effect(node.op, node.params) or not differentiated(node.inputs):
+        if collective or has_effect(node.op, node.params) or not depends_on_marks(node.inputs):
             materialise([node])
         return
-    if node.op.jvp is not ZERO and differentiated(node.inputs):
+    if node.op.jvp is not ZERO and depends_on_marks(node.inputs):
         node.op.jvp()  # raises: callbacks cannot be differentiated
     materialise(node.inputs)
 
     def work() -> None:
-        deliver([node], execute.perform(node, [array_of(x) for x in node.inputs]))
+        set_values([node], execute.run_callback(node, [array_of(x) for x in node.inputs]))
 
-    now = default_stream().idle and all(at_hand(x) is not None for x in node.inputs)
+    now = default_stream().idle and all(available_buffer(x) is not None for x in node.inputs)
     if now or node.op.immediate:
         try:
             work()
@@ -570,7 +588,7 @@ def _perform_node(node: Node) -> None:
                 cause.add_note(note)
             raise cause from None
     else:
-        promise([node], default_stream().submit(work))
+        set_pending_task([node], default_stream().submit(work))
 
 
 install_engine(_on_deep_node, _perform_node, array_of)

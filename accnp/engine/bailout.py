@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from accnp.compiler.library.control_flow import Spot
-from accnp.engine.bodies import obstacle
+from accnp.engine.bodies import why_not_native
 from accnp.engine.execute import launch
 from accnp.engine.native import Driver
 from accnp.engine.steps import ControlStep, KernelStep, Plan
@@ -80,7 +80,11 @@ def make_bailout(step: ControlStep, body: Plan, fastmath: bool) -> Bailout | Non
     plans = [*step.bodies[:-1], body]
     avals = [*step.inputs, *step.avals, *[a for b in plans for a in b.out_avals]]
     large = sum([a.nbytes for a in step.inputs[first : first + count]]) > SMALL_CARRY
-    if large or any(map(obstacle, plans)) or any(dtype_code(a.dtype) not in CODES for a in avals):
+    if (
+        large
+        or any(map(why_not_native, plans))
+        or any(dtype_code(a.dtype) not in CODES for a in avals)
+    ):
         return None
     return Native(step, plans, count).bailout(fastmath)
 

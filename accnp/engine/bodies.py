@@ -16,10 +16,10 @@ from accnp.ir.aval import result_avals
 from accnp.ir.kernel import LONG
 from accnp.ir.mesh_axis import is_over_mesh
 
-__all__ = ["is_message", "kernels", "obstacle", "operands", "shared"]
+__all__ = ["is_message", "kernels", "operands", "shared_kernels", "why_not_native"]
 
 
-def obstacle(body: Plan, messages: bool = False) -> str:
+def why_not_native(body: Plan, messages: bool = False) -> str:
     """Return why a body cannot be part of a native loop, or "" if it can.
 
     `messages` says whether the loop can send messages to other processes.
@@ -49,7 +49,7 @@ def obstacle(body: Plan, messages: bool = False) -> str:
     return ""
 
 
-def shared(body: Plan) -> set[int]:
+def shared_kernels(body: Plan) -> set[int]:
     """Return the ids of the kernels of a body that threads share.
 
     If any kernel is large enough, all kernels above a lower limit are shared too: each thread then

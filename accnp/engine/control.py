@@ -18,12 +18,12 @@ from accnp.engine.steps import ControlStep, KernelStep
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 
-__all__ = ["Memory", "carried", "run_control"]
+__all__ = ["Memory", "carried_inputs", "run_control"]
 
 Run = Callable[[Any, Sequence[Buffer]], list[Buffer]]
 
 
-def carried(control: str, params: dict[str, Any], body: int) -> range:
+def carried_inputs(control: str, params: dict[str, Any], body: int) -> range:
     """Return the inputs of body number `body` that are carried. The loop owns their buffers."""
     if control == "scan":
         return range(params["num_consts"], params["num_consts"] + params["num_carry"])

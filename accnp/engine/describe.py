@@ -1,7 +1,7 @@
 """Descriptions of plans as text: steps, buffers, and sources.
 
 Input: a Program and the Plan made from it. Output: lines of text for `jnp.inspect`, `explain` and
-the log that ACCNP_DEBUG enables. `tell_plan` writes that log when a plan has been made.
+the log that ACCNP_DEBUG enables. `log_plan` writes that log when a plan has been made.
 """
 
 from __future__ import annotations
@@ -26,8 +26,16 @@ from accnp.ir.node import CONST, LITERAL, Node
 from accnp.ir.trace import Trace
 
 __all__ = [
-    "body_operations", "bytes_text", "clusters_of", "every_plan", "graph_of",
-    "kernel_label", "plan_lines", "plan_text", "step_members", "tell_plan",
+    "body_operations",
+    "bytes_text",
+    "clusters_of",
+    "every_plan",
+    "graph_of",
+    "kernel_label",
+    "log_plan",
+    "plan_lines",
+    "plan_text",
+    "step_members",
 ]  # fmt: skip
 
 
@@ -193,7 +201,7 @@ def graph_of(outputs: Sequence[Node], order: Sequence[Node], leaves: Sequence[No
     return Graph(inputs, [env[id(x)] for x in outputs], "", (), trace.level, copies, trace)
 
 
-def tell_plan(what: str, program: Program, plan: Plan) -> None:
+def log_plan(what: str, program: Program, plan: Plan) -> None:
     """Log a plan that was just made, in the detail that `config.debug` asks for."""
     level = config.debug
     kernels = sum(isinstance(s, KernelStep) for s in plan.steps)

@@ -13,7 +13,7 @@ from typing import Any
 from accnp.engine.device_words import Calls
 from accnp.engine.steps import ControlStep, Plan
 
-__all__ = ["NEVER", "ahead"]
+__all__ = ["NEVER", "early_start_words"]
 
 # Work of a body up to which it is launched ahead: waiting for an answer takes some 10 us, in which
 # an H200 does this much (a guess).
@@ -21,7 +21,7 @@ AHEAD = 1 << 23
 NEVER = (0, 0, 0, 0)
 
 
-def ahead(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
+def early_start_words(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
     """Where the answer comes to lie, an event, and the functions that record it and wait for it;
     zeros where the body is not to begin before the answer."""
     if body.work > AHEAD or not all(map(_ends, body.steps)):

@@ -27,17 +27,17 @@ from accnp.engine.device_products import (
     LIMIT,
     Kinds,
     ProductStep,
+    copy_layout,
     gemm_of,
-    joined,
     kinds_of,
-    laid_out,
-    matrix,
+    matrix_layout,
+    merge_axes,
 )  # fmt: skip
 from accnp.engine.device_series import Series
 from accnp.ir.kernel import Operand, dtype_code, is_half
 from accnp.primitives.convolution import windows_of
 from accnp.primitives.views import contiguous
-from accnp.primitives.windows import Window, dilated
+from accnp.primitives.windows import Window, dilated_length
 
 __all__ = ["convolution_steps"]
 
@@ -154,26 +154,26 @@ class _Convolution(Series):
         if group < 0 or not all(map(_inside, self.case.windows)):
             return None
         names = sorted(self.terms, key=lambda name: -self.terms[name][1])
-        _, across = joined([self.terms[name][:2] for name in names]) or (0, 0)
+        _, across = merge_axes([self.terms[name][:2] for name in names]) or (0, 0)
         steps = zip(self.case.windows, self.case.lhs, strict=True)
         operand = _from(self.operands[0], -sum([w.low * step for w, step in steps]))
         for k in range(len(self.order) + 1 if across else 0):
             outer, inner = ([self.rows[x][:2] for x in y] for y in (self.order[:k], self.order[k:]))
-            (rows, down), (_, stack) = joined(inner) or (0, 0), joined(outer) or (0, -1)
+            (rows, down), (_, stack) = merge_axes(inner) or (0, 0), merge_axes(outer) or (0, -1)
             # Where features come before them, rows are a matrix up to there.
             whole = self.each in (self.n_rows, rows)
-            if rows and stack >= 0 and whole and matrix(rows, down, self.n_terms, across):
+            if rows and stack >= 0 and whole and matrix_layout(rows, down, self.n_terms, across):
                 return _Matrix(operand, down, across, group, stack), rows, names
         return None
 
     def weights(self, names: Sequence[str]) -> _Matrix:
         """The weights with terms in an order, laid out anew where strides cannot say it."""
         step, operand = self.case.feature[0], self.operands[1]
-        found = joined([(self.terms[name][0], self.terms[name][2]) for name in names])
-        if found is None or not matrix(self.n_terms, found[1], self.case.features, step):
+        found = merge_axes([(self.terms[name][0], self.terms[name][2]) for name in names])
+        if found is None or not matrix_layout(self.n_terms, found[1], self.case.features, step):
             spec = self.v.params["dimension_numbers"].rhs_spec
             order = [spec[1] if name == "c" else spec[2 + int(name[1:])] for name in names]
-            copy = laid_out(1, operand, [spec[0], *order])
+            copy = copy_layout(1, operand, [spec[0], *order])
             slot = self.planner.copied(self.v, self.operands, copy)
             operand, step = (slot, operand[1], self.dtype, None, 0, operand[5]), self.n_terms
             return _Matrix(operand, 1, step, self.case.features * step)
@@ -288,5 +288,5 @@ def _from(operand: Any, elements: int) -> Any:
 
 def _inside(w: Window) -> bool:
     """Whether a window sees elements alone, wherever it is."""
-    last = dilated(w.places, w.stride) + dilated(w.taps, w.dilation) - 1
+    last = dilated_length(w.places, w.stride) + dilated_length(w.taps, w.dilation) - 1
     return w.base == 1 and w.low <= 0 and last - w.low <= w.size

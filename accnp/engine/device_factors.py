@@ -22,7 +22,7 @@ import numpy as np
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.library.gpu.cupy_calls import MATRICES, SMALL
 from accnp.compiler.library.linalg import large_factors
-from accnp.engine.device_products import factors, joined, laid_out
+from accnp.engine.device_products import copy_layout, factors, merge_axes
 from accnp.engine.device_series import Series
 from accnp.engine.device_steps import AddressStep
 from accnp.ir.aval import result_avals
@@ -143,7 +143,7 @@ class _Factors(Series):
         shape = operand[1]
         *outer, down, along = range(len(shape))
         order = [*outer, along, down] if turned else [*outer, down, along]
-        copy = laid_out(0, operand, order, conjugate and self.code[0] == "c")
+        copy = copy_layout(0, operand, order, conjugate and self.code[0] == "c")
         nbytes = prod(shape) * self.size
         pointers = [(operand[0], operand[4]), (slot, 0)]
         self.launch(copy.kernel, [copy.code] * 2, pointers, [(slot, nbytes)], "copy", 2 * nbytes)
@@ -198,7 +198,7 @@ class _Factors(Series):
         strides = [s // self.size for s in a[3]] if a[3] is not None else contiguous(a[1])
         down, along = strides[-2:]
         conjugate = p["conjugate_a"] and self.code[0] == "c"
-        batch = joined([*zip(a[1][:-2], strides[:-2], strict=True)])
+        batch = merge_axes([*zip(a[1][:-2], strides[:-2], strict=True)])
         if batch is not None and 1 in (down, along) and max(down, along) >= n and min(strides) >= 0:
             apart = batch[1]
             leading = max(down, along)

@@ -21,16 +21,16 @@ from accnp.compiler.library.lowerings import gpu_call_of, writer
 from accnp.compiler.worker_threads import in_parallel
 from accnp.config import config
 from accnp.engine.blocked import blocked_step
-from accnp.engine.control import carried
+from accnp.engine.control import carried_inputs
 from accnp.engine.device_captures import capture
 from accnp.engine.device_convolutions import convolution_steps
 from accnp.engine.device_factors import factor_steps
 from accnp.engine.device_products import Copy, product_step
-from accnp.engine.device_slots import roots, sizes, why_not
+from accnp.engine.device_slots import root_slots, slot_sizes, why_not_table
 from accnp.engine.device_steps import DeviceStep, LibraryStep
 from accnp.engine.native import native_step
 from accnp.engine.plan import Planner, plan_graph
-from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, same_places
+from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, elementwise_operands
 from accnp.engine.traffic import spec_bytes
 from accnp.ir.aval import result_avals
 from accnp.ir.generated import Generated
@@ -103,7 +103,7 @@ class DevicePlanner(Planner):
                     step = self.launch(text, c, spec_bytes(specs))
                     # An edited kernel may read at other places.
                     if len(texts[c]) == len(specs) == 1 and not config.kernel_overrides:
-                        step.alike = [self.slot(v) for v in same_places(specs[0])]
+                        step.alike = [self.slot(v) for v in elementwise_operands(specs[0])]
                     for more in text.then:
                         self.launch(more, c, 0)
                     self.ends(text)
@@ -201,7 +201,7 @@ class DevicePlanner(Planner):
         if made is None:
             fastmath, device = self.plan.fastmath, self.device
             bodies = [
-                plan_graph(g, fastmath, carried(v.op.control, v.params, i), device)
+                plan_graph(g, fastmath, carried_inputs(v.op.control, v.params, i), device)
                 for i, g in enumerate(graphs_in(v.params))
             ]
             for body in bodies:
@@ -209,7 +209,7 @@ class DevicePlanner(Planner):
                 _capture(body, device)
             step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
             step.results += self.parts(v)
-            why = why_not([step])
+            why = why_not_table([step])
             step.by_python = bool(why)
             by = f"Python, since {why}" if why else "machine code"
             step.reason = f"its kernels are launched from there, by {by}"
@@ -242,7 +242,8 @@ class DevicePlanner(Planner):
         graphs = graphs_in(v.params)
         control = v.op.control
         bodies = [
-            plan_graph(g, fastmath, carried(control, v.params, i)) for i, g in enumerate(graphs)
+            plan_graph(g, fastmath, carried_inputs(control, v.params, i))
+            for i, g in enumerate(graphs)
         ]
         step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
         step.results += self.parts(v)
@@ -273,7 +274,7 @@ def _capture(body: Plan, device: Device) -> None:
     """Capture the calls of the library in a body, if it is a table then; else none is of use."""
     calls = [s for s in body.steps if type(s) is LibraryStep]
     others = [s for s in body.steps if type(s) is not LibraryStep]
-    why = why_not(others)
+    why = why_not_table(others)
     inside = {} if why else _inside(body)
     for step in calls if not why else ():
         step.captured = capture(step, device, inside)
@@ -287,9 +288,9 @@ def _capture(body: Plan, device: Device) -> None:
 def _inside(body: Plan) -> dict[int, int]:
     """Bytes of the slots that neither come from outside of a body nor go there: these are read and
     written where a graph has them."""
-    root = roots(body.steps)
+    root = root_slots(body.steps)
     seen = {root.get(slot, slot) for slot in body.output_slots}
-    return {slot: n for slot, n in sizes(body.steps).items() if slot not in {*seen, *root}}
+    return {slot: n for slot, n in slot_sizes(body.steps).items() if slot not in {*seen, *root}}
 
 
 def _launches(step: Any) -> int:

@@ -25,8 +25,18 @@ from accnp.ir.kernel import OwnKernel, dtype_code, is_half
 from accnp.runtime.driver import BLAS
 
 __all__ = [
-    "LIMIT", "Copy", "Gemm", "Kinds", "ProductStep", "factors", "gemm_of", "joined", "kinds_of",
-    "laid_out", "matrix", "product_step",
+    "LIMIT",
+    "Copy",
+    "Gemm",
+    "Kinds",
+    "ProductStep",
+    "copy_layout",
+    "factors",
+    "gemm_of",
+    "kinds_of",
+    "matrix_layout",
+    "merge_axes",
+    "product_step",
 ]  # fmt: skip
 
 LIMIT = 1 << 31  # sizes are C's int
@@ -130,10 +140,10 @@ def _copy(which: int, operand: Any, dims: Any) -> Copy:
     """How to lay out an operand: stacks first, what is summed last, without gaps."""
     contracted, stacked = [pair[which] for pair in dims]
     free = [d for d in range(len(operand[1])) if d not in (*contracted, *stacked)]
-    return laid_out(which, operand, [*stacked, *free, *contracted])
+    return copy_layout(which, operand, [*stacked, *free, *contracted])
 
 
-def laid_out(which: int, operand: Any, order: Sequence[int], conjugate: bool = False) -> Copy:
+def copy_layout(which: int, operand: Any, order: Sequence[int], conjugate: bool = False) -> Copy:
     """How to lay out an operand without gaps, its axes in an order."""
     _, shape, dtype, steps, _, _ = operand
     size, strides, step = dtype.itemsize, [0] * len(shape), 1
@@ -160,7 +170,9 @@ def _gemm(out: Aval, params: dict[str, Any], a: _Layout, b: _Layout) -> Gemm | N
     for (shape, dtype, steps), summed, stacked in ((a, ac, ab), (b, bc, bb)):
         strides = [s // dtype.itemsize for s in steps] if steps is not None else _rows(shape)
         free = [d for d in range(len(shape)) if d not in (*summed, *stacked)]
-        found = [joined([(shape[d], strides[d]) for d in dims]) for dims in (stacked, free, summed)]
+        found = [
+            merge_axes([(shape[d], strides[d]) for d in dims]) for dims in (stacked, free, summed)
+        ]
         known = [pair for pair in found if pair is not None]
         if len(known) < len(found):
             return None
@@ -192,7 +204,7 @@ def gemm_of(
     """A product of (rows, columns, terms) by the strides of both matrices, down and along, by how
     far apart rows of the result are, and the strides of stacks; None where cuBLAS cannot do it."""
     m, n, k = sizes
-    left, right = matrix(m, a[0], k, a[1]), matrix(k, b[0], n, b[1])
+    left, right = matrix_layout(m, a[0], k, a[1]), matrix_layout(k, b[0], n, b[1])
     if left is None or right is None or not count * m * n * k:
         return None
     leading = c if m > 1 else n
@@ -209,7 +221,7 @@ def _rows(shape: Sequence[int]) -> list[int]:
     return [prod(shape[d + 1 :]) for d in range(len(shape))]
 
 
-def joined(axes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+def merge_axes(axes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     """Axes, lengths and strides, as one; None if they are not evenly spaced."""
     count, step = 1, 0
     for size, stride in reversed([axis for axis in axes if axis[0] != 1]):
@@ -221,7 +233,7 @@ def joined(axes: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
     return count, step
 
 
-def matrix(rows: int, down: int, columns: int, along: int) -> tuple[int, int] | None:
+def matrix_layout(rows: int, down: int, columns: int, along: int) -> tuple[int, int] | None:
     """Whether a matrix lies turned for cuBLAS, and from one of its lines to the next: lines must
     be contiguous, and must not overlap."""
     if columns == 1 or along == 1:

@@ -34,7 +34,7 @@ from accnp.runtime.device_buffer import (
 from accnp.runtime.driver import explain
 from accnp.runtime.stream import Stream
 
-__all__ = ["bring", "copy", "explain", "run", "stream_of"]
+__all__ = ["copy", "explain", "move_leaves", "run", "stream_of"]
 
 _streams: dict[Device, Stream] = {}
 _lock = renewed(threading.Lock())
@@ -50,7 +50,7 @@ def stream_of(device: Device) -> Stream:
     return found
 
 
-def bring(device: Device | None, nodes: Sequence[Node], buffers: Sequence[Any]) -> list[Any]:
+def move_leaves(device: Device | None, nodes: Sequence[Node], buffers: Sequence[Any]) -> list[Any]:
     """The buffers of leaves on a device (None: in the memory of the host); None stays. Leaves keep
     what was brought to a GPU, so that it is brought once."""
     found = list(buffers)
@@ -169,7 +169,7 @@ def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Any) -
 
 def _reference(step: HostStep, slots: list[Any], device: Device) -> None:
     """Call the reference function of an operation on copies in the host's memory."""
-    execute.host(step, slots)
+    execute.run_host_step(step, slots)
     for slot, _ in step.results:
         slots[slot] = move(slots[slot], device, step.op.name)
 

@@ -10,21 +10,21 @@ from accnp.engine.device_captures import Capture
 from accnp.engine.device_steps import DeviceStep, LibraryStep
 from accnp.engine.steps import ControlStep, KernelStep
 
-__all__ = ["is_table", "makers_of", "roots", "rounded", "sizes", "why_not"]
+__all__ = ["is_table", "makers_of", "root_slots", "rounded_size", "slot_sizes", "why_not_table"]
 
 ALIGN = 256  # bytes: that of memory of a GPU
 
 
 def is_table(steps: Sequence[Any]) -> bool:
     """Whether steps are launches, products, captured calls, and loops and branches over such."""
-    return not why_not(steps)
+    return not why_not_table(steps)
 
 
-def why_not(steps: Sequence[Any]) -> str:
+def why_not_table(steps: Sequence[Any]) -> str:
     """Why steps cannot be a table; empty if they can."""
     for s in steps:
         if type(s) is ControlStep:
-            why = next(filter(None, [why_not(body.steps) for body in s.bodies]), "")
+            why = next(filter(None, [why_not_table(body.steps) for body in s.bodies]), "")
         elif type(s) is LibraryStep and not isinstance(s.captured, Capture):
             why = s.captured or f"{s.op.name} is a call of the GPU's library"
         elif isinstance(s, DeviceStep | LibraryStep):
@@ -36,11 +36,11 @@ def why_not(steps: Sequence[Any]) -> str:
     return ""
 
 
-def rounded(nbytes: int) -> int:
+def rounded_size(nbytes: int) -> int:
     return -(-max(nbytes, 1) // ALIGN) * ALIGN
 
 
-def roots(steps: Sequence[Any]) -> dict[int, int]:
+def root_slots(steps: Sequence[Any]) -> dict[int, int]:
     """Of slots that take over a buffer, the slot that it was made for."""
     found: dict[int, int] = {}
     for step in steps:
@@ -51,7 +51,7 @@ def roots(steps: Sequence[Any]) -> dict[int, int]:
     return found
 
 
-def sizes(steps: Sequence[Any]) -> dict[int, int]:
+def slot_sizes(steps: Sequence[Any]) -> dict[int, int]:
     """Bytes of the slots that steps make."""
     found: dict[int, int] = {}
     for step in steps:
@@ -65,4 +65,4 @@ def sizes(steps: Sequence[Any]) -> dict[int, int]:
 
 def makers_of(steps: Sequence[Any]) -> dict[int, Any]:
     """The steps that make slots."""
-    return {slot: step for step in steps for slot in sizes([step])}
+    return {slot: step for step in steps for slot in slot_sizes([step])}

@@ -23,8 +23,8 @@ from operator import attrgetter
 from typing import Any
 
 from accnp._native import FREE, walker
-from accnp.engine.device_ahead import NEVER, ahead
-from accnp.engine.device_slots import is_table, makers_of, roots, rounded, sizes
+from accnp.engine.device_ahead import NEVER, early_start_words
+from accnp.engine.device_slots import is_table, makers_of, root_slots, rounded_size, slot_sizes
 from accnp.engine.device_steps import AddressStep, LibraryStep, origin
 from accnp.engine.device_words import Calls, Guard, Place
 from accnp.engine.steps import ControlStep, Plan, used_slots
@@ -92,8 +92,8 @@ class _Steps:
         self.calls, self.block, self.start = calls, block, start
         self.guard = guard
         self.given = given
-        self.root = roots(steps)
-        self.sizes = sizes(steps)
+        self.root = root_slots(steps)
+        self.sizes = slot_sizes(steps)
         self.captured(steps)
         self.offsets: dict[int, int] = {}
         self.room = start  # bytes of the block up to which it is used
@@ -139,7 +139,7 @@ class _Steps:
             self.offsets[slot] = self.memory(self.sizes[slot], last)
 
     def memory(self, nbytes: int, last: int) -> int:
-        at, size = self.start, rounded(nbytes)
+        at, size = self.start, rounded_size(nbytes)
         for begin, stop, _ in sorted(self.held):
             if at + size <= begin:
                 break
@@ -208,7 +208,7 @@ class _Inside:
     def memory(self, nbytes: int) -> Place:
         """Memory of the block for as long as the step takes."""
         at = self.behind
-        self.behind += rounded(nbytes)
+        self.behind += rounded_size(nbytes)
         return self.outer.block, at
 
     def result(self, i: int) -> Place:
@@ -250,7 +250,7 @@ def _body(
     for slot, buffer in enumerate(plan.constants, len(leaves)):
         given[slot] = 0, buffer.ptr
     calls.kept.append(plan)
-    root = roots(plan.steps)
+    root = root_slots(plan.steps)
     copies: list[tuple[int, tuple[int, int], int]] = []
     for slot, (to, nbytes) in zip(plan.output_slots, wanted, strict=True):
         if to is None:
@@ -295,7 +295,7 @@ def _carries(
 ) -> list[_Carry]:
     """The carries of a loop; `first` is that operand, `leaf` that leaf of the body; `even` says
     that it makes an even number of steps."""
-    root = roots(body.steps)
+    root = root_slots(body.steps)
     found: list[_Carry] = []
     for i in range(count):
         out = body.output_slots[i]
@@ -365,7 +365,7 @@ def _while(outer: _Steps, step: ControlStep, behind: int) -> int:
     turns = _turns(carry)
     flag = asked.place(test.output_slots[0])
     twice = all([c.next is not None for c in carry])
-    flag = *flag, *(ahead(inside.calls, body) if twice else NEVER)
+    flag = *flag, *(early_start_words(inside.calls, body) if twice else NEVER)
     record = _record(inside, 0, len(turns) // 5, asked.count, made.count, *flag)
     record += [*turns, *asked.words, *made.words]
     return inside.finish(LOOP, 0, record, max(asked.room, made.room))
@@ -425,7 +425,7 @@ class _Table:
         self.device = device
         self.calls = Calls(device, fastmath)
         given: dict[int, Place] = {slot: (i, 0) for i, slot in enumerate(leaves, 2)}
-        root, made, makers = roots(steps), sizes(steps), makers_of(steps)
+        root, made, makers = root_slots(steps), slot_sizes(steps), makers_of(steps)
         # Leaves that are written over, where they may be.
         places = {slot: i for i, slot in enumerate(leaves)}
         self.overwritten = sorted({places[s] for s in root.values() if s in places})

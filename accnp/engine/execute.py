@@ -24,7 +24,7 @@ from accnp.compiler.worker_threads import in_parallel
 from accnp.config import config
 from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.table import Part, parts_of, walk_of
-from accnp.engine.values import deliver, promise
+from accnp.engine.values import set_pending_task, set_values
 from accnp.forks import imported
 from accnp.ir.node import Node, line_of, site_text
 from accnp.runtime import buffer as pool
@@ -35,8 +35,18 @@ from accnp.runtime.stream import Stream, default_stream
 from accnp.runtime.threads import call_helpers, parallel_calls, parallel_run
 
 __all__ = [
-    "blame", "bring", "brought", "carry", "copied", "host", "launch", "operand", "perform", "run",
-    "stream_of", "waited_for",
+    "add_error_note",
+    "annotating_gpu_errors",
+    "copy_between_devices",
+    "copy_buffer",
+    "launch",
+    "move_leaves",
+    "operand",
+    "run",
+    "run_callback",
+    "run_host_step",
+    "stream_of",
+    "to_device",
 ]  # fmt: skip
 
 
@@ -76,7 +86,7 @@ def run(
         elif type(step) is ControlStep:
             imported("accnp.engine.control").run_control(step, slots, run, given=given or {})
         else:
-            host(step, slots, given or {})
+            run_host_step(step, slots, given or {})
         if tell is not None:
             tell(step)
         for slot in step.frees:
@@ -115,37 +125,39 @@ def _on_device() -> Any:
     return importlib.import_module("accnp.engine.device_run")  # loaded with the first GPU
 
 
-def bring(plan: Plan, nodes: Sequence[Node], buffers: list[Any]) -> list[Any]:
+def move_leaves(plan: Plan, nodes: Sequence[Node], buffers: list[Any]) -> list[Any]:
     """Return the buffers of leaves, copied to the device of a plan if they are on another one.
 
     None, for a leaf that is not computed yet, stays None.
     """
-    return _on_device().bring(plan.device, nodes, buffers) if devices.gpu_possible else buffers
+    return (
+        _on_device().move_leaves(plan.device, nodes, buffers) if devices.gpu_possible else buffers
+    )
 
 
-def brought(value: Buffer, device: Device | None) -> Buffer:
+def to_device(value: Buffer, device: Device | None) -> Buffer:
     """Return a buffer, copied to a device (None: the CPU) if it is on another one."""
-    return _on_device().bring(device, (), [value])[0]
+    return _on_device().move_leaves(device, (), [value])[0]
 
 
-def carry(node: Node, ready: Callable[[Node], Buffer]) -> None:
+def copy_between_devices(node: Node, ready: Callable[[Node], Buffer]) -> None:
     """Copy the operand of a `device_put` between devices that share no memory.
 
     The copy is made at once if the operand has been computed, and otherwise by a task.
     """
     (x,) = node.inputs
-    target = devices.place(node.aval.devices)
+    target = devices.gpu_among(node.aval.devices)
 
     def work() -> None:
-        deliver([node], [brought(ready(x), target)])
+        set_values([node], [to_device(ready(x), target)])
 
     if target is not None and isinstance(x.value, Buffer):
         work()
     else:
-        promise([node], default_stream().submit(work))
+        set_pending_task([node], default_stream().submit(work))
 
 
-def copied(value: Buffer) -> Buffer:
+def copy_buffer(value: Buffer) -> Buffer:
     """Return a copy of a buffer on the same device."""
     if type(value) is Buffer:
         return pool.copy_in(value.view((value.nbytes,), np.uint8))
@@ -183,7 +195,7 @@ def preload(plan: Plan) -> None:
     plan.parts = [] if plan.walks else parts_of(plan)
 
 
-def host(step: HostStep, slots: list[Any], given: dict[int, Buffer] = _NONE) -> None:
+def run_host_step(step: HostStep, slots: list[Any], given: dict[int, Buffer] = _NONE) -> None:
     """Call the library function of an op, or its parallel rounds, and store the results.
 
     Rounds write to the buffer that is given for the result; library functions allocate theirs.
@@ -199,12 +211,12 @@ def host(step: HostStep, slots: list[Any], given: dict[int, Buffer] = _NONE) -> 
         out = step.op.numpy(*arrays, **step.params)
     except Exception as error:
         if not hasattr(error, "accnp_step"):
-            error.accnp_step = step  # type: ignore[attr-defined]  # `blame` adds the user's line
+            error.accnp_step = step  # type: ignore[attr-defined]  # `add_error_note` adds the user's line
         raise
     for slot, index in step.results:
         value = np.asarray(out if index < 0 else out[index])
         aval = step.aval if index < 0 else step.aval[index]
-        slots[slot] = own(value, aval, arrays)
+        slots[slot] = own_buffer(value, aval, arrays)
 
 
 def _in_rounds(step: HostStep, arrays: Sequence[np.ndarray], given: Buffer | None) -> Buffer:
@@ -218,7 +230,7 @@ def _in_rounds(step: HostStep, arrays: Sequence[np.ndarray], given: Buffer | Non
     return buffer
 
 
-def perform(node: Node, arrays: Sequence[np.ndarray]) -> list[Buffer]:
+def run_callback(node: Node, arrays: Sequence[np.ndarray]) -> list[Buffer]:
     """Call the function of a recorded callback and return its results as buffers."""
     assert node.op.numpy is not None, node.op
     try:
@@ -226,10 +238,10 @@ def perform(node: Node, arrays: Sequence[np.ndarray]) -> list[Buffer]:
     except Exception as error:
         error.add_note(f"in {node.op.user_name}, recorded at {site_text(node)}")
         raise
-    return [own(x, a, arrays) for x, a in zip(out, node.aval, strict=True)]
+    return [own_buffer(x, a, arrays) for x, a in zip(out, node.aval, strict=True)]
 
 
-def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
+def add_error_note(error: BaseException, order: Sequence[Node] = ()) -> None:
     """Add a note to an error raised by a plan, with the failed operation and the user's line.
 
     `order` has the nodes of the pending graph in an eager run. The plan may have been made for
@@ -250,7 +262,7 @@ def blame(error: BaseException, order: Sequence[Node] = ()) -> None:
 
 
 @contextlib.contextmanager
-def waited_for(node: Node) -> Generator[None]:
+def annotating_gpu_errors(node: Node) -> Generator[None]:
     """Add a note to an error of a GPU with the line that recorded the node that is waited for.
 
     A GPU reports errors late: the cause may be any work launched since the last wait.
@@ -281,7 +293,7 @@ def operand(
     )
 
 
-def own(value: np.ndarray, aval: Any, inputs: Sequence[np.ndarray]) -> Buffer:
+def own_buffer(value: np.ndarray, aval: Any, inputs: Sequence[np.ndarray]) -> Buffer:
     """Return a buffer with the values of a NumPy result.
 
     The memory of the result is used if it owns it and is large enough, and copied otherwise.

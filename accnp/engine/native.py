@@ -25,9 +25,9 @@ from accnp.compiler.specs.launches import specialize_sizes
 from accnp.engine.bodies import (
     is_message,
     kernels,
-    obstacle,
     operands,
-    shared,
+    shared_kernels,
+    why_not_native,
 )
 from accnp.engine.steps import BRIEF, ControlStep, HostStep, KernelStep, Plan
 from accnp.forks import imported
@@ -52,7 +52,7 @@ def native_step(
     `can_stop` says whether interrupts can end its loops, which they cannot on a GPU.
     """
     for body in step.bodies:
-        reason = obstacle(body, messages=can_stop)
+        reason = why_not_native(body, messages=can_stop)
         if reason:
             return reason
     for a in (*step.inputs, *step.avals, *[a for b in step.bodies for a in b.out_avals]):
@@ -80,7 +80,7 @@ class Driver(ControlText):
         self.allocs: list[tuple[int, int]] = []
         self.updated_slots: list[tuple[int, int, int, bool]] = []
         bodies = step.bodies if self.may_share else []
-        self.shared_kernels = {number for body in bodies for number in shared(body)}
+        self.shared_kernels = {number for body in bodies for number in shared_kernels(body)}
         self.result_slots = {i: slot for slot, i in step.results}
 
     # --- memory ---

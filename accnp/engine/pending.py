@@ -19,12 +19,22 @@ from accnp.ir.aval import Aval, result_avals
 from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import as_tuple
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.device import Device
-from accnp.runtime.device import place as default_place
+from accnp.runtime.device import Device, gpu_among
 
 __all__ = [
-    "IN_TWO_LISTS", "Pending", "apart", "by_place", "collect", "crossings", "has_own_buffer",
-    "is_kept", "lost_leaves", "place_of", "placed", "sorted_order", "wanted",
+    "IN_TWO_LISTS",
+    "Pending",
+    "collect",
+    "computing_device",
+    "device_copies",
+    "group_by_device",
+    "has_own_buffer",
+    "is_kept",
+    "needs_copy_between",
+    "nodes_to_store",
+    "one_node_per_device",
+    "sorted_order",
+    "unreferenced_leaves",
 ]  # fmt: skip
 
 
@@ -128,7 +138,7 @@ def _references(nodes: list[Node]) -> list[int]:
     return [*map(getrefcount, nodes)]
 
 
-def wanted(found: Pending) -> tuple[list[Node], tuple[int, ...]]:
+def nodes_to_store(found: Pending) -> tuple[list[Node], tuple[int, ...]]:
     """Return the nodes to store, and their positions in `order`: requested nodes, and nodes that
     objects outside the graph refer to."""
     order, asked = found.order, found.asked
@@ -152,7 +162,7 @@ def is_kept(found: Pending, place: int) -> bool:
     return True
 
 
-def lost_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
+def unreferenced_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
     """Return those of some leaves that are not visible once the pending graph has been computed.
 
     Results may overwrite their buffers. Only nodes of the graph may refer to such a leaf and to its
@@ -207,7 +217,7 @@ def has_own_buffer(leaf: Node) -> bool:
     return leaf.value.pooled and getrefcount(leaf.value) == _BUFFER_ALONE
 
 
-def by_place(nodes: Sequence[Node]) -> list[list[Node]]:
+def group_by_device(nodes: Sequence[Node]) -> list[list[Node]]:
     """Group nodes by the device that users placed them on, since a plan runs on one device."""
     found: dict[Any, list[Node]] = {}
     for node in nodes:
@@ -223,14 +233,14 @@ def _put_on(aval: Aval | tuple[Aval, ...]) -> Device | None:
     return None
 
 
-def apart(source: Any, devices: Any) -> bool:
+def needs_copy_between(source: Any, devices: Any) -> bool:
     """Whether values must be copied between two placements; false if either is unspecified."""
     if source is None or devices is None:
         return False
-    return default_place(source) != default_place(devices)
+    return gpu_among(source) != gpu_among(devices)
 
 
-def crossings(nodes: Sequence[Node]) -> list[Node]:
+def device_copies(nodes: Sequence[Node]) -> list[Node]:
     """Return the pending nodes, among the inputs of some nodes, that copy between devices.
 
     Such copies are not part of a plan.
@@ -238,17 +248,17 @@ def crossings(nodes: Sequence[Node]) -> list[Node]:
     return [
         x
         for x in collect(nodes).order
-        if x.op.places and apart(x.params.get("source"), x.params.get("devices"))
+        if x.op.places and needs_copy_between(x.params.get("source"), x.params.get("devices"))
     ]
 
 
-def placed(nodes: Sequence[Node]) -> list[Node]:
-    """Return one node for each device that users placed nodes on; `place_of` needs no more."""
+def one_node_per_device(nodes: Sequence[Node]) -> list[Node]:
+    """Return one node for each device that users placed nodes on, for `computing_device`."""
     found = {_put_on(x.aval): x for x in nodes}
     return [x for d, x in found.items() if d is not None]
 
 
-def place_of(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | None:
+def computing_device(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | None:
     """Return the GPU on which nodes are computed, or None for the CPU.
 
     This is the device that users placed them or a leaf on; otherwise the default device, if a user
@@ -273,14 +283,14 @@ def place_of(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | Non
         found = getattr(x.value, "device", None)
         if found is not None:
             return found
-    return default_place(None)
+    return gpu_among(None)
 
 
 def _measure() -> tuple[int, int, int, int]:
     """Measure reference counts of objects that only the pending graph refers to.
 
-    Returns the counts for a node as `wanted` sees it, for a leaf and for its buffer as
-    `lost_leaves` sees them, and for a leaf that two lists refer to.
+    Returns the counts for a node as `nodes_to_store` sees it, for a leaf and for its buffer as
+    `unreferenced_leaves` sees them, and for a leaf that two lists refer to.
     """
     found = Pending()
     found.leaves.append(Node(None, (), {}, None, object(), None, 0, None))  # type: ignore[arg-type]

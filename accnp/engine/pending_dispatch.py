@@ -16,7 +16,7 @@ from accnp.config import epoch, scoped
 from accnp.engine import watch
 from accnp.engine.pending import Pending, is_kept
 from accnp.engine.steps import Plan
-from accnp.engine.values import deliver
+from accnp.engine.values import set_values
 from accnp.ir.node import Form, Node
 from accnp.runtime import device as devices
 from accnp.runtime.buffer import Buffer
@@ -134,7 +134,7 @@ def _make_python_entry(now: object, found: Pending, plan: Plan) -> Record | None
         b = inputs[1].value if two else a
         if type(a) is not Buffer or type(b) is not Buffer or not default_stream().idle:
             return False
-        deliver([node], run([a, b] if two else [a]))
+        set_values([node], run([a, b] if two else [a]))
         return True
 
     return Record((), (), (now, plan, compute))

@@ -28,7 +28,7 @@ from accnp.engine.steps import (
     HostStep,
     KernelStep,
     Plan,
-    same_places,
+    elementwise_operands,
     used_slots,
 )
 from accnp.engine.traffic import find_nontemporal, find_nontemporal_in_nests, spec_bytes
@@ -304,7 +304,7 @@ class Planner:
         if single:
             step.nontemporal = find_nontemporal(groups[0][0], step)
             if not config.kernel_overrides:  # an edited kernel may read other elements
-                step.alike = [self.slot(v) for v in same_places(groups[0][0])]
+                step.alike = [self.slot(v) for v in elementwise_operands(groups[0][0])]
         else:
             step.nontemporal = find_nontemporal_in_nests(every, step)
         if homes:
@@ -545,7 +545,7 @@ class Planner:
         return [(self.slot(x), x.index) for x in self.program.values if x.parent is v]
 
     def control(self, v: Value) -> None:
-        carried = imported("accnp.engine.control").carried
+        carried = imported("accnp.engine.control").carried_inputs
         bodies = [
             plan_graph(g, self.plan.fastmath, carried(v.op.control, v.params, i))
             for i, g in enumerate(graphs_in(v.params))

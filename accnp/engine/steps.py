@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from accnp.engine.bailout import Bailout
 
 __all__ = [
-    "ControlStep", "HostStep", "KernelStep", "Plan", "forget_nodes", "same_places", "used_slots",
+    "ControlStep",
+    "HostStep",
+    "KernelStep",
+    "Plan",
+    "elementwise_operands",
+    "forget_nodes",
+    "used_slots",
 ]  # fmt: skip
 
 # Limits on work decide what threads share, and in which parts. The unit is one simple operation on
@@ -93,7 +99,7 @@ class KernelStep:
         self.resize(text.extent, text.weight)
         self.allocs: list[tuple[int, int]] = []
         self.frees: list[int] = []
-        self.alike: list[int] = []  # slots of the values that `same_places` returns
+        self.alike: list[int] = []  # slots of the values that `elementwise_operands` returns
         self.stores: set[int] = set()  # slots that it writes to and that other steps have made
         # Slots that start with the values of another slot: (slot, other slot, bytes, whether the
         # buffer of the other slot is reused in place instead of being copied).
@@ -208,7 +214,7 @@ def _rounded(grain: int) -> int:
     return -(-grain // 64) * 64 if grain >= 64 else grain
 
 
-def same_places(spec: KernelSpec) -> list[Value]:
+def elementwise_operands(spec: KernelSpec) -> list[Value]:
     """Return the operands that a kernel reads only at the index at which it writes its one result.
 
     The result may overwrite any one of them. A row kernel must write in its last pass, and that
@@ -264,7 +270,7 @@ class HostStep:
 OFTEN = 2
 
 
-def often(hits: int, first: int = OFTEN) -> bool:
+def is_due_for_entry(hits: int, first: int = OFTEN) -> bool:
     """Whether to make a dispatch cache entry after this run."""
     return hits >= first and not hits & (hits - 1)
 

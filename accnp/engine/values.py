@@ -1,8 +1,8 @@
 """Thread-safe access to the values of nodes.
 
 The value of a node is None while it is pending; then a task that will deliver it, or the claim of a
-thread that is computing it; and finally its buffer. The engine sets these values with `deliver`,
-`promise` and `Claim`. Other threads never see a state in between.
+thread that is computing it; and finally its buffer. The engine sets these values with `set_values`,
+`set_pending_task` and `Claim`. Other threads never see a state in between.
 """
 
 from __future__ import annotations
@@ -19,8 +19,16 @@ from accnp.runtime.buffer import Buffer, from_scalar
 from accnp.runtime.stream import Task
 
 __all__ = [
-    "DELETED", "Claim", "at_hand", "claim_among", "claimed", "deliver", "make_deleted_error",
-    "make_traced_error", "promise", "value_lock",
+    "DELETED",
+    "Claim",
+    "available_buffer",
+    "claimed",
+    "find_claim",
+    "make_deleted_error",
+    "make_traced_error",
+    "set_pending_task",
+    "set_values",
+    "value_lock",
 ]  # fmt: skip
 
 # Held while pending graphs are traversed, and while values are set and inputs are dropped; never
@@ -93,7 +101,7 @@ class Claim(Task):
 claimed: set[Claim] = set()  # active claims
 
 
-def claim_among(nodes: Iterable[Node]) -> Claim | None:
+def find_claim(nodes: Iterable[Node]) -> Claim | None:
     """Return a claim on one of some nodes, or None."""
     for node in nodes:
         value = node.value
@@ -102,7 +110,7 @@ def claim_among(nodes: Iterable[Node]) -> Claim | None:
     return None
 
 
-def at_hand(node: Node) -> Buffer | None:
+def available_buffer(node: Node) -> Buffer | None:
     """Return the buffer of a leaf, or None if it is still being computed."""
     value = node.value
     if isinstance(value, Buffer):
@@ -115,7 +123,7 @@ def at_hand(node: Node) -> Buffer | None:
     return None
 
 
-def deliver(nodes: Sequence[Node], buffers: Iterable[Any]) -> None:
+def set_values(nodes: Sequence[Node], buffers: Iterable[Any]) -> None:
     """Set the values of nodes, and drop their inputs, which are no longer needed."""
     it = iter(buffers)
     with value_lock:
@@ -133,7 +141,7 @@ def deliver(nodes: Sequence[Node], buffers: Iterable[Any]) -> None:
                 trace.kept.append(node)
 
 
-def promise(nodes: Sequence[Node], task: Task) -> None:
+def set_pending_task(nodes: Sequence[Node], task: Task) -> None:
     """Store the task that delivers the values of nodes, in nodes that have no value yet."""
     with value_lock:
         for node in nodes:

@@ -26,7 +26,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import Node, site_text
 from accnp.runtime.buffer import Buffer
 
-__all__ = ["find_bad", "first_bad_operation", "looking_for", "observe", "run"]
+__all__ = ["find_bad", "first_bad_operation", "observe", "run", "watched_kinds"]
 
 on = False
 one_by_one = False  # whether runs are synchronous: times are logged, or values are searched
@@ -55,7 +55,7 @@ def observe(more: int) -> None:
     _refresh()
 
 
-def looking_for() -> tuple[str, ...]:
+def watched_kinds() -> tuple[str, ...]:
     """Return which values this thread searches for in results: "nan", "inf"."""
     return (("nan",) if config.debug_nans else ()) + (("inf",) if config.debug_infs else ())
 
@@ -68,7 +68,7 @@ def run(
     Raises:
         FloatingPointError: a result has such a value. The text names the operation and the line.
     """
-    results = timed(plan, leaves) if config.debug >= TIMES else execute.run(plan, leaves)
+    results = run_timed(plan, leaves) if config.debug >= TIMES else execute.run(plan, leaves)
     for i, (buffer, aval) in enumerate(zip(results, plan.out_avals, strict=True)):
         kind = find_bad(buffer.view(aval.shape, aval.dtype), kinds)
         if kind:
@@ -76,7 +76,7 @@ def run(
     return results
 
 
-def timed(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
+def run_timed(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
     """Run a plan, and log each step and its time."""
     for step in plan.steps:
         if isinstance(step, KernelStep):  # so that the time of a launch does not include compiling

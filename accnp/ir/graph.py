@@ -2,8 +2,9 @@
 
 Traces of Python functions (`jit`, `vmap`, bodies of loops and branches) end as graphs. This module
 defines the class and what all consumers need: topological order, closed-over nodes, recording a
-graph again with other inputs (`evaluate`, `rewrite`), recording a new one (`build`, `derived`), and
-a reference interpreter on NumPy arrays. `transforms/` and `engine/` consume graphs.
+graph again with other inputs (`evaluate`, `rewrite`), recording a new one (`build`,
+`derive_graph`), and a reference interpreter on NumPy arrays. `transforms/` and `engine/` consume
+graphs.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from accnp.ir.op import as_tuple
 from accnp.ir.trace import Trace, current, sets_site, state
 
 __all__ = [
-    "Graph", "build", "derived", "evaluate", "expanded", "graphs_in", "interpret", "rewrite",
-    "steps_of", "toposort",
+    "Graph", "build", "derive_graph", "evaluate", "graphs_in", "inline_calls", "interpret",
+    "rewrite", "steps_of", "toposort",
 ]  # fmt: skip
 
 
@@ -213,7 +214,7 @@ def rewrite(
     return [env.get(id(x), x) for x in graph.outputs]
 
 
-def expanded(graph: Graph) -> Graph:
+def inline_calls(graph: Graph) -> Graph:
     """Return the program with all jitted calls inlined."""
     if not any(node.op.inline for node in graph.nodes):
         return graph
@@ -235,7 +236,7 @@ def build(
     return Graph(leaves, outputs, name, level=t.level, recorded=recorded, trace=t)
 
 
-def derived(
+def derive_graph(
     source: Graph,
     key: tuple[Any, ...],
     fn: Callable[[list[Node]], Sequence[Node]],

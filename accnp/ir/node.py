@@ -35,20 +35,21 @@ from accnp.ir.trace import (
     OWN,
     Escaped,
     Trace,
-    belongs,
+    frame_belongs,
     is_own,
     join,
     line_of,
     mapping,
+    outside_traces,
     state,
     tracing,
-    untraced,
 )  # fmt: skip
 
 __all__ = [
-    "EMPTY", "Form", "Node", "arg", "const", "forget", "has_effect", "held_literal", "independent",
-    "install_distribution", "install_engine", "is_held", "items", "line_of", "literal", "mark",
-    "owning_trace", "perform", "record", "refuse_float0", "site_text", "value_of",
+    "EMPTY", "Form", "Node", "arg", "const", "forget", "has_effect", "independent_nodes",
+    "install_distribution", "install_engine", "is_held", "items", "line_of", "literal",
+    "literal_of_array", "mark", "owning_trace", "record", "refuse_float0", "run_effect",
+    "site_text", "value_of",
 ]  # fmt: skip
 
 EMPTY: dict[str, Any] = {}
@@ -157,8 +158,8 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
     """Record one operation: infer its aval (memoized), join the traces, and return the node."""
     trace = state.abstract
     if trace is not None:
-        if not belongs(_getframe()):
-            with untraced():
+        if not frame_belongs(_getframe()):
+            with outside_traces():
                 return record(op, inputs, params)
         trace = state.abstract
         if state.varying is not None and state.varying.over_processes:
@@ -250,7 +251,7 @@ def refuse_float0(name: str, avals: Iterable[Aval]) -> None:
         )
 
 
-def independent(node: Node, inside: Callable[[Trace], bool]) -> list[Node] | None:
+def independent_nodes(node: Node, inside: Callable[[Trace], bool]) -> list[Node] | None:
     """Return the nodes within some traces from which a value is computed, operands first; None if
     it depends on an argument of the traces, a callback or a mapped axis."""
     order: list[Node] = []
@@ -286,7 +287,7 @@ def owning_trace(node: Node) -> Trace | None:
     except UnexpectedTracerError as error:
         if isinstance(node.trace, Escaped):
             raise
-        order = independent(node, lambda trace: trace.abstract and not trace.active)
+        order = independent_nodes(node, lambda trace: trace.abstract and not trace.active)
         if order is None or any(n.trace is not None and not mapping(n.trace) for n in order):
             made = f"{error.args[0]}. The value was created on line"
             info = node.trace.info
@@ -318,10 +319,10 @@ def _note_or_run(node: Node, effect: bool) -> None:
         if effect:
             owner.effects.append(node)
     if trace is None or not trace.abstract:
-        perform(node)
+        run_effect(node)
 
 
-def perform(node: Node) -> None:
+def run_effect(node: Node) -> None:
     """Run a callback, or a program with effects, whose operands have values."""
     if state.held is not None and node.aval == ():
         state.held.append(node)
@@ -380,7 +381,7 @@ def literal(value: Any, dtype: np.dtype, weak_type: bool = True) -> Node:
     return found
 
 
-def held_literal(x: Node) -> Node:
+def literal_of_array(x: Node) -> Node:
     """Return the leaf of a Python scalar that a user holds as an array.
 
     Kernels and passes treat it as a literal; a jaxpr that closes over it has a constant, as for any

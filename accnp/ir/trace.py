@@ -25,10 +25,31 @@ from accnp.forks import at_interrupt
 from accnp.ir.op import as_tuple
 
 __all__ = [
-    "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "HostValue", "Rebinding", "Trace", "belongs",
-    "current", "differentiating", "held_effects", "innermost", "is_own", "join", "line_of",
-    "mapping", "noted_writes", "own_effects", "own_lines", "recorder_of", "sets_site", "state",
-    "tracing", "untraced",
+    "DEAD",
+    "OWN",
+    "Deleted",
+    "EffectsOf",
+    "Escaped",
+    "HostValue",
+    "Rebinding",
+    "Trace",
+    "collect_effects",
+    "collect_writes",
+    "current",
+    "differentiating",
+    "frame_belongs",
+    "innermost",
+    "is_own",
+    "join",
+    "line_of",
+    "mapping",
+    "outside_traces",
+    "own_effects",
+    "own_lines",
+    "recorder_of",
+    "sets_site",
+    "state",
+    "tracing",
 ]  # fmt: skip
 
 
@@ -50,8 +71,8 @@ class _State(threading.local):
         # Whether a jaxpr is being made: traces then list all nodes, and named functions stay calls.
         self.named = False
         self.ruled = False  # a user-defined derivative rule has run; it may close over values
-        # Frames that `belongs` has verified to record into `abstract`, outermost first; each one is
-        # called, directly or indirectly, by its predecessor. The last one is the user's.
+        # Frames that `frame_belongs` has verified to record into `abstract`, outermost first. Each
+        # is called, directly or indirectly, by its predecessor. The last one is the user's.
         self.verified: list[FrameType] = []
         # Used while only the program of a function is wanted: the types that stand for values, and
         # a function that replaces the symbols in them by sizes.
@@ -145,7 +166,7 @@ class Trace:
 
     # A signal handler may raise between any two lines of these two methods. They add the trace to
     # `tracing` last and remove it first, so that it is never in `tracing` without being in `state`,
-    # where `belongs` and `_find_enclosing_trace` find and discard a trace whose function has ended.
+    # where `frame_belongs` and `_find_enclosing_trace` find and discard a trace that has ended.
 
     def __enter__(self) -> Trace:
         frame = _getframe(1)
@@ -216,7 +237,7 @@ class Trace:
 # ---- traces that ended by an exception, and signal handlers
 
 
-def belongs(frame: FrameType) -> bool:
+def frame_belongs(frame: FrameType) -> bool:
     """Whether nodes recorded by a frame belong to the current trace; call it only during a trace.
 
     Traces whose functions have ended without `__exit__` are discarded: a signal handler may raise
@@ -439,14 +460,14 @@ def own_effects() -> Generator[EffectsOf]:
     owner = EffectsOf(state.within)
     before, state.within = state.within, owner
     try:
-        with held_effects(owner.held):
+        with collect_effects(owner.held):
             yield owner
     finally:
         state.within = before
 
 
 @contextlib.contextmanager
-def noted_writes() -> Generator[dict[int, Any]]:
+def collect_writes() -> Generator[dict[int, Any]]:
     """Collect the references that a function writes to, with their previous contents."""
     outer = state.written
     found: dict[int, Any] = {}
@@ -460,7 +481,7 @@ def noted_writes() -> Generator[dict[int, Any]]:
 
 
 @contextlib.contextmanager
-def held_effects(found: list[Any]) -> Generator[None]:
+def collect_effects(found: list[Any]) -> Generator[None]:
     """Outside of traces, collect effects without results in `found` instead of running them."""
     before, state.held = state.held, found
     try:
@@ -470,7 +491,7 @@ def held_effects(found: list[Any]) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def untraced() -> Generator[None]:
+def outside_traces() -> Generator[None]:
     """Run code outside of all traces of this thread, such as a user function in a callback."""
     before = dict(state.__dict__)
     try:
@@ -498,7 +519,7 @@ at_interrupt.append(_end_all_traces)
 
 def current() -> Trace | None:
     """Return this thread's innermost abstract trace."""
-    if state.abstract is not None and not belongs(_getframe(1)):
+    if state.abstract is not None and not frame_belongs(_getframe(1)):
         return None
     return state.abstract
 

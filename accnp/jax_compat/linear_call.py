@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.api.arguments.convert import as_node
-from accnp.api.arguments.values import needs_function
+from accnp.api.arguments.values import check_callable
 from accnp.api.mapping.vmap import vmap
 from accnp.array_type import Array, wrap
 from accnp.errors import api_boundary
@@ -142,8 +142,8 @@ def linear_call(
     >>> scaled(3.0), jax.grad(scaled)(3.0)
     (Array(6., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
-    needs_function("linear_call", fun)
-    needs_function("linear_call", fun_transpose)
+    check_callable("linear_call", fun)
+    check_callable("linear_call", fun_transpose)
     residuals, res_tree = flatten_arrays(residual_args)
     linear, lin_tree = flatten_arrays(linear_args)
     n = len(residuals)

@@ -48,12 +48,12 @@ unstack_p = composed(
 )
 
 
-def _split(x: Array, *, sizes: tuple[int, ...], axis: int) -> list[Array]:
+def _split_along_axis(x: Array, *, sizes: tuple[int, ...], axis: int) -> list[Array]:
     ends = np.cumsum(sizes)
     return [wrap(cut(x._node, axis, int(e) - n, int(e))) for n, e in zip(sizes, ends, strict=True)]
 
 
-split_p = composed("split", _split, several=True)
+split_p = composed("split", _split_along_axis, several=True)
 
 
 @api_boundary

@@ -20,7 +20,7 @@ from accnp.api.tracing.trace_cache import cached_trace
 from accnp.array_type import Array, ArrayLike, ShardingLike, wrap
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.graph import build, evaluate, expanded
+from accnp.ir.graph import build, evaluate, inline_calls
 from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import o
 from accnp.lax.window_shapes import Windows
@@ -52,7 +52,7 @@ class _Pairs:
         body = record_body(computation, name, [*avals, *avals], treedef_tuple([spec, spec]))
         check_result(name, computation, spec, avals, body)
         self.outer = close([body.graph])
-        graph = expanded(body.graph)
+        graph = inline_calls(body.graph)
 
         def strong(nodes: list[Node]) -> list[Node]:
             return [cast(x, x.aval.dtype) for x in evaluate(graph, nodes)]

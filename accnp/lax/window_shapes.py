@@ -10,7 +10,7 @@ from accnp.errors import api_boundary
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
 from accnp.primitives.kinds import dtype_kind
-from accnp.primitives.windows import dilated, pads_of
+from accnp.primitives.windows import dilated_length, pads_of
 
 __all__ = ["Windows", "padtype_to_pads", "reduce_window_shape_tuple"]
 
@@ -32,8 +32,8 @@ class Windows:
         self.strides = _each("window_strides", strides, rank)
         self.base = _each("base_dilation", base_dilation, rank)
         self.dilation = _each("window_dilation", window_dilation, rank)
-        wide = [dilated(n, d) for n, d in zip(shape, self.base, strict=True)]
-        spans = [dilated(n, d) for n, d in zip(self.window, self.dilation, strict=True)]
+        wide = [dilated_length(n, d) for n, d in zip(shape, self.base, strict=True)]
+        spans = [dilated_length(n, d) for n, d in zip(self.window, self.dilation, strict=True)]
         if isinstance(padding, str):
             # As in JAX, padding is computed for the array without base dilation.
             padding = padtype_to_pads(shape, spans, self.strides, padding)

@@ -18,7 +18,7 @@ from accnp.numpy import ufunc_rules as rules
 from accnp.numpy import ufuncs as uf
 from accnp.numpy.ruled_functions import normal_law, tanh_law
 from accnp.numpy.ufunc_factories import inexact
-from accnp.primitives.custom import JvpRule, ruled
+from accnp.primitives.custom import JvpRule, call_with_rule
 from accnp.primitives.elementwise import like
 
 tanh = uf.tanh
@@ -109,10 +109,12 @@ def _with_slope(name: str, fn: Any, x: Any, inside: Any) -> Array:
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         (node,), (t,) = xs, ts
-        return ruled(made, xs, value), [t and rules.select(inside(node), t, rules.filled(t, 0))]
+        return call_with_rule(made, xs, value), [
+            t and rules.select(inside(node), t, rules.filled(t, 0))
+        ]
 
     made = JvpRule(name, rule, {"jvp": "jvp", "symbolic_zeros": False})
-    return wrap(ruled(made, [as_node(x, name)], value)[0])
+    return wrap(call_with_rule(made, [as_node(x, name)], value)[0])
 
 
 @api_boundary

@@ -15,7 +15,7 @@ from accnp import dtypes
 from accnp.api.arguments.convert import as_node, cast, wrap
 from accnp.api.arguments.internal_promotion import promotes_inside
 from accnp.api.arguments.shapes import as_axis, as_shape
-from accnp.api.arguments.values import needs_function
+from accnp.api.arguments.values import check_callable
 from accnp.api.mapping.vmap import vmap
 from accnp.array_type import Array, ArrayLike, ArraySequence
 from accnp.dtypes.names import DTypeLike
@@ -338,7 +338,7 @@ def fromfunction(
     """
     sizes = as_shape(shape, "jnp.fromfunction")
     kind = None if dtype is None else dtypes.requested_dtype(dtype, "jnp.fromfunction")
-    needs_function("fromfunction", function)
+    check_callable("fromfunction", function)
     rank = len(sizes)
     steps = [arange(n, dtype=kind) for n in sizes]
     each = partial(function, **kwargs)

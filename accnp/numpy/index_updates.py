@@ -22,7 +22,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import concrete
-from accnp.api.arguments.values import needs_function, node_of, number_node, to_dtype
+from accnp.api.arguments.values import check_callable, node_of, number_node, to_dtype
 from accnp.array_type import Array, ArrayLike, IndexMode, ShardingLike, wrap
 from accnp.errors import api_boundary, warn
 from accnp.ir.node import LITERAL, Node
@@ -733,7 +733,7 @@ class AtIndex:
         >>> jnp.arange(3).at[1:].apply(lambda v: v * v + 1)
         Array([0, 2, 5], dtype=int32)
         """
-        needs_function("x.at[...].apply", func)
+        check_callable("x.at[...].apply", func)
         x = self.array._node
         aval = x.aval
         target = _target(aval.shape, self.index, hints.get("wrap_negative_indices", True))

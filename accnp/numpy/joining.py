@@ -528,7 +528,7 @@ def block(arrays: ArrayData) -> Array:
 # --- splitting -----------------------------------------------------------------------------------
 
 
-def _split(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Array]:
+def _split_array(ary: Any, at: Any, axis: int, function: str, even: bool) -> list[Array]:
     x = as_node(ary, function)
     d = as_axis(axis, x.aval.ndim, function)
     n = x.aval.shape[d]
@@ -597,7 +597,7 @@ def split(
     >>> jnp.split(jnp.arange(4), 2)
     [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
     """
-    return _split(ary, indices_or_sections, axis, "jnp.split", True)
+    return _split_array(ary, indices_or_sections, axis, "jnp.split", True)
 
 
 @api_boundary
@@ -641,7 +641,7 @@ def array_split(
     >>> jnp.array_split(jnp.arange(3), 2)
     [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
     """
-    return _split(ary, indices_or_sections, axis, "jnp.array_split", False)
+    return _split_array(ary, indices_or_sections, axis, "jnp.array_split", False)
 
 
 @api_boundary
@@ -673,7 +673,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsInd
     >>> jnp.vsplit(jnp.ones((2, 2)), 2)
     [Array([[1., 1.]], dtype=float32), Array([[1., 1.]], dtype=float32)]
     """
-    return _split(ary, indices_or_sections, 0, "jnp.vsplit", True)
+    return _split_array(ary, indices_or_sections, 0, "jnp.vsplit", True)
 
 
 @api_boundary
@@ -705,7 +705,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsInd
     >>> jnp.hsplit(jnp.arange(4), 2)
     [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
     """
-    return _split(ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1, "jnp.hsplit", True)
+    return _split_array(ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1, "jnp.hsplit", True)
 
 
 @api_boundary
@@ -738,7 +738,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[SupportsInd
     >>> jnp.dsplit(jnp.ones((1, 1, 2)), 2)[0].shape
     (1, 1, 1)
     """
-    return _split(ary, indices_or_sections, 2, "jnp.dsplit", True)
+    return _split_array(ary, indices_or_sections, 2, "jnp.dsplit", True)
 
 
 # --- repeating -----------------------------------------------------------------------------------

@@ -38,10 +38,10 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.numpy import ufunc_rules as rules
 from accnp.numpy.ufunc_docstrings import reduction_doc
-from accnp.primitives.custom import JvpRule, ruled
+from accnp.primitives.custom import JvpRule, call_with_rule
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import BOOL, broadcast_to, dtype_kind, full
-from accnp.primitives.reduce import extreme_jvp, kept_dims
+from accnp.primitives.reduce import extreme_jvp, remaining_dims
 
 F32 = np.dtype(np.float32)
 Axis = AxesLike | str | Sequence[SupportsIndex | str] | None  # str: a mapped axis
@@ -137,7 +137,7 @@ def keep(y: Node, x: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
     if not keepdims or not axes:
         return y
     shape = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
-    return broadcast_to(y, shape, kept_dims(x.aval.ndim, axes))
+    return broadcast_to(y, shape, remaining_dims(x.aval.ndim, axes))
 
 
 _WIDE = np.dtype(np.float64)
@@ -168,7 +168,7 @@ def root_of_squares(x: Node, axes: tuple[int, ...]) -> Node:
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         y = root_of_squares(xs[0], axes)
-        whole = broadcast_to(y, x.aval.shape, kept_dims(x.aval.ndim, axes))
+        whole = broadcast_to(y, x.aval.shape, remaining_dims(x.aval.ndim, axes))
         pairs = zip(real_parts(xs[0]), real_parts(t) if (t := ts[0]) is not None else ())
         moved = [o.mul(dt, o.div(v, whole)) for v, dt in pairs]
         return [y], [o.reduce_sum(o.add(*moved) if len(moved) == 2 else moved[0], axes=axes)]
@@ -189,7 +189,7 @@ def root_of_squares(x: Node, axes: tuple[int, ...]) -> Node:
         back = [full(plain.aval.shape, 2.0**k, real) for k in (600, -600, 0)]
         return [o.mul(root, chosen(*back))]
 
-    return ruled(JvpRule("root_of_squares", rule), [x], run)[0]
+    return call_with_rule(JvpRule("root_of_squares", rule), [x], run)[0]
 
 
 def masked(x: Node, where: Any, fill: Any, name: str) -> Node:
@@ -428,7 +428,7 @@ def complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
         return [y], [t and extreme_jvp(t, y, x, axes=axes)]
 
     made = JvpRule(f"reduce_{name}", rule)
-    return ruled(made, [x], lambda xs: [_complex_extreme(xs[0], axes, name)])[0]
+    return call_with_rule(made, [x], lambda xs: [_complex_extreme(xs[0], axes, name)])[0]
 
 
 def _complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:

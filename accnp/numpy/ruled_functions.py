@@ -25,7 +25,7 @@ from accnp.numpy.ufunc_rules import (
     strong_array,
     where_,
 )
-from accnp.primitives.custom import JvpRule, ruled
+from accnp.primitives.custom import JvpRule, call_with_rule
 
 __all__ = ["i0", "logaddexp", "logaddexp2", "normal_law", "sinc", "tanh_law"]
 
@@ -38,7 +38,7 @@ def logaddexp2(a: Node, b: Node) -> Node:
     return _logaddexp("logaddexp2", a, b, o.exp2, 1 / math.log(2))
 
 
-def _shown(name: str) -> dict[str, Any]:
+def _jaxpr_params(name: str) -> dict[str, Any]:
     """Return the parameters of a derivative rule that jaxprs show, with JAX's name for the rule."""
     return {"jvp": f"_{name.lstrip('_')}_jvp", "symbolic_zeros": False}
 
@@ -65,7 +65,7 @@ def _logaddexp(name: str, a: Node, b: Node, exp: Any, scale: float | None) -> No
         out = getattr(o, name)(xs[0], xs[1])
         return [out if scale is None else strong_array(out)]
 
-    return ruled(JvpRule(name, rule, _shown(name)), [a, b], value)[0]
+    return call_with_rule(JvpRule(name, rule, _jaxpr_params(name)), [a, b], value)[0]
 
 
 def _no_inf(x: Node) -> Node:
@@ -106,8 +106,8 @@ def sinc(x: Node) -> Node:
         (x,), (t,) = xs, ts
         return [sinc(x)], [t and o.mul(t, _sinc_derivative(x))]
 
-    made = JvpRule("sinc", rule, _shown("sinc"))
-    return ruled(made, [x], lambda xs: [_sinc_value(xs[0])])[0]
+    made = JvpRule("sinc", rule, _jaxpr_params("sinc"))
+    return call_with_rule(made, [x], lambda xs: [_sinc_value(xs[0])])[0]
 
 
 def _sinc_derivative(x: Node) -> Node:
@@ -156,7 +156,7 @@ def _sinc_series(k: int, x: Node) -> Node:
         return [_sinc_series(k, x)], [t and o.mul(_sinc_series(k + 1, x), t)]
 
     name = "_sinc_maclaurin"
-    return ruled(JvpRule(name, rule, _shown(name)), [x], constant)[0]
+    return call_with_rule(JvpRule(name, rule, _jaxpr_params(name)), [x], constant)[0]
 
 
 def i0(x: Node) -> Node:
@@ -169,7 +169,7 @@ def i0(x: Node) -> Node:
         slope = o.mul(o.exp(o.abs(x)), o.bessel_i1e(x))
         return [i0(x)], [t and o.mul(t, slope)]
 
-    return ruled(JvpRule("_i0", rule, _shown("_i0")), [x], value)[0]
+    return call_with_rule(JvpRule("_i0", rule, _jaxpr_params("_i0")), [x], value)[0]
 
 
 def normal_law(x: Node) -> Node:

@@ -20,13 +20,21 @@ from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.sort import permutation_of
 
-__all__ = ["Runs", "below", "counted", "fillers", "one_nan", "starts", "taken"]
+__all__ = [
+    "Runs",
+    "count_true",
+    "fillers",
+    "merge_complex_nans",
+    "positions_below",
+    "run_starts",
+    "take_rows",
+]
 
 _INT = np.dtype(np.int32)
 _BOOL = np.dtype(bool)
 
 
-def one_nan(x: Node) -> Node:
+def merge_complex_nans(x: Node) -> Node:
     """Replace complex numbers with a nan part by nan + 0j, which sorts last and is one value."""
     if x.aval.dtype.kind != "c":
         return x
@@ -34,22 +42,22 @@ def one_nan(x: Node) -> Node:
     return o.select_n(o.ne(x, x), x, broadcast_to(nan, x.aval.shape))
 
 
-def starts(differs: Node, n: int) -> Node:
+def run_starts(differs: Node, n: int) -> Node:
     """Return a flag for each of n sorted elements: whether it is the first of its run."""
     first = broadcast_to(scalar_node(True, _BOOL, False), (1,))
     return o.concatenate(first, differs, dimension=0) if n > 1 else first
 
 
-def taken(x: Node, places: Node) -> Node:
+def take_rows(x: Node, places: Node) -> Node:
     return gather_axis(x, places, 0)
 
 
-def below(size: int, count: Node) -> Node:
+def positions_below(size: int, count: Node) -> Node:
     """Return a flag for each of `size` positions: whether it is below a count."""
     return o.lt(o.iota(dtype=_INT, shape=(size,), dimension=0), broadcast_to(count, (size,)))
 
 
-def counted(mask: Node) -> Node:
+def count_true(mask: Node) -> Node:
     return o.reduce_sum(cast(mask, _INT), axes=(0,))
 
 
@@ -58,7 +66,7 @@ class Runs:
     the first array come before those of the second."""
 
     def __init__(self, name: str, a: Any, b: Any) -> None:
-        x, y = (one_nan(reshape_plain(v, (v.aval.size,))) for v in promote(name, a, b))
+        x, y = (merge_complex_nans(reshape_plain(v, (v.aval.size,))) for v in promote(name, a, b))
         self.name = name
         self.sizes = x.aval.size, y.aval.size
         self.n = n = sum(self.sizes)
@@ -68,7 +76,7 @@ class Runs:
         if self.empty:
             return
         self.perm = permutation_of([both], 0)
-        self.ordered = taken(both, self.perm)
+        self.ordered = take_rows(both, self.perm)
         second = o.ge(self.perm, like(self.perm, self.sizes[0]))
         differs = like(second, True)
         if n > 1:
@@ -76,15 +84,15 @@ class Runs:
             same_array = o.not_(o.ne(*parts[1]))
             nan = o.and_(o.ne(parts[0][0], parts[0][0]), o.ne(parts[0][1], parts[0][1]))
             differs = o.and_(o.ne(*parts[0]), o.not_(o.and_(nan, same_array)))
-        begins = starts(differs, n)
+        begins = run_starts(differs, n)
         edges = nonzero_nodes(wrap(begins), n + 1, n, name)[0]
         self.start, self.end = cut(edges, 0, 0, n), cut(edges, 0, 1, n + 1)
-        self.valid = below(n, counted(begins))
+        self.valid = positions_below(n, count_true(begins))
         # The number of elements of the second array before each position.
         counts = o.cumsum(cast(second, _INT), axis=0, reverse=False)
         zero = broadcast_to(scalar_node(0, _INT, False), (1,))
         counts = o.concatenate(zero, counts, dimension=0)
-        self.of_second = o.sub(taken(counts, self.end), taken(counts, self.start))
+        self.of_second = o.sub(take_rows(counts, self.end), take_rows(counts, self.start))
         self.length = o.sub(self.end, self.start)
 
     def equals_next(self) -> Node:
@@ -104,12 +112,12 @@ class Runs:
     ) -> tuple[Node, Node, Node]:
         """Like `chosen`, for flags of the sorted elements, or of the elements at `places`."""
         runs = nonzero_nodes(wrap(keep), size, 0, self.name)[0]
-        valid = below(size, counted(keep))
-        values = taken(self.ordered, runs if places is None else taken(places, runs))
+        valid = positions_below(size, count_true(keep))
+        values = take_rows(self.ordered, runs if places is None else take_rows(places, runs))
         values = cast(values, values.aval.dtype)
         if fill is None:  # the smallest value, or 0 if there is none
             least = reshape_plain(cut(values, 0, 0, 1), ()) if size else like(values, 0)
-            some = o.gt(counted(keep), scalar_node(0, _INT, False))
+            some = o.gt(count_true(keep), scalar_node(0, _INT, False))
             filler = o.select_n(some, like(values, 0), least)
         else:  # promoted, as in `where`: 2.5 does not become 2
             values, filler = promote(self.name, wrap(values), fill)

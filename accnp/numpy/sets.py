@@ -23,7 +23,15 @@ from accnp.ir.op import o
 from accnp.numpy.indexing import gather_axis
 from accnp.numpy.manipulation import cut, reshape_plain, transpose_node
 from accnp.numpy.rearranging import roll
-from accnp.numpy.runs import Runs, below, counted, fillers, one_nan, starts, taken
+from accnp.numpy.runs import (
+    Runs,
+    count_true,
+    fillers,
+    merge_complex_nans,
+    positions_below,
+    run_starts,
+    take_rows,
+)
 from accnp.numpy.taking import nonzero_nodes
 from accnp.primitives.elementwise import like
 from accnp.primitives.index import GatherScatterMode
@@ -217,7 +225,7 @@ def unique(
     if size is not None:
         count = as_size(size, name)
         return _unique_sized(name, wrap(whole), more, axis, count, fill_value, equal_nan)
-    known = _known(wrap(one_nan(whole)), name)
+    known = _known(wrap(merge_complex_nans(whole)), name)
     if not any(more) and axis is None and equal_nan and known.dtype.kind in "biufV" and known.size:
         flat = reshape_plain(whole, (whole.aval.size,))
         ordered = array_of(o.sort(flat, dimension=0, is_stable=True, num_keys=1))
@@ -246,7 +254,7 @@ def _unique_sized(
     name: str, ar: Any, more: tuple[bool, ...], axis: Any, size: int, fill: Any, nan: bool
 ) -> Any:
     """Return a static number of distinct values, by sorting and numbering the runs."""
-    x = one_nan(node_of(ar, function=name))
+    x = merge_complex_nans(node_of(ar, function=name))
     shape = x.aval.shape
     d = 0 if axis is None else as_axis(axis, len(shape), name)
     x = reshape_plain(x, (x.aval.size,)) if axis is None else x
@@ -264,25 +272,25 @@ def _unique_sized(
     m = columns.aval.shape[1]
     keys = [reshape_plain(cut(columns, 1, k, k + 1), (n,)) for k in range(m)]
     perm = permutation_of(keys, 0)
-    ordered = taken(x, perm)
+    ordered = take_rows(x, perm)
     differs = scalar_node(True, _BOOL, False)
     if n > 1:
         flat = reshape_plain(ordered, (n, m))
         differs = _differ(cut(flat, 0, 1, n), cut(flat, 0, 0, n - 1), nan)
         differs = o.reduce_or(differs, axes=(1,))
-    mask = starts(differs, n)
+    mask = run_starts(differs, n)
     place = nonzero_nodes(wrap(mask), size, None, name)[0]
-    values = taken(ordered, place)
+    values = take_rows(ordered, place)
     if fill is not None:
         filler = broadcast_to(cast(as_node(fill, name), x.aval.dtype), values.aval.shape)
-        valid = broadcast_to(below(size, counted(mask)), values.aval.shape, (0,))
+        valid = broadcast_to(positions_below(size, count_true(mask)), values.aval.shape, (0,))
         values = o.select_n(valid, filler, values)
     out = [transpose_node(values, (*range(1, d + 1), 0, *range(d + 1, rank)))]
     if more[0]:
-        out.append(taken(perm, place))
+        out.append(take_rows(perm, place))
     if more[1]:
         run = o.cumsum(cast(mask, _INT), axis=0, reverse=False)
-        inverse = taken(o.sub(run, like(run, 1)), permutation_of([perm], 0))
+        inverse = take_rows(o.sub(run, like(run, 1)), permutation_of([perm], 0))
         out.append(reshape_plain(inverse, shape if axis is None else (n,)))
     if more[2]:
         ends = nonzero_nodes(wrap(mask), size + 1, n, name)[0]
@@ -468,7 +476,7 @@ def unique_all(
 def _set_operation(name: str, a: Any, b: Any, *args: Any) -> Any:
     x, y = promote(f"jnp.{name}", a, b)
     function = f"jnp.{name}"
-    values = [sortable(_known(wrap(one_nan(v)), function)) for v in (x, y)]
+    values = [sortable(_known(wrap(merge_complex_nans(v)), function)) for v in (x, y)]
     out = getattr(np, name)(*values, *args)
     if isinstance(out, tuple):
         places = [_given(v, function, False, x, y) for v in out[1:]]
@@ -614,8 +622,8 @@ def intersect1d(
         values, which, valid = runs.chosen(
             o.and_(some, o.lt(runs.of_second, runs.length)), count, fill_value
         )
-        first = taken(runs.start, which)
-        second = o.sub(taken(runs.end, which), taken(runs.of_second, which))
+        first = take_rows(runs.start, which)
+        second = o.sub(take_rows(runs.end, which), take_rows(runs.of_second, which))
     if not return_indices:
         return wrap(values)
     places = [wrap(values)]
@@ -689,10 +697,12 @@ def setdiff1d(
         x = unique(wrap(x), size=n)._node
         # The results are padded with the smallest value, so count how often it is repeated.
         first = broadcast_to(reshape_plain(cut(x, 0, 0, 1), ()), (n,))
-        true_size = o.sub(scalar_node(n + 1, _INT, False), counted(o.eq(x, first)))
-    mask = o.and_(isin(wrap(x), ar2, invert=True)._node, below(n, true_size))
-    values = taken(x, nonzero_nodes(wrap(mask), count, 0, name)[0])
-    return wrap(o.select_n(below(count, counted(mask)), broadcast_to(filler, (count,)), values))
+        true_size = o.sub(scalar_node(n + 1, _INT, False), count_true(o.eq(x, first)))
+    mask = o.and_(isin(wrap(x), ar2, invert=True)._node, positions_below(n, true_size))
+    values = take_rows(x, nonzero_nodes(wrap(mask), count, 0, name)[0])
+    return wrap(
+        o.select_n(positions_below(count, count_true(mask)), broadcast_to(filler, (count,)), values)
+    )
 
 
 @api_boundary
@@ -810,7 +820,7 @@ def isin(
         ordered = o.sort(tests, dimension=0, is_stable=True, num_keys=1)
         at = o.searchsorted(ordered, flat, side="left")
         last = like(at, tests.aval.size - 1)
-        found = cast(o.eq(taken(ordered, o.min(at, last)), flat), _BOOL)
+        found = cast(o.eq(take_rows(ordered, o.min(at, last)), flat), _BOOL)
     else:
         found = broadcast_to(scalar_node(False, _BOOL, False), flat.aval.shape)
     found = reshape_plain(found, x.aval.shape)

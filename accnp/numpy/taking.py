@@ -22,7 +22,7 @@ from accnp.api.arguments.convert import (
     to_shape,
 )
 from accnp.api.arguments.shapes import as_axis, as_int, as_size
-from accnp.api.arguments.values import needs_function, no_out
+from accnp.api.arguments.values import check_callable, no_out
 from accnp.api.jit.named_calls import shown
 from accnp.api.jit.small_calls import compiled_if_small
 from accnp.array_type import (
@@ -497,7 +497,7 @@ def mask_indices(
     >>> jnp.mask_indices(2, jnp.triu)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    needs_function("jnp.mask_indices", mask_func)
+    check_callable("jnp.mask_indices", mask_func)
     n = as_size(n, "jnp.mask_indices", "n")
     mask = mask_func(wrap(full_node((n, n), 1, dtypes.default_float())), k)
     return nonzero(mask, size=size)

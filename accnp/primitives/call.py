@@ -14,7 +14,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, interpret
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, Op, register
-from accnp.primitives.control import call, keep, reorder, spread, with_outputs
+from accnp.primitives.control import call, place_flagged, reorder, select_flagged, with_outputs
 
 __all__ = ["transpose_call"]
 
@@ -34,9 +34,9 @@ def _record_call(graph: Graph, xs: Sequence[Node], params: dict[str, Any]) -> li
 def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     nonzero = tuple(t is not None for t in ts)
     graph, outs = tools.jvp_graph(params["jaxpr"], nonzero)
-    results = _record_call(graph, [*xs, *keep(nonzero, ts)], params)
+    results = _record_call(graph, [*xs, *select_flagged(nonzero, ts)], params)
     n = len(outs)
-    return results[:n], spread(outs, results[n:])
+    return results[:n], place_flagged(outs, results[n:])
 
 
 def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
@@ -54,8 +54,8 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     results = _record_call(graph.extra[key], xs, params)
     known, rest = [*xs, *results[:n]], iter(results[n:])
     residuals = [next(rest) if at is None else known[at] for at in needed]
-    tangents = _record_call(linear, [*residuals, *keep(nonzero, ts)], params)
-    return results[:n], spread(outs, tangents)
+    tangents = _record_call(linear, [*residuals, *select_flagged(nonzero, ts)], params)
+    return results[:n], place_flagged(outs, tangents)
 
 
 def transpose_call(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
@@ -64,16 +64,16 @@ def transpose_call(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     live = tuple(ct is not None for ct in cts)
     fixed = [not f for f in linear]
     graph = params["jaxpr"]
-    given = keep(live, cts)
+    given = select_flagged(live, cts)
     avals = tuple([ct.aval for ct in given])
     key: Any = ("jit transpose", linear, live, avals)
     if key not in graph.extra:
-        order = [*keep(fixed, range(len(xs))), *keep(linear, range(len(xs)))]
+        order = [*select_flagged(fixed, range(len(xs))), *select_flagged(linear, range(len(xs)))]
         reordered = reorder(graph, order)
-        reordered = with_outputs(reordered, keep(live, reordered.outputs))
+        reordered = with_outputs(reordered, select_flagged(live, reordered.outputs))
         graph.extra[key] = tools.transpose_graph(reordered, sum(fixed), avals)
-    results = _record_call(graph.extra[key], [*keep(fixed, xs), *given], params)
-    return spread(linear, results)
+    results = _record_call(graph.extra[key], [*select_flagged(fixed, xs), *given], params)
+    return place_flagged(linear, results)
 
 
 def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:

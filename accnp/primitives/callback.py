@@ -22,12 +22,12 @@ from accnp.ir.aval import make_aval
 from accnp.ir.graph import build
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Op, o, register
-from accnp.ir.trace import untraced
-from accnp.primitives.control import call, keep
+from accnp.ir.trace import outside_traces
+from accnp.primitives.control import call, select_flagged
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.unrolled import row, stack
 
-__all__ = ["VMAP_METHODS", "has_placeholders", "one_by_one"]
+__all__ = ["VMAP_METHODS", "has_placeholders", "scan_examples"]
 
 VMAP_METHODS = (
     "sequential",
@@ -55,7 +55,7 @@ def _call_user_function(
     The operands are copied, because the user may keep them.
     """
     try:
-        with untraced():
+        with outside_traces():
             return callback(*[np.array(x) for x in arrays])
     except Exception as error:
         raise JaxRuntimeError(
@@ -97,14 +97,17 @@ def _check_result(name: str, callback: Any, value: Any, aval: Any) -> np.ndarray
 # --- batching ------------------------------------------------------------------------------------
 
 
-def one_by_one(
+def scan_examples(
     op: Op, size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict[str, Any]
 ) -> list[Node]:
     """Run an operation for each example in turn with a scan; return the stacked results."""
     fixed = [not b for b in batched]
     n = sum(fixed)
-    rows = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in keep(batched, xs)]
-    avals = [*[x.aval for x in keep(fixed, xs)], *rows]
+    rows = [
+        make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type)
+        for x in select_flagged(batched, xs)
+    ]
+    avals = [*[x.aval for x in select_flagged(fixed, xs)], *rows]
 
     def body(nodes: list[Node]) -> list[Node]:
         constants, rows = iter(nodes[:n]), iter(nodes[n:])
@@ -114,7 +117,9 @@ def one_by_one(
     graph = build(body, avals, op.name)
     how = {"jaxpr": graph, "length": size, "reverse": False, "unroll": 1}
     return call(
-        "scan", [*keep(fixed, xs), *keep(batched, xs)], {**how, "num_consts": n, "num_carry": 0}
+        "scan",
+        [*select_flagged(fixed, xs), *select_flagged(batched, xs)],
+        {**how, "num_consts": n, "num_carry": 0},
     )
 
 
@@ -138,7 +143,7 @@ def _pure_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: 
             f"{allowed}, or {VMAP_METHODS[-1]!r}. Got vmap_method=None."
         )
     if method == "sequential":
-        return one_by_one(OPS["pure_callback"], size, xs, batched, params), True
+        return scan_examples(OPS["pure_callback"], size, xs, batched, params), True
     if method == "sequential_unrolled":
         columns = zip(*_call_rows("pure_callback", size, xs, batched, params), strict=True)
         return [stack(column) for column in columns], True
@@ -156,7 +161,7 @@ def _pure_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: 
 def _io_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
     if params["ordered"]:
         raise ValueError("Cannot `vmap` ordered IO callback.")
-    return one_by_one(OPS["io_callback"], size, xs, batched, params), True
+    return scan_examples(OPS["io_callback"], size, xs, batched, params), True
 
 
 def _debug_batch(name: str) -> Callable[..., Any]:

@@ -18,11 +18,18 @@ from typing import Any
 
 from accnp.config import config
 from accnp.ir.aval import Aval
-from accnp.ir.graph import Graph, build, evaluate, expanded, graphs_in, interpret, toposort
+from accnp.ir.graph import Graph, build, evaluate, graphs_in, inline_calls, interpret, toposort
 from accnp.ir.node import Node, items, site_text
 from accnp.ir.op import Linear, Op, o, register
 from accnp.ir.trace import current
-from accnp.primitives.control import call, does_io, keep, reorder, spread, with_outputs
+from accnp.primitives.control import (
+    call,
+    does_io,
+    place_flagged,
+    reorder,
+    select_flagged,
+    with_outputs,
+)
 from accnp.primitives.kinds import unary
 
 __all__ = [
@@ -121,11 +128,11 @@ def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     nonzero = tuple(t is not None for t in ts)
     graph, outs = tools.jvp_graph(params["jaxpr"], nonzero)
     graph = _drop_done_effects(graph)
-    moving = keep(nonzero, ts)
+    moving = select_flagged(nonzero, ts)
     flags = _add_flags(params["prevent_cse"], len(moving))
     results = call("remat2", [*xs, *moving], {**params, "jaxpr": graph, "prevent_cse": flags})
     n = len(outs)
-    return results[:n], spread(outs, results[n:])
+    return results[:n], place_flagged(outs, results[n:])
 
 
 # --- reverse mode --------------------------------------------------------------------------------
@@ -156,7 +163,7 @@ def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tool
     key: Any = ("remat", nonzero, policy)
     if key in graph.extra:
         return graph.extra[key]
-    whole = expanded(graph)  # inlined, so that the policy sees the operations of jitted calls
+    whole = inline_calls(graph)  # inlined, so that the policy sees the operations of jitted calls
     primal, linear, n_res, outs = tools.linearize_graph(whole, nonzero)
     n = len(primal.outputs) - n_res
     needed = primal.outputs[n:]
@@ -184,7 +191,7 @@ def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tool
         tools.replay(recomputed, env)
         return evaluate(linear, [*[env[id(x)] for x in needed], *ts])
 
-    avals = [*[x.aval for x in sources], *keep(nonzero, whole.in_avals)]
+    avals = [*[x.aval for x in sources], *select_flagged(nonzero, whole.in_avals)]
     self.tangent = build(run, avals, graph.name)
     graph.extra[key] = self
     return self
@@ -286,13 +293,13 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
         results = call("remat2", xs, {**params, "jaxpr": _drop_done_effects(split.forward)})
     else:
         results = list(items(y))
-    moving = keep(nonzero, ts)
+    moving = select_flagged(nonzero, ts)
     flags = params["prevent_cse"]
     if isinstance(flags, tuple):
         flags = _add_flags(tuple(flags[i] for i in split.inputs), len(split.kept) + len(moving))
     given = [*[xs[i] for i in split.inputs], *results[n:], *moving]
     new = {"jaxpr": split.tangent, "prevent_cse": flags, "differentiated": True}
-    return results[:n], spread(split.outs, call("remat2", given, {**params, **new}))
+    return results[:n], place_flagged(split.outs, call("remat2", given, {**params, **new}))
 
 
 def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
@@ -303,16 +310,16 @@ def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     key: Any = ("remat transpose", linear, live)
     found = graph.extra.get(key)
     if found is None:
-        order = [*keep(fixed, range(len(xs))), *keep(linear, range(len(xs)))]
+        order = [*select_flagged(fixed, range(len(xs))), *select_flagged(linear, range(len(xs)))]
         reordered = reorder(graph, order)
-        reordered = with_outputs(reordered, keep(live, reordered.outputs))
+        reordered = with_outputs(reordered, select_flagged(live, reordered.outputs))
         found = graph.extra[key] = tools.transpose_graph(reordered, sum(fixed))
     flags = params["prevent_cse"]
     if isinstance(flags, tuple):
-        flags = _add_flags(tuple(keep(fixed, flags)), sum(live))
-    given = [*keep(fixed, xs), *keep(live, cts)]
+        flags = _add_flags(tuple(select_flagged(fixed, flags)), sum(live))
+    given = [*select_flagged(fixed, xs), *select_flagged(live, cts)]
     results = call("remat2", given, {**params, "jaxpr": found, "prevent_cse": flags})
-    return spread(linear, results)
+    return place_flagged(linear, results)
 
 
 def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
@@ -347,7 +354,7 @@ NAME = unary(
 def _apply_barrier(xs: Sequence[Node | None]) -> list[Node | None]:
     """Apply one barrier to all values that are not None."""
     there = [x is not None for x in xs]
-    return spread(there, items(o.optimization_barrier(*keep(there, xs))))
+    return place_flagged(there, items(o.optimization_barrier(*select_flagged(there, xs))))
 
 
 # The results are the operands, for consumers that run after all of them; nothing is copied.

@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.graph import Graph, build, derived, evaluate, graphs_in, interpret
+from accnp.ir.graph import Graph, build, derive_graph, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
 from accnp.ir.trace import state
@@ -23,7 +23,14 @@ from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
 __all__ = [
-    "CONSTANTS", "call", "check_carry", "keep", "leading", "split", "spread", "with_outputs",
+    "CONSTANTS",
+    "call",
+    "check_carry",
+    "leading",
+    "place_flagged",
+    "select_flagged",
+    "split",
+    "with_outputs",
     "zeros_for",
 ]  # fmt: skip
 
@@ -84,13 +91,13 @@ def _with_leading(graph: Graph, outer: Sequence[Node]) -> Graph:
     return build(run, [*[x.aval for x in outer], *graph.in_avals], graph.name)
 
 
-def keep(flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+def select_flagged(flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
     """Return the elements of `xs` whose flag is true."""
     return [x for f, x in zip(flags, xs, strict=True) if f]
 
 
-def spread(flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
-    """Invert `keep`: put `xs` where the flags are true, and None elsewhere."""
+def place_flagged(flags: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+    """Invert `select_flagged`: put `xs` where the flags are true, and None elsewhere."""
     rest = iter(xs)
     return [next(rest) if f else None for f in flags]
 
@@ -186,9 +193,9 @@ def _cond_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     which = tuple(t is not None for t in ts[1:])
     outs = union([tools.jvp_graph(g, which)[1] for g in branches])
     graphs = tuple(tools.jvp_graph(g, which, outs)[0] for g in branches)
-    results = call("cond", [*xs, *keep(which, ts[1:])], {"branches": graphs})
+    results = call("cond", [*xs, *select_flagged(which, ts[1:])], {"branches": graphs})
     n = len(outs)
-    return results[:n], spread(outs, results[n:])
+    return results[:n], place_flagged(outs, results[n:])
 
 
 def _cond_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
@@ -225,9 +232,9 @@ def _cond_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
         return build(run, [*slots, *given, *moving], part.linear.name)
 
     results = call("cond", xs, {"branches": tuple(map(forward, parts))})
-    given = [*results[n:], *[xs[1 + i] for i in operands], *keep(mine, ts[1:])]
+    given = [*results[n:], *[xs[1 + i] for i in operands], *select_flagged(mine, ts[1:])]
     tangents = call("cond", [xs[0], *given], {"branches": tuple(map(linear, parts))})
-    return results[:n], spread(outs, tangents)
+    return results[:n], place_flagged(outs, tangents)
 
 
 class _BranchParts:
@@ -270,12 +277,19 @@ def _cond_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     linear = [isinstance(x, Linear) for x in operands]
     fixed = [not f for f in linear]
     live = [ct is not None for ct in cts]
-    order = [*keep(fixed, range(len(operands))), *keep(linear, range(len(operands)))]
+    order = [
+        *select_flagged(fixed, range(len(operands))),
+        *select_flagged(linear, range(len(operands))),
+    ]
     reordered = [reorder(g, order) for g in params["branches"]]
-    reordered = [with_outputs(g, keep(live, g.outputs)) for g in reordered]
+    reordered = [with_outputs(g, select_flagged(live, g.outputs)) for g in reordered]
     graphs = tuple(tools.transpose_graph(g, sum(fixed)) for g in reordered)
-    results = call("cond", [index, *keep(fixed, operands), *keep(live, cts)], {"branches": graphs})
-    return [None, *spread(linear, results)]
+    results = call(
+        "cond",
+        [index, *select_flagged(fixed, operands), *select_flagged(live, cts)],
+        {"branches": graphs},
+    )
+    return [None, *place_flagged(linear, results)]
 
 
 def reorder(graph: Graph, order: Sequence[int]) -> Graph:
@@ -289,7 +303,7 @@ def reorder(graph: Graph, order: Sequence[int]) -> Graph:
             back[i] = node
         return evaluate(graph, back)
 
-    return derived(graph, ("reorder", *order), run, [graph.in_avals[i] for i in order])
+    return derive_graph(graph, ("reorder", *order), run, [graph.in_avals[i] for i in order])
 
 
 def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
@@ -311,7 +325,7 @@ def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> A
             def run(nodes: list[Node]) -> list[Node]:
                 return masks.masked_branches(branches, inplace, nodes[0], nodes[1:])
 
-            one = derived(branches[0], ("masked", branches), run, avals)
+            one = derive_graph(branches[0], ("masked", branches), run, avals)
             graph = tools.batch_graph(one, size, (True, *every), (True,) * len(inplace))[0]
             made = dict(zip(inplace, evaluate(graph, [xs[0], *operands]), strict=True))
         cases = []

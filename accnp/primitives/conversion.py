@@ -21,6 +21,7 @@ from accnp.ir.trace import state
 from accnp.primitives import reference as ref
 from accnp.primitives.kinds import (
     BOOL,
+    broadcast_scalar,
     broadcast_to,
     dtype_kind,
     full,
@@ -28,7 +29,6 @@ from accnp.primitives.kinds import (
     map_op,
     map_shape,
     move_batch_first,
-    spread,
     unary,
     zeros_like_aval,
 )
@@ -182,7 +182,7 @@ def _select_among(first: int, last: int) -> str:
 
 
 def _select_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Any:
-    cases = [like_full(y, 0) if t is None else spread(t, y.aval.shape) for t in ts[1:]]
+    cases = [like_full(y, 0) if t is None else broadcast_scalar(t, y.aval.shape) for t in ts[1:]]
     return o.select_n(xs[0], *cases)
 
 

@@ -19,7 +19,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import Linear, Lowering, o
 from accnp.primitives.kinds import bilinear_jvp, dtype_kind, dtypes_differ, full, opaque
 from accnp.primitives.reference import quiet
-from accnp.primitives.windows import Window, dilated, spread_out
+from accnp.primitives.windows import Window, dilated_length, extract_windows
 
 __all__ = ["ConvDimensionNumbers", "windows_of"]
 
@@ -130,7 +130,7 @@ def _numpy(lhs: Any, rhs: Any, **p: Any) -> Any:
     n, c = x.shape[:2]
     features, inputs = w.shape[:2]
     places, taps = [v.places for v in windows], [v.taps for v in windows]
-    x = spread_out(x, [Window(n, 1), Window(c, 1), *windows], 0)
+    x = extract_windows(x, [Window(n, 1), Window(c, 1), *windows], 0)
     x = x.reshape(n, c, prod(places), prod(taps))
     if p["batch_group_count"] > 1:
         x = x.reshape(groups, n // groups, inputs, prod(places), prod(taps))
@@ -184,10 +184,10 @@ def _wrt_lhs(ct: Node, lhs: Aval, rhs: Node, p: dict[str, Any]) -> Node:
     dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
     pads = []
     for w in windows_of(lhs.shape, rhs.aval.shape, p):
-        span = dilated(w.taps, w.dilation)
+        span = dilated_length(w.taps, w.dilation)
         before = span - w.low - 1
-        room = dilated(w.size, w.base) + span - 1
-        pads.append((before, room - dilated(w.places, w.stride) - before))
+        room = dilated_length(w.size, w.base) + span - 1
+        pads.append((before, room - dilated_length(w.places, w.stride) - before))
     rhs = _move_groups(rhs, dims.rhs_spec[0], dims.rhs_spec[1], max(fgc, bgc))
     flipped = o.rev(rhs, dimensions=tuple(dims.rhs_spec[2:])) if len(dims.rhs_spec) > 2 else rhs
     numbers = ConvDimensionNumbers(dims.out_spec, _swap_features(dims.rhs_spec), dims.lhs_spec)
@@ -208,8 +208,8 @@ def _wrt_rhs(ct: Node, lhs: Node, rhs: Aval, p: dict[str, Any]) -> Node:
     dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
     pads = []
     for w in windows_of(lhs.aval.shape, rhs.shape, p):
-        room = dilated(w.places, w.stride) + dilated(w.taps, w.dilation) - 1
-        pads.append((w.low, room - dilated(w.size, w.base) - w.low))
+        room = dilated_length(w.places, w.stride) + dilated_length(w.taps, w.dilation) - 1
+        pads.append((w.low, room - dilated_length(w.size, w.base) - w.low))
     numbers = ConvDimensionNumbers(
         _swap_features(dims.lhs_spec), _swap_features(dims.out_spec), _swap_features(dims.rhs_spec)
     )

@@ -19,10 +19,10 @@ from accnp.ir.node import Node, items
 from accnp.ir.op import CALLS, ZERO, Op, o, register
 from accnp.ir.trace import EffectsOf, state
 from accnp.primitives.call import transpose_call
-from accnp.primitives.control import call, instantiate, keep, spread
+from accnp.primitives.control import call, instantiate, place_flagged, select_flagged
 from accnp.primitives.kinds import broadcast_to
 
-__all__ = ["JvpRule", "VjpRule", "boundary", "has_symbolic_zeros", "ruled"]
+__all__ = ["JvpRule", "VjpRule", "boundary", "call_with_rule", "has_symbolic_zeros"]
 
 Nodes = list[Node]
 
@@ -141,7 +141,7 @@ def _record_boundary(rule: _Rule, y: Node, xs: Sequence[Node], index: int) -> No
     return call(y, *xs, rule=rule, index=index)
 
 
-def ruled(rule: _Rule, xs: Sequence[Node], run: Callable[[Nodes], Nodes]) -> Nodes:
+def call_with_rule(rule: _Rule, xs: Sequence[Node], run: Callable[[Nodes], Nodes]) -> Nodes:
     """Run a function of nodes that has a derivative rule, for functions of this package."""
     if not state.named:
         return boundary(rule, xs, run([o.detach(x) for x in xs]))
@@ -188,14 +188,14 @@ def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Any) ->
         out_live: list[bool] = []
 
         def one(leaves: Nodes) -> Nodes:
-            outs, touts = rule.fn(leaves[:n], spread(live, leaves[n:]))
+            outs, touts = rule.fn(leaves[:n], place_flagged(live, leaves[n:]))
             out_live.extend(t is not None for t in touts)
-            return [*outs, *keep(out_live, touts)]
+            return [*outs, *select_flagged(out_live, touts)]
 
-        xs = [*primals, *keep(live, tangents)]
-        found = tools.batch_function(one, xs, [*flags, *keep(live, flags)], size)
+        xs = [*primals, *select_flagged(live, tangents)]
+        found = tools.batch_function(one, xs, [*flags, *select_flagged(live, flags)], size)
         m = len(out_live)
-        return found[:m], spread(out_live, found[m:])
+        return found[:m], place_flagged(out_live, found[m:])
 
     return JvpRule(rule.name, fn, rule.shown)
 
@@ -261,7 +261,7 @@ def _run_forward(rule: VjpRule, xs: Sequence[Node], ts: Sequence[Node | None]) -
     outs, residuals, extra = rule.run(rule.fwd, list(xs), live)
     tangent = o.custom_vjp_tangent(
         *residuals,
-        *keep(live, ts),
+        *select_flagged(live, ts),
         rule=rule,
         extra=extra,
         live=live,
@@ -290,13 +290,13 @@ def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) ->
         made: list[bool] = []
 
         def one(leaves: Nodes) -> Nodes:
-            found = rule.bwd(extra, leaves[:n], spread(live, leaves[n:]))
+            found = rule.bwd(extra, leaves[:n], place_flagged(live, leaves[n:]))
             made.extend(x is not None for x in found)
-            return keep(made, found)
+            return select_flagged(made, found)
 
-        xs = [*residuals, *keep(live, cts)]
+        xs = [*residuals, *select_flagged(live, cts)]
         batch = tools.batch_function(one, xs, [True] * len(xs), size)
-        found = spread(made, batch)
+        found = place_flagged(made, batch)
         return [
             ct if ct is None or batched else o.reduce_sum(ct, axes=(0,))
             for ct, batched in zip(found, flags, strict=True)
@@ -328,7 +328,7 @@ def _tangent_transpose(cts: Sequence[Any], xs: Sequence[Any], params: dict, tool
     n = params["n_res"]
     rule = params["rule"]
     found = rule.run(rule.bwd, params["extra"], list(xs[:n]), list(cts))
-    return [None] * n + keep(params["live"], found)
+    return [None] * n + select_flagged(params["live"], found)
 
 
 def _tangent_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:

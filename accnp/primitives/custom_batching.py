@@ -15,7 +15,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, build, evaluate, graphs_in, interpret
 from accnp.ir.node import Node
 from accnp.ir.op import CALLS, Op, o, register
-from accnp.primitives.control import call, keep
+from accnp.primitives.control import call, select_flagged
 
 __all__ = ["BatchRule", "has_batching_rule"]
 
@@ -89,7 +89,9 @@ def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     def apply(size: int, operands: Sequence[Node], flags: Sequence[bool]) -> Any:
         """As in JAX, the rule treats an operand as mapped if it and its tangent are mapped. If only
         one of the two is mapped, the derivative of the rule for one example is batched."""
-        of = dict(zip(keep(nonzero, range(n_in)), range(n_in, len(operands)), strict=True))
+        of = dict(
+            zip(select_flagged(nonzero, range(n_in)), range(n_in, len(operands)), strict=True)
+        )
         joint = [flags[i] and i in of and flags[of[i]] for i in range(n_in)]
         alone = [
             flags[k] and not joint[i]
@@ -121,7 +123,9 @@ def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
 
     rule = BatchRule(params["rule"].shown, apply)
     made = call(
-        "custom_vmap_call", [*xs, *keep(nonzero, ts)], {**params, "call": pushed, "rule": rule}
+        "custom_vmap_call",
+        [*xs, *select_flagged(nonzero, ts)],
+        {**params, "call": pushed, "rule": rule},
     )
     return made[:n_out], made[n_out:]
 

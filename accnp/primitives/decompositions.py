@@ -19,9 +19,9 @@ from accnp.ir.op import Lowering, o
 from accnp.primitives.kinds import broadcast_to, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import (
     batched,
-    each,
     inexact,
     lapack_dtype,
+    map_batch,
     real_dtype,
     routine,
     uses_qr,
@@ -146,7 +146,7 @@ def _svd_numpy(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any,
 
     left, right = (m, n) if full_matrices else (k, k)
     results = [((k,), real_dtype(x.dtype)), ((m, left), x.dtype), ((right, n), x.dtype)]
-    out = each(one, "2", [x], results if compute_uv else results[:1])
+    out = map_batch(one, "2", [x], results if compute_uv else results[:1])
     if compute_uv and not k:  # any basis is valid
         out[1][...], out[2][...] = np.eye(m, left), np.eye(right, n)
     return out
@@ -229,7 +229,7 @@ def _qr_numpy(a: Any, *, pivoting: bool, full_matrices: bool, **_: Any) -> Any:
         return imported("scipy.linalg").qr(x, mode=mode, pivoting=pivoting, check_finite=False)
 
     results = [((m, k), x.dtype), ((k, n), x.dtype), ((n,), np.int32)]
-    out = each(one, "2", [x], results if pivoting else results[:2])
+    out = map_batch(one, "2", [x], results if pivoting else results[:2])
     if not min(m, n):
         out[0][...] = np.eye(m, k)
     return out
@@ -335,7 +335,7 @@ def _lu_numpy(a: Any) -> Any:
         packed, pivots, info = routine("getrf", "getrf", x)(x)
         return None if info < 0 else (packed, pivots, row_order(pivots, m))
 
-    out = each(one, "2", [x], [((m, n), x.dtype), ((k,), np.int32), ((m,), np.int32)])
+    out = map_batch(one, "2", [x], [((m, n), x.dtype), ((k,), np.int32), ((m,), np.int32)])
     if not k:
         out[2][...] = np.arange(m)
     return out

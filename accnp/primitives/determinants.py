@@ -20,7 +20,7 @@ from accnp.primitives.kinds import broadcast_to, opaque
 from accnp.primitives.lapack_calls import batched, lapack_dtype, real_dtype, square
 from accnp.primitives.linalg import (
     batched_identity,
-    each_matrix,
+    map_matrices,
     matmul,
     matrix_t,
 )
@@ -67,7 +67,7 @@ def _adjugate(a: Any) -> Any:
     det, inverse, good = _invert_regular(x)
     found = det[..., None, None] * inverse
     if not good.all():
-        found[~good] = each_matrix(one, x[~good])
+        found[~good] = map_matrices(one, x[~good])
     return found
 
 
@@ -98,7 +98,7 @@ def _adjugate_tangent(a: Any, t: Any) -> Any:
     trace = np.trace(product, axis1=-2, axis2=-1)
     found = det[..., None, None] * (trace[..., None, None] * inverse - product @ inverse)
     if not good.all():
-        found[~good] = each_matrix(one, a[~good], t[~good])
+        found[~good] = map_matrices(one, a[~good], t[~good])
     return found
 
 

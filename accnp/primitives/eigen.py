@@ -20,13 +20,13 @@ from accnp.primitives.decompositions import column, diagonal_of, last_axis, to_d
 from accnp.primitives.kinds import broadcast_to, full, opaque, weak_as_operands
 from accnp.primitives.lapack_calls import (
     batched,
-    by_power,
-    each,
-    far_power,
     inexact,
     lapack_dtype,
+    map_batch,
     real_dtype,
     routine,
+    scale_by_power,
+    scaling_power,
     square,
 )
 from accnp.primitives.linalg import batched_identity, matmul, matrix_t
@@ -74,7 +74,7 @@ def _eigh_numpy(a: Any, *, lower: bool, **_: Any) -> Any:
             return None
         return v, w
 
-    return each(one, "2", [a.astype(work)], [((n, n), work), ((n,), real_dtype(work))])
+    return map_batch(one, "2", [a.astype(work)], [((n, n), work), ((n,), real_dtype(work))])
 
 
 def _eigh_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
@@ -134,11 +134,11 @@ def _eig_numpy(
     def one(x: Any) -> Any:
         if not np.isfinite(x).all():  # LAPACK may not terminate
             return None
-        geev, power = routine("geev", "geev", x), far_power(x)
-        *w, left, right, info = geev(by_power(x, -power), *map(int, wanted))
+        geev, power = routine("geev", "geev", x), scaling_power(x)
+        *w, left, right, info = geev(scale_by_power(x, -power), *map(int, wanted))
         if info:
             return None
-        w = [by_power(v, power) for v in w]
+        w = [scale_by_power(v, power) for v in w]
         if len(w) == 1:
             return w[0], *[v for v, use in zip((left, right), wanted, strict=True) if use]
         pairs = [
@@ -147,7 +147,7 @@ def _eig_numpy(
         return w[0] + 1j * w[1], *pairs
 
     results = [((n,), wide), *[((n, n), wide)] * sum(wanted)]
-    return each(one, "2", [a.astype(lapack_dtype(a.dtype))], results)
+    return map_batch(one, "2", [a.astype(lapack_dtype(a.dtype))], results)
 
 
 def _unpack_vectors(v: Any, imaginary: Any) -> Any:
@@ -237,7 +237,7 @@ def _schur_numpy(a: Any, *, compute_schur_vectors: bool, **_: Any) -> Any:
         )
         return None if info else (t, vectors)
 
-    return each(one, "2", [a.astype(work)], [((n, n), work)] * (1 + compute_schur_vectors))
+    return map_batch(one, "2", [a.astype(work)], [((n, n), work)] * (1 + compute_schur_vectors))
 
 
 opaque("schur", infer=_schur_infer, numpy=_schur_numpy, batch=batched("schur"), several=True)
@@ -264,7 +264,7 @@ def _hessenberg_numpy(a: Any) -> Any:
         h, taus, info = routine("gehrd", "gehrd", x)(x)
         return None if info else (h, taus[: n - 1])
 
-    return each(one, "2", [a.astype(work)], [((n, n), work), ((n - 1,), work)])
+    return map_batch(one, "2", [a.astype(work)], [((n, n), work), ((n - 1,), work)])
 
 
 opaque(
@@ -302,7 +302,7 @@ def _tridiagonal_numpy(a: Any, *, lower: bool) -> Any:
         return None if info else [part[: n - 1] if i > 1 else part for i, part in enumerate(found)]
 
     results = [((n, n), work), ((n,), real), ((n - 1,), real), ((n - 1,), work)]
-    return each(one, "2", [a.astype(work)], results)
+    return map_batch(one, "2", [a.astype(work)], results)
 
 
 opaque(
@@ -340,17 +340,17 @@ def _eigh_tridiagonal_numpy(d: Any, e: Any, **p: Any) -> Any:
     def one(d: Any, e: Any) -> Any:
         if not (np.isfinite(d).all() and np.isfinite(e).all()):
             return None
-        power = far_power(np.concatenate([d, e]))
-        d, e = by_power(d, -power), by_power(e, -power)
+        power = scaling_power(np.concatenate([d, e]))
+        d, e = scale_by_power(d, -power), scale_by_power(e, -power)
         how["tol"] = np.ldexp(p["tol"], -power)
         try:
             w, v = imported("scipy.linalg").eigh_tridiagonal(d, e, **how)
         except np.linalg.LinAlgError:
             return None
-        return by_power(w, power), v
+        return scale_by_power(w, power), v
 
     results = [((count,), work), ((n, count), work)]
-    return each(one, "11", [d.astype(work), e.astype(work)], results)
+    return map_batch(one, "11", [d.astype(work), e.astype(work)], results)
 
 
 def _eigh_tridiagonal_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:

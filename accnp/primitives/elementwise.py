@@ -19,6 +19,7 @@ from accnp.ir.trace import state
 from accnp.primitives import reference as ref
 from accnp.primitives.kinds import (
     binary,
+    broadcast_scalar,
     compare,
     dtype_kind,
     full,
@@ -27,7 +28,6 @@ from accnp.primitives.kinds import (
     map_infer,
     map_op,
     map_shape,
-    spread,
     unary,
 )
 
@@ -135,7 +135,7 @@ def _pow_wrt_base(t: Node, y: Node, a: Node, b: Node) -> Node:
         value = o.mul(b_float, o.pow(a, o.select_n(is_zero, less, like_full(b, 1))))
         # a ** 0 is 1 for every a, including infinities.
         value = o.select_n(is_zero, value, like_full(value, 0))
-        return o.mul(t, spread(value, shape))
+        return o.mul(t, broadcast_scalar(value, shape))
     derivative = o.mul(b, o.pow(a, o.sub(b, full((), 1, b.aval.dtype))))  # strong type, as in JAX
     return o.mul(t, derivative)
 
@@ -233,7 +233,7 @@ def _extreme_jvps(choose: Any) -> tuple[Any, Any]:
 
 
 def _broadcast_like(x: Node, y: Node) -> Node:
-    return spread(x, y.aval.shape)
+    return broadcast_scalar(x, y.aval.shape)
 
 
 MAX = binary("max", "biufc", q(np.maximum), {"b": "{0} or {1}", "": "fmax({0}, {1})"},
@@ -244,7 +244,7 @@ MIN = binary("min", "biufc", q(np.minimum), {"b": "{0} and {1}", "": "fmin({0}, 
 
 def _is_greater(a: Node, b: Node) -> Node:
     shape = a.aval.shape or b.aval.shape
-    return o.gt(spread(a, shape), b)
+    return o.gt(broadcast_scalar(a, shape), b)
 
 
 binary("nextafter", FLOAT, np.nextafter, "nextafter({0}, {1})", None)
@@ -254,7 +254,7 @@ def _divide_by_squares(t: Node, top: Node, a: Node, b: Node) -> Node:
     """Return t * top / (a * a + b * b), where top is a or b. It uses ratios, because squares
     underflow below 1e-19 and overflow above 1e19 in float32."""
     shape = a.aval.shape or b.aval.shape
-    a, b, top = (spread(x, shape) for x in (a, b, top))
+    a, b, top = (broadcast_scalar(x, shape) for x in (a, b, top))
     first = o.ge(o.abs(a), o.abs(b))
     large, small = o.select_n(first, b, a), o.select_n(first, a, b)
     ratio = o.div(small, large)

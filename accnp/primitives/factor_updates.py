@@ -15,7 +15,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.op import Lowering
 from accnp.primitives.decompositions import row_order
 from accnp.primitives.kinds import opaque, weak_as_operands, wrong_dtype
-from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype
+from accnp.primitives.lapack_calls import batched, inexact, lapack_dtype, map_batch
 from accnp.primitives.reference import quiet
 
 __all__: list[str] = []
@@ -47,7 +47,7 @@ def _update_numpy(r: Any, w: Any) -> Any:
                 r[k], w = c * r[k] + s * w, c * w - s * r[k]
         return (r,)
 
-    return each(one, "21", [r.astype(work), w.astype(work)], [((n, n), work)])[0]
+    return map_batch(one, "21", [r.astype(work), w.astype(work)], [((n, n), work)])[0]
 
 
 opaque(

@@ -20,7 +20,7 @@ from accnp.primitives.elementwise import ADD, AND, MAX, MIN, MUL, OR, XOR
 from accnp.primitives.kinds import dtype_kind
 from accnp.primitives.prefix import slice_axis
 
-__all__ = ["MONOIDS", "Monoid", "fold_windows", "greatest", "least"]
+__all__ = ["MONOIDS", "Monoid", "fold_windows", "largest_value", "smallest_value"]
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ def _prefer_first(better: str, extreme: str) -> Callable[[Node, Node], Node]:
     return combine
 
 
-def least(dtype: np.dtype) -> Any:
+def smallest_value(dtype: np.dtype) -> Any:
     """Return the smallest value of a dtype."""
     kind = dtype_kind(dtype)
     return False if kind == "b" else int(np.iinfo(dtype).min) if kind in "iu" else -math.inf
 
 
-def greatest(dtype: np.dtype) -> Any:
+def largest_value(dtype: np.dtype) -> Any:
     """Return the largest value of a dtype."""
     kind = dtype_kind(dtype)
     return True if kind == "b" else int(np.iinfo(dtype).max) if kind in "iu" else math.inf
@@ -78,8 +78,8 @@ def _ones(dtype: np.dtype) -> Any:
 MONOIDS: dict[Op, Monoid] = {
     ADD: Monoid(lambda a, b: o.add(a, b), _zero, "reduce_sum", "reduce_window_sum"),
     MUL: Monoid(lambda a, b: o.mul(a, b), lambda dtype: 1, "reduce_prod"),
-    MAX: Monoid(_prefer_first("ge", "max"), least, "reduce_max", "reduce_window_max"),
-    MIN: Monoid(_prefer_first("le", "min"), greatest, "reduce_min", "reduce_window_min"),
+    MAX: Monoid(_prefer_first("ge", "max"), smallest_value, "reduce_max", "reduce_window_max"),
+    MIN: Monoid(_prefer_first("le", "min"), largest_value, "reduce_min", "reduce_window_min"),
     AND: Monoid(lambda a, b: o.and_(a, b), _ones, "reduce_and"),
     OR: Monoid(lambda a, b: o.or_(a, b), _zero, "reduce_or"),
     XOR: Monoid(lambda a, b: o.xor(a, b), _zero, "reduce_xor"),

@@ -25,8 +25,21 @@ from accnp.ir.op import COMBINES, ZERO, Combine, Op, declare_combine, o, registe
 from accnp.ir.trace import state
 
 __all__ = [
-    "BOOL", "binary", "broadcast_to", "compare", "dtype_kind", "in_float32", "map_infer", "map_op",
-    "move_batch_first", "opaque", "reduction", "spread", "unary", "view", "weak_as_operands",
+    "BOOL",
+    "binary",
+    "broadcast_scalar",
+    "broadcast_to",
+    "compare",
+    "dtype_kind",
+    "in_float32",
+    "map_infer",
+    "map_op",
+    "move_batch_first",
+    "opaque",
+    "reduction",
+    "unary",
+    "view",
+    "weak_as_operands",
     "zeros_like_aval",
 ]  # fmt: skip
 
@@ -99,7 +112,7 @@ def like_full(x: Node, value: Any) -> Node:
     return full(x.aval.shape, value, x.aval.dtype, x.aval.weak_type)
 
 
-def spread(x: Node, shape: tuple[int, ...]) -> Node:
+def broadcast_scalar(x: Node, shape: tuple[int, ...]) -> Node:
     """Broadcast a rank-0 operand to a shape."""
     return (
         x if x.aval.shape == shape else o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=())

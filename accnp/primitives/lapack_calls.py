@@ -1,6 +1,6 @@
 """Shared helpers of ops whose reference functions call LAPACK: loop over batches, checks, batching.
 
-`each` turns a function of single matrices into one of batches, which may be empty; results are NaN
+`map_batch` turns a function of matrices into one of batches, which may be empty; results are NaN
 for matrices for which the routine fails, as in JAX. `inexact` and `square` check operands in type
 rules, and `batched` is the batching rule. `decompositions.py`, `eigen.py`, `linalg.py` and others
 use them.
@@ -20,7 +20,14 @@ from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to, dtype_kind
 
 __all__ = [
-    "batched", "by_power", "each", "far_power", "inexact", "lapack_dtype", "real_dtype", "routine",
+    "batched",
+    "inexact",
+    "lapack_dtype",
+    "map_batch",
+    "real_dtype",
+    "routine",
+    "scale_by_power",
+    "scaling_power",
     "square",
 ]  # fmt: skip
 
@@ -50,7 +57,7 @@ def fortran_routine(library: str, name: str, dtype: np.dtype) -> Any:
     return getattr(load_extension(f"scipy.linalg.{library}"), _LETTERS[dtype.char] + name)
 
 
-def far_power(x: Any) -> int:
+def scaling_power(x: Any) -> int:
     """Return the power of two that scales very large or small numbers to at most 1, otherwise 0.
 
     SciPy 1.17's geev scales matrices beyond 1e12 or below 1e-12 (float32; 1e138 in float64) but
@@ -61,7 +68,7 @@ def far_power(x: Any) -> int:
     return power if abs(power) > 30 else 0
 
 
-def by_power(x: Any, power: int) -> Any:
+def scale_by_power(x: Any, power: int) -> Any:
     """Multiply numbers by a power of two, the parts of complex numbers separately."""
     if not power:
         return x
@@ -69,7 +76,7 @@ def by_power(x: Any, power: int) -> Any:
     return np.ldexp(real, power).view(x.dtype)
 
 
-def each(
+def map_batch(
     fn: Callable[..., Any], ranks: str, xs: Sequence[np.ndarray], results: Sequence[Result]
 ) -> tuple[np.ndarray, ...]:
     """Apply a function of single arrays with these ranks to each element of a batch.

@@ -226,7 +226,7 @@ def batched_identity(x: Aval) -> Node:
     return o.convert_element_type(o.eq(row, col), new_dtype=x.dtype, weak_type=False)
 
 
-def each_matrix(fn: Callable[..., Any], *xs: Any) -> Any:
+def map_matrices(fn: Callable[..., Any], *xs: Any) -> Any:
     """Apply a function of matrices to each element of the batch axes."""
     outer = xs[0].shape[:-2]
     flat = [x.reshape(-1, *x.shape[-2:]) for x in xs]
@@ -278,7 +278,7 @@ def _solve_numpy(a: Any, b: Any) -> Any:
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
-        return each_matrix(_solve_one, a, b)
+        return map_matrices(_solve_one, a, b)
 
 
 def _solve_one(a: Any, b: Any) -> Any:
@@ -341,7 +341,7 @@ def _tri_numpy(
         how = {"side": not left_side, "lower": lower, "trans_a": transpose_a}
         return trsm(1.0, m, v, **how, diag=unit_diagonal)
 
-    return each_matrix(one, a, b)
+    return map_matrices(one, a, b)
 
 
 def _tri_wrt_a(t: Node, y: Node, a: Node, b: Node, **p: Any) -> Node:
@@ -402,7 +402,7 @@ def _cholesky_numpy(a: Any) -> Any:
     try:
         return np.linalg.cholesky(a)
     except np.linalg.LinAlgError:
-        return each_matrix(_cholesky_one, a)
+        return map_matrices(_cholesky_one, a)
 
 
 def _cholesky_one(a: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from accnp.forks import imported
 from accnp.ir.aval import Aval
-from accnp.ir.graph import Graph, derived, evaluate, interpret
+from accnp.ir.graph import Graph, derive_graph, evaluate, interpret
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.control import (
@@ -20,11 +20,11 @@ from accnp.primitives.control import (
     check_carry,
     does_io,
     instantiate,
-    keep,
     leading,
     loop_op,
+    place_flagged,
+    select_flagged,
     split,
-    spread,
 )
 from accnp.primitives.dependence import fixed_point
 
@@ -68,7 +68,7 @@ def _while_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
     carry, _ = fixed_point(outs_of, [t is not None for t in tk])
     graph = tools.jvp_graph(body, (*fb, *carry), tuple(carry))[0]
-    tb = keep(fb, tb)
+    tb = select_flagged(fb, tb)
     tk = [instantiate(t, x) for t, x, f in zip(tk, k, carry, strict=True) if f]
 
     def step(nodes: list[Node]) -> list[Node]:
@@ -79,12 +79,12 @@ def _while_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
         return evaluate(cond, nodes[: na + len(k)])
 
     state = [n.aval for n in (*k, *tk)]
-    new_body = derived(graph, ("while", nb), step, [*[n.aval for n in (*b, *tb)], *state])
-    new_cond = derived(cond, ("while", na, len(k)), test, [*[n.aval for n in a], *state])
+    new_body = derive_graph(graph, ("while", nb), step, [*[n.aval for n in (*b, *tb)], *state])
+    new_cond = derive_graph(cond, ("while", na, len(k)), test, [*[n.aval for n in a], *state])
     results = call(
         "while", [*a, *b, *tb, *k, *tk], _while_params(new_cond, new_body, na, nb + len(tb))
     )
-    return results[: len(k)], spread(carry, results[len(k) :])
+    return results[: len(k)], place_flagged(carry, results[len(k) :])
 
 
 def _while_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
@@ -148,14 +148,14 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
         masked = imported("accnp.primitives.masked").masked
         return masked(body, evaluate(cond, [*ca, *values])[0], cb, values)
 
-    any_cond = derived(rows, ("any", na), test, [*[n.aval for n in a], *[n.aval for n in k]])
+    any_cond = derive_graph(rows, ("any", na), test, [*[n.aval for n in a], *[n.aval for n in k]])
     any_cond.extra["batched"] = True  # finished rows continue, so checks would report their errors
     any_cond.extra[EACH] = rows
     if kept is not None:
         new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[0]
         results = call("while", [*a, *b, *k], _while_params(any_cond, new_body, na, nb))
         return results, carry
-    one = derived(body, ("while", na, nb, cond), step, [*cond.in_avals[:na], *body.in_avals])
+    one = derive_graph(body, ("while", na, nb, cond), step, [*cond.in_avals[:na], *body.in_avals])
     new_body = tools.batch_graph(one, size, (*fa, *fb, *carry), tuple(carry))[0]
     return call("while", [*a, *a, *b, *k], _while_params(any_cond, new_body, na, na + nb)), carry
 

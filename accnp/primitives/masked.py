@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accnp.ir.graph import Graph, expanded
+from accnp.ir.graph import Graph, inline_calls
 from accnp.ir.node import Node, record
 from accnp.ir.op import o
 from accnp.ir.trace import sets_site, state
@@ -27,7 +27,7 @@ __all__ = ["in_place", "masked", "masked_branches"]
 def masked(graph: Graph, flag: Node, consts: Sequence[Node], old: Sequence[Node]) -> list[Node]:
     """Record a program that maps `consts` and `old` to new values of `old`. Return the new values
     if the flag is true and the old ones otherwise; intermediate values are then meaningless."""
-    graph = expanded(graph)
+    graph = inline_calls(graph)
     n = len(consts)
     inputs = [*consts, *old]
     results = _record_masked(graph, flag, inputs, inputs)
@@ -40,7 +40,7 @@ def masked(graph: Graph, flag: Node, consts: Sequence[Node], old: Sequence[Node]
 def in_place(branches: Sequence[Graph]) -> dict[int, int]:
     """Return result number -> operand number for results that are an operand with indexed writes,
     provided that it is the same operand in all branches and no other result."""
-    graphs = [expanded(g) for g in branches]
+    graphs = [inline_calls(g) for g in branches]
     columns = list(zip(*map(_find_roots, graphs), strict=True))
     roots = [column[0] if len(set(column)) == 1 else None for column in columns]
     found = {}
@@ -62,7 +62,7 @@ def masked_branches(
     for k, graph in enumerate(branches):
         flag = o.eq(index, full((), k, index.aval.dtype))
         reads = [o.taken_rows(x, flag) for x in written]
-        results = _record_masked(expanded(graph), flag, reads, written)
+        results = _record_masked(inline_calls(graph), flag, reads, written)
         for c, j in columns.items():
             written[j] = results[c]
     return [written[j] for j in columns.values()]

@@ -16,10 +16,10 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, Lowering, o
-from accnp.primitives.fold import greatest, least
+from accnp.primitives.fold import largest_value, smallest_value
 from accnp.primitives.kinds import broadcast_to, dtype_kind, opaque, wrong_dtype
 from accnp.primitives.reference import quiet
-from accnp.primitives.windows import Window, dilated, spread_out
+from accnp.primitives.windows import Window, dilated_length, extract_windows
 
 __all__ = ["windows_over"]
 
@@ -71,7 +71,7 @@ def _batch(name: str) -> Callable[..., Any]:
 
 def _taps_last(x: Any, p: dict[str, Any], fill: Any) -> Any:
     """Return all windows of an array, with their taps as a single last axis."""
-    found = spread_out(x, windows_over(x.shape, p), fill)
+    found = extract_windows(x, windows_over(x.shape, p), fill)
     return found.reshape(*found.shape[: x.ndim], -1)
 
 
@@ -89,9 +89,9 @@ def _sum_transpose(ct: Node, x: Any, **p: Any) -> tuple[Node]:
     cotangent, dilated by the strides."""
     pads = []
     for w in windows_over(x.aval.shape, p):
-        before = dilated(w.taps, w.dilation) - 1 - w.low
-        room = dilated(w.size, w.base) + dilated(w.taps, w.dilation) - 1
-        pads.append((before, room - dilated(w.places, w.stride) - before))
+        before = dilated_length(w.taps, w.dilation) - 1 - w.low
+        room = dilated_length(w.size, w.base) + dilated_length(w.taps, w.dilation) - 1
+        pads.append((before, room - dilated_length(w.places, w.stride) - before))
     changed = {
         "padding": tuple(pads),
         "base_dilation": p["window_strides"],
@@ -127,8 +127,8 @@ def _declare_extreme(
     )
 
 
-_declare_extreme("reduce_window_max", "ge", least, np.maximum)
-_declare_extreme("reduce_window_min", "le", greatest, np.minimum)
+_declare_extreme("reduce_window_max", "ge", smallest_value, np.maximum)
+_declare_extreme("reduce_window_min", "le", largest_value, np.minimum)
 
 
 # --- derivatives of maxima and minima ------------------------------------------------------------
@@ -137,8 +137,8 @@ _declare_extreme("reduce_window_min", "le", greatest, np.minimum)
 def _extreme_taps(x: Any, select_prim: str, p: dict[str, Any]) -> Any:
     """Return the tap number of each window's extreme value, as a last axis of length 1."""
     if select_prim == "ge":
-        return np.argmax(_taps_last(x, p, least(x.dtype)), axis=-1)[..., None]
-    return np.argmin(_taps_last(x, p, greatest(x.dtype)), axis=-1)[..., None]
+        return np.argmax(_taps_last(x, p, smallest_value(x.dtype)), axis=-1)[..., None]
+    return np.argmin(_taps_last(x, p, largest_value(x.dtype)), axis=-1)[..., None]
 
 
 def _gather_numpy(t: Any, x: Any, *, select_prim: str, **p: Any) -> Any:

@@ -29,14 +29,14 @@ from accnp.primitives.kinds import (
 from accnp.primitives.reference import quiet
 
 
-def kept_dims(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+def remaining_dims(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the axes that remain after a reduction."""
     return tuple(d for d in range(rank) if d not in axes)
 
 
-def spread_back(y: Node, like: Any, axes: tuple[int, ...]) -> Node:
+def broadcast_back(y: Node, like: Any, axes: tuple[int, ...]) -> Node:
     """Broadcast a reduced value back over the reduced axes."""
-    return broadcast_to(y, like.aval.shape, kept_dims(like.aval.ndim, axes))
+    return broadcast_to(y, like.aval.shape, remaining_dims(like.aval.ndim, axes))
 
 
 def extreme_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
@@ -51,7 +51,7 @@ def _prod_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
     """Multiply each tangent by the product of all other elements, which is computed from exclusive
     cumulative products from both sides."""
     rank = x.aval.ndim
-    kept = kept_dims(rank, axes)
+    kept = remaining_dims(rank, axes)
     order = (*kept, *axes)
     shape = tuple(x.aval.shape[d] for d in kept)
     n = prod(x.aval.shape[d] for d in axes)
@@ -113,7 +113,7 @@ def _extreme_numpy(fn: Any, low: bool) -> Any:
 
 SUM = reduction("reduce_sum", "sum", numpy=_reduce_numpy(np.sum), dtypes="iufc",
           jvp=(lambda t, y, x, *, axes: o.reduce_sum(t, axes=axes),),
-          transpose=lambda ct, x, *, axes: (spread_back(ct, x, axes),), makes_nan=True,
+          transpose=lambda ct, x, *, axes: (broadcast_back(ct, x, axes),), makes_nan=True,
           show=lambda p: {**p, "out_sharding": None})  # fmt: skip
 reduction("reduce_prod", "prod", numpy=_reduce_numpy(np.prod), dtypes="iufc", jvp=(_prod_jvp,),
           makes_nan=True)  # fmt: skip

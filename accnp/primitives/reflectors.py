@@ -13,7 +13,7 @@ import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
 from accnp.primitives.kinds import opaque, weak_as_operands
-from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype, routine
+from accnp.primitives.lapack_calls import batched, inexact, lapack_dtype, map_batch, routine
 
 __all__: list[str] = []
 
@@ -31,7 +31,7 @@ def _geqrf_numpy(a: Any) -> Any:
     def one(x: Any) -> Any:
         return routine("geqrf", "geqrf", x)(x)[:2]
 
-    return each(one, "2", [x], [(shape, x.dtype), ((min(shape),), x.dtype)])
+    return map_batch(one, "2", [x], [(shape, x.dtype), ((min(shape),), x.dtype)])
 
 
 opaque("geqrf", infer=_geqrf_infer, numpy=_geqrf_numpy, batch=batched("geqrf"), several=True)
@@ -57,7 +57,7 @@ def _geqp3_numpy(a: Any) -> Any:
         return packed, order - 1, taus
 
     results = [(shape, x.dtype), ((shape[1],), np.int32), ((min(shape),), x.dtype)]
-    return each(one, "2", [x], results)
+    return map_batch(one, "2", [x], results)
 
 
 opaque("geqp3", infer=_geqp3_infer, numpy=_geqp3_numpy, batch=batched("geqp3"), several=True)
@@ -83,7 +83,7 @@ def _product_numpy(a: Any, taus: Any) -> Any:
     def one(x: Any, taus: Any) -> Any:
         return (routine("orgqr", "ungqr", x)(x, taus)[0],)
 
-    return each(one, "21", [a.astype(work), taus.astype(work)], [(shape, work)])[0]
+    return map_batch(one, "21", [a.astype(work), taus.astype(work)], [(shape, work)])[0]
 
 
 opaque(
@@ -124,7 +124,7 @@ def _ormqr_numpy(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> A
         return (given[0],)
 
     xs = [a.astype(work), taus.astype(work), c.astype(work)]
-    return each(one, "212", xs, [(c.shape[-2:], work)])[0]
+    return map_batch(one, "212", xs, [(c.shape[-2:], work)])[0]
 
 
 opaque("ormqr", infer=_ormqr_infer, numpy=_ormqr_numpy, batch=batched("ormqr"))

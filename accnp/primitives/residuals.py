@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from accnp.ir.graph import Graph, build, derived, toposort
+from accnp.ir.graph import Graph, build, derive_graph, toposort
 from accnp.ir.node import LITERAL, Node, has_effect, record
 from accnp.ir.op import o
 from accnp.ir.trace import state
-from accnp.primitives.control import call, keep, split, spread, with_outputs
+from accnp.primitives.control import call, place_flagged, select_flagged, split, with_outputs
 from accnp.primitives.conversion import CONVERT
 from accnp.primitives.elementwise import ADD
 from accnp.primitives.kinds import zeros_like_aval
@@ -181,7 +181,7 @@ def summed_scan(
     in_loop = [p is None for p in products]
     factors = {id(x): x for p in products for dot, _ in p or () for x in dot.inputs}
     made = {i: x for i, x in factors.items() if place.get(i, -1) < c + k}
-    whole = with_outputs(step, [*keep(in_loop, terms), *rest, *made.values()])
+    whole = with_outputs(step, [*select_flagged(in_loop, terms), *rest, *made.values()])
     n = sum(in_loop)
 
     def body(nodes: list[Node]) -> list[Node]:
@@ -191,10 +191,10 @@ def summed_scan(
         found = [env.get(id(x), x) for x in whole.outputs]
         return [*[o.add(a, b) for a, b in zip(totals, found[:n], strict=True)], *found[n:]]
 
-    totals = [zeros_like_aval(x.aval) for x in keep(in_loop, terms)]
+    totals = [zeros_like_aval(x.aval) for x in select_flagged(in_loop, terms)]
     avals = step.in_avals
     ins = [*avals[:c], *[x.aval for x in totals], *avals[c:]]
-    graph = derived(step, ("summed", c, k, n_sums), body, ins)
+    graph = derive_graph(step, ("summed", c, k, n_sums), body, ins)
     new = {**params, "jaxpr": graph, "num_consts": c, "num_carry": n + k}
     results = call("scan", [*consts, *totals, *carry, *rows], new)
     sums, others, stacks = split(results, n, len(rest))
@@ -203,7 +203,7 @@ def summed_scan(
     def steps_of(x: Node) -> Node:
         return stack[id(x)] if id(x) in stack else rows[place[id(x)] - c - k]
 
-    found = spread(in_loop, sums)
+    found = place_flagged(in_loop, sums)
     for i, p in enumerate(products):
         for dot, views in p or ():
             part = _contract_steps(dot, *[steps_of(x) for x in dot.inputs])

@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.graph import Graph, derived, evaluate, interpret
+from accnp.ir.graph import Graph, derive_graph, evaluate, interpret
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
 from accnp.primitives.control import (
     call,
     check_carry,
     instantiate,
-    keep,
     leading,
     loop_op,
+    place_flagged,
     reorder,
+    select_flagged,
     split,
-    spread,
     zeros_for,
 )
 from accnp.primitives.dependence import fixed_point
@@ -99,7 +99,7 @@ def _jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     graph = tools.jvp_graph(jaxpr, which, (*carry, *(False,) * n_ys))[0]
     x = split(xs, nc, nk)
     t = split(ts, nc, nk)
-    t[0], t[2] = keep(flags[0], t[0]), keep(flags[2], t[2])
+    t[0], t[2] = select_flagged(flags[0], t[0]), select_flagged(flags[2], t[2])
     t[1] = [instantiate(a, b) for a, b, f in zip(t[1], x[1], carry, strict=True) if f]
     sizes = [len(x[0]), len(t[0]), len(x[1]), len(t[1]), len(x[2]), len(t[2])]
     n_out = len(jaxpr.outputs)
@@ -116,10 +116,10 @@ def _jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     avals = [n.aval for n in ins[:n_body]] + [row(n.aval) for n in ins[n_body:]]
     # The carry has the avals of the body: an initial tangent may have a weak type even if the
     # body's has not.
-    merged = derived(graph, ("scan", nc, nk), body, avals)
+    merged = derive_graph(graph, ("scan", nc, nk), body, avals)
     results = call("scan", ins, like(params, merged, sizes[0] + sizes[1], sizes[2] + sizes[3]))
     k_out, k_tan, ys = split(results, nk, sizes[3])
-    tangents = [*spread(carry, k_tan), *spread(outs[nk:], ys[n_ys:])]
+    tangents = [*place_flagged(carry, k_tan), *place_flagged(outs[nk:], ys[n_ys:])]
     return [*k_out, *ys[:n_ys]], tangents
 
 
@@ -152,12 +152,15 @@ def _linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
     t = split(ts, nc, nk)
     kt = [instantiate(a, x) for a, x, f in zip(t[1], xs[nc : nc + nk], carry, strict=True) if f]
-    fixed = [*consts, *keep(flags[0], t[0])]
-    extensive = [*rows, *keep(flags[2], t[2])]
+    fixed = [*consts, *select_flagged(flags[0], t[0])]
+    extensive = [*rows, *select_flagged(flags[2], t[2])]
     avals = [n.aval for n in (*fixed, *kt)] + [row(n.aval) for n in extensive]
-    graph = derived(linear, ("scan", nc, nk), body, avals)
+    graph = derive_graph(linear, ("scan", nc, nk), body, avals)
     moving = call("scan", [*fixed, *kt, *extensive], like(params, graph, len(fixed), n_kt))
-    return results[:n_out], [*spread(carry, moving[:n_kt]), *spread(outs[nk:], moving[n_kt:])]
+    return results[:n_out], [
+        *place_flagged(carry, moving[:n_kt]),
+        *place_flagged(outs[nk:], moving[n_kt:]),
+    ]
 
 
 def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
@@ -170,11 +173,11 @@ def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     fixed_c, fixed_x = [not f for f in lc], [not f for f in lx]
     index = split(range(len(xs)), nc, nk)
     order = [
-        *keep(fixed_c, index[0]),
-        *keep(fixed_x, index[2]),
-        *keep(lc, index[0]),
+        *select_flagged(fixed_c, index[0]),
+        *select_flagged(fixed_x, index[2]),
+        *select_flagged(lc, index[0]),
         *index[1],
-        *keep(lx, index[2]),
+        *select_flagged(lx, index[2]),
     ]
     n_rc, n_rx, n_lc = sum(fixed_c), sum(fixed_x), sum(lc)
     backward = tools.transpose_graph(reorder(jaxpr, order), n_rc + n_rx)
@@ -183,16 +186,23 @@ def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
 
     def body(nodes: list[Node]) -> list[Node]:
         rc, k, ys, rx = split(nodes, n_rc, nk, sum(y_live))
-        return evaluate(backward, [*rc, *rx, *k, *zeros_for(spread(y_live, ys), y_avals)])
+        return evaluate(backward, [*rc, *rx, *k, *zeros_for(place_flagged(y_live, ys), y_avals)])
 
-    consts, extensive = keep(fixed_c, c), [*keep(y_live, cts[nk:]), *keep(fixed_x, e)]
+    consts, extensive = (
+        select_flagged(fixed_c, c),
+        [*select_flagged(y_live, cts[nk:]), *select_flagged(fixed_x, e)],
+    )
     k_ct = zeros_for(cts[:nk], jaxpr.out_avals[:nk])
     avals = [n.aval for n in (*consts, *k_ct)] + [row(n.aval) for n in extensive]
-    step = derived(backward, ("scan", n_rc, nk, *y_live), body, avals)
+    step = derive_graph(backward, ("scan", n_rc, nk, *y_live), body, avals)
     reversed_params = {**params, "reverse": not params["reverse"]}
     sums, rest = summed_scan(step, consts, k_ct, extensive, n_lc, reversed_params)
     k_out, x_out = split(rest, nk)
-    return [*spread(lc, sums), *spread(lk, keep(lk, k_out)), *spread(lx, x_out)]
+    return [
+        *place_flagged(lc, sums),
+        *place_flagged(lk, select_flagged(lk, k_out)),
+        *place_flagged(lx, x_out),
+    ]
 
 
 # --- batching ---

@@ -149,7 +149,7 @@ def _density_over_law(x: Node) -> Node:
         return [y], [t and o.neg(o.mul(t, _times_excess(x, y)))]
 
     custom = imported("accnp.primitives.custom")
-    return custom.ruled(custom.JvpRule("density_over_law", rule), [x], value)[0]
+    return custom.call_with_rule(custom.JvpRule("density_over_law", rule), [x], value)[0]
 
 
 def _times_excess(x: Node, y: Node) -> Node:

@@ -16,7 +16,14 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Lowering, o
 from accnp.primitives.kinds import broadcast_to, full, opaque, weak_as_operands
-from accnp.primitives.lapack_calls import batched, each, inexact, lapack_dtype, real_dtype, routine
+from accnp.primitives.lapack_calls import (
+    batched,
+    inexact,
+    lapack_dtype,
+    map_batch,
+    real_dtype,
+    routine,
+)
 
 __all__: list[str] = []
 
@@ -47,7 +54,7 @@ def _numpy(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> Any:
         with np.errstate(all="ignore"):
             d = xs[1][..., None]
             return np.where(d == 0, work.type(np.nan), xs[3] / d)
-    return each(one, "1112", xs, [(b.shape[-2:], work)])[0]
+    return map_batch(one, "1112", xs, [(b.shape[-2:], work)])[0]
 
 
 def _solve_perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:

@@ -13,12 +13,12 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from accnp.ir.graph import Graph, _with_effects, evaluate, graphs_in
-from accnp.ir.node import MARK, Node, has_effect, perform, record, value_of
+from accnp.ir.node import MARK, Node, has_effect, record, run_effect, value_of
 from accnp.ir.op import CALLS, ZERO, Op, o
-from accnp.ir.trace import EffectsOf, Trace, held_effects, sets_site, state
+from accnp.ir.trace import EffectsOf, Trace, collect_effects, sets_site, state
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full
 
-__all__ = ["differentiated", "is_unrolled", "row", "stack", "unrolled"]
+__all__ = ["depends_on_marks", "is_unrolled", "row", "stack", "unrolled"]
 
 
 def is_unrolled(op: Op, inputs: Sequence[Node], params: dict[str, Any]) -> bool:
@@ -31,7 +31,7 @@ def is_unrolled(op: Op, inputs: Sequence[Node], params: dict[str, Any]) -> bool:
     return bool(traces) and not any(t.abstract for t in traces)
 
 
-def differentiated(xs: Iterable[Node], traces: Container[Trace] | None = None) -> bool:
+def depends_on_marks(xs: Iterable[Node], traces: Container[Trace] | None = None) -> bool:
     """Whether values depend differentiably on marks of these traces (None: of any trace)."""
     seen: set[int] = set()
     stack = [x for x in xs if x.trace is not None]
@@ -87,11 +87,11 @@ def _evaluate_with_effects(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
             env[id(node)] = ins[0][node.params["index"]]
             continue
         owner = next((e for e in held if has_effect(node.op, node.params) and e.have(node)), None)
-        with contextlib.nullcontext() if owner is None else held_effects(held[owner]):
+        with contextlib.nullcontext() if owner is None else collect_effects(held[owner]):
             env[id(node)] = _record_operation(node, ins)
-        if rule in held and not differentiated(ins[1:]):
+        if rule in held and not depends_on_marks(ins[1:]):
             for effect in held.pop(rule):
-                perform(effect)
+                run_effect(effect)
     return [env.get(id(x), x) for x in graph.outputs]
 
 

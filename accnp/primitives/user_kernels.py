@@ -17,7 +17,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import dtype_code, is_half
 from accnp.ir.node import Node, record
 from accnp.ir.op import Op
-from accnp.primitives.callback import one_by_one
+from accnp.primitives.callback import scan_examples
 from accnp.primitives.kinds import map_shape, move_batch_first
 
 __all__ = ["array_op", "scalar_op"]
@@ -91,7 +91,7 @@ def array_op(
         return result_avals
 
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
-        return one_by_one(op, size, xs, batched, params), True
+        return scan_examples(op, size, xs, batched, params), True
 
     op = Op(
         f"kernel_{name}",

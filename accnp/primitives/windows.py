@@ -1,7 +1,7 @@
 """Windows that move over axes of an array: their geometry and padding.
 
 A `Window` describes one axis: sizes, strides, padding and dilations. Pooling, convolutions and
-their kernels share it. `pads_of` computes padding from names such as "SAME", and `spread_out`
+their kernels share it. `pads_of` computes padding from names such as "SAME", and `extract_windows`
 returns all windows of a NumPy array for the reference functions.
 """
 
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Window", "dilated", "pads_of", "spread_out"]
+__all__ = ["Window", "dilated_length", "extract_windows", "pads_of"]
 
 
-def dilated(n: int, dilation: int) -> int:
+def dilated_length(n: int, dilation: int) -> int:
     """Return the length of an axis of n elements after dilation."""
     return (n - 1) * dilation + 1 if n else 0
 
@@ -35,8 +35,8 @@ class Window(NamedTuple):
     @property
     def places(self) -> int:
         """The number of positions of the window."""
-        room = dilated(self.size, self.base) + self.low + self.high
-        return max(0, (room - dilated(self.taps, self.dilation)) // self.stride + 1)
+        room = dilated_length(self.size, self.base) + self.low + self.high
+        return max(0, (room - dilated_length(self.taps, self.dilation)) // self.stride + 1)
 
     @property
     def plain(self) -> bool:
@@ -58,10 +58,10 @@ def pads_of(
     return pads
 
 
-def spread_out(x: Any, windows: Sequence[Window], fill: Any) -> Any:
+def extract_windows(x: Any, windows: Sequence[Window], fill: Any) -> Any:
     """Return all windows of an array: first the axes of positions, then those of taps."""
     rank = x.ndim
-    wide = [dilated(w.size, w.base) for w in windows]
+    wide = [dilated_length(w.size, w.base) for w in windows]
     room = [max(0, n + w.low + w.high) for n, w in zip(wide, windows, strict=True)]
     padded = np.full(room, fill, x.dtype)
     # Where the elements are copied; negative padding omits some.

@@ -457,7 +457,7 @@ class PyTreeDef:
 
     def shown(self) -> PyTreeDef:
         """Return the structure of the leaves that users see, for one of `flatten_arrays`."""
-        node = _shown(self._node)
+        node = _without_inner_nodes(self._node)
         return self if node is self._node else PyTreeDef(node, self.num_leaves)
 
     def shown_leaves(self, arrays: Iterable[Any]) -> list[Any]:
@@ -516,7 +516,7 @@ def _without_data(node: Structure) -> Structure:
     return fold_structure(node, _leaf, lambda node, xs: (node[0], xs))
 
 
-def _shown(node: Structure) -> Structure:
+def _without_inner_nodes(node: Structure) -> Structure:
     """Return a structure in which nodes that only programs see (`INNER`) are leaves."""
 
     def at_node(node: Structure, inner: tuple[Structure, ...]) -> Structure:

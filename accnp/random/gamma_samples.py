@@ -27,7 +27,7 @@ from accnp.numpy import ufuncs as uf
 from accnp.numpy.creation import array
 from accnp.numpy.manipulation import broadcast_to
 from accnp.numpy.selection import where
-from accnp.primitives.custom import JvpRule, ruled
+from accnp.primitives.custom import JvpRule, call_with_rule
 from accnp.random.basic_samplers import normal, uniform
 from accnp.random.distributions import exponential, rademacher
 from accnp.random.generators import by_each_key
@@ -115,7 +115,7 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
         return [drawn.reshape(shape)._node]
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
-        ys = ruled(made, xs, values)
+        ys = call_with_rule(made, xs, values)
         if ts[0] is None:
             return ys, [None]
         y = ys[0]
@@ -129,7 +129,9 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
         return ys, [o.mul(ts[0], o.random_gamma_grad(xs[0], y))]
 
     made = JvpRule("random_gamma", rule, {"jvp": "random_gamma_jvp", "symbolic_zeros": False})
-    return wrap(ruled(made, [alpha._node, as_node(key_data(key), "random.gamma")], values)[0])
+    return wrap(
+        call_with_rule(made, [alpha._node, as_node(key_data(key), "random.gamma")], values)[0]
+    )
 
 
 def _drawn(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool) -> Array:

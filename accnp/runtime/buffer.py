@@ -339,10 +339,10 @@ def from_dlpack(x: Any) -> np.ndarray:
     value = np.from_dlpack(plain)
     if not plain.name:
         return value
-    return value.view(small_type(plain.name))
+    return value.view(ml_dtype(plain.name))
 
 
-def small_type(name: str) -> np.dtype:
+def ml_dtype(name: str) -> np.dtype:
     """Return a dtype of ml_dtypes."""
     import ml_dtypes  # loaded already; the pool itself does not need it
 

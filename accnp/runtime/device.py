@@ -17,8 +17,16 @@ from accnp.errors import api_boundary
 from accnp.forks import renewed
 
 __all__ = [
-    "Device", "default_backend", "default_device", "device_count", "devices", "gpu_possible",
-    "local_device_count", "local_devices", "place", "with_one_here",
+    "Device",
+    "check_has_local_device",
+    "default_backend",
+    "default_device",
+    "device_count",
+    "devices",
+    "gpu_among",
+    "gpu_possible",
+    "local_device_count",
+    "local_devices",
 ]  # fmt: skip
 
 
@@ -155,7 +163,7 @@ def process_index() -> int:
     return process[0]
 
 
-def with_one_here(where: Any, function: str) -> Any:
+def check_has_local_device(where: Any, function: str) -> Any:
     """Return devices, of which one at least belongs to this process.
 
     Raises:
@@ -249,7 +257,7 @@ def default_cpu(devices: Any) -> Device:
     return where if where.platform == "cpu" else _own(_platforms()["cpu"])[0]
 
 
-def place(devices: Any) -> Device | None:
+def gpu_among(devices: Any) -> Device | None:
     """Return the GPU among these devices (of an aval), or the default device if they are None; None
     for the CPU."""
     where = default_device() if devices is None else devices[0]

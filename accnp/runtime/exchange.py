@@ -99,7 +99,7 @@ def from_other(x: Any, copy: bool | None = None) -> tuple[DeviceBuffer, tuple[in
         mine = driver_of(device).call(lambda: array.copy(order="C"))
     dtype = np.dtype(mine.dtype)
     if name:
-        dtype = pool.small_type(name)
+        dtype = pool.ml_dtype(name)
     made = adopt(device, mine, foreign=mine is array, made_by="another library")
     return made, tuple(array.shape), dtype
 

@@ -29,13 +29,13 @@ from accnp.ir.aval import (
     result_devices,
     spans_processes,
 )  # fmt: skip
-from accnp.ir.node import CONST, EMPTY, LITERAL, Node, held_literal
+from accnp.ir.node import CONST, EMPTY, LITERAL, Node, literal_of_array
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.pytree import PyTree, flatten_arrays
 from accnp.runtime import device as devices_module
 from accnp.runtime.buffer import Buffer
-from accnp.runtime.device import Device, devices, place, with_one_here
+from accnp.runtime.device import Device, check_has_local_device, devices, gpu_among
 
 __all__ = [
     "METHODS", "PROPERTIES", "beside", "device_put", "in_vmap", "is_place", "made", "put_node",
@@ -54,12 +54,12 @@ def put_node(x: Node, where: Devices) -> Node:
     if spans_processes(a) or getattr(where, "spans_processes", False):
         return _over_processes(x, where)
     if state.abstract is None and devices_module.gpu_possible:
-        if engine.apart(a.devices, where):
+        if engine.needs_copy_between(a.devices, where):
             node = o.device_put(x, devices=where, source=a.devices)
             engine.materialise([node])  # starts the copy now if there is a value
             return node
         if where is not None and isinstance(x.value, Buffer) and x.trace is None:
-            value = engine.brought(x.value, place(where))
+            value = engine.to_device(x.value, gpu_among(where))
             return Node(CONST, (), EMPTY, on_devices(a, where), value, None, 0, None)
     if x.trace is None and state.abstract is None and type(x.value) is Buffer:
         return Node(CONST, (), EMPTY, on_devices(a, where), x.value, None, 0, None)
@@ -102,7 +102,7 @@ def made(x: Node, device: Any) -> Array:
         return np.zeros(x.aval.shape, dtypes.float0)  # type: ignore[return-value]
     if x.op is LITERAL and not state.named:
         engine.ready(x)  # one shared buffer, which compiled calls can use directly
-        x = held_literal(x)
+        x = literal_of_array(x)
     return wrap(x if device is None else put_node(x, _where(device, x.aval.shape, "device_put")))
 
 
@@ -152,7 +152,7 @@ def _where(place: Any, shape: tuple[int, ...], function: str) -> Devices:
         )
     if place not in devices(place.platform):
         raise ValueError(f"{function}: unknown device; got {place!r}; use one of {devices()}")
-    return with_one_here((place,), function)
+    return check_has_local_device((place,), function)
 
 
 def put_tree(

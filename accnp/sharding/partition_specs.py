@@ -15,7 +15,7 @@ from accnp.errors import api_boundary
 from accnp.forks import imported
 from accnp.ir.aval import ShardedDevices
 from accnp.ir.node import install_distribution
-from accnp.runtime.device import Device, process_index, with_one_here
+from accnp.runtime.device import Device, check_has_local_device, process_index
 from accnp.sharding.meshes import AbstractMesh, Mesh, get_mesh, mesh_in_use
 
 __all__ = [
@@ -342,7 +342,7 @@ class SingleDeviceSharding(Sharding):
 
     def placed(self, shape: tuple[int, ...], function: str) -> tuple[Any, ...]:
         """The devices of an array of this shape, as its type has them."""
-        return with_one_here(self._devices, function)
+        return check_has_local_device(self._devices, function)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SingleDeviceSharding) and self._devices == other._devices
@@ -554,7 +554,7 @@ class NamedSharding(Sharding):
                     "set_mesh one with these axes"
                 )
             return NamedSharding(mesh, self.spec).placed(shape, function)
-        return ShardedDevices(self, with_one_here(self._devices, function))
+        return ShardedDevices(self, check_has_local_device(self._devices, function))
 
     def behind_one(self, own: Sharding | None = None) -> NamedSharding:
         """The sharding of arrays with one more axis in front.

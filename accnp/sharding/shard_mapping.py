@@ -31,7 +31,7 @@ from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
 from accnp.sharding.process_shards import shard_of, whole_of
 from accnp.trace_fn import trace
 from accnp.transforms.axes import bind, bound
-from accnp.transforms.batch import batched_outputs, spread
+from accnp.transforms.batch import batched_outputs, with_batch_axis
 from accnp.transforms.tools import Tools
 from accnp.transforms.varying import Varying, varying
 
@@ -353,7 +353,7 @@ class _Mapped:
             x = o.squeeze(x, dimensions=(d,))
             order.remove(n)
         for n in [n for n in self.names if n in used and n not in order]:
-            x = spread(x, False, self.sizes[n])
+            x = with_batch_axis(x, False, self.sizes[n])
             order.insert(0, n)
         at = len(order)
         permutation: list[int] = []

@@ -42,7 +42,7 @@ class Case:
     def refuse(self, why: str) -> None:
         """Raise an error on Explicit axes; on others the operands are moved."""
         if self.explicit:
-            given = ", ".join(map(_shown, self.avals, self.entries))
+            given = ", ".join(map(_sharding_text, self.avals, self.entries))
             raise ShardingTypeError(
                 f"{self.op.name}: {why}; got operands {given}; use reshard on an operand first"
             )
@@ -65,7 +65,7 @@ class Way:
     final: Entries | None = None  # how the result is cut in the end, if it must be moved
 
 
-def _shown(aval: Any, entries: Entries) -> str:
+def _sharding_text(aval: Any, entries: Entries) -> str:
     parts = []
     for n, entry in zip(aval.shape, entries, strict=True):
         parts.append(f"{n}@{','.join(map(str, entry))}" if entry else str(n))

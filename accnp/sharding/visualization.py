@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp.api.arguments.values import needs_function
+from accnp.api.arguments.values import check_callable
 from accnp.array_type import Array
 from accnp.errors import api_boundary
 from accnp.pytree import PyTree, tree_leaves
@@ -46,7 +46,7 @@ def inspect_array_sharding(value: PyTree, *, callback: Callable[[Any], None]) ->
     >>> jnp.debug.inspect_array_sharding(jnp.ones(2), callback=lambda s: print(s.device_set))
     {CpuDevice(id=0)}
     """
-    needs_function("debug.inspect_array_sharding", callback)
+    check_callable("debug.inspect_array_sharding", callback)
     for leaf in tree_leaves(value):
         callback(_sharding("debug.inspect_array_sharding", leaf))
 

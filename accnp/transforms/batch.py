@@ -21,13 +21,13 @@ from accnp.primitives.control import call
 from accnp.primitives.kinds import broadcast_to
 from accnp.transforms.axes import names_used
 
-__all__ = ["Scope", "batch_nodes", "batched_in_place", "batched_outputs", "spread"]
+__all__ = ["Scope", "batch_nodes", "batched_in_place", "batched_outputs", "with_batch_axis"]
 
 Flagged = tuple[Node, bool]
 Env = dict[int, Any]
 
 
-def spread(x: Node, batched: bool, size: int) -> Node:
+def with_batch_axis(x: Node, batched: bool, size: int) -> Node:
     """Return a value with the batch axis; broadcast it if it has none."""
     return x if batched else broadcast_to(x, (size, *x.aval.shape))
 

@@ -17,7 +17,7 @@ from accnp.ir.node import MARK, Node, forget, has_effect, items, record
 from accnp.ir.op import CALLS, ZERO, as_tuple, o
 from accnp.ir.trace import EffectsOf, Trace, sets_site, state
 from accnp.primitives.kinds import broadcast_to, zeros_like_aval
-from accnp.transforms.separate import separated
+from accnp.transforms.separate import separate_outputs
 from accnp.transforms.walk import dependents, inexact, nodes_within, within
 
 __all__ = ["Pair", "forward", "forward_graph", "instantiate"]
@@ -188,7 +188,7 @@ def _differentiate_call(
         leaves = [t for t in ts if t is not None]
         whole = [*primals, *tangents]
         order = nodes_within([x for x in whole if x is not None], leaves, linear)
-        found: list[Any] = list(separated(order, leaves, whole, tools))
+        found: list[Any] = list(separate_outputs(order, leaves, whole, tools))
         primals, tangents = found[: len(primals)], found[len(primals) :]
         if any(dependents(nodes_within([p], leaves, linear), leaves) for p in primals):
             primals = items(y) if several else [y]

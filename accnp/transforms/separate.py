@@ -21,10 +21,10 @@ from accnp.primitives.loops import no_reverse_mode_error
 from accnp.transforms.varying import copy_axes
 from accnp.transforms.walk import dependents, nodes_within
 
-__all__ = ["separate", "separated"]
+__all__ = ["separate_nonlinear", "separate_outputs"]
 
 
-def separate(
+def separate_nonlinear(
     order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node | None], tools: Any
 ) -> tuple[Sequence[Node], Sequence[Node], Sequence[Node | None]]:
     """Return the nodes that depend on the leaves, the leaves, and the outputs.
@@ -48,7 +48,7 @@ def separate(
     return dependents(order, places), places, results
 
 
-def separated(
+def separate_outputs(
     order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node | None], tools: Any
 ) -> Sequence[Node | None]:
     """Return the outputs of a linear program that is still being recorded, after separation."""

@@ -17,7 +17,7 @@ from accnp.ir.graph import Graph, build
 from accnp.ir.node import MARK, Node, arg, has_effect, record
 from accnp.ir.trace import Trace, sets_site, state
 from accnp.transforms.axes import bind
-from accnp.transforms.batch import Scope, batched_in_place, batched_outputs, spread
+from accnp.transforms.batch import Scope, batched_in_place, batched_outputs, with_batch_axis
 from accnp.transforms.jvp import forward_graph, instantiate
 from accnp.transforms.transpose import backward
 from accnp.transforms.walk import dependents, nodes_within, sort_as_recorded
@@ -154,7 +154,7 @@ class Tools:
                 leaves.append(arg(aval, t))
             pairs = batched_outputs(graph, leaves, batched, size, self.within(None))
             outs = [
-                (spread(x, b, size), True) if f else (x, b)
+                (with_batch_axis(x, b, size), True) if f else (x, b)
                 for (x, b), f in zip(pairs, force, strict=True)
             ]
         flags = tuple(b for _, b in outs)
@@ -179,7 +179,7 @@ class Tools:
         with bind(self.axis, size), around:
             graph = build(fn, avals, "custom rule")
         pairs = batched_in_place(graph, xs, flags, size, self)
-        return [spread(x, b, size) for x, b in pairs]
+        return [with_batch_axis(x, b, size) for x, b in pairs]
 
     @sets_site
     def replay(self, order: Sequence[Node], env: dict[int, Node]) -> None:

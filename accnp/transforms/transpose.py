@@ -23,7 +23,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import CALLS, Linear, o
 from accnp.ir.trace import sets_site, state
 from accnp.primitives.kinds import zeros_like_aval
-from accnp.transforms.separate import separate
+from accnp.transforms.separate import separate_nonlinear
 
 __all__ = ["backward", "zero_cotangent"]
 
@@ -37,7 +37,7 @@ def backward(  # noqa: C901
     tools: Any,
 ) -> list[Node | None]:
     """Propagate the cotangents of the outputs to the leaves."""
-    chain, leaves, outputs = separate(order, leaves, outputs, tools)
+    chain, leaves, outputs = separate_nonlinear(order, leaves, outputs, tools)
     linear = {id(x): x for x in leaves}
     linear.update((id(n), n) for n in chain)
     sharded = any([_has_sharding(x.aval) for x in linear.values()])

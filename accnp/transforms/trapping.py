@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from accnp.ir.aval import make_aval
-from accnp.ir.graph import Graph, build, evaluate, expanded, graphs_in, rewrite
+from accnp.ir.graph import Graph, build, evaluate, graphs_in, inline_calls, rewrite
 from accnp.ir.node import Node, calls_python, items, record
 from accnp.ir.op import OPS, o
 from accnp.primitives.kinds import full, zeros_like_aval
@@ -34,7 +34,7 @@ def with_trap(graph: Graph) -> Graph | None:
     in any case.
     """
     try:
-        return _add_trap(expanded(graph))
+        return _add_trap(inline_calls(graph))
     except _Unconditional:
         return None
 
@@ -104,7 +104,7 @@ def _record_without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
     if control == "cond":
         return _record_cond_without_calls(node, ins)
     if control == "scan":
-        body = _add_trap(expanded(params["jaxpr"]))
+        body = _add_trap(inline_calls(params["jaxpr"]))
         first, n_carry = params["num_consts"], params["num_carry"]
         new = {**params, "jaxpr": _carry_trap(body, first, n_carry), "num_carry": n_carry + 1}
         false = full((), False, _BOOL)
@@ -112,7 +112,7 @@ def _record_without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
         outs = _results(record(node.op, (*ins[:at], false, *ins[at:]), new))
         return [*outs[:n_carry], *outs[n_carry + 1 :], outs[n_carry]]
     if control == "while" and not params["cond_jaxpr"].calls_python:
-        body = _add_trap(expanded(params["body_jaxpr"]))
+        body = _add_trap(inline_calls(params["body_jaxpr"]))
         first, n_carry = params["body_nconsts"], len(node.aval)
         test = params["cond_jaxpr"]
 
@@ -156,7 +156,7 @@ def _record_cond_without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
     branches: list[Graph | None] = []
     for g in node.params["branches"]:
         try:
-            branches.append(_add_trap(expanded(g)))
+            branches.append(_add_trap(inline_calls(g)))
         except _Unconditional:
             branches.append(None)
     possible = [g for g in branches if g is not None]

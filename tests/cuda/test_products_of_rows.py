@@ -12,7 +12,7 @@ from accnp.compiler.loops.verifier import verify
 from accnp.compiler.passes import fold_rows
 from accnp.compiler.specs import grid
 from accnp.compiler.specs.launches import build_generated
-from accnp.engine.steps import same_places
+from accnp.engine.steps import elementwise_operands
 from accnp.ir.kernel import CHUNK
 
 
@@ -101,7 +101,7 @@ def test_a_result_may_be_written_over_what_is_folded(monkeypatch):
 
     ((spec, text),) = grids_of(f, f4(2, 1100))
     x, out = [next(a for a in spec.accesses if a.store == s and any(a.strides)) for s in (0, 1)]
-    assert [v is x.value for v in same_places(spec)] == [True]
+    assert [v is x.value for v in elementwise_operands(spec)] == [True]
     case = Case(spec, values=lambda a, n, rng: whole(n, rng) if n > 1 else np.full(1, 1.5))
     want = case.on_cpu(build_generated(spec))[case.of[id(out.value)]]
     assert np.isfinite(np.log(want)).all()

@@ -66,7 +66,7 @@ def test_who_forced_values_in_a_block(x):
             pytest.fail("it is a share")
         np.asarray(y[3:5])
         jnp.fft.fft(y)
-    lines = {by: (os.path.basename(line), n) for line, by, n, _ in e.looks}
+    lines = {by: (os.path.basename(line), n) for line, by, n, _ in e.value_uses}
     assert set(lines) == {
         "bool(x)", "np.asarray(x)", "fft: a library call, done as soon as it is recorded"
     }  # fmt: skip

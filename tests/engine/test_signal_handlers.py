@@ -20,7 +20,7 @@ from accnp.ir.trace import Trace
 ERRORS = (KeyboardInterrupt, TimeoutError, MemoryError)
 CODES = {
     f.__code__
-    for f in (Trace.__enter__, Trace.__exit__, Trace.leave, Trace.__init__, traces.belongs)
+    for f in (Trace.__enter__, Trace.__exit__, Trace.leave, Trace.__init__, traces.frame_belongs)
 }
 
 

@@ -345,7 +345,7 @@ def no_out(out: Any, name: str) -> None:
         )
 
 
-def needs_function(name: str, given: Any) -> None:
+def check_callable(name: str, given: Any) -> None:
     """Raise TypeError if an argument is not callable."""
     if not callable(given):
         raise TypeError(

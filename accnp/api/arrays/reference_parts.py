@@ -1,6 +1,6 @@
 """Parts of references: dynamic slices, views, and reading and writing them.
 
-`refs.py` calls `read` and `updated` with the content of a reference and an index.
+`refs.py` calls `read_part` and `update_part` with the content of a reference and an index.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from accnp.ir.trace import state
 from accnp.numpy.creation import arange
 from accnp.primitives.elementwise import like
 
-__all__ = ["At", "Part", "Slice", "ds", "extents", "read", "updated"]
+__all__ = ["At", "Part", "Slice", "ds", "extents", "read_part", "update_part"]
 
 _INT32 = np.dtype(np.int32)
 
@@ -135,10 +135,10 @@ class Part:
         return self.of.dtype
 
     def __getitem__(self, idx: Any) -> Array:
-        return read(self.of[self.idx], idx)
+        return read_part(self.of[self.idx], idx)
 
     def __setitem__(self, idx: Any, value: Any) -> None:
-        self.of[self.idx] = updated(self.of[self.idx], idx, value, "set")
+        self.of[self.idx] = update_part(self.of[self.idx], idx, value, "set")
 
 
 class At:
@@ -235,7 +235,7 @@ def _places(i: Any) -> Any:
     return i.start + arange(i.size) * i.stride
 
 
-def read(x: Array, idx: Any) -> Array:
+def read_part(x: Array, idx: Any) -> Array:
     """Return a part of an array; a box that exceeds the array is moved inside, as in JAX."""
     box = box_of(x.shape, idx)
     if box is None:
@@ -244,12 +244,12 @@ def read(x: Array, idx: Any) -> Array:
     return wrap(o.squeeze(part, dimensions=box.dropped) if box.dropped else part)
 
 
-def updated(x: Array, idx: Any, value: Any, how: str) -> Array:
+def update_part(x: Array, idx: Any, value: Any, how: str) -> Array:
     """Return the array with a part set, or combined by `how`, a method of `x.at[i]`."""
     box = box_of(x.shape, idx)
     if box is None:
         return getattr(x.at[_plain(idx)], how)(value)
-    part = read(x, idx)
+    part = read_part(x, idx)
     new = as_node(getattr(part.at[...], how)(value))
     whole = o.reshape(new, new_sizes=box.sizes, dimensions=None) if box.dropped else new
     return wrap(o.dynamic_update_slice(x._node, whole, *box.starts))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from accnp.api.arguments.convert import as_node
-from accnp.api.arrays.reference_parts import At, Part, Slice, ds, read, updated
+from accnp.api.arrays.reference_parts import At, Part, Slice, ds, read_part, update_part
 from accnp.api.tracing.bodies import Held, Reference, write
 from accnp.array_type import Array, ArrayLike, wrap
 from accnp.errors import UnexpectedTracerError, api_boundary
@@ -376,7 +376,7 @@ def get(ref: Any, idx: Any = None) -> Array:
     """
     if isinstance(ref, Part):
         return ref[... if idx is None else idx]
-    return read(_checked(ref, "ref.get").place("ref.get").content, idx)
+    return read_part(_checked(ref, "ref.get").place("ref.get").content, idx)
 
 
 @api_boundary
@@ -419,9 +419,9 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
         ref[... if idx is None else idx] = value
         return before
     place = ref.place(_function_name)
-    before = read(place.content, idx)
+    before = read_part(place.content, idx)
     value = _fitting(place.content, value, _function_name)
-    write(place, updated(place.content, idx, value, "set"))
+    write(place, update_part(place.content, idx, value, "set"))
     return before
 
 
@@ -506,11 +506,11 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     """
     _checked(ref, "ref.addupdate")
     if isinstance(ref, Part):
-        ref[...] = updated(ref[...], idx, x, "add")
+        ref[...] = update_part(ref[...], idx, x, "add")
         return
     place = ref.place("ref.addupdate")
     value = _fitting(place.content, x, "ref.addupdate")
-    write(place, updated(place.content, idx, value, "add"))
+    write(place, update_part(place.content, idx, value, "add"))
 
 
 @api_boundary

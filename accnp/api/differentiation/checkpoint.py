@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from accnp.api.arguments.convert import as_node, is_host_value, wrap
 from accnp.api.arguments.host_values import restore_host_values
-from accnp.api.arguments.values import needs_function
+from accnp.api.arguments.values import check_callable
 from accnp.api.jit.jit import Entry, JitFunction
 from accnp.api.jit.static_arguments import Call, Options
 from accnp.api.tracing.argument_names import argument_names
@@ -578,7 +578,7 @@ def checkpoint(
     >>> float(jnp.grad(g)(0.0))
     1.0
     """
-    needs_function("checkpoint", fun)
+    check_callable("checkpoint", fun)
     if policy is not None:
         _needs_policy("checkpoint", "policy", policy)
     if concrete is not None:
@@ -631,7 +631,7 @@ def checkpoint(
         results = items(record(OPS["remat2"], tuple(leaves), params))
         on_host = entry.constants or any(map(is_host_value, call.leaves))
         if not on_host or call.refs or entry.closed:
-            return entry.put_together(results, call.refs)
+            return entry.assemble_results(results, call.refs)
         given = dict(enumerate(call.leaves, len(entry.consts)))
         outs = restore_host_values(entry.graph, given, entry.constants, results)
         return entry.out_spec.unflatten(outs)
@@ -771,6 +771,6 @@ def print_saved_residuals(f: Callable[..., Any], *args: PyTree, **kwargs: PyTree
     >>> print_saved_residuals(jnp.checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))
     f32[3] from the argument x
     """
-    needs_function("print_saved_residuals", f)
+    check_callable("print_saved_residuals", f)
     for aval, origin in saved_residuals(f, *args, **kwargs):
         print(f"{short_aval(aval)} {origin}")

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arguments.values import needs_function, rule_setter
+from accnp.api.arguments.values import check_callable, rule_setter
 from accnp.api.differentiation.custom_rules import (
     RuleCall,
     SymbolicZero,
+    check_same_results,
     depends_on_traces,
     nondiff_positions,
-    same_results,
     tangent_aval,
     tangent_value,
 )
@@ -86,7 +86,7 @@ class custom_jvp(Generic[P, R]):
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ) -> None:
-        needs_function("custom_jvp", fun)
+        check_callable("custom_jvp", fun)
         functools.update_wrapper(self, fun)
         self.fun: Callable[..., Any] = fun
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
@@ -231,13 +231,13 @@ def _rule(
             rest = iter(found[len(outs) :])
             return found[: len(outs)], [None if x is None else next(rest) for x in touts]
         made, p_tree, ts = run(primals, tangents)
-        same_results(_shown(name, jvp), name, made, p_tree, avals, tree)
+        check_same_results(_rule_signature(name, jvp), name, made, p_tree, avals, tree)
         return made, ts
 
     return JvpRule(name, fn, {"jvp": function_name(jvp), "symbolic_zeros": symbolic})
 
 
-def _shown(name: str, jvp: Callable[..., Any]) -> str:
+def _rule_signature(name: str, jvp: Callable[..., Any]) -> str:
     return f"custom_jvp: Custom JVP rule {function_name(jvp)} for function {name}"
 
 
@@ -262,7 +262,7 @@ def _by_host_values(
     values = call.dynamic([k.value for k in known])
     moved = call.dynamic([k.tangent for k in known])
     p_out, made, tree, t_out, ts = _results(
-        name, _shown(name, jvp), jvp(*call.fixed(call.nodes), values, moved)
+        name, _rule_signature(name, jvp), jvp(*call.fixed(call.nodes), values, moved)
     )
     marks = [mark(x, trace) for x in made]
     for new, value, tangent, node in zip(marks, p_out, t_out, ts, strict=True):
@@ -302,7 +302,7 @@ def _runner(
 ) -> Callable[[list[Node], Sequence[Node | None]], tuple[list[Node], Any, list[Node | None]]]:
     """Return the user's rule as a function of nodes that returns results, their structure and
     their tangents."""
-    shown = _shown(name, jvp)
+    shown = _rule_signature(name, jvp)
 
     def run(primals: list[Node], tangents: Sequence[Node | None]) -> Any:
         n = call.count

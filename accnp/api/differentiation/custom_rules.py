@@ -22,19 +22,26 @@ from accnp.array_type import Array
 from accnp.config import config, scope
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, toposort
-from accnp.ir.node import Node, perform
+from accnp.ir.node import Node, run_effect
 from accnp.ir.op import o
-from accnp.ir.trace import EffectsOf, Trace, noted_writes, own_effects, state
+from accnp.ir.trace import EffectsOf, Trace, collect_writes, own_effects, state
 from accnp.primitives.kinds import zeros_like_aval
-from accnp.primitives.unrolled import differentiated
+from accnp.primitives.unrolled import depends_on_marks
 from accnp.pytree import PyTree, flatten_arrays, map_arrays, tree_unflatten
 from accnp.trace_fn import trace
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import dependents, inexact
 
 __all__ = [
-    "RuleCall", "SymbolicZero", "depends_on_traces", "nondiff_positions", "same_results",
-    "stop_gradient", "tangent_aval", "tangent_value", "zero_from_primal",
+    "RuleCall",
+    "SymbolicZero",
+    "check_same_results",
+    "depends_on_traces",
+    "nondiff_positions",
+    "stop_gradient",
+    "tangent_aval",
+    "tangent_value",
+    "zero_from_primal",
 ]  # fmt: skip
 
 
@@ -235,7 +242,7 @@ class RuleCall:
                 traces.add(t)
         if not traces:
             return []
-        flags = [differentiated([x], traces) for x in self.nodes[: self.count]]
+        flags = [depends_on_marks([x], traces) for x in self.nodes[: self.count]]
         return flags if any(flags) else []
 
     def dynamic(self, leaves: Sequence[Any], ref: Callable[[Any], Any] | None = None) -> Any:
@@ -288,15 +295,15 @@ class RuleCall:
             if under and instead is None:  # effects of `instead` are kept
                 self.effects = stack.enter_context(own_effects())
             if under:
-                self._written = stack.enter_context(noted_writes())
+                self._written = stack.enter_context(collect_writes())
             if instead is not None:
                 moving = [x._node for x in detached]
                 return instead([*moving, *self.nodes[self.count :]])
             leaves, tree = flatten_arrays(fun(*self.whole(detached, self.nodes)))
         held = [] if self.effects is None else self.effects.held
-        if held and not differentiated(self.nodes[: self.count]):
+        if held and not depends_on_marks(self.nodes[: self.count]):
             for node in held:
-                perform(node)
+                run_effect(node)
         return [as_node(x, function_name(fun)) for x in leaves], tree
 
     def again(
@@ -344,7 +351,7 @@ class RuleCall:
         return list(graph.outputs), tree
 
 
-def same_results(
+def check_same_results(
     rule: str, name: str, made: Sequence[Node], tree: Any, outs: Sequence[Aval], out_tree: Any
 ) -> None:
     """Compare the primal results of a rule with those of the function.

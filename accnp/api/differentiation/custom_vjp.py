@@ -12,18 +12,18 @@ import numpy as np
 
 from accnp.api.arguments.convert import as_node, is_host_value, wrap
 from accnp.api.arguments.host_values import as_result
-from accnp.api.arguments.values import needs_function, rule_setter
+from accnp.api.arguments.values import check_callable, rule_setter
 from accnp.api.differentiation.custom_rules import (
     RuleCall,
     SymbolicZero,
+    check_same_results,
     depends_on_traces,
     nondiff_positions,
-    same_results,
     tangent_aval,
     tangent_value,
 )
 from accnp.api.tracing.argument_names import function_name, positional_arguments
-from accnp.api.tracing.bodies import close, forwarded
+from accnp.api.tracing.bodies import close, forwarded_inputs
 from accnp.array_type import Array, is_traced
 from accnp.docstrings import filled
 from accnp.dtypes import float0
@@ -174,7 +174,7 @@ class custom_vjp(Generic[P, R]):
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ) -> None:
-        needs_function("custom_vjp", fun)
+        check_callable("custom_vjp", fun)
         functools.update_wrapper(self, fun)
         self.fun: Callable[..., Any] = fun
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
@@ -295,7 +295,7 @@ def _rule(
                 residuals[i] = wrap(x)
         else:
             made, out_tree, saved = run(primals, perturbed)
-            same_results(_shown(name, fwd), name, made, out_tree, out_avals, tree)
+            check_same_results(_rule_signature(name, fwd), name, made, out_tree, out_avals, tree)
             residuals, res_tree = flatten_arrays(saved)
         # Arrays are passed as nodes; all other residuals are passed on unchanged.
         others = [None if type(x) is Array else (x,) for x in residuals]
@@ -318,7 +318,7 @@ def _rule(
     return VjpRule(name, forward, backward, names)
 
 
-def _shown(name: str, fwd: Callable[..., Any]) -> str:
+def _rule_signature(name: str, fwd: Callable[..., Any]) -> str:
     return f"custom_vjp: Custom VJP fwd rule {function_name(fwd)} for function {name}"
 
 
@@ -327,7 +327,7 @@ def _forward_runner(
 ) -> Callable[[list[Node], Sequence[bool]], tuple[list[Node], Any, Any]]:
     """Return the user's forward rule as a function of nodes that returns results, their structure
     and the residuals."""
-    shown = _shown(name, fwd)
+    shown = _rule_signature(name, fwd)
 
     def run(primals: list[Node], perturbed: Sequence[bool]) -> Any:
         leaves: list[Any] = [wrap(x) for x in primals[: call.count]]
@@ -458,7 +458,7 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     3.0
     """
 
-    needs_function("custom_gradient", fun)
+    check_callable("custom_gradient", fun)
 
     @functools.wraps(fun)
     @api_boundary
@@ -552,7 +552,7 @@ def closure_convert(
     >>> float(g(5.0)), float(jnp.grad(g)(5.0))
     (15.0, 6.0)
     """
-    needs_function("closure_convert", fun)
+    check_callable("closure_convert", fun)
     leaves, tree = flatten_arrays(tuple(example_args))
     made: list[Any] = []
     constants: dict[int, Any] = {}
@@ -584,7 +584,7 @@ def closure_convert(
         ]
         nodes = [as_node(x, "closure_convert") for x in flat]
         results = evaluate(graph, [*outer, *nodes])
-        through = forwarded(graph)
+        through = forwarded_inputs(graph)
         outs = []
         for i, x in enumerate(results):
             at = through[i]

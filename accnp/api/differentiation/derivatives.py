@@ -13,7 +13,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, is_host_value, wrap
-from accnp.api.arguments.values import needs_function
+from accnp.api.arguments.values import check_callable
 from accnp.api.differentiation.linear_maps import Pull, Push, as_weak
 from accnp.api.differentiation.linearised import (
     Linearised,
@@ -23,16 +23,16 @@ from accnp.api.differentiation.linearised import (
     checked_argnums,
     float0_zeros,
     gradients,
-    handed,
     leaf_nodes,
     linearise_call,
+    marked_arguments,
     split_aux,
     with_weak_type,
 )
 from accnp.array_type import Array, escape
 from accnp.errors import api_boundary
 from accnp.ir.aval import Aval, make_aval
-from accnp.ir.graph import Graph, build, evaluate, expanded
+from accnp.ir.graph import Graph, build, evaluate, inline_calls
 from accnp.ir.node import Node, literal, mark
 from accnp.ir.trace import HostValue, Trace, state
 from accnp.primitives.dependence import depends
@@ -327,7 +327,7 @@ def jvp(
                 f"{value!r:.60} of type {type(value).__name__} for {name}; pass a tuple of one for "
                 "one argument"
             )
-    needs_function("jvp", fun)
+    check_callable("jvp", fun)
     leaves, tree = flatten_arrays(tuple(primals))
     t_leaves, t_tree = tree_flatten(tuple(tangents))
     if tree.shown() != t_tree or isinstance(primals, list) != isinstance(tangents, list):
@@ -340,7 +340,7 @@ def jvp(
     ts = _tangent_nodes("jvp", tree.shown_leaves([n.aval for n in nodes]), t_leaves)
     with Trace("grad") as trace:
         marks = [mark(n, trace) for n in nodes]
-        given = handed(marks, leaves)
+        given = marked_arguments(marks, leaves)
         host = trace.host = _host_values(marks, leaves, t_leaves, ts)
         result = fun(*tree_unflatten(tree, given))
         result, aux = split_aux("jvp", result, has_aux)
@@ -601,7 +601,7 @@ def linear_transpose(
         weak = as_weak(out_avals, nodes)
         given = dict(zip(map(id, nodes), leaves, strict=True))
 
-        def handed(ct: Node | None, made: Any) -> Any:
+        def marked_arguments(ct: Node | None, made: Any) -> Any:
             x = given.get(id(ct))
             return x if is_host_value(x) else wrap(made) if isinstance(made, Node) else made
 
@@ -612,7 +612,7 @@ def linear_transpose(
                     f"{a} but got {n.aval}; convert it, or broadcast it"
                 )
         if whole:  # integers have no tangents, so the program is transposed
-            program = expanded(build(record, avals, "linear_transpose"))
+            program = inline_calls(build(record, avals, "linear_transpose"))
             program.drop_effects()
             _check_linear(program)
             back = TOOLS.transpose_graph(program, 0, [n.aval for n in nodes])
@@ -621,7 +621,9 @@ def linear_transpose(
             return tree_unflatten(
                 tree,
                 [
-                    handed(x, with_weak_type(x, a.weak_type and weak)) if flows else float0_zeros(a)
+                    marked_arguments(x, with_weak_type(x, a.weak_type and weak))
+                    if flows
+                    else float0_zeros(a)
                     for (x, a), flows in zip(found, used, strict=True)
                 ],
             )
@@ -633,7 +635,7 @@ def linear_transpose(
             return [x for x in found if x is not None]
 
         # Recorded for each call, since it closes over values of the call.
-        graph = expanded(build(pulled, [*avals, *out_avals], "linear_transpose"))
+        graph = inline_calls(build(pulled, [*avals, *out_avals], "linear_transpose"))
         graph.drop_effects()  # the function itself does not run
         if any(depends(graph, [i < count for i in range(len(graph.inputs))])):
             raise NotImplementedError(
@@ -643,7 +645,7 @@ def linear_transpose(
         results = iter(evaluate(graph, [*map(zeros_like_aval, avals), *nodes]))
         cts = [next(results) if is_live else None for is_live in live]
         made = zip(cts, gradients(cts, avals, typed=weak), strict=True)
-        return tree_unflatten(tree, [handed(ct, x) for ct, x in made])
+        return tree_unflatten(tree, [marked_arguments(ct, x) for ct, x in made])
 
     transposed.__name__ = "linear_transpose"  # for error messages
     return Partial(transposed)  # a pytree, so that jitted functions can return it

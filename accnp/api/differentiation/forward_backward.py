@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp.api.arguments.values import needs_function
+from accnp.api.arguments.values import check_callable
 from accnp.api.differentiation.derivatives import vjp
 from accnp.api.differentiation.linearised import checked_argnums
 from accnp.api.jit.jit import jit
@@ -61,7 +61,7 @@ def fwd_and_bwd(
     >>> [float(ct) for ct in bwd(residuals, 1.0)]
     [3.0, 2.0]
     """
-    needs_function("fwd_and_bwd", fun)
+    check_callable("fwd_and_bwd", fun)
     places = checked_argnums("fwd_and_bwd", argnums)
 
     def fwd(*args: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import cast, wrap
-from accnp.api.arguments.values import needs_function
+from accnp.api.arguments.values import check_callable
 from accnp.api.differentiation.linearised import (
     Linearised,
     as_argnums,
@@ -31,7 +31,7 @@ from accnp.primitives.kinds import dtype_kind, full, zeros_like_aval
 from accnp.pytree import tree_unflatten
 from accnp.trace_fn import describe, wraps
 from accnp.transforms import jvp
-from accnp.transforms.batch import batch_nodes, batched_outputs, spread
+from accnp.transforms.batch import batch_nodes, batched_outputs, with_batch_axis
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import inexact, nodes_within, take_recorded
 
@@ -76,7 +76,7 @@ def _batched_jvp(lin: Linearised, k: int) -> list[Node | None]:
             rows.append(None)
         else:
             y, batched = env[id(x)]
-            rows.append(spread(y, batched, aval.size))
+            rows.append(with_batch_axis(y, batched, aval.size))
     return rows
 
 
@@ -105,7 +105,7 @@ def _jvp_by_batching_rules(
     graph = build(push, [m.aval for m in tracers], "jacfwd")
     bases = _joint_basis([m.aval for m in tracers])
     pairs = iter(batched_outputs(graph, bases, [True] * len(tracers), total, TOOLS))
-    whole = [spread(*next(pairs), total) if is_nonzero else None for is_nonzero in nonzero]
+    whole = [with_batch_axis(*next(pairs), total) if is_nonzero else None for is_nonzero in nonzero]
     table: list[list[Node | None]] = []
     offset = 0
     for n in sizes:
@@ -165,7 +165,7 @@ def _batched_vjp(
 
     graph = build(pull, [lin.out_avals[i] for i in places], "jacrev")
     pairs = iter(batched_outputs(graph, bases, [True] * len(bases), size, TOOLS))
-    return [spread(*next(pairs), size) if is_nonzero else None for is_nonzero in nonzero]
+    return [with_batch_axis(*next(pairs), size) if is_nonzero else None for is_nonzero in nonzero]
 
 
 def _block(rows: Node | None, out: Aval, argument: Aval, by_columns: bool) -> Any:
@@ -212,7 +212,7 @@ def _jacobian(
     holomorphic: bool,
     allow_int: bool,
 ) -> Callable[..., Any]:
-    needs_function(function, fun)
+    check_callable(function, fun)
     checked_argnums(function, argnums)
     by_columns = function == "jacfwd"
     check = (
@@ -419,7 +419,7 @@ def hessian(
     Array([[ 6.,  0.],
            [ 0., 12.]], dtype=float32)
     """
-    needs_function("hessian", fun)
+    check_callable("hessian", fun)
     checked_argnums("hessian", argnums)
     inner = jacrev(fun, argnums, has_aux, holomorphic)
     out = jacfwd(inner, argnums, has_aux, holomorphic)

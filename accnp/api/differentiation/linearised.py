@@ -14,7 +14,7 @@ import numpy as np
 
 from accnp import dtypes
 from accnp.api.arguments.convert import as_node, wrap
-from accnp.api.arguments.values import needs_function
+from accnp.api.arguments.values import check_callable
 from accnp.array_type import escape
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, mark
@@ -27,8 +27,18 @@ from accnp.transforms.vjp import LinearMap, linearize_outputs
 from accnp.transforms.walk import inexact
 
 __all__ = [
-    "Linearised", "as_argnums", "check_inputs", "check_output", "checked_argnums", "float0_zeros",
-    "gradients", "handed", "leaf_nodes", "linearise_call", "split_aux", "with_weak_type",
+    "Linearised",
+    "as_argnums",
+    "check_inputs",
+    "check_output",
+    "checked_argnums",
+    "float0_zeros",
+    "gradients",
+    "leaf_nodes",
+    "linearise_call",
+    "marked_arguments",
+    "split_aux",
+    "with_weak_type",
 ]  # fmt: skip
 
 
@@ -37,7 +47,7 @@ def leaf_nodes(function: str, leaves: Sequence[Any]) -> list[Node]:
     return [as_node(x, function) for x in leaves]
 
 
-def handed(marks: Sequence[Node], leaves: Sequence[Any]) -> list[Any]:
+def marked_arguments(marks: Sequence[Node], leaves: Sequence[Any]) -> list[Any]:
     """Return the arguments that a differentiated function gets: marks of its arguments as arrays.
 
     NumPy integers and bools, which have no derivative, are passed as NumPy values, so that they
@@ -127,7 +137,7 @@ def linearise_call(
 
     `columns` differentiates functions with a batching rule, which have no linear map.
     """
-    needs_function(function, fun)
+    check_callable(function, fun)
     leaves, tree = flatten_arrays(tuple(dynamic))
     nodes = leaf_nodes(function, leaves)
     if check is not None:
@@ -135,7 +145,7 @@ def linearise_call(
     self = Linearised()
     with Trace("grad") as t:
         marks = [mark(n, t) for n in nodes]
-        given = handed(marks, leaves)
+        given = marked_arguments(marks, leaves)
         result = call(tree_unflatten(tree, given))
         result, aux = split_aux(function, result, has_aux)
         out, self.out_tree = flatten_arrays(result)

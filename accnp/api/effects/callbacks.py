@@ -72,7 +72,7 @@ def _declared(name: str, shapes: Any) -> tuple[tuple[Aval, ...], PyTreeDef]:
     return tuple(avals), tree
 
 
-def _called(
+def _record_callback(
     name: str, callback: Any, shapes: Any, args: tuple, kwargs: dict[str, Any], **how: Any
 ) -> Any:
     if not callable(callback):
@@ -148,7 +148,7 @@ def pure_callback(
             f"vmap_method must be on of the allowed methods {[*VMAP_METHODS, None]}, but got: "
             f"{vmap_method}"
         )
-    return _called(
+    return _record_callback(
         "pure_callback", callback, result_shape_dtypes, args, kwargs, vmap_method=vmap_method
     )
 
@@ -211,6 +211,6 @@ def io_callback(
     >>> seen
     [8]
     """
-    return _called(
+    return _record_callback(
         "io_callback", callback, result_shape_dtypes, args, kwargs, ordered=bool(ordered)
     )

@@ -41,7 +41,7 @@ class _Arguments:
         )
 
 
-def _split(args: tuple, kwargs: dict[str, Any]) -> tuple[list[Node], _Arguments]:
+def _separate_arrays(args: tuple, kwargs: dict[str, Any]) -> tuple[list[Node], _Arguments]:
     """Take the arrays out of a call's arguments; other leaves are passed on unchanged."""
     leaves, in_tree = flatten_arrays((args, kwargs))
     nodes, static = [], []
@@ -135,7 +135,7 @@ def callback(
                 "first argument to debug.callback must be callable, but got an object of type "
                 f"{type(callback)}"
             )
-        nodes, arguments = _split(args, kwargs)
+        nodes, arguments = _separate_arrays(args, kwargs)
         o.debug_callback(*nodes, callback=_Call(callback, arguments), ordered=ordered)
 
     if callback is None:
@@ -219,7 +219,7 @@ def _print(name: str, write: Any, fmt: Any, args: tuple, kwargs: dict[str, Any])
         if not skip:
             _check_fields(name, fmt, len(args), kwargs)
             _checker.format(fmt, *args, **kwargs)
-        nodes, arguments = _split(args, kwargs)
+        nodes, arguments = _separate_arrays(args, kwargs)
         o.debug_print(
             *nodes,
             fmt=fmt,

@@ -12,7 +12,7 @@ import numpy as np
 
 from accnp import dtypes, errors
 from accnp.api.arguments.convert import WITHOUT_VALUE, as_node
-from accnp.api.arguments.values import needs_function
+from accnp.api.arguments.values import check_callable
 from accnp.api.tracing.argument_names import argument_names
 from accnp.api.tracing.bodies import Reference
 from accnp.array_type import Array, ArrayLike, ShardingLike, wrap
@@ -273,7 +273,7 @@ def _trace_user(
 ) -> tuple[Graph, Any]:  # fmt: skip
     """Trace a user's function on the types of its arguments; return the graph and the structure of
     its result. `result` converts its leaves to nodes."""
-    needs_function(transform, fn)
+    check_callable(transform, fn)
     dynamic = tuple(a for i, a in enumerate(args) if i not in static)
     leaves, spec = flatten_arrays((dynamic, kwargs))
     names = argument_names(fn, dynamic, kwargs) if not static else []

@@ -22,10 +22,10 @@ from accnp.primitives.kinds import zeros_like_aval
 if TYPE_CHECKING:
     from accnp.api.jit.jit import Entry
 
-__all__ = ["donated_inputs", "taken", "without_deleted"]
+__all__ = ["check_donated_inputs", "donated_inputs", "without_deleted"]
 
 
-def taken(entry: Entry, call: Call) -> Sequence[int]:
+def check_donated_inputs(entry: Entry, call: Call) -> Sequence[int]:
     """Return the inputs whose buffers a call reuses; they are cached in `entry`.
 
     Raises:

@@ -35,12 +35,12 @@ from accnp.api.tracing.bound_method import BoundMethod
 from accnp.array_type import Array, is_traced, with_float0, wrap
 from accnp.caches import register_cache
 from accnp.config import config, new_epoch
-from accnp.engine.steps import often
+from accnp.engine.steps import is_due_for_entry
 from accnp.errors import api_boundary
 from accnp.forks import imported, renewed
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import Node, user_site
-from accnp.ir.trace import belongs, state, untraced
+from accnp.ir.trace import frame_belongs, outside_traces, state
 from accnp.primitives.control import call as record_call
 from accnp.pytree import PyTree, flatten_arrays
 from accnp.runtime import device as devices
@@ -108,7 +108,7 @@ class Entry:
         self.single = out_spec.is_leaf()
         self.plan: engine.Plan | None = None  # for the CPU
         self.plans: dict[Any, engine.Plan] = {}  # for GPUs
-        self.placed = engine.placed(graph.nodes)  # nodes that determine the device
+        self.placed = engine.one_node_per_device(graph.nodes)  # nodes that determine the device
         self.watched: Watched | None = None
         # If the function read the policy of the checkpointed function around it: the last one of
         # `state.policies`, as a tuple.
@@ -121,7 +121,7 @@ class Entry:
     ) -> engine.Plan:
         """Return the plan for the device of the arguments; closed-over arrays and literals are part
         of the plan."""
-        device = engine.place_of(self.placed, leaves) if devices.gpu_possible else None
+        device = engine.computing_device(self.placed, leaves) if devices.gpu_possible else None
         plan = self.plan if device is None else self.plans.get(device)
         if plan is None:
             with trace_log.log_compilation(self.graph, len(self.consts)) as logged:
@@ -135,7 +135,7 @@ class Entry:
                 self.plans[device] = plan
         return plan
 
-    def put_together(self, results: Sequence[Node], refs: Sequence[Any] = ()) -> Any:
+    def assemble_results(self, results: Sequence[Node], refs: Sequence[Any] = ()) -> Any:
         """Return the results in the pytree structure that the function returned.
 
         The last results of a program that uses references are their new contents, which are stored
@@ -187,7 +187,7 @@ def rerun(
             entry.watched.check(function._name, function._parameter)
         leaves = [*entry.consts, *[x if type(x) is Node else as_node(x) for x in given]]
         plan = entry.load(fastmath or config.fastmath, (), leaves)
-        return entry.put_together(engine.run_plan(plan, leaves, entry.out_avals))
+        return entry.assemble_results(engine.run_plan(plan, leaves, entry.out_avals))
     except BaseException as error:
         errors.hide_frames(error)
         raise
@@ -288,8 +288,8 @@ class JitFunction(Caller, Generic[P, R]):
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run or record a call by the general path. After enough calls of the signature, a dispatch
         entry is made for it."""
-        if state.abstract is not None and not belongs(sys._getframe()):
-            with untraced():  # called by a signal handler during a trace
+        if state.abstract is not None and not frame_belongs(sys._getframe()):
+            with outside_traces():  # called by a signal handler during a trace
                 return self._call(args, kwargs)
         # In shard_map, calls are inlined, since derivatives depend on which values vary by shard.
         if config.disable_jit or state.varying is not None:
@@ -298,13 +298,13 @@ class JitFunction(Caller, Generic[P, R]):
         call, entry, leaves = self.entry_of(args, kwargs)
         if state.abstract is None and any(is_outer(x) for x in entry.consts):
             # The program is evaluated op by op: it is used once, and the ops may be cached.
-            return entry.put_together(evaluate(entry.graph, leaves), call.refs)
+            return entry.assemble_results(evaluate(entry.graph, leaves), call.refs)
         if state.abstract is not None or any(is_outer(x) for x in leaves):
             params = {"name": self._name, "jaxpr": entry.graph}
-            return entry.put_together(record_call("jit", leaves, params), call.refs)
+            return entry.assemble_results(record_call("jit", leaves, params), call.refs)
         donated: Sequence[int] = ()
         if self._options.donates:
-            donated = imported("accnp.api.jit.donation").taken(entry, call)
+            donated = imported("accnp.api.jit.donation").check_donated_inputs(entry, call)
         if config.no_execution:
             raise RuntimeError(
                 f"jit: the option no_execution is set; got a call of {self._name}; use lower() or "
@@ -312,13 +312,13 @@ class JitFunction(Caller, Generic[P, R]):
             )
         plan = entry.load(self._options.fastmath or config.fastmath, donated, leaves)
         results = run_donating(plan, entry, call, leaves, donated, self._name)
-        result = entry.put_together(results, call.refs)
+        result = entry.assemble_results(results, call.refs)
         entry.hits += 1
         self._hits += 1
         # Only the general path handles donation, references and deleted arrays.
         plain = not (donated or call.refs or entry.closed or call.deleted)
         known = entry.hits >= ENTRY_AFTER and (
-            often(entry.hits, ENTRY_AFTER) or often(self._hits, ENTRY_AFTER)
+            is_due_for_entry(entry.hits, ENTRY_AFTER) or is_due_for_entry(self._hits, ENTRY_AFTER)
         )
         if known and plain and is_outside_traces():
             _register_call(self, entry, args, kwargs, switches)

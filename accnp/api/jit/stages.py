@@ -10,7 +10,7 @@ from typing import Any
 from accnp import engine
 from accnp.api.arguments.convert import cast
 from accnp.api.jit.abstract_evaluation import ShapeDtypeStruct
-from accnp.api.jit.donation import donated_inputs, taken, without_deleted
+from accnp.api.jit.donation import check_donated_inputs, donated_inputs, without_deleted
 from accnp.api.jit.jit import run_donating
 from accnp.api.jit.static_arguments import unknown_compiler_options, unknown_option_error
 from accnp.array_type import Array, wrap
@@ -437,7 +437,7 @@ class Compiled(_Stage):
         if call.deleted:
             nodes = without_deleted(entry, call, nodes)
         moved = devices_module.gpu_possible and default_device() is not self._home
-        donated = taken(entry, call) if traced._function._options.donates else ()
+        donated = check_donated_inputs(entry, call) if traced._function._options.donates else ()
         with scope("default_device", self._home) if moved else nullcontext():
             plan = entry.load(False, donated, nodes)
             leaves = [*entry.consts, *nodes]

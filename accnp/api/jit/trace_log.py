@@ -151,11 +151,15 @@ def _differences(call: Any, avals: Sequence[Any], key: tuple[Any, ...]) -> list[
     for place, *new_key in call.static_keys():
         name = _parameter(call, place)
         if name not in before:
-            out.append(f"static {name}: {_shown(new_key)}, before not given")
+            out.append(f"static {name}: {_static_value_text(new_key)}, before not given")
         elif before[name] != new_key:
-            out.append(f"static {name}: {_shown(new_key)}, before {_shown(before[name])}")
+            old_text = _static_value_text(before[name])
+            out.append(f"static {name}: {_static_value_text(new_key)}, before {old_text}")
         before.pop(name, None)
-    out += [f"static {name}: not given, before {_shown(old)}" for name, old in before.items()]
+    out += [
+        f"static {name}: not given, before {_static_value_text(old)}"
+        for name, old in before.items()
+    ]
     if not out and call.static_keys() != old_static:
         out.append("static arguments given by keyword that came by position before, or the reverse")
     for name, new, old in zip(_TRACED, config.key, old_config, strict=True):
@@ -164,13 +168,13 @@ def _differences(call: Any, avals: Sequence[Any], key: tuple[Any, ...]) -> list[
     return out
 
 
-def _shown(key: Sequence[Any]) -> str:
+def _static_value_text(key: Sequence[Any]) -> str:
     """Return the text of a static value from its cache key."""
     kind, value = key
     if issubclass(kind, (float, complex, np.generic)) and isinstance(value, str):
         return value
     if issubclass(kind, tuple) and kind.__eq__ is tuple.__eq__:
-        parts = ", ".join(map(_shown, value))
+        parts = ", ".join(map(_static_value_text, value))
         return f"({parts}{',' * (len(value) == 1)})"
     return repr(value)
 

@@ -77,7 +77,7 @@ class ArrayFunction:
         self.out, self.fill = out, fill
         # Name, file and line of the function, for error messages.
         self.of = "{} ({}:{})".format(*function_place(self.python))
-        self.op = array_op(self.name, self.run, _shown, cost)
+        self.op = array_op(self.name, self.run, _jaxpr_params, cost)
         self.compiled: Any = None
         self.checked: set[Any] = set()  # keys of the types that it is compiled for
         self.threaded = bool(getattr(function, "targetoptions", {}).get("parallel"))
@@ -223,6 +223,6 @@ def _describe_types(kinds: Sequence[tuple[int, np.dtype]]) -> str:
     return ", ".join(f"{dtype.name} of rank {rank}" for rank, dtype in kinds)
 
 
-def _shown(params: dict[str, Any]) -> dict[str, Any]:
+def _jaxpr_params(params: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that jaxprs show: the static arguments."""
     return dict(params["static"])

@@ -73,7 +73,7 @@ class CudaFunction:
             self.python: Any = python
             self.name = name or python.__name__
             self.of = "{} ({}:{})".format(*function_place(python))
-        self.op = array_op(self.name, self.on_cpu, _shown, cost, self.on_gpu)
+        self.op = array_op(self.name, self.on_cpu, _jaxpr_params, cost, self.on_gpu)
         self.loaded: dict[Any, Any] = {}
 
     def record(self, nodes: Sequence[Node], static: dict[str, Any]) -> Any:
@@ -253,5 +253,5 @@ def _number(value: Any) -> Any:
     return np.asarray(value, dtypes.canonicalize_dtype(np.asarray(value).dtype))[()]
 
 
-def _shown(params: dict[str, Any]) -> dict[str, Any]:
+def _jaxpr_params(params: dict[str, Any]) -> dict[str, Any]:
     return dict(params["static"])

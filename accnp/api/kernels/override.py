@@ -130,7 +130,7 @@ class Override(contextlib.ContextDecorator):
                 )
             plans.append(plan)
             nodes = [*leaves, *closed]
-            buffers.append(execute.bring(plan, nodes, [engine.ready(x) for x in nodes]))
+            buffers.append(execute.move_leaves(plan, nodes, [engine.ready(x) for x in nodes]))
         texts = (self.original.code, self.source)
         timed = [_steps(plan, text) for plan, text in zip(plans, texts, strict=True)]
         if not all(timed):

@@ -8,7 +8,7 @@ from typing import Any
 
 from accnp.api.arguments.convert import wrap
 from accnp.api.arguments.host_values import as_result
-from accnp.api.arguments.values import needs_function, rule_setter
+from accnp.api.arguments.values import check_callable, rule_setter
 from accnp.api.tracing.argument_names import positional_arguments
 from accnp.api.tracing.bodies import as_leaves, close, record_body, values
 from accnp.array_type import Array
@@ -76,7 +76,7 @@ class custom_vmap:
 
     @api_boundary
     def __init__(self, fun: Callable[..., Any]) -> None:
-        needs_function("custom_vmap", fun)
+        check_callable("custom_vmap", fun)
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.vmap_rule: Rule | None = None

@@ -29,7 +29,7 @@ from accnp.key_array import PRNGKeyArray
 from accnp.pytree import PyTree, PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
 from accnp.trace_fn import describe, trace, wraps
 from accnp.transforms.axes import bind
-from accnp.transforms.batch import batched_in_place, spread
+from accnp.transforms.batch import batched_in_place, with_batch_axis
 from accnp.transforms.tools import TOOLS, Tools
 
 __all__ = ["Mapping", "check_axes", "vmap"]
@@ -355,7 +355,9 @@ class Mapping:
     ) -> None:
         """Store the new contents that the examples computed in references."""
         for leaf, (x, batched) in zip(boxes, made, strict=False):
-            set_refs([leaf.given], [move_axis(spread(x, batched, size), 0, leaf.axis)], "vmap")
+            set_refs(
+                [leaf.given], [move_axis(with_batch_axis(x, batched, size), 0, leaf.axis)], "vmap"
+            )
         for ref, (x, batched) in zip(refs, made[len(boxes) :], strict=True):
             if batched:
                 raise ValueError(
@@ -435,7 +437,7 @@ class Mapping:
 def _placed(x: Node, batched: bool, size: int, axis: int | None) -> Node:
     """Move the leading axis of a result to `axis`; for None, return the first example."""
     if axis is not None:
-        return move_axis(spread(x, batched, size), 0, axis)
+        return move_axis(with_batch_axis(x, batched, size), 0, axis)
     if not batched:
         return x
     shape = x.aval.shape

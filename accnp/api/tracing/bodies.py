@@ -25,9 +25,10 @@ from accnp.pytree import PyTreeDef, flatten_arrays
 from accnp.trace_fn import function_place, trace
 
 __all__ = [
-    "Body", "Held", "Loop", "Reference", "as_leaves", "carried", "check_branches", "check_carry",
-    "check_result", "close", "forwarded", "promoted", "record_body", "ref_contents", "refs_of",
-    "row_refs", "same_type", "set_refs", "type_text", "values", "with_inputs", "with_refs",
+    "Body", "Held", "Loop", "Reference", "as_leaves", "build_carry", "check_branches",
+    "check_carry", "check_result", "close", "forwarded_inputs", "promoted_carry_types",
+    "record_body", "ref_contents", "refs_of", "row_refs", "same_type", "set_refs", "type_text",
+    "values", "with_inputs", "with_refs",
     "without_refs", "write",
 ]  # fmt: skip
 
@@ -204,7 +205,7 @@ def values(spec: PyTreeDef, nodes: Sequence[Node]) -> Any:
     return spec.unflatten([wrap(n) for n in nodes])
 
 
-def carried(spec: PyTreeDef, nodes: Sequence[Node], init: Any, fixed: Sequence[bool]) -> Any:
+def build_carry(spec: PyTreeDef, nodes: Sequence[Node], init: Any, fixed: Sequence[bool]) -> Any:
     """Build the tree of a carry; host values that no step changes are returned as they were."""
     leaves = zip(flatten_arrays(init)[0], nodes, fixed, strict=True)
     return spec.unflatten([x if f and _as_given(x, n) else wrap(n) for x, n, f in leaves])
@@ -367,7 +368,7 @@ def with_inputs(graph: Graph, inputs: Sequence[Node], outputs: Sequence[Node]) -
     return Graph(inputs, outputs, graph.name, names, graph.level, graph.recorded, graph.trace)
 
 
-def forwarded(graph: Graph) -> list[int | None]:
+def forwarded_inputs(graph: Graph) -> list[int | None]:
     """For each output, return the position of the input that it equals, or None."""
     where = {id(x): i for i, x in enumerate(graph.inputs)}
     return [where.get(id(x)) for x in graph.outputs]
@@ -383,7 +384,7 @@ def type_text(a: Aval) -> str:
     return f"{a.dtype.name}[{','.join(map(str, a.shape))}]"
 
 
-def promoted(avals: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
+def promoted_carry_types(avals: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
     """Return the types of a carry: initial values of weak types take the type that the body
     returns."""
     new = []
@@ -403,8 +404,8 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
     """
     place = function_place(loop.fn)
     where = f"{place[0]} ({place[1]}:{place[2]})"
-    avals, spec = _shown(flatten_arrays(carry)[1], avals)
-    outs, out_spec = _shown(body.spec, body.avals)
+    avals, spec = _user_types(flatten_arrays(carry)[1], avals)
+    outs, out_spec = _user_types(body.spec, body.avals)
     if spec != out_spec:
         ours, theirs = loop.part(_types(spec, avals)), loop.part(_types(out_spec, outs))
         raise TypeError(
@@ -427,7 +428,7 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
         )
 
 
-def _shown(spec: PyTreeDef, avals: Sequence[Aval]) -> tuple[list[Aval], PyTreeDef]:
+def _user_types(spec: PyTreeDef, avals: Sequence[Aval]) -> tuple[list[Aval], PyTreeDef]:
     """Return types and structure as users see them: those of keys, not of their words."""
     return spec.shown_leaves(avals), spec.shown()
 
@@ -468,8 +469,8 @@ def check_branches(
     where = "; ".join(
         f"{label} is {p[0]} at {p[1]}:{p[2]}" for label, p in zip(labels, places, strict=True)
     )
-    ours, spec = _shown(first.spec, first.avals)
-    theirs, other = _shown(second.spec, second.avals)
+    ours, spec = _user_types(first.spec, first.avals)
+    theirs, other = _user_types(second.spec, second.avals)
     if spec != other:
         x, y = _types(spec, ours), _types(other, theirs)
         raise TypeError(
@@ -509,8 +510,8 @@ def check_result(
     """
     place = function_place(fn)
     where = f"{place[0]} at {place[1]}:{place[2]}"
-    avals, spec = _shown(spec, avals)
-    outs, out_spec = _shown(body.spec, body.avals)
+    avals, spec = _user_types(spec, avals)
+    outs, out_spec = _user_types(body.spec, body.avals)
     if spec != out_spec:
         ours, theirs = _types(spec, avals), _types(out_spec, outs)
         raise errors.IncompatibleShapesError(

@@ -106,7 +106,7 @@ class Part(NamedTuple):
 
 def is_vector_code(text: str, linked: Sequence[str]) -> bool:
     """Return whether all loops of a module, and of those that it needs, are vector code."""
-    return all(_VECTORS in each for each in (text, *_called(text, linked)))
+    return all(_VECTORS in each for each in (text, *_called_modules(text, linked)))
 
 
 def _link_modules(
@@ -116,7 +116,7 @@ def _link_modules(
     module = llvm.parse_assembly(text, context)
     module.triple = _TRIPLE
     module.data_layout = str(machine.target_data)
-    others = _called(text, linked)
+    others = _called_modules(text, linked)
     for other in others:
         module.link_in(llvm.parse_assembly(other, context))
     every = (text, *others)
@@ -144,7 +144,7 @@ def _run_and_free(module: Any, passes: Any, builder: Any, parts: Sequence[Any] =
     return module
 
 
-def _called(text: str, linked: Sequence[str]) -> list[str]:
+def _called_modules(text: str, linked: Sequence[str]) -> list[str]:
     """Return the modules that define a name to which a text, or an earlier one of them, refers."""
     found: list[str] = []
     names = _names_in(text)

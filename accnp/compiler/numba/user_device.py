@@ -223,7 +223,7 @@ def _scale(x: V, power: V) -> V:
     return x * unbits((power.to(I64) + 1023) << 52)
 
 
-def _split(x: V, place: V) -> V:
+def _split_exponent(x: V, place: V) -> V:
     """m and n with x = m 2^n and 1/2 <= |m| < 1."""
     mantissa, mask = MANT[x.single], _exponent_mask(x)
     bias = mask >> 1
@@ -277,7 +277,7 @@ _formula("__nv_signbitf", "__nv_signbitd", I32, lambda x: bits(x) < 0)
 _formula("__nv_llrintf", "__nv_llrint", I64, _whole)
 for _own in ("__nv_", "numba_"):  # the latter are what Numba calls on a processor
     _formula(f"{_own}ldexpf", f"{_own}ldexp", None, _scale, I32)
-    _formula(f"{_own}frexpf", f"{_own}frexp", None, _split, I32.as_pointer())
+    _formula(f"{_own}frexpf", f"{_own}frexp", None, _split_exponent, I32.as_pointer())
 for _own in ("__nv_", ""):
     _formula(f"{_own}hypotf", f"{_own}hypot", None, _hypotenuse, None)
 _define("__nv_modff", F32, F32, F32.as_pointer())(lambda b, x, p: b.ret(_parts(V(b, x), V(b, p)).v))

@@ -59,7 +59,7 @@ class Explanation:
     """Report of what happened: `print` it, `save_html` it, or use its attributes.
 
     `plans` are the programs that ran (`steps` with bytes, seconds and share of a streaming copy,
-    `boundaries` with reasons, `svg`). `looks` are the lines that used values, `traces` and
+    `boundaries` with reasons, `svg`). `value_uses` are the lines that used values, `traces` and
     `compiles` what was traced and compiled, `advice` recommends changes, and `load` describes other
     load of the machine: on a busy machine the times are marked.
     """
@@ -127,7 +127,7 @@ class Explanation:
         return [p for p in self._session.pictures.values() if p.runs]
 
     @property
-    def looks(self) -> list[tuple[str, str, int, float]]:
+    def value_uses(self) -> list[tuple[str, str, int, float]]:
         """Uses that needed values: line, cause, count, and total time in seconds."""
         found: dict[tuple[str, str], list[float]] = {}
         for e in self._of("look"):
@@ -198,7 +198,7 @@ class Explanation:
         out["what stopped fusion"] = stopped or ["nothing: no value goes through memory twice"]
         out["lines that used values"] = [
             f"{line}: {by}, {plural(n, 'time')}, {1e3 * seconds:.3g} ms"
-            for line, by, n, seconds in self.looks
+            for line, by, n, seconds in self.value_uses
         ] or ["none"]
         out["traces"] = self.traces or ["none"]
         out["compiles"] = self.compiles or ["none"]
@@ -287,7 +287,7 @@ def explain(f: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> E
     [True]
     >>> with jnp.explain() as e:
     ...     total = float(jnp.sum(jnp.arange(10.0)))
-    >>> [by for _, by, _, _ in e.looks]
+    >>> [by for _, by, _, _ in e.value_uses]
     ['float(x)']
     """
     if f is None:

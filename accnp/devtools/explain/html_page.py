@@ -58,7 +58,7 @@ def page(e: Explanation) -> str:
     body.append("<h2>Who forced values</h2>")
     rows = [
         [_code(line), escape(by), _number(f"{n}"), _number(f"{1e3 * seconds:.3g}")]
-        for line, by, n, seconds in e.looks
+        for line, by, n, seconds in e.value_uses
     ]
     body.append(_table(["line", "by", "times", "ms"], rows) or "<p>None.</p>")
     body += ["<h2>Traces</h2>", _list(e.traces) or "<p>None.</p>"]

@@ -172,7 +172,7 @@ def _points() -> list[FunctionPatch | _Recording]:
         point("compiler.specs.launches", "build_generated", _pass("source")),
         point("engine.plan", "make_plan", _plan),
         point("engine", "materialise", _look),
-        point("engine.pending", "lost_leaves", _lost),
+        point("engine.pending", "unreferenced_leaves", _lost),
         point("engine.execute", "run", _run),
         point("compiler.kernel_cache", "_make", _compile),
         point("runtime.stream", "Task.wait", _wait),

@@ -20,7 +20,7 @@ from accnp.api.jit.jit import JitFunction, jit
 from accnp.array_type import wrap
 from accnp.config import scope
 from accnp.errors import api_boundary
-from accnp.ir.graph import Graph, build, evaluate, expanded
+from accnp.ir.graph import Graph, build, evaluate, inline_calls
 from accnp.ir.node import Node, site_text
 from accnp.primitives.control import with_outputs
 from accnp.pytree import PyTreeDef, flatten_arrays
@@ -146,7 +146,7 @@ def compare(
         found = call.run(xs)
         return [as_node(y, "debug.compare") for y in flatten_arrays(found)[0]]
 
-    graph = expanded(build(record, [x.aval for x in nodes], getattr(f, "__name__", "f")))
+    graph = inline_calls(build(record, [x.aval for x in nodes], getattr(f, "__name__", "f")))
     graph.drop_effects()
     steps = [x for x in graph.nodes if not isinstance(x.aval, tuple) and x.op.kind != "mark"]
     arrays = [np.asarray(wrap(x)) for x in nodes]

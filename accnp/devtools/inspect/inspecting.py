@@ -115,7 +115,7 @@ def _of_call(function: JitFunction, args: tuple, kwargs: dict[str, Any]) -> Insp
     device = None
     if devices.gpu_possible:
         arrays = [x._node for x in call.leaves if isinstance(x, Array)]
-        device = engine.place_of(entry.placed, arrays)
+        device = engine.computing_device(entry.placed, arrays)
     plan = entry.plan if device is None else entry.plans.get(device)
     if plan is not None and plan.program is not None:
         program = plan.program
@@ -152,7 +152,7 @@ def _of_array(x: Array) -> Inspection:
     order, leaves, outputs, lost, fixed, existing = engine.pending(node)
     graph: Graph = graph_of(outputs, order, leaves)
     program, _ = from_graph(graph, {id(x) for x in fixed})
-    device = engine.place_of([node], leaves) if devices.gpu_possible else None
+    device = engine.computing_device([node], leaves) if devices.gpu_possible else None
     plan = engine.plan_of_pending(program, lost, device, bool(fixed))
     kept = len(outputs) - 1
     status = f"pending{place}"

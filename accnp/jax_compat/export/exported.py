@@ -493,13 +493,17 @@ def _check_exported(made: Exported, vjp: Exported | None) -> None:
         listed = tree_structure([0] * len(vjp.out_avals))
         require(vjp.out_tree == listed, "the tree of the results of its derivative")
         floats = [made.out_avals[i] for i in _floats(made.out_avals)]
-        want_in = [_shown(a) for a in (*made.in_avals, *floats)]
-        want_out = [_shown(made.in_avals[i]) for i in _floats(made.in_avals)]
-        require([_shown(a) for a in vjp.in_avals] == want_in, "the arguments of its derivative")
-        require([_shown(a) for a in vjp.out_avals] == want_out, "the results of its derivative")
+        want_in = [_aval_texts(a) for a in (*made.in_avals, *floats)]
+        want_out = [_aval_texts(made.in_avals[i]) for i in _floats(made.in_avals)]
+        require(
+            [_aval_texts(a) for a in vjp.in_avals] == want_in, "the arguments of its derivative"
+        )
+        require(
+            [_aval_texts(a) for a in vjp.out_avals] == want_out, "the results of its derivative"
+        )
 
 
-def _shown(aval: Any) -> tuple[str, str]:
+def _aval_texts(aval: Any) -> tuple[str, str]:
     return str(tuple(aval.shape)), aval.dtype.name
 
 

@@ -133,7 +133,9 @@ class Block:
             return [literal(0, _INT32, False)] * len(self.shape)
         fn, path, line = function_place(self.index_map)
         who = f"pallas_call: index map {fn} ({path}:{line}) for {self.name}"
-        found = _called(self.index_map, (*ids, *scalars), who, "the grid and the scalars give it")
+        found = _call_user_function(
+            self.index_map, (*ids, *scalars), who, "the grid and the scalars give it"
+        )
         found = tuple(found) if isinstance(found, list | tuple) else (found,)
         if len(found) != len(self.dims):
             raise ValueError(
@@ -181,7 +183,7 @@ class Block:
         return wrap(o.dynamic_update_slice(as_node(x), node, *starts))
 
 
-def _called(fn: Any, args: Sequence[Any], who: str, what: str) -> Any:
+def _call_user_function(fn: Any, args: Sequence[Any], who: str, what: str) -> Any:
     """Call a user function; the error for a wrong number of arguments names it.
 
     Raises:
@@ -449,7 +451,7 @@ class _Call:
             result = self.kernel(*ins, *outs, **own)
         else:
             what = "operands, results and scratch memory are"
-            result = _called(self.kernel, (*ins, *outs, *own), who, what)
+            result = _call_user_function(self.kernel, (*ins, *outs, *own), who, what)
         if result is not None:
             raise ValueError(f"{who} must return None; it returns {result!r}; write to references")
 

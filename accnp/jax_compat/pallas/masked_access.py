@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accnp.api.arguments.convert import as_node, cast
-from accnp.api.arrays.reference_parts import Part, extents, updated
+from accnp.api.arrays.reference_parts import Part, extents, update_part
 from accnp.api.arrays.references import Ref
 from accnp.array_type import Array, ArrayLike, wrap
 from accnp.errors import api_boundary
@@ -30,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _split(ref: Any, function: str) -> tuple[Any, Any]:
+def _reference_and_index(ref: Any, function: str) -> tuple[Any, Any]:
     """Return the reference of a part, and the index in it."""
     if isinstance(ref, Part):
         return ref.of, ref.idx
@@ -79,7 +79,7 @@ def _loose(shape: tuple[int, ...], idx: Any) -> _Loose | None:
 
 
 def _loaded(ref: Any, function: str) -> Array:
-    of, idx = _split(ref, function)
+    of, idx = _reference_and_index(ref, function)
     content = of[...]
     box = _loose(content.shape, idx)
     if box is None:
@@ -89,7 +89,7 @@ def _loaded(ref: Any, function: str) -> Array:
 
 
 def _stored(ref: Any, value: Any, mask: Any, function: str) -> None:
-    of, idx = _split(ref, function)
+    of, idx = _reference_and_index(ref, function)
     node = as_node(value, function)
     if not node.aval.weak_type and node.aval.dtype != of.dtype:
         raise ValueError(
@@ -239,7 +239,7 @@ def _atomic(
     ref: Any, idx: Any, val: Any, mask: Any, how: str, combine: Callable[[Any, Any], Any]
 ) -> Array:
     name = f"atomic_{how}"
-    of, whole = _split(ref, name)
+    of, whole = _reference_and_index(ref, name)
     if whole is not ... and idx is not None:
         of, whole = ref, idx
     elif whole is ...:
@@ -249,7 +249,9 @@ def _atomic(
     new = combine(before, val)
     if how in ("add", "max", "min") and extents(of.shape, whole) is None:  # indices may be repeated
         neutral = 0 if how == "add" else before
-        of[...] = updated(of[...], whole, val if mask is None else where(mask, val, neutral), how)
+        of[...] = update_part(
+            of[...], whole, val if mask is None else where(mask, val, neutral), how
+        )
     else:
         _stored(part, new, mask, name)
     return before

@@ -11,7 +11,7 @@ from accnp.array_type import ArrayLike, wrap
 from accnp.dtypes import ExtendedDType
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.equations import Jaxpr, Var
-from accnp.ir.graph import Graph, expanded
+from accnp.ir.graph import Graph, inline_calls
 from accnp.ir.node import Node
 from accnp.jax_compat.jaxprs.evaluation import eval_jaxpr
 from accnp.jax_compat.tracing.trace_queries import dce_jaxpr
@@ -223,7 +223,7 @@ def trace_to_jaxpr_nounits(
 
     with recording_names():
         graph, keys = _recorded(fun.wrap(of_unknown), unknown, "trace_to_jaxpr_nounits")
-        graph = expanded(graph)
+        graph = inline_calls(graph)
         closed = closed_jaxpr(graph)
     jaxpr = closed.jaxpr
     moving: set[Any] = set()  # results of effects, and what depends on them

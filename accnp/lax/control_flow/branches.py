@@ -17,7 +17,7 @@ from accnp.api.tracing.bodies import (
     check_branches,
     close,
     concrete,
-    forwarded,
+    forwarded_inputs,
     record_body,
     ref_contents,
     refs_of,
@@ -37,7 +37,7 @@ from accnp.ir.aval import Aval
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node, literal
 from accnp.ir.op import o
-from accnp.primitives.control import call, keep
+from accnp.primitives.control import call, select_flagged
 from accnp.pytree import PyTree
 
 __all__ = ["cond", "switch"]
@@ -182,10 +182,12 @@ class _Branches:
         self.outer = close(list(graphs.values()))
         self.graphs = [graphs[i] for i in place]
         # An output that is the same input in all branches does not depend on the choice.
-        columns = zip(*[forwarded(g) for g in self.graphs], strict=True)
+        columns = zip(*[forwarded_inputs(g) for g in self.graphs], strict=True)
         self.same = [c[0] if len(set(c)) == 1 else None for c in columns]
         chosen = [f is None for f in self.same]
-        self.kept = tuple([with_inputs(g, g.inputs, keep(chosen, g.outputs)) for g in self.graphs])
+        self.kept = tuple(
+            [with_inputs(g, g.inputs, select_flagged(chosen, g.outputs)) for g in self.graphs]
+        )
 
     def call(self, choice: Node, leaves: list[Node]) -> Any:
         """Record the branch operation, or the chosen branch if the index is concrete."""

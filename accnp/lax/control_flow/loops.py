@@ -18,11 +18,11 @@ from accnp.api.tracing.bodies import (
     Body,
     Loop,
     as_leaves,
-    carried,
+    build_carry,
     check_carry,
     close,
-    forwarded,
-    promoted,
+    forwarded_inputs,
+    promoted_carry_types,
     record_body,
     ref_contents,
     refs_of,
@@ -41,7 +41,7 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.op import o
-from accnp.primitives.control import call, keep
+from accnp.primitives.control import call, select_flagged
 from accnp.primitives.unrolled import row, stack
 from accnp.pytree import PyTree, flatten_arrays, map_arrays
 
@@ -123,7 +123,7 @@ def run_while(loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
     fns = (loop.fn,) if loop.name != "while_loop" else (loop.fn, cond_fun)
     recorded = cached_trace(fns, key, lambda: _While(loop, cond_fun, body_fun, init_val, avals))
     final = recorded.call(carry)
-    return carried(spec, final, init_val, recorded.fixed[: len(final)])
+    return build_carry(spec, final, init_val, recorded.fixed[: len(final)])
 
 
 class _While:
@@ -153,7 +153,7 @@ class _While:
 
         test, body = bodies()
         if len(body.avals) == len(avals):
-            new = promoted(avals, body.avals)
+            new = promoted_carry_types(avals, body.avals)
             if new != avals:
                 avals = new
                 test, body = bodies()
@@ -179,7 +179,8 @@ class _While:
         a, b = len(self.test_consts), len(self.body_consts)
         read = {id(x) for node in test.nodes for x in node.inputs} | {id(x) for x in test.outputs}
         self.fixed = [
-            f == b + i and id(test.inputs[a + i]) not in read for i, f in enumerate(forwarded(body))
+            f == b + i and id(test.inputs[a + i]) not in read
+            for i, f in enumerate(forwarded_inputs(body))
         ]
         if any(self.fixed):
             moved = [i for i, f in enumerate(self.fixed) if f]
@@ -201,7 +202,7 @@ class _While:
         n = len(carry)
         carry = [*carry, *ref_contents(self.refs, self.name)]
         carry = [cast_to(x, a) for x, a in zip(carry, self.avals, strict=True)]
-        consts = [*keep(self.fixed, carry), *self.body_consts]
+        consts = [*select_flagged(self.fixed, carry), *self.body_consts]
         moving = [x for x, f in zip(carry, self.fixed, strict=True) if not f]
         params = {
             "cond_jaxpr": self.test,
@@ -423,7 +424,7 @@ def run_scan(
     recorded = cached_trace((loop.fn,), key, lambda: _Scan(loop, step, init, xs, avals, row_avals))
     final, ys = recorded.call(carry, rows, length, bool(reverse), unroll)
     fixed = recorded.fixed[: len(final)]
-    return carried(carry_spec, final, init, fixed), values(recorded.out_spec, ys)
+    return build_carry(carry_spec, final, init, fixed), values(recorded.out_spec, ys)
 
 
 class _Scan:
@@ -454,7 +455,7 @@ class _Scan:
 
         state, both = record()
         if len(state.avals) == len(avals):
-            new = promoted(avals, state.avals)
+            new = promoted_carry_types(avals, state.avals)
             if new != avals:
                 avals = new
                 state, both = record()
@@ -468,7 +469,7 @@ class _Scan:
     def arrange(self, graph: Graph) -> None:
         """Make unchanged carried values constants, and remove outputs that are input rows."""
         c, n = len(self.outer), len(self.avals)
-        comes = forwarded(graph)
+        comes = forwarded_inputs(graph)
         self.fixed = [comes[i] == c + i for i in range(n)]
         self.through = [f - c - n if f is not None and f >= c + n else None for f in comes[n:]]
         moved = [i for i in range(n) if self.fixed[i]]
@@ -496,7 +497,7 @@ class _Scan:
         m = len(carry)
         carry = [*carry, *ref_contents(self.refs, self.name)]
         carry = [cast_to(x, a) for x, a in zip(carry, self.avals, strict=True)]
-        consts = [*keep(self.fixed, carry), *self.outer]
+        consts = [*select_flagged(self.fixed, carry), *self.outer]
         moving = [x for x, f in zip(carry, self.fixed, strict=True) if not f]
         params = {
             "jaxpr": self.body,

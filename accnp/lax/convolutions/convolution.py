@@ -27,7 +27,7 @@ from accnp.lax.convolutions.shapes import (
     transposed_pads,
 )
 from accnp.primitives.linalg import dot
-from accnp.primitives.windows import dilated
+from accnp.primitives.windows import dilated_length
 from accnp.sharding.device_placement import with_out_sharding
 
 if TYPE_CHECKING:
@@ -153,7 +153,9 @@ def _convolved(
     base = as_steps(base, rank, "lhs_dilation")
     dilation = as_steps(dilation, rank, "rhs_dilation")
     spatial = [x.aval.shape[d] for d in dims.lhs_spec[2:]]
-    taps = [dilated(w.aval.shape[d], k) for d, k in zip(dims.rhs_spec[2:], dilation, strict=True)]
+    taps = [
+        dilated_length(w.aval.shape[d], k) for d, k in zip(dims.rhs_spec[2:], dilation, strict=True)
+    ]
     return o.conv_general_dilated(
         x,
         w,
@@ -370,7 +372,9 @@ def conv_transpose(
     dims = conv_dimension_numbers(x.aval.shape, w.aval.shape, dimension_numbers)
     strides = as_steps(strides, rank, "window_strides")
     dilation = as_steps(rhs_dilation, rank, "rhs_dilation")
-    spans = [dilated(w.aval.shape[d], k) for d, k in zip(dims.rhs_spec[2:], dilation, strict=True)]
+    spans = [
+        dilated_length(w.aval.shape[d], k) for d, k in zip(dims.rhs_spec[2:], dilation, strict=True)
+    ]
     pads = padding
     if isinstance(padding, str):
         pads = [transposed_pads(k, s, padding) for k, s in zip(spans, strides, strict=True)]

@@ -22,7 +22,7 @@ from accnp.numpy.manipulation import expand_node, reshape_plain, transpose_node
 from accnp.numpy.reductions import root_of_squares, wide_type
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full
-from accnp.primitives.reduce import kept_dims
+from accnp.primitives.reduce import remaining_dims
 
 __all__ = ["matrix_norm", "norm", "vector_norm"]
 
@@ -66,7 +66,7 @@ def _vector(x: Node, order: Any, axes: tuple[int, ...], function: str) -> Node:
     most = (o.reduce_max if order > 0 else o.reduce_min)(size, axes=axes)
     some = o.and_(o.gt(most, full(most.aval.shape, 0, most.aval.dtype)), o.is_finite(most))
     unit = o.select_n(some, full(most.aval.shape, 1, most.aval.dtype), most)
-    ratio = o.div(size, broadcast_to(unit, x.aval.shape, kept_dims(x.aval.ndim, axes)))
+    ratio = o.div(size, broadcast_to(unit, x.aval.shape, remaining_dims(x.aval.ndim, axes)))
     total = o.reduce_sum(o.pow(ratio, like(size, float(order))), axes=axes)
     return o.mul(o.pow(total, like(total, 1 / float(order))), unit)
 

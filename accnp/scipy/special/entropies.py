@@ -15,7 +15,7 @@ from accnp.api.arguments.convert import cast
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.numpy import ufunc_rules as rules
-from accnp.primitives.custom import JvpRule, ruled
+from accnp.primitives.custom import JvpRule, call_with_rule
 from accnp.primitives.elementwise import like
 
 __all__ = [
@@ -67,13 +67,13 @@ def _sloped(
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         parts = [o.mul(t, s) for t, s in zip(ts, slopes(*xs), strict=True) if t is not None]
-        return ruled(made, xs, run), [reduce(o.add, parts)]
+        return call_with_rule(made, xs, run), [reduce(o.add, parts)]
 
     def run(xs: list[Node]) -> list[Node]:
         return [value(*xs)]
 
     made = JvpRule(name, rule, {"jvp": f"_{name}_jvp", "symbolic_zeros": False})
-    return ruled(made, xs, run)[0]
+    return call_with_rule(made, xs, run)[0]
 
 
 def entropy(x: Node) -> Node:

@@ -34,7 +34,7 @@ from accnp.numpy.joining import stack
 from accnp.numpy.log_sum_exp import logsumexp as logsumexp
 from accnp.numpy.number_parts import isneginf
 from accnp.numpy.selection import where
-from accnp.primitives.custom import JvpRule, ruled
+from accnp.primitives.custom import JvpRule, call_with_rule
 from accnp.primitives.elementwise import like
 from accnp.scipy.special import complex_gamma
 from accnp.scipy.special.entropies import (
@@ -278,7 +278,7 @@ def _ratio_rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list
         ts[1] and o.neg(o.mul(ts[1], o.div(x, o.mul(y, y)))),
     ]
     tangent = o.add(*parts) if all(parts) else parts[0] or parts[1]
-    return ruled(_RATIO, xs, _ratio), [tangent]
+    return call_with_rule(_RATIO, xs, _ratio), [tangent]
 
 
 _RATIO = JvpRule("ratio_of_xlogy", _ratio_rule)
@@ -294,13 +294,13 @@ def _times_log(name: str, x: Any, y: Any, log: Any, harmless: float) -> Array:
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         inner = xs[1] if harmless else o.add(xs[1], like(xs[1], 1))
-        ratio = ts[1] and ruled(_RATIO, [xs[0], inner], _ratio)[0]
+        ratio = ts[1] and call_with_rule(_RATIO, [xs[0], inner], _ratio)[0]
         parts = [ts[0] and o.mul(ts[0], log(xs[1])), ts[1] and o.mul(ts[1], ratio)]
         tangent = o.add(*parts) if all(parts) else parts[0] or parts[1]
-        return ruled(made, xs, value), [tangent]
+        return call_with_rule(made, xs, value), [tangent]
 
     made = JvpRule(name, rule, {"jvp": f"_{name}_jvp", "symbolic_zeros": False})
-    return wrap(ruled(made, [to_shape(n, np.broadcast_shapes(a.aval.shape, b.aval.shape))
+    return wrap(call_with_rule(made, [to_shape(n, np.broadcast_shapes(a.aval.shape, b.aval.shape))
                              for n in (a, b)], value)[0])  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.numpy import ufunc_rules as rules
 from accnp.numpy.ruled_functions import normal_law
-from accnp.primitives.custom import JvpRule, ruled
+from accnp.primitives.custom import JvpRule, call_with_rule
 from accnp.primitives.elementwise import like
 from accnp.scipy.special.op_functions import floating
 
@@ -108,7 +108,7 @@ def _logit(p: Node) -> Node:
         return [_logit(p)], [t and o.div(t, o.mul(p, o.sub(like(p, 1), p)))]
 
     made = JvpRule("logit", rule, {"jvp": "_logit_jvp", "symbolic_zeros": False})
-    return ruled(made, [p], value)[0]
+    return call_with_rule(made, [p], value)[0]
 
 
 @api_boundary

@@ -60,7 +60,7 @@ elif what == "fail":
             "zarr": [(stores.ZarrStore, "create"), (stores.ZarrStore, "write")],
             "safetensors": [(safetensors, "_allocate"), (safetensors, "_map_array")],
         }[store]
-        + [(safetensors if store == "safetensors" else checkpoint_files, "facts_of")]
+        + [(safetensors if store == "safetensors" else checkpoint_files, "describe_leaf")]
         + [(os, "replace")]
         if failing == 0 or name not in ("create", "_allocate", "replace")  # process 0 does these
     ]

@@ -17,10 +17,10 @@ from accnp.compiler.library.windows.sweeps import Places, Sweep
 from accnp.compiler.library.writing.loop_nests import Text, total
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import BLOCK, Operand, OwnKernel, dtype_code
-from accnp.primitives.fold import greatest, least
+from accnp.primitives.fold import largest_value, smallest_value
 from accnp.primitives.pooling import windows_over
 from accnp.primitives.views import contiguous
-from accnp.primitives.windows import Window, dilated
+from accnp.primitives.windows import Window, dilated_length
 
 __all__ = ["gather_extremes", "scatter_extremes", "window_max", "window_min", "window_sum"]
 
@@ -54,7 +54,7 @@ def _fold_kernel(
     inner = sweep.windows[sweep.along.window] if sweep.along.window >= 0 else None
     size = BLOCK
     if inner is not None and len(sweep.windows) > 1 and inner.base == 1:
-        size = (BLOCK - dilated(inner.taps, inner.dilation)) // inner.stride
+        size = (BLOCK - dilated_length(inner.taps, inner.dilation)) // inner.stride
     first_across = 0 < size < BLOCK
     if first_across:
         text.add(f"row = stack_{code}()")
@@ -81,7 +81,7 @@ def _across(text: Text, code: str, fold: str, sweep: Sweep, w: Window) -> str:
     the element of the row."""
     s, n = text.integer(w.stride), text.integer(w.size)
     low, dilation = text.integer(w.low), text.integer(w.dilation)
-    span = text.integer(dilated(w.taps, w.dilation))
+    span = text.integer(dilated_length(w.taps, w.dilation))
     text.add(f"begin = fmax(0, b0 * {s} - {low})")
     text.add(f"end = fmin({n}, (b1 - 1) * {s} - {low} + {span})")
     with text.block("for i in range(end - begin):"):
@@ -226,14 +226,14 @@ def window_max(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel:
     """Return the kernel of `reduce_window_max`."""
-    return _folded(operands, results, p, "max", least(results[0].dtype))
+    return _folded(operands, results, p, "max", smallest_value(results[0].dtype))
 
 
 def window_min(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel:
     """Return the kernel of `reduce_window_min`."""
-    return _folded(operands, results, p, "min", greatest(results[0].dtype))
+    return _folded(operands, results, p, "min", largest_value(results[0].dtype))
 
 
 def _folded(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from accnp.compiler.llvm.scalars.exp import RATE
 from accnp.compiler.llvm.scalars.ir import V, clamp_above, fabs
-from accnp.compiler.llvm.scalars.logsum import edges, larger
+from accnp.compiler.llvm.scalars.logsum import fix_infinite_operands, larger_operand
 from accnp.compiler.llvm.scalars.units import cos, ex2, lg2, rcp, sin, unit
 
 __all__ = ["FAST", "FAST_BINARY", "fast"]
@@ -32,12 +32,12 @@ def _tanh_law(x: V) -> V:
 
 
 def _logaddexp2(a: V, b: V) -> V:
-    return edges(a, b, larger(a, b) + lg2(ex2(-fabs(a - b)) + 1.0))
+    return fix_infinite_operands(a, b, larger_operand(a, b) + lg2(ex2(-fabs(a - b)) + 1.0))
 
 
 def _logaddexp(a: V, b: V) -> V:
     tail = lg2(ex2(fabs(a - b) * -LOG2E) + 1.0)
-    return edges(a, b, larger(a, b) + tail * LN2)
+    return fix_infinite_operands(a, b, larger_operand(a, b) + tail * LN2)
 
 
 def _mish(x: V) -> V:

@@ -69,14 +69,14 @@ def log1p_tail(f: V) -> V:
     return fma(s, fma(w, estrin(w, k.LOG_64), h), -h)
 
 
-def edges(x: V, y: V) -> V:
+def fix_log_domain(x: V, y: V) -> V:
     """The values of any logarithm outside the positive finite numbers."""
     y = where(x < float("inf"), y, x)
     y = where(x < 0.0, float("nan"), y)
     return where(x.eq(0.0), -float("inf"), y)
 
 
-def apart(x: V) -> tuple[V, V]:
+def split_exponent(x: V) -> tuple[V, V]:
     """(f, t) with x = 2^t (1 + f), as `split`."""
     if x.single and has_exponents(x):
         m, t = mantissa(x), exponent(x)
@@ -88,21 +88,21 @@ def apart(x: V) -> tuple[V, V]:
 
 @define(UNARY)
 def log(x: V) -> V:
-    f, t = apart(x)
+    f, t = split_exponent(x)
     hi, lo = LN2_32 if x.single else LN2_64
     y = fma(t, x.const(hi), f + fma(t, x.const(lo), log1p_tail(f)))
     # Infinite exponents and mantissas that are no numbers have made the edges already.
-    return y if x.single and has_exponents(x) else edges(x, y)
+    return y if x.single and has_exponents(x) else fix_log_domain(x, y)
 
 
 def _based(x: V, inv: tuple[float, float], one: tuple[float, float]) -> V:
     """Logarithm to another base: ``inv`` is 1 / ln(base), ``one`` the logarithm of 2."""
-    f, t = apart(x)
+    f, t = split_exponent(x)
     h, low = fast_two_sum(f, log1p_tail(f))
     p, q = two_prod(h, x.const(inv[0]))
     q = fma(h, x.const(inv[1]), fma(low, x.const(inv[0]), q))
     s, r = two_sum(t * one[0], p)
-    return edges(x, s + (fma(t, x.const(one[1]), q) + r))
+    return fix_log_domain(x, s + (fma(t, x.const(one[1]), q) + r))
 
 
 @define(UNARY)

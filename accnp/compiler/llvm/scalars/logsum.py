@@ -37,12 +37,12 @@ INF, (LN2, LN2_LO) = float("inf"), LN2_64
 POWER = 1.5 * 2.0**52 + 1023.0
 
 
-def larger(a: V, b: V) -> V:
+def larger_operand(a: V, b: V) -> V:
     """Return the larger operand, or b if one is NaN."""
     return where(a > b, a, b)
 
 
-def edges(a: V, b: V, y: V) -> V:
+def fix_infinite_operands(a: V, b: V, y: V) -> V:
     """Return y, or a + b where a - b is NaN: for equal infinities, and for NaN operands."""
     d = a - b
     return where(d.eq(d), y, a + b)
@@ -67,8 +67,8 @@ def _emit_logaddexp(a: V, b: V, base2: bool) -> V:
     """logaddexp, or logaddexp2 for `base2`."""
     if a.single:
         tail = _log1p_exp(fabs(a.to(F64) - b.to(F64)), base2)
-        return edges(a, b, (larger(a, b).to(F64) + tail).to(F32))
-    top, low = larger(a, b), where(a > b, b, a)
+        return fix_infinite_operands(a, b, (larger_operand(a, b).to(F64) + tail).to(F32))
+    top, low = larger_operand(a, b), where(a > b, b, a)
     d, d_lo = two_sum(top, -low)
     farthest = 1100.0 if base2 else 800.0  # exp(-d) is 0 from here on
     near = d < farthest
@@ -106,7 +106,7 @@ def _emit_logaddexp(a: V, b: V, base2: bool) -> V:
     y, lost = two_sum(top, first)
     # If an operand is infinite, y is right, and the rounding errors are NaN.
     y = where(d < INF, y + (lost + rest), y)
-    return edges(a, b, y)
+    return fix_infinite_operands(a, b, y)
 
 
 @define(BINARY)
