@@ -453,7 +453,7 @@ def kernel(lo, hi, x, y, n, s):
     for t in range(lo, hi):
         part(t * n, t * n + n, x, at(y, 0), s, past)
     if n < 0:
-        spread(part, s, n, n, n, n, x, y, s, past)
+        parallel_for(part, s, n, n, n, n, x, y, s, past)
 """
 
 
