@@ -26,16 +26,8 @@ from accnp.runtime.device import process_index
 from accnp.runtime.stream import default_stream
 
 __all__ = [
-    "ArrayFacts",
-    "Index",
-    "as_index",
-    "collective_step",
-    "compute",
-    "describe_leaf",
-    "gather_objects",
-    "regions",
-    "storage_dtype",
-    "warn_narrowed",
+    "ArrayFacts", "Index", "as_index", "collective_step", "compute", "describe_leaf",
+    "gather_objects", "regions", "storage_dtype", "warn_narrowed",
 ]  # fmt: skip
 
 Index = tuple[slice, ...]

@@ -67,25 +67,9 @@ from accnp.runtime.device import Device
 from accnp.runtime.stream import Task, default_stream
 
 __all__ = [
-    "DELETED",
-    "Plan",
-    "array_of",
-    "close",
-    "compile_plan",
-    "computing_device",
-    "device_of",
-    "is_ready",
-    "materialise",
-    "needs_copy_between",
-    "on_device",
-    "one_node_per_device",
-    "pending",
-    "plan_of_graph",
-    "plan_of_pending",
-    "ready",
-    "run_plan",
-    "to_device",
-    "wait_for_value",
+    "DELETED", "Plan", "array_of", "close", "compile_plan", "computing_device", "device_of",
+    "is_ready", "materialise", "needs_copy_between", "on_device", "one_node_per_device", "pending",
+    "plan_of_graph", "plan_of_pending", "ready", "run_plan", "to_device", "wait_for_value",
 ]  # fmt: skip
 
 # Work, in simple element operations, from which a plan is submitted to the stream instead of being

@@ -26,16 +26,8 @@ from accnp.ir.node import CONST, LITERAL, Node
 from accnp.ir.trace import Trace
 
 __all__ = [
-    "body_operations",
-    "bytes_text",
-    "clusters_of",
-    "every_plan",
-    "graph_of",
-    "kernel_label",
-    "log_plan",
-    "plan_lines",
-    "plan_text",
-    "step_members",
+    "body_operations", "bytes_text", "clusters_of", "every_plan", "graph_of", "kernel_label",
+    "log_plan", "plan_lines", "plan_text", "step_members",
 ]  # fmt: skip
 
 

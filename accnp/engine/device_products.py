@@ -25,18 +25,8 @@ from accnp.ir.kernel import OwnKernel, dtype_code, is_half
 from accnp.runtime.driver import BLAS
 
 __all__ = [
-    "LIMIT",
-    "Copy",
-    "Gemm",
-    "Kinds",
-    "ProductStep",
-    "copy_layout",
-    "factors",
-    "gemm_of",
-    "kinds_of",
-    "matrix_layout",
-    "merge_axes",
-    "product_step",
+    "LIMIT", "Copy", "Gemm", "Kinds", "ProductStep", "copy_layout", "factors", "gemm_of",
+    "kinds_of", "matrix_layout", "merge_axes", "product_step",
 ]  # fmt: skip
 
 LIMIT = 1 << 31  # sizes are C's int

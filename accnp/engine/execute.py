@@ -35,18 +35,8 @@ from accnp.runtime.stream import Stream, default_stream
 from accnp.runtime.threads import call_helpers, parallel_calls, parallel_run
 
 __all__ = [
-    "add_error_note",
-    "annotating_gpu_errors",
-    "copy_between_devices",
-    "copy_buffer",
-    "launch",
-    "move_leaves",
-    "operand",
-    "run",
-    "run_callback",
-    "run_host_step",
-    "stream_of",
-    "to_device",
+    "add_error_note", "annotating_gpu_errors", "copy_between_devices", "copy_buffer", "launch",
+    "move_leaves", "operand", "run", "run_callback", "run_host_step", "stream_of", "to_device",
 ]  # fmt: skip
 
 

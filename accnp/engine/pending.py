@@ -22,19 +22,9 @@ from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device, gpu_among
 
 __all__ = [
-    "IN_TWO_LISTS",
-    "Pending",
-    "collect",
-    "computing_device",
-    "device_copies",
-    "group_by_device",
-    "has_own_buffer",
-    "is_kept",
-    "needs_copy_between",
-    "nodes_to_store",
-    "one_node_per_device",
-    "sorted_order",
-    "unreferenced_leaves",
+    "IN_TWO_LISTS", "Pending", "collect", "computing_device", "device_copies", "group_by_device",
+    "has_own_buffer", "is_kept", "needs_copy_between", "nodes_to_store", "one_node_per_device",
+    "sorted_order", "unreferenced_leaves",
 ]  # fmt: skip
 
 

@@ -29,12 +29,7 @@ if TYPE_CHECKING:
     from accnp.engine.bailout import Bailout
 
 __all__ = [
-    "ControlStep",
-    "HostStep",
-    "KernelStep",
-    "Plan",
-    "elementwise_operands",
-    "forget_nodes",
+    "ControlStep", "HostStep", "KernelStep", "Plan", "elementwise_operands", "forget_nodes",
     "used_slots",
 ]  # fmt: skip
 

@@ -19,16 +19,8 @@ from accnp.runtime.buffer import Buffer, from_scalar
 from accnp.runtime.stream import Task
 
 __all__ = [
-    "DELETED",
-    "Claim",
-    "available_buffer",
-    "claimed",
-    "find_claim",
-    "make_deleted_error",
-    "make_traced_error",
-    "set_pending_task",
-    "set_values",
-    "value_lock",
+    "DELETED", "Claim", "available_buffer", "claimed", "find_claim", "make_deleted_error",
+    "make_traced_error", "set_pending_task", "set_values", "value_lock",
 ]  # fmt: skip
 
 # Held while pending graphs are traversed, and while values are set and inputs are dropped; never

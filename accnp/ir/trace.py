@@ -25,31 +25,10 @@ from accnp.forks import at_interrupt
 from accnp.ir.op import as_tuple
 
 __all__ = [
-    "DEAD",
-    "OWN",
-    "Deleted",
-    "EffectsOf",
-    "Escaped",
-    "HostValue",
-    "Rebinding",
-    "Trace",
-    "collect_effects",
-    "collect_writes",
-    "current",
-    "differentiating",
-    "frame_belongs",
-    "innermost",
-    "is_own",
-    "join",
-    "line_of",
-    "mapping",
-    "outside_traces",
-    "own_effects",
-    "own_lines",
-    "recorder_of",
-    "sets_site",
-    "state",
-    "tracing",
+    "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "HostValue", "Rebinding", "Trace",
+    "collect_effects", "collect_writes", "current", "differentiating", "frame_belongs", "innermost",
+    "is_own", "join", "line_of", "mapping", "outside_traces", "own_effects", "own_lines",
+    "recorder_of", "sets_site", "state", "tracing",
 ]  # fmt: skip
 
 

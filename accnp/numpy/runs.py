@@ -21,14 +21,9 @@ from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.sort import permutation_of
 
 __all__ = [
-    "Runs",
-    "count_true",
-    "fillers",
-    "merge_complex_nans",
-    "positions_below",
-    "run_starts",
+    "Runs", "count_true", "fillers", "merge_complex_nans", "positions_below", "run_starts",
     "take_rows",
-]
+]  # fmt: skip
 
 _INT = np.dtype(np.int32)
 _BOOL = np.dtype(bool)

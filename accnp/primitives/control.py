@@ -23,15 +23,8 @@ from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
 __all__ = [
-    "CONSTANTS",
-    "call",
-    "check_carry",
-    "leading",
-    "place_flagged",
-    "select_flagged",
-    "split",
-    "with_outputs",
-    "zeros_for",
+    "CONSTANTS", "call", "check_carry", "leading", "place_flagged", "select_flagged", "split",
+    "with_outputs", "zeros_for",
 ]  # fmt: skip
 
 # For ops whose programs take leading constants: parameter -> (number of operands before the

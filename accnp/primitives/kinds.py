@@ -25,22 +25,9 @@ from accnp.ir.op import COMBINES, ZERO, Combine, Op, declare_combine, o, registe
 from accnp.ir.trace import state
 
 __all__ = [
-    "BOOL",
-    "binary",
-    "broadcast_scalar",
-    "broadcast_to",
-    "compare",
-    "dtype_kind",
-    "in_float32",
-    "map_infer",
-    "map_op",
-    "move_batch_first",
-    "opaque",
-    "reduction",
-    "unary",
-    "view",
-    "weak_as_operands",
-    "zeros_like_aval",
+    "BOOL", "binary", "broadcast_scalar", "broadcast_to", "compare", "dtype_kind", "in_float32",
+    "map_infer", "map_op", "move_batch_first", "opaque", "reduction", "unary", "view",
+    "weak_as_operands", "zeros_like_aval",
 ]  # fmt: skip
 
 BOOL = np.dtype(bool)

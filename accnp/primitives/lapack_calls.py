@@ -20,15 +20,8 @@ from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to, dtype_kind
 
 __all__ = [
-    "batched",
-    "inexact",
-    "lapack_dtype",
-    "map_batch",
-    "real_dtype",
-    "routine",
-    "scale_by_power",
-    "scaling_power",
-    "square",
+    "batched", "inexact", "lapack_dtype", "map_batch", "real_dtype", "routine", "scale_by_power",
+    "scaling_power", "square",
 ]  # fmt: skip
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}  # first letter of routine names, by dtype char

@@ -17,16 +17,8 @@ from accnp.errors import api_boundary
 from accnp.forks import renewed
 
 __all__ = [
-    "Device",
-    "check_has_local_device",
-    "default_backend",
-    "default_device",
-    "device_count",
-    "devices",
-    "gpu_among",
-    "gpu_possible",
-    "local_device_count",
-    "local_devices",
+    "Device", "check_has_local_device", "default_backend", "default_device", "device_count",
+    "devices", "gpu_among", "gpu_possible", "local_device_count", "local_devices",
 ]  # fmt: skip
 
 

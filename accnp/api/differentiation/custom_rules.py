@@ -33,15 +33,8 @@ from accnp.transforms.tools import TOOLS
 from accnp.transforms.walk import dependents, inexact
 
 __all__ = [
-    "RuleCall",
-    "SymbolicZero",
-    "check_same_results",
-    "depends_on_traces",
-    "nondiff_positions",
-    "stop_gradient",
-    "tangent_aval",
-    "tangent_value",
-    "zero_from_primal",
+    "RuleCall", "SymbolicZero", "check_same_results", "depends_on_traces", "nondiff_positions",
+    "stop_gradient", "tangent_aval", "tangent_value", "zero_from_primal",
 ]  # fmt: skip
 
 

@@ -27,18 +27,8 @@ from accnp.transforms.vjp import LinearMap, linearize_outputs
 from accnp.transforms.walk import inexact
 
 __all__ = [
-    "Linearised",
-    "as_argnums",
-    "check_inputs",
-    "check_output",
-    "checked_argnums",
-    "float0_zeros",
-    "gradients",
-    "leaf_nodes",
-    "linearise_call",
-    "marked_arguments",
-    "split_aux",
-    "with_weak_type",
+    "Linearised", "as_argnums", "check_inputs", "check_output", "checked_argnums", "float0_zeros",
+    "gradients", "leaf_nodes", "linearise_call", "marked_arguments", "split_aux", "with_weak_type",
 ]  # fmt: skip
 
 

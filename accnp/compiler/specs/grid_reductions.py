@@ -21,12 +21,9 @@ from accnp.compiler.specs.statements import Place, Statements, loop_type
 from accnp.ir.kernel import BLOCK, CHUNK, ROWS, Phase
 
 __all__ = [
-    "add_grid_chunks",
-    "add_grid_columns",
-    "add_grid_rows",
-    "multiplies_stored_values",
+    "add_grid_chunks", "add_grid_columns", "add_grid_rows", "multiplies_stored_values",
     "separate_stores",
-]
+]  # fmt: skip
 
 _ZERO = Const(0, I8)
 
