@@ -14,6 +14,7 @@ import mmap
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -242,15 +243,18 @@ _CTYPES: dict[str, Any] = {
     "b1": ctypes.c_bool,
 }
 _scalar_types = {np.dtype(code): kind for code, kind in _CTYPES.items()}
+_NO_CONTEXT = nullcontext()
 
 
-def overflow_warnings() -> np.errstate:
+def overflow_warnings(dtype: np.dtype) -> AbstractContextManager[object]:
     """Return a context in which NumPy's warning of an overflow names the user's line.
 
-    Other settings of `numpy.errstate`, such as "ignore" and "raise", stay in force.
+    It is for conversions to types of less than 4 bytes, whose largest number is small; a context
+    would take as long as the conversion of a short list. Other settings of `numpy.errstate`, such
+    as "ignore" and "raise", stay in force.
     """
-    if np.geterr()["over"] != "warn":
-        return np.errstate()
+    if dtype.itemsize >= 4 or np.geterr()["over"] != "warn":
+        return _NO_CONTEXT
     return np.errstate(over="call", call=_warn_of_overflow)
 
 
@@ -263,7 +267,7 @@ def from_scalar(value: Any, dtype: np.dtype) -> Buffer:
     buffer = empty(dtype.itemsize)
     kind = _scalar_types.get(dtype)
     if kind is None:
-        with overflow_warnings():
+        with overflow_warnings(dtype):
             buffer.view((), dtype, writeable=True)[...] = value
     else:
         kind.from_address(buffer.ptr).value = value

@@ -206,7 +206,7 @@ def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
     if nodes and (len(nodes) <= _STACK_LIMIT or any(n.trace is not None for n in nodes)):
         return _stack_nested(x, wanted, function)
     try:
-        with overflow_warnings():
+        with overflow_warnings(wanted):
             value = np.array(
                 _values(x) if nodes else x, dtype=None if wanted.kind == "V" else wanted
             )
