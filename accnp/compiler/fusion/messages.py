@@ -109,8 +109,7 @@ def _reduced(builder: Builder, node: Node, x: Value, axis: MeshAxis, reduce: Any
     part = -(-size // n)
     flat = _view(builder, node, x, (size,))
     if part * n != size:
-        zero = builder.leaf(full((), 0, x.aval.dtype))
-        builder.extra.append(zero)
+        zero = builder.extra_leaf(full((), 0, x.aval.dtype))
         pads = {"padding_config": ((0, part * n - size, 0),)}
         flat = builder.inferred(node, "pad", pads, (flat, zero))
     rows = _view(builder, node, flat, (n, part))
@@ -129,9 +128,8 @@ def _added(builder: Builder, node: Node, x: Value, axis: MeshAxis, params: dict[
     other = builder.inferred(node, "mesh_swap", params, (x,))
     first = axis.here == axis.members(params["axis_index_groups"])[0]
     a, b = (x, other) if first else (other, x)
-    if dtype_kind(x.aval.dtype) in "fc":  # a sum begins with 0, which tells in the sum of two -0
-        zero = builder.leaf(full((), 0, x.aval.dtype))
-        builder.extra.append(zero)
+    if dtype_kind(x.aval.dtype) in "fc":  # a sum begins with 0: -0 + -0 gives 0
+        zero = builder.extra_leaf(full((), 0, x.aval.dtype))
         shape = {"shape": x.aval.shape, "broadcast_dimensions": ()}
         zeros = builder.inferred(node, "broadcast_in_dim", shape, (zero,))
         a = builder.inferred(node, "add", {}, (a, zeros))

@@ -158,6 +158,12 @@ class Builder:
         self.made: list[Value] = []  # all values in order
         self.effects: list[Value] = []  # in order
 
+    def extra_leaf(self, node: Node) -> Value:
+        """Return the value of a leaf that is no argument of the program."""
+        v = self.leaf(node)
+        self.extra.append(v)
+        return v
+
     def leaf(self, node: Node) -> Value:
         op = node.op if node.op.kind == "leaf" else OPS["const"]
         known = op is node.op and (self.fixed is None or id(node) in self.fixed)
@@ -171,10 +177,7 @@ class Builder:
 
     def get(self, x: Node, env: _Env) -> Any:
         v = self.leaves.get(id(x)) or env.get(id(x))
-        if v is None:
-            v = self.leaf(x)
-            self.extra.append(v)
-        return v
+        return self.extra_leaf(x) if v is None else v
 
     def add(self, node: Node, env: _Env) -> None:
         if env.get(id(node)) is None:
