@@ -320,6 +320,8 @@ class Op:
         collective: what passes need to know about a collective.
         sharding: name of the rule in `sharding/sharding_rules.py` that says how operands and
             results are sharded; "" for the rule of the kind ("map", "reduce") or none.
+        user_name: the function that users call, for texts, if it records several ops: `psum` for
+            `psum_invariant`. The default is the name.
         memo: the recorder's cache: forms (`ir.node.Form`) by types of operands and parameters.
     """
 
@@ -330,7 +332,7 @@ class Op:
         "jvp_shapes", "keeps_order", "kind", "linearize", "lowering", "makes_nan", "memo", "name",
         "nonzero", "numpy", "parts", "places", "raises_cause", "recomputes", "rewrite", "rounds",
         "scalar", "several", "sharding", "show", "strides", "transpose", "updated_operand",
-        "windows",
+        "user_name", "windows",
     )  # fmt: skip
 
     def __init__(
@@ -381,6 +383,7 @@ class Op:
         places: bool = False,
         collective: Collective | None = None,
         sharding: str = "",
+        user_name: str = "",
         memo: BoundedCache[Any, Form] | None = None,
     ) -> None:
         self.name = name
@@ -429,14 +432,9 @@ class Op:
         self.places = places
         self.collective = collective
         self.sharding = sharding
+        self.user_name = user_name or name
         self.memo: BoundedCache[Any, Form]
         self.memo = BoundedCache("type_cache_size", grouped=True) if memo is None else memo
-
-    @property
-    def user_name(self) -> str:
-        """The name of the function that users call: `psum` for `psum_invariant`, which it records
-        over a mesh."""
-        return self.name.removesuffix("_invariant")
 
     def changed(self, **fields: Any) -> Op:
         """Return a new op with other values of some fields, and its own memo."""

@@ -182,6 +182,7 @@ def _collective(
     numpy: Callable[..., np.ndarray] = _raise_unbound,
     facts: Collective = _PLAIN,
     makes_nan: bool = False,
+    user_name: str = "",
 ) -> Op:
     """Declare a collective.
 
@@ -224,6 +225,7 @@ def _collective(
         transpose=transpose and (lambda ct, x, **params: (transpose(ct, params),)),
         batch=batch,
         show=show,
+        user_name=user_name,
     )
 
 
@@ -245,7 +247,7 @@ def _show_reduction(params: Params) -> Params:
 
 def _reduction(
     name: str, reduce: str, for_equal: Any, jvp: Any = None, transpose: Any = None,
-    equal: bool = True, aligns: bool = True, makes_nan: bool = False,
+    equal: bool = True, aligns: bool = True, makes_nan: bool = False, user_name: str = "",
 ) -> Op:  # fmt: skip
     def meaning(x: Node, size: int, params: Params) -> tuple[Node, bool]:
         return getattr(o, reduce)(x, axes=(0,)), False
@@ -262,6 +264,7 @@ def _reduction(
         _reduce_rows(reduce),
         Collective(equal, aligns=aligns, reduce=reduce),
         makes_nan=makes_nan,
+        user_name=user_name,
     )
 
 
@@ -289,7 +292,7 @@ _reduction(
 # the cotangent of each operand, and vice versa for `pvary`.
 _reduction(
     "psum_invariant", "reduce_sum", _multiply_by_size, transpose=lambda ct, p: o.pvary(ct, **p),
-    aligns=False,
+    aligns=False, user_name="psum",
 )  # fmt: skip
 VARY = _collective(
     "pvary",
@@ -414,6 +417,7 @@ ALL_GATHER_INVARIANT = _collective(
     _DIMENSIONS[:1],
     numpy=_gather_whole,
     facts=Collective(equal=True),
+    user_name="all_gather",
 )
 REDUCE_SCATTER = _collective(
     "reduce_scatter",
