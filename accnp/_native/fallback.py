@@ -1074,7 +1074,9 @@ def new_message(kind: int, number: int) -> int:
     raise NotImplementedError("new_message: the C extension is needed; got the fallback")
 
 
-def set_message(address: int, ready: bool, comm: int, size: int, source: int, target: int) -> None:
+def set_message(
+    address: int, ready: bool, comm: int, size: int, source: int, target: int, tag: int
+) -> None:
     """Set what a message needs: the extension alone has them."""
 
 

@@ -25,13 +25,12 @@
 #define STACK_REACH (1 << 20)    /* bytes: the frames of a loop are closer */
 #define LARGEST_STAGED (1 << 20) /* bytes: arrays on the stack are smaller */
 
-enum { GATHER, EXCHANGE, PERMUTE, SWAP };
-
-#define TAG_OF_SWAPS 4 /* as in runtime/mpi.py */
+enum { GATHER, EXCHANGE, PERMUTE };
 
 typedef struct {
     int kind, ready, size; /* size: the number of processes */
     int source, target;    /* of a permutation; -1: none */
+    int tag;               /* of its messages */
     long long number;      /* by which Python knows it */
     intptr_t comm;
     const void *in; /* of the latest message that was begun */
@@ -180,20 +179,21 @@ may_be_on_stack(const void *p)
 
 /* Replaces operands on the stack by memory of the message. After an interrupt or an error the loop
  * returns, and the stack is used for other things, while MPI may still read and write the memory of
- * a message: collectives cannot be cancelled. Returns whether the operands were replaced. */
+ * a message: collectives cannot be cancelled. False if there is no memory. */
 static bool
-stage_operands(Message *m, size_t in_size, size_t out_size)
+stage_operands(Message *m, size_t in_size, size_t out_size, bool *staged)
 {
     size_t size = in_size + out_size;
-    if (size > LARGEST_STAGED || !(may_be_on_stack(m->in) || may_be_on_stack(m->out))) {
-        return false;
+    *staged = size <= LARGEST_STAGED && (may_be_on_stack(m->in) || may_be_on_stack(m->out));
+    if (!*staged) {
+        return true;
     }
     if (size > m->staging_size) {
         PyMem_RawFree(m->staging);
         m->staging = PyMem_RawMalloc(size);
         m->staging_size = m->staging == NULL ? 0 : size;
         if (m->staging == NULL) {
-            Py_FatalError("out of memory for a message");
+            return ask_locked(m, -(int)size, 0, NULL); /* raises MemoryError */
         }
     }
     memcpy(m->staging, m->in, in_size);
@@ -218,12 +218,15 @@ send_message(int64_t address, const void *in, void *out, int64_t nbytes)
     m->in = in;
     m->out = out;
     size_t out_size = (size_t)nbytes * (m->kind == GATHER ? m->size : 1);
-    bool staged = stage_operands(m, (size_t)nbytes, out_size);
+    bool staged;
+    if (!stage_operands(m, (size_t)nbytes, out_size, &staged)) {
+        return 1;
+    }
     void *result = out;
     in = m->in;
     out = m->out;
     int64_t requests[2] = {0, 0};
-    int count = 0, part = (int)nbytes, error = 0, tag = m->kind == SWAP ? TAG_OF_SWAPS : 0;
+    int count = 0, part = (int)nbytes, error = 0;
     switch (m->kind) {
     case GATHER:
         error = mpi.gather(in, part, mpi.byte, out, part, mpi.byte, m->comm, &requests[count++]);
@@ -237,10 +240,10 @@ send_message(int64_t address, const void *in, void *out, int64_t nbytes)
             memset(out, 0, (size_t)nbytes);
         }
         else {
-            error = mpi.receive(out, part, mpi.byte, m->source, tag, m->comm, &requests[count++]);
+            error = mpi.receive(out, part, mpi.byte, m->source, m->tag, m->comm, &requests[count++]);
         }
         if (m->target >= 0 && !error) {
-            error = mpi.send(in, part, mpi.byte, m->target, tag, m->comm, &requests[count++]);
+            error = mpi.send(in, part, mpi.byte, m->target, m->tag, m->comm, &requests[count++]);
         }
     }
     if (error ? !ask_locked(m, error, 0, NULL) : count && !wait_for(m, count, requests)) {
@@ -310,9 +313,9 @@ static PyObject *
 set_message(PyObject *Py_UNUSED(module), PyObject *args)
 {
     long long address, comm;
-    int ready, size, source, target;
-    if (!PyArg_ParseTuple(args, "LpLiii:set_message", &address, &ready, &comm, &size, &source,
-                          &target)) {
+    int ready, size, source, target, tag;
+    if (!PyArg_ParseTuple(args, "LpLiiii:set_message", &address, &ready, &comm, &size, &source,
+                          &target, &tag)) {
         return NULL;
     }
     Message *m = (Message *)(intptr_t)address;
@@ -320,6 +323,7 @@ set_message(PyObject *Py_UNUSED(module), PyObject *args)
     m->size = size;
     m->source = source;
     m->target = target;
+    m->tag = tag;
     m->ready = ready;
     Py_RETURN_NONE;
 }
@@ -334,13 +338,13 @@ PyMethodDef message_functions[] = {
     {"install_mpi", install_mpi, METH_VARARGS,
      "install_mpi(addresses, byte, helper): set the functions of MPI, its handle of bytes, and the\n"
      "function helper(number, error, requests, buffers) that makes a message ready or compares it,\n"
-     "waits for requests, and raises errors of MPI; `buffers` are those of the message."},
+     "waits for requests, and raises the error of MPI, or of -error missing bytes; `buffers` are those of the message."},
     {"compare_messages", compare_messages, METH_O,
      "compare_messages(value): set whether the helper is called before each message."},
     {"new_message", new_message, METH_VARARGS,
      "new_message(kind, number): return the address of a message of loops."},
     {"set_message", set_message, METH_VARARGS,
-     "set_message(address, ready, communicator, size, source, target): set what a message needs."},
+     "set_message(address, ready, communicator, size, source, target, tag): set what a message needs."},
     {"messages_sent", messages_sent, METH_NOARGS, "How many messages loops have sent."},
     {NULL},
 };

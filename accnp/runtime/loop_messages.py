@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accnp import _native
+from accnp.address_space import make_shortage_error
 from accnp.config import config, listeners
 from accnp.forks import imported
 from accnp.ir.aval import Aval
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "address_of", "can_send", "connect_loops", "described", "forget_loops"]
 
-KINDS = ("gather", "exchange", "permute", "swap")  # by their numbers in `_native/messages.c`
-SWAP = ((0, 1), (1, 0))  # the permutation of "swap"
+# The kinds of messages in `_native/messages.c`, by `Collective.message`.
+KINDS = {"gather": 0, "exchange": 1, "permute": 2, "swap": 2}
+SWAP = ((0, 1), (1, 0))  # the permutation of "swap", and the tag of its messages, which must not be
+SWAP_TAG = 4  # taken for those of a `ppermute` if processes are in different collectives
 _FUNCTIONS = ("MPI_Iallgather", "MPI_Ialltoall", "MPI_Irecv", "MPI_Isend", "MPI_Test")
 _PARTICIPANTS = ("axis_name", "axis_index_groups", "of")  # parameters of all messages
 _LARGEST = (1 << 31) - 1  # bytes of a message: counts of these functions are 32-bit integers
@@ -49,6 +52,7 @@ class _Message:
     axis: MeshAxis
     groups: Sequence[Sequence[int]] | None
     perm: Sequence[tuple[int, int]] | None
+    tag: int
     text: str
     node: Node | None
 
@@ -79,7 +83,7 @@ def _follow_option() -> None:
 def forget_loops() -> None:
     """Let loops ask for their communicators again, because the processes are not connected."""
     for m in _messages:
-        _native.set_message(m.address, False, 0, 0, -1, -1)
+        _native.set_message(m.address, False, 0, 0, -1, -1, 0)
 
 
 def can_send(op: Op, params: dict[str, Any], nbytes: int, result: Aval) -> bool:
@@ -103,13 +107,14 @@ def address_of(op: Op, params: dict[str, Any], aval: Aval, node: Node | None) ->
     assert op.collective is not None
     (axis,) = params["axis_name"]
     groups, perm = params.get("axis_index_groups"), params.get("perm")
+    tag = 0
     if op.collective.message == "swap":
-        perm = SWAP
+        perm, tag = SWAP, SWAP_TAG
     text = described(op, aval, params)
-    address = _native.new_message(KINDS.index(op.collective.message), len(_messages))
+    address = _native.new_message(KINDS[op.collective.message], len(_messages))
     if node is not None:
         node = Node(node.op, (), node.params, node.aval, None, None, 0, node.site)
-    _messages.append(_Message(address, axis, groups, perm, text, node))
+    _messages.append(_Message(address, axis, groups, perm, tag, text, node))
     return address
 
 
@@ -125,9 +130,12 @@ def described(op: Op, x: Aval | np.ndarray, params: dict[str, Any]) -> str:
 
 
 def _help(number: int, failed: int, requests: tuple[int, ...], buffers: Sequence[Buffer]) -> None:
-    """Make a message ready and compare it, or wait for its requests, or raise the error of MPI with
-    a code. MPI reads and writes the buffers until the message is complete."""
+    """Make a message ready and compare it, or wait for its requests, or raise an error: that of MPI
+    with a code, or if `failed` is negative, that so many bytes of memory are missing. MPI reads and
+    writes the buffers until the message is complete."""
     message = _messages[number]
+    if failed < 0:
+        raise make_shortage_error(f"collective: no memory for {message.text}", -failed)
     world = imported("accnp.runtime.mpi").world()
     try:
         if failed:
@@ -149,7 +157,7 @@ def _serve(world: World, m: _Message, requests: tuple[int, ...]) -> None:
         target = next((b for a, b in m.perm or () if a == comm.rank and b in ranks), -1)
         own: int = world.mpi._handleof(comm)  # pyright: ignore[reportPrivateUsage]
         handle = ctypes.c_int64(own).value
-        _native.set_message(m.address, True, handle, comm.size, source, target)
+        _native.set_message(m.address, True, handle, comm.size, source, target, m.tag)
         world.check(comm, lambda: m.text)
     # Handles of 4 bytes are an int, of which C has the bits.
     nbytes: int = world.mpi._sizeof(world.mpi.Request)  # pyright: ignore[reportPrivateUsage]

@@ -24,7 +24,7 @@ from accnp.errors import JaxRuntimeError
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.op import Op
 from accnp.primitives import collective
-from accnp.runtime.loop_messages import SWAP, connect_loops, described, forget_loops
+from accnp.runtime.loop_messages import SWAP, SWAP_TAG, connect_loops, described, forget_loops
 from accnp.runtime.stream import default_stream
 
 __all__ = ["World", "connect", "disconnect", "world"]
@@ -32,12 +32,10 @@ __all__ = ["World", "connect", "disconnect", "world"]
 _POLL_INTERVAL = 0.05  # seconds after which a waiting process answers the questions of others
 _SPIN_SECONDS = 1.0  # seconds after which a waiting process sleeps between tests
 _GRACE = 1.0  # seconds to wait for answers after a deadline
-# Tags of messages: questions about what a process waits for, answers, the messages of processes
-# that are about to create a communicator, and those of "swap" (also in `_native/messages.c`),
-# which must not be taken for those of a `ppermute` if processes are in different collectives.
+# Tags of messages: questions about what a process waits for, answers, and the messages of processes
+# that are about to create a communicator.
 _QUESTION, _ANSWER = 1, 2
 _MEETING = 3
-_OF_SWAPS = 4
 
 
 class World:
@@ -155,7 +153,7 @@ class World:
         return out
 
     def _swap(self, comm: Any, x: np.ndarray) -> np.ndarray:
-        return self._permute(comm, x, perm=SWAP, tag=_OF_SWAPS)
+        return self._permute(comm, x, perm=SWAP, tag=SWAP_TAG)
 
     def _permute(self, comm: Any, x: np.ndarray, *, perm: Any, tag: int = 0) -> np.ndarray:
         me = comm.rank
