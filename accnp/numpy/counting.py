@@ -125,7 +125,7 @@ def bincount(
     length : int, optional
         Static length of the result, which is required under `jit`. Larger integers are not counted.
     out_sharding : NamedSharding or PartitionSpec, optional
-        How the counts lie on the devices of a mesh: replicated.
+        Sharding of the counts, which must be replicated.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def bincount(
     ValueError
         If `x` is not a vector, or `weights` has another shape.
     ShardingTypeError
-        If `out_sharding` divides the counts.
+        If `out_sharding` is not replicated.
 
     See Also
     --------

@@ -286,7 +286,7 @@ if TYPE_CHECKING:
         ) -> Array: ...  # fmt: skip
 
     class ShardedQuantile(Protocol):
-        """The same, of which the result may be sharded."""
+        """A quantile function that takes `out_sharding`."""
 
         def __call__(
             self, a: ArrayLike, q: ArrayLike, axis: AxesLike | None = None, out: None = None,

@@ -84,7 +84,7 @@ def _put_as(function: str, wanted: NamedSharding, x: Node, shape: tuple[int, ...
 
 
 def _whole(function: str, x: Node, wanted: NamedSharding) -> Node:
-    """The value as each device of the mesh has it all, or this process."""
+    """Return the value as an array that is whole on each device, or in this process."""
     where = x.aval.devices
     if spans_processes(x.aval):
         rank = x.aval.ndim

@@ -570,7 +570,7 @@ class NamedSharding(Sharding):
         return NamedSharding(self.mesh, PartitionSpec(first, *self.spec))
 
     def of_rank(self, ndim: int) -> NamedSharding:
-        """The same with an entry for each axis, as types on Explicit axes have it."""
+        """Return this sharding with one entry for each axis, as in types on Explicit meshes."""
         missing = ndim - len(self.spec)
         if missing <= 0:
             return self

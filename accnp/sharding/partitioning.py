@@ -42,10 +42,10 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
         return None
     if over and (op.kind in ("loop", "callback") or isinstance(out, tuple)):
         # Other operands, such as the indices that argsort sorts along, are not the user's.
-        spread = next(x.aval for x in inputs if spans_processes(x.aval))
+        sharded = next(x.aval for x in inputs if spans_processes(x.aval))
         raise NotImplementedError(
             f"{op.name}: an array that is sharded over processes is not supported; got "
-            f"{spread.str_short()}; use it inside shard_map"
+            f"{sharded.str_short()}; use it inside shard_map"
         )
     for x in inputs:
         if spans_processes(x.aval) and mesh_sharding(x.aval).mesh != mesh:

@@ -132,7 +132,7 @@ def _put(x: Node, where: ShardedDevices) -> Node:
 
 
 def _without_sharding(x: Node | Linear | None) -> Any:
-    """Return an operand of a transposed operation as each device has it all.
+    """Return an operand of a transposed operation as an array that is not sharded.
 
     The shardings of the operands do not decide that of the result: it follows from the type of the
     original operand, as if `out_sharding` said it.
@@ -145,7 +145,7 @@ def _without_sharding(x: Node | Linear | None) -> Any:
 
 
 def _without_shardings(ct: Node | list[Node | None]) -> Any:
-    """Return a cotangent, or those of several results, as each device has it all."""
+    """Return a cotangent, or those of several results, as arrays that are not sharded."""
     return [_without_sharding(x) for x in ct] if isinstance(ct, list) else _without_sharding(ct)
 
 

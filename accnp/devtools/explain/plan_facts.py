@@ -77,7 +77,7 @@ class StepFacts:
             return f"{moved}, not run"
         rate = self.nbytes / self.seconds / 1e9
         text = f"{moved}, {1e3 * self.seconds:.3g} ms, {rate:.1f} GB/s"
-        # Above the limit, the share is no measure of the kernel.
+        # A kernel whose data come from caches can be faster than the copy from memory.
         share = f", {self.share:.0%} of a copy" if self.share <= _FASTER else ""
         return f"{text}{share}{self.mark}"
 
