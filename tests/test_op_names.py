@@ -106,8 +106,10 @@ def test_the_runtime_knows_no_collective_by_its_name() -> None:
 
 
 def test_messages_of_native_loops_are_numbered_as_in_the_extension() -> None:
+    """A swap is a permutation of two processes whose parts are added."""
     (kinds,) = re.findall(r"enum \{ (GATHER.*) \};", (PACKAGE / "_native/messages.c").read_text())
-    assert tuple(kinds.lower().split(", ")) == KINDS
+    numbered = {kind: n for n, kind in enumerate(kinds.lower().split(", "))}
+    assert numbered | {"swap": numbered["permute"]} == KINDS
     sent = {op.collective.message for op in OPS.whole().values() if op.collective is not None}
     assert sent == {"", "broadcast", "sum", *KINDS}
 
