@@ -23,9 +23,9 @@ from accnp.errors import InconclusiveDimensionOperation
 from accnp.forks import renewed
 
 __all__ = [
-    "AbstractValue", "Aval", "Devices", "ShardedDevices", "install_sharding", "make_aval",
-    "mesh_sharding", "on_devices", "result_avals", "result_devices", "spans_processes",
-    "symbolic_aval",
+    "AbstractValue", "Aval", "Devices", "ShardedDevices", "batched_aval", "install_sharding",
+    "make_aval", "mesh_sharding", "on_devices", "result_avals", "result_devices", "row_aval",
+    "spans_processes", "symbolic_aval",
 ]  # fmt: skip
 
 # The devices that the user chose for a value; None: the value is not bound to any device.
@@ -303,6 +303,37 @@ def spans_processes(aval: Any) -> bool:
     """Whether the devices of a value belong to several processes, each of which has one shard."""
     return (
         type(aval) is Aval and type(aval.devices) is ShardedDevices and aval.devices.spans_processes
+    )
+
+
+def row_aval(aval: Aval) -> Aval:
+    """Return the type of one row of an array, or of one example: it is sharded as the other axes
+    are."""
+    row = make_aval(aval.shape[1:], aval.dtype, aval.weak_type)
+    if not _has_sharding(aval):
+        return row
+    return on_devices(row, ShardedDevices(mesh_sharding(aval).of_row(aval.ndim), aval.devices))
+
+
+def batched_aval(aval: Aval, size: int, given: Aval | None = None) -> Aval:
+    """Return the type of a batch of arrays.
+
+    If the examples are sharded, it is sharded as an operand of the type `given`, if there is one,
+    and otherwise as the examples are.
+    """
+    wide = make_aval((size, *aval.shape), aval.dtype, aval.weak_type)
+    if not _has_sharding(aval):
+        return wide
+    if given is not None and _has_sharding(given) and given.shape == wide.shape:
+        return on_devices(wide, given.devices)
+    return on_devices(wide, ShardedDevices(mesh_sharding(aval).behind_one(), aval.devices))
+
+
+def _has_sharding(aval: Aval) -> bool:
+    """Whether the shards of a value matter for operations: on Explicit axes or on processes."""
+    where = aval.devices
+    return type(where) is ShardedDevices and (
+        where.spans_processes or bool(where.sharding.mesh.explicit_axes)
     )
 
 

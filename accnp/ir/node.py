@@ -36,6 +36,7 @@ from accnp.ir.trace import (
     Escaped,
     Trace,
     frame_belongs,
+    in_vmap,
     is_own,
     join,
     line_of,
@@ -182,7 +183,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         if state.within is not None and op.jvp is ZERO and "within" not in params:
             params = {**params, "within": state.within}
         avals = [x.aval for x in inputs]
-        if op.control in ("scan", "while"):
+        if op.control in ("scan", "while") and not in_vmap():
             _reject_shards(op, params)
         aval = op.infer(*avals, **params)
         if not op.places:
@@ -209,7 +210,8 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
                 if found is not None:
                     aval = _place_results(aval, found)
             form = _create_form(op, avals, aval)
-            op.memo.store(key, form)
+            if not any(map(spans_processes, avals)):  # in vmap only, where nothing is distributed
+                op.memo.store(key, form)
         aval = form.aval
     site = state.site or user_site()
     node = Node(op, inputs, params, aval, None, trace, depth + 1, site, form)
@@ -288,7 +290,10 @@ def owning_trace(node: Node) -> Trace | None:
         if isinstance(node.trace, Escaped):
             raise
         order = independent_nodes(node, lambda trace: trace.abstract and not trace.active)
-        if order is None or any(n.trace is not None and not mapping(n.trace) for n in order):
+        # In vmap, operations on arrays of several processes are not distributed: none can run.
+        if order is None or any(
+            (n.trace is not None and not mapping(n.trace)) or spans_processes(n.aval) for n in order
+        ):
             made = f"{error.args[0]}. The value was created on line"
             info = node.trace.info
             if node.site is not None:

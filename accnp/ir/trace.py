@@ -26,9 +26,9 @@ from accnp.ir.op import as_tuple
 
 __all__ = [
     "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "HostValue", "Rebinding", "Trace",
-    "collect_effects", "collect_writes", "current", "differentiating", "frame_belongs", "innermost",
-    "is_own", "join", "line_of", "mapping", "outside_traces", "own_effects", "own_lines",
-    "recorder_of", "sets_site", "state", "tracing",
+    "collect_effects", "collect_writes", "current", "differentiating", "frame_belongs", "in_vmap",
+    "innermost", "is_own", "join", "line_of", "mapping", "outside_traces", "own_effects",
+    "own_lines", "recorder_of", "sets_site", "state", "tracing",
 ]  # fmt: skip
 
 
@@ -512,6 +512,11 @@ def differentiating() -> bool:
         if getattr(trace.info, "transform", "vmap") not in ("vmap", "pmap"):
             return False
     return False
+
+
+def in_vmap() -> bool:
+    """Return whether a function that `vmap` maps is being traced."""
+    return any([getattr(t.info, "transform", "") == "vmap" for t in state.stack if t.abstract])
 
 
 def mapping(trace: Trace) -> bool:

@@ -323,7 +323,9 @@ def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 
 def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
-    graph, outs = tools.batch_graph(params["jaxpr"], size, tuple(bool(b) for b in batched))
+    graph, outs = tools.batch_graph(
+        params["jaxpr"], size, tuple(bool(b) for b in batched), given=[x.aval for x in xs]
+    )
     return call("remat2", xs, {**params, "jaxpr": graph}), list(outs)
 
 

@@ -307,6 +307,7 @@ def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> A
         operands = [leading(size, x, b) for x, b in zip(xs[1:], batched[1:], strict=True)]
         n = len(branches[0].outputs)
         every = (True,) * len(operands)
+        types = [x.aval for x in operands]
         masks = imported("accnp.primitives.masked")  # imported with the first batch only
         # Branches that call Python functions run for all rows.
         calls = any(g.calls_python for g in branches)
@@ -319,20 +320,21 @@ def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> A
                 return masks.masked_branches(branches, inplace, nodes[0], nodes[1:])
 
             one = derive_graph(branches[0], ("masked", branches), run, avals)
-            graph = tools.batch_graph(one, size, (True, *every), (True,) * len(inplace))[0]
+            given = [xs[0].aval, *types]
+            graph = tools.batch_graph(one, size, (True, *every), (True,) * len(inplace), given)[0]
             made = dict(zip(inplace, evaluate(graph, [xs[0], *operands]), strict=True))
         cases = []
         for k, g in enumerate(branches if calls or len(made) < n else ()):
             here = o.eq(xs[0], full((), k, xs[0].aval.dtype))
-            graph = tools.batch_graph(g, size, every, (True,) * n)[0]
+            graph = tools.batch_graph(g, size, every, (True,) * n, types)[0]
             cases.append(evaluate(graph, [o.taken_rows(x, here) for x in operands]))
         return [
             made[c] if c in made else select(xs[0], [case[c] for case in cases]) for c in range(n)
         ], [True] * n
-    mine = tuple(batched[1:])
+    mine, types = tuple(batched[1:]), [x.aval for x in xs[1:]]
     none = (False,) * len(branches[0].outputs)
-    outs = union([tools.batch_graph(g, size, mine, none)[1] for g in branches])
-    graphs = tuple(tools.batch_graph(g, size, mine, outs)[0] for g in branches)
+    outs = union([tools.batch_graph(g, size, mine, none, types)[1] for g in branches])
+    graphs = tuple(tools.batch_graph(g, size, mine, outs, types)[0] for g in branches)
     return call("cond", xs, {"branches": graphs}), list(outs)
 
 

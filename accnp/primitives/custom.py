@@ -417,7 +417,8 @@ def _program_batch(make: Callable[..., Any]) -> Callable[..., Any]:
         size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Any
     ) -> Any:
         n = params["num_consts"]
-        graph, outs = tools.batch_graph(params["call_jaxpr"], size, tuple(flags), force=True)
+        types = [x.aval for x in xs]
+        graph, outs = tools.batch_graph(params["call_jaxpr"], size, tuple(flags), True, types)
         wide = make(params["rule"], size, list(flags[n:]), tools)
         program = (graph, xs[:n])
         return boundary(wide, xs[n:], graph.outputs, program=program), list(outs)

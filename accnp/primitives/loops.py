@@ -117,11 +117,14 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
     a, b, k = split(xs, na, nb)
     fa, fb, fk = split([bool(f) for f in batched], na, nb)
 
+    types = [x.aval for x in (*b, *k)]
+
     def outs_of(carry: list[bool]) -> Any:
-        return tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[1]
+        return tools.batch_graph(body, size, (*fb, *carry), tuple(carry), types)[1]
 
     carry, _ = fixed_point(outs_of, fk)
-    new_cond, (is_batched,) = tools.batch_graph(cond, size, (*fa, *carry), (False,))
+    tested = [x.aval for x in (*a, *k)]
+    new_cond, (is_batched,) = tools.batch_graph(cond, size, (*fa, *carry), (False,), tested)
     if is_batched:
         if does_io(body) or does_io(cond):
             raise NotImplementedError(
@@ -135,7 +138,7 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
         rows = tools.batch_graph(kept or cond, size, (*fa, *carry), (True,))[0]
     k = [leading(size, x, f) if c else x for x, f, c in zip(k, fk, carry, strict=True)]
     if not is_batched:
-        new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[0]
+        new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry), types)[0]
         results = call("while", [*a, *b, *k], _while_params(new_cond, new_body, na, nb))
         return results, carry
 
@@ -152,7 +155,7 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
     any_cond.extra["batched"] = True  # finished rows continue, so checks would report their errors
     any_cond.extra[EACH] = rows
     if kept is not None:
-        new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry))[0]
+        new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry), types)[0]
         results = call("while", [*a, *b, *k], _while_params(any_cond, new_body, na, nb))
         return results, carry
     one = derive_graph(body, ("while", na, nb, cond), step, [*cond.in_avals[:na], *body.in_avals])

@@ -13,6 +13,8 @@ from typing import Any
 from accnp.ir.aval import Aval, Devices, ShardedDevices, on_devices
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o, register
+from accnp.ir.trace import in_vmap
+from accnp.primitives.shards import localize
 
 __all__: list[str] = []
 
@@ -40,9 +42,16 @@ def _batch(
     """Put a batched value as its examples are put, and leave the batch axis as it is."""
     (x,) = xs
     devices = params["devices"]
-    if type(devices) is ShardedDevices and hasattr(devices.sharding, "behind_one"):
+    if flags[0] and type(devices) is ShardedDevices and hasattr(devices.sharding, "behind_one"):
         own = getattr(x.aval.devices, "sharding", None)
-        devices = ShardedDevices(devices.sharding.behind_one(own), devices)
+        sharding = devices.sharding.behind_one(own)
+        if sharding.mesh.explicit_axes:
+            sharding = sharding.of_rank(x.aval.ndim)
+        devices = ShardedDevices(sharding, devices)
+    if getattr(devices, "spans_processes", False) and not in_vmap():
+        shape, where = x.aval.shape, devices.sharding
+        moved = o.to_global(localize(x, where, shape), sharding=where, shape=shape)
+        return [moved], [flags[0]]
     return [o.device_put(x, devices=devices, source=x.aval.devices)], [flags[0]]
 
 

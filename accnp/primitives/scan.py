@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.aval import Aval, make_aval
+from accnp.ir.aval import Aval, make_aval, row_aval
 from accnp.ir.graph import Graph, derive_graph, evaluate, interpret
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
@@ -216,17 +216,18 @@ def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
     jaxpr, nc, nk = params["jaxpr"], params["num_consts"], params["num_carry"]
     flags = split([bool(b) for b in batched], nc, nk)
     n_ys = len(jaxpr.outputs) - nk
+    c, k, e = split(xs, nc, nk)
+    e = [_swap_axes(x) if b else x for x, b in zip(e, flags[2], strict=True)]
+    types = [*[x.aval for x in (*c, *k)], *[row_aval(x.aval) for x in e]]
 
     def outs_of(carry: list[bool]) -> Any:
         which = (*flags[0], *carry, *flags[2])
-        return tools.batch_graph(jaxpr, size, which, (*carry, *(False,) * n_ys))[1]
+        return tools.batch_graph(jaxpr, size, which, (*carry, *(False,) * n_ys), types)[1]
 
     carry, outs = fixed_point(outs_of, flags[1])
     which = (*flags[0], *carry, *flags[2])
-    graph = tools.batch_graph(jaxpr, size, which, (*carry, *(False,) * n_ys))[0]
-    c, k, e = split(xs, nc, nk)
+    graph = tools.batch_graph(jaxpr, size, which, (*carry, *(False,) * n_ys), types)[0]
     k = [leading(size, x, b) if f else x for x, b, f in zip(k, flags[1], carry, strict=True)]
-    e = [_swap_axes(x) if b else x for x, b in zip(e, flags[2], strict=True)]
     results = call("scan", [*c, *k, *e], {**params, "jaxpr": graph})
     ys = [_swap_axes(y) if b else y for y, b in zip(results[nk:], outs[nk:], strict=True)]
     return [*results[:nk], *ys], [*carry, *outs[nk:]]

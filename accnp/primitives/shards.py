@@ -77,8 +77,11 @@ def _shard_transpose(ct: Node, x: Any, *, sharding: Any) -> tuple[Node]:
 def _whole_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
     (x,) = xs
     if flags[0]:
+        shape = (size, *params["shape"])
         sharding = params["sharding"].behind_one()
-        x = o.to_global(x, sharding=sharding, shape=(size, *params["shape"]))
+        if sharding.mesh.explicit_axes:
+            sharding = sharding.of_rank(len(shape))
+        x = o.to_global(x, sharding=sharding, shape=shape)
     else:
         x = o.to_global(x, **params)
     return [x], [flags[0]]

@@ -31,14 +31,14 @@ from accnp.ir.aval import (
 )  # fmt: skip
 from accnp.ir.node import CONST, EMPTY, LITERAL, Node, literal_of_array
 from accnp.ir.op import o
-from accnp.ir.trace import state
+from accnp.ir.trace import in_vmap, state
 from accnp.pytree import PyTree, flatten_arrays
 from accnp.runtime import device as devices_module
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device, check_has_local_device, devices, gpu_among
 
 __all__ = [
-    "METHODS", "PROPERTIES", "beside", "device_put", "in_vmap", "is_place", "made", "put_node",
+    "METHODS", "PROPERTIES", "beside", "device_put", "is_place", "made", "put_node",
     "put_tree", "record_sharded", "with_out_sharding",
 ]  # fmt: skip
 
@@ -71,21 +71,12 @@ def _over_processes(x: Node, where: Devices) -> Node:
     if where is None:
         return x  # it stays on its processes
     if isinstance(where, ShardedDevices) and where.spans_processes:
-        if not spans_processes(x.aval) and x.trace is not None and in_vmap():
-            # Types under vmap have no shardings: whether a batched value is whole is unknown.
-            raise NotImplementedError(
-                "vmap: a mapped function cannot change how arrays lie on several processes; got "
-                f"{where.sharding} for {x.aval.str_short()}; use reshard on the results of vmap"
-            )
+        if in_vmap():  # batching moves the values of all examples
+            return o.device_put(x, devices=where, source=x.aval.devices)
         local = importlib.import_module("accnp.sharding.process_shards")
         shape = x.aval.shape
         return local.whole_of(local.shard_of(x, where.sharding, shape), where.sharding, shape)
     return put_node(local_node(x, "device_put"), where)
-
-
-def in_vmap() -> bool:
-    """Return whether a function that `vmap` maps is being traced."""
-    return any([getattr(t.info, "transform", "") == "vmap" for t in state.stack if t.abstract])
 
 
 def beside(function: str, x: Node, *others: Node) -> Node:

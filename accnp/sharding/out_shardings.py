@@ -16,9 +16,10 @@ from typing import Any
 from accnp.array_type import Array, wrap
 from accnp.ir.aval import ShardedDevices, mesh_sharding, spans_processes
 from accnp.ir.node import Node
+from accnp.ir.trace import in_vmap
 from accnp.primitives.shards import local_of
 from accnp.pytree import flatten_arrays
-from accnp.sharding.device_placement import in_vmap, put_node
+from accnp.sharding.device_placement import put_node
 from accnp.sharding.meshes import AxisType, Mesh, get_mesh
 from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
 from accnp.sharding.process_shards import entries_of, moved
@@ -34,7 +35,7 @@ def record_as(
     wanted = None if sharding is None else _resolved(function, sharding, nodes)
     if wanted is None:
         return record(*nodes)
-    if any([spans_processes(x.aval) for x in nodes]):
+    if any([spans_processes(x.aval) for x in nodes]) and not in_vmap():
         with requesting(RequestedSharding([axes_of(e) for e in wanted.spec])):
             y = record(*nodes)
     else:
@@ -60,7 +61,7 @@ def call_as(
         positional, named = of_call.unflatten(given)
         return function(*positional, **named)
 
-    if any([spans_processes(x.aval) for x in nodes]):
+    if any([spans_processes(x.aval) for x in nodes]) and not in_vmap():
         try:
             with requesting(RequestedSharding(None)):
                 results = function(*args, **kwargs)
@@ -86,11 +87,11 @@ def _put_as(function: str, wanted: NamedSharding, x: Node, shape: tuple[int, ...
 def _whole(function: str, x: Node, wanted: NamedSharding) -> Node:
     """Return the value as an array that is whole on each device, or in this process."""
     where = x.aval.devices
-    if spans_processes(x.aval):
+    if spans_processes(x.aval) and not in_vmap():
         rank = x.aval.ndim
         return moved(local_of(x), entries_of(mesh_sharding(x.aval), rank), [()] * rank)
     if where is None and x.trace is not None and in_vmap():
-        # Types in mapped functions have no shardings, but their batched values may have one.
+        # A type in a mapped function may have no sharding although the batched values have one.
         return put_node(x, wanted.whole().placed(x.aval.shape, function))
     if type(where) is not ShardedDevices or not isinstance(where.sharding, NamedSharding):
         return x

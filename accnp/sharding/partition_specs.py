@@ -569,6 +569,10 @@ class NamedSharding(Sharding):
             first = None
         return NamedSharding(self.mesh, PartitionSpec(first, *self.spec))
 
+    def of_row(self, ndim: int) -> NamedSharding:
+        """The sharding of the rows of arrays of `ndim` dimensions: without that of the first."""
+        return NamedSharding(self.mesh, PartitionSpec(*self.of_rank(ndim).spec[1:]))
+
     def of_rank(self, ndim: int) -> NamedSharding:
         """Return this sharding with one entry for each axis, as in types on Explicit meshes."""
         missing = ndim - len(self.spec)

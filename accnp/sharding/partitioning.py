@@ -16,6 +16,7 @@ import numpy as np
 from accnp.ir.aval import ShardedDevices, mesh_sharding, spans_processes
 from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import Op, o
+from accnp.ir.trace import in_vmap
 from accnp.primitives.shards import local_of
 from accnp.sharding.meshes import AxisType, Mesh
 from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
@@ -37,8 +38,11 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
         x.aval.devices.sharding for x in inputs if type(x.aval.devices) is ShardedDevices
     )
     mesh = first.mesh
-    over = any([spans_processes(x.aval) for x in inputs])
+    # In a mapped function only types matter: batching records its operations again.
+    over = any([spans_processes(x.aval) for x in inputs]) and not in_vmap()
     if not over and (not mesh.explicit_axes or op.kind in ("loop", "callback")):
+        return None
+    if in_vmap() and "axis_name" in params:  # along a mapped axis: batching replaces it
         return None
     if over and (op.kind in ("loop", "callback") or isinstance(out, tuple)):
         # Other operands, such as the indices that argsort sorts along, are not the user's.

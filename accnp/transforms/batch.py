@@ -54,7 +54,11 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
             # A detached value stays detached; a MARK is dropped, since its trace has ended.
             y = xs[0] if op is MARK else record(op, tuple(xs), node.params)
             env[id(node)] = (y, flags[0])
-        elif not any(flags) and (tools.axis is None or tools.axis not in names_used(node)):
+        elif (
+            not any(flags)
+            and not op.places  # their rules move values, also those that all examples share
+            and (tools.axis is None or tools.axis not in names_used(node))
+        ):
             if several:
                 known = OPS.holds(op)
                 parts = (

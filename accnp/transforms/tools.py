@@ -12,10 +12,10 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accnp.ir.aval import Aval, make_aval
+from accnp.ir.aval import Aval, batched_aval, row_aval
 from accnp.ir.graph import Graph, build
 from accnp.ir.node import MARK, Node, arg, has_effect, record
-from accnp.ir.trace import Trace, sets_site, state
+from accnp.ir.trace import Trace, in_vmap, sets_site, state
 from accnp.transforms.axes import bind
 from accnp.transforms.batch import Scope, batched_in_place, batched_outputs, with_batch_axis
 from accnp.transforms.jvp import forward_graph, instantiate
@@ -134,24 +134,30 @@ class Tools:
         return result
 
     def batch_graph(
-        self, graph: Graph, size: int, batched: Flags, force: Flags | bool = False
+        self,
+        graph: Graph,
+        size: int,
+        batched: Flags,
+        force: Flags | bool = False,
+        given: Sequence[Aval | None] = (),
     ) -> tuple[Graph, Flags]:
         """Return the program for a batch, and which outputs have the batch axis.
 
-        `force` requests the batch axis for chosen outputs (or for all).
+        `force` requests the batch axis for chosen outputs (or for all). `given` are the types of
+        the operands, as far as they are known: those of batched ones say how these are sharded.
         """
         if isinstance(force, bool):
             force = (force,) * len(graph.outputs)
-        key = f"batch {size} {batched} {force} {self.axis!r}"
+        given = given or [None] * len(batched)
+        avals = [
+            batched_aval(x.aval, size, operand) if b else x.aval
+            for x, b, operand in zip(graph.inputs, batched, given, strict=True)
+        ]
+        key = ("batch", size, batched, force, repr(self.axis), in_vmap(), *avals)
         if key in graph.extra:
             return graph.extra[key]
         with Trace("jit", graph.name) as t:
-            leaves: list[Node] = []
-            for x, b in zip(graph.inputs, batched, strict=True):
-                aval = x.aval
-                if b:
-                    aval = make_aval((size, *aval.shape), aval.dtype, aval.weak_type)
-                leaves.append(arg(aval, t))
+            leaves = [arg(aval, t) for aval in avals]
             pairs = batched_outputs(graph, leaves, batched, size, self.within(None))
             outs = [
                 (with_batch_axis(x, b, size), True) if f else (x, b)
@@ -170,10 +176,7 @@ class Tools:
         size: int,
     ) -> list[Node]:
         """Record a function of one example for a batch; all results have the batch axis."""
-        avals = [
-            make_aval(x.aval.shape[1:] if f else x.aval.shape, x.aval.dtype, x.aval.weak_type)
-            for x, f in zip(xs, flags, strict=True)
-        ]
+        avals = [row_aval(x.aval) if f else x.aval for x, f in zip(xs, flags, strict=True)]
         # `fn` may use collectives, and the mapped function's own trace may have ended.
         around = contextlib.nullcontext() if self.scope is None else self.scope.again()
         with bind(self.axis, size), around:

@@ -21,7 +21,7 @@ from accnp.ir.aval import (
 )  # fmt: skip
 from accnp.ir.node import Node
 from accnp.ir.op import CALLS, Linear, o
-from accnp.ir.trace import sets_site, state
+from accnp.ir.trace import in_vmap, sets_site, state
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.transforms.separate import separate_nonlinear
 
@@ -103,14 +103,14 @@ def _has_sharding(a: Any) -> bool:
     shards, whose transposes have this property already.
     """
     where = a.devices if type(a) is Aval else None
-    if type(where) is not ShardedDevices or where.spans_processes:
+    if type(where) is not ShardedDevices or (where.spans_processes and not in_vmap()):
         return False
     return bool(where.sharding.mesh.explicit_axes)
 
 
 def zero_cotangent(a: Aval) -> Node:
     """Return zeros of a type, with its sharding if it has one."""
-    if not spans_processes(a):
+    if not spans_processes(a) or in_vmap():
         return _put_like(a, zeros_like_aval(a))
     sharding = mesh_sharding(a)
     shard = zeros_like_aval(make_aval(sharding.shard_shape(a.shape), a.dtype, a.weak_type))

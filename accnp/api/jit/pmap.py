@@ -17,6 +17,7 @@ from accnp.api.jit.static_arguments import Options
 from accnp.api.mapping.vmap import Mapping, check_axes
 from accnp.array_type import Array, wrap
 from accnp.errors import api_boundary
+from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node
@@ -37,6 +38,10 @@ class _Rows(Mapping):
     def __init__(self, where: Sequence[Device], *args: Any) -> None:
         super().__init__("pmap", *args, first=True)
         self.devices = tuple(where)
+
+    def example(self, aval: Aval) -> Aval:
+        """Return the type of the row of one device."""
+        return make_aval(aval.shape[1:], aval.dtype, aval.weak_type)
 
     def run(
         self, graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int

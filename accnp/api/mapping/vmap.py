@@ -19,7 +19,7 @@ from accnp.array_type import Array
 from accnp.config import config
 from accnp.errors import api_boundary
 from accnp.forks import imported
-from accnp.ir.aval import make_aval
+from accnp.ir.aval import Aval, row_aval
 from accnp.ir.graph import Graph
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node, const
@@ -284,7 +284,7 @@ class Mapping:
         mapped = given.mapped
         size = _common_size(self.transform, mapped, self.axis_size)
         xs = [move_axis(leaf.node, leaf.axis, 0) for leaf in mapped]
-        avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in xs]
+        avals = [self.example(x.aval) for x in xs]
         out: Any = None
         found: list[Any] = []
         structure = _LEAF
@@ -370,6 +370,10 @@ class Mapping:
     def axis(self, size: int) -> int | MeshAxis:
         """Return what the name is bound to: the length, or a mesh axis over processes."""
         return size
+
+    def example(self, aval: Aval) -> Aval:
+        """Return the type of one example of an argument whose mapped axis is the first."""
+        return row_aval(aval)
 
     def run(
         self, graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int

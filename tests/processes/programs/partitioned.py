@@ -138,8 +138,8 @@ for sharding, message in ((columns.whole(), "psum"), (rows, "reduce_scatter")):
     text = str(jnp.explain(jnp.jit(partial(jnp.matmul, out_sharding=sharding)), u, v))
     assert f"a message of {message} over 'x'" in text, text
 
-# Types in mapped functions have no shardings, so what would have to move is unknown.
-refused(NotImplementedError, "vmap", lambda: jnp.vmap(lambda x: jnp.reshard(x, rows))(u))
+# Batching moves the values of all examples.
+same(jnp.vmap(lambda x: jnp.reshard(x, rows))(u), A)
 product = partial(jnp.matmul, out_sharding=rows)
-refused(NotImplementedError, "vmap", lambda: jnp.vmap(product)(u[None], v[None]))
+same(jnp.vmap(product)(u[None], v[None]), (A @ A.T)[None])
 print(f"process {me} is done")

@@ -1,0 +1,69 @@
+"""`vmap` outside of `shard_map` keeps the shardings of the axes that it does not map, as in jax."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from processes.launch import launch, run
+from processes.mapped_functions import MAPPED, VALUES, results
+
+import accnp
+
+RANKS = 2
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """What the processes say."""
+    return json.loads(run(RANKS, "mapped.py").splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def simulated() -> dict[str, Any]:
+    """What one process with as many devices says."""
+    return results(accnp, RANKS, lambda y: y)
+
+
+def check(result: tuple[str, Any], name: str) -> None:
+    """Compare with the same function of an array that is in one place."""
+    axes, spec, make = MAPPED[name]
+    given = (VALUES,) * (len(axes) if isinstance(axes, tuple) else 1)
+    want = accnp.vmap(make(accnp, None), axes)(*given)
+    assert result[0] == spec
+    np.testing.assert_allclose(np.array(result[1]), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("jit", ["", "jit: "])
+@pytest.mark.parametrize("name", MAPPED)
+def test_in_one_process(name: str, jit: str, simulated: dict[str, Any]) -> None:
+    check(simulated[jit + name], name)
+
+
+@pytest.mark.parametrize("jit", ["", "jit: "])
+@pytest.mark.parametrize("name", MAPPED)
+def test_over_processes(name: str, jit: str, found: dict[str, Any]) -> None:
+    check(found[jit + name], name)
+
+
+LOOP = """
+import accnp as jnp
+jnp.distributed.initialize()
+x = jnp.device_put(jnp.ones((4, 3)), jnp.NamedSharding(jnp.make_mesh((2,), ("d",)), jnp.P("d")))
+f = jnp.jit(lambda r: r * 2)
+jnp.vmap(f, 1)(x)
+assert f(x[:, 0] * 1).sum() == 8  # the trace inside of vmap is not used outside of it
+try:
+    jnp.vmap(lambda r: jnp.lax.fori_loop(0, 3, lambda i, c: c * 2, r), 1)(x)
+except NotImplementedError as error:
+    print(error)
+assert (jnp.vmap(jnp.sin, 1)(x).sum() > 10.0).item()
+"""
+
+
+def test_loops_are_refused_and_traces_kept_apart() -> None:
+    ended = launch(RANKS, LOOP)
+    assert ended.code == 0, ended.err
+    assert "use the loop inside shard_map" in ended.out
