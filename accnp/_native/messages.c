@@ -338,13 +338,15 @@ PyMethodDef message_functions[] = {
     {"install_mpi", install_mpi, METH_VARARGS,
      "install_mpi(addresses, byte, helper): set the functions of MPI, its handle of bytes, and the\n"
      "function helper(number, error, requests, buffers) that makes a message ready or compares it,\n"
-     "waits for requests, and raises the error of MPI, or of -error missing bytes; `buffers` are those of the message."},
+     "waits for requests, and raises errors. `error` is a code of MPI, or the negative number of\n"
+     "bytes that could not be allocated; `buffers` are those of the message."},
     {"compare_messages", compare_messages, METH_O,
      "compare_messages(value): set whether the helper is called before each message."},
     {"new_message", new_message, METH_VARARGS,
      "new_message(kind, number): return the address of a message of loops."},
     {"set_message", set_message, METH_VARARGS,
-     "set_message(address, ready, communicator, size, source, target, tag): set what a message needs."},
+     "set_message(address, ready, communicator, size, source, target, tag): set what a message\n"
+     "needs."},
     {"messages_sent", messages_sent, METH_NOARGS, "How many messages loops have sent."},
     {NULL},
 };

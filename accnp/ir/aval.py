@@ -23,13 +23,21 @@ from accnp.errors import InconclusiveDimensionOperation
 from accnp.forks import renewed
 
 __all__ = [
-    "AbstractValue", "Aval", "Devices", "ShardedDevices", "batched_aval", "install_sharding",
-    "make_aval", "mesh_sharding", "on_devices", "result_avals", "result_devices", "row_aval",
-    "spans_processes", "symbolic_aval",
+    "AbstractValue", "Aval", "Devices", "ShardedDevices", "batched_aval", "exist_over_processes",
+    "install_sharding", "make_aval", "mesh_sharding", "on_devices", "result_avals",
+    "result_devices", "row_aval", "spans_processes", "symbolic_aval",
 ]  # fmt: skip
 
 # The devices that the user chose for a value; None: the value is not bound to any device.
 Devices = tuple[Any, ...] | None
+
+
+_over_processes = [False]  # whether a value over several processes has existed
+
+
+def exist_over_processes() -> bool:
+    """Return whether any value of this program has been over several processes."""
+    return _over_processes[0]
 
 
 class ShardedDevices(tuple[Any, ...]):
@@ -42,6 +50,8 @@ class ShardedDevices(tuple[Any, ...]):
         self = super().__new__(cls, devices)
         self.sharding = sharding
         self.spans_processes = len({d.process_index for d in self}) > 1
+        if self.spans_processes:
+            _over_processes[0] = True
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -310,7 +320,7 @@ def row_aval(aval: Aval) -> Aval:
     """Return the type of one row of an array, or of one example: it is sharded as the other axes
     are."""
     row = make_aval(aval.shape[1:], aval.dtype, aval.weak_type)
-    if not _has_sharding(aval):
+    if not _keeps_sharding(aval):
         return row
     return on_devices(row, ShardedDevices(mesh_sharding(aval).of_row(aval.ndim), aval.devices))
 
@@ -322,14 +332,14 @@ def batched_aval(aval: Aval, size: int, given: Aval | None = None) -> Aval:
     and otherwise as the examples are.
     """
     wide = make_aval((size, *aval.shape), aval.dtype, aval.weak_type)
-    if not _has_sharding(aval):
+    if not _keeps_sharding(aval):
         return wide
-    if given is not None and _has_sharding(given) and given.shape == wide.shape:
+    if given is not None and _keeps_sharding(given) and given.shape == wide.shape:
         return on_devices(wide, given.devices)
-    return on_devices(wide, ShardedDevices(mesh_sharding(aval).behind_one(), aval.devices))
+    return on_devices(wide, ShardedDevices(mesh_sharding(aval).behind_one(wide.ndim), aval.devices))
 
 
-def _has_sharding(aval: Aval) -> bool:
+def _keeps_sharding(aval: Aval) -> bool:
     """Whether the shards of a value matter for operations: on Explicit axes or on processes."""
     where = aval.devices
     return type(where) is ShardedDevices and (

@@ -36,7 +36,6 @@ from accnp.ir.trace import (
     Escaped,
     Trace,
     frame_belongs,
-    in_vmap,
     is_own,
     join,
     line_of,
@@ -44,6 +43,7 @@ from accnp.ir.trace import (
     outside_traces,
     state,
     tracing,
+    types_only,
 )  # fmt: skip
 
 __all__ = [
@@ -183,7 +183,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         if state.within is not None and op.jvp is ZERO and "within" not in params:
             params = {**params, "within": state.within}
         avals = [x.aval for x in inputs]
-        if op.control in ("scan", "while") and not in_vmap():
+        if op.control in ("scan", "while") and not types_only():
             _reject_shards(op, params)
         aval = op.infer(*avals, **params)
         if not op.places:

@@ -22,13 +22,14 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 from accnp._native import Node
 from accnp.errors import UnexpectedTracerError
 from accnp.forks import at_interrupt
+from accnp.ir.aval import exist_over_processes, spans_processes
 from accnp.ir.op import as_tuple
 
 __all__ = [
     "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "HostValue", "Rebinding", "Trace",
     "collect_effects", "collect_writes", "current", "differentiating", "frame_belongs", "in_vmap",
-    "innermost", "is_own", "join", "line_of", "mapping", "outside_traces", "own_effects",
-    "own_lines", "recorder_of", "sets_site", "state", "tracing",
+    "innermost", "is_distributed", "is_own", "join", "line_of", "mapping", "outside_traces",
+    "own_effects", "own_lines", "recorder_of", "sets_site", "state", "tracing", "types_only",
 ]  # fmt: skip
 
 
@@ -517,6 +518,27 @@ def differentiating() -> bool:
 def in_vmap() -> bool:
     """Return whether a function that `vmap` maps is being traced."""
     return any([getattr(t.info, "transform", "") == "vmap" for t in state.stack if t.abstract])
+
+
+# ---- arrays over several processes
+#
+# Usually each process records an operation on such an array for its shard, with the collectives
+# that it needs. In a function that `vmap` maps, operations are recorded on whole arrays, for their
+# types only; batching records them again, outside of the mapped function, and distributes them.
+# Programs that were traced in one of the two ways must not be used in the other.
+
+
+def types_only() -> bool:
+    """Return whether operations on arrays over several processes are recorded on whole arrays now.
+
+    It is always False in a program that has no such arrays.
+    """
+    return exist_over_processes() and in_vmap()
+
+
+def is_distributed(aval: object) -> bool:
+    """Return whether operations on a value of this type are recorded on shards now."""
+    return spans_processes(aval) and not in_vmap()
 
 
 def mapping(trace: Trace) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from accnp.ir.aval import Aval, Devices, ShardedDevices, on_devices
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o, register
-from accnp.ir.trace import in_vmap
+from accnp.ir.trace import types_only
 from accnp.primitives.shards import localize
 
 __all__: list[str] = []
@@ -44,11 +44,8 @@ def _batch(
     devices = params["devices"]
     if flags[0] and type(devices) is ShardedDevices and hasattr(devices.sharding, "behind_one"):
         own = getattr(x.aval.devices, "sharding", None)
-        sharding = devices.sharding.behind_one(own)
-        if sharding.mesh.explicit_axes:
-            sharding = sharding.of_rank(x.aval.ndim)
-        devices = ShardedDevices(sharding, devices)
-    if getattr(devices, "spans_processes", False) and not in_vmap():
+        devices = ShardedDevices(devices.sharding.behind_one(x.aval.ndim, own), devices)
+    if getattr(devices, "spans_processes", False) and not types_only():
         shape, where = x.aval.shape, devices.sharding
         moved = o.to_global(localize(x, where, shape), sharding=where, shape=shape)
         return [moved], [flags[0]]

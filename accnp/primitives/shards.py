@@ -78,9 +78,7 @@ def _whole_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> An
     (x,) = xs
     if flags[0]:
         shape = (size, *params["shape"])
-        sharding = params["sharding"].behind_one()
-        if sharding.mesh.explicit_axes:
-            sharding = sharding.of_rank(len(shape))
+        sharding = params["sharding"].behind_one(len(shape))
         x = o.to_global(x, sharding=sharding, shape=shape)
     else:
         x = o.to_global(x, **params)
@@ -91,7 +89,7 @@ def _shard_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> An
     """Return the shards of all examples: in each process those of its part of each example."""
     (x,), sharding = xs, params["sharding"]
     if flags[0]:
-        return [localize(x, sharding.behind_one(), x.aval.shape)], [True]
+        return [localize(x, sharding.behind_one(x.aval.ndim), x.aval.shape)], [True]
     return [localize(x, sharding, x.aval.shape)], [False]
 
 

@@ -34,8 +34,10 @@ __all__ = ["KINDS", "address_of", "can_send", "connect_loops", "described", "for
 
 # The kinds of messages in `_native/messages.c`, by `Collective.message`.
 KINDS = {"gather": 0, "exchange": 1, "permute": 2, "swap": 2}
-SWAP = ((0, 1), (1, 0))  # the permutation of "swap", and the tag of its messages, which must not be
-SWAP_TAG = 4  # taken for those of a `ppermute` if processes are in different collectives
+SWAP = ((0, 1), (1, 0))  # the permutation of "swap"
+# The tag of the messages of "swap", which keeps them apart from those of a `ppermute` if processes
+# are in different collectives.
+SWAP_TAG = 4
 _FUNCTIONS = ("MPI_Iallgather", "MPI_Ialltoall", "MPI_Irecv", "MPI_Isend", "MPI_Test")
 _PARTICIPANTS = ("axis_name", "axis_index_groups", "of")  # parameters of all messages
 _LARGEST = (1 << 31) - 1  # bytes of a message: counts of these functions are 32-bit integers
@@ -130,9 +132,11 @@ def described(op: Op, x: Aval | np.ndarray, params: dict[str, Any]) -> str:
 
 
 def _help(number: int, failed: int, requests: tuple[int, ...], buffers: Sequence[Buffer]) -> None:
-    """Make a message ready and compare it, or wait for its requests, or raise an error: that of MPI
-    with a code, or if `failed` is negative, that so many bytes of memory are missing. MPI reads and
-    writes the buffers until the message is complete."""
+    """Make a message ready and compare it, wait for its requests, or raise its error.
+
+    `failed` is zero, an error code of MPI, or the negative number of bytes that could not be
+    allocated. MPI reads and writes the buffers until the message is complete.
+    """
     message = _messages[number]
     if failed < 0:
         raise make_shortage_error(f"collective: no memory for {message.text}", -failed)

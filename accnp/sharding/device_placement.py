@@ -31,7 +31,7 @@ from accnp.ir.aval import (
 )  # fmt: skip
 from accnp.ir.node import CONST, EMPTY, LITERAL, Node, literal_of_array
 from accnp.ir.op import o
-from accnp.ir.trace import in_vmap, state
+from accnp.ir.trace import state, types_only
 from accnp.pytree import PyTree, flatten_arrays
 from accnp.runtime import device as devices_module
 from accnp.runtime.buffer import Buffer
@@ -71,7 +71,7 @@ def _over_processes(x: Node, where: Devices) -> Node:
     if where is None:
         return x  # it stays on its processes
     if isinstance(where, ShardedDevices) and where.spans_processes:
-        if in_vmap():  # batching moves the values of all examples
+        if types_only():  # batching moves the values of all examples
             return o.device_put(x, devices=where, source=x.aval.devices)
         local = importlib.import_module("accnp.sharding.process_shards")
         shape = x.aval.shape

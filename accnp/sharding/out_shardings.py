@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.array_type import Array, wrap
-from accnp.ir.aval import ShardedDevices, mesh_sharding, spans_processes
+from accnp.ir.aval import ShardedDevices, mesh_sharding
 from accnp.ir.node import Node
-from accnp.ir.trace import in_vmap
+from accnp.ir.trace import in_vmap, is_distributed
 from accnp.primitives.shards import local_of
 from accnp.pytree import flatten_arrays
 from accnp.sharding.device_placement import put_node
@@ -35,7 +35,7 @@ def record_as(
     wanted = None if sharding is None else _resolved(function, sharding, nodes)
     if wanted is None:
         return record(*nodes)
-    if any([spans_processes(x.aval) for x in nodes]) and not in_vmap():
+    if any([is_distributed(x.aval) for x in nodes]):
         with requesting(RequestedSharding([axes_of(e) for e in wanted.spec])):
             y = record(*nodes)
     else:
@@ -61,7 +61,7 @@ def call_as(
         positional, named = of_call.unflatten(given)
         return function(*positional, **named)
 
-    if any([spans_processes(x.aval) for x in nodes]) and not in_vmap():
+    if any([is_distributed(x.aval) for x in nodes]):
         try:
             with requesting(RequestedSharding(None)):
                 results = function(*args, **kwargs)
@@ -87,7 +87,7 @@ def _put_as(function: str, wanted: NamedSharding, x: Node, shape: tuple[int, ...
 def _whole(function: str, x: Node, wanted: NamedSharding) -> Node:
     """Return the value as an array that is whole on each device, or in this process."""
     where = x.aval.devices
-    if spans_processes(x.aval) and not in_vmap():
+    if is_distributed(x.aval):
         rank = x.aval.ndim
         return moved(local_of(x), entries_of(mesh_sharding(x.aval), rank), [()] * rank)
     if where is None and x.trace is not None and in_vmap():

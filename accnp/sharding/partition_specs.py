@@ -556,8 +556,8 @@ class NamedSharding(Sharding):
             return NamedSharding(mesh, self.spec).placed(shape, function)
         return ShardedDevices(self, check_has_local_device(self._devices, function))
 
-    def behind_one(self, own: Sharding | None = None) -> NamedSharding:
-        """The sharding of arrays with one more axis in front.
+    def behind_one(self, ndim: int, own: Sharding | None = None) -> NamedSharding:
+        """The sharding of arrays of `ndim` dimensions: of the same ones with one more in front.
 
         This axis is divided as the first axis of the sharding `own` is, if mesh axes are left for
         it, and otherwise not at all.
@@ -567,7 +567,8 @@ class NamedSharding(Sharding):
             first = own.spec[0]
         if self._axes.intersection(axes_of(first)):
             first = None
-        return NamedSharding(self.mesh, PartitionSpec(first, *self.spec))
+        found = NamedSharding(self.mesh, PartitionSpec(first, *self.spec))
+        return found.of_rank(ndim) if self.mesh.explicit_axes else found
 
     def of_row(self, ndim: int) -> NamedSharding:
         """The sharding of the rows of arrays of `ndim` dimensions: without that of the first."""

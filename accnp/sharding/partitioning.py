@@ -16,7 +16,7 @@ import numpy as np
 from accnp.ir.aval import ShardedDevices, mesh_sharding, spans_processes
 from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import Op, o
-from accnp.ir.trace import in_vmap
+from accnp.ir.trace import in_vmap, is_distributed
 from accnp.primitives.shards import local_of
 from accnp.sharding.meshes import AxisType, Mesh
 from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
@@ -39,7 +39,7 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
     )
     mesh = first.mesh
     # In a mapped function only types matter: batching records its operations again.
-    over = any([spans_processes(x.aval) for x in inputs]) and not in_vmap()
+    over = any([is_distributed(x.aval) for x in inputs])
     if not over and (not mesh.explicit_axes or op.kind in ("loop", "callback")):
         return None
     if in_vmap() and "axis_name" in params:  # along a mapped axis: batching replaces it

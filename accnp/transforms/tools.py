@@ -15,7 +15,7 @@ from typing import Any
 from accnp.ir.aval import Aval, batched_aval, row_aval
 from accnp.ir.graph import Graph, build
 from accnp.ir.node import MARK, Node, arg, has_effect, record
-from accnp.ir.trace import Trace, in_vmap, sets_site, state
+from accnp.ir.trace import Trace, sets_site, state, types_only
 from accnp.transforms.axes import bind
 from accnp.transforms.batch import Scope, batched_in_place, batched_outputs, with_batch_axis
 from accnp.transforms.jvp import forward_graph, instantiate
@@ -153,7 +153,7 @@ class Tools:
             batched_aval(x.aval, size, operand) if b else x.aval
             for x, b, operand in zip(graph.inputs, batched, given, strict=True)
         ]
-        key = ("batch", size, batched, force, repr(self.axis), in_vmap(), *avals)
+        key = ("batch", size, batched, force, repr(self.axis), types_only(), *avals)
         if key in graph.extra:
             return graph.extra[key]
         with Trace("jit", graph.name) as t:

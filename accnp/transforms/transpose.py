@@ -17,11 +17,10 @@ from accnp.ir.aval import (
     make_aval,
     mesh_sharding,
     on_devices,
-    spans_processes,
 )  # fmt: skip
 from accnp.ir.node import Node
 from accnp.ir.op import CALLS, Linear, o
-from accnp.ir.trace import in_vmap, sets_site, state
+from accnp.ir.trace import is_distributed, sets_site, state
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.transforms.separate import separate_nonlinear
 
@@ -100,17 +99,17 @@ def _has_sharding(a: Any) -> bool:
     """Return whether a type has a sharding, which the type of the cotangent then has as well.
 
     Types over Explicit meshes have one. Over several processes, programs consist of operations on
-    shards, whose transposes have this property already.
+    shards, whose transposes have this property already, except in functions that `vmap` maps.
     """
     where = a.devices if type(a) is Aval else None
-    if type(where) is not ShardedDevices or (where.spans_processes and not in_vmap()):
+    if type(where) is not ShardedDevices or is_distributed(a):
         return False
     return bool(where.sharding.mesh.explicit_axes)
 
 
 def zero_cotangent(a: Aval) -> Node:
     """Return zeros of a type, with its sharding if it has one."""
-    if not spans_processes(a) or in_vmap():
+    if not is_distributed(a):
         return _put_like(a, zeros_like_aval(a))
     sharding = mesh_sharding(a)
     shard = zeros_like_aval(make_aval(sharding.shard_shape(a.shape), a.dtype, a.weak_type))

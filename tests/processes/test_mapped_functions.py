@@ -54,6 +54,9 @@ jnp.distributed.initialize()
 x = jnp.device_put(jnp.ones((4, 3)), jnp.NamedSharding(jnp.make_mesh((2,), ("d",)), jnp.P("d")))
 f = jnp.jit(lambda r: r * 2)
 jnp.vmap(f, 1)(x)
+g = jnp.jit(lambda r: r + x.sum())
+assert (jnp.vmap(g)(jnp.zeros(3)) == 12).all()
+assert g(jnp.zeros(())) == 12
 assert f(x[:, 0] * 1).sum() == 8  # the trace inside of vmap is not used outside of it
 try:
     jnp.vmap(lambda r: jnp.lax.fori_loop(0, 3, lambda i, c: c * 2, r), 1)(x)

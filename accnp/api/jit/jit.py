@@ -38,10 +38,9 @@ from accnp.config import config, new_epoch
 from accnp.engine.steps import is_due_for_entry
 from accnp.errors import api_boundary
 from accnp.forks import imported, renewed
-from accnp.ir.aval import spans_processes
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import Node, user_site
-from accnp.ir.trace import frame_belongs, in_vmap, outside_traces, state
+from accnp.ir.trace import frame_belongs, outside_traces, state, types_only
 from accnp.primitives.control import call as record_call
 from accnp.pytree import PyTree, flatten_arrays
 from accnp.runtime import device as devices
@@ -335,8 +334,8 @@ class JitFunction(Caller, Generic[P, R]):
         key: Any = (call.spec, tuple([x.aval for x in nodes]), call.static_keys(), config.key)
         if bound():
             key = (*key, bound())
-        if any(map(spans_processes, key[1])) and in_vmap():
-            key = (*key, "vmap")
+        if types_only():
+            key = (*key, "types only")
         if state.named:
             key = (*key, "named")
         if call.refs:

@@ -24,7 +24,7 @@ from accnp.caches import register_cache
 from accnp.config import config
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
-from accnp.ir.trace import in_vmap, state
+from accnp.ir.trace import state, types_only
 from accnp.key_array import PRNGKeyArray
 from accnp.transforms.axes import bound
 
@@ -81,7 +81,7 @@ def cached_trace(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[],
     """Return what `make` returns, or its cached result for these functions, key and options."""
     if state.named or not all(map(_lasting, fns)):
         return make()
-    whole = (key, config.key, bound(), in_vmap())
+    whole = (key, config.key, bound(), types_only())
     table = _known.setdefault(fns[0], {})
     try:
         found = table.get(whole)

@@ -159,7 +159,7 @@ class Builder:
         self.effects: list[Value] = []  # in order
 
     def extra_leaf(self, node: Node) -> Value:
-        """Return the value of a leaf that is no argument of the program."""
+        """Return the value of a leaf that is not an argument of the program."""
         v = self.leaf(node)
         self.extra.append(v)
         return v
