@@ -61,7 +61,9 @@ def vectorized_function(module: Any, name: str, of: Sequence[DType]) -> Any:
         for (n, _), v in zip(templates, variants, strict=True)
     ]
     add_attribute(made, f'"vector-function-abi-variant"="{",".join(names)}"')
-    keep(module, variants)
+    # Kept with all its parameters: LLVM removes one that is the same number in all calls from an
+    # internal function, and then the attribute names another number of parameters than there are.
+    keep(module, [made, *variants])
     return made
 
 

@@ -141,6 +141,9 @@ def test_a_file_on_disk_serves_as_well(tmp_path):
         "+exp(t1)",
         "exp(t1) if 0 <= lo < hi and hi else t1",
         "exp(t1) ** 3 * exp(t1) ** f4(-2)",
+        "exp(t1) * f4(2) ** f4(t1 * 0)",
+        "exp(t1) * math.exp(f4(lo * 0))",
+        "exp(t1) + np.arctan2(f4(0), t1 * t1 + f4(1))",
     ],
 )
 def test_what_an_edited_kernel_may_contain(formula):
