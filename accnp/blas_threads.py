@@ -9,14 +9,13 @@ task was submitted.
 from __future__ import annotations
 
 import ctypes
-import sys
 import threading
 from functools import cache
 from typing import Any
 
 from accnp._native import blas_alone
 from accnp.config import config, listeners, usable_cpus
-from accnp.forks import at_fork, has_loaded_extension, load_extension, renewed
+from accnp.forks import at_fork, has_scipy_blas, load_extension, renewed
 
 __all__ = ["alone_calls", "follow"]
 
@@ -25,7 +24,6 @@ __all__ = ["alone_calls", "follow"]
 _applied = usable_cpus()
 _wanted: int | None = None  # set by the program's threads, once one has changed an option
 _controller: Any = None
-_SCIPYS = "scipy.linalg.cython_blas"  # loading this module loads SciPy's own BLAS
 _scipy = False  # whether the controller has found that library
 _lock = renewed(threading.Lock())
 _mine = threading.local()
@@ -52,10 +50,6 @@ def alone_calls() -> dict[str, int]:
     return dict(zip(("blas_alone", "blas_shared"), blas_alone(*switches), strict=True))
 
 
-def _scipy_loaded() -> bool:
-    return _SCIPYS in sys.modules or has_loaded_extension("scipy.linalg")
-
-
 def mark_worker() -> None:
     """Mark the calling thread as a worker: it does not change the number that the program wants."""
     _mine.is_worker = True
@@ -64,14 +58,14 @@ def mark_worker() -> None:
 def _apply(threads: int, loaded: bool = False) -> None:
     global _applied, _controller, _scipy
     # SciPy is loaded on first use, by reference functions or by the user.
-    loaded = loaded or (not _scipy and _scipy_loaded())
+    loaded = loaded or (not _scipy and has_scipy_blas())
     if threads == _applied and not (loaded and _controller is not None):
         return
     import threadpoolctl  # takes 10 ms, so it is imported only to change the number
 
     with _lock:
         if _controller is None or loaded:
-            _scipy = _scipy_loaded()
+            _scipy = has_scipy_blas()
             _controller = threadpoolctl.ThreadpoolController()
         for library in _controller.select(user_api="blas").lib_controllers:
             # In threadpoolctl 3.8, only the first calling thread can set the number.

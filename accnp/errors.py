@@ -26,8 +26,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from accnp.address_space import make_shortage_error
 from accnp.config import config
 from accnp.docstrings import fill
+from accnp.forks import load_module
 from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
@@ -944,8 +946,10 @@ def hide_frames(error: BaseException) -> None:
         passed = tb.tb_frame.f_locals.get("wrapper", tb.tb_frame.f_code)
         error.__dict__.setdefault("_through", []).append(passed)
     elif tb is not None:
+        if type(error) is MemoryError and not error.args and _raised_by_library(tb):
+            error.args = (_NO_OBJECTS,)
         with contextlib.suppress(MemoryError):  # without memory, the error remains as it is
-            importlib.import_module("accnp.error_texts").finish(error)
+            load_module("accnp.error_texts").finish(error)
     if config.traceback_filtering == "off":
         return
     seen: set[int] = set()
@@ -954,6 +958,18 @@ def hide_frames(error: BaseException) -> None:
         seen.add(id(shown))
         shown.__traceback__ = _users_frames(shown.__traceback__)
         shown = shown.__cause__ or (None if shown.__suppress_context__ else shown.__context__)
+
+
+# CPython's own MemoryError has no text. It asks the system for an arena of this size whenever it
+# needs one for objects.
+_NO_OBJECTS = str(make_shortage_error("accnp: not enough memory for Python objects", 1 << 20))
+
+
+def _raised_by_library(tb: TracebackType) -> bool:
+    """Whether an error was raised in the package, or in an import."""
+    while tb.tb_next is not None:
+        tb = tb.tb_next
+    return tb.tb_frame.f_code.co_filename.startswith((PACKAGE_DIR, "<frozen importlib"))
 
 
 def _users_frames(tb: TracebackType | None) -> TracebackType | None:

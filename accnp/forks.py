@@ -23,11 +23,11 @@ from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, PathFin
 from importlib.util import module_from_spec
 from typing import Any, TypeVar
 
-from accnp.address_space import is_shortage, make_shortage_error
+from accnp.address_space import has_room, is_shortage, make_shortage_error, size_of_openblas
 
 __all__ = [
-    "Gate", "at_fork", "at_interrupt", "collection_paused", "has_loaded_extension", "imported",
-    "load_extension", "loading", "renewed", "run_uninterrupted", "start_thread",
+    "Gate", "at_fork", "at_interrupt", "collection_paused", "has_scipy_blas", "imported",
+    "load_extension", "load_module", "loading", "renewed", "run_uninterrupted", "start_thread",
 ]  # fmt: skip
 
 PATIENCE = 30.0  # seconds that a fork waits for imports; loading Numba takes 0.4 on a free machine
@@ -160,23 +160,52 @@ def imported(name: str) -> Any:
     found = _modules.get(name)
     if found is None:
         found = _modules[name] = (
-            _loaded(name) if _loading_here() else run_uninterrupted(_loaded, name)
+            load_module(name) if _loading_here() else run_uninterrupted(load_module, name)
         )
     return found
 
 
-def _loaded(name: str) -> Any:
+def load_module(name: str) -> Any:
+    """Import a module on the calling thread.
+
+    Raises:
+        MemoryError: there is not enough memory to load it.
+        Exception: what the module raises.
+    """
     with loading, collection_paused:
+        if name.startswith("scipy."):
+            _require_room_of_openblas(name)
         try:
             return importlib.import_module(name)
-        except (MemoryError, ImportError, OSError) as error:
+        except Exception as error:
             _raise_shortage(name, error)
             raise
 
 
+# The least room that a process has whose import failed for another reason than lack of memory.
+_SPARE = 32 << 20
+
+
+def has_scipy_blas() -> bool:
+    """Return whether the BLAS library of SciPy has been loaded."""
+    return "scipy.linalg.cython_blas" in sys.modules or "scipy.linalg" in _packages
+
+
+def _require_room_of_openblas(name: str) -> None:
+    """Raise MemoryError if OpenBLAS, which a module loads, would wait for memory."""
+    if not has_scipy_blas() and not has_room(size_of_openblas()):
+        what = f"import {name}: not enough memory for OpenBLAS"
+        raise make_shortage_error(what, size_of_openblas())
+
+
 def _raise_shortage(name: str, error: BaseException) -> None:
-    """Raise MemoryError with the size of a module if it could not be loaded for lack of memory."""
-    if is_shortage(error) and not (isinstance(error, MemoryError) and error.args):
+    """Raise MemoryError with the size of a module if it could not be loaded for lack of memory.
+
+    Without memory, CPython's compiler raises SystemError and ValueError, too.
+    """
+    if isinstance(error, MemoryError) and error.args:
+        return
+    if is_shortage(error) or not has_room(_SPARE):
         what = f"import {name}: not enough memory to load this module, or one that it imports"
         raise make_shortage_error(what, _size_of(name)) from error
 
@@ -218,11 +247,6 @@ def load_extension(name: str) -> Any:
     return found
 
 
-def has_loaded_extension(package: str) -> bool:
-    """Return whether `load_extension` has loaded a module that lies directly in a package."""
-    return package in _packages
-
-
 def _extension(name: str) -> Any:
     package, *between, _ = name.split(".")
     with loading, collection_paused:
@@ -231,9 +255,11 @@ def _extension(name: str) -> Any:
         spec = PathFinder.find_spec(name, [os.path.join(each, *between) for each in places or ()])
         if spec is None or not isinstance(spec.loader, ExtensionFileLoader):
             raise ImportError(f"there is no extension module {name}", name=name)
+        if name.startswith("scipy.linalg."):
+            _require_room_of_openblas(name)
         known = name in sys.modules
-        module = module_from_spec(spec)
         try:
+            module = module_from_spec(spec)
             spec.loader.exec_module(module)
         except (ImportError, OSError) as error:  # the module needs its package, as on Windows
             sys.modules.pop(name, None)
@@ -262,8 +288,8 @@ atexit.register(_ending.append, True)
 
 
 class _Thread(threading.Thread):
-    """A daemon thread whose `start` returns even if it has no memory to begin. CPython would wait
-    forever for such a thread."""
+    """A daemon thread whose `start` returns even if it has no memory to begin, for which CPython
+    would wait forever, as long as there is room for its first frame."""
 
     def _bootstrap(self) -> None:
         try:
@@ -272,11 +298,16 @@ class _Thread(threading.Thread):
             self._started.set()  # type: ignore[attr-defined]
 
 
+_ROOM_OF_A_THREAD = 24 << 20  # a stack of 8 MiB, and what a thread needs to begin
+
+
 def start_thread(
     target: Callable[..., object], name: str, args: Sequence[Any] = ()
 ) -> threading.Thread | None:
     """Start a daemon thread. Returns None if that is impossible, because memory is missing or the
     interpreter is shutting down."""
+    if not has_room(_ROOM_OF_A_THREAD):
+        return None
     thread = _Thread(target=target, name=name, args=args, daemon=True)
     try:
         thread.start()

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from importlib.machinery import PathFinder
 from typing import Any
 
+from accnp.forks import load_module
 from accnp.public_names import HOMES
 
 __all__ = ["install_getattr"]
@@ -36,9 +37,9 @@ def install_getattr(module: str, names: Iterable[str]) -> None:
         if name in homes:
             home, attribute = homes[name]
             if home == module:  # a module of this package
-                value = importlib.import_module(f"{module}.{attribute}")
+                value = load_module(f"{module}.{attribute}")
             else:
-                value = getattr(importlib.import_module(home), attribute)
+                value = getattr(load_module(home), attribute)
             setattr(sys.modules[module], name, value)
             return value
         return _removed_name(module, name, names)

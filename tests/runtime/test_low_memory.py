@@ -3,6 +3,7 @@ goes on when there is memory again."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -10,6 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import accnp as jnp
+from accnp import engine, forks
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits the address space of Linux")
 
@@ -92,6 +96,9 @@ QUICK = ("eager", "linalg", "threads")  # the others take part in `make test-ful
 EVERY = [c if c in QUICK else pytest.param(c, marks=pytest.mark.full) for c in CASES]
 
 
+NAMED = r"MemoryError: .*got a request of [1-9]\d* bytes"
+
+
 def run(case: str, megabytes: int, warm: bool, folder: Path) -> tuple[list[str], str]:
     """The outcomes under the limit, and the result after it."""
     done = subprocess.run(
@@ -109,9 +116,64 @@ def run(case: str, megabytes: int, warm: bool, folder: Path) -> tuple[list[str],
 def test_first_compilation(case: str, megabytes: int, tmp_path: Path) -> None:
     outcomes, after = run(case, megabytes, False, tmp_path)
     for outcome in outcomes:
-        assert re.match(r"MemoryError: .*got a request of [1-9]\d* bytes", outcome) or (
-            outcome == f"result {after.removeprefix('then ')}"
-        )
+        assert re.match(NAMED, outcome) or outcome == f"result {after.removeprefix('then ')}"
+
+
+@pytest.mark.parametrize(
+    ("raised", "room"),
+    [
+        ('RuntimeError("can\'t allocate read lock")', True),
+        ("MemoryError()", True),
+        ("SystemError('<built-in function compile> returned NULL')", False),
+        ("ValueError(\"field 'target' is required for AnnAssign\")", False),
+    ],
+)
+def test_imports_for_which_python_has_no_memory(
+    raised: str, room: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CPython raises errors of several classes where it has no memory to compile a module."""
+    monkeypatch.setattr(forks, "has_room", lambda nbytes: room)
+    monkeypatch.setattr(forks, "_modules", {})
+    monkeypatch.delitem(sys.modules, "short_of_memory", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "short_of_memory.py").write_text(f"raise {raised}")
+    with pytest.raises(MemoryError, match=r"import short_of_memory: .* of [1-9]\d* bytes"):
+        forks.imported("short_of_memory")
+    (tmp_path / "short_of_memory.py").write_text("found = 3")
+    importlib.invalidate_caches()
+    assert forks.imported("short_of_memory").found == 3
+
+
+def test_other_errors_of_imports_remain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "with_an_error.py").write_text("raise ValueError('its own')")
+    with pytest.raises(ValueError, match="its own"):
+        forks.imported("with_an_error")
+
+
+def test_a_memory_error_of_python_gets_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "def fail(*args):\n    raise MemoryError"
+    own, ours = {}, {}
+    exec(text, own)
+    exec(compile(text, engine.__file__, "exec"), ours)
+    x = jnp.ones(3) + 1
+    monkeypatch.setattr(engine, "_materialise", ours["fail"])
+    with pytest.raises(MemoryError, match=r"got a request of 1048576 bytes"):
+        float(x.sum())
+    monkeypatch.undo()
+    assert float(x.sum()) == 6
+    with pytest.raises(MemoryError, match=r"^$"):  # the user's own remains as it is
+        jnp.jit(own["fail"])(x)
+
+
+def test_openblas_does_not_wait_for_memory(tmp_path: Path) -> None:
+    """It waits for the buffers of its threads. The kernels are on disk, so nothing is compiled."""
+    _, after = run("linalg", 2000, True, tmp_path)
+    for megabytes in (20, 50, 68):
+        outcomes, again = run("linalg", megabytes, False, tmp_path)
+        assert again == after
+        for outcome in outcomes:
+            assert re.match(NAMED, outcome) or outcome == f"result {after.removeprefix('then ')}"
 
 
 @pytest.mark.parametrize("megabytes", [5, 20])
