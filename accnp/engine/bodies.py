@@ -15,6 +15,7 @@ from accnp.forks import imported
 from accnp.ir.aval import result_avals
 from accnp.ir.kernel import LONG
 from accnp.ir.mesh_axis import is_over_mesh
+from accnp.primitives.views import contiguous
 
 __all__ = ["is_message", "kernels", "operands", "shared_kernels", "why_not_native"]
 
@@ -73,7 +74,11 @@ def is_message(step: HostStep) -> bool:
     ((_, shape, dtype, strides, *_),) = step.operands
     sends = imported("accnp.runtime.loop_messages").can_send  # loaded in programs of processes
     nbytes = prod(shape) * dtype.itemsize
-    return strides is None and sends(step.op, step.params, nbytes, step.aval)
+    if strides is not None:  # a view, which may be one part of a buffer
+        whole = zip(shape, strides, contiguous(shape), strict=True)
+        if any([n > 1 and stride != k * dtype.itemsize for n, stride, k in whole]):
+            return False
+    return sends(step.op, step.params, nbytes, step.aval)
 
 
 def _is_empty(step: HostStep) -> bool:

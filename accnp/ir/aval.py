@@ -24,8 +24,8 @@ from accnp.forks import renewed
 
 __all__ = [
     "AbstractValue", "Aval", "Devices", "ShardedDevices", "batched_aval", "exist_over_processes",
-    "install_sharding", "make_aval", "mesh_sharding", "on_devices", "result_avals",
-    "result_devices", "row_aval", "spans_processes", "symbolic_aval",
+    "install_sharding", "keeps_sharding", "make_aval", "mesh_sharding", "on_devices",
+    "result_avals", "result_devices", "row_aval", "spans_processes", "symbolic_aval",
 ]  # fmt: skip
 
 # The devices that the user chose for a value; None: the value is not bound to any device.
@@ -320,7 +320,7 @@ def row_aval(aval: Aval) -> Aval:
     """Return the type of one row of an array, or of one example: it is sharded as the other axes
     are."""
     row = make_aval(aval.shape[1:], aval.dtype, aval.weak_type)
-    if not _keeps_sharding(aval):
+    if not keeps_sharding(aval):
         return row
     return on_devices(row, ShardedDevices(mesh_sharding(aval).of_row(aval.ndim), aval.devices))
 
@@ -332,14 +332,14 @@ def batched_aval(aval: Aval, size: int, given: Aval | None = None) -> Aval:
     and otherwise as the examples are.
     """
     wide = make_aval((size, *aval.shape), aval.dtype, aval.weak_type)
-    if not _keeps_sharding(aval):
+    if not keeps_sharding(aval):
         return wide
-    if given is not None and _keeps_sharding(given) and given.shape == wide.shape:
+    if given is not None and keeps_sharding(given) and given.shape == wide.shape:
         return on_devices(wide, given.devices)
     return on_devices(wide, ShardedDevices(mesh_sharding(aval).behind_one(wide.ndim), aval.devices))
 
 
-def _keeps_sharding(aval: Aval) -> bool:
+def keeps_sharding(aval: Aval) -> bool:
     """Whether the shards of a value matter for operations: on Explicit axes or on processes."""
     where = aval.devices
     return type(where) is ShardedDevices and (

@@ -43,7 +43,6 @@ from accnp.ir.trace import (
     outside_traces,
     state,
     tracing,
-    types_only,
 )  # fmt: skip
 
 __all__ = [
@@ -124,17 +123,6 @@ def _place_results(aval: Aval | tuple[Aval, ...], where: Any) -> Aval | tuple[Av
     return on_devices(aval, where)
 
 
-def _reject_shards(op: Op, params: dict[str, Any]) -> None:
-    """Reject a loop whose body returns shards: it would allocate memory for the global shape."""
-    for program in params.values():
-        for a in getattr(program, "out_avals", ()):
-            if spans_processes(a) and not a.devices.sharding.is_fully_replicated:
-                raise NotImplementedError(
-                    f"{op.name}: its function returns an array over several processes; got "
-                    f"{a.str_short()} over {a.devices.sharding}; use the loop inside shard_map"
-                )
-
-
 def has_effect(op: Op, params: dict[str, Any]) -> bool:
     """Whether an operation, or one in the programs it contains, has an effect."""
     if op.effect or op.kind not in CALLS:
@@ -183,8 +171,6 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         if state.within is not None and op.jvp is ZERO and "within" not in params:
             params = {**params, "within": state.within}
         avals = [x.aval for x in inputs]
-        if op.control in ("scan", "while") and not types_only():
-            _reject_shards(op, params)
         aval = op.infer(*avals, **params)
         if not op.places:
             aval = result_devices(op.name, avals, aval)

@@ -21,8 +21,9 @@ from accnp.ir.node import Node
 from accnp.ir.op import OPS, Collective, Op, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import broadcast_to, full, opaque, zeros_like_aval
+from accnp.primitives.prefix import slice_axis
 
-__all__ = ["install_messages", "part_of"]
+__all__ = ["AXIS_INDEX", "install_messages", "part_of"]
 
 _INT = np.dtype(np.int32)
 _PLAIN = Collective()
@@ -397,13 +398,9 @@ ALL_GATHER = _collective(
 
 def part_of(x: Node, d: int, axis: MeshAxis) -> Node:
     """Return this process's part of a value that is equal along an axis."""
-    shape = x.aval.shape
-    size = shape[d] // axis.size
+    size = x.aval.shape[d] // axis.size
     x = o.pvary(x, axis_name=(axis,), axis_index_groups=None)
-    at = o.mul(o.axis_index(axis_name=(axis,)), full((), size, _INT))
-    zero = full((), 0, _INT)
-    starts = [at if i == d else zero for i in range(len(shape))]
-    return o.dynamic_slice(x, *starts, slice_sizes=(*shape[:d], size, *shape[d + 1 :]))
+    return slice_axis(x, d, axis.here * size, (axis.here + 1) * size)
 
 
 # Used with tiled=True to make a sharded array whole in each process. The result is equal in all
@@ -531,7 +528,7 @@ def _index_numpy(*, axis_name: Any) -> np.ndarray:
     return np.array(_require_mesh(axis_name)[0].here, _INT)
 
 
-opaque(
+AXIS_INDEX = opaque(
     "axis_index",
     infer=lambda **_: make_aval((), _INT),
     numpy=_index_numpy,

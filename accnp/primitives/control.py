@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from accnp.forks import imported
-from accnp.ir.aval import Aval, make_aval
+from accnp.ir.aval import Aval, exist_over_processes, make_aval
 from accnp.ir.graph import Graph, build, derive_graph, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
-from accnp.ir.trace import state
+from accnp.ir.trace import state, types_only
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
@@ -47,6 +47,10 @@ def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node
     op = OPS[name]
     if is_unrolled(op, inputs, params):
         return unrolled(name, inputs, params)
+    if exist_over_processes() and op.kind == "loop" and not types_only():
+        shards = imported("accnp.primitives.loops_on_shards")
+        if shards.is_over_processes(inputs, params):
+            return shards.call_on_shards(name, inputs, params)
     return list(items(record(op, tuple(inputs), params)))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.aval import Aval, make_aval, row_aval
+from accnp.ir.aval import Aval, batched_aval, row_aval
 from accnp.ir.graph import Graph, derive_graph, evaluate, interpret
 from accnp.ir.node import Node
 from accnp.ir.op import Linear, o
@@ -39,16 +39,6 @@ def like(params: dict, jaxpr: Graph, num_consts: int, num_carry: int) -> dict[st
     return {**params, "jaxpr": jaxpr, "num_consts": num_consts, "num_carry": num_carry}
 
 
-def row(a: Aval) -> Aval:
-    """Return the aval of one row of an array."""
-    return make_aval(a.shape[1:], a.dtype, a.weak_type)
-
-
-def stacked(a: Aval, length: int) -> Aval:
-    """Return the aval of the stacked rows of all steps."""
-    return make_aval((length, *a.shape), a.dtype, a.weak_type)
-
-
 def _infer(
     *xs: Aval,
     jaxpr: Graph,
@@ -60,7 +50,7 @@ def _infer(
 ) -> Any:
     outs = jaxpr.out_avals
     check_carry("scan", xs[num_consts : num_consts + num_carry], outs[:num_carry])
-    return (*outs[:num_carry], *[stacked(a, length) for a in outs[num_carry:]])
+    return (*outs[:num_carry], *[batched_aval(a, length) for a in outs[num_carry:]])
 
 
 def _numpy(
@@ -113,7 +103,7 @@ def _jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 
     ins = [*x[0], *t[0], *x[1], *t[1], *x[2], *t[2]]
     n_body = sizes[0] + sizes[1] + sizes[2] + sizes[3]
-    avals = [n.aval for n in ins[:n_body]] + [row(n.aval) for n in ins[n_body:]]
+    avals = [n.aval for n in ins[:n_body]] + [row_aval(n.aval) for n in ins[n_body:]]
     # The carry has the avals of the body: an initial tangent may have a weak type even if the
     # body's has not.
     merged = derive_graph(graph, ("scan", nc, nk), body, avals)
@@ -154,7 +144,7 @@ def _linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     kt = [instantiate(a, x) for a, x, f in zip(t[1], xs[nc : nc + nk], carry, strict=True) if f]
     fixed = [*consts, *select_flagged(flags[0], t[0])]
     extensive = [*rows, *select_flagged(flags[2], t[2])]
-    avals = [n.aval for n in (*fixed, *kt)] + [row(n.aval) for n in extensive]
+    avals = [n.aval for n in (*fixed, *kt)] + [row_aval(n.aval) for n in extensive]
     graph = derive_graph(linear, ("scan", nc, nk), body, avals)
     moving = call("scan", [*fixed, *kt, *extensive], like(params, graph, len(fixed), n_kt))
     return results[:n_out], [
@@ -193,7 +183,7 @@ def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
         [*select_flagged(y_live, cts[nk:]), *select_flagged(fixed_x, e)],
     )
     k_ct = zeros_for(cts[:nk], jaxpr.out_avals[:nk])
-    avals = [n.aval for n in (*consts, *k_ct)] + [row(n.aval) for n in extensive]
+    avals = [n.aval for n in (*consts, *k_ct)] + [row_aval(n.aval) for n in extensive]
     step = derive_graph(backward, ("scan", n_rc, nk, *y_live), body, avals)
     reversed_params = {**params, "reverse": not params["reverse"]}
     sums, rest = summed_scan(step, consts, k_ct, extensive, n_lc, reversed_params)

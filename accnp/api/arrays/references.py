@@ -15,7 +15,7 @@ from accnp.api.arrays.reference_parts import At, Part, Slice, ds, read_part, upd
 from accnp.api.tracing.bodies import Held, Reference, write
 from accnp.array_type import Array, ArrayLike, wrap
 from accnp.errors import UnexpectedTracerError, api_boundary
-from accnp.ir.aval import AbstractValue, Aval, make_aval
+from accnp.ir.aval import AbstractValue, Aval, keeps_sharding, make_aval, on_devices
 from accnp.ir.node import arg
 from accnp.ir.trace import Trace, state
 from accnp.numpy.creation import zeros
@@ -156,7 +156,8 @@ class Ref(Reference):
     @property
     def type(self) -> Aval:
         """The type of the content as an input of a loop."""
-        return make_aval(self.shape, self.dtype)
+        own, plain = self.content._node.aval, make_aval(self.shape, self.dtype)
+        return on_devices(plain, own.devices) if keeps_sharding(own) else plain
 
     @property
     def aval(self) -> AbstractRef:

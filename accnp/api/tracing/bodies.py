@@ -17,7 +17,7 @@ from accnp import dtypes, errors, pytree
 from accnp.api.arguments.convert import as_node, cast, is_host_value
 from accnp.api.tracing.argument_names import argument_names
 from accnp.array_type import is_traced, wrap
-from accnp.ir.aval import Aval, make_aval
+from accnp.ir.aval import Aval, keeps_sharding, make_aval, mesh_sharding, on_devices
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, arg
 from accnp.ir.trace import current, state
@@ -386,14 +386,21 @@ def type_text(a: Aval) -> str:
 
 def promoted_carry_types(avals: Sequence[Aval], outs: Sequence[Aval]) -> list[Aval]:
     """Return the types of a carry: initial values of weak types take the type that the body
-    returns."""
+    returns, and values that are not sharded become sharded as its results are."""
     new = []
     for a, out in zip(avals, outs, strict=True):
         if a.weak_type and not same_type(a, out):
             dtype, _ = dtypes.promote(((a.dtype, True), (out.dtype, out.weak_type)))
             a = make_aval(a.shape, dtype)
+        if keeps_sharding(out) and a.shape == out.shape and is_whole(a):
+            a = on_devices(a, out.devices)
         new.append(a)
     return new
+
+
+def is_whole(aval: Aval) -> bool:
+    """Whether each device has the whole of a value."""
+    return not keeps_sharding(aval) or mesh_sharding(aval).is_fully_replicated
 
 
 def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> None:

@@ -25,6 +25,7 @@ from accnp.primitives.collective import (
     ALL_GATHER,
     ALL_GATHER_INVARIANT,
     ALL_TO_ALL,
+    AXIS_INDEX,
     REDUCE_SCATTER,
     VARY,
 )
@@ -41,9 +42,14 @@ _SUMMED = frozenset(np.typecodes["AllInteger"] + "fdFD")  # the dtypes that MPI 
 LARGE = 1 << 16
 
 
-def lowered(builder: Builder, node: Node, x: Value) -> Value | None:
-    """Return a collective as messages and reductions; None for one that is a single message."""
+def lowered(builder: Builder, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+    """Return a collective as messages and reductions; None for one that is a single message. The
+    position of this process is a constant."""
     op, params = node.op, node.params
+    if op is AXIS_INDEX:
+        (axis,) = params["axis_name"]
+        return builder.extra_leaf(full((), axis.here, node.aval.dtype))
+    (x,) = inputs
     if op is VARY:
         return x
     if op.collective is not None and op.collective.reduce:

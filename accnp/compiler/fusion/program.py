@@ -193,11 +193,7 @@ class Builder:
         if op.kind == "call":
             return self.inlined(node, ins, env)
         if op.kind == "opaque" and node.params and is_over_mesh(node.params):
-            small = (
-                imported("accnp.compiler.fusion.messages").lowered(self, node, ins[0])
-                if ins
-                else None
-            )
+            small = imported("accnp.compiler.fusion.messages").lowered(self, node, ins)
             if small is not None:
                 return small
         if op.in_program is not None:

@@ -37,7 +37,7 @@ from accnp.array_type import Array, ArrayLike, concrete_value, is_traced, with_f
 from accnp.config import config
 from accnp.engine import array_of
 from accnp.errors import api_boundary
-from accnp.ir.aval import Aval, make_aval
+from accnp.ir.aval import Aval, keeps_sharding, mesh_sharding, row_aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -152,11 +152,12 @@ class _While:
             return test, body
 
         test, body = bodies()
-        if len(body.avals) == len(avals):
+        while len(body.avals) == len(avals):
             new = promoted_carry_types(avals, body.avals)
-            if new != avals:
-                avals = new
-                test, body = bodies()
+            if new == avals:
+                break
+            avals = new
+            test, body = bodies()
         check_carry(loop, init_val, avals, body)
         self.name, self.refs = loop.name, refs_of([test, body])
         if any(h.content._node is not h.leaf for h in test.refs):
@@ -413,13 +414,14 @@ def run_scan(
 ) -> tuple[Any, Any]:
     """Record a `scan`, or run it in Python under disable_jit; `loop` describes it for messages."""
     rows, xs_spec = as_leaves(xs, loop.name, "xs")
+    _check_rows(loop.name, [x.aval for x in rows])
     length = _scan_length(xs_spec.shown_leaves([x.aval for x in rows]), length)
     unroll = _unroll(unroll, length)
     if config.disable_jit:
         return _scan_in_python(step, init, rows, xs_spec, length, reverse)
     carry, carry_spec = as_leaves(init, loop.name, "init")
     avals = [x.aval for x in carry]
-    row_avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
+    row_avals = [row_aval(x.aval) for x in rows]
     key = (loop.name, loop.kind, carry_spec, xs_spec, *avals, *row_avals)
     recorded = cached_trace((loop.fn,), key, lambda: _Scan(loop, step, init, xs, avals, row_avals))
     final, ys = recorded.call(carry, rows, length, bool(reverse), unroll)
@@ -454,11 +456,12 @@ class _Scan:
             return Body(with_inputs(both.graph, both.graph.inputs, outputs), first), both
 
         state, both = record()
-        if len(state.avals) == len(avals):
+        while len(state.avals) == len(avals):
             new = promoted_carry_types(avals, state.avals)
-            if new != avals:
-                avals = new
-                state, both = record()
+            if new == avals:
+                break
+            avals = new
+            state, both = record()
         check_carry(loop, init, avals, state)
         self.name, self.refs = loop.name, refs_of([both])
         graph = with_refs(both, self.refs, len(avals), len(avals))
@@ -511,6 +514,18 @@ class _Scan:
         final = [x if f else next(rest) for x, f in zip(carry, self.fixed, strict=True)]
         set_refs(self.refs, final[m:], self.name)
         return final[:m], [next(rest) if t is None else rows[t] for t in self.through]
+
+
+def _check_rows(name: str, rows: Sequence[Aval]) -> None:
+    """Refuse arrays that are sharded along the axis to loop over, as jax does on Explicit axes."""
+    for a in rows:
+        if keeps_sharding(a) and a.ndim and mesh_sharding(a).mesh.explicit_axes:
+            spec = mesh_sharding(a).spec
+            if spec and spec[0]:
+                raise ValueError(
+                    f"{name}: the first axis of xs must not be sharded; got {a.str_short()} with "
+                    f"{spec}; use reshard, or loop inside shard_map"
+                )
 
 
 def _scan_length(rows: Sequence[Aval], length: Any) -> int:

@@ -11,7 +11,7 @@ from accnp.api.tracing.argument_names import argument_names
 from accnp.api.tracing.bodies import Loop, as_leaves, close, record_body, same_type, type_text
 from accnp.array_type import wrap
 from accnp.errors import IncompatibleShapesError, KeyArrayError, api_boundary
-from accnp.ir.aval import make_aval
+from accnp.ir.aval import row_aval
 from accnp.ir.graph import evaluate
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -110,7 +110,7 @@ def _all_rows(f: Callable[[Any], Any], xs: Any) -> Any:
     """Apply `f` to all rows at once, by batching its program."""
     rows, _ = as_leaves(xs, "map", "xs")
     size = rows[0].aval.shape[0]
-    avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in rows]
+    avals = [row_aval(x.aval) for x in rows]
     body = record_body(f, "map", avals, flatten_arrays((xs,))[1])
     outer = close([body.graph])
     flags = (*(False,) * len(outer), *(True,) * len(rows))

@@ -112,13 +112,6 @@ def trained_on_shards(w):
 
 for f in (trained_on_shards, jnp.jit(trained_on_shards)):
     same(f(jnp.ones(12)), trained(jnp.ones(12), jnp.asarray(A)))
-for f in (
-    lambda: jnp.lax.scan(lambda c, _: (c, a * 2), 0.0, None, length=2),
-    lambda: jnp.lax.fori_loop(0, 2, lambda i, c: c + a, jnp.zeros((8, 12))),
-    lambda: jnp.lax.fori_loop(0, 2, lambda i, c: c * 2, a),
-):
-    refused(NotImplementedError, "inside shard_map", f)
-    refused(NotImplementedError, "inside shard_map", jnp.jit(f))
 
 unsupported = "an array that is sharded over processes is not supported; got float32[8,12]; use it"
 refused(NotImplementedError, f"argsort: {unsupported}", lambda: jnp.argsort(a, axis=1))

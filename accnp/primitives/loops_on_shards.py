@@ -1,0 +1,138 @@
+"""Loops and branches over arrays on several processes: each process runs them on its shards.
+
+In: a control-flow op, its operands, and its parameters, whose programs take and return whole
+arrays. Out: the results of the same op over shards. The operations of the programs are distributed
+already (`sharding/partitioning.py`): each is recorded on shards, between the ops `to_local` and
+`to_global`. What is left to do is to take the shards of the operands and to return shards.
+
+A carried value keeps the sharding that it has before the loop, and the rows of an array are sharded
+as the axes behind the first one are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from accnp.ir.aval import Aval, make_aval, mesh_sharding, spans_processes
+from accnp.ir.graph import Graph, derive_graph, graphs_in, rewrite
+from accnp.ir.node import Node, items, record
+from accnp.ir.op import OPS, o
+from accnp.primitives.shards import TO_LOCAL, local_of, localize
+
+__all__ = ["call_on_shards", "is_over_processes"]
+
+Shardings = tuple[Any, ...]  # of values: a NamedSharding, or None for one that has no shards
+
+
+def is_over_processes(inputs: Sequence[Node], params: dict[str, Any]) -> bool:
+    """Return whether an operand of a call, or a value that its programs take or return, has shards
+    in several processes."""
+    avals = [x.aval for x in inputs]
+    for graph in graphs_in(params):
+        avals += [*graph.in_avals, *graph.out_avals]
+    return any(map(spans_processes, avals))
+
+
+def call_on_shards(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
+    """Record a control-flow op over the shards of its operands, and return whole arrays.
+
+    Parameters
+    ----------
+    name : str
+        "scan", "while" or "cond".
+    inputs : sequence of Node
+        The operands: whole arrays, and others.
+    params : dict
+        The parameters of the op, with programs of whole arrays.
+    """
+    return {"scan": _scan, "while": _while, "cond": _cond}[name](list(inputs), params)
+
+
+def _scan(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
+    graph, length = params["jaxpr"], params["length"]
+    first = params["num_consts"]
+    at, n = first + params["num_carry"], params["num_carry"]
+    ins = _shardings(graph.in_avals)
+    outs = (*ins[first:at], *_shardings(graph.out_avals[n:]))
+    rows = [_stacked(s, a) for s, a in zip(ins[at:], graph.in_avals[at:], strict=True)]
+    shards = _shards(inputs, [*ins[:at], *rows])
+    made = record(OPS["scan"], tuple(shards), {**params, "jaxpr": _local(graph, ins, outs)})
+    types = graph.out_avals
+    rows = [_stacked(s, a) for s, a in zip(outs[n:], types[n:], strict=True)]
+    shapes = [*[a.shape for a in types[:n]], *[(length, *a.shape) for a in types[n:]]]
+    return _wholes(items(made), [*outs[:n], *rows], shapes)
+
+
+def _while(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
+    test, body = params["cond_jaxpr"], params["body_jaxpr"]
+    a, b = params["cond_nconsts"], params["body_nconsts"]
+    ins = _shardings(body.in_avals)
+    tested = (*_shardings(test.in_avals[:a]), *ins[b:])
+    programs = {
+        "cond_jaxpr": _local(test, tested, (None,)),
+        "body_jaxpr": _local(body, ins, ins[b:]),
+    }
+    shards = _shards(inputs, [*tested[:a], *ins])
+    made = record(OPS["while"], tuple(shards), {**params, **programs})
+    return _wholes(items(made), ins[b:], [x.shape for x in body.out_avals])
+
+
+def _cond(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
+    branches = params["branches"]
+    ins = _shardings(branches[0].in_avals)
+    columns = zip(*[_shardings(g.out_avals) for g in branches], strict=True)
+    outs = tuple([next((s for s in column if s is not None), None) for column in columns])
+    local = tuple([_local(g, ins, outs) for g in branches])
+    made = record(OPS["cond"], tuple(_shards(inputs, [None, *ins])), {"branches": local})
+    return _wholes(items(made), outs, [a.shape for a in branches[0].out_avals])
+
+
+def _shardings(avals: Sequence[Aval]) -> Shardings:
+    return tuple([mesh_sharding(a) if spans_processes(a) else None for a in avals])
+
+
+def _stacked(sharding: Any, row: Aval) -> Any:
+    """The sharding of an array with rows of a type."""
+    return None if sharding is None else sharding.behind_one(row.ndim + 1)
+
+
+def _local(graph: Graph, ins: Shardings, outs: Shardings) -> Graph:
+    """The program of shards for a program of whole arrays."""
+
+    def run(nodes: list[Node]) -> list[Node]:
+        wholes = _wholes(nodes, ins, [a.shape for a in graph.in_avals])
+        return _shards(rewrite(graph, wholes, _shard_of_operand), outs)
+
+    types = [
+        make_aval(a.shape if s is None else s.shard_shape(a.shape), a.dtype, a.weak_type)
+        for a, s in zip(graph.in_avals, ins, strict=True)
+    ]
+    return derive_graph(graph, ("on shards", ins, outs), run, types)
+
+
+def _shard_of_operand(node: Node, operands: list[Node]) -> list[Node] | None:
+    return [local_of(operands[0])] if node.op is TO_LOCAL else None
+
+
+def _shards(xs: Sequence[Node], shardings: Sequence[Any]) -> list[Node]:
+    """The shards of values; those without a sharding are needed as a whole."""
+    found = []
+    for x, sharding in zip(xs, shardings, strict=True):
+        if sharding is None and spans_processes(x.aval):
+            sharding = mesh_sharding(x.aval).whole()
+        found.append(x if sharding is None else localize(x, sharding, x.aval.shape))
+    return found
+
+
+def _wholes(
+    xs: Sequence[Node], shardings: Sequence[Any], shapes: Sequence[tuple[int, ...]]
+) -> list[Node]:
+    found = []
+    for x, sharding, shape in zip(xs, shardings, shapes, strict=True):
+        if sharding is not None:
+            if sharding.mesh.explicit_axes:  # in types
+                sharding = sharding.of_rank(len(shape))
+            x = o.to_global(x, sharding=sharding, shape=shape)
+        found.append(x)
+    return found

@@ -1,0 +1,35 @@
+"""Print how results of loops and branches of sharded arrays are sharded, and their values."""
+
+import json
+import sys
+
+from processes.asking import refused
+from processes.sharded_loops import OPERANDS, results
+
+import accnp as jnp
+from accnp.experimental.multihost_utils import process_allgather
+
+jnp.distributed.initialize()
+
+
+def gather(y):
+    return y if y.is_fully_replicated else process_allgather(y, tiled=True)
+
+
+explicit = sys.argv[1] == "Explicit"
+found = results(jnp, jnp.process_count(), explicit, gather)
+if explicit:
+    mesh = jnp.make_mesh((jnp.process_count(),), ("d",))
+    xs = jnp.device_put(OPERANDS[0], jnp.NamedSharding(mesh, jnp.P("d")))
+    text = "scan: the first axis of xs must not be sharded; got float32[8,4,12] with P("
+    refused(ValueError, text, lambda: jnp.lax.scan(lambda c, x: (c, x), 0, xs))
+    # Loops send messages without Python.
+    c = jnp.device_put(OPERANDS[2], jnp.NamedSharding(mesh, jnp.P(None, "d")))
+
+    def add_mean(c):
+        return jnp.lax.fori_loop(0, 9, lambda i, c: c + c.mean(1, keepdims=True), c)
+
+    explained = str(jnp.explain(jnp.jit(add_mean), c))
+    assert "a native loop; in each iteration: a message of psum over 'd'" in explained, explained
+if jnp.process_index() == 0:
+    print(json.dumps(found))
