@@ -49,7 +49,7 @@ __all__ = [
     "EMPTY", "Form", "Node", "arg", "const", "forget", "has_effect", "independent_nodes",
     "install_distribution", "install_engine", "is_held", "items", "line_of", "literal",
     "literal_of_array", "mark", "owning_trace", "record", "refuse_float0", "run_effect",
-    "site_text", "value_of",
+    "site_text", "together", "value_of",
 ]  # fmt: skip
 
 EMPTY: dict[str, Any] = {}
@@ -92,6 +92,8 @@ CONST = register(Op("const", "leaf", _leaf_infer))
 ARG = register(Op("arg", "leaf", _leaf_infer))
 MARK = register(Op("mark", "mark", _identity, numpy=_identity))
 ITEM = register(Op("item", "item", _item, numpy=_item))
+# Holds results that were recorded one by one; taking one of them gives its node.
+TOGETHER = Op("together", "mark", lambda *xs: xs)
 
 _getframe = sys._getframe  # pyright: ignore[reportPrivateUsage]
 
@@ -166,18 +168,24 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         return record(op, inputs, params)
     effect = False
     form = None
+    if op is ITEM and inputs[0].op is TOGETHER:
+        index: int = params["index"]
+        return inputs[0].inputs[index]
     if op.kind in _OWN_TYPE:
         effect = has_effect(op, params)
         if state.within is not None and op.jvp is ZERO and "within" not in params:
             params = {**params, "within": state.within}
         avals = [x.aval for x in inputs]
         aval = op.infer(*avals, **params)
-        if not op.places:
+        # The programs of calls over several processes say which of their results are sharded.
+        if not (op.places or (op.kind in CALLS and any(map(spans_processes, avals)))):
             aval = result_devices(op.name, avals, aval)
             if op.kind != "mark" and any(
                 [type(getattr(a, "devices", None)) is ShardedDevices for a in avals]
             ):
-                _distribute[0](op, inputs, params, aval)  # raises: these ops take no shards
+                found = _distribute[0](op, inputs, params, aval)
+                if isinstance(found, Node):
+                    return found
     else:
         key: Any = tuple([x.aval for x in inputs])
         if params:
@@ -414,6 +422,12 @@ def forget(node: Node) -> None:
             if recorded[i] is node:
                 del recorded[i]
                 return
+
+
+def together(xs: Sequence[Node]) -> Node:
+    """Return a node that stands for several results, as that of an op with several ones does."""
+    avals = tuple([x.aval for x in xs])
+    return Node(TOGETHER, tuple(xs), EMPTY, avals, None, None, 0, None)
 
 
 def items(node: Node) -> tuple[Node, ...]:

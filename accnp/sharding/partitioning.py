@@ -2,9 +2,9 @@
 
 In: an operation and its operands, of which some are sharded. Out, over several processes: the array
 whose shard this process computes, by the same operation on shards and a collective where the rules
-(`rules.py`) say so. Out, for the devices of one process, which share memory: how the result is
-sharded. Both apply the same rules; several processes also refuse loops, callbacks and operations
-with several results.
+(`sharding_rules.py`) say so. Out, for the devices of one process, which share memory: how the
+result is sharded. Both apply the same rules. Each process calls the function of a callback with the
+whole arrays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp.ir.aval import ShardedDevices, mesh_sharding, spans_processes
-from accnp.ir.node import LITERAL, Node
+from accnp.ir.node import LITERAL, Node, items, record, together
 from accnp.ir.op import Op, o
 from accnp.ir.trace import in_vmap, is_distributed
 from accnp.primitives.shards import local_of
@@ -23,7 +23,7 @@ from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
 from accnp.sharding.process_shards import Entries as LocalEntries
 from accnp.sharding.process_shards import entries_of, moved, whole_of
 from accnp.sharding.requested_shardings import requested
-from accnp.sharding.sharding_rules import Case, Entries, Way, way_of
+from accnp.sharding.sharding_rules import Case, Entries, Way, way_of, whole_way
 from accnp.transforms.varying import sort_axes
 
 __all__ = ["distribute"]
@@ -44,13 +44,6 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
         return None
     if in_vmap() and "axis_name" in params:  # along a mapped axis: batching replaces it
         return None
-    if over and (op.kind in ("loop", "callback") or isinstance(out, tuple)):
-        # Other operands, such as the indices that argsort sorts along, are not the user's.
-        sharded = next(x.aval for x in inputs if spans_processes(x.aval))
-        raise NotImplementedError(
-            f"{op.name}: an array that is sharded over processes is not supported; got "
-            f"{sharded.str_short()}; use it inside shard_map"
-        )
     for x in inputs:
         if spans_processes(x.aval) and mesh_sharding(x.aval).mesh != mesh:
             raise ValueError(
@@ -64,7 +57,7 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
     case = Case(op, [x.aval for x in inputs], params, names, dict(mesh.shape), explicit, out)
     if over and (given := requested()) is not None:
         case.explicit, case.requested = False, given.entries
-    way = way_of(case)
+    way = whole_way(case) if op.kind == "callback" else way_of(case)
     if not over:
         return _placed(way, mesh, out)
     return _on_shards(op, inputs, way, mesh, out)
@@ -118,13 +111,18 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
         if missing and x.op is not LITERAL:
             x = o.pvary(x, axis_name=sort_axes(missing), axis_index_groups=None)
         meeting.append(x)
-    y = getattr(o, op.name)(*meeting, **way.params)
+    y = record(op, tuple(meeting), way.params)
     if way.combine:
         y = _combined(y, way, tuple(map(mesh.axis_over_processes, way.over)))
-    (entries,), (result,) = way.outs, _results(way)
-    if result is not entries:
-        y = moved(y, axes(entries), axes(result))
-    return whole_of(y, NamedSharding(mesh, _spec(result, bool(mesh.explicit_axes))), out.shape)
+    several = isinstance(out, tuple)
+    wholes = []
+    made, types = (items(y), out) if several else ([y], [out])
+    for y, entries, result, aval in zip(made, way.outs, _results(way), types, strict=True):
+        if result is not entries:
+            y = moved(y, axes(entries), axes(result))
+        sharding = NamedSharding(mesh, _spec(result, bool(mesh.explicit_axes)))
+        wholes.append(whole_of(y, sharding, aval.shape))
+    return together(wholes) if several else wholes[0]
 
 
 def _combined(y: Node, way: Way, axes: Any) -> Node:

@@ -84,17 +84,14 @@ class _Mapped:
         self.sizes: dict[Any, int] = {n: mesh.shape[n] for n in names}
         # Within another `shard_map`, operands are shards, whose types have no sharding.
         types = zip(mesh.axis_names, mesh.axis_types, strict=True)
-        outermost = state.varying is None and not bound()
-        self.explicit = {n for n, t in types if t is AxisType.Explicit and outermost}
-        # Over several processes: the axes of the mesh, for collectives.
+        # Functions over some axes take operands of any sharding, as in jax.
+        typed = state.varying is None and not bound() and len(names) == len(mesh.axis_names)
+        self.explicit = {n for n, t in types if t is AxisType.Explicit and typed}
+        # Over several processes: the mapped axes of the mesh, for collectives. Processes that
+        # differ in their position on the others compute the same.
         self.axes: dict[Any, MeshAxis] = {}
         if isinstance(mesh, Mesh) and mesh.is_multi_process:
             self.axes = {n: mesh.axis_over_processes(n) for n in names}
-            if len(names) < len(mesh.axis_names):
-                raise NotImplementedError(
-                    "shard_map: over several processes it maps over all axes of the mesh; got "
-                    f"{names} of {mesh.axis_names}; name them all, or leave out axis_names"
-                )
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
         """Map the function over the parts of arguments."""

@@ -16,7 +16,7 @@ from typing import Any
 from accnp.errors import ShardingTypeError
 from accnp.ir.op import COMBINES, Op
 
-__all__ = ["Case", "Way", "way_of"]
+__all__ = ["Case", "Way", "way_of", "whole_way"]
 
 Entry = tuple[Any, ...]
 Entries = list[Entry]
@@ -81,14 +81,14 @@ def way_of(case: Case) -> Way:
     rule = _RULES.get(case.op.sharding) or _KINDS.get(case.op.kind)
     if rule is None:
         if not any([entry for entries in case.entries for entry in entries]):
-            return _whole(case)  # nothing is cut
+            return whole_way(case)  # nothing is cut
         case.refuse("there is no rule for how its result is sharded")
-        return _whole(case)
+        return whole_way(case)
     return rule(case)
 
 
-def _whole(case: Case) -> Way:
-    """Every process has all of every operand."""
+def whole_way(case: Case) -> Way:
+    """Return the way in which every device has the whole of every operand."""
     outs = case.out if isinstance(case.out, tuple) else (case.out,)
     ins: list[Entries] = [[()] * a.ndim for a in case.avals]
     return Way(ins, [[()] * a.ndim for a in outs], case.params)
@@ -373,7 +373,7 @@ def _gather(case: Case) -> Way:
     own, a = list(case.entries[0]), case.avals[0]
     if any(case.entries[1]) or tuple(getattr(dims, "operand_batching_dims", ())):
         case.refuse("indices must be the same everywhere")
-        return _whole(case)
+        return whole_way(case)
     for d, e in enumerate(own):
         if e and sizes[d] != a.shape[d]:
             case.refuse(

@@ -113,8 +113,6 @@ def trained_on_shards(w):
 for f in (trained_on_shards, jnp.jit(trained_on_shards)):
     same(f(jnp.ones(12)), trained(jnp.ones(12), jnp.asarray(A)))
 
-unsupported = "an array that is sharded over processes is not supported; got float32[8,12]; use it"
-refused(NotImplementedError, f"argsort: {unsupported}", lambda: jnp.argsort(a, axis=1))
 
 # What a plan sends is shown.
 total = jnp.jit(lambda a: a.sum(0))

@@ -1,0 +1,60 @@
+"""Operations with several results, callbacks, and functions over some axes of a mesh."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from processes.gathered_operations import NOTED, SPECS, VALUES, functions, results
+from processes.launch import PROGRAMS, run
+
+import accnp
+
+RANKS = 2
+NAMES = list(functions(accnp))
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """What the processes say."""
+    return json.loads(run(RANKS, "gathered.py").splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def simulated() -> dict[str, Any]:
+    """What one process with as many devices says."""
+    NOTED.clear()
+    return json.loads(json.dumps(results(accnp, RANKS, lambda y: y)))
+
+
+def check(found: dict[str, Any], name: str) -> None:
+    leaves = accnp.tree.leaves(functions(accnp)[name](accnp.numpy.asarray(VALUES)))
+    for place in SPECS:
+        for label in (name, f"jit: {name}"):
+            for values, want in zip(found[f"{label}, {place}"], leaves, strict=True):
+                np.testing.assert_allclose(np.array(values), want, rtol=3e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_in_one_process(name: str, simulated: dict[str, Any]) -> None:
+    check(simulated, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_over_processes(name: str, found: dict[str, Any]) -> None:
+    check(found, name)
+
+
+def test_callbacks_are_called_once_by_each_process(
+    found: dict[str, Any], simulated: dict[str, Any]
+) -> None:
+    for noted in (found["noted"], simulated["noted"]):
+        np.testing.assert_allclose(noted, [VALUES.sum()] * 2 * len(SPECS), rtol=1e-5)
+
+
+def test_shard_map_over_some_axes() -> None:
+    run(4, "some_axes.py")
+    program = PROGRAMS / "some_axes.py"
+    exec(compile(program.read_text(), str(program), "exec"), {"__name__": "some_axes"})
