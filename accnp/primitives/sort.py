@@ -259,6 +259,7 @@ opaque(
     jvp=_top_jvp,
     batch=_top_batch,
     several=True,
+    sharding="along_axis",
 )
 
 

@@ -371,22 +371,37 @@ def _pad(case: Case) -> Way:
 def _gather(case: Case) -> Way:
     dims, sizes = case.params["dimension_numbers"], case.params["slice_sizes"]
     own, a = list(case.entries[0]), case.avals[0]
-    if any(case.entries[1]) or tuple(getattr(dims, "operand_batching_dims", ())):
+    indices = list(case.entries[1])
+    # Dimensions that the operand and the indices share, such as the rows of `take_along_axis`.
+    pairs = list(zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True))
+    if any([e for j, e in enumerate(indices) if j not in dims.start_indices_batching_dims]):
         case.refuse("indices must be the same everywhere")
         return whole_way(case)
+    for d, j in pairs:
+        if own[d] and indices[j] and own[d] != indices[j]:
+            case.refuse("incompatible shardings of the operand and the indices")
+        own[d] = indices[j] = own[d] or indices[j]
     for d, e in enumerate(own):
-        if e and sizes[d] != a.shape[d]:
+        if e and sizes[d] != a.shape[d] and d not in dims.operand_batching_dims:
             case.refuse(
                 "Use `.at[...].get(out_sharding=)`: indexing along axes that are sharded needs "
                 "messages"
             )
             own[d] = ()
-    kept = [d for d in range(a.ndim) if d not in dims.collapsed_slice_dims]
+    gone = {*dims.collapsed_slice_dims, *dims.operand_batching_dims}
+    kept = [d for d in range(a.ndim) if d not in gone]
     out: Entries = [()] * case.out.ndim
     for d, target in zip(kept, dims.offset_dims, strict=True):
         out[target] = own[d]
-    params = {**case.params, "slice_sizes": case.shard(sizes, own)}
-    return Way([own, [()] * case.avals[1].ndim], [out], params)
+    rest = [t for t in range(case.out.ndim) if t not in dims.offset_dims]
+    for j, target in enumerate(rest):  # the dimensions of the indices, of which the last is gone
+        out[target] = indices[j]
+    if len({n for e in out for n in e}) < sum(map(len, out)):
+        case.refuse(f"the result would be illegally sharded: {out} names an axis twice")
+        return whole_way(case)
+    whole = [() if d in dims.operand_batching_dims else e for d, e in enumerate(own)]
+    params = {**case.params, "slice_sizes": case.shard(sizes, whole)}
+    return Way([own, indices], [out], params)
 
 
 @_rule("contraction")

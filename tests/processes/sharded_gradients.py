@@ -41,6 +41,13 @@ GRADIENTS: dict[str, tuple[str, Callable[[Any, Any, Any], Any]]] = {
     "transpose": ("xw", lambda m, x, w: x.T**2),
     "cumsum": ("yw", lambda m, x, w: x.cumsum(1) ** 2),
     "pad": ("yw", lambda m, x, w: m.numpy.pad(x, ((0, 0), (1, 1))) ** 2),
+    "sort": ("yw", lambda m, x, w: m.numpy.sort(x, 1)[:, :2] ** 2),
+    "top_k": ("yw", lambda m, x, w: m.lax.top_k(x, 2)[0] ** 2),
+    "top_k of whole rows": ("wv", lambda m, x, w: m.lax.top_k(x, 2)[0] ** 2),
+    "take_along_axis": (
+        "yw",
+        lambda m, x, w: m.numpy.take_along_axis(x, m.numpy.argsort(x, 1), 1)[:, :2] ** 2,
+    ),
     "both": ("xw", lambda m, x, w: (x * 0 + w).sum(0) ** 2),
     "one is not used": ("yx", lambda m, x, w: x.sum()),
 }
