@@ -19,20 +19,27 @@ from accnp.runtime import device
 
 # Files and folders of similar cases, of which `make test` runs one in so many for each function.
 SAMPLED = {
-    "api/": 3,
-    "array_api/": 2,
-    "compiler/": 3,
-    "cuda/": 3,
-    "jax_compat/": 2,
-    "lax/": 2,
-    "numpy/": 3,
-    "primitives/": 3,
-    "random/": 3,
-    "scipy/": 2,
-    "test_accuracy.py": 3,
-    "transforms/": 2,
+    "api/": 9,
+    "array_api/": 4,
+    "compiler/": 9,
+    "cuda/": 9,
+    "jax_compat/": 6,
+    "lax/": 6,
+    "libraries/": 1,  # each case is a program, an example or an op of its own
+    "numpy/": 9,
+    "primitives/": 9,
+    "programs/": 1,
+    "random/": 9,
+    "scipy/": 6,
+    "test_accuracy.py": 9,
+    "test_doctests.py": 1,
+    "test_every_op.py": 1,
+    "test_gallery.py": 1,
+    "test_layers.py": 1,
+    "transforms/": 6,
+    "": 2,
 }
-FEW = 4  # cases of a function, all of which always run
+FEW = 2  # cases of a function, all of which always run
 
 
 def _mark_samples(items):
@@ -45,8 +52,8 @@ def _mark_samples(items):
         functions.setdefault(x.nodeid.partition("[")[0], []).append(x)
     for name, cases in functions.items():
         place = name.partition("::")[0].removeprefix("tests/")
-        every = next((n for path, n in SAMPLED.items() if place.startswith(path)), 1)
-        if every > 1 and len(cases) > FEW:
+        every = next(n for path, n in SAMPLED.items() if place.startswith(path))
+        if len(cases) > FEW:
             cases = sorted(cases, key=lambda x: crc32(x.nodeid.encode()))
             for x in cases[max(FEW, -(-len(cases) // every)) :]:
                 x.add_marker(pytest.mark.full)
