@@ -186,12 +186,16 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
                 found = _distribute[0](op, inputs, params, aval)
                 if isinstance(found, Node):
                     return found
+                if found is not None:
+                    aval = _place_results(aval, found)
     else:
         key: Any = tuple([x.aval for x in inputs])
         if params:
             key = (key, *params.items())
         form = op.memo.get(key) or op.memo.recall(key)
-        if form is None:
+        if form is not None:
+            aval = form.aval
+        else:
             avals = [x.aval for x in inputs]
             known = op.kind not in _ARITHMETIC if op.float0 is None else op.float0
             if not known and params.get("new_dtype") != float0:
@@ -203,10 +207,10 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
                     return found  # the node of a multi-process (sharded) computation
                 if found is not None:
                     aval = _place_results(aval, found)
-            form = _create_form(op, avals, aval)
-            if not any(map(spans_processes, avals)):  # in vmap only, where nothing is distributed
+            # In vmap nothing is distributed, and no operation may be recorded again elsewhere.
+            if not any(map(spans_processes, avals)):
+                form = _create_form(op, avals, aval)
                 op.memo.store(key, form)
-        aval = form.aval
     site = state.site or user_site()
     node = Node(op, inputs, params, aval, None, trace, depth + 1, site, form)
     if state.named and trace is not None:

@@ -27,9 +27,10 @@ from accnp.ir.op import as_tuple
 
 __all__ = [
     "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "HostValue", "Rebinding", "Trace",
-    "collect_effects", "collect_writes", "current", "differentiating", "frame_belongs", "in_vmap",
-    "innermost", "is_distributed", "is_own", "join", "line_of", "mapping", "outside_traces",
-    "own_effects", "own_lines", "recorder_of", "sets_site", "state", "tracing", "types_only",
+    "collect_effects", "collect_writes", "current", "differentiating", "frame_belongs",
+    "in_shard_map", "in_vmap", "innermost", "is_distributed", "is_own", "join", "line_of",
+    "mapping", "outside_traces", "own_effects", "own_lines", "recorder_of", "sets_site", "state",
+    "tracing", "types_only",
 ]  # fmt: skip
 
 
@@ -518,6 +519,11 @@ def differentiating() -> bool:
 def in_vmap() -> bool:
     """Return whether a function that `vmap` maps is being traced."""
     return any([getattr(t.info, "transform", "") == "vmap" for t in state.stack if t.abstract])
+
+
+def in_shard_map() -> bool:
+    """Return whether a function of shards is being traced."""
+    return any([getattr(t.info, "transform", "") == "shard_map" for t in state.stack])
 
 
 # ---- arrays over several processes

@@ -197,8 +197,10 @@ def make_unary(
 
 
 def _is_plain(out: Any, inputs: tuple[Node, ...]) -> bool:
-    """Return whether a result is a single op on just these operands, without parameters."""
-    return out.op.kind == "map" and not out.params and out.inputs == inputs
+    """Return whether a result is a single op on just these operands, without parameters, which may
+    be remembered."""
+    plain = out.op.kind == "map" and not out.params and out.inputs == inputs
+    return plain and out.form is not None
 
 
 class Binary:

@@ -135,12 +135,15 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
         carry = [True] * len(k)
         # In a batch of a batched loop, the body already keeps the values of finished rows.
         kept = cond.extra.get(EACH)
-        rows = tools.batch_graph(kept or cond, size, (*fa, *carry), (True,))[0]
     k = [leading(size, x, f) if c else x for x, f, c in zip(k, fk, carry, strict=True)]
+    types = [x.aval for x in (*b, *k)]
     if not is_batched:
         new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry), types)[0]
         results = call("while", [*a, *b, *k], _while_params(new_cond, new_body, na, nb))
         return results, carry
+
+    tested = [x.aval for x in (*a, *k)]
+    rows = tools.batch_graph(kept or cond, size, (*fa, *carry), (True,), tested)[0]
 
     def test(nodes: list[Node]) -> list[Node]:
         going = evaluate(rows, nodes)[0]
@@ -151,7 +154,7 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
         masked = imported("accnp.primitives.masked").masked
         return masked(body, evaluate(cond, [*ca, *values])[0], cb, values)
 
-    any_cond = derive_graph(rows, ("any", na), test, [*[n.aval for n in a], *[n.aval for n in k]])
+    any_cond = derive_graph(rows, ("any", na), test, rows.in_avals)
     any_cond.extra["batched"] = True  # finished rows continue, so checks would report their errors
     any_cond.extra[EACH] = rows
     if kept is not None:
@@ -159,7 +162,8 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
         results = call("while", [*a, *b, *k], _while_params(any_cond, new_body, na, nb))
         return results, carry
     one = derive_graph(body, ("while", na, nb, cond), step, [*cond.in_avals[:na], *body.in_avals])
-    new_body = tools.batch_graph(one, size, (*fa, *fb, *carry), tuple(carry))[0]
+    types = [*[x.aval for x in a], *types]
+    new_body = tools.batch_graph(one, size, (*fa, *fb, *carry), tuple(carry), types)[0]
     return call("while", [*a, *a, *b, *k], _while_params(any_cond, new_body, na, na + nb)), carry
 
 

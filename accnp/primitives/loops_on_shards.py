@@ -18,6 +18,7 @@ from accnp.ir.aval import Aval, make_aval, mesh_sharding, spans_processes
 from accnp.ir.graph import Graph, derive_graph, graphs_in, rewrite
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, o
+from accnp.ir.trace import in_shard_map
 from accnp.primitives.shards import TO_LOCAL, local_of, localize
 
 __all__ = ["call_on_shards", "is_over_processes"]
@@ -45,7 +46,18 @@ def call_on_shards(name: str, inputs: Sequence[Node], params: dict[str, Any]) ->
         The operands: whole arrays, and others.
     params : dict
         The parameters of the op, with programs of whole arrays.
+
+    Raises
+    ------
+    NotImplementedError
+        In a function of shards that closes over a whole array.
     """
+    if in_shard_map():
+        found = next(x.aval for x in inputs if spans_processes(x.aval))
+        raise NotImplementedError(
+            f"{name}: a loop in a function of shards cannot use an array over several processes "
+            f"from outside of it; got {found.str_short()}; pass it to shard_map as an argument"
+        )
     return {"scan": _scan, "while": _while, "cond": _cond}[name](list(inputs), params)
 
 
@@ -99,9 +111,13 @@ def _stacked(sharding: Any, row: Aval) -> Any:
 
 def _local(graph: Graph, ins: Shardings, outs: Shardings) -> Graph:
     """The program of shards for a program of whole arrays."""
+    own = _shardings(graph.in_avals)
 
     def run(nodes: list[Node]) -> list[Node]:
-        wholes = _wholes(nodes, ins, [a.shape for a in graph.in_avals])
+        shapes = [a.shape for a in graph.in_avals]
+        wholes = _wholes(nodes, ins, shapes)
+        if ins != own:  # the operations of the program are those for its own shardings
+            wholes = _wholes(_shards(wholes, own), own, shapes)
         return _shards(rewrite(graph, wholes, _shard_of_operand), outs)
 
     types = [

@@ -16,12 +16,12 @@ import numpy as np
 from accnp.ir.aval import ShardedDevices, mesh_sharding, spans_processes
 from accnp.ir.node import LITERAL, Node, items, record, together
 from accnp.ir.op import Op, o
-from accnp.ir.trace import in_vmap, is_distributed
+from accnp.ir.trace import in_shard_map, in_vmap, is_distributed
 from accnp.primitives.shards import local_of
 from accnp.sharding.meshes import AxisType, Mesh
 from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
 from accnp.sharding.process_shards import Entries as LocalEntries
-from accnp.sharding.process_shards import entries_of, moved, whole_of
+from accnp.sharding.process_shards import entries_of, local_whole, moved, whole_of
 from accnp.sharding.requested_shardings import requested
 from accnp.sharding.sharding_rules import Case, Entries, Way, way_of, whole_way
 from accnp.transforms.varying import sort_axes
@@ -40,7 +40,9 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
     mesh = first.mesh
     # In a mapped function only types matter: batching records its operations again.
     over = any([is_distributed(x.aval) for x in inputs])
-    if not over and (not mesh.explicit_axes or op.kind in ("loop", "callback")):
+    if over and in_shard_map():
+        return record(op, tuple(map(_from_outside, inputs)), params)
+    if not over and (not mesh.explicit_axes or op.kind == "loop"):
         return None
     if in_vmap() and "axis_name" in params:  # along a mapped axis: batching replaces it
         return None
@@ -64,6 +66,17 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
 
 
 _INT8 = np.dtype(np.int8)
+
+
+def _from_outside(x: Node) -> Node:
+    """An operand in a function of shards that closes over it: the whole that all processes have."""
+    if spans_processes(x.aval) and not mesh_sharding(x.aval).is_fully_replicated:
+        raise NotImplementedError(
+            "shard_map: over several processes, its function cannot close over a sharded array; "
+            f"got {x.aval.str_short()} with {mesh_sharding(x.aval).spec}; pass it as an argument, "
+            "with its spec in in_specs"
+        )
+    return local_whole(x)
 
 
 def _names(x: Node) -> Entries:

@@ -17,7 +17,7 @@ from accnp.primitives.shards import install_localize, local_of
 from accnp.sharding.meshes import Mesh
 from accnp.sharding.partition_specs import NamedSharding, axes_of
 
-__all__ = ["entries_of", "moved", "shard_of", "whole_of"]
+__all__ = ["entries_of", "local_whole", "moved", "shard_of", "whole_of"]
 
 Entries = list[tuple[MeshAxis, ...]]
 
@@ -52,6 +52,13 @@ def shard_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
             )
         return moved(moved(local_of(x), own, [()] * len(shape)), [()] * len(shape), wanted)
     return moved(local_of(x), own, wanted)
+
+
+def local_whole(x: Node) -> Node:
+    """The whole of a value as a local one; in a function of shards, what comes from outside."""
+    if not spans_processes(x.aval):
+        return x
+    return shard_of(x, mesh_sharding(x.aval).whole(), x.aval.shape)
 
 
 def moved(x: Node, own: Entries, wanted: Entries) -> Node:

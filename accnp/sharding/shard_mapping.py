@@ -28,7 +28,7 @@ from accnp.pytree import PyTree, PyTreeDef, broadcast_prefix, flatten_arrays
 from accnp.sharding.device_placement import put_node
 from accnp.sharding.meshes import AbstractMesh, AxisType, Mesh, mesh_in_use
 from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
-from accnp.sharding.process_shards import shard_of, whole_of
+from accnp.sharding.process_shards import local_whole, shard_of, whole_of
 from accnp.trace_fn import trace
 from accnp.transforms.axes import bind, bound
 from accnp.transforms.batch import batched_outputs, with_batch_axis
@@ -175,7 +175,7 @@ class _Mapped:
                 for x, names in zip(parts, differing, strict=True):
                     known.note(x, names)
             out = self.fun(*structure.unflatten([wrap(x) for x in parts]))
-            return [as_node(x, "shard_map") for x in flatten_arrays(out)[0]]
+            return [local_whole(as_node(x, "shard_map")) for x in flatten_arrays(out)[0]]
 
         with ExitStack() as stack:
             for name, axis in self.axes.items():

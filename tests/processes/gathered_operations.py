@@ -50,6 +50,7 @@ def functions(m: Any) -> dict[str, Callable[[Any], Any]]:
         "gradient of inv": gradient(lambda a: linalg.inv(square(a))),
         "gradient of eigh": gradient(lambda a: linalg.eigh(square(a))[0]),
         "gradient of a jitted constant": gradient(m.jit(lambda a: a * jnp.ones((8, 12)))),
+        "gamma": lambda a: m.random.gamma(m.random.key(0), jnp.abs(a) + 0.5),
         "vmap of top_k": lambda a: m.vmap(lambda r: lax.top_k(r, 2))(a),
         "pure_callback": called(lambda a: (np.asarray(a) * 2, np.asarray(a).sum()), (8, 12), ()),
         "callback in scan": lambda a: lax.scan(

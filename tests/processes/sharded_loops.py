@@ -127,6 +127,12 @@ def functions(m: Any) -> dict[str, Function]:  # noqa: C901 - a table
         "vmap of while_loop": lambda xs, w, c: m.vmap(
             lambda x: lax.while_loop(lambda a: jnp.abs(a).sum() < 100, lambda a: a * 1.5 + 1, x)
         )(xs),
+        "vmap of while_loop with bounds": lambda xs, w, c: m.vmap(
+            lambda k: lax.while_loop(lambda s: s < k, lambda s: s + 1, 0.0)
+        )(jnp.abs(c).sum(1)),
+        "vmap of while_loop from zero": lambda xs, w, c: m.vmap(
+            lambda r: lax.while_loop(lambda s: s[0] < 9, lambda s: (s[0] + 1, s[1] * 1.1), (0.0, r))
+        )(c),
         "vmap of cond": lambda xs, w, c: m.vmap(choose)(xs),
     }
 

@@ -58,6 +58,9 @@ g = jnp.jit(lambda r: r + x.sum())
 assert (jnp.vmap(g)(jnp.zeros(3)) == 12).all()
 assert g(jnp.zeros(())) == 12
 assert f(x[:, 0] * 1).sum() == 8  # the trace inside of vmap is not used outside of it
+y = x[:, 0] * 1
+jnp.vmap(lambda r: (jnp.abs(r) + r * 2 + 1 / r).sum(), 1)(x)
+assert (jnp.abs(y) + y * 2 + 1 / y).sum() == 16  # nor is what single operations remember
 assert (jnp.vmap(jnp.sin, 1)(x).sum() > 10.0).item()
 """
 

@@ -114,6 +114,21 @@ for f in (trained_on_shards, jnp.jit(trained_on_shards)):
     same(f(jnp.ones(12)), trained(jnp.ones(12), jnp.asarray(A)))
 
 
+# A function of shards takes sharded arrays as arguments only.
+def closing(f):
+    return lambda: jnp.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+
+everywhere = jnp.device_put(jnp.ones(12), jnp.NamedSharding(mesh, P()))
+same(closing(lambda x: x * everywhere)(), jnp.asarray(A))
+refused(NotImplementedError, "cannot close over a sharded array", closing(lambda x: x * a.sum(1)))
+refused(NotImplementedError, "cannot close over a sharded array", closing(lambda x: x @ a.T))
+refused(
+    NotImplementedError,
+    "a loop in a function of shards cannot use an array over several processes",
+    closing(lambda x: jnp.lax.fori_loop(0, 2, lambda i, s: s * everywhere, x)),
+)
+
 # What a plan sends is shown.
 total = jnp.jit(lambda a: a.sum(0))
 text = str(jnp.explain(total, a))
