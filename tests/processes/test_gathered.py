@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -57,4 +60,6 @@ def test_callbacks_are_called_once_by_each_process(
 def test_shard_map_over_some_axes() -> None:
     run(4, "some_axes.py")
     program = PROGRAMS / "some_axes.py"
-    exec(compile(program.read_text(), str(program), "exec"), {"__name__": "some_axes"})
+    environment = {**os.environ, "ACCNP_NUM_CPU_DEVICES": "4"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    subprocess.run([sys.executable, str(program)], env=environment, check=True, timeout=120)
