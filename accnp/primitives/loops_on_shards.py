@@ -5,8 +5,8 @@ arrays. Out: the results of the same op over shards. The operations of the progr
 already (`sharding/partitioning.py`): each is recorded on shards, between the ops `to_local` and
 `to_global`. What is left to do is to take the shards of the operands and to return shards.
 
-A carried value keeps the sharding that it has before the loop, and the rows of an array are sharded
-as the axes behind the first one are.
+A carried value keeps the sharding that it has in the type of the body's input, and the rows of an
+array are sharded as the axes behind the first one are.
 """
 
 from __future__ import annotations
@@ -147,8 +147,6 @@ def _wholes(
     found = []
     for x, sharding, shape in zip(xs, shardings, shapes, strict=True):
         if sharding is not None:
-            if sharding.mesh.explicit_axes:  # in types
-                sharding = sharding.of_rank(len(shape))
-            x = o.to_global(x, sharding=sharding, shape=shape)
+            x = o.to_global(x, sharding=sharding.in_types(len(shape)), shape=shape)
         found.append(x)
     return found

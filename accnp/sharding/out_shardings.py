@@ -14,15 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accnp.array_type import Array, wrap
-from accnp.ir.aval import ShardedDevices, mesh_sharding
+from accnp.ir.aval import ShardedDevices
 from accnp.ir.node import Node
 from accnp.ir.trace import in_vmap, is_distributed
-from accnp.primitives.shards import local_of
 from accnp.pytree import flatten_arrays
 from accnp.sharding.device_placement import put_node
 from accnp.sharding.meshes import AxisType, Mesh, get_mesh
 from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
-from accnp.sharding.process_shards import entries_of, moved
 from accnp.sharding.requested_shardings import RequestedSharding, requesting
 
 __all__ = ["call_as", "record_as"]
@@ -55,20 +53,14 @@ def call_as(
     if wanted is None:
         return function(*args, **kwargs)
 
-    def call_with_whole_operands() -> Any:
+    if any([is_distributed(x.aval) for x in nodes]):
+        with requesting(RequestedSharding(None)):
+            results = function(*args, **kwargs)
+    else:
         for i, x in zip(at, nodes, strict=True):
             given[i] = wrap(_whole(name, x, wanted))
         positional, named = of_call.unflatten(given)
-        return function(*positional, **named)
-
-    if any([is_distributed(x.aval) for x in nodes]):
-        try:
-            with requesting(RequestedSharding(None)):
-                results = function(*args, **kwargs)
-        except NotImplementedError:  # loops and operations with several results take no shards
-            results = call_with_whole_operands()
-    else:
-        results = call_with_whole_operands()
+        results = function(*positional, **named)
     found, structure = flatten_arrays(results)
     shown = structure.shown_leaves([x._node.aval for x in found])
     return structure.unflatten(
@@ -79,17 +71,12 @@ def call_as(
 def _put_as(function: str, wanted: NamedSharding, x: Node, shape: tuple[int, ...]) -> Node:
     """Give a result its sharding; `shape` is as users see it, without the words of keys."""
     places = wanted.placed(shape, function)
-    if wanted.mesh.explicit_axes:
-        wanted = wanted.of_rank(len(shape))
-    return put_node(x, ShardedDevices(wanted, places))
+    return put_node(x, ShardedDevices(wanted.in_types(len(shape)), places))
 
 
 def _whole(function: str, x: Node, wanted: NamedSharding) -> Node:
-    """Return the value as an array that is whole on each device, or in this process."""
+    """Return a value of one process as an array that is whole on each device."""
     where = x.aval.devices
-    if is_distributed(x.aval):
-        rank = x.aval.ndim
-        return moved(local_of(x), entries_of(mesh_sharding(x.aval), rank), [()] * rank)
     if where is None and x.trace is not None and in_vmap():
         # A type in a mapped function may have no sharding although the batched values have one.
         return put_node(x, wanted.whole().placed(x.aval.shape, function))

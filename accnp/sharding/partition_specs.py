@@ -568,7 +568,7 @@ class NamedSharding(Sharding):
         if self._axes.intersection(axes_of(first)):
             first = None
         found = NamedSharding(self.mesh, PartitionSpec(first, *self.spec))
-        return found.of_rank(ndim) if self.mesh.explicit_axes else found
+        return found.in_types(ndim)
 
     def of_row(self, ndim: int) -> NamedSharding:
         """The sharding of the rows of arrays of `ndim` dimensions: without that of the first."""
@@ -580,6 +580,11 @@ class NamedSharding(Sharding):
         if missing <= 0:
             return self
         return NamedSharding(self.mesh, PartitionSpec(*self.spec, *[None] * missing))
+
+    def in_types(self, ndim: int) -> NamedSharding:
+        """Return this sharding as types of arrays of `ndim` dimensions have it: with one entry for
+        each axis on Explicit meshes, and as it is on others."""
+        return self.of_rank(ndim) if self.mesh.explicit_axes else self
 
     def whole(self) -> NamedSharding:
         """Every device of the mesh with the whole."""

@@ -55,7 +55,7 @@ def shard_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
 
 
 def local_whole(x: Node) -> Node:
-    """The whole of a value as a local one; in a function of shards, what comes from outside."""
+    """The whole of a value, which each process then has, as a value without a sharding."""
     if not spans_processes(x.aval):
         return x
     return shard_of(x, mesh_sharding(x.aval).whole(), x.aval.shape)

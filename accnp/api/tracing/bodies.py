@@ -392,13 +392,13 @@ def promoted_carry_types(avals: Sequence[Aval], outs: Sequence[Aval]) -> list[Av
         if a.weak_type and not same_type(a, out):
             dtype, _ = dtypes.promote(((a.dtype, True), (out.dtype, out.weak_type)))
             a = make_aval(a.shape, dtype)
-        if keeps_sharding(out) and a.shape == out.shape and is_whole(a):
+        if keeps_sharding(out) and a.shape == out.shape and _is_whole(a):
             a = on_devices(a, out.devices)
         new.append(a)
     return new
 
 
-def is_whole(aval: Aval) -> bool:
+def _is_whole(aval: Aval) -> bool:
     """Whether each device has the whole of a value."""
     return not keeps_sharding(aval) or mesh_sharding(aval).is_fully_replicated
 
