@@ -29,7 +29,7 @@ import numpy as np
 from accnp.address_space import make_shortage_error
 from accnp.config import config
 from accnp.docstrings import fill
-from accnp.forks import load_module
+from accnp.forks import imported
 from accnp.module_getattr import install_getattr as _install_getattr
 
 __all__ = [
@@ -949,7 +949,7 @@ def hide_frames(error: BaseException) -> None:
         if type(error) is MemoryError and not error.args and _raised_by_library(tb):
             error.args = (_NO_OBJECTS,)
         with contextlib.suppress(MemoryError):  # without memory, the error remains as it is
-            load_module("accnp.error_texts").finish(error)
+            imported("accnp.error_texts").finish(error)
     if config.traceback_filtering == "off":
         return
     seen: set[int] = set()

@@ -23,6 +23,7 @@ from accnp.errors import UnexpectedTracerError, UnsupportedDtypeError
 from accnp.ir.aval import (
     Aval,
     ShardedDevices,
+    exist_over_processes,
     make_aval,
     on_devices,
     result_devices,
@@ -168,17 +169,18 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         return record(op, inputs, params)
     effect = False
     form = None
-    if op is ITEM and inputs[0].op is TOGETHER:
-        index: int = params["index"]
-        return inputs[0].inputs[index]
     if op.kind in _OWN_TYPE:
+        if op is ITEM and inputs[0].op is TOGETHER:
+            index: int = params["index"]
+            return inputs[0].inputs[index]
         effect = has_effect(op, params)
         if state.within is not None and op.jvp is ZERO and "within" not in params:
             params = {**params, "within": state.within}
         avals = [x.aval for x in inputs]
         aval = op.infer(*avals, **params)
         # The programs of calls over several processes say which of their results are sharded.
-        if not (op.places or (op.kind in CALLS and any(map(spans_processes, avals)))):
+        exact = exist_over_processes() and op.kind in CALLS and any(map(spans_processes, avals))
+        if not (op.places or exact):
             aval = result_devices(op.name, avals, aval)
             if op.kind != "mark" and any(
                 [type(getattr(a, "devices", None)) is ShardedDevices for a in avals]

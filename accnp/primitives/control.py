@@ -48,7 +48,7 @@ def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node
     if is_unrolled(op, inputs, params):
         return unrolled(name, inputs, params)
     if exist_over_processes() and op.kind == "loop" and not types_only():
-        shards = imported("accnp.primitives.loops_on_shards")
+        shards = imported("accnp.primitives.loops_on_shards")  # in programs of processes only
         if shards.is_over_processes(inputs, params):
             return shards.call_on_shards(name, inputs, params)
     return list(items(record(op, tuple(inputs), params)))
