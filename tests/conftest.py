@@ -17,7 +17,8 @@ from accnp.config import config, scoped
 from accnp.engine import watch
 from accnp.runtime import device
 
-# Files and folders of similar cases, of which `make test` runs one in so many for each function.
+# Of the cases of each test function, `make test` runs one in so many. Where it is 1, each case is a
+# program, an example or an op of its own.
 SAMPLED = {
     "api/": 9,
     "array_api/": 4,
@@ -25,7 +26,7 @@ SAMPLED = {
     "cuda/": 9,
     "jax_compat/": 6,
     "lax/": 6,
-    "libraries/": 1,  # each case is a program, an example or an op of its own
+    "libraries/": 1,
     "numpy/": 9,
     "primitives/": 9,
     "programs/": 1,

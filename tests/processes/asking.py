@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from accnp.experimental.multihost_utils import process_allgather
+
+
+def gather(y: Any) -> Any:
+    """Return an array of which this process has the whole."""
+    return y if y.is_fully_replicated else process_allgather(y, tiled=True)
+
 
 def refused(kind: type[Exception], text: str, f: Callable[[], Any]) -> None:
     """Check that a call raises an error with this text."""

@@ -2,16 +2,12 @@
 
 import json
 
+from processes.asking import gather
 from processes.gathered_operations import results
 
 import accnp
-from accnp.experimental.multihost_utils import process_allgather
 
 accnp.distributed.initialize()
-
-
-def gather(y):
-    return y if y.is_fully_replicated else process_allgather(y, tiled=True)
 
 
 found = results(accnp, accnp.process_count(), gather)

@@ -3,17 +3,12 @@
 import json
 import sys
 
-from processes.asking import refused
+from processes.asking import gather, refused
 from processes.sharded_loops import OPERANDS, results
 
 import accnp as jnp
-from accnp.experimental.multihost_utils import process_allgather
 
 jnp.distributed.initialize()
-
-
-def gather(y):
-    return y if y.is_fully_replicated else process_allgather(y, tiled=True)
 
 
 explicit = sys.argv[1] == "Explicit"
