@@ -51,7 +51,6 @@ class _State(threading.local):
         self.site: Any = None  # the user's line for nodes that are recorded now, if it is known
         # Whether a jaxpr is being made: traces then list all nodes, and named functions stay calls.
         self.named = False
-        self.ruled = False  # a user-defined derivative rule has run; it may close over values
         # Frames that `frame_belongs` has verified to record into `abstract`, outermost first. Each
         # is called, directly or indirectly, by its predecessor. The last one is the user's.
         self.verified: list[FrameType] = []
@@ -167,8 +166,6 @@ class Trace:
 
     def __exit__(self, *exc: object) -> None:
         self.leave()
-        if not state.stack:
-            state.ruled = False
         outer = self.parent
         if outer is not None and outer.active:
             outer.kept.extend(self.kept)

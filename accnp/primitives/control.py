@@ -18,7 +18,7 @@ from accnp.ir.aval import Aval, exist_over_processes, make_aval
 from accnp.ir.graph import Graph, build, derive_graph, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
-from accnp.ir.trace import state, types_only
+from accnp.ir.trace import types_only
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
@@ -42,8 +42,7 @@ CONSTANTS = {
 
 def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
     """Record a call op and return its results."""
-    if state.ruled and state.abstract is not None:
-        inputs, params = _pass_closed_values(name, inputs, params)
+    inputs, params = _pass_closed_values(name, inputs, params)
     op = OPS[name]
     if is_unrolled(op, inputs, params):
         return unrolled(name, inputs, params)
@@ -57,13 +56,13 @@ def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node
 def _pass_closed_values(
     name: str, inputs: Sequence[Node], params: dict[str, Any]
 ) -> tuple[Sequence[Node], dict[str, Any]]:
-    """Turn traced values over which derivatives close into operands; user-defined rules may close
-    over such values."""
+    """Turn traced and pending values over which derivatives close into operands; user-defined rules
+    may close over such values."""
     for key, (place, count) in CONSTANTS.get(name, {}).items():
         value = params[key]
         graphs = value if isinstance(value, tuple) else (value,)
-        free = [x for g in graphs for x in g.free()]
-        outer = list({id(x): x for x in free if x.trace is not None and x.trace.abstract}.values())
+        free = [x for g in graphs for x in _closed_over(g)]
+        outer = list({id(x): x for x in free if x.value is None}.values())
         if not outer:
             continue
         wide = tuple(_with_leading(g, outer) for g in graphs)
@@ -75,6 +74,12 @@ def _pass_closed_values(
         if isinstance(flags := params.get("prevent_cse"), tuple):
             params["prevent_cse"] = (*(True,) * len(outer), *flags)
     return inputs, params
+
+
+def _closed_over(graph: Graph) -> list[Node]:
+    if "closed over" not in graph.extra:
+        graph.extra["closed over"] = graph.free()
+    return graph.extra["closed over"]
 
 
 def _with_leading(graph: Graph, outer: Sequence[Node]) -> Graph:

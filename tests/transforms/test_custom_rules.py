@@ -531,3 +531,31 @@ def test_keyword_only_parameters_may_have_defaults(kind: str) -> None:
     assert accnp.vmap(f)(jnp.ones(2), jnp.ones(2)).shape == (2,)
     with pytest.raises(TypeError, match="could not be resolved to positions: b"):
         f(1.0, 2.0, b=3.0)
+
+
+LOOPS: dict[str, Callable[[Any, Any], Any]] = {
+    "scan": lambda f, x: jnp.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0],
+    "fori_loop": lambda f, x: jnp.lax.fori_loop(0, 2, lambda _, c: f(c), x),
+    "cond": lambda f, x: jnp.lax.cond(x[0] > 0, f, lambda c: c, x),
+    "switch": lambda f, x: jnp.lax.switch(x[0].astype(int), [lambda c: c, f], x),
+    "checkpoint": lambda f, x: jnp.checkpoint(f)(x),
+    "jit": lambda f, x: jnp.jit(f)(x),
+    "vmap": lambda f, x: jnp.vmap(f)(x[None])[0],
+}
+
+
+@pytest.mark.parametrize("within", [lambda f: f, jnp.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_rules_that_close_over_a_pending_array(
+    name: str, kind: str, within: Callable[[Any], Any]
+) -> None:
+    pending = jnp.asarray([2.0, 3.0]) + 1  # not computed before the derivative is
+    f = getattr(jnp, kind)(lambda a: a * pending)
+    if kind == "custom_jvp":
+        f.defjvp(lambda p, t: (f(p[0]), t[0] * pending))
+    else:
+        f.defvjp(lambda a: (f(a), None), lambda _, ct: (ct * pending,))
+    found = within(jnp.grad(lambda a: LOOPS[name](f, a).sum()))(np.array([1.0, 2.0], np.float32))
+    turns = 2 if name in ("scan", "fori_loop") else 1
+    np.testing.assert_allclose(found, np.array([3.0, 4.0]) ** turns)
