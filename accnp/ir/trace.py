@@ -28,9 +28,9 @@ from accnp.ir.op import as_tuple
 __all__ = [
     "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "HostValue", "Rebinding", "Trace",
     "collect_effects", "collect_writes", "current", "differentiating", "frame_belongs",
-    "in_shard_map", "in_vmap", "innermost", "is_distributed", "is_own", "join", "line_of",
-    "mapping", "outside_traces", "own_effects", "own_lines", "recorder_of", "sets_site", "state",
-    "tracing", "types_only",
+    "in_shard_map", "in_vmap", "innermost", "is_distributed", "is_outside_shard_map", "is_own",
+    "join", "line_of", "mapping", "outside_shard_map", "outside_traces", "own_effects",
+    "own_lines", "recorder_of", "sets_site", "state", "tracing", "types_only",
 ]  # fmt: skip
 
 
@@ -520,7 +520,32 @@ def in_vmap() -> bool:
 
 def in_shard_map() -> bool:
     """Return whether a function of shards is being traced."""
-    return any([getattr(t.info, "transform", "") == "shard_map" for t in state.stack])
+    return _shard_map_trace() is not None
+
+
+def _shard_map_trace() -> Trace | None:
+    """Return the outermost trace of a function of shards."""
+    return next((t for t in state.stack if getattr(t.info, "transform", "") == "shard_map"), None)
+
+
+def is_outside_shard_map(node: Node) -> bool:
+    """Return whether a function of shards is being traced, and closes over a value."""
+    trace = _shard_map_trace()
+    return trace is not None and (node.trace is None or node.trace.level < trace.level)
+
+
+@contextlib.contextmanager
+def outside_shard_map() -> Generator[None]:
+    """Record outside of the function of shards that is being traced."""
+    trace = _shard_map_trace()
+    assert trace is not None
+    before = dict(state.__dict__)
+    try:
+        state.stack = state.stack[: state.stack.index(trace)]
+        state.abstract, state.verified, state.varying = trace.previous, [], None
+        yield
+    finally:
+        state.__dict__.update(before)
 
 
 # ---- arrays over several processes

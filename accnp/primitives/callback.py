@@ -134,8 +134,12 @@ def _call_rows(
     ]
 
 
-def _pure_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+def _pure_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Any
+) -> Any:
     method, avals = params["vmap_method"], params["result_avals"]
+    if method is None and tools.of_shards:
+        method = "sequential"  # each device calls the function of its shard
     if method is None:
         allowed = ", ".join(map(repr, VMAP_METHODS[:-1]))
         raise NotImplementedError(
@@ -158,14 +162,18 @@ def _pure_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: 
     return o.pure_callback(*wide, **{**params, "result_avals": many}), True
 
 
-def _io_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+def _io_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Any
+) -> Any:
     if params["ordered"]:
         raise ValueError("Cannot `vmap` ordered IO callback.")
     return scan_examples(OPS["io_callback"], size, xs, batched, params), True
 
 
 def _debug_batch(name: str) -> Callable[..., Any]:
-    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+    def batch(
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Any
+    ) -> Any:
         _call_rows(name, size, xs, batched, params)
         return [], []
 

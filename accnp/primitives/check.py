@@ -270,7 +270,7 @@ def _run(*arrays: Any, kinds: Sequence[Kind], meanings: Any, debug: bool, **_: A
     return ()
 
 
-def _batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+def _batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Any) -> Any:
     wide = [x if b else broadcast_to(x, (size, *x.aval.shape), tuple(range(1, x.aval.ndim + 1)))
             for x, b in zip(xs, batched, strict=True)]  # fmt: skip
     state = any_state(state_of(wide, params["kinds"], params["meanings"]))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from accnp.ir.aval import Aval, make_aval, mesh_sharding, spans_processes
+from accnp.ir.aval import Aval, make_aval, mesh_sharding, result_devices, spans_processes
 from accnp.ir.graph import Graph, derive_graph, graphs_in, rewrite
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, o
@@ -51,7 +51,10 @@ def call_on_shards(name: str, inputs: Sequence[Node], params: dict[str, Any]) ->
     ------
     NotImplementedError
         In a function of shards that closes over a whole array.
+    ValueError
+        The operands are on different devices.
     """
+    result_devices(name, [x.aval for x in inputs], ())
     if in_shard_map():
         found = next(x.aval for x in inputs if spans_processes(x.aval))
         raise NotImplementedError(

@@ -71,7 +71,7 @@ def _whole_transpose(ct: Node, x: Any, *, sharding: Any, shape: tuple[int, ...])
 
 
 def _shard_transpose(ct: Node, x: Any, *, sharding: Any) -> tuple[Node]:
-    return (o.to_global(ct, sharding=sharding, shape=x.aval.shape),)
+    return (o.to_global(ct, sharding=sharding.in_types(x.aval.ndim), shape=x.aval.shape),)
 
 
 def _whole_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:

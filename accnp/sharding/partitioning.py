@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.ir.aval import ShardedDevices, mesh_sharding, spans_processes
+from accnp.ir.aval import ShardedDevices, keeps_sharding, mesh_sharding, spans_processes
 from accnp.ir.node import LITERAL, Node, items, record, together
 from accnp.ir.op import Op, o
 from accnp.ir.trace import in_shard_map, in_vmap, is_distributed
@@ -21,7 +21,14 @@ from accnp.primitives.shards import local_of
 from accnp.sharding.meshes import AxisType, Mesh
 from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
 from accnp.sharding.process_shards import Entries as LocalEntries
-from accnp.sharding.process_shards import entries_of, local_whole, moved, whole_of
+from accnp.sharding.process_shards import (
+    entries_of,
+    local_whole,
+    moved,
+    refuse_to_close_over,
+    whole_of,
+    wholes_in_shard_map,
+)
 from accnp.sharding.requested_shardings import requested
 from accnp.sharding.sharding_rules import Case, Entries, Way, way_of, whole_way
 from accnp.transforms.varying import sort_axes
@@ -40,18 +47,16 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
     mesh = first.mesh
     # In a mapped function only types matter: batching records its operations again.
     over = any([is_distributed(x.aval) for x in inputs])
-    if over and in_shard_map():
-        return record(op, tuple(map(_from_outside, inputs)), params)
+    if in_shard_map():
+        for x in inputs:
+            refuse_to_close_over(x)
+        if over:
+            return record(op, tuple(wholes_in_shard_map(inputs)), params)
     if not over and (not mesh.explicit_axes or op.kind == "loop"):
         return None
     if in_vmap() and "axis_name" in params:  # along a mapped axis: batching replaces it
         return None
-    for x in inputs:
-        if spans_processes(x.aval) and mesh_sharding(x.aval).mesh != mesh:
-            raise ValueError(
-                f"{op.name}: the operands are on different meshes; got {mesh} and "
-                f"{mesh_sharding(x.aval).mesh}; move one of them with device_put"
-            )
+    inputs = tuple([_on_mesh(x, mesh, op.name) for x in inputs])
     assert isinstance(mesh, Mesh)
     types = zip(mesh.axis_names, mesh.axis_types, strict=True)
     explicit = any([kind is AxisType.Explicit for _, kind in types])
@@ -68,13 +73,19 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
 _INT8 = np.dtype(np.int8)
 
 
-def _from_outside(x: Node) -> Node:
-    """An operand in a function of shards that closes over it: the whole that all processes have."""
-    if spans_processes(x.aval) and not mesh_sharding(x.aval).is_fully_replicated:
-        raise NotImplementedError(
-            "shard_map: over several processes, its function cannot close over a sharded array; "
-            f"got {x.aval.str_short()} with {mesh_sharding(x.aval).spec}; pass it as an argument, "
-            "with its spec in in_specs"
+def _on_mesh(x: Node, mesh: Any, name: str) -> Node:
+    """An operand on a mesh: of an array on another mesh of type Auto, the whole.
+
+    Raises:
+        ValueError: the meshes differ, and one has Explicit axes.
+    """
+    if not keeps_sharding(x.aval) or mesh_sharding(x.aval).mesh == mesh:
+        return x
+    other = mesh_sharding(x.aval).mesh
+    if mesh.explicit_axes or other.explicit_axes:
+        raise ValueError(
+            f"{name}: the operands are on different meshes; got {mesh} and {other}; move one of "
+            "them with device_put"
         )
     return local_whole(x)
 

@@ -8,16 +8,23 @@ another sharding is moved: its shards are gathered along the axes that are no lo
 
 from __future__ import annotations
 
-from accnp.ir.aval import mesh_sharding, spans_processes
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+from accnp.ir.aval import Aval, keeps_sharding, mesh_sharding, spans_processes
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.ir.trace import is_outside_shard_map, outside_shard_map
 from accnp.primitives.collective import part_of
 from accnp.primitives.shards import install_localize, local_of
 from accnp.sharding.meshes import Mesh
 from accnp.sharding.partition_specs import NamedSharding, axes_of
 
-__all__ = ["entries_of", "local_whole", "moved", "shard_of", "whole_of"]
+__all__ = [
+    "entries_of", "local_whole", "moved", "refuse_to_close_over", "shard_of", "whole_of",
+    "wholes_in_shard_map",
+]  # fmt: skip
 
 Entries = list[tuple[MeshAxis, ...]]
 
@@ -59,6 +66,39 @@ def local_whole(x: Node) -> Node:
     if not spans_processes(x.aval):
         return x
     return shard_of(x, mesh_sharding(x.aval).whole(), x.aval.shape)
+
+
+def wholes_in_shard_map(xs: Sequence[Node]) -> list[Node]:
+    """The operands of an operation in a function of shards, of which some may be whole arrays.
+
+    It takes the whole of an array over several processes, which each process gets before the
+    function is called, since not every process may reach the operation, or as often.
+
+    Raises:
+        NotImplementedError: the function closes over an array that is sharded on Explicit axes.
+    """
+    found = []
+    for x in xs:
+        refuse_to_close_over(x)
+        if spans_processes(x.aval):
+            with outside_shard_map() if is_outside_shard_map(x) else nullcontext():
+                x = local_whole(x)
+        found.append(x)
+    return found
+
+
+def refuse_to_close_over(x: Node) -> None:
+    """Raise NotImplementedError if an operand of a function of shards, over which the function
+    closes, is sharded on Explicit axes, as in jax."""
+    if not isinstance(x.aval, Aval) or not keeps_sharding(x.aval) or not is_outside_shard_map(x):
+        return
+    sharding: NamedSharding = mesh_sharding(x.aval)
+    explicit = sharding.mesh.explicit_axes
+    if any([n in explicit for entry in sharding.spec for n in axes_of(entry)]):
+        raise NotImplementedError(
+            "shard_map: a function of shards cannot close over an array that is sharded on "
+            f"Explicit axes; got {x.aval.str_short()} with {sharding.spec}; pass it as an argument"
+        )
 
 
 def moved(x: Node, own: Entries, wanted: Entries) -> Node:

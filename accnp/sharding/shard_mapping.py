@@ -28,10 +28,11 @@ from accnp.pytree import PyTree, PyTreeDef, broadcast_prefix, flatten_arrays
 from accnp.sharding.device_placement import put_node
 from accnp.sharding.meshes import AbstractMesh, AxisType, Mesh, mesh_in_use
 from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
-from accnp.sharding.process_shards import local_whole, shard_of, whole_of
+from accnp.sharding.process_shards import local_whole, refuse_to_close_over, shard_of, whole_of
 from accnp.trace_fn import trace
 from accnp.transforms.axes import bind, bound
 from accnp.transforms.batch import batched_outputs, with_batch_axis
+from accnp.transforms.differing_results import differing_axes
 from accnp.transforms.tools import Tools
 from accnp.transforms.varying import Varying, varying
 
@@ -125,7 +126,11 @@ class _Mapped:
                 for x, (_, names) in zip(parts, cut, strict=True):
                     known.note(x, frozenset(names))
             out = self.fun(*structure.unflatten([wrap(x) for x in parts]))
-            return [as_node(x, "shard_map") for x in flatten_arrays(out)[0]]
+            results = [as_node(x, "shard_map") for x in flatten_arrays(out)[0]]
+            for x in Graph(parts, results).nodes:
+                for operand in x.inputs:
+                    refuse_to_close_over(operand)
+            return results
 
         avals = []
         for x, names in cut:
@@ -140,6 +145,9 @@ class _Mapped:
         out_leaves, out_structure = flatten_arrays(out)
         wanted = _specs("out_specs", self.out_specs, out)
         assert len(out_leaves) == len(results)
+        for i, (spec, differ) in enumerate(zip(wanted, self._differing(graph, known), strict=True)):
+            used = {n for entry in spec for n in axes_of(entry)}
+            self._same_along([n for n in self.names if n in differ], used, spec, i)
         whole = [
             wrap(self._joined(x, names, spec, i, h))
             for i, (x, names, spec, h) in enumerate(
@@ -186,14 +194,14 @@ class _Mapped:
         wanted = _specs("out_specs", self.out_specs, out)
         hidden = _hidden(out_structure, graph.outputs)
         results = evaluate(graph, shards)
+        certain = self._differing(graph, known)
         whole = []
         for i, (x, spec, h) in enumerate(zip(results, wanted, hidden, strict=True)):
             entries = self._entries(spec, x.aval.ndim, f"result {i}", h)
             used = {n for entry in entries for n in entry}
             unnamed = [a for a in axes if a.name not in used]
             if known is not None:
-                differ = known.certain_axes(graph.outputs[i])
-                self._same_along([a.name for a in axes if a in differ], used, spec, i)
+                self._same_along([a.name for a in axes if a in certain[i]], used, spec, i)
                 differ = known.axes_of(graph.outputs[i])
                 unnamed = [a for a in unnamed if a in differ]
             if unnamed:
@@ -203,6 +211,12 @@ class _Mapped:
                 shape[d] *= prod(self.sizes[n] for n in entry)
             whole.append(wrap(whole_of(x, NamedSharding(self.mesh, spec), tuple(shape))))
         return out_structure.unflatten(whole)
+
+    def _differing(self, graph: Graph, known: Varying | None) -> list[frozenset[Any]]:
+        """The axes along which each result differs; none if that is not to be checked."""
+        if known is None:
+            return [frozenset()] * len(graph.outputs)
+        return differing_axes(graph, [known.axes_of(x) for x in graph.inputs], known.every)
 
     def _same_along(self, differing: Sequence[Any], used: Any, spec: Any, i: int) -> None:
         """Refuse a result that differs along an axis that its spec does not name."""
@@ -305,12 +319,13 @@ class _Mapped:
             name, size = self.names[level], self.sizes[self.names[level]]
             now = [f[level] for f in flags]
             pairs: list[tuple[Node, bool]] = []
+            tools = Tools(name, of_shards=True)
 
             def step(
                 leaves: Sequence[Node], graph: Graph = graph, now: Any = now, size: int = size,
-                name: Any = name, pairs: Any = pairs,
+                tools: Tools = tools, pairs: Any = pairs,
             ) -> list[Node]:  # fmt: skip
-                pairs[:] = batched_outputs(graph, leaves, now, size, Tools(name))
+                pairs[:] = batched_outputs(graph, leaves, now, size, tools)
                 return [x for x, _ in pairs]
 
             if level:

@@ -79,7 +79,7 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
             pairs = list(zip(outs, out_flags, strict=True))
             env[id(node)] = pairs if several else pairs[0]
         else:
-            named = (tools,) if "axis_name" in node.params else ()
+            named = (tools,) if op.kind == "callback" or "axis_name" in node.params else ()
             y, flag = op.batch(size, xs, flags, node.params, *named)
             if several:
                 parts = items(y) if isinstance(y, Node) else y

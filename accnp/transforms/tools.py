@@ -30,21 +30,30 @@ Flags = tuple[bool, ...]
 class Tools:
     """The transformations in progress, as the rules of call ops receive them."""
 
-    __slots__ = ("axis", "reverse", "scope")
+    __slots__ = ("axis", "of_shards", "reverse", "scope")
 
-    def __init__(self, axis: Any = None, reverse: bool = False, scope: Scope | None = None) -> None:
+    def __init__(
+        self,
+        axis: Any = None,
+        reverse: bool = False,
+        scope: Scope | None = None,
+        of_shards: bool = False,
+    ) -> None:
         self.axis = axis  # the name of the mapped axis during batching
+        self.of_shards = of_shards  # whether the examples are the shards of `shard_map`
         # Whether tangents are for reverse mode, which may not use them.
         self.reverse = reverse
         self.scope = scope  # the program whose values batched rules may close over
 
     def in_reverse(self) -> Tools:
         """Return tools for tangents that reverse mode requests."""
-        return self if self.reverse else Tools(self.axis, True)
+        return self if self.reverse else Tools(self.axis, True, None, self.of_shards)
 
     def within(self, scope: Scope | None) -> Tools:
         """Return tools for rules that may close over the values of a batched program."""
-        return self if self.scope is scope else Tools(self.axis, self.reverse, scope)
+        if self.scope is scope:
+            return self
+        return Tools(self.axis, self.reverse, scope, self.of_shards)
 
     def jvp_graph(
         self, graph: Graph, nonzero: Flags, instantiate_outs: Flags | None = None
@@ -153,7 +162,7 @@ class Tools:
             batched_aval(x.aval, size, operand) if b else x.aval
             for x, b, operand in zip(graph.inputs, batched, given, strict=True)
         ]
-        key = ("batch", size, batched, force, repr(self.axis), types_only(), *avals)
+        key = ("batch", size, batched, force, repr(self.axis), self.of_shards, types_only(), *avals)
         if key in graph.extra:
             return graph.extra[key]
         with Trace("jit", graph.name) as t:

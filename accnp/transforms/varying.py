@@ -75,31 +75,6 @@ class Varying:
             self.note(n, found)
         return known[id(node)][1]
 
-    def certain_axes(self, node: Node) -> Names:
-        """Return the axes along which a node certainly differs; loop results may not differ."""
-        known: dict[int, Names] = {}
-        stack = [node]
-        while stack:
-            n = stack[-1]
-            todo = [x for x in n.inputs if id(x) not in known]
-            if id(n) in known or n.op.kind in CALLS or not todo:
-                stack.pop()
-                if id(n) in known:
-                    continue
-                if n.op.kind in CALLS:
-                    known[id(n)] = _NONE
-                elif not n.inputs:
-                    known[id(n)] = self.axes_of(n)
-                else:
-                    below = _NONE.union(*[known[id(x)] for x in n.inputs])
-                    known[id(n)] = self.axes_of(n) & (below | self._own(n))
-                continue
-            stack.extend(todo)
-        return known[id(node)]
-
-    def _own(self, node: Node) -> Names:
-        return self.every.intersection((node.params or {}).get("axis_name") or ())
-
     def align_axes(
         self, op: Op, inputs: tuple[Node, ...], params: dict[str, Any]
     ) -> tuple[Node, ...]:

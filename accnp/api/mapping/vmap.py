@@ -24,7 +24,7 @@ from accnp.ir.graph import Graph
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node, const
 from accnp.ir.op import o
-from accnp.ir.trace import Deleted, state
+from accnp.ir.trace import Deleted, in_shard_map, state
 from accnp.key_array import PRNGKeyArray
 from accnp.pytree import PyTree, PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
 from accnp.trace_fn import describe, trace, wraps
@@ -121,6 +121,9 @@ class _Leaf:
         try:
             deleted = type(value) is Array and isinstance(value._node.trace, Deleted)
             self.node = value._node if deleted else as_node(value, transform)
+            if in_shard_map():
+                shards = imported("accnp.sharding.process_shards")
+                self.node = shards.wholes_in_shard_map([self.node])[0]
         except TypeError:
             raise errors.not_an_array_error(transform, name, value) from None
         # The words of a key are a hidden trailing axis.

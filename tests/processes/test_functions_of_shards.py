@@ -1,0 +1,95 @@
+"""What functions of shards accept and refuse: several processes and the simulator as jax.
+
+The values are those of jax 0.10 on a mesh of type Auto. On Explicit meshes, jax also refuses to
+close over arrays of which each device has the whole.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+from processes.functions_of_shards import outcomes
+from processes.launch import run
+
+import accnp
+
+RANKS = 2
+# Sums of the results if the array is sharded, and if each process has the whole.
+CLOSURES = {
+    "sum": (1568, 2352),
+    "sum in scan": (1372, 2044),
+    "sum in while_loop": (140, 196),
+    "mean in cond": (62, 76),
+    "mean in jit": (84, 112),
+    "argument of jit": (84, 112),
+    "argument of vmap": (476, 700),
+    "rows of scan": (252, 364),
+    "gradient": (224, 224),
+    "doubled": (252, 364),
+    "itself": (84, 112),
+}
+TWO_MESHES = {
+    "add": 168,
+    "matmul": 2000,
+    "concatenate": 168,
+    "where": 116,
+    "scan": 308,
+    "added in scan": 308,
+    "while_loop": 1008,
+    "gradients": 168,
+    "one after the other": 336,
+}
+RESULTS = {
+    "shard": None,
+    "psum": 28,
+    "all_gather": None,
+    "ppermute": None,
+    "axis_index": None,
+    "loop over shards": None,
+    "loop that adds shards": None,
+    "loop over sums": 36,
+    "loop that sums": 84,
+    "rows of a loop": None,
+    "while_loop over shards": None,
+    "while_loop over sums": 92,
+    "cond of shards": None,
+    "cond of sums": 28,
+    "checkpoint of shards": None,
+    "checkpoint of sums": 56,
+    "inverse of sums": 0.286,
+    "callback of sums": 56,
+}
+
+
+def wanted(explicit: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, (sharded, whole) in CLOSURES.items():
+        refused = explicit and name != "itself"
+        found[f"{name}, sharded"] = "NotImplementedError" if refused else sharded
+        found[f"{name}, whole"] = whole
+    for name, value in TWO_MESHES.items():
+        refused = explicit and name != "one after the other"
+        for place in ("elsewhere", "whole elsewhere"):
+            found[f"{name}, {place}"] = "ValueError" if refused else value
+    for name, value in RESULTS.items():
+        found[name] = "ValueError" if value is None else value
+    return {**found, **{f"jit: {name}": value for name, value in found.items()}}
+
+
+@cache
+def simulated(kind: str) -> dict[str, Any]:
+    return outcomes(accnp, kind == "Explicit")
+
+
+@cache
+def over_processes(kind: str) -> dict[str, Any]:
+    return json.loads(run(RANKS, "functions_of_shards.py", kind).splitlines()[-1])
+
+
+@pytest.mark.parametrize("found", [simulated, over_processes])
+@pytest.mark.parametrize("kind", ["Auto", "Explicit"])
+def test_outcomes_are_those_of_jax(kind: str, found: Any) -> None:
+    assert found(kind) == wanted(kind == "Explicit")
