@@ -38,9 +38,8 @@ SAMPLED = {
     "test_gallery.py": 1,
     "test_layers.py": 1,
     "transforms/": 6,
-    "": 2,
+    "": 3,
 }
-FEW = 2  # cases of a function, all of which always run
 
 
 def _mark_samples(items):
@@ -54,9 +53,10 @@ def _mark_samples(items):
     for name, cases in functions.items():
         place = name.partition("::")[0].removeprefix("tests/")
         every = next(n for path, n in SAMPLED.items() if place.startswith(path))
-        if len(cases) > FEW:
+        if every > 1:
+            few = 2 if every < 6 else 1  # cases that run in any event
             cases = sorted(cases, key=lambda x: crc32(x.nodeid.encode()))
-            for x in cases[max(FEW, -(-len(cases) // every)) :]:
+            for x in cases[max(few, -(-len(cases) // every)) :]:
                 x.add_marker(pytest.mark.full)
 
 

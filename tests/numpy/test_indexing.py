@@ -269,7 +269,7 @@ def test_an_ellipsis_parts_index_arrays_whatever_it_stands_for(rank):
             ours = tuple([jnp.asarray(k) if isinstance(k, np.ndarray) and k.dtype != bool else k
                           for k in key])  # fmt: skip
             found = jnp.asarray(x)[ours]
-            if count % 5:
+            if count % 20:
                 np.testing.assert_array_equal(value_of(found), expected)  # without a kernel
                 continue
             np.testing.assert_array_equal(np.asarray(found), expected)
