@@ -53,9 +53,9 @@ def differing_axes(graph: Graph, operands: Sequence[Names], every: Names) -> lis
 
 def _of_operation(node: Node, found: Names, every: Names) -> Names:
     own = every.intersection((node.params or {}).get("axis_name") or ())
-    if not own or node.op.name == "pvary":
-        return found
     facts = node.op.collective
+    if not own or (facts is not None and not facts.sends and node.inputs):  # `pvary`
+        return found
     whole = node.params.get("axis_index_groups") is None
     return found - own if facts is not None and facts.equal and whole else found | own
 
@@ -63,7 +63,7 @@ def _of_operation(node: Node, found: Names, every: Names) -> Names:
 def _of_call(node: Node, ins: list[Names], every: Names) -> list[Names]:
     """The axes of the results of a loop, a branch or another call."""
     params = node.params
-    if node.op.name == "scan":
+    if node.op.control == "scan":
         a, n = params["num_consts"], params["num_carry"]
         consts, carry, rows = ins[:a], ins[a : a + n], ins[a + n :]
         while True:
@@ -72,7 +72,7 @@ def _of_call(node: Node, ins: list[Names], every: Names) -> list[Names]:
             if wider == carry:
                 return [*carry, *outs[n:]]
             carry = wider
-    if node.op.name == "while":
+    if node.op.control == "while":
         a, b = params["cond_nconsts"], params["body_nconsts"]
         carry = ins[a + b :]
         while True:
@@ -82,7 +82,7 @@ def _of_call(node: Node, ins: list[Names], every: Names) -> list[Names]:
             if wider == carry:
                 return carry
             carry = wider
-    if node.op.name == "cond":
+    if node.op.control == "cond":
         results = [differing_axes(g, ins[1:], every) for g in params["branches"]]
         return [ins[0].union(*column) for column in zip(*results, strict=True)]
     return differing_axes(graphs_in(params)[0], ins, every)
