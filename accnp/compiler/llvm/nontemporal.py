@@ -36,7 +36,7 @@ def until_aligned(
     b: ir.IRBuilder, asked: Any, n: int, size: int, place: ir.Value, start: ir.Value, stop: ir.Value
 ) -> ir.Value:
     """Return the first step at which vectors of n elements of `size` bytes begin with a cache line:
-    the first step if no non-temporal stores are requested, the last if the row ends before."""
+    the first step if that is not `asked` for (0 or 1), the last if the row ends before."""
     align = min(LINE, n * size)
     gap = b.and_(b.neg(b.ptrtoint(place, _I64)), ir.Constant(_I64, align - 1))
     steps = b.mul(asked, b.lshr(gap, ir.Constant(_I64, size.bit_length() - 1)))

@@ -245,7 +245,9 @@ class Vector(NamedTuple):
     # under a mask, or by the loop without one if memory after the last step may be written.
     rest: Literal["tail", "masked", "whole"]
     bypass: bool = False  # whether stores are non-temporal if the launch requests it
-    peel: bool = False  # whether the steps before the first cache line are peeled then
+    # Whether the steps before the first cache line are peeled, if there are many, or if stores are
+    # non-temporal.
+    peel: bool = False
 
 
 # How the steps of a loop are distributed on a GPU: over all threads of a grid, over its blocks, or

@@ -75,6 +75,8 @@ def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
         found = _vector(s, flat, _roomy(kernel), vector_bytes)
         if found is None:
             return None
+        if flat and found.rest == "tail":
+            found = found._replace(peel=_stores_by_one(s, kernel))
         if not flat and found.rest != "whole" and _are_results(s, kernel, vector_bytes):
             # Peeling adds copies of the body, which take long to compile in kernels with more
             # loops. Kernels with tiles contain no reductions.
@@ -144,6 +146,12 @@ def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
     return written <= set(kernel.buffers) and not any(
         written & accessed(x) for x in _others(kernel.body, s)
     )
+
+
+def _stores_by_one(s: For, kernel: Kernel) -> bool:
+    """Whether the first store of a loop fills memory of the caller, element by element."""
+    store = next((x for x in s.body if isinstance(x, Store)), None)
+    return store is not None and store.buffer in kernel.buffers and store.index == s.index
 
 
 def _others(body: Sequence[Stmt], s: For) -> list[Stmt]:
