@@ -21,6 +21,7 @@ from accnp.ir.trace import EffectsOf, state
 from accnp.primitives.call import transpose_call
 from accnp.primitives.control import call, instantiate, place_flagged, select_flagged
 from accnp.primitives.kinds import broadcast_to
+from accnp.primitives.shards import take_wholes
 
 __all__ = ["JvpRule", "VjpRule", "boundary", "call_with_rule", "has_symbolic_zeros"]
 
@@ -142,6 +143,7 @@ def _record_boundary(rule: _Rule, y: Node, xs: Sequence[Node], index: int) -> No
 
 def call_with_rule(rule: _Rule, xs: Sequence[Node], run: Callable[[Nodes], Nodes]) -> Nodes:
     """Run a function of nodes that has a derivative rule, for functions of this package."""
+    xs = take_wholes(xs)
     if not state.named:
         return boundary(rule, xs, run([o.detach(x) for x in xs]))
     program = build(run, [x.aval for x in xs], rule.name)

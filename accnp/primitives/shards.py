@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from accnp.forks import imported
 from accnp.ir.aval import Aval, ShardedDevices, make_aval, mesh_sharding, on_devices
 from accnp.ir.node import Node, const
 from accnp.ir.op import Op, o, register
+from accnp.ir.trace import in_shard_map
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 
-__all__ = ["TO_GLOBAL", "TO_LOCAL", "install_localize", "local_of", "localize"]
+__all__ = ["TO_GLOBAL", "TO_LOCAL", "install_localize", "local_of", "localize", "take_wholes"]
 
 _localize: list[Callable[[Node, Any, tuple[int, ...]], Node]] = []
 
@@ -31,6 +33,17 @@ def install_localize(localize: Callable[[Node, Any, tuple[int, ...]], Node]) -> 
 def localize(x: Node, sharding: Any, shape: tuple[int, ...]) -> Node:
     """Return this process's shard of a value under a sharding."""
     return _localize[0](x, sharding, shape)
+
+
+def take_wholes(xs: Sequence[Node]) -> Sequence[Node]:
+    """Return the operands of a call; in a function of shards, the wholes of arrays over processes.
+
+    Raises:
+        NotImplementedError: the function closes over an array that is sharded on Explicit axes.
+    """
+    if not in_shard_map():
+        return xs
+    return imported("accnp.sharding.process_shards").wholes_in_shard_map(xs)
 
 
 def local_of(x: Node) -> Node:

@@ -13,9 +13,10 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from accnp.ir.aval import spans_processes
 from accnp.ir.node import ARG, LITERAL, Node
 from accnp.ir.op import CALLS, OPS, Op, o
-from accnp.ir.trace import state
+from accnp.ir.trace import Trace, state
 
 __all__ = ["Varying", "copy_axes", "varying"]
 
@@ -26,6 +27,11 @@ _NONE: Names = frozenset()
 def _is_equal(x: Node) -> bool:
     """Whether a value is equal in all parts, whatever its use requires."""
     return x.op is LITERAL or x.op.kind == "iota"
+
+
+def _is_body(trace: Trace) -> bool:
+    """Whether a trace is that of the body of a loop, a branch or another call."""
+    return trace.kind == "jit" and getattr(trace.info, "transform", "") not in ("vmap", "pmap")
 
 
 class Varying:
@@ -80,9 +86,11 @@ class Varying:
     ) -> tuple[Node, ...]:
         """Insert `pvary` so that the operands of an operation differ along the same axes.
 
-        Bodies of loops take and return values that differ along all axes.
+        Bodies of loops take and return values that differ along all axes. The operands of functions
+        with a derivative rule are aligned too, since the rule sees their tangents only.
         """
-        if op.kind in ("mark", "item", "leaf"):
+        inputs = self._spread_around_bodies(inputs)
+        if op.kind in ("item", "leaf") or (op.kind == "mark" and len(inputs) == 1):
             return inputs
         if op.collective is not None and not op.collective.aligns:
             return inputs
@@ -97,6 +105,24 @@ class Varying:
             return inputs
         return tuple([x if _is_equal(x) else self.spread(x, names) for x in inputs])
 
+    def _spread_around_bodies(self, inputs: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Spread operands that come from outside of the body of a loop or a branch, outside of it.
+
+        They become operands of the loop, which differ along all axes. A `pvary` in the body would
+        sum their cotangents twice, and once for each step or in some processes only.
+        """
+        bodies = [t.level for t in state.stack if t.level > self.level and _is_body(t)]
+        if not bodies:
+            return inputs
+        return tuple(
+            [
+                self.spread(x, self.every)
+                if x.trace is not None and x.trace.level < bodies[-1] and not _is_equal(x)
+                else x
+                for x in inputs
+            ]
+        )
+
     def sum_over_extra_axes(self, ct: Node, x: Node) -> Node:
         """Sum a cotangent over the axes along which it differs but its primal value does not."""
         extra = self.axes_of(ct) - self.axes_of(x)
@@ -107,6 +133,8 @@ class Varying:
 
     def spread(self, x: Node, names: Iterable[Any]) -> Node:
         """Treat a value as one that differs along these axes, too."""
+        if spans_processes(x.aval):  # the function takes the whole of it, and spreads that
+            return x
         more = self.every.intersection(names) - self.axes_of(x)
         if not more:
             return x

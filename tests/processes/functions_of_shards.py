@@ -39,6 +39,15 @@ def outcomes(m: Any, explicit: bool) -> dict[str, float | str]:
         for place in ("sharded", "whole"):
             for name, f in _closures(m, over).items():
                 found[f"{label}{name}, {place}"] = _outcome(wrapper(f), x, named[place])
+            for name, f in _gradients(m).items():
+                found[f"{label}gradient of {name}, {place}"] = _outcome(
+                    wrapper(m.grad(lambda w, f=f: over(lambda a: f(a, w))(x).sum())), named[place]
+                )
+        for name, f in _gradients(m).items():
+            mapped = m.shard_map(f, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x"))
+            found[f"{label}gradient of {name}, argument"] = _outcome(
+                wrapper(m.grad(lambda w, mapped=mapped: mapped(x, w).sum())), named["whole"]
+            )
         for place in ("elsewhere", "whole elsewhere"):
             for name, f in _two_operands(m).items():
                 found[f"{label}{name}, {place}"] = _outcome(wrapper(f), x, named[place])
@@ -80,6 +89,26 @@ def _closures(m: Any, over: Callable[..., Any]) -> dict[str, Callable[[Any, Any]
         "gradient": lambda x, w: m.grad(lambda w: over(lambda a: a * w.sum())(x).sum())(w),
         "doubled": lambda x, w: over(lambda a: (a, w * 2), (P("x"), P("x")))(x),
         "itself": lambda x, w: over(lambda a: (a, w), (P("x"), P()))(x),
+    }
+
+
+def _gradients(m: Any) -> dict[str, Callable[[Any, Any], Any]]:
+    """Functions of a shard and of an array that all processes have, which bodies close over."""
+    lax = m.lax
+    ruled = m.custom_jvp(lambda a, w: a * w.sum())
+    ruled.defjvp(lambda p, t: (ruled(*p), t[0] * p[1].sum() + p[0] * t[1].sum()))
+    return {
+        "a product": lambda a, w: a.sum() * w,
+        "checkpoint": lambda a, w: m.checkpoint(lambda a: a * w.sum())(a),
+        "map": lambda a, w: lax.map(lambda row: row * w.sum(), a),
+        "scan": lambda a, w: lax.scan(lambda c, _: (c * w.sum(), None), a, None, length=1)[0],
+        "nested scans": lambda a, w: lax.map(
+            lambda row: lax.scan(lambda c, _: (c * w.sum(), None), row, None, length=1)[0], a
+        ),
+        "cond": lambda a, w: lax.cond(w.sum() > 0, lambda a: a * w.sum(), lambda a: a, a),
+        "vmap": lambda a, w: m.vmap(lambda row: row * w.sum())(a),
+        "a function with a rule": ruled,
+        "logaddexp": lambda a, w: m.numpy.logaddexp(0 * w + a.sum(), w),
     }
 
 

@@ -1,7 +1,8 @@
 """What functions of shards accept and refuse: several processes and the simulator as jax.
 
 The values are those of jax 0.10 on a mesh of type Auto. On Explicit meshes, jax also refuses to
-close over arrays of which each device has the whole.
+close over arrays of which each device has the whole, and on both types gradients of loops that
+close over an array, which must be those of the same function without a loop.
 """
 
 from __future__ import annotations
@@ -42,6 +43,18 @@ TWO_MESHES = {
     "gradients": 168,
     "one after the other": 336,
 }
+# Sums of the gradients with respect to an array that is closed over, or an argument.
+GRADIENTS = {
+    "a product": 224,
+    "checkpoint": 224,
+    "map": 224,
+    "scan": 224,
+    "nested scans": 224,
+    "cond": 224,
+    "vmap": 224,
+    "a function with a rule": 224,
+    "logaddexp": 5.788,
+}
 RESULTS = {
     "shard": None,
     "psum": 28,
@@ -70,6 +83,10 @@ def wanted(explicit: bool) -> dict[str, Any]:
         refused = explicit and name != "itself"
         found[f"{name}, sharded"] = "NotImplementedError" if refused else sharded
         found[f"{name}, whole"] = whole
+    for name, value in GRADIENTS.items():
+        sharded = 4.5 if name == "logaddexp" else value
+        found[f"gradient of {name}, sharded"] = "NotImplementedError" if explicit else sharded
+        found[f"gradient of {name}, whole"] = found[f"gradient of {name}, argument"] = value
     for name, value in TWO_MESHES.items():
         refused = explicit and name != "one after the other"
         for place in ("elsewhere", "whole elsewhere"):

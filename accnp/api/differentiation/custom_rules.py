@@ -26,6 +26,7 @@ from accnp.ir.node import Node, run_effect
 from accnp.ir.op import o
 from accnp.ir.trace import EffectsOf, Trace, collect_writes, own_effects, state
 from accnp.primitives.kinds import zeros_like_aval
+from accnp.primitives.shards import take_wholes
 from accnp.primitives.unrolled import depends_on_marks
 from accnp.pytree import PyTree, flatten_arrays, map_arrays, tree_unflatten
 from accnp.trace_fn import trace
@@ -204,7 +205,8 @@ class RuleCall:
         self._x64: bool = config.enable_x64
         self.refs: dict[int, Any] = {i: x for i, x in enumerate(leaves) if isinstance(x, Reference)}
         self._written: dict[int, Any] = {}
-        self.nodes = [as_node(x, name) for x in leaves if not isinstance(x, Reference)]
+        given = [as_node(x, name) for x in leaves if not isinstance(x, Reference)]
+        self.nodes = list(take_wholes(given))
         self.count = len(self.nodes)
         self.avals = [n.aval for n in self.nodes]
         others, self._fixed_tree = flatten_arrays(tuple(args[i] for i in fixed))

@@ -21,6 +21,7 @@ from accnp.ir.node import Node, mark
 from accnp.ir.op import o
 from accnp.ir.trace import Trace
 from accnp.primitives.kinds import dtype_kind
+from accnp.primitives.shards import take_wholes
 from accnp.pytree import flatten_arrays, tree_unflatten
 from accnp.transforms.transpose import zero_cotangent
 from accnp.transforms.vjp import LinearMap, linearize_outputs
@@ -34,7 +35,7 @@ __all__ = [
 
 def leaf_nodes(function: str, leaves: Sequence[Any]) -> list[Node]:
     """Convert the leaves of arguments, which must not be float0."""
-    return [as_node(x, function) for x in leaves]
+    return list(take_wholes([as_node(x, function) for x in leaves]))
 
 
 def marked_arguments(marks: Sequence[Node], leaves: Sequence[Any]) -> list[Any]:

@@ -40,8 +40,9 @@ from accnp.errors import api_boundary
 from accnp.forks import imported, renewed
 from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import Node, user_site
-from accnp.ir.trace import frame_belongs, in_shard_map, outside_traces, state, types_only
+from accnp.ir.trace import frame_belongs, outside_traces, state, types_only
 from accnp.primitives.control import call as record_call
+from accnp.primitives.shards import take_wholes
 from accnp.pytree import PyTree, flatten_arrays
 from accnp.runtime import device as devices
 from accnp.trace_fn import conversion_error, function_place, trace, wraps
@@ -331,8 +332,8 @@ class JitFunction(Caller, Generic[P, R]):
         """
         call = self._split(args, kwargs)
         nodes = call.nodes(self._name)
-        if bound() and in_shard_map():
-            nodes = imported("accnp.sharding.process_shards").wholes_in_shard_map(nodes)
+        if bound():
+            nodes = take_wholes(nodes)
         key: Any = (call.spec, tuple([x.aval for x in nodes]), call.static_keys(), config.key)
         if bound():
             key = (*key, bound())

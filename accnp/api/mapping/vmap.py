@@ -24,8 +24,9 @@ from accnp.ir.graph import Graph
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node, const
 from accnp.ir.op import o
-from accnp.ir.trace import Deleted, in_shard_map, state
+from accnp.ir.trace import Deleted, state
 from accnp.key_array import PRNGKeyArray
+from accnp.primitives.shards import take_wholes
 from accnp.pytree import PyTree, PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
 from accnp.trace_fn import describe, trace, wraps
 from accnp.transforms.axes import bind
@@ -120,10 +121,7 @@ class _Leaf:
             value = wrap(ref_contents([value], transform)[0])
         try:
             deleted = type(value) is Array and isinstance(value._node.trace, Deleted)
-            self.node = value._node if deleted else as_node(value, transform)
-            if in_shard_map():
-                shards = imported("accnp.sharding.process_shards")
-                self.node = shards.wholes_in_shard_map([self.node])[0]
+            self.node = take_wholes([value._node if deleted else as_node(value, transform)])[0]
         except TypeError:
             raise errors.not_an_array_error(transform, name, value) from None
         # The words of a key are a hidden trailing axis.

@@ -17,11 +17,11 @@ from accnp import dtypes, errors, pytree
 from accnp.api.arguments.convert import as_node, cast, is_host_value
 from accnp.api.tracing.argument_names import argument_names
 from accnp.array_type import is_traced, wrap
-from accnp.forks import imported
 from accnp.ir.aval import Aval, keeps_sharding, make_aval, mesh_sharding, on_devices
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, arg
-from accnp.ir.trace import current, in_shard_map, state
+from accnp.ir.trace import current, state
+from accnp.primitives.shards import take_wholes
 from accnp.pytree import PyTreeDef, flatten_arrays
 from accnp.trace_fn import function_place, trace
 
@@ -309,9 +309,7 @@ def as_leaves(tree: Any, name: str, root: str) -> tuple[list[Node], PyTreeDef]:
             nodes.append(as_node(x, name))
         except TypeError:
             raise errors.not_an_array_error(name, pytree.leaf_names(tree, root)[i], x) from None
-    if in_shard_map():
-        nodes = imported("accnp.sharding.process_shards").wholes_in_shard_map(nodes)
-    return nodes, spec
+    return list(take_wholes(nodes)), spec
 
 
 def result_node(x: Any, result: Any, i: int, name: str) -> Node:
