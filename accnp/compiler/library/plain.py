@@ -1,4 +1,3 @@
-# pyright: basic
 """The same names as ``intrinsics.NAMESPACE``, as NumPy functions: a generated source runs as
 ordinary Python.
 
@@ -8,12 +7,13 @@ compiled ones to a few ulp; casts, integers, bits and special values agree exact
 
 from __future__ import annotations
 
+import importlib
+import typing
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsFloat, SupportsInt
 
 import ml_dtypes
 import numpy as np
-from scipy import special
 
 from accnp.compiler.library import plain_gemm, plain_lapack, special_calls
 from accnp.compiler.loops.functions import FUNCTIONS_OF_OPS
@@ -36,6 +36,7 @@ DTYPES: dict[str, Any] = {
     "c8": np.complex64,
     "c16": np.complex128,
 }
+special = importlib.import_module("scipy.special")  # has no types
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 STACK = 1024
 TILE, SLAB = 4096, 16384
@@ -54,7 +55,11 @@ def _quiet(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def _whole(f: Callable[..., Any]) -> Callable[..., Any]:
     """A rounding function that leaves integers alone."""
-    return lambda x: x if np.asarray(x).dtype.kind in "iu" else f(x)
+
+    def call(x: object) -> object:
+        return x if np.asarray(x).dtype.kind in "iu" else f(x)
+
+    return call
 
 
 def cast(dtype: Any) -> Callable[[Any], Any]:
@@ -189,7 +194,9 @@ def bitcast(dtype: Any) -> Callable[[Any], Any]:
     return lambda x: np.asarray(x).view(dtype)[()]
 
 
-def threefry(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
+def threefry(
+    k0: SupportsInt, k1: SupportsInt, c0: SupportsInt, c1: SupportsInt
+) -> tuple[np.uint32, np.uint32]:
     """The two output words of threefry2x32 with 20 rounds."""
     mask = 0xFFFFFFFF
     k0, k1 = int(k0), int(k1)
@@ -209,7 +216,9 @@ def _stack(dtype: Any, count: int = STACK) -> Callable[[], Any]:
 
 def _at(a: Any, k: Any) -> Any:
     """An array, or what stands for a pointer, from another element on."""
-    return a[int(k) :] if isinstance(a, np.ndarray) else a.moved(int(k))
+    if isinstance(a, np.ndarray):
+        return typing.cast("np.ndarray", a)[int(k) :]
+    return a.moved(int(k))
 
 
 def _move(to: Any, source: Any, n: Any) -> None:
@@ -246,7 +255,8 @@ def _block(combine: Combine) -> Callable[[Any, Any], Any]:
         found = COMBINES[combine.of_bools] if a.dtype == bool and combine.of_bools else combine
         with np.errstate(all="ignore"):
             start = a.dtype.type(found.identity(a.dtype))
-            return np.asarray(found.reference.reduce(a, initial=start)).astype(a.dtype)[()]
+            reference = typing.cast("np.ufunc", found.reference)
+            return np.asarray(reference.reduce(a, initial=start)).astype(a.dtype)[()]
 
     return call
 
@@ -257,7 +267,7 @@ def _find(a: Any, n: Any, value: Any) -> Any:
     return np.int64(same[0] if same.size else n)
 
 
-def is_odd(x: Any) -> Any:
+def is_odd(x: np.ndarray | np.number) -> Any:
     """Whether products are no normal numbers."""
     size = np.maximum(np.abs(np.real(x)), np.abs(np.imag(x)))
     return ~((size >= np.finfo(size.dtype).tiny) & (size < np.inf))
@@ -268,7 +278,7 @@ def _first_odd(a: Any, n: Any) -> Any:
     return np.int64(odd[0] if odd.size else n)
 
 
-def _doubles(f: Any) -> Any:
+def _doubles(f: Callable[..., Any]) -> Callable[..., Any]:
     """A function of double numbers, whose result has the type of its first operand."""
     return _quiet(lambda *xs: f(*[np.float64(x) for x in xs]))
 
@@ -284,15 +294,105 @@ def _in_double(f: Callable[..., Any]) -> Callable[..., Any]:
     return _quiet(lambda *xs: f(*map(widened, xs)))
 
 
+# --- functions of one line -----------------------------------------------------------------------
+
+
+def _quotient(x: np.integer, m: np.integer, s: np.integer) -> np.integer:
+    return x * m >> s
+
+
+def _inverse(d: SupportsFloat) -> np.float64:
+    return 1 / np.float64(d)
+
+
+def _divided(x: np.number, inverse: np.float64) -> np.float32:
+    return np.float32(x * inverse)
+
+
+def _zeta(x: SupportsFloat, q: SupportsFloat) -> np.float64:
+    return special.zeta(np.float64(x), q)
+
+
+def _polygamma(n: SupportsFloat, x: SupportsFloat) -> np.float64:
+    return special.polygamma(np.float64(n), x)
+
+
+def _bessel_i1(x: np.float64) -> np.float64:
+    return np.copysign(special.i1(x), x)
+
+
+def _bessel_i1e(x: np.float64) -> np.float64:
+    return np.copysign(special.i1e(x), x)
+
+
+def _cdiv(x: np.number, y: np.number) -> np.number:
+    return x / y
+
+
+def _one(x: object) -> np.generic:
+    return np.asarray(x).dtype.type(1)
+
+
+def _select(c: object, x: object, y: object) -> object:
+    return x if c else y
+
+
+def _threefry_0(*xs: SupportsInt) -> np.uint32:
+    return threefry(*xs)[0]
+
+
+def _threefry_1(*xs: SupportsInt) -> np.uint32:
+    return threefry(*xs)[1]
+
+
+def _threefry_xor(*xs: SupportsInt) -> np.uint32:
+    return np.bitwise_xor(*threefry(*xs))
+
+
+def _join_max(x: np.number, y: np.number) -> np.number:
+    return y if y > x or y != y else x
+
+
+def _join_min(x: np.number, y: np.number) -> np.number:
+    return y if y < x or y != y else x
+
+
+def _aligned(a: np.ndarray) -> bool:
+    return a.ctypes.data % 16 == 0
+
+
+def _stopped(count: object, mask: object) -> bool:
+    return False
+
+
+def _run_all(
+    k: Callable[..., object], sharer: object, pool: object, helpers: object,
+    n: object, chunk: object, *x: object,
+) -> object:  # fmt: skip
+    return k(0, n, *x)
+
+
+def _ignored(p: object) -> None:
+    pass
+
+
+def _wide_sum(a: np.ndarray, n: SupportsInt) -> np.float64:
+    return np.sum(a[: int(n)], dtype=np.float64)
+
+
+def _heap(dtype: type[np.generic]) -> Callable[[SupportsInt], np.ndarray]:
+    return lambda n: np.empty(int(n), dtype)
+
+
 NAMESPACE: dict[str, Any] = {
-    "quotient": lambda x, m, s: x * m >> s,
-    "inverse": lambda d: 1 / np.float64(d),
-    "divided": lambda x, inverse: np.float32(x * inverse),
+    "quotient": _quotient,
+    "inverse": _inverse,
+    "divided": _divided,
     "sqrt": _quiet(np.sqrt),
     "log2": _quiet(np.log2),
     "log10": _quiet(np.log10),
-    "zeta": _quiet(lambda x, q: special.zeta(np.float64(x), q)),
-    "polygamma": _quiet(lambda n, x: special.polygamma(np.float64(n), x)),
+    "zeta": _quiet(_zeta),
+    "polygamma": _quiet(_polygamma),
     "abs": np.abs,
     "floor": _whole(np.floor),
     "ceil": _whole(np.ceil),
@@ -303,7 +403,7 @@ NAMESPACE: dict[str, Any] = {
     "fmax": fmax,
     "fmin": fmin,
     "rem": rem,
-    "cdiv": _quiet(lambda x, y: x / y),
+    "cdiv": _quiet(_cdiv),
     "idiv": idiv,
     "nextafter": _quiet(np.nextafter),
     "copysign": np.copysign,
@@ -313,31 +413,31 @@ NAMESPACE: dict[str, Any] = {
     "clz": clz,
     "popcount": popcount,
     "is_finite": np.isfinite,
-    "one": lambda x: np.asarray(x).dtype.type(1),
+    "one": _one,
     "sq": _quiet(square),
-    "select": lambda c, x, y: x if c else y,
+    "select": _select,
     "make_complex": make_complex,
     "cmul": _quiet(np.multiply),
     "fma": fma,
-    "threefry_0": lambda *xs: threefry(*xs)[0],
-    "threefry_1": lambda *xs: threefry(*xs)[1],
-    "threefry_xor": lambda *xs: np.bitwise_xor(*threefry(*xs)),
-    "join_max": lambda x, y: y if y > x or y != y else x,
-    "join_min": lambda x, y: y if y < x or y != y else x,
+    "threefry_0": _threefry_0,
+    "threefry_1": _threefry_1,
+    "threefry_xor": _threefry_xor,
+    "join_max": _join_max,
+    "join_min": _join_min,
     "at": _at,
-    "aligned": lambda a: a.ctypes.data % 16 == 0,
+    "aligned": _aligned,
     "asked": lambda: 0,
-    "stopped": lambda count, mask: False,
-    "parallel_for": lambda k, sharer, pool, helpers, n, chunk, *x: k(0, n, *x),
+    "stopped": _stopped,
+    "parallel_for": _run_all,
     "move": _move,
     "transpose": _transpose,
-    "prefetch": lambda p: None,
-    "prefetch_second": lambda p: None,
-    "touch": lambda p: None,
+    "prefetch": _ignored,
+    "prefetch_second": _ignored,
+    "touch": _ignored,
     "block_find": _find,
     "block_odd": _first_odd,
     "odd": is_odd,
-    "block_wide_sum": lambda a, n: np.sum(a[: int(n)], dtype=np.float64),
+    "block_wide_sum": _wide_sum,
 }
 for _name, _function in FUNCTIONS_OF_OPS.items():
     NAMESPACE[_name] = _in_double(_function.reference)
@@ -358,7 +458,7 @@ for _name, _dtype in DTYPES.items():
     NAMESPACE["slab_" + _name] = _stack(_dtype, SLAB)
     NAMESPACE["cell_" + _name] = _stack(_dtype, 1)
     NAMESPACE["nothing_" + _name] = lambda: None
-    NAMESPACE["heap_" + _name] = lambda n, dtype=_dtype: np.empty(int(n), dtype)
+    NAMESPACE["heap_" + _name] = _heap(_dtype)
     if np.dtype(_dtype).kind in "iufV":
         NAMESPACE["bitcast_" + _name] = bitcast(_dtype)
 NAMESPACE.update(plain_gemm.namespace(fma, NAMESPACE))
@@ -366,7 +466,7 @@ NAMESPACE.update(plain_lapack.namespace())
 for _name in ("dawsn", "erfcx", "log_ndtr", "ndtri"):
     NAMESPACE[_name] = _doubles(getattr(special, _name))
 NAMESPACE["bessel_i0"], NAMESPACE["bessel_i0e"] = _doubles(special.i0), _doubles(special.i0e)
-NAMESPACE["bessel_i1"] = _doubles(lambda x: np.copysign(special.i1(x), x))
-NAMESPACE["bessel_i1e"] = _doubles(lambda x: np.copysign(special.i1e(x), x))
+NAMESPACE["bessel_i1"] = _doubles(_bessel_i1)
+NAMESPACE["bessel_i1e"] = _doubles(_bessel_i1e)
 for _name, (_, _ufunc, _) in special_calls.CALLS.items():
     NAMESPACE[_name] = _doubles(getattr(special, _ufunc))

@@ -1,4 +1,3 @@
-# pyright: basic
 """The intrinsics of matrix products as plain Python: for kernels that call the library, and for the
 library's own texts, written for vectors of VECTOR_BYTES.
 
@@ -8,7 +7,7 @@ In: NumPy scalars, and arrays in place of pointers. Out: entries of ``plain.NAME
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -56,7 +55,8 @@ def _of_pairs(x: Any, y: Any, z: Any) -> Any:
 
 def _type(p: Any) -> Any:
     """The element type of a pointer, which may be an array or something around one."""
-    return (p if isinstance(p, np.ndarray) else p.data).dtype.type
+    a = cast("np.ndarray", p if isinstance(p, np.ndarray) else p.data)
+    return a.dtype.type
 
 
 def _lanes(p: Any) -> int:
@@ -162,6 +162,10 @@ def _turn(dst: Any, ldd: Any, src: Any, lds: Any) -> None:
         dst[p * ldd + q] = src[q * lds + p]
 
 
+def _release(p: object) -> None:
+    pass
+
+
 def _written(name: str, scope: dict[str, Any]) -> Callable[..., None]:
     """A library kernel by its text."""
 
@@ -175,8 +179,10 @@ def _written(name: str, scope: dict[str, Any]) -> Callable[..., None]:
 
 def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
     """Names and functions; `scope` has those that library kernels are written with."""
-    types = {"f4": np.float32, "f8": np.float64, "c8": np.complex64, "c16": np.complex128}
-    types["i2"] = np.int32
+    types: dict[str, type[np.generic]] = {
+        "f4": np.float32, "f8": np.float64, "c8": np.complex64, "c16": np.complex128,
+        "i2": np.int32,
+    }  # fmt: skip
 
     def fma(x: Any, y: Any, z: Any) -> Any:
         return (_of_pairs if isinstance(z, np.integer) else floats)(x, y, z)
@@ -205,5 +211,5 @@ def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
     for name, dtype in (("f4", np.float32), ("f8", np.float64)):
         long = ((CHAINS + 8) * STRIP + 64) // np.dtype(dtype).itemsize
         found["lanes_" + name] = lambda dtype=dtype, count=long: np.empty(count, dtype)
-    found["release"] = lambda p: None
+    found["release"] = _release
     return found

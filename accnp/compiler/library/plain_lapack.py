@@ -1,4 +1,3 @@
-# pyright: basic
 """LAPACK's routines and the procedures of ``intrinsics/buckets.py`` for kernels that run as plain
 Python: the same calls, by ctypes."""
 
@@ -30,7 +29,7 @@ def _routine(routine: str, code: str) -> Callable[..., int]:
     letters = kinds(routine, code)
 
     def call(*args: Any) -> int:
-        keep = []
+        keep: list[ctypes.c_char | ctypes.c_int32] = []
         places: list[int] = []
         for arg, letter in zip(args, letters, strict=True):
             if letter in _CELLS:
@@ -94,12 +93,16 @@ def _permute(to: Any, src: Any, size: Any, n: Any, places: Any) -> None:
         to[k] = src[places[k]]
 
 
+def _constant(value: int) -> Callable[[], int]:
+    return lambda: value
+
+
 def namespace() -> dict[str, Callable[..., Any]]:
     """Names and functions."""
     found: dict[str, Callable[..., Any]] = {
         "deal": _deal, "permute": _permute, "pick": _pick, "sift": _sift,
     }  # fmt: skip
     found |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
-    found |= {f"quick_{code}": lambda most=most: most for code, most in QUICK.items()}
+    found |= {f"quick_{code}": _constant(most) for code, most in QUICK.items()}
     found |= {name: lambda: None for name in ALONE}
     return {**found, **{f"sort_{code}": _sort for code in SORTS}}
