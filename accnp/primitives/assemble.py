@@ -124,7 +124,7 @@ def _pad_infer(x: Aval, value: Aval, *, padding_config: Any) -> Aval:
 
 
 def pad_regions(
-    x: Aval, params: dict, src: tuple[int, ...] | None = None
+    x: Aval, params: dict[str, Any], src: tuple[int, ...] | None = None
 ) -> tuple[Aval, Strided, Strided]:
     """Return the output aval and the matching regions of x and the output (negative padding crops).
     `src` are the strides of x if it is not contiguous."""

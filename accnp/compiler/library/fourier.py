@@ -1,4 +1,3 @@
-# pyright: basic
 """The kernel of `fft_mirror`, which fills in the second half of the frequencies of real numbers."""
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def mirror(
     """Copy blocks of rows of the stored half to the output and, conjugated, to the mirrored
     position along every axis. Additions to 0 and subtractions from it avoid -0."""
     (x,), (y,) = operands, results
-    lengths = p["fft_lengths"]
+    lengths: Sequence[int] = p["fft_lengths"]
     n, half = lengths[-1], x.shape[-1]
     if x.strides != contiguous(x.shape) or not y.size:
         return None

@@ -1,4 +1,3 @@
-# pyright: basic
 """Implementations of ops with a GPU array library (CuPy: cuBLAS, cuSOLVER, cuFFT, CUB).
 
 Each function takes the library, its arrays, and the parameters of the op. It returns new arrays, or
@@ -14,7 +13,7 @@ import importlib
 import warnings
 from collections.abc import Generator, Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -50,7 +49,7 @@ def _is_cupy(xp: Any) -> bool:
 
 def coarse(wanted: Any) -> bool:
     """Whether a precision allows TF32 for products of float32."""
-    both = wanted if isinstance(wanted, tuple) else (wanted,)
+    both = cast("tuple[Any, ...]", wanted) if isinstance(wanted, tuple) else (wanted,)
     named = [str(getattr(p, "name", p)).lower() for p in both if p is not None]
     return wanted is not None and all(name in _COARSE for name in named)
 

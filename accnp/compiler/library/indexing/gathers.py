@@ -1,4 +1,3 @@
-# pyright: basic
 """Kernels of gather and dynamic slices, and helpers of the scatter kernels.
 
 The functions take the memory layout of operands and results and the dimension numbers, and return
@@ -11,14 +10,19 @@ and clamped, so no mode reads or writes outside of the operand. `index.py` decla
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from accnp.compiler.library.writing.loop_nests import Axis, Nest, Text, merged, total
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code
-from accnp.primitives.index import DROP, fill_value_of
+from accnp.primitives.index import (
+    DROP,
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    fill_value_of,
+)
 from accnp.primitives.views import contiguous
 
 __all__ = [
@@ -41,7 +45,7 @@ class Windows(Nest):
     def coordinates(self, loads: Sequence[Load]) -> list[str]:
         """Write code that reads the coordinates of a window; return the names of the variables."""
         t = self.text
-        places = []
+        places: list[str] = []
         tests: list[str] = []
         names: list[str] = []
         for load, dtype, top, stride in loads:
@@ -111,16 +115,22 @@ def slice_kernel(operands: Sequence[Operand], sizes: tuple[int, ...]) -> OwnKern
 
 
 def loads_of(
-    nest: Windows, starts: Operand, pointer: str, dims: Any, shape: Any, sizes: Any, strides: Any
+    nest: Windows,
+    starts: Operand,
+    pointer: str,
+    dims: GatherDimensionNumbers | ScatterDimensionNumbers,
+    shape: Sequence[int],
+    sizes: Sequence[int],
+    strides: Sequence[int],
 ) -> list[Load]:
     """Return the loads of coordinates: elements of the last axis of the starts."""
     step, number = starts.strides[-1], len(dims[2])
-    at = []
+    at: list[str] = []
     for k, axis in enumerate(nest.axes[: nest.opened]):
         # If coordinates are contiguous, their number is a constant, so that loops are vectorized.
         near = step == 1 and number == axis.steps[0] > 1
         at += [f"j{k} * {number}"] if near else nest.text.times(f"j{k}", axis.steps[0])
-    loads: list[tuple[str, np.dtype, Any, Any]] = []
+    loads: list[Load] = []
     for k, d in enumerate(dims[2]):
         place = total([*at, *(nest.text.times(str(k), step) if k else ())])
         loads.append((f"{pointer}[{place}]", starts.dtype, shape[d] - sizes[d], strides[d]))
@@ -131,7 +141,7 @@ def axes_of(
     shape: tuple[int, ...],
     own: tuple[int, ...],
     starts: Operand,
-    dims: Any,
+    dims: GatherDimensionNumbers | ScatterDimensionNumbers,
     within: tuple[int, ...],
     strides: tuple[int, ...],
     free: bool,
@@ -165,7 +175,11 @@ def last_row(axes: Sequence[Axis]) -> int:
 
 
 def gather_kernel(
-    operands: Sequence[Operand], out: Aval, dims: Any, sizes: tuple[int, ...], fill: Any
+    operands: Sequence[Operand],
+    out: Aval,
+    dims: GatherDimensionNumbers,
+    sizes: tuple[int, ...],
+    fill: np.generic | None,
 ) -> OwnKernel | None:
     """Return the kernel of `gather`; `fill` is the value outside, None if windows are clamped."""
     x, starts = operands
@@ -192,10 +206,11 @@ def gather(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel | None:
     """Return the kernel of `gather`."""
-    fill = None
+    fill: np.generic | None = None
     if p["mode"] is DROP:
         dtype = results[0].dtype
-        fill = np.asarray(fill_value_of(dtype, p["fill_value"])).astype(dtype)[()]
+        filled = np.asarray(fill_value_of(dtype, p["fill_value"])).astype(dtype)
+        fill = cast("np.generic", filled[()])
     return gather_kernel(operands, results[0], p["dimension_numbers"], p["slice_sizes"], fill)
 
 

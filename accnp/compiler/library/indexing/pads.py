@@ -1,4 +1,3 @@
-# pyright: basic
 """The kernel of `pad` with interior padding, which no regions of an index space express."""
 
 from __future__ import annotations

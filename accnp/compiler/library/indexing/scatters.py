@@ -1,4 +1,3 @@
-# pyright: basic
 """Kernels that write to indexed positions: the scatter ops and dynamic slice updates.
 
 The functions take the memory layout of operands and results and the dimension numbers, and return
@@ -12,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from accnp.config import config
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import BLOCK as BLOCK_OF_STACK
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, is_half
-from accnp.primitives.index import DROP
+from accnp.primitives.index import DROP, ScatterDimensionNumbers
 from accnp.primitives.scatter import window_sizes
 from accnp.primitives.views import contiguous
 
@@ -211,7 +210,7 @@ def _combined(x: Operand, combine: str, old: str, new: str) -> str:
 
 def scatter_kernel(  # noqa: C901
     operands: Sequence[Operand],
-    dims: Any,
+    dims: ScatterDimensionNumbers,
     sizes: tuple[int, ...],
     combine: str,
     drop: bool,
@@ -311,7 +310,7 @@ def scatter_kernel(  # noqa: C901
 
 
 def _single(
-    x: Operand, starts: Operand, updates: Operand, dims: Any,
+    x: Operand, starts: Operand, updates: Operand, dims: ScatterDimensionNumbers,
     sizes: tuple[int, ...], combine: str, drop: bool,
 ) -> OwnKernel:  # fmt: skip
     """Return the kernel of a scatter of one window into a single initial value."""
@@ -348,7 +347,7 @@ def _narrow(axes: Sequence[Axis]) -> bool:
 
 
 def _shared(
-    x: Operand, starts: Operand, axes: Sequence[Axis], dims: Any,
+    x: Operand, starts: Operand, axes: Sequence[Axis], dims: ScatterDimensionNumbers,
     sizes: tuple[int, ...], combine: str, drop: bool,
 ) -> OwnKernel:  # fmt: skip
     """Return a kernel that processes narrow rows with many threads of a GPU. For integers, whose
@@ -359,12 +358,14 @@ def _shared(
     nest = Windows(text, axes, drop)
     atomic = combine in ("add", "min", "max") and x.dtype.kind in "iu" and x.dtype.itemsize >= 4
     rows, part = axes[0].size, -(-size // OWNERS)
+    head = ""
     if not atomic:
         step, count = text.integer(part), text.integer(rows)
+        head = f"for j0 in range({count}):"
         text.add("for t in range(lo, hi):")
         text.depth += 1
         text.add(f"first = t * {step}", f"stop = first + {step}")
-    nest.open("" if atomic else f"for j0 in range({count}):")
+    nest.open(head)
     nest.coordinates(loads_of(nest, starts, "a0", dims, x.shape, sizes, strides))
     tests = ["inside"] if nest.inside else []
     if not atomic:
@@ -405,8 +406,8 @@ def _parts(axes: Sequence[Axis], size: int, one: bool) -> int:
 
 
 def _sifted(
-    x: Operand, starts: Operand, updates: Operand, axes: Sequence[Axis], dims: Any,
-    sizes: tuple[int, ...], combine: str, drop: bool, parts: int,
+    x: Operand, starts: Operand, updates: Operand, axes: Sequence[Axis],
+    dims: ScatterDimensionNumbers, sizes: tuple[int, ...], combine: str, drop: bool, parts: int,
 ) -> OwnKernel:  # fmt: skip
     """Return a kernel in which each task has a part of the positions and searches all updates for
     it in order. Vector instructions compress the matching positions to a list. The result does not
@@ -465,8 +466,8 @@ class _Copies:
     """
 
     def __init__(
-        self, x: Operand, starts: Operand, updates: Operand, axes: Sequence[Axis], dims: Any,
-        sizes: tuple[int, ...], combine: str, drop: bool,
+        self, x: Operand, starts: Operand, updates: Operand, axes: Sequence[Axis],
+        dims: ScatterDimensionNumbers, sizes: tuple[int, ...], combine: str, drop: bool,
     ) -> None:  # fmt: skip
         self.x, self.starts, self.updates, self.axes = x, starts, updates, axes
         self.dims, self.sizes, self.drop = dims, sizes, drop
@@ -529,10 +530,12 @@ class _Copies:
         return first
 
 
-def _unit(dtype: np.dtype, combine: str) -> Any:
+def _unit(dtype: np.dtype, combine: str) -> np.generic:
     """Return the identity element of a combination."""
     if combine == "add":
-        return -np.zeros((), dtype)[()] if dtype.kind in "fcV" else dtype.type(0)
+        if dtype.kind in "fcV":
+            return cast("np.generic", -np.zeros((), dtype)[()])
+        return dtype.type(0)
     if combine == "mul":
         return dtype.type(1)
     if dtype.kind == "b":
@@ -548,7 +551,7 @@ def _unit(dtype: np.dtype, combine: str) -> Any:
 
 
 def _scatter(operands: Sequence[Operand], p: dict[str, Any], combine: str) -> OwnKernel | None:
-    dims = p["dimension_numbers"]
+    dims: ScatterDimensionNumbers = p["dimension_numbers"]
     sizes = window_sizes(operands[0].shape, operands[2].shape, dims)
     return scatter_kernel(operands, dims, sizes, combine, p["mode"] is DROP, p["unique_indices"])
 

@@ -1,4 +1,3 @@
-# pyright: basic
 """Kernels of `dot_general`.
 
 `dot_general` takes the memory layout of the operands and the parameters, and returns an
@@ -13,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.compiler.library.writing.arithmetic import multiply_add
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, moved, place, total
@@ -22,6 +21,9 @@ from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import HALVES, Operand, OwnKernel, dtype_code
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.compiler.library.products.operand_copies import Copies
 
 __all__ = ["dot_general"]
 
@@ -54,9 +56,10 @@ def dot_general(
 ) -> OwnKernel | None:
     """Return the kernel, or None if a matrix product has several unmerged contracted axes."""
     (a, b), (result,) = operands, results
-    (ac, bc), (ab, bb) = p["dimension_numbers"]
+    dims: tuple[tuple[Sequence[int], Sequence[int]], ...] = p["dimension_numbers"]
+    (ac, bc), (ab, bb) = dims
     # The axes of the result, with their strides in a, in b and in the result.
-    walks = [
+    walks: list[tuple[str, int, int, int]] = [
         *[("batch", a.shape[i], a.strides[i], b.strides[j]) for i, j in zip(ab, bb, strict=True)],
         *[("row", n, s, 0) for n, s in _others(a, ac, ab)],
         *[("column", n, 0, s) for n, s in _others(b, bc, bb)],
@@ -116,7 +119,8 @@ def _product(
     least = min(m, n)
     work = m * n * k * SPEED.get(code, 1) // (12 if least >= 8 else 4 if least > 1 else 1)
     real = code[0] == "f"
-    copies = None
+    copies: Copies | None = None
+    module = None
     if code not in SPEED or {*given} != {code}:
         module = imported("accnp.compiler.library.products.operand_copies")
         copies = module.Copies(code, (given[left], given[right], given[2]))
@@ -170,7 +174,7 @@ def _product(
                 _spelled(text, (m, n, k), steps, ldc, casts)
             else:
                 _written(text, sizes, named, ldc, casts)
-        elif copies:
+        elif copies and module:
             starts = [f"{name} = {total(places[k])}" for name, k in zip("xyz", (left, right, 2))]
             text.add(f"high = {high}", f"broad = {broad}", *starts)
             copies.multiply(
@@ -229,7 +233,9 @@ def _by_rows(code: str, left: int, along: Axis, across: Axis) -> OwnKernel:
     return own
 
 
-def _written(text: Text, sizes: Any, strides: Any, ldc: str, casts: tuple[str, str]) -> None:
+def _written(
+    text: Text, sizes: Sequence[str], strides: Sequence[str], ldc: str, casts: tuple[str, str]
+) -> None:
     """Write a small product as loops; `casts` are the dtype codes of operands and result."""
     rsa, csa, rsb, csb = strides
     (rows, columns, steps), (of, to) = sizes, casts
@@ -240,7 +246,9 @@ def _written(text: Text, sizes: Any, strides: Any, ldc: str, casts: tuple[str, s
         text.add(f"z[i * {ldc} + j] = {to}(s)")
 
 
-def _spelled(text: Text, sizes: Any, strides: Any, ldc: str, casts: tuple[str, str]) -> None:
+def _spelled(
+    text: Text, sizes: Sequence[int], strides: Sequence[str], ldc: str, casts: tuple[str, str]
+) -> None:
     """Write the same fully unrolled, in the same order, for many products of one size."""
     rsa, csa, rsb, csb = strides
     (m, n, k), (of, to) = sizes, casts

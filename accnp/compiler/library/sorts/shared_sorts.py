@@ -1,4 +1,3 @@
-# pyright: basic
 """Kernels that sort or partition long lines with several threads, and integer keys of elements.
 
 A sort is a sample sort (Frazer, McKellar, JACM 17, 1970) in several kernels: choose limits from a
@@ -315,7 +314,9 @@ def partition(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel | None:
     """Return the kernel of a partition, or None for short lines."""
-    (x,), axis, kth = operands, p["axis"], p["kth"]
+    (x,) = operands
+    axis: int = p["axis"]
+    kth: int = p["kth"]
     keys, n = Keys([x]), x.shape[axis]
     if not keys.possible or not LONG <= n < 1 << 31:
         return None

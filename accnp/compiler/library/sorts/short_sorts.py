@@ -1,4 +1,3 @@
-# pyright: basic
 """Kernels of short sorts and of `top_k`, for the ops in `sort.py`.
 
 The functions take the memory layout of the operands, the axis and the number of keys, and return an
@@ -159,7 +158,9 @@ def top_k(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel | None:
     """Return the kernel of `top_k`: a sorted list of the largest elements, updated in one pass."""
-    (x,), axis, most = operands, p["axis"], p["k"]
+    (x,) = operands
+    axis: int = p["axis"]
+    most: int = p["k"]
     n = x.shape[axis]
     if x.dtype.kind == "c" or most > (STACK if n <= STACK else LIST):
         return None

@@ -1,4 +1,3 @@
-# pyright: basic
 """Kernels of convolutions, for the op in `convolution.py`.
 
 `convolution_kernel` takes the memory layout of the operands, the windows and the dimension numbers,
@@ -21,7 +20,7 @@ from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, total
 from accnp.forks import imported
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, is_half
-from accnp.primitives.convolution import windows_of
+from accnp.primitives.convolution import ConvDimensionNumbers, windows_of
 from accnp.primitives.views import contiguous
 from accnp.primitives.windows import Window
 
@@ -94,7 +93,9 @@ def case_of(
     lhs: Operand, rhs: Operand, result: Aval, windows: Sequence[Window], p: dict[str, Any]
 ) -> Case:
     """Return the sizes and strides of a convolution by axis."""
-    dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
+    dims: ConvDimensionNumbers = p["dimension_numbers"]
+    fgc: int = p["feature_group_count"]
+    bgc: int = p["batch_group_count"]
     n, c, *x = (lhs.strides[d] for d in dims.lhs_spec)
     o, i, *w = (rhs.strides[d] for d in dims.rhs_spec)
     steps = contiguous(result.shape)
@@ -193,7 +194,9 @@ def _spread(code: str, case: Case) -> OwnKernel:
             terms = zip(("group", "n", "o"), by, strict=True)
             moves = [term for index, step in terms for term in text.times(index, step)]
             text.add(f"{name} = at(a{pointer}, {total(moves)})")
-        x_terms, w_terms, out_terms = [], [], []
+        x_terms: list[str] = []
+        w_terms: list[str] = []
+        out_terms: list[str] = []
         for name, loops, terms in (("r", down, w_terms), ("s", across, x_terms)):
             for d, axis in enumerate(loops):
                 text.add(f"for {name}{d} in range({text.integer(axis.size)}):")

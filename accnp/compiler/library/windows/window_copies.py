@@ -1,4 +1,3 @@
-# pyright: basic
 """GPU kernels that copy the windows of an array to a matrix (im2col), for convolutions as products.
 
 `window_copy` takes a convolution as a `Case` and a part of the matrix, and returns an `OwnKernel`;
@@ -15,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
 
 from accnp.compiler.library.windows.block_convolutions import index, moved, seen
 from accnp.compiler.library.windows.convolutions import Case
@@ -28,13 +26,12 @@ RUN = 64  # maximum number of positions in a run
 TASKS = 1 << 18  # target number of threads
 
 
-class Part(NamedTuple):
+class Part:
     """A part of the matrix along some axes: their names and sizes, the last one the fastest, the
     first index, and the number of indices."""
 
-    axes: Sequence[tuple[str, int]]
-    first: int
-    count: int
+    def __init__(self, axes: Sequence[tuple[str, int]], first: int, count: int) -> None:
+        self.axes, self.first, self.count = axes, first, count
 
 
 def window_copy(case: Case, code: str, along: Part, over: Part) -> OwnKernel:
