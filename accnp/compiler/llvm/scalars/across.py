@@ -1,4 +1,3 @@
-# pyright: basic
 """Folds of elements that lie across: next to each other in memory are those that never meet.
 
 In: pointers and 64-bit integers. Out: stores. `columns` joins rows to sums one after the other,
@@ -152,7 +151,10 @@ def strips(
 
 
 def _repeat(
-    b: ir.IRBuilder, state: State, step: Callable[[Any, list[Any]], State], more: Any
+    b: ir.IRBuilder,
+    state: State,
+    step: Callable[[Any, list[Any]], State],
+    more: Callable[[ir.Value], ir.Value],
 ) -> State:
     """What `step` makes of the state, again and again, while `more` says so of its number."""
     kinds = [x.type for x in state[1]]

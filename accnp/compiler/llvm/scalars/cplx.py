@@ -1,4 +1,3 @@
-# pyright: basic
 """Elementary functions of complex double arguments.
 
 In: (real, imaginary) pairs of double ``V``. Out: such a pair. Complex64 callers widen first,
@@ -220,7 +219,7 @@ def ctanh(x: C) -> C:
     return a, b
 
 
-def _turned(f, x: C) -> C:
+def _turned(f: Callable[[C], C], x: C) -> C:
     """-i f(i x)."""
     a, b = f((-x[1], x[0]))
     return b, -a

@@ -1,4 +1,3 @@
-# pyright: basic
 """Vector code that deals elements out: each goes to the end of one of several lists, or of one.
 
 In: pointers and 64-bit integers. Out: stores. A vector is compressed once for each list, and stored
@@ -50,7 +49,7 @@ def _permuted(b: ir.IRBuilder, x: Any, mask: ir.Value) -> ir.Value:
             order = [words * k + w for k in on for w in range(words)]
             orders.append(int.from_bytes(bytes([*order, *[0] * (8 - len(order))]), "little"))
         table = ir.GlobalVariable(b.module, kind, name)
-        table.initializer = ir.Constant(kind, orders)  # type: ignore[assignment]
+        table.initializer = ir.Constant(kind, orders)
         table.global_constant, table.linkage = True, "internal"
     bits = b.zext(b.bitcast(mask, ir.IntType(count)), I64)
     order = b.load(b.gep(table, [ir.Constant(I64, 0), bits], source_etype=kind), typ=I64)
@@ -84,7 +83,8 @@ def deal(b: ir.IRBuilder, args: Sequence[Any]) -> None:
     to, room, src, n, limits, counts = args
     fn, t = b.function, to.type.pointee
     v = ir.VectorType(t, cold.vector_bytes * 8 // t.width)
-    starts, edges = [to], []
+    starts = [to]
+    edges: list[ir.Value] = []
     for k in range(LISTS - 1):
         starts.append(b.gep(starts[-1], [room]))
         edges.append(_splat(b, b.load(b.gep(limits, [ir.Constant(I64, k)])), v))
@@ -98,7 +98,8 @@ def deal(b: ir.IRBuilder, args: Sequence[Any]) -> None:
     rest = below(b, b.sub(n, i), v.count)
     x = masked_load(b, b.gep(src, [i]), v, t.width // 8, rest, _zero(v))
     less = [*[b.icmp_signed("<", x, edge) for edge in edges], rest]
-    following, mask = [], None
+    following: list[ir.Value] = []
+    mask: ir.Value | None = None
     for end, upper in zip(ends, less, strict=True):
         mine = b.and_(upper, rest)
         if mask is not None:

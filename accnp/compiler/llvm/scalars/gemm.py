@@ -1,4 +1,3 @@
-# pyright: basic
 """Vector code of matrix products: a tile of the result in registers, copies that lay out panels.
 
 In: pointers and 64-bit integers. Out: stores. Every element of a tile is one chain of `fma` over
@@ -119,7 +118,7 @@ class _Vectors:
         )
         return b.add(lower, upper)
 
-    def numbers(self, of: Any = lambda k: k) -> ir.Value:
+    def numbers(self, of: Callable[[int], int] = lambda k: k) -> ir.Value:
         """A constant vector of integers, by lane."""
         t = ir.VectorType(I64, self.width)
         return ir.Constant(t, [ir.Constant(I64, of(k)) for k in range(self.width)])
@@ -214,7 +213,7 @@ def _tile(
     new = acc
     along, rows_b = reach(p)
     for part, row_b in enumerate(rows_b):
-        ys = []
+        ys: list[ir.Value] = []
         for j, mask in enumerate(masks):
             place = v.at(row_b, j * v.width)
             ys.append(v.load_all(place) if _whole() else v.load(place, mask))
@@ -329,11 +328,11 @@ def _halved(b: ir.IRBuilder, x: Any) -> ir.Value:
     width = x.type.count
     while width > 1:
         width //= 2
-        parts = []
+        parts: list[ir.Value] = []
         for first in (0, width):
             order = ir.Constant(ir.VectorType(I32, width), [*range(first, first + width)])
             parts.append(b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), order))
-        x = b.fadd(*parts)
+        x = b.fadd(parts[0], parts[1])
     return x
 
 
@@ -383,7 +382,8 @@ def add_scaled(b: ir.IRBuilder, rows: int, args: Sequence[Any]) -> None:
     """
     acc, x, sx, src, lds, n = args
     v = _Vectors(b, acc.type.pointee)
-    factors, sources = [], []
+    factors: list[ir.Value] = []
+    sources: list[ir.Value] = []
     for _ in range(rows):
         factors.append(v.splat(b.load(x)))
         sources.append(src)
@@ -473,9 +473,10 @@ def turn(b: ir.IRBuilder, args: Sequence[Any]) -> None:
         dst = b.gep(dst, [ldd])
 
 
-def _turned(v: _Vectors, src: ir.Value, lds: ir.Value) -> list[Any]:
+def _turned(v: _Vectors, src: ir.Value, lds: ir.Value) -> list[ir.Value]:
     """The columns of a square, by exchanging the off-diagonal blocks of ever larger squares."""
-    b, rows = v.b, []
+    b = v.b
+    rows: list[ir.Value] = []
     for _ in range(v.width):
         rows.append(v.load_all(v.at(src)))
         src = b.gep(src, [lds])
@@ -491,7 +492,7 @@ def _turned(v: _Vectors, src: ir.Value, lds: ir.Value) -> list[Any]:
 
 def _exchange(b: ir.IRBuilder, upper: Any, lower: Any, distance: int, second: int) -> ir.Value:
     width = upper.type.count
-    order = []
+    order: list[int] = []
     for k in range(width):
         from_lower = bool(k & distance)
         order.append(k + distance * (second - from_lower) + width * from_lower)

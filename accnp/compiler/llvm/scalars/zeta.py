@@ -1,4 +1,3 @@
-# pyright: basic
 """Hurwitz's zeta function, and the derivatives of digamma: zeta polygamma.
 
 In: two float or double ``V``. Out: a ``V`` of the same type; floats are computed as doubles.
@@ -80,7 +79,11 @@ def _series(x: V, q: V, single: bool) -> V:
 def _below(x: V, q: V) -> V:
     """The function of a whole order at q < 0, for floats too as exact as for doubles: near its
     zeros terms cancel."""
-    fn = apart(x, 2, "zeta_series", lambda x, q: _series(x, q, False))
+
+    def of_doubles(x: V, q: V) -> V:
+        return _series(x, q, False)
+
+    fn = apart(x, 2, "zeta_series", of_doubles)
 
     def series(q: V) -> V:
         return V(x.b, x.b.call(fn, [x.v, q.v]))
