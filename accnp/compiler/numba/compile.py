@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from types import FunctionType
 from typing import Any
 
-from numba import cfunc, njit, types  # pyright: ignore[reportAttributeAccessIssue]
+from numba import cfunc, njit, types
 
 from accnp.compiler.llvm.fast import FLAGS
 from accnp.compiler.numba import functions

@@ -1,4 +1,3 @@
-# pyright: basic
 """Compile a function of numbers that a user brought through Numba's public API.
 
 The input is the syntax tree of a module, the name of a function in it, and the types of its
@@ -13,7 +12,7 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
-from numba import njit, types  # pyright: ignore[reportAttributeAccessIssue]
+from numba import njit, types
 from numba.np.numpy_support import as_dtype
 
 from accnp.compiler.llvm.intrinsics.linked import LinkedFunction

@@ -1,4 +1,3 @@
-# pyright: basic
 """The functions that printed kernels call, for Numba: scalar functions, conversions, and memory.
 
     from accnp.compiler.numba.functions import *
@@ -12,10 +11,10 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import binding, ir
-from numba import types  # pyright: ignore[reportAttributeAccessIssue]
+from numba import types
 from numba.extending import intrinsic, lower_builtin
 
 from accnp.compiler.kernel_cache import address_of
@@ -23,6 +22,7 @@ from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.functions import write_call
 from accnp.compiler.llvm.intrinsics.all import TABLE, resolve
 from accnp.compiler.llvm.intrinsics.memory import write_fold, write_fold_rows
+from accnp.compiler.llvm.private import add_attribute
 from accnp.compiler.llvm.registers import from_memory, memory_type
 from accnp.compiler.llvm.scalars import block
 from accnp.compiler.llvm.scalars.heap import free_aligned, malloc_aligned
@@ -34,6 +34,15 @@ from accnp.compiler.numba.source import STACKS
 from accnp.compiler.numba.vector_forms import vectorized_function
 from accnp.compiler.processor import WIDE
 from accnp.ir.op import COMBINES, each_combine
+
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext as Context
+    from numba.core.typing import Signature
+
+    Values = Sequence[ir.Value]
+    Code = Callable[[Context, ir.IRBuilder, Signature, Values], ir.Value]
+    # The signature and the code of an intrinsic; None if it does not take such arguments.
+    Typed = tuple[Signature, Code] | None
 
 __all__ = ["ENTRIES", "NUMBA_TYPES"]
 
@@ -55,21 +64,23 @@ NUMBA_TYPES: dict[str, Any] = {
 _OF = {n: DTYPES[t] for t, n in NUMBA_TYPES.items()}
 
 
-def _dtype(t: Any) -> DType | None:
+def _dtype(t: types.Type) -> DType | None:
     return _OF.get(types.unliteral(t))
 
 
-def _linked(typed: Callable[..., Any]) -> Callable[..., Any]:
+def _linked(typed: Callable[..., Typed]) -> Callable[..., Typed]:
     """The same rule; its code makes known to LLVM what it calls outside of the module, since
     Numba ends the process where a symbol is missing."""
 
-    def rule(*args: Any) -> Any:
+    def rule(*args: types.Type) -> Typed:
         found = typed(*args)
         if found is None:
             return None
         signature, code = found
 
-        def write(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+        def write(
+            context: Context, b: ir.IRBuilder, signature: Signature, values: Values
+        ) -> ir.Value:
             before = len(b.module.globals)
             made = code(context, b, signature, values)
             for function in list(b.module.globals.values())[before:]:
@@ -81,7 +92,7 @@ def _linked(typed: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-def _make_known(function: Any) -> None:
+def _make_known(function: ir.GlobalValue) -> None:
     name = function.name
     if not isinstance(function, ir.Function) or not function.is_declaration:
         return
@@ -93,26 +104,26 @@ def _make_known(function: Any) -> None:
     binding.add_symbol(name, found)
 
 
-def _define(name: str, arity: int, typed: Callable[..., Any]) -> None:
+def _define(name: str, arity: int, typed: Callable[..., Typed]) -> None:
     """Add an intrinsic; `typed` gives its signature and its code for the types of arguments."""
     # Numba reads the number of arguments from the signature.
     names = ", ".join([f"x{k}" for k in range(arity)])
     comma = ", " if names else ""
-    made = eval(f"lambda typingctx{comma}{names}: typed({names})", {"typed": _linked(typed)})
+    made: Any = eval(f"lambda typingctx{comma}{names}: typed({names})", {"typed": _linked(typed)})
     made.__name__ = made.__qualname__ = name
     globals()[name] = intrinsic(made)
     __all__.append(name)
 
 
 def _scalar(name: str, arity: int) -> None:
-    def typed(*args: Any) -> Any:
+    def typed(*args: types.Type) -> Typed:
         of = [_dtype(a) for a in args]
         known = [d for d in of if d is not None]
         result = result_of(name, known) if len(known) == len(of) else None
         if result is None:
             return _type_intrinsic(name, args)
 
-        def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+        def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
             made = vectorized_function(b.module, name, known)
             return write_call(name, known, b, values) if made is None else b.call(made, values)
 
@@ -123,12 +134,12 @@ def _scalar(name: str, arity: int) -> None:
 
 
 def _conversion(to: DType) -> None:
-    def typed(x: Any) -> Any:
+    def typed(x: types.Type) -> Typed:
         of = _dtype(x)
         if of is None:
             return None
 
-        def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+        def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
             return values[0] if of == to else write_cast(of, to, b, values[0])
 
         return NUMBA_TYPES[to.token](NUMBA_TYPES[of.token]), code
@@ -136,7 +147,7 @@ def _conversion(to: DType) -> None:
     _define(to.token, 1, typed)
 
 
-def _element(p: Any) -> DType | None:
+def _element(p: types.Type) -> DType | None:
     return _dtype(p.dtype) if isinstance(p, types.CPointer) else None
 
 
@@ -144,7 +155,7 @@ def _stack(kind: str, count: int, of: DType) -> None:
     """A buffer on the stack."""
     pointer = types.CPointer(NUMBA_TYPES[of.token])
 
-    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         with b.goto_entry_block():
             place = b.alloca(ir.ArrayType(memory_type(of), count))
             place.align = 64
@@ -157,34 +168,37 @@ def _heap(of: DType) -> None:
     """A buffer on the heap of some elements."""
     pointer = types.CPointer(NUMBA_TYPES[of.token])
 
-    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         place = malloc_aligned(b, b.mul(values[0], ir.Constant(values[0].type, of.size)))
         return b.bitcast(place, memory_type(of).as_pointer())
 
-    _define(f"heap_{of.token}", 1, lambda n: (pointer(types.int64), code))
+    def typed(n: types.Type) -> Typed:
+        return pointer(types.int64), code
+
+    _define(f"heap_{of.token}", 1, typed)
 
 
-def _release(p: Any) -> Any:
+def _release(p: types.Type) -> Typed:
     """Give a buffer on the heap back."""
 
-    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         free_aligned(b, values[0])
         return context.get_dummy_value()
 
     return None if _element(p) is None else (types.void(p), code)
 
 
-def _prefetch(p: Any) -> Any:
+def _prefetch(p: types.Type) -> Typed:
     """Bring the cache line of an address into the caches."""
 
-    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         fetch(b, values[0])
         return context.get_dummy_value()
 
     return None if _element(p) is None else (types.void(p), code)
 
 
-def _type_intrinsic(name: str, args: Sequence[Any]) -> Any:
+def _type_intrinsic(name: str, args: Sequence[types.Type]) -> Typed:
     """The signature and the code of a function or procedure of the table of intrinsics."""
     of = [_element(a) if isinstance(a, types.CPointer) else _dtype(a) for a in args]
     if None in of:
@@ -196,7 +210,7 @@ def _type_intrinsic(name: str, args: Sequence[Any]) -> Any:
         return None
     result, params, write = found
 
-    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         made = write(b, *values)
         return context.get_dummy_value() if result is None else made
 
@@ -216,7 +230,7 @@ def scope() -> dict[str, Any]:
     return {name: globals()[name] for name in __all__}
 
 
-def _of(t: Type) -> Any:
+def _of(t: Type) -> types.Type:
     """The type of Numba for one of the loop IR."""
     if isinstance(t, Pointer):
         return types.CPointer(NUMBA_TYPES[t.of.token])
@@ -229,12 +243,14 @@ def _folds(combine: str, of: DType) -> bool:
 
 
 def _strips(combine: str) -> None:
-    def typed(to: Any, source: Any, places: Any, rows: Any, columns: Any) -> Any:
+    def typed(
+        to: types.Type, source: types.Type, places: object, rows: object, columns: object
+    ) -> Typed:
         of = _element(to)
         if of is None or source != to or not _folds(combine, of):
             return None
 
-        def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+        def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
             write_fold_rows(combine, of, b, values)
             return context.get_dummy_value()
 
@@ -244,22 +260,22 @@ def _strips(combine: str) -> None:
     _define(f"strips_{combine}", 5, typed)
 
 
-def _at(p: Any, k: Any) -> Any:
+def _at(p: types.Type, k: types.Type) -> Typed:
     """The pointer to element k."""
 
-    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         return b.gep(values[0], [values[1]])
 
     return None if _element(p) is None else (p(p, types.int64), code)
 
 
 def _fold(combine: str) -> None:
-    def typed(p: Any, n: Any) -> Any:
+    def typed(p: types.Type, n: types.Type) -> Typed:
         of = _element(p)
         if of is None or not _folds(combine, of):
             return None
 
-        def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+        def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
             return write_fold(combine, of, b, *values)
 
         return NUMBA_TYPES[of.token](p, types.int64), code
@@ -267,10 +283,10 @@ def _fold(combine: str) -> None:
     _define(f"block_{combine}", 2, typed)
 
 
-def _wide_sum(p: Any, n: Any) -> Any:
+def _wide_sum(p: types.Type, n: types.Type) -> Typed:
     """The sum of float32 in float64."""
 
-    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         return block.block_wide_sum(b, *values)
 
     return None if _element(p) != F4 else (NUMBA_TYPES[F8.token](p, types.int64), code)
@@ -290,7 +306,7 @@ def parallel_for(
     """Share `count` steps of a kernel among threads, in parts of `chunk`, by the thread pool."""
     entry = ENTRIES[kernel.dispatcher]
 
-    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         _, sharer, pool, helpers, count, chunk, packed = values
         word = ir.IntType(64)
         with b.goto_entry_block():
@@ -308,36 +324,39 @@ def parallel_for(
     return types.void(kernel, *[types.int64] * 5, types.StarArgTuple(args)), code
 
 
-def _distinct_buffers() -> Any:
+def _distinct_buffers() -> Typed:
     """Tell LLVM that no two buffers of the calling kernel overlap, as in the loop IR, and that its
     vectors are as long as those of the other back end."""
 
-    def code(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+    def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         for a in b.function.args:
             if isinstance(a.type, ir.PointerType):
                 a.add_attribute("noalias")
         if WIDE:
-            # llvmlite checks the names of attributes against a list that lacks this one.
-            set.add(b.function.attributes, '"prefer-vector-width"="512"')
+            add_attribute(b.function, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 
     return types.void(), code
 
 
-def _asked() -> Any:
+def _asked() -> Typed:
     """Whether the launch wants results to bypass the caches; Numba's entries are not told."""
-    return types.int64(), lambda context, b, signature, values: ir.Constant(ir.IntType(64), 0)
+
+    def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
+        return ir.Constant(ir.IntType(64), 0)
+
+    return types.int64(), code
 
 
 @lower_builtin(operator.setitem, types.CPointer(types.boolean), types.Integer, types.Boolean)
-def _store_bool(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> None:
+def _store_bool(context: object, b: ir.IRBuilder, signature: object, values: Values) -> None:
     """Numba stores the one-bit value, which does not fit a byte pointer."""
     p, k, value = values
     b.store(b.zext(value, ir.IntType(8)), b.gep(p, [k]))
 
 
 @lower_builtin(operator.getitem, types.CPointer(types.boolean), types.Integer)
-def _load_bool(context: Any, b: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
+def _load_bool(context: object, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
     """A byte of 0 or 1 becomes the one-bit value."""
     p, k = values
     return from_memory(B1, b, b.load(b.gep(p, [k])))

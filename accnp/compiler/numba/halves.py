@@ -1,4 +1,3 @@
-# pyright: basic
 """Half precision as Numba sees it: 16 bits in memory, a float32 in registers, and a type of its
 own, so that what has been rounded is not rounded again when it is stored. Operators take such
 numbers as float32."""
@@ -9,7 +8,7 @@ import operator
 from typing import Any
 
 from llvmlite import ir
-from numba import types  # pyright: ignore[reportAttributeAccessIssue]
+from numba import types
 from numba.extending import lower_builtin, lower_cast, models, register_model, type_callable
 
 from accnp.compiler.llvm.scalars import half

@@ -1,4 +1,3 @@
-# pyright: basic
 """Names of Numba that are not part of its public API, for this back end and for kernels of users.
 
 `tests/compiler/test_private_names.py` says which of them a version of Numba has changed.

@@ -1,4 +1,3 @@
-# pyright: basic
 """Users' kernels for GPUs, written for `numba.cuda`: a kernel and what it is called with come in,
 PTX goes out.
 
@@ -18,7 +17,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -36,6 +35,9 @@ from accnp.compiler.numba.private import COMPILER_LOCK, cuda_part, global_compil
 from accnp.compiler.numba.user_key import user_key
 from accnp.compiler.ptx import NEWEST, Ptx
 from accnp.forks import renewed
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["Argument", "number_word", "ptx_of_user"]
 
@@ -75,6 +77,10 @@ class _Device:
         self.compute_capability = cc
 
 
+def _row_stack(tup: Sequence[ArrayLike]) -> np.ndarray:
+    return np.vstack(tup)
+
+
 def _with_new_numpy() -> None:
     """Load what numba-cuda knows of arrays, whose text (0.30.4) names a function that NumPy 2.5 has
     no longer: it is there for so long, and no kernel can name it."""
@@ -84,7 +90,7 @@ def _with_new_numpy() -> None:
     if importlib.util.find_spec("numba.cuda.np") is None:  # Numba's own numba.cuda has no such part
         return
     numpy: Any = np
-    numpy.row_stack = lambda tup: np.vstack(tup)
+    numpy.row_stack = _row_stack
     try:
         importlib.import_module(name)
     finally:

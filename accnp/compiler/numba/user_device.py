@@ -1,4 +1,3 @@
-# pyright: basic
 """Functions that users' kernels for GPUs call, and LLVM's target for GPUs has not got under that
 name: votes and shuffles of a warp, atomic operations on floats, small ones of libdevice, and its
 fast ones, of GPUs' units.
@@ -13,7 +12,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Concatenate
 
 from llvmlite import ir
 from numba.core import types
@@ -50,7 +49,8 @@ _DECLARED = re.compile(
     r'^declare [^@\n]*@"?((?:___numba|__nv|accnp|numba)_[\w.]+|hypotf?)"?\(', re.MULTILINE
 )
 
-Body = Callable[..., Any]
+Body = Callable[Concatenate[ir.IRBuilder, ...], object]
+_Form = Callable[Concatenate[V, ...], V]
 _known: dict[str, tuple[Any, tuple[Any, ...], Body]] = {}
 
 
@@ -89,7 +89,7 @@ def _define(name: str, result: Any, *arguments: Any) -> Callable[[Body], Body]:
     return keep
 
 
-def _formula(single: str, double: str, result: Any, formula: Body, *others: Any) -> None:
+def _formula(single: str, double: str, result: Any, formula: _Form, *others: Any) -> None:
     """A function of a float and others, by a formula of values; `result` None is the float's
     type."""
     for name, kind in ((single, F32), (double, F64)):
@@ -269,6 +269,13 @@ def _whole(x: V) -> V:
     return rint(x).to(I64)
 
 
+def _returned(form: _Form) -> Body:
+    def body(b: ir.IRBuilder, *arguments: ir.Value) -> None:
+        b.ret(form(*[V(b, x) for x in arguments]).v)
+
+    return body
+
+
 _INF = float("inf")
 _formula("__nv_isnanf", "__nv_isnand", I32, isnan)
 _formula("__nv_isinff", "__nv_isinfd", I32, lambda x: fabs(x).eq(_INF))
@@ -280,20 +287,22 @@ for _own in ("__nv_", "numba_"):  # the latter are what Numba calls on a process
     _formula(f"{_own}frexpf", f"{_own}frexp", None, _split_exponent, I32.as_pointer())
 for _own in ("__nv_", ""):
     _formula(f"{_own}hypotf", f"{_own}hypot", None, _hypotenuse, None)
-_define("__nv_modff", F32, F32, F32.as_pointer())(lambda b, x, p: b.ret(_parts(V(b, x), V(b, p)).v))
-_define("__nv_modf", F64, F64, F64.as_pointer())(lambda b, x, p: b.ret(_parts(V(b, x), V(b, p)).v))
+_define("__nv_modff", F32, F32, F32.as_pointer())(_returned(_parts))
+_define("__nv_modf", F64, F64, F64.as_pointer())(_returned(_parts))
 for _name, _kind in (("", I32), ("ll", I64)):
-    _define(f"__nv_brev{_name}", _kind, _kind)(
-        lambda b, x: b.ret(call("llvm.bitreverse", V(b, x)).v)
-    )
-    _define(f"__nv_ffs{_name}", I32, _kind)(lambda b, x: b.ret(_first_set(V(b, x)).v))
+    _define(f"__nv_brev{_name}", _kind, _kind)(_returned(lambda x: call("llvm.bitreverse", x)))
+    _define(f"__nv_ffs{_name}", I32, _kind)(_returned(_first_set))
 
 
 # --- by the units, where a kernel is fast ---
 
 
-def _returned(form: Callable[[V], V]) -> Body:
-    return lambda b, x: b.ret(form(V(b, x)).v)
+def _power(x: V, y: V) -> V:
+    return ex2(lg2(x) * y)
+
+
+def _quotient(x: V, y: V) -> V:
+    return x * rcp(y)
 
 
 def _pair(b: ir.IRBuilder, x: Any, first: Any, second: Any) -> None:
@@ -304,28 +313,33 @@ def _pair(b: ir.IRBuilder, x: Any, first: Any, second: Any) -> None:
 
 for _fast in ("exp", "log", "log2", "log10", "sin", "cos", "tan"):
     _define(f"__nv_fast_{_fast}f", F32, F32)(_returned(FAST[_fast]))
-_define("__nv_fast_exp10f", F32, F32)(lambda b, x: b.ret(ex2(V(b, x) * 3.3219280948873623).v))
-_define("__nv_fast_powf", F32, F32, F32)(lambda b, x, y: b.ret(ex2(lg2(V(b, x)) * V(b, y)).v))
-_define("__nv_fast_fdividef", F32, F32, F32)(lambda b, x, y: b.ret((V(b, x) * rcp(V(b, y))).v))
+_define("__nv_fast_exp10f", F32, F32)(_returned(lambda x: ex2(x * 3.3219280948873623)))
+_define("__nv_fast_powf", F32, F32, F32)(_returned(_power))
+_define("__nv_fast_fdividef", F32, F32, F32)(_returned(_quotient))
 _define("__nv_fast_sincosf", ir.VoidType(), F32, F32.as_pointer(), F32.as_pointer())(_pair)
 
 # --- max and min ---
 
 
-def _numbers(*kinds: Any) -> bool:
+def _numbers(*kinds: types.Type) -> bool:
     return all(isinstance(k, types.Number | types.Boolean) for k in kinds)
+
+
+_Chosen = Callable[[Any, Any], Any] | None
+_Chosen3 = Callable[[Any, Any, Any], Any] | None
 
 
 def _extreme_of(which: Callable[..., Any], better: Callable[..., Any]) -> None:
     """What `max` and `min` of two numbers and of three are to Numba's target for GPUs."""
 
-    def of_two(x, y):
+    def of_two(x: types.Type, y: types.Type) -> _Chosen:
         return (lambda x, y: y if better(y, x) else x) if _numbers(x, y) else None
 
-    def of_three(x, y, z):
+    def of_three(x: types.Type, y: types.Type, z: types.Type) -> _Chosen3:
         return (lambda x, y, z: which(which(x, y), z)) if _numbers(x, y, z) else None
 
     for form in (of_two, of_three):
+        form.__annotations__ = {}  # Numba compares parameters to those of the function returned
         overload(which, target="cuda")(form)
 
 

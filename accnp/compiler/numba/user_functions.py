@@ -1,4 +1,3 @@
-# pyright: basic
 """Functions of users that Numba compiles whole: on arrays, or of numbers for reference.
 
 In: a function, and the types of what it will be called with. Out: a Numba function that lets go of

@@ -1,4 +1,3 @@
-# pyright: basic
 """What a user's Numba function is, as text: its code and all that it reads come in, a key for the
 disk goes out, or None where something in it could change without being seen.
 
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -39,7 +38,7 @@ def user_key(function: Any) -> str | None:
 
 
 def _of(value: Any, seen: dict[int, int]) -> str:
-    kind = type(value)
+    kind = type(cast("object", value))
     if kind in _PLAIN:
         return f"{kind.__name__} {value!r}"
     if kind in (tuple, list):
@@ -49,7 +48,7 @@ def _of(value: Any, seen: dict[int, int]) -> str:
     if kind is dict:
         pairs = [f"{_of(k, seen)}: {_of(v, seen)}" for k, v in value.items()]
         return f"dict ({', '.join(pairs)})"
-    if isinstance(value, np.ndarray | np.generic):
+    if _is_array(value):
         array = np.ascontiguousarray(value)
         if array.dtype.hasobject:
             raise _Unknown
@@ -64,7 +63,7 @@ def _of(value: Any, seen: dict[int, int]) -> str:
         seen[id(value)] = len(seen)
         options = {str(k): v for k, v in sorted(value.targetoptions.items())}
         return f"{kind.__name__} {_of(options, seen)} {_function(value.py_func, seen)}"
-    if isinstance(value, np.dtype) and not value.hasobject:
+    if _is_dtype(value):
         return f"dtype {value.str} {value.name}"
     # Types and functions of libraries; a plain user function would be one by `overload`.
     if isinstance(value, FunctionType | type) or callable(value):
@@ -75,6 +74,14 @@ def _of(value: Any, seen: dict[int, int]) -> str:
     raise _Unknown
 
 
+def _is_array(value: object) -> bool:
+    return isinstance(value, np.ndarray | np.generic)
+
+
+def _is_dtype(value: object) -> bool:
+    return isinstance(value, np.dtype) and not value.hasobject
+
+
 def _named(module: str, name: str) -> str:
     if module.partition(".")[0] not in _KNOWN:
         raise _Unknown
@@ -83,14 +90,17 @@ def _named(module: str, name: str) -> str:
 
 def _function(f: Any, seen: dict[int, int]) -> str:
     reads: list[tuple[str, Any]] = []
-    codes, names = [f.__code__], set()
+    codes: list[CodeType] = [f.__code__]
+    names: set[str] = set()
     while codes:
         code = codes.pop()
         names.update(code.co_names)
         codes += [c for c in code.co_consts if type(c) is CodeType]
     space = f.__globals__
-    builtins = space.get("__builtins__", {})
-    builtins = builtins if isinstance(builtins, dict) else vars(builtins)
+    builtins: Any = space.get("__builtins__", {})
+    if not isinstance(builtins, dict):
+        builtins = vars(cast("object", builtins))
+    builtins = cast("dict[str, Any]", builtins)
     for name in sorted(names):
         if name in space:
             reads.append((name, space[name]))

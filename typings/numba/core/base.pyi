@@ -1,0 +1,9 @@
+"""What lowers a function."""
+
+from llvmlite import ir
+from numba.core.types import Type
+
+class BaseContext:
+    def cast(self, builder: ir.IRBuilder, val: ir.Value, fromty: Type, toty: Type) -> ir.Value: ...
+    def get_dummy_value(self) -> ir.Value: ...
+    def get_value_type(self, ty: Type) -> ir.Type: ...
