@@ -15,11 +15,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 STRICT = ("ir", "compiler", "engine", "runtime", "transforms")
 # Files that are not checked strictly, by folder.
-BASIC = {"ir": 0, "compiler": 20, "engine": 0, "runtime": 0, "transforms": 0}
+BASIC = {"ir": 0, "compiler": 0, "engine": 0, "runtime": 0, "transforms": 0}
 # Comments that switch off one rule, for a line or a file.
-EXCEPTIONS = {"ir": 5, "compiler": 25, "engine": 9, "runtime": 5, "transforms": 3}
+EXCEPTIONS = {"ir": 5, "compiler": 18, "engine": 9, "runtime": 5, "transforms": 3}
 # Parameters and results whose annotation is `Any` alone. Values of users may have any type.
-ANY = {"ir": 81, "compiler": 908, "engine": 97, "runtime": 109}
+ANY = {"ir": 81, "compiler": 826, "engine": 97, "runtime": 109}
 
 
 def sources(folder):

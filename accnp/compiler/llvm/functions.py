@@ -1,4 +1,3 @@
-# pyright: basic
 """Write scalar functions as LLVM IR, with the same bits as Numba's and accnp's functions.
 
 In: the name of a function of the loop IR, the types of its operands, and their values. Out: the
@@ -95,12 +94,16 @@ def _special(name: str, of: DType) -> Callable[..., V] | None:
     if of.kind == "float":
         return _FLOATS.get(name)
     signed = of.signed
-    return {
+    unary: dict[str, Callable[[V], V]] = {
         "neg": lambda x: -x,
         "not": lambda x: ~x,
         "sq": lambda x: x * x,
         "abs": (lambda x: where(x < 0, -x, x)) if signed else (lambda x: x),
         "sign": lambda x: where(x.cmp(">", 0, signed), 1, where(x.eq(0), x, x.const(-1))),
+    }
+    if name in unary:
+        return unary[name]
+    binary: dict[str, Callable[[V, V], V]] = {
         "fmax": _order(">", of),
         "fmin": _order("<", of),
         "rem": lambda x, y: integer.irem(x, y, signed),
@@ -110,7 +113,8 @@ def _special(name: str, of: DType) -> Callable[..., V] | None:
         "shr": V.__rshift__ if signed else V.lshr,
         "floor_quotient": lambda x, y: _floored(x, y, signed)[0],
         "floor_remainder": lambda x, y: _floored(x, y, signed)[1],
-    }[name]
+    }
+    return binary[name]
 
 
 def _order(op: str, of: DType) -> Callable[[V, V], V]:
@@ -145,9 +149,17 @@ def _floored(x: V, y: V, signed: bool) -> tuple[V, V]:
     return where(good, q, q.const(0)), where(good, r, r.const(0))
 
 
+def _negative(x: V) -> V:
+    return V(x.b, x.b.fsub(x.const(-0.0).v, x.v))
+
+
+def _square(x: V) -> V:
+    return V(x.b, x.b.fmul(x.v, x.v))
+
+
 _FLOATS: dict[str, Callable[..., V]] = {
-    "neg": lambda x: V(x.b, x.b.fsub(x.const(-0.0).v, x.v)),
-    "sq": lambda x: V(x.b, x.b.fmul(x.v, x.v)),
+    "neg": _negative,
+    "sq": _square,
     "fma": fma,
     "is_finite": basic.is_finite,
 }

@@ -1,4 +1,3 @@
-# pyright: basic
 """Lower a kernel of the loop IR to the text of an LLVM module, with its entry.
 
 In: a kernel after the passes. Out: text for `llvmlite.binding.parse_assembly`. Variables of the IR
@@ -8,7 +7,7 @@ become LLVM values, so LLVM's passes need not promote memory to registers.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -131,7 +130,7 @@ def write_function(
 
 
 def _without_vector(body: Sequence[Stmt], loop: For) -> tuple[Stmt, ...]:
-    return replace_loops(body, lambda s: [s._replace(vector=None)] if s == loop else None)  # type: ignore[call-arg]
+    return replace_loops(body, lambda s: [s._replace(vector=None)] if s == loop else None)
 
 
 class Function:
@@ -414,12 +413,12 @@ class Function:
         b, test = self.b, self.value(s.test)
         then, orelse, end = (b.append_basic_block(n) for n in ("then", "else", "end"))
         b.cbranch(test, then, orelse)
-        ways = []
+        ways: list[tuple[ir.Block, list[ir.Value]]] = []
         for start, body, side in ((then, s.then, 1), (orelse, s.orelse, 2)):
             b.position_at_end(start)
             self.block(body)
             if not b.block.is_terminated:  # by a break
-                ways.append((b.block, [self.value(j[side]) for j in s.joined]))  # type: ignore[arg-type]
+                ways.append((b.block, [self.value(j[side]) for j in s.joined]))
                 b.branch(end)
         b.position_at_end(end)
         for k, j in enumerate(s.joined):
@@ -666,7 +665,7 @@ class _Vectors(VectorLoop):
             return _ZERO if offset is None else offset
         return self.shifted(moving, offset)
 
-    def shifted(self, index: Index, offset: ir.Value) -> Index:
+    def shifted(self, index: Index, offset: ir.Value | None) -> Index:
         """Return an index plus a loop-invariant offset."""
         if offset is None or index.offset is None:
             return Index(index.now, index.step, index.offset if offset is None else offset)
@@ -675,7 +674,8 @@ class _Vectors(VectorLoop):
     def terms(self, x: loops.Index) -> tuple[Index | None, Any, list[Any]]:
         """Split an index into the part that grows with the loop, the sum of the loop-invariant
         terms, and the terms that are computed in each step."""
-        moving, offset, computed = None, None, []
+        moving, offset = None, None
+        computed: list[ir.Value | Vector] = []
         for v, k in x.terms:
             if k == self.s.index and isinstance(k, Var):
                 v, k = k, v
@@ -783,7 +783,13 @@ class _Vectors(VectorLoop):
             places = self.apply("add", [I8, I8, I8], [places, v], _sum)
         return self.gather_lanes(kind, base, places)
 
-    def apply(self, name: str, of: Sequence[Type], values: Sequence[Any], write: Any) -> Any:
+    def apply(
+        self,
+        name: str,
+        of: Sequence[Type],
+        values: Sequence[Any],
+        write: Callable[[ir.IRBuilder, Sequence[Any]], ir.Value],
+    ) -> Any:
         """Write an operation on values of which some are vectors."""
         if not any(isinstance(v, Vector | Index) for v in values):
             return write(self.f.b, values)

@@ -1,4 +1,3 @@
-# pyright: basic
 """Names of llvmlite that are not part of its public API.
 
 `tests/compiler/test_private_names.py` says which of them a version of llvmlite has changed.
@@ -34,7 +33,7 @@ def insert_line(b: ir.IRBuilder, text: str) -> None:
 
 def add_attribute(function: ir.Function, text: str) -> None:
     """Add an attribute to a function; llvmlite checks names against a list that lacks some."""
-    set.add(function.attributes, text)
+    set[str].add(function.attributes, text)
 
 
 def find_lock() -> Any:

@@ -1,4 +1,3 @@
-# pyright: basic
 """The features of the processor on which generated code depends: those of this machine, or of the
 level of x86-64 for which kernels are compiled (`compiler/processor.py`).
 
@@ -15,12 +14,10 @@ from accnp.compiler.processor import TARGET
 
 __all__ = ["VECTOR_BYTES", "set_features"]
 
-VECTOR_BYTES = cold.vector_bytes  # of a vector register
-
 
 def set_features(on: Set[str]) -> None:
     """Generate code for processors with these features (LLVM's names) from now on."""
-    global VECTOR_BYTES
+    global VECTOR_BYTES  # of a vector register
     VECTOR_BYTES = cold.vector_bytes = 64 if "avx512f" in on else 32
     cold.permutes = "avx2" in on
     cold.shuffles = {"ssse3", "sse4.1"} <= on

@@ -1,4 +1,3 @@
-# pyright: basic
 """Make operations on vectors, as LLVM text, from the code for scalars.
 
 In: a function that writes the scalar code, and a number of lanes. Out: a `Template` with the same
@@ -84,7 +83,7 @@ class Template:
         self.kinds = [a.type for a in arguments]
         self.declares = dict(beside)  # and definitions
         names = {id(a): f"{{{i + 1}}}" for i, a in enumerate(arguments)}
-        self.lines = []
+        self.lines: list[str] = []
         for k, instruction in enumerate(code):
             names[id(instruction)] = f"%{{0}}.{k}"
             self.lines.append(f"%{{0}}.{k} = " + self._line(instruction, names, n))
@@ -162,7 +161,7 @@ class Functions:
 
     def text(self, known: Collection[str]) -> str:
         """Return functions and declarations, to follow those of the module, which are `known`."""
-        found = []
+        found: list[str] = []
         for name, (template, n) in self.templates.items():
             inlined = self.calls[name] <= INLINED
             kind = vector(template.type, n)
@@ -211,7 +210,7 @@ def make_template(
         result = write(builder, given)
     except NotImplementedError as error:
         return str(error)
-    code = {}
+    code: dict[int, ir.Instruction] = {}
     for block in scratch.blocks:
         for i in block.instructions:
             if isinstance(i, ins.Branch | ins.ConditionalBranch):

@@ -1,4 +1,3 @@
-# pyright: basic
 """Write a loop of independent steps as vector code: one copy of the body, and a mask at the end.
 
 In: the operations of one step, in order. Out: LLVM text with vectors of the given number of lanes.
@@ -66,7 +65,7 @@ class VectorLoop:
         self.n = n
         self.declares = f.functions.declares
         self.splats: dict[int, Vector] = {}
-        self.starts: dict[tuple, Any] = {}  # loop-invariant addresses and numbers
+        self.starts: dict[tuple[object, ...], Any] = {}  # loop-invariant addresses and numbers
         self.before: Any = None  # the block before the loop, which grows until the end
         self.ahead: Any = None
         self.join: Any = None  # the block after the loop
@@ -123,7 +122,7 @@ class VectorLoop:
             found = self.splats[id(value)] = self.splat(value, self.ahead)
         return found
 
-    def steps(self, step: ir.Value) -> Vector:
+    def steps(self, step: int | ir.Value) -> Vector:
         """Return the vector 0, step, 2 * step, ..."""
         lanes = range(self.n) if isinstance(step, ir.Value) else range(0, self.n * step, step)
         text = f"<{', '.join(f'i64 {k}' for k in lanes)}>"

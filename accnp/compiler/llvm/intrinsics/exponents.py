@@ -1,4 +1,3 @@
-# pyright: basic
 """Functions for products with separate exponents (`llvm.scalars.products`): `odd(x)`, whether a
 product is not a normal number; `mantissa(x)`; `exponent(x)`, an integer; `raised(m, e)`, the number
 with this mantissa and exponent."""
@@ -6,7 +5,7 @@ with this mantissa and exponent."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate
 
 from llvmlite import ir
 
@@ -16,8 +15,11 @@ from accnp.compiler.llvm.scalars.ir import I64, V
 from accnp.compiler.llvm.scalars.products import apart, is_odd, raised, whole
 from accnp.compiler.loops.types import B1, I8, Type
 
+# (builder, parts of the operand, *others) -> parts of the result, or a result that has none
+_Act = Callable[Concatenate[ir.IRBuilder, list[ir.Value], ...], "ir.Value | list[ir.Value]"]
 
-def _product(name: str, result: Callable[[Type], Type], act: Callable[..., Any]) -> None:
+
+def _product(name: str, result: Callable[[Type], Type], act: _Act) -> None:
     """Define a step of a product: `act` computes the parts of the result from those of operands."""
 
     def rule(x: Type, *more: Type) -> Resolved | None:

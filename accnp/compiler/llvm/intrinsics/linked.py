@@ -1,4 +1,3 @@
-# pyright: basic
 """Functions whose code is an LLVM module of its own, which is linked to the kernels that call them:
 functions of users that only Numba can compile.
 
@@ -9,7 +8,7 @@ they define: the lowering looks there for what a kernel calls.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -45,7 +44,11 @@ def define_linked(
             return None
         found = compiled(numbers)
         _MODULES[found.symbol] = found.module
-        return found.result, of, lambda b, *args: _write_call(b, found, numbers, args)
+
+        def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
+            return _write_call(b, found, numbers, args)
+
+        return found.result, of, emit
 
     define(name, arity, rule)
 
@@ -56,10 +59,10 @@ def linked_modules(symbols: Collection[str]) -> list[str]:
 
 
 def _write_call(
-    b: ir.IRBuilder, found: LinkedFunction, of: tuple[DType, ...], args: tuple[Any, ...]
-) -> Any:
+    b: ir.IRBuilder, found: LinkedFunction, of: tuple[DType, ...], args: tuple[ir.Value, ...]
+) -> ir.Value:
     """Call a function. What it returns after an exception is 0."""
-    passed: list[Any] = []
+    passed: list[ir.Value] = []
     for t, v in zip(of, args, strict=True):
         if t.kind == "complex":
             passed += split_parts(b, v)

@@ -1,4 +1,3 @@
-# pyright: basic
 """Functions of memory: buffers on the stack and on the heap, addresses, reductions of a block in a
 fixed order, copies, and prefetches."""
 
@@ -51,7 +50,10 @@ def _heap(of: DType) -> None:
         place = malloc_aligned(b, b.mul(count, ir.Constant(I64, of.size)))
         return b.bitcast(place, register_type(Pointer(of)))
 
-    define("heap_" + of.token, 1, lambda n: (Pointer(of), (INT,), emit), acts=True)
+    def rule(n: Type) -> Resolved:
+        return Pointer(of), (INT,), emit
+
+    define("heap_" + of.token, 1, rule, acts=True)
 
 
 def _release(p: Type) -> Resolved | None:
@@ -68,9 +70,11 @@ def _nothing_at(of: DType) -> None:
 
 
 def _at(p: Type, k: Type) -> Resolved | None:
-    if not isinstance(p, Pointer):
-        return None
-    return p, (p, INT), lambda b, place, index: b.gep(place, [index])
+
+    def emit(b: ir.IRBuilder, place: ir.Value, index: ir.Value) -> ir.Value:
+        return b.gep(place, [index])
+
+    return (p, (p, INT), emit) if isinstance(p, Pointer) else None
 
 
 def _aligned(p: Type) -> Resolved | None:
@@ -117,28 +121,23 @@ def _transpose(
 
 
 def _prefetch(name: str, near: int) -> None:
+    def emit(b: ir.IRBuilder, place: ir.Value) -> None:
+        fetch(b, place, near)
+
     def rule(p: Type) -> Resolved | None:
-        if not isinstance(p, Pointer):
-            return None
-        return None, (p,), lambda b, place: _nothing(fetch(b, place, near))
+        return (None, (p,), emit) if isinstance(p, Pointer) else None
 
     define(name, 1, rule)
-
-
-def _nothing(_: object) -> None:
-    """Drop the value of an instruction: procedures have no result."""
 
 
 def _touch(p: Type) -> Resolved | None:
     """Load a byte to bring its line into the caches, with a load that LLVM does not remove. Unlike
     a prefetch instruction, a load starts the hardware prefetcher."""
-    if not isinstance(p, Pointer):
-        return None
-    return (
-        None,
-        (p,),
-        lambda b, place: _nothing(b.load_atomic(b.bitcast(place, _BYTES), "monotonic", 1)),
-    )
+
+    def emit(b: ir.IRBuilder, place: ir.Value) -> None:
+        b.load_atomic(b.bitcast(place, _BYTES), "monotonic", 1)
+
+    return (None, (p,), emit) if isinstance(p, Pointer) else None
 
 
 def _as_logic(combine: str, of: DType) -> str:
@@ -254,7 +253,11 @@ def _odd(p: Type, n: Type) -> Resolved | None:
     if not isinstance(p, Pointer) or p.of.kind != "float":
         return None
     of = p.of
-    return INT, (p, INT), lambda b, place, n: block.find_odd(b, place, n, memory_type(of))
+
+    def emit(b: ir.IRBuilder, place: ir.Value, count: ir.Value) -> ir.Value:
+        return block.find_odd(b, place, count, memory_type(of))
+
+    return INT, (p, INT), emit
 
 
 def _join(name: str) -> None:

@@ -1,4 +1,3 @@
-# pyright: basic
 """Procedures for matrix products, and calls of the library kernels (`library.library`)."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# pyright: basic
 """Scalar functions: mathematics, integers, conversions, bits of numbers, and threefry."""
 
 from __future__ import annotations
@@ -140,7 +139,11 @@ def _cast(target: DType) -> None:
     def rule(t: Type) -> Resolved | None:
         if not isinstance(t, DType):
             return None
-        return target, (t,), lambda b, x: write_cast(t, target, b, x)
+
+        def emit(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+            return write_cast(t, target, b, x)
+
+        return target, (t,), emit
 
     define(target.token, 1, rule, halves=True)
 
@@ -165,13 +168,16 @@ def _bitcast(target: DType) -> None:
 
 
 def _ints(name: str, build: Callable[[V], V]) -> None:
-    define(name, 1, lambda t: (t, (t,), simple(build)) if t.kind in _WHOLE else None)
+    def rule(t: Type) -> Resolved | None:
+        return (t, (t,), simple(build)) if t.kind in _WHOLE else None
+
+    define(name, 1, rule)
 
 
 def _one(t: Type) -> Resolved | None:
     def emit(b: ir.IRBuilder, x: Any) -> Any:
         if t.kind == "complex":
-            part = register_type(part_of(t))  # type: ignore[arg-type]
+            part = register_type(part_of(t))
             return ir.Constant(x.type, [ir.Constant(part, 1), ir.Constant(part, 0)])
         return ir.Constant(x.type, 1.0 if t.kind in ("half", "float") else 1)
 
@@ -194,7 +200,11 @@ def _square(t: Type) -> Resolved | None:
         return t, (t,), emit
     # plain instructions, so that fastmath reaches them as it does user arithmetic
     op = "fmul" if t.kind == "float" else "mul"
-    return t, (t,), lambda b, x: getattr(b, op)(x, x)
+
+    def multiply(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+        return getattr(b, op)(x, x)
+
+    return t, (t,), multiply
 
 
 def _complex_product(x: Type, y: Type) -> Resolved | None:
@@ -222,6 +232,10 @@ def _make_complex(x: Type, y: Type) -> Resolved | None:
 def _fma(x: Type, y: Type, z: Type) -> Resolved | None:
     t = widest(x, y, z)
     return (t, (t, t, t), simple(fma)) if t.kind == "float" else None
+
+
+def _is_finite(t: Type) -> Resolved:
+    return B1, (t,), simple(basic.is_finite)
 
 
 def _threefry(name: str, pick: Callable[[V, V], V]) -> None:
@@ -269,7 +283,7 @@ define("sq", 1, _square)
 define("select", 3, _select)
 define("make_complex", 2, _make_complex)
 define("fma", 3, _fma)
-define("is_finite", 1, lambda t: (B1, (t,), simple(basic.is_finite)))
+define("is_finite", 1, _is_finite)
 _threefry("threefry_0", lambda x, y: x)
 _threefry("threefry_1", lambda x, y: y)
 _threefry("threefry_xor", lambda x, y: x ^ y)

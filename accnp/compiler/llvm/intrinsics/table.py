@@ -1,4 +1,3 @@
-# pyright: basic
 """The table of intrinsics: functions and procedures that kernels call by name.
 
 A rule takes the types of the arguments. It returns the type of the result (None for a procedure),
@@ -10,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple
 
 from llvmlite import ir
 
@@ -24,7 +23,7 @@ __all__ = [
     "widest",
 ]  # fmt: skip
 
-Emit = Callable[..., Any]  # (builder, *values) -> value
+Emit = Callable[Concatenate[ir.IRBuilder, ...], Any]  # (builder, *values) -> value
 Resolved = tuple["Type | None", tuple[Type, ...], Emit]
 Rule = Callable[..., "Resolved | None"]
 
