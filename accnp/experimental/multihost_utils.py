@@ -100,7 +100,9 @@ def process_allgather(in_tree: PyTree, tiled: bool = False) -> Any:
             return np.asarray(device_put(x, NamedSharding(x.sharding.mesh, PartitionSpec())))
         value = np.asarray(x)
         world = _world()
-        rows = value[None] if world is None else world.gather(value)
+        if world is None:
+            return value if tiled else value[None]
+        rows = world.gather(value)
         return rows.reshape(-1, *value.shape[1:]) if tiled and value.ndim else rows
 
     return tree_map(one, in_tree)

@@ -71,7 +71,7 @@ def inspect(target: Any, **options: Any) -> Any:
         return _of_array(target)
     if not callable(target):
         raise TypeError(
-            f"inspect: target must be a function or an array; got {target!r}; "
+            f"inspect: target must be a function or an array; got {target!r:.60}; "
             "pass jnp.asarray(...) or a function"
         )
     if isinstance(target, JitFunction):
