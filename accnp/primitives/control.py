@@ -18,13 +18,13 @@ from accnp.ir.aval import Aval, exist_over_processes, make_aval
 from accnp.ir.graph import Graph, build, derive_graph, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
-from accnp.ir.trace import types_only
+from accnp.ir.trace import in_shard_map, types_only
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
 __all__ = [
     "CONSTANTS", "call", "check_carry", "leading", "place_flagged", "select_flagged", "split",
-    "with_outputs", "zeros_for",
+    "take_wholes", "with_outputs", "zeros_for",
 ]  # fmt: skip
 
 # For ops whose programs take leading constants: parameter -> (number of operands before the
@@ -51,6 +51,17 @@ def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node
         if shards.is_over_processes(inputs, params):
             return shards.call_on_shards(name, inputs, params)
     return list(items(record(op, tuple(inputs), params)))
+
+
+def take_wholes(xs: Sequence[Node]) -> Sequence[Node]:
+    """Return the operands of a call; in a function of shards, the wholes of arrays over processes.
+
+    Raises:
+        NotImplementedError: the function closes over an array that is sharded on Explicit axes.
+    """
+    if not in_shard_map():
+        return xs
+    return imported("accnp.primitives.shards").wholes(xs)
 
 
 def _pass_closed_values(

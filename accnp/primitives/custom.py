@@ -19,9 +19,14 @@ from accnp.ir.node import Node, items
 from accnp.ir.op import CALLS, ZERO, Op, o, register
 from accnp.ir.trace import EffectsOf, state
 from accnp.primitives.call import transpose_call
-from accnp.primitives.control import call, instantiate, place_flagged, select_flagged
+from accnp.primitives.control import (
+    call,
+    instantiate,
+    place_flagged,
+    select_flagged,
+    take_wholes,
+)
 from accnp.primitives.kinds import broadcast_to
-from accnp.primitives.shards import take_wholes
 
 __all__ = ["JvpRule", "VjpRule", "boundary", "call_with_rule", "has_symbolic_zeros"]
 

@@ -13,21 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from accnp.forks import imported
 from accnp.ir.aval import Aval, ShardedDevices, make_aval, mesh_sharding, on_devices
 from accnp.ir.node import Node, const
 from accnp.ir.op import Op, o, register
-from accnp.ir.trace import in_shard_map
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 
-__all__ = ["TO_GLOBAL", "TO_LOCAL", "install_localize", "local_of", "localize", "take_wholes"]
+__all__ = ["TO_GLOBAL", "TO_LOCAL", "install_localize", "local_of", "localize", "wholes"]
 
 _localize: list[Callable[[Node, Any, tuple[int, ...]], Node]] = []
+_wholes: list[Callable[[Sequence[Node]], list[Node]]] = []
 
 
-def install_localize(localize: Callable[[Node, Any, tuple[int, ...]], Node]) -> None:
-    """Set the function that returns the shard of a value for a sharding and a shape."""
-    _localize[:] = [localize]
+def install_localize(
+    localize: Callable[[Node, Any, tuple[int, ...]], Node],
+    wholes: Callable[[Sequence[Node]], list[Node]],
+) -> None:
+    """Set the function that returns the shard of a value for a sharding and a shape, and the one
+    that returns the wholes of operands in a function of shards."""
+    _localize[:], _wholes[:] = [localize], [wholes]
 
 
 def localize(x: Node, sharding: Any, shape: tuple[int, ...]) -> Node:
@@ -35,15 +38,10 @@ def localize(x: Node, sharding: Any, shape: tuple[int, ...]) -> Node:
     return _localize[0](x, sharding, shape)
 
 
-def take_wholes(xs: Sequence[Node]) -> Sequence[Node]:
-    """Return the operands of a call; in a function of shards, the wholes of arrays over processes.
-
-    Raises:
-        NotImplementedError: the function closes over an array that is sharded on Explicit axes.
-    """
-    if not in_shard_map():
-        return xs
-    return imported("accnp.sharding.process_shards").wholes_in_shard_map(xs)
+def wholes(xs: Sequence[Node]) -> list[Node]:
+    """Return the operands of an operation in a function of shards, with wholes for arrays over
+    processes."""
+    return _wholes[0](xs)
 
 
 def local_of(x: Node) -> Node:

@@ -141,4 +141,4 @@ def _common(a: tuple[MeshAxis, ...], b: tuple[MeshAxis, ...]) -> int:
     return n
 
 
-install_localize(shard_of)
+install_localize(shard_of, wholes_in_shard_map)

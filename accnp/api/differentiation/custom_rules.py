@@ -25,8 +25,8 @@ from accnp.ir.graph import Graph, toposort
 from accnp.ir.node import Node, run_effect
 from accnp.ir.op import o
 from accnp.ir.trace import EffectsOf, Trace, collect_writes, own_effects, state
+from accnp.primitives.control import take_wholes
 from accnp.primitives.kinds import zeros_like_aval
-from accnp.primitives.shards import take_wholes
 from accnp.primitives.unrolled import depends_on_marks
 from accnp.pytree import PyTree, flatten_arrays, map_arrays, tree_unflatten
 from accnp.trace_fn import trace

@@ -20,8 +20,8 @@ from accnp.ir.aval import Aval
 from accnp.ir.node import Node, mark
 from accnp.ir.op import o
 from accnp.ir.trace import Trace
+from accnp.primitives.control import take_wholes
 from accnp.primitives.kinds import dtype_kind
-from accnp.primitives.shards import take_wholes
 from accnp.pytree import flatten_arrays, tree_unflatten
 from accnp.transforms.transpose import zero_cotangent
 from accnp.transforms.vjp import LinearMap, linearize_outputs

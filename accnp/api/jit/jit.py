@@ -42,7 +42,7 @@ from accnp.ir.graph import Graph, evaluate
 from accnp.ir.node import Node, user_site
 from accnp.ir.trace import frame_belongs, outside_traces, state, types_only
 from accnp.primitives.control import call as record_call
-from accnp.primitives.shards import take_wholes
+from accnp.primitives.control import take_wholes
 from accnp.pytree import PyTree, flatten_arrays
 from accnp.runtime import device as devices
 from accnp.trace_fn import conversion_error, function_place, trace, wraps

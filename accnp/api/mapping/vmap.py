@@ -26,7 +26,7 @@ from accnp.ir.node import Node, const
 from accnp.ir.op import o
 from accnp.ir.trace import Deleted, state
 from accnp.key_array import PRNGKeyArray
-from accnp.primitives.shards import take_wholes
+from accnp.primitives.control import take_wholes
 from accnp.pytree import PyTree, PyTreeDef, broadcast_prefix, tree_flatten, tree_structure
 from accnp.trace_fn import describe, trace, wraps
 from accnp.transforms.axes import bind

@@ -21,7 +21,7 @@ from accnp.ir.aval import Aval, keeps_sharding, make_aval, mesh_sharding, on_dev
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node, arg
 from accnp.ir.trace import current, state
-from accnp.primitives.shards import take_wholes
+from accnp.primitives.control import take_wholes
 from accnp.pytree import PyTreeDef, flatten_arrays
 from accnp.trace_fn import function_place, trace
 
