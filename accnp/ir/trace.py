@@ -51,6 +51,7 @@ class _State(threading.local):
         self.site: Any = None  # the user's line for nodes that are recorded now, if it is known
         # Whether a jaxpr is being made: traces then list all nodes, and named functions stay calls.
         self.named = False
+        self.ruled = False  # whether a derivative rule has ever run; it may close over values
         # Frames that `frame_belongs` has verified to record into `abstract`, outermost first. Each
         # is called, directly or indirectly, by its predecessor. The last one is the user's.
         self.verified: list[FrameType] = []

@@ -18,7 +18,7 @@ from accnp.ir.aval import Aval, exist_over_processes, make_aval
 from accnp.ir.graph import Graph, build, derive_graph, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
-from accnp.ir.trace import in_shard_map, types_only
+from accnp.ir.trace import in_shard_map, state, types_only
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
@@ -42,7 +42,8 @@ CONSTANTS = {
 
 def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node]:
     """Record a call op and return its results."""
-    inputs, params = _pass_closed_values(name, inputs, params)
+    if state.ruled:
+        inputs, params = _pass_closed_values(name, inputs, params)
     op = OPS[name]
     if is_unrolled(op, inputs, params):
         return unrolled(name, inputs, params)

@@ -63,6 +63,7 @@ class _Rule:
         Raises:
             UnexpectedTracerError: it closes over a value of a function whose trace has ended.
         """
+        state.ruled = True
         try:
             return fn(*args)
         except UnexpectedTracerError as error:
