@@ -17,8 +17,8 @@ from accnp.config import config, scoped
 from accnp.engine import watch
 from accnp.runtime import device
 
-# Of the cases of each test function, `make test` runs one in so many. Where it is 1, each case is a
-# program, an example or an op of its own.
+# `make test` runs every n-th case of each test function, with this n for its folder. Where n is 1,
+# each case is a separate program, example or op.
 SAMPLED = {
     "api/": 9,
     "array_api/": 4,

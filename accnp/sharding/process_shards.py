@@ -69,10 +69,11 @@ def local_whole(x: Node) -> Node:
 
 
 def wholes_in_shard_map(xs: Sequence[Node]) -> list[Node]:
-    """The operands of an operation in a function of shards, of which some may be whole arrays.
+    """Return the operands of an operation in a function of shards, with arrays over processes
+    replaced by their gathered values.
 
-    It takes the whole of an array over several processes, which each process gets before the
-    function is called, since not every process may reach the operation, or as often.
+    Arrays over which the function closes are gathered before it is called: inside of it, some
+    processes may not reach the operation, or reach it more often than others.
 
     Raises:
         NotImplementedError: the function closes over an array that is sharded on Explicit axes.
@@ -88,8 +89,8 @@ def wholes_in_shard_map(xs: Sequence[Node]) -> list[Node]:
 
 
 def refuse_to_close_over(x: Node) -> None:
-    """Raise NotImplementedError if an operand of a function of shards, over which the function
-    closes, is sharded on Explicit axes, as in jax."""
+    """Raise NotImplementedError if a function of shards closes over an operand that is sharded on
+    Explicit axes, as jax does."""
     if not isinstance(x.aval, Aval) or not keeps_sharding(x.aval) or not is_outside_shard_map(x):
         return
     sharding: NamedSharding = mesh_sharding(x.aval)
