@@ -131,7 +131,7 @@ def provenance(node: Node) -> errors.Provenance:
                 text = imported("accnp.ir.printer").equation_text(n)
                 operations.append((text, site_text(n)))
             stack.extend(reversed(n.inputs))
-    if not isinstance(info, Traced):  # a transformation is recording a program
+    if info is None or isinstance(info, str):  # a transformation is recording a program
         return errors.Provenance(
             info or "", transform="a transformation", arguments=names, operations=operations
         )

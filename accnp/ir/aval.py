@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from math import prod
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from accnp.dtypes import ExtendedDType, float0, issubdtype
 from accnp.errors import InconclusiveDimensionOperation
 from accnp.forks import renewed
 
+if TYPE_CHECKING:
+    from accnp.dtypes.names import DTypeLike
+
 __all__ = [
     "AbstractValue", "Aval", "Devices", "ShardedDevices", "batched_aval", "exist_over_processes",
     "install_sharding", "keeps_sharding", "make_aval", "mesh_sharding", "on_devices",
@@ -30,6 +33,57 @@ __all__ = [
 
 # The devices that the user chose for a value; None: the value is not bound to any device.
 Devices = tuple[Any, ...] | None
+
+
+if TYPE_CHECKING:
+
+    class MeshSharding(Protocol):
+        """What this layer needs of a `NamedSharding`, the sharding of a sharded value."""
+
+        @property
+        def mesh(self) -> ShardedMesh: ...
+
+        @property
+        def spec(self) -> ShardedAxes: ...
+
+        @property
+        def is_fully_replicated(self) -> bool: ...
+
+        def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+            """Return the shape of one shard of an array."""
+            ...
+
+        def whole(self) -> MeshSharding:
+            """Return the sharding that replicates values on the same mesh."""
+            ...
+
+        def of_row(self, ndim: int) -> MeshSharding:
+            """Return the sharding of one row of an array of `ndim` axes."""
+            ...
+
+        def of_rank(self, ndim: int) -> MeshSharding:
+            """Return the sharding restricted to the first `ndim` axes."""
+            ...
+
+        def behind_one(self, ndim: int, own: MeshSharding | None = None) -> MeshSharding:
+            """Return the sharding of an array of `ndim` axes, the first of which is new.
+
+            It is sharded as the first axis of `own`, if possible.
+            """
+            ...
+
+    class ShardedAxes(Protocol):
+        """The mesh axes that shard each axis of an array: a `PartitionSpec`."""
+
+        def __len__(self) -> int: ...
+
+        def __getitem__(self, i: int, /) -> Hashable: ...
+
+    class ShardedMesh(Protocol):
+        """What this layer needs to know about a mesh."""
+
+        @property
+        def explicit_axes(self) -> Sequence[Hashable]: ...
 
 
 _over_processes = [False]  # whether a value over several processes has existed
@@ -43,10 +97,10 @@ def exist_over_processes() -> bool:
 class ShardedDevices(tuple[Any, ...]):
     """Devices of a sharded value, with the sharding that assigns a shard or a copy to each."""
 
-    sharding: Any
+    sharding: MeshSharding
     spans_processes: bool  # whether the devices belong to several processes
 
-    def __new__(cls, sharding: Any, devices: Any) -> ShardedDevices:
+    def __new__(cls, sharding: MeshSharding, devices: Iterable[Any]) -> ShardedDevices:
         self = super().__new__(cls, devices)
         self.sharding = sharding
         self.spans_processes = len({d.process_index for d in self}) > 1
@@ -75,6 +129,16 @@ class AbstractValue:
     """
 
     __slots__ = ()
+
+
+if TYPE_CHECKING:
+
+    class AvalFields(TypedDict, total=False):
+        """The fields of an aval that `update` changes."""
+
+        shape: tuple[int, ...]
+        dtype: DTypeLike | ExtendedDType
+        weak_type: bool
 
 
 class Aval(AbstractValue):
@@ -123,8 +187,8 @@ class Aval(AbstractValue):
     nbytes: int
 
     def __new__(
-        cls, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None,
-        memory_space: Any = None, manual_axis_type: Any = None,
+        cls, shape: Iterable[Any], dtype: DTypeLike | ExtendedDType, weak_type: bool = False, *,
+        sharding: object = None, memory_space: object = None, manual_axis_type: object = None,
     ) -> Aval:  # fmt: skip
         # JAX's types contain the last three; here they follow from the devices.
         try:
@@ -143,9 +207,9 @@ class Aval(AbstractValue):
         name = "float0" if self.dtype == float0 else self.dtype.name
         return f"{name}[{','.join(map(str, self.shape))}]"
 
-    def update(self, **fields: Any) -> Aval:
+    def update(self, **fields: Unpack[AvalFields]) -> Aval:
         """Return the aval with another shape, dtype or weak_type."""
-        old: dict[str, Any] = {
+        old: AvalFields = {
             "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type,
         }  # fmt: skip
         if not fields.keys() <= old.keys():
@@ -153,7 +217,8 @@ class Aval(AbstractValue):
                 f"ShapedArray.update: unknown fields; got {sorted(fields)}; "
                 "use shape, dtype or weak_type"
             )
-        return Aval(**{**old, **fields})
+        changed: dict[str, Any] = {**old, **fields}
+        return Aval(**changed)
 
     def strip_weak_type(self) -> Aval:
         """Return the same aval without the weak type."""
@@ -195,21 +260,25 @@ _older: weakref.WeakValueDictionary[_Key, Aval] = weakref.WeakValueDictionary()
 _interning = renewed(threading.RLock())
 
 
-def make_aval(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> Aval:
+def make_aval(
+    shape: tuple[int, ...], dtype: DTypeLike | ExtendedDType, weak_type: bool = False
+) -> Aval:
     """Return the interned aval of this shape, dtype and weak_type that is not bound to a device."""
     key = (shape, dtype, weak_type)
     found = _INTERNED.get(key)
     return found if found is not None else _intern_aval(shape, dtype, weak_type, None)
 
 
-def _as_dtype(dtype: Any) -> Any:
-    return dtype if type(dtype) is ExtendedDType else np.dtype(dtype)
+def _as_dtype(dtype: DTypeLike | ExtendedDType) -> np.dtype | ExtendedDType:
+    return dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
 
 
 _SYMBOLIC: weakref.WeakValueDictionary[_Key, Aval] = weakref.WeakValueDictionary()
 
 
-def symbolic_aval(shape: tuple[Any, ...], dtype: Any, weak_type: bool = False) -> Aval:
+def symbolic_aval(
+    shape: tuple[Any, ...], dtype: np.dtype | ExtendedDType, weak_type: bool = False
+) -> Aval:
     """Return the interned aval of a shape that contains symbols (`export.symbolic_shape`).
 
     No operation accepts such an aval: it describes programs that were traced for several sizes.
@@ -219,7 +288,9 @@ def symbolic_aval(shape: tuple[Any, ...], dtype: Any, weak_type: bool = False) -
     return found if found is not None else _SYMBOLIC.setdefault(key, _create_aval(*key, None))
 
 
-def _intern_aval(shape: tuple[int, ...], dtype: Any, weak_type: bool, devices: Devices) -> Aval:
+def _intern_aval(
+    shape: tuple[int, ...], dtype: DTypeLike | ExtendedDType, weak_type: bool, devices: Devices
+) -> Aval:
     self = _create_aval(tuple([int(n) for n in shape]), dtype, weak_type, devices)
     key: _Key = (self.shape, self.dtype, self.weak_type)
     if devices is not None:
@@ -239,7 +310,9 @@ def _release_types() -> None:
         _INTERNED.clear()
 
 
-def _create_aval(shape: tuple[int, ...], dtype: Any, weak_type: bool, devices: Devices) -> Aval:
+def _create_aval(
+    shape: tuple[int, ...], dtype: DTypeLike | ExtendedDType, weak_type: bool, devices: Devices
+) -> Aval:
     self = object.__new__(Aval)
     self.shape = shape
     self.dtype = _as_dtype(dtype)
@@ -269,19 +342,31 @@ def result_avals(aval: Aval | tuple[Aval, ...]) -> tuple[Aval, ...]:
     return aval if isinstance(aval, tuple) else (aval,)
 
 
-def result_devices(name: str, avals: Sequence[Any], result: Any) -> Any:
+@overload
+def result_devices(name: str, avals: Sequence[object], result: Aval) -> Aval: ...
+@overload
+def result_devices(
+    name: str, avals: Sequence[object], result: tuple[Aval, ...]
+) -> tuple[Aval, ...]: ...
+@overload
+def result_devices(
+    name: str, avals: Sequence[object], result: Aval | tuple[Aval, ...]
+) -> Aval | tuple[Aval, ...]: ...
+def result_devices(
+    name: str, avals: Sequence[object], result: Aval | tuple[Aval, ...]
+) -> Aval | tuple[Aval, ...]:
     """Return the aval (or avals) of an operation's results, placed on the operands' devices.
 
     Raises:
         ValueError: the operands are on different devices.
     """
-    first: Any = None
-    cut: Any = None
+    first: Aval | None = None
+    cut: Aval | None = None
     for a in avals:
         if isinstance(a, Aval) and a.devices is not None:
             if first is None:
                 first = a
-            elif a.devices != first.devices and tuple(a.devices) != tuple(first.devices):
+            elif a.devices != first.devices and tuple(a.devices) != tuple(first.devices or ()):
                 raise ValueError(
                     f"{name}: the operands are on different devices; got "
                     f"{_describe_placement(first)} and {_describe_placement(a)}; move one of "
@@ -292,12 +377,11 @@ def result_devices(name: str, avals: Sequence[Any], result: Any) -> Any:
     if first is None:
         return result
     if isinstance(result, tuple):
-        results = cast("tuple[Aval, ...]", result)
-        return tuple([_place_result(r, first, cut) for r in results])
+        return tuple([_place_result(r, first, cut) for r in result])
     return _place_result(result, first, cut)
 
 
-def _place_result(result: Aval, first: Aval, cut: Any) -> Aval:
+def _place_result(result: Aval, first: Aval, cut: Aval | None) -> Aval:
     """Place a result: sharded like an operand of the same shape, otherwise replicated."""
     if result.devices:
         return result
@@ -305,11 +389,15 @@ def _place_result(result: Aval, first: Aval, cut: Any) -> Aval:
         return on_devices(result, first.devices)
     if cut.shape == result.shape:
         return on_devices(result, cut.devices)
-    whole = cut.devices.sharding.whole()
-    return on_devices(result, ShardedDevices(whole, cut.devices))
+    whole = mesh_sharding(cut).whole()
+    return on_devices(result, _resharded(cut, whole))
 
 
-def spans_processes(aval: Any) -> bool:
+def _resharded(aval: Aval, sharding: MeshSharding) -> ShardedDevices:
+    return ShardedDevices(sharding, aval.devices or ())
+
+
+def spans_processes(aval: object) -> bool:
     """Whether the devices of a value belong to several processes, each of which has one shard."""
     return (
         type(aval) is Aval and type(aval.devices) is ShardedDevices and aval.devices.spans_processes
@@ -322,7 +410,7 @@ def row_aval(aval: Aval) -> Aval:
     row = make_aval(aval.shape[1:], aval.dtype, aval.weak_type)
     if not keeps_sharding(aval):
         return row
-    return on_devices(row, ShardedDevices(mesh_sharding(aval).of_row(aval.ndim), aval.devices))
+    return on_devices(row, _resharded(aval, mesh_sharding(aval).of_row(aval.ndim)))
 
 
 def batched_aval(aval: Aval, size: int, given: Aval | None = None) -> Aval:
@@ -336,7 +424,7 @@ def batched_aval(aval: Aval, size: int, given: Aval | None = None) -> Aval:
         return wide
     if given is not None and keeps_sharding(given) and given.shape == wide.shape:
         return on_devices(wide, given.devices)
-    return on_devices(wide, ShardedDevices(mesh_sharding(aval).behind_one(wide.ndim), aval.devices))
+    return on_devices(wide, _resharded(aval, mesh_sharding(aval).behind_one(wide.ndim)))
 
 
 def keeps_sharding(aval: Aval) -> bool:
@@ -347,7 +435,7 @@ def keeps_sharding(aval: Aval) -> bool:
     )
 
 
-def mesh_sharding(aval: Aval) -> Any:
+def mesh_sharding(aval: Aval) -> MeshSharding:
     """Return the sharding of a sharded value."""
     assert type(aval.devices) is ShardedDevices
     return aval.devices.sharding

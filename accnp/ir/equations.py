@@ -7,8 +7,8 @@ transform and evaluate them; `ir/printer.py` prints them. They are immutable by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, Unpack
 
 import numpy as np
 
@@ -24,6 +24,15 @@ __all__ = [
 
 Effects = Iterable[Any]
 no_effects: frozenset[Any] = frozenset()
+
+
+if TYPE_CHECKING:
+
+    class Primitive(Protocol):
+        """The operation of an equation, which may be a user's (`extend.core.Primitive`)."""
+
+        @property
+        def name(self) -> str: ...
 
 
 class Var:
@@ -91,7 +100,7 @@ class Literal:
     __slots__ = ("aval", "val")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, val: Any, aval: Aval) -> None:
+    def __init__(self, val: complex | np.generic, aval: Aval) -> None:
         self.val = val
         self.aval = aval
 
@@ -139,12 +148,12 @@ class TypedComplex(complex):
         return f"TypedComplex({complex(self)}, dtype={self.dtype.name})"
 
 
-def typed(value: Any, aval: Aval) -> Any:
+def typed(value: complex, aval: Aval) -> TypedInt | TypedFloat | TypedComplex | np.bool_:
     """Return a Python number with the dtype of an aval, as the literals of jaxprs contain it."""
     if aval.dtype.kind == "b":
         return np.bool_(value)
     if isinstance(value, complex):
-        number: Any = TypedComplex(value)
+        number = TypedComplex(value)
     else:
         number = TypedInt(value) if isinstance(value, int) else TypedFloat(value)
     number.dtype, number.weak_type = aval.dtype, aval.weak_type
@@ -195,6 +204,19 @@ class DebugInfo(NamedTuple):
     result_paths: tuple[str, ...] | None = None
 
 
+if TYPE_CHECKING:
+
+    class EquationFields(TypedDict, total=False):
+        """The fields of an equation."""
+
+        invars: Sequence[Atom]
+        outvars: Sequence[Var]
+        primitive: Primitive
+        params: dict[str, Any]
+        effects: Effects
+        source_info: SourceInfo | None
+
+
 class JaxprEqn:
     """Equation of a jaxpr: `outvars = primitive[params] invars`.
 
@@ -231,14 +253,14 @@ class JaxprEqn:
         self,
         invars: Sequence[Atom],
         outvars: Sequence[Var],
-        primitive: Any,
+        primitive: Primitive,
         params: dict[str, Any],
         effects: Effects = no_effects,
         source_info: SourceInfo | None = None,
     ) -> None:
         self.invars = list(invars)
         self.outvars = list(outvars)
-        self.primitive = primitive
+        self.primitive: Any = primitive  # users' primitives have more methods
         self.params = params
         self.effects = effects
         self.source_info = source_info or SourceInfo()
@@ -246,7 +268,7 @@ class JaxprEqn:
     def __repr__(self) -> str:
         return imported("accnp.ir.printer").eqn_text(self)
 
-    def replace(self, **fields: Any) -> JaxprEqn:
+    def replace(self, **fields: Unpack[EquationFields]) -> JaxprEqn:
         """Return the equation with some fields changed."""
         return JaxprEqn(**_update_fields("JaxprEqn", self, fields))
 
@@ -254,11 +276,11 @@ class JaxprEqn:
 def new_jaxpr_eqn(
     invars: Sequence[Atom],
     outvars: Sequence[Var],
-    primitive: Any,
+    primitive: Primitive,
     params: dict[str, Any],
     effects: Effects,
     source_info: SourceInfo | None = None,
-    ctx: Any = None,
+    ctx: object = None,
 ) -> JaxprEqn:
     """Make an equation of a jaxpr.
 
@@ -338,6 +360,19 @@ class Pretty:
         )
 
 
+if TYPE_CHECKING:
+
+    class JaxprFields(TypedDict, total=False):
+        """The fields of a jaxpr."""
+
+        constvars: Sequence[Var]
+        invars: Sequence[Var]
+        outvars: Sequence[Atom]
+        eqns: Sequence[JaxprEqn]
+        effects: Effects
+        debug_info: DebugInfo | None
+
+
 class Jaxpr(Pretty):
     """Program: constants, arguments, equations in order, and results.
 
@@ -399,7 +434,7 @@ class Jaxpr(Pretty):
         """The avals of the outputs."""
         return [v.aval for v in self.outvars]
 
-    def replace(self, **fields: Any) -> Jaxpr:
+    def replace(self, **fields: Unpack[JaxprFields]) -> Jaxpr:
         """Return the program with some fields changed."""
         return Jaxpr(**_update_fields("Jaxpr", self, fields))
 
@@ -495,7 +530,7 @@ class ClosedJaxpr(Pretty):
         return ClosedJaxpr(fn(self.jaxpr), self.consts)
 
 
-def _update_fields(name: str, of: Any, fields: dict[str, Any]) -> dict[str, Any]:
+def _update_fields(name: str, of: JaxprEqn | Jaxpr, fields: Mapping[str, Any]) -> dict[str, Any]:
     slots: tuple[str, ...] = of.__slots__
     names = [s for s in slots if s not in ("__weakref__", "graphs")]
     if not fields.keys() <= set(names):

@@ -9,10 +9,11 @@ operands. `make_jaxpr` and the tools of `inspect` call it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.aval import result_avals
 from accnp.ir.equations import (
+    Atom,
     ClosedJaxpr,
     DebugInfo,
     DropVar,
@@ -26,11 +27,14 @@ from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.node import LITERAL, Node, is_held
 from accnp.ir.op import Op, as_tuple
 
+if TYPE_CHECKING:
+    from accnp.ir.equations import Primitive
+
 __all__ = ["to_jaxpr"]
 
 
 def to_jaxpr(
-    graph: Graph, value_of: Callable[[Node], Any], primitive_of: Callable[[Op], Any]
+    graph: Graph, value_of: Callable[[Node], Any], primitive_of: Callable[[Op], Primitive]
 ) -> ClosedJaxpr:
     """Return the jaxpr of a graph.
 
@@ -43,7 +47,9 @@ def to_jaxpr(
 
 
 class _Builder:
-    def __init__(self, value_of: Callable[[Node], Any], primitive_of: Callable[[Op], Any]) -> None:
+    def __init__(
+        self, value_of: Callable[[Node], Any], primitive_of: Callable[[Op], Primitive]
+    ) -> None:
         self.value_of = value_of
         self.primitive_of = primitive_of
         self.consts: list[Node] = []
@@ -137,7 +143,7 @@ class _Builder:
         known = [x for x in map(self._skip_marks, leading) if x.trace is None and id(x) not in env]
         return known if len(known) == len(leading) else []
 
-    def _convert_param(self, value: Any) -> Any:
+    def _convert_param(self, value: object) -> object:
         if isinstance(value, Graph):
             return ClosedJaxpr(self._convert_graph(value)[1])
         values = as_tuple(value)
@@ -181,7 +187,7 @@ class _Builder:
             want(x)
         return list(seen.values())
 
-    def _get_atom(self, node: Node, env: dict[int, Any]) -> Any:
+    def _get_atom(self, node: Node, env: dict[int, Any]) -> Atom:
         node = self._skip_marks(node)
         found = env.get(id(node))
         if found is not None:

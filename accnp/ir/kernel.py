@@ -16,10 +16,13 @@ Forms:
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import ml_dtypes
 import numpy as np
+
+if TYPE_CHECKING:
+    from accnp.ir.aval import Aval
 
 __all__ = [
     "BLOCK", "CHUNK", "CODES", "HALVES", "LONG", "ROWS", "STRETCH", "STRIDES", "Access", "Fold",
@@ -42,6 +45,24 @@ STRETCH, LONG = 1 << 22, 1 << 28
 STRIDES = (-1, 2, 3, 4)
 
 
+if TYPE_CHECKING:
+
+    class StoredValue(Protocol):
+        """A value of a program that lies in memory: the planner's `Value`."""
+
+        @property
+        def aval(self) -> Aval: ...
+
+    class ComputedOperand(Protocol):
+        """An operand whose elements the kernel computes instead of loading them."""
+
+        @property
+        def light(self) -> bool: ...
+
+        @property
+        def more(self) -> int: ...
+
+
 class Access:
     """One array operand under one index map: element = offset + sum(index[d] * strides[d])."""
 
@@ -49,7 +70,7 @@ class Access:
 
     def __init__(
         self,
-        value: Any,
+        value: StoredValue | None,
         dtype: np.dtype,
         strides: tuple[int, ...],
         offset: int,
@@ -57,7 +78,7 @@ class Access:
         number: int = -1,
         terms: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        self.value = value  # the program's Value, or the plan's name of scratch memory
+        self.value: Any = value  # the program's `Value`; None for scratch memory
         self.dtype = dtype
         self.strides = strides
         self.offset = offset
@@ -173,14 +194,14 @@ class Operand:
         dtype: np.dtype,
         strides: tuple[int, ...],
         fine: bool = False,
-        computed: Any = None,
+        computed: ComputedOperand | None = None,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
         self.strides = strides  # in elements
         self.fine = fine  # whether tasks are GPU threads: many small ones, not few large ones
         # How the kernel computes the elements (`compiler.library.indexing`); None: it loads.
-        self.computed = computed
+        self.computed: Any = computed
 
     @property
     def one(self) -> bool:
@@ -232,9 +253,13 @@ class OwnKernel:
         self.products, self.whiles = products, whiles  # as in `Generated`
 
 
-def replace(record: Any, **changes: Any) -> Any:
+_Record = TypeVar("_Record", Operand, OwnKernel)
+
+
+def replace(record: _Record, **changes: Any) -> _Record:
     """Return a copy of an operand or kernel with some fields changed."""
-    return type(record)(**{name: getattr(record, name) for name in record.__slots__} | changes)
+    old: dict[str, Any] = {name: getattr(record, name) for name in record.__slots__}
+    return type(record)(**{**old, **changes})
 
 
 # Codes of the dtypes with which kernels compute.

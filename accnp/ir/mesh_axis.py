@@ -8,11 +8,14 @@ recorder and the planner which operations do so.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.op import CALLS, Op, as_tuple
+
+if TYPE_CHECKING:
+    from accnp.ir.graph import Graph
 
 __all__ = ["MeshAxis", "communicates", "is_over_mesh"]
 
@@ -63,7 +66,7 @@ class MeshAxis:
                     return found
         raise AssertionError(self)
 
-    def members(self, groups: Any) -> tuple[int, ...]:
+    def members(self, groups: Sequence[Sequence[int]] | None) -> tuple[int, ...]:
         """The positions along the axis that take part in a collective with this process: all, or
         those of its group."""
         if groups is None:
@@ -95,9 +98,9 @@ def communicates(op: Op, params: dict[str, Any]) -> bool:
     return op.kind == "opaque" and (of is None or of.sends) and is_over_mesh(params)
 
 
-def _communicating_programs(params: dict[str, Any]) -> list[Any]:
+def _communicating_programs(params: dict[str, Any]) -> list[Graph]:
     """Return the programs among the parameters that have callbacks or messages."""
-    found: list[Any] = []
+    found: list[Graph] = []
     for value in params.values():
         for program in as_tuple(value):
             if getattr(program, "calls_python", False):
@@ -105,8 +108,8 @@ def _communicating_programs(params: dict[str, Any]) -> list[Any]:
     return found
 
 
-def _has_messages(program: Any) -> bool:
-    found = program.extra.get("communicates")
+def _has_messages(program: Graph) -> bool:
+    found: bool | None = program.extra.get("communicates")
     if found is None:
         found = any([communicates(n.op, n.params) for n in program.nodes])
         program.extra["communicates"] = found

@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -54,6 +55,7 @@ __all__ = [
 ]  # fmt: skip
 
 EMPTY: dict[str, Any] = {}
+_T = TypeVar("_T")
 
 # Outside of traces, a chain of this many pending operations is handed to the engine, so that eager
 # loops run in constant memory.
@@ -63,7 +65,7 @@ _on_deep: list[Callable[[Node], None]] = []
 # Runs a node immediately if it was recorded outside of traces: callbacks, and collectives between
 # processes, whose order must be the same in all processes.
 _perform: list[Callable[[Node], None]] = []
-_values: list[Callable[[Node], Any]] = []
+_values: list[Callable[[Node], np.ndarray]] = []
 # Decides how an operation on sharded operands is executed; see `sharding/partitioning.py`.
 _distribute: list[Callable[[Op, tuple[Node, ...], dict[str, Any], Any], Any]] = []
 # Kinds whose result types are not memoized: their parameters are programs or user functions, or the
@@ -71,20 +73,20 @@ _distribute: list[Callable[[Op, tuple[Node, ...], dict[str, Any], Any], Any]] = 
 _OWN_TYPE = (*CALLS, "mark", "callback", "item")
 
 
-def _create_form(op: Op, avals: Sequence[Any], aval: Any) -> Form:
+def _create_form(op: Op, avals: Sequence[Any], aval: Aval | tuple[Aval, ...]) -> Form:
     """Create the memo entry of an operation on operands of these types; see `Form`."""
     return Form(op, op.updated_operand, aval, any([x.dtype in NARROW for x in avals]))
 
 
-def _leaf_infer(*_: Any, **__: Any) -> Aval:
+def _leaf_infer(*_: object, **__: object) -> Aval:
     raise TypeError("leaf: a leaf cannot be recorded; create it with literal, const or arg")
 
 
-def _identity(x: Any, **_: Any) -> Any:
+def _identity(x: _T, **_: object) -> _T:
     return x
 
 
-def _item(xs: Sequence[Any], *, index: int) -> Any:
+def _item(xs: Sequence[_T], *, index: int) -> _T:
     return xs[index]
 
 
@@ -99,12 +101,12 @@ TOGETHER = Op("together", "mark", lambda *xs: xs)
 _getframe = sys._getframe  # pyright: ignore[reportPrivateUsage]
 
 
-def user_site() -> tuple[Any, int] | None:
+def user_site() -> tuple[CodeType, int] | None:
     """Return (code object, instruction offset) of the innermost frame outside the package."""
     return _find_user_site(_getframe(2))
 
 
-def _find_user_site(frame: Any) -> tuple[Any, int] | None:
+def _find_user_site(frame: FrameType | None) -> tuple[CodeType, int] | None:
     while frame is not None:
         package = frame.f_globals.get("__package__")
         own = OWN.get(package)
@@ -119,7 +121,9 @@ def site_text(node: Node) -> str:
     return line_of(node.site)
 
 
-def _place_results(aval: Aval | tuple[Aval, ...], where: Any) -> Aval | tuple[Aval, ...]:
+def _place_results(
+    aval: Aval | tuple[Aval, ...], where: ShardedDevices | tuple[ShardedDevices, ...]
+) -> Aval | tuple[Aval, ...]:
     """Return the aval (or avals) of a result on other devices."""
     if isinstance(aval, tuple):
         return tuple([on_devices(a, d) for a, d in zip(aval, where, strict=True)])
@@ -177,7 +181,7 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         if state.within is not None and op.jvp is ZERO and "within" not in params:
             params = {**params, "within": state.within}
         avals = [x.aval for x in inputs]
-        aval = op.infer(*avals, **params)
+        aval: Aval | tuple[Aval, ...] = op.infer(*avals, **params)
         # The programs of calls over several processes say which of their results are sharded.
         exact = exist_over_processes() and op.kind in CALLS and any(map(spans_processes, avals))
         if not (op.places or exact):
@@ -202,7 +206,8 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             known = op.kind not in _ARITHMETIC if op.float0 is None else op.float0
             if not known and params.get("new_dtype") != float0:
                 refuse_float0(op.name, avals)
-            aval = result_devices(op.name, avals, op.infer(*avals, **params))
+            inferred: Aval | tuple[Aval, ...] = op.infer(*avals, **params)
+            aval = result_devices(op.name, avals, inferred)
             if any([type(a.devices) is ShardedDevices for a in avals]):
                 found = _distribute[0](op, inputs, params, aval)
                 if isinstance(found, Node):
@@ -298,7 +303,7 @@ def owning_trace(node: Node) -> Trace | None:
             info = node.trace.info
             if node.site is not None:
                 error.args = (f"{made} {site_text(node)}",)
-            elif node.op is ARG and hasattr(info, "line"):
+            elif node.op is ARG and info is not None and not isinstance(info, str):
                 error.args = (f"{made} {info.file}:{info.line} ({info.function}), as an argument",)
             raise
     for n in order:
@@ -336,7 +341,9 @@ def run_effect(node: Node) -> None:
 
 
 def install_engine(
-    on_deep: Callable[[Node], None], perform: Callable[[Node], None], value: Callable[[Node], Any]
+    on_deep: Callable[[Node], None],
+    perform: Callable[[Node], None],
+    value: Callable[[Node], np.ndarray],
 ) -> None:
     """Set the functions of the engine: one that takes nodes of deep graphs, one that runs a
     callback or a program with effects, and one that returns the value of a node."""
@@ -348,7 +355,7 @@ def install_distribution(distribute: Callable[..., Any]) -> None:
     _distribute[:] = [distribute]
 
 
-def value_of(node: Node) -> Any:
+def value_of(node: Node) -> np.ndarray:
     """Return the value of a node as an array; compute it or wait for it if necessary."""
     return _values[0](node)
 
@@ -371,7 +378,7 @@ _LITERALS = BoundedCache[Any, Node]("type_cache_size").register(
 )
 
 
-def literal(value: Any, dtype: np.dtype, weak_type: bool = True) -> Node:
+def literal(value: complex | np.generic, dtype: np.dtype, weak_type: bool = True) -> Node:
     """Return the interned leaf of a Python scalar (rank 0); kernels take it as an argument."""
     key: Any = (value, type(value), dtype, weak_type)
     if value == 0 and isinstance(value, float) and math.copysign(1.0, value) < 0:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -20,11 +20,17 @@ from accnp.caches import BoundedCache
 from accnp.forks import imported
 from accnp.public_names import OP_MODULES
 
+if TYPE_CHECKING:
+    from accnp.ir.aval import Aval
+
 __all__ = [
     "CALLS", "COMBINES", "OPS", "ZERO", "Collective", "Combine", "Linear", "Lowering", "Op",
     "as_tuple", "declare_combine", "distinct_number", "each_combine", "install_recorder", "o",
     "register", "static_key",
 ]  # fmt: skip
+
+
+_T = TypeVar("_T")
 
 
 class _Zero:
@@ -42,7 +48,7 @@ class Linear:
 
     __slots__ = ("aval",)
 
-    def __init__(self, aval: Any) -> None:
+    def __init__(self, aval: Aval) -> None:
         self.aval = aval
 
 
@@ -115,7 +121,7 @@ class Combine(NamedTuple):
     name: str
     function: str
     reference: Callable[..., Any]
-    identity: Callable[[np.dtype], Any]
+    identity: Callable[[np.dtype], float]
     kinds: str = "biufc"
     of_bools: str = ""
     order: str = ""
@@ -155,23 +161,23 @@ def each_combine(use: Callable[[str], None]) -> None:
     _uses.append(use)
 
 
-def _lowest(dtype: np.dtype) -> Any:
+def _lowest(dtype: np.dtype) -> float:
     return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
-def _highest(dtype: np.dtype) -> Any:
+def _highest(dtype: np.dtype) -> float:
     return np.inf if dtype.kind == "f" else int(np.iinfo(dtype).max)
 
 
-def _zero(dtype: np.dtype) -> Any:
+def _zero(dtype: np.dtype) -> int:
     return 0
 
 
-def _one(dtype: np.dtype) -> Any:
+def _one(dtype: np.dtype) -> int:
     return 1
 
 
-def _all_bits(dtype: np.dtype) -> Any:
+def _all_bits(dtype: np.dtype) -> int:
     return True if dtype.kind == "b" else int(np.iinfo(dtype).max) if dtype.kind == "u" else -1
 
 
@@ -341,11 +347,11 @@ class Op:
         kind: str,
         infer: Callable[..., Any],
         numpy: Callable[..., Any] | None = None,
-        jvp: Any = None,
+        jvp: Callable[..., Any] | Sequence[Callable[..., Any] | _Zero] | _Zero | None = None,
         linearize: Callable[..., Any] | None = None,
         transpose: Callable[..., Any] | None = None,
         batch: Callable[..., Any] | None = None,
-        scalar: Any = None,
+        scalar: str | Mapping[str, str] | Callable[..., str] | None = None,
         nonzero: Callable[..., str] | None = None,
         cuda: Callable[..., Any] | None = None,
         lowering: Lowering = _REFERENCE,
@@ -390,11 +396,11 @@ class Op:
         self.kind = kind
         self.infer = infer
         self.numpy = numpy
-        self.jvp = jvp
+        self.jvp: Any = jvp
         self.linearize = linearize
         self.transpose = transpose
         self.batch = batch
-        self.scalar = scalar
+        self.scalar: Any = scalar
         self.nonzero = nonzero
         self.cuda = cuda
         self.lowering = lowering
@@ -539,7 +545,7 @@ _NUMBERS: tuple[type, ...] = (float, complex, np.generic)
 _TUPLE: type = tuple
 
 
-def static_key(value: Any) -> tuple[type[Any], Any]:
+def static_key(value: object) -> tuple[type[Any], Any]:
     """Return a hashable key of a static value: its type, and the value itself or, for numbers that
     are zero, complex or NaN, its text. The key of a tuple contains the keys of its elements."""
     kind = cast("type[Any]", type(value))
@@ -585,7 +591,7 @@ class _SignedComplex(complex):
 _NEGATIVE_ZERO = _NegativeZero(-0.0)
 
 
-def distinct_number(value: Any) -> Any:
+def distinct_number(value: _T) -> _T | float | complex:
     """Return a Python number that, as an op's parameter, compares equal only to the same number."""
     if isinstance(value, float):
         if value != value:

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from accnp.ir.aval import Aval
 from accnp.ir.doc import Doc, brk, concat, group, join, layout, nest, text
 from accnp.ir.equations import (
+    Atom,
     ClosedJaxpr,
     DropVar,
     Jaxpr,
@@ -30,19 +31,22 @@ from accnp.ir.equations import (
 from accnp.ir.node import Node
 from accnp.ir.op import Op, as_tuple
 
+if TYPE_CHECKING:
+    from accnp.dtypes.names import DTypeLike
+
 __all__ = ["eqn_text", "equation_text", "jaxpr_text", "short_aval", "short_dtype", "write"]
 
 _LETTERS = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf"}
 
 
-def short_dtype(dtype: Any) -> str:
+def short_dtype(dtype: DTypeLike) -> str:
     """Return "f32" for float32, "bf16" for bfloat16, "f8_e4m3fn" for float8_e4m3fn, and so on."""
     name = np.dtype(dtype).name
     found = re.fullmatch(r"(bfloat|float|uint|int|complex)(\d+.*)", name)
     return _LETTERS[found[1]] + found[2] if found else name
 
 
-def short_aval(aval: Any) -> str:
+def short_aval(aval: Aval) -> str:
     """Return dtype and shape as jaxprs show them, such as "f32[2,3]"."""
     return f"{short_dtype(aval.dtype)}[{','.join(map(str, aval.shape))}]"
 
@@ -128,7 +132,7 @@ class _Printer:
                 given[name] += 1
             self.shared[key] = by_id[key], name
 
-    def name(self, v: Any) -> str:
+    def name(self, v: Var) -> str:
         if isinstance(v, DropVar):
             return "_"
         found = self.names.get(id(v))
@@ -136,12 +140,12 @@ class _Printer:
             found = self.names[id(v)] = next(self.fresh)
         return found
 
-    def atom(self, v: Any) -> str:
+    def atom(self, v: Atom) -> str:
         if isinstance(v, Literal):
             return f"{v.text()}:{short_aval(v.aval)}"
         return self.name(v)
 
-    def variables(self, vs: Sequence[Any], separator: str = "", types: bool = False) -> Doc:
+    def variables(self, vs: Sequence[Atom], separator: str = "", types: bool = False) -> Doc:
         types = types and self.style.print_shapes
         docs = [text(self.atom(v) + (f":{short_aval(v.aval)}" if types else "")) for v in vs]
         return nest(2, group(join(concat([text(separator), group(brk())]), docs)))
@@ -189,7 +193,7 @@ class _Printer:
         right += [text(" "), self.variables(eqn.invars)]
         return concat([left, text(" = "), *right]) if eqn.outvars else concat(right)
 
-    def value(self, v: Any) -> Doc:
+    def value(self, v: object) -> Doc:
         if isinstance(v, ClosedJaxpr):
             return self.inner(v.jaxpr)
         if isinstance(v, Jaxpr):
@@ -221,10 +225,10 @@ class _Printer:
                     self.names[id(v)] = self.name(like)
 
 
-def _open_jaxpr(program: Any) -> Jaxpr:
+def _open_jaxpr(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
     return program.jaxpr if isinstance(program, ClosedJaxpr) else program
 
 
-def write(program: Any, width: int = 80, **style: bool) -> str:
+def write(program: Jaxpr | ClosedJaxpr, width: int = 80, **style: bool) -> str:
     """Return the text of a `Jaxpr` or `ClosedJaxpr`."""
     return jaxpr_text(_open_jaxpr(program), width, Style(**style))

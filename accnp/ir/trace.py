@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from types import CodeType, FrameType
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 from accnp._native import Node
 from accnp.errors import UnexpectedTracerError
@@ -92,6 +92,24 @@ class Rebinding(NamedTuple):
     site: tuple[CodeType, int] | None  # the user's code and instruction of the assignment
 
 
+if TYPE_CHECKING:
+
+    class TracedFunction(Protocol):
+        """The function that is being traced, for error messages."""
+
+        @property
+        def function(self) -> str: ...
+
+        @property
+        def file(self) -> str: ...
+
+        @property
+        def line(self) -> int: ...
+
+        @property
+        def transform(self) -> str: ...
+
+
 class Trace:
     """Trace in progress; a context manager.
 
@@ -117,7 +135,7 @@ class Trace:
     )  # fmt: skip
     dead = False  # whether all operations reject its values
 
-    def __init__(self, kind: str, info: Any = None) -> None:
+    def __init__(self, kind: str, info: TracedFunction | str | None = None) -> None:
         self.kind = kind
         self.info = info  # the traced function: name, file, line, argument names
         self.parent: Trace | None = _find_enclosing_trace(_getframe(1)) if state.stack else None
@@ -300,7 +318,7 @@ def _is_handler(frame: FrameType) -> bool:
     return False
 
 
-def _contains(values: Any, x: object) -> bool:
+def _contains(values: object, x: object) -> bool:
     return type(values) is tuple and any([value is x for value in as_tuple(values)])
 
 
@@ -332,7 +350,7 @@ class Deleted(Trace):
     __slots__ = ("site", "type", "what")
     dead = True
 
-    def __init__(self, type: str, what: str, site: Any) -> None:
+    def __init__(self, type: str, what: str, site: tuple[CodeType, int] | None) -> None:
         self.kind, self.parent = "deleted", None
         self.active, self.abstract = False, True
         self.type = type  # the array's type as text, such as float32[3]
@@ -372,7 +390,7 @@ class Escaped(Trace):
 DEAD = (Deleted, Escaped)
 
 
-def line_of(site: tuple[Any, int] | None) -> str:
+def line_of(site: tuple[CodeType, int] | None) -> str:
     """Return `file:line (function)` of a code object and an instruction offset in it."""
     if site is None:
         return "<unknown line>"
@@ -419,7 +437,7 @@ class EffectsOf:
         self.parent = parent  # that of the enclosing function
         self.held: list[Any] = []  # outside of traces: the effects that have not been run yet
 
-    def have(self, node: Any) -> bool:
+    def have(self, node: Node) -> bool:
         """Whether an operation with an effect belongs to the function."""
         if node.op.kind != "callback":  # a call belongs to it if all effects of its programs do
             programs: list[Any] = []

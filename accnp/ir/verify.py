@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from accnp.ir.aval import Aval, result_avals
 from accnp.ir.graph import Graph, graphs_in
@@ -31,10 +31,62 @@ def _fail(text: str) -> NoReturn:
     raise VerifyError(f"verify: {text}")
 
 
+class Operation(Protocol):
+    """An operation with its operands: a `Node` or a `Value`."""
+
+    @property
+    def op(self) -> Op: ...
+
+    @property
+    def params(self) -> dict[str, Any]: ...
+
+    @property
+    def inputs(self) -> Sequence[Operation]: ...
+
+    @property
+    def aval(self) -> Aval | tuple[Aval, ...]: ...
+
+
+class ProgramValue(Operation, Protocol):
+    """A `Value` of a program of the planner."""
+
+    @property
+    def parent(self) -> ProgramValue | None: ...
+
+    @property
+    def index(self) -> int: ...
+
+
+class VerifiedProgram(Protocol):
+    """A `Program` of the planner."""
+
+    @property
+    def leaves(self) -> Sequence[ProgramValue]: ...
+
+    @property
+    def values(self) -> Sequence[ProgramValue]: ...
+
+    @property
+    def outputs(self) -> Sequence[ProgramValue]: ...
+
+
+class VerifiedPlan(Protocol):
+    """A `Plan` of the engine."""
+
+    @property
+    def n_leaves(self) -> int: ...
+
+    @property
+    def steps(self) -> Sequence[Any]: ...
+
+    @property
+    def output_slots(self) -> Sequence[int]: ...
+
+
 # --- programs ---
 
 
-def verify_program(program: Any) -> None:
+def verify_program(program: VerifiedProgram) -> None:
     """Check that operands precede their users, that every value has the type its op infers, and
     that outputs are part of the program."""
     known: set[int] = {id(v) for v in program.leaves}
@@ -46,7 +98,7 @@ def verify_program(program: Any) -> None:
         if v.parent is not None:
             if id(v.parent) not in known:
                 _fail(f"{v} precedes the operation of which it is a result")
-            if v.aval != v.parent.aval[v.index]:
+            if v.aval != result_avals(v.parent.aval)[v.index]:
                 _fail(f"{v} is not result {v.index} of {v.parent}")
         else:
             for x in v.inputs:
@@ -76,12 +128,12 @@ def _verify_graph(graph: Graph) -> None:
         known.add(id(node))
 
 
-def verify_operation(v: Any) -> None:
+def verify_operation(v: Operation) -> None:
     """Check that an operation (a `Node` or a `Value`) has the type that its op infers, and that the
     programs it contains match its operands and results."""
     if v.op.kind in ("mark", "item"):
         return
-    avals = [x.aval for x in v.inputs]
+    avals: list[Any] = [x.aval for x in v.inputs]
     if v.op.kind in ("call", "loop"):
         _verify_call(v.op, avals, result_avals(v.aval), v.params)
     found = v.op.infer(*avals, **v.params)
@@ -251,7 +303,7 @@ def _check_definitions(section: list[Statement], known: set[str]) -> None:
 # --- plans ---
 
 
-def verify_plan(plan: Any) -> None:
+def verify_plan(plan: VerifiedPlan) -> None:
     """Check that every slot is written before it is read, and not freed before its last use."""
     there = set(range(plan.n_leaves))
     for step in plan.steps:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from accnp.errors import api_boundary
 from accnp.forks import imported
-from accnp.ir.aval import ShardedDevices
+from accnp.ir.aval import Aval, ShardedDevices, mesh_sharding
 from accnp.ir.node import install_distribution
 from accnp.runtime.device import Device, check_has_local_device, process_index
 from accnp.sharding.meshes import AbstractMesh, Mesh, get_mesh, mesh_in_use
+
+if TYPE_CHECKING:
+    from accnp.ir.aval import MeshSharding
 
 __all__ = [
     "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding",
@@ -556,7 +559,7 @@ class NamedSharding(Sharding):
             return NamedSharding(mesh, self.spec).placed(shape, function)
         return ShardedDevices(self, check_has_local_device(self._devices, function))
 
-    def behind_one(self, ndim: int, own: Sharding | None = None) -> NamedSharding:
+    def behind_one(self, ndim: int, own: MeshSharding | Sharding | None = None) -> NamedSharding:
         """The sharding of arrays of `ndim` dimensions: of the same ones with one more in front.
 
         This axis is divided as the first axis of the sharding `own` is, if mesh axes are left for
@@ -605,6 +608,13 @@ class NamedSharding(Sharding):
         return (
             f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}, memory_kind={self.memory_kind})"
         )
+
+
+def named_sharding(aval: Aval) -> NamedSharding:
+    """Return the sharding of a type that has one."""
+    found = mesh_sharding(aval)
+    assert isinstance(found, NamedSharding)
+    return found
 
 
 install_distribution(lambda *given: imported("accnp.sharding.partitioning").distribute(*given))

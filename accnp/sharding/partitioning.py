@@ -19,7 +19,7 @@ from accnp.ir.op import Op, o
 from accnp.ir.trace import in_shard_map, in_vmap, is_distributed
 from accnp.primitives.shards import local_of
 from accnp.sharding.meshes import AxisType, Mesh
-from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of
+from accnp.sharding.partition_specs import NamedSharding, PartitionSpec, axes_of, named_sharding
 from accnp.sharding.process_shards import Entries as LocalEntries
 from accnp.sharding.process_shards import (
     entries_of,
@@ -41,9 +41,7 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
     are those of the operands."""
     if op.kind in ("call", "mark", "item"):
         return None
-    first: NamedSharding = next(
-        x.aval.devices.sharding for x in inputs if type(x.aval.devices) is ShardedDevices
-    )
+    first = next(named_sharding(x.aval) for x in inputs if type(x.aval.devices) is ShardedDevices)
     mesh = first.mesh
     # In a mapped function only types matter: batching records its operations again.
     over = any([is_distributed(x.aval) for x in inputs])
@@ -123,7 +121,7 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
     shards = []
     for x, wanted in zip(inputs, way.ins, strict=True):
         if spans_processes(x.aval):
-            own = entries_of(mesh_sharding(x.aval), x.aval.ndim)
+            own = entries_of(named_sharding(x.aval), x.aval.ndim)
             x = local_of(x)
         else:
             own = [()] * x.aval.ndim

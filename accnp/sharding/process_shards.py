@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from accnp.ir.aval import Aval, keeps_sharding, mesh_sharding, spans_processes
+from accnp.ir.aval import Aval, keeps_sharding, spans_processes
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.node import Node
 from accnp.ir.op import o
@@ -19,7 +19,7 @@ from accnp.ir.trace import is_outside_shard_map, outside_shard_map
 from accnp.primitives.collective import part_of
 from accnp.primitives.shards import install_localize, local_of
 from accnp.sharding.meshes import Mesh
-from accnp.sharding.partition_specs import NamedSharding, axes_of
+from accnp.sharding.partition_specs import NamedSharding, axes_of, named_sharding
 
 __all__ = [
     "entries_of", "local_whole", "moved", "refuse_to_close_over", "shard_of", "whole_of",
@@ -47,7 +47,7 @@ def shard_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
     wanted = entries_of(sharding, len(shape))
     if not spans_processes(x.aval):
         return moved(x, [()] * len(shape), wanted)
-    old: NamedSharding = mesh_sharding(x.aval)
+    old = named_sharding(x.aval)
     own = entries_of(old, len(shape))
     if own != wanted and old.mesh != sharding.mesh:
         own_ranks = [d.process_index for d in old.mesh.devices.flat]
@@ -65,7 +65,7 @@ def local_whole(x: Node) -> Node:
     """The whole of a value, which each process then has, as a value without a sharding."""
     if not spans_processes(x.aval):
         return x
-    return shard_of(x, mesh_sharding(x.aval).whole(), x.aval.shape)
+    return shard_of(x, named_sharding(x.aval).whole(), x.aval.shape)
 
 
 def wholes_in_shard_map(xs: Sequence[Node]) -> list[Node]:
@@ -93,7 +93,7 @@ def refuse_to_close_over(x: Node) -> None:
     Explicit axes, as jax does."""
     if not isinstance(x.aval, Aval) or not keeps_sharding(x.aval) or not is_outside_shard_map(x):
         return
-    sharding: NamedSharding = mesh_sharding(x.aval)
+    sharding = named_sharding(x.aval)
     explicit = sharding.mesh.explicit_axes
     if any([n in explicit for entry in sharding.spec for n in axes_of(entry)]):
         raise NotImplementedError(

@@ -50,6 +50,7 @@ def sharding_of_type(aval: Aval) -> Sharding:
 def sharding_at(where: Any) -> Sharding:
     """The sharding that a type's devices mean."""
     if type(where) is ShardedDevices:
+        assert isinstance(where.sharding, Sharding)
         return where.sharding
     if len(where) == 1:
         return SingleDeviceSharding(where[0])
