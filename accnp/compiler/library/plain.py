@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import typing
 from collections.abc import Callable
-from typing import Any, SupportsFloat, SupportsInt
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsInt
 
 import ml_dtypes
 import numpy as np
@@ -18,6 +18,11 @@ import numpy as np
 from accnp.compiler.library import plain_gemm, plain_lapack, special_calls
 from accnp.compiler.loops.functions import FUNCTIONS_OF_OPS
 from accnp.ir.op import COMBINES, Combine, each_combine
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from accnp.compiler.library.plain_types import Integer, Number, Places, Pointer
 
 DTYPES: dict[str, Any] = {
     "b1": np.bool_,
@@ -45,12 +50,17 @@ TILE, SLAB = 4096, 16384
 def _quiet(f: Callable[..., Any]) -> Callable[..., Any]:
     """The function in the dtype of its first argument, without warnings."""
 
-    def call(*xs: Any) -> Any:
+    def call(*xs: ArrayLike) -> Number:
         with np.errstate(all="ignore"):
             x = np.asarray(xs[0])
-            return np.asarray(f(*xs)).astype(x.dtype)[()]
+            return _number(np.asarray(f(*xs)).astype(x.dtype))
 
     return call
+
+
+def _number(x: np.ndarray) -> Number:
+    """The number in an array without axes."""
+    return typing.cast("Number", x[()])
 
 
 def _whole(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -62,42 +72,42 @@ def _whole(f: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def cast(dtype: Any) -> Callable[[Any], Any]:
+def cast(dtype: DTypeLike) -> Callable[[ArrayLike], Number]:
     """Conversion by jax's rules: float to integer saturates, NaN gives 0."""
     target = np.dtype(dtype)
 
-    def call(x: Any) -> Any:
-        x = np.asarray(x)
-        if x.dtype.kind == "c" and target.kind not in "cb":
-            x = x.real
+    def call(x: ArrayLike) -> Number:
+        given = np.asarray(x)
+        if given.dtype.kind == "c" and target.kind not in "cb":
+            given = np.real(given)
         with np.errstate(all="ignore"):
-            if x.dtype.kind == "f" and target.kind in "iu":
-                return _saturate(x, target)
-            return x.astype(target)[()]
+            if given.dtype.kind == "f" and target.kind in "iu":
+                return _saturate(given, target)
+            return _number(given.astype(target))
 
     return call
 
 
-def _saturate(x: Any, target: np.dtype) -> Any:
+def _saturate(x: np.ndarray, target: np.dtype) -> Number:
     info = np.iinfo(target)
     # 2^bits is exact as a float, the largest integer may not be
     top = 2.0 ** (info.bits - (target.kind == "i"))
     inside = (x > float(info.min) - 1) & (x < top) | (x == float(info.min))
     y = np.where(inside, x, 0).astype(target)
     y = np.where(~inside & (x >= top), info.max, y)
-    return np.where(~inside & (x < 0), info.min, y).astype(target)[()]
+    return _number(np.where(~inside & (x < 0), info.min, y).astype(target))
 
 
-def idiv(x: Any, y: Any) -> Any:
+def idiv(x: Integer, y: Integer) -> Number:
     dtype = np.asarray(x).dtype
     a, b = int(x), int(y)
     if b == 0:
         return dtype.type(-1 if dtype.kind == "i" else np.iinfo(dtype).max)
     q = abs(a) // abs(b)
-    return np.asarray(-q if (a < 0) != (b < 0) else q).astype(dtype)[()]
+    return _number(np.asarray(-q if (a < 0) != (b < 0) else q).astype(dtype))
 
 
-def rem(x: Any, y: Any) -> Any:
+def rem(x: Number, y: Number) -> Number:
     dtype = np.asarray(x).dtype
     if dtype.kind not in "iu":
         return _quiet(np.fmod)(x, y)
@@ -107,75 +117,75 @@ def rem(x: Any, y: Any) -> Any:
     return dtype.type(-(-a % abs(b)) if a < 0 else a % abs(b))
 
 
-def _unsigned(x: Any) -> tuple[int, Any]:
+def _unsigned(x: Integer) -> tuple[int, np.dtype[np.integer]]:
     dtype = np.asarray(x).dtype
     return int(x) & ((1 << 8 * dtype.itemsize) - 1), dtype
 
 
-def _wrap(value: int, dtype: np.dtype) -> Any:
+def _wrap(value: int, dtype: np.dtype[np.integer]) -> np.integer:
     bits = 8 * dtype.itemsize
     value &= (1 << bits) - 1
     return dtype.type(value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value)
 
 
-def shift_left(x: Any, n: Any) -> Any:
+def shift_left(x: Integer, n: Integer) -> np.integer:
     value, dtype = _unsigned(x)
     return _wrap(value << int(n) if 0 <= int(n) < 8 * dtype.itemsize else 0, dtype)
 
 
-def shift_right_logical(x: Any, n: Any) -> Any:
+def shift_right_logical(x: Integer, n: Integer) -> np.integer:
     value, dtype = _unsigned(x)
     return _wrap(value >> int(n) if 0 <= int(n) < 8 * dtype.itemsize else 0, dtype)
 
 
-def shift_right_arithmetic(x: Any, n: Any) -> Any:
+def shift_right_arithmetic(x: Integer, n: Integer) -> np.integer:
     _, dtype = _unsigned(x)
     bits = 8 * dtype.itemsize
     value = int(x) - (1 << bits) if dtype.kind == "u" and int(x) >> (bits - 1) else int(x)
     return _wrap(value >> (int(n) if 0 <= int(n) < bits else bits - 1), dtype)
 
 
-def clz(x: Any) -> Any:
+def clz(x: Integer) -> np.integer:
     value, dtype = _unsigned(x)
     return dtype.type(8 * dtype.itemsize - value.bit_length())
 
 
-def popcount(x: Any) -> Any:
+def popcount(x: Integer) -> np.integer:
     value, dtype = _unsigned(x)
     return dtype.type(value.bit_count())
 
 
-def fmax(x: Any, y: Any) -> Any:
+def fmax(x: Number, y: Number) -> Number:
     if np.asarray(x).dtype.kind == "f" and x == 0 and y == 0:
         return x if np.signbit(y) else y
     return np.maximum(x, y)
 
 
-def fmin(x: Any, y: Any) -> Any:
+def fmin(x: Number, y: Number) -> Number:
     if np.asarray(x).dtype.kind == "f" and x == 0 and y == 0:
         return x if np.signbit(x) else y
     return np.minimum(x, y)
 
 
-def sign(x: Any) -> Any:
+def sign(x: Number) -> Number:
     return np.sign(x) + type(x)(0)  # -0 becomes 0
 
 
-def round_away(x: Any) -> Any:
+def round_away(x: Number) -> Number:
     t = np.trunc(x)
     with np.errstate(invalid="ignore"):
         y = t + np.copysign(1, x) if abs(x - t) >= 0.5 else t
     return np.copysign(y, x).astype(x.dtype)
 
 
-def fma(x: Any, y: Any, z: Any) -> Any:
+def fma(x: Number, y: Number, z: Number) -> Number:
     """Rounded twice in the widest type, unlike the compiled one."""
     wide = np.longdouble
     with np.errstate(all="ignore"):
-        return np.asarray(wide(x) * wide(y) + wide(z)).astype(np.asarray(x).dtype)[()]
+        return _number(np.asarray(wide(x) * wide(y) + wide(z)).astype(np.asarray(x).dtype))
 
 
-def square(x: Any) -> Any:
+def square(x: Number) -> Number:
     """x * x; the real part of that of a complex number is a product of a difference and a sum."""
     if not np.iscomplexobj(x):
         return x * x
@@ -184,14 +194,14 @@ def square(x: Any) -> Any:
     return make_complex(real + x.real.dtype.type(0), imag + imag)
 
 
-def make_complex(x: Any, y: Any) -> Any:
+def make_complex(x: Number, y: Number) -> Number:
     out = np.empty((), np.result_type(x, np.complex64))
     out.real, out.imag = x, y
-    return out[()]
+    return _number(out)
 
 
-def bitcast(dtype: Any) -> Callable[[Any], Any]:
-    return lambda x: np.asarray(x).view(dtype)[()]
+def bitcast(dtype: DTypeLike) -> Callable[[ArrayLike], Number]:
+    return lambda x: _number(np.asarray(x).view(dtype))
 
 
 def threefry(
@@ -210,29 +220,31 @@ def threefry(
     return np.uint32(x), np.uint32(y)
 
 
-def _stack(dtype: Any, count: int = STACK) -> Callable[[], Any]:
+def _stack(dtype: DTypeLike, count: int = STACK) -> Callable[[], np.ndarray]:
     return lambda: np.empty(count, dtype)
 
 
-def _at(a: Any, k: Any) -> Any:
+def _at(a: Pointer, k: Integer) -> Pointer:
     """An array, or what stands for a pointer, from another element on."""
     if isinstance(a, np.ndarray):
-        return typing.cast("np.ndarray", a)[int(k) :]
+        return a[int(k) :]
     return a.moved(int(k))
 
 
-def _move(to: Any, source: Any, n: Any) -> None:
+def _move(to: Pointer, source: Pointer, n: Integer) -> None:
     to[: int(n)] = source[: int(n)]
 
 
-def _transpose(to: Any, ldt: Any, source: Any, lds: Any, rows: Any, columns: Any) -> None:
+def _transpose(
+    to: Pointer, ldt: Integer, source: Pointer, lds: Integer, rows: Integer, columns: Integer
+) -> None:
     for r in range(int(rows)):
         for c in range(int(columns)):
             to[r * ldt + c] = source[r + c * lds]
 
 
-def _columns(fold: Callable[[Any, Any], Any]) -> Callable[..., None]:
-    def call(sums: Any, source: Any, step: Any, rows: Any, wide: Any) -> None:
+def _columns(fold: Callable[[Number, Number], Number]) -> Callable[..., None]:
+    def call(sums: Pointer, source: Pointer, step: Integer, rows: Integer, wide: Integer) -> None:
         for c in range(int(wide)):
             for r in range(int(rows)):
                 sums[c] = fold(sums[c], source[r + c * step])
@@ -240,8 +252,10 @@ def _columns(fold: Callable[[Any, Any], Any]) -> Callable[..., None]:
     return call
 
 
-def _strips(block: Callable[[Any, Any], Any]) -> Callable[..., None]:
-    def call(sums: Any, source: Any, places: Any, rows: Any, wide: Any) -> None:
+def _strips(block: Callable[[Pointer, Integer], Number]) -> Callable[..., None]:
+    def call(
+        sums: np.ndarray, source: Pointer, places: Places, rows: Integer, wide: Integer
+    ) -> None:
         for c in range(int(wide)):
             column = np.array([source[places[r] + c] for r in range(int(rows))], sums.dtype)
             sums[c] = block(column, rows)
@@ -249,31 +263,31 @@ def _strips(block: Callable[[Any, Any], Any]) -> Callable[..., None]:
     return call
 
 
-def _block(combine: Combine) -> Callable[[Any, Any], Any]:
-    def call(a: Any, n: Any) -> Any:
+def _block(combine: Combine) -> Callable[[Pointer, Integer], Number]:
+    def call(a: Pointer, n: Integer) -> Number:
         a = a[: int(n)]
         found = COMBINES[combine.of_bools] if a.dtype == bool and combine.of_bools else combine
         with np.errstate(all="ignore"):
             start = a.dtype.type(found.identity(a.dtype))
             reference = typing.cast("np.ufunc", found.reference)
-            return np.asarray(reference.reduce(a, initial=start)).astype(a.dtype)[()]
+            return _number(np.asarray(reference.reduce(a, initial=start)).astype(a.dtype))
 
     return call
 
 
-def _find(a: Any, n: Any, value: Any) -> Any:
+def _find(a: Pointer, n: Integer, value: Number) -> np.int64:
     a = a[: int(n)]
     same = np.flatnonzero((a == value) | ((a != a) & (value != value)))
     return np.int64(same[0] if same.size else n)
 
 
-def is_odd(x: np.ndarray | np.number) -> Any:
+def is_odd(x: np.ndarray | np.number) -> np.bool | np.ndarray:
     """Whether products are no normal numbers."""
     size = np.maximum(np.abs(np.real(x)), np.abs(np.imag(x)))
     return ~((size >= np.finfo(size.dtype).tiny) & (size < np.inf))
 
 
-def _first_odd(a: Any, n: Any) -> Any:
+def _first_odd(a: Pointer, n: Integer) -> np.int64:
     odd = np.flatnonzero(is_odd(a[: int(n)]))
     return np.int64(odd[0] if odd.size else n)
 
@@ -286,10 +300,10 @@ def _doubles(f: Callable[..., Any]) -> Callable[..., Any]:
 def _in_double(f: Callable[..., Any]) -> Callable[..., Any]:
     """The reference of an op, computed with double numbers in the type of the first operand."""
 
-    def widened(x: Any) -> Any:
-        x = np.asarray(x)
-        wide = x.dtype.kind in "biu"
-        return x if wide else x.astype(np.result_type(x.dtype, np.float64))
+    def widened(x: ArrayLike) -> np.ndarray:
+        given = np.asarray(x)
+        wide = given.dtype.kind in "biu"
+        return given if wide else given.astype(np.result_type(given.dtype, np.float64))
 
     return _quiet(lambda *xs: f(*map(widened, xs)))
 

@@ -7,34 +7,37 @@ In: NumPy scalars, and arrays in place of pointers. Out: entries of ``plain.NAME
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from itertools import product
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from accnp.compiler.library.library import CHAINS, LONG, RUN, SHAPES, SIGNATURES, STRIP, source
 
+if TYPE_CHECKING:
+    from accnp.compiler.library.plain_types import Integer, MultiplyAdd, Number, Places, Pointer
+
 VECTOR_BYTES = 32
-Fma = Callable[[Any, Any, Any], Any]
 
 
-def _gemm(dtype: Any, fma: Fma) -> Callable[..., None]:
+def _gemm(dtype: type[Number], fma: MultiplyAdd) -> Callable[..., None]:
     """c (op)= a @ b in the library's order: runs of a chain of fma, added up."""
     twice = np.dtype(dtype).kind == "c"
     run = RUN // 2 if twice else RUN
 
-    def step(z: Any, x: Any, y: Any) -> Any:
+    def step(z: Number, x: Number, y: Number) -> Number:
         if not twice:
             return fma(x, y, z)
         out = np.empty((), dtype)
         out.real = fma(-x.imag, y.imag, fma(x.real, y.real, z.real))
         out.imag = fma(x.imag, y.real, fma(x.real, y.imag, z.imag))
-        return out[()]
+        return cast("Number", out[()])
 
     def call(
-        m: Any, n: Any, k: Any, a: Any, rsa: Any, csa: Any, b: Any, rsb: Any, csb: Any,
-        c: Any, ldc: Any, how: Any,
+        m: Integer, n: Integer, k: Integer, a: Pointer, rsa: Integer, csa: Integer,
+        b: Pointer, rsb: Integer, csb: Integer, c: Pointer, ldc: Integer, how: Integer,
     ) -> None:  # fmt: skip
-        for i, j in np.ndindex(int(m), int(n)):
+        for i, j in product(range(int(m)), range(int(n))):
             out = c[i * ldc + j] if how else dtype(0)
             for p0 in range(0, int(k), run):
                 chain = dtype(0)
@@ -47,28 +50,28 @@ def _gemm(dtype: Any, fma: Fma) -> Callable[..., None]:
     return call
 
 
-def _of_pairs(x: Any, y: Any, z: Any) -> Any:
+def _of_pairs(x: Number, y: Number, z: Number) -> np.int32:
     """z and the products of the lower and of the upper halves of two words."""
     halves = [np.array([int(v)], np.int32).view(np.int16).astype(np.int64) for v in (x, y)]
     return np.array([int(z) + int(halves[0] @ halves[1])]).astype(np.int32)[0]
 
 
-def _type(p: Any) -> Any:
+def _type(p: Pointer) -> type[Number]:
     """The element type of a pointer, which may be an array or something around one."""
-    a = cast("np.ndarray", p if isinstance(p, np.ndarray) else p.data)
+    a = p if isinstance(p, np.ndarray) else p.data
     return a.dtype.type
 
 
-def _lanes(p: Any) -> int:
+def _lanes(p: Pointer) -> int:
     return VECTOR_BYTES // np.dtype(_type(p)).itemsize
 
 
-def _tile(rows: int, parts: int, fma: Fma) -> Callable[..., None]:
+def _tile(rows: int, parts: int, fma: MultiplyAdd) -> Callable[..., None]:
     def call(
-        k: Any, a: Any, rsa: Any, csa: Any, b: Any, ldb: Any, c: Any, ldc: Any, m: Any, n: Any,
-        how: Any,
+        k: Integer, a: Pointer, rsa: Integer, csa: Integer, b: Pointer, ldb: Integer,
+        c: Pointer, ldc: Integer, m: Integer, n: Integer, how: Integer,
     ) -> None:  # fmt: skip
-        for i, j in np.ndindex(min(int(m), rows), int(n)):
+        for i, j in product(range(min(int(m), rows)), range(int(n))):
             chain = _type(c)(0)
             for p in range(int(k)):
                 for part in range(parts):
@@ -79,12 +82,12 @@ def _tile(rows: int, parts: int, fma: Fma) -> Callable[..., None]:
     return call
 
 
-def _apart(rows: int, fma: Fma) -> Callable[..., None]:
+def _apart(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
     def call(
-        k: Any, a: Any, down: Any, along: Any, b: Any, across: Any, c: Any, out: Any, m: Any,
-        n: Any, how: Any,
+        k: Integer, a: Pointer, down: Places, along: Places, b: Pointer, across: Places,
+        c: Pointer, out: Places, m: Integer, n: Integer, how: Integer,
     ) -> None:  # fmt: skip
-        for i, j in np.ndindex(min(int(m), rows), int(n)):
+        for i, j in product(range(min(int(m), rows)), range(int(n))):
             chain = _type(c)(0)
             for p in range(int(k)):
                 chain = fma(a[down[i] + along[p]], b[across[p] + j], chain)
@@ -93,12 +96,14 @@ def _apart(rows: int, fma: Fma) -> Callable[..., None]:
     return call
 
 
-def _put(c: Any, j: Any, y: Any, how: Any) -> None:
+def _put(c: Pointer, j: Integer, y: Number, how: Integer) -> None:
     c[j] = y if how == 0 else (c[j] - y if how < 0 else c[j] + y)
 
 
-def _dots(rows: int, fma: Fma) -> Callable[..., None]:
-    def call(k: Any, x: Any, b: Any, ldb: Any, c: Any, n: Any, how: Any) -> None:
+def _dots(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
+    def call(
+        k: Integer, x: Pointer, b: Pointer, ldb: Integer, c: Pointer, n: Integer, how: Integer
+    ) -> None:
         dtype = _type(c)
         count = CHAINS // np.dtype(dtype).itemsize
         for j in range(min(int(n), rows)):
@@ -113,11 +118,14 @@ def _dots(rows: int, fma: Fma) -> Callable[..., None]:
     return call
 
 
-def _gemv(fma: Fma) -> Callable[..., None]:
+def _gemv(fma: MultiplyAdd) -> Callable[..., None]:
     """c (op)= x @ b: runs over lanes, folded by halves."""
     dots = _dots(1, fma)
 
-    def call(n: Any, k: Any, x: Any, sx: Any, b: Any, rsb: Any, csb: Any, c: Any, how: Any) -> None:
+    def call(
+        n: Integer, k: Integer, x: Pointer, sx: Integer, b: Pointer, rsb: Integer, csb: Integer,
+        c: Pointer, how: Integer,
+    ) -> None:  # fmt: skip
         dtype = _type(c)
         for j in range(int(n)):
             for p0 in range(0, max(int(k), 1), LONG):
@@ -131,34 +139,34 @@ def _gemv(fma: Fma) -> Callable[..., None]:
     return call
 
 
-def _add_scaled(rows: int, fma: Fma) -> Callable[..., None]:
-    def call(acc: Any, x: Any, sx: Any, src: Any, lds: Any, n: Any) -> None:
-        for j, i in np.ndindex(int(n), rows):
+def _add_scaled(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
+    def call(acc: Pointer, x: Pointer, sx: Integer, src: Pointer, lds: Integer, n: Integer) -> None:
+        for j, i in product(range(int(n)), range(rows)):
             acc[j] = fma(x[i * sx], src[i * lds + j], acc[j])
 
     return call
 
 
-def _lay(dst: Any, src: Any, stride: Any, n: Any) -> None:
+def _lay(dst: Pointer, src: Pointer, stride: Integer, n: Integer) -> None:
     for q in range(_lanes(dst)):
         dst[q] = src[q * stride] if q < n else _type(dst)(0)
 
 
-def _lay_words(dst: Any, src: Any, n: Any) -> None:
+def _lay_words(dst: Pointer, src: Pointer, n: Integer) -> None:
     for p in range(0, int(n), 2):
         upper = int(src[p + 1]) if p + 1 < n else 0
         dst[p // 2] = np.uint32((upper & 0xFFFF) << 16 | int(src[p]) & 0xFFFF).astype(np.int32)
 
 
-def _lay_pairs(dst: Any, other: Any, src: Any, stride: Any, n: Any) -> None:
+def _lay_pairs(dst: Pointer, other: Pointer, src: Pointer, stride: Integer, n: Integer) -> None:
     for q in range(0, _lanes(dst), 2):
         re, im = (src[q // 2 * stride + k] if q < n else _type(dst)(0) for k in (0, 1))
         dst[q], dst[q + 1] = re, im
         other[q], other[q + 1] = -im, re
 
 
-def _turn(dst: Any, ldd: Any, src: Any, lds: Any) -> None:
-    for p, q in np.ndindex(_lanes(dst), _lanes(dst)):
+def _turn(dst: Pointer, ldd: Integer, src: Pointer, lds: Integer) -> None:
+    for p, q in product(range(_lanes(dst)), repeat=2):
         dst[p * ldd + q] = src[q * lds + p]
 
 
@@ -169,7 +177,7 @@ def _release(p: object) -> None:
 def _written(name: str, scope: dict[str, Any]) -> Callable[..., None]:
     """A library kernel by its text."""
 
-    def call(*args: Any) -> None:
+    def call(*args: Pointer | Integer) -> None:
         mine = dict(scope)
         exec(source(name, VECTOR_BYTES), mine)
         mine[name](0, 1, *args)
@@ -177,14 +185,14 @@ def _written(name: str, scope: dict[str, Any]) -> Callable[..., None]:
     return call
 
 
-def namespace(floats: Fma, scope: dict[str, Any]) -> dict[str, Any]:
+def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
     """Names and functions; `scope` has those that library kernels are written with."""
-    types: dict[str, type[np.generic]] = {
+    types: dict[str, type[Number]] = {
         "f4": np.float32, "f8": np.float64, "c8": np.complex64, "c16": np.complex128,
         "i2": np.int32,
     }  # fmt: skip
 
-    def fma(x: Any, y: Any, z: Any) -> Any:
+    def fma(x: Number, y: Number, z: Number) -> Number:
         return (_of_pairs if isinstance(z, np.integer) else floats)(x, y, z)
 
     found: dict[str, Any] = {"lay": _lay, "lay_pairs": _lay_pairs, "turn": _turn}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsInt, cast
 
 import numpy as np
 
@@ -22,21 +22,24 @@ from accnp.compiler.library.routines import (
 )
 from accnp.compiler.llvm.scalars.deal import LISTS
 
+if TYPE_CHECKING:
+    from accnp.compiler.library.plain_types import Integer, Number, Places, Pointer
+
 _CELLS = {"c": ctypes.c_char, "i": ctypes.c_int32}
 
 
 def _routine(routine: str, code: str) -> Callable[..., int]:
     letters = kinds(routine, code)
 
-    def call(*args: Any) -> int:
+    def call(*args: Pointer | Integer) -> int:
         keep: list[ctypes.c_char | ctypes.c_int32] = []
         places: list[int] = []
         for arg, letter in zip(args, letters, strict=True):
             if letter in _CELLS:
-                keep.append(_CELLS[letter](int(arg)))
+                keep.append(_CELLS[letter](int(cast("SupportsInt", arg))))
                 places.append(ctypes.addressof(keep[-1]))
             else:
-                places.append(_address(arg))
+                places.append(_address(cast("Pointer", arg)))
         info = ctypes.c_int32(0)
         if has_info(routine):
             places.append(ctypes.addressof(info))
@@ -47,7 +50,7 @@ def _routine(routine: str, code: str) -> Callable[..., int]:
     return call
 
 
-def _address(p: Any) -> int:
+def _address(p: Pointer) -> int:
     """Of an array, or of what stands for a pointer, which may be written to from there on."""
     if isinstance(p, np.ndarray):
         return p.ctypes.data
@@ -55,7 +58,7 @@ def _address(p: Any) -> int:
     return p.data.ctypes.data + p.at * p.data.itemsize
 
 
-def _sort(p: Any, n: Any) -> None:
+def _sort(p: Pointer, n: Integer) -> None:
     if isinstance(p, np.ndarray):
         p[: int(n)].sort()
     else:
@@ -63,8 +66,10 @@ def _sort(p: Any, n: Any) -> None:
         p.seen[p.at : p.at + int(n)] = True
 
 
-def _deal(to: Any, room: Any, src: Any, n: Any, limits: Any, counts: Any) -> None:
-    lists: list[list[Any]] = [[] for _ in range(LISTS)]
+def _deal(
+    to: Pointer, room: Integer, src: Pointer, n: Integer, limits: Pointer, counts: Pointer
+) -> None:
+    lists: list[list[Number]] = [[] for _ in range(LISTS)]
     for i in range(int(n)):
         lists[sum(int(src[i] >= limits[j]) for j in range(LISTS - 1))].append(src[i])
     for k, found in enumerate(lists):
@@ -73,21 +78,26 @@ def _deal(to: Any, room: Any, src: Any, n: Any, limits: Any, counts: Any) -> Non
             to[k * room + i] = key
 
 
-def _pick(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any) -> int:
+def _pick(
+    values: Pointer, places: Pointer, src: Pointer, n: Integer, first: Integer, limit: Number
+) -> int:
     found = [i for i in range(int(n)) if not src[i] < limit]
     for k, i in enumerate(found):
         values[k], places[k] = src[i], np.int32(first + i)
     return len(found)
 
 
-def _sift(values: Any, places: Any, src: Any, n: Any, first: Any, limit: Any, end: Any) -> int:
+def _sift(
+    values: Pointer, places: Pointer, src: Pointer, n: Integer, first: Integer, limit: Number,
+    end: Number,
+) -> int:  # fmt: skip
     found = [i for i in range(int(n)) if limit <= src[i] < end]
     for k, i in enumerate(found):
         values[k], places[k] = src[i], np.int32(first + i)
     return len(found)
 
 
-def _permute(to: Any, src: Any, size: Any, n: Any, places: Any) -> None:
+def _permute(to: Pointer, src: Pointer, size: Integer, n: Integer, places: Places) -> None:
     for k in range(n):
         assert 0 <= places[k] < size
         to[k] = src[places[k]]
