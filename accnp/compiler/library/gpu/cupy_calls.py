@@ -11,14 +11,19 @@ from __future__ import annotations
 import contextlib
 import importlib
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from math import prod
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, SupportsInt, TypeVar, cast
 
 import numpy as np
 
 from accnp.ir.kernel import is_half
 from accnp.primitives.reference import ordered_bits
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from accnp.compiler.library.gpu.array_library import Array, ArrayLibrary, Arrays, Join
 
 __all__ = [
     "cholesky", "coarse", "cumlogsumexp", "cummax", "cummin", "cumprod",
@@ -26,13 +31,16 @@ __all__ = [
     "sort", "svd", "top_k", "triangular_solve",
 ]  # fmt: skip
 
+_F = TypeVar("_F", bound=Callable[..., object])
+_Axes = Sequence[int]
+
 MATRICES = 64  # maximum batch size for which large systems are solved one by one
 SMALL = 512  # maximum number of unknowns of a small system
 
 
-def _mark_waiting(function: Any) -> Any:
+def _mark_waiting(function: _F) -> _F:
     """Mark a function that reads results back from the GPU, so that the host waits for it."""
-    function.waits = True
+    cast("Any", function).waits = True
     return function
 
 
@@ -43,19 +51,19 @@ _COARSE = (
 )  # fmt: skip
 
 
-def _is_cupy(xp: Any) -> bool:
+def _is_cupy(xp: ArrayLibrary) -> bool:
     return xp.__name__ == "cupy"
 
 
-def coarse(wanted: Any) -> bool:
+def coarse(wanted: object) -> bool:
     """Whether a precision allows TF32 for products of float32."""
-    both = cast("tuple[Any, ...]", wanted) if isinstance(wanted, tuple) else (wanted,)
+    both = cast("tuple[object, ...]", wanted) if isinstance(wanted, tuple) else (wanted,)
     named = [str(getattr(p, "name", p)).lower() for p in both if p is not None]
     return wanted is not None and all(name in _COARSE for name in named)
 
 
 @contextlib.contextmanager
-def _precision(xp: Any, wanted: Any, small: bool = False) -> Generator[None]:
+def _precision(xp: ArrayLibrary, wanted: object, small: bool = False) -> Generator[None]:
     """Allow TF32 for float32 products if a program requests less than full precision, or if `small`
     says that the operands had 16 bits, which TF32 represents exactly.
 
@@ -80,8 +88,14 @@ def _rest(rank: int, *used: Sequence[int]) -> list[int]:
 
 
 def product(
-    xp: Any, a: Any, b: Any, *, dimension_numbers: Any, precision: Any, preferred_element_type: Any
-) -> Any:
+    xp: ArrayLibrary,
+    a: Array,
+    b: Array,
+    *,
+    dimension_numbers: tuple[tuple[_Axes, _Axes], tuple[_Axes, _Axes]],
+    precision: object,
+    preferred_element_type: DTypeLike | None,
+) -> Array:
     """Implement dot_general."""
     (ac, bc), (ab, bb) = dimension_numbers
     out = np.dtype(preferred_element_type or a.dtype)
@@ -107,19 +121,19 @@ def product(
 # --- factorizations and systems ------------------------------------------------------------------
 
 
-def _raise_failures(xp: Any) -> Any:
+def _raise_failures(xp: ArrayLibrary) -> contextlib.AbstractContextManager[object]:
     """Make failures raise as in NumPy; CuPy leaves them in the result otherwise."""
     if not _is_cupy(xp):
         return contextlib.nullcontext()
     return importlib.import_module("cupyx").errstate(linalg="raise")
 
 
-def _has_lapack(*xs: Any) -> bool:
+def _has_lapack(*xs: Array) -> bool:
     return all(x.dtype.char in "fdFD" and x.size for x in xs)
 
 
 @_mark_waiting
-def cholesky(xp: Any, a: Any) -> Any:
+def cholesky(xp: ArrayLibrary, a: Array) -> Array | None:
     """Implement cholesky; the reference handles matrices that are not positive definite."""
     if not _has_lapack(a):
         return None
@@ -130,18 +144,18 @@ def cholesky(xp: Any, a: Any) -> Any:
         return None  # a matrix of the batch failed; the reference function determines which
 
 
-def det(xp: Any, a: Any) -> Any:
+def det(xp: ArrayLibrary, a: Array) -> Array | None:
     """Implement det."""
     return xp.linalg.det(a) if _has_lapack(a) else None
 
 
-def slogdet(xp: Any, a: Any) -> Any:
+def slogdet(xp: ArrayLibrary, a: Array) -> Arrays | None:
     """Implement slogdet: signs, then logarithms."""
     return tuple(xp.linalg.slogdet(a)) if _has_lapack(a) else None
 
 
 @_mark_waiting
-def solve(xp: Any, a: Any, b: Any) -> Any:
+def solve(xp: ArrayLibrary, a: Array, b: Array) -> Array | None:
     """Implement linear_solve."""
     if not _has_lapack(a, b):
         return None
@@ -153,9 +167,9 @@ def solve(xp: Any, a: Any, b: Any) -> Any:
 
 
 def triangular_solve(
-    xp: Any, a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool,
+    xp: ArrayLibrary, a: Array, b: Array, *, left_side: bool, lower: bool, transpose_a: bool,
     conjugate_a: bool, unit_diagonal: bool,
-) -> Any:  # fmt: skip
+) -> Array | None:  # fmt: skip
     """Implement triangular_solve: small matrices as one batch, large ones one by one."""
     if not _has_lapack(a, b):
         return None
@@ -179,7 +193,7 @@ def triangular_solve(
 
 
 @_mark_waiting
-def lu(xp: Any, a: Any) -> Any:
+def lu(xp: ArrayLibrary, a: Array) -> Arrays | None:
     """Implement lu: factors, pivots, and the row order. CuPy has no batched version and checks for
     failure after each matrix. The host, which has waited by then, computes the order, because one
     GPU thread takes longer for sequential exchanges."""
@@ -203,7 +217,9 @@ def lu(xp: Any, a: Any) -> Any:
     return factors, pivots, xp.asarray(order)
 
 
-def qr(xp: Any, a: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any) -> Any:
+def qr(
+    xp: ArrayLibrary, a: Array, *, pivoting: bool, full_matrices: bool, use_magma: object
+) -> Arrays | None:
     """Implement qr without column pivoting."""
     if pivoting or not _has_lapack(a):
         return None
@@ -211,8 +227,14 @@ def qr(xp: Any, a: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any) 
 
 
 def svd(
-    xp: Any, a: Any, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, algorithm: Any
-) -> Any:
+    xp: ArrayLibrary,
+    a: Array,
+    *,
+    full_matrices: bool,
+    compute_uv: bool,
+    subset_by_index: object,
+    algorithm: object,
+) -> Arrays | None:
     """Implement svd: singular values, then both matrices if they are requested."""
     if subset_by_index is not None or not _has_lapack(a):
         return None
@@ -222,7 +244,9 @@ def svd(
     return s, u, vh
 
 
-def eigh(xp: Any, a: Any, *, lower: bool, subset_by_index: Any, **_: Any) -> Any:
+def eigh(
+    xp: ArrayLibrary, a: Array, *, lower: bool, subset_by_index: object, **_: object
+) -> Arrays | None:
     """Implement eigh: eigenvectors, then eigenvalues."""
     if subset_by_index is not None or not _has_lapack(a):
         return None
@@ -233,7 +257,9 @@ def eigh(xp: Any, a: Any, *, lower: bool, subset_by_index: Any, **_: Any) -> Any
 # --- Fourier transforms --------------------------------------------------------------------------
 
 
-def fft(xp: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) -> Any:
+def fft(
+    xp: ArrayLibrary, x: Array, *, fft_type: SupportsInt, fft_lengths: tuple[int, ...]
+) -> Array | None:
     """Implement fft over the last axes."""
     if not x.size or not prod(fft_lengths):
         return None
@@ -245,7 +271,7 @@ def fft(xp: Any, x: Any, *, fft_type: Any, fft_lengths: tuple[int, ...]) -> Any:
 # --- sorting, searching, cumulative reductions ---------------------------------------------------
 
 
-def _rank(xp: Any, x: Any) -> Any:
+def _rank(xp: ArrayLibrary, x: Array) -> Array:
     """Return integers in the order of floats: zeros are equal, NaN are last. CuPy's own kernels
     treat subnormal numbers as zeros."""
     if x.dtype.kind != "f":
@@ -258,18 +284,21 @@ def _rank(xp: Any, x: Any) -> Any:
     return xp.where((bits & bits.dtype.type(info.max)) > infinite, bits.dtype.type(info.max), rank)
 
 
-def _order(xp: Any, keys: Sequence[Any], axis: int) -> Any:
+def _order(xp: ArrayLibrary, keys: Sequence[Array], axis: int) -> Array:
     """Return the stable order by several keys, the first of which is the most significant."""
-    order: Any = None
+    order: Array | None = None
     for key in reversed(keys):
         key = _rank(xp, key)
         seen = key if order is None else xp.take_along_axis(key, order, axis)
         step = xp.argsort(seen, axis=axis, kind="stable")
         order = step if order is None else xp.take_along_axis(order, step, axis)
+    assert order is not None
     return order
 
 
-def sort(xp: Any, *xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
+def sort(
+    xp: ArrayLibrary, *xs: Array, dimension: int, is_stable: bool, num_keys: int
+) -> Array | Arrays | None:
     """Implement sort of several operands by the first `num_keys` of them."""
     keys = xs[:num_keys]
     if not xs[0].size or any(k.dtype.kind not in "biuf" for k in keys):
@@ -280,7 +309,7 @@ def sort(xp: Any, *xs: Any, dimension: int, is_stable: bool, num_keys: int) -> A
     return tuple([xp.take_along_axis(x, order, dimension) for x in xs])
 
 
-def top_k(xp: Any, x: Any, *, k: int, axis: int) -> Any:
+def top_k(xp: ArrayLibrary, x: Array, *, k: int, axis: int) -> Arrays | None:
     """Implement top_k; for ties, the lower index comes first."""
     if not x.size or x.dtype.kind not in "biuf":
         return None
@@ -292,31 +321,40 @@ def top_k(xp: Any, x: Any, *, k: int, axis: int) -> Any:
     return xp.take_along_axis(x, index, axis), index.astype(np.int32)
 
 
-def searchsorted(xp: Any, a: Any, v: Any, *, side: str) -> Any:
+def searchsorted(xp: ArrayLibrary, a: Array, v: Array, *, side: str) -> Array | None:
     """Implement searchsorted, for one sorted vector or one for each row."""
     if a.dtype.kind not in "biuf":
         return None
     if a.ndim > 1:
         out = xp.empty(v.shape, np.int32)
         for row in np.ndindex(a.shape[:-1]):
-            out[row] = searchsorted(xp, a[row], v[row], side=side)
+            found = searchsorted(xp, a[row], v[row], side=side)
+            assert found is not None
+            out[row] = found
         return out
     return xp.searchsorted(_rank(xp, a), _rank(xp, v), side=side).astype(np.int32)
 
 
-def cumsum(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+def cumsum(xp: ArrayLibrary, x: Array, *, axis: int, reverse: bool = False) -> Array | None:
     """Implement cumsum in CUB's order, which depends on the shape only."""
     return _cumulative(xp, xp.cumsum, x, axis, reverse)
 
 
-def cumprod(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+def cumprod(xp: ArrayLibrary, x: Array, *, axis: int, reverse: bool = False) -> Array | None:
     """Implement cumprod in float64: CUB multiplies intermediate products, which may over- or
     underflow even if the prefixes do not."""
     wide = {"f": np.float64, "c": np.complex128}.get(x.dtype.kind, x.dtype)
     return _cumulative(xp, xp.cumprod, x, axis, reverse, wide)
 
 
-def _cumulative(xp: Any, fold: Any, x: Any, axis: int, reverse: bool, wide: Any = None) -> Any:
+def _cumulative(
+    xp: ArrayLibrary,
+    fold: Callable[..., Array],
+    x: Array,
+    axis: int,
+    reverse: bool,
+    wide: DTypeLike | None = None,
+) -> Array | None:
     if not x.size or x.dtype.kind not in "iufc" or x.dtype.itemsize < 4:
         return None
     y = fold(xp.flip(x, axis) if reverse else x, axis=axis, dtype=wide or x.dtype)
@@ -324,17 +362,19 @@ def _cumulative(xp: Any, fold: Any, x: Any, axis: int, reverse: bool, wide: Any 
     return xp.flip(y, axis) if reverse else y
 
 
-def cummax(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+def cummax(xp: ArrayLibrary, x: Array, *, axis: int, reverse: bool = False) -> Array:
     """Implement cummax."""
     return _cumulative_extreme(xp, True, x, axis, reverse)
 
 
-def cummin(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+def cummin(xp: ArrayLibrary, x: Array, *, axis: int, reverse: bool = False) -> Array:
     """Implement cummin."""
     return _cumulative_extreme(xp, False, x, axis, reverse)
 
 
-def _cumulative_extreme(xp: Any, largest: bool, x: Any, axis: int, reverse: bool) -> Any:
+def _cumulative_extreme(
+    xp: ArrayLibrary, largest: bool, x: Array, axis: int, reverse: bool
+) -> Array:
     """Compute extremes of float32 as those of integers in the order of bits, with NaN as the best
     value; CuPy's own kernels treat subnormal numbers as zeros."""
     join = xp.maximum if largest else xp.minimum
@@ -348,14 +388,16 @@ def _cumulative_extreme(xp: Any, largest: bool, x: Any, axis: int, reverse: bool
     return xp.ascontiguousarray(ordered_bits(keys)).view(np.float32)
 
 
-def cumlogsumexp(xp: Any, x: Any, *, axis: int, reverse: bool = False) -> Any:
+def cumlogsumexp(xp: ArrayLibrary, x: Array, *, axis: int, reverse: bool = False) -> Array:
     """Implement cumlogsumexp in float64."""
     return _prefixes_by_doubling(xp, xp.logaddexp, x.astype(np.float64), axis, reverse).astype(
         x.dtype
     )
 
 
-def _prefixes_by_doubling(xp: Any, join: Any, x: Any, axis: int, reverse: bool) -> Any:
+def _prefixes_by_doubling(
+    xp: ArrayLibrary, join: Join, x: Array, axis: int, reverse: bool
+) -> Array:
     """Compute prefixes in steps of 1, 2, 4, ... positions, each of which processes all elements in
     parallel (Hillis, Steele: Data parallel algorithms, 1986)."""
     y, step, n = x.swapaxes(axis, -1), 1, x.shape[axis]
