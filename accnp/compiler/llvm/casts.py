@@ -43,7 +43,7 @@ def _of_complex(of: DType, to: DType, b: ir.IRBuilder, value: ir.Value) -> ir.Va
     real, imag = split_parts(b, value)
     part = part_of(of)
     if to.kind == "bool":
-        return b.or_(*[V(b, p).ne(0.0).v for p in (real, imag)])
+        return b.or_(V(b, real).ne(0.0).v, V(b, imag).ne(0.0).v)
     if to.kind == "complex":
         return join_parts(b, *[write_cast(part, part_of(to), b, p) for p in (real, imag)])
     return write_cast(part, to, b, real)

@@ -6,8 +6,6 @@ register and 16 bits in memory. A complex number is a pair of floats in both.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from accnp.compiler.llvm.scalars import half
@@ -17,7 +15,7 @@ from accnp.compiler.loops.types import DType, Pointer, Type, part_of
 __all__ = ["from_memory", "join_parts", "memory_type", "register_type", "split_parts", "to_memory"]
 
 
-def register_type(d: Type) -> Any:
+def register_type(d: Type) -> ir.Type:
     """Return the LLVM type of a number, or of an address, in a register."""
     if isinstance(d, Pointer):
         return memory_type(d.of).as_pointer()
@@ -30,31 +28,31 @@ def register_type(d: Type) -> Any:
     return ir.IntType(1 if d.kind == "bool" else 8 * d.size)
 
 
-def memory_type(d: DType) -> Any:
+def memory_type(d: DType) -> ir.Type:
     """Return the LLVM type of a number in memory."""
     return {"bool": I8, "half": I16}.get(d.kind) or register_type(d)
 
 
-def from_memory(of: DType, b: ir.IRBuilder, v: Any) -> ir.Value:
+def from_memory(of: DType, b: ir.IRBuilder, v: ir.Value) -> ir.Value:
     """Return a number in a register that was loaded from memory."""
     if of.kind == "bool":
         return b.icmp_unsigned("!=", v, ir.Constant(I8, 0))
     return half.widen(V(b, v), of.token).v if of.kind == "half" else v
 
 
-def to_memory(of: DType, b: ir.IRBuilder, v: Any) -> ir.Value:
+def to_memory(of: DType, b: ir.IRBuilder, v: ir.Value) -> ir.Value:
     """Return the form in memory of a number in a register."""
     if of.kind == "bool":
         return b.zext(v, I8)
     return half.narrow(V(b, v), of.token).v if of.kind == "half" else v
 
 
-def split_parts(b: ir.IRBuilder, z: Any) -> tuple[Any, Any]:
+def split_parts(b: ir.IRBuilder, z: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Return the real and the imaginary part of a complex number."""
     return b.extract_value(z, 0), b.extract_value(z, 1)
 
 
-def join_parts(b: ir.IRBuilder, real: Any, imag: Any) -> ir.Value:
+def join_parts(b: ir.IRBuilder, real: ir.Value, imag: ir.Value) -> ir.Value:
     """Return the complex number with these parts."""
     z = ir.Constant(ir.LiteralStructType([real.type] * 2), ir.Undefined)
     return b.insert_value(b.insert_value(z, real, 0), imag, 1)

@@ -3,8 +3,6 @@ collect them from rows."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from accnp.compiler.llvm.intrinsics.table import Resolved, define
@@ -19,7 +17,7 @@ def _deal(to: Type, room: Type, src: Type, n: Type, limits: Type, counts: Type) 
     if to not in (Pointer(I4), _WORDS) or src != to or limits != to:
         return None
 
-    def emit(b: ir.IRBuilder, *args: ir.Value) -> Any:
+    def emit(b: ir.IRBuilder, *args: ir.Value) -> None:
         deal(b, args)
 
     return None, (to, I8, to, I8, to, _WORDS), emit
@@ -34,7 +32,7 @@ def _pick(
     if t.kind not in ("int", "uint", "float") or t.size < 4:
         return None
 
-    def emit(b: ir.IRBuilder, *args: ir.Value) -> Any:
+    def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
         return pick(b, t.signed, args)
 
     places = Pointer(I4)
@@ -47,7 +45,7 @@ def _sift(
     if values != Pointer(I4) or src != values:
         return None
 
-    def emit(b: ir.IRBuilder, *args: ir.Value) -> Any:
+    def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
         return pick(b, True, args)
 
     return I8, (values, values, src, I8, I8, I4, I4), emit
@@ -60,7 +58,7 @@ def _permute(to: Type, src: Type, size: Type, n: Type, places: Type) -> Resolved
     if t.kind not in ("int", "uint", "float") or t.size < 4:
         return None
 
-    def emit(b: ir.IRBuilder, *args: ir.Value) -> Any:
+    def emit(b: ir.IRBuilder, *args: ir.Value) -> None:
         permute(b, t.kind == "float", args)
 
     return None, (to, to, I8, I8, Pointer(I4)), emit

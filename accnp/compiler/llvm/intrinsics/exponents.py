@@ -4,8 +4,8 @@ with this mantissa and exponent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Concatenate
+from collections.abc import Callable, Sequence
+from typing import Concatenate
 
 from llvmlite import ir
 
@@ -16,7 +16,7 @@ from accnp.compiler.llvm.scalars.products import apart, is_odd, raised, whole
 from accnp.compiler.loops.types import B1, I8, Type
 
 # (builder, parts of the operand, *others) -> parts of the result, or a result that has none
-_Act = Callable[Concatenate[ir.IRBuilder, list[ir.Value], ...], "ir.Value | list[ir.Value]"]
+_Act = Callable[Concatenate[ir.IRBuilder, list[ir.Value], ...], "ir.Value | Sequence[ir.Value]"]
 
 
 def _product(name: str, result: Callable[[Type], Type], act: _Act) -> None:
@@ -29,24 +29,24 @@ def _product(name: str, result: Callable[[Type], Type], act: _Act) -> None:
         def emit(b: ir.IRBuilder, value: ir.Value, *others: ir.Value) -> ir.Value:
             if x.kind == "float":
                 found = act(b, [value], *others)
-                return found[0] if isinstance(found, list) else found
+                return found[0] if isinstance(found, Sequence) else found
             found = act(b, [*split_parts(b, value)], *others)
-            return join_parts(b, *found) if isinstance(found, list) else found
+            return join_parts(b, *found) if isinstance(found, Sequence) else found
 
         return result(x), (x, *[I8] * len(more)), emit
 
     define(name, 2 if name == "raised" else 1, rule, gpu=name != "odd")
 
 
-def _exponent(b: ir.IRBuilder, xs: list[Any]) -> ir.Value:
+def _exponent(b: ir.IRBuilder, xs: list[ir.Value]) -> ir.Value:
     found = apart(b, xs)[1]
     return found if found.type == I64 else b.sext(found, I64)
 
 
-def _raised(b: ir.IRBuilder, xs: list[Any], power: Any) -> list[Any]:
+def _raised(b: ir.IRBuilder, xs: list[ir.Value], power: ir.Value) -> list[ir.Value]:
     kind = whole(xs[0].type)
-    power = V(b, power if kind == I64 else b.trunc(power, kind))
-    return [raised(V(b, x), power).v for x in xs]
+    exponent = V(b, power if kind == I64 else b.trunc(power, kind))
+    return [raised(V(b, x), exponent).v for x in xs]
 
 
 _product("mantissa", lambda t: t, lambda b, xs: apart(b, xs)[0])

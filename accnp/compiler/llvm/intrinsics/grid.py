@@ -13,8 +13,7 @@ divided(x, inverse(d))        x / d of float32, for many x and one d
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
@@ -27,11 +26,11 @@ from accnp.compiler.loops.types import B1, F4, F8, I8, DType, Pointer, Type
 _WHOLE = ir.Constant(I32, -1)  # all lanes of a warp
 
 
-def _index(name: str, write: Callable[[Any], Any]) -> None:
+def _index(name: str, write: Callable[[ir.IRBuilder], ir.Value]) -> None:
     define(name, 0, lambda: (I8, (), write), gpu=True)
 
 
-def _special(b: ir.IRBuilder, name: str, result: Any, of: list[Any]) -> ir.Value:
+def _special(b: ir.IRBuilder, name: str, result: ir.Type, of: Sequence[ir.Type]) -> ir.Value:
     """Declare an intrinsic of LLVM."""
     return b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, of), name)
 
@@ -44,7 +43,7 @@ def _barrier() -> Resolved:
     return None, (), emit
 
 
-def _words(b: ir.IRBuilder, value: ir.Value, act: Callable[[Any], Any]) -> ir.Value:
+def _words(b: ir.IRBuilder, value: ir.Value, act: Callable[[ir.Value], ir.Value]) -> ir.Value:
     """Write a function of words of 32 bits for a value of another size."""
     t = value.type
     width = {"float": 32, "double": 64}.get(str(t)) or t.width
@@ -65,11 +64,11 @@ def _shuffle(name: str, mode: str) -> None:
         if not isinstance(x, DType):
             return None
 
-        def emit(b: ir.IRBuilder, value: ir.Value, by: Any) -> ir.Value:
+        def emit(b: ir.IRBuilder, value: ir.Value, by: ir.Value) -> ir.Value:
             fn = _special(b, f"llvm.nvvm.shfl.sync.{mode}.i32", I32, [I32] * 4)
             by, last = b.trunc(by, I32), ir.Constant(I32, 31)
 
-            def act(word: Any) -> ir.Value:
+            def act(word: ir.Value) -> ir.Value:
                 return b.call(fn, [_WHOLE, word, by, last])
 
             if x.kind == "complex":
@@ -143,7 +142,7 @@ def _inverse(d: Type) -> Resolved | None:
 
 
 def _divided(x: Type, r: Type) -> Resolved | None:
-    def emit(b: ir.IRBuilder, value: ir.Value, inverse: Any) -> ir.Value:
+    def emit(b: ir.IRBuilder, value: ir.Value, inverse: ir.Value) -> ir.Value:
         product = b.bitcast(b.fmul(b.fpext(value, F64), inverse), I64)
         kept = b.bitcast(b.and_(product, ir.Constant(I64, _LAST)), F64)
         return b.fptrunc(kept, F32)

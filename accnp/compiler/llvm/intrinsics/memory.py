@@ -27,7 +27,7 @@ INT = DTYPES["i8"]
 _BYTES = I8.as_pointer()
 
 
-def stack_memory(b: ir.IRBuilder, of: DType, kind: Any, align: int) -> Any:
+def stack_memory(b: ir.IRBuilder, of: DType, kind: ir.Type, align: int) -> ir.Value:
     """Return the address of memory on the stack, in the entry block: a call inside a loop does not
     grow the stack."""
     with b.goto_entry_block():
@@ -37,7 +37,7 @@ def stack_memory(b: ir.IRBuilder, of: DType, kind: Any, align: int) -> Any:
 
 
 def _stack(kind: str, of: DType, count: int) -> None:
-    def emit(b: ir.IRBuilder) -> Any:
+    def emit(b: ir.IRBuilder) -> ir.Value:
         return stack_memory(b, of, ir.ArrayType(memory_type(of), count), min(64, 16 * count))
 
     define(kind + of.token, 0, lambda: (Pointer(of), (), emit))
@@ -46,7 +46,7 @@ def _stack(kind: str, of: DType, count: int) -> None:
 def _heap(of: DType) -> None:
     """Memory from the C library, aligned for vectors; `release` frees it."""
 
-    def emit(b: ir.IRBuilder, count: Any) -> Any:
+    def emit(b: ir.IRBuilder, count: ir.Value) -> ir.Value:
         place = malloc_aligned(b, b.mul(count, ir.Constant(I64, of.size)))
         return b.bitcast(place, register_type(Pointer(of)))
 
@@ -63,7 +63,7 @@ def _release(p: Type) -> Resolved | None:
 def _nothing_at(of: DType) -> None:
     """The null address, for a name that has no memory on some path."""
 
-    def emit(b: ir.IRBuilder) -> Any:
+    def emit(b: ir.IRBuilder) -> ir.Value:
         return ir.Constant(register_type(Pointer(of)), None)
 
     define("nothing_" + of.token, 0, lambda: (Pointer(of), (), emit))
@@ -80,7 +80,7 @@ def _at(p: Type, k: Type) -> Resolved | None:
 def _aligned(p: Type) -> Resolved | None:
     """Whether an address is a multiple of 16."""
 
-    def emit(b: ir.IRBuilder, place: Any) -> Any:
+    def emit(b: ir.IRBuilder, place: ir.Value) -> ir.Value:
         low = b.and_(b.ptrtoint(place, I64), ir.Constant(I64, 15))
         return b.icmp_unsigned("==", low, ir.Constant(I64, 0))
 
@@ -92,7 +92,7 @@ def _move(to: Type, source: Type, n: Type) -> Resolved | None:
     if not isinstance(to, Pointer) or source != to:
         return None
 
-    def emit(b: ir.IRBuilder, target: Any, origin: Any, count: Any) -> None:
+    def emit(b: ir.IRBuilder, target: ir.Value, origin: ir.Value, count: ir.Value) -> None:
         with b.if_then(b.icmp_unsigned("!=", target, origin)):
             nbytes = b.mul(count, ir.Constant(I64, to.of.size))
             fn = b.module.declare_intrinsic("llvm.memmove", [_BYTES, _BYTES, I64])
@@ -111,7 +111,7 @@ def _transpose(
         return None
     of = to.of
 
-    def emit(b: ir.IRBuilder, *args: Any) -> None:
+    def emit(b: ir.IRBuilder, *args: ir.Value) -> None:
         # Complex numbers are moved as integers of their size, booleans as bytes.
         t = register_type(of) if of.kind == "float" else ir.IntType(8 * of.size)
         given = [b.bitcast(a, t.as_pointer()) if k in (0, 2) else a for k, a in enumerate(args)]
@@ -156,7 +156,7 @@ def _across(name: str, write: Callable[..., Any], step: Type) -> None:
         if of.kind in ("complex", "half"):
             return None
 
-        def emit(b: ir.IRBuilder, *args: Any) -> None:
+        def emit(b: ir.IRBuilder, *args: ir.Value) -> None:
             write(b, memory_type(of), of.size, _as_logic(name, of), of.signed, args)
 
         return None, (sums, sums, step, INT, INT), emit
@@ -176,7 +176,7 @@ def write_fold(
     return from_memory(of, b, block.block_reduce(b, place, count, memory_type(of), kind, of.signed))
 
 
-def write_fold_rows(combine: str, of: DType, b: ir.IRBuilder, values: Sequence[Any]) -> None:
+def write_fold_rows(combine: str, of: DType, b: ir.IRBuilder, values: Sequence[ir.Value]) -> None:
     """Write reductions of columns; the arguments are those of `scalars.across.strips`."""
     across.strips(b, memory_type(of), of.size, _as_logic(combine, of), of.signed, values)
 
@@ -189,7 +189,7 @@ def _block(name: str) -> None:
         if of.kind == "half" or of.kind[0] not in COMBINES[name].kinds:
             return None
 
-        def emit(b: ir.IRBuilder, place: Any, count: Any) -> Any:
+        def emit(b: ir.IRBuilder, place: ir.Value, count: ir.Value) -> ir.Value:
             return write_fold(name, of, b, place, count)
 
         return of, (p, INT), emit
@@ -241,7 +241,7 @@ def _find(p: Type, n: Type, value: Type) -> Resolved | None:
         return None
     of = p.of
 
-    def emit(b: ir.IRBuilder, place: Any, count: Any, wanted: Any) -> Any:
+    def emit(b: ir.IRBuilder, place: ir.Value, count: ir.Value, wanted: ir.Value) -> ir.Value:
         wanted = b.zext(wanted, I8) if of == B1 else wanted
         return block.find(b, place, count, wanted, memory_type(of))
 
@@ -265,10 +265,10 @@ def _join(name: str) -> None:
 
     def rule(x: Type, y: Type) -> Resolved | None:
         t = widest(x, y)
-        if t.kind == "complex":
+        if not isinstance(t, DType) or t.kind == "complex":
             return None
 
-        def emit(b: ir.IRBuilder, *args: Any) -> Any:
+        def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
             fold, _ = block.folds(name, args[0].type, t.signed)
             return fold(*[V(b, a) for a in args]).v
 

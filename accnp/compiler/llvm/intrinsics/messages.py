@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from accnp.compiler.library.routines import MESSAGE
@@ -19,7 +17,9 @@ __all__: list[str] = []
 _INT = DTYPES["i8"]
 
 
-def _write_message(b: ir.IRBuilder, address: ir.Value, x: Any, out: Any, nbytes: Any) -> ir.Value:
+def _write_message(
+    b: ir.IRBuilder, address: ir.Value, x: ir.Value, out: ir.Value, nbytes: ir.Value
+) -> ir.Value:
     memory = I8.as_pointer()
     passed = [address, b.bitcast(x, memory), b.bitcast(out, memory), nbytes]
     return b.icmp_signed("!=", call_external(b, MESSAGE, I64, passed), ir.Constant(I64, 0))

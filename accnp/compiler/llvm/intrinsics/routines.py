@@ -6,8 +6,6 @@ elements in place, and ``quick_i4()`` is the largest n for which that is fast.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import binding, ir
 
 from accnp.compiler.library.routines import (
@@ -44,7 +42,7 @@ def _routine(routine: str, code: str) -> None:
             if isinstance(param, Pointer) and kind != param:
                 return None
 
-        def emit(b: ir.IRBuilder, *args: ir.Value) -> Any:
+        def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
             """Pass all arguments by address, with the numbers on the stack."""
             cells = {"c": I8, "i": I32}
             passed: list[ir.Value] = []
@@ -90,7 +88,7 @@ for _name in ALONE:
 def _sort(code: str) -> None:
     pointer = Pointer(DTYPES[code])
 
-    def emit(b: ir.IRBuilder, *args: ir.Value) -> Any:
+    def emit(b: ir.IRBuilder, *args: ir.Value) -> None:
         bytes_ = I8.as_pointer()
         passed = [b.bitcast(args[0], bytes_), args[1], ir.Constant(bytes_, None)]
         call_external(b, sort_symbol(code), I32, passed)
@@ -107,7 +105,7 @@ def _quick(code: str) -> None:
     slow = binding.get_host_cpu_name() == "znver4"
     most = QUICK[code] if slow else (1 << 63) - 1
 
-    def emit(b: ir.IRBuilder, *args: ir.Value) -> Any:
+    def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
         return ir.Constant(I64, most)
 
     define(f"quick_{code}", 0, lambda: (_INT, (), emit))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from llvmlite import ir
 
@@ -11,6 +10,7 @@ from accnp.compiler.library import mathlib, special_calls
 from accnp.compiler.library.routines import special_symbol
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.intrinsics.table import (
+    Emit,
     Resolved,
     complex_emit,
     define,
@@ -33,8 +33,8 @@ from accnp.compiler.loops.types import B1, C8, C16, DTYPES, F4, U4, DType, Type,
 _WHOLE = ("int", "uint")
 
 
-def _complex_abs(of: DType) -> Any:
-    def emit(b: ir.IRBuilder, z: Any) -> Any:
+def _complex_abs(of: DType) -> Emit:
+    def emit(b: ir.IRBuilder, z: ir.Value) -> ir.Value:
         real, imag = split_parts(b, z)
         y = cplx.scaled_abs((V(b, real).to(F64), V(b, imag).to(F64)))
         return y.to(F32 if of == C8 else F64).v
@@ -153,7 +153,7 @@ def _bitcast(target: DType) -> None:
         if not isinstance(t, DType) or t.kind not in ("int", "uint", "float", "half"):
             return None
 
-        def emit(b: ir.IRBuilder, x: Any) -> Any:
+        def emit(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
             if t == target:
                 return x
             v = to_memory(t, b, x)
@@ -175,7 +175,7 @@ def _ints(name: str, build: Callable[[V], V]) -> None:
 
 
 def _one(t: Type) -> Resolved | None:
-    def emit(b: ir.IRBuilder, x: Any) -> Any:
+    def emit(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
         if t.kind == "complex":
             part = register_type(part_of(t))
             return ir.Constant(x.type, [ir.Constant(part, 1), ir.Constant(part, 0)])
@@ -187,7 +187,7 @@ def _one(t: Type) -> Resolved | None:
 def _square(t: Type) -> Resolved | None:
     if t.kind == "complex":
 
-        def emit(b: ir.IRBuilder, z: Any) -> Any:
+        def emit(b: ir.IRBuilder, z: ir.Value) -> ir.Value:
             x, y = [V(b, p) for p in split_parts(b, z)]
             # Not inf - inf, and no digits lost, where the parts are about the same; a difference
             # of squares that is 0 is +0, also where the other factor is beyond the largest number.
@@ -211,7 +211,7 @@ def _complex_product(x: Type, y: Type) -> Resolved | None:
     if x.kind != "complex" or x != y:
         return None
 
-    def emit(b: ir.IRBuilder, p: Any, q: Any) -> Any:
+    def emit(b: ir.IRBuilder, p: ir.Value, q: ir.Value) -> ir.Value:
         (pr, pi), (qr, qi) = split_parts(b, p), split_parts(b, q)
         real = b.fsub(b.fmul(pr, qr), b.fmul(pi, qi))
         return join_parts(b, real, b.fadd(b.fmul(pr, qi), b.fmul(pi, qr)))
@@ -247,7 +247,7 @@ def _special(name: str, count: int) -> None:
     """Define a function of SciPy, which is called by its address."""
 
     def rule(*of: Type) -> Resolved | None:
-        def emit(b: ir.IRBuilder, *args: Any) -> Any:
+        def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
             passed = [V(b, a).to(F64).v for a in args] + [ir.Constant(I32, 0)]
             found = call_external(b, special_symbol(name), F64, passed)
             return V(b, found).to(F32 if of[0] == F4 else F64).v

@@ -80,7 +80,7 @@ def simple(build: Callable[..., V]) -> Emit:
 _RANKS = ("bool", "int", "uint", "float", "complex")
 
 
-def widest(*of: Type) -> Any:
+def widest(*of: Type) -> Type:
     """Return the common type of operands of different types. Sources convert operands explicitly,
     so this is for literals."""
     ranks = [1 if t.kind in ("int", "uint") else _RANKS.index(t.kind) if t.kind in _RANKS else 0

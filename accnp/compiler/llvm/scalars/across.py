@@ -7,7 +7,6 @@ In: pointers and 64-bit integers. Out: stores. `columns` joins rows to sums one 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -18,10 +17,10 @@ from accnp.compiler.llvm.scalars.transpose import begin, const, loaded, loop, si
 
 LANES_BYTES = 1 << 14  # of the lanes of a strip: half of the nearest cache
 TOGETHER = 4  # rows of a lane that are joined with it at a time
-State = tuple[Any, list[Any]]
+State = tuple[ir.Value, Sequence[ir.Value]]
 
 
-def _extreme(b: ir.IRBuilder, name: str, signed: bool, x: Any, y: Any) -> ir.Value:
+def _extreme(b: ir.IRBuilder, name: str, signed: bool, x: ir.Value, y: ir.Value) -> ir.Value:
     """What `fmax` and `fmin` do, with vectors."""
     t = x.type
     if not is_float(t.element):
@@ -35,7 +34,7 @@ def _extreme(b: ir.IRBuilder, name: str, signed: bool, x: Any, y: Any) -> ir.Val
     return b.call(fn, [x, y])
 
 
-def _fenced(b: ir.IRBuilder, x: Any) -> ir.Value:
+def _fenced(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """A vector of floats, as something that nothing is known about."""
     called = f"llvm.arithmetic.fence.v{x.type.count}f{32 if x.type.element == F32 else 64}"
     fn = b.module.globals.get(called)
@@ -43,7 +42,7 @@ def _fenced(b: ir.IRBuilder, x: Any) -> ir.Value:
 
 
 def columns(
-    b: ir.IRBuilder, t: Any, size: int, name: str, signed: bool, args: Sequence[Any]
+    b: ir.IRBuilder, t: ir.Type, size: int, name: str, signed: bool, args: Sequence[ir.Value]
 ) -> None:
     """sums[c] joined with source[r + c * lds], for each r below rows in turn; c below columns.
 
@@ -54,7 +53,7 @@ def columns(
     n = side(size)
     pointer = ir.VectorType(t, n).as_pointer()
 
-    def join(x: Any, y: Any) -> ir.Value:
+    def join(x: ir.Value, y: ir.Value) -> ir.Value:
         if REDUCTIONS[name].order:
             return _extreme(b, name, signed, x, y)
         return fold(V(b, x), V(b, y)).v
@@ -64,7 +63,12 @@ def columns(
         place = b.bitcast(b.gep(sums, [c]), pointer)
         starts = begin(b, size, (source, lds, wide), c)
 
-        def step(r: Any, state: list[Any], left: Any = None, starts: list[Any] = starts) -> State:
+        def step(
+            r: ir.Value,
+            state: Sequence[ir.Value],
+            left: ir.Value | None = None,
+            starts: Sequence[ir.Value] = starts,
+        ) -> State:
             (acc,) = state
             for x in square(b, loaded(b, t, size, starts, r, left, identity)):
                 acc = join(acc, x)
@@ -83,7 +87,7 @@ def columns(
 
 
 def strips(
-    b: ir.IRBuilder, t: Any, size: int, name: str, signed: bool, args: Sequence[Any]
+    b: ir.IRBuilder, t: ir.Type, size: int, name: str, signed: bool, args: Sequence[ir.Value]
 ) -> None:
     """sums[c] = the block fold of source[places[r] + c] over r below rows; c below columns.
 
@@ -108,7 +112,7 @@ def strips(
             p = b.gep(p, [i])
         return b.bitcast(p, vector.as_pointer())
 
-    def join(to: Any, *xs: ir.Value) -> None:
+    def join(to: ir.Value, *xs: ir.Value) -> None:
         y = b.load(to, align=size)
         for x in xs:
             y = fold(V(b, y), V(b, x)).v
@@ -126,7 +130,7 @@ def strips(
         with loop(b, b.mul(across, const(many)), n) as i:
             b.store(start, at(lanes, i), align=size)
 
-        def add_rows(first: ir.Value, number: Any, count: int, c: Any = c) -> None:
+        def add_rows(first: ir.Value, number: ir.Value, count: int, c: ir.Value = c) -> None:
             lane = b.gep(lanes, [b.mul(number, across)])
             numbers = [b.add(first, b.add(number, const(k * many))) for k in range(count)]
             those = [b.gep(source, [b.add(b.load(b.gep(places, [r])), c)]) for r in numbers]
@@ -153,7 +157,7 @@ def strips(
 def _repeat(
     b: ir.IRBuilder,
     state: State,
-    step: Callable[[Any, list[Any]], State],
+    step: Callable[[ir.Value, Sequence[ir.Value]], State],
     more: Callable[[ir.Value], ir.Value],
 ) -> State:
     """What `step` makes of the state, again and again, while `more` says so of its number."""

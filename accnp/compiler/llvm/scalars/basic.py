@@ -7,7 +7,8 @@ quotients goes to libm.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+
+from llvmlite import ir
 
 from accnp.compiler.llvm.scalars.ir import (
     F32,
@@ -105,7 +106,8 @@ def _fmod_by_division(x: V, y: V) -> V:
     head, work, end = (b.function.append_basic_block(n) for n in ("fits", "take", "rest"))
     b.branch(head)
     b.position_at_end(head)
-    rest = V(b, b.phi(x.type))
+    phi = b.phi(x.type)
+    rest = V(b, phi)
     b.cbranch((rest >= divisor).v, work, end)
     b.position_at_end(work)
     more = _exponent(rest) - _exponent(divisor) - (digits - 1)
@@ -114,8 +116,8 @@ def _fmod_by_division(x: V, y: V) -> V:
     part = divisor * pow2(half) * pow2(k - half)  # exact; 2^k may be too large
     left = fma(-call("llvm.trunc", rest / part), part, rest)  # exact
     left = where(left < 0.0, left + part, left)
-    rest.v.add_incoming(start.v, before)
-    rest.v.add_incoming(left.v, b.block)
+    phi.add_incoming(start.v, before)
+    phi.add_incoming(left.v, b.block)
     b.branch(head)
     b.position_at_end(end)
     # Nothing was taken from what is no number, and zero fits into everything once: into NaN.
@@ -130,8 +132,9 @@ def _exponent(x: V) -> V:
     return where(tiny, shifted - digits, shifted)
 
 
-def to_int(x: V, t: Any, signed: bool) -> V:
+def to_int(x: V, t: ir.Type, signed: bool) -> V:
     """Float to integer: truncated, saturated at the ends of the range, NaN to 0."""
     kind = "si" if signed else "ui"
+    assert isinstance(t, ir.IntType)
     name = f"llvm.fpto{kind}.sat.i{t.width}.{'f32' if x.type == F32 else 'f64'}"
     return V(x.b, call_external(x.b, name, t, [x.v]))

@@ -12,8 +12,8 @@ The bits are the same on every machine, since LLVM splits the vectors without re
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -24,7 +24,8 @@ from accnp.compiler.llvm.scalars.products import apart, constant, is_odd, raised
 LANES = 32
 FOUND = 64  # elements that a search compares in one step; the hits are the bits of an i64
 Fold = Callable[[V, V], V]  # emits the code that combines two values
-Step = Callable[[list[Any], Any], list[Any]]  # (state, vector of elements) -> new state
+State = Sequence[ir.Value]
+Step = Callable[[State, ir.Value], State]  # (state, vector of elements) -> new state
 
 
 def _ordered_fold(op: str, signed: bool) -> Fold:
@@ -59,7 +60,7 @@ class Reduction(NamedTuple):
     """The code that combines two numbers of a reduction, and attributes of its `ir.op.Combine`."""
 
     fold: Fold
-    identity: Callable[[np.dtype], Any]
+    identity: Callable[[np.dtype], float]
     order: str  # ">" or "<" for a maximum or minimum, which do not use `fold`; otherwise ""
     lanes: int
 
@@ -75,7 +76,7 @@ INSTRUCTIONS: dict[str, Fold] = {
 }
 
 
-def folds(name: str, t: Any, signed: bool) -> tuple[Fold, Any]:
+def folds(name: str, t: ir.Type, signed: bool) -> tuple[Fold, float]:
     """Return the fold and the identity element of a reduction for an element type."""
     found = REDUCTIONS[name]
     identity = found.identity(_dtype_of(t, signed))
@@ -84,7 +85,7 @@ def folds(name: str, t: Any, signed: bool) -> tuple[Fold, Any]:
     return (_ordered_fold(found.order, signed) if found.order else found.fold), identity
 
 
-def _dtype_of(t: Any, signed: bool) -> np.dtype:
+def _dtype_of(t: ir.Type, signed: bool) -> np.dtype:
     if is_float(t):
         return np.dtype(f"f{_size_in_bytes(t)}")
     return np.dtype(f"{'i' if signed else 'u'}{_size_in_bytes(t)}")
@@ -96,7 +97,7 @@ def lane_count(name: str) -> int:
 
 
 def block_reduce(
-    b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: Any, name: str, signed: bool
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: ir.Type, name: str, signed: bool
 ) -> ir.Value:
     """Emit the reduction `name` of n real elements of type t at p, and return its result."""
     fold, identity = folds(name, t, signed)
@@ -146,7 +147,7 @@ def _float_extreme(
     def larger(x: V, y: V) -> V:
         return V(b, b.select(b.fcmp_ordered(op, y.v, x.v), y.v, x.v))
 
-    def step(state: list[Any], x: Any) -> list[Any]:
+    def step(state: State, x: ir.Value) -> State:
         parts = [
             b.shuffle_vector(
                 x, undef, ir.Constant(ir.VectorType(I32, part), list(range(k, k + part)))
@@ -167,14 +168,19 @@ def _float_extreme(
     return _select_or_compute(b, good, quick, lambda: _fold_block(b, p, n, start, fold))
 
 
-def _select_or_compute(b: ir.IRBuilder, good: Any, quick: Any, slow: Callable[[], Any]) -> ir.Value:
+def _select_or_compute(
+    b: ir.IRBuilder, good: ir.Value, quick: ir.Value, slow: Callable[[], ir.Value]
+) -> ir.Value:
     """Emit a branch: the value `quick` if `good` is true, otherwise the value that `slow` emits."""
     return _select_or_compute_all(b, good, [quick], lambda: [slow()])[0]
 
 
 def _select_or_compute_all(
-    b: ir.IRBuilder, good: Any, quick: list[Any], slow: Callable[[], list[Any]]
-) -> list[Any]:
+    b: ir.IRBuilder,
+    good: ir.Value,
+    quick: Sequence[ir.Value],
+    slow: Callable[[], Sequence[ir.Value]],
+) -> Sequence[ir.Value]:
     """`_select_or_compute` for several values."""
     before = b.block
     again, end = (b.function.append_basic_block(s) for s in ("again", "known"))
@@ -224,13 +230,15 @@ def _float_product(
             b, b.and_(nothing, small), quick, lambda: _scaled_product(b, p, n, start, 1)[0]
         )
 
-    def larger(x: Any, y: Any) -> ir.Value:
+    def larger(x: ir.Value, y: ir.Value) -> ir.Value:
         return b.select(b.fcmp_ordered(">", y, x), y, x)
 
     return _select_or_compute(b, good, quick, zero_or_scaled)
 
 
-def _scaled_product(b: ir.IRBuilder, p: ir.Value, n: ir.Value, pad: Any, parts: int) -> list[Any]:
+def _scaled_product(
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, pad: ir.Value, parts: int
+) -> Sequence[ir.Value]:
     """Emit a product with separate exponents: that of the mantissas, times 2 to the sum of the
     exponents.
 
@@ -241,7 +249,7 @@ def _scaled_product(b: ir.IRBuilder, p: ir.Value, n: ir.Value, pad: Any, parts: 
     exponents = whole(t)
     one = [constant(t, 1.0), constant(t, 0.0)][:parts]
 
-    def step(state: list[Any], x: Any) -> list[Any]:
+    def step(state: State, x: ir.Value) -> State:
         *acc, total = state
         those, first = apart(b, [_strided_elements(b, x, k, parts) for k in range(parts)])
         acc, second = apart(b, times(b, acc, those))
@@ -258,7 +266,7 @@ def _scaled_product(b: ir.IRBuilder, p: ir.Value, n: ir.Value, pad: Any, parts: 
     return [raised(V(b, b.extract_element(x, _first_index())), power).v for x in acc]
 
 
-def _strided_elements(b: ir.IRBuilder, x: Any, first: int, step: int) -> ir.Value:
+def _strided_elements(b: ir.IRBuilder, x: ir.Value, first: int, step: int) -> ir.Value:
     """Emit the vector of the elements `first`, `first + step`, and so on."""
     if step == 1:
         return x
@@ -268,7 +276,7 @@ def _strided_elements(b: ir.IRBuilder, x: Any, first: int, step: int) -> ir.Valu
     return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), mask)
 
 
-def _adjacent_elements(b: ir.IRBuilder, x: Any, first: int, count: int) -> ir.Value:
+def _adjacent_elements(b: ir.IRBuilder, x: ir.Value, first: int, count: int) -> ir.Value:
     """Emit the vector of `count` adjacent elements from `first` on."""
     mask = ir.Constant(ir.VectorType(I32, count), list(range(first, first + count)))
     return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), mask)
@@ -279,8 +287,8 @@ def _first_index() -> ir.Value:
 
 
 def block_reduce_complex(
-    b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: Any, name: str
-) -> tuple[Any, Any]:
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: ir.Type, name: str
+) -> tuple[ir.Value, ir.Value]:
     """Emit the sum or product of n complex numbers, and return its real and imaginary parts.
 
     In memory, real and imaginary parts of type t alternate.
@@ -307,7 +315,7 @@ def _complex_product(x: V, y: V) -> V:
     b, count = x.b, x.v.type.count
     pairs = range(0, count, 2)
 
-    def pick(v: Any, even: int, odd: int) -> ir.Value:
+    def pick(v: ir.Value, even: int, odd: int) -> ir.Value:
         order = [k + d for k in pairs for d in (even, odd)]
         mask = ir.Constant(ir.VectorType(I32, count), order)
         return b.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), mask)
@@ -334,26 +342,28 @@ def _fold_halves(acc: V, last: int, fold: Fold) -> V:
     return acc
 
 
-def _size_in_bytes(t: Any) -> int:
+def _size_in_bytes(t: ir.Type) -> int:
     """Return the size of an element; bools take one byte."""
     if isinstance(t, ir.IntType):
         return max(1, t.width // 8)
     return 4 if isinstance(t, ir.FloatType) else 8
 
 
-def _element_pointer(b: ir.IRBuilder, p: ir.Value, k: Any, t: Any) -> ir.Value:
+def _element_pointer(b: ir.IRBuilder, p: ir.Value, k: ir.Value, t: ir.Type) -> ir.Value:
     return b.gep(b.bitcast(p, t.as_pointer()), [k])
 
 
-def _load_vector(b: ir.IRBuilder, p: ir.Value, k: Any, element: Any, t: Any) -> ir.Value:
+def _load_vector(
+    b: ir.IRBuilder, p: ir.Value, k: ir.Value, element: ir.Type, t: ir.VectorType
+) -> ir.Value:
     v = b.load(b.bitcast(_element_pointer(b, p, k, element), t.as_pointer()))
     v.align = _size_in_bytes(element)
     return v
 
 
 def _loop_over_lanes(
-    b: ir.IRBuilder, p: ir.Value, n: ir.Value, pad: Any, start: list[Any], step: Step
-) -> list[Any]:
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, pad: ir.Value, start: State, step: Step
+) -> State:
     """Emit a loop over the n elements at p, and return its final state.
 
     The state starts as `start`. `step` updates it for each full vector of elements, then for the
@@ -395,14 +405,14 @@ def _loop_over_lanes(
     return out
 
 
-def find(b: ir.IRBuilder, p: ir.Value, n: ir.Value, value: ir.Value, t: Any) -> ir.Value:
+def find(b: ir.IRBuilder, p: ir.Value, n: ir.Value, value: ir.Value, t: ir.Type) -> ir.Value:
     """Emit the index of the first of n elements of type t at p that equals a value, or n if there
     is none. NaN equals NaN."""
     off = ir.Constant(ir.VectorType(t, FOUND), ir.Undefined)
     one = b.insert_element(off, value, ir.Constant(I32, 0))
     wanted = b.shuffle_vector(one, off, ir.Constant(ir.VectorType(I32, FOUND), None))
 
-    def hits(x: Any) -> ir.Value:
+    def hits(x: ir.Value) -> ir.Value:
         if not is_float(t):
             return b.icmp_signed("==", x, wanted)
         lost = b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_unordered("uno", wanted, wanted))
@@ -411,13 +421,13 @@ def find(b: ir.IRBuilder, p: ir.Value, n: ir.Value, value: ir.Value, t: Any) -> 
     return _find_first(b, p, n, t, hits)
 
 
-def find_odd(b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: Any) -> ir.Value:
+def find_odd(b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: ir.Type) -> ir.Value:
     """Emit the index of the first of n products at p that is not a normal number, or n."""
     return _find_first(b, p, n, t, lambda x: is_odd(b, [x]))
 
 
 def _find_first(
-    b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: Any, hits: Callable[[Any], Any]
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: ir.Type, hits: Callable[[ir.Value], ir.Value]
 ) -> ir.Value:
     """Emit the index of the first of n elements for which `hits` is true, or n.
 

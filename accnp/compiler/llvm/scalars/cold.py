@@ -8,8 +8,6 @@ without a *masked* variant for every lane.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from accnp.compiler.llvm.private import add_attribute
@@ -32,7 +30,7 @@ def masked_variants(fn: ir.Function) -> None:
     keep(fn.module, [v])
 
 
-def keep(module: ir.Module, functions: list[Any]) -> None:
+def keep(module: ir.Module, functions: list[ir.Function]) -> None:
     """Lists functions in llvm.compiler.used: nothing calls the variants before vectorization."""
     name = "llvm.compiler.used"
     g = module.globals.get(name)

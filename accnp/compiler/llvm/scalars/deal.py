@@ -7,7 +7,6 @@ whole: what is behind the end of a list is overwritten by its next elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -17,13 +16,13 @@ from accnp.compiler.llvm.scalars.ir import I32, I64, below, call_external, maske
 LISTS = 8
 
 
-def _splat(b: ir.IRBuilder, x: Any, t: Any) -> ir.Value:
+def _splat(b: ir.IRBuilder, x: ir.Value, t: ir.VectorType) -> ir.Value:
     undef = ir.Constant(t, ir.Undefined)
     zeros = ir.Constant(ir.VectorType(I32, t.count), [0] * t.count)
     return b.shuffle_vector(b.insert_element(undef, x, ir.Constant(I32, 0)), undef, zeros)
 
 
-def _store(b: ir.IRBuilder, x: Any, mask: ir.Value, p: ir.Value) -> None:
+def _store(b: ir.IRBuilder, x: ir.Value, mask: ir.Value, p: ir.Value) -> None:
     """Store the lanes of x that are on, one after the other."""
     t, size = x.type, x.type.element.width // 8
     if cold.vector_bytes == 32 and cold.permutes:
@@ -35,7 +34,7 @@ def _store(b: ir.IRBuilder, x: Any, mask: ir.Value, p: ir.Value) -> None:
     b.store(packed, b.bitcast(p, t.as_pointer()), align=size)
 
 
-def _permuted(b: ir.IRBuilder, x: Any, mask: ir.Value) -> ir.Value:
+def _permuted(b: ir.IRBuilder, x: ir.Value, mask: ir.Value) -> ir.Value:
     """The lanes of x that are on, at the front; AVX2 has no instruction for that but a permutation
     of eight words, which is looked up by the mask."""
     count, words = x.type.count, x.type.element.width // 32
@@ -70,11 +69,11 @@ def _count(b: ir.IRBuilder, mask: ir.Value) -> ir.Value:
     return b.zext(call_external(b, f"llvm.ctpop.i{word.width}", word, [b.bitcast(mask, word)]), I64)
 
 
-def _zero(t: Any) -> ir.Value:
+def _zero(t: ir.VectorType) -> ir.Value:
     return ir.Constant(t, [ir.Constant(t.element, 0)] * t.count)
 
 
-def deal(b: ir.IRBuilder, args: Sequence[Any]) -> None:
+def deal(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     """List k, which begins at to + k * room, gets the first n integers of src that are less than
     limits[k] but not than limits[k - 1], the last one what is left; counts[k] says how many.
 
@@ -125,7 +124,7 @@ def deal(b: ir.IRBuilder, args: Sequence[Any]) -> None:
         b.store(length, b.gep(counts, [ir.Constant(I64, k)]))
 
 
-def pick(b: ir.IRBuilder, signed: bool, args: Sequence[Any]) -> ir.Value:
+def pick(b: ir.IRBuilder, signed: bool, args: Sequence[ir.Value]) -> ir.Value:
     """Write those of the first n elements of src that are not less than a limit, NaN among them,
     and their places, counted from `first`, as 32-bit integers; how many there are.
 

@@ -8,7 +8,6 @@ same bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -23,12 +22,12 @@ _TABLE = ir.VectorType(F32, LOOKED_UP)
 class Lanes(ir.IRBuilder):
     """Writes the code of one step, of which vectors of this many lanes are made."""
 
-    def __init__(self, block: Any, count: int) -> None:
+    def __init__(self, block: ir.Block, count: int) -> None:
         super().__init__(block)
         self.count = count
 
 
-def _form(name: str, result: Any, *args: Any) -> Any:
+def _form(name: str, result: ir.Type, *args: V) -> V:
     """A call that vectors have a text for."""
     b = args[0].b
     kinds = [a.type for a in args]
@@ -131,7 +130,9 @@ def apart(like: V, count: int, name: str, make: Callable[..., V]) -> ir.Function
 # --- vectors ---
 
 
-def vector_call(name: str, kinds: Sequence[Any], result: Any, n: int) -> tuple[str, dict[str, str]]:
+def vector_call(
+    name: str, kinds: Sequence[ir.Type], result: ir.Type, n: int
+) -> tuple[str, dict[str, str]]:
     """The name of the function that does a form for n lanes, and definitions that it needs.
 
     Raises:
@@ -143,7 +144,7 @@ def vector_call(name: str, kinds: Sequence[Any], result: Any, n: int) -> tuple[s
     return _pieces(name, kinds, result, n, *_instruction(what, result))
 
 
-def _instruction(what: str, result: Any) -> tuple[int, list[str], list[str]]:
+def _instruction(what: str, result: ir.Type) -> tuple[int, list[str], list[str]]:
     """Lanes of an instruction, its lines ({0}, {1}.. operands, {r} a prefix of names; the last
     line is the result), and declarations."""
     if cold.vector_bytes == 64:
@@ -224,8 +225,8 @@ def _places(start: int, stop: int) -> str:
 
 def _pieces(
     name: str,
-    kinds: Sequence[Any],
-    result: Any,
+    kinds: Sequence[ir.Type],
+    result: ir.Type,
     n: int,
     width: int,
     lines: Sequence[str],
@@ -271,7 +272,7 @@ def _pieces(
     return made, {made: "\n".join(text), **{d[d.index("@") : d.index("(")]: d for d in declares}}
 
 
-def _rarely(name: str, kinds: Sequence[Any], n: int) -> tuple[str, dict[str, str]]:
+def _rarely(name: str, kinds: Sequence[ir.Type], n: int) -> tuple[str, dict[str, str]]:
     made = f'@"{name}.x{n}"'
     slow = f'@"{name.removeprefix("accnp.rarely.").rsplit(".", 1)[0]}.x{n}"'
     t, m = f"<{n} x {kinds[1]}>", f"<{n} x i1>"

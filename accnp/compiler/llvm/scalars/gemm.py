@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from llvmlite import ir
 
@@ -23,11 +22,11 @@ from accnp.compiler.llvm.scalars.ir import I1, I32, I64, call_external, fetch
 FAR = 1024
 
 
-def _size(t: Any) -> int:
+def _size(t: ir.Type) -> int:
     return t.width // 8 if isinstance(t, ir.IntType) else 8 if isinstance(t, ir.DoubleType) else 4
 
 
-def _const(k: int) -> Any:
+def _const(k: int) -> ir.Constant:
     return ir.Constant(I64, k)
 
 
@@ -37,10 +36,13 @@ def _whole() -> bool:
     return cold.vector_bytes < 64
 
 
+_Load = Callable[[ir.Value], ir.Value]
+
+
 class _Vectors:
     """Loads, stores and arithmetic on vectors of one type, some lanes of which are off."""
 
-    def __init__(self, b: ir.IRBuilder, t: Any, nbytes: int = 0) -> None:
+    def __init__(self, b: ir.IRBuilder, t: ir.Type, nbytes: int = 0) -> None:
         self.b, self.t, self.width = b, t, (nbytes or cold.vector_bytes) // _size(t)
         self.type = ir.VectorType(t, self.width)
         self.mask = ir.VectorType(I1, self.width)
@@ -48,10 +50,10 @@ class _Vectors:
         self.zero = ir.Constant(self.type, [ir.Constant(t, 0 if self.pairs else 0.0)] * self.width)
         self.suffix = f"v{self.width}{'i' if self.pairs else 'f'}{8 * _size(t)}"
 
-    def _call(self, name: str, result: Any, *args: ir.Value) -> ir.Value:
+    def _call(self, name: str, result: ir.Type, *args: ir.Value) -> ir.Value:
         return call_external(self.b, name, result, args)
 
-    def splat(self, x: Any, t: Any = None) -> ir.Value:
+    def splat(self, x: ir.Value, t: ir.VectorType | None = None) -> ir.Value:
         """A value in every lane."""
         t = self.type if t is None else t
         undef = ir.Constant(t, ir.Undefined)
@@ -81,17 +83,17 @@ class _Vectors:
         name = f"llvm.masked.load.{self.suffix}.p0"
         return self._call(name, self.type, p, align, mask, self.zero)
 
-    def store(self, x: Any, p: ir.Value, mask: ir.Value) -> None:
+    def store(self, x: ir.Value, p: ir.Value, mask: ir.Value) -> None:
         align = ir.Constant(I32, _size(self.t))
         self._call(f"llvm.masked.store.{self.suffix}.p0", ir.VoidType(), x, p, align, mask)
 
     def load_all(self, p: ir.Value) -> ir.Value:
         return self.b.load(p, align=_size(self.t))
 
-    def store_all(self, x: Any, p: ir.Value) -> None:
+    def store_all(self, x: ir.Value, p: ir.Value) -> None:
         self.b.store(x, p, align=_size(self.t))
 
-    def gather(self, p: ir.Value, offsets: Any, mask: ir.Value) -> ir.Value:
+    def gather(self, p: ir.Value, offsets: ir.Value, mask: ir.Value) -> ir.Value:
         """The elements at offsets from a pointer; lanes that are off are zero."""
         align = ir.Constant(I32, _size(self.t))
         size = self.splat(_const(_size(self.t)), offsets.type)
@@ -101,12 +103,12 @@ class _Vectors:
         name = f"llvm.masked.gather.{self.suffix}.v{self.width}p0"
         return self._call(name, self.type, pointers, align, mask, self.zero)
 
-    def fma(self, x: Any, y: Any, z: Any) -> ir.Value:
+    def fma(self, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:
         if self.pairs:
             return self.b.add(z, self._of_pairs(x, y))
         return self._call(f"llvm.fma.{self.suffix}", self.type, x, y, z)
 
-    def _of_pairs(self, x: Any, y: Any) -> ir.Value:
+    def _of_pairs(self, x: ir.Value, y: ir.Value) -> ir.Value:
         """The sum of the products of the lower and of the upper halves of words, in the form that
         LLVM knows as one instruction."""
         b, both = self.b, ir.VectorType(self.t, 2 * self.width)
@@ -127,23 +129,25 @@ class _Vectors:
 class _Adding:
     """Stores that set (0), add to (1) or (not integers) subtract from (-1) what is there."""
 
-    def __init__(self, v: _Vectors, how: Any) -> None:
+    def __init__(self, v: _Vectors, how: ir.Value) -> None:
         b, self.v = v.b, v
         self.kept = v.splat(b.icmp_signed("!=", how, _const(0)), v.mask)
         if not v.pairs:
             minus = b.icmp_signed("<", how, _const(0))
             self.sign = v.splat(b.select(minus, ir.Constant(v.t, -1.0), ir.Constant(v.t, 1.0)))
 
-    def __call__(self, x: Any, place: ir.Value, mask: ir.Value) -> None:
+    def __call__(self, x: ir.Value, place: ir.Value, mask: ir.Value) -> None:
         v = self.v
         old = v.load(place, v.b.and_(mask, self.kept))
         v.store(self.sum(x, old), place, mask)
 
-    def sum(self, x: Any, old: Any) -> ir.Value:
+    def sum(self, x: ir.Value, old: ir.Value) -> ir.Value:
         return self.v.b.add(old, x) if self.v.pairs else self.v.fma(self.sign, x, old)
 
 
-def multiply(b: ir.IRBuilder, rows: int, vectors: int, parts: int, args: Sequence[Any]) -> None:
+def multiply(
+    b: ir.IRBuilder, rows: int, vectors: int, parts: int, args: Sequence[ir.Value]
+) -> None:
     """c (op)= a @ b for as many elements of c as m and n say, at most `rows` x `vectors` * lanes.
 
     a[i, p] is at a + i * rsa + p * csa, and its imaginary part beside it if `parts` is 2: then each
@@ -157,7 +161,7 @@ def multiply(b: ir.IRBuilder, rows: int, vectors: int, parts: int, args: Sequenc
         starts.append(b.gep(a, [b.mul(_held(b, i, m, last), rsa)]))
     step = b.mul(ldb, _const(parts))
 
-    def reach(p: ir.Value) -> tuple[Any, list[Any]]:
+    def reach(p: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
         first = b.gep(pb, [b.mul(p, step)])
         return b.mul(p, csa), [first, b.gep(first, [ldb])][:parts]
 
@@ -165,25 +169,25 @@ def multiply(b: ir.IRBuilder, rows: int, vectors: int, parts: int, args: Sequenc
     _tile(b, vectors, (k, m, n, how), starts, reach, places)
 
 
-def multiply_apart(b: ir.IRBuilder, rows: int, vectors: int, args: Sequence[Any]) -> None:
+def multiply_apart(b: ir.IRBuilder, rows: int, vectors: int, args: Sequence[ir.Value]) -> None:
     """The same, where tables say how far from a, b and c rows and steps lie: a[i, p] is at
     a + down[i] + along[p], row p of b at b + across[p], row i of c at c + out[i]."""
     k, a, down, along, pb, across, c, out, m, n, how = args
     last = b.sub(m, _const(1))
 
-    def entry(table: Any, i: Any) -> ir.Value:
+    def entry(table: ir.Value, i: ir.Value) -> ir.Value:
         return b.load(b.gep(table, [i]))
 
     starts = [b.gep(a, [entry(down, _held(b, i, m, last))]) for i in range(rows)]
 
-    def reach(p: ir.Value) -> tuple[Any, list[Any]]:
+    def reach(p: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
         return entry(along, p), [b.gep(pb, [entry(across, p)])]
 
     places = [lambda i=i: b.gep(c, [entry(out, _const(i))]) for i in range(rows)]
     _tile(b, vectors, (k, m, n, how), starts, reach, places)
 
 
-def _held(b: ir.IRBuilder, i: int, m: Any, last: ir.Value) -> ir.Value:
+def _held(b: ir.IRBuilder, i: int, m: ir.Value, last: ir.Value) -> ir.Value:
     """The number of a row: rows that are not there are read as the last one."""
     if i == 0:
         return _const(0)
@@ -193,10 +197,10 @@ def _held(b: ir.IRBuilder, i: int, m: Any, last: ir.Value) -> ir.Value:
 def _tile(
     b: ir.IRBuilder,
     vectors: int,
-    sizes: Sequence[Any],
-    starts: Sequence[Any],
-    reach: Callable[[Any], tuple[Any, list[Any]]],
-    places: Sequence[Callable[[], Any]],
+    sizes: Sequence[ir.Value],
+    starts: Sequence[ir.Value],
+    reach: Callable[[ir.Value], tuple[ir.Value, Sequence[ir.Value]]],
+    places: Sequence[Callable[[], ir.Value]],
 ) -> None:
     """A tile of c: `starts` are where rows of a begin, `places` where rows of c do, and `reach`
     says for a step how far it is along a, and where its rows of b begin."""
@@ -245,10 +249,10 @@ def _tile(
 
 def _store(
     v: _Vectors,
-    sizes: Sequence[Any],
-    places: Sequence[Callable[[], Any]],
-    masks: Sequence[Any],
-    sums: Sequence[Sequence[Any]],
+    sizes: Sequence[ir.Value],
+    places: Sequence[Callable[[], ir.Value]],
+    masks: Sequence[ir.Value],
+    sums: Sequence[Sequence[ir.Value]],
     add: _Adding | None,
 ) -> None:
     """The rows of a tile that are there go to their places, or are added to what is there."""
@@ -275,7 +279,13 @@ def _store(
 
 
 def _count(
-    b: ir.IRBuilder, p: Any, step: int, stop: Any, before: Any, loop: Any, after: Any
+    b: ir.IRBuilder,
+    p: ir.PhiInstr,
+    step: int,
+    stop: ir.Value,
+    before: ir.Block,
+    loop: ir.Block,
+    after: ir.Block,
 ) -> None:
     """The end of a loop over p from 0 to stop."""
     p.add_incoming(_const(0), before)
@@ -284,7 +294,7 @@ def _count(
     b.cbranch(b.icmp_signed("<", following, stop), loop, after)
 
 
-def dots(b: ir.IRBuilder, rows: int, args: Sequence[Any]) -> None:
+def dots(b: ir.IRBuilder, rows: int, args: Sequence[ir.Value]) -> None:
     """c[j] (op)= the sum of x[p] * b[j, p], rows of b contiguous, for as many j as n says.
 
     Step p goes to lane p mod LANES; the lanes are folded by halves. What is read FAR bytes later,
@@ -298,7 +308,7 @@ def dots(b: ir.IRBuilder, rows: int, args: Sequence[Any]) -> None:
         row = b.select(b.icmp_signed("<", _const(i), n), _const(i), last)
         starts.append(b.gep(pb, [b.mul(row, ldb)]))
 
-    def step(p: ir.Value, acc: Sequence[Any], load: Callable[[Any], Any]) -> list[Any]:
+    def step(p: ir.Value, acc: Sequence[ir.Value], load: _Load) -> Sequence[ir.Value]:
         factor = load(v.at(b.gep(x, [p])))
         far = b.add(p, _const(FAR // _size(v.t)))
         following = b.add(b.sub(far, k), b.mul(ldb, _const(rows)))
@@ -324,7 +334,7 @@ def dots(b: ir.IRBuilder, rows: int, args: Sequence[Any]) -> None:
                 b.store(b.fadd(b.load(place), total), place)
 
 
-def _halved(b: ir.IRBuilder, x: Any) -> ir.Value:
+def _halved(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
     width = x.type.count
     while width > 1:
         width //= 2
@@ -339,9 +349,11 @@ def _halved(b: ir.IRBuilder, x: Any) -> ir.Value:
 def _along(
     v: _Vectors,
     n: ir.Value,
-    given: Sequence[Any],
-    step: Callable[[Any, Sequence[Any], Callable[[Any], Any]], list[Any]],
-) -> list[Any]:
+    given: Sequence[ir.Value],
+    step: Callable[
+        [ir.Value, Sequence[ir.Value], Callable[[ir.Value], ir.Value]], Sequence[ir.Value]
+    ],
+) -> Sequence[ir.Value]:
     """What some values become in steps of a vector each, along n elements. A step loads by what it
     is given: under a mask, or whole vectors and what is left of them under a mask."""
     b, before, whole = v.b, v.b.block, _whole()
@@ -375,7 +387,7 @@ def _along(
     return last
 
 
-def add_scaled(b: ir.IRBuilder, rows: int, args: Sequence[Any]) -> None:
+def add_scaled(b: ir.IRBuilder, rows: int, args: Sequence[ir.Value]) -> None:
     """acc[j] += x[0] * src[j] for j below n, and the same for some rows that follow.
 
     From row to row x and src move on by sx and lds; acc has room for whole vectors.
@@ -389,7 +401,7 @@ def add_scaled(b: ir.IRBuilder, rows: int, args: Sequence[Any]) -> None:
         sources.append(src)
         x, src = b.gep(x, [sx]), b.gep(src, [lds])
 
-    def step(j: Any, _: Sequence[Any], load: Callable[[Any], Any]) -> list[Any]:
+    def step(j: ir.Value, _: Sequence[ir.Value], load: _Load) -> Sequence[ir.Value]:
         place = v.at(b.gep(acc, [j]))
         z = v.load_all(place)
         for factor, source in zip(factors, sources, strict=True):
@@ -400,7 +412,7 @@ def add_scaled(b: ir.IRBuilder, rows: int, args: Sequence[Any]) -> None:
     _along(v, n, [], step)
 
 
-def lay(b: ir.IRBuilder, args: Sequence[Any]) -> None:
+def lay(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     """One vector from src, whose elements lie apart by a stride; only the first n are looked at."""
     dst, src, stride, n = args
     v = _Vectors(b, dst.type.pointee)
@@ -415,7 +427,7 @@ def lay(b: ir.IRBuilder, args: Sequence[Any]) -> None:
             v.store_all(_apart(v, src, stride, v.below(n), 1), v.at(dst))
 
 
-def lay_words(b: ir.IRBuilder, args: Sequence[Any], signed: bool) -> None:
+def lay_words(b: ir.IRBuilder, args: Sequence[ir.Value], signed: bool) -> None:
     """n integers of 8 or 16 bits from src, two in a word of dst; the last word is filled with 0.
     dst has room for whole vectors."""
     dst, src, n = args
@@ -435,7 +447,7 @@ def lay_words(b: ir.IRBuilder, args: Sequence[Any], signed: bool) -> None:
     b.position_at_end(done)
 
 
-def lay_pairs(b: ir.IRBuilder, args: Sequence[Any]) -> None:
+def lay_pairs(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     """Complex numbers from src as two vectors: to dst as they are, to other times i."""
     dst, other, src, stride, n = args
     v = _Vectors(b, dst.type.pointee)
@@ -464,7 +476,7 @@ def _apart(v: _Vectors, src: ir.Value, stride: ir.Value, mask: ir.Value, group: 
     return x
 
 
-def turn(b: ir.IRBuilder, args: Sequence[Any]) -> None:
+def turn(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     """Transpose a square of as many rows as a vector has lanes: dst[p, q] = src[q, p]."""
     dst, ldd, src, lds = args
     v = _Vectors(b, dst.type.pointee)
@@ -473,7 +485,7 @@ def turn(b: ir.IRBuilder, args: Sequence[Any]) -> None:
         dst = b.gep(dst, [ldd])
 
 
-def _turned(v: _Vectors, src: ir.Value, lds: ir.Value) -> list[ir.Value]:
+def _turned(v: _Vectors, src: ir.Value, lds: ir.Value) -> Sequence[ir.Value]:
     """The columns of a square, by exchanging the off-diagonal blocks of ever larger squares."""
     b = v.b
     rows: list[ir.Value] = []
@@ -490,7 +502,9 @@ def _turned(v: _Vectors, src: ir.Value, lds: ir.Value) -> list[ir.Value]:
     return rows
 
 
-def _exchange(b: ir.IRBuilder, upper: Any, lower: Any, distance: int, second: int) -> ir.Value:
+def _exchange(
+    b: ir.IRBuilder, upper: ir.Value, lower: ir.Value, distance: int, second: int
+) -> ir.Value:
     width = upper.type.count
     order: list[int] = []
     for k in range(width):

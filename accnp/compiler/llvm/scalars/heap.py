@@ -5,8 +5,6 @@ In: a builder of LLVM, and how many bytes are needed. Out: pointers to bytes.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from accnp.compiler.llvm.scalars.ir import I64, external
@@ -17,7 +15,7 @@ _BYTES = ir.IntType(8).as_pointer()
 _ALIGN = 64  # bytes
 
 
-def malloc_aligned(b: ir.IRBuilder, nbytes: Any) -> ir.Value:
+def malloc_aligned(b: ir.IRBuilder, nbytes: ir.Value) -> ir.Value:
     """Write code that gets memory; returns the pointer to it, which `free_aligned` takes."""
     room = b.add(nbytes, ir.Constant(I64, 2 * _ALIGN))
     start = b.call(external(b, "malloc", _BYTES, [I64]), [room])

@@ -33,7 +33,7 @@ def on_gpu(module: ir.Module) -> bool:
     return module.triple.startswith("nvptx")
 
 
-def is_float(t: Any) -> bool:
+def is_float(t: ir.Type) -> bool:
     return isinstance(t, (ir.FloatType, ir.DoubleType))
 
 
@@ -42,7 +42,7 @@ class V:
 
     __slots__ = ("b", "v")
 
-    def __init__(self, b: ir.IRBuilder, v: Any):
+    def __init__(self, b: ir.IRBuilder, v: ir.Value):
         self.b, self.v = b, v
 
     @property
@@ -144,7 +144,7 @@ class V:
     def ne(self, o: V | float | int) -> V:
         return self.cmp("!=", o)
 
-    def to(self, t: Any, signed: bool = True) -> V:
+    def to(self, t: ir.Type, signed: bool = True) -> V:
         """Width or kind conversion; float to integer is the bare instruction (poison outside)."""
         s, b = self.v.type, self.b
         if s == t:
@@ -155,6 +155,7 @@ class V:
             return V(b, b.fptosi(self.v, t) if signed else b.fptoui(self.v, t))
         if is_float(t):
             return V(b, b.sitofp(self.v, t) if signed else b.uitofp(self.v, t))
+        assert isinstance(t, ir.IntType)
         if t.width < s.width:
             return V(b, b.trunc(self.v, t))
         return V(b, b.sext(self.v, t) if signed else b.zext(self.v, t))
@@ -167,7 +168,7 @@ def call(name: str, *args: V) -> V:
     return V(b, b.call(fn, [a.v for a in args]))
 
 
-def _signature(name: str, args: Sequence[V]) -> Any:
+def _signature(name: str, args: Sequence[V]) -> ir.FunctionType:
     return ir.FunctionType(args[0].type, [a.type for a in args])
 
 
@@ -224,7 +225,7 @@ def isnan(x: V) -> V:
     return V(x.b, x.b.fcmp_unordered("uno", x.v, x.v))
 
 
-def int_type(x: V) -> Any:
+def int_type(x: V) -> ir.IntType:
     return I32 if x.single else I64
 
 
@@ -321,18 +322,20 @@ def below(b: ir.IRBuilder, n: ir.Value, count: int) -> ir.Value:
     return b.icmp_signed("<", ir.Constant(t, [ir.Constant(I64, k) for k in range(count)]), splat)
 
 
-def external(b: ir.IRBuilder, name: str, result: Any, kinds: Sequence[Any]) -> ir.Function:
+def external(b: ir.IRBuilder, name: str, result: ir.Type, kinds: Sequence[ir.Type]) -> ir.Function:
     """Return a function that is defined elsewhere, which the module declares once."""
     return b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, kinds), name)
 
 
-def call_external(b: ir.IRBuilder, name: str, result: Any, args: Sequence[Any]) -> ir.Value:
+def call_external(
+    b: ir.IRBuilder, name: str, result: ir.Type, args: Sequence[ir.Value]
+) -> ir.Value:
     """Call a function that is defined elsewhere."""
     return b.call(external(b, name, result, [a.type for a in args]), args)
 
 
 def masked_load(
-    b: ir.IRBuilder, p: ir.Value, t: Any, size: int, mask: ir.Value, off: ir.Value
+    b: ir.IRBuilder, p: ir.Value, t: ir.VectorType, size: int, mask: ir.Value, off: ir.Value
 ) -> ir.Value:
     """A vector of type t, of elements of `size` bytes, at p; lanes that are off are those of
     `off`."""
@@ -342,7 +345,7 @@ def masked_load(
     return call_external(b, name, t, args)
 
 
-def fetch(b: ir.IRBuilder, p: Any, near: int = 3) -> None:
+def fetch(b: ir.IRBuilder, p: ir.Value, near: int = 3) -> None:
     """Ask for the cache line at an address, which need not be valid: into all caches (3), or the
     second one and those beyond (2)."""
     fn = external(b, "llvm.prefetch.p0", ir.VoidType(), [p.type, I32, I32, I32])

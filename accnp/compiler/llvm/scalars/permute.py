@@ -8,7 +8,6 @@ one. LLVM has no operation that permutes by what is not a constant.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -18,7 +17,7 @@ from accnp.compiler.llvm.scalars.ir import I32, I64, below, masked_load
 BYTES = 64  # of a row that is permuted at once
 
 
-def permute(b: ir.IRBuilder, floating: bool, args: Sequence[Any]) -> None:
+def permute(b: ir.IRBuilder, floating: bool, args: Sequence[ir.Value]) -> None:
     """to[k] = src[places[k]] for k < n, of a row of `size` elements; all must fit in BYTES.
 
     Both `to` and `places` have room for BYTES of elements. What is beyond n is overwritten.
@@ -28,6 +27,7 @@ def permute(b: ir.IRBuilder, floating: bool, args: Sequence[Any]) -> None:
     width = 4 if t in (ir.FloatType(), I32) else 8
     count = BYTES // width
     if cold.vector_bytes != BYTES:
+        assert isinstance(n, ir.Constant)
         for k in range(n.constant):
             place = b.sext(b.load(b.gep(places, [ir.Constant(I64, k)])), I64)
             b.store(b.load(b.gep(src, [place])), b.gep(to, [ir.Constant(I64, k)]))

@@ -9,7 +9,6 @@ the same bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -18,28 +17,28 @@ from accnp.compiler.llvm.scalars.ir import F32, I32, I64, MANT, V, pow2, where
 __all__ = ["apart", "constant", "is_odd", "raised", "times", "whole"]
 
 
-def _single(t: Any) -> bool:
+def _single(t: ir.Type) -> bool:
     return getattr(t, "element", t) == F32
 
 
-def _bias(t: Any) -> int:
+def _bias(t: ir.Type) -> int:
     return 127 if _single(t) else 1023
 
 
-def whole(t: Any) -> Any:
+def whole(t: ir.Type) -> ir.Type:
     """The type of the exponents of floats of type t."""
     kind = I32 if _single(t) else I64
     return ir.VectorType(kind, t.count) if isinstance(t, ir.VectorType) else kind
 
 
-def constant(t: Any, value: float | int) -> ir.Value:
+def constant(t: ir.Type, value: float | int) -> ir.Value:
     """A number in a type, or in all places of a vector."""
     if isinstance(t, ir.VectorType):
         return ir.Constant(t, [ir.Constant(t.element, value)] * t.count)
     return ir.Constant(t, value)
 
 
-def _larger(b: ir.IRBuilder, parts: Sequence[Any]) -> ir.Value:
+def _larger(b: ir.IRBuilder, parts: Sequence[ir.Value]) -> ir.Value:
     """The larger one of one or two integers."""
     if len(parts) == 1:
         return parts[0]
@@ -47,7 +46,7 @@ def _larger(b: ir.IRBuilder, parts: Sequence[Any]) -> ir.Value:
     return b.select(b.icmp_signed(">", x, y), x, y)
 
 
-def _fields(b: ir.IRBuilder, xs: Sequence[Any]) -> Any:
+def _fields(b: ir.IRBuilder, xs: Sequence[ir.Value]) -> ir.Value:
     """The exponent as it is written, of the larger part."""
     t = xs[0].type
     kind = whole(t)
@@ -56,7 +55,7 @@ def _fields(b: ir.IRBuilder, xs: Sequence[Any]) -> Any:
     return _larger(b, each)
 
 
-def is_odd(b: ir.IRBuilder, xs: Sequence[Any]) -> Any:
+def is_odd(b: ir.IRBuilder, xs: Sequence[ir.Value]) -> ir.Value:
     """Whether a product is no normal number: its larger part is 0, subnormal or infinite, or one
     is no number."""
     t = xs[0].type
@@ -68,7 +67,7 @@ def is_odd(b: ir.IRBuilder, xs: Sequence[Any]) -> Any:
     return b.icmp_unsigned(">=", above, constant(kind, 2 * bias << mantissa))
 
 
-def apart(b: ir.IRBuilder, xs: Sequence[Any]) -> tuple[list[Any], Any]:
+def apart(b: ir.IRBuilder, xs: Sequence[ir.Value]) -> tuple[Sequence[ir.Value], ir.Value]:
     """(mantissa, exponent): the larger part from 1 to 2, or 4 of complex numbers; zeros, infinite
     and no numbers are as they are."""
     t, bias, mantissa = xs[0].type, _bias(xs[0].type), MANT[_single(xs[0].type)]
@@ -94,10 +93,10 @@ def apart(b: ir.IRBuilder, xs: Sequence[Any]) -> tuple[list[Any], Any]:
     return left, b.sub(shift, lost)
 
 
-def times(b: ir.IRBuilder, x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+def times(b: ir.IRBuilder, x: Sequence[ir.Value], y: Sequence[ir.Value]) -> Sequence[ir.Value]:
     """The product of two numbers."""
 
-    def mul(x: Any, y: Any) -> ir.Value:
+    def mul(x: ir.Value, y: ir.Value) -> ir.Value:
         return b.fmul(x, y, flags=("afn",))
 
     if len(x) == 1:

@@ -8,7 +8,6 @@ vectors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -18,7 +17,7 @@ from accnp.compiler.llvm.scalars.ir import I32, I64, below, masked_load
 SIDE = 16  # rows and columns of the destination are written in multiples of this at most
 
 
-def const(k: int) -> Any:
+def const(k: int) -> ir.Constant:
     return ir.Constant(I64, k)
 
 
@@ -27,7 +26,7 @@ def side(size: int) -> int:
     return max(2, min(SIDE, cold.vector_bytes // size))
 
 
-def transpose(b: ir.IRBuilder, t: Any, size: int, args: Sequence[Any]) -> None:
+def transpose(b: ir.IRBuilder, t: ir.Type, size: int, args: Sequence[ir.Value]) -> None:
     """to[r * ldt + c] = source[r + c * lds] for r below rows and c below columns.
 
     `t` is an integer or float type of `size` bytes. The destination has room for whole squares;
@@ -60,7 +59,7 @@ def transpose(b: ir.IRBuilder, t: Any, size: int, args: Sequence[Any]) -> None:
                 b.store(lane, b.bitcast(row, pointer), align=size)
 
 
-def begin(b: ir.IRBuilder, size: int, tile: Sequence[Any], c: Any) -> list[Any]:
+def begin(b: ir.IRBuilder, size: int, tile: Sequence[ir.Value], c: ir.Value) -> Sequence[ir.Value]:
     """Where the columns of a square begin, from c on, in a tile (source, lds, columns)."""
     source, lds, columns = tile
     last = b.sub(columns, const(1))
@@ -74,13 +73,13 @@ def begin(b: ir.IRBuilder, size: int, tile: Sequence[Any], c: Any) -> list[Any]:
 
 def loaded(
     b: ir.IRBuilder,
-    t: Any,
+    t: ir.Type,
     size: int,
-    starts: Sequence[Any],
-    r: Any,
-    left: Any = None,
-    beyond: Any = None,
-) -> list[Any]:
+    starts: Sequence[ir.Value],
+    r: ir.Value,
+    left: ir.Value | None = None,
+    beyond: float | None = None,
+) -> Sequence[ir.Value]:
     """A vector of each column, from row r on; if few rows are left, with `beyond` behind them."""
     n = side(size)
     vector = ir.VectorType(t, n)
@@ -92,7 +91,7 @@ def loaded(
     return [masked_load(b, p, vector, size, mask, off) for p in places]
 
 
-def square(b: ir.IRBuilder, lanes: list[Any]) -> list[Any]:
+def square(b: ir.IRBuilder, lanes: Sequence[ir.Value]) -> Sequence[ir.Value]:
     """The transpose of a square of vectors."""
     n = len(lanes)
     step = 1
