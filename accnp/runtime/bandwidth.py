@@ -11,7 +11,7 @@ import importlib
 import threading
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,17 +19,21 @@ from accnp.config import config
 from accnp.forks import renewed
 from accnp.runtime.machine_load import Load, machine_load
 
+if TYPE_CHECKING:
+    from accnp.runtime.device import Device
+
 __all__ = ["bandwidth", "limit_load", "streaming_copy"]
 
 _MOVED = 256 << 20  # the halves are larger than most caches
 _ROUNDS = 7
 _BUSY_ROUNDS = 21  # on a busy machine, fewer rounds run without interference
-_found: dict[Any, float] = {}
-_loads: dict[Any, Load] = {}  # of the machine, during these measurements
+# By number of threads, or by GPU.
+_found: dict[int | Device, float] = {}
+_loads: dict[int, Load] = {}  # of the machine, during these measurements
 _lock = renewed(threading.Lock())
 
 
-def streaming_copy(moved: int) -> Callable[[], Any]:
+def streaming_copy(moved: int) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
     """Return a function that moves this many bytes: all threads together read half and write half.
 
     For more than about 24 MB, the C library copies with non-temporal stores, the fastest way.
@@ -43,7 +47,7 @@ def streaming_copy(moved: int) -> Callable[[], Any]:
     def move(target: np.ndarray, source: np.ndarray) -> None:
         ctypes.memmove(target.ctypes.data, source.ctypes.data, share)
 
-    def copy() -> Any:
+    def copy() -> tuple[np.ndarray, np.ndarray]:
         others = [threading.Thread(target=move, args=job) for job in jobs[1:]]
         for thread in others:
             thread.start()
@@ -55,7 +59,7 @@ def streaming_copy(moved: int) -> Callable[[], Any]:
     return copy
 
 
-def bandwidth(device: Any = None) -> float:
+def bandwidth(device: Device | None = None) -> float:
     """Return the bytes per second that a streaming copy moves with this number of threads, or
     inside a GPU. The first call of a process measures it (0.2 s, or 0.6 s on a busy machine)."""
     with _lock:
@@ -76,7 +80,7 @@ def bandwidth(device: Any = None) -> float:
     return found
 
 
-def limit_load(device: Any = None) -> Load | None:
+def limit_load(device: Device | None = None) -> Load | None:
     """Return the load of the machine while `bandwidth` was measured; None for a GPU."""
     if device is not None:
         return None
@@ -84,7 +88,7 @@ def limit_load(device: Any = None) -> Load | None:
     return _loads[config.threads]
 
 
-def _of_gpu(device: Any) -> float:
+def _of_gpu(device: Device) -> float:
     if device not in _found:
         driver = importlib.import_module("accnp.runtime.device_buffer").driver_of(device)
         half = min(_MOVED, driver.stats()["free"] // 4)

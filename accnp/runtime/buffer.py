@@ -15,7 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -24,6 +24,11 @@ from accnp.caches import register_cache
 from accnp.config import config, listeners
 from accnp.errors import warn
 from accnp.forks import renewed
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
+
+    from accnp.runtime.driver import DeviceArray
 
 ALIGN = 64
 SMALL = 4096  # bytes up to which blocks are cut from slabs and have power-of-two sizes
@@ -262,7 +267,7 @@ def _warn_of_overflow(kind: str, flag: int) -> None:
     warn("overflow encountered in cast", RuntimeWarning)
 
 
-def from_scalar(value: Any, dtype: np.dtype) -> Buffer:
+def from_scalar(value: complex | np.generic, dtype: np.dtype) -> Buffer:
     """Return a Buffer of one element; Python integers wrap around as in C."""
     buffer = empty(dtype.itemsize)
     kind = _scalar_types.get(dtype)
@@ -272,6 +277,26 @@ def from_scalar(value: Any, dtype: np.dtype) -> Buffer:
     else:
         kind.from_address(buffer.ptr).value = value
     return buffer
+
+
+if TYPE_CHECKING:
+
+    class DLPackOptions(TypedDict, total=False):
+        """The arguments of `__dlpack__`."""
+
+        stream: int | None
+        max_version: tuple[int, int] | None
+        dl_device: tuple[int, int] | None
+        copy: bool | None
+
+    class DLPackArray(Protocol):
+        """An array of any library that supports DLPack."""
+
+        @property
+        def __dlpack__(self) -> Callable[..., CapsuleType]: ...
+
+        @property
+        def __dlpack_device__(self) -> Callable[[], tuple[int, int]]: ...
 
 
 # Types that DLPack has but NumPy's DLPack does not: they are exported as unsigned integers of their
@@ -293,7 +318,7 @@ _CODE_AT = 20  # in DLTensor: after the address, the device and the number of ax
 _HEADS = {b"dltensor": 0, b"dltensor_versioned": 32}  # bytes before DLTensor
 
 
-def _type_code(capsule: Any) -> ctypes.c_uint8 | None:
+def _type_code(capsule: CapsuleType) -> ctypes.c_uint8 | None:
     """Return the place of the type code in a DLPack capsule."""
     api = ctypes.pythonapi
     valid, get = api.PyCapsule_IsValid, api.PyCapsule_GetPointer
@@ -305,7 +330,9 @@ def _type_code(capsule: Any) -> ctypes.c_uint8 | None:
     return None
 
 
-def to_dlpack(array: Any, name: str = "", **kwargs: Any) -> Any:
+def to_dlpack(
+    array: DeviceArray | np.ndarray, name: str = "", **kwargs: Unpack[DLPackOptions]
+) -> CapsuleType:
     """Return a DLPack capsule of an array of any dtype that DLPack supports. If the array contains
     unsigned integers in place of another dtype, `name` is that dtype."""
     code = _CODES.get(name or array.dtype.name)
@@ -321,14 +348,14 @@ def to_dlpack(array: Any, name: str = "", **kwargs: Any) -> Any:
 class Plain:
     """A producer of DLPack capsules with dtypes that NumPy supports."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: DLPackArray) -> None:
         self.source = source
         self.name = ""  # the dtype that the unsigned integers replace
 
-    def __dlpack_device__(self) -> Any:
+    def __dlpack_device__(self) -> tuple[int, int]:
         return self.source.__dlpack_device__()
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
+    def __dlpack__(self, **kwargs: Unpack[DLPackOptions]) -> CapsuleType:
         capsule = self.source.__dlpack__(**kwargs)
         place = _type_code(capsule)
         if place is not None and place.value in _NAMES:
@@ -337,7 +364,7 @@ class Plain:
         return capsule
 
 
-def from_dlpack(x: Any) -> np.ndarray:
+def from_dlpack(x: DLPackArray) -> np.ndarray:
     """Return a view of another library's array."""
     plain = Plain(x)
     value = np.from_dlpack(plain)

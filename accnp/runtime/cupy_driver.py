@@ -14,14 +14,21 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
 from accnp.errors import warn
 from accnp.forks import at_fork
 from accnp.runtime.cupy_solver import CupySolver
-from accnp.runtime.driver import BLAS, GEMM, LITTLE, SOLVER, Entries, Missing, NotCaptured
+from accnp.runtime.driver import BLAS, GEMM, LITTLE, SOLVER, Entries, Memory, Missing, NotCaptured
+
+if TYPE_CHECKING:
+    from accnp.runtime.driver import DeviceArray
+
+    _P = ParamSpec("_P")
+    _R = TypeVar("_R")
 
 __all__ = ["CupyDriver", "provide"]
 
@@ -73,12 +80,51 @@ def provide() -> list[CupyDriver]:
     return [CupyDriver(cupy, i) for i in range(count)]
 
 
+if TYPE_CHECKING:
+
+    class _Pointer(Protocol):
+        """Memory on the device or the host: CuPy's `MemoryPointer` or `PinnedMemoryPointer`."""
+
+        @property
+        def ptr(self) -> int: ...
+
+    class _Event(Protocol):
+        """CuPy's `Event`."""
+
+        @property
+        def done(self) -> bool: ...
+
+        def synchronize(self) -> None: ...
+
+    class _Stream(Protocol):
+        """CuPy's `Stream`; memory and library calls inside its context belong to it."""
+
+        @property
+        def ptr(self) -> int: ...
+
+        def __enter__(self) -> object: ...
+
+        def __exit__(self, *exc: object) -> None: ...
+
+    class _Function(Protocol):
+        """A kernel of a CuPy `Module`."""
+
+        @property
+        def ptr(self) -> int: ...
+
+    class _Array(DeviceArray, Protocol):
+        """CuPy's `ndarray`."""
+
+        @property
+        def data(self) -> _Pointer: ...
+
+
 class _PoolMemory:
     """Memory from the pool of the compute stream."""
 
     __slots__ = ("held", "ptr")
 
-    def __init__(self, held: Any) -> None:
+    def __init__(self, held: _Pointer) -> None:
         self.held = held
         self.ptr: int = held.ptr
 
@@ -88,7 +134,7 @@ class _DeferredMemory:
 
     __slots__ = ("driver", "held", "ptr")
 
-    def __init__(self, driver: CupyDriver, held: Any, ptr: int) -> None:
+    def __init__(self, driver: CupyDriver, held: _Pointer | _Array, ptr: int) -> None:
         self.driver, self.held, self.ptr = driver, held, ptr
 
     def __del__(self) -> None:
@@ -103,7 +149,9 @@ class _Graph:
 
     __slots__ = ("driver", "handle", "held", "value")
 
-    def __init__(self, driver: CupyDriver, handle: int, value: Any, held: Any) -> None:
+    def __init__(
+        self, driver: CupyDriver, handle: int, value: Any, held: tuple[object, ...]
+    ) -> None:
         self.driver, self.handle, self.value, self.held = driver, handle, value, held
 
     def __del__(self) -> None:
@@ -130,7 +178,7 @@ def _three(n: int | Sequence[int]) -> tuple[int, ...]:
 class CupyDriver:
     """One GPU."""
 
-    def __init__(self, cupy: Any, number: int) -> None:
+    def __init__(self, cupy: ModuleType, number: int) -> None:
         self.xp = cupy
         self.number = number
         self._runtime = cupy.cuda.runtime
@@ -145,7 +193,7 @@ class CupyDriver:
             stream = cupy.cuda.Stream
             self._compute, self._in, self._out = [stream(non_blocking=True) for _ in range(3)]
         self.stream: int = self._compute.ptr
-        self._retired: deque[tuple[Any, Any]] = deque()
+        self._retired: deque[tuple[_Event, object]] = deque()
         self._first = threading.RLock()  # for the following, which several threads may need
         self._blas: tuple[int, int] | None = None
         self._solver: CupySolver | None = None
@@ -171,7 +219,7 @@ class CupyDriver:
 
     # --- memory ---
 
-    def _malloc(self, nbytes: int, stream: Any) -> Any:
+    def _malloc(self, nbytes: int, stream: _Stream) -> _Pointer:
         with stream:
             return self.xp.cuda.alloc(nbytes)
 
@@ -180,7 +228,7 @@ class CupyDriver:
         self._sweep()
         return _PoolMemory(self._malloc(nbytes, self._compute))
 
-    def retire(self, held: Any) -> None:
+    def retire(self, held: object) -> None:
         """Free something after all work so far."""
         self._retired.append((self.event(), held))
 
@@ -225,7 +273,9 @@ class CupyDriver:
         self._retired.append((self._mark(stream), staged))
         return _DeferredMemory(self, held, held.ptr) if large else _PoolMemory(held)
 
-    def copy_out(self, memory: Any, offset: int, array: np.ndarray, after: Any = None) -> None:
+    def copy_out(
+        self, memory: Memory, offset: int, array: np.ndarray, after: _Event | None = None
+    ) -> None:
         self._here()
         staged = self.xp.cuda.alloc_pinned_memory(array.nbytes)
         self._out.wait_event(after or self.event())
@@ -240,7 +290,7 @@ class CupyDriver:
 
     # --- kernels ---
 
-    def load(self, ptx: str, name: str) -> Any:
+    def load(self, ptx: str, name: str) -> _Function:
         self._here()
         module = self.xp.cuda.Module()
         module.load(ptx.encode() + b"\0")
@@ -248,7 +298,7 @@ class CupyDriver:
 
     def launch(
         self,
-        function: Any,
+        function: _Function,
         blocks: int | Sequence[int],
         threads: int | Sequence[int],
         arguments: Sequence[int],
@@ -333,7 +383,7 @@ class CupyDriver:
             )
         return None
 
-    def _tried(self, gemm: Any, handle: int) -> bool:
+    def _tried(self, gemm: Callable[..., int], handle: int) -> bool:
         a, b = np.arange(6, dtype="f4").reshape(2, 3), np.arange(1, 7, dtype="f4").reshape(3, 2)
         x, y, out = self.upload(a), self.upload(b), self.alloc(16)
         one = np.array([1, 0], "f4")
@@ -351,7 +401,7 @@ class CupyDriver:
         event = self.xp.cuda.Event(disable_timing=True)
         return word.ptr, event.ptr, (word, event)
 
-    def handle(self, function: Any) -> int:
+    def handle(self, function: _Function) -> int:
         return function.ptr
 
     def enter(self) -> None:
@@ -366,7 +416,7 @@ class CupyDriver:
                 )
         return self._cuda.CUDADriverError(code)
 
-    def facts(self, function: Any) -> dict[str, int]:
+    def facts(self, function: _Function) -> dict[str, int]:
         self._here()
         get, cuda = self._cuda.funcGetAttribute, self._cuda
         return {
@@ -377,22 +427,22 @@ class CupyDriver:
 
     # --- time ---
 
-    def _mark(self, stream: Any, timed: bool = False) -> Any:
+    def _mark(self, stream: _Stream, timed: bool = False) -> _Event:
         event = self.xp.cuda.Event(disable_timing=not timed)
         event.record(stream)
         return event
 
-    def event(self, timed: bool = False) -> Any:
+    def event(self, timed: bool = False) -> _Event:
         self._here()
         return self._mark(self._compute, timed)
 
-    def elapsed(self, begin: Any, end: Any) -> float:
+    def elapsed(self, begin: _Event, end: _Event) -> float:
         return self.xp.cuda.get_elapsed_time(begin, end) / 1e3
 
-    def done(self, event: Any) -> bool:
+    def done(self, event: _Event) -> bool:
         return event.done
 
-    def wait(self, event: Any) -> None:
+    def wait(self, event: _Event) -> None:
         self._here()
         event.synchronize()
 
@@ -408,12 +458,12 @@ class CupyDriver:
 
     def array(
         self,
-        memory: Any,
+        memory: Memory,
         offset: int,
         shape: tuple[int, ...],
         dtype: np.dtype,
         strides: Sequence[int] | None,
-    ) -> Any:
+    ) -> _Array:
         cupy = self.xp
         ends: list[int] = [(n - 1) * s for n, s in zip(shape, strides or (), strict=False) if n]
         reach = sum(ends) if strides is not None else int(np.prod(shape)) * dtype.itemsize
@@ -422,10 +472,10 @@ class CupyDriver:
         place = cupy.cuda.MemoryPointer(held, offset)
         return cupy.ndarray(shape, dtype, memptr=place, strides=strides)
 
-    def adopt(self, array: Any) -> _DeferredMemory:
+    def adopt(self, array: _Array) -> _DeferredMemory:
         return _DeferredMemory(self, array, array.data.ptr)
 
-    def call(self, function: Any, *arrays: Any, **params: Any) -> Any:
+    def call(self, function: Callable[_P, _R], *arrays: _P.args, **params: _P.kwargs) -> _R:
         """Call a function of CuPy on the compute stream."""
         self._here()
         with self._compute:

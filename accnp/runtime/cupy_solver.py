@@ -9,11 +9,14 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from accnp.runtime.driver import BLAS, CALLS, ROOMS, SOLVER, prototype
+
+if TYPE_CHECKING:
+    from accnp.runtime.cupy_driver import CupyDriver
 
 __all__ = ["CupySolver"]
 
@@ -25,7 +28,7 @@ class CupySolver:
         RuntimeError: a function fails, or its result is wrong.
     """
 
-    def __init__(self, driver: Any, blas: int, mapped: Callable[[str], str]) -> None:
+    def __init__(self, driver: CupyDriver, blas: int, mapped: Callable[[str], str]) -> None:
         self.driver, self.blas = driver, blas
         driver.xp.cuda.device.get_cusolver_handle()  # loads the library
         # If several copies of the libraries are loaded, handles and functions must be of the same.
@@ -55,7 +58,7 @@ class CupySolver:
 
     def room(self, name: str, letter: str, first: int, second: int) -> int:
         found = getattr(self.solvers, f"{name.replace('?', letter)}_bufferSize")
-        address, size = ctypes.cast(found, ctypes.c_void_p).value, ctypes.c_int()
+        address, size = ctypes.cast(found, ctypes.c_void_p).value or 0, ctypes.c_int()
         self.driver.enter()
         leading = second if name.endswith("potrf") else first
         # The functions do not read the matrix; JAX passes none, either.

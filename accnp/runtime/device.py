@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import importlib
 import threading
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from accnp.config import config, guards, listeners
 from accnp.errors import api_boundary
@@ -155,7 +156,10 @@ def process_index() -> int:
     return process[0]
 
 
-def check_has_local_device(where: Any, function: str) -> Any:
+_Devices = TypeVar("_Devices", bound="Sequence[Device]")
+
+
+def check_has_local_device(where: _Devices, function: str) -> _Devices:
     """Return devices, of which one at least belongs to this process.
 
     Raises:
@@ -243,13 +247,13 @@ def _own(found: tuple[Device, ...]) -> tuple[Device, ...]:
     return found if process[1] == 1 else tuple([d for d in found if d.process_index == process[0]])
 
 
-def default_cpu(devices: Any) -> Device:
+def default_cpu(devices: Sequence[Device] | None) -> Device:
     """Return the CPU among these devices (of an aval), or the default one if they are None."""
     where = default_device() if devices is None else devices[0]
     return where if where.platform == "cpu" else _own(_platforms()["cpu"])[0]
 
 
-def gpu_among(devices: Any) -> Device | None:
+def gpu_among(devices: Sequence[Device] | None) -> Device | None:
     """Return the GPU among these devices (of an aval), or the default device if they are None; None
     for the CPU."""
     where = default_device() if devices is None else devices[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,15 @@ from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
 from accnp.runtime.driver import Driver, Memory, drivers, explain
 
+if TYPE_CHECKING:
+    from accnp.runtime.driver import DeviceArray, Event
+
 __all__ = [
     "DeviceBuffer", "adopt", "copy", "driver_of", "empty", "live_bytes", "move",
     "with_memory",
 ]  # fmt: skip
+
+_R = TypeVar("_R")
 
 SMALL = 16  # bytes of the largest value that is cached on the device: literals of programs
 KEPT = 4096  # values in that cache
@@ -56,7 +61,7 @@ class DeviceBuffer(Buffer):
         super().__init__(ptr, nbytes, memory)
         self._own = own
         self.device = device
-        self.event: Any = None
+        self.event: Event | None = None
         self.origin: tuple[str, Any] | None = None
         self._host: Buffer | None = None
         if own:
@@ -113,7 +118,13 @@ class DeviceBuffer(Buffer):
         """Return a buffer over a part of the memory; it keeps the whole memory alive."""
         return DeviceBuffer(self.device, self.ptr + offset, nbytes, self.memory, False)
 
-    def array(self, shape: Sequence[int], dtype: Any, strides: Any = None, offset: int = 0) -> Any:
+    def array(
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
+    ) -> DeviceArray:
         """Return an array of the driver's library over the memory, from an offset in bytes on. It
         keeps the buffer, so that the memory is not reused while the array exists."""
         return self.driver.array(self, offset, shape, dtype, strides)
@@ -136,8 +147,8 @@ def empty(device: Device, nbytes: int, made_by: str = "") -> DeviceBuffer:
 
 
 def with_memory(
-    device: Device, make: Callable[[], Any], asked: int | None = None, who: str = "empty"
-) -> Any:
+    device: Device, make: Callable[[], _R], asked: int | None = None, who: str = "empty"
+) -> _R:
     """Call a function that allocates memory. If there is not enough, memory kept for reuse is freed
     before a second attempt.
 
@@ -218,7 +229,9 @@ def copy(source: DeviceBuffer, made_by: str = "") -> DeviceBuffer:
     return fresh
 
 
-def adopt(device: Device, array: Any, foreign: bool = False, made_by: str = "") -> DeviceBuffer:
+def adopt(
+    device: Device, array: DeviceArray, foreign: bool = False, made_by: str = ""
+) -> DeviceBuffer:
     """Return a buffer over a C-contiguous array of the driver's library; `foreign`: other code may
     see its memory."""
     memory = driver_of(device).adopt(array)

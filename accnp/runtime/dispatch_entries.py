@@ -26,7 +26,7 @@ class Objects:
     def __init__(self) -> None:
         self.all: list[Any] = []
 
-    def number(self, x: Any) -> int:
+    def number(self, x: object) -> int:
         """Return the number of an object, which then lives as long as the record."""
         self.all.append(x)
         return len(self.all) - 1

@@ -11,11 +11,17 @@ import ctypes
 import importlib
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
 from accnp.forks import renewed
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
 
 __all__ = [
     "BLAS", "CALLS", "GEMM", "LITTLE", "ROOMS", "SOLVER", "Driver", "Entries", "Graph", "Memory",
@@ -43,7 +49,7 @@ CALLS = {
 ROOMS = {"cusolverDn?potrf": "wiiwiw", "cusolverDn?getrf": "wiiwiw"}
 
 
-def prototype(kinds: str) -> Any:
+def prototype(kinds: str) -> Callable[[int], Callable[..., int]]:
     """Return the ctypes type of a function with such arguments."""
     types = [ctypes.c_int if k == "i" else ctypes.c_int64 for k in kinds]
     return ctypes.CFUNCTYPE(ctypes.c_int, *types)
@@ -125,6 +131,49 @@ class Memory(Protocol):
         ...
 
 
+if TYPE_CHECKING:
+
+    class Function(Protocol):
+        """A loaded kernel. Only the driver that loaded it knows more about it."""
+
+    class Event(Protocol):
+        """A point in the work of a GPU. Only the driver that recorded it knows more about it."""
+
+    class ArrayFlags(Protocol):
+        """How an array lies in memory."""
+
+        @property
+        def c_contiguous(self) -> bool: ...
+
+        @property
+        def owndata(self) -> bool: ...
+
+    class DeviceArray(Protocol):
+        """An array of the library `Driver.xp`."""
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+
+        @property
+        def dtype(self) -> np.dtype: ...
+
+        @property
+        def strides(self) -> tuple[int, ...]: ...
+
+        @property
+        def nbytes(self) -> int: ...
+
+        @property
+        def flags(self) -> ArrayFlags: ...
+
+        @property
+        def __dlpack__(self) -> Callable[..., CapsuleType]: ...
+
+        def view(self, dtype: str) -> DeviceArray: ...
+
+        def copy(self, order: Literal["C"]) -> DeviceArray: ...
+
+
 class Driver(Protocol):
     """One GPU. Its work is done in order, as on one stream, and its methods return at once, except
     those that are documented to wait. These raise failures of earlier work as RuntimeError.
@@ -152,7 +201,9 @@ class Driver(Protocol):
         returns; raises MemoryError if there is not enough."""
         ...
 
-    def copy_out(self, memory: Memory, offset: int, array: np.ndarray, after: Any = None) -> None:
+    def copy_out(
+        self, memory: Memory, offset: int, array: np.ndarray, after: Event | None = None
+    ) -> None:
         """Fill a C-contiguous array from memory, from an offset in bytes on. Waits for an event, or
         for all earlier work, and for the copy."""
         ...
@@ -161,13 +212,13 @@ class Driver(Protocol):
         """Copy between two addresses of the device."""
         ...
 
-    def load(self, ptx: str, name: str) -> Any:
+    def load(self, ptx: str, name: str) -> Function:
         """Return a function of a PTX text."""
         ...
 
     def launch(
         self,
-        function: Any,
+        function: Function,
         blocks: int | Sequence[int],
         threads: int | Sequence[int],
         arguments: Sequence[int],
@@ -195,7 +246,7 @@ class Driver(Protocol):
         handle of an event, and an object that keeps both."""
         ...
 
-    def handle(self, function: Any) -> int:
+    def handle(self, function: Function) -> int:
         """Return the handle of a loaded function for the functions of `entries`."""
         ...
 
@@ -207,23 +258,23 @@ class Driver(Protocol):
         """Return the exception for an error code of these functions."""
         ...
 
-    def facts(self, function: Any) -> dict[str, int]:
+    def facts(self, function: Function) -> dict[str, int]:
         """Return the registers and the bytes of local and shared memory of a loaded function."""
         ...
 
-    def event(self, timed: bool = False) -> Any:
+    def event(self, timed: bool = False) -> Event:
         """Record an event after all work so far; with `timed`, it has a time for `elapsed`."""
         ...
 
-    def elapsed(self, begin: Any, end: Any) -> float:
+    def elapsed(self, begin: Event, end: Event) -> float:
         """Return the seconds between two timed events that have occurred."""
         ...
 
-    def done(self, event: Any) -> bool:
+    def done(self, event: Event) -> bool:
         """Return whether all work before an event is done."""
         ...
 
-    def wait(self, event: Any) -> None:
+    def wait(self, event: Event) -> None:
         """Wait until all work before an event is done."""
         ...
 
@@ -243,15 +294,22 @@ class Driver(Protocol):
         """Return whether arrays of `xp` can have a dtype."""
         ...
 
-    def array(self, memory: Memory, offset: int, shape: Any, dtype: Any, strides: Any) -> Any:
+    def array(
+        self,
+        memory: Memory,
+        offset: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        strides: Sequence[int] | None,
+    ) -> DeviceArray:
         """Return an array of `xp` over memory, which it keeps alive; strides in bytes, or None."""
         ...
 
-    def adopt(self, array: Any) -> Memory:
+    def adopt(self, array: DeviceArray) -> Memory:
         """Return the memory of a C-contiguous array of `xp`, which it keeps alive."""
         ...
 
-    def call(self, function: Any, *arrays: Any, **params: Any) -> Any:
+    def call(self, function: Callable[P, R], *arrays: P.args, **params: P.kwargs) -> R:
         """Call a function of arrays of `xp` on the stream."""
         ...
 

@@ -9,13 +9,27 @@ host does not wait.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
 from accnp.runtime import buffer as pool
 from accnp.runtime.device import Device, devices
 from accnp.runtime.device_buffer import DeviceBuffer, adopt, driver_of
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
+
+    from accnp.runtime.buffer import DLPackArray, DLPackOptions
+    from accnp.runtime.driver import DeviceArray
+
+    class MemoryOptions(TypedDict, total=False):
+        """The arguments of `__dlpack__` except the stream."""
+
+        max_version: tuple[int, int] | None
+        dl_device: tuple[int, int] | None
+        copy: bool | None
+
 
 __all__ = ["cuda_array_interface", "from_other", "on_gpu", "to_dlpack"]
 
@@ -28,7 +42,7 @@ _exported: dict[int, tuple[weakref.ref[Any], DeviceBuffer]] = {}
 
 
 def cuda_array_interface(
-    array: Any, buffer: DeviceBuffer, shape: tuple[int, ...], dtype: np.dtype
+    array: object, buffer: DeviceBuffer, shape: tuple[int, ...], dtype: np.dtype
 ) -> dict[str, Any]:
     """Return `__cuda_array_interface__` (version 3) of an array's buffer. The buffer then lives as
     long as the array, and is never overwritten.
@@ -55,15 +69,20 @@ def cuda_array_interface(
 
 
 def to_dlpack(
-    buffer: DeviceBuffer, shape: tuple[int, ...], dtype: np.dtype, stream: Any, **kwargs: Any
-) -> Any:
+    buffer: DeviceBuffer,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    stream: int | None,
+    **kwargs: Unpack[MemoryOptions],
+) -> CapsuleType:
     """Return a DLPack capsule; `stream` is the stream of the consumer."""
     name = dtype.name if dtype.isbuiltin != 1 else ""
     plain = np.dtype(f"u{dtype.itemsize}") if name else dtype
     array = buffer.array(shape, plain)
+    options: DLPackOptions = {**kwargs}
     if stream is not None:
-        kwargs["stream"] = stream
-    return buffer.driver.call(lambda: pool.to_dlpack(array, name, **kwargs))
+        options["stream"] = stream
+    return buffer.driver.call(lambda: pool.to_dlpack(array, name, **options))
 
 
 def on_gpu(x: Any) -> bool:
@@ -104,7 +123,7 @@ def from_other(x: Any, copy: bool | None = None) -> tuple[DeviceBuffer, tuple[in
     return made, tuple(array.shape), dtype
 
 
-def _through_dlpack(device: Device, x: Any) -> tuple[str, Any]:
+def _through_dlpack(device: Device, x: DLPackArray) -> tuple[str, DeviceArray]:
     """Return the array library's view, and the name of the dtype that its integers replace."""
     plain = pool.Plain(x)
     array = driver_of(device).xp.from_dlpack(plain)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class _Message:
 
     address: int
     axis: MeshAxis
-    groups: Sequence[Sequence[int]] | None
+    groups: tuple[tuple[int, ...], ...] | None
     perm: Sequence[tuple[int, int]] | None
     tag: int
     text: str
@@ -63,7 +64,7 @@ _messages: list[_Message] = []
 _connected = False
 
 
-def connect_loops(mpi: Any) -> None:
+def connect_loops(mpi: ModuleType) -> None:
     """Let native loops send messages, with the library that mpi4py has loaded."""
     global _connected
     library = ctypes.CDLL(mpi.__file__)  # its symbols and those of the linked libraries

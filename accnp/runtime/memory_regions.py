@@ -50,7 +50,7 @@ def block_of(x: np.ndarray) -> Block:
     return Block(*np.lib.array_utils.byte_bounds(x), x)
 
 
-def is_mapped(owner: Any) -> bool:
+def is_mapped(owner: object) -> bool:
     """Return whether an object is a map of a file, or a view of one."""
     while owner is not None:
         if isinstance(owner, mmap.mmap):

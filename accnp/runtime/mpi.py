@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,14 @@ from accnp.primitives import collective
 from accnp.runtime.loop_messages import SWAP, SWAP_TAG, connect_loops, described, forget_loops
 from accnp.runtime.stream import default_stream
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Group, Intracomm, Request
+
 __all__ = ["World", "connect", "disconnect", "world"]
+
+_T = TypeVar("_T")
+# The groups of a collective, as positions along its axis; None: one group of all positions.
+Groups = tuple[tuple[int, ...], ...] | None
 
 _POLL_INTERVAL = 0.05  # seconds after which a waiting process answers the questions of others
 _SPIN_SECONDS = 1.0  # seconds after which a waiting process sleeps between tests
@@ -64,8 +71,8 @@ class World:
         self.local_rank = on_machine.rank
         self.local_cpus: list[set[int]] = on_machine.allgather(cpu_numbers())
         self._status = self.comm.Dup()  # for questions about what processes wait for
-        self._comms: dict[tuple[int, ...], Any] = {}
-        self._by_axis: dict[tuple[MeshAxis, Any], Any] = {}
+        self._comms: dict[tuple[int, ...], Intracomm] = {}
+        self._by_axis: dict[tuple[MeshAxis, Groups], Intracomm] = {}
         self._senders: dict[str, Callable[..., np.ndarray]]  # by `Collective.message`
         self._senders = {
             "gather": self._gather, "exchange": self._exchange, "permute": self._permute,
@@ -73,7 +80,7 @@ class World:
         }  # fmt: skip
         self.completed = 0  # collectives, without those of native loops
         self._of_loops = messages_sent()
-        self._abandoned: list[Any] = []  # requests, which hold the memory of their messages
+        self._abandoned: list[Request] = []  # requests, which hold the memory of their messages
         self.waits_for: Callable[[], str] = _nothing
 
     @property
@@ -91,7 +98,7 @@ class World:
 
     # --- communicators ---
 
-    def comm_of(self, axis: MeshAxis, groups: Any) -> Any:
+    def comm_of(self, axis: MeshAxis, groups: Groups) -> Intracomm:
         """Return the communicator of the group of this process along an axis, or of the axis."""
         found = self._by_axis.get((axis, groups))
         if found is None:
@@ -99,7 +106,7 @@ class World:
             found = self._by_axis[axis, groups] = self._comm_of_ranks(ranks)
         return found
 
-    def _comm_of_ranks(self, ranks: tuple[int, ...]) -> Any:
+    def _comm_of_ranks(self, ranks: tuple[int, ...]) -> Intracomm:
         found = self._comms.get(ranks)
         if found is None:
             group = self.comm.Get_group().Incl(ranks)
@@ -107,7 +114,7 @@ class World:
             found = self._comms[ranks] = self.comm.Create_group(group)
         return found
 
-    def _meet(self, group: Any, others: list[int]) -> None:
+    def _meet(self, group: Group, others: list[int]) -> None:
         """Wait for the other processes of a group, with the deadline of `wait`.
 
         Creating the communicator itself would block without a deadline.
@@ -121,7 +128,7 @@ class World:
     # --- messages ---
 
     def send(
-        self, op: Op, x: np.ndarray, axis: MeshAxis, groups: Any, params: dict[str, Any]
+        self, op: Op, x: np.ndarray, axis: MeshAxis, groups: Groups, params: dict[str, Any]
     ) -> np.ndarray:
         """Take part in a collective, and return what arrives."""
         assert op.collective is not None
@@ -134,28 +141,30 @@ class World:
             self.check(comm, what)
             return self._senders[op.collective.message](comm, x, **more)
 
-    def _gather(self, comm: Any, x: np.ndarray) -> np.ndarray:
+    def _gather(self, comm: Intracomm, x: np.ndarray) -> np.ndarray:
         out = np.empty((comm.size, *x.shape), x.dtype)
         if x.nbytes:
             self.wait(comm, comm.Iallgather(_bytes(x), _bytes(out)))
         return out
 
-    def _exchange(self, comm: Any, x: np.ndarray) -> np.ndarray:
+    def _exchange(self, comm: Intracomm, x: np.ndarray) -> np.ndarray:
         out = np.empty_like(x)
         if x.nbytes:
             self.wait(comm, comm.Ialltoall(_bytes(x), _bytes(out)))
         return out
 
-    def _sum(self, comm: Any, x: np.ndarray) -> np.ndarray:
+    def _sum(self, comm: Intracomm, x: np.ndarray) -> np.ndarray:
         out = np.empty_like(x)
         if x.nbytes:
             self.wait(comm, comm.Iallreduce(x, out))
         return out
 
-    def _swap(self, comm: Any, x: np.ndarray) -> np.ndarray:
+    def _swap(self, comm: Intracomm, x: np.ndarray) -> np.ndarray:
         return self._permute(comm, x, perm=SWAP, tag=SWAP_TAG)
 
-    def _permute(self, comm: Any, x: np.ndarray, *, perm: Any, tag: int = 0) -> np.ndarray:
+    def _permute(
+        self, comm: Intracomm, x: np.ndarray, *, perm: Sequence[tuple[int, int]], tag: int = 0
+    ) -> np.ndarray:
         me = comm.rank
         sources = [a for a, b in perm if b == me]
         out = np.empty_like(x) if sources else np.zeros_like(x)
@@ -169,14 +178,14 @@ class World:
             raise
         return out
 
-    def _broadcast(self, comm: Any, x: np.ndarray, *, source: int) -> np.ndarray:
+    def _broadcast(self, comm: Intracomm, x: np.ndarray, *, source: int) -> np.ndarray:
         out = x.copy()
         self.wait(comm, comm.Ibcast(_bytes(out), root=source))
         return out
 
     # --- waiting ---
 
-    def wait(self, comm: Any, request: Any) -> None:
+    def wait(self, comm: Intracomm | Group, request: Request) -> None:
         """Wait for a message between the processes of a communicator, or of a group.
 
         Raises:
@@ -189,12 +198,12 @@ class World:
             self.abandon([request])
             raise
 
-    def abandon(self, requests: Sequence[Any]) -> None:
+    def abandon(self, requests: Sequence[Request]) -> None:
         """Keep the memory of messages for which nothing waits any more, after an error or a signal:
         MPI may still write to it."""
         self._abandoned += requests
 
-    def _wait_long(self, comm: Any, request: Any) -> None:
+    def _wait_long(self, comm: Intracomm | Group, request: Request) -> None:
         began = answered = time.monotonic()
         while not request.Test():
             now = time.monotonic()
@@ -216,7 +225,7 @@ class World:
             self._status.recv(source=status.source, tag=_QUESTION)
             self._status.isend((self.done, self.waits_for()), dest=status.source, tag=_ANSWER)
 
-    def _give_up(self, comm: Any, request: Any, seconds: float) -> None:
+    def _give_up(self, comm: Intracomm | Group, request: Request, seconds: float) -> None:
         """Ask the other processes of a collective what they wait for, and raise an error with the
         answers."""
         what = self.waits_for()
@@ -244,7 +253,7 @@ class World:
         lines += [f"process {r} waits in another one: {w}" for r, w in sorted(elsewhere.items())]
         raise _make_error("DEADLINE_EXCEEDED", "; ".join(lines))
 
-    def check(self, comm: Any, what: Callable[[], str]) -> None:
+    def check(self, comm: Intracomm, what: Callable[[], str]) -> None:
         """Check that all processes are in the same collective, with `debug_collectives`."""
         if not config.debug_collectives:
             return
@@ -256,7 +265,7 @@ class World:
             text = f"the processes are in different collectives: {listed}"
             raise _make_error("FAILED_PRECONDITION", text)
 
-    def _texts(self, comm: Any, text: str) -> list[str]:
+    def _texts(self, comm: Intracomm, text: str) -> list[str]:
         """Return a text from each process of a communicator, cut to 256 bytes."""
         mine = np.frombuffer(text.encode()[:256].ljust(256), np.uint8)
         return [bytes(row).decode(errors="replace").strip() for row in self._gather(comm, mine)]
@@ -287,7 +296,7 @@ class World:
             whole = np.ascontiguousarray(x).reshape(x.shape)
             return self._broadcast(self.comm, whole, source=source)
 
-    def gather_objects(self, x: Any) -> list[Any]:
+    def gather_objects(self, x: _T) -> list[_T]:
         """Return the objects that all processes pass, in the order of the processes."""
         data = np.frombuffer(pickle.dumps(x), np.uint8)
         sizes = self.gather(np.array([data.size], np.int64))[:, 0]
@@ -339,7 +348,7 @@ def _make_error(status: str, text: str) -> JaxRuntimeError:
     return error
 
 
-def _bytes(x: np.ndarray) -> Any:
+def _bytes(x: np.ndarray) -> np.ndarray:
     """Return the memory of an array of any dtype as bytes, for MPI."""
     return x.reshape(-1).view(np.uint8) if x.nbytes else np.empty(0, np.uint8)
 
@@ -365,7 +374,7 @@ def _not_connected() -> RuntimeError:
     )
 
 
-def _refuse(*_: Any, **__: Any) -> np.ndarray:
+def _refuse(*_: object, **__: object) -> np.ndarray:
     raise _not_connected()
 
 

@@ -24,6 +24,7 @@ import weakref
 from _thread import LockType, allocate_lock, get_ident
 from collections import deque
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any
 
 # Imported first: exit handlers run in reverse order, and the handler here may compile.
@@ -56,7 +57,7 @@ class Task:
         self._done = False
         self._waiters: list[LockType] = []
         self._threads = config.threads  # of the submitting thread: another thread may run it
-        self._traceback: Any = None
+        self._traceback: TracebackType | None = None
         self.value: Any = None
         self.error: BaseException | None = None
 
@@ -64,7 +65,7 @@ class Task:
         """Return whether the function has returned or raised."""
         return self._done
 
-    def wait(self) -> Any:
+    def wait(self) -> object:
         """Return the function's result, or raise its error or that of a task it depends on."""
         if not self._done:
             self._stream._run_until(self)
@@ -117,7 +118,7 @@ class Task:
             except IndexError:
                 break
 
-    def _fail(self, error: BaseException, traceback: Any) -> None:
+    def _fail(self, error: BaseException, traceback: TracebackType | None) -> None:
         self.error = error
         self._traceback = traceback
 
