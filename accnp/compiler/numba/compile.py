@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numba import cfunc, njit, types
 
@@ -17,6 +17,9 @@ from accnp.compiler.numba import functions
 from accnp.compiler.numba.private import COMPILER_LOCK, global_compiler_lock
 from accnp.compiler.worker_threads import at_work
 from accnp.forks import at_fork
+
+if TYPE_CHECKING:
+    from numba.core.ccallback import CFunc
 
 __all__ = ["compile_source"]
 
@@ -91,12 +94,12 @@ def compile_source(
         return address, (made, code, kept)
 
 
-def _compile(kernel: FunctionType, signature: Sequence[str], fastmath: Any) -> Any:
+def _compile(kernel: FunctionType, signature: Sequence[str], fastmath: set[str] | bool) -> CFunc:
     """The kernel as a function for C."""
     kinds = [types.int64, types.int64, *map(_type_of, signature)]
     return cfunc(types.void(*kinds), error_model="numpy", fastmath=fastmath, **_QUICK)(kernel)
 
 
-def _type_of(token: str) -> Any:
+def _type_of(token: str) -> types.Type:
     kind = functions.NUMBA_TYPES[token.removesuffix("*")]
     return types.CPointer(kind) if token.endswith("*") else kind

@@ -294,15 +294,15 @@ def _wide_sum(p: types.Type, n: types.Type) -> Typed:
 
 @intrinsic
 def parallel_for(
-    typingctx: Any,
-    kernel: Any,
-    sharer: Any,
-    pool: Any,
-    helpers: Any,
-    count: Any,
-    chunk: Any,
-    *args: Any,
-) -> Any:
+    typingctx: object,
+    kernel: types.Dispatcher,
+    sharer: types.Type,
+    pool: types.Type,
+    helpers: types.Type,
+    count: types.Type,
+    chunk: types.Type,
+    *args: types.Type,
+) -> Typed:
     """Share `count` steps of a kernel among threads, in parts of `chunk`, by the thread pool."""
     entry = ENTRIES[kernel.dispatcher]
 

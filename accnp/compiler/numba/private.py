@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typeconv.castgraph import Conversion
+
+if TYPE_CHECKING:
+    from numba.core.dispatcher import Dispatcher
+    from numba.core.types import Type
 
 __all__ = [
     "COMPILER_LOCK", "Conversion", "cuda_part", "fold_types", "global_compiler_lock",
@@ -22,13 +27,13 @@ COMPILER_LOCK: Any = global_compiler_lock._lock
 
 
 def fold_types(
-    function: Any, positional: tuple[Any, ...], named: Mapping[str, Any]
-) -> tuple[Any, ...]:
+    function: Dispatcher, positional: tuple[Type, ...], named: Mapping[str, Type]
+) -> tuple[Type, ...]:
     """Return the types of all arguments of a compiled function, in the order of its signature."""
     return tuple(function._compiler.fold_argument_types(positional, named)[1])
 
 
-def cuda_part(name: str) -> Any:
+def cuda_part(name: str) -> ModuleType:
     """Return a module of the implementation of `numba.cuda`."""
     return importlib.import_module(f"numba.cuda.{name}")
 

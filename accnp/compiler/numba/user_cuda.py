@@ -37,7 +37,12 @@ from accnp.compiler.ptx import NEWEST, Ptx
 from accnp.forks import renewed
 
 if TYPE_CHECKING:
+    from numba.core.annotations.type_annotations import TypeAnnotation
+    from numba.core.compiler import CompileResult
+    from numba.core.dispatcher import Dispatcher
     from numpy.typing import ArrayLike
+
+    _Scalar = types.Number | types.Boolean
 
 __all__ = ["Argument", "number_word", "ptx_of_user"]
 
@@ -100,7 +105,8 @@ def _with_new_numpy() -> None:
 @contextlib.contextmanager
 def _without_device(cc: tuple[int, int]) -> Generator[None]:
     """Let Numba lower kernels without libnvvm and without a driver."""
-    nvvm, dispatcher = cuda_part("cudadrv.nvvm"), cuda_part("dispatcher")
+    nvvm: Any = cuda_part("cudadrv.nvvm")
+    dispatcher: Any = cuda_part("dispatcher")
     with _one:
         _with_new_numpy()
         before = nvvm.NVVM, dispatcher.get_current_device
@@ -112,7 +118,7 @@ def _without_device(cc: tuple[int, int]) -> Generator[None]:
 
 
 def ptx_of_user(
-    function: Any,
+    function: Dispatcher,
     arguments: Sequence[Argument],
     threads: int,
     cc: tuple[int, int] = (9, 0),
@@ -143,7 +149,7 @@ def ptx_of_user(
 
 
 def _made(
-    function: Any,
+    function: Dispatcher,
     name: str,
     arguments: Sequence[Argument],
     threads: int,
@@ -173,13 +179,16 @@ def _made(
 
 
 def _typed(
-    function: Any, arguments: Sequence[Argument], kinds: Sequence[Any], cc: tuple[int, int]
-) -> Any:
+    function: Dispatcher,
+    arguments: Sequence[Argument],
+    kinds: Sequence[_Scalar],
+    cc: tuple[int, int],
+) -> CompileResult:
     """What Numba makes of a kernel."""
     compiler = cuda_part("compiler")
     options = {"fastmath": bool(function.targetoptions.get("fastmath")), "opt": 3}
 
-    def attempt(strict: bool) -> Any:
+    def attempt(strict: bool) -> CompileResult:
         given = tuple([
             k if a.rank is None else types.Array(k, a.rank, "C", readonly=strict and a.readonly)
             for k, a in zip(kinds, arguments, strict=True)
@@ -201,7 +210,7 @@ def _typed(
         raise
 
 
-def _check_atomics(found: Any) -> None:
+def _check_atomics(found: TypeAnnotation) -> None:
     """Refuse atomic operations on what must not be written to: Numba types them whatever an array
     is."""
     for call, signature in found.calltypes.items():
@@ -214,12 +223,14 @@ def _check_atomics(found: Any) -> None:
             raise TypingError(f"Cannot modify readonly array of type: {x}", call.loc)
 
 
-def _kind(argument: Argument) -> Any:
+def _kind(argument: Argument) -> _Scalar:
     """Numba's type of a dtype that kernels can be given; of complex numbers, arrays."""
     dtype, known = argument.dtype, "biuf" if argument.rank is None else "biufc"
     if dtype.isbuiltin != 1 or dtype.kind not in known:
         raise NotImplementedError(f"numbers of type {dtype} cannot be passed to numba.cuda")
-    return from_dtype(dtype)
+    found = from_dtype(dtype)
+    assert isinstance(found, types.Number | types.Boolean)
+    return found
 
 
 def _plain(text: str, own: str) -> str:
@@ -236,13 +247,13 @@ def _fast(options: dict[str, Any]) -> dict[str, bool]:
     return {"fastmath": True} if options["fastmath"] else {}
 
 
-def number_word(value: Any) -> int:
+def number_word(value: ArrayLike) -> int:
     """What a launch passes for a number."""
     return int.from_bytes(np.asarray(value).tobytes().ljust(8, b"\0"), "little")
 
 
 def _entry(
-    device: str, name: str, kinds: Sequence[Any], ranks: Sequence[int | None], threads: int
+    device: str, name: str, kinds: Sequence[_Scalar], ranks: Sequence[int | None], threads: int
 ) -> str:
     """The function that is launched: it makes Numba's arrays of addresses and shapes."""
     lines: list[str] = []
@@ -278,13 +289,14 @@ def _entry(
     ])  # fmt: skip
 
 
-def _llvm(kind: Any) -> str:
+def _llvm(kind: _Scalar) -> str:
     if kind is types.boolean:
         return "i8"
     if isinstance(kind, types.Complex):
         part = _llvm(kind.underlying_float)
         return f"{{{part}, {part}}}"
-    return {types.float32: "float", types.float64: "double"}.get(kind, f"i{kind.bitwidth}")
+    known: dict[types.Type, str] = {types.float32: "float", types.float64: "double"}
+    return known.get(kind, f"i{kind.bitwidth}")
 
 
 def _number(k: int, code: str) -> list[str]:

@@ -51,7 +51,7 @@ _DECLARED = re.compile(
 
 Body = Callable[Concatenate[ir.IRBuilder, ...], object]
 _Form = Callable[Concatenate[V, ...], V]
-_known: dict[str, tuple[Any, tuple[Any, ...], Body]] = {}
+_known: dict[str, tuple[ir.Type, tuple[ir.Type, ...], Body]] = {}
 
 
 def renamed(text: str) -> str:
@@ -79,7 +79,7 @@ def definitions(names: Iterable[str]) -> str:
     return str(module)
 
 
-def _define(name: str, result: Any, *arguments: Any) -> Callable[[Body], Body]:
+def _define(name: str, result: ir.Type, *arguments: ir.Type) -> Callable[[Body], Body]:
     """What a name stands for: a function of the builder and the arguments, which returns."""
 
     def keep(body: Body) -> Body:
@@ -89,14 +89,16 @@ def _define(name: str, result: Any, *arguments: Any) -> Callable[[Body], Body]:
     return keep
 
 
-def _formula(single: str, double: str, result: Any, formula: _Form, *others: Any) -> None:
+def _formula(
+    single: str, double: str, result: ir.Type | None, formula: _Form, *others: ir.Type | None
+) -> None:
     """A function of a float and others, by a formula of values; `result` None is the float's
     type."""
     for name, kind in ((single, F32), (double, F64)):
         out = kind if result is None else result
         rest = [kind if t is None else t for t in others]
 
-        def body(b: ir.IRBuilder, *arguments: Any, out: Any = out) -> None:
+        def body(b: ir.IRBuilder, *arguments: ir.Value, out: ir.Type = out) -> None:
             made = formula(*[V(b, x) for x in arguments])
             b.ret(made.to(out, signed=made.type != I1).v)
 
@@ -109,7 +111,7 @@ _SHUFFLES = ("idx", "up", "down", "bfly")
 _VOTES = ("all", "any", "uni", "ballot")
 
 
-def _by_mode(b: ir.IRBuilder, mode: Any, ways: Iterable[Callable[[], Any]]) -> None:
+def _by_mode(b: ir.IRBuilder, mode: ir.Value, ways: Iterable[Callable[[], ir.Value]]) -> None:
     """Return what one of several ways gives; the number of it is known once this is inlined."""
     end = b.append_basic_block()
     switch = b.switch(mode, end)
@@ -122,20 +124,22 @@ def _by_mode(b: ir.IRBuilder, mode: Any, ways: Iterable[Callable[[], Any]]) -> N
     b.unreachable()
 
 
-def _intrinsic(b: ir.IRBuilder, name: str, result: Any, *arguments: Any) -> Any:
+def _intrinsic(b: ir.IRBuilder, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
     return call_external(b, name, result, arguments)
 
 
 @_define("accnp_shfl.sync.i32", _PAIR, I32, I32, I32, I32, I32)
-def _shuffle(b: ir.IRBuilder, mask: Any, mode: Any, value: Any, at: Any, clamp: Any) -> None:
+def _shuffle(
+    b: ir.IRBuilder, mask: ir.Value, mode: ir.Value, value: ir.Value, at: ir.Value, clamp: ir.Value
+) -> None:
     names = [f"llvm.nvvm.shfl.sync.{k}.i32p" for k in _SHUFFLES]
     ways = [lambda n=n: _intrinsic(b, n, _PAIR, mask, value, at, clamp) for n in names]
     _by_mode(b, mode, ways)
 
 
 @_define("accnp_vote.sync", _PAIR, I32, I32, I1)
-def _vote(b: ir.IRBuilder, mask: Any, mode: Any, said: Any) -> None:
-    def way(kind: str) -> Any:
+def _vote(b: ir.IRBuilder, mask: ir.Value, mode: ir.Value, said: ir.Value) -> None:
+    def way(kind: str) -> ir.Value:
         many = kind == "ballot"
         name = f"llvm.nvvm.vote.{kind}.sync"
         found = _intrinsic(b, name, I32 if many else I1, mask, said)
@@ -147,7 +151,7 @@ def _vote(b: ir.IRBuilder, mask: Any, mode: Any, said: Any) -> None:
 for _width in (I32, I64):
 
     @_define(f"accnp_match.all.sync.i{_width.width}", _PAIR, I32, _width)
-    def _match(b: ir.IRBuilder, mask: Any, value: Any) -> None:
+    def _match(b: ir.IRBuilder, mask: ir.Value, value: ir.Value) -> None:
         b.ret(_intrinsic(b, f"llvm.nvvm.match.all.sync.{value.type}p", _PAIR, mask, value))
 
 
@@ -164,18 +168,18 @@ def _atomics() -> None:
         _exchange(f"___numba_atomic_u64_{what}", f"u{what}_wrap", I64)
 
 
-def _exchange(name: str, operation: str, kind: Any) -> None:
+def _exchange(name: str, operation: str, kind: ir.Type) -> None:
     @_define(name, kind, kind.as_pointer(), kind)
-    def body(b: ir.IRBuilder, place: Any, value: Any) -> None:
+    def body(b: ir.IRBuilder, place: ir.Value, value: ir.Value) -> None:
         b.ret(b.atomic_rmw(operation, place, value, "monotonic"))
 
 
-def _extreme(name: str, kind: Any, less: str, missing: bool) -> None:
+def _extreme(name: str, kind: ir.Type, less: str, missing: bool) -> None:
     """The larger (smaller) number stays in a place; a nan there stays, and one that comes is left
     out, unless a nan is a number that is `missing`."""
 
     @_define(name, kind, kind.as_pointer(), kind)
-    def body(b: ir.IRBuilder, place: Any, value: Any) -> None:
+    def body(b: ir.IRBuilder, place: ir.Value, value: ir.Value) -> None:
         begin, look, change, end = b.block, *[b.append_basic_block() for _ in range(3)]
         width = I32 if kind == F32 else I64
         words = b.bitcast(place, width.as_pointer())
@@ -305,7 +309,7 @@ def _quotient(x: V, y: V) -> V:
     return x * rcp(y)
 
 
-def _pair(b: ir.IRBuilder, x: Any, first: Any, second: Any) -> None:
+def _pair(b: ir.IRBuilder, x: ir.Value, first: ir.Value, second: ir.Value) -> None:
     b.store(FAST["sin"](V(b, x)).v, first)
     b.store(FAST["cos"](V(b, x)).v, second)
     b.ret_void()

@@ -12,7 +12,7 @@ import linecache
 import re
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -21,6 +21,9 @@ from numba.core.errors import NumbaError
 from numba.np.numpy_support import as_dtype, from_dtype
 
 from accnp.compiler.numba.private import fold_types
+
+if TYPE_CHECKING:
+    from numba.core.dispatcher import Dispatcher
 
 __all__ = ["compile_for", "gist", "line_in", "released", "scalar_result", "short", "vectorised"]
 
@@ -42,20 +45,20 @@ _PLAIN = (
 _PLACES = (re.compile(r'File "(.+?)", line (\d+)'), re.compile(r"at (\S+) \((\d+)\)"))
 
 
-def released(function: Any) -> Any:
+def released(function: FunctionType | Dispatcher) -> Dispatcher:
     """A Numba function of the same Python function and options that holds no lock while it runs."""
     options = {**getattr(function, "targetoptions", {}), "nogil": True}
     options.pop("nopython", None)
     return numba.njit(**options)(getattr(function, "py_func", function))
 
 
-def _kind(shape: tuple[int, ...], dtype: np.dtype, readonly: bool) -> Any:
+def _kind(shape: tuple[int, ...], dtype: np.dtype, readonly: bool) -> types.Type:
     number = from_dtype(dtype)
     return types.Array(number, len(shape), "C", readonly=readonly) if shape else number
 
 
 def compile_for(
-    function: Any,
+    function: Dispatcher,
     name: str,
     operands: Sequence[Any],
     results: Sequence[Any],
@@ -82,7 +85,7 @@ def compile_for(
     return [_described(x, name) for x in several]
 
 
-def _described(kind: Any, name: str) -> tuple[int, np.dtype]:
+def _described(kind: types.Type, name: str) -> tuple[int, np.dtype]:
     rank, element = (kind.ndim, kind.dtype) if isinstance(kind, types.Array) else (0, kind)
     try:
         return rank, as_dtype(types.unliteral(element))
@@ -96,7 +99,7 @@ def _described(kind: Any, name: str) -> tuple[int, np.dtype]:
         ) from None
 
 
-def scalar_result(function: Any, name: str, dtypes: Sequence[np.dtype]) -> np.dtype:
+def scalar_result(function: FunctionType, name: str, dtypes: Sequence[np.dtype]) -> np.dtype:
     """The dtype that a function of numbers returns for numbers of these.
 
     Raises:
@@ -142,7 +145,7 @@ class _Number:
 
 
 @functools.lru_cache(256)
-def vectorised(function: Any) -> Callable[..., Any]:
+def vectorised(function: FunctionType) -> Callable[..., Any]:
     """A function of numbers as one of arrays, element by element; kernels' reference."""
     return numba.vectorize(nopython=True)(_with_helpers(function, {}))
 
@@ -169,7 +172,7 @@ def line_in(error: Exception, file: str) -> int | None:
     return next((int(n) for p in _PLACES for name, n in p.findall(text) if name == file), None)
 
 
-def short(error: Exception, name: str, function: Any, operands: Sequence[Any]) -> str:
+def short(error: Exception, name: str, function: FunctionType, operands: Sequence[Any]) -> str:
     """What Numba says, without what is about Numba, and the user's line."""
     text, said = str(error), gist(error)
     if "Cannot modify readonly array" in text:

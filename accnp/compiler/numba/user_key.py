@@ -25,7 +25,7 @@ class _Unknown(Exception):
     """Something whose meaning no text holds."""
 
 
-def user_key(function: Any) -> str | None:
+def user_key(function: object) -> str | None:
     """The key of a Numba function with its options, the functions it calls, and the constants it
     reads; None if it reads something else."""
     numba = sys.modules.get("numba_cuda")  # stands for Numba's own, where it is installed
@@ -88,7 +88,7 @@ def _named(module: str, name: str) -> str:
     return f"{module}.{name}"
 
 
-def _function(f: Any, seen: dict[int, int]) -> str:
+def _function(f: FunctionType, seen: dict[int, int]) -> str:
     reads: list[tuple[str, Any]] = []
     codes: list[CodeType] = [f.__code__]
     names: set[str] = set()

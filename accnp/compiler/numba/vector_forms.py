@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -27,7 +26,7 @@ __all__ = ["vectorized_function"]
 SHORT = 12  # instructions that are inlined
 
 
-def vectorized_function(module: Any, name: str, of: Sequence[DType]) -> Any:
+def vectorized_function(module: ir.Module, name: str, of: Sequence[DType]) -> ir.Function | None:
     """Return the function of operands of some types in a module; None for one that is inlined.
 
     Parameters

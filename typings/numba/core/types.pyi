@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from numba.core import dispatcher as _dispatcher
 from numba.core.typeconv.castgraph import Conversion
 from numba.core.typing import Signature
 
@@ -11,23 +12,23 @@ class Type:
     mutable: bool
     def __init__(self, name: str) -> None: ...
     def __call__(self, *args: Type) -> Signature: ...
-    def can_convert_to(self, typingctx: Any, other: Any) -> Conversion | None: ...
-    def can_convert_from(self, typingctx: Any, other: Any) -> Conversion | None: ...
+    def can_convert_to(self, typingctx: object, other: Type) -> Conversion | None: ...
+    def can_convert_from(self, typingctx: object, other: Type) -> Conversion | None: ...
 
-class Number(Type): ...
+class Number(Type):
+    bitwidth: int  # of all its subclasses
 
 class Boolean(Type):
     bitwidth: int
 
-class Integer(Number):
-    bitwidth: int
-
-class Float(Number):
-    bitwidth: int
+class Integer(Number): ...
+class Float(Number): ...
 
 class Complex(Number):
-    bitwidth: int
     underlying_float: Float
+
+class Dispatcher(Type):
+    dispatcher: _dispatcher.Dispatcher
 
 class NoneType(Type): ...
 class Optional(Type): ...
