@@ -78,7 +78,7 @@ def _complex(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[A
     return b.or_(b.fcmp_unordered("!=", xr, yr), b.fcmp_unordered("!=", xi, yi))
 
 
-def _test(op: str, of: DType, b: ir.IRBuilder, x: Any, y: Any) -> ir.Value:
+def _test(op: str, of: DType, b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
     if of.kind == "float":
         return (b.fcmp_unordered if op == "!=" else b.fcmp_ordered)(op, x, y)
     return (b.icmp_signed if of.signed else b.icmp_unsigned)(op, x, y)

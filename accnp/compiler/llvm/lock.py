@@ -12,7 +12,9 @@ import functools
 import threading
 import traceback
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import ParamSpec, TypeVar
 
 from accnp.compiler.llvm.private import find_lock, replace_locks
 from accnp.forks import renewed, run_uninterrupted
@@ -42,16 +44,21 @@ class _Apart(threading.local):
 class _Passable:
     """llvmlite's lock, which threads inside `with apart` do not take."""
 
-    def __init__(self, lock: Any) -> None:
+    def __init__(self, lock: AbstractContextManager[object]) -> None:
         self.lock = lock
 
     def __enter__(self) -> None:
         if not apart.on:
             self.lock.__enter__()
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if not apart.on:
-            self.lock.__exit__(*error)
+            self.lock.__exit__(kind, error, trace)
 
 
 apart = _Apart()

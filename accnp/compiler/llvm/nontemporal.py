@@ -9,7 +9,6 @@ need not begin with a cache line: their first steps, up to the first line, are s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -26,14 +25,22 @@ LINE = 64  # bytes of a cache line
 _I64 = ir.IntType(64)
 
 
-def asked_of_whole(b: ir.IRBuilder, asked: Any, now: Any, n: int, stop: ir.Value) -> ir.Value:
+def asked_of_whole(
+    b: ir.IRBuilder, asked: ir.Value, now: ir.Value, n: int, stop: ir.Value
+) -> ir.Value:
     """Return `asked` (1 for non-temporal stores) if n steps are left, else 0."""
     fits = b.icmp_signed("<=", b.add(now, ir.Constant(_I64, n), flags=("nsw",)), stop)
     return b.select(fits, asked, ir.Constant(_I64, 0))
 
 
 def until_aligned(
-    b: ir.IRBuilder, asked: Any, n: int, size: int, place: ir.Value, start: ir.Value, stop: ir.Value
+    b: ir.IRBuilder,
+    asked: ir.Value,
+    n: int,
+    size: int,
+    place: ir.Value,
+    start: ir.Value,
+    stop: ir.Value,
 ) -> ir.Value:
     """Return the first step at which vectors of n elements of `size` bytes begin with a cache line:
     the first step if that is not `asked` for (0 or 1), the last if the row ends before."""
@@ -58,8 +65,8 @@ def prefetch(
 
 
 def store_either(
-    b: ir.IRBuilder, put: Put, declares: dict[str, str], past: ir.Value, n: int, kind: Any,
-    place: ir.Value, name: str, near: Callable[[], Any], read: Sequence[tuple[Any, int]],
+    b: ir.IRBuilder, put: Put, declares: dict[str, str], past: ir.Value, n: int, kind: ir.Type,
+    place: ir.Value, name: str, near: Callable[[], object], read: Sequence[tuple[ir.Value, int]],
     flat: bool,
 ) -> None:  # fmt: skip
     """Store n lanes non-temporally if `past` is 1 and a cache line begins there; else call `near`.

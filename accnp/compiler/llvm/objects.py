@@ -59,7 +59,7 @@ _jit: Any = None
 
 
 @contextlib.contextmanager
-def _target_machine(level: int = 3) -> Generator[Any]:
+def _target_machine(level: int = 3) -> Generator[llvm.TargetMachine]:
     """Give this thread a target machine that generates code at a level. Making a new one, with the
     setup in its first use, takes 1.2 ms."""
     free = _machines[level]
@@ -83,7 +83,7 @@ class Passes(NamedTuple):
     sized: bool  # a tiny kernel whose sizes are constants
     level: int  # of optimization in code generation
 
-    def run(self, module: Any, machine: Any) -> Any:
+    def run(self, module: llvm.ModuleRef, machine: llvm.TargetMachine) -> llvm.ModuleRef:
         if self.vectors:
             return _run_vector_passes(module, machine, self.library, self.sized)
         tuning = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -110,8 +110,8 @@ def is_vector_code(text: str, linked: Sequence[str]) -> bool:
 
 
 def _link_modules(
-    text: str, linked: Sequence[str], machine: Any, context: Any
-) -> tuple[Any, Passes]:
+    text: str, linked: Sequence[str], machine: llvm.TargetMachine, context: llvm.ContextRef
+) -> tuple[llvm.ModuleRef, Passes]:
     """Return a module linked with the modules that it needs, before any pass."""
     module = llvm.parse_assembly(text, context)
     module.triple = _TRIPLE
@@ -131,12 +131,22 @@ def _link_modules(
     return module, passes
 
 
-def _optimized(text: str, linked: Sequence[str], machine: Any, context: Any = None) -> Any:
+def _optimized(
+    text: str,
+    linked: Sequence[str],
+    machine: llvm.TargetMachine,
+    context: llvm.ContextRef | None = None,
+) -> llvm.ModuleRef:
     module, passes = _link_modules(text, linked, machine, context or llvm.create_context())
     return passes.run(module, machine)
 
 
-def _run_and_free(module: Any, passes: Any, builder: Any, parts: Sequence[Any] = ()) -> Any:
+def _run_and_free(
+    module: llvm.ModuleRef,
+    passes: llvm.ModulePassManager | llvm.FunctionPassManager,
+    builder: llvm.PassBuilder,
+    parts: Sequence[llvm.ValueRef] = (),
+) -> llvm.ModuleRef:
     """Run passes on a module or on parts of it, and free them."""
     for each in parts or (module,):
         passes.run(each, builder)
@@ -167,7 +177,9 @@ def _defined_in(text: str) -> tuple[str, ...]:
     return tuple(_DEFINED.findall(text))
 
 
-def _run_vector_passes(module: Any, machine: Any, often: bool, tiny: bool) -> Any:
+def _run_vector_passes(
+    module: llvm.ModuleRef, machine: llvm.TargetMachine, often: bool, tiny: bool
+) -> llvm.ModuleRef:
     """Run the passes that vector code needs: without LLVM's loop passes, which take most time.
 
     Library kernels get two more passes, with which products are 5 % faster; other kernels gain
@@ -214,7 +226,7 @@ def build(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> byt
     return join_images(found)
 
 
-def _emit(module: Any, level: int) -> bytes:
+def _emit(module: llvm.ModuleRef, level: int) -> bytes:
     with _target_machine(level) as machine:
         return machine.emit_object(module)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -36,7 +37,7 @@ def add_attribute(function: ir.Function, text: str) -> None:
     set[str].add(function.attributes, text)
 
 
-def find_lock() -> Any:
+def find_lock() -> threading.RLock | None:
     """Return the lock that llvmlite holds around its calls; None if a version has it elsewhere."""
     return getattr(getattr(ffi.lib, "_lock", None), "_lock", None)
 
@@ -49,7 +50,7 @@ def replace_locks(names: Iterable[str], replacement: Callable[[Any], Any]) -> No
             wrapper._lock = replacement(wrapper._lock)
 
 
-def free_passes(passes: Any) -> None:
+def free_passes(passes: ffi.ObjectRef) -> None:
     """Free a manager of passes.
 
     llvmlite 0.50 does not free it (0.3 MB for level 2), because the first `_dispose` in the method

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Sequence
-from typing import Any
 
 import llvmlite.binding as llvm
 
@@ -41,7 +40,7 @@ _OUTSIDE = re.compile(
 _OF_CPU = re.compile(r'^declare [^@\n]*@"?(?:numba_(?:ldexp|frexp)|hypot)f?"?\(', re.MULTILINE)
 
 
-def _machine(cpu: str) -> Any:
+def _machine(cpu: str) -> llvm.TargetMachine:
     found = _mine.__dict__
     if cpu not in found:
         found[cpu] = _target.create_target_machine(cpu=cpu, features=FEATURES, opt=3)
@@ -154,12 +153,12 @@ def emit(text: str, linked: list[str], cpu: str) -> str:
     return lowered(optimised(text, linked, cpu), cpu)
 
 
-def lowered(module: Any, cpu: str) -> str:
+def lowered(module: llvm.ModuleRef, cpu: str) -> str:
     """Return the PTX of an optimized module, which is modified."""
     return _machine(cpu).emit_assembly(module)
 
 
-def optimised(text: str, linked: list[str], cpu: str) -> Any:
+def optimised(text: str, linked: list[str], cpu: str) -> llvm.ModuleRef:
     """Link a text with others and optimize the module; rejects calls that a GPU cannot make."""
     context = llvm.create_context()
     machine = _machine(cpu)

@@ -29,19 +29,21 @@ def register(b: ir.IRBuilder, name: str) -> ir.Value:
     return b.zext(b.call(fn, []), I64)
 
 
-def thread(b: ir.IRBuilder, block: Any = None) -> ir.Value:
+def thread(b: ir.IRBuilder, block: ir.Value | None = None) -> ir.Value:
     """Return the number of this thread in the grid, or among those of blocks up to this one."""
     block = register(b, "ctaid.x") if block is None else block
     return b.add(b.mul(block, register(b, "ntid.x")), register(b, "tid.x"))
 
 
-def threads(b: ir.IRBuilder, blocks: Any = None) -> ir.Value:
+def threads(b: ir.IRBuilder, blocks: ir.Value | None = None) -> ir.Value:
     """Return how many threads the grid has, or some blocks of it."""
     blocks = register(b, "nctaid.x") if blocks is None else blocks
     return b.mul(blocks, register(b, "ntid.x"))
 
 
-def first_of(b: ir.IRBuilder, to: Spread, start: ir.Value, step: int, block: Any) -> ir.Value:
+def first_of(
+    b: ir.IRBuilder, to: Spread, start: ir.Value, step: int, block: ir.Value | None
+) -> ir.Value:
     """Return the first index of a loop that this thread or its block does; `block` is its number
     among those that do the loop, or None."""
     if to == "grid":
@@ -51,7 +53,7 @@ def first_of(b: ir.IRBuilder, to: Spread, start: ir.Value, step: int, block: Any
     return b.add(start, _times(b, number, step))
 
 
-def step_of(b: ir.IRBuilder, to: Spread, step: int, blocks: Any) -> ir.Value:
+def step_of(b: ir.IRBuilder, to: Spread, step: int, blocks: ir.Value | None) -> ir.Value:
     """Return how far apart the indices are that this thread or its block does; `blocks` is the
     number of blocks that do the loop, or None."""
     if to == "grid":
@@ -66,17 +68,17 @@ def one_of(b: ir.IRBuilder, to: Spread, step: int) -> ir.Value:
     return _times(b, register(b, "tid.x" if to == "threads" else "ctaid.x"), step)
 
 
-def _times(b: ir.IRBuilder, x: Any, step: int) -> ir.Value:
+def _times(b: ir.IRBuilder, x: ir.Value, step: int) -> ir.Value:
     return x if step == 1 else b.mul(x, ir.Constant(I64, step))
 
 
-def _at(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> tuple[Any, int]:
+def _at(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> tuple[ir.Value, int]:
     """The address of a vector, and its bytes."""
     kind = ir.VectorType(memory_type(of), count)
     return b.bitcast(place, kind.as_pointer()), count * of.size
 
 
-def load_elements(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> list[Any]:
+def load_elements(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> list[ir.Value]:
     """Load adjacent elements by one access; returns numbers in registers."""
     where, size = _at(b, place, of, count)
     vector = b.load(where, align=size)
@@ -84,7 +86,7 @@ def load_elements(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> li
     return [from_memory(of, b, x) for x in parts]
 
 
-def store_elements(b: ir.IRBuilder, place: ir.Value, of: DType, values: Sequence[Any]) -> None:
+def store_elements(b: ir.IRBuilder, place: ir.Value, of: DType, values: Sequence[ir.Value]) -> None:
     """Store numbers in registers to adjacent elements by one access."""
     where, size = _at(b, place, of, len(values))
     vector = ir.Constant(ir.VectorType(memory_type(of), len(values)), ir.Undefined)

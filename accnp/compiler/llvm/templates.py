@@ -34,12 +34,12 @@ _INTRINSICS = frozenset(
 _OVERLOADED = re.compile(r"[fi]\d+")
 
 
-def vector(kind: Any, n: int) -> str:
+def vector(kind: ir.Type | str, n: int) -> str:
     """Return the text of a vector type."""
     return f"<{n} x {kind}>"
 
 
-def byte_size(kind: Any) -> int:
+def byte_size(kind: ir.Type | str) -> int:
     """Return the bytes of a number in memory."""
     size = max(1, getattr(kind, "width", 0) // 8)
     return {"float": 4, "double": 8}.get(str(kind), size)
@@ -50,7 +50,7 @@ class Vector:
 
     __slots__ = ("name", "type")
 
-    def __init__(self, kind: Any, name: str) -> None:
+    def __init__(self, kind: ir.Type, name: str) -> None:
         self.type = kind
         self.name = name
 
@@ -61,9 +61,11 @@ class Index:
 
     __slots__ = ("now", "offset", "step")
 
-    def __init__(self, now: Any, step: Any = 1, offset: Any = None) -> None:
+    def __init__(
+        self, now: ir.Value, step: ir.Value | int = 1, offset: ir.Value | None = None
+    ) -> None:
         self.now = now
-        self.step = step
+        self.step: Any = step
         self.offset = offset
 
 
@@ -72,9 +74,9 @@ class Template:
 
     def __init__(
         self,
-        arguments: Sequence[Any],
-        code: Sequence[Any],
-        result: Any,
+        arguments: Sequence[ir.Value],
+        code: Sequence[ir.Instruction],
+        result: ir.Value,
         n: int,
         beside: dict[str, str],
     ) -> None:
@@ -94,7 +96,7 @@ class Template:
             return f"splat ({value.type} {value.get_reference()})".replace("{", "{{")
         return names[id(value)]
 
-    def _line(self, i: Any, names: dict[int, str], n: int) -> str:
+    def _line(self, i: ins.Instruction, names: dict[int, str], n: int) -> str:
         if isinstance(i, ins.CallInstr):
             return self._call(i, names, n)
         operands = [self._name(x, names) for x in i.operands]
@@ -108,7 +110,7 @@ class Template:
             return f"{op} " + ", ".join(map(" ".join, zip(kinds, operands, strict=True)))
         return f"{op} {kinds[0]} {', '.join(operands)}"
 
-    def _call(self, i: Any, names: dict[int, str], n: int) -> str:
+    def _call(self, i: ins.CallInstr, names: dict[int, str], n: int) -> str:
         prefix, *name = i.callee.name.split(".")
         if prefix == "accnp":
             return self._form(i, names, n)
@@ -127,7 +129,7 @@ class Template:
         ]
         return f"call {kind} {name}({', '.join(map(' '.join, zip(kinds, operands, strict=True)))})"
 
-    def _form(self, i: Any, names: dict[int, str], n: int) -> str:
+    def _form(self, i: ins.CallInstr, names: dict[int, str], n: int) -> str:
         """Return a call of the vector form of a function."""
         made, definitions = vector_call(i.callee.name, [x.type for x in i.args], i.type, n)
         self.declares.update(definitions)
@@ -181,10 +183,10 @@ class Functions:
 
 
 def make_template(
-    kinds: Sequence[Any],
-    write: Callable[[Any, Sequence[Any]], Any],
+    kinds: Sequence[ir.Type],
+    write: Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value],
     n: int,
-    leading: Sequence[Any] = (),
+    leading: Sequence[ir.Type] = (),
 ) -> Template | str:
     """Return an operation on vectors, made from the code for scalars; or why that is not possible.
 
@@ -219,12 +221,12 @@ def make_template(
                 return f"{i.opname} in an operation"
             code[id(i)] = i
     wanted: set[int] = set()
-    stack = [result]
+    stack: list[ir.Value] = [result]
     while stack:
         v = stack.pop()
         if id(v) in code and id(v) not in wanted:
             wanted.add(id(v))
-            stack += [x for x in v.operands if not isinstance(x, ir.Function)]
+            stack += [x for x in code[id(v)].operands if not isinstance(x, ir.Function)]
     vectors = (ir.IntType, ir.HalfType, ir.FloatType, ir.DoubleType)
     beside = {
         f'@"{g.name}"': str(g)
@@ -264,7 +266,7 @@ class _Defined(ir.Function):
         return False
 
 
-def define_vectors(module: Any, symbol: str, form: Template, n: int) -> ir.Function:
+def define_vectors(module: ir.Module, symbol: str, form: Template, n: int) -> ir.Function:
     """Add a template to a module, as a function of vectors with `n` lanes; return the function."""
     group = f"attributes #{INLINED_ATTRIBUTES}"
     texts = {group: f"{group} = {{ nounwind }}", **form.declares}
