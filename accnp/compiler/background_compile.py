@@ -21,13 +21,17 @@ import sys
 import threading
 import time
 from collections import deque
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accnp.compiler import elf_loader, kernel_cache
 from accnp.compiler.llvm import objects
 from accnp.compiler.worker_threads import at_work
 from accnp.debug_log import note
 from accnp.forks import at_fork, start_thread
+
+if TYPE_CHECKING:
+    from accnp.compiler.disk_cache import DiskCache
+    from accnp.compiler.kernel_cache import Kernel
 
 __all__ = ["compile_first", "finish", "has_room", "optimize_later"]
 
@@ -58,10 +62,10 @@ other:
 class _Upgrade(NamedTuple):
     """A kernel in its first tier, and the modules of its optimized code."""
 
-    kernel: Any
+    kernel: Kernel
     slot: int
     parts: list[objects.Part]
-    disk: Any
+    disk: DiskCache | None
     key: str
 
     def make(self) -> None:
@@ -103,21 +107,23 @@ def has_room() -> bool:
     return len(_waiting) < MANY
 
 
-def optimize_later(kernel: Any, *upgrade: Any) -> None:
+def optimize_later(
+    kernel: Kernel, slot: int, parts: list[objects.Part], disk: DiskCache | None, key: str
+) -> None:
     """Optimize a kernel as soon as no thread is waiting for a kernel."""
-    _waiting.append(_Upgrade(kernel, *upgrade))
+    _waiting.append(_Upgrade(kernel, slot, parts, disk, key))
     if _thread is None and not at_work.closed:
         _start()
 
 
-def finish(kernel: Any = None) -> None:
+def finish(kernel: Kernel | None = None) -> None:
     """Return when all kernels, or one, have their optimized code."""
     while _optimize_next(kernel):
         pass
     _wait(math.inf, kernel)
 
 
-def _wait(seconds: float, kernel: Any = None) -> None:
+def _wait(seconds: float, kernel: Kernel | None = None) -> None:
     """Wait for the kernels that other threads are optimizing."""
     end = time.monotonic() + seconds
     while any(kernel in (None, u.kernel) for u in [*_under_way]) and time.monotonic() < end:
@@ -134,7 +140,7 @@ def _start() -> None:
         raise
 
 
-def _optimize_next(kernel: Any = None) -> bool:
+def _optimize_next(kernel: Kernel | None = None) -> bool:
     """Optimize the kernel that has waited longest, or a given one. Returns False if none waits, or
     if a fork is pending."""
     for upgrade in _waiting.copy():

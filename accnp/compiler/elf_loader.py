@@ -155,7 +155,7 @@ class _Image:
             if x.is_function and (address := f.address(x, self.base)) is not None
         ]
 
-    def _refer(self, f: _File, place: int, kind: int, symbol: Any, addend: int) -> None:
+    def _refer(self, f: _File, place: int, kind: int, symbol: _Symbol, addend: int) -> None:
         """Resolve one relocation."""
         target = f.address(symbol, self.base)
         if target is None:

@@ -18,6 +18,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import PathFinder
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from accnp._native import launch_held, launch_released, launches
@@ -113,7 +114,7 @@ class Kernel:
         callees: Callees,
         origin: str,
         address: int,
-        code: Any,
+        code: object,
         program: LoopKernel | None = None,
         programs: Programs = _NONE,
     ) -> None:
@@ -130,7 +131,7 @@ class Kernel:
         self._code: tuple[Any, ...] = ()
         self.place(address, code)
 
-    def place(self, address: int, code: Any) -> None:
+    def place(self, address: int, code: object) -> None:
         """Use the code at an address for later launches."""
         self._code = (code, *self._code)  # running calls may still execute the earlier code
         self._entry = _Entry(address)
@@ -176,6 +177,7 @@ if TYPE_CHECKING:
     from accnp.compiler.disk_cache import DiskCache
     from accnp.compiler.llvm.objects import Part
     from accnp.compiler.loops.ir import Kernel as LoopKernel
+    from accnp.compiler.pipeline import Target
 
     # The word for the address of the optimized code, its modules, and its place on disk.
     _Upgrade = tuple[int, list[Part], DiskCache | None, str]
@@ -482,7 +484,7 @@ def _failed(source: str, name: str, signature: tuple[str, ...], error: Exception
     )
 
 
-def _target(fastmath: bool) -> Any:
+def _target(fastmath: bool) -> Target:
     """Return the target of kernels. LLVM vectorizes fast kernels, in which it may reorder sums."""
     bytes_of_vectors = 0 if fastmath else _objects().LANE_BYTES
     return imported("accnp.compiler.pipeline").Target(bytes_of_vectors, fastmath)
@@ -530,7 +532,7 @@ def _by_numba(
     """Compile a kernel through Numba's public API, without the disk; returns as `_native`."""
     numba = imported("accnp.compiler.numba.compile")
 
-    def make() -> Any:
+    def make() -> tuple[int, object]:
         if program is None:
             reprint = imported("accnp.compiler.numba.reprint").reprint
             text, shared = reprint(source, name, signature, callees, to_compile=True)
@@ -560,7 +562,7 @@ def enter_function(address: int, signature: Sequence[str]) -> tuple[int, Any]:
     return entry, code
 
 
-def library_module() -> Any:
+def library_module() -> ModuleType:
     """Return `accnp.compiler.library.addresses`, which reads the features of the processor when
     imported."""
     return imported("accnp.compiler.library.addresses")
@@ -588,19 +590,19 @@ def _stamp() -> str:
     return imported("accnp.compiler.processor").STAMP
 
 
-def _elf_loader() -> Any:
+def _elf_loader() -> ModuleType:
     return imported("accnp.compiler.elf_loader")
 
 
-def _background_compile() -> Any:
+def _background_compile() -> ModuleType:
     return imported("accnp.compiler.background_compile")
 
 
-def _objects() -> Any:
+def _objects() -> ModuleType:
     return imported("accnp.compiler.llvm.objects")
 
 
-def _cache_module() -> Any:
+def _cache_module() -> ModuleType:
     # By name, on first use: importing hashing and temporary files takes 15 ms.
     return imported("accnp.compiler.disk_cache")
 
