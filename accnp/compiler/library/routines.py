@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ def symbol(routine: str, code: str) -> str:
     return PREFIX + {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[code] + name
 
 
-def address(symbol: str, load: Callable[[str], Any] = importlib.import_module) -> int:
+def address(symbol: str, load: Callable[[str], ModuleType] = importlib.import_module) -> int:
     """The address of a routine; `load` loads the extension module of SciPy that has it."""
     name = symbol.removeprefix(PREFIX)
     if name.startswith("sort_"):
@@ -88,7 +89,7 @@ def address(symbol: str, load: Callable[[str], Any] = importlib.import_module) -
     return _capsule_address(load(f"scipy.linalg.{library}"), name)
 
 
-def _capsule_address(module: Any, name: str) -> int:
+def _capsule_address(module: ModuleType, name: str) -> int:
     """The address of a C function that a module of Cython offers."""
     capsule: Any = module.__pyx_capi__[name]
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer

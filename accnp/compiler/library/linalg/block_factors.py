@@ -16,7 +16,7 @@ element in another bank.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from math import prod
 from typing import Any
 
@@ -99,15 +99,15 @@ class Block(Batch):
 
     # --- loops ---
 
-    def rows(self, start: str, stop: str) -> Any:
+    def rows(self, start: str, stop: str) -> AbstractContextManager[None]:
         """A loop whose indices i the warps share."""
         return self.text.block(f"for i in range({start} + w, {stop}, {self.threads // 32}):")
 
-    def lanes(self, j: str, start: str, stop: str) -> Any:
+    def lanes(self, j: str, start: str, stop: str) -> AbstractContextManager[None]:
         """A loop whose indices the lanes of a warp share."""
         return self.text.block(f"for {j} in range({start} + u, {stop}, 32):")
 
-    def alone(self, e: str, start: str, stop: str) -> Any:
+    def alone(self, e: str, start: str, stop: str) -> AbstractContextManager[None]:
         """A loop whose indices all threads share."""
         return self.text.block(f"for {e} in range({start} + me, {stop}, {self.threads}):")
 
@@ -207,7 +207,9 @@ class Block(Batch):
         text.add("barrier()")
 
 
-def cholesky(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel | None:
+def cholesky(
+    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+) -> OwnKernel | None:
     """Return the kernel of `cholesky`: a matrix that is not positive definite gives NaN."""
     (a,) = operands
     size, b = a.shape[-1], Block([a], results, "22")
@@ -240,7 +242,7 @@ def cholesky(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> Ow
 
 
 def triangular_solve(
-    operands: Sequence[Operand], results: Sequence[Aval], p: Any
+    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel | None:
     """Return the kernel of `triangular_solve`; matrices on the right are turned."""
     a, x = operands
@@ -267,7 +269,7 @@ def triangular_solve(
     return b.own(size * size * b.width)
 
 
-def lu(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel | None:
+def lu(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> OwnKernel | None:
     """Return the kernel of `lu`: factors, pivots and the permutation they make."""
     (a,) = operands
     rows, columns = a.shape[-2:]
@@ -289,7 +291,9 @@ def lu(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKerne
     return b.own(min(rows, columns) * rows * columns)
 
 
-def solve(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel | None:
+def solve(
+    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+) -> OwnKernel | None:
     """Return the kernel of `linear_solve`."""
     a, x = operands
     size, sides = x.shape[-2:]
@@ -311,7 +315,9 @@ def solve(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKe
     return b.own(size**3 + 2 * size * size * width)
 
 
-def det(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel | None:
+def det(
+    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+) -> OwnKernel | None:
     """Return the kernel of `det`, or of `slogdet` where there are two results."""
     (a,) = operands
     several, size = len(results) > 1, a.shape[-1]
@@ -327,7 +333,7 @@ def det(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKern
     return b.own(size**3)
 
 
-def qr(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel | None:
+def qr(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> OwnKernel | None:
     """Return the kernel of `qr` by reflections, with LAPACK's signs; f holds R and the reflections,
     g becomes Q, h their factors. A warp does a column."""
     (a,) = operands

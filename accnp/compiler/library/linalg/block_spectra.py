@@ -26,7 +26,9 @@ SWEEPS = 30  # over all pairs at most; some eight are enough
 _EPS = {"f4": "f4(1.1920929e-07)", "f8": "f8(2.220446049250313e-16)"}
 
 
-def eigh(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel | None:
+def eigh(
+    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+) -> OwnKernel | None:
     """Return the kernel of `eigh`: f becomes diagonal, g has the vectors, h how each pair is turned
     (cosine, sine, and the phase that makes their element real)."""
     (a,) = operands
@@ -155,7 +157,9 @@ def _turn(b: Block, name: str, before: str, after: str, phase: str) -> None:
     text.add(f"{two} = " + pair.format("sine", "cosine", "+"))
 
 
-def svd(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel | None:
+def svd(
+    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+) -> OwnKernel | None:
     """Return the kernel of `svd`: f has the columns that become orthogonal, those of the conjugate
     transpose where there are more columns than rows, g the turns, h the lengths."""
     (a,) = operands

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.library.linalg.small_matrices import Batch
 from accnp.compiler.library.writing.loop_nests import Text
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import Operand, OwnKernel
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["addresses", "determinant", "good", "order", "pivots", "triangle"]
 
@@ -104,7 +107,9 @@ def order(count: int, rows: int, least: int) -> OwnKernel:
     return text.own(count, count * (rows + least), THREADS)
 
 
-def determinant(shape: Sequence[int], dtype: Any, exchanges: Any, results: Sequence[Aval]) -> Any:
+def determinant(
+    shape: Sequence[int], dtype: np.dtype, exchanges: np.dtype, results: Sequence[Aval]
+) -> OwnKernel:
     """Kernel of determinants, or of signs and logarithms: factors, exchanges from 1, results."""
     arrays = [(tuple(shape), dtype), ((*shape[:-2], shape[-1]), exchanges)]
     operands = [Operand(s, d, contiguous(s)) for s, d in arrays]

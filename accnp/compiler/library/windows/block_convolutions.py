@@ -35,7 +35,9 @@ FEATURES, PLACES = 16, 64  # from which a block does them
 LONG, BLOCKS, THREADS = 512, 264, 1 << 15
 
 
-def convolution(operands: Sequence[Operand], results: Sequence[Aval], p: Any) -> OwnKernel:
+def convolution(
+    operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
+) -> OwnKernel:
     """Return the kernel of `conv_general_dilated`."""
     lhs, rhs = operands
     (result,) = results

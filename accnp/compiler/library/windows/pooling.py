@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from accnp.primitives.fold import largest_value, smallest_value
 from accnp.primitives.pooling import windows_over
 from accnp.primitives.views import contiguous
 from accnp.primitives.windows import Window, dilated_length
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["gather_extremes", "scatter_extremes", "window_max", "window_min", "window_sum"]
 
@@ -42,7 +45,7 @@ def _swept(
 
 
 def _fold_kernel(
-    x: Operand, y: Aval, windows: Sequence[Window], fold: str, identity: Any
+    x: Operand, y: Aval, windows: Sequence[Window], fold: str, identity: ArrayLike
 ) -> OwnKernel:
     """Return the kernel of the sum ("sum"), maximum ("max") or minimum ("min") of each window. It
     processes tap by tap; if there are taps in both directions, it first reduces across the inner
@@ -241,7 +244,7 @@ def _folded(
     results: Sequence[Aval],
     p: dict[str, Any],
     fold: str,
-    identity: Any,
+    identity: ArrayLike,
 ) -> OwnKernel:
     (x,), (y,) = operands, results
     return _fold_kernel(x, y, windows_over(x.shape, p), fold, identity)

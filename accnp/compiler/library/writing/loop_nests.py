@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,12 +40,12 @@ class Text(SourceLines):
             return []
         return [index if step == 1 else f"{index} * {self.integer(step)}"]
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: np.ndarray | np.generic) -> str:
         """Return the expression of a NumPy scalar. Its bits are arguments, so that kernels do not
         depend on the value."""
         code = dtype_code(value.dtype)
         if value.dtype.kind == "c":
-            return f"make_complex({self.constant(value.real)}, {self.constant(value.imag)})"
+            return f"make_complex({self.constant(np.real(value))}, {self.constant(np.imag(value))})"
         if value.dtype.kind in "fV":  # includes bfloat16
             size = value.dtype.itemsize
             name = self.integer(int(np.asarray(value).view(f"i{size}")))
