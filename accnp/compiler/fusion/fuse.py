@@ -80,7 +80,7 @@ __all__ = ["Cluster", "fuse"]
 def fuse(program: Program) -> list[Cluster]:
     """Assign every value to a cluster; return the clusters, including those of host steps, in
     topological order."""
-    return _Fusion(program).run()
+    return Fusion(program).run()
 
 
 def is_computed(v: Value) -> bool:
@@ -88,7 +88,9 @@ def is_computed(v: Value) -> bool:
     return is_gather(v) or (in_kernel(v) and v.op.kind not in ("view", "iota"))
 
 
-class _Fusion:
+class Fusion:
+    """The state of the fusion pass: the clusters so far."""
+
     def __init__(self, program: Program) -> None:
         self.program = program
         self.clusters: list[Cluster] = []
@@ -378,7 +380,14 @@ class _Fusion:
                 return self.join(v, c, "row")
         return self.root(v)
 
-    def absorb(self, home: Cluster, v: Value, source: Any, axes: Any, form: str) -> bool:
+    def absorb(
+        self,
+        home: Cluster,
+        v: Value,
+        source: tuple[int, ...],
+        axes: tuple[int, ...] | None,
+        form: str,
+    ) -> bool:
         """Turn a map cluster over the result of a reduction into the epilogue of the reduction."""
         alike = all(d.how == "same" and d.context == "full" for d in v.demands)
         if not alike or home.form != "map" or home.cuts or home.shape != v.aval.shape:

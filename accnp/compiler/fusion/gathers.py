@@ -18,8 +18,11 @@ from accnp.ir.kernel import Access, Statement, dtype_code
 from accnp.primitives.kinds import dtype_kind
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from accnp.compiler.fusion.lower import ClusterLowering
     from accnp.compiler.fusion.program import Value
-    from accnp.compiler.fusion.spaces import View
+    from accnp.compiler.fusion.spaces import Strided, View
 
 __all__ = ["COST", "Coordinate", "is_gather", "reaches", "write_gather"]
 
@@ -42,7 +45,7 @@ class Coordinate:
         self.demands: list[Any] = []
         self.stored = False
 
-    def strides(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
+    def strides(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Strided:
         """Return the strides of the view, as the rule of a view op does."""
         out = [0] * self.aval.ndim
         for axis, step in zip(self.axes, strides, strict=False):
@@ -81,6 +84,7 @@ def reaches(v: Value, chain: tuple[View, ...]) -> bool:
     x = v.inputs[0]
     base, below = strip_views(x)
     seen = strided(base, below) or strided(x, ())
+    assert seen is not None
     return apply_views(chain, v.aval.shape, moving(v, seen[1]), seen[2]) is not None
 
 
@@ -100,10 +104,10 @@ def is_gather(v: Value) -> bool:
 class _Writer:
     """Writes the statements of one gather into a kernel that is being lowered."""
 
-    def __init__(self, lowering: Any, v: Value, context: str) -> None:
+    def __init__(self, lowering: ClusterLowering, v: Value, context: str) -> None:
         self.l, self.v, self.context = lowering, v, context
 
-    def whole(self, key: Any, value: int, dtype: np.dtype) -> str:
+    def whole(self, key: Hashable, value: int, dtype: np.dtype) -> str:
         """Return the name of an argument for a number, so that the text does not depend on it."""
         key = (id(self.v), key)
         if key not in self.l.names:
@@ -152,7 +156,8 @@ class _Writer:
         names: list[str] = []
         terms: list[tuple[int, int]] = []
         tests: list[str] = []
-        for k, d in enumerate(dims.start_index_map):
+        axes: tuple[int, ...] = dims.start_index_map
+        for k, d in enumerate(axes):
             view = low.parts.setdefault((id(v), k), Coordinate(v, k))
             place = low.emit(starts, (*chain, view), self.context)
             last = shape[d] - v.params["slice_sizes"][d]
@@ -174,7 +179,7 @@ class _Writer:
         return self.add(v.aval.dtype, "select({0}, {1}, {2})", inside, element, self.fill())
 
 
-def write_gather(lowering: Any, v: Value, chain: tuple[View, ...], context: str) -> str:
+def write_gather(lowering: ClusterLowering, v: Value, chain: tuple[View, ...], context: str) -> str:
     """Write the statements of a gather read through views; return the name of its element."""
     names = lowering.names if context == "row" else lowering.full_names
     key = (id(v), tuple(map(id, chain)), context)

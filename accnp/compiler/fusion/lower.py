@@ -8,7 +8,7 @@ specs to `compiler/specs`, which makes loop IR of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from accnp.compiler.fusion.regions import Cell, cells_of, operand, placed
 from accnp.compiler.fusion.spaces import index_strides, long_axes, strided, strip_views
 from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement, dtype_code
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.spaces import Strided
 
 __all__ = ["lower", "lower_rows", "scalar_text"]
 
@@ -47,7 +50,7 @@ def lower(c: Cluster, constants: bool = False) -> list[list[KernelSpec]]:
     With `constants`, integer literals become constants of the kernel for ops that ask for it.
     """
     cells = cells_of(c.shape, c.cuts)
-    return [[_Lowering(c, cell, constants).run() for cell in row] for row in cells]
+    return [[ClusterLowering(c, cell, constants).run() for cell in row] for row in cells]
 
 
 def lower_rows(c: Cluster) -> list[tuple[int, int, list[KernelSpec]]]:
@@ -57,7 +60,9 @@ def lower_rows(c: Cluster) -> list[tuple[int, int, list[KernelSpec]]]:
     return [(cell.origin[0], cell.shape[0], row) for cell, row in zip(cells, lower(c), strict=True)]
 
 
-class _Lowering:
+class ClusterLowering:
+    """Writes the kernel of one cell of a cluster."""
+
     def __init__(self, c: Cluster, cell: Cell, constants: bool) -> None:
         self.c = c
         self.constants = constants
@@ -124,7 +129,9 @@ class _Lowering:
 
     def emit_root(self, v: Value) -> str:
         if v.op.kind == "iota":
-            return self.index(v, index_strides(v, ()), "full")
+            seen = index_strides(v, ())
+            assert seen is not None
+            return self.index(v, seen, "full")
         if v.op.kind == "view":  # a stored view: copy the value below it
             base, chain = strip_views(v.inputs[0])
             return self.emit_base(base, (v, *chain), "full")
@@ -409,7 +416,7 @@ class _Lowering:
             section.append(Statement(names[key], v.aval.dtype, args=places, access=acc))
         return names[key]
 
-    def index(self, v: Value, seen: Any, context: str) -> str:
+    def index(self, v: Value, seen: Strided, context: str) -> str:
         """Emit an iota that is read through views, which is an affine function of the indices."""
         shape, strides, offset = seen
         if context == "row":

@@ -33,6 +33,7 @@ from accnp.primitives.kinds import dtype_kind, full
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Builder, Value
+    from accnp.ir.op import Op
 
 __all__ = ["lowered"]
 
@@ -98,7 +99,7 @@ def _moved(builder: Builder, node: Node, x: Value, source: int, target: int) -> 
     return builder.inferred(node, "transpose", {"permutation": tuple(order)}, (x,))
 
 
-def _reduced(builder: Builder, node: Node, x: Value, axis: MeshAxis, reduce: Any) -> Value:
+def _reduced(builder: Builder, node: Node, x: Value, axis: MeshAxis, reduce: Op) -> Value:
     groups = node.params["axis_index_groups"]
     n = len(axis.members(groups))
     uneven = groups is not None and len({len(g) for g in groups}) > 1
@@ -153,7 +154,7 @@ def _scattered(builder: Builder, node: Node, x: Value) -> Value:
     return _view(builder, node, _fold(builder, node, OPS["reduce_sum"], rows), node.aval.shape)
 
 
-def _fold(builder: Builder, node: Node, reduce: Any, rows: Value) -> Value:
+def _fold(builder: Builder, node: Node, reduce: Op, rows: Value) -> Value:
     """Reduce the rows like a node of this op."""
     a = rows.aval
     aval = make_aval(a.shape[1:], a.dtype, a.weak_type)

@@ -7,7 +7,7 @@ rules.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.fusion.clusters import MAX_CELLS
 from accnp.compiler.fusion.costs import AGAIN, distinct, not_expanding, times, work
@@ -17,10 +17,13 @@ from accnp.compiler.fusion.reasons import form_of, store
 from accnp.compiler.fusion.regions import Placed, count_cells, cuts_of, joined, placed
 from accnp.compiler.fusion.spaces import strided, strip_views
 
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.fuse import Fusion
+
 __all__ = ["assembled", "gathered"]
 
 
-def assembled(f: Any, v: Value) -> None:
+def assembled(f: Fusion, v: Value) -> None:
     """Place an assembled value: inline in the kernels that read it, or stored by a kernel whose
     index space is cut along the regions."""
     parts = placed(v)
@@ -36,7 +39,7 @@ def assembled(f: Any, v: Value) -> None:
     return None
 
 
-def _placed(f: Any, v: Value, parts: tuple[Placed, ...]) -> bool:
+def _placed(f: Fusion, v: Value, parts: tuple[Placed, ...]) -> bool:
     """Compute an assembled value inline, so that each reader reads the operands directly. Return
     whether this was possible."""
     demands, name = distinct(v.demands), v.op.name
@@ -70,7 +73,7 @@ def _placed(f: Any, v: Value, parts: tuple[Placed, ...]) -> bool:
     return True
 
 
-def gathered(f: Any, v: Value) -> None:
+def gathered(f: Fusion, v: Value) -> None:
     """Place a gather: inline in its readers if each element is computed once, or else stored."""
     f.refusal = "its elements are read in several ways, or more than once"
     alike = all(d.context == "full" and d.how in ("same", "view") for d in v.demands)

@@ -24,6 +24,7 @@ from accnp.primitives.views import BROADCAST, RESHAPE, SQUEEZE
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Value
+    from accnp.ir.aval import Aval
 
 __all__ = ["is_update", "leaves_of_places", "numbers", "region_of"]
 
@@ -67,7 +68,7 @@ class _Reader:
         parts = [self.number(y) for y in x.inputs] if rule is not None else [None]
         return None if rule is None or None in parts else rule(x, *parts)
 
-    def coordinates(self, starts: Any) -> list[_Affine] | None:
+    def coordinates(self, starts: Value | Node) -> list[_Affine] | None:
         """Return the coordinates along the last axis of the start indices, as functions of the
         other axes."""
         known = starts.params.get("places") if starts.op is CONST else None
@@ -84,7 +85,7 @@ class _Reader:
         return None if None in found else [_Affine(f.constant, f.steps[:-1]) for f in found if f]
 
 
-def _fits(aval: Any, f: _Affine) -> bool:
+def _fits(aval: Aval, f: _Affine) -> bool:
     """Whether the dtype of an array can represent all values of a function."""
     low = high = f.constant
     for step, n in zip(f.steps, aval.shape, strict=True):
@@ -186,7 +187,7 @@ def _is_computed(x: Node) -> bool:
     return _is_pending(x) and x.aval.ndim > 0
 
 
-def numbers(leaf: Any) -> Any:
+def numbers(leaf: Node) -> int | tuple[int, ...]:
     """Return the value of such a leaf."""
     return leaf.params["value" if leaf.op is LITERAL else "places"]
 

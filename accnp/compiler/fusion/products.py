@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,12 +20,17 @@ from accnp.compiler.fusion.spaces import in_kernel
 from accnp.ir.kernel import is_half
 from accnp.primitives.views import TRANSPOSE
 
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.program import Value
+
 __all__ = ["Make", "as_dtype", "product", "reshaped", "turn"]
 
 Make = Callable[[str, dict[str, Any], tuple[Any, ...]], Any]
 
 
-def product(make: Make, params: dict[str, Any], a: Any, b: Any, dtype: Any) -> Any | None:
+def product(
+    make: Make, params: dict[str, Any], a: Value, b: Value, dtype: np.dtype
+) -> Value | None:
     """Return the value that replaces a product of these operands, or None to keep the product."""
     (ac, bc), (ab, bb) = params["dimension_numbers"]
     af, bf = _rest(a, ac, ab), _rest(b, bc, bb)
@@ -54,17 +59,23 @@ def product(make: Make, params: dict[str, Any], a: Any, b: Any, dtype: Any) -> A
     return reshaped(make, z, (*batch, *m, *n))
 
 
-def as_dtype(make: Make, x: Any, dtype: np.dtype) -> Any:
+def as_dtype(make: Make, x: Value, dtype: np.dtype) -> Value:
     if x.aval.dtype == dtype:
         return x
     return make("convert_element_type", {"new_dtype": dtype, "weak_type": False}, (x,))
 
 
-def _over_one_axis(make: Make, params: dict[str, Any], a: Any, b: Any, free: Any) -> Any:
+def _over_one_axis(
+    make: Make,
+    params: dict[str, Any],
+    a: Value,
+    b: Value,
+    free: tuple[Sequence[int], Sequence[int]],
+) -> Value:
     """Merge several contracted axes into one, the last one. This is a copy if strides cannot
     express it."""
     contract, batch = params["dimension_numbers"]
-    merged: list[Any] = []
+    merged: list[Value] = []
     for x, group, kept, summed in zip((a, b), batch, free, contract, strict=True):
         x = _turned(make, x, (*group, *kept, *summed))
         kept_sizes = x.aval.shape[: x.aval.ndim - len(summed)]
@@ -75,23 +86,25 @@ def _over_one_axis(make: Make, params: dict[str, Any], a: Any, b: Any, free: Any
     return make("dot_general", {**params, "dimension_numbers": dims}, tuple(merged))
 
 
-def _rest(x: Any, *used: Sequence[int]) -> list[int]:
+def _rest(x: Value, *used: Sequence[int]) -> list[int]:
     return [d for d in range(x.aval.ndim) if not any(d in group for group in used)]
 
 
-def _turned(make: Make, x: Any, order: tuple[int, ...]) -> Any:
+def _turned(make: Make, x: Value, order: tuple[int, ...]) -> Value:
     if order == tuple(range(x.aval.ndim)):
         return x
     return make("transpose", {"permutation": order}, (x,))
 
 
-def reshaped(make: Make, x: Any, shape: tuple[int, ...]) -> Any:
+def reshaped(make: Make, x: Value, shape: tuple[int, ...]) -> Value:
     if x.aval.shape == shape:
         return x
     return make("reshape", {"new_sizes": shape, "dimensions": None}, (x,))
 
 
-def _spread(make: Make, x: Any, order: tuple[int, ...], dims: tuple[int, ...], shape: Any) -> Any:
+def _spread(
+    make: Make, x: Value, order: tuple[int, ...], dims: tuple[int, ...], shape: tuple[int, ...]
+) -> Value:
     """Transpose and broadcast x, so that its axes, in this order, are the dimensions `dims` of a
     shape."""
     x = _turned(make, x, order)
@@ -100,7 +113,7 @@ def _spread(make: Make, x: Any, order: tuple[int, ...], dims: tuple[int, ...], s
     return make("broadcast_in_dim", {"shape": shape, "broadcast_dimensions": dims}, (x,))
 
 
-def turn(values: Sequence[Any], outputs: Sequence[Any]) -> bool:
+def turn(values: Sequence[Value], outputs: Sequence[Value]) -> bool:
     """Compute products transposed if only their transpose is used; return whether there were any.
 
     Gradients with respect to weights are recorded as the transpose of a product. For real dtypes,

@@ -45,13 +45,13 @@ class Value:
         op: Op,
         params: dict[str, Any],
         inputs: tuple[Value, ...],
-        aval: Any,
+        aval: Aval | tuple[Aval, ...],
         node: Node | None,
     ) -> None:
         self.op = op
         self.params = params
         self.inputs = inputs
-        self.aval = aval
+        self.aval: Any = aval  # one, which all passes read, or one for each of several results
         self.node = node
         self.id = -1
         self.index = -1  # index among the results of `parent`, for ops with several results
@@ -137,7 +137,7 @@ class _Env:
         self.around = around
         self.own: dict[int, Any] = {}
 
-    def get(self, key: int) -> Any:
+    def get(self, key: int) -> Value | list[Value] | None:
         env: _Env | None = self
         while env is not None:
             found = env.own.get(key)
@@ -282,7 +282,12 @@ class Builder:
         return self.make(op, params, ins, op.infer(*[x.aval for x in ins], **params), node)
 
     def make(
-        self, op: Op, params: dict[str, Any], ins: tuple[Any, ...], aval: Any, node: Node
+        self,
+        op: Op,
+        params: dict[str, Any],
+        ins: tuple[Any, ...],
+        aval: Aval | tuple[Aval, ...],
+        node: Node,
     ) -> Any:
         """Make a value, or return the one that was made before with the same op and operands."""
         if op.kind == "callback" or has_effect(op, params):
@@ -299,7 +304,12 @@ class Builder:
         return found
 
     def new(
-        self, op: Op, params: dict[str, Any], ins: tuple[Any, ...], aval: Any, node: Any
+        self,
+        op: Op,
+        params: dict[str, Any],
+        ins: tuple[Any, ...],
+        aval: Aval | tuple[Aval, ...],
+        node: Node,
     ) -> Any:
         """Make a value, or a list of values for an operation with several results."""
         whole = Value(op, params, ins, aval, node)

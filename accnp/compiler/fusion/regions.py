@@ -18,7 +18,7 @@ from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Value
-    from accnp.compiler.fusion.spaces import View
+    from accnp.compiler.fusion.spaces import Strided, View
 
 __all__ = ["Cell", "Cuts", "Placed", "cells_of", "count_cells", "cuts_of", "joined", "placed"]
 
@@ -62,7 +62,7 @@ class Placed:
         self.demands: list[Any] = []
         self.stored = False
 
-    def strides(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
+    def strides(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Strided:
         """Convert strides of the operand to strides of the assembled value, as the rule of a view
         op does."""
         if len(shape) != len(self.start):  # one element fills the region
@@ -104,7 +104,7 @@ def placed(v: Value) -> tuple[Placed, ...] | None:
     return tuple(found)
 
 
-def _index(shape: tuple[int, ...], d: int, chain: tuple[View, ...]) -> Any:
+def _index(shape: tuple[int, ...], d: int, chain: tuple[View, ...]) -> Strided | None:
     """Return the index along axis d as a strided function of the indices above views."""
     return apply_views(chain, shape, tuple([int(a == d) for a in range(len(shape))]), 0)
 

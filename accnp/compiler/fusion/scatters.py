@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from accnp.compiler.fusion.products import Make, as_dtype, reshaped
 from accnp.primitives.assemble import CONCATENATE
 from accnp.primitives.index import DROP
+
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.program import Value
 
 __all__ = ["FEW", "flat_scatter"]
 
@@ -25,9 +28,9 @@ _PLACE = np.dtype(np.int32)
 
 
 def flat_scatter(
-    make: Make, const: Callable[[int, np.dtype], Any], name: str, params: dict[str, Any],
-    operands: tuple[Any, ...],
-) -> Any | None:  # fmt: skip
+    make: Make, const: Callable[[int, np.dtype], Value], name: str, params: dict[str, Any],
+    operands: tuple[Value, ...],
+) -> Value | None:  # fmt: skip
     """Return the value that replaces a scatter, or None to keep it."""
     x, starts, updates = operands
     dims = params["dimension_numbers"]
@@ -63,9 +66,9 @@ def flat_scatter(
 
 
 def _place(
-    make: Make, const: Callable[[int, np.dtype], Any], starts: Any, sizes: list[int],
-    mapped: tuple[int, ...], mode: Any,
-) -> Any:  # fmt: skip
+    make: Make, const: Callable[[int, np.dtype], Value], starts: Value, sizes: list[int],
+    mapped: tuple[int, ...], mode: object,
+) -> Value:  # fmt: skip
     """Return the indices along the merged axis; -1, which is dropped, if a coordinate is out of
     bounds."""
     kind = starts.aval.dtype
@@ -90,7 +93,7 @@ def _place(
     return reshaped(make, place, (*starts.aval.shape[:-1], 1))
 
 
-def _coordinate(make: Make, starts: Any, k: int) -> Any:
+def _coordinate(make: Make, starts: Value, k: int) -> Value:
     """Return one coordinate of all indices, directly from a concatenation of coordinates if the
     start indices are one."""
     batch = starts.aval.shape[:-1]

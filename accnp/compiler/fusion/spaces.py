@@ -18,6 +18,8 @@ from accnp.primitives.views import contiguous
 if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Value
 
+    Strided = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides, offset
+
 __all__ = [
     "NATIVE", "apply_views", "expressible", "fold_form", "in_kernel", "in_turns", "index_strides",
     "is_row", "is_turned", "is_walkable", "keeps_order", "long_axes", "row_axes", "strided",
@@ -118,16 +120,18 @@ def is_walkable(view: Value, axes: Iterable[int]) -> bool:
     """Whether the rows of a view can be reduced in memory order, because a kept axis is contiguous
     (`compiler/specs/transposed_rows.py`)."""
     base, chain = strip_views(view)
-    shape, strides, _ = strided(base, chain)
+    seen = strided(base, chain)
+    assert seen is not None
+    shape, strides, _ = seen
     kept = [d for d in range(len(shape)) if d not in axes and shape[d] > SHORT_WALK]
     return view.aval.dtype.kind != "c" and any(strides[d] == 1 for d in kept)
 
 
-def strided(base: Value, chain: tuple[View, ...]) -> Any:
+def strided(base: Value, chain: tuple[View, ...]) -> Strided | None:
     return apply_views(chain, base.aval.shape, contiguous(base.aval.shape), 0)
 
 
-def index_strides(iota: Value, chain: tuple[View, ...]) -> Any:
+def index_strides(iota: Value, chain: tuple[View, ...]) -> Strided | None:
     """Apply views to an iota, which is an affine function of its indices; None if the result is not
     affine."""
     start = tuple(1 if d == iota.params["dimension"] else 0 for d in range(iota.aval.ndim))

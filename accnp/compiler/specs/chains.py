@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.loops.builder import affine, call
 from accnp.compiler.loops.ir import Address, Const, Do, Expr, Var
@@ -33,6 +33,9 @@ from accnp.compiler.specs.calls import CallerBuilder, Memory
 from accnp.compiler.specs.launches import build_generated
 from accnp.ir.generated import Generated, Room
 from accnp.ir.kernel import Access, KernelSpec
+
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.program import Value
 
 __all__ = ["fuse_chain"]
 
@@ -71,7 +74,7 @@ class _Maps:
             found.append(extent // self.rows)
         return found
 
-    def places(self, value: Any, width: int) -> list[int] | None:
+    def places(self, value: Value, width: int) -> list[int] | None:
         """Return for each load of a value the offset in rows from the current row.
 
         The rows of the value have `width` elements. Returns None if a load is not within one row.
@@ -110,7 +113,7 @@ class _Maps:
 
 
 def fuse_chain(
-    made: Sequence[Part], reader: Sequence[Part], between: Any, rows: int
+    made: Sequence[Part], reader: Sequence[Part], between: Value, rows: int
 ) -> Generated | None:
     """Return a kernel that computes the value `between` in bands and reads it.
 
@@ -138,7 +141,7 @@ def fuse_chain(
 
 
 def _build(
-    makers: Sequence[_Maps], readers: Sequence[_Maps], between: Any, rows: int,
+    makers: Sequence[_Maps], readers: Sequence[_Maps], between: Value, rows: int,
     plan: tuple[int, int, int, int],
 ) -> Generated:  # fmt: skip
     low, again, band, task = plan
