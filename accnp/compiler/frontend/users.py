@@ -6,7 +6,6 @@ import ast
 import contextlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from accnp.compiler.frontend.definitions import is_defined, with_definitions
 from accnp.compiler.frontend.functions import UserFunctions
@@ -29,32 +28,32 @@ from accnp.compiler.unsupported import Unsupported
 __all__ = ["constants_of", "users_functions", "write_users_functions"]
 
 
-def _power(x: Any, y: Any) -> Any:
+def _power(x: float, y: float) -> float:
     """x**y, in floating point if the exact result would fill the memory."""
     return x**y if abs(y) <= 64 else float(x) ** y
 
 
-def _quotient(x: Any, y: Any) -> Any:
+def _quotient(x: float, y: float) -> float:
     return x / y
 
 
-def _floor_quotient(x: Any, y: Any) -> Any:
+def _floor_quotient(x: float, y: float) -> float:
     return x // y
 
 
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+_BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: _quotient, ast.FloorDiv: _floor_quotient, ast.Mod: operator.mod,
     ast.Pow: _power,
 }  # fmt: skip
-_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+_UNARY: dict[type[ast.unaryop], Callable[[float], float]] = {
     ast.UAdd: operator.pos, ast.USub: operator.neg, ast.Not: operator.not_,
 }  # fmt: skip
 
 
 def constants_of(module: ast.Module) -> dict[str, Const]:
     """Return the names that a source gives a number, which may be computed from others."""
-    values: dict[str, Any] = {}
+    values: dict[str, float] = {}
     for s in module.body:
         if isinstance(s, ast.Assign) and all(isinstance(t, ast.Name) for t in s.targets):
             names = [t.id for t in s.targets if isinstance(t, ast.Name)]
@@ -67,7 +66,7 @@ def constants_of(module: ast.Module) -> dict[str, Const]:
     return found
 
 
-def _evaluated(x: ast.expr, values: Mapping[str, Any]) -> Any:
+def _evaluated(x: ast.expr, values: Mapping[str, float]) -> float:
     """The value of an expression of numbers, as Python computes it."""
     if isinstance(x, ast.Constant) and isinstance(x.value, bool | int | float):
         return x.value

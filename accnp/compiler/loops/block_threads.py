@@ -64,7 +64,7 @@ class BlockThread:
         self.index = index
         self.lane = index % WARP_SIZE
 
-    def synchronize(self, function: str, args: list[Any]) -> Any:
+    def synchronize(self, function: str, args: list[np.generic]) -> np.generic | None:
         """Call a function that all threads of a block, or of a warp, call together."""
         if function == "barrier":
             self.block.barrier.wait(TIMEOUT)
@@ -76,7 +76,7 @@ class BlockThread:
         lane = {"shuffle_down": self.lane + by, "shuffle_xor": self.lane ^ by}.get(function, by)
         return values[lane] if 0 <= lane < len(values) else args[0]
 
-    def gather_warp(self, x: Any) -> list[Any]:
+    def gather_warp(self, x: np.generic) -> list[np.generic]:
         """Return the values of all lanes of the warp."""
         first = self.index - self.lane
         barrier = self.block.warps[first // WARP_SIZE]

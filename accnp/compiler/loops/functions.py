@@ -94,45 +94,46 @@ KEEPS = frozenset(
 )
 
 
-def _quotient(x: Any, y: Any) -> Any:
+def _quotient(x: np.integer, y: np.integer) -> np.integer:
     """Return the quotient rounded towards zero; -1 for a divisor of 0."""
     if y == 0:
         return x.dtype.type(-1)
     whole = abs(int(x)) // abs(int(y))
-    return np.array(whole if (x < 0) == (y < 0) else -whole).astype(x.dtype)[()]
+    found = np.array(whole if (x < 0) == (y < 0) else -whole).astype(x.dtype)
+    return cast("np.integer", found[()])
 
 
-def _floor_quotient(x: Any, y: Any) -> Any:
+def _floor_quotient(x: np.integer, y: np.integer) -> np.integer:
     """Return the quotient rounded down; 0 if the divisor is 0 or the quotient is too large."""
     largest = y == -1 and x == np.iinfo(x.dtype).min
     return x.dtype.type(0) if y == 0 or largest else x // y
 
 
-def _floor_remainder(x: Any, y: Any) -> Any:
+def _floor_remainder(x: np.integer, y: np.integer) -> np.integer:
     """Return the remainder with the sign of y; 0 for a divisor of 0."""
     return x.dtype.type(0) if y == 0 else x % y
 
 
-def _remainder(x: Any, y: Any) -> Any:
+def _remainder(x: np.number, y: np.number) -> np.number:
     """Return the remainder with the sign of x; for integers and a divisor of 0, return x."""
     return x if x.dtype.kind in "iu" and y == 0 else np.fmod(x, y)
 
 
-def _join_max(x: Any, y: Any) -> Any:
+def _join_max(x: np.number, y: np.number) -> np.number:
     """Return the larger number; of equal ones the first, and NaN if there is one."""
     return cast("Any", np.where((y > x) | (y != y), y, x))[()]
 
 
-def _join_min(x: Any, y: Any) -> Any:
+def _join_min(x: np.number, y: np.number) -> np.number:
     """Return the smaller number; of equal ones the first, and NaN if there is one."""
     return cast("Any", np.where((y < x) | (y != y), y, x))[()]
 
 
-def _multiply_add(x: Any, y: Any, z: Any) -> Any:
+def _multiply_add(x: np.number, y: np.number, z: np.number) -> np.number:
     return x * y + z
 
 
-def _round_away(x: Any) -> Any:
+def _round_away(x: np.number) -> np.number:
     return np.copysign(np.floor(np.abs(x) + 0.5), x)
 
 

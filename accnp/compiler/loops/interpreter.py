@@ -113,7 +113,7 @@ def run(
         _Machine(memory, values, kernels or {}, kernel.threads).block(kernel.body)
 
 
-def _combine(combine: str, x: Any, y: Any) -> Any:
+def _combine(combine: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return one step of a reduction for each element of two arrays."""
     found = COMBINES[combine]
     if found.order:
@@ -122,7 +122,7 @@ def _combine(combine: str, x: Any, y: Any) -> Any:
     return found.reference(x, y)
 
 
-def fold(combine: str, values: np.ndarray) -> Any:
+def fold(combine: str, values: np.ndarray) -> np.generic:
     """Return the reduction of values in the order that the IR specifies."""
     n = COMBINES[combine].lanes
     rows = -(-len(values) // n)
@@ -139,17 +139,17 @@ def fold(combine: str, values: np.ndarray) -> Any:
     return lanes[0]
 
 
-def _cast(x: Any, to: DType) -> Any:
+def _cast(x: np.generic, to: DType) -> np.generic:
     """Convert a number as `ir.Cast` specifies; NaN becomes 0 as an integer."""
-    x, of = np.asarray(x), to.numpy
+    given, of = np.asarray(x), to.numpy
     if to.kind == "bool":
-        return (x != 0)[()]
-    if x.dtype.kind == "f" and of.kind in "iu":
+        return cast("np.generic", (given != 0)[()])
+    if given.dtype.kind == "f" and of.kind in "iu":
         info = np.iinfo(of)
-        if np.isnan(x):
+        if np.isnan(given):
             return of.type(0)
-        return of.type(min(max(int(np.clip(x, -1e30, 1e30)), info.min), info.max))
-    return x.astype(of)[()]
+        return of.type(min(max(int(np.clip(given, -1e30, 1e30)), info.min), info.max))
+    return cast("np.generic", given.astype(of)[()])
 
 
 class _Left(Exception):
@@ -311,7 +311,7 @@ class _Machine:
         for f, values in zip(s.folds, found, strict=True):
             self.values[f.result] = self.fold_values(f, np.array(values[::-1]))
 
-    def fold_values(self, s: Reduction | Fold, found: np.ndarray) -> Any:
+    def fold_values(self, s: Reduction | Fold, found: np.ndarray) -> np.generic:
         """Return the reduction of values, after conversion to the dtype of the result."""
         assert isinstance(s.result.dtype, DType)
         return fold(s.combine, found.astype(s.result.dtype.numpy))
