@@ -20,6 +20,7 @@ from accnp.primitives.kinds import dtype_kind
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from accnp.compiler.fusion.clusters import Demand
     from accnp.compiler.fusion.lower import ClusterLowering
     from accnp.compiler.fusion.program import Value
     from accnp.compiler.fusion.spaces import Strided, View
@@ -42,7 +43,7 @@ class Coordinate:
         self.axes = batch_axes(v)
         self.op, self.name = self, "gather"
         self.params: dict[str, Any] = {}
-        self.demands: list[Any] = []
+        self.demands: list[Demand] = []
         self.stored = False
 
     def strides(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Strided:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from accnp.ir.op import OPS, Op, as_tuple
 from accnp.primitives.conversion import CONVERT
 from accnp.primitives.kinds import full
 from accnp.primitives.views import contiguous
+
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.clusters import Demand
 
 __all__ = ["Program", "Value", "build", "from_graph"]
 
@@ -60,7 +63,7 @@ class Value:
         self.stored = False
         self.cluster: Any = None
         self.role = ""  # "full", "row", "inline", "scalar"
-        self.demands: list[Any] = []
+        self.demands: list[Demand] = []
         self.home: Any = None  # location in an updated array (`in_place.Home`), if any
         # Why it is stored: texts, and clusters that cannot share a kernel (its own or of readers).
         self.why: tuple[Any, ...] = ()

@@ -17,6 +17,7 @@ from accnp.compiler.fusion.spaces import apply_views
 from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:
+    from accnp.compiler.fusion.clusters import Demand
     from accnp.compiler.fusion.program import Value
     from accnp.compiler.fusion.spaces import Strided, View
 
@@ -59,7 +60,7 @@ class Placed:
         self.start, self.size, self.first = start, size, first
         self.op, self.name = self, whole.op.name
         self.params: dict[str, Any] = {}
-        self.demands: list[Any] = []
+        self.demands: list[Demand] = []
         self.stored = False
 
     def strides(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Strided:

@@ -7,7 +7,6 @@ value of the result. Mathematical functions are in `llvm/scalars`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -31,13 +30,15 @@ _WHOLE = {"add": "add", "sub": "sub", "mul": "mul", "and": "and_", "or": "or_", 
 _TESTS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
 
-def write_call(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[Any]) -> ir.Value:
+def write_call(
+    name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[ir.Value]
+) -> ir.Value:
     """Write a function of operands of some types; returns the result."""
     of = kinds[-1] if kinds else I8
     if not isinstance(of, DType) or name not in FUNCTIONS:
         return _intrinsic(name, kinds, b, args)
     if of.kind == "half":  # a float32 in registers
-        return b.fneg(*args) if name == "neg" else _intrinsic(name, kinds, b, args)
+        return b.fneg(args[0]) if name == "neg" else _intrinsic(name, kinds, b, args)
     if of.kind == "complex":
         return _complex(name, kinds, b, args)
     if name in _TESTS:
@@ -52,13 +53,17 @@ def write_call(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence
     return found(*[V(b, a) for a in args]).v
 
 
-def _intrinsic(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[Any]) -> ir.Value:
+def _intrinsic(
+    name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[ir.Value]
+) -> ir.Value:
     found = resolve(name, tuple(kinds))
     assert found is not None, name
     return found[2](b, *args)
 
 
-def _complex(name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[Any]) -> ir.Value:
+def _complex(
+    name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[ir.Value]
+) -> ir.Value:
     """Write an operator of complex numbers, or a part of one."""
     if name not in ("real", "imag", "conj", "neg", "add", "sub", "eq", "ne"):
         return _intrinsic(name, kinds, b, args)
@@ -165,7 +170,7 @@ _FLOATS: dict[str, Callable[..., V]] = {
 }
 
 
-def write_library_call(b: ir.IRBuilder, name: str, words: Sequence[Any]) -> None:
+def write_library_call(b: ir.IRBuilder, name: str, words: Sequence[ir.Value]) -> None:
     """Write a call of the entry of a library kernel, whose arguments are integers of 64 bits."""
     pointer = I64.as_pointer()
     callee = external(b, PREFIX + name, ir.VoidType(), [pointer, pointer, I64, I64])

@@ -23,7 +23,18 @@ from numba.np.numpy_support import as_dtype, from_dtype
 from accnp.compiler.numba.private import fold_types
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from numba.core.dispatcher import Dispatcher
+
+    class Shaped(Protocol):
+        """An array, or what has the shape and the dtype of one."""
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        @property
+        def dtype(self) -> np.dtype: ...
+
 
 __all__ = ["compile_for", "gist", "line_in", "released", "scalar_result", "short", "vectorised"]
 
@@ -60,8 +71,8 @@ def _kind(shape: tuple[int, ...], dtype: np.dtype, readonly: bool) -> types.Type
 def compile_for(
     function: Dispatcher,
     name: str,
-    operands: Sequence[Any],
-    results: Sequence[Any],
+    operands: Sequence[Shaped],
+    results: Sequence[Shaped],
     static: dict[str, Any],
 ) -> list[tuple[int, np.dtype]]:
     """Compile a function for operands (of rank 0: numbers) and arrays for results; both have shape
@@ -172,7 +183,7 @@ def line_in(error: Exception, file: str) -> int | None:
     return next((int(n) for p in _PLACES for name, n in p.findall(text) if name == file), None)
 
 
-def short(error: Exception, name: str, function: FunctionType, operands: Sequence[Any]) -> str:
+def short(error: Exception, name: str, function: FunctionType, operands: Sequence[Shaped]) -> str:
     """What Numba says, without what is about Numba, and the user's line."""
     text, said = str(error), gist(error)
     if "Cannot modify readonly array" in text:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -15,7 +14,7 @@ from accnp.compiler.llvm.scalars import gemm
 from accnp.compiler.llvm.scalars.ir import I8, I32, I64, external
 from accnp.compiler.loops.types import DTYPES, I4, DType, Pointer, Type
 
-_Build = Callable[[Any, Sequence[Any]], None]
+_Build = Callable[[ir.IRBuilder, Sequence[ir.Value]], None]
 _TILE = "ipiipipiiii"  # kinds of the arguments of math.gemm.multiply
 _APART = "ipttptptiii"  # kinds of the arguments of math.gemm.multiply_apart
 INT = DTYPES["i8"]
