@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from accnp.compiler.loops.ir import Kernel
+from accnp.compiler.passes.carry_starts import carry_starts
 from accnp.compiler.passes.find_independent import find_independent
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.join_rows import join_rows
@@ -31,6 +32,7 @@ PASSES: dict[str, Callable[[Kernel, Target], Kernel]] = {
     "lower_reductions": lambda kernel, target: lower_reductions(kernel),
     "join_rows": lambda kernel, target: join_rows(kernel),
     "vectorize": lambda kernel, target: vectorize(kernel, target.vector_bytes),
+    "carry_starts": lambda kernel, target: carry_starts(kernel),
 }
 
 

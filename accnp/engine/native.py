@@ -21,7 +21,7 @@ from math import prod
 from typing import Any
 
 from accnp.compiler.library.control_flow import SIZES, ControlText, Spot
-from accnp.compiler.specs.launches import specialize_sizes
+from accnp.compiler.specs.launches import specialize_layout, specialize_sizes
 from accnp.engine.bodies import (
     is_message,
     kernels,
@@ -211,8 +211,9 @@ class Driver(ControlText):
         self.call(text, arguments, inner.extent, id(inner) in self.shared_kernels)
 
     def sized(self, inner: KernelStep) -> Generated:
-        """Return the text of a kernel; the text of a tiny one contains its sizes as constants."""
-        return specialize_sizes(inner.text, inner.extent)
+        """Return the text of a kernel that knows which of its operands are parts of one array; the
+        text of a tiny one contains its sizes as constants."""
+        return specialize_layout(specialize_sizes(inner.text, inner.extent), inner.pointers)
 
     # --- control flow ---
 

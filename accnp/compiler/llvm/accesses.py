@@ -16,7 +16,9 @@ from llvmlite import ir
 from accnp.compiler.llvm.private import insert_line
 from accnp.compiler.llvm.templates import byte_size, vector
 
-__all__ = ["SIZES", "Put", "gather", "load_strided", "load_vector", "mask_of", "store_vector"]
+__all__ = [
+    "SIZES", "Put", "gather", "load_strided", "load_vector", "mask_of", "shuffled", "store_vector",
+]  # fmt: skip
 
 SIZES = (4, 8)  # bytes of elements whose vectors one instruction shuffles, or gathers
 _I64 = ir.IntType(64)
@@ -53,7 +55,7 @@ def mask_of(
         limit = b.trunc(b.sub(most, count) if at_end else count, ir.IntType(32))
         lanes = vector("i32", n)
         one = put(f"insertelement {lanes} poison, i32 {limit.get_reference()}, i64 0")
-        limits = _shuffled(put, "i32", n, one, "poison", [0] * n)
+        limits = shuffled(put, "i32", n, one, "poison", [0] * n)
         places = ", ".join([f"i32 {k}" for k in range(n)])
         return put(f"icmp {'sge' if at_end else 'slt'} {lanes} <{places}>, {limits}")
     bits = b.lshr(ir.Constant(_I64, -1), b.sub(ir.Constant(_I64, 64), count))
@@ -115,7 +117,7 @@ def store_vector(
     if isinstance(mask, int):
         for first, count in _pieces(mask):
             here = put(f"getelementptr {kind}, {at}, i64 {first}")
-            piece = _shuffled(put, kind, n, value, "poison", range(first, first + count))
+            piece = shuffled(put, kind, n, value, "poison", range(first, first + count))
             insert_line(b, f"store {vector(kind, count)} {piece}, ptr {here}, align {size}")
         return
     name, masks = f"@llvm.masked.store.v{n}{kind.intrinsic_name}.p0", vector("i1", n)
@@ -173,7 +175,7 @@ def load_strided(
     while len(parts) > 1:
         both = range(2 * width)
         pairs = zip(parts[::2], parts[1::2], strict=True)
-        parts = [_shuffled(put, kind, width, x, y, both) for x, y in pairs]
+        parts = [shuffled(put, kind, width, x, y, both) for x, y in pairs]
         width *= 2
     return parts[0]
 
@@ -195,11 +197,11 @@ def _joined(put: Put, kind: Any, place: ir.Value, step: int, n: int, count: int)
     for first, size in _pieces(count) if step == 1 else [(k, 1) for k in range(count)]:
         at = put(f"getelementptr {kind}, ptr {place.get_reference()}, i64 {first * step}")
         loaded = put(f"load {vector(kind, size)}, ptr {at}, align {byte_size(kind)}")
-        wide = _shuffled(
+        wide = shuffled(
             put, kind, size, loaded, "poison", [k if k < size else -1 for k in range(n)]
         )
         lanes = [n + k - first if first <= k < first + size else k for k in range(n)]
-        found = _shuffled(put, kind, n, found, wide, lanes)
+        found = shuffled(put, kind, n, found, wide, lanes)
     return found
 
 
@@ -210,7 +212,7 @@ def _backwards(
     mask = None if wanted is None else mask_of(b, put, wanted, size, register, at_end=True)
     place = b.gep(first, [ir.Constant(_I64, 1 - size)])
     loaded = load(place, mask)
-    return _shuffled(put, kind, size, loaded, "poison", range(size - 1, -1, -1))
+    return shuffled(put, kind, size, loaded, "poison", range(size - 1, -1, -1))
 
 
 def _apart(
@@ -236,11 +238,11 @@ def _apart(
                 lanes.append(place if k == 1 else i)
             else:
                 lanes.append(size + place - start if place < start + size else -1)
-        found = _shuffled(put, kind, size, found, loaded, lanes) if k else loaded
+        found = shuffled(put, kind, size, found, loaded, lanes) if k else loaded
     return found
 
 
-def _shuffled(put: Put, kind: Any, size: int, x: str, y: str, lanes: Any) -> str:
+def shuffled(put: Put, kind: Any, size: int, x: str, y: str, lanes: Any) -> str:
     """Shuffle the lanes of two vectors, which are numbered one after the other; -1 is any lane."""
     source = vector(kind, size)
     picked = ", ".join(["i32 poison" if k < 0 else f"i32 {k}" for k in lanes])

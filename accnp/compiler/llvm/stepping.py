@@ -34,6 +34,10 @@ def go_over(loop: Any, start: ir.Value, stop: ir.Value) -> None:
     # Loop-invariant code is found while the body is written, and comes before it.
     first = loop.first_aligned(start, stop)
     loop.ahead = ir.IRBuilder(loop.before)
+    origin = loop.common_start()
+    if origin is not None:
+        start, stop = (loop.ahead.add(x, origin, flags=("nsw",)) for x in (start, stop))
+        first = None if first is None else loop.ahead.add(first, origin, flags=("nsw",))
     if loop.rest == "whole":
         _loop(loop, start, stop, whole=True)
     elif not short:
@@ -110,9 +114,10 @@ def _loop(
     if first is not None:
         limit = b.phi(_I64)
         limit.add_incoming(first, came)
-    last = now if masked or whole else b.add(now, ir.Constant(_I64, n - 1), flags=("nsw",))
+    if not masked and not whole:  # up to the last step from which a vector is whole
+        limit = loop.ahead.sub(stop, ir.Constant(_I64, n - 1), flags=("nsw",))
     out = end if first is None else b.append_basic_block("more")
-    b.cbranch(b.icmp_signed("<", last, limit), body, out)
+    b.cbranch(b.icmp_signed("<", now, limit), body, out)
     b.position_at_end(body)
     mask, left, past, loop.whole = None, None, loop.asked, None
     if masked:
@@ -122,7 +127,8 @@ def _loop(
             loop.whole = b.icmp_signed(">=", left, ir.Constant(_I64, n))
         if past is not None:
             past = asked_of_whole(b, past, now, n, limit)
-    loop.steps_of(now, mask, left, past)
+    with loop.shared_loads(came, head, start, stop):
+        loop.steps_of(now, mask, left, past)
     following = b.add(now, ir.Constant(_I64, n), flags=("nsw",))
     if first is not None:
         following = b.select(b.icmp_signed("<", following, limit), following, limit)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 from llvmlite import ir
@@ -84,6 +85,17 @@ class VectorLoop:
     def first_aligned(self, start: ir.Value, stop: ir.Value) -> ir.Value:
         """Set `asked`. Returns the step up to which a row is computed separately; None if it begins
         with a cache line, or no results are stored non-temporally."""
+        raise NotImplementedError
+
+    def common_start(self) -> ir.Value | None:
+        """Return the number that is added to the index of the loop while it runs, or None."""
+        raise NotImplementedError
+
+    def shared_loads(
+        self, before: ir.Block, head: ir.Block, start: ir.Value, stop: ir.Value
+    ) -> AbstractContextManager[None]:
+        """Share vectors of loads in the body of a loop from `start` on. `before` is the block
+        before the loop, and `head` its first one."""
         raise NotImplementedError
 
     def steps_of(self, at: Any, mask: Mask, left: Any, past: Any) -> None:

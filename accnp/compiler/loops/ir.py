@@ -24,7 +24,8 @@ __all__ = [
 
 
 class Buffer(NamedTuple):
-    """Memory for numbers of one type. No two buffers of a kernel overlap.
+    """Memory for numbers of one type. No two buffers of a kernel overlap, except `Shifted` ones and
+    others that are only read.
 
     `length` is the number of elements of a buffer on the stack; 0 for a parameter, and for a buffer
     on the heap. After the last element in use, a buffer on the stack has room for whole vectors,
@@ -366,6 +367,17 @@ Stmt = (
 )
 
 
+class Shifted(NamedTuple):
+    """Element i of `buffer` is element i + `distance` of the buffer `of`. Both are only read."""
+
+    buffer: Buffer
+    of: Buffer
+    distance: int
+
+
+LONG = 128  # see `Kernel.long`
+
+
 class Callee(NamedTuple):
     """Another kernel that a kernel calls: its name, and the types of its arguments except the first
     and the last step."""
@@ -405,6 +417,8 @@ class Kernel(NamedTuple):
     threads: int = 0  # threads of a block of a GPU; 0 for a kernel for CPUs
     shared: tuple[Buffer, ...] = ()
     narrow: bool = False
+    shifted: tuple[Shifted, ...] = ()
+    long: tuple[Var, ...] = ()  # integer arguments that are at least LONG
 
     @property
     def arguments(self) -> tuple[Memory, ...]:

@@ -3,11 +3,14 @@
 The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Python:
 
     kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME ["in" ("order" | "steps")]
-                ["threads" INT ["narrow"]] "{" stack* shared* heap* statement* "}"
+                ["threads" INT ["narrow"]] "{" stack* shared* heap* shifted* long*
+                statement* "}"
     argument  = NAME ":" TYPE "[" "]"  |  NAME
     stack     = "stack" NAME ":" TYPE "[" INT "]"
     shared    = "shared" NAME ":" TYPE "[" INT "]"
     heap      = "heap" NAME ":" TYPE "[" NAME "]"
+    shifted   = "shifted" NAME "=" NAME "+" INT
+    long      = "long" NAME
     statement = "let" NAME ":" TYPE "=" expr
               | NAME "[" expr "]" "=" expr
               | "load" (NAME ":" TYPE),* "=" NAME "[" expr "]"
@@ -67,6 +70,7 @@ from accnp.compiler.loops.ir import (
     Reduction,
     Run,
     Share,
+    Shifted,
     Spread,
     Stmt,
     Store,
@@ -224,6 +228,16 @@ class _Parser:
         callees: list[Callee] = []
         while self.accept("calls"):
             callees.append(Callee(self.name(), tuple(self.listed(self.type))))
+        shifted: list[Shifted] = []
+        while self.accept("shifted"):
+            buffer = self.memory()
+            self.expect("=")
+            of = self.memory()
+            self.expect("+")
+            shifted.append(Shifted(buffer, of, self.integer()))
+        long: list[Var] = []
+        while self.accept("long"):
+            long.append(self.variable())
         body = self.block()
         self.expect("}")
         if self.kind != "end":
@@ -232,7 +246,7 @@ class _Parser:
         return Kernel(
             first, last, tuple(buffers), tuple(integers), tuple(stack), body, name, tuple(heap),
             in_order, tuple(callees), past, sized, threads, tuple(shared),
-            narrow,
+            narrow, tuple(shifted), tuple(long),
         )  # fmt: skip
 
     def typed_buffer(self) -> Buffer:

@@ -83,6 +83,8 @@ def print_kernel(k: Kernel) -> str:
     lines += [f"  heap {b.name}: {b.dtype.token}[{n.name}]" for b, n in k.heap]
     for c in k.callees:
         lines.append(f"  calls {c.name}({', '.join([t.token for t in c.arguments])})")
+    lines += [f"  shifted {b.name} = {of.name} + {n}" for b, of, n in k.shifted]
+    lines += [f"  long {v.name}" for v in k.long]
     _statements(k.body, "  ", lines)
     return "\n".join([head, *lines, "}", ""])
 

@@ -145,6 +145,15 @@ class _Verifier:
         same = not k.order or {*k.arguments} == {*k.buffers, *k.integers}
         self.check(same, "the order does not list the arguments")
         self.check(k.past is None or k.past in k.integers, "the integer past is not an argument")
+        for b, of, distance in k.shifted:
+            pair = {b, of}
+            named = f"{b.name}, shifted by {distance} from {of.name},"
+            self.check(pair <= {*k.buffers}, f"{named} is not an argument, or the other one is not")
+            self.check(b.dtype == of.dtype and b != of, f"{named} is no other buffer of its type")
+            stores = [s for s in statements(k.body) if isinstance(s, Store | StoreVector)]
+            only_read = pair.isdisjoint([s.buffer for s in stores])
+            self.check(only_read, f"{named} is stored to, or the other one is")
+        self.check({*k.long} <= {*k.integers}, "a long integer is not an argument")
         self.check(size <= STACK, f"buffers on the stack have {size} bytes; {STACK} are allowed")
         self.block(k.body)
 

@@ -7,19 +7,30 @@ few elements that are called in loops are specialized to their sizes.
 
 from __future__ import annotations
 
+import copy
 import zlib
+from collections.abc import Iterator, Sequence
 from functools import partial
 
-from accnp.compiler.loops.ir import Kernel, Var
-from accnp.compiler.loops.visiting import fresh_name
+from accnp.compiler.loops.ir import LONG, Buffer, Expr, For, Index, Kernel, Shifted, Store, Var
+from accnp.compiler.loops.types import DType
+from accnp.compiler.loops.visiting import (
+    expressions,
+    fresh_name,
+    map_body,
+    statements,
+    subexpressions,
+)
 from accnp.compiler.numba.source import numba_source
 from accnp.compiler.passes.fix_sizes import fix_sizes
+from accnp.compiler.passes.replace_variables import replaced
 from accnp.compiler.specs import build
 from accnp.ir.generated import Called, Generated
 from accnp.ir.kernel import KernelSpec
 
-__all__ = ["as_callee", "build_generated", "specialize_sizes"]
+__all__ = ["as_callee", "build_generated", "specialize_layout", "specialize_sizes"]
 
+MAX_SHIFT = 2  # distance of elements that one vector and the next one contain; most stencils' are 1
 MAX_TINY = 32  # the maximum steps and sizes of a kernel that is specialized when called in a loop
 
 
@@ -58,11 +69,76 @@ def _with_source(kernel: Kernel, out: Generated) -> Generated:
 
 def as_callee(text: Generated) -> Called:
     """Return a kernel for calls from other kernels, under a name that is a hash of its content."""
-    mark = zlib.crc32("\n".join([text.source, *text.signature]).encode())
+    facts: list[str] = []  # what the source does not contain
+    if text.kernel is not None:
+        facts += [f"{b.name} = {of.name} + {n}" for b, of, n in text.kernel.shifted]
+        facts += [f"{v.name} >= {LONG}" for v in text.kernel.long]
+    mark = zlib.crc32("\n".join([text.source, *text.signature, *facts]).encode())
     name = f"k{mark:08x}"
     start = text.source.rindex("def kernel(") + len("def kernel(")
     kernel = text.kernel and text.kernel._replace(name=name)
     return Called(name, text.signature, f"def {name}({text.source[start:]}", kernel)
+
+
+def specialize_layout(text: Generated, pointers: Sequence[tuple[int, int]]) -> Generated:
+    """Return a kernel that knows which of its operands begin a few elements after another one,
+    which strides are equal, and which rows are long.
+
+    Vectors of neighbors are loaded once, rows with equal strides start at one index, and long ones
+    store whole cache lines. Other shapes with the same relations need no compilation.
+
+    Parameters
+    ----------
+    text : Generated
+        A kernel.
+    pointers : sequence of (int, int)
+        For each of its first buffers, a number of the array, and the first byte in it.
+    """
+    if text.form != "map" or text.kernel is None:
+        return text
+    kernel: Kernel = text.kernel
+    shifted = tuple(_find_shifted(kernel, pointers))
+    equal = _equal_strides(kernel, text.ints)
+    limits = {s.stop for s in statements(kernel.body) if isinstance(s, For)}
+    sizes = zip(kernel.integers, text.ints, strict=False)
+    long = tuple([v for v, n in sizes if v in limits and n >= LONG])
+    if not shifted and not equal and not long:
+        return text
+    made = copy.copy(text)
+    body = map_body(kernel.body, lambda x: replaced(x, equal)) if equal else kernel.body
+    made.kernel = kernel._replace(body=body, shifted=shifted, long=long)
+    made.source = numba_source(made.kernel)
+    return made
+
+
+def _find_shifted(kernel: Kernel, pointers: Sequence[tuple[int, int]]) -> Iterator[Shifted]:
+    stored = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
+    given = [(b, *p) for b, p in zip(kernel.buffers, pointers, strict=False)]
+    written = {array for b, array, _ in given if b in stored}
+    arrays: dict[tuple[int, DType], list[tuple[int, Buffer]]] = {}
+    for b, array, first in given:
+        if array not in written:
+            arrays.setdefault((array, b.dtype), []).append((first // b.dtype.size, b))
+    for parts in arrays.values():
+        parts.sort(key=lambda part: part[0])
+        start, of = parts[0]
+        for first, b in parts[1:]:
+            if 0 < first - start <= MAX_SHIFT:
+                yield Shifted(b, of, first - start)
+            elif first > start:
+                start, of = first, b
+
+
+def _equal_strides(kernel: Kernel, ints: Sequence[int]) -> dict[Var, Expr]:
+    """Return a replacement for each stride that equals one before it."""
+    parts = [p for s in statements(kernel.body) for e in expressions(s) for p in subexpressions(e)]
+    strides = {k for p in parts if isinstance(p, Index) for _, k in p.terms}
+    first: dict[int, Var] = {}
+    found: dict[Var, Expr] = {}
+    for v, n in zip(kernel.integers, ints, strict=False):
+        if v in strides and first.setdefault(n, v) != v:
+            found[v] = first[n]
+    return found
 
 
 def specialize_sizes(text: Generated, extent: int) -> Generated:
