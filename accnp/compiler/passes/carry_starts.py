@@ -70,7 +70,7 @@ def carry_starts(kernel: Kernel) -> Kernel:
         if not isinstance(s, For) or not _has_vector_rows(s):
             return None
         copies = copies or Copies(kernel)
-        return _Rows(s, copies).written()
+        return _Rows(s, copies).rewrite()
 
     return kernel._replace(body=replace_loops(kernel.body, change))
 
@@ -122,7 +122,7 @@ class _Rows:
         self.before.append(Let(var, value))
         return var
 
-    def written(self) -> list[Stmt] | None:
+    def rewrite(self) -> list[Stmt] | None:
         """Return the loop after statements that it needs, or None if it carries nothing."""
         for pair in self.divided:
             for x in pair:
@@ -149,7 +149,7 @@ class _Rows:
             one = affine((last, 1), constant=1)
             carried.append(self.carry(last, call("select", ends[-1], one, last)))
         for start, var in self.starts.items():
-            steps = self.steps(dict(start))
+            steps = self.compute_steps(dict(start))
             step = steps[0]
             for test, wider in zip(ends, steps[1:], strict=True):
                 step = call("select", test, wider, step)
@@ -160,7 +160,7 @@ class _Rows:
     def carry(self, v: Var, following: Expr) -> Carried:
         return Carried(v, self.first[v], following, self.copies.fresh(v))
 
-    def steps(self, start: Mapping[Var, int | Var]) -> list[Expr]:
+    def compute_steps(self, start: Mapping[Var, int | Var]) -> list[Expr]:
         """Return by how much a start grows: within a row of rows, at its end, at the end of a plane
         of rows, and so on."""
 
