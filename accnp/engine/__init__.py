@@ -9,7 +9,7 @@ stream of the device, and each output node holds a task until its buffer is deli
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -156,7 +156,7 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
             mine.end()
 
 
-def _cache_plan(plan: Plan, key: Any, general: Any) -> None:
+def _cache_plan(plan: Plan, key: Hashable, general: Hashable | None) -> None:
     """Put a plan into the cache, under the key without indices if it does not depend on them."""
     if general is not None:
         _places.store(
@@ -165,7 +165,7 @@ def _cache_plan(plan: Plan, key: Any, general: Any) -> None:
     _plans.store(key if general is None or plan.depends_on_indices else general, plan)
 
 
-def _count_places(general: Any) -> int:
+def _count_places(general: Hashable) -> int:
     """Return how many plans there are for a key without the values of indices."""
     return _places.get(general) or _places.recall(general) or 0
 

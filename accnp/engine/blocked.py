@@ -34,6 +34,7 @@ from typing import Any
 from accnp.compiler.library.control_flow import Spot
 from accnp.engine.native import Driver
 from accnp.engine.steps import ControlStep, KernelStep, Plan
+from accnp.ir.aval import Aval
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import Access, dtype_code
 
@@ -162,7 +163,7 @@ class _Blocks(Driver):
             return x
         return self.at(x, "start", x.count)
 
-    def shared(self, slot: int, a: Any) -> Spot:
+    def shared(self, slot: int, a: Aval) -> Spot:
         return self.part(super().shared(slot, a))
 
     def carries(self, first: int, count: int) -> list[Spot]:

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from accnp.engine.steps import ControlStep, KernelStep
+from accnp.engine.steps import ControlStep, KernelStep, Plan
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 
 __all__ = ["Memory", "carried_inputs", "run_control"]
 
-Run = Callable[[Any, Sequence[Buffer]], list[Buffer]]
+Run = Callable[[Plan, Sequence[Buffer]], list[Buffer]]
 
 
 def carried_inputs(control: str, params: dict[str, Any], body: int) -> range:
@@ -36,7 +36,7 @@ def carried_inputs(control: str, params: dict[str, Any], body: int) -> range:
 class _Keeper:
     """Copies carried buffers that a body updates in place and that may be visible elsewhere."""
 
-    def __init__(self, body: Any, first: int, memory: Memory) -> None:
+    def __init__(self, body: Plan, first: int, memory: Memory) -> None:
         self.memory = memory
         self.overwritten = [i - first for i in sorted(body.overwritten)]
         fresh = _fresh_slots(body)
@@ -54,7 +54,7 @@ class _Keeper:
         return found
 
 
-def _fresh_slots(plan: Any) -> set[int]:
+def _fresh_slots(plan: Plan) -> set[int]:
     """Return the slots whose buffers kernels of a plan allocate: nothing else refers to them."""
     return {
         s
@@ -67,19 +67,19 @@ def _fresh_slots(plan: Any) -> set[int]:
 class Memory:
     """Operations of loops on buffers of the host. `device_run.py` has those for a GPU."""
 
-    def empty(self, nbytes: int) -> Any:
+    def empty(self, nbytes: int) -> Buffer:
         return pool.empty(nbytes)
 
-    def copy(self, x: Any) -> Any:
+    def copy(self, x: Buffer) -> Buffer:
         fresh = self.empty(x.nbytes)
         self.put(fresh, 0, x, x.nbytes)
         return fresh
 
-    def put(self, to: Any, at: int, source: Any, nbytes: int) -> None:
+    def put(self, to: Buffer, at: int, source: Buffer, nbytes: int) -> None:
         """Copy a buffer into another one, to the byte offset `at`."""
         ctypes.memmove(to.ptr + at, source.ptr, nbytes)
 
-    def parts(self, x: Any, nbytes: int) -> Callable[[int], Any]:
+    def parts(self, x: Buffer, nbytes: int) -> Callable[[int], Buffer]:
         """Return a function that returns the i-th part of `nbytes` bytes of a buffer."""
         # Each part is a slice of one array over all bytes, which keeps the whole buffer alive.
         whole = x.view((x.nbytes,), np.uint8)
@@ -115,7 +115,7 @@ def _run_cond(step: ControlStep, operands: list[Buffer], run: Run, memory: Memor
     return _run_body(step.bodies[index], operands[1:], run)
 
 
-def _run_body(plan: Any, leaves: Sequence[Buffer], run: Run) -> list[Buffer]:
+def _run_body(plan: Plan, leaves: Sequence[Buffer], run: Run) -> list[Buffer]:
     return run(plan, [*leaves, *plan.constants])
 
 

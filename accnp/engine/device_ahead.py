@@ -8,10 +8,13 @@ there. It must end, whatever it begins with, and be short.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.engine.device_words import Calls
 from accnp.engine.steps import ControlStep, Plan
+
+if TYPE_CHECKING:
+    from accnp.engine.device_steps import TableStep
 
 __all__ = ["NEVER", "early_start_words"]
 
@@ -32,7 +35,7 @@ def early_start_words(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
     return word, event, calls.entries.mark, calls.entries.passed
 
 
-def _ends(step: Any) -> bool:
+def _ends(step: TableStep) -> bool:
     """Whether a step surely ends: there is no `while` in it, nor a user function."""
     if isinstance(step, ControlStep):
         return step.op.control != "while" and all(_ends(s) for b in step.bodies for s in b.steps)

@@ -11,9 +11,10 @@ results from there. What the call allocates for itself belongs to the graph, too
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from accnp.engine.device_steps import LibraryStep
+from accnp.engine.steps import HostOperand
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import DeviceBuffer, adopt, driver_of
 from accnp.runtime.driver import NotCaptured
@@ -40,7 +41,7 @@ class Capture:
 
     __slots__ = ("handle", "held", "results", "spans")
 
-    def __init__(self, handle: int, spans: list[Span], results: list[int], held: Any) -> None:
+    def __init__(self, handle: int, spans: list[Span], results: list[int], held: object) -> None:
         self.handle = handle
         self.spans = spans  # of the operands
         self.results = results  # where they come about
@@ -84,7 +85,7 @@ def _zeros(device: Device, nbytes: int) -> DeviceBuffer:
     return adopt(device, made, made_by="a captured call")
 
 
-def _bytes(operand: tuple[Any, ...]) -> tuple[int, int]:
+def _bytes(operand: HostOperand) -> tuple[int, int]:
     """The first byte of its buffer that an operand has, and how many from there on."""
     _, shape, dtype, strides, offset, _ = operand
     if 0 in shape:

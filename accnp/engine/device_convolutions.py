@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -33,11 +33,15 @@ from accnp.engine.device_products import (
     matrix_layout,
     merge_axes,
 )  # fmt: skip
-from accnp.engine.device_series import Series
+from accnp.engine.device_series import Series, SeriesStep
+from accnp.engine.steps import HostOperand, HostStep
 from accnp.ir.kernel import Operand, dtype_code, is_half
 from accnp.primitives.convolution import windows_of
 from accnp.primitives.views import contiguous
 from accnp.primitives.windows import Window, dilated_length
+
+if TYPE_CHECKING:
+    from accnp.engine.device_plan import DevicePlanner
 
 __all__ = ["convolution_steps"]
 
@@ -49,7 +53,7 @@ ROWS = 1 << 12  # rows at once, as long as there is room for some of their terms
 NARROW = 64  # rows from which matrices are multiplied one by one, rather than turned afterwards
 
 
-def convolution_steps(planner: Any, v: Value, call: Any) -> list[Any]:
+def convolution_steps(planner: DevicePlanner, v: Value, call: HostStep) -> list[SeriesStep]:
     """The steps of a convolution whose call is planned; none if it is not one of products."""
     given: list[Operand] = []
     for _, shape, dtype, strides, *_ in call.operands:
@@ -74,7 +78,7 @@ class _Matrix(NamedTuple):
     """What is multiplied: where it lies, and its strides in elements: down, along, from group to
     group and from stack to stack of rows."""
 
-    operand: Any  # as a `HostStep` has it
+    operand: HostOperand
     down: int
     along: int
     group: int
@@ -85,7 +89,9 @@ class _Convolution(Series):
     """One that is planned. Axes of rows are n (examples), p0, p1... (places), those of terms c
     (input features), k0, k1... (taps)."""
 
-    def __init__(self, planner: Any, v: Value, call: Any, case: Case, kinds: Kinds) -> None:
+    def __init__(
+        self, planner: DevicePlanner, v: Value, call: HostStep, case: Case, kinds: Kinds
+    ) -> None:
         super().__init__(planner, v, call)
         self.case, self.kinds, self.dtype = case, kinds, call.operands[0][2]
         self.slot = self.results[-1]
@@ -103,7 +109,7 @@ class _Convolution(Series):
         behind = [name for name in self.order if self.rows[name][2] < case.feature[1]]
         self.each = prod([self.rows[name][0] for name in behind])
 
-    def run(self) -> list[Any]:
+    def run(self) -> list[SeriesStep]:
         """Plan it; returns the steps."""
         groups, features, each = self.case.groups, self.case.features, self.each
         # Rows of a few places are turned when they are done.
@@ -280,7 +286,7 @@ def _even(n: int, most: int) -> int:
     return -(-n // -(-n // most))
 
 
-def _from(operand: Any, elements: int) -> Any:
+def _from(operand: HostOperand, elements: int) -> HostOperand:
     """An operand from an element on."""
     slot, shape, dtype, strides, offset, size = operand
     return slot, shape, dtype, strides, offset + elements * dtype.itemsize, size

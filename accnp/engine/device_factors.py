@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,14 +23,20 @@ from accnp.compiler.fusion.program import Value
 from accnp.compiler.library.gpu.cupy_calls import MATRICES, SMALL
 from accnp.compiler.library.linalg import large_factors
 from accnp.engine.device_products import copy_layout, factors, merge_axes
-from accnp.engine.device_series import Series
+from accnp.engine.device_series import Series, SeriesStep
 from accnp.engine.device_steps import AddressStep
+from accnp.engine.steps import HostOperand, HostStep
 from accnp.ir.aval import result_avals
 from accnp.ir.kernel import dtype_code
 from accnp.ir.op import as_tuple
 from accnp.primitives.views import contiguous
 from accnp.runtime.device_buffer import driver_of
 from accnp.runtime.driver import Solver
+
+if TYPE_CHECKING:
+    from accnp.engine.device_plan import DevicePlanner
+    from accnp.engine.device_steps import PlaceOf
+    from accnp.engine.device_words import Calls, Place
 
 __all__ = ["CallStep", "factor_steps"]
 
@@ -41,6 +47,7 @@ LOWER, UPPER = 0, 1  # cublasFillMode_t
 PLAIN, TURNED, CONJUGATE = 0, 1, 2  # cublasOperation_t
 
 Where = tuple[int, int]  # a slot, and bytes from its beginning
+Argument = int | Where | np.ndarray  # of a call: a number, a place in a slot, or memory of the host
 
 
 class CallStep(AddressStep):
@@ -50,7 +57,7 @@ class CallStep(AddressStep):
     __slots__ = ("arguments", "letter", "name", "solver")
 
     def __init__(
-        self, v: Value, solver: Solver, name: str, letter: str, arguments: Sequence[Any]
+        self, v: Value, solver: Solver, name: str, letter: str, arguments: Sequence[Argument]
     ) -> None:
         super().__init__(v)
         self.solver, self.name, self.letter, self.arguments = solver, name, letter, arguments
@@ -61,7 +68,7 @@ class CallStep(AddressStep):
         name = self.name.replace("?", self.letter).removesuffix("_v2")
         return f"a part of it: {name} of the GPU's library"
 
-    def words(self, place: Any, calls: Any) -> tuple[str, int, int, list[Any]]:
+    def words(self, place: PlaceOf, calls: Calls) -> tuple[str, int, int, list[Place]]:
         address, handle, bit = self.solver.function(self.name, self.letter)
         calls.alone = True  # a handle is for one thread at a time
         given = [(0, handle)]
@@ -76,7 +83,7 @@ class CallStep(AddressStep):
         return self.name, address, bit, given
 
 
-def factor_steps(planner: Any, v: Value, call: Any) -> list[Any]:
+def factor_steps(planner: DevicePlanner, v: Value, call: HostStep) -> list[SeriesStep]:
     """The steps of an operation whose call is planned; none if it is not one of these."""
     plan = _PLANS.get(v.op.lowering.gpu)
     code = dtype_code(call.operands[0][2]) if call.operands else ""
@@ -99,7 +106,9 @@ def factor_steps(planner: Any, v: Value, call: Any) -> list[Any]:
 class _Factors(Series):
     """One operation that is planned."""
 
-    def __init__(self, planner: Any, v: Value, call: Any, solver: Solver, code: str) -> None:
+    def __init__(
+        self, planner: DevicePlanner, v: Value, call: HostStep, solver: Solver, code: str
+    ) -> None:
         super().__init__(planner, v, call)
         self.solver, self.code = solver, code
         self.size: int = call.operands[0][2].itemsize
@@ -117,7 +126,7 @@ class _Factors(Series):
     def call(
         self,
         name: str,
-        arguments: Sequence[Any],
+        arguments: Sequence[Argument],
         changed: Sequence[tuple[int, int]],
         read: Sequence[int] = (),
     ) -> None:
@@ -139,7 +148,9 @@ class _Factors(Series):
         """An operand laid out in a slot, by rows or (turned) by columns."""
         self.copied(self.operands[which], slot, turned, conjugate)
 
-    def copied(self, operand: Any, slot: int, turned: bool, conjugate: bool = False) -> None:
+    def copied(
+        self, operand: HostOperand, slot: int, turned: bool, conjugate: bool = False
+    ) -> None:
         shape = operand[1]
         *outer, down, along = range(len(shape))
         order = [*outer, along, down] if turned else [*outer, down, along]
@@ -158,7 +169,12 @@ class _Factors(Series):
         )  # fmt: skip
         return made
 
-    def each(self, name: str, arguments: Callable[[int], Sequence[Any]], changed: Any) -> None:
+    def each(
+        self,
+        name: str,
+        arguments: Callable[[int], Sequence[Argument]],
+        changed: Sequence[tuple[int, int]],
+    ) -> None:
         for k in range(self.count):
             self.call(name, arguments(k), changed)
 
@@ -271,7 +287,7 @@ class _Factors(Series):
             self.launch(own, ["i4"] * 2, [(slot, 0), (swaps, 0)], made_here, "order of rows")
         return True
 
-    def by_columns(self, slot: int, m: int, n: int) -> Any:
+    def by_columns(self, slot: int, m: int, n: int) -> HostOperand:
         """What lies by columns in a slot, as an operand."""
         shape = (*self.outer, m, n)
         steps = [s * m * n * self.size for s in contiguous(self.outer)]

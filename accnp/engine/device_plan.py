@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.compiler.fusion.fuse import Cluster
 from accnp.compiler.fusion.lower import lower
@@ -30,7 +30,15 @@ from accnp.engine.device_slots import root_slots, slot_sizes, why_not_table
 from accnp.engine.device_steps import DeviceStep, LibraryStep
 from accnp.engine.native import native_step
 from accnp.engine.plan import Planner, plan_graph
-from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, elementwise_operands
+from accnp.engine.steps import (
+    ControlStep,
+    HostOperand,
+    HostStep,
+    KernelStep,
+    Plan,
+    Step,
+    elementwise_operands,
+)
 from accnp.engine.traffic import spec_bytes
 from accnp.ir.aval import result_avals
 from accnp.ir.generated import Generated
@@ -40,6 +48,11 @@ from accnp.primitives.convolution import CONVOLUTION
 from accnp.primitives.loops import EACH
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of, move
+
+if TYPE_CHECKING:
+    from accnp.compiler.library.indexing.computed_operands import Computed
+    from accnp.compiler.library.lowerings import Writer
+    from accnp.ir.node import Node
 
 __all__ = ["DevicePlanner"]
 
@@ -159,7 +172,7 @@ class DevicePlanner(Planner):
         step.operands = operands
         return step
 
-    def copied(self, v: Value, operands: Sequence[Any], copy: Copy) -> int:
+    def copied(self, v: Value, operands: Sequence[HostOperand], copy: Copy) -> int:
         """The slot of an operand laid out anew, by a launch before what is planned now."""
         step = self.own_step(copy.kernel, [copy.code] * 2, v)
         source, _, dtype, _, offset, _ = operands[copy.which]
@@ -180,7 +193,11 @@ class DevicePlanner(Planner):
         return v.op.cuda is not None or all(knows(a.dtype) for a in avals)
 
     def own_kernel(
-        self, v: Value, call: HostStep, make: Any = None, computed: Any = None
+        self,
+        v: Value,
+        call: HostStep,
+        make: Writer | None = None,
+        computed: Computed | None = None,
     ) -> list[Any]:
         if v.op is CONVOLUTION and driver_of(self.device).blas()[0]:
             products = convolution_steps(self, v, call)
@@ -266,7 +283,7 @@ class DevicePlanner(Planner):
         return found
 
 
-def _first_node(c: Cluster) -> Any:
+def _first_node(c: Cluster) -> Node | None:
     return next((v.node for v in c.roots if v.node is not None), None)
 
 
@@ -293,7 +310,7 @@ def _inside(body: Plan) -> dict[int, int]:
     return {slot: n for slot, n in slot_sizes(body.steps).items() if slot not in {*seen, *root}}
 
 
-def _launches(step: Any) -> int:
+def _launches(step: Step) -> int:
     """How many launches a step is."""
     if not isinstance(step, ControlStep):
         return 1
@@ -301,7 +318,7 @@ def _launches(step: Any) -> int:
     return each * int(step.params.get("length", 1))
 
 
-def _waits(step: Any) -> bool:
+def _waits(step: Step) -> bool:
     """Whether the host waits for a step, so that it is better done by another thread."""
     if isinstance(step, ControlStep):
         bodies = any([_waits(s) for body in step.bodies for s in body.steps])

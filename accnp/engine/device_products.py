@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,14 @@ from accnp.compiler.library.copies import copy_in_order
 from accnp.compiler.library.gpu.cupy_calls import coarse
 from accnp.compiler.library.writing.loop_nests import Axis
 from accnp.engine.device_steps import AddressStep
+from accnp.engine.steps import HostOperand
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import OwnKernel, dtype_code, is_half
 from accnp.runtime.driver import BLAS
+
+if TYPE_CHECKING:
+    from accnp.engine.device_steps import PlaceOf
+    from accnp.engine.device_words import Calls, Place
 
 __all__ = [
     "LIMIT", "Copy", "Gemm", "Kinds", "ProductStep", "copy_layout", "factors", "gemm_of",
@@ -65,7 +70,9 @@ class ProductStep(AddressStep):
 
     __slots__ = ("gemm", "start")
 
-    def __init__(self, v: Value, operands: Sequence[Any], gemm: Gemm, start: int = 0) -> None:
+    def __init__(
+        self, v: Value, operands: Sequence[HostOperand], gemm: Gemm, start: int = 0
+    ) -> None:
         super().__init__(v)
         self.operands = list(operands)
         self.gemm, self.start = gemm, start
@@ -75,7 +82,7 @@ class ProductStep(AddressStep):
         """What kind of step it is."""
         return f"{'' if self.fresh is None else 'a part of it: '}product by the GPU's library"
 
-    def words(self, place: Any, calls: Any) -> tuple[str, int, int, list[Any]]:
+    def words(self, place: PlaceOf, calls: Calls) -> tuple[str, int, int, list[Place]]:
         a, b = [place(o[0], o[4]) for o in self.operands[:2]]
         ((slot, _),) = self.results
         out, g, held = place(slot, self.start), self.gemm, factors(self.operands[0][2])
@@ -91,7 +98,7 @@ class ProductStep(AddressStep):
         return _GEMM, address, BLAS, [x if isinstance(x, tuple) else (0, x) for x in given]
 
 
-def factors(dtype: Any) -> Any:
+def factors(dtype: np.dtype) -> np.ndarray:
     """One and zero, in memory that lives as long as the array does."""
     return np.array([1, 0], _TYPES[np.dtype(dtype).name][2])
 
@@ -106,7 +113,7 @@ class Copy(NamedTuple):
 
 
 def product_step(
-    v: Value, operands: Sequence[Any], place_of: Callable[[Copy], int]
+    v: Value, operands: Sequence[HostOperand], place_of: Callable[[Copy], int]
 ) -> ProductStep | None:
     """The step of a product of operands as `HostStep` describes them. `place_of` makes a copy
     before it, and gives the slot of that."""
@@ -126,14 +133,16 @@ def product_step(
     return None
 
 
-def _copy(which: int, operand: Any, dims: Any) -> Copy:
+def _copy(which: int, operand: HostOperand, dims: Sequence[Sequence[Sequence[int]]]) -> Copy:
     """How to lay out an operand: stacks first, what is summed last, without gaps."""
     contracted, stacked = [pair[which] for pair in dims]
     free = [d for d in range(len(operand[1])) if d not in (*contracted, *stacked)]
     return copy_layout(which, operand, [*stacked, *free, *contracted])
 
 
-def copy_layout(which: int, operand: Any, order: Sequence[int], conjugate: bool = False) -> Copy:
+def copy_layout(
+    which: int, operand: HostOperand, order: Sequence[int], conjugate: bool = False
+) -> Copy:
     """How to lay out an operand without gaps, its axes in an order."""
     _, shape, dtype, steps, _, _ = operand
     size, strides, step = dtype.itemsize, [0] * len(shape), 1
@@ -176,7 +185,7 @@ def _gemm(out: Aval, params: dict[str, Any], a: _Layout, b: _Layout) -> Gemm | N
 Kinds = tuple[int, int, int]  # types of operands and of the result, and how it is computed
 
 
-def kinds_of(a: np.dtype, b: np.dtype, out: np.dtype, precision: Any) -> Kinds | None:
+def kinds_of(a: np.dtype, b: np.dtype, out: np.dtype, precision: object) -> Kinds | None:
     """What cuBLAS calls the types of a product; None if it has none of these."""
     wide = is_half(a) and out.name == "float32"
     if a != b or a.name not in _TYPES or not (out == a or wide):

@@ -17,7 +17,7 @@ from accnp.engine import control, execute
 from accnp.engine.device_slots import is_table
 from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep, origin
 from accnp.engine.device_table import operand_slots, walk_of, walk_of_step
-from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, used_slots
+from accnp.engine.steps import ControlStep, HostStep, KernelStep, Plan, Step, used_slots
 from accnp.forks import renewed
 from accnp.ir.node import LITERAL, Node
 from accnp.runtime.buffer import Buffer
@@ -31,7 +31,7 @@ from accnp.runtime.device_buffer import (
     move,
     with_memory,
 )  # fmt: skip
-from accnp.runtime.driver import explain
+from accnp.runtime.driver import Driver, explain
 from accnp.runtime.stream import Stream
 
 __all__ = ["copy", "explain", "move_leaves", "run", "stream_of"]
@@ -110,7 +110,7 @@ def run(
     return found
 
 
-def _do(step: Any, slots: list[Any], plan: Plan, device: Device, driver: Any) -> None:
+def _do(step: Step, slots: list[Any], plan: Plan, device: Device, driver: Driver) -> None:
     if type(step) is DeviceStep:
         _launch(step, slots, plan.fastmath, device, driver)
     elif type(step) is LibraryStep:
@@ -124,14 +124,14 @@ def _do(step: Any, slots: list[Any], plan: Plan, device: Device, driver: Any) ->
         found = step.walk([slots[s] for s in operand_slots(step)])
         for (slot, _), buffer in zip(step.results, found, strict=True):
             slots[slot] = buffer
-    elif type(step) is KernelStep:
+    elif isinstance(step, KernelStep):
         _by_processor(step, slots, plan.fastmath, device)
     else:
         _reference(step, slots, device)
 
 
 def _launch(
-    step: DeviceStep, slots: list[Any], fastmath: bool, device: Device, driver: Any
+    step: DeviceStep, slots: list[Any], fastmath: bool, device: Device, driver: Driver
 ) -> None:
     function = step.function or step.load(fastmath)
     for slot, nbytes in step.allocs:
@@ -149,7 +149,7 @@ def _launch(
     driver.launch(function, step.blocks, step.threads, [*arguments, *step.words])
 
 
-def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Any) -> bool:
+def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Driver) -> bool:
     """Call a function of the array library; False if it does not do these operands."""
     arrays = [
         slots[slot].array(shape, dtype, strides, offset)
@@ -193,12 +193,13 @@ class _Memory(control.Memory):
     def __init__(self, device: Device) -> None:
         self.device = device
 
-    def empty(self, nbytes: int) -> Any:
+    def empty(self, nbytes: int) -> DeviceBuffer:
         return empty(self.device, nbytes, "a loop")
 
-    def put(self, to: Any, at: int, source: Any, nbytes: int) -> None:
+    def put(self, to: Buffer, at: int, source: Buffer, nbytes: int) -> None:
         if nbytes:
-            to.driver.copy(to.ptr + at, source.ptr, nbytes)
+            driver_of(self.device).copy(to.ptr + at, source.ptr, nbytes)
 
-    def parts(self, x: Any, nbytes: int) -> Callable[[int], Any]:
+    def parts(self, x: Buffer, nbytes: int) -> Callable[[int], Buffer]:
+        assert isinstance(x, DeviceBuffer)
         return lambda i: x.part(i * nbytes, nbytes)

@@ -7,22 +7,29 @@ slots that each makes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.fusion.program import Value
+from accnp.engine.device_steps import AddressStep
+from accnp.engine.steps import HostStep, KernelStep
 from accnp.ir.kernel import OwnKernel
 
-__all__ = ["Series"]
+if TYPE_CHECKING:
+    from accnp.engine.device_plan import DevicePlanner
+
+__all__ = ["Series", "SeriesStep"]
+
+SeriesStep = KernelStep | AddressStep
 
 
 class Series:
     """The steps so far."""
 
-    def __init__(self, planner: Any, v: Value, call: Any) -> None:
+    def __init__(self, planner: DevicePlanner, v: Value, call: HostStep) -> None:
         self.planner, self.v, self.operands = planner, v, call.operands
         # The slots of the results that are wanted, by their numbers; -1 is an only one.
         self.results: dict[int, int] = {index: slot for slot, index in call.results}
-        self.steps: list[Any] = []
+        self.steps: list[SeriesStep] = []
         self.begun: set[int] = set()  # slots that steps have made
 
     def fresh(self, slot: int, nbytes: int) -> list[tuple[int, int]]:

@@ -6,18 +6,30 @@ In: what the planner decided. Out: records that `device_run` runs. Steps of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import TYPE_CHECKING, Any
 
 from accnp.caches import BoundedCache
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.kernel_cache import Callees
 from accnp.compiler.library.lowerings import gpu_call_of
 from accnp.compiler.ptx import Ptx, ptx_of
-from accnp.engine.steps import HostStep, KernelStep
+from accnp.engine.steps import ControlStep, HostStep, KernelStep, Step
 from accnp.ir.generated import Generated
+from accnp.ir.node import Node
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import driver_of
+from accnp.runtime.driver import Driver
+
+if TYPE_CHECKING:
+    from accnp.engine.device_captures import Capture
+    from accnp.engine.device_table import Walk
+    from accnp.engine.device_words import Calls, Place
+    from accnp.ir.op import Op
+    from accnp.runtime.driver import DeviceArray, Function
+
+    PlaceOf = Callable[[int, int], Place]  # the place of a slot, from a byte on
 
 __all__ = ["AddressStep", "DeviceStep", "LibraryStep", "origin"]
 
@@ -37,7 +49,7 @@ class DeviceStep(KernelStep):
         super().__init__(text, fastmath)
         self.fastmath = fastmath
         self.device = device
-        self.function: Any = None  # of the driver, once it is loaded
+        self.function: Function | None = None  # once it is loaded
         self.words: list[int] = []  # what comes after the pointers, likewise
         # In a branch whose kernels look themselves whether they are meant: the type of the index.
         self.guard = ""
@@ -46,8 +58,8 @@ class DeviceStep(KernelStep):
         most = MOST * driver_of(device).wave
         self.blocks = wanted if text.once else min(most, max(1, wanted))
         # Whom an error is about; see `HostStep`.
-        self.node: Any = None
-        self.op: Any = None
+        self.node: Node | None = None
+        self.op: Op | None = None
         self.place = -1
 
     @classmethod
@@ -97,10 +109,10 @@ class DeviceStep(KernelStep):
         return driver_of(self.device).facts(self.load(self.fastmath))
 
 
-_functions: BoundedCache[tuple[Any, str], Any] = BoundedCache("kernel_cache_size")
+_functions: BoundedCache[tuple[Driver, str], Function] = BoundedCache("kernel_cache_size")
 
 
-def _loaded(device: Device, made: Ptx) -> Any:
+def _loaded(device: Device, made: Ptx) -> Function:
     driver = driver_of(device)
     key = (driver, made.name)
     found = _functions.get(key) or _functions.recall(key)
@@ -110,9 +122,9 @@ def _loaded(device: Device, made: Ptx) -> Any:
     return found
 
 
-def origin(step: Any) -> tuple[str, Any] | None:
+def origin(step: Step) -> tuple[str, tuple[CodeType, int]] | None:
     """What a step computes, and the user's line of it: for errors."""
-    node = getattr(step, "node", None)
+    node: Node | None = getattr(step, "node", None)
     return None if node is None or node.site is None else (node.op.name, node.site)
 
 
@@ -126,7 +138,7 @@ class LibraryStep(HostStep):
         super().__init__(v)
         self.function = gpu_call_of(v.op)
         # In a loop: the call as a CUDA graph, or why it is none; None if not known yet.
-        self.captured: Any = None
+        self.captured: Capture | str | None = None
 
     @property
     def what(self) -> str:
@@ -145,7 +157,7 @@ class LibraryStep(HostStep):
         """What it computes."""
         return self.op.name
 
-    def call(self, driver: Any, arrays: Sequence[Any]) -> list[Any] | None:
+    def call(self, driver: Driver, arrays: Sequence[DeviceArray]) -> list[DeviceArray] | None:
         """Fresh C-contiguous arrays of its results; None if the function does not do these
         operands. Users' functions launch kernels: they get the driver itself."""
         xp = driver.xp
@@ -153,7 +165,7 @@ class LibraryStep(HostStep):
         out = self.function(xp if self.op.cuda is None else driver, *arrays, **self.params)
         if out is None:
             return None
-        found: list[Any] = []
+        found: list[DeviceArray] = []
         for _, index in self.results:
             value, aval = (out, self.aval) if index < 0 else (out[index], self.aval[index])
             mine = xp.asarray(value, dtype=aval.dtype).reshape(aval.shape)
@@ -171,14 +183,18 @@ class AddressStep(LibraryStep):
     def __init__(self, v: Value) -> None:
         super().__init__(v)
         self.fresh: list[tuple[int, int]] | None = None
-        self.walk: Any = None  # what does this step alone, once that is made
+        self.walk: Walk | None = None  # what does this step alone, once that is made
 
     @property
     def allocs(self) -> list[tuple[int, int]]:
         """Slots that it makes, and their bytes."""
         return super().allocs if self.fresh is None else self.fresh
 
-    def words(self, place: Any, calls: Any) -> tuple[str, int, int, list[Any]]:
+    def words(self, place: PlaceOf, calls: Calls) -> tuple[str, int, int, list[Place]]:
         """The function's name among `driver.CALLS`, its address, the bit of its errors, and its
         arguments as places; `calls` keeps what they point to."""
         raise NotImplementedError
+
+
+# The steps of which a table for a GPU may consist, see `device_slots.why_not_table`.
+TableStep = ControlStep | DeviceStep | LibraryStep

@@ -17,7 +17,7 @@ which begins as a copy.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from operator import attrgetter
 from typing import Any
@@ -25,8 +25,8 @@ from typing import Any
 from accnp._native import FREE, walker
 from accnp.engine.device_ahead import NEVER, early_start_words
 from accnp.engine.device_slots import is_table, makers_of, root_slots, rounded_size, slot_sizes
-from accnp.engine.device_steps import AddressStep, LibraryStep, origin
-from accnp.engine.device_words import Calls, Guard, Place
+from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep, TableStep, origin
+from accnp.engine.device_words import Calls, Guard, Place, graph_of
 from accnp.engine.steps import ControlStep, Plan, used_slots
 from accnp.forks import renewed
 from accnp.runtime.device import Device
@@ -115,11 +115,11 @@ class _Steps:
         """Place what is not visible outside where graphs write and read."""
         calls = [s for s in steps if type(s) is LibraryStep]
         for step in calls:
-            for (slot, _), address in zip(step.allocs, step.captured.results, strict=True):
+            for (slot, _), address in zip(step.allocs, graph_of(step).results, strict=True):
                 self.given.setdefault(self.rooted(slot), (0, address))
         for step in calls:
             for (slot, *_), (first, nbytes, address) in zip(
-                step.operands, step.captured.spans, strict=True
+                step.operands, graph_of(step).spans, strict=True
             ):
                 slot = self.rooted(slot)
                 if not first and nbytes == self.sizes.get(slot):
@@ -153,8 +153,8 @@ class _Steps:
         self.count += 1
         self.widest = max(self.widest, words[3])
 
-    def step(self, step: Any, i: int, last: dict[int, int]) -> None:
-        if type(step) is ControlStep:
+    def step(self, step: TableStep, i: int, last: dict[int, int]) -> None:
+        if isinstance(step, ControlStep):
             for slot, _ in step.results:
                 self.make(slot, last.get(slot, i))
             # Memory of the inside, behind all that lives now.
@@ -174,7 +174,7 @@ class _Steps:
             return
         if isinstance(step, AddressStep):
             self.add(self.calls.call(step, self.place))
-        else:
+        elif isinstance(step, DeviceStep):
             self.add(self.calls.launch(step, self.place, self.guard))
 
     def copy(self, to: Place, source: Place, nbytes: int) -> None:
@@ -418,7 +418,7 @@ class _Table:
         self,
         device: Device,
         steps: Sequence[Any],
-        leaves: Any,
+        leaves: Iterable[int],
         outputs: Sequence[int],
         fastmath: bool,
     ) -> None:
@@ -476,5 +476,5 @@ class _Table:
 _address = attrgetter("ptr")
 
 
-def _label(step: Any) -> str:
-    return step.op.name if type(step) is ControlStep else step.label
+def _label(step: TableStep) -> str:
+    return step.op.name if isinstance(step, ControlStep) else step.label

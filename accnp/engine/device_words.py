@@ -18,7 +18,7 @@ from accnp.runtime.device_buffer import driver_of
 from accnp.runtime.device_calls import COPY, GRAPH, LAUNCH, addresses, call_of
 from accnp.runtime.driver import CALLS
 
-__all__ = ["Calls", "Guard", "Place"]
+__all__ = ["Calls", "Guard", "Place", "graph_of"]
 
 Place = tuple[int, int]  # a base, and what is added to it
 
@@ -87,7 +87,7 @@ class Calls:
     def graph(self, step: LibraryStep, place: Callable[[int, int], Place]) -> list[list[int]]:
         """The steps of a captured call: what is not there is copied to where the graph reads, what
         is wanted elsewhere from where it writes."""
-        made: Capture = step.captured
+        made = graph_of(step)
         found: list[list[int]] = []
         for (slot, *_), span in zip(step.operands, made.spans, strict=True):
             source, to = place(slot, span.first), (0, span.address)
@@ -103,6 +103,12 @@ class Calls:
         self.kept.append(made)
         self.alone = True
         return found
+
+
+def graph_of(step: LibraryStep) -> Capture:
+    """Return the CUDA graph of a step that has been captured."""
+    assert isinstance(step.captured, Capture)
+    return step.captured
 
 
 def _move(device: Device, nbytes: int, guard: str) -> DeviceStep:

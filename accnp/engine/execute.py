@@ -13,6 +13,7 @@ import ctypes
 import functools
 import importlib
 from collections.abc import Callable, Generator, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from accnp.engine.steps import PARALLEL, ControlStep, HostStep, KernelStep, Plan
 from accnp.engine.table import Part, parts_of, walk_of
 from accnp.engine.values import set_pending_task, set_values
 from accnp.forks import imported
+from accnp.ir.aval import Aval
 from accnp.ir.node import Node, line_of, site_text
 from accnp.runtime import buffer as pool
 from accnp.runtime import device as devices
@@ -84,7 +86,12 @@ def run(
     return [slots[s] for s in plan.output_slots]
 
 
-def launch(step: KernelStep, slots: Any, fastmath: bool, given: dict[int, Buffer] = _NONE) -> None:
+def launch(
+    step: KernelStep,
+    slots: list[Any] | dict[int, Any],
+    fastmath: bool,
+    given: dict[int, Buffer] = _NONE,
+) -> None:
     """Run the kernel of a step, and allocate its buffers unless they are given."""
     kernel = step.kernel or step.load(fastmath)
     for slot, nbytes in step.allocs:
@@ -111,7 +118,7 @@ def launch(step: KernelStep, slots: Any, fastmath: bool, given: dict[int, Buffer
 
 
 @functools.cache
-def _on_device() -> Any:
+def _on_device() -> ModuleType:
     return importlib.import_module("accnp.engine.device_run")  # loaded with the first GPU
 
 
@@ -272,7 +279,13 @@ def annotating_gpu_errors(node: Node) -> Generator[None]:
 
 
 def operand(
-    slots: list[Any], slot: int, shape: Any, dtype: np.dtype, strides: Any, offset: int, size: int
+    slots: list[Any],
+    slot: int,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    strides: Sequence[int] | None,
+    offset: int,
+    size: int,
 ) -> np.ndarray:
     """Return a read-only NumPy view of the buffer of a slot."""
     if strides is None:
@@ -283,7 +296,7 @@ def operand(
     )
 
 
-def own_buffer(value: np.ndarray, aval: Any, inputs: Sequence[np.ndarray]) -> Buffer:
+def own_buffer(value: np.ndarray, aval: Aval, inputs: Sequence[np.ndarray]) -> Buffer:
     """Return a buffer with the values of a NumPy result.
 
     The memory of the result is used if it owns it and is large enough, and copied otherwise.

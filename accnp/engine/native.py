@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from math import prod
-from typing import Any
 
 from accnp.compiler.library.control_flow import SIZES, ControlText, Spot
 from accnp.compiler.specs.launches import specialize_layout, specialize_sizes
@@ -31,9 +30,10 @@ from accnp.engine.bodies import (
 )
 from accnp.engine.steps import BRIEF, ControlStep, HostStep, KernelStep, Plan
 from accnp.forks import imported
-from accnp.ir.aval import make_aval
+from accnp.ir.aval import Aval, make_aval
 from accnp.ir.generated import Generated
 from accnp.ir.kernel import CODES, STRETCH, dtype_code
+from accnp.runtime.buffer import Buffer
 
 __all__ = ["Driver", "native_step"]
 
@@ -76,7 +76,7 @@ class Driver(ControlText):
         self.new_slot = new_slot
         self.can_stop = can_stop
         self.pointers: list[tuple[int, int]] = []  # the values of `arguments`
-        self.constants: list[tuple[str, str, Any]] = []
+        self.constants: list[tuple[str, str, Buffer]] = []
         self.allocs: list[tuple[int, int]] = []
         self.updated_slots: list[tuple[int, int, int, bool]] = []
         bodies = step.bodies if self.may_share else []
@@ -85,11 +85,11 @@ class Driver(ControlText):
 
     # --- memory ---
 
-    def argument(self, slot: int, a: Any, letter: str = "p") -> Spot:
+    def argument(self, slot: int, a: Aval, letter: str = "p") -> Spot:
         self.pointers.append((slot, 0))
         return self.pointer(letter, dtype_code(a.dtype), a.size)
 
-    def constant(self, buffer: Any, code: str, count: int) -> Spot:
+    def constant(self, buffer: Buffer, code: str, count: int) -> Spot:
         name = self.fresh("q")
         self.constants.append((name, code, buffer))
         return Spot(name, code, count)
@@ -258,7 +258,7 @@ class Driver(ControlText):
             if place is not None:
                 self.move(place, spot)
 
-    def shared(self, slot: int, a: Any) -> Spot:
+    def shared(self, slot: int, a: Aval) -> Spot:
         """Return the location of an operand that all iterations of a loop read."""
         return self.argument(slot, a)
 

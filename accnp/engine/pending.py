@@ -15,7 +15,7 @@ from typing import Any
 
 from accnp.config import config
 from accnp.forks import imported
-from accnp.ir.aval import Aval, result_avals
+from accnp.ir.aval import Aval, Devices, result_avals
 from accnp.ir.node import LITERAL, Node
 from accnp.ir.op import as_tuple
 from accnp.runtime.buffer import Buffer
@@ -223,7 +223,7 @@ def _put_on(aval: Aval | tuple[Aval, ...]) -> Device | None:
     return None
 
 
-def needs_copy_between(source: Any, devices: Any) -> bool:
+def needs_copy_between(source: Devices, devices: Devices) -> bool:
     """Whether values must be copied between two placements; false if either is unspecified."""
     if source is None or devices is None:
         return False

@@ -52,12 +52,14 @@ from accnp.ir.kernel import (
 from accnp.ir.node import LITERAL, Node
 from accnp.primitives.views import RESHAPE, contiguous
 from accnp.runtime import buffer as pool
+from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
 from accnp.runtime.stream import Task
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.in_place import Home
     from accnp.compiler.library.indexing.computed_operands import Computed
+    from accnp.compiler.library.lowerings import Writer
     from accnp.engine.bailout import Bailout
 
 __all__ = ["Planner", "make_plan", "plan_graph"]
@@ -123,7 +125,7 @@ def plan_graph(
     return plan
 
 
-def _buffer_of(node: Node) -> Any:
+def _buffer_of(node: Node) -> Buffer:
     if node.op is LITERAL:
         return pool.from_scalar(node.params["value"], node.aval.dtype)
     if node.value is None:
@@ -463,7 +465,11 @@ class Planner:
         return step
 
     def own_kernel(
-        self, v: Value, call: HostStep, make: Any = None, computed: Computed | None = None
+        self,
+        v: Value,
+        call: HostStep,
+        make: Writer | None = None,
+        computed: Computed | None = None,
     ) -> list[Any]:
         """Return the launches of the op's own kernel, which replace a library call, or nothing if
         it has none. `make` is its writer, by default that of the op's lowering. The kernel may

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from accnp.engine.bailout import Bailout
 
 __all__ = [
-    "ControlStep", "HostStep", "KernelStep", "Plan", "elementwise_operands", "forget_nodes",
-    "used_slots",
+    "ControlStep", "HostOperand", "HostStep", "KernelStep", "Plan", "Step", "elementwise_operands",
+    "forget_nodes", "used_slots",
 ]  # fmt: skip
 
 # Limits on work decide what threads share, and in which parts. The unit is one simple operation on
@@ -233,6 +233,11 @@ def elementwise_operands(spec: KernelSpec) -> list[Value]:
     return [v for v in found.values() if v is not None and v is not out.value]
 
 
+# Slot, shape, dtype, strides in bytes (None: contiguous), offset in bytes, and the number of
+# elements of the base buffer.
+HostOperand = tuple[int, tuple[int, ...], np.dtype, Sequence[int] | None, int, int]
+
+
 class HostStep:
     """One call of an op's reference function on (strided views of) buffers."""
 
@@ -250,9 +255,7 @@ class HostStep:
         self.place = -1  # position of its node in the pending graph that an eager plan is made for
         self.nbytes = value_bytes(v)
         self.aval = v.aval  # not that of the node: a value may be an intermediate result of it
-        # Per operand: slot, shape, dtype, strides in bytes (None: contiguous), offset in bytes, and
-        # the number of elements of the base buffer.
-        self.operands: list[tuple[int, tuple[int, ...], np.dtype, Any, int, int]] = []
+        self.operands: list[HostOperand] = []
         self.results: list[tuple[int, Any]] = []
         self.frees: list[int] = []
         self.work = v.op.cost * max([a.size for a in result_avals(v.aval)] or [1])
@@ -337,7 +340,7 @@ class ControlStep:
         "op", "operands", "params", "place", "reason", "results", "walk", "work",
     )  # fmt: skip
 
-    def __init__(self, value: Any, operands: list[int], bodies: list[Any]) -> None:
+    def __init__(self, value: Value, operands: list[int], bodies: list[Plan]) -> None:
         self.op = value.op
         self.params = value.params
         self.node = value.node
@@ -357,7 +360,10 @@ class ControlStep:
         self.work = max([b.work for b in bodies], default=1) * int(value.params.get("length", 16))
 
 
-def used_slots(step: Any) -> Sequence[int]:
+Step = KernelStep | HostStep | ControlStep
+
+
+def used_slots(step: Step) -> Sequence[int]:
     """Return the slots that a step reads or writes."""
     if isinstance(step, KernelStep):
         return [

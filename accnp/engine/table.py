@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from accnp._native import ALONE, BRIEFLY, COPY, FREE, GROUP, PARALLEL_FOR, TOGETHER, walker
 from accnp.compiler.kernel_cache import Kernel
-from accnp.engine.steps import AWAKE, BRIEF, PARALLEL, KernelStep, Plan, used_slots
+from accnp.engine.steps import AWAKE, BRIEF, PARALLEL, KernelStep, Plan, Step, used_slots
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import ALIGN, Buffer
 from accnp.runtime.nontemporal import Pieces
@@ -99,7 +99,7 @@ def parts_of(plan: Plan) -> list[Any]:
     return found
 
 
-def _is_kernel(step: Any) -> bool:
+def _is_kernel(step: Step) -> bool:
     return isinstance(step, KernelStep)
 
 
@@ -154,7 +154,7 @@ def _walk(plan: Section) -> Walk | None:
     single = len(results) == 1 and outputs == [len(plan.leaves)] and not scratch
     if any([step.text.sends for group in groups for step in group]):
 
-        def run_with_messages(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+        def run_with_messages(leaves: Sequence[Buffer], _: _Table = table) -> list[Buffer]:
             # The extension gets the buffers themselves, since MPI may use them after an error.
             buffers = [*leaves, *map(empty, results)]
             team = call_helpers(helpers) if helpers else ()
@@ -164,13 +164,13 @@ def _walk(plan: Section) -> Walk | None:
         return Walk(run_with_messages, table.words, mode, helpers, results, outputs, scratch)
     if helpers:
 
-        def run_together(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+        def run_together(leaves: Sequence[Buffer], _: _Table = table) -> list[Buffer]:
             buffers = [*leaves, *map(empty, results)]
             inner = empty(scratch)
             walk(*call_helpers(helpers), *map(_address, buffers), inner.ptr)
             return [buffers[i] for i in outputs]
 
-        def run_one_together(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+        def run_one_together(leaves: Sequence[Buffer], _: _Table = table) -> list[Buffer]:
             out = empty(results[0])
             walk(*call_helpers(helpers), *map(_address, leaves), out.ptr)
             return [out]
@@ -180,19 +180,19 @@ def _walk(plan: Section) -> Walk | None:
     if single:
         (size,) = results
 
-        def run_one(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+        def run_one(leaves: Sequence[Buffer], _: _Table = table) -> list[Buffer]:
             out = empty(size)
             walk(*map(_address, leaves), out.ptr)
             return [out]
 
         return Walk(run_one, table.words, mode, 0, results, outputs, scratch)
 
-    def run_without_scratch(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+    def run_without_scratch(leaves: Sequence[Buffer], _: _Table = table) -> list[Buffer]:
         buffers = [*leaves, *map(empty, results)]
         walk(*map(_address, buffers))
         return [buffers[i] for i in outputs]
 
-    def run_all(leaves: Sequence[Buffer], _: Any = table) -> list[Buffer]:
+    def run_all(leaves: Sequence[Buffer], _: _Table = table) -> list[Buffer]:
         buffers = [*leaves, *map(empty, results)]
         inner = empty(scratch)
         walk(*map(_address, buffers), inner.ptr)

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accnp.compiler.fusion.spaces import is_one_value
 from accnp.ir.aval import result_avals
 from accnp.ir.kernel import KernelSpec
 from accnp.primitives.views import contiguous
 from accnp.runtime.nontemporal import Pieces
+
+if TYPE_CHECKING:
+    from accnp.compiler.fusion.program import Value
+    from accnp.engine.steps import KernelStep
 
 __all__ = ["LARGE", "find_nontemporal", "find_nontemporal_in_nests", "spec_bytes", "value_bytes"]
 
@@ -26,7 +30,7 @@ LARGE = 15 << 20
 # Ops that read as many elements of their first operand as they return.
 
 
-def spec_bytes(specs: Iterable[KernelSpec], between: Any = None) -> int:
+def spec_bytes(specs: Iterable[KernelSpec], between: Value | None = None) -> int:
     """Return the bytes of the elements that a kernel loads and stores, over all its loop nests.
 
     Overlapping windows, as those of a stencil, are counted once. The value `between` is not
@@ -46,7 +50,7 @@ def spec_bytes(specs: Iterable[KernelSpec], between: Any = None) -> int:
     return sum(min(n, whole[key]) for key, n in touched.items())
 
 
-def find_nontemporal(spec: KernelSpec, step: Any) -> tuple[Pieces, Pieces]:
+def find_nontemporal(spec: KernelSpec, step: KernelStep) -> tuple[Pieces, Pieces]:
     """Return the results of a step for non-temporal stores, and the operands that it reads alike.
 
     These are large results that are written contiguously along the parallel index, and operands
@@ -79,7 +83,9 @@ def find_nontemporal(spec: KernelSpec, step: Any) -> tuple[Pieces, Pieces]:
     return tuple(results), tuple([p for p in operands if p[1] in widths])
 
 
-def find_nontemporal_in_nests(specs: Sequence[KernelSpec], step: Any) -> tuple[Pieces, Pieces]:
+def find_nontemporal_in_nests(
+    specs: Sequence[KernelSpec], step: KernelStep
+) -> tuple[Pieces, Pieces]:
     """Return the same for loop nests in one launch, which write scattered parts of results.
 
     If a result is large, one piece with pointer number -1 is returned. It selects the non-temporal
@@ -93,7 +99,7 @@ def find_nontemporal_in_nests(specs: Sequence[KernelSpec], step: Any) -> tuple[P
     return ((-1, most // step.extent),), ()
 
 
-def value_bytes(v: Any) -> int:
+def value_bytes(v: Value) -> int:
     """Return the bytes of the operands and results of an operation that is a step of its own.
 
     An update reads and writes as many elements of its operand as there are new values. The step

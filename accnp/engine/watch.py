@@ -9,8 +9,8 @@ execution without them only tests this flag.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from accnp.compiler.fusion.program import Program, Value
 from accnp.config import config, listeners
 from accnp.debug_log import note
 from accnp.engine import execute
-from accnp.engine.steps import KernelStep, Plan
+from accnp.engine.steps import KernelStep, Plan, Step
 from accnp.ir import graph as graphs
 from accnp.ir import node as nodes
 from accnp.ir.graph import Graph
@@ -27,6 +27,9 @@ from accnp.ir.node import Node, site_text
 from accnp.runtime.buffer import Buffer
 
 __all__ = ["find_bad", "first_bad_operation", "observe", "run", "watched_kinds"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 on = False
 one_by_one = False  # whether runs are synchronous: times are logged, or values are searched
@@ -83,7 +86,7 @@ def run_timed(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
             step.load(plan.fastmath)
     last = time.perf_counter()
 
-    def tell(step: Any, span: tuple[float, float] | None = None) -> None:
+    def tell(step: Step, span: tuple[float, float] | None = None) -> None:
         nonlocal last
         now = time.perf_counter()
         if isinstance(step, KernelStep):
@@ -116,7 +119,7 @@ _SMALL_FLOATS = ("bfloat16", "float16")
 
 
 class _Found(Exception):
-    def __init__(self, node: Any, kind: str, operands: Sequence[Any], result: np.ndarray) -> None:
+    def __init__(self, node: Node, kind: str, operands: Sequence[Any], result: np.ndarray) -> None:
         super().__init__(kind)
         self.node, self.kind, self.operands, self.result = node, kind, operands, result
 
@@ -139,7 +142,9 @@ def first_bad_operation(
     return None
 
 
-def _compute_checked(v: Value, env: dict[int, Any], kinds: Sequence[str]) -> Any:
+def _compute_checked(
+    v: Value, env: dict[int, Any], kinds: Sequence[str]
+) -> np.ndarray | list[np.ndarray]:
     if v.parent is not None:
         return env[id(v.parent)][v.index]
     operands = [env[id(x)] for x in v.inputs]
@@ -153,12 +158,13 @@ def _compute_checked(v: Value, env: dict[int, Any], kinds: Sequence[str]) -> Any
         kind = find_bad(result, kinds)
         if kind:
             _search_bodies(v, operands, kinds)
+            assert v.node is not None
             raise _Found(v.node, kind, *_with_recorded_axes(v.node, operands, result))
     return results if several else results[0]
 
 
 def _with_recorded_axes(
-    node: Any, operands: Sequence[Any], result: np.ndarray
+    node: Node, operands: Sequence[Any], result: np.ndarray
 ) -> tuple[list[Any], np.ndarray]:
     """Return the operands and the result of an operation with the axes that it was recorded with,
     since programs omit axes of length 1."""
@@ -197,11 +203,11 @@ def _search_bodies(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> N
                 g.extra["steps"] = steps
 
 
-def _with_check(fn: Any, node: Node, kinds: Sequence[str]) -> Any:
-    def call(*operands: Any, **params: Any) -> Any:
+def _with_check(fn: Callable[_P, _R], node: Node, kinds: Sequence[str]) -> Callable[_P, _R]:
+    def call(*operands: _P.args, **params: _P.kwargs) -> _R:
         out = fn(*operands, **params)
-        for result in out if isinstance(node.aval, tuple) else [out]:
-            result = np.asarray(result)
+        results: Any = out if isinstance(node.aval, tuple) else [out]
+        for result in map(np.asarray, results):
             kind = find_bad(result, kinds)
             if kind:
                 raise _Found(node, kind, operands, result)
@@ -244,7 +250,7 @@ def _error(
     )
 
 
-def _short(value: Any) -> str:
+def _short(value: np.ndarray | np.generic) -> str:
     return f"{value:.6g}" if value.dtype.kind == "f" else str(value)
 
 
