@@ -21,6 +21,7 @@ ANY = {
     "compiler": 70,
     "engine": 1,
     "runtime": 3,
+    "transforms": 0,
 }
 
 

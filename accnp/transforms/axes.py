@@ -9,9 +9,8 @@ including those in the programs it contains; batching uses it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Hashable
 from contextlib import contextmanager
-from typing import Any
 
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.mesh_axis import MeshAxis
@@ -19,19 +18,19 @@ from accnp.ir.node import Node
 
 __all__ = ["bind", "bound", "names_used", "resolve", "size_of"]
 
-_NONE: frozenset[Any] = frozenset()
+_NONE: frozenset[Hashable] = frozenset()
 
 
 class _Bound(threading.local):
     def __init__(self) -> None:
-        self.sizes: tuple[tuple[Any, int | MeshAxis], ...] = ()
+        self.sizes: tuple[tuple[Hashable, int | MeshAxis], ...] = ()
 
 
 _bound = _Bound()
 
 
 @contextmanager
-def bind(name: Any, size: int | MeshAxis) -> Generator[None]:
+def bind(name: Hashable, size: int | MeshAxis) -> Generator[None]:
     """Bind a name (None binds nothing) during a trace; it hides an outer binding.
 
     For a multi-process mesh, pass the axis itself instead of its size.
@@ -47,12 +46,12 @@ def bind(name: Any, size: int | MeshAxis) -> Generator[None]:
         _bound.sizes = before
 
 
-def bound() -> tuple[tuple[Any, int | MeshAxis], ...]:
+def bound() -> tuple[tuple[Hashable, int | MeshAxis], ...]:
     """The bound names with their sizes or, for multi-process meshes, their axes."""
     return _bound.sizes
 
 
-def size_of(name: Any) -> int:
+def size_of(name: Hashable) -> int:
     """Return the size of the innermost axis of this name.
 
     Raises:
@@ -70,7 +69,7 @@ def size_of(name: Any) -> int:
     )
 
 
-def resolve(name: Any) -> Any:
+def resolve(name: Hashable) -> Hashable:
     """Return the `MeshAxis` to which a name is bound, or the name itself if there is none."""
     for known, size in _bound.sizes:
         if known == name and type(size) is MeshAxis:
@@ -78,7 +77,7 @@ def resolve(name: Any) -> Any:
     return name
 
 
-def names_used(node: Node) -> frozenset[Any]:
+def names_used(node: Node) -> frozenset[Hashable]:
     """The axis names of a collective, or of the collectives in an operation's programs."""
     if not node.params:
         return _NONE
@@ -89,8 +88,8 @@ def names_used(node: Node) -> frozenset[Any]:
     return _NONE.union(*map(_names_in, graphs)) if graphs else _NONE
 
 
-def _names_in(graph: Graph) -> frozenset[Any]:
-    found = graph.extra.get("axis names")
+def _names_in(graph: Graph) -> frozenset[Hashable]:
+    found: frozenset[Hashable] | None = graph.extra.get("axis names")
     if found is None:
         found = graph.extra["axis names"] = _NONE.union(*map(names_used, graph.nodes))
     return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.graph import Graph, toposort
 from accnp.ir.node import MARK, Node, items, record
@@ -20,6 +20,9 @@ from accnp.ir.trace import differentiating, sets_site, state
 from accnp.primitives.control import call
 from accnp.primitives.kinds import broadcast_to
 from accnp.transforms.axes import names_used
+
+if TYPE_CHECKING:
+    from accnp.transforms.tools import Tools
 
 __all__ = ["Scope", "batch_nodes", "batched_in_place", "batched_outputs", "with_batch_axis"]
 
@@ -33,7 +36,7 @@ def with_batch_axis(x: Node, batched: bool, size: int) -> Node:
 
 
 @sets_site
-def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Any) -> None:
+def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Tools) -> None:
     """Record nodes again for a batch of `size` examples, filling `env`."""
     for node in order:
         state.site = node.site
@@ -121,7 +124,7 @@ class Scope:
         with around, self.graph.trace.again():
             yield
 
-    def values(self, wanted: Sequence[Node], tools: Any) -> Env:
+    def values(self, wanted: Sequence[Node], tools: Tools) -> Env:
         """Return the batched counterparts of those `wanted` nodes that belong to the program."""
         env = {} if self.outer is None else self.outer.values(wanted, tools)
         own = [x for x in wanted if id(x) not in env and self.graph.holds(x)]
@@ -135,7 +138,7 @@ class Scope:
 
 
 def batched_outputs(
-    graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int, tools: Any
+    graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int, tools: Tools
 ) -> list[Flagged]:
     """Record a program for a batch; return each output with its batched flag."""
     env: Env = {id(a): (x, f) for a, x, f in zip(graph.inputs, xs, flags, strict=True)}
@@ -144,7 +147,7 @@ def batched_outputs(
 
 
 def batched_in_place(
-    graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int, tools: Any
+    graph: Graph, xs: Sequence[Node], flags: Sequence[bool], size: int, tools: Tools
 ) -> list[Flagged]:
     """Like `batched_outputs`, for recording in the trace around the program instead of as a
     separate program: custom rules may then close over the values of both."""

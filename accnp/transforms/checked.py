@@ -112,7 +112,7 @@ def _add_checks(node: Node, xs: Sequence[Node], y: Node, errors: State, enabled:
     return errors
 
 
-def _zero_of(dtype: np.dtype) -> Any:
+def _zero_of(dtype: np.dtype) -> complex:
     return {"b": False, "f": 0.0, "c": 0j}.get(dtype_kind(dtype), 0)
 
 

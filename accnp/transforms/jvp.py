@@ -10,7 +10,7 @@ already (for a Python branch, for example) is not computed again. `vjp.py` and `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.graph import Graph, toposort
 from accnp.ir.node import MARK, Node, forget, has_effect, items, record
@@ -19,6 +19,9 @@ from accnp.ir.trace import EffectsOf, Trace, sets_site, state
 from accnp.primitives.kinds import broadcast_to, zeros_like_aval
 from accnp.transforms.separate import separate_outputs
 from accnp.transforms.walk import dependents, inexact, nodes_within, within
+
+if TYPE_CHECKING:
+    from accnp.transforms.tools import Tools
 
 __all__ = ["Pair", "forward", "forward_graph", "instantiate"]
 
@@ -33,7 +36,7 @@ def instantiate(primal: Node, tangent: Node | None) -> Node:
 
 @sets_site
 def forward(  # noqa: C901
-    order: Sequence[Node], env: Env, tools: Any, trace: Trace | None, linear: Trace | None = None
+    order: Sequence[Node], env: Env, tools: Tools, trace: Trace | None, linear: Trace | None = None
 ) -> None:
     """Differentiate nodes in order, filling `env`.
 
@@ -123,7 +126,7 @@ def forward_graph(
     graph: Graph,
     xs: Sequence[Node],
     ts: Sequence[Node | None],
-    tools: Any,
+    tools: Tools,
     linear: Trace | None = None,
 ) -> list[Pair]:
     """Record the derivative of a program; return the primals and tangents of its outputs."""
@@ -137,7 +140,7 @@ def _differentiate(
     y: Node,
     xs: list[Node],
     ts: list[Node | None],
-    tools: Any,
+    tools: Tools,
     linear: Trace | None,
 ) -> Pair | list[Pair]:
     op, aval = node.op, node.aval
@@ -173,7 +176,7 @@ def _differentiate(
 
 
 def _differentiate_call(
-    y: Node, xs: list[Node], ts: list[Node | None], tools: Any, linear: Trace | None
+    y: Node, xs: list[Node], ts: list[Node | None], tools: Tools, linear: Trace | None
 ) -> Pair | list[Pair]:
     """Apply the rule of an op that contains programs; in reverse mode the primal stays concrete."""
     op = y.op

@@ -10,7 +10,7 @@ leaves is linear in them, so that `transpose.py` can transpose it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.node import MARK, Node, arg, has_effect, record
 from accnp.ir.op import CALLS
@@ -21,11 +21,14 @@ from accnp.primitives.loops import no_reverse_mode_error
 from accnp.transforms.varying import copy_axes
 from accnp.transforms.walk import dependents, nodes_within
 
+if TYPE_CHECKING:
+    from accnp.transforms.tools import Tools
+
 __all__ = ["separate_nonlinear", "separate_outputs"]
 
 
 def separate_nonlinear(
-    order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node | None], tools: Any
+    order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node | None], tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node], Sequence[Node | None]]:
     """Return the nodes that depend on the leaves, the leaves, and the outputs.
 
@@ -49,7 +52,7 @@ def separate_nonlinear(
 
 
 def separate_outputs(
-    order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node | None], tools: Any
+    order: Sequence[Node], leaves: Sequence[Node], outputs: Sequence[Node | None], tools: Tools
 ) -> Sequence[Node | None]:
     """Return the outputs of a linear program that is still being recorded, after separation."""
     chain = dependents(order, leaves)
@@ -63,7 +66,7 @@ def _record_separated(
     mixed: set[int],
     leaves: Sequence[Node],
     outputs: Sequence[Node | None],
-    tools: Any,
+    tools: Tools,
 ) -> list[Node | None]:
     linear = set(map(id, leaves))
     for node in chain:
@@ -103,7 +106,7 @@ def _find_mixed_calls(chain: Sequence[Node], leaves: Sequence[Node]) -> set[int]
     return found
 
 
-def _split_call(node: Node, xs: Sequence[Node], flags: Sequence[bool], tools: Any) -> list[Node]:
+def _split_call(node: Node, xs: Sequence[Node], flags: Sequence[bool], tools: Tools) -> list[Node]:
     """Return the results of a call. Those that depend on flagged operands are linear in them, so
     they are the derivative at zero; the others are computed without the flagged operands."""
     at = [zeros_like_aval(x.aval) if f else x for x, f in zip(xs, flags, strict=True)]

@@ -9,7 +9,7 @@ argument `tools`, because they must not import this package.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from accnp.ir.aval import Aval, batched_aval, row_aval
@@ -34,7 +34,7 @@ class Tools:
 
     def __init__(
         self,
-        axis: Any = None,
+        axis: Hashable = None,
         reverse: bool = False,
         scope: Scope | None = None,
         of_shards: bool = False,

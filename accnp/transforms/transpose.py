@@ -9,7 +9,7 @@ applies the ops' transpose rules in reverse order. It returns one cotangent per 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.aval import (
     Aval,
@@ -24,6 +24,9 @@ from accnp.ir.trace import is_distributed, sets_site, state
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.transforms.separate import separate_nonlinear
 
+if TYPE_CHECKING:
+    from accnp.transforms.tools import Tools
+
 __all__ = ["backward", "zero_cotangent"]
 
 
@@ -33,7 +36,7 @@ def backward(  # noqa: C901
     leaves: Sequence[Node],
     outputs: Sequence[Node | None],
     cts: Sequence[Node | None],
-    tools: Any,
+    tools: Tools,
 ) -> list[Node | None]:
     """Propagate the cotangents of the outputs to the leaves."""
     chain, leaves, outputs = separate_nonlinear(order, leaves, outputs, tools)
@@ -95,7 +98,7 @@ def backward(  # noqa: C901
     return [acc.get(id(x)) for x in leaves]
 
 
-def _has_sharding(a: Any) -> bool:
+def _has_sharding(a: Aval | tuple[Aval, ...]) -> bool:
     """Return whether a type has a sharding, which the type of the cotangent then has as well.
 
     Types over Explicit meshes have one. Over several processes, programs consist of operations on
@@ -130,7 +133,7 @@ def _put(x: Node, where: ShardedDevices) -> Node:
     return o.device_put(x, devices=where, source=x.aval.devices)
 
 
-def _without_sharding(x: Node | Linear | None) -> Any:
+def _without_sharding(x: Node | Linear | None) -> Node | Linear | None:
     """Return an operand of a transposed operation as an array that is not sharded.
 
     The shardings of the operands do not decide that of the result: it follows from the type of the
@@ -143,7 +146,9 @@ def _without_sharding(x: Node | Linear | None) -> Any:
     return _put(x, whole) if isinstance(x, Node) else Linear(on_devices(x.aval, whole))
 
 
-def _without_shardings(ct: Node | list[Node | None]) -> Any:
+def _without_shardings(
+    ct: Node | list[Node | None],
+) -> Node | Linear | list[Node | Linear | None] | None:
     """Return a cotangent, or those of several results, as arrays that are not sharded."""
     return [_without_sharding(x) for x in ct] if isinstance(ct, list) else _without_sharding(ct)
 
