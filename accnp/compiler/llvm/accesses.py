@@ -8,13 +8,12 @@ for each lane.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator
-from typing import Any
+from collections.abc import Callable, Generator, Sequence
 
 from llvmlite import ir
 
 from accnp.compiler.llvm.private import insert_line
-from accnp.compiler.llvm.templates import byte_size, vector
+from accnp.compiler.llvm.templates import Vector, byte_size, vector
 
 __all__ = [
     "SIZES", "Put", "gather", "load_strided", "load_vector", "mask_of", "shuffled", "store_vector",
@@ -24,6 +23,7 @@ SIZES = (4, 8)  # bytes of elements whose vectors one instruction shuffles, or g
 _I64 = ir.IntType(64)
 
 Put = Callable[[str], str]  # writes an instruction, gives its name
+_Load = Callable[[ir.Value, str | None], str]  # loads lanes from an address, under a mask
 # The active lanes: all (None), those of a vector of bits, or the first ones, given by their number.
 # The last form is loaded and stored in pieces without a mask, so that later loads can be forwarded
 # from these stores.
@@ -67,8 +67,8 @@ def mask_of(
 
 
 def load_vector(
-    b: ir.IRBuilder, put: Put, declares: dict[str, str], kind: Any, place: Any, n: int, mask: Mask,
-    whole: Any = None,
+    b: ir.IRBuilder, put: Put, declares: dict[str, str], kind: ir.Type, place: ir.Value,
+    n: int, mask: Mask, whole: ir.Value | None = None,
 ) -> str:  # fmt: skip
     """Load n lanes, or the lanes of a mask; all lanes if `whole` is 1."""
     at, lanes, size = f"ptr {place.get_reference()}", vector(kind, n), byte_size(kind)
@@ -103,8 +103,8 @@ def _both(b: ir.IRBuilder, whole: ir.Value) -> Generator[tuple[ir.Block, ir.Bloc
 
 
 def store_vector(
-    b: ir.IRBuilder, put: Put, declares: dict[str, str], kind: Any, place: Any, n: int, mask: Mask,
-    value: str, whole: Any = None,
+    b: ir.IRBuilder, put: Put, declares: dict[str, str], kind: ir.Type, place: ir.Value,
+    n: int, mask: Mask, value: str, whole: ir.Value | None = None,
 ) -> None:  # fmt: skip
     """Store n lanes, or the lanes of a mask; all lanes if `whole` is 1.
 
@@ -134,8 +134,9 @@ def store_vector(
 
 
 def gather(
-    put: Put, declares: dict[str, str], kind: Any, place: ir.Value, places: Any, n: int, mask: Mask
-) -> str:
+    put: Put, declares: dict[str, str], kind: ir.Type, place: ir.Value, places: Vector, n: int,
+    mask: Mask,
+) -> str:  # fmt: skip
     """Gather lanes at a vector of indices from an address, or the lanes of a mask."""
     lanes, masks, pointers = vector(kind, n), vector("i1", n), vector("ptr", n)
     name = f"@llvm.masked.gather.v{n}{kind.intrinsic_name}.v{n}p0"
@@ -149,8 +150,8 @@ def gather(
 
 
 def load_strided(
-    b: ir.IRBuilder, put: Put, declares: dict[str, str], kind: Any, first: Any, step: int, n: int,
-    register: int, left: Any,
+    b: ir.IRBuilder, put: Put, declares: dict[str, str], kind: ir.Type, first: ir.Value,
+    step: int, n: int, register: int, left: ir.Value | int | None,
 ) -> str:  # fmt: skip
     """Load n lanes with a stride of `step` elements from `first` on, with registers of this many
     bytes.
@@ -191,7 +192,7 @@ def _pieces(count: int) -> list[tuple[int, int]]:
     return found
 
 
-def _joined(put: Put, kind: Any, place: ir.Value, step: int, n: int, count: int) -> str:
+def _joined(put: Put, kind: ir.Type, place: ir.Value, step: int, n: int, count: int) -> str:
     """Load the first `count` of n lanes with a stride, in pieces; the other lanes are 0."""
     found = "zeroinitializer"
     for first, size in _pieces(count) if step == 1 else [(k, 1) for k in range(count)]:
@@ -206,8 +207,8 @@ def _joined(put: Put, kind: Any, place: ir.Value, step: int, n: int, count: int)
 
 
 def _backwards(
-    b: ir.IRBuilder, put: Put, load: Any, kind: Any, first: ir.Value, step: int, size: int,
-    wanted: Any, register: int,
+    b: ir.IRBuilder, put: Put, load: _Load, kind: ir.Type, first: ir.Value, step: int, size: int,
+    wanted: ir.Value | None, register: int,
 ) -> str:  # fmt: skip
     mask = None if wanted is None else mask_of(b, put, wanted, size, register, at_end=True)
     place = b.gep(first, [ir.Constant(_I64, 1 - size)])
@@ -216,8 +217,8 @@ def _backwards(
 
 
 def _apart(
-    b: ir.IRBuilder, put: Put, load: Any, kind: Any, first: ir.Value, step: int, size: int,
-    wanted: Any, register: int,
+    b: ir.IRBuilder, put: Put, load: _Load, kind: ir.Type, first: ir.Value, step: int, size: int,
+    wanted: ir.Value | None, register: int,
 ) -> str:  # fmt: skip
     one = ir.Constant(_I64, 1)
     reach = None  # elements from the first lane to the last needed one
@@ -242,7 +243,7 @@ def _apart(
     return found
 
 
-def shuffled(put: Put, kind: Any, size: int, x: str, y: str, lanes: Any) -> str:
+def shuffled(put: Put, kind: ir.Type | str, size: int, x: str, y: str, lanes: Sequence[int]) -> str:
     """Shuffle the lanes of two vectors, which are numbered one after the other; -1 is any lane."""
     source = vector(kind, size)
     picked = ", ".join(["i32 poison" if k < 0 else f"i32 {k}" for k in lanes])
