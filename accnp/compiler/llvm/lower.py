@@ -10,7 +10,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from llvmlite import ir
 
@@ -42,6 +42,7 @@ from accnp.compiler.llvm.templates import (
     INLINED_ATTRIBUTES,
     Functions,
     Index,
+    LaneValue,
     Template,
     Vector,
     byte_size,
@@ -95,6 +96,11 @@ MAX_SCALAR_RUNS = 8  # kernels of one step in loops; with more, LLVM's passes ta
 PEELED = 16  # vectors of a loop that computes the steps before the first cache line separately
 SHARED = "_entry"  # suffix of the names of entries
 
+# The terms of an index in a vector loop: the part that grows with the loop, the sum of the
+# loop-invariant terms, and the terms that are computed in each step.
+_Terms = tuple[Index | None, ir.Value | None, list[ir.Value | Vector]]
+# Writes an operation on scalars.
+_Write = Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value]
 # Where the operand of a row starts: terms that are the same in all steps, and a constant.
 _Start = tuple[tuple[tuple[Var, int | Var], ...], int]
 
@@ -163,10 +169,11 @@ class Function:
             self.module.triple, self.module.data_layout = platform
         # Scalar functions read this: fast kernels for GPUs use the approximate units.
         self.module.approximate = fast and on_gpu(self.module)  # type: ignore[attr-defined]
-        self.values: dict[Var, Any] = {}
-        self.pointers: dict[Buffer, Any] = {}
-        self.ends: list[Any] = []  # blocks after the enclosing loops
-        self.leaving: list[list[tuple[Any, list[Any]]]] = []  # blocks that leave them, and values
+        self.values: dict[Var, ir.Value] = {}
+        self.pointers: dict[Buffer, ir.Value] = {}
+        self.ends: list[ir.Block] = []  # blocks after the enclosing loops
+        # Blocks that leave them, and values.
+        self.leaving: list[list[tuple[ir.Block, list[ir.Value]]]] = []
         self.bypasses = False  # whether a loop has non-temporal stores
         self.left = False  # whether a loop is left to LLVM's vectorizer
         # Entries get this from the launch; other functions have an argument for it.
@@ -184,7 +191,7 @@ class Function:
                 self.pointers[a] = value
             else:
                 self.values[a] = value
-        self.b: Any = ir.IRBuilder(self.made.append_basic_block("entry"))
+        self.b = ir.IRBuilder(self.made.append_basic_block("entry"))
         for b in kernel.stack:
             place = self.b.alloca(ir.ArrayType(memory_type(b.dtype), b.length))
             place.align = min(64, 16 * b.length)
@@ -342,11 +349,11 @@ class Function:
             b.branch(head)
         self.left_loop(s, head, phis)
 
-    def enter_loop(self, end: ir.Value) -> None:
+    def enter_loop(self, end: ir.Block) -> None:
         self.ends.append(end)
         self.leaving.append([])
 
-    def left_loop(self, s: For | While, head: Any, phis: Sequence[Any]) -> None:
+    def left_loop(self, s: For | While, head: ir.Block, phis: Sequence[ir.PhiInstr]) -> None:
         """Define the carried values after a loop, from its head and from the breaks."""
         end, ways = self.ends.pop(), self.leaving.pop()
         self.b.position_at_end(end)
@@ -467,7 +474,7 @@ class Function:
         args = [self.value(a) for a in x.args]
         return write_call(x.function, [loops.dtype(a) for a in x.args], self.b, args)
 
-    def index(self, x: loops.Index) -> Any:
+    def index(self, x: loops.Index) -> ir.Value:
         b, found = self.b, None
         for v, k in x.terms:
             term = self.values[v]
@@ -569,7 +576,7 @@ class _Vectors(VectorLoop):
         self.other_uses = False  # whether the index is used for anything else
         self.find_accesses()
         self.pairs: _Pairs | None = None  # set while a loop is written whose loads are shared
-        self.names: dict[Var, Any] = {}
+        self.names: dict[Var, LaneValue] = {}
         self.narrow: dict[str, Vector] = {}  # lanes of 32 bits, by the name of those of 64
         if s.start == loops.Const(0, I8):
             self.padded = frozenset([b for b in f.kernel.stack if not b.exact])
@@ -577,7 +584,7 @@ class _Vectors(VectorLoop):
                 self.count = int(s.stop.value)
         self.shared = self.find_shared()
 
-    def first_aligned(self, start: ir.Value, stop: ir.Value) -> Any:
+    def first_aligned(self, start: ir.Value, stop: ir.Value) -> ir.Value | None:
         """The parts of the kernel's range begin with cache lines, but rows and slices do not.
 
         Vectors that are stored across cache lines take longer: an average of three neighbours over
@@ -647,7 +654,9 @@ class _Vectors(VectorLoop):
         """
         if self.f.vector_bytes < 64 or self.rest != "tail" or self.count:
             return {}
-        roots = {b: (of, distance) for b, of, distance in self.f.kernel.shifted}
+        roots: dict[Memory, tuple[Memory, int]] = {
+            b: (of, distance) for b, of, distance in self.f.kernel.shifted
+        }
         groups: dict[tuple[Memory, Expr], dict[Load, int]] = {}
         for x in self.by_one if roots else ():
             if x.buffer.element.kind in ("int", "uint", "float") and x.buffer.element.size in SIZES:
@@ -710,15 +719,17 @@ class _Vectors(VectorLoop):
         f.functions.serial += 1
         pairs.found[part.last] = kind, initial, f"%v{f.functions.serial}", now
 
-    def same(self, value: ir.Value) -> bool:
+    def same(self, value: LaneValue) -> TypeGuard[ir.Value]:
         return isinstance(value, ir.Constant | ir.Argument) or id(value) in self.outer
 
-    def early(self, name: str, *values: Any) -> ir.Value:
+    def early(self, name: str, *values: ir.Value) -> ir.Value:
         found = super().early(name, *values)
         self.outer.add(id(found))
         return found
 
-    def steps_of(self, at: Any, mask: Mask, left: Any, past: Any) -> None:
+    def steps_of(
+        self, at: ir.Value, mask: Mask, left: ir.Value | int | None, past: ir.Value | None
+    ) -> None:
         self.mask, self.left, self.past = mask, left, past
         back = None if self.origin is None else self.early("neg", self.origin)
         self.names = {self.s.index: Index(at, 1, back)}
@@ -739,7 +750,9 @@ class _Vectors(VectorLoop):
         place = self.address(s.buffer, s.index)
         v = self.lanes(self.value(s.value))
         if of.kind in ("bool", "half"):
-            v = self.apply("to_memory", [of], [v], lambda b, args: to_memory(of, b, args[0]))
+            v = self.apply_to_vectors(
+                "to_memory", [of], [v], lambda b, args: to_memory(of, b, args[0])
+            )
         self.store_lanes(v.type, place, v.name, self.mask_at(s.buffer, s.index))
 
     def address(self, buffer: Memory, index: Expr) -> ir.Value:
@@ -750,7 +763,7 @@ class _Vectors(VectorLoop):
 
     # --- expressions ---
 
-    def value(self, x: Expr) -> ir.Value:
+    def value(self, x: Expr) -> LaneValue:
         if isinstance(x, Var):
             return self.names[x] if x in self.names else self.f.values[x]
         if isinstance(x, loops.Const):
@@ -764,7 +777,7 @@ class _Vectors(VectorLoop):
         if isinstance(x, loops.Cast):
             of, to = number_type(x.value), x.dtype
 
-            def convert(b: ir.IRBuilder, args: Sequence[Any]) -> ir.Value:
+            def convert(b: ir.IRBuilder, args: Sequence[ir.Value]) -> ir.Value:
                 return write_cast(of, to, b, args[0])
 
             return self.apply("cast", [of, to], [self.value(x.value)], convert)
@@ -783,7 +796,7 @@ class _Vectors(VectorLoop):
             lambda b, args: write_call(x.function, of_args, b, args),
         )
 
-    def moved(self, name: str, x: Any, y: Any) -> Any:
+    def moved(self, name: str, x: LaneValue, y: LaneValue) -> Index | None:
         """Return a sum, a difference or a product as an index if one operand grows with the loop
         and the other is the same in all lanes; else None. Indices do not overflow."""
         if name != "sub" and isinstance(y, Index):
@@ -791,11 +804,13 @@ class _Vectors(VectorLoop):
         if not isinstance(x, Index) or isinstance(y, Index | Vector):
             return None
         if name == "mul":
-            fixed = isinstance(y, ir.Constant) and isinstance(x.step, int)
-            if not fixed and x.step != 1:
+            if isinstance(y, ir.Constant) and isinstance(x.step, int):
+                step = x.step * y.constant
+            elif x.step == 1:
+                step = y
+            else:
                 return None
-            now = self.f.b.mul(self.first(x), y, flags=("nsw",))
-            return Index(now, x.step * y.constant if fixed else y)
+            return Index(self.f.b.mul(self.first(x), y, flags=("nsw",)), step)
         if not self.same(y):
             now = getattr(self.f.b, name)(x.now, y, flags=("nsw",))
             return Index(now, x.step, x.offset)
@@ -803,7 +818,7 @@ class _Vectors(VectorLoop):
             return Index(x.now, x.step, self.early(name, x.offset, y))
         return Index(x.now, x.step, y if name == "add" else self.early("neg", y))
 
-    def index(self, x: loops.Index) -> Any:
+    def index(self, x: loops.Index) -> LaneValue:
         """Return an index; its loop-invariant part is computed before the loop."""
         moving, offset, computed = self.terms(x)
         for term in computed:
@@ -823,7 +838,7 @@ class _Vectors(VectorLoop):
             return Index(index.now, index.step)
         return Index(index.now, index.step, self.early("add", index.offset, offset))
 
-    def terms(self, x: loops.Index) -> tuple[Index | None, Any, list[Any]]:
+    def terms(self, x: loops.Index) -> _Terms:
         """Split an index into the part that grows with the loop, the sum of the loop-invariant
         terms, and the terms that are computed in each step."""
         moving, offset = None, None
@@ -849,7 +864,7 @@ class _Vectors(VectorLoop):
             offset = constant if offset is None else self.early("add", offset, constant)
         return moving, offset, computed
 
-    def addends(self, x: Expr) -> tuple[Index | None, Any, list[Any]]:
+    def addends(self, x: Expr) -> _Terms:
         """Split a sum that is not an affine index in the same way."""
         if isinstance(x, loops.Index):
             return self.terms(x)
@@ -859,14 +874,16 @@ class _Vectors(VectorLoop):
         (moving, offset, computed), (other, more, rest) = [self.addends(a) for a in x.args]
         if moving is not None and other is not None:
             return moving, offset, [*computed, self.lanes(other), *rest]
-        both = offset is not None and more is not None
-        same = self.early("add", offset, more) if both else more if offset is None else offset
+        if offset is None or more is None:
+            same = more if offset is None else offset
+        else:
+            same = self.early("add", offset, more)
         return moving or other, same, [*computed, *rest]
 
-    def lanes_of_index(self, x: loops.Index) -> ir.Value:
+    def lanes_of_index(self, x: loops.Index) -> LaneValue:
         """Return an index as computed lanes."""
         moving, offset, computed = self.terms(x)
-        parts = [*computed, *[p for p in (offset, moving) if p is not None]]
+        parts: list[LaneValue] = [*computed, *[p for p in (offset, moving) if p is not None]]
         return functools.reduce(lambda p, q: self.apply("add", [I8, I8, I8], [p, q], _sum), parts)
 
     def times(self, index: Index, k: int | Var) -> Index:
@@ -876,19 +893,22 @@ class _Vectors(VectorLoop):
         factor = self.value(k) if isinstance(k, Var) else ir.Constant(_I64, k)
         if not self.same(factor):
             self.fail("a multiple that is computed")
-        if index.step != 1 and not (isinstance(k, int) and isinstance(index.step, int)):
+        if isinstance(k, int) and isinstance(index.step, int):
+            step = index.step * k
+        elif index.step == 1:
+            step = factor
+        else:
             self.fail("a product of strides")
-        now = self.f.b.mul(self.first(index), factor, flags=("nsw",))
-        return Index(now, index.step * k if isinstance(k, int) else factor)
+        return Index(self.f.b.mul(self.first(index), factor, flags=("nsw",)), step)
 
-    def load(self, x: Load) -> Any:
+    def load(self, x: Load) -> Vector | ir.Value:
         of, base = x.buffer.element, self.f.base(x.buffer)
         at = self.value(x.index)
         if isinstance(at, Vector):
             return self.gathered(x, *self.addends(x.index))
         if not isinstance(at, Index):
             return from_memory(of, self.f.b, self.f.b.load(self.f.b.gep(base, [at])))
-        if at.step not in (1, *STRIDES):
+        if not isinstance(at.step, int) or at.step not in (1, *STRIDES):
             return self.gathered(x, at, None, [])
         kind = memory_type(of)
         if self.pairs is not None and x in self.shared:
@@ -911,9 +931,17 @@ class _Vectors(VectorLoop):
             return Vector(ir.IntType(1), self.put(text))
         if of.kind != "half":
             return v
-        return self.apply("from_memory", [of], [v], lambda b, args: from_memory(of, b, args[0]))
+        return self.apply_to_vectors(
+            "from_memory", [of], [v], lambda b, args: from_memory(of, b, args[0])
+        )
 
-    def gathered(self, x: Load, moving: Index | None, offset: Any, computed: list[Any]) -> Vector:
+    def gathered(
+        self,
+        x: Load,
+        moving: Index | None,
+        offset: ir.Value | None,
+        computed: Sequence[ir.Value | Vector],
+    ) -> Vector:
         """Load lanes at computed indices."""
         of, base, b = x.buffer.element, self.f.base(x.buffer), self.f.b
         kind = memory_type(of)
@@ -932,41 +960,47 @@ class _Vectors(VectorLoop):
                 base = b.gep(base, [v])
         if len(lanes) == 1:  # 16 lanes of 32 bits fit into one vector
             return self.gather_lanes(kind, base, self.narrow.get(lanes[0].name, lanes[0]))
-        places: Any = lanes[0]
+        places = lanes[0]
         for v in lanes[1:]:
-            places = self.apply("add", [I8, I8, I8], [places, v], _sum)
+            places = self.apply_to_vectors("add", [I8, I8, I8], [places, v], _sum)
         return self.gather_lanes(kind, base, places)
 
     def apply(
         self,
         name: str,
         of: Sequence[Type],
-        values: Sequence[Any],
-        write: Callable[[ir.IRBuilder, Sequence[Any]], ir.Value],
-    ) -> Any:
-        """Write an operation on values of which some are vectors."""
-        if not any(isinstance(v, Vector | Index) for v in values):
-            return write(self.f.b, values)
-        given = [v if isinstance(v, Vector) else self.lanes(v) for v in values]
-        key = name, tuple(of), tuple([str(v.type) for v in given]), self.n
+        values: Sequence[LaneValue],
+        write: _Write,
+    ) -> Vector | ir.Value:
+        """Write an operation on values of which some may be vectors."""
+        scalars = [v for v in values if not isinstance(v, Vector | Index)]
+        if len(scalars) == len(values):
+            return write(self.f.b, scalars)
+        return self.apply_to_vectors(name, of, [self.lanes(v) for v in values], write)
+
+    def apply_to_vectors(
+        self, name: str, of: Sequence[Type], values: Sequence[Vector], write: _Write
+    ) -> Vector:
+        """Write an operation on vectors."""
+        key = name, tuple(of), tuple([str(v.type) for v in values]), self.n
         found = _templates.get(key) or _templates.recall(key)
         if found is None:
-            found = make_template([v.type for v in given], write, self.n)
+            found = make_template([v.type for v in values], write, self.n)
             _templates.store(key, found)
         if isinstance(found, str):
             self.fail(found)
-        made = self.write_template(name, found, [v.name for v in given])
+        made = self.write_template(name, found, [v.name for v in values])
         if name == "cast" and [*of] == [I4, I8]:
-            self.narrow[made.name] = given[0]
+            self.narrow[made.name] = values[0]
         return made
 
 
-def _product(b: ir.IRBuilder, args: Sequence[Any]) -> ir.Value:
-    return b.mul(*args)
+def _product(b: ir.IRBuilder, args: Sequence[ir.Value]) -> ir.Value:
+    return b.mul(args[0], args[1])
 
 
-def _sum(b: ir.IRBuilder, args: Sequence[Any]) -> ir.Value:
-    return b.add(*args)
+def _sum(b: ir.IRBuilder, args: Sequence[ir.Value]) -> ir.Value:
+    return b.add(args[0], args[1])
 
 
 def has_scalar_steps(kernel: Kernel) -> bool:

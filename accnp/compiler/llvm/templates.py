@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 from llvmlite import ir
 from llvmlite.ir import instructions as ins
@@ -16,8 +15,8 @@ from llvmlite.ir import instructions as ins
 from accnp.compiler.llvm.scalars.forms import Lanes, vector_call
 
 __all__ = [
-    "INLINED_ATTRIBUTES", "Functions", "Index", "Template", "Vector", "byte_size", "define_vectors",
-    "make_template", "vector",
+    "INLINED_ATTRIBUTES", "Functions", "Index", "LaneValue", "Template", "Vector", "byte_size",
+    "define_vectors", "make_template", "vector",
 ]  # fmt: skip
 
 INLINED_ATTRIBUTES = 772  # the number of the attribute group of functions of vectors
@@ -65,8 +64,12 @@ class Index:
         self, now: ir.Value, step: ir.Value | int = 1, offset: ir.Value | None = None
     ) -> None:
         self.now = now
-        self.step: Any = step
+        self.step = step
         self.offset = offset
+
+
+# A value in a vector loop; an LLVM value is the same in all lanes.
+LaneValue = Vector | Index | ir.Value
 
 
 class Template:

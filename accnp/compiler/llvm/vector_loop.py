@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeGuard
 
 from llvmlite import ir
 
@@ -28,7 +28,11 @@ from accnp.compiler.llvm.accesses import (
 )
 from accnp.compiler.llvm.nontemporal import prefetch, store_either
 from accnp.compiler.llvm.private import insert_line
-from accnp.compiler.llvm.templates import Index, Template, Vector, byte_size, vector
+from accnp.compiler.llvm.templates import Index, LaneValue, Template, Vector, byte_size, vector
+from accnp.compiler.loops.ir import For, Load, Memory
+
+if TYPE_CHECKING:
+    from accnp.compiler.llvm.lower import Function
 
 __all__ = ["AHEAD", "MOST", "SHORT", "NotVector", "VectorLoop"]
 
@@ -44,7 +48,7 @@ _LAUNDER = "llvm.launder.invariant.group.p0"
 class NotVector(Exception):
     """The loop cannot be written as vector code; LLVM's vectorizer handles it."""
 
-    def __init__(self, node: Any, why: str) -> None:
+    def __init__(self, node: For, why: str) -> None:
         super().__init__(why)
         self.node = node
 
@@ -59,30 +63,32 @@ class VectorLoop:
     rest = "tail"  # as `loops.ir.Vector.rest`
     count = 0  # steps, if their number is known and one vector computes them all
     flat = False  # whether it is a loop over all elements of the kernel
+    # `go_over` sets these before it writes the body.
+    before: ir.Block  # the block before the loop, which grows until the end
+    ahead: ir.IRBuilder  # writes into that block
+    join: ir.Block  # the block after it
 
-    def __init__(self, f: Any, node: Any, n: int) -> None:
+    def __init__(self, f: Function, node: For, n: int) -> None:
         self.f = f
         self.node = node
         self.n = n
         self.declares = f.functions.declares
         self.splats: dict[int, Vector] = {}
-        self.starts: dict[tuple[object, ...], Any] = {}  # loop-invariant addresses and numbers
-        self.before: Any = None  # the block before the loop, which grows until the end
-        self.ahead: Any = None
-        self.join: Any = None  # the block after the loop
-        self.asked: Any = None  # 1 if results are stored non-temporally
-        self.read: list[tuple[Any, int]] = []  # addresses and bytes of operands of a step
+        self.starts: dict[tuple[object, ...], ir.Value] = {}  # loop-invariant addresses and numbers
+        self.asked: ir.Value | None = None  # 1 if results are stored non-temporally
+        self.read: list[tuple[ir.Value, int]] = []  # addresses and bytes of operands of a step
         self.mask: Mask = None
-        self.left: Any = None  # remaining steps, if there is a mask
-        self.whole: Any = None  # 1 if they fill a vector; set if that is worth a branch
-        self.past: Any = None  # 1 if whole vectors are stored non-temporally; None: never
-        self.fetches: set[Any] | None = None  # addresses that are prefetched; None: no prefetches
-        self.padded: Collection[Any] = ()  # memory with room for whole vectors under the index
+        self.left: ir.Value | int | None = None  # remaining steps, if there is a mask
+        self.whole: ir.Value | None = None  # 1 if they fill a vector; set if that is worth a branch
+        # 1 if whole vectors are stored non-temporally; None: never
+        self.past: ir.Value | None = None
+        self.fetches: set[Load] | None = None  # loads that are prefetched; None: no prefetches
+        self.padded: Collection[Memory] = ()  # memory with room for whole vectors under the index
 
     def fail(self, why: str) -> NoReturn:
         raise NotVector(self.node, why)
 
-    def first_aligned(self, start: ir.Value, stop: ir.Value) -> ir.Value:
+    def first_aligned(self, start: ir.Value, stop: ir.Value) -> ir.Value | None:
         """Set `asked`. Returns the step up to which a row is computed separately; None if it begins
         with a cache line, or no results are stored non-temporally."""
         raise NotImplementedError
@@ -98,7 +104,9 @@ class VectorLoop:
         before the loop, and `head` its first one."""
         raise NotImplementedError
 
-    def steps_of(self, at: Any, mask: Mask, left: Any, past: Any) -> None:
+    def steps_of(
+        self, at: ir.Value, mask: Mask, left: ir.Value | int | None, past: ir.Value | None
+    ) -> None:
         """Write the body for the steps from `at` on: those of the mask, or one for each lane.
         `left` is the number of remaining steps, or None. Whole vectors are stored non-temporally if
         `past` is 1."""
@@ -106,7 +114,7 @@ class VectorLoop:
 
     # --- text ---
 
-    def put(self, text: str, builder: Any = None) -> str:
+    def put(self, text: str, builder: ir.IRBuilder | None = None) -> str:
         """Write an instruction; returns the name of its result."""
         functions = self.f.functions
         functions.serial += 1
@@ -116,7 +124,7 @@ class VectorLoop:
 
     # --- values ---
 
-    def lanes(self, value: Any) -> Vector:
+    def lanes(self, value: LaneValue) -> Vector:
         """Return a value as a vector."""
         n = self.n
         if isinstance(value, Vector):
@@ -144,7 +152,7 @@ class VectorLoop:
             text = self.put(f"mul {vector('i64', self.n)} {each.name}, {text}", ahead)
         return Vector(_I64, text)
 
-    def splat(self, value: ir.Value, builder: Any) -> Vector:
+    def splat(self, value: ir.Value, builder: ir.IRBuilder) -> Vector:
         n, kind = self.n, vector(value.type, self.n)
         typed = f"{value.type} {value.get_reference()}"
         one = self.put(f"insertelement {kind} poison, {typed}, i64 0", builder)
@@ -156,7 +164,7 @@ class VectorLoop:
 
     # --- memory ---
 
-    def store_lanes(self, code: Any, place: ir.Value, name: str, mask: Mask) -> None:
+    def store_lanes(self, code: ir.Type, place: ir.Value, name: str, mask: Mask) -> None:
         """Store a vector, non-temporally if that is requested."""
         near = functools.partial(
             store_vector, self.f.b, self.put, self.declares, code, place, self.n, mask, name,
@@ -169,7 +177,7 @@ class VectorLoop:
             how = self.past, self.n, code, place, name, near, read, self.flat
             store_either(self.f.b, self.put, self.declares, *how)
 
-    def load_lanes(self, kind: Any, place: ir.Value, step: int, mask: Mask) -> str:
+    def load_lanes(self, kind: ir.Type, place: ir.Value, step: int, mask: Mask) -> str:
         """Load a vector of elements with a stride of `step`."""
         if step == 1:
             how = self.n, mask, self.whole
@@ -180,13 +188,13 @@ class VectorLoop:
         how = step, self.n, self.f.vector_bytes, self.left
         return load_strided(self.f.b, self.put, self.declares, kind, place, *how)
 
-    def gather_lanes(self, code: Any, base: ir.Value, places: Vector) -> Vector:
+    def gather_lanes(self, code: ir.Type, base: ir.Value, places: Vector) -> Vector:
         """Load lanes at computed indices."""
         text = gather(self.put, self.declares, code, base, places, self.n, self.mask)
         return Vector(code, text)
 
-    def same(self, value: ir.Value) -> bool:
-        """Return whether a value is loop-invariant."""
+    def same(self, value: LaneValue) -> TypeGuard[ir.Value]:
+        """Return whether a value is a loop-invariant LLVM value."""
         return isinstance(value, ir.Constant) or getattr(value, "parent", None) is self.before
 
     def first(self, index: Index) -> ir.Value:
@@ -201,7 +209,7 @@ class VectorLoop:
             return self.f.b.gep(base, [self.first(index)])
         return self.f.b.gep(self.early("gep", base, index.offset), [index.now])
 
-    def early(self, name: str, *values: Any) -> ir.Value:
+    def early(self, name: str, *values: ir.Value) -> ir.Value:
         """Write an instruction before the loop, once."""
         key = name, *[("", v.constant) if isinstance(v, ir.Constant) else id(v) for v in values]
         found = self.starts.get(key)
@@ -222,7 +230,7 @@ class VectorLoop:
             found = ir.Function(module, ir.FunctionType(_BYTES, [_BYTES]), _LAUNDER)
         return b.bitcast(b.call(found, [b.bitcast(place, _BYTES)]), place.type)
 
-    def fetch(self, what: Any, place: ir.Value, size: int) -> None:
+    def fetch(self, what: Load, place: ir.Value, size: int) -> None:
         """Prefetch the data of a later step.
 
         The processor prefetches by itself only if loads follow each other quickly. If the body is
