@@ -8,19 +8,18 @@ those of loops that access only stack buffers, which have room for whole vectors
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from accnp.compiler.llvm.accesses import first_of
 from accnp.compiler.llvm.nontemporal import asked_of_whole
+from accnp.compiler.llvm.vector_loop import VectorLoop
 
 __all__ = ["go_over"]
 
 _I64 = ir.IntType(64)
 
 
-def go_over(loop: Any, start: ir.Value, stop: ir.Value) -> None:
+def go_over(loop: VectorLoop, start: ir.Value, stop: ir.Value) -> None:
     """Write a loop from start to stop at the position of its builder."""
     f = loop.f
     loop.before = f.b.append_basic_block("lanes")
@@ -49,7 +48,7 @@ def go_over(loop: Any, start: ir.Value, stop: ir.Value) -> None:
     loop.ahead.branch(loop.join)
 
 
-def _once(loop: Any, start: ir.Value) -> None:
+def _once(loop: VectorLoop, start: ir.Value) -> None:
     """Write all steps at once if their number is known, without a test at run time."""
     b = loop.f.b
     loop.fetches = loop.asked = None
@@ -61,7 +60,7 @@ def _once(loop: Any, start: ir.Value) -> None:
     loop.ahead.branch(loop.join)
 
 
-def _rest(loop: Any, now: Any, limit: ir.Value) -> None:
+def _rest(loop: VectorLoop, now: ir.Value, limit: ir.Value) -> None:
     """Write the remaining steps: one copy of the body under a mask."""
     b = loop.f.b
     rest, end = (b.append_basic_block(x) for x in ("rest", "end"))
@@ -74,7 +73,7 @@ def _rest(loop: Any, now: Any, limit: ir.Value) -> None:
     b.position_at_end(end)
 
 
-def _twice(loop: Any, start: ir.Value, first: ir.Value, stop: ir.Value) -> None:
+def _twice(loop: VectorLoop, start: ir.Value, first: ir.Value, stop: ir.Value) -> None:
     """Write the steps before `first`, whole vectors from there on, and the remaining steps, with
     one copy of the body for both ends."""
     b = loop.f.b
@@ -94,15 +93,20 @@ def _twice(loop: Any, start: ir.Value, first: ir.Value, stop: ir.Value) -> None:
 
 
 def _loop(
-    loop: Any, start: Any, stop: Any, masked: bool = False, whole: bool = False, first: Any = None
-) -> Any:
+    loop: VectorLoop,
+    start: ir.Value,
+    stop: ir.Value,
+    masked: bool = False,
+    whole: bool = False,
+    first: ir.Value | None = None,
+) -> ir.PhiInstr:
     """Write a loop from start over whole vectors, or to the end; returns where it stops.
 
     `masked`: the loop runs to the end, with `first` up to there before. `whole`: memory after the
     end may be written.
     """
     b, n = loop.f.b, loop.n
-    came, limit = b.block, stop
+    came, limit, varying_limit = b.block, stop, None
     head, body, end = (b.append_basic_block(x) for x in ("head", "vectors", "end"))
     if came is loop.before:
         loop.join = head  # the branch is written when all code before it is known
@@ -112,8 +116,8 @@ def _loop(
     now = b.phi(_I64)
     now.add_incoming(start, came)
     if first is not None:
-        limit = b.phi(_I64)
-        limit.add_incoming(first, came)
+        limit = varying_limit = b.phi(_I64)
+        varying_limit.add_incoming(first, came)
     if not masked and not whole:  # up to the last step from which a vector is whole
         limit = loop.ahead.sub(stop, ir.Constant(_I64, n - 1), flags=("nsw",))
     out = end if first is None else b.append_basic_block("more")
@@ -130,15 +134,15 @@ def _loop(
     with loop.shared_loads(came, head, start, stop):
         loop.steps_of(now, mask, left, past)
     following = b.add(now, ir.Constant(_I64, n), flags=("nsw",))
-    if first is not None:
+    if varying_limit is not None:
         following = b.select(b.icmp_signed("<", following, limit), following, limit)
-        limit.add_incoming(limit, b.block)
+        varying_limit.add_incoming(limit, b.block)
     now.add_incoming(following, b.block)
     b.branch(head)
-    if first is not None:
+    if varying_limit is not None:
         b.position_at_end(out)
         now.add_incoming(now, out)
-        limit.add_incoming(stop, out)
+        varying_limit.add_incoming(stop, out)
         b.cbranch(b.icmp_signed("<", limit, stop), head, end)
     b.position_at_end(end)
     return now
