@@ -16,7 +16,7 @@ from typing import Any
 
 import accnp
 from accnp import engine
-from accnp.engine.describe import every_plan
+from accnp.engine.describe import iterate_plans
 from accnp.engine.steps import KernelStep, Plan
 from accnp.runtime.buffer import pool_stats
 from benchmarks import registry
@@ -70,7 +70,7 @@ def _entries(function: Any) -> list[Any]:
 
 
 def _texts(plan: Plan) -> Iterable[tuple[str, tuple[str, ...]]]:
-    for _, inner, _ in every_plan(plan, None):
+    for _, inner, _ in iterate_plans(plan, None):
         for step in inner.steps:
             if isinstance(step, KernelStep):
                 yield step.text.source, step.text.signature

@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     if gpu is not None:
         seconds = 0.2 * options.size * options.rounds / 15
         print(gpu.main(options.only, options.size, seconds, options.json, options.within))
-        print(load.or_worse(machine_load()))
+        print(load.worse_of(machine_load()))
         return 0
     missing = [p for p in PEERS if importlib.util.find_spec(p) is None]
     rows: list[Row] = []

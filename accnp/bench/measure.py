@@ -218,7 +218,7 @@ def timeit(
         after["traces"] - before["traces"],
         after["compiles"] - before["compiles"],
         timings,
-        load.or_worse(machine_load()),
+        load.worse_of(machine_load()),
     )
 
 

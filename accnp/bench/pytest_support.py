@@ -77,7 +77,7 @@ def timed(
                     warnings.append(_DISCARDED.format(discarded))
         if pending:  # the measured time does not include the transfer of the bytes
             found["memory_share"] = None
-        found["busy"] = load.or_worse(machine_load()).busy
+        found["busy"] = load.worse_of(machine_load()).busy
         fixture.extra_info["accnp"] = found
     for text in warnings:
         warning = PendingResultWarning(text)

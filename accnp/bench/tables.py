@@ -69,7 +69,7 @@ def marked(measure: Callable[[int], list[Row]], rounds: int) -> list[Row]:
     """Measure rows, and mark them if the machine was busy before or after."""
     before = machine_load()
     rows = measure(rounds)
-    busy = before.or_worse(machine_load()).busy
+    busy = before.worse_of(machine_load()).busy
     for found in rows:
         found.unreliable = busy
     return rows

@@ -26,7 +26,7 @@ from accnp.ir.node import CONST, LITERAL, Node
 from accnp.ir.trace import Trace
 
 __all__ = [
-    "body_operations", "bytes_text", "clusters_of", "every_plan", "graph_of", "kernel_label",
+    "body_operations", "bytes_text", "clusters_of", "graph_of", "iterate_plans", "kernel_label",
     "log_plan", "plan_lines", "plan_text", "step_members",
 ]  # fmt: skip
 
@@ -87,7 +87,7 @@ def body_operations(step: KernelStep) -> list[str]:
 
 def plan_lines(plan: Plan, program: Program) -> list[str]:
     """Describe the steps, the buffers that they read, allocate and free, and the peak memory."""
-    made = sum(n for s in plan.steps if isinstance(s, KernelStep) for _, n in _fresh(s))
+    made = sum(n for s in plan.steps if isinstance(s, KernelStep) for _, n in _allocated_buffers(s))
     on = "" if plan.device is None else f"on {plan.device}: "
     lines = [
         f"{on}{len(plan.steps)} steps, {plan.n_slots} buffers: {plan.n_leaves} given, "
@@ -140,16 +140,18 @@ def _step_lines(plan: Plan, program: Program | None, inset: str) -> list[str]:
     return lines
 
 
-def every_plan(plan: Plan, program: Program | None) -> Iterator[tuple[str, Plan, Program | None]]:
+def iterate_plans(
+    plan: Plan, program: Program | None
+) -> Iterator[tuple[str, Plan, Program | None]]:
     """Yield a plan and the plans of loops and branches in it, each with the path of its step."""
     yield "", plan, program
     for i, step in enumerate(plan.steps):
         for k, body in enumerate(step.bodies if isinstance(step, ControlStep) else ()):
-            for path, inner, its in every_plan(body, body.program):
+            for path, inner, its in iterate_plans(body, body.program):
                 yield f"{i}.{k}." + path, inner, its
 
 
-def _fresh(step: KernelStep) -> list[tuple[int, int]]:
+def _allocated_buffers(step: KernelStep) -> list[tuple[int, int]]:
     """Return the slots and sizes of the buffers that a step allocates."""
     return [*step.allocs, *[(slot, n) for slot, _, n, over in step.updated_slots if not over]]
 
@@ -160,7 +162,7 @@ def _high_water(plan: Plan) -> int:
     now = most = 0
     for step in plan.steps:
         if isinstance(step, KernelStep):
-            for slot, n in _fresh(step):
+            for slot, n in _allocated_buffers(step):
                 sizes[slot] = n
                 now += n
             for slot, source, _, over in step.updated_slots:
@@ -203,16 +205,16 @@ def log_plan(what: str, program: Program, plan: Plan) -> None:
         f"{kernels} kernels, {others} other steps"
     )
     if level >= 2:
-        _tell(f"graph of {what}", program_lines(program))
+        _log_section(f"graph of {what}", program_lines(program))
     if level >= 3:
-        _tell(f"fusion of {what}", cluster_lines(program, clusters_of(plan, program)))
-        _tell(f"plan of {what}", plan_lines(plan, program))
-    for path, inner, its in every_plan(plan, program):
+        _log_section(f"fusion of {what}", cluster_lines(program, clusters_of(plan, program)))
+        _log_section(f"plan of {what}", plan_lines(plan, program))
+    for path, inner, its in iterate_plans(plan, program):
         _label(inner, its)
         for i, step in enumerate(inner.steps):
             if isinstance(step, KernelStep) and level >= 4:
                 title = f"source of step {path}{i} of {what}: {step.label}"
-                _tell(title, step.text.source.rstrip().split("\n"))
+                _log_section(title, step.text.source.rstrip().split("\n"))
 
 
 def _label(plan: Plan, program: Program | None) -> None:
@@ -223,7 +225,7 @@ def _label(plan: Plan, program: Program | None) -> None:
             step.label = kernel_label(named[i])
 
 
-def _tell(title: str, lines: Sequence[str]) -> None:
+def _log_section(title: str, lines: Sequence[str]) -> None:
     note(title + ":\n" + "\n".join("    " + line for line in lines))
 
 

@@ -27,7 +27,7 @@ NEVER = (0, 0, 0, 0)
 def early_start_words(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
     """Where the answer comes to lie, an event, and the functions that record it and wait for it;
     zeros where the body is not to begin before the answer."""
-    if body.work > AHEAD or not all(map(_ends, body.steps)):
+    if body.work > AHEAD or not all(map(_surely_terminates, body.steps)):
         return NEVER
     word, event, held = calls.driver.flag()
     calls.kept.append(held)
@@ -35,9 +35,11 @@ def early_start_words(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
     return word, event, calls.entries.mark, calls.entries.passed
 
 
-def _ends(step: TableStep) -> bool:
+def _surely_terminates(step: TableStep) -> bool:
     """Whether a step surely ends: there is no `while` in it, nor a user function."""
     if isinstance(step, ControlStep):
-        return step.op.control != "while" and all(_ends(s) for b in step.bodies for s in b.steps)
+        return step.op.control != "while" and all(
+            _surely_terminates(s) for b in step.bodies for s in b.steps
+        )
     # A kernel of a whole loop has its name, one with a user function that of its op.
     return step.label not in ("while", "scan", "cond") and "kernel_" not in step.label

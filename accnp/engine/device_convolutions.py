@@ -146,10 +146,10 @@ class _Convolution(Series):
         room = max(1, ROOM // self.dtype.itemsize // self.case.groups)
         least = min(self.n_rows, -(-ROWS // self.case.groups))
         several = max(least, room // self.n_terms)
-        terms = _even(self.n_terms, max(1, room // several))
+        terms = _even_part_size(self.n_terms, max(1, room // several))
         if several >= self.each:
             return min(self.n_rows, several - several % self.each), terms
-        return _even(self.each, several), terms
+        return _even_part_size(self.each, several), terms
 
     # --- operands ---
 
@@ -157,12 +157,12 @@ class _Convolution(Series):
         """The array as a matrix of windows by its strides alone, how many rows it has for each of a
         stack, and its terms in their order."""
         group = self.case.group[0] if self.case.groups > 1 else 0
-        if group < 0 or not all(map(_inside, self.case.windows)):
+        if group < 0 or not all(map(_needs_no_padding, self.case.windows)):
             return None
         names = sorted(self.terms, key=lambda name: -self.terms[name][1])
         _, across = merge_axes([self.terms[name][:2] for name in names]) or (0, 0)
         steps = zip(self.case.windows, self.case.lhs, strict=True)
-        operand = _from(self.operands[0], -sum([w.low * step for w, step in steps]))
+        operand = _offset_operand(self.operands[0], -sum([w.low * step for w, step in steps]))
         for k in range(len(self.order) + 1 if across else 0):
             outer, inner = ([self.rows[x][:2] for x in y] for y in (self.order[:k], self.order[k:]))
             (rows, down), (_, stack) = merge_axes(inner) or (0, 0), merge_axes(outer) or (0, -1)
@@ -210,9 +210,9 @@ class _Convolution(Series):
                     x = _Matrix(given, n, 1, count * n, rows * n)
                 else:
                     x = _Matrix(given, 1, count, count * n, rows)
-                w = weights._replace(operand=_from(weights.operand, start * weights.down))
+                w = weights._replace(operand=_offset_operand(weights.operand, start * weights.down))
                 stack, row = divmod(first, self.each)
-                at = _from(into.operand, stack * into.stack + row * into.down)
+                at = _offset_operand(into.operand, stack * into.stack + row * into.down)
                 self.product(x, w, into._replace(operand=at), (rows, n), stacks, start > 0)
 
     def near(self, axes: dict[str, tuple[int, int, int]]) -> int:
@@ -249,7 +249,8 @@ class _Convolution(Series):
             )  # fmt: skip
             assert gemm is not None, "strides that were looked at"
             a, b, out = (
-                _from(m.operand, k * move) for m, move in zip((x, w, into), moves, strict=True)
+                _offset_operand(m.operand, k * move)
+                for m, move in zip((x, w, into), moves, strict=True)
             )
             step = ProductStep(self.v, [a, b], gemm, out[4])
             step.results = [(self.slot, -1)]
@@ -281,18 +282,18 @@ def _code(dtype: np.dtype) -> str:
     return "i2" if dtype.itemsize == 2 else dtype_code(dtype)
 
 
-def _even(n: int, most: int) -> int:
+def _even_part_size(n: int, most: int) -> int:
     """The size of parts of n that are all as large, at most so many."""
     return -(-n // -(-n // most))
 
 
-def _from(operand: HostOperand, elements: int) -> HostOperand:
+def _offset_operand(operand: HostOperand, elements: int) -> HostOperand:
     """An operand from an element on."""
     slot, shape, dtype, strides, offset, size = operand
     return slot, shape, dtype, strides, offset + elements * dtype.itemsize, size
 
 
-def _inside(w: Window) -> bool:
+def _needs_no_padding(w: Window) -> bool:
     """Whether a window sees elements alone, wherever it is."""
     last = dilated_length(w.places, w.stride) + dilated_length(w.taps, w.dilation) - 1
     return w.base == 1 and w.low <= 0 and last - w.low <= w.size

@@ -88,7 +88,7 @@ class DevicePlanner(Planner):
             if isinstance(step, DeviceStep) and step.cluster is not None:
                 step.node = _first_node(step.cluster)
                 step.op = step.node and step.node.op
-        plan.waits = any([_waits(step) for step in plan.steps])
+        plan.waits = any([_makes_host_wait(step) for step in plan.steps])
         return plan
 
     def steps_of(self, clusters: list[Cluster]) -> None:
@@ -292,7 +292,7 @@ def _capture(body: Plan, device: Device) -> None:
     calls = [s for s in body.steps if type(s) is LibraryStep]
     others = [s for s in body.steps if type(s) is not LibraryStep]
     why = why_not_table(others)
-    inside = {} if why else _inside(body)
+    inside = {} if why else _internal_slot_bytes(body)
     for step in calls if not why else ():
         step.captured = capture(step, device, inside)
         if isinstance(step.captured, str):
@@ -302,7 +302,7 @@ def _capture(body: Plan, device: Device) -> None:
         step.captured = why
 
 
-def _inside(body: Plan) -> dict[int, int]:
+def _internal_slot_bytes(body: Plan) -> dict[int, int]:
     """Bytes of the slots that neither come from outside of a body nor go there: these are read and
     written where a graph has them."""
     root = root_slots(body.steps)
@@ -318,10 +318,10 @@ def _launches(step: Step) -> int:
     return each * int(step.params.get("length", 1))
 
 
-def _waits(step: Step) -> bool:
+def _makes_host_wait(step: Step) -> bool:
     """Whether the host waits for a step, so that it is better done by another thread."""
     if isinstance(step, ControlStep):
-        bodies = any([_waits(s) for body in step.bodies for s in body.steps])
+        bodies = any([_makes_host_wait(s) for body in step.bodies for s in body.steps])
         waits = step.op.control == "while" or (step.op.control == "cond" and not step.guard)
         return bodies or waits or _launches(step) > QUEUE
     if type(step) is LibraryStep:

@@ -148,7 +148,7 @@ def copy_layout(
     size, strides, step = dtype.itemsize, [0] * len(shape), 1
     for d in reversed(order):
         strides[d], step = step, step * shape[d]
-    before = _rows(shape) if steps is None else [s // size for s in steps]
+    before = _row_major_strides(shape) if steps is None else [s // size for s in steps]
     axes = [Axis(shape[d], (before[d],)) for d in order]
     own = copy_in_order(axes, step, conjugate=conjugate)
     # Halves are converted where they are read: they are copied as what they are in memory.
@@ -167,7 +167,9 @@ def _gemm(out: Aval, params: dict[str, Any], a: _Layout, b: _Layout) -> Gemm | N
     (ac, bc), (ab, bb) = params["dimension_numbers"]
     groups: list[list[tuple[int, int]]] = []
     for (shape, dtype, steps), summed, stacked in ((a, ac, ab), (b, bc, bb)):
-        strides = [s // dtype.itemsize for s in steps] if steps is not None else _rows(shape)
+        strides = (
+            [s // dtype.itemsize for s in steps] if steps is not None else _row_major_strides(shape)
+        )
         free = [d for d in range(len(shape)) if d not in (*summed, *stacked)]
         found = [
             merge_axes([(shape[d], strides[d]) for d in dims]) for dims in (stacked, free, summed)
@@ -216,7 +218,7 @@ def gemm_of(
     )  # fmt: skip
 
 
-def _rows(shape: Sequence[int]) -> list[int]:
+def _row_major_strides(shape: Sequence[int]) -> list[int]:
     return [prod(shape[d + 1 :]) for d in range(len(shape))]
 
 

@@ -29,7 +29,7 @@ from accnp.runtime.device_buffer import (
     driver_of,
     empty,
     move,
-    with_memory,
+    retry_after_freeing,
 )  # fmt: skip
 from accnp.runtime.driver import Driver, explain
 from accnp.runtime.stream import Stream
@@ -88,7 +88,7 @@ def run(
     for step in plan.steps:
         begin = driver.event(True) if tell is not None else None
         try:
-            _do(step, slots, plan, device, driver)
+            _run_step(step, slots, plan, device, driver)
         except (RuntimeError, MemoryError) as error:
             if not hasattr(error, "accnp_step"):
                 error.accnp_step = step  # type: ignore[union-attr]
@@ -110,7 +110,7 @@ def run(
     return found
 
 
-def _do(step: Step, slots: list[Any], plan: Plan, device: Device, driver: Driver) -> None:
+def _run_step(step: Step, slots: list[Any], plan: Plan, device: Device, driver: Driver) -> None:
     if type(step) is DeviceStep:
         _launch(step, slots, plan.fastmath, device, driver)
     elif type(step) is LibraryStep:
@@ -125,7 +125,7 @@ def _do(step: Step, slots: list[Any], plan: Plan, device: Device, driver: Driver
         for (slot, _), buffer in zip(step.results, found, strict=True):
             slots[slot] = buffer
     elif isinstance(step, KernelStep):
-        _by_processor(step, slots, plan.fastmath, device)
+        _run_kernel_on_host(step, slots, plan.fastmath, device)
     else:
         _reference(step, slots, device)
 
@@ -156,7 +156,7 @@ def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Driver
         for slot, shape, dtype, strides, offset, _ in step.operands
     ]
 
-    found = with_memory(
+    found = retry_after_freeing(
         device, lambda: driver.call(lambda: step.call(driver, arrays)), who=step.op.name
     )
     if found is None:
@@ -174,7 +174,7 @@ def _reference(step: HostStep, slots: list[Any], device: Device) -> None:
         slots[slot] = move(slots[slot], device, step.op.name)
 
 
-def _by_processor(step: KernelStep, slots: list[Any], fastmath: bool, device: Device) -> None:
+def _run_kernel_on_host(step: KernelStep, slots: list[Any], fastmath: bool, device: Device) -> None:
     """Run a kernel that the GPU cannot on copies in the host's memory."""
     written = step.writes
     host: dict[int, Any] = {}

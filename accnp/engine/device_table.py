@@ -290,7 +290,7 @@ class _Carry:
             self.wanted = inside.base(wanted)
 
 
-def _carries(
+def _find_carries(
     inside: _Inside, body: Plan, first: int, leaf: int, count: int, even: bool = False
 ) -> list[_Carry]:
     """The carries of a loop; `first` is that operand, `leaf` that leaf of the body; `even` says
@@ -305,7 +305,7 @@ def _carries(
     return found
 
 
-def _turns(carry: Sequence[_Carry]) -> list[int]:
+def _exchange_words(carry: Sequence[_Carry]) -> list[int]:
     """What changes places after a step."""
     words: list[int] = []
     for c in carry:
@@ -324,7 +324,7 @@ def _scan(outer: _Steps, step: ControlStep, behind: int) -> int:
     (body,) = step.bodies
     n_consts, n_carry, length = p["num_consts"], p["num_carry"], p["length"]
     consts = [inside.operand(k) for k in range(n_consts)]
-    carry = _carries(inside, body, n_consts, n_consts, n_carry, length % 2 == 0)
+    carry = _find_carries(inside, body, n_consts, n_consts, n_carry, length % 2 == 0)
     moves: list[int] = []
 
     def row(place: Place, nbytes: int) -> int:
@@ -345,7 +345,7 @@ def _scan(outer: _Steps, step: ControlStep, behind: int) -> int:
     ]
     wanted = [*[(c.next, c.nbytes) for c in carry], *ys]
     made = inside.steps(body, [*consts, *[c.now for c in carry], *xs], wanted)
-    turns = _turns(carry)
+    turns = _exchange_words(carry)
     record = _record(inside, len(moves) // 2, len(turns) // 5, 0, made.count, -1, 0, *NEVER)
     record += [*moves, *turns, *made.words]
     return inside.finish(LOOP, length, record, made.room)
@@ -356,13 +356,13 @@ def _while(outer: _Steps, step: ControlStep, behind: int) -> int:
     test, body = step.bodies
     n_test, n_body = p["cond_nconsts"], p["body_nconsts"]
     consts = [inside.operand(k) for k in range(n_test + n_body)]
-    carry = _carries(inside, body, n_test + n_body, n_body, len(step.avals))
+    carry = _find_carries(inside, body, n_test + n_body, n_body, len(step.avals))
     now = [c.now for c in carry]
     asked = inside.steps(test, [*consts[:n_test], *now], [(None, 0)])
     made = inside.steps(
         body, [*consts[n_test:], *now], [(c.next, c.nbytes) for c in carry]
     )  # fmt: skip
-    turns = _turns(carry)
+    turns = _exchange_words(carry)
     flag = asked.place(test.output_slots[0])
     twice = all([c.next is not None for c in carry])
     flag = *flag, *(early_start_words(inside.calls, body) if twice else NEVER)
@@ -374,7 +374,7 @@ def _while(outer: _Steps, step: ControlStep, behind: int) -> int:
 def _cond(outer: _Steps, step: ControlStep, behind: int) -> int:
     inside = _Inside(outer, step, behind)
     if step.guard:
-        return _every_way(inside)
+        return _launch_all_branches(inside)
     index = inside.operand(0)
     operands = [inside.operand(k) for k in range(1, len(step.operands))]
     results = [(inside.base(inside.result(i)), a.nbytes) for i, a in enumerate(step.avals)]
@@ -387,7 +387,7 @@ def _cond(outer: _Steps, step: ControlStep, behind: int) -> int:
     return inside.finish(CHOICE, 0, record, max(way.room for way in ways))
 
 
-def _every_way(inside: _Inside) -> int:
+def _launch_all_branches(inside: _Inside) -> int:
     """Launch all branches: each kernel looks at the index by itself, and the host waits for
     nothing."""
     outer, step = inside.outer, inside.op

@@ -58,9 +58,9 @@ def run(
     """
     if plan.device is not None:
         try:
-            return _on_device().run(plan, leaves, tell)
+            return _device_run().run(plan, leaves, tell)
         except RuntimeError as error:
-            _on_device().explain(error)
+            _device_run().explain(error)
             raise
     if not plan.loaded:
         preload(plan)
@@ -118,7 +118,7 @@ def launch(
 
 
 @functools.cache
-def _on_device() -> ModuleType:
+def _device_run() -> ModuleType:
     return importlib.import_module("accnp.engine.device_run")  # loaded with the first GPU
 
 
@@ -128,13 +128,13 @@ def move_leaves(plan: Plan, nodes: Sequence[Node], buffers: list[Any]) -> list[A
     None, for a leaf that is not computed yet, stays None.
     """
     return (
-        _on_device().move_leaves(plan.device, nodes, buffers) if devices.gpu_possible else buffers
+        _device_run().move_leaves(plan.device, nodes, buffers) if devices.gpu_possible else buffers
     )
 
 
 def to_device(value: Buffer, device: Device | None) -> Buffer:
     """Return a buffer, copied to a device (None: the CPU) if it is on another one."""
-    return _on_device().move_leaves(device, (), [value])[0]
+    return _device_run().move_leaves(device, (), [value])[0]
 
 
 def copy_between_devices(node: Node, ready: Callable[[Node], Buffer]) -> None:
@@ -158,12 +158,12 @@ def copy_buffer(value: Buffer) -> Buffer:
     """Return a copy of a buffer on the same device."""
     if type(value) is Buffer:
         return pool.copy_in(value.view((value.nbytes,), np.uint8))
-    return _on_device().copy(value)
+    return _device_run().copy(value)
 
 
 def stream_of(plan: Plan) -> Stream:
     """Return the stream to which a plan is submitted if it does not run at once."""
-    return default_stream() if plan.device is None else _on_device().stream_of(plan.device)
+    return default_stream() if plan.device is None else _device_run().stream_of(plan.device)
 
 
 def preload(plan: Plan) -> None:
@@ -203,7 +203,7 @@ def run_host_step(step: HostStep, slots: list[Any], given: dict[int, Buffer] = _
     try:
         if step.in_rounds:
             slot = step.results[0][0]
-            slots[slot] = _in_rounds(step, arrays, given.get(slot))
+            slots[slot] = _compute_in_rounds(step, arrays, given.get(slot))
             return
         out = step.op.numpy(*arrays, **step.params)
     except Exception as error:
@@ -216,7 +216,9 @@ def run_host_step(step: HostStep, slots: list[Any], given: dict[int, Buffer] = _
         slots[slot] = own_buffer(value, aval, arrays)
 
 
-def _in_rounds(step: HostStep, arrays: Sequence[np.ndarray], given: Buffer | None) -> Buffer:
+def _compute_in_rounds(
+    step: HostStep, arrays: Sequence[np.ndarray], given: Buffer | None
+) -> Buffer:
     """Compute an op in rounds, each of which several threads share, and return its result."""
     aval = step.aval
     assert step.op.rounds is not None
@@ -274,7 +276,7 @@ def annotating_gpu_errors(node: Node) -> Generator[None]:
             f"the error was reported while waiting for the value of {name}, recorded at "
             f"{line_of(site)}; it may have been caused by any work submitted to the GPU before"
         )
-        _on_device().explain(error)
+        _device_run().explain(error)
         raise
 
 

@@ -281,7 +281,7 @@ class Driver(ControlText):
             found.append(cell)
         return found
 
-    def change_places(
+    def exchange_carries(
         self, carry: list[Spot], places: Sequence[Spot | None], starts: dict[str, str]
     ) -> None:
         """Make the new values the carry, after an iteration."""
@@ -333,7 +333,7 @@ class Driver(ControlText):
             outs = self.body(plan, [*consts, *carry, *rows], targets)
             self.move_results(outs, places)
             self.end_iteration(outs)
-            self.change_places(carry, places[:n_carry], starts)
+            self.exchange_carries(carry, places[:n_carry], starts)
         self.end(carry, starts)
 
     def extra_outputs(self) -> list[Callable[[], Spot] | None]:
@@ -385,7 +385,7 @@ class Driver(ControlText):
             outs = self.body(plan, [*consts[n_test:], *carry], targets)
             self.move_results(outs, places)
             self.end_iteration(outs)
-            self.change_places(carry, places[: len(carry)], starts)
+            self.exchange_carries(carry, places[: len(carry)], starts)
         self.end(carry, starts)
 
     def cond(self) -> None:

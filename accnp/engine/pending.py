@@ -211,11 +211,11 @@ def group_by_device(nodes: Sequence[Node]) -> list[list[Node]]:
     """Group nodes by the device that users placed them on, since a plan runs on one device."""
     found: dict[Any, list[Node]] = {}
     for node in nodes:
-        found.setdefault(_put_on(node.aval), []).append(node)
+        found.setdefault(_committed_device(node.aval), []).append(node)
     return list(found.values())
 
 
-def _put_on(aval: Aval | tuple[Aval, ...]) -> Device | None:
+def _committed_device(aval: Aval | tuple[Aval, ...]) -> Device | None:
     """Return the (first) device that a user placed a value on, or None if it is not committed."""
     for a in result_avals(aval):
         if a.devices:
@@ -244,7 +244,7 @@ def device_copies(nodes: Sequence[Node]) -> list[Node]:
 
 def one_node_per_device(nodes: Sequence[Node]) -> list[Node]:
     """Return one node for each device that users placed nodes on, for `computing_device`."""
-    found = {_put_on(x.aval): x for x in nodes}
+    found = {_committed_device(x.aval): x for x in nodes}
     return [x for d, x in found.items() if d is not None]
 
 
@@ -257,7 +257,7 @@ def computing_device(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Devi
     Raises:
         ValueError: they were placed on several devices that share no memory.
     """
-    put = {d for d in [_put_on(x.aval) for x in (*nodes, *leaves)] if d is not None}
+    put = {d for d in [_committed_device(x.aval) for x in (*nodes, *leaves)] if d is not None}
     if len(put) == 1:
         (device,) = put
         return None if device.platform == "cpu" else device

@@ -125,8 +125,8 @@ class KernelStep:
         if PARALLEL <= self.work < ROUSE:  # one or a few chunks per thread
             threads = max(2, config.threads)
             grain = -(-extent // min(max(threads, 2 * self.work // GRAIN), 8 * threads))
-        self.grain = _rounded(grain)
-        self.stretch = max(self.grain, _rounded(STRETCH // max(1, weight)))
+        self.grain = _round_to_cache_lines(grain)
+        self.stretch = max(self.grain, _round_to_cache_lines(STRETCH // max(1, weight)))
 
     @property
     def callees(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -204,7 +204,7 @@ class KernelStep:
         return self.kernel
 
 
-def _rounded(grain: int) -> int:
+def _round_to_cache_lines(grain: int) -> int:
     """Return a number of steps that begins each chunk at the start of a cache line."""
     return -(-grain // 64) * 64 if grain >= 64 else grain
 

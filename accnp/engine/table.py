@@ -94,7 +94,7 @@ def parts_of(plan: Plan) -> list[Any]:
     i = 0
     for run in runs:
         i += len(run)
-        part = _part(plan, run, last, i) if len(run) > 1 and _is_kernel(run[0]) else None
+        part = _make_part(plan, run, last, i) if len(run) > 1 and _is_kernel(run[0]) else None
         found += run if part is None else [part]
     return found
 
@@ -103,7 +103,7 @@ def _is_kernel(step: Step) -> bool:
     return isinstance(step, KernelStep)
 
 
-def _part(plan: Plan, steps: list[KernelStep], last: dict[int, int], end: int) -> Part | None:
+def _make_part(plan: Plan, steps: list[KernelStep], last: dict[int, int], end: int) -> Part | None:
     """Return a `Part` of steps that end before step `end` of the plan, or None.
 
     `last` has the index of the step that uses each slot last.
@@ -126,11 +126,11 @@ def _part(plan: Plan, steps: list[KernelStep], last: dict[int, int], end: int) -
 
 def walk_of(plan: Plan) -> Walk | None:
     """Return the table of a plan that consists of kernels; None for other plans."""
-    section = _whole(plan)
+    section = _make_section(plan)
     return section and _walk(section)
 
 
-def _whole(plan: Plan) -> Section | None:
+def _make_section(plan: Plan) -> Section | None:
     if not all(map(_is_kernel, plan.steps)):
         return None
     leaves = range(plan.n_leaves)
@@ -208,7 +208,7 @@ def groups_of(plan: Plan) -> list[list[KernelStep]] | None:
     Returns None if a step is not a kernel, and for plans with much memory, whose buffers should be
     allocated and freed step by step.
     """
-    section = _whole(plan)
+    section = _make_section(plan)
     return section and _table_groups(section)
 
 
@@ -280,13 +280,13 @@ class _Table:
                 (step,) = group
                 words += self.step(step, step.grain if several else step.stretch, step.nontemporal)
                 continue
-            records = [_words(self.step(step, step.extent)) for step in group]
-            index = _words([ctypes.addressof(record) for record in records])
+            records = [_make_words(self.step(step, step.extent)) for step in group]
+            index = _make_words([ctypes.addressof(record) for record in records])
             self.parts += [*records, index]
             widest = max([record[3] for record in records])
             words += [GROUP, len(group), 1 if several else len(group), 3]
             words += [1, 0, 0, ctypes.addressof(index), 0, widest]
-        self.words = _words([self.widest, count, len(groups), *words])
+        self.words = _make_words([self.widest, count, len(groups), *words])
 
     def step(
         self, step: KernelStep, chunk: int, nontemporal: tuple[Pieces, Pieces] = ((), ())
@@ -308,7 +308,7 @@ class _Table:
         return [*words, 0, PARALLEL_FOR, 2, 0, 3, 0] if shares else words
 
 
-def _words(values: Sequence[int]) -> Words:
+def _make_words(values: Sequence[int]) -> Words:
     return (ctypes.c_int64 * len(values))(*values)
 
 

@@ -189,7 +189,8 @@ def _search_bodies(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> N
         for g in inner:
             slots, steps, results = graphs.steps_of(g)
             checked = [
-                (_with_check(s[0], n, kinds), *s[1:]) for s, n in zip(steps, g.nodes, strict=True)
+                (_add_nan_check(s[0], n, kinds), *s[1:])
+                for s, n in zip(steps, g.nodes, strict=True)
             ]
             g.extra["steps"] = slots, checked, results
         assert v.op.numpy is not None
@@ -203,7 +204,7 @@ def _search_bodies(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> N
                 g.extra["steps"] = steps
 
 
-def _with_check(fn: Callable[_P, _R], node: Node, kinds: Sequence[str]) -> Callable[_P, _R]:
+def _add_nan_check(fn: Callable[_P, _R], node: Node, kinds: Sequence[str]) -> Callable[_P, _R]:
     def call(*operands: _P.args, **params: _P.kwargs) -> _R:
         out = fn(*operands, **params)
         results: Any = out if isinstance(node.aval, tuple) else [out]
@@ -234,7 +235,7 @@ def _error(
     at = tuple(int(k) for k in np.argwhere(bad)[0])
     took = [np.asarray(x) for x in operands]
     values = [
-        _short(x[at] if x.shape == result.shape else x[()])
+        _format_value(x[at] if x.shape == result.shape else x[()])
         for x in took
         if x.shape in (result.shape, ())
     ]
@@ -250,7 +251,7 @@ def _error(
     )
 
 
-def _short(value: np.ndarray | np.generic) -> str:
+def _format_value(value: np.ndarray | np.generic) -> str:
     return f"{value:.6g}" if value.dtype.kind == "f" else str(value)
 
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from accnp.dtypes.names import DTypeLike
 
 __all__ = [
-    "AbstractValue", "Aval", "Devices", "ShardedDevices", "batched_aval", "exist_over_processes",
-    "install_sharding", "keeps_sharding", "make_aval", "mesh_sharding", "on_devices",
-    "result_avals", "result_devices", "row_aval", "spans_processes", "symbolic_aval",
+    "AbstractValue", "Aval", "Devices", "ShardedDevices", "any_value_spans_processes",
+    "batched_aval", "install_sharding", "keeps_sharding", "make_aval", "mesh_sharding",
+    "on_devices", "result_avals", "result_devices", "row_aval", "spans_processes", "symbolic_aval",
 ]  # fmt: skip
 
 # The devices that the user chose for a value; None: the value is not bound to any device.
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 _over_processes = [False]  # whether a value over several processes has existed
 
 
-def exist_over_processes() -> bool:
+def any_value_spans_processes() -> bool:
     """Return whether any value of this program has been over several processes."""
     return _over_processes[0]
 

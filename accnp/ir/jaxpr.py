@@ -24,7 +24,7 @@ from accnp.ir.equations import (
     Var,
 )
 from accnp.ir.graph import Graph, graphs_in
-from accnp.ir.node import LITERAL, Node, is_held
+from accnp.ir.node import LITERAL, Node, is_user_held_scalar
 from accnp.ir.op import Op, as_tuple
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class _Builder:
 
         def want(x: Node) -> None:
             x = self._skip_marks(x)
-            if id(x) in inner or (x.op is LITERAL and not (closing and is_held(x))):
+            if id(x) in inner or (x.op is LITERAL and not (closing and is_user_held_scalar(x))):
                 return
             seen.setdefault(id(x), x)
 
@@ -192,7 +192,7 @@ class _Builder:
         found = env.get(id(node))
         if found is not None:
             return found
-        if node.op is LITERAL and not (self.outermost and is_held(node)):
+        if node.op is LITERAL and not (self.outermost and is_user_held_scalar(node)):
             return Literal(self.value_of(node), node.aval)
         if node.op.kind == "item" and isinstance(env.get(id(node.inputs[0])), list):
             return env[id(node.inputs[0])][node.params["index"]]

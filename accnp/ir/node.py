@@ -24,7 +24,7 @@ from accnp.errors import UnexpectedTracerError, UnsupportedDtypeError
 from accnp.ir.aval import (
     Aval,
     ShardedDevices,
-    exist_over_processes,
+    any_value_spans_processes,
     make_aval,
     on_devices,
     result_devices,
@@ -38,7 +38,7 @@ from accnp.ir.trace import (
     Escaped,
     Trace,
     frame_belongs,
-    is_own,
+    is_part_of_accnp,
     join,
     line_of,
     mapping,
@@ -49,7 +49,7 @@ from accnp.ir.trace import (
 
 __all__ = [
     "EMPTY", "Form", "Node", "arg", "const", "forget", "has_effect", "independent_nodes",
-    "install_distribution", "install_engine", "is_held", "items", "line_of", "literal",
+    "install_distribution", "install_engine", "is_user_held_scalar", "items", "line_of", "literal",
     "literal_of_array", "mark", "owning_trace", "record", "refuse_float0", "run_effect",
     "site_text", "together", "value_of",
 ]  # fmt: skip
@@ -110,7 +110,7 @@ def _find_user_site(frame: FrameType | None) -> tuple[CodeType, int] | None:
     while frame is not None:
         package = frame.f_globals.get("__package__")
         own = OWN.get(package)
-        if not (is_own(package) if own is None else own):
+        if not (is_part_of_accnp(package) if own is None else own):
             return frame.f_code, frame.f_lasti
         frame = frame.f_back
     return None
@@ -183,7 +183,9 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
         avals = [x.aval for x in inputs]
         aval: Aval | tuple[Aval, ...] = op.infer(*avals, **params)
         # The programs of calls over several processes say which of their results are sharded.
-        exact = exist_over_processes() and op.kind in CALLS and any(map(spans_processes, avals))
+        exact = (
+            any_value_spans_processes() and op.kind in CALLS and any(map(spans_processes, avals))
+        )
         if not (op.places or exact):
             aval = result_devices(op.name, avals, aval)
             if op.kind != "mark" and any(
@@ -402,7 +404,7 @@ def literal_of_array(x: Node) -> Node:
     return Node(LITERAL, (), {**x.params, "held": True}, x.aval, x.value, None, 0, None)
 
 
-def is_held(x: Node) -> bool:
+def is_user_held_scalar(x: Node) -> bool:
     """Whether a node is the leaf of a Python scalar that a user holds as an array."""
     return x.op is LITERAL and "held" in x.params
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CALLS", "COMBINES", "OPS", "ZERO", "Collective", "Combine", "Linear", "Lowering", "Op",
-    "as_tuple", "declare_combine", "distinct_number", "each_combine", "install_recorder", "o",
+    "as_tuple", "declare_combine", "distinct_number", "for_each_combine", "install_recorder", "o",
     "register", "static_key",
 ]  # fmt: skip
 
@@ -154,18 +154,18 @@ def declare_combine(combine: Combine) -> str:
     return combine.name
 
 
-def each_combine(use: Callable[[str], None]) -> None:
+def for_each_combine(use: Callable[[str], None]) -> None:
     """Call `use` with the name of each function, and of those that are declared later."""
     for name in COMBINES:
         use(name)
     _uses.append(use)
 
 
-def _lowest(dtype: np.dtype) -> float:
+def lowest_value(dtype: np.dtype) -> float:
     return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
-def _highest(dtype: np.dtype) -> float:
+def highest_value(dtype: np.dtype) -> float:
     return np.inf if dtype.kind == "f" else int(np.iinfo(dtype).max)
 
 
@@ -173,7 +173,7 @@ def _zero(dtype: np.dtype) -> int:
     return 0
 
 
-def _one(dtype: np.dtype) -> int:
+def one_of_dtype(dtype: np.dtype) -> int:
     return 1
 
 
@@ -183,12 +183,12 @@ def _all_bits(dtype: np.dtype) -> int:
 
 for _combine in (
     Combine("sum", "add", np.add, _zero, of_bools="or", op="add", collective="psum_invariant"),
-    Combine("prod", "mul", np.multiply, _one, of_bools="and", op="mul"),
+    Combine("prod", "mul", np.multiply, one_of_dtype, of_bools="and", op="mul"),
     Combine(
         "max",
         "fmax",
         np.maximum,
-        _lowest,
+        lowest_value,
         "biuf",
         of_bools="or",
         order=">",
@@ -200,7 +200,7 @@ for _combine in (
         "min",
         "fmin",
         np.minimum,
-        _highest,
+        highest_value,
         "biuf",
         of_bools="and",
         order="<",

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, Protocol, TypeVar,
 from accnp._native import Node
 from accnp.errors import UnexpectedTracerError
 from accnp.forks import at_interrupt
-from accnp.ir.aval import exist_over_processes, spans_processes
+from accnp.ir.aval import any_value_spans_processes, spans_processes
 from accnp.ir.op import as_tuple
 
 __all__ = [
     "DEAD", "OWN", "Deleted", "EffectsOf", "Escaped", "HostValue", "Rebinding", "Trace",
     "collect_effects", "collect_writes", "current", "differentiating", "frame_belongs",
-    "in_shard_map", "in_vmap", "innermost", "is_distributed", "is_outside_shard_map", "is_own",
-    "join", "line_of", "mapping", "outside_shard_map", "outside_traces", "own_effects",
-    "own_lines", "recorder_of", "sets_site", "state", "tracing", "types_only",
+    "in_shard_map", "in_vmap", "innermost", "is_distributed", "is_outside_shard_map",
+    "is_part_of_accnp", "join", "line_of", "mapping", "outside_shard_map", "outside_traces",
+    "own_effects", "own_lines", "recorder_of", "sets_site", "state", "tracing", "types_only",
 ]  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def frame_belongs(frame: FrameType) -> bool:
     while at is not outer and at is not None:
         package = at.f_globals.get("__package__")
         own = OWN.get(package)
-        if not (is_own(package) if own is None else own):
+        if not (is_part_of_accnp(package) if own is None else own):
             # A user's frame: the answer stays valid while it runs.
             known = state.verified
             return (bool(known) and at is known[-1]) or _verify_frame(at)
@@ -258,7 +258,7 @@ def frame_belongs(frame: FrameType) -> bool:
 OWN: dict[str | None, bool] = {}
 
 
-def is_own(package: str | None) -> bool:
+def is_part_of_accnp(package: str | None) -> bool:
     """Whether a package of this name is accnp or a part of it."""
     own = OWN[package] = bool(package) and (package == "accnp" or package.startswith("accnp."))
     return own
@@ -308,7 +308,7 @@ def _is_handler(frame: FrameType) -> bool:
         return False
     package = frame.f_globals.get("__package__")
     own = OWN.get(package)
-    if is_own(package) if own is None else own:
+    if is_part_of_accnp(package) if own is None else own:
         return False
     given, back = frame.f_locals, frame.f_back
     for name in code.co_varnames[: code.co_argcount + 1]:
@@ -580,7 +580,7 @@ def types_only() -> bool:
 
     It is always False in a program that has no such arrays.
     """
-    return exist_over_processes() and in_vmap()
+    return any_value_spans_processes() and in_vmap()
 
 
 def is_distributed(aval: object) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from accnp.forks import imported
-from accnp.ir.aval import Aval, exist_over_processes, make_aval
+from accnp.ir.aval import Aval, any_value_spans_processes, make_aval
 from accnp.ir.graph import Graph, build, derive_graph, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
@@ -47,7 +47,7 @@ def call(name: str, inputs: Sequence[Node], params: dict[str, Any]) -> list[Node
     op = OPS[name]
     if is_unrolled(op, inputs, params):
         return unrolled(name, inputs, params)
-    if exist_over_processes() and op.kind == "loop" and not types_only():
+    if any_value_spans_processes() and op.kind == "loop" and not types_only():
         shards = imported("accnp.primitives.loops_on_shards")  # in programs of processes only
         if shards.is_over_processes(inputs, params):
             return shards.call_on_shards(name, inputs, params)

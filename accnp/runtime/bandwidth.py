@@ -64,7 +64,7 @@ def bandwidth(device: Device | None = None) -> float:
     inside a GPU. The first call of a process measures it (0.2 s, or 0.6 s on a busy machine)."""
     with _lock:
         if device is not None:
-            return _of_gpu(device)
+            return _measure_gpu_bandwidth(device)
         found = _found.get(config.threads)
         if found is None:
             copy = streaming_copy(_MOVED)
@@ -75,7 +75,7 @@ def bandwidth(device: Device | None = None) -> float:
                 start = perf_counter()
                 copy()
                 times.append(perf_counter() - start)
-            _loads[config.threads] = before.or_worse(machine_load())
+            _loads[config.threads] = before.worse_of(machine_load())
             found = _found[config.threads] = _MOVED / min(times)
     return found
 
@@ -88,7 +88,7 @@ def limit_load(device: Device | None = None) -> Load | None:
     return _loads[config.threads]
 
 
-def _of_gpu(device: Device) -> float:
+def _measure_gpu_bandwidth(device: Device) -> float:
     if device not in _found:
         driver = importlib.import_module("accnp.runtime.device_buffer").driver_of(device)
         half = min(_MOVED, driver.stats()["free"] // 4)

@@ -64,10 +64,10 @@ class _Pool(Pool):
         """Return a buffer over a new block. Small blocks are cut from a slab, whose other pieces go
         to the pool."""
         if blocks is None:
-            raise MemoryError(_too_large(nbytes))
+            raise MemoryError(_too_large_message(nbytes))
         size = blocks.size
         if size <= SMALL:
-            slab = _from_system(lambda: np.empty(_SLAB + ALIGN, np.uint8), nbytes)
+            slab = _allocate_from_system(lambda: np.empty(_SLAB + ALIGN, np.uint8), nbytes)
             first = -(-slab.ctypes.data // ALIGN) * ALIGN
             with self.lock:
                 self.slabs.append(slab)  # slabs are never freed: their pieces return to the pool
@@ -75,7 +75,7 @@ class _Pool(Pool):
                 self.allocated_bytes += _SLAB
             blocks.fill(first + size, first + _SLAB)
             return Buffer(first, nbytes, None, blocks)
-        ptr, memory = _from_system(lambda: _map(size), nbytes)
+        ptr, memory = _allocate_from_system(lambda: _map(size), nbytes)
         with self.lock:
             self.allocations += 1
             self.allocated_bytes += size
@@ -147,7 +147,7 @@ empty = _pool.empty
 blocks = _pool.blocks
 
 
-def _from_system(take: Callable[[], T], asked: int) -> T:
+def _allocate_from_system(take: Callable[[], T], asked: int) -> T:
     """Return what `take` gets from the system, if need be after the free blocks were returned.
 
     Raises MemoryError, with the number of bytes that were asked for, if there is not enough memory.
@@ -159,10 +159,10 @@ def _from_system(take: Callable[[], T], asked: int) -> T:
     try:
         return take()
     except (OSError, MemoryError, OverflowError) as error:
-        raise MemoryError(_too_large(asked)) from error
+        raise MemoryError(_too_large_message(asked)) from error
 
 
-def _too_large(asked: int) -> str:
+def _too_large_message(asked: int) -> str:
     return (
         f"empty: not enough memory for an array; got a request of {asked} bytes "
         f"({asked / 2**30:.3g} GiB); use a smaller shape or dtype, or process the data in parts"

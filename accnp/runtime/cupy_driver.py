@@ -41,12 +41,12 @@ TO_DEVICE, TO_HOST, INSIDE = 1, 2, 3  # kinds of cudaMemcpy
 _lost = False  # whether this process was forked from one that has used the GPU
 
 
-def _forked() -> None:
+def _mark_contexts_lost() -> None:
     global _lost
     _lost = True
 
 
-at_fork(_forked)
+at_fork(_mark_contexts_lost)
 
 
 def provide() -> list[CupyDriver]:
@@ -161,7 +161,7 @@ class _Graph:
             return
 
 
-def _mapped(name: str) -> str:
+def _find_loaded_library(name: str) -> str:
     """Return the path of a library that this process has loaded."""
     with open("/proc/self/maps") as maps:
         for line in maps:
@@ -171,7 +171,7 @@ def _mapped(name: str) -> str:
     raise OSError(f"the library {name} is not loaded")
 
 
-def _three(n: int | Sequence[int]) -> tuple[int, ...]:
+def _extend_to_three(n: int | Sequence[int]) -> tuple[int, ...]:
     return (n, 1, 1) if isinstance(n, int) else (*n, 1, 1)[:3]
 
 
@@ -199,7 +199,7 @@ class CupyDriver:
         self._solver: CupySolver | None = None
         self._solves: bool | None = None  # whether there is a solver; None if not known yet
 
-    def _here(self) -> None:
+    def _activate(self) -> None:
         """Prepare this thread to use the GPU."""
         if _lost:
             raise RuntimeError(
@@ -224,7 +224,7 @@ class CupyDriver:
             return self.xp.cuda.alloc(nbytes)
 
     def alloc(self, nbytes: int) -> _PoolMemory:
-        self._here()
+        self._activate()
         self._sweep()
         return _PoolMemory(self._malloc(nbytes, self._compute))
 
@@ -249,7 +249,7 @@ class CupyDriver:
         self.xp.get_default_pinned_memory_pool().free_all_blocks()
 
     def stats(self) -> dict[str, int]:
-        self._here()
+        self._activate()
         pool = self.xp.get_default_memory_pool()
         free, total = self._runtime.memGetInfo()
         kept = pool.free_bytes()
@@ -258,7 +258,7 @@ class CupyDriver:
     # --- copies ---
 
     def upload(self, array: np.ndarray) -> _PoolMemory | _DeferredMemory:
-        self._here()
+        self._activate()
         self._sweep()
         staged = self.xp.cuda.alloc_pinned_memory(array.nbytes)
         np.frombuffer(staged, np.uint8, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
@@ -276,7 +276,7 @@ class CupyDriver:
     def copy_out(
         self, memory: Memory, offset: int, array: np.ndarray, after: _Event | None = None
     ) -> None:
-        self._here()
+        self._activate()
         staged = self.xp.cuda.alloc_pinned_memory(array.nbytes)
         self._out.wait_event(after or self.event())
         source = memory.ptr + offset
@@ -285,13 +285,13 @@ class CupyDriver:
         array.reshape(-1).view(np.uint8)[:] = np.frombuffer(staged, np.uint8, array.nbytes)
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
-        self._here()
+        self._activate()
         self._runtime.memcpyAsync(to, source, nbytes, INSIDE, self._stream())
 
     # --- kernels ---
 
     def load(self, ptx: str, name: str) -> _Function:
-        self._here()
+        self._activate()
         module = self.xp.cuda.Module()
         module.load(ptx.encode() + b"\0")
         return module.get_function(name)
@@ -304,13 +304,13 @@ class CupyDriver:
         arguments: Sequence[int],
         shared: int = 0,
     ) -> None:
-        self._here()
+        self._activate()
         count = len(arguments)
         words = (ctypes.c_uint64 * count)(*[x & 0xFFFFFFFFFFFFFFFF for x in arguments])
         first = ctypes.addressof(words)
         places = (ctypes.c_void_p * count)(*range(first, first + 8 * count, 8))
         where = ctypes.addressof(places)
-        sizes = (*_three(blocks), *_three(threads))
+        sizes = (*_extend_to_three(blocks), *_extend_to_three(threads))
         if shared > LITTLE:
             most = self._cuda.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self._cuda.funcSetAttribute(function.ptr, most, shared)
@@ -335,11 +335,11 @@ class CupyDriver:
         """Return cuBLAS's function and a handle, once it has computed a small product correctly."""
         if os.environ.get("ACCNP_GPU_PRODUCTS", "") == "cupy":
             return 0, 0
-        self._here()
+        self._activate()
         try:
             self.xp.cuda.device.get_cublas_handle()  # loads the library
             # If several copies of the library are loaded, handle and function must be of the same.
-            library, made = ctypes.CDLL(_mapped("libcublas.so")), ctypes.c_void_p()
+            library, made = ctypes.CDLL(_find_loaded_library("libcublas.so")), ctypes.c_void_p()
             for status in (
                 library.cublasCreate_v2(ctypes.byref(made)),
                 library.cublasSetStream_v2(made, ctypes.c_void_p(self.stream)),
@@ -348,7 +348,7 @@ class CupyDriver:
                     raise self.failure(BLAS | status)
             call = library.cublasGemmStridedBatchedEx
             address, handle = ctypes.cast(call, ctypes.c_void_p).value or 0, made.value or 0
-            if self._tried(GEMM(address), handle):
+            if self._check_gemm(GEMM(address), handle):
                 return address, handle
             why = "the result of a product of 2 by 3 is wrong"
         except Exception as error:  # CuPy's functions are used instead
@@ -364,17 +364,17 @@ class CupyDriver:
         with self._first:
             if self._solves is None:
                 self._solves = False
-                self._solver = self._factors()
+                self._solver = self._make_solver()
                 self._solves = self._solver is not None
             return self._solver
 
-    def _factors(self) -> CupySolver | None:
+    def _make_solver(self) -> CupySolver | None:
         address, handle = self.blas()
         if not address:
             return None
-        self._here()
+        self._activate()
         try:
-            return CupySolver(self, handle, _mapped)
+            return CupySolver(self, handle, _find_loaded_library)
         except Exception as error:  # CuPy's functions are used instead
             warn(
                 f"accnp: factorizations on {self.kind} use calls of CuPy from Python, one by one, "
@@ -383,7 +383,7 @@ class CupyDriver:
             )
         return None
 
-    def _tried(self, gemm: Callable[..., int], handle: int) -> bool:
+    def _check_gemm(self, gemm: Callable[..., int], handle: int) -> bool:
         a, b = np.arange(6, dtype="f4").reshape(2, 3), np.arange(1, 7, dtype="f4").reshape(3, 2)
         x, y, out = self.upload(a), self.upload(b), self.alloc(16)
         one = np.array([1, 0], "f4")
@@ -396,7 +396,7 @@ class CupyDriver:
         return bool((found == a @ b).all())
 
     def flag(self) -> tuple[int, int, Any]:
-        self._here()
+        self._activate()
         word = self.xp.cuda.alloc_pinned_memory(8)
         event = self.xp.cuda.Event(disable_timing=True)
         return word.ptr, event.ptr, (word, event)
@@ -405,7 +405,7 @@ class CupyDriver:
         return function.ptr
 
     def enter(self) -> None:
-        self._here()
+        self._activate()
 
     def failure(self, code: int) -> Exception:
         for name, bit in (("cuBLAS", BLAS), ("cuSOLVER", SOLVER)):
@@ -417,7 +417,7 @@ class CupyDriver:
         return self._cuda.CUDADriverError(code)
 
     def facts(self, function: _Function) -> dict[str, int]:
-        self._here()
+        self._activate()
         get, cuda = self._cuda.funcGetAttribute, self._cuda
         return {
             "registers": get(cuda.CU_FUNC_ATTRIBUTE_NUM_REGS, function.ptr),
@@ -433,7 +433,7 @@ class CupyDriver:
         return event
 
     def event(self, timed: bool = False) -> _Event:
-        self._here()
+        self._activate()
         return self._mark(self._compute, timed)
 
     def elapsed(self, begin: _Event, end: _Event) -> float:
@@ -443,11 +443,11 @@ class CupyDriver:
         return event.done
 
     def wait(self, event: _Event) -> None:
-        self._here()
+        self._activate()
         event.synchronize()
 
     def synchronize(self) -> None:
-        self._here()
+        self._activate()
         for stream in (self._in, self._compute, self._out):
             stream.synchronize()
 
@@ -477,7 +477,7 @@ class CupyDriver:
 
     def call(self, function: Callable[_P, _R], *arrays: _P.args, **params: _P.kwargs) -> _R:
         """Call a function of CuPy on the compute stream."""
-        self._here()
+        self._activate()
         with self._compute:
             return function(*arrays, **params)
 
@@ -490,7 +490,7 @@ class CupyDriver:
 
         def run() -> None:
             try:
-                found.append(self._captured(work))
+                found.append(self._capture_graph(work))
             except Exception as error:
                 found.append(error)
 
@@ -504,8 +504,8 @@ class CupyDriver:
             raise NotCaptured(f"{type(made).__name__}: {made}") from made
         return made
 
-    def _captured(self, work: Callable[[], Any]) -> _Graph:
-        self._here()
+    def _capture_graph(self, work: Callable[[], Any]) -> _Graph:
+        self._activate()
         cuda = self.xp.cuda
         # Other threads continue to use the compute stream. Memory comes from a pool that only this
         # graph uses.

@@ -35,13 +35,17 @@ class CupySolver:
         self.solvers = ctypes.CDLL(mapped("libcusolver.so"))
         self.products = ctypes.CDLL(mapped("libcublas.so"))
         # Plans are made while other threads compute: queries have their own handle, and a lock.
-        self.handle, self.asks, self.one = self._made(), self._made(), threading.Lock()
+        self.handle, self.asks, self.one = (
+            self._create_handle(),
+            self._create_handle(),
+            threading.Lock(),
+        )
         stream = ctypes.c_void_p(driver.stream)
         held = ctypes.c_void_p(self.handle)
         self._check(self.solvers.cusolverDnSetStream(held, stream), SOLVER)
-        self._try()
+        self._check_solvers()
 
-    def _made(self) -> int:
+    def _create_handle(self) -> int:
         made = ctypes.c_void_p()
         self._check(self.solvers.cusolverDnCreate(ctypes.byref(made)), SOLVER)
         return made.value or 0
@@ -71,7 +75,7 @@ class CupySolver:
         address, handle, bit = self.function(name, "S")
         self._check(prototype(CALLS[name])(address)(handle, *arguments), bit)
 
-    def _try(self) -> None:
+    def _check_solvers(self) -> None:
         """Solve a system with a Cholesky factorization, and one with an LU factorization."""
         driver, one = self.driver, np.ones(1, "f4")
         a, x = np.array([4, 2, 2, 5], "f4"), np.array([2, 5], "f4")

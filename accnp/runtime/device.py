@@ -182,7 +182,7 @@ def _check_count(count: int) -> None:
         )
 
 
-def _settled(count: int) -> None:
+def _check_devices_not_made(count: int) -> None:
     """Reject a change of the number of devices after they have been made."""
     _check_count(count)
     if _made and max(count, 1) != len(_made["cpu"]):
@@ -193,15 +193,15 @@ def _settled(count: int) -> None:
         )
 
 
-guards["num_cpu_devices"] = _settled
+guards["num_cpu_devices"] = _check_devices_not_made
 
 
 def _lookup(platform: str, id: int) -> Device:
-    return _all("Device", platform)[id]
+    return _find_devices("Device", platform)[id]
 
 
-def _all(function: str, backend: str | None) -> tuple[Device, ...]:
-    name = _named() if backend is None else backend
+def _find_devices(function: str, backend: str | None) -> tuple[Device, ...]:
+    name = _platform_from_config() if backend is None else backend
     if name == "cpu":
         return _platforms()["cpu"]
     if name in _GPU:
@@ -238,11 +238,11 @@ def default_device() -> Device:
     """Return the device of arrays that were not put on a device explicitly."""
     chosen = config.default_device
     if chosen is None or isinstance(chosen, str):
-        return _own(_all("default_device", chosen))[0]
+        return _local_devices(_find_devices("default_device", chosen))[0]
     return chosen
 
 
-def _own(found: tuple[Device, ...]) -> tuple[Device, ...]:
+def _local_devices(found: tuple[Device, ...]) -> tuple[Device, ...]:
     """The devices of this process."""
     return found if process[1] == 1 else tuple([d for d in found if d.process_index == process[0]])
 
@@ -250,7 +250,7 @@ def _own(found: tuple[Device, ...]) -> tuple[Device, ...]:
 def default_cpu(devices: Sequence[Device] | None) -> Device:
     """Return the CPU among these devices (of an aval), or the default one if they are None."""
     where = default_device() if devices is None else devices[0]
-    return where if where.platform == "cpu" else _own(_platforms()["cpu"])[0]
+    return where if where.platform == "cpu" else _local_devices(_platforms()["cpu"])[0]
 
 
 def gpu_among(devices: Sequence[Device] | None) -> Device | None:
@@ -289,7 +289,7 @@ def devices(backend: str | None = None) -> list[Device]:
     >>> jnp.devices("cpu")[0].platform
     'cpu'
     """
-    return list(_all("devices", backend))
+    return list(_find_devices("devices", backend))
 
 
 @api_boundary
@@ -336,7 +336,7 @@ def local_devices(
             f"local_devices: there are processes 0 to {process[1] - 1}; got "
             f"process_index={process_index}; use one of them"
         )
-    return [d for d in _all("local_devices", backend) if d.process_index == index]
+    return [d for d in _find_devices("local_devices", backend) if d.process_index == index]
 
 
 @api_boundary
@@ -367,7 +367,7 @@ def device_count(backend: str | None = None) -> int:
     >>> jnp.device_count("cpu") == len(jnp.devices("cpu"))
     True
     """
-    return len(_all("device_count", backend))
+    return len(_find_devices("device_count", backend))
 
 
 @api_boundary
@@ -398,7 +398,7 @@ def local_device_count(backend: str | None = None) -> int:
     >>> jnp.local_device_count("cpu") == len(jnp.devices("cpu"))
     True
     """
-    return len(_own(_all("local_device_count", backend)))
+    return len(_local_devices(_find_devices("local_device_count", backend)))
 
 
 def default_backend() -> str:
@@ -427,10 +427,10 @@ def default_backend() -> str:
     >>> jnp.default_backend() in ("cpu", "gpu")
     True
     """
-    return _all("default_backend", None)[0].platform
+    return _find_devices("default_backend", None)[0].platform
 
 
-def _named() -> str:
+def _platform_from_config() -> str:
     given = config.platforms or config.platform_name
     if not given:
         return "cpu"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DeviceBuffer", "adopt", "copy", "driver_of", "empty", "live_bytes", "move",
-    "with_memory",
+    "retry_after_freeing",
 ]  # fmt: skip
 
 _R = TypeVar("_R")
@@ -142,11 +142,11 @@ def empty(device: Device, nbytes: int, made_by: str = "") -> DeviceBuffer:
         MemoryError: there is not enough; the message says what was requested and what holds memory.
     """
     alloc = driver_of(device).alloc
-    memory = with_memory(device, lambda: alloc(nbytes or 1), nbytes)
+    memory = retry_after_freeing(device, lambda: alloc(nbytes or 1), nbytes)
     return DeviceBuffer(device, memory.ptr, nbytes, memory, True, made_by)
 
 
-def with_memory(
+def retry_after_freeing(
     device: Device, make: Callable[[], _R], asked: int | None = None, who: str = "empty"
 ) -> _R:
     """Call a function that allocates memory. If there is not enough, memory kept for reuse is freed
@@ -167,10 +167,10 @@ def with_memory(
     try:
         return make()
     except MemoryError as error:
-        raise MemoryError(_too_large(device, asked, who, str(error))) from error
+        raise MemoryError(_too_large_message(device, asked, who, str(error))) from error
 
 
-def _too_large(device: Device, asked: int | None, who: str, why: str) -> str:
+def _too_large_message(device: Device, asked: int | None, who: str, why: str) -> str:
     stats = driver_of(device).stats()
     held: Counter[str] = Counter()
     for where, nbytes, made_by in list(_live.values()):
@@ -211,7 +211,7 @@ def move(source: Buffer, device: Device, made_by: str = "") -> DeviceBuffer:
         if not nbytes:
             return empty(device, 0, made_by)
         upload = driver_of(device).upload
-        memory = with_memory(device, lambda: upload(data), nbytes)
+        memory = retry_after_freeing(device, lambda: upload(data), nbytes)
         # A cached buffer is shared: it must not be written to.
         found = DeviceBuffer(device, memory.ptr, nbytes, memory, key is None, made_by)
         if key is not None:

@@ -40,7 +40,7 @@ LAUNCH, COPY, GRAPH = "accnp_gpu_launch", "accnp_gpu_copy", "accnp_gpu_graph"
 LOOP, CHOICE = "accnp_gpu_loop", "accnp_gpu_choice"
 
 
-def _words(names: str, block: str, first: int = 0) -> str:
+def _load_words(names: str, block: str, first: int = 0) -> str:
     """Return loads of consecutive words."""
     lines: list[str] = []
     for k, name in enumerate(names.split(), first):
@@ -81,7 +81,7 @@ define internal i64 @accnp_gpu_base(i64* %base, i64 %which, i64 %more) {
 _LAUNCH = f"""
 define void @{LAUNCH}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
 start:
-{_words("call kernel blocks threads stream where", "%argv")}
+{_load_words("call kernel blocks threads stream where", "%argv")}
   %failed = call i1 @accnp_gpu_failed(i64 %where)
   br i1 %failed, label %end, label %begin
 begin:
@@ -129,7 +129,7 @@ end:
 }}
 
 define void @{COPY}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
-{_words("call to from bytes stream where", "%argv")}
+{_load_words("call to from bytes stream where", "%argv")}
   call void @accnp_gpu_move(i64 %call, i64 %to, i64 %from, i64 %bytes, i64 %stream, i64 %where)
   ret void
 }}
@@ -138,7 +138,7 @@ define void @{COPY}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
 _GRAPH = f"""
 define void @{GRAPH}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
 start:
-{_words("call graph stream where", "%argv")}
+{_load_words("call graph stream where", "%argv")}
   %failed = call i1 @accnp_gpu_failed(i64 %where)
   br i1 %failed, label %end, label %go
 go:
@@ -169,7 +169,7 @@ def _call(kinds: str) -> str:
     return f"""
 define void @{call_of(kinds)}(i64* %argv, i64* %counter, i64 %n, i64 %chunk) {{
 start:
-{_words(" ".join(["call where bit", *names]), "%argv")}
+{_load_words(" ".join(["call where bit", *names]), "%argv")}
 {chr(10).join(short)}
   %failed = call i1 @accnp_gpu_failed(i64 %where)
   br i1 %failed, label %end, label %go
@@ -321,8 +321,8 @@ start:
   %r1 = getelementptr i64, i64* %base, i64 1
   %record_ = load i64, i64* %r1
   %record = inttoptr i64 %record_ to i64*
-{_words("widest fetch wait copy stream where moves turns tests steps flag more", "%record")}
-{_words("word event mark pass", "%record", 12)}
+{_load_words("widest fetch wait copy stream where moves turns tests steps flag more", "%record")}
+{_load_words("word event mark pass", "%record", 12)}
   %argv = alloca i64, i64 %widest
   %first_move = getelementptr i64, i64* %record, i64 16
   %moved = shl i64 %moves, 1
@@ -378,7 +378,7 @@ turn:
   %turn_more = icmp slt i64 %t, %turns
   br i1 %turn_more, label %turning, label %turns_done
 turning:
-{_words("c d e", "%tp")}
+{_load_words("c d e", "%tp")}
   %cp = getelementptr i64, i64* %base, i64 %c
   %dp = getelementptr i64, i64* %base, i64 %d
   %ep = getelementptr i64, i64* %base, i64 %e
@@ -399,7 +399,7 @@ finish:
   %last_more = icmp slt i64 %l, %turns
   br i1 %last_more, label %last, label %end
 last:
-{_words("lc ld le lr bytes", "%lp")}
+{_load_words("lc ld le lr bytes", "%lp")}
   %value = call i64 @accnp_gpu_base(i64* %base, i64 %lc, i64 0)
   %wanted = call i64 @accnp_gpu_base(i64* %base, i64 %lr, i64 0)
   %l1 = add i64 %l, 1
@@ -422,7 +422,7 @@ start:
   %r1 = getelementptr i64, i64* %base, i64 1
   %record_ = load i64, i64* %r1
   %record = inttoptr i64 %record_ to i64*
-{_words("widest fetch wait stream where bytes index more ways", "%record")}
+{_load_words("widest fetch wait stream where bytes index more ways", "%record")}
   %argv = alloca i64, i64 %widest
   %from = call i64 @accnp_gpu_base(i64* %base, i64 %index, i64 %more)
   %value = call i64 @accnp_gpu_value(i64 %fetch, i64 %wait, i64 %from, i64 %bytes, i64 %stream, i64 %where)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         copy: bool | None
 
 
-__all__ = ["cuda_array_interface", "from_other", "on_gpu", "to_dlpack"]
+__all__ = ["cuda_array_interface", "import_gpu_array", "is_gpu_array", "to_dlpack"]
 
 CUDA, MANAGED = 2, 13  # device types of DLPack
 
@@ -85,14 +85,16 @@ def to_dlpack(
     return buffer.driver.call(lambda: pool.to_dlpack(array, name, **options))
 
 
-def on_gpu(x: Any) -> bool:
+def is_gpu_array(x: Any) -> bool:
     """Return whether another library's array is on a GPU."""
     if hasattr(x, "__cuda_array_interface__"):
         return True
     return hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) in (CUDA, MANAGED)
 
 
-def from_other(x: Any, copy: bool | None = None) -> tuple[DeviceBuffer, tuple[int, ...], np.dtype]:
+def import_gpu_array(
+    x: Any, copy: bool | None = None
+) -> tuple[DeviceBuffer, tuple[int, ...], np.dtype]:
     """Return a buffer over another library's array, its shape and its dtype. The buffer is a copy
     if `copy` is True or the array is not C-contiguous.
 
@@ -102,7 +104,7 @@ def from_other(x: Any, copy: bool | None = None) -> tuple[DeviceBuffer, tuple[in
     if hasattr(x, "__dlpack_device__"):
         number = int(x.__dlpack_device__()[1])
         device = devices("gpu")[number]
-        name, array = driver_of(device).call(lambda: _through_dlpack(device, x))
+        name, array = driver_of(device).call(lambda: _import_dlpack(device, x))
     else:
         # The interface does not name the device; the array library finds it by the address.
         first = devices("gpu")[0]
@@ -123,7 +125,7 @@ def from_other(x: Any, copy: bool | None = None) -> tuple[DeviceBuffer, tuple[in
     return made, tuple(array.shape), dtype
 
 
-def _through_dlpack(device: Device, x: DLPackArray) -> tuple[str, DeviceArray]:
+def _import_dlpack(device: Device, x: DLPackArray) -> tuple[str, DeviceArray]:
     """Return the array library's view, and the name of the dtype that its integers replace."""
     plain = pool.Plain(x)
     array = driver_of(device).xp.from_dlpack(plain)

@@ -71,7 +71,7 @@ def connect_loops(mpi: ModuleType) -> None:
     if not _native.COMPILED or not all(hasattr(library, name) for name in _FUNCTIONS):
         return
     found = tuple([ctypes.cast(library[f], ctypes.c_void_p).value or 0 for f in _FUNCTIONS])
-    _native.install_mpi(found, ctypes.c_int64(mpi._handleof(mpi.BYTE)).value, _help)
+    _native.install_mpi(found, ctypes.c_int64(mpi._handleof(mpi.BYTE)).value, _handle_message)
     if not _connected:
         listeners.append(_follow_option)
         _follow_option()
@@ -132,7 +132,9 @@ def described(op: Op, x: Aval | np.ndarray, params: dict[str, Any]) -> str:
     return f"{text} {more}" if more else text
 
 
-def _help(number: int, failed: int, requests: tuple[int, ...], buffers: Sequence[Buffer]) -> None:
+def _handle_message(
+    number: int, failed: int, requests: tuple[int, ...], buffers: Sequence[Buffer]
+) -> None:
     """Make a message ready and compare it, wait for its requests, or raise its error.
 
     `failed` is zero, an error code of MPI, or the negative number of bytes that could not be
@@ -145,16 +147,16 @@ def _help(number: int, failed: int, requests: tuple[int, ...], buffers: Sequence
     try:
         if failed:
             raise world.mpi.Exception(failed)
-        world.help_loop(lambda: message.text, lambda: _serve(world, message, requests))
+        world.help_loop(lambda: message.text, lambda: _start_message(world, message, requests))
     except BaseException as error:
         if requests or failed:
             world.abandon(buffers)
         if isinstance(error, Exception):
-            _blame(error, message.node)
+            _report_failed_collective(error, message.node)
         raise
 
 
-def _serve(world: World, m: _Message, requests: tuple[int, ...]) -> None:
+def _start_message(world: World, m: _Message, requests: tuple[int, ...]) -> None:
     comm = world.comm_of(m.axis, m.groups)
     if not requests:
         ranks = range(comm.size)
@@ -176,7 +178,7 @@ def _serve(world: World, m: _Message, requests: tuple[int, ...]) -> None:
         world.wait(comm, request)
 
 
-def _blame(error: Exception, node: Node | None) -> None:
+def _report_failed_collective(error: Exception, node: Node | None) -> None:
     """Say which collective failed, and report the error before another process ends this one."""
     if node is None or node.site is None:
         return

@@ -58,7 +58,7 @@ class Load:
             text += f", load average {self.average:.1f} on {self.cpus} CPUs"
         return f"{'busy' if self.busy else 'quiet'} machine: {text}"
 
-    def or_worse(self, other: Load | None) -> Load:
+    def worse_of(self, other: Load | None) -> Load:
         """The one of two loads that makes times less reliable."""
         if other is None:
             return self
@@ -70,11 +70,12 @@ def machine_load(threads: int | None = None) -> Load:
     threads = min(config.threads if threads is None else threads, default_threads(), _MOST_THREADS)
     seconds: list[float] = []
     helpers = [
-        threading.Thread(target=_spin, args=(seconds,), daemon=True) for _ in range(threads - 1)
+        threading.Thread(target=_time_blocks, args=(seconds,), daemon=True)
+        for _ in range(threads - 1)
     ]
     for helper in helpers:
         helper.start()
-    _spin(seconds)
+    _time_blocks(seconds)
     for helper in helpers:
         helper.join()
     shortest = _shortest[threads] = min(*seconds, _shortest.get(threads, seconds[0]))
@@ -83,7 +84,7 @@ def machine_load(threads: int | None = None) -> Load:
     return Load(max(0.0, lost), average, os.cpu_count() or 1)
 
 
-def _spin(seconds: list[float]) -> None:
+def _time_blocks(seconds: list[float]) -> None:
     """Append the time of each block until the window ends."""
     now = perf_counter()
     end = now + _WINDOW

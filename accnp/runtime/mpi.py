@@ -81,7 +81,7 @@ class World:
         self.completed = 0  # collectives, without those of native loops
         self._of_loops = messages_sent()
         self._abandoned: list[Request] = []  # requests, which hold the memory of their messages
-        self.waits_for: Callable[[], str] = _nothing
+        self.waits_for: Callable[[], str] = _waits_for_nothing
 
     @property
     def done(self) -> int:
@@ -94,7 +94,7 @@ class World:
         try:
             serve()
         finally:
-            self.waits_for = _nothing
+            self.waits_for = _waits_for_nothing
 
     # --- communicators ---
 
@@ -110,11 +110,11 @@ class World:
         found = self._comms.get(ranks)
         if found is None:
             group = self.comm.Get_group().Incl(ranks)
-            self._meet(group, [r for r in ranks if r != self.rank])
+            self._wait_for_members(group, [r for r in ranks if r != self.rank])
             found = self._comms[ranks] = self.comm.Create_group(group)
         return found
 
-    def _meet(self, group: Group, others: list[int]) -> None:
+    def _wait_for_members(self, group: Group, others: list[int]) -> None:
         """Wait for the other processes of a group, with the deadline of `wait`.
 
         Creating the communicator itself would block without a deadline.
@@ -209,7 +209,7 @@ class World:
             now = time.monotonic()
             if now - answered > _POLL_INTERVAL:
                 answered = now
-                self._answer()
+                self._answer_status_requests()
                 if now - began > config.collective_timeout:
                     self._give_up(comm, request, now - began)
                     return
@@ -218,7 +218,7 @@ class World:
             else:
                 time.sleep(0)
 
-    def _answer(self) -> None:
+    def _answer_status_requests(self) -> None:
         """Answer the questions of other processes about what this process waits for."""
         status = self.mpi.Status()
         while self._status.Iprobe(tag=_QUESTION, status=status):
@@ -238,7 +238,7 @@ class World:
         end = time.monotonic() + _GRACE
         status = self.mpi.Status()
         while time.monotonic() < end:
-            self._answer()
+            self._answer_status_requests()
             while self._status.Iprobe(tag=_ANSWER, status=status):
                 found[status.source] = self._status.recv(source=status.source, tag=_ANSWER)
             if request.Test():
@@ -323,11 +323,11 @@ class _Part:
         self._world.waits_for = self._what
 
     def __exit__(self, *exc: object) -> None:
-        self._world.waits_for = _nothing
+        self._world.waits_for = _waits_for_nothing
         self._world.completed += 1
 
 
-def _nothing() -> str:
+def _waits_for_nothing() -> str:
     return ""
 
 
@@ -363,11 +363,11 @@ def world() -> World:
         RuntimeError: they are not connected any more.
     """
     if _world is None:
-        raise _not_connected()
+        raise _not_connected_error()
     return _world
 
 
-def _not_connected() -> RuntimeError:
+def _not_connected_error() -> RuntimeError:
     return RuntimeError(
         "collective: the processes must be connected; got an operation that sends messages after "
         "distributed.shutdown; call distributed.initialize again"
@@ -375,7 +375,7 @@ def _not_connected() -> RuntimeError:
 
 
 def _refuse(*_: object, **__: object) -> np.ndarray:
-    raise _not_connected()
+    raise _not_connected_error()
 
 
 def connect() -> World:

@@ -70,7 +70,7 @@ class Task:
         if not self._done:
             self._stream._run_until(self)
         if self.error is not None:
-            self._stream._seen(self.error)
+            self._stream._clear_error(self.error)
             # The traceback of the work, without the frames of earlier waits.
             raise self.error.with_traceback(self._traceback)
         return self.value
@@ -105,12 +105,12 @@ class Task:
                 )
             else:
                 self._fail(error, error.__traceback__)
-                self._stream._failed(error)
+                self._stream._record_error(error)
         finally:
             del fn, deps
-        self._end()
+        self._mark_done()
 
-    def _end(self) -> None:
+    def _mark_done(self) -> None:
         self._done = True
         while self._waiters:
             try:
@@ -171,7 +171,7 @@ class Stream:
         elif self._asleep:
             self._wake()
         if len(self._queue) > MAX_QUEUED or self._bytes > MAX_QUEUED_BYTES:
-            self._relieve()
+            self._shorten_queue()
         return task
 
     def synchronize(self) -> None:
@@ -189,15 +189,15 @@ class Stream:
         if error is not None:
             raise error
 
-    def _failed(self, error: BaseException) -> None:
+    def _record_error(self, error: BaseException) -> None:
         if self.first_error is None:
             self.first_error = error
 
-    def _seen(self, error: BaseException) -> None:
+    def _clear_error(self, error: BaseException) -> None:
         if self.first_error is error:
             self.first_error = None
 
-    def _next(self) -> bool:
+    def _run_next(self) -> bool:
         """Run the oldest task; the caller holds `_running`. Returns False if there is none."""
         queue = self._queue
         if not queue:
@@ -212,7 +212,7 @@ class Stream:
         except BaseException as error:  # an interrupt of this thread
             if not task._done:
                 task._fail(RuntimeError(_INTERRUPTED.format(type(error).__name__)), None)
-            task._end()
+            task._mark_done()
             raise
         finally:
             with self._stopping:
@@ -235,7 +235,7 @@ class Stream:
         """Run the queue up to a task, or wait for the thread that does so."""
         if self._owner == get_ident():
             # A task waits for a later task of its own stream: run that now.
-            while not task._done and self._next():
+            while not task._done and self._run_next():
                 pass
             if not task._done:
                 raise RuntimeError("Task.wait: a task cannot wait for itself; return its value")
@@ -245,7 +245,7 @@ class Stream:
                 mine = self._running.acquire(False)
                 if mine:
                     self._owner = get_ident()
-                    while not task._done and self._next():
+                    while not task._done and self._run_next():
                         pass
             finally:
                 # Also if an interrupt arrived before `mine` was set.
@@ -268,7 +268,7 @@ class Stream:
                     self._stop(task)
                     raise
 
-    def _relieve(self) -> None:
+    def _shorten_queue(self) -> None:
         """Run old tasks until the queue is half full."""
         if self._owner == get_ident():
             return
@@ -276,7 +276,7 @@ class Stream:
             with self._running:
                 self._owner = get_ident()
                 try:
-                    if not self._next():
+                    if not self._run_next():
                         return
                 finally:
                     self._owner = 0
@@ -284,7 +284,7 @@ class Stream:
     def _start_worker(self) -> bool:
         with self._start:
             if self._worker is None:
-                self._worker = start_thread(self._work, f"accnp-{self.name}")
+                self._worker = start_thread(self._run_worker, f"accnp-{self.name}")
             return self._worker is not None
 
     def _wake(self) -> None:
@@ -292,14 +292,14 @@ class Stream:
         with contextlib.suppress(RuntimeError):  # another thread has just done it
             self._sleep.release()
 
-    def _work(self) -> None:
+    def _run_worker(self) -> None:
         """Run queued tasks, then sleep: the loop of the worker thread."""
         blas_threads.mark_worker()
         while True:
             with self._running:
                 self._owner = get_ident()
                 try:
-                    self._next()
+                    self._run_next()
                 finally:
                     self._owner = 0
             if self._queue and not worker_threads.at_work.closed:

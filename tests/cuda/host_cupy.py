@@ -189,7 +189,7 @@ class Blas:
             cublasGemmStridedBatchedEx=self.function, cublasCreate_v2=self.create,
             cublasSetStream_v2=lambda *pair: self.handles.append([x.value for x in pair]),
         )  # fmt: skip
-        monkeypatch.setattr(cupy_driver, "_mapped", lambda name: f"/lib/{name}.13")
+        monkeypatch.setattr(cupy_driver, "_find_loaded_library", lambda name: f"/lib/{name}.13")
         monkeypatch.setattr(cupy_driver.ctypes, "CDLL", lambda path: library)
 
     def create(self, handle):

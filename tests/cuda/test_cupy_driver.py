@@ -93,7 +93,7 @@ def test_children_of_the_process_are_told(cuda, monkeypatch):
     driver = cuda.driver
     monkeypatch.setattr(cupy_driver, "_lost", False)
     event = driver.event()
-    cupy_driver._forked()
+    cupy_driver._mark_contexts_lost()
     for use in (driver.event, lambda: driver.alloc(8), lambda: driver.wait(event), driver.enter):
         with pytest.raises(RuntimeError, match=r"cuda:0: CUDA does not work in .*forked.*'spawn'"):
             use()
@@ -223,9 +223,9 @@ def test_no_memory_while_capturing(cuda):
 
 def test_libraries_are_found_where_they_are_loaded():
     path = os.path.realpath(_multiarray.__file__)  # some library that this process has loaded
-    assert cupy_driver._mapped(os.path.basename(path)[:12]) == path
+    assert cupy_driver._find_loaded_library(os.path.basename(path)[:12]) == path
     with pytest.raises(OSError, match="no-such is not loaded"):
-        cupy_driver._mapped("no-such")
+        cupy_driver._find_loaded_library("no-such")
 
 
 def test_arrays_over_memory(cuda):

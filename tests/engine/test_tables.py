@@ -12,7 +12,7 @@ from accnp.array_type import from_numpy, wrap
 from accnp.config import threads as use_threads
 from accnp.engine import execute, table
 from accnp.engine.steps import GRAIN, PARALLEL, KernelStep
-from accnp.engine.table import LARGE, Part, _groups, _Places, _whole
+from accnp.engine.table import LARGE, Part, _groups, _make_section, _Places
 from accnp.ir.graph import build
 from accnp.pytree import tree_flatten
 
@@ -86,7 +86,9 @@ def test_temporaries_share_memory():
     for _ in range(2):
         execute.run(plan, leaves)
     assert len(plan.steps) >= 20
-    assert _Places(_whole(plan), _groups(plan.steps), 1).scratch <= 3 * 40 * 40 * 4
+    section = _make_section(plan)
+    assert section is not None
+    assert _Places(section, _groups(plan.steps), 1).scratch <= 3 * 40 * 40 * 4
 
 
 def test_launches_are_counted():

@@ -117,7 +117,7 @@ def test_missing_memory_for_a_message_is_an_error_with_its_size() -> None:
         "loop = jax.jit(lambda x: jax.lax.fori_loop(0, 2, lambda i, c: c + f(x), x))\n"
         "loop(x).block_until_ready()\n"
         "try:\n"
-        "    loop_messages._help(0, -4096, (), [])\n"
+        "    loop_messages._handle_message(0, -4096, (), [])\n"
         "except MemoryError as error:\n"
         "    print(error)\n"
     )

@@ -66,10 +66,10 @@ def test_the_load_average_counts_too(average, busy):
 
 
 def test_the_worse_of_two_loads():
-    assert QUIET.or_worse(BUSY) == BUSY.or_worse(QUIET) == BUSY
-    assert QUIET.or_worse(None) == QUIET
+    assert QUIET.worse_of(BUSY) == BUSY.worse_of(QUIET) == BUSY
+    assert QUIET.worse_of(None) == QUIET
     many = Load(0.0, 9.0, 2)  # busy by its load average
-    assert QUIET.or_worse(many) == many
+    assert QUIET.worse_of(many) == many
 
 
 @pytest.mark.parametrize(("load", "marked"), [(BUSY, True), (QUIET, False)])

@@ -25,7 +25,7 @@ from accnp.errors import (
     warn,
 )
 from accnp.forks import imported
-from accnp.ir.node import LITERAL, Node, is_held, literal, refuse_float0
+from accnp.ir.node import LITERAL, Node, is_user_held_scalar, literal, refuse_float0
 from accnp.ir.op import o
 from accnp.ir.trace import DEAD, state
 from accnp.runtime.buffer import is_pooled
@@ -261,7 +261,7 @@ def cast(x: Node, dtype: Any, weak: bool = False) -> Node:
     a = x.aval
     if a.dtype == dtype and a.weak_type == weak:
         return x
-    if x.op is LITERAL and not (state.named and is_held(x)):
+    if x.op is LITERAL and not (state.named and is_user_held_scalar(x)):
         value = x.params["value"]
         if a.dtype.kind not in "biu" and not (
             a.weak_type and a.dtype in (dtypes.default_float(), dtypes.default_complex())

@@ -23,7 +23,7 @@ from accnp.ir.aval import Aval, make_aval, on_devices
 from accnp.ir.equations import ClosedJaxpr, typed
 from accnp.ir.graph import Graph
 from accnp.ir.jaxpr import to_jaxpr
-from accnp.ir.node import LITERAL, Node, arg, is_held
+from accnp.ir.node import LITERAL, Node, arg, is_user_held_scalar
 from accnp.ir.trace import state
 from accnp.jax_compat.jaxprs.primitives import primitive_of
 from accnp.key_array import PRNGKeyArray, keys_of_words
@@ -318,7 +318,7 @@ def closed_jaxpr(graph: Graph, consts: Sequence[Node] = ()) -> ClosedJaxpr:
 def _value_of(node: Node) -> Any:
     if "type" in node.params:  # a type that the function uses as a value
         return node.params["type"]
-    number = node.op is LITERAL and not is_held(node)
+    number = node.op is LITERAL and not is_user_held_scalar(node)
     return typed(node.params["value"], node.aval) if number else wrap(node)
 
 

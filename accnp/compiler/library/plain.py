@@ -17,7 +17,7 @@ import numpy as np
 
 from accnp.compiler.library import plain_gemm, plain_lapack, special_calls
 from accnp.compiler.loops.functions import FUNCTIONS_OF_OPS
-from accnp.ir.op import COMBINES, Combine, each_combine
+from accnp.ir.op import COMBINES, Combine, for_each_combine
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -464,7 +464,7 @@ def _folds(name: str) -> None:
     NAMESPACE["strips_" + name] = _strips(NAMESPACE["block_" + name])
 
 
-each_combine(_folds)
+for_each_combine(_folds)
 for _name, _dtype in DTYPES.items():
     NAMESPACE[_name] = cast(_dtype)
     NAMESPACE["stack_" + _name] = _stack(_dtype)

@@ -33,7 +33,7 @@ from accnp.compiler.numba.halves import E2, F2
 from accnp.compiler.numba.source import STACKS
 from accnp.compiler.numba.vector_forms import vectorized_function
 from accnp.compiler.processor import WIDE
-from accnp.ir.op import COMBINES, each_combine
+from accnp.ir.op import COMBINES, for_each_combine
 
 if TYPE_CHECKING:
     from numba.core.base import BaseContext as Context
@@ -370,8 +370,8 @@ for _to in _OF.values():
     for _kind, _count in STACKS.items():
         _stack(_kind, _count, _to)
     _heap(_to)
-each_combine(_fold)
-each_combine(_strips)
+for_each_combine(_fold)
+for_each_combine(_strips)
 for _name in TABLE:
     if _name not in globals() and _name.isidentifier() and not TABLE[_name].gpu:
         _intrinsic(_name)

@@ -100,7 +100,7 @@ class Explanation:
     def _end(self) -> None:
         self._session.stop()
         self._ended = True
-        self.load = machine_load().or_worse(self.load)
+        self.load = machine_load().worse_of(self.load)
         self._counts = {name: n - self._before[name] for name, n in _counts().items()}
         for e in self.events:
             if e.kind == "step" and not e.more["depth"]:

@@ -13,7 +13,7 @@ from accnp.config import config
 from accnp.devtools.inspect.kernel_files import kernel_file, memory_of
 from accnp.engine.describe import (
     body_operations,
-    every_plan,
+    iterate_plans,
     kernel_label,
     step_members,
 )
@@ -229,8 +229,8 @@ def kernels_of(
     `existing` is the plan that runs, if another one was made for inspection.
     """
     found = []
-    running: Any = every_plan(existing, None) if existing is not None else None
-    for path, inner, its in every_plan(plan, program):
+    running: Any = iterate_plans(existing, None) if existing is not None else None
+    for path, inner, its in iterate_plans(plan, program):
         other = next(running)[1] if running is not None else inner
         named = step_members(inner, its) if its is not None else {}
         sizes = memory_of(inner, its)

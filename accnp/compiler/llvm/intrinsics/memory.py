@@ -17,7 +17,7 @@ from accnp.compiler.llvm.scalars.ir import I8, I64, V, fetch
 from accnp.compiler.llvm.scalars.transpose import transpose
 from accnp.compiler.llvm.templates import define_vectors, make_template
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type, part_of
-from accnp.ir.op import COMBINES, each_combine
+from accnp.ir.op import COMBINES, for_each_combine
 
 __all__ = ["stack_memory", "write_fold", "write_fold_rows"]
 
@@ -282,7 +282,7 @@ for _type in DTYPES.values():
         _stack(_kind, _type, _count)
     _heap(_type)
     _nothing_at(_type)
-each_combine(_folds)
+for_each_combine(_folds)
 for _name in ("max", "min"):
     _join(_name)
 define("at", 2, _at)
