@@ -135,7 +135,7 @@ class Native(Driver):
             self.scan()
         else:
             self.initialize(self.stopped, -1)
-            self.count_from(self.first)
+            self.start_counter(self.first)
             self.while_()
         kernel = self.finish(fastmath)
         return Bailout(kernel, self.carry_slots, self.stopped_slot, self.count, fastmath)
@@ -149,9 +149,9 @@ class Native(Driver):
         return [None]
 
     def iterations(self, length: str, count: int, reverse: bool) -> AbstractContextManager[None]:
-        return self.rows_from(self.first, length, reverse, self.iterations_between())
+        return self.open_remaining_rows(self.first, length, reverse, self.iterations_between())
 
     def end_iteration(self, outs: Sequence[Spot]) -> None:
         self.stop_if(outs[-1], self.stopped)
         if self.step.op.control == "while":
-            self.count_one()
+            self.increment_counter()

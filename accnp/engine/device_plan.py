@@ -16,7 +16,7 @@ from accnp.compiler.fusion.lower import lower
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.grid_kernels import build_fused_grid_kernel, build_grid_kernel
 from accnp.compiler.kernel_cache import CompileError
-from accnp.compiler.library.copies import do_nothing
+from accnp.compiler.library.copies import empty_kernel
 from accnp.compiler.library.lowerings import gpu_call_of, writer
 from accnp.compiler.worker_threads import in_parallel
 from accnp.config import config
@@ -155,7 +155,7 @@ class DevicePlanner(Planner):
             return
         # Nothing is computed: no reason to go to the processor.
         slots = self.parts(v) if isinstance(v.aval, tuple) else [(self.slot(v), -1)]
-        step = self.own_step(do_nothing(), [], v)
+        step = self.own_step(empty_kernel(), [], v)
         step.allocs = [(slot, 0) for slot, _ in slots]
         step.load(self.plan.fastmath)
         self.plan.steps.append(step)

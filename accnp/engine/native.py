@@ -301,7 +301,7 @@ class Driver(ControlText):
                 if j in self.result_slots:
                     self.move(self.result(j), c)
             elif c.name in starts:
-                self.move(self.at_start(c, starts[c.name]), c)
+                self.move(self.name_initial_buffer(c, starts[c.name]), c)
 
     def scan(self) -> None:
         step, p = self.step, self.step.params

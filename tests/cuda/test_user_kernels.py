@@ -88,7 +88,7 @@ def test_numba_cuda_is_loaded_with_a_numpy_without_row_stack(monkeypatch):
         patch.delitem(sys.modules, part, raising=False)
         patch.setattr(importlib.util, "find_spec", lambda name: name)
         patch.setattr(importlib, "import_module", lambda n: loaded.append((n, np.row_stack)))
-        user_cuda._with_new_numpy()
+        user_cuda._load_array_support()
         assert [name for name, _ in loaded] == [part]
         assert not hasattr(np, "row_stack")
 

@@ -105,13 +105,13 @@ class ControlText:
 
     def cell(self, code: str) -> Spot:
         """Return a register for one element."""
-        return self._made("cell", code, 1)
+        return self._allocate_spot("cell", code, 1)
 
     def stack(self, code: str, count: int) -> Spot:
         """Return a buffer on the stack."""
-        return self._made("stack", code, count)
+        return self._allocate_spot("stack", code, count)
 
-    def _made(self, kind: str, code: str, count: int) -> Spot:
+    def _allocate_spot(self, kind: str, code: str, count: int) -> Spot:
         name = self.fresh("t")
         self.head.append(f"{name} = {kind}_{code}()")
         return Spot(name, code, count)
@@ -138,7 +138,7 @@ class ControlText:
         s = f"s_{a.code}"
         self.w.add(f"{s} = {a.name}", f"{a.name} = {b.name}", f"{b.name} = {s}")
 
-    def at_start(self, x: Spot, name: str) -> Spot:
+    def name_initial_buffer(self, x: Spot, name: str) -> Spot:
         """Give a name to the buffer that a value has at the start, before exchanges."""
         self.head.append(f"{name} = {x.name}")
         return Spot(name, x.code, x.count)
@@ -221,7 +221,9 @@ class ControlText:
                 yield
 
     @contextmanager
-    def rows_from(self, first: Spot, length: str, reverse: bool, strip: int) -> Generator[None]:
+    def open_remaining_rows(
+        self, first: Spot, length: str, reverse: bool, strip: int
+    ) -> Generator[None]:
         """Open the same loop, from the iteration `t` that `first` contains."""
         with self.w.block(f"for t in range({first.name}[0], {length}):"):
             self.end_if_stopped("t", self.integer(strip - 1))
@@ -251,11 +253,11 @@ class ControlText:
         with self.w.block(f"if not {condition}:"):
             self.w.add("break")
 
-    def count_from(self, first: Spot) -> None:
+    def start_counter(self, first: Spot) -> None:
         """Begin to count iterations, in `t`."""
         self.head.append(f"t = {first.name}[0]")
 
-    def count_one(self) -> None:
+    def increment_counter(self) -> None:
         """Count an iteration."""
         self.w.add("t = t + 1")
 

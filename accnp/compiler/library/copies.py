@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from accnp.compiler.library.writing.loop_nests import Axis, Text, merged, place, total
 from accnp.ir.kernel import OwnKernel
 
-__all__ = ["copy_in_order", "do_nothing", "touch_lines"]
+__all__ = ["copy_in_order", "empty_kernel", "touch_lines"]
 
 LINES = 1 << 10  # cache lines per task
 
@@ -46,7 +46,7 @@ def touch_lines(lines: int, step: int) -> OwnKernel:
     return text.own(-(-lines // LINES), 16 * lines)
 
 
-def do_nothing() -> OwnKernel:
+def empty_kernel() -> OwnKernel:
     """Return a kernel for results without elements."""
     text = Text(0)
     text.add("pass")

@@ -47,7 +47,7 @@ STACK = 1024
 TILE, SLAB = 4096, 16384
 
 
-def _quiet(f: Callable[..., Any]) -> Callable[..., Any]:
+def _without_warnings(f: Callable[..., Any]) -> Callable[..., Any]:
     """The function in the dtype of its first argument, without warnings."""
 
     def call(*xs: ArrayLike) -> Number:
@@ -63,7 +63,7 @@ def _number(x: np.ndarray) -> Number:
     return typing.cast("Number", x[()])
 
 
-def _whole(f: Callable[..., Any]) -> Callable[..., Any]:
+def _keep_integers(f: Callable[..., Any]) -> Callable[..., Any]:
     """A rounding function that leaves integers alone."""
 
     def call(x: object) -> object:
@@ -110,7 +110,7 @@ def idiv(x: Integer, y: Integer) -> Number:
 def rem(x: Number, y: Number) -> Number:
     dtype = np.asarray(x).dtype
     if dtype.kind not in "iu":
-        return _quiet(np.fmod)(x, y)
+        return _without_warnings(np.fmod)(x, y)
     a, b = int(x), int(y)
     if b == 0:
         return dtype.type(a)
@@ -224,7 +224,7 @@ def _stack(dtype: DTypeLike, count: int = STACK) -> Callable[[], np.ndarray]:
     return lambda: np.empty(count, dtype)
 
 
-def _at(a: Pointer, k: Integer) -> Pointer:
+def _offset_array(a: Pointer, k: Integer) -> Pointer:
     """An array, or what stands for a pointer, from another element on."""
     if isinstance(a, np.ndarray):
         return a[int(k) :]
@@ -252,7 +252,7 @@ def _columns(fold: Callable[[Number, Number], Number]) -> Callable[..., None]:
     return call
 
 
-def _strips(block: Callable[[Pointer, Integer], Number]) -> Callable[..., None]:
+def _strip_reduction(block: Callable[[Pointer, Integer], Number]) -> Callable[..., None]:
     def call(
         sums: np.ndarray, source: Pointer, places: Places, rows: Integer, wide: Integer
     ) -> None:
@@ -292,12 +292,12 @@ def _first_odd(a: Pointer, n: Integer) -> np.int64:
     return np.int64(odd[0] if odd.size else n)
 
 
-def _doubles(f: Callable[..., Any]) -> Callable[..., Any]:
+def _compute_in_float64(f: Callable[..., Any]) -> Callable[..., Any]:
     """A function of double numbers, whose result has the type of its first operand."""
-    return _quiet(lambda *xs: f(*[np.float64(x) for x in xs]))
+    return _without_warnings(lambda *xs: f(*[np.float64(x) for x in xs]))
 
 
-def _in_double(f: Callable[..., Any]) -> Callable[..., Any]:
+def _widen_to_float64(f: Callable[..., Any]) -> Callable[..., Any]:
     """The reference of an op, computed with double numbers in the type of the first operand."""
 
     def widened(x: ArrayLike) -> np.ndarray:
@@ -305,7 +305,7 @@ def _in_double(f: Callable[..., Any]) -> Callable[..., Any]:
         wide = given.dtype.kind in "biu"
         return given if wide else given.astype(np.result_type(given.dtype, np.float64))
 
-    return _quiet(lambda *xs: f(*map(widened, xs)))
+    return _without_warnings(lambda *xs: f(*map(widened, xs)))
 
 
 # --- functions of one line -----------------------------------------------------------------------
@@ -319,7 +319,7 @@ def _inverse(d: SupportsFloat) -> np.float64:
     return 1 / np.float64(d)
 
 
-def _divided(x: np.number, inverse: np.float64) -> np.float32:
+def _multiply_by_inverse(x: np.number, inverse: np.float64) -> np.float32:
     return np.float32(x * inverse)
 
 
@@ -343,7 +343,7 @@ def _cdiv(x: np.number, y: np.number) -> np.number:
     return x / y
 
 
-def _one(x: object) -> np.generic:
+def _one_of_dtype(x: object) -> np.generic:
     return np.asarray(x).dtype.type(1)
 
 
@@ -375,7 +375,7 @@ def _aligned(a: np.ndarray) -> bool:
     return a.ctypes.data % 16 == 0
 
 
-def _stopped(count: object, mask: object) -> bool:
+def _is_stopped(count: object, mask: object) -> bool:
     return False
 
 
@@ -386,7 +386,7 @@ def _run_all(
     return k(0, n, *x)
 
 
-def _ignored(p: object) -> None:
+def _ignore_pointer(p: object) -> None:
     pass
 
 
@@ -401,25 +401,25 @@ def _heap(dtype: type[np.generic]) -> Callable[[SupportsInt], np.ndarray]:
 NAMESPACE: dict[str, Any] = {
     "quotient": _quotient,
     "inverse": _inverse,
-    "divided": _divided,
-    "sqrt": _quiet(np.sqrt),
-    "log2": _quiet(np.log2),
-    "log10": _quiet(np.log10),
-    "zeta": _quiet(_zeta),
-    "polygamma": _quiet(_polygamma),
+    "divided": _multiply_by_inverse,
+    "sqrt": _without_warnings(np.sqrt),
+    "log2": _without_warnings(np.log2),
+    "log10": _without_warnings(np.log10),
+    "zeta": _without_warnings(_zeta),
+    "polygamma": _without_warnings(_polygamma),
     "abs": np.abs,
-    "floor": _whole(np.floor),
-    "ceil": _whole(np.ceil),
-    "trunc": _whole(np.trunc),
-    "round_even": _whole(np.rint),
-    "round_away": _whole(round_away),
+    "floor": _keep_integers(np.floor),
+    "ceil": _keep_integers(np.ceil),
+    "trunc": _keep_integers(np.trunc),
+    "round_even": _keep_integers(np.rint),
+    "round_away": _keep_integers(round_away),
     "sign": sign,
     "fmax": fmax,
     "fmin": fmin,
     "rem": rem,
-    "cdiv": _quiet(_cdiv),
+    "cdiv": _without_warnings(_cdiv),
     "idiv": idiv,
-    "nextafter": _quiet(np.nextafter),
+    "nextafter": _without_warnings(np.nextafter),
     "copysign": np.copysign,
     "shift_left": shift_left,
     "shift_right_logical": shift_right_logical,
@@ -427,44 +427,44 @@ NAMESPACE: dict[str, Any] = {
     "clz": clz,
     "popcount": popcount,
     "is_finite": np.isfinite,
-    "one": _one,
-    "sq": _quiet(square),
+    "one": _one_of_dtype,
+    "sq": _without_warnings(square),
     "select": _select,
     "make_complex": make_complex,
-    "cmul": _quiet(np.multiply),
+    "cmul": _without_warnings(np.multiply),
     "fma": fma,
     "threefry_0": _threefry_0,
     "threefry_1": _threefry_1,
     "threefry_xor": _threefry_xor,
     "join_max": _join_max,
     "join_min": _join_min,
-    "at": _at,
+    "at": _offset_array,
     "aligned": _aligned,
     "asked": lambda: 0,
-    "stopped": _stopped,
+    "stopped": _is_stopped,
     "parallel_for": _run_all,
     "move": _move,
     "transpose": _transpose,
-    "prefetch": _ignored,
-    "prefetch_second": _ignored,
-    "touch": _ignored,
+    "prefetch": _ignore_pointer,
+    "prefetch_second": _ignore_pointer,
+    "touch": _ignore_pointer,
     "block_find": _find,
     "block_odd": _first_odd,
     "odd": is_odd,
     "block_wide_sum": _wide_sum,
 }
 for _name, _function in FUNCTIONS_OF_OPS.items():
-    NAMESPACE[_name] = _in_double(_function.reference)
+    NAMESPACE[_name] = _widen_to_float64(_function.reference)
 
 
-def _folds(name: str) -> None:
+def _declare_reductions(name: str) -> None:
     combine = COMBINES[name]
     NAMESPACE["block_" + name] = _block(combine)
     NAMESPACE["columns_" + name] = _columns(NAMESPACE.get(combine.function, combine.reference))
-    NAMESPACE["strips_" + name] = _strips(NAMESPACE["block_" + name])
+    NAMESPACE["strips_" + name] = _strip_reduction(NAMESPACE["block_" + name])
 
 
-for_each_combine(_folds)
+for_each_combine(_declare_reductions)
 for _name, _dtype in DTYPES.items():
     NAMESPACE[_name] = cast(_dtype)
     NAMESPACE["stack_" + _name] = _stack(_dtype)
@@ -478,9 +478,12 @@ for _name, _dtype in DTYPES.items():
 NAMESPACE.update(plain_gemm.namespace(fma, NAMESPACE))
 NAMESPACE.update(plain_lapack.namespace())
 for _name in ("dawsn", "erfcx", "log_ndtr", "ndtri"):
-    NAMESPACE[_name] = _doubles(getattr(special, _name))
-NAMESPACE["bessel_i0"], NAMESPACE["bessel_i0e"] = _doubles(special.i0), _doubles(special.i0e)
-NAMESPACE["bessel_i1"] = _doubles(_bessel_i1)
-NAMESPACE["bessel_i1e"] = _doubles(_bessel_i1e)
+    NAMESPACE[_name] = _compute_in_float64(getattr(special, _name))
+NAMESPACE["bessel_i0"], NAMESPACE["bessel_i0e"] = (
+    _compute_in_float64(special.i0),
+    _compute_in_float64(special.i0e),
+)
+NAMESPACE["bessel_i1"] = _compute_in_float64(_bessel_i1)
+NAMESPACE["bessel_i1e"] = _compute_in_float64(_bessel_i1e)
 for _name, (_, _ufunc, _) in special_calls.CALLS.items():
-    NAMESPACE[_name] = _doubles(getattr(special, _ufunc))
+    NAMESPACE[_name] = _compute_in_float64(getattr(special, _ufunc))

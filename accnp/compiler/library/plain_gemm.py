@@ -50,7 +50,7 @@ def _gemm(dtype: type[Number], fma: MultiplyAdd) -> Callable[..., None]:
     return call
 
 
-def _of_pairs(x: Number, y: Number, z: Number) -> np.int32:
+def _multiply_add_pairs(x: Number, y: Number, z: Number) -> np.int32:
     """z and the products of the lower and of the upper halves of two words."""
     halves = [np.array([int(v)], np.int32).view(np.int16).astype(np.int64) for v in (x, y)]
     return np.array([int(z) + int(halves[0] @ halves[1])]).astype(np.int32)[0]
@@ -77,12 +77,12 @@ def _tile(rows: int, parts: int, fma: MultiplyAdd) -> Callable[..., None]:
                 for part in range(parts):
                     x = a[i * rsa + p * csa + part]
                     chain = fma(x, b[(p * parts + part) * ldb + j], chain)
-            _put(c, i * ldc + j, chain, how)
+            _update_element(c, i * ldc + j, chain, how)
 
     return call
 
 
-def _apart(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
+def _complex_gemm(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
     def call(
         k: Integer, a: Pointer, down: Places, along: Places, b: Pointer, across: Places,
         c: Pointer, out: Places, m: Integer, n: Integer, how: Integer,
@@ -91,12 +91,12 @@ def _apart(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
             chain = _type(c)(0)
             for p in range(int(k)):
                 chain = fma(a[down[i] + along[p]], b[across[p] + j], chain)
-            _put(c, out[i] + j, chain, how)
+            _update_element(c, out[i] + j, chain, how)
 
     return call
 
 
-def _put(c: Pointer, j: Integer, y: Number, how: Integer) -> None:
+def _update_element(c: Pointer, j: Integer, y: Number, how: Integer) -> None:
     c[j] = y if how == 0 else (c[j] - y if how < 0 else c[j] + y)
 
 
@@ -113,7 +113,7 @@ def _dots(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
             while len(lanes) > 1:
                 half = len(lanes) // 2
                 lanes = [y + z for y, z in zip(lanes[:half], lanes[half:], strict=True)]
-            _put(c, j, lanes[0], how)
+            _update_element(c, j, lanes[0], how)
 
     return call
 
@@ -134,7 +134,7 @@ def _gemv(fma: MultiplyAdd) -> Callable[..., None]:
                 right = np.array([b[p * rsb + j * csb] for p in steps], dtype)
                 out = np.zeros(1, dtype)
                 dots(len(steps), left, right, 0, out, 1, 0)
-                _put(c, j, out[0], how if p0 == 0 or how < 0 else 1)
+                _update_element(c, j, out[0], how if p0 == 0 or how < 0 else 1)
 
     return call
 
@@ -147,25 +147,27 @@ def _add_scaled(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
     return call
 
 
-def _lay(dst: Pointer, src: Pointer, stride: Integer, n: Integer) -> None:
+def _copy_lanes(dst: Pointer, src: Pointer, stride: Integer, n: Integer) -> None:
     for q in range(_lanes(dst)):
         dst[q] = src[q * stride] if q < n else _type(dst)(0)
 
 
-def _lay_words(dst: Pointer, src: Pointer, n: Integer) -> None:
+def _copy_words(dst: Pointer, src: Pointer, n: Integer) -> None:
     for p in range(0, int(n), 2):
         upper = int(src[p + 1]) if p + 1 < n else 0
         dst[p // 2] = np.uint32((upper & 0xFFFF) << 16 | int(src[p]) & 0xFFFF).astype(np.int32)
 
 
-def _lay_pairs(dst: Pointer, other: Pointer, src: Pointer, stride: Integer, n: Integer) -> None:
+def _copy_complex_pairs(
+    dst: Pointer, other: Pointer, src: Pointer, stride: Integer, n: Integer
+) -> None:
     for q in range(0, _lanes(dst), 2):
         re, im = (src[q // 2 * stride + k] if q < n else _type(dst)(0) for k in (0, 1))
         dst[q], dst[q + 1] = re, im
         other[q], other[q + 1] = -im, re
 
 
-def _turn(dst: Pointer, ldd: Integer, src: Pointer, lds: Integer) -> None:
+def _transpose_square(dst: Pointer, ldd: Integer, src: Pointer, lds: Integer) -> None:
     for p, q in product(range(_lanes(dst)), repeat=2):
         dst[p * ldd + q] = src[q * lds + p]
 
@@ -174,7 +176,7 @@ def _release(p: object) -> None:
     pass
 
 
-def _written(name: str, scope: dict[str, Any]) -> Callable[..., None]:
+def _compile_source(name: str, scope: dict[str, Any]) -> Callable[..., None]:
     """A library kernel by its text."""
 
     def call(*args: Pointer | Integer) -> None:
@@ -193,10 +195,14 @@ def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
     def fma(x: Number, y: Number, z: Number) -> Number:
-        return (_of_pairs if isinstance(z, np.integer) else floats)(x, y, z)
+        return (_multiply_add_pairs if isinstance(z, np.integer) else floats)(x, y, z)
 
-    found: dict[str, Any] = {"lay": _lay, "lay_pairs": _lay_pairs, "turn": _turn}
-    found["lay_words"] = _lay_words
+    found: dict[str, Any] = {
+        "lay": _copy_lanes,
+        "lay_pairs": _copy_complex_pairs,
+        "turn": _transpose_square,
+    }
+    found["lay_words"] = _copy_words
     found["add_scaled"] = _add_scaled(1, fma)
     found["add_scaled_4"], found["add_scaled_8"] = (_add_scaled(rows, fma) for rows in (4, 8))
     for name in SIGNATURES:
@@ -204,13 +210,13 @@ def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
         if family == "gemm":
             found[name] = _gemm(types[code], fma)
         else:
-            found[name] = _gemv(fma) if family == "gemv" else _written(name, scope)
+            found[name] = _gemv(fma) if family == "gemv" else _compile_source(name, scope)
     for of in SHAPES.values():
         found[f"dots_{of.dots}"] = _dots(of.dots, fma)
         for shape in (f"{of.tall}x1", f"{of.tall}x2"):
             found["tile_" + shape] = _tile(of.tall, 1, fma)
             found["twin_" + shape] = _tile(of.tall, 2, fma)
-            found["apart_" + shape] = _apart(of.tall, fma)
+            found["apart_" + shape] = _complex_gemm(of.tall, fma)
     for rows, shape in ((2, "2x4"), (4, "4x2")):
         found["tile_" + shape], found["twin_" + shape] = _tile(rows, 1, fma), _tile(rows, 2, fma)
     for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):

@@ -66,7 +66,7 @@ def _sort(p: Pointer, n: Integer) -> None:
         p.seen[p.at : p.at + int(n)] = True
 
 
-def _deal(
+def _distribute_to_lists(
     to: Pointer, room: Integer, src: Pointer, n: Integer, limits: Pointer, counts: Pointer
 ) -> None:
     lists: list[list[Number]] = [[] for _ in range(LISTS)]
@@ -110,7 +110,7 @@ def _constant(value: int) -> Callable[[], int]:
 def namespace() -> dict[str, Callable[..., Any]]:
     """Names and functions."""
     found: dict[str, Callable[..., Any]] = {
-        "deal": _deal, "permute": _permute, "pick": _pick, "sift": _sift,
+        "deal": _distribute_to_lists, "permute": _permute, "pick": _pick, "sift": _sift,
     }  # fmt: skip
     found |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
     found |= {f"quick_{code}": _constant(most) for code, most in QUICK.items()}

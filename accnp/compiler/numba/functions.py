@@ -214,7 +214,9 @@ def _type_intrinsic(name: str, args: Sequence[types.Type]) -> Typed:
         made = write(b, *values)
         return context.get_dummy_value() if result is None else made
 
-    return (types.void if result is None else _of(result))(*[_of(p) for p in params]), code
+    return (types.void if result is None else _numba_type(result))(
+        *[_numba_type(p) for p in params]
+    ), code
 
 
 def _intrinsic(name: str) -> None:
@@ -230,24 +232,24 @@ def scope() -> dict[str, Any]:
     return {name: globals()[name] for name in __all__}
 
 
-def _of(t: Type) -> types.Type:
+def _numba_type(t: Type) -> types.Type:
     """The type of Numba for one of the loop IR."""
     if isinstance(t, Pointer):
         return types.CPointer(NUMBA_TYPES[t.of.token])
     return NUMBA_TYPES[t.token]
 
 
-def _folds(combine: str, of: DType) -> bool:
+def _can_reduce(combine: str, of: DType) -> bool:
     """Whether kernels can reduce numbers of a type with a function."""
     return of.kind != "float" or "f" in COMBINES[combine].kinds
 
 
-def _strips(combine: str) -> None:
+def _declare_strip_reduction(combine: str) -> None:
     def typed(
         to: types.Type, source: types.Type, places: object, rows: object, columns: object
     ) -> Typed:
         of = _element(to)
-        if of is None or source != to or not _folds(combine, of):
+        if of is None or source != to or not _can_reduce(combine, of):
             return None
 
         def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
@@ -260,7 +262,7 @@ def _strips(combine: str) -> None:
     _define(f"strips_{combine}", 5, typed)
 
 
-def _at(p: types.Type, k: types.Type) -> Typed:
+def _type_offset_pointer(p: types.Type, k: types.Type) -> Typed:
     """The pointer to element k."""
 
     def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
@@ -269,10 +271,10 @@ def _at(p: types.Type, k: types.Type) -> Typed:
     return None if _element(p) is None else (p(p, types.int64), code)
 
 
-def _fold(combine: str) -> None:
+def _declare_block_reduction(combine: str) -> None:
     def typed(p: types.Type, n: types.Type) -> Typed:
         of = _element(p)
-        if of is None or not _folds(combine, of):
+        if of is None or not _can_reduce(combine, of):
             return None
 
         def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
@@ -339,7 +341,7 @@ def _distinct_buffers() -> Typed:
     return types.void(), code
 
 
-def _asked() -> Typed:
+def _type_nontemporal_request() -> Typed:
     """Whether the launch wants results to bypass the caches; Numba's entries are not told."""
 
     def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
@@ -370,15 +372,15 @@ for _to in _OF.values():
     for _kind, _count in STACKS.items():
         _stack(_kind, _count, _to)
     _heap(_to)
-for_each_combine(_fold)
-for_each_combine(_strips)
+for_each_combine(_declare_block_reduction)
+for_each_combine(_declare_strip_reduction)
 for _name in TABLE:
     if _name not in globals() and _name.isidentifier() and not TABLE[_name].gpu:
         _intrinsic(_name)
 __all__.append("parallel_for")
 _define("distinct_buffers", 0, _distinct_buffers)
-_define("asked", 0, _asked)
-_define("at", 2, _at)
+_define("asked", 0, _type_nontemporal_request)
+_define("at", 2, _type_offset_pointer)
 _define("release", 1, _release)
 _define("prefetch", 1, _prefetch)
 _define("block_wide_sum", 2, _wide_sum)

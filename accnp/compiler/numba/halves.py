@@ -72,14 +72,14 @@ def stored(b: ir.IRBuilder, t: Half, v: ir.Value) -> ir.Value:
 
 
 @lower_cast(Half, types.Float)
-def _wider(
+def _cast_to_float(
     context: Context, b: ir.IRBuilder, source: types.Type, target: types.Type, v: ir.Value
 ) -> ir.Value:
     return v if target is types.float32 else b.fpext(v, context.get_value_type(target))
 
 
 @lower_cast(types.Float, Half)
-def _rounded(
+def _cast_to_half(
     context: Context, b: ir.IRBuilder, source: types.Type, target: Half, v: ir.Value
 ) -> ir.Value:
     return half.rounded(V(b, v), target.code).v
@@ -87,7 +87,7 @@ def _rounded(
 
 @lower_cast(types.Boolean, Half)
 @lower_cast(types.Integer, Half)
-def _of_whole(
+def _cast_from_integer(
     context: Context, b: ir.IRBuilder, source: types.Type, target: Half, v: ir.Value
 ) -> ir.Value:
     """By way of float32, as jax and ml_dtypes do: two roundings for large numbers in bfloat16."""
@@ -95,7 +95,7 @@ def _of_whole(
 
 
 @lower_cast(Half, Half)
-def _other(
+def _cast_between_halves(
     context: Context, b: ir.IRBuilder, source: types.Type, target: Half, v: ir.Value
 ) -> ir.Value:
     return v if source is target else half.rounded(V(b, v), target.code).v
@@ -116,7 +116,7 @@ def _load(context: Context, b: ir.IRBuilder, sig: Signature, args: Sequence[ir.V
 
 
 @type_callable(operator.neg)
-def _negated(context: Context) -> Callable[[types.Type], types.Type | None]:
+def _declare_negation(context: Context) -> Callable[[types.Type], types.Type | None]:
     """The one operator whose result needs no rounding."""
 
     def typer(x: types.Type) -> types.Type | None:

@@ -86,7 +86,7 @@ def _row_stack(tup: Sequence[ArrayLike]) -> np.ndarray:
     return np.vstack(tup)
 
 
-def _with_new_numpy() -> None:
+def _load_array_support() -> None:
     """Load what numba-cuda knows of arrays, whose text (0.30.4) names a function that NumPy 2.5 has
     no longer: it is there for so long, and no kernel can name it."""
     name = "numba.cuda.np.arrayobj"
@@ -108,7 +108,7 @@ def _without_device(cc: tuple[int, int]) -> Generator[None]:
     nvvm: Any = cuda_part("cudadrv.nvvm")
     dispatcher: Any = cuda_part("dispatcher")
     with _one:
-        _with_new_numpy()
+        _load_array_support()
         before = nvvm.NVVM, dispatcher.get_current_device
         nvvm.NVVM, dispatcher.get_current_device = _Layout, lambda: _Device(cc)
         try:
@@ -141,14 +141,14 @@ def ptx_of_user(
         if data is not None:
             counters.disk_hits += 1
             return Ptx(name, data.decode(), threads)
-    text = _made(function, name, arguments, threads, cc)
+    text = _compile_to_ptx(function, name, arguments, threads, cc)
     counters.compiles += 1
     if disk is not None and place:
         disk.put(place, text.encode())
     return Ptx(name, text, threads)
 
 
-def _made(
+def _compile_to_ptx(
     function: Dispatcher,
     name: str,
     arguments: Sequence[Argument],
@@ -156,13 +156,13 @@ def _made(
     cc: tuple[int, int],
 ) -> str:
     """The text of a kernel that no cache holds."""
-    kinds = [_kind(a) for a in arguments]
+    kinds = [_numba_type(a) for a in arguments]
     ranks = [a.rank for a in arguments]
     with warnings.catch_warnings(), global_compiler_lock, _without_device(cc):
         warnings.simplefilter("ignore")  # numba.cuda as a part of Numba is deprecated
-        made = _typed(function, arguments, kinds, cc)
+        made = _compile_with_numba(function, arguments, kinds, cc)
         own = made.fndesc.llvm_func_name
-        texts = [_plain(t, own) for t in made.library.llvm_strs]
+        texts = [_strip_layout(t, own) for t in made.library.llvm_strs]
     first, *others = texts
     mine = user_device.declared(texts)
     called = {m for text in texts for m in _CALLED.findall(text) if f"__nv_{m[1]}" not in mine}
@@ -178,7 +178,7 @@ def _made(
         ) from None
 
 
-def _typed(
+def _compile_with_numba(
     function: Dispatcher,
     arguments: Sequence[Argument],
     kinds: Sequence[_Scalar],
@@ -194,7 +194,12 @@ def _typed(
             for k, a in zip(kinds, arguments, strict=True)
         ])  # fmt: skip
         made = compiler.compile_cuda(
-            function.py_func, types.void, given, nvvm_options=options, cc=cc, **_fast(options)
+            function.py_func,
+            types.void,
+            given,
+            nvvm_options=options,
+            cc=cc,
+            **_fastmath_options(options),
         )
         _check_atomics(made.type_annotation)
         return made
@@ -223,7 +228,7 @@ def _check_atomics(found: TypeAnnotation) -> None:
             raise TypingError(f"Cannot modify readonly array of type: {x}", call.loc)
 
 
-def _kind(argument: Argument) -> _Scalar:
+def _numba_type(argument: Argument) -> _Scalar:
     """Numba's type of a dtype that kernels can be given; of complex numbers, arrays."""
     dtype, known = argument.dtype, "biuf" if argument.rank is None else "biufc"
     if dtype.isbuiltin != 1 or dtype.kind not in known:
@@ -233,7 +238,7 @@ def _kind(argument: Argument) -> _Scalar:
     return found
 
 
-def _plain(text: str, own: str) -> str:
+def _strip_layout(text: str, own: str) -> str:
     """A module of Numba's without its layout, whose own function is inlined into the entry. Calls
     of its functions stay where they are, since threads may meet in these."""
     text = re.sub(r"target datalayout = .*", "", text)
@@ -243,7 +248,7 @@ def _plain(text: str, own: str) -> str:
     return head.sub(r"define internal \1 alwaysinline", text)
 
 
-def _fast(options: dict[str, Any]) -> dict[str, bool]:
+def _fastmath_options(options: dict[str, Any]) -> dict[str, bool]:
     return {"fastmath": True} if options["fastmath"] else {}
 
 
@@ -263,7 +268,7 @@ def _entry(
         code = _llvm(kind)
         if rank is None:
             words.append(f"i64 %w{k}")
-            lines += _number(k, code)
+            lines += _convert_word(k, code)
             passed.append(f"{code} %a{k}")
             continue
         size = kind.bitwidth // 8 if kind is not types.boolean else 1
@@ -299,7 +304,7 @@ def _llvm(kind: _Scalar) -> str:
     return known.get(kind, f"i{kind.bitwidth}")
 
 
-def _number(k: int, code: str) -> list[str]:
+def _convert_word(k: int, code: str) -> list[str]:
     if code == "i64":
         return [f"  %a{k} = add i64 %w{k}, 0"]
     if code == "double":

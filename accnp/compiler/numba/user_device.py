@@ -111,7 +111,9 @@ _SHUFFLES = ("idx", "up", "down", "bfly")
 _VOTES = ("all", "any", "uni", "ballot")
 
 
-def _by_mode(b: ir.IRBuilder, mode: ir.Value, ways: Iterable[Callable[[], ir.Value]]) -> None:
+def _switch_on_mode(
+    b: ir.IRBuilder, mode: ir.Value, ways: Iterable[Callable[[], ir.Value]]
+) -> None:
     """Return what one of several ways gives; the number of it is known once this is inlined."""
     end = b.append_basic_block()
     switch = b.switch(mode, end)
@@ -134,7 +136,7 @@ def _shuffle(
 ) -> None:
     names = [f"llvm.nvvm.shfl.sync.{k}.i32p" for k in _SHUFFLES]
     ways = [lambda n=n: _intrinsic(b, n, _PAIR, mask, value, at, clamp) for n in names]
-    _by_mode(b, mode, ways)
+    _switch_on_mode(b, mode, ways)
 
 
 @_define("accnp_vote.sync", _PAIR, I32, I32, I1)
@@ -145,7 +147,7 @@ def _vote(b: ir.IRBuilder, mask: ir.Value, mode: ir.Value, said: ir.Value) -> No
         found = _intrinsic(b, name, I32 if many else I1, mask, said)
         return b.insert_value(ir.Constant(_PAIR, None), found, 0 if many else 1)
 
-    _by_mode(b, mode, [lambda k=k: way(k) for k in _VOTES])
+    _switch_on_mode(b, mode, [lambda k=k: way(k) for k in _VOTES])
 
 
 for _width in (I32, I64):
@@ -241,7 +243,7 @@ def _split_exponent(x: V, place: V) -> V:
     return where(plain, x, unbits(half))
 
 
-def _parts(x: V, place: V) -> V:
+def _modf(x: V, place: V) -> V:
     """The part of x behind the point, and that before it."""
     whole = call("llvm.trunc", x)
     x.b.store(whole.v, place.v)
@@ -269,11 +271,11 @@ def _first_set(x: V) -> V:
     return where(x.eq(0), 0, zeros + 1).to(I32)
 
 
-def _whole(x: V) -> V:
+def _round_to_int64(x: V) -> V:
     return rint(x).to(I64)
 
 
-def _returned(form: _Form) -> Body:
+def _return_body(form: _Form) -> Body:
     def body(b: ir.IRBuilder, *arguments: ir.Value) -> None:
         b.ret(form(*[V(b, x) for x in arguments]).v)
 
@@ -285,17 +287,17 @@ _formula("__nv_isnanf", "__nv_isnand", I32, isnan)
 _formula("__nv_isinff", "__nv_isinfd", I32, lambda x: fabs(x).eq(_INF))
 _formula("__nv_finitef", "__nv_isfinited", I32, lambda x: fabs(x) < _INF)
 _formula("__nv_signbitf", "__nv_signbitd", I32, lambda x: bits(x) < 0)
-_formula("__nv_llrintf", "__nv_llrint", I64, _whole)
+_formula("__nv_llrintf", "__nv_llrint", I64, _round_to_int64)
 for _own in ("__nv_", "numba_"):  # the latter are what Numba calls on a processor
     _formula(f"{_own}ldexpf", f"{_own}ldexp", None, _scale, I32)
     _formula(f"{_own}frexpf", f"{_own}frexp", None, _split_exponent, I32.as_pointer())
 for _own in ("__nv_", ""):
     _formula(f"{_own}hypotf", f"{_own}hypot", None, _hypotenuse, None)
-_define("__nv_modff", F32, F32, F32.as_pointer())(_returned(_parts))
-_define("__nv_modf", F64, F64, F64.as_pointer())(_returned(_parts))
+_define("__nv_modff", F32, F32, F32.as_pointer())(_return_body(_modf))
+_define("__nv_modf", F64, F64, F64.as_pointer())(_return_body(_modf))
 for _name, _kind in (("", I32), ("ll", I64)):
-    _define(f"__nv_brev{_name}", _kind, _kind)(_returned(lambda x: call("llvm.bitreverse", x)))
-    _define(f"__nv_ffs{_name}", I32, _kind)(_returned(_first_set))
+    _define(f"__nv_brev{_name}", _kind, _kind)(_return_body(lambda x: call("llvm.bitreverse", x)))
+    _define(f"__nv_ffs{_name}", I32, _kind)(_return_body(_first_set))
 
 
 # --- by the units, where a kernel is fast ---
@@ -316,16 +318,16 @@ def _pair(b: ir.IRBuilder, x: ir.Value, first: ir.Value, second: ir.Value) -> No
 
 
 for _fast in ("exp", "log", "log2", "log10", "sin", "cos", "tan"):
-    _define(f"__nv_fast_{_fast}f", F32, F32)(_returned(FAST[_fast]))
-_define("__nv_fast_exp10f", F32, F32)(_returned(lambda x: ex2(x * 3.3219280948873623)))
-_define("__nv_fast_powf", F32, F32, F32)(_returned(_power))
-_define("__nv_fast_fdividef", F32, F32, F32)(_returned(_quotient))
+    _define(f"__nv_fast_{_fast}f", F32, F32)(_return_body(FAST[_fast]))
+_define("__nv_fast_exp10f", F32, F32)(_return_body(lambda x: ex2(x * 3.3219280948873623)))
+_define("__nv_fast_powf", F32, F32, F32)(_return_body(_power))
+_define("__nv_fast_fdividef", F32, F32, F32)(_return_body(_quotient))
 _define("__nv_fast_sincosf", ir.VoidType(), F32, F32.as_pointer(), F32.as_pointer())(_pair)
 
 # --- max and min ---
 
 
-def _numbers(*kinds: types.Type) -> bool:
+def _are_numbers(*kinds: types.Type) -> bool:
     return all(isinstance(k, types.Number | types.Boolean) for k in kinds)
 
 
@@ -337,10 +339,10 @@ def _extreme_of(which: Callable[..., Any], better: Callable[..., Any]) -> None:
     """What `max` and `min` of two numbers and of three are to Numba's target for GPUs."""
 
     def of_two(x: types.Type, y: types.Type) -> _Chosen:
-        return (lambda x, y: y if better(y, x) else x) if _numbers(x, y) else None
+        return (lambda x, y: y if better(y, x) else x) if _are_numbers(x, y) else None
 
     def of_three(x: types.Type, y: types.Type, z: types.Type) -> _Chosen3:
-        return (lambda x, y, z: which(which(x, y), z)) if _numbers(x, y, z) else None
+        return (lambda x, y, z: which(which(x, y), z)) if _are_numbers(x, y, z) else None
 
     for form in (of_two, of_three):
         form.__annotations__ = {}  # Numba compares parameters to those of the function returned

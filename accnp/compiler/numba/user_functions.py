@@ -63,7 +63,7 @@ def released(function: FunctionType | Dispatcher) -> Dispatcher:
     return numba.njit(**options)(getattr(function, "py_func", function))
 
 
-def _kind(shape: tuple[int, ...], dtype: np.dtype, readonly: bool) -> types.Type:
+def _numba_type(shape: tuple[int, ...], dtype: np.dtype, readonly: bool) -> types.Type:
     number = from_dtype(dtype)
     return types.Array(number, len(shape), "C", readonly=readonly) if shape else number
 
@@ -82,7 +82,7 @@ def compile_for(
         TypeError: it does not compile for these; the text has what Numba says in short.
     """
     try:
-        kinds = [_kind(a.shape, a.dtype, True) for a in operands]
+        kinds = [_numba_type(a.shape, a.dtype, True) for a in operands]
         kinds += [types.Array(from_dtype(a.dtype), len(a.shape), "C") for a in results]
         named = {key: numba.typeof(value) for key, value in static.items()}
         folded = fold_types(function, tuple(kinds), named)
@@ -93,10 +93,10 @@ def compile_for(
     if isinstance(found, types.NoneType):
         return []
     several: Any = found if isinstance(found, types.BaseTuple) else [found]
-    return [_described(x, name) for x in several]
+    return [_array_form(x, name) for x in several]
 
 
-def _described(kind: types.Type, name: str) -> tuple[int, np.dtype]:
+def _array_form(kind: types.Type, name: str) -> tuple[int, np.dtype]:
     rank, element = (kind.ndim, kind.dtype) if isinstance(kind, types.Array) else (0, kind)
     try:
         return rank, as_dtype(types.unliteral(element))
@@ -120,7 +120,7 @@ def scalar_result(function: FunctionType, name: str, dtypes: Sequence[np.dtype])
     # Without Numba's memory: kernels have none, and would fail later and say less.
     options: Any = {"_nrt": False}
     helpers: dict[FunctionType, Any] = {}
-    made: Any = numba.njit(**options)(_with_helpers(function, helpers))
+    made: Any = numba.njit(**options)(_substitute_helpers(function, helpers))
     try:
         made.compile(kinds)
     except Exception as error:  # Numba lets some through that are not its own
@@ -130,10 +130,10 @@ def scalar_result(function: FunctionType, name: str, dtypes: Sequence[np.dtype])
             f"kernel: {name} calls itself with numbers of other types; got numbers of types "
             f"{', '.join(map(str, kinds))}; convert the arguments of the inner call, or use a loop"
         )
-    return _described(made.overloads[kinds].signature.return_type, name)[1]
+    return _array_form(made.overloads[kinds].signature.return_type, name)[1]
 
 
-def _with_helpers(function: FunctionType, made: dict[FunctionType, Any]) -> FunctionType:
+def _substitute_helpers(function: FunctionType, made: dict[FunctionType, Any]) -> FunctionType:
     """Return the function with Numba functions in place of the plain ones that it calls by name."""
     scope = dict(function.__globals__)
     found = FunctionType(function.__code__, scope, function.__name__)
@@ -143,7 +143,7 @@ def _with_helpers(function: FunctionType, made: dict[FunctionType, Any]) -> Func
         value = scope.get(name)
         if isinstance(value, FunctionType):
             if value not in made:
-                _with_helpers(value, made)
+                _substitute_helpers(value, made)
             scope[name] = made[value]
     return found
 
@@ -158,7 +158,7 @@ class _Number:
 @functools.lru_cache(256)
 def vectorised(function: FunctionType) -> Callable[..., Any]:
     """A function of numbers as one of arrays, element by element; kernels' reference."""
-    return numba.vectorize(nopython=True)(_with_helpers(function, {}))
+    return numba.vectorize(nopython=True)(_substitute_helpers(function, {}))
 
 
 def gist(error: Exception) -> str:

@@ -31,22 +31,24 @@ def user_key(function: object) -> str | None:
     numba = sys.modules.get("numba_cuda")  # stands for Numba's own, where it is installed
     versions = f"{sys.version_info[:3]} {getattr(numba, '__version__', '')}"
     try:
-        found = _of(function, {})
+        found = _describe_value(function, {})
     except (_Unknown, RecursionError):
         return None
     return digest(f"{versions}\0{found}".encode()).hex()
 
 
-def _of(value: Any, seen: dict[int, int]) -> str:
+def _describe_value(value: Any, seen: dict[int, int]) -> str:
     kind = type(cast("object", value))
     if kind in _PLAIN:
         return f"{kind.__name__} {value!r}"
     if kind in (tuple, list):
-        return f"{kind.__name__} ({', '.join([_of(x, seen) for x in value])})"
+        return f"{kind.__name__} ({', '.join([_describe_value(x, seen) for x in value])})"
     if kind is frozenset:
-        return f"frozenset ({', '.join(sorted([_of(x, seen) for x in value]))})"
+        return f"frozenset ({', '.join(sorted([_describe_value(x, seen) for x in value]))})"
     if kind is dict:
-        pairs = [f"{_of(k, seen)}: {_of(v, seen)}" for k, v in value.items()]
+        pairs = [
+            f"{_describe_value(k, seen)}: {_describe_value(v, seen)}" for k, v in value.items()
+        ]
         return f"dict ({', '.join(pairs)})"
     if _is_array(value):
         array = np.ascontiguousarray(value)
@@ -56,19 +58,21 @@ def _of(value: Any, seen: dict[int, int]) -> str:
     if kind is CodeType:
         return _code(value, seen)
     if isinstance(value, ModuleType):
-        return _named(value.__name__, "")
+        return _qualified_name(value.__name__, "")
     if hasattr(value, "py_func") and hasattr(value, "targetoptions"):
         if id(value) in seen:  # it calls itself, or is called twice
             return f"function {seen[id(value)]}"
         seen[id(value)] = len(seen)
         options = {str(k): v for k, v in sorted(value.targetoptions.items())}
-        return f"{kind.__name__} {_of(options, seen)} {_function(value.py_func, seen)}"
+        return f"{kind.__name__} {_describe_value(options, seen)} {_function(value.py_func, seen)}"
     if _is_dtype(value):
         return f"dtype {value.str} {value.name}"
     # Types and functions of libraries; a plain user function would be one by `overload`.
     if isinstance(value, FunctionType | type) or callable(value):
         name = getattr(value, "__qualname__", getattr(value, "__name__", ""))
-        return _named(getattr(value, "__module__", None) or kind.__module__, name or repr(value))
+        return _qualified_name(
+            getattr(value, "__module__", None) or kind.__module__, name or repr(value)
+        )
     if kind.__module__.startswith("numba.core.types"):
         return f"type {value}"
     raise _Unknown
@@ -82,7 +86,7 @@ def _is_dtype(value: object) -> bool:
     return isinstance(value, np.dtype) and not value.hasobject
 
 
-def _named(module: str, name: str) -> str:
+def _qualified_name(module: str, name: str) -> str:
     if module.partition(".")[0] not in _KNOWN:
         raise _Unknown
     return f"{module}.{name}"
@@ -108,13 +112,14 @@ def _function(f: FunctionType, seen: dict[int, int]) -> str:
             reads.append((name, builtins[name]))
     cells = zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
     reads += [(name, cell.cell_contents) for name, cell in cells]
-    texts = [f"{name} = {_of(value, seen)}" for name, value in reads]
-    return f"{f.__qualname__} {_of(f.__defaults__, seen)} {_code(f.__code__, seen)}; " + "; ".join(
-        texts
+    texts = [f"{name} = {_describe_value(value, seen)}" for name, value in reads]
+    return (
+        f"{f.__qualname__} {_describe_value(f.__defaults__, seen)} {_code(f.__code__, seen)}; "
+        + "; ".join(texts)
     )
 
 
 def _code(code: CodeType, seen: dict[int, int]) -> str:
     parts = (code.co_code, code.co_consts, code.co_names, code.co_varnames, code.co_freevars)
     numbers = (code.co_argcount, code.co_kwonlyargcount, code.co_flags)
-    return f"code {_of((*parts, *numbers), seen)}"
+    return f"code {_describe_value((*parts, *numbers), seen)}"

@@ -38,7 +38,7 @@ MATRICES = 64  # maximum batch size for which large systems are solved one by on
 SMALL = 512  # maximum number of unknowns of a small system
 
 
-def _mark_waiting(function: _F) -> _F:
+def _mark_as_blocking(function: _F) -> _F:
     """Mark a function that reads results back from the GPU, so that the host waits for it."""
     cast("Any", function).waits = True
     return function
@@ -82,7 +82,7 @@ def _precision(xp: ArrayLibrary, wanted: object, small: bool = False) -> Generat
         cublas.setMathMode(handle, before)
 
 
-def _rest(rank: int, *used: Sequence[int]) -> list[int]:
+def _remaining_axes(rank: int, *used: Sequence[int]) -> list[int]:
     taken = {d for group in used for d in group}
     return [d for d in range(rank) if d not in taken]
 
@@ -105,7 +105,7 @@ def product(
     if is_half(out) and (ab or not _is_cupy(xp)):
         work = np.dtype(np.float32)
     a, b = (x if x.dtype == work else x.astype(work) for x in (a, b))
-    af, bf = _rest(a.ndim, ac, ab), _rest(b.ndim, bc, bb)
+    af, bf = _remaining_axes(a.ndim, ac, ab), _remaining_axes(b.ndim, bc, bb)
     batch = [a.shape[d] for d in ab]
     shape = (*batch, *[a.shape[d] for d in af], *[b.shape[d] for d in bf])
     k = prod([a.shape[d] for d in ac])
@@ -132,7 +132,7 @@ def _has_lapack(*xs: Array) -> bool:
     return all(x.dtype.char in "fdFD" and x.size for x in xs)
 
 
-@_mark_waiting
+@_mark_as_blocking
 def cholesky(xp: ArrayLibrary, a: Array) -> Array | None:
     """Implement cholesky; the reference handles matrices that are not positive definite."""
     if not _has_lapack(a):
@@ -154,7 +154,7 @@ def slogdet(xp: ArrayLibrary, a: Array) -> Arrays | None:
     return tuple(xp.linalg.slogdet(a)) if _has_lapack(a) else None
 
 
-@_mark_waiting
+@_mark_as_blocking
 def solve(xp: ArrayLibrary, a: Array, b: Array) -> Array | None:
     """Implement linear_solve."""
     if not _has_lapack(a, b):
@@ -192,7 +192,7 @@ def triangular_solve(
     return found
 
 
-@_mark_waiting
+@_mark_as_blocking
 def lu(xp: ArrayLibrary, a: Array) -> Arrays | None:
     """Implement lu: factors, pivots, and the row order. CuPy has no batched version and checks for
     failure after each matrix. The host, which has waited by then, computes the order, because one

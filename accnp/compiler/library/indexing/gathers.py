@@ -26,8 +26,8 @@ from accnp.primitives.index import (
 from accnp.primitives.views import contiguous
 
 __all__ = [
-    "Load", "Windows", "axes_of", "firsts", "gather_kernel", "last_row", "loads_of", "one_window",
-    "slice_kernel",
+    "Load", "Windows", "axes_of", "find_last_row_axis", "firsts", "gather_kernel",
+    "single_window_kernel", "slice_kernel", "start_loads",
 ]  # fmt: skip
 
 Load = tuple[str, np.dtype, int, int]  # a coordinate: expression, dtype, largest valid one, stride
@@ -82,7 +82,7 @@ def firsts(
     ]
 
 
-def one_window(
+def single_window_kernel(
     text: Text,
     sizes: tuple[int, ...],
     strides: tuple[int, ...],
@@ -105,7 +105,7 @@ def slice_kernel(operands: Sequence[Operand], sizes: tuple[int, ...]) -> OwnKern
     """Return the kernel of `dynamic_slice`: (operand, starts...) -> window."""
     x, *starts = operands
     text = Text(len(starts) + 2)
-    return one_window(
+    return single_window_kernel(
         text, sizes, x.strides, contiguous(sizes), firsts(starts, x.shape, sizes, x.strides),
         lambda window, place: f"{text.pointers[-1]}[{place}] = a0[{window}]",
     )  # fmt: skip
@@ -114,7 +114,7 @@ def slice_kernel(operands: Sequence[Operand], sizes: tuple[int, ...]) -> OwnKern
 # --- gather -----------------------------------------------------------------------------
 
 
-def loads_of(
+def start_loads(
     nest: Windows,
     starts: Operand,
     pointer: str,
@@ -170,7 +170,7 @@ def axes_of(
     return merged(axes)
 
 
-def last_row(axes: Sequence[Axis]) -> int:
+def find_last_row_axis(axes: Sequence[Axis]) -> int:
     return max([k for k, a in enumerate(axes) if a.kind in ("row", "free")], default=-1)
 
 
@@ -190,10 +190,10 @@ def gather_kernel(
         text.add(f"fill = {text.constant(fill)}")
     axes = axes_of(out.shape, contiguous(out.shape), starts, dims, x.shape, x.strides, True)
     nest = Windows(text, axes, fill is not None)
-    last = last_row(axes)
+    last = find_last_row_axis(axes)
     for k in range(len(axes) + 1):
         if k == last + 1:
-            nest.coordinates(loads_of(nest, starts, "a1", dims, x.shape, sizes, x.strides))
+            nest.coordinates(start_loads(nest, starts, "a1", dims, x.shape, sizes, x.strides))
         if k < len(axes):
             nest.open()
     value = f"a0[{total([*nest.base, *nest.walk(1)])}]"

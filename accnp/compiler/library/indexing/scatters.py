@@ -19,10 +19,10 @@ from accnp.compiler.library.indexing.gathers import (
     Load,
     Windows,
     axes_of,
+    find_last_row_axis,
     firsts,
-    last_row,
-    loads_of,
-    one_window,
+    single_window_kernel,
+    start_loads,
 )
 from accnp.compiler.library.writing.loop_nests import Axis, Nest, Text, merged, total
 from accnp.config import config
@@ -68,7 +68,7 @@ def _fill(text: Text, out: str, first: str, stop: str) -> None:
         text.add(f"{out}[q] = value")
 
 
-def _filled(x: Operand, pointers: int, out: str, then: OwnKernel) -> OwnKernel:
+def _fill_before(x: Operand, pointers: int, out: str, then: OwnKernel) -> OwnKernel:
     """Return a kernel that stores this value everywhere, followed by another kernel."""
     text = Text(pointers)
     _value(text, x)
@@ -128,8 +128,8 @@ def dynamic_update_slice(
     if x.one and not x.fine:
         axes = range(len(starts))
         return _blocks(text, x, sizes, update.strides, axes, loads, False, out, store)
-    own = one_window(text, sizes, strides, update.strides, loads, store)
-    return _filled(x, len(text.pointers), out, own) if x.one else own
+    own = single_window_kernel(text, sizes, strides, update.strides, loads, store)
+    return _fill_before(x, len(text.pointers), out, own) if x.one else own
 
 
 def update_slice(
@@ -145,7 +145,7 @@ def update_slice(
         nest.open()
     text.add(f"a1[{total([first, *nest.walk(0)])}] = a0[{total(nest.walk(1))}]")
     own = nest.own(1)
-    return _filled(x, len(text.pointers), "a1", own) if x.one else own
+    return _fill_before(x, len(text.pointers), "a1", own) if x.one else own
 
 
 # --- scatters ------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def _open_chain(text: Text, nest: Nest, updates: Operand, first: str, stop: str)
     return f"{updates.computed.buffer}[j0 - s]"
 
 
-def _combined(x: Operand, combine: str, old: str, new: str) -> str:
+def _combine_expression(x: Operand, combine: str, old: str, new: str) -> str:
     """Return the expression that combines an element with an update."""
     value = (_COMBINE_BOOL if x.dtype.kind == "b" else _COMBINE)[combine].format(old, new)
     whole = combine != "set" and x.dtype.kind in "iu"
@@ -240,18 +240,18 @@ def scatter_kernel(  # noqa: C901
         return None
     # On a CPU, sums in half precision, which round each time, are computed in order.
     joined = combine != "set" and (x.fine or not is_half(x.dtype))
-    if joined and _many(axes, size, x.fine):
+    if joined and _has_many_rows_per_position(axes, size, x.fine):
         return _Copies(x, starts, updates, axes, dims, sizes, combine, drop).kernel()
-    parts = 0 if x.fine else _parts(axes, size, x.one)
+    parts = 0 if x.fine else _count_position_parts(axes, size, x.one)
     if parts and updates.computed is not None and not updates.computed.light:
         return None  # each part would compute all updates, or one by one without vectors
     if parts:
-        return _sifted(x, starts, updates, axes, dims, sizes, combine, drop, parts)
+        return _position_parts_kernel(x, starts, updates, axes, dims, sizes, combine, drop, parts)
     if x.one and free:
         axes = axes_of(updates.shape, updates.strides, starts, dims, x.shape, strides, True)
-    if x.fine and _narrow(axes):
-        return _shared(x, starts, axes, dims, sizes, combine, drop)
-    last = last_row(axes)
+    if x.fine and _has_few_columns(axes):
+        return _narrow_row_kernel(x, starts, axes, dims, sizes, combine, drop)
+    last = find_last_row_axis(axes)
     if any(a.kind == "row" for a in axes):  # parts of windows can overlap, so rows come first
         early = [a for a in axes[: last + 1] if a.kind == "part"]
         axes = [a for a in axes[: last + 1] if a.kind != "part"] + early + axes[last + 1 :]
@@ -282,7 +282,7 @@ def scatter_kernel(  # noqa: C901
     update = ""
     for k in range(len(axes) + 1):
         if k == last + 1:
-            nest.coordinates(loads_of(nest, starts, "a0", dims, x.shape, sizes, strides))
+            nest.coordinates(start_loads(nest, starts, "a0", dims, x.shape, sizes, strides))
             if nest.inside:
                 text.add("if inside:")
                 text.depth += 1
@@ -300,13 +300,13 @@ def scatter_kernel(  # noqa: C901
             _fill(text, "a2", f"j0 * {row}", f"(j0 + 1) * {row}")
     place = f"a2[{total([*nest.base, *nest.walk(1)])}]"
     update = update or _update(text, updates, total(nest.walk(2)))
-    text.add(f"{place} = {_combined(x, combine, place, update)}")
+    text.add(f"{place} = {_combine_expression(x, combine, place, update)}")
     work = (2 if ordered else 1) * prod([a.size for a in axes]) + (size if mine else 0)
     extent = 1 if ordered or not axes else axes[0].size
     if wide:
         extent = -(-axes[-1].size // share)
     own = text.own(extent, work)
-    return _filled(x, len(text.pointers), "a2", own) if x.one and not mine else own
+    return _fill_before(x, len(text.pointers), "a2", own) if x.one and not mine else own
 
 
 def _single(
@@ -319,16 +319,16 @@ def _single(
     other = tuple([0 if d in gone else next(steps) for d in range(len(sizes))])
     text = _text(3, x, updates)
     nest = Windows(text, [])
-    loads = loads_of(nest, starts, "a0", dims, x.shape, sizes, contiguous(x.shape))
+    loads = start_loads(nest, starts, "a0", dims, x.shape, sizes, contiguous(x.shape))
 
     def store(window: str, place: str) -> str:
-        new = _combined(x, combine, f"a2[{window}]", _update(text, updates, place))
+        new = _combine_expression(x, combine, f"a2[{window}]", _update(text, updates, place))
         return f"a2[{window}] = {new}"
 
     return _blocks(text, x, sizes, other, dims[2], loads, drop, "a2", store)
 
 
-def _many(axes: Sequence[Axis], places: int, fine: bool) -> bool:
+def _has_many_rows_per_position(axes: Sequence[Axis], places: int, fine: bool) -> bool:
     """Whether there are many more rows (or elements) than positions."""
     if not axes or [a.kind for a in axes] not in (["row"], ["row", "whole"]):
         return False
@@ -339,14 +339,14 @@ def _many(axes: Sequence[Axis], places: int, fine: bool) -> bool:
     return width < 2 * COLUMNS and updates >= max(MANY, FEW * places)
 
 
-def _narrow(axes: Sequence[Axis]) -> bool:
+def _has_few_columns(axes: Sequence[Axis]) -> bool:
     """Whether there are many rows, but so few columns that a thread for each would be slow."""
     if [a.kind for a in axes] not in (["row"], ["row", "whole"]):
         return False
     return axes[0].size >= RUN and (len(axes) == 1 or axes[1].size < NARROW)
 
 
-def _shared(
+def _narrow_row_kernel(
     x: Operand, starts: Operand, axes: Sequence[Axis], dims: ScatterDimensionNumbers,
     sizes: tuple[int, ...], combine: str, drop: bool,
 ) -> OwnKernel:  # fmt: skip
@@ -366,7 +366,7 @@ def _shared(
         text.depth += 1
         text.add(f"first = t * {step}", f"stop = first + {step}")
     nest.open(head)
-    nest.coordinates(loads_of(nest, starts, "a0", dims, x.shape, sizes, strides))
+    nest.coordinates(start_loads(nest, starts, "a0", dims, x.shape, sizes, strides))
     tests = ["inside"] if nest.inside else []
     if not atomic:
         text.add(f"from_ = {total(nest.base)}")
@@ -380,13 +380,13 @@ def _shared(
     if atomic:
         text.add(f"atomic_{combine}(a2, {place}, {new})")
     else:
-        text.add(f"a2[{place}] = {_combined(x, combine, f'a2[{place}]', new)}")
+        text.add(f"a2[{place}] = {_combine_expression(x, combine, f'a2[{place}]', new)}")
     work = prod([a.size for a in axes])
     own = text.own(rows, work) if atomic else text.own(-(-size // part), work + rows * OWNERS)
-    return _filled(x, len(text.pointers), "a2", own) if x.one else own
+    return _fill_before(x, len(text.pointers), "a2", own) if x.one else own
 
 
-def _parts(axes: Sequence[Axis], size: int, one: bool) -> int:
+def _count_position_parts(axes: Sequence[Axis], size: int, one: bool) -> int:
     """Return the number of parts of the positions, each of which reads all updates. It is 0 if
     there are too few updates, or if columns of windows can be distributed instead."""
     if [a.kind for a in axes] not in (["row"], ["row", "whole"]) or size >= 1 << 31:
@@ -405,7 +405,7 @@ def _parts(axes: Sequence[Axis], size: int, one: bool) -> int:
     return parts if parts > 1 else 0
 
 
-def _sifted(
+def _position_parts_kernel(
     x: Operand, starts: Operand, updates: Operand, axes: Sequence[Axis],
     dims: ScatterDimensionNumbers, sizes: tuple[int, ...], combine: str, drop: bool, parts: int,
 ) -> OwnKernel:  # fmt: skip
@@ -441,7 +441,7 @@ def _sifted(
             if not plain:
                 text.add("for j0 in range(s, s + m):")
                 text.depth += 1
-                nest.coordinates(loads_of(nest, starts, "a0", dims, x.shape, sizes, strides))
+                nest.coordinates(start_loads(nest, starts, "a0", dims, x.shape, sizes, strides))
                 value = total(nest.base)
                 value = f"select(inside, {value}, -1)" if nest.inside else value
                 text.add(f"f[j0 - s] = i4({value})")
@@ -453,7 +453,7 @@ def _sifted(
                     nest.open()
                 place = f"a2[{total(['p', *nest.walk(1)])}]"
                 update = _update(text, updates, total(nest.walk(2)))
-                text.add(f"{place} = {_combined(x, combine, place, update)}")
+                text.add(f"{place} = {_combine_expression(x, combine, place, update)}")
             text.depth = depth
     text.add(*[f"release({name})" for name in lists])
     return text.own(parts, 4 * prod([a.size for a in axes]) + (size if x.one else 0))
@@ -474,7 +474,7 @@ class _Copies:
         self.combine = combine
 
     def combined(self, old: str, new: str) -> str:
-        return _combined(self.x, self.combine, old, new)
+        return _combine_expression(self.x, self.combine, old, new)
 
     def walk(self, text: Text, first: str, stop: str) -> tuple[Windows, str]:
         """Open the loop over updates and read the coordinates of a row. Return the nest, and the
@@ -486,7 +486,7 @@ class _Copies:
             nest.open(f"for j0 in range({first}, {stop}):")
         strides = contiguous(self.x.shape)
         nest.coordinates(
-            loads_of(nest, self.starts, "a0", self.dims, self.x.shape, self.sizes, strides)
+            start_loads(nest, self.starts, "a0", self.dims, self.x.shape, self.sizes, strides)
         )
         return nest, update
 

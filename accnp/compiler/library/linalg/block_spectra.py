@@ -72,10 +72,10 @@ def eigh(
                         text.add(f"phase = h[2 * {pairs} + k]")
                         with text.block(f"if low < {n}:"), b.lanes("i", "0", n):
                             if columns_too:
-                                _turn(b, "f", f"i * {ld} + ", "", "phase")
-                                _turn(b, "g", f"i * {ld} + ", "", "phase")
+                                _rotate_pair(b, "f", f"i * {ld} + ", "", "phase")
+                                _rotate_pair(b, "g", f"i * {ld} + ", "", "phase")
                             else:
-                                _turn(b, "f", "", f" * {ld} + i", b.conj("phase"))
+                                _rotate_pair(b, "f", "", f" * {ld} + i", b.conj("phase"))
                                 # What is left there is of roundings alone.
                                 with text.block("if (i == low) | (i == high):"):
                                     text.add("other = high if i == low else low")
@@ -141,7 +141,7 @@ def _angle(b: Block, ld: str, pairs: str, real: str) -> None:
     text.add(f"h[2 * {pairs} + k] = phase if some else {code}(1)")
 
 
-def _turn(b: Block, name: str, before: str, after: str, phase: str) -> None:
+def _rotate_pair(b: Block, name: str, before: str, after: str, phase: str) -> None:
     """Turn two elements of an array, those of the pair."""
     text = b.text
     one, two = (f"{name}[{before}{k}{after}]" for k in ("high", "low"))
@@ -188,7 +188,7 @@ def svd(
         with b.alone("i", "0", str(PIVOTS)):
             text.add("p[i] = i4(0)")
         text.add("barrier()")
-        _scaled(b, m, n, ld)
+        _write_scale(b, m, n, ld)
         text.add("sweep = 0", "go_on = True")
         with text.block(f"while go_on & (sweep < {SWEEPS}):"):
             with text.block(f"for turn in range({rounds}):"):
@@ -201,7 +201,7 @@ def svd(
         text.add("barrier()")
         _lengths(b, m, n, wide, ld, vectors)
         if vectors:
-            _completed(b, m, wide, ld)
+            _complete_basis(b, m, wide, ld)
             for name, count, at, size, step in (
                 ("y", *((n, "g", n, lg) if turned else (m, "f", wide, ld))),
                 ("z", *((m, "f", wide, ld) if turned else (n, "g", n, lg))),
@@ -215,7 +215,7 @@ def svd(
     return b.own(16 * tall * least * least)
 
 
-def _scaled(b: Block, m: str, n: str, ld: str) -> None:
+def _write_scale(b: Block, m: str, n: str, ld: str) -> None:
     """f is divided by its largest element, large; good says whether all of them are finite."""
     text, part = b.text, b.part
     parts = ["v.real", "v.imag"] if b.complex else ["v"]
@@ -264,10 +264,10 @@ def _orthogonal(b: Block, m: str, n: str, ld: str, lg: str, vectors: bool) -> No
         phase = "make_complex(v.real / size, -v.imag / size)" if b.complex else "v / size"
         text.add(f"phase = {phase}")
         with b.lanes("i", "0", m):
-            _turn(b, "f", f"i * {ld} + ", "", "phase")
+            _rotate_pair(b, "f", f"i * {ld} + ", "", "phase")
         if vectors:
             with b.lanes("i", "0", n):
-                _turn(b, "g", f"i * {lg} + ", "", "phase")
+                _rotate_pair(b, "g", f"i * {lg} + ", "", "phase")
         with text.block("if u == 0:"):
             text.add("p[sweep] = i4(1)")
 
@@ -303,7 +303,7 @@ def _lengths(b: Block, m: str, n: str, wide: str, ld: str, vectors: bool) -> Non
     text.add("barrier()")
 
 
-def _completed(b: Block, m: str, wide: str, ld: str) -> None:
+def _complete_basis(b: Block, m: str, wide: str, ld: str) -> None:
     """Columns that are zeros become of length 1, orthogonal to all others: what is left of the axis
     that lies least in their span."""
     text, code, part = b.text, b.code, b.part

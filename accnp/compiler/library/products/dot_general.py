@@ -61,8 +61,8 @@ def dot_general(
     # The axes of the result, with their strides in a, in b and in the result.
     walks: list[tuple[str, int, int, int]] = [
         *[("batch", a.shape[i], a.strides[i], b.strides[j]) for i, j in zip(ab, bb, strict=True)],
-        *[("row", n, s, 0) for n, s in _others(a, ac, ab)],
-        *[("column", n, 0, s) for n, s in _others(b, bc, bb)],
+        *[("row", n, s, 0) for n, s in _remaining_axes(a, ac, ab)],
+        *[("column", n, 0, s) for n, s in _remaining_axes(b, bc, bb)],
     ]
     steps = contiguous(result.shape)
     axes = [Axis(n, (x, y, z), kind) for (kind, n, x, y), z in zip(walks, steps, strict=True)]
@@ -88,7 +88,7 @@ def _work_code(a: str, b: str, result: str) -> str:
     return ""
 
 
-def _others(x: Operand, *used: Sequence[int]) -> list[tuple[int, int]]:
+def _remaining_axes(x: Operand, *used: Sequence[int]) -> list[tuple[int, int]]:
     taken = {d for group in used for d in group}
     sizes = zip(x.shape, x.strides, strict=True)
     return [pair for d, pair in enumerate(sizes) if d not in taken]
@@ -126,7 +126,7 @@ def _product(
         copies = module.Copies(code, (given[left], given[right], given[2]))
     by_rows = m == count == 1 and across.steps[right] == 1 != along.steps[right]
     if by_rows and real and not copies and k >= ROWS and work >= 2 * TASK:
-        return _by_rows(code, left, along, across)
+        return _whole_row_kernel(code, left, along, across)
     narrow = NARROW
     if m == 1 and across.steps[right] == 1:
         narrow = min(1024, max(512, -(-n // config.threads)))
@@ -171,9 +171,9 @@ def _product(
             casts = (code, given[2])
             if count >= MANY and max(m, n, k) <= SPELLED:
                 steps = [str(v) if abs(v) <= TINY else s for v, s in zip(strides, named)]
-                _spelled(text, (m, n, k), steps, ldc, casts)
+                _write_unrolled_product(text, (m, n, k), steps, ldc, casts)
             else:
-                _written(text, sizes, named, ldc, casts)
+                _write_small_product(text, sizes, named, ldc, casts)
         elif copies and module:
             starts = [f"{name} = {total(places[k])}" for name, k in zip("xyz", (left, right, 2))]
             text.add(f"high = {high}", f"broad = {broad}", *starts)
@@ -194,7 +194,7 @@ def _product(
     return text.own(count * tiles_down * tiles_across, count * (work + 16))
 
 
-def _by_rows(code: str, left: int, along: Axis, across: Axis) -> OwnKernel:
+def _whole_row_kernel(code: str, left: int, along: Axis, across: Axis) -> OwnKernel:
     """Multiply a vector by a matrix with contiguous rows. Tasks read whole rows, because hardware
     prefetching works within rows but not from one piece of a row to the next. Each task computes
     some of the chains of which sums consist, and stores their partial sums in memory."""
@@ -233,7 +233,7 @@ def _by_rows(code: str, left: int, along: Axis, across: Axis) -> OwnKernel:
     return own
 
 
-def _written(
+def _write_small_product(
     text: Text, sizes: Sequence[str], strides: Sequence[str], ldc: str, casts: tuple[str, str]
 ) -> None:
     """Write a small product as loops; `casts` are the dtype codes of operands and result."""
@@ -246,7 +246,7 @@ def _written(
         text.add(f"z[i * {ldc} + j] = {to}(s)")
 
 
-def _spelled(
+def _write_unrolled_product(
     text: Text, sizes: Sequence[int], strides: Sequence[str], ldc: str, casts: tuple[str, str]
 ) -> None:
     """Write the same fully unrolled, in the same order, for many products of one size."""
@@ -306,11 +306,11 @@ def _loops(code: str, axes: list[Axis], inner: list[Axis]) -> OwnKernel:
     rows = prod([axis.size for axis in outer if axis.kind == "row"])
     empty = not all(axis.size for axis in (*axes, *inner))
     if across and across[0].steps[1] != 1 and rows >= LAID_OUT and not empty:
-        return _from_rows(code, outer, inner, across[0])
-    return _rows(Text(3), code, (outer, inner, across), "a1")
+        return _copied_rows_kernel(code, outer, inner, across[0])
+    return _write_row_loops(Text(3), code, (outer, inner, across), "a1")
 
 
-def _from_rows(code: str, outer: list[Axis], inner: list[Axis], across: Axis) -> OwnKernel:
+def _copied_rows_kernel(code: str, outer: list[Axis], inner: list[Axis], across: Axis) -> OwnKernel:
     """Copy the right operand to rows of columns first, because a stride between columns prevents
     vectorization."""
     others = [x for x in outer if x.kind != "row"]
@@ -331,11 +331,11 @@ def _from_rows(code: str, outer: list[Axis], inner: list[Axis], across: Axis) ->
     inner = [Axis(x.size, (x.steps[0], new[id(x)])) for x in inner]
     across = Axis(across.size, (0, 1, 1), "column")
     first.memory = ((code, tasks * across.size),)
-    first.then = (_rows(Text(4), code, (outer, inner, [across]), "a3"),)
+    first.then = (_write_row_loops(Text(4), code, (outer, inner, [across]), "a3"),)
     return first
 
 
-def _rows(text: Text, code: str, axes: Sequence[list[Axis]], right: str) -> OwnKernel:
+def _write_row_loops(text: Text, code: str, axes: Sequence[list[Axis]], right: str) -> OwnKernel:
     """Write the loops; `axes` are the axes around a row, of the sum, and of the columns."""
     outer, inner, across = axes
     n, csb = (across[0].size, across[0].steps[1]) if across else (1, 0)

@@ -80,7 +80,7 @@ class Copies:
                 text.add(f"{name}_at = {m.start} + p0 * {m.along}")
                 found = (f"at(a{m.pointer}, {name}_at)", m.row, m.along)
                 if copied:
-                    (self._words if self.pairs else self._values)(text, name, m, pitch)
+                    (self._write_word_copy if self.pairs else self._values)(text, name, m, pitch)
                     found = (name, *(("1", m.rows) if m.columns else (pitch, "1")))
                 operands.append(found)
             (x, rsa, csa), (y, csb, rsb) = operands
@@ -108,7 +108,7 @@ class Copies:
                 place = f"s + p * {near}" if near != "1" else "s + p"
                 text.add(f"{name}[d + p] = {self.code}(a{m.pointer}[{place}])")
 
-    def _words(self, text: Text, name: str, m: Matrix, pitch: str) -> None:
+    def _write_word_copy(self, text: Text, name: str, m: Matrix, pitch: str) -> None:
         """Write code that packs two elements of neighboring steps into a word; the last element may
         be alone."""
         given = f"a{m.pointer}"
@@ -117,11 +117,11 @@ class Copies:
                 text.add(f"s = {name}_at + 2 * p * {m.along}", f"t = s + {m.along}")
                 text.add(f"d = p * {m.rows}")
                 with text.block(f"for i in range({m.rows}):"):
-                    text.add(f"{name}[d + i] = {_word(f'{given}[s + i]', f'{given}[t + i]')}")
+                    text.add(f"{name}[d + i] = {_pack_word(f'{given}[s + i]', f'{given}[t + i]')}")
             with text.block("if even < words:"):
                 text.add(f"s = {name}_at + 2 * even * {m.along}", f"d = even * {m.rows}")
                 with text.block(f"for i in range({m.rows}):"):
-                    text.add(f"{name}[d + i] = {_word(f'{given}[s + i]')}")
+                    text.add(f"{name}[d + i] = {_pack_word(f'{given}[s + i]')}")
             return
         with text.block(f"for i in range({m.rows}):"):
             text.add(f"s = {name}_at + i * {m.row}", f"d = i * {pitch}")
@@ -130,12 +130,12 @@ class Copies:
                 return
             with text.block("for p in range(even):"):
                 text.add(f"v = s + 2 * p * {m.along}", f"w = v + {m.along}")
-                text.add(f"{name}[d + p] = {_word(f'{given}[v]', f'{given}[w]')}")
+                text.add(f"{name}[d + p] = {_pack_word(f'{given}[v]', f'{given}[w]')}")
             with text.block("if even < words:"):
                 last = f"{given}[s + 2 * even * {m.along}]"
-                text.add(f"{name}[d + even] = {_word(last)}")
+                text.add(f"{name}[d + even] = {_pack_word(last)}")
 
 
-def _word(low: str, high: str = "") -> str:
+def _pack_word(low: str, high: str = "") -> str:
     word = f"i4(i4({low}) & i4(65535))"
     return f"i4({word} + i4(i4({high}) * i4(65536)))" if high else word

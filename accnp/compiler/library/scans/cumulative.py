@@ -57,10 +57,10 @@ def _cumulative_kernel(x: Operand, axis: int, reverse: bool, combine: str) -> Ow
     before, behind = split_axes(x.shape, axis, x.strides, strides)
     if len(behind) == 1 and len(before) <= 1 and behind[0].size >= GROUP:
         return _columns(text, fold, before, behind[0], n, steps, ends)
-    return _rows(text, fold, merged([*before, *behind]), n, steps, ends)
+    return _row_kernel(text, fold, merged([*before, *behind]), n, steps, ends)
 
 
-def _rows(
+def _row_kernel(
     text: Text,
     fold: _Fold,
     axes: Sequence[Axis],
@@ -78,7 +78,7 @@ def _rows(
     with text.block(f"for i in range(0, {whole}, {fold.group}):"):
         places = ["i", *[f"i + {k}" for k in range(1, fold.group)]]
         if fold.careful:
-            _careful_group(text, fold, [x(i) for i in places])
+            _multiply_subnormal_group(text, fold, [x(i) for i in places])
             text.add(*[f"{y(i)} = {fold.store}(s{k})" for k, i in enumerate(places)])
         else:
             for k, i in enumerate(places):
@@ -102,7 +102,7 @@ def _rows(
     return nest.own(2 * n)
 
 
-def _careful_group(text: Text, fold: _Fold, values: list[str]) -> None:
+def _multiply_subnormal_group(text: Text, fold: _Fold, values: list[str]) -> None:
     """Write products of a group. From the first product of several elements on that is not a normal
     number, elements are multiplied one after the other with the previous prefix."""
     for k, value in enumerate(values):

@@ -69,13 +69,13 @@ def _arg_kernel(x: Operand, out: Aval, axis: int, largest: bool) -> OwnKernel | 
         text.add("k = 0", "best = a0[p]")
         with text.block(f"for i in range(1, {size}):"):
             text.add(f"v = {at('i')}")
-            text.add(f"better = {_better(x.dtype, 'v', 'best', largest)}")
+            text.add(f"better = {_precedes(x.dtype, 'v', 'best', largest)}")
             text.add("best = v if better else best", "k = i if better else k")
     text.add(f"a1[{total(nest.walk(1))}] = {dtype_code(out.dtype)}(k)")
     return nest.own(2 * n)
 
 
-def _better(dtype: np.dtype, a: str, b: str, largest: bool) -> str:
+def _precedes(dtype: np.dtype, a: str, b: str, largest: bool) -> str:
     """Return the expression for whether a precedes b in the order of argmax or argmin."""
     if dtype.kind == "b":
         return f"{a} & (not {b})" if largest else f"{b} & (not {a})"
@@ -87,7 +87,7 @@ def _arg_blocks(text: Text, dtype: np.dtype, size: str, largest: bool) -> None:
     """Write a reduction of whole blocks and a search in the first block with the extreme value."""
     text.add("best = a0[p]", "k = 0")
     _best_block(text, dtype, "0", size, largest)
-    _in_block(text, size)
+    _search_block(text, size)
 
 
 def _best_block(text: Text, dtype: np.dtype, start: str, stop: str, largest: bool) -> None:
@@ -95,11 +95,11 @@ def _best_block(text: Text, dtype: np.dtype, start: str, stop: str, largest: boo
     with text.block(f"for b in range({start}, {stop}, {BLOCK}):"):
         text.add(f"m = {stop} - b", f"m = m if m < {BLOCK} else {BLOCK}")
         text.add(f"v = block_{'max' if largest else 'min'}(at(a0, p + b), m)")
-        text.add(f"better = {_better(dtype, 'v', 'best', largest)}")
+        text.add(f"better = {_precedes(dtype, 'v', 'best', largest)}")
         text.add("best = v if better else best", "k = b if better else k")
 
 
-def _in_block(text: Text, size: str) -> None:
+def _search_block(text: Text, size: str) -> None:
     """Write a search for `best` in the block at `k`."""
     text.add(f"m = {size} - k", f"m = m if m < {BLOCK} else {BLOCK}")
     text.add("k += block_find(at(a0, p + k), m, best)")
@@ -109,7 +109,7 @@ def _arg_long(text: Text, x: Operand, out: Aval, nest: Nest, n: int, largest: bo
     """For few long lines: reduce parts of lines in parallel, then the parts of a line in order."""
     parts, lines = -(-n // CHUNK), prod([a.size for a in nest.axes])
     count, size = text.integer(parts), text.integer(n)
-    better = _better(x.dtype, "v", "best", largest)
+    better = _precedes(x.dtype, "v", "best", largest)
 
     def line(text: Text, k: int) -> str:
         """Return the index at which a line begins in an array."""
@@ -130,7 +130,7 @@ def _arg_long(text: Text, x: Operand, out: Aval, nest: Nest, n: int, largest: bo
             text.add("v = a2[u]", f"better = {better}")
             text.add("best = v if better else best", "k = a3[u] if better else k")
         text.add(f"p = {line(text, 0)}")
-        _in_block(text, size)
+        _search_block(text, size)
         text.add(f"a1[{line(text, 1)}] = {dtype_code(out.dtype)}(k)")
     first.memory = ((dtype_code(x.dtype), lines * parts), ("i8", lines * parts))
     first.then = (text.own(lines, lines * (BLOCK + parts)),)
@@ -162,7 +162,7 @@ def _arg_short(text: Text, x: Operand, out: Aval, lines: Axis, n: int, largest: 
 
 def _replace(text: Text, dtype: np.dtype, largest: bool) -> None:
     """Write a step of many lines: `v` at index `at_i` replaces `b` if it is better."""
-    text.add(f"better = {_better(dtype, 'v', 'b', largest)}")
+    text.add(f"better = {_precedes(dtype, 'v', 'b', largest)}")
     text.add("best[j] = select(better, v, b)", "place[j] = select(better, at_i, place[j])")
 
 

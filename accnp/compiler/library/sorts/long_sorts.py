@@ -28,7 +28,7 @@ TILE = 16  # neighboring lines of one task: a cache line of 32-bit elements
 SHARED = 1 << 15  # minimum length of lines that several threads sort together
 
 
-def _times(text: Text, index: str, step: int) -> str:
+def _scaled_index(text: Text, index: str, step: int) -> str:
     return total(text.times(index, step))
 
 
@@ -76,7 +76,7 @@ def _sort_strided_lines(keys: Keys, axis: int) -> OwnKernel:
         text.add(f"g0 = t // {many}", f"j0 = (t - g0 * {many}) * {TILE}")
         text.add(f"w = fmin({width} - j0, {TILE})")
         lines.begin(axes, "g0")
-        text.add(f"p0 = p0 + {_times(text, 'j0', beside)}", "p1 = p1 + j0")
+        text.add(f"p0 = p0 + {_scaled_index(text, 'j0', beside)}", "p1 = p1 + j0")
         if beside == 1:
             step = text.integer(lines.strides[0][axis])
             text.add(f"transpose(f, {long}, at(a0, p0), {step}, w, {size})")

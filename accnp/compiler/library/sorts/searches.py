@@ -157,7 +157,7 @@ class _Search:
         height = _height(self.size)
         with text.block("for t in range(lo, hi):"):
             text.add(f"width = {text.integer(NODE**height)}", "start = 0", "left = t * 1024")
-            text.add(f"stop = fmin(left + 1024, {text.integer(_room(self.size))})")
+            text.add(f"stop = fmin(left + 1024, {text.integer(_count_tree_elements(self.size))})")
             with text.block("while width > 1:"):
                 text.add(f"count = ({self.n} + width - 1) // width")
                 text.add(f"room = (count + {NODE - 1}) // {NODE} * {NODE}")
@@ -166,7 +166,9 @@ class _Search:
                     text.add(f"last = fmin((k - start + 1) * width, {self.n}) - 1")
                     text.add(f"a3[k] = a0[last{self.step}]")
                 text.add("start = start + room", f"width = width // {NODE}")
-        return text.own(-(-_room(self.size) // 1024), 8 * _room(self.size))
+        return text.own(
+            -(-_count_tree_elements(self.size) // 1024), 8 * _count_tree_elements(self.size)
+        )
 
     def own(self, work: int) -> OwnKernel:
         return self.text.own(-(-self.count // QUERIES), work * self.count)
@@ -181,7 +183,7 @@ def _height(n: int) -> int:
     return height
 
 
-def _room(n: int) -> int:
+def _count_tree_elements(n: int) -> int:
     """Return the number of elements of the tree."""
     total = 0
     while n > NODE:
@@ -202,4 +204,4 @@ def searchsorted(
         return _Search(a, v, out, side).halves()
     first = _Search(a, v, out, side, 1).layout()
     then = _Search(a, v, out, side, 1).tree()
-    return replace(first, memory=((dtype_code(a.dtype), _room(n)),), then=(then,))
+    return replace(first, memory=((dtype_code(a.dtype), _count_tree_elements(n)),), then=(then,))

@@ -30,7 +30,7 @@ LOOK = 32  # elements of a line that are compared at a time with the smallest on
 STACK = 1024  # elements of a buffer on the stack
 
 
-def _less(dtype: np.dtype, a: str, b: str) -> str:
+def _precedes(dtype: np.dtype, a: str, b: str) -> str:
     """Return the expression for whether a precedes b in ascending order."""
     if dtype.kind == "b":
         return f"((not {a}) & {b})"
@@ -39,7 +39,7 @@ def _less(dtype: np.dtype, a: str, b: str) -> str:
     return f"({a} < {b})"
 
 
-def _parts(dtype: np.dtype) -> list[tuple[str, np.dtype]]:
+def _sort_keys(dtype: np.dtype) -> list[tuple[str, np.dtype]]:
     """Return the keys of an element {0}, in order. As in NumPy, complex numbers without NaN come
     first, then those with NaN as the imaginary part, as the real part, and as both."""
     if dtype.kind == "c":
@@ -84,11 +84,11 @@ def sort_kernel(operands: Sequence[Operand], axis: int, keys: int) -> OwnKernel 
         first = True
         for k, x in enumerate(operands[:keys]):
             text.add(f"v{k} = {element(k, 'a')}", f"w{k} = {element(k, 'b')}")
-            for part, dtype in _parts(x.dtype):
+            for part, dtype in _sort_keys(x.dtype):
                 v, w = part.format(f"v{k}"), part.format(f"w{k}")
-                less = _less(dtype, v, w)
+                less = _precedes(dtype, v, w)
                 text.add(f"before = {less if first else f'before | (same & {less})'}")
-                more = _less(dtype, w, v)
+                more = _precedes(dtype, w, v)
                 same = f"not ({less} | {more})"
                 text.add(f"same = {same if first else f'same & ({same})'}")
                 first = False
@@ -136,7 +136,7 @@ class _Ranks:
         self.dtype = dtype
         self.floats = dtype.kind == "f"
         self.code = f"i{dtype.itemsize}" if self.floats else dtype_code(dtype)
-        self.less = _less(np.dtype(self.code) if self.floats else dtype, "w", "v")
+        self.less = _precedes(np.dtype(self.code) if self.floats else dtype, "w", "v")
 
     def load(self, text: Text, element: str) -> None:
         """Write code that sets `v` to the key of an element."""
@@ -192,7 +192,7 @@ def top_k(
 
     wide = x.dtype.kind in "iuf" and x.dtype.itemsize >= 4
     if wide and not step and n >= 2 * GROUPS and most <= GROUPS // 2:
-        _picked(text, ranks, size, count, bases[0], insert)
+        _insert_candidates(text, ranks, size, count, bases[0], insert)
     else:
         # Once the list is full, skip blocks in which nothing is larger than its last element.
         with text.block(f"for i0 in range(0, {size}, {LOOK}):"):
@@ -214,7 +214,7 @@ def top_k(
     return nest.own(4 * n)
 
 
-def _picked(
+def _insert_candidates(
     text: Text, ranks: _Ranks, size: str, count: str, base: str, insert: Callable[[str], None]
 ) -> None:
     """Write code that inserts, block by block, the elements that are not below a limit: the list's

@@ -69,7 +69,7 @@ def moved(text: Text, *steps: tuple[str, int]) -> str:
     return total([term for index, step in steps for term in text.times(index, step)])
 
 
-def _begins(text: Text, windows: Sequence[Window]) -> list[str]:
+def _window_starts(text: Text, windows: Sequence[Window]) -> list[str]:
     """Where the windows of a place begin, in the dilated array."""
     found: list[str] = []
     for d, w in enumerate(windows):
@@ -90,7 +90,7 @@ def seen(text: Text, d: int, w: Window, where: str) -> tuple[list[str], str]:
     return lines, test
 
 
-def _seen(text: Text, d: int, w: Window) -> tuple[list[str], str]:
+def _input_position(text: Text, d: int, w: Window) -> tuple[list[str], str]:
     """The same at tap k of a window that begins at s."""
     return seen(text, d, w, f"s{d} + {total(text.times(f'k{d}', w.dilation))}")
 
@@ -168,11 +168,11 @@ def _elements(code: str, acc: str, case: Case, work: int) -> OwnKernel:
         index(text, "t", [(name, n) for name, n, _ in axes])
         text.add(f"x = at(a0, {sums.moved(('g', xg), ('n', xn))})")
         text.add(f"w = at(a1, {sums.moved(('g', wg), ('o', wo))})", f"y = {acc}(0)")
-        text.add(*_begins(text, case.windows))
+        text.add(*_window_starts(text, case.windows))
         depth = text.depth
         for d, w in enumerate(case.windows):
             sums.open_taps(d)
-            lines, test = _seen(text, d, w)
+            lines, test = _input_position(text, d, w)
             text.add(*lines, f"if {test}:")
             text.depth += 1
         text.add(f"u = at(x, {sums.moved(*sums.along('z', case.lhs))})")
@@ -225,14 +225,14 @@ def _tiles(code: str, acc: str, case: Case, work: int) -> OwnKernel:
             index(text, "row", [("n", case.examples), *sizes])
             text.add(f"origin[me] = {sums.moved(('n', xn))}")
             text.add(f"to[me] = {sums.moved(('n', yn), *sums.along('p', case.out))}")
-            text.add(*_begins(text, case.windows), *[f"begin{d}[me] = s{d}" for d in space])
+            text.add(*_window_starts(text, case.windows), *[f"begin{d}[me] = s{d}" for d in space])
         text.add(*[f"y{i}{j} = {acc}(0)" for i in four for j in four])
         depth = text.depth
         for d in space:
             sums.open_taps(d)
         text.add("barrier()")
         with text.block(f"if me < {TILE}:"):
-            found = [_seen(text, d, case.windows[d]) for d in space]
+            found = [_input_position(text, d, case.windows[d]) for d in space]
             text.add(*[f"s{d} = begin{d}[me]" for d in space])
             text.add(*[line for lines, _ in found for line in lines])
             test = " & ".join(test for _, test in found) or "me >= 0"
@@ -241,7 +241,7 @@ def _tiles(code: str, acc: str, case: Case, work: int) -> OwnKernel:
         text.add(f"tap = {sums.moved(*sums.along('k', case.rhs))}")
         with text.block(f"for c0 in range(0, {inputs}, {STEP}):"):
             text.add("barrier()")
-            _bring(sums, features, inputs)
+            _load_tiles(sums, features, inputs)
             text.add("barrier()", f"some = fmin({inputs} - c0, {STEP})")
             with text.block("for i in range(some):"):
                 text.add(f"left = at(a, i * {WIDTH} + ({places}))")
@@ -263,7 +263,7 @@ def _tiles(code: str, acc: str, case: Case, work: int) -> OwnKernel:
     return sums.own(count, work, 256)
 
 
-def _bring(sums: _Sums, features: str, inputs: str) -> None:
+def _load_tiles(sums: _Sums, features: str, inputs: str) -> None:
     """Bring 16 input features of 64 places, and of 64 output features, to a and b: threads go along
     what lies side by side."""
     text, (xc, wc), wo = sums.text, sums.case.input, sums.case.feature[0]

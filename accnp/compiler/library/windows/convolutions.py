@@ -64,7 +64,7 @@ def convolution(
 
     if is_half(results[0].dtype):
         module = imported("accnp.compiler.library.writing.half_precision")
-        return module.in_float32(operands, results[0], kernel)
+        return module.compute_in_float32(operands, results[0], kernel)
     return kernel(operands, results[0])
 
 
@@ -136,7 +136,7 @@ def _product(code: str, case: Case) -> OwnKernel:
         bands = min(whole, -(-wanted // case.examples))
         band = -(-whole // bands)
     tasks = case.groups * -(-case.examples // several) * -(-whole // band)
-    values = [case.examples, case.inputs, case.features, several, cut, band, _near(case)]
+    values = [case.examples, case.inputs, case.features, several, cut, band, _contiguous_axis(case)]
     values += [*case.group, *case.example, *case.input, *case.feature]
     pad = [0] * extra
     lhs, rhs, out = [*pad, *case.lhs], [*pad, *case.rhs], [*pad, *case.out]
@@ -149,7 +149,7 @@ def _product(code: str, case: Case) -> OwnKernel:
     return text.own(tasks, max(work, tasks))
 
 
-def _near(case: Case) -> int:
+def _contiguous_axis(case: Case) -> int:
     """Return the contiguous axis of the array with the most elements: 0 for examples, 1 for
     features, 2 for the last spatial axis."""
     lengths = [case.examples, case.inputs, case.windows[-1].size if case.windows else 1]

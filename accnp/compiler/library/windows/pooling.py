@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["gather_extremes", "scatter_extremes", "window_max", "window_min", "window_sum"]
 
 
-def _swept(
+def _make_sweep(
     text: Text, windows: Sequence[Window], still: dict[str, Any], windowed: dict[str, Any]
 ) -> Sweep:
     """Create the loops from the names of arrays and their strides by axis."""
@@ -52,7 +52,7 @@ def _fold_kernel(
     axis and then along it."""
     code = dtype_code(y.dtype)
     text = Text(2)
-    sweep = _swept(text, windows, {"y": contiguous(y.shape)}, {"x": x.strides})
+    sweep = _make_sweep(text, windows, {"y": contiguous(y.shape)}, {"x": x.strides})
     (of_y,) = sweep.along.still
     inner = sweep.windows[sweep.along.window] if sweep.along.window >= 0 else None
     size = BLOCK
@@ -69,17 +69,17 @@ def _fold_kernel(
         text.add(f"z[{total(text.times('j', of_y))}] = nothing")
     if first_across:
         assert inner is not None
-        place, index = _across(text, code, fold, sweep, inner), "(j - b0)"
+        place, index = _reduce_inner_axis(text, code, fold, sweep, inner), "(j - b0)"
     else:
         (place,), index = sweep.inner(sweep.taps())
         place = f"a0[{place}]"
     old = f"z[{total(text.times(index, of_y))}]"
-    text.add(f"{old} = {_combined(code, fold, old, place)}")
+    text.add(f"{old} = {_combine_expression(code, fold, old, place)}")
     taps = prod([w.taps for w in windows])
     return text.own(tasks, sweep.count(sweep.outer) * sweep.along.size * (1 + taps) // 2)
 
 
-def _across(text: Text, code: str, fold: str, sweep: Sweep, w: Window) -> str:
+def _reduce_inner_axis(text: Text, code: str, fold: str, sweep: Sweep, w: Window) -> str:
     """Write a reduction across the inner axis into a row; open loops along that axis, and return
     the element of the row."""
     s, n = text.integer(w.stride), text.integer(w.size)
@@ -95,7 +95,7 @@ def _across(text: Text, code: str, fold: str, sweep: Sweep, w: Window) -> str:
     text.add(f"x0 = {total([*terms, *text.times('begin', step)])}")
     with text.block("for i in range(end - begin):"):
         element = f"a0[{total(['x0', *text.times('i', step)])}]"
-        text.add(f"row[i] = {_combined(code, fold, 'row[i]', element)}")
+        text.add(f"row[i] = {_combine_expression(code, fold, 'row[i]', element)}")
     text.depth = depth
     text.add(f"for k in range({text.integer(w.taps)}):")
     text.depth += 1
@@ -108,7 +108,7 @@ def _across(text: Text, code: str, fold: str, sweep: Sweep, w: Window) -> str:
     return f"row[{by} + e]"
 
 
-def _combined(code: str, fold: str, old: str, x: str) -> str:
+def _combine_expression(code: str, fold: str, old: str, x: str) -> str:
     if fold == "sum":
         return f"{code}({old} + {x})"
     if code == "b1":
@@ -145,7 +145,7 @@ def _gather_kernel(
     code, of_x = dtype_code(y.dtype), dtype_code(x.dtype)
     text = Text(3)
     still, windowed = {"y": contiguous(y.shape)}, {"x": x.strides, "s": t.strides}
-    sweep = _swept(text, windows, still, windowed)
+    sweep = _make_sweep(text, windows, still, windowed)
     (of_y,) = sweep.along.still
     text.add("which = stack_i4()", f"best = stack_{of_x}()")
     tasks = sweep.tasks(BLOCK)
@@ -173,7 +173,7 @@ def _scatter_kernel(
     code, of_x = dtype_code(y.dtype), dtype_code(x.dtype)
     text = Text(3)
     steps = contiguous(y.shape)
-    sweep = _swept(text, windows, {"c": ct.strides}, {"x": x.strides, "y": steps})
+    sweep = _make_sweep(text, windows, {"c": ct.strides}, {"x": x.strides, "y": steps})
     real = [(w, s) for w, s in zip(windows, steps, strict=True) if not w.plain]
     free = [a for a in sweep.outer if a.window < 0]
     mine = [a for a in sweep.outer if a.window >= 0]
@@ -222,24 +222,24 @@ def window_sum(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel:
     """Return the kernel of `reduce_window_sum`."""
-    return _folded(operands, results, p, "sum", 0)
+    return _reduction_kernel(operands, results, p, "sum", 0)
 
 
 def window_max(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel:
     """Return the kernel of `reduce_window_max`."""
-    return _folded(operands, results, p, "max", smallest_value(results[0].dtype))
+    return _reduction_kernel(operands, results, p, "max", smallest_value(results[0].dtype))
 
 
 def window_min(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel:
     """Return the kernel of `reduce_window_min`."""
-    return _folded(operands, results, p, "min", largest_value(results[0].dtype))
+    return _reduction_kernel(operands, results, p, "min", largest_value(results[0].dtype))
 
 
-def _folded(
+def _reduction_kernel(
     operands: Sequence[Operand],
     results: Sequence[Aval],
     p: dict[str, Any],

@@ -1,9 +1,9 @@
 """Half-precision kernels made from float32 kernels: convert operands, compute, round the result
 once.
 
-`in_float32` takes the memory layout of the operands and a function that makes a float32 kernel. It
-returns an `OwnKernel` of several steps with scratch memory for the converted arrays. Convolutions
-use it.
+`compute_in_float32` takes the memory layout of the operands and a function that makes a float32
+kernel. It returns an `OwnKernel` of several steps with scratch memory for the converted arrays.
+Convolutions use it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.kernel import Operand, OwnKernel, dtype_code, replace
 from accnp.primitives.views import contiguous
 
-__all__ = ["in_float32"]
+__all__ = ["compute_in_float32"]
 
 _WIDE = np.dtype(np.float32)
 
 
-def in_float32(
+def compute_in_float32(
     operands: Sequence[Operand],
     result: Aval,
     make: Callable[[Sequence[Operand], Aval], OwnKernel | None],
@@ -33,10 +33,13 @@ def in_float32(
     if inner is None:
         return None
     count = len(operands) + 1
-    steps = [*inner.then, _converted(count, count - 1, result, dtype_code(result.dtype))]
+    steps = [*inner.then, _conversion_kernel(count, count - 1, result, dtype_code(result.dtype))]
     first, *others = [
-        *[_converted(count, k, x, "f4") for k, x in enumerate(operands)],
-        *[_behind(count, step) for step in (replace(inner, then=(), memory=()), *steps[:-1])],
+        *[_conversion_kernel(count, k, x, "f4") for k, x in enumerate(operands)],
+        *[
+            _add_copy_parameters(count, step)
+            for step in (replace(inner, then=(), memory=()), *steps[:-1])
+        ],
         steps[-1],
     ]
     sizes = [int(np.prod(x.shape)) for x in (*operands, result)]
@@ -45,14 +48,14 @@ def in_float32(
     return first
 
 
-def _behind(count: int, kernel: OwnKernel) -> OwnKernel:
+def _add_copy_parameters(count: int, kernel: OwnKernel) -> OwnKernel:
     """Add parameters to a kernel, so that the pointers of copies follow those of the arrays."""
     given = ", ".join(f"given{k}" for k in range(count))
     source = kernel.source.replace("def kernel(lo, hi, ", f"def kernel(lo, hi, {given}, ", 1)
     return replace(kernel, source=source)
 
 
-def _converted(count: int, k: int, x: Operand | Aval, code: str) -> OwnKernel:
+def _conversion_kernel(count: int, k: int, x: Operand | Aval, code: str) -> OwnKernel:
     """Return a kernel that converts an operand to its copy, or the copy of the result back."""
     text = Text(2 * count)
     steps = contiguous(x.shape)
