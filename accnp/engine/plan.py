@@ -23,7 +23,7 @@ from accnp.compiler.fusion.spaces import apply_views, strip_views
 from accnp.config import config
 from accnp.engine.steps import (
     BRIEF,
-    END_OF_FOLD,
+    SECOND_STAGE,
     ControlStep,
     HostStep,
     KernelStep,
@@ -40,11 +40,11 @@ from accnp.ir.kernel import (
     CODES,
     HALVES,
     Access,
-    Fold,
     KernelSpec,
     Operand,
     OwnKernel,
     Phase,
+    RowReduction,
     Statement,
     code_dtype,
     dtype_code,
@@ -377,7 +377,7 @@ class Planner:
     def step(self, text: Generated) -> KernelStep:
         return KernelStep(text, self.plan.fastmath)
 
-    def second_stage(self, f: Fold, out: Access, rows: int, chunks: int, slot: int) -> None:
+    def second_stage(self, f: RowReduction, out: Access, rows: int, chunks: int, slot: int) -> None:
         """Add a small row kernel that reduces the partial results of a split reduction."""
         acc = imported("accnp.compiler.specs.accumulators").accumulator(f.dtype, f.combine)
         many = rows > 1
@@ -385,7 +385,7 @@ class Planner:
         dst = Access(out.value, f.dtype, (1, 0) if many else (0,), 0, True, 1)
         phase = Phase()
         phase.full.append(Statement("t1", acc, access=src))
-        phase.folds.append(Fold("r1", "t1", f.combine, acc, src))
+        phase.reductions.append(RowReduction("r1", "t1", f.combine, acc, src))
         phase.row.append(Statement("t2", f.dtype, "{0}", ("r1",)))
         phase.row_stores.append((dst, "t2"))
         spec = KernelSpec(
@@ -395,7 +395,7 @@ class Planner:
         step.pointers = [(slot, 0), (self.slot(out.value), 0)]
         step.stores.add(self.slot(out.value))
         step.moved = rows * (chunks * acc.itemsize + f.dtype.itemsize)
-        step.label = END_OF_FOLD
+        step.label = SECOND_STAGE
         self.plan.steps.append(step)
 
     # --- host ---

@@ -69,7 +69,7 @@ SHORT_LOOP = 1 << 26
 APART = 1 << 25  # work of a library call from which threads share it: some 0.2 ms
 
 
-END_OF_FOLD = "second stage of a reduction, on its partial results"
+SECOND_STAGE = "second stage of a reduction, on its partial results"
 
 
 class KernelStep:
@@ -221,7 +221,7 @@ def elementwise_operands(spec: KernelSpec) -> list[Value]:
     (out,) = stores
     if spec.form == "row":
         last = spec.phases[-1]
-        if last.folds or not any(a is out for a, _ in last.stores):
+        if last.reductions or not any(a is out for a, _ in last.stores):
             return []
     elif spec.form != "map":
         return []

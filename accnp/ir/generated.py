@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accnp.ir.kernel import Access, Fold, OwnKernel
+from accnp.ir.kernel import Access, OwnKernel, RowReduction
 
 __all__ = ["Called", "Generated", "Room"]
 
@@ -67,7 +67,7 @@ class Generated:
         self.tiny: Callable[[], Generated] | None = None  # generates a variant for few elements
         self.products = False  # whether it multiplies matrices; weight is then no upper bound
         # For split reductions: partial results that another kernel must still reduce.
-        self.partials: list[tuple[Fold, Access, int]] = []
+        self.partials: list[tuple[RowReduction, Access, int]] = []
         # For kernels on GPUs: threads per block, the number of blocks that covers all work, whether
         # the source has the signature of a CPU kernel, and kernels to launch afterwards.
         self.threads, self.blocks, self.tasks = 256, 1, False

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from accnp.ir.aval import Aval
 
 __all__ = [
-    "BLOCK", "CHUNK", "CODES", "HALVES", "LONG", "ROWS", "STRETCH", "STRIDES", "Access", "Fold",
-    "KernelSpec", "Operand", "OwnKernel", "Phase", "Statement", "code_dtype", "dtype_code",
-    "is_half", "replace",
+    "BLOCK", "CHUNK", "CODES", "HALVES", "LONG", "ROWS", "STRETCH", "STRIDES", "Access",
+    "KernelSpec", "Operand", "OwnKernel", "Phase", "RowReduction", "Statement", "code_dtype",
+    "dtype_code", "is_half", "replace",
 ]  # fmt: skip
 
 # The order of summation depends only on these constants and on logical shapes, never on layout,
@@ -116,7 +116,7 @@ class Statement:
         self.index = index  # iota: only strides and offset are used
 
 
-class Fold:
+class RowReduction:
     """result = combine over the reduced indices of source."""
 
     __slots__ = ("combine", "direct", "dtype", "name", "source")
@@ -140,11 +140,11 @@ class Fold:
 class Phase:
     """One pass over the inner indices, then statements on row values."""
 
-    __slots__ = ("folds", "full", "row", "row_stores", "stores")
+    __slots__ = ("full", "reductions", "row", "row_stores", "stores")
 
     def __init__(self) -> None:
         self.full: list[Statement] = []
-        self.folds: list[Fold] = []
+        self.reductions: list[RowReduction] = []
         self.stores: list[tuple[Access, str]] = []
         self.row: list[Statement] = []
         self.row_stores: list[tuple[Access, str]] = []

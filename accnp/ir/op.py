@@ -140,8 +140,8 @@ class Combine(NamedTuple):
         return {"": self.function, ">": "join_max", "<": "join_min"}[self.order]
 
 
-# The functions of reductions, by their name in kernels (`ir.kernel.Fold`). A record is all that the
-# interpreter, both back ends and the type rules know about its function.
+# The functions of reductions, by their name in kernels (`ir.kernel.RowReduction`). A record is
+# all that the interpreter, both back ends and the type rules know about its function.
 COMBINES: dict[str, Combine] = {}
 _uses: list[Callable[[str], None]] = []
 

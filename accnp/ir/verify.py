@@ -270,13 +270,13 @@ def _verify_names(spec: KernelSpec) -> None:
     for phase in spec.phases:
         inside = set(always)
         _check_definitions(phase.full, inside)
-        for f in phase.folds:
+        for f in phase.reductions:
             if f.source not in inside:
                 _fail(f"{f.source} is reduced, but not defined")
         for a, name in phase.stores:
             if not (a.store and name in inside):
                 _fail(f"{name} is stored, but not defined")
-        for f in phase.folds:
+        for f in phase.reductions:
             if f.name in always:
                 _fail(f"{f.name} is defined twice")
             always.add(f.name)

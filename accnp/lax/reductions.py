@@ -71,7 +71,7 @@ def _make_reduce(name: Literal["reduce_sum"], example: str) -> Summation: ...
 @overload
 def _make_reduce(name: str, example: str) -> Reduction: ...
 def _make_reduce(name: str, example: str) -> Reduction:
-    def fold(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    def reduce(operand: ArrayLike, axes: Sequence[int]) -> Array:
         x = as_node(operand, f"lax.{name}")
         given = tuple(axes)  # nonnegative
         if name in ("reduce_and", "reduce_or", "reduce_xor") and x.aval.dtype.kind in "fc":
@@ -97,12 +97,12 @@ def _make_reduce(name: str, example: str) -> Reduction:
         out = getattr(o, name)(x, axes=found)
         return wrap(out if found else x)  # a sum would start at 0 and lose the sign of -0
 
-    def fold_sharded(
+    def reduce_sharded(
         operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike = None
     ) -> Array:
-        return fold(operand, axes)
+        return reduce(operand, axes)
 
-    reduce_ = fold_sharded if name == "reduce_sum" else fold
+    reduce_ = reduce_sharded if name == "reduce_sum" else reduce
     reduce_.__name__ = reduce_.__qualname__ = name
     reduce_ = api_boundary(with_out_sharding(reduce_) if name == "reduce_sum" else reduce_)
     summary, kinds, related = _REDUCTIONS[name]

@@ -26,8 +26,8 @@ from accnp.ir.op import o
 from accnp.lax.window_shapes import Windows
 from accnp.primitives.control import call
 from accnp.primitives.elementwise import XOR
-from accnp.primitives.fold import MONOIDS, Monoid, fold_windows
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full, wrong_dtype
+from accnp.primitives.monoids import MONOIDS, Monoid, reduce_windows
 from accnp.pytree import PyTree, PyTreeDef, leaf_names, treedef_tuple
 from accnp.sharding.device_placement import with_out_sharding
 from accnp.transforms.tools import TOOLS
@@ -67,7 +67,7 @@ class _Pairs:
         ]
 
 
-class _Fold:
+class _Reduction:
     """Operands of one shape, their initial values, and the function that reduces them."""
 
     def __init__(self, name: str, operands: Any, init_values: Any, computation: Any) -> None:
@@ -108,7 +108,7 @@ class _Fold:
     def record(self, computation: Callable[[Any, Any], Any]) -> None:
         """Trace the function on scalars, and recognize known functions."""
         avals = [make_aval((), x.aval.dtype) for x in self.xs]
-        key = ("fold", self.spec, *avals)
+        key = ("reduction", self.spec, *avals)
         found = cached_trace(
             (computation,), key, lambda: _Pairs(f"lax.{self.name}", computation, self.spec, avals)
         )
@@ -252,17 +252,19 @@ def reduce(
     >>> jnp.lax.reduce(x, 0.0, lambda a, b: jnp.hypot(a, b), (1,))
     Array([2.236068, 7.071068], dtype=float32)
     """
-    fold = _Fold("reduce", operands, init_values, computation)
-    axes = _axes(dimensions, len(fold.shape))
+    reduction = _Reduction("reduce", operands, init_values, computation)
+    axes = _axes(dimensions, len(reduction.shape))
     if not axes:
-        return fold.result(fold.xs)
-    kept = tuple(d for d in range(len(fold.shape)) if d not in axes)
-    shape = tuple(fold.shape[d] for d in kept)
-    if all(fold.monoids):
-        return fold.known(lambda monoid, x: _whole(monoid, x, axes))
-    count = prod(fold.shape[d] for d in axes)
-    rows = [_reshaped(o.transpose(x, permutation=(*axes, *kept)), (count, *shape)) for x in fold.xs]
-    return fold.result(fold.loop(shape, [], rows, lambda _, row: (row, None)))
+        return reduction.result(reduction.xs)
+    kept = tuple(d for d in range(len(reduction.shape)) if d not in axes)
+    shape = tuple(reduction.shape[d] for d in kept)
+    if all(reduction.monoids):
+        return reduction.known(lambda monoid, x: _whole(monoid, x, axes))
+    count = prod(reduction.shape[d] for d in axes)
+    rows = [
+        _reshaped(o.transpose(x, permutation=(*axes, *kept)), (count, *shape)) for x in reduction.xs
+    ]
+    return reduction.result(reduction.loop(shape, [], rows, lambda _, row: (row, None)))
 
 
 def _axes(dimensions: Any, rank: int, name: str = "lax.reduce") -> tuple[int, ...]:
@@ -293,7 +295,7 @@ def _whole(monoid: Monoid, x: Node, axes: tuple[int, ...]) -> Node:
             shape = (*x.aval.shape[:axis], *x.aval.shape[axis + 1 :])
             x = full(shape, monoid.identity(x.aval.dtype), x.aval.dtype)
         else:
-            x = o.squeeze(fold_windows(monoid.combine, x, axis, n), dimensions=(axis,))
+            x = o.squeeze(reduce_windows(monoid.combine, x, axis, n), dimensions=(axis,))
     return x
 
 
@@ -405,17 +407,17 @@ def reduce_window(
     >>> jnp.lax.reduce_window(x, -jnp.inf, jnp.lax.max, (2, 2), (1, 1), "VALID")
     Array([[4., 5.]], dtype=float32)
     """
-    fold = _Fold("reduce_window", operand, init_value, computation)
+    reduction = _Reduction("reduce_window", operand, init_value, computation)
     where = window_dimensions, window_strides, padding, base_dilation, window_dilation
-    windows = Windows(fold.shape, *where)
+    windows = Windows(reduction.shape, *where)
     if 0 in windows.out:
-        return fold.result([full(windows.out, 0, x.aval.dtype) for x in fold.xs])
-    if all(fold.monoids):
-        return fold.known(lambda monoid, x: _folded(monoid, x, windows))
-    return fold.result(_looped(fold, windows))
+        return reduction.result([full(windows.out, 0, x.aval.dtype) for x in reduction.xs])
+    if all(reduction.monoids):
+        return reduction.known(lambda monoid, x: _reduce_windows_by_op(monoid, x, windows))
+    return reduction.result(_looped(reduction, windows))
 
 
-def _folded(monoid: Monoid, x: Node, windows: Windows) -> Node:
+def _reduce_windows_by_op(monoid: Monoid, x: Node, windows: Windows) -> Node:
     """Reduce windows by one op, or large windows axis by axis."""
     direct = monoid.windows and prod(windows.window) <= DIRECT and not _by_parts(monoid, x)
     if direct and dtype_kind(x.aval.dtype) != "b":
@@ -424,16 +426,16 @@ def _folded(monoid: Monoid, x: Node, windows: Windows) -> Node:
     for axis in reversed(range(x.aval.ndim)):
         size, stride = windows.window[axis], windows.strides[axis]
         dilation, count = windows.dilation[axis], windows.out[axis]
-        x = fold_windows(monoid.combine, x, axis, size, stride, dilation, count=count)
+        x = reduce_windows(monoid.combine, x, axis, size, stride, dilation, count=count)
     return x
 
 
-def _looped(fold: _Fold, windows: Windows) -> list[Node]:
+def _looped(reduction: _Reduction, windows: Windows) -> list[Node]:
     """Reduce windows element by element, for all windows at once."""
-    rank, shape, sizes = len(fold.shape), windows.out, windows.window
-    consts = [windows.fill(x, 0) for x in fold.xs]
+    rank, shape, sizes = len(reduction.shape), windows.out, windows.window
+    consts = [windows.fill(x, 0) for x in reduction.xs]
     if windows.padded:
-        consts.append(windows.fill(full(fold.shape, True, np.dtype(bool)), False))
+        consts.append(windows.fill(full(reduction.shape, True, np.dtype(bool)), False))
     spans = [(n - 1) * s + 1 for n, s in zip(shape, windows.strides, strict=True)]
     # Row i is the position of the i-th element of the first window.
     places = np.stack([i.ravel() for i in np.indices(sizes)], 1) * np.asarray(windows.dilation)
@@ -452,7 +454,7 @@ def _looped(fold: _Fold, windows: Windows) -> list[Node]:
         return (found[:-1], found[-1]) if windows.padded else (found, None)
 
     rows = [as_node(places.astype(_INT32).reshape(prod(sizes), rank))]
-    return fold.loop(shape, consts, rows, read)
+    return reduction.loop(shape, consts, rows, read)
 
 
 def _item(x: Node, i: int) -> Node:

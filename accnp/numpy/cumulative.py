@@ -57,8 +57,8 @@ if TYPE_CHECKING:  # types of the generated functions
 def _scan(x: Node, axis: Any, op: str, name: str) -> Node:
     at = as_axis(axis, x.aval.ndim, name)
     if x.aval.dtype == BOOL:  # sums of bools in dtype bool are "or", products "and"
-        fold = o.cummax if op == "cumsum" else o.cummin
-        return cast(fold(cast(x, BYTE), axis=at, reverse=False), BOOL)
+        function = o.cummax if op == "cumsum" else o.cummin
+        return cast(function(cast(x, BYTE), axis=at, reverse=False), BOOL)
     return getattr(o, op)(x, axis=at, reverse=False)
 
 
@@ -100,7 +100,7 @@ nancumprod = _make_cumulative(
 
 
 def _standard(
-    x: Any, axis: Any, dtype: Any, include_initial: bool, unit: int, name: str, fold: Any
+    x: Any, axis: Any, dtype: Any, include_initial: bool, unit: int, name: str, function: Any
 ) -> Array:
     node = as_node(x, name)
     if node.aval.ndim == 0:
@@ -114,7 +114,7 @@ def _standard(
     at = as_axis(axis, node.aval.ndim, name)
     if dtype is None:  # also for products, unlike in JAX
         node = cast(node, red.wide_type(node.aval.dtype))
-    out = fold(wrap(node), at, dtype)._node
+    out = function(wrap(node), at, dtype)._node
     if include_initial:
         shape = list(out.aval.shape)
         shape[at] = 1
@@ -238,7 +238,7 @@ def _filled(a: Any, value: Any, name: str) -> Array:
     return wrap(x)
 
 
-def _make_nan_fold(name: str, fold: Any, neutral: int, what: str, example: str) -> Total:
+def _make_nan_total(name: str, function: Any, neutral: int, what: str, example: str) -> Total:
     @api_boundary
     @compiled_if_small("a", "initial", "where")
     @shown()
@@ -251,7 +251,7 @@ def _make_nan_fold(name: str, fold: Any, neutral: int, what: str, example: str) 
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        return fold(_filled(a, neutral, name), axis, dtype, out, keepdims, initial, where)
+        return function(_filled(a, neutral, name), axis, dtype, out, keepdims, initial, where)
 
     total.__name__ = total.__qualname__ = name
     summary = f"Compute the {what} of the elements along the given axes, ignoring nan."
@@ -262,13 +262,13 @@ def _make_nan_fold(name: str, fold: Any, neutral: int, what: str, example: str) 
     return total
 
 
-nansum = _make_nan_fold("nansum", red.sum, 0, "sum", "[1, jnp.nan] -> Array(1., dtype=float32)")
-nanprod = _make_nan_fold(
+nansum = _make_nan_total("nansum", red.sum, 0, "sum", "[1, jnp.nan] -> Array(1., dtype=float32)")
+nanprod = _make_nan_total(
     "nanprod", red.prod, 1, "product", "[2, jnp.nan] -> Array(2., dtype=float32)"
 )
 
 
-def _make_nan_extreme(name: str, fold: Any, example: str) -> red.Extreme:
+def _make_nan_extreme(name: str, function: Any, example: str) -> red.Extreme:
     def extreme(
         a: ArrayLike,
         axis: Axis = None,
@@ -280,8 +280,8 @@ def _make_nan_extreme(name: str, fold: Any, example: str) -> red.Extreme:
         x = as_node(a, name)
         dtype = x.aval.dtype
         if dtype_kind(dtype) not in "fc":
-            return fold(a, axis, out, keepdims, initial, where)
-        y = fold(
+            return function(a, axis, out, keepdims, initial, where)
+        y = function(
             _filled(a, red.extreme_value(dtype, name[3:]), name),
             axis,
             out,

@@ -272,8 +272,8 @@ def _statistic(x: Node, d: int, before: int, after: int, option: Any, mode: str)
         if not count:
             return None
         if mode in ("maximum", "minimum"):
-            fold = red.max if mode == "maximum" else red.min  # also for complex
-            value = fold(wrap(part), axis=d)._node
+            reduce = red.max if mode == "maximum" else red.min  # also for complex
+            value = reduce(wrap(part), axis=d)._node
         else:
             work = dtype if dtype.kind in "fc" else np.dtype(np.float32)
             value = _middle(cast(part, work), d, mode)

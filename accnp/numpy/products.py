@@ -760,12 +760,12 @@ def trace(
         x = to_dtype(x, dtypes.requested_dtype(dtype, "trace"))
     else:
         x = cast(x, wide_type(x.aval.dtype))
-    fold = o.reduce_or if x.aval.dtype.kind == "b" else o.reduce_sum
+    reduce = o.reduce_or if x.aval.dtype.kind == "b" else o.reduce_sum
     if isinstance(offset, Array) and offset._node.trace is not None:
         d = _on_diagonal(x, offset, axis1, axis2)
-        return wrap(fold(d, axes=(d.aval.ndim - 2, d.aval.ndim - 1)))
+        return wrap(reduce(d, axes=(d.aval.ndim - 2, d.aval.ndim - 1)))
     d = diagonal_node(x, offset, axis1, axis2, "trace")
-    return wrap(fold(d, axes=(d.aval.ndim - 1,)))
+    return wrap(reduce(d, axes=(d.aval.ndim - 1,)))
 
 
 def _on_diagonal(x: Node, offset: Array, axis1: int, axis2: int) -> Node:

@@ -49,7 +49,7 @@ Texts = tuple[str, str, str]  # summary, result, related functions of a generate
 
 if TYPE_CHECKING:  # types of the generated functions
 
-    class Fold(Protocol):
+    class SumOrProduct(Protocol):
         def __call__(
             self,
             a: ArrayLike,
@@ -289,14 +289,16 @@ class _Recorded:
 _UNKNOWN: tuple[None, dict[str, Any]] = (None, {})
 
 
-def _make_fold(name: str, op: str, combine: str, unit: Any, texts: Texts, example: str) -> Fold:
+def _make_sum_or_product(
+    name: str, op: str, combine: str, unit: Any, texts: Texts, example: str
+) -> SumOrProduct:
     """Make `sum` or `prod`; with dtype bool these are "or" and "and"."""
     logic = ("reduce_and", "and_") if unit else ("reduce_or", "or_")
 
     recorded = _Recorded()
 
     @api_boundary
-    def fold(
+    def reduce(
         a: ArrayLike,
         axis: Axis = None,
         dtype: DTypeLike | None = None,
@@ -326,8 +328,8 @@ def _make_fold(name: str, op: str, combine: str, unit: Any, texts: Texts, exampl
             )
         if where is not None:
             x = masked(x, where, unit, name)
-        fold_op, pair = logic if x.aval.dtype == BOOL else (op, combine)
-        y = _accumulate(x, getattr(o, fold_op), axes)
+        reduce_op, pair = logic if x.aval.dtype == BOOL else (op, combine)
+        y = _accumulate(x, getattr(o, reduce_op), axes)
         if plain:
             recorded.remember(a, axis, y)
         y = across(y, names, "psum")
@@ -335,7 +337,7 @@ def _make_fold(name: str, op: str, combine: str, unit: Any, texts: Texts, exampl
             y = getattr(o, pair)(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
 
-    return _named(fold, name, texts, "total", example)
+    return _named(reduce, name, texts, "total", example)
 
 
 def _named(function: Any, name: str, texts: Texts, kind: str, example: str) -> Any:
@@ -345,12 +347,12 @@ def _named(function: Any, name: str, texts: Texts, kind: str, example: str) -> A
     return function
 
 
-sum = _make_fold(
+sum = _make_sum_or_product(
     "sum", "reduce_sum", "add", 0,
     ("Add up the elements along the given axes.", "Sums", "add cumsum mean nansum prod trapezoid"),
     "[1, 2, 3] -> Array(6, dtype=int32)",
 )  # fmt: skip
-prod = _make_fold(
+prod = _make_sum_or_product(
     "prod", "reduce_prod", "mul", 1,
     ("Multiply the elements along the given axes.", "Products", "multiply cumprod nanprod sum"),
     "[2, 3, 4] -> Array(24, dtype=int32)",

@@ -45,8 +45,8 @@ def _loops() -> Any:
     return imported("accnp.lax.control_flow.loops")
 
 
-def _running(fold: str) -> Any:
-    return lambda x, **how: getattr(imported("accnp.numpy.cumulative"), fold)(x, **how)
+def _call_cumulative(reduction: str) -> Any:
+    return lambda x, **how: getattr(imported("accnp.numpy.cumulative"), reduction)(x, **how)
 
 
 class _Kind(type):
@@ -535,7 +535,9 @@ def _is_odd(x: Array, **how: Any) -> Array:
     return reductions.sum(x != 0, **how, dtype=np.uint8) % 2 == 1
 
 
-def _of_truths(fold: Callable[..., Array], combine: Callable[..., Array]) -> Callable[..., Array]:
+def _reduce_truth_values(
+    reduction: Callable[..., Array], combine: Callable[..., Array]
+) -> Callable[..., Array]:
     """Make a reduction of truth values that combines `initial` with the result."""
 
     def reduce(x: Array, dtype: Any = None, initial: Any = None, **how: Any) -> Array:
@@ -545,7 +547,7 @@ def _of_truths(fold: Callable[..., Array], combine: Callable[..., Array]) -> Cal
                 f"jnp.{combine.__name__}.reduce: dtype must be bool or an integer type; "
                 f"got {kind.name}; leave it out"
             )
-        y = fold(x, **how)
+        y = reduction(x, **how)
         if initial is not None:
             name = f"jnp.{combine.__name__}.reduce"
             y = combine(y, wrap(reductions.start_of(initial, np.dtype(bool), name)))
@@ -564,14 +566,22 @@ def _publish(function: Any, identity: Any, nin: int = 2, **fast: Any) -> None:
     vars(function).update({name: getattr(made, name) for name in names})
 
 
-_publish(uf.add, 0, reduce=reductions.sum, accumulate=_running("cumsum"), at=_with_at("add"))
-_publish(uf.multiply, 1, reduce=reductions.prod, accumulate=_running("cumprod"), at=_with_at("mul"))
+_publish(
+    uf.add, 0, reduce=reductions.sum, accumulate=_call_cumulative("cumsum"), at=_with_at("add")
+)
+_publish(
+    uf.multiply,
+    1,
+    reduce=reductions.prod,
+    accumulate=_call_cumulative("cumprod"),
+    at=_with_at("mul"),
+)
 _publish(uf.subtract, None, at=_with_at("subtract"))
 _publish(uf.maximum, None, reduce=reductions.max, at=_with_at("max"))
 _publish(uf.minimum, None, reduce=reductions.min, at=_with_at("min"))
-_publish(uf.logical_and, True, reduce=_of_truths(reductions.all, uf.logical_and))
-_publish(uf.logical_or, False, reduce=_of_truths(reductions.any, uf.logical_or))
-_publish(uf.logical_xor, False, reduce=_of_truths(_is_odd, uf.logical_xor))
+_publish(uf.logical_and, True, reduce=_reduce_truth_values(reductions.all, uf.logical_and))
+_publish(uf.logical_or, False, reduce=_reduce_truth_values(reductions.any, uf.logical_or))
+_publish(uf.logical_xor, False, reduce=_reduce_truth_values(_is_odd, uf.logical_xor))
 _publish(uf.bitwise_and, -1)
 _publish(uf.bitwise_or, 0)
 _publish(uf.bitwise_xor, 0)

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.ops`: folds of rows by segment, as in `jax.ops`.
+"""`accnp.ops`: reductions of rows by segment, as in `jax.ops`.
 
 >>> import accnp as jax
 >>> jax.ops.segment_sum(jax.numpy.arange(3), jax.numpy.array([0, 1, 0]), num_segments=2)

@@ -36,7 +36,7 @@ def _segments(
     name: str,
     op: str,
     unit: Callable[[np.dtype], Any],
-    fold: Callable[..., Array],
+    reduce: Callable[..., Array],
     data: Any,
     segment_ids: Any,
     num_segments: Any,
@@ -72,7 +72,7 @@ def _segments(
     start = full_node((buckets, count, *tail), unit(kind), kind)
     key = (arange(ids.aval.shape[0]) // size, wrap(ids))
     whole = write(start, key, wrap(rows), op, wrap_negative_indices=False, **hints)
-    return fold(wrap(whole), axis=0).astype(kind)
+    return reduce(wrap(whole), axis=0).astype(kind)
 
 
 def _lowest(dtype: np.dtype) -> Any:
@@ -89,7 +89,7 @@ def _highest(dtype: np.dtype) -> Any:
 
 if TYPE_CHECKING:
 
-    class SegmentFold(Protocol):
+    class SegmentReduction(Protocol):
         """The type of the segment reductions."""
 
         def __call__(
@@ -106,8 +106,8 @@ if TYPE_CHECKING:
 
 
 def _make(
-    name: str, op: str, unit: Callable[[np.dtype], Any], fold: Callable[..., Array], doc: str
-) -> SegmentFold:
+    name: str, op: str, unit: Callable[[np.dtype], Any], reduce: Callable[..., Array], doc: str
+) -> SegmentReduction:
     """Make a segment reduction from a scatter op; `unit` returns its identity for a dtype."""
 
     def function(
@@ -125,7 +125,9 @@ def _make(
             "unique_indices": unique_indices,
             "mode": mode,
         }
-        return _segments(name, op, unit, fold, data, segment_ids, num_segments, bucket_size, hints)
+        return _segments(
+            name, op, unit, reduce, data, segment_ids, num_segments, bucket_size, hints
+        )
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc

@@ -41,31 +41,31 @@ def cumulative_group(dtype: np.dtype, combine: str) -> int:
     return 1 if combine == "prod" and dtype == np.complex128 else GROUP
 
 
-def _make_prefixes(fold: np.ufunc, combine: str) -> Callable[..., Any]:
+def _make_prefixes(ufunc: np.ufunc, combine: str) -> Callable[..., Any]:
     """Return a function that computes prefixes in the kernels' order: within groups, then joined
     with the total of all groups before."""
 
     def prefixes_of(x: Any) -> Any:
         if cumulative_group(x.dtype, combine) == 1:
-            return fold.accumulate(x, axis=-1, dtype=x.dtype)
+            return ufunc.accumulate(x, axis=-1, dtype=x.dtype)
         n, lead = x.shape[-1], x.shape[:-1]
         groups = -(-n // GROUP)
         padded = np.zeros((*lead, groups * GROUP), cumulative_dtype(x.dtype, combine))
         padded[..., :n] = x
         each = padded.reshape(*lead, groups, GROUP)
-        part = fold.accumulate(each, axis=-1, dtype=padded.dtype)
+        part = ufunc.accumulate(each, axis=-1, dtype=padded.dtype)
         lost = _find_lost_groups(part) if combine == "prod" and x.dtype == np.float64 else None
         if lost is not None and lost[..., 1:, :].any():
             for g in range(1, groups):
                 before = part[..., g - 1, -1]
-                joined = fold(before[..., None], part[..., g, :])
+                joined = ufunc(before[..., None], part[..., g, :])
                 for k in range(GROUP):
-                    after = fold(before, each[..., g, k])
+                    after = ufunc(before, each[..., g, k])
                     before = np.where(lost[..., g, k], after, joined[..., k])
                     part[..., g, k] = before
         elif groups > 1:
-            whole = fold.accumulate(part[..., -1], axis=-1, dtype=padded.dtype)
-            part[..., 1:, :] = fold(whole[..., :-1, None], part[..., 1:, :])
+            whole = ufunc.accumulate(part[..., -1], axis=-1, dtype=padded.dtype)
+            part[..., 1:, :] = ufunc(whole[..., :-1, None], part[..., 1:, :])
         return part.reshape(padded.shape)[..., :n]
 
     return prefixes_of
@@ -79,9 +79,9 @@ def _find_lost_groups(part: Any) -> Any:
     return np.logical_or.accumulate(odd, axis=-1)
 
 
-def _declare(name: str, fold: Callable[..., Any], dtypes: str, jvp: Any, **rules: Any) -> None:
-    """Declare the prefixes along an axis, or its suffixes with `reverse`; `fold` computes those of
-    the last axis."""
+def _declare(name: str, prefixes: Callable[..., Any], dtypes: str, jvp: Any, **rules: Any) -> None:
+    """Declare the prefixes along an axis, or its suffixes with `reverse`; `prefixes` computes those
+    of the last axis."""
 
     def infer(x: Aval, *, axis: int, reverse: bool = False) -> Aval:
         if dtype_kind(x.dtype) not in dtypes:
@@ -91,7 +91,7 @@ def _declare(name: str, fold: Callable[..., Any], dtypes: str, jvp: Any, **rules
 
     def numpy(x: Any, *, axis: int, reverse: bool = False) -> Any:
         step = -1 if reverse else 1
-        out = fold(np.moveaxis(x, axis, -1)[..., ::step])[..., ::step]
+        out = prefixes(np.moveaxis(x, axis, -1)[..., ::step])[..., ::step]
         return np.moveaxis(out, -1, axis).astype(x.dtype)
 
     def batch(size: int, xs: Sequence[Node], batched: Any, p: dict[str, Any]) -> Any:
@@ -104,8 +104,8 @@ def _declare(name: str, fold: Callable[..., Any], dtypes: str, jvp: Any, **rules
     )  # fmt: skip
 
 
-def _declare_reduction(name: str, fold: np.ufunc, dtypes: str, jvp: Any, **rules: Any) -> None:
-    _declare(name, _make_prefixes(fold, name[3:]), dtypes, jvp, float0=False, **rules)
+def _declare_reduction(name: str, ufunc: np.ufunc, dtypes: str, jvp: Any, **rules: Any) -> None:
+    _declare(name, _make_prefixes(ufunc, name[3:]), dtypes, jvp, float0=False, **rules)
 
 
 def _prefix_jvp(combine: Combine) -> Any:

@@ -16,8 +16,8 @@ import numpy as np
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import ZERO, Lowering, o
-from accnp.primitives.fold import largest_value, smallest_value
 from accnp.primitives.kinds import broadcast_to, dtype_kind, opaque, wrong_dtype
+from accnp.primitives.monoids import largest_value, smallest_value
 from accnp.primitives.reference import quiet
 from accnp.primitives.windows import Window, dilated_length, extract_windows
 
@@ -114,13 +114,13 @@ opaque(
 
 
 def _declare_extreme(
-    name: str, select: str, identity: Callable[[np.dtype], Any], fold: Any
+    name: str, select: str, identity: Callable[[np.dtype], Any], ufunc: Any
 ) -> None:
     opaque(
         name,
         lowering=Lowering(f"windows.pooling.{name.removeprefix('reduce_')}"),
         infer=_infer(name, "biuf"),
-        numpy=quiet(lambda x, **p: fold.reduce(_taps_last(x, p, identity(x.dtype)), axis=-1)),
+        numpy=quiet(lambda x, **p: ufunc.reduce(_taps_last(x, p, identity(x.dtype)), axis=-1)),
         jvp=(lambda t, y, x, **p: o.select_and_gather_add(t, x, select_prim=select, **p),),
         batch=_batch(name),
         halves="float32",

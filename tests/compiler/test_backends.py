@@ -132,7 +132,7 @@ def random_fold(seed: int, functions: list[str]) -> Kernel:
                 w.known = [b.let("v", Load(x, place)) for x in inputs]
                 for _ in range(rng.choice([0, 4])):
                     w.step()
-                part = made.fold("r", combine, b.let("w", cast(w.operand(of), of)))
+                part = made.reduce_value("r", combine, b.let("w", cast(w.operand(of), of)))
             name = {"sum": "add", "prod": "mul", "max": "fmax", "min": "fmin"}[combine]
             total = blocks.follow(acc, call(name, acc, part))
         b.store(out, rows.index, total)
@@ -373,9 +373,9 @@ kernel k(a0: f4[], a1: f4[], a2: f8[], n) for lo..hi {
         let t: f4 = a0[<n*o + 1*b + 1*j + 0>]
         let y: f4 = div(t, 3.0:f4)
         row[<1*b + 1*j + 0>] = y
-        fold sum wide part: f8 of t
-        fold max part2: f4 of y
-        fold sum part3: f4 of sq(y)
+        reduction sum wide part: f8 of t
+        reduction max part2: f4 of y
+        reduction sum part3: f4 of sq(y)
       }
       next acc = add(acc, add(part, f8(part3)))
       next top = fmax(top, part2)

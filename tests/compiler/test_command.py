@@ -9,7 +9,7 @@ from accnp.compiler.__main__ import main
 TEXT = """
 kernel k(a: f4[], b: f4[], n) for lo..hi {
   for o in lo..hi {
-    reduce j in 0..n { fold sum r: f4 of sq(a[<n*o + 1*j + 0>]) }
+    reduce j in 0..n { reduction sum r: f4 of sq(a[<n*o + 1*j + 0>]) }
     b[o] = r
   }
 }
@@ -27,7 +27,7 @@ def file(tmp_path):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["check"], "fold sum r: f4 of sq(a[<n*o + 1*j + 0>])"),
+        (["check"], "reduction sum r: f4 of sq(a[<n*o + 1*j + 0>])"),
         (["passes"], "for j in 0:i8..n independent vector("),
         (["passes", "--count", "0"], "reduce j in 0..n {"),
         (["numba"], "r = block_sum(r_values, n)"),

@@ -12,11 +12,11 @@ from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.verifier import VerificationError, verify
 from accnp.compiler.passes.divide_by_products import divide_by_products
-from accnp.compiler.passes.fold_columns import fold_columns, fold_columns_apart
-from accnp.compiler.passes.fold_rows import RowPlan, fold_rows
-from accnp.compiler.passes.fold_rows_across import fold_rows_across
 from accnp.compiler.passes.join_kernels import join_kernels
 from accnp.compiler.passes.patch import patch
+from accnp.compiler.passes.reduce_columns import reduce_columns, reduce_columns_apart
+from accnp.compiler.passes.reduce_rows import RowPlan, reduce_rows
+from accnp.compiler.passes.reduce_rows_across import reduce_rows_across
 from accnp.compiler.passes.spread import spread
 from accnp.compiler.passes.tile import tile
 from accnp.compiler.unsupported import Unsupported
@@ -182,12 +182,12 @@ def test_columns(apart: bool, m: int):
     y = np.zeros(n0 * n1)
     arrays = {"y": y, "x": x.ravel()}
     if not apart:
-        made = fold_columns(kernel, 64, 4)
+        made = reduce_columns(kernel, 64, 4)
         verify(made)
         assert parse_kernel(print_kernel(made)) == made
         run(made, arrays, integers, 0, n0 * n1)
     else:
-        found = fold_columns_apart(kernel, 64, 4)
+        found = reduce_columns_apart(kernel, 64, 4)
         parts, tiles = -(-m // 8), -(-n0 * n1 // 32)
         arrays |= {b.name: np.zeros(parts * n0 * n1, np.float32) for b in found.rooms}
         verify(found.first)
@@ -233,8 +233,8 @@ kernel k(y: f4[], s: f4[], x: f4[], n0, n1, s0, s1) for lo..hi {
       let m: i8 = fmin(sub(n1, b), 1024:i8)
       reduce j in 0..m {
         let a: f4 = x[<s0*i + s1*b + s1*j + 0>]
-        fold sum p: f4 of mul(a, a)
-        fold max q: f4 of a
+        reduction sum p: f4 of mul(a, a)
+        reduction max q: f4 of a
       }
       next acc = add(acc, f8(p))
       next top = fmax(top, q)
@@ -270,7 +270,7 @@ def test_rows(name: str):
     n1, plan = PLANS[name]
     n0 = 9 if plan.width < 32 else 3
     kernel = parse_kernel(ROWS)
-    made = fold_rows(kernel, plan)
+    made = reduce_rows(kernel, plan)
     verify(made)
     assert parse_kernel(print_kernel(made)) == made
     assert ("once" in print_kernel(made)) == plan.once
@@ -282,7 +282,7 @@ def test_rows(name: str):
 def test_rows_that_lie_across():
     text = ROWS[: ROWS.index("    for r in")] + "  }\n}\n"
     kernel = parse_kernel(text)
-    made, down = fold_rows_across(kernel, 0)
+    made, down = reduce_rows_across(kernel, 0)
     verify(made)
     assert parse_kernel(print_kernel(made)) == made
     n0, n1 = 35, 70
@@ -290,4 +290,4 @@ def test_rows_that_lie_across():
     found = folded(made, n0, n1, 2, {down.name: 2})
     assert (found["s"] == want["s"]).all()
     with pytest.raises(Unsupported):
-        fold_rows_across(parse_kernel(ROWS), 0)
+        reduce_rows_across(parse_kernel(ROWS), 0)

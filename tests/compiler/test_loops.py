@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from accnp.compiler.loops.interpreter import BoundsError, fold, run
+from accnp.compiler.loops.interpreter import BoundsError, reduce_in_order, run
 from accnp.compiler.loops.ir import (
     Buffer,
     Call,
     Const,
-    Fold,
-    FoldRows,
     For,
     Heap,
     If,
@@ -21,6 +19,8 @@ from accnp.compiler.loops.ir import (
     Load,
     Prefetch,
     Reduce,
+    ReduceColumns,
+    ReduceElements,
     Reduction,
     Store,
     Transpose,
@@ -39,7 +39,7 @@ kernel rows(a0: f4[], a1: f4[], n0) for lo..hi {
       let m: i8 = fmin(<1*n0 + -1*b + 0>, 1024:i8)
       reduce j in 0..m {
         let t: f4 = a0[<n0*o + 1*b + 1*j + 0>]
-        fold sum r: f4 of mul(t, t)
+        reduction sum r: f4 of mul(t, t)
       }
       next acc = add(acc, f8(r))
     }
@@ -82,12 +82,12 @@ def test_all_of_the_grammar_is_read_as_it_is_printed():
       for r2 in lo..hi interchangeable {
         for i3 in 0:i8..n independent { s[i3] = add(s[i3], x[<1*i3 + n*r2 + 0>]) }
       }
-      fold max r: f8 = s[0:i8] extent n
-      fold or any: b1 = a[n] extent 7:i8
+      reduction max r: f8 = s[0:i8] extent n
+      reduction or any: b1 = a[n] extent 7:i8
       reduce j in 0..n {
         h[<1*lo + 1*j + 0>] = x[j]
-        fold sum total: f8 of x[j]
-        fold max most: f8 of neg(x[j])
+        reduction sum total: f8 of x[j]
+        reduction max most: f8 of neg(x[j])
       }
       if not(any) { x[lo] = add(r, add(total, most)) }
     }
@@ -96,7 +96,7 @@ def test_all_of_the_grammar_is_read_as_it_is_printed():
     printed = print_kernel(kernel)
     assert print_kernel(parse_kernel(printed)) == printed  # NaN differs from itself
     assert "vector(32, masked, bypass, peel)" in printed
-    assert "fold or any: b1 = a[n] extent 7:i8" in printed
+    assert "reduction or any: b1 = a[n] extent 7:i8" in printed
 
 
 @pytest.mark.parametrize(
@@ -193,17 +193,20 @@ def test_steps_may_write_several_places_that_no_other_step_does():
         (kernel(Let(T, Const(1e300, F4))), r"1e\+300 is not a valid f4"),
         (kernel(Let(Q, Const(1 << 63, I8))), "9223372036854775808 is not a valid i8"),
         (kernel(Let(Q, Index(((LO, 1 << 64),)))), "a factor of an index has more than 64 bits"),
-        (kernel(Fold(T, "or", X, LO, HI)), "t: or of f4"),
+        (kernel(ReduceElements(T, "or", X, LO, HI)), "t: or of f4"),
         (kernel(Let(Var("exp"), LO)), "the name exp has a meaning"),
         (kernel(Let(Var("class"), LO)), "the name class has a meaning"),
         (kernel()._replace(stack=(Buffer("s", F4, 1 << 20),)), "on the stack have 4194304 bytes"),
         (kernel()._replace(heap=(Heap(Buffer("h", F4), STEP),)), "length of h is not an argument"),
         (kernel(Transpose(X, 4, Y, LO, LO, LO, HI)), "x has no room for squares"),
-        (kernel(FoldRows(X, "sum", Y, LO, Y, LO, HI)), "x has no room for vectors"),
+        (kernel(ReduceColumns(X, "sum", Y, LO, Y, LO, HI)), "x has no room for vectors"),
         (kernel(Prefetch(X, Const(1.0, F4))), "an index of x is f4"),
         (kernel(Reduce(STEP, HI, (Store(X, LO, ONE),), ())), PLACE),
         (kernel(Reduce(STEP, HI, (For(Q, LO, HI, 1, ()),), ())), "have statements inside"),
-        (kernel(Reduce(STEP, HI, (), (Reduction(T, "sum", LO),))), "t: a fold of i8 has another"),
+        (
+            kernel(Reduce(STEP, HI, (), (Reduction(T, "sum", LO),))),
+            "t: a reduction of i8 has another",
+        ),
         (
             kernel(For(STEP, LO, HI, 1, (Let(T, Load(X, STEP)),)), Store(X, LO, T)),
             "t is used where",
@@ -243,10 +246,10 @@ def test_folds_have_the_declared_order():
         lanes[j % 32] += v
     while len(lanes) > 1:
         lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
-    assert fold("sum", x) == lanes[0]
-    assert fold("max", x) == x.max()
-    assert np.isnan(fold("min", np.append(x, np.float32(np.nan))))
-    assert fold("sum", x[:0]) == 0
-    assert fold("and", np.array([6, 12], np.uint8)) == 4
-    assert fold("max", x[:0]) == -np.inf
-    assert fold("and", np.array([True, False])) == False  # noqa: E712
+    assert reduce_in_order("sum", x) == lanes[0]
+    assert reduce_in_order("max", x) == x.max()
+    assert np.isnan(reduce_in_order("min", np.append(x, np.float32(np.nan))))
+    assert reduce_in_order("sum", x[:0]) == 0
+    assert reduce_in_order("and", np.array([6, 12], np.uint8)) == 4
+    assert reduce_in_order("max", x[:0]) == -np.inf
+    assert reduce_in_order("and", np.array([True, False])) == False  # noqa: E712

@@ -28,7 +28,7 @@ kernel rows(a0: f4[], a1: f4[], n0) for lo..hi {
       reduce j in 0..m {
         let q: i8 = <1*b + 1*j + 0>
         let t: f4 = a0[<n0*o + 1*q + 0>]
-        fold sum r: f4 of VALUE
+        reduction sum r: f4 of VALUE
       }
       next acc = add(acc, f8(r))
     }
@@ -104,7 +104,7 @@ def test_an_index_times_a_variable_stays_where_it_is_no_affine_index():
 
 def test_reductions_of_memory_need_no_buffer():
     found = lower_reductions(inline_indices(parse_kernel(ROWS.replace("VALUE", "t"))))
-    assert "fold sum r: f4 = a0[<n0*o + 1*b + 0>] extent m" in print_kernel(found)
+    assert "reduction sum r: f4 = a0[<n0*o + 1*b + 0>] extent m" in print_kernel(found)
     assert not found.stack
 
 
@@ -114,7 +114,7 @@ def test_reductions_of_values_go_through_a_buffer():
     assert text.startswith("stack r_values: f4[1024]")
     assert "for j in 0:i8..m independent {" in text
     assert "r_values[j] = mul(t, t) }" in text
-    assert "fold sum r: f4 = r_values[0:i8] extent m" in text
+    assert "reduction sum r: f4 = r_values[0:i8] extent m" in text
 
 
 def test_several_reductions_share_their_steps():
@@ -128,10 +128,10 @@ def test_several_reductions_share_their_steps():
         let v: f4 = neg(t)
         row[j] = u
         y[j] = u
-        fold sum wide r: f8 of t
-        fold max s: f4 of v
-        fold min w: f4 of v
-        fold sum z: f4 of u
+        reduction sum wide r: f8 of t
+        reduction max s: f4 of v
+        reduction min w: f4 of v
+        reduction sum z: f4 of u
       }
       y[lo] = add(f4(r), add(s, add(w, z)))
     }
@@ -140,10 +140,10 @@ def test_several_reductions_share_their_steps():
     text = body_of(print_kernel(found))
     assert "unused" not in text
     assert [b.name for b in found.stack] == ["s_values"]
-    assert "fold sum wide r: f8 = a[0:i8] extent n" in text
-    assert "fold max s: f4 = s_values[0:i8] extent n" in text
-    assert "fold min w: f4 = s_values[0:i8] extent n" in text
-    assert "fold sum z: f4 = row[0:i8] extent n" in text
+    assert "reduction sum wide r: f8 = a[0:i8] extent n" in text
+    assert "reduction max s: f4 = s_values[0:i8] extent n" in text
+    assert "reduction min w: f4 = s_values[0:i8] extent n" in text
+    assert "reduction sum z: f4 = row[0:i8] extent n" in text
 
 
 def test_memory_that_the_steps_change_is_folded_as_it_was():
@@ -152,13 +152,13 @@ def test_memory_that_the_steps_change_is_folded_as_it_was():
       reduce j in 0..n {
         let t: f4 = a[j]
         a[j] = neg(t)
-        fold sum r: f4 of t
+        reduction sum r: f4 of t
       }
       y[lo] = r
     }
     """
     found = run_passes(parse_kernel(text), TARGET, check=True)
-    assert "fold sum r: f4 = r_values[0:i8] extent n" in print_kernel(found)
+    assert "reduction sum r: f4 = r_values[0:i8] extent n" in print_kernel(found)
 
 
 def test_reductions_of_computed_places_go_through_a_buffer():
@@ -239,7 +239,7 @@ def test_results_that_are_read_again_stay_in_the_caches():
     kernel k(a0: f4[], a1: f4[], n) for lo..hi {
       for o in lo..hi {
         for j in 0:i8..n independent { a1[<1*j + n*o + 0>] = a0[j] }
-        fold sum r: f4 = a1[<n*o + 0>] extent n
+        reduction sum r: f4 = a1[<n*o + 0>] extent n
         a0[o] = r
       }
     }

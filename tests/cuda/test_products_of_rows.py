@@ -9,7 +9,7 @@ from cuda.support import same_bits
 import accnp as jax
 import accnp.numpy as jnp
 from accnp.compiler.loops.verifier import verify
-from accnp.compiler.passes import fold_rows
+from accnp.compiler.passes import reduce_rows
 from accnp.compiler.specs import grid
 from accnp.compiler.specs.launches import build_generated
 from accnp.engine.steps import elementwise_operands
@@ -93,7 +93,7 @@ def test_a_product_is_the_processors(axis, gpu):
 def test_a_result_may_be_written_over_what_is_folded(monkeypatch):
     """Where there is no room for a row, a pass leaves what it folds in the row of the result."""
     monkeypatch.setattr(grid, "MAX_UNROLLED_COST", 0)
-    monkeypatch.setattr(fold_rows, "ROOM", 0)
+    monkeypatch.setattr(reduce_rows, "ROOM", 0)
 
     def f(x):
         e = jnp.fmod(x * 1.5, jnp.abs(x).max(1, keepdims=True) * 1.5 * 1.5)

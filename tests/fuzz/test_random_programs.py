@@ -49,7 +49,7 @@ def shaken():
             r = random.Random(seed)
             patch.setattr(lower, "HEAVY", r.choice([1, 10]))
             patch.setattr(clusters, "MAX_MEMBERS", r.choice([2, 4, 8, 100]))
-            patch.setattr(fuse, "MAX_FOLDS", r.choice([1, 2, 8]))
+            patch.setattr(fuse, "MAX_REDUCTIONS", r.choice([1, 2, 8]))
             patch.setattr(clusters, "MAX_CELLS", r.choice([1, 4, 32]))
             patch.setattr(costs, "CHEAP", r.choice([0, 4, 100]))
             patch.setattr(costs, "AGAIN", r.choice([0, 32, 500]))

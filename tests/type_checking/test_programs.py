@@ -22,7 +22,7 @@ import accnp
 from accnp.api.arrays import methods
 from accnp.lax import elementwise as lax
 from accnp.lax import indexing as lax_index
-from accnp.lax import reductions as lax_folds
+from accnp.lax import reductions as lax_reductions
 from accnp.numpy import cumulative, quantiles, reductions, ufuncs
 from accnp.numpy.fft import transforms as fft
 from accnp.ops import segments
@@ -170,7 +170,7 @@ def test_updates_at_an_index_are_declared_as_they_are():
 @pytest.mark.parametrize(
     ("module", "name", "made"),
     [
-        (reductions, "Fold", "sum prod"),
+        (reductions, "SumOrProduct", "sum prod"),
         (reductions, "Extreme", "max min"),
         (reductions, "Logical", "all any"),
         (reductions, "Place", "argmax argmin"),
@@ -184,16 +184,16 @@ def test_updates_at_an_index_are_declared_as_they_are():
         (lax, "OfOneAccurate", "exp sin tanh"),
         (lax, "OfTwo", "add atan2 lt"),
         (lax, "OfGamma", "igamma igammac"),
-        (lax_folds, "Reduction", "reduce_prod reduce_max reduce_or"),
-        (lax_folds, "Summation", "reduce_sum"),
-        (lax_folds, "Search", "argmax argmin"),
-        (lax_folds, "Accumulation", "cumsum cumlogsumexp"),
+        (lax_reductions, "Reduction", "reduce_prod reduce_max reduce_or"),
+        (lax_reductions, "Summation", "reduce_sum"),
+        (lax_reductions, "Search", "argmax argmin"),
+        (lax_reductions, "Accumulation", "cumsum cumlogsumexp"),
         (fft, "OneAxis", "fft irfft"),
         (fft, "TwoAxes", "fft2 irfft2"),
         (fft, "ManyAxes", "fftn irfftn"),
         (quantiles, "Quantile", "quantile nanpercentile"),
         (quantiles, "Middle", "median nanmedian"),
-        (segments, "SegmentFold", "segment_sum segment_max"),
+        (segments, "SegmentReduction", "segment_sum segment_max"),
         (lax_index, "Scatter", "scatter scatter_add scatter_max"),
         (importlib.import_module("accnp.config"), "Switch", "enable_x64 debug_nans log_compiles"),
     ],

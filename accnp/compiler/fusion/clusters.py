@@ -55,8 +55,8 @@ class Cluster:
     """The values that one kernel computes: an index space, members, and stored values (roots)."""
 
     __slots__ = (
-        "axes", "cuts", "folds", "form", "level", "loads", "members", "merged", "needs", "number",
-        "readers", "roots", "shape", "size", "wishes",
+        "axes", "cuts", "form", "level", "loads", "members", "merged", "needs", "number", "readers",
+        "reduction_count", "roots", "shape", "size", "wishes",
     )  # fmt: skip
 
     def __init__(self, number: int, shape: tuple[int, ...], form: str = "map") -> None:
@@ -74,7 +74,7 @@ class Cluster:
         self.members: list[Value] = []  # values computed once in the loop nest (not inline)
         self.wishes: list[Demand] = []  # its demands for values that are not leaves
         self.size = 0
-        self.folds = 0
+        self.reduction_count = 0
         # Cuts of the index space for assembled values. Each cell has its own loop nest.
         self.cuts: Cuts = ()
         self.merged: Cluster | None = None
@@ -95,7 +95,7 @@ class Cluster:
         """Merge another cluster into this one. Neither may depend on the other."""
         self.roots += other.roots
         self.size += other.size
-        self.folds += other.folds
+        self.reduction_count += other.reduction_count
         self.cuts = joined(self.cuts, other.cuts)
         self.loads |= other.loads
         self.members += other.members

@@ -42,31 +42,31 @@ from accnp.compiler.fusion.merging import merge, merge_siblings
 from accnp.compiler.fusion.picking import assembled, gathered
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.reasons import (
-    LONG_FOLD,
-    MAX_FOLDS,
+    LONG_REDUCTION,
     MAX_MEMBERS,
+    MAX_REDUCTIONS,
     OUTPUT,
     TOO_LONG,
-    TOO_MANY_FOLDS,
+    TOO_MANY_REDUCTIONS,
     TURNED,
     UNFUSED,
     apart,
     form_of,
-    other_fold,
     other_space,
     store,
+    why_other_reduction,
 )
 from accnp.compiler.fusion.regions import Placed, placed
 from accnp.compiler.fusion.spaces import (
     apply_views,
     expressible,
-    fold_form,
     in_kernel,
     index_strides,
     is_one_value,
     is_turned,
     is_walkable,
     long_axes,
+    reduction_form,
     row_axes,
     strided,
     strip_views,
@@ -97,7 +97,7 @@ class Fusion:
         self.apart = len(program.values) > config.fusion_limit
         self.effects = Chain(program.effects)
         self.refusal = ""  # why the last rule did not apply
-        self.folded: dict[int, list[Cluster]] = {}  # clusters that reduce a value, by its id
+        self.reducing: dict[int, list[Cluster]] = {}  # clusters that reduce a value, by its id
 
     def run(self) -> list[Cluster]:
         for v in self.program.values:
@@ -307,7 +307,7 @@ class Fusion:
             rows = home.form == "row" or any(d.how == "row" for d in mine)
             if v.op.kind == "reduce":
                 source, axes = v.inputs[0].aval.shape, v.params["axes"]
-                rows = rows and home.shape == source and home.folds < MAX_FOLDS
+                rows = rows and home.shape == source and home.reduction_count < MAX_REDUCTIONS
                 rows = rows and long_axes(source, axes) == long_axes(source, home.axes)
             if not rows or not home.has_room() or any(reaches(home, c) for c in homes - {home}):
                 continue
@@ -342,14 +342,19 @@ class Fusion:
     def place_reduce(self, v: Value) -> None:
         source = v.inputs[0].aval.shape
         axes = tuple(v.params["axes"])
-        form = fold_form(source, axes)
+        form = reduction_form(source, axes)
         homes = {d.cluster for d in v.demands}
         if form == "row" and len(homes) > 1 and all(c.shape == source for c in homes):
             self.refusal = merge(homes)
             homes = {d.cluster for d in v.demands}
-        self.refusal = LONG_FOLD if form == "split" and homes else ""
+        self.refusal = LONG_REDUCTION if form == "split" and homes else ""
         home = next(iter(homes)) if len(homes) == 1 else None
-        if home is not None and v.aval.ndim and home.size < MAX_MEMBERS and home.folds < MAX_FOLDS:
+        if (
+            home is not None
+            and v.aval.ndim
+            and home.size < MAX_MEMBERS
+            and home.reduction_count < MAX_REDUCTIONS
+        ):
             fits = form == "row" and home.shape == source
             if (
                 fits
@@ -360,20 +365,20 @@ class Fusion:
             if form != "split" and self.absorb(home, v, source, axes, form):
                 return self.join(v, home, "row")
         elif home is not None and v.aval.ndim:
-            self.refusal = TOO_LONG if home.size >= MAX_MEMBERS else TOO_MANY_FOLDS
+            self.refusal = TOO_LONG if home.size >= MAX_MEMBERS else TOO_MANY_REDUCTIONS
         host = self.row_host(v, homes) if form == "row" and len(homes) > 1 else None
         store(v, apart(homes, self.refusal) or self.refusal)
         if host is not None:
             return self.join(v, host, "row")
         base = strip_views(v.inputs[0])[0]
-        alike = {c.current() for c in self.folded.get(base.id, ())}
+        alike = {c.current() for c in self.reducing.get(base.id, ())}
         for c in sorted(alike, key=attrgetter("number")):
             # Reductions of the same values over the same axes share a pass.
             if (
                 c.form == form
                 and c.shape == source
                 and c.size < MAX_MEMBERS
-                and c.folds < MAX_FOLDS
+                and c.reduction_count < MAX_REDUCTIONS
                 and long_axes(source, c.axes) == long_axes(source, axes)
                 and not any(h is c or reaches(c, h) for h in homes)
             ):
@@ -391,7 +396,7 @@ class Fusion:
         """Turn a map cluster over the result of a reduction into the epilogue of the reduction."""
         alike = all(d.how == "same" and d.context == "full" for d in v.demands)
         if not alike or home.form != "map" or home.cuts or home.shape != v.aval.shape:
-            return self.no(other_fold(home, v))
+            return self.no(why_other_reduction(home, v))
         if prod(home.shape) == 1:
             return self.no("a reduction to one element is complete only at the end of its kernel")
         home.shape, home.axes, home.form = source, axes, form
@@ -408,7 +413,7 @@ class Fusion:
         if v.op.kind == "reduce":
             c = self.open(v.inputs[0].aval.shape)
             c.axes = tuple(v.params["axes"])
-            c.form = fold_form(c.shape, c.axes)
+            c.form = reduction_form(c.shape, c.axes)
         else:
             c = self.open(v.aval.shape)
         self.join(v, c, "row" if v.op.kind == "reduce" else "full")
@@ -439,16 +444,18 @@ class Fusion:
         v.cluster, v.role = c, role
         c.members.append(v)
         c.size += 1
-        c.folds += v.op.kind == "reduce"
+        c.reduction_count += v.op.kind == "reduce"
         if v.stored:
             c.roots.append(v)
             self.provide(v, c)
         if v.op.kind == "reduce":
             x = v.inputs[0]
             if v.stored:
-                self.folded.setdefault(strip_views(x)[0].id, []).append(c)
+                self.reducing.setdefault(strip_views(x)[0].id, []).append(c)
             if x.op.kind == "view" and in_kernel(x) and is_turned(x, v.params["axes"]):
-                walk = c.form == "row" and c.folds == 1 and is_walkable(x, v.params["axes"])
+                walk = (
+                    c.form == "row" and c.reduction_count == 1 and is_walkable(x, v.params["axes"])
+                )
                 if not walk or any(w.role == "full" for w in c.members):
                     store(x, TURNED)
             self.demand(x, c, "full", ())

@@ -17,7 +17,7 @@ from accnp.compiler.fusion.gathers import write_gather
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.fusion.regions import Cell, cells_of, operand, placed
 from accnp.compiler.fusion.spaces import index_strides, long_axes, strided, strip_views
-from accnp.ir.kernel import Access, Fold, KernelSpec, Phase, Statement, dtype_code
+from accnp.ir.kernel import Access, KernelSpec, Phase, RowReduction, Statement, dtype_code
 from accnp.primitives.views import contiguous
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class ClusterLowering:
         self.shape = c.shape
         self.cell = cell
         self.parts: dict[Any, Any] = {}  # views of assembled values and gathers on operands
-        self.folded: set[int] = long_axes(c.shape, c.axes) if c.form != "map" else set()
-        self.kept = [d for d, n in enumerate(c.shape) if n != 1 and d not in self.folded]
+        self.reduced: set[int] = long_axes(c.shape, c.axes) if c.form != "map" else set()
+        self.kept = [d for d, n in enumerate(c.shape) if n != 1 and d not in self.reduced]
         self.accesses: dict[Any, Access] = {}
         self.indices: list[Access] = []
         self.scalars: list[Statement] = []
@@ -88,29 +88,34 @@ class ClusterLowering:
         c = self.c
         fulls, rows = self.roots()
         members = [v for v in rows if v.op.kind != "reduce"]
-        folds = self.find_folds(fulls + rows)
+        reductions = self.find_reductions(fulls + rows)
         passes = (
-            max([self.level(v) for v in fulls] + [self.level(f.inputs[0]) for f in folds] + [0]) + 1
+            max(
+                [self.level(v) for v in fulls] + [self.level(f.inputs[0]) for f in reductions] + [0]
+            )
+            + 1
         )
-        if not fulls and folds:
-            passes = max(self.level(f.inputs[0]) for f in folds) + 1
-        if not fulls and not folds:
+        if not fulls and reductions:
+            passes = max(self.level(f.inputs[0]) for f in reductions) + 1
+        if not fulls and not reductions:
             passes = 0
         head: list[Statement] = []
         phases: list[Phase] = []
         if len(c.roots) and c.form == "row":
-            self.keep_heavy(fulls, folds, passes)
+            self.keep_heavy(fulls, reductions, passes)
         for p in range(passes):
             phase = Phase()
             phases.append(phase)
             self.row_section = head if p == 0 else phases[p - 1].row
             self.full_names: dict[Any, str] = {}
             self.section, self.phase = phase.full, phase
-            for f in folds:
+            for f in reductions:
                 if self.level(f.inputs[0]) == p:
                     source = self.emit(f.inputs[0], (), "full")
                     name = self.fresh("r")
-                    phase.folds.append(Fold(name, source, f.op.combine or "", f.aval.dtype))
+                    phase.reductions.append(
+                        RowReduction(name, source, f.op.combine or "", f.aval.dtype)
+                    )
                     self.names[(id(f), (), "row")] = name
             for v in fulls:
                 if self.level(v) == p:
@@ -156,7 +161,7 @@ class ClusterLowering:
             strides = self.spread(v.aval.shape, strides)
         return self.access(to, strides, offset, True)
 
-    def find_folds(self, roots: Sequence[Value]) -> list[Value]:
+    def find_reductions(self, roots: Sequence[Value]) -> list[Value]:
         """Return the reductions that belong to this kernel, inner ones first."""
         found: list[Value] = []
         seen: set[int] = set()
@@ -220,12 +225,12 @@ class ClusterLowering:
             stack.pop()
         return self.levels[id(v)]
 
-    def keep_heavy(self, fulls: list[Value], folds: list[Value], passes: int) -> None:
+    def keep_heavy(self, fulls: list[Value], reductions: list[Value], passes: int) -> None:
         """Choose expensive values that several passes need, and for each an output of the same
         dtype whose row can hold it between passes."""
         uses: dict[int, tuple[Value, set[int]]] = {}
         for p in range(passes):
-            starts = [f.inputs[0] for f in folds if self.level(f.inputs[0]) == p]
+            starts = [f.inputs[0] for f in reductions if self.level(f.inputs[0]) == p]
             starts += [v for v in fulls if self.level(v) == p and v.op.kind != "view"]
             stack = [strip_views(x)[0] for x in starts if not strip_views(x)[1]]
             seen: set[int] = set()
@@ -471,7 +476,7 @@ class ClusterLowering:
                 for s in phase.full
                 if s.text == "{0}" and s.dtype == np.float64 and s.args[0] in loads
             }
-            for f in phase.folds:
+            for f in phase.reductions:
                 f.direct = loads.get(f.source)
                 wide = widened.get(f.source)
                 if wide is not None and f.combine == "sum" and wide.dtype == np.float32:
@@ -485,14 +490,14 @@ class ClusterLowering:
         if self.c.form == "map":
             groups = [dims, [], []]
         elif self.c.form == "column":
-            first = min(self.folded)
+            first = min(self.reduced)
             groups = [
                 [d for d in self.kept if d < first],
-                sorted(self.folded),
+                sorted(self.reduced),
                 [d for d in self.kept if d > first],
             ]
         else:
-            groups = [self.kept, sorted(self.folded), []]
+            groups = [self.kept, sorted(self.reduced), []]
         everything = list(self.accesses.values()) + self.indices
         sizes: list[list[int]] = []
         columns: list[list[list[int]]] = []  # for each group, each axis: one stride for each access

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from accnp.compiler.fusion.clusters import Cluster, reaches
-from accnp.compiler.fusion.reasons import MAX_FOLDS, MAX_STORES, why_two
+from accnp.compiler.fusion.reasons import MAX_REDUCTIONS, MAX_STORES, why_two
 from accnp.compiler.fusion.spaces import long_axes, strip_views
 
 __all__ = ["merge", "merge_siblings"]
@@ -70,7 +70,10 @@ def share_pass(a: Cluster, b: Cluster) -> bool:
     both, more = _of_elements([a, b])
     if both != loaded or both != _of_elements([b])[0] or len(more) > MAX_ELEMENTWISE:
         return False
-    if a.folds + b.folds > MAX_FOLDS or len(a.roots) + len(b.roots) > MAX_STORES:
+    if (
+        a.reduction_count + b.reduction_count > MAX_REDUCTIONS
+        or len(a.roots) + len(b.roots) > MAX_STORES
+    ):
         return False
     return a.has_room(b.size) and not reaches(a, b) and not reaches(b, a)
 

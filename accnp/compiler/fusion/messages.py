@@ -111,7 +111,7 @@ def _reduced(builder: Builder, node: Node, x: Value, axis: MeshAxis, reduce: Op)
         return _added(builder, node, x, axis, params)
     if x.aval.nbytes < LARGE or x.aval.size < 2 * n or uneven:
         rows = builder.inferred(node, "mesh_gather", params, (x,))
-        return _fold(builder, node, reduce, rows)
+        return _reduce_rows(builder, node, reduce, rows)
     shape, size = x.aval.shape, x.aval.size
     part = -(-size // n)
     flat = _view(builder, node, x, (size,))
@@ -121,7 +121,7 @@ def _reduced(builder: Builder, node: Node, x: Value, axis: MeshAxis, reduce: Op)
         flat = builder.inferred(node, "pad", pads, (flat, zero))
     rows = _view(builder, node, flat, (n, part))
     rows = builder.inferred(node, "mesh_exchange", params, (rows,))
-    total = _fold(builder, node, reduce, rows)
+    total = _reduce_rows(builder, node, reduce, rows)
     rows = builder.inferred(node, "mesh_gather", params, (total,))
     flat = _view(builder, node, rows, (n * part,))
     if part * n != size:
@@ -151,17 +151,19 @@ def _scattered(builder: Builder, node: Node, x: Value) -> Value:
     x = _view(builder, node, x, split)
     x = _moved(builder, node, x, at, 0)
     rows = builder.inferred(node, "mesh_exchange", _who(node), (x,))
-    return _view(builder, node, _fold(builder, node, OPS["reduce_sum"], rows), node.aval.shape)
+    return _view(
+        builder, node, _reduce_rows(builder, node, OPS["reduce_sum"], rows), node.aval.shape
+    )
 
 
-def _fold(builder: Builder, node: Node, reduce: Op, rows: Value) -> Value:
+def _reduce_rows(builder: Builder, node: Node, reduce: Op, rows: Value) -> Value:
     """Reduce the rows like a node of this op."""
     a = rows.aval
     aval = make_aval(a.shape[1:], a.dtype, a.weak_type)
     stand_in = Node(reduce, (), {"axes": (0,)}, aval, None, None, 0, node.site)
     if a.shape[0] == 1:
         return _view(builder, node, rows, a.shape[1:])
-    return builder.fold(stand_in, rows, (0,))
+    return builder.reduce(stand_in, rows, (0,))
 
 
 def _view(builder: Builder, node: Node, x: Value, shape: tuple[int, ...]) -> Value:

@@ -207,12 +207,12 @@ class Builder:
             x = ins[0]
             if all(
                 x.aval.shape[a] == 1 for a in node.params["axes"]
-            ):  # each fold is over one element
+            ):  # each reduction is over one element
                 if x.aval.shape == node.aval.shape:
                     return x
                 params = {"new_sizes": node.aval.shape, "dimensions": None}
                 return self.make(OPS["reshape"], params, (x,), node.aval, node)
-            return self.fold(node, x, tuple(node.params["axes"]))
+            return self.reduce(node, x, tuple(node.params["axes"]))
         if op is CONVERT and ins[0].aval.dtype == node.aval.dtype:
             return ins[0]  # only weak types differ, which do not affect values
         if op.kind == "map":
@@ -369,14 +369,14 @@ class Builder:
 
         return tuple([moved(x) if held else x for x, held in zip(ins, which, strict=True)])
 
-    def fold(self, node: Node, x: Value, axes: tuple[int, ...]) -> Value:
+    def reduce(self, node: Node, x: Value, axes: tuple[int, ...]) -> Value:
         """Make a reduction, or several successive reductions if `in_turns` splits the axes."""
         if is_half(x.aval.dtype):
-            y = self.fold(node, self.converted(node, x, _SINGLE), axes)
+            y = self.reduce(node, self.converted(node, x, _SINGLE), axes)
             return self.converted(node, y, x.aval.dtype, node.aval.weak_type)
         first = in_turns(x.aval.shape, axes)
         if first:
-            x = self.fold(node, x, first)
+            x = self.reduce(node, x, first)
             axes = tuple([d - sum(k < d for k in first) for d in axes if d not in first])
         params = {**node.params, "axes": axes}
         return self.make(node.op, params, (x,), node.op.infer(x.aval, **params), node)

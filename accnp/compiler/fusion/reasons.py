@@ -13,20 +13,21 @@ from accnp.compiler.fusion.program import Value
 from accnp.compiler.fusion.spaces import long_axes
 
 __all__ = [
-    "LONG_FOLD", "MAX_FOLDS", "MAX_MEMBERS", "MAX_STORES", "OUTPUT", "TOO_LONG", "TOO_MANY_FOLDS",
-    "TURNED", "UNFUSED", "apart", "form_of", "other_fold", "other_space", "store", "why_two",
+    "LONG_REDUCTION", "MAX_MEMBERS", "MAX_REDUCTIONS", "MAX_STORES", "OUTPUT", "TOO_LONG",
+    "TOO_MANY_REDUCTIONS", "TURNED", "UNFUSED", "apart", "form_of", "other_space", "store",
+    "why_other_reduction", "why_two",
 ]  # fmt: skip
 
 # Reductions of a kernel. Each may need its own pass, and passes recompute the values they share.
-MAX_FOLDS = 8
+MAX_REDUCTIONS = 8
 # Outputs of merged kernels. More streams of stores than this slow each other down.
 MAX_STORES = 16
 OUTPUT = "an output"
 TOO_LONG = f"size limit: a kernel computes at most {MAX_MEMBERS} operations"
 UNFUSED = "the program has more operations than config.fusion_limit: each is a separate kernel"
-TOO_MANY_FOLDS = f"size limit: a kernel computes at most {MAX_FOLDS} reductions"
+TOO_MANY_REDUCTIONS = f"size limit: a kernel computes at most {MAX_REDUCTIONS} reductions"
 TURNED = "its reduced axes lie in memory in another order than that of the reduction"
-LONG_FOLD = (
+LONG_REDUCTION = (
     "a long reduction is computed in chunks: its result is complete only at the end of the kernel"
 )
 
@@ -51,7 +52,7 @@ def other_space(home: Cluster, v: Value, d: Demand) -> str:
     )
 
 
-def other_fold(home: Cluster, v: Value) -> str:
+def why_other_reduction(home: Cluster, v: Value) -> str:
     """Return why the only reader of a reduction is not computed in the kernel of the reduction."""
     source = list(v.inputs[0].aval.shape)
     if home.shape != v.aval.shape:
@@ -87,8 +88,8 @@ def why_two(a: Cluster, b: Cluster) -> str:
         return "their rows are not the same axes"
     if len(a.roots) + len(b.roots) > MAX_STORES:
         return f"together they would write more than {MAX_STORES} arrays"
-    if a.folds + b.folds > MAX_FOLDS:
-        return TOO_MANY_FOLDS
+    if a.reduction_count + b.reduction_count > MAX_REDUCTIONS:
+        return TOO_MANY_REDUCTIONS
     if (a.cuts and b.form != "map") or (b.cuts and a.form != "map"):
         return "only one of them can be cut into cells"
     if not a.has_room(b.size, b.cuts):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from accnp.compiler.fusion.gathers import is_gather
-from accnp.compiler.fusion.spaces import fold_form, in_kernel
+from accnp.compiler.fusion.spaces import in_kernel, reduction_form
 from accnp.ir.op import OPS
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 
@@ -33,10 +33,10 @@ def hold_slices(
         for x in v.inputs:
             readers.setdefault(id(x), set()).add(id(v))
     made: dict[int, Value] = {}  # by id of a gather: the view of its start, which comes before it
-    for fold in values:
-        if fold.op.kind == "reduce":
-            source = fold.inputs[0]
-            if fold_form(source.aval.shape, tuple(fold.params["axes"])) == "split":
+    for reduction in values:
+        if reduction.op.kind == "reduce":
+            source = reduction.inputs[0]
+            if reduction_form(source.aval.shape, tuple(reduction.params["axes"])) == "split":
                 for v in _slices_below(source, readers):
                     start = _gather(v, new)
                     if start is not None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     Strided = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides, offset
 
 __all__ = [
-    "NATIVE", "apply_views", "expressible", "fold_form", "in_kernel", "in_turns", "index_strides",
-    "is_row", "is_turned", "is_walkable", "keeps_order", "long_axes", "row_axes", "strided",
+    "NATIVE", "apply_views", "expressible", "in_kernel", "in_turns", "index_strides", "is_row",
+    "is_turned", "is_walkable", "keeps_order", "long_axes", "reduction_form", "row_axes", "strided",
     "strip_views",
 ]  # fmt: skip
 
@@ -163,7 +163,7 @@ def expressible(base: Value, chain: tuple[View, ...]) -> int:
     return keep
 
 
-def fold_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
+def reduction_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
     """Return the loop form of a reduction. It depends only on the logical shape, because it
     determines the order of summation.
 
@@ -191,7 +191,7 @@ def in_turns(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     it, which may also compute the operand, and reads memory in order for any layout. The remaining
     reduction is small compared with the operand.
     """
-    form = fold_form(shape, axes)
+    form = reduction_form(shape, axes)
     long = [d for d in axes if shape[d] != 1]
     if form == "strided":
         kept = max(d for d in range(max(long)) if shape[d] != 1 and d not in axes)

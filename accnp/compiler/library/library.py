@@ -11,7 +11,8 @@ index is cut into runs of RUN; a run is a chain of ``fma`` from zero, and the ru
 order. So neither layout, tiles, threads nor the number of rows and columns change a bit. A complex
 number counts as two real steps. Products of a matrix and a vector (gemv) have another order, which
 is fast whether rows or columns are contiguous: a run of LONG is spread over as many chains as
-CHAINS bytes have elements, step p going to chain p mod chains, and the chains are folded by halves.
+CHAINS bytes have elements, step p going to chain p mod chains, and the chains are combined by
+halves.
 Integers of 16 bits (gemm_i2) come in pairs, steps 2 p and 2 p + 1 in a word of 32 bits, the type of
 the sums; strides and `k` count words.
 """
@@ -26,7 +27,7 @@ __all__ = ["PREFIX", "SHAPES", "SIGNATURES", "source"]
 
 PREFIX = "accnp_library_"  # of the symbols of these kernels in object files
 RUN = 256  # steps of one chain
-LONG = 4096  # steps of a matrix times a vector that are spread over chains and then folded;
+LONG = 4096  # steps of a matrix times a vector that are spread over chains and then combined;
 CHAINS = 64  # bytes of the ends of these chains, one for each element of so many
 STRIP = 2048  # columns whose chains stay near
 
@@ -103,7 +104,7 @@ for _code, _part in _REAL.items():
     if _part == _code:  # real
         SIGNATURES[f"gemv_{_code}"] = ("i8", "i8", _p, "i8", _p, "i8", "i8", _p, "i8")
         SIGNATURES[f"chains_{_code}"] = ("i8", "i8", _p, "i8", _p, "i8", _p, "i8", "i8", "i8")
-        SIGNATURES[f"fold_{_code}"] = ("i8", _p, "i8", _p, "i8")
+        SIGNATURES[f"combine_{_code}"] = ("i8", _p, "i8", _p, "i8")
         for _name, _kinds in factors.SIGNATURES.items():
             SIGNATURES[f"{_name}_{_code}"] = tuple(_p if t == "*" else t for t in _kinds)
         _ints = ("i8",) * len(convolution.INTEGERS)
@@ -131,7 +132,7 @@ def source(name: str, vector_bytes: int) -> str:
     while len(ends) > 1:
         half = len(ends) // 2
         ends = [f"({x} + {y})" for x, y in zip(ends[:half], ends[half:], strict=True)]
-    text = {"gemv": _GEMV, "chains": _CHAINS, "fold": _FOLD}[family]
+    text = {"gemv": _GEMV, "chains": _CHAINS, "combine": _COMBINE_CHAINS}[family]
     together = "".join([_TOGETHER.format(count=count, chains=chains) for count in (8, 4)])
     return text.format(
         name=name, code=code, one=vector_bytes // int(code[1:]), long=LONG, chains=chains,
@@ -315,7 +316,7 @@ def {name}(lo, hi, n, k, x, sx, b, rsb, csb, c, how):
                             lay(at(spare, q), at(row, q * csb), csb, nn - q)
                         acc = at(buf, u % {chains} * {strip})
                         add_scaled(acc, at(px, u * sx), 0, spare, 0, nn)
-                fold_{code}(nn, buf, {strip}, at(c, j), keep)
+                combine_{code}(nn, buf, {strip}, at(c, j), keep)
 """
 
 # The chains from `first` up to `last` of one run, for columns that are contiguous; a row of acc has
@@ -341,7 +342,7 @@ _TOGETHER = """
             add_scaled_{count}(at(acc, u * lda), px, {chains} * sx, row, {chains} * rsb, n)
         p += {count} * {chains}"""
 
-_FOLD = """
+_COMBINE_CHAINS = """
 def {name}(lo, hi, n, acc, lda, c, how):
     if how == 0:
         for q in range(n):

@@ -243,11 +243,11 @@ def _transpose(
             to[r * ldt + c] = source[r + c * lds]
 
 
-def _columns(fold: Callable[[Number, Number], Number]) -> Callable[..., None]:
+def _columns(combine: Callable[[Number, Number], Number]) -> Callable[..., None]:
     def call(sums: Pointer, source: Pointer, step: Integer, rows: Integer, wide: Integer) -> None:
         for c in range(int(wide)):
             for r in range(int(rows)):
-                sums[c] = fold(sums[c], source[r + c * step])
+                sums[c] = combine(sums[c], source[r + c * step])
 
     return call
 

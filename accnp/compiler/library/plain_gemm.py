@@ -119,7 +119,7 @@ def _dots(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
 
 
 def _gemv(fma: MultiplyAdd) -> Callable[..., None]:
-    """c (op)= x @ b: runs over lanes, folded by halves."""
+    """c (op)= x @ b: runs over lanes, combined by halves."""
     dots = _dots(1, fma)
 
     def call(

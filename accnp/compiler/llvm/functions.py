@@ -94,7 +94,9 @@ def _special(name: str, of: DType) -> Callable[..., V] | None:
     if name == "select":
         return where
     if name in ("join_max", "join_min"):
-        join, _ = block.folds(name.removeprefix("join_"), register_type(of), of.signed)
+        join, _ = block.combine_and_identity(
+            name.removeprefix("join_"), register_type(of), of.signed
+        )
         return join
     if of.kind == "float":
         return _FLOATS.get(name)

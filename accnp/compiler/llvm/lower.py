@@ -22,7 +22,7 @@ from accnp.compiler.llvm.fast import allow_fast
 from accnp.compiler.llvm.functions import write_call, write_library_call
 from accnp.compiler.llvm.intrinsics.all import resolve
 from accnp.compiler.llvm.intrinsics.linked import linked_modules
-from accnp.compiler.llvm.intrinsics.memory import write_fold, write_fold_rows
+from accnp.compiler.llvm.intrinsics.memory import write_reduce_columns, write_reduce_elements
 from accnp.compiler.llvm.nontemporal import until_aligned
 from accnp.compiler.llvm.private import insert_line
 from accnp.compiler.llvm.registers import from_memory, memory_type, register_type, to_memory
@@ -58,8 +58,6 @@ from accnp.compiler.loops.ir import (
     Const,
     Do,
     Expr,
-    Fold,
-    FoldRows,
     For,
     If,
     Kernel,
@@ -68,6 +66,8 @@ from accnp.compiler.loops.ir import (
     LoadVector,
     Memory,
     Prefetch,
+    ReduceColumns,
+    ReduceElements,
     Run,
     Share,
     Stmt,
@@ -280,10 +280,10 @@ class Function:
             store_elements(self.b, self.place(s.buffer, s.index), s.buffer.element, values)
         elif isinstance(s, Prefetch):
             fetch(self.b, self.place(s.buffer, s.index))
-        elif isinstance(s, FoldRows):
+        elif isinstance(s, ReduceColumns):
             places = [self.pointers[s.to], self.place(s.buffer, s.start), self.pointers[s.places]]
             shape = [self.value(s.rows), self.value(s.columns)]
-            write_fold_rows(s.combine, s.to.dtype, self.b, [*places, *shape])
+            write_reduce_columns(s.combine, s.to.dtype, self.b, [*places, *shape])
         elif isinstance(s, Transpose):
             self.transpose(s)
         elif isinstance(s, Do):
@@ -309,8 +309,8 @@ class Function:
             self.condition_loop(s)
         elif isinstance(s, If):
             self.choice(s)
-        elif isinstance(s, Fold):
-            self.values[s.result] = self.fold(s)
+        elif isinstance(s, ReduceElements):
+            self.values[s.result] = self.reduce_elements(s)
         else:
             raise TypeError(f"lower: {type(s).__name__} is not lowered by the passes")
 
@@ -445,11 +445,11 @@ class Function:
             for before, values in ways:
                 phi.add_incoming(values[k], before)
 
-    def fold(self, s: Fold) -> ir.Value:
+    def reduce_elements(self, s: ReduceElements) -> ir.Value:
         place, extent = self.place(s.buffer, s.start), self.value(s.extent)
         if s.wide:
             return block.block_wide_sum(self.b, place, extent)
-        return write_fold(s.combine, s.buffer.element, self.b, place, extent)
+        return write_reduce_elements(s.combine, s.buffer.element, self.b, place, extent)
 
     # --- expressions ---
 
@@ -523,8 +523,10 @@ def argument_types(kernel: Kernel) -> list[Type]:
 
 def _is_apart(s: Stmt) -> bool:
     """Return whether LLVM's vectorizer cannot handle a loop with this statement: another loop, a
-    fold, or a call that reads or writes memory."""
-    if isinstance(s, For | While | Fold | FoldRows | Do | Run | Share | Prefetch | Transpose):
+    reduction, or a call that reads or writes memory."""
+    if isinstance(
+        s, For | While | ReduceElements | ReduceColumns | Do | Run | Share | Prefetch | Transpose
+    ):
         return True
     calls = [x for e in expressions(s) for x in subexpressions(e) if isinstance(x, loops.Call)]
     return any(isinstance(loops.dtype(a), Pointer) for x in calls for a in x.args)
@@ -532,7 +534,7 @@ def _is_apart(s: Stmt) -> bool:
 
 def _for_vectorizer(s: For) -> bool:
     """Return whether LLVM's vectorizer may vectorize a loop: not if it contains another loop or a
-    fold, nor if all its steps do the same."""
+    reduction, nor if all its steps do the same."""
     inner = list(statements(s.body))
     if any(_is_apart(x) for x in inner):
         return False

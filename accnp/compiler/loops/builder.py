@@ -22,7 +22,6 @@ from accnp.compiler.loops.ir import (
     Const,
     Do,
     Expr,
-    Fold,
     For,
     Heap,
     If,
@@ -30,6 +29,7 @@ from accnp.compiler.loops.ir import (
     Kernel,
     Let,
     Reduce,
+    ReduceElements,
     Reduction,
     Stmt,
     Store,
@@ -149,10 +149,12 @@ class Builder:
         """Write an element."""
         self.add(Store(buffer, index, value))
 
-    def fold(self, name: str, combine: str, buffer: Buffer, start: Expr, extent: Expr) -> Var:
+    def reduce_elements(
+        self, name: str, combine: str, buffer: Buffer, start: Expr, extent: Expr
+    ) -> Var:
         """Reduce a range of elements of a buffer."""
         result = Var(self.fresh(name), buffer.dtype)
-        self.add(Fold(result, combine, buffer, start, extent))
+        self.add(ReduceElements(result, combine, buffer, start, extent))
         return result
 
     @contextmanager
@@ -196,15 +198,15 @@ class Builder:
         self.add(before._replace(orelse=body))
 
     @contextmanager
-    def reduce(self, extent: Expr) -> Generator[Folding]:
+    def reduce(self, extent: Expr) -> Generator[ReduceBuilder]:
         """Reduce values, which the statements of the `with` block compute, over 0..extent."""
-        made = Folding(self, Var(self.fresh("j")))
+        made = ReduceBuilder(self, Var(self.fresh("j")))
         self._blocks.append([])
         yield made
         body = self._blocks.pop()
         steps = tuple([s for s in body if isinstance(s, Let | Store)])
         assert len(steps) == len(body)
-        self.add(Reduce(made.index, extent, steps, tuple(made.folds)))
+        self.add(Reduce(made.index, extent, steps, tuple(made.reductions)))
 
     def kernel(self) -> Kernel:
         """Return the kernel."""
@@ -237,16 +239,16 @@ class Loop:
         return self.carried[k].result
 
 
-class Folding:
+class ReduceBuilder:
     """A `Reduce` under construction: its index and its reductions."""
 
     def __init__(self, builder: Builder, index: Var) -> None:
         self._builder = builder
         self.index = index
-        self.folds: list[Reduction] = []
+        self.reductions: list[Reduction] = []
 
-    def fold(self, name: str, combine: str, value: Expr, wide: bool = False) -> Var:
+    def reduce_value(self, name: str, combine: str, value: Expr, wide: bool = False) -> Var:
         """Reduce a value. Returns the result, which is available after the `with` block."""
         result = Var(self._builder.fresh(name), F8 if wide else dtype(value))
-        self.folds.append(Reduction(result, combine, value, wide))
+        self.reductions.append(Reduction(result, combine, value, wide))
         return result

@@ -28,8 +28,6 @@ from accnp.compiler.loops.ir import (
     Const,
     Do,
     Expr,
-    Fold,
-    FoldRows,
     For,
     If,
     Index,
@@ -40,6 +38,8 @@ from accnp.compiler.loops.ir import (
     Memory,
     Prefetch,
     Reduce,
+    ReduceColumns,
+    ReduceElements,
     Reduction,
     Run,
     Share,
@@ -59,7 +59,7 @@ from accnp.ir.op import COMBINES
 # Key of the values that a `Break` passes to its loop. No variable of a kernel can have this name.
 _LEFT = Var("values of a loop that is left")
 
-__all__ = ["AlignmentError", "BoundsError", "fold", "run"]
+__all__ = ["AlignmentError", "BoundsError", "reduce_in_order", "run"]
 
 
 class BoundsError(IndexError):
@@ -122,7 +122,7 @@ def _combine(combine: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return found.reference(x, y)
 
 
-def fold(combine: str, values: np.ndarray) -> np.generic:
+def reduce_in_order(combine: str, values: np.ndarray) -> np.generic:
     """Return the reduction of values in the order that the IR specifies."""
     n = COMBINES[combine].lanes
     rows = -(-len(values) // n)
@@ -203,8 +203,8 @@ class _Machine:
             self.vector_view(s.buffer, s.index, len(values))[:] = values
         elif isinstance(s, Prefetch):
             self.expr(s.index)
-        elif isinstance(s, FoldRows):
-            self.fold_rows(s)
+        elif isinstance(s, ReduceColumns):
+            self.reduce_columns(s)
         elif isinstance(s, Transpose):
             self.transpose(s)
         elif isinstance(s, For):
@@ -237,7 +237,7 @@ class _Machine:
             for at in (start, start + count - 1) if count else ():
                 self.check_bounds(s.buffer, base, at)
             at = base.at + start
-            self.values[s.result] = self.fold_values(s, base.array[at : at + count])
+            self.values[s.result] = self.reduce_values(s, base.array[at : at + count])
 
     def synchronize(self, s: Do) -> None:
         """Call a barrier or a warp function, which the threads of a block call together."""
@@ -282,7 +282,7 @@ class _Machine:
         found = self.expr(x)
         return found.array[found.at :] if isinstance(found, _Place) else found
 
-    def fold_rows(self, s: FoldRows) -> None:
+    def reduce_columns(self, s: ReduceColumns) -> None:
         """Reduce each column of a set of rows."""
         start, source = int(self.expr(s.start)), self.memory[s.buffer]
         places = self.memory[s.places][: int(self.expr(s.rows))]
@@ -290,7 +290,7 @@ class _Machine:
             column = [start + int(k) + c for k in places]
             for at in column:
                 self.check_bounds(s.buffer, _Place(source, 0), at)
-            self.memory[s.to][c] = fold(s.combine, source[column])
+            self.memory[s.to][c] = reduce_in_order(s.combine, source[column])
 
     def transpose(self, s: Transpose) -> None:
         start, step = int(self.expr(s.start)), int(self.expr(s.step))
@@ -302,19 +302,19 @@ class _Machine:
                 to[s.width * r + c] = source[at]
 
     def reduce(self, s: Reduce) -> None:
-        found: list[list[Any]] = [[] for _ in s.folds]
+        found: list[list[Any]] = [[] for _ in s.reductions]
         for j in reversed(range(int(self.expr(s.extent)))):
             self.values[s.index] = j
             self.block(s.body)
-            for f, values in zip(s.folds, found, strict=True):
+            for f, values in zip(s.reductions, found, strict=True):
                 values.append(self.expr(f.value))
-        for f, values in zip(s.folds, found, strict=True):
-            self.values[f.result] = self.fold_values(f, np.array(values[::-1]))
+        for f, values in zip(s.reductions, found, strict=True):
+            self.values[f.result] = self.reduce_values(f, np.array(values[::-1]))
 
-    def fold_values(self, s: Reduction | Fold, found: np.ndarray) -> np.generic:
+    def reduce_values(self, s: Reduction | ReduceElements, found: np.ndarray) -> np.generic:
         """Return the reduction of values, after conversion to the dtype of the result."""
         assert isinstance(s.result.dtype, DType)
-        return fold(s.combine, found.astype(s.result.dtype.numpy))
+        return reduce_in_order(s.combine, found.astype(s.result.dtype.numpy))
 
     def while_loop(self, s: While) -> None:
         self.begin_loop(s)

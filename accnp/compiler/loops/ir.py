@@ -16,9 +16,9 @@ from typing import Literal, NamedTuple
 from accnp.compiler.loops.types import I8, DType, Pointer, Type
 
 __all__ = [
-    "Address", "Break", "Buffer", "Call", "Callee", "Carried", "Cast", "Const", "Do",
-    "Expr", "Fold", "FoldRows", "For", "Heap", "If", "Index", "Joined", "Kernel", "Let", "Load",
-    "LoadVector", "Memory", "Prefetch", "Reduce", "Reduction", "Run", "Share", "Spread", "Stmt",
+    "Address", "Break", "Buffer", "Call", "Callee", "Carried", "Cast", "Const", "Do", "Expr", "For",
+    "Heap", "If", "Index", "Joined", "Kernel", "Let", "Load", "LoadVector", "Memory", "Prefetch",
+    "Reduce", "ReduceColumns", "ReduceElements", "Reduction", "Run", "Share", "Spread", "Stmt",
     "Store", "StoreVector", "Transpose", "Var", "Vector", "While", "dtype", "number_type",
 ]  # fmt: skip
 
@@ -193,7 +193,7 @@ class Prefetch(NamedTuple):
     index: Expr
 
 
-class FoldRows(NamedTuple):
+class ReduceColumns(NamedTuple):
     """Reduce columns of memory, in the order of a `Reduction`.
 
     `to[c]` becomes the reduction of `buffer[start + places[r] + c]` over r below `rows`, for c
@@ -333,10 +333,10 @@ class Reduce(NamedTuple):
     index: Var
     extent: Expr
     body: tuple[Let | Store, ...]
-    folds: tuple[Reduction, ...]
+    reductions: tuple[Reduction, ...]
 
 
-class Fold(NamedTuple):
+class ReduceElements(NamedTuple):
     """A `Reduction` of `extent` adjacent elements of memory, from index `start` on."""
 
     result: Var
@@ -358,12 +358,12 @@ Stmt = (
     | StoreVector
     | Prefetch
     | Transpose
-    | FoldRows
+    | ReduceColumns
     | For
     | While
     | If
     | Reduce
-    | Fold
+    | ReduceElements
 )
 
 

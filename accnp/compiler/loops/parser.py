@@ -25,9 +25,9 @@ The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Pytho
                 ["vector" "(" INT "," NAME ["," "bypass"] ["," "peel"] ")"]
                 carry* "{" statement* next* "}"
               | "if" expr "{" statement* "}" ["else" "{" statement* "}"]
-              | "reduce" NAME "in" "0" ".." expr "{" statement* (fold "of" expr)* "}"
-              | fold "=" NAME "[" expr "]" "extent" expr
-    fold      = "fold" NAME ["wide"] NAME ":" TYPE
+              | "reduce" NAME "in" "0" ".." expr "{" statement* (reduction "of" expr)* "}"
+              | reduction "=" NAME "[" expr "]" "extent" expr
+    reduction = "reduction" NAME ["wide"] NAME ":" TYPE
     carry     = "carry" NAME ":" TYPE "=" expr "then" NAME
     next      = "next" NAME "=" expr
     expr      = NUMBER ":" TYPE  |  NAME  |  NAME "[" expr "]"  |  NAME "(" expr,* ")"
@@ -53,8 +53,6 @@ from accnp.compiler.loops.ir import (
     Const,
     Do,
     Expr,
-    Fold,
-    FoldRows,
     For,
     Heap,
     If,
@@ -67,6 +65,8 @@ from accnp.compiler.loops.ir import (
     Memory,
     Prefetch,
     Reduce,
+    ReduceColumns,
+    ReduceElements,
     Reduction,
     Run,
     Share,
@@ -349,12 +349,12 @@ class _Parser:
             return If(test, then, orelse, tuple(joined))
         if self.accept("reduce"):
             return self.reduction()
-        if self.accept("fold"):
-            combine, wide, result = self.fold()
+        if self.accept("reduction"):
+            combine, wide, result = self.reduction_head()
             self.expect("=")
             buffer, start = self.element()
             self.expect("extent")
-            return Fold(result, combine, buffer, start, self.expr(), wide)
+            return ReduceElements(result, combine, buffer, start, self.expr(), wide)
         if self.accept("load"):
             results = self.several(self.typed)
             self.expect("=")
@@ -427,14 +427,14 @@ class _Parser:
         self.expect("]", "step")
         return Transpose(to, width, buffer, start, self.expr(), *self.shape())
 
-    def columns(self) -> FoldRows:
+    def columns(self) -> ReduceColumns:
         combine, to = self.name(), self.memory()
         self.expect("=")
         buffer = self.memory()
         self.expect("[")
         start = self.expr()
         self.expect("]", "rows")
-        return FoldRows(to, combine, buffer, start, self.memory(), *self.shape())
+        return ReduceColumns(to, combine, buffer, start, self.memory(), *self.shape())
 
     def shape(self) -> tuple[Expr, Expr]:
         self.expect("shape")
@@ -505,20 +505,20 @@ class _Parser:
         var = self.new(index)
         self.expect("{")
         body: list[Let | Store] = []
-        while self.token not in ("fold", "}"):
+        while self.token not in ("reduction", "}"):
             s = self.statement()
             if not isinstance(s, Let | Store):
                 self.fail("assignments and stores only")
             body.append(s)
-        folds: list[Reduction] = []
-        while self.accept("fold"):
-            combine, wide, result = self.fold()
+        reductions: list[Reduction] = []
+        while self.accept("reduction"):
+            combine, wide, result = self.reduction_head()
             self.expect("of")
-            folds.append(Reduction(result, combine, self.expr(), wide))
+            reductions.append(Reduction(result, combine, self.expr(), wide))
         self.expect("}")
-        return Reduce(var, extent, tuple(body), tuple(folds))
+        return Reduce(var, extent, tuple(body), tuple(reductions))
 
-    def fold(self) -> tuple[str, bool, Var]:
+    def reduction_head(self) -> tuple[str, bool, Var]:
         return self.name(), self.accept("wide"), self.typed()
 
     # --- expressions ---

@@ -22,7 +22,6 @@ from accnp.compiler.loops.ir import (
     Const,
     Do,
     Expr,
-    FoldRows,
     For,
     If,
     Kernel,
@@ -31,6 +30,7 @@ from accnp.compiler.loops.ir import (
     LoadVector,
     Prefetch,
     Reduce,
+    ReduceColumns,
     Run,
     Share,
     Stmt,
@@ -120,7 +120,7 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:  # noqa: C901
         lines.append(f"{pad}store {place} = {_listed(*s.values)}")
     elif isinstance(s, Prefetch):
         lines.append(f"{pad}prefetch {s.buffer.name}[{print_expr(s.index)}]")
-    elif isinstance(s, FoldRows):
+    elif isinstance(s, ReduceColumns):
         memory = f"{s.buffer.name}[{print_expr(s.start)}] rows {s.places.name}"
         shape = f"shape {print_expr(s.rows)} by {print_expr(s.columns)}"
         lines.append(f"{pad}columns {s.combine} {s.to.name} = {memory} {shape}")
@@ -164,13 +164,13 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:  # noqa: C901
     elif isinstance(s, Reduce):
         lines.append(f"{pad}reduce {s.index.name} in 0..{print_expr(s.extent)} {{")
         _statements(s.body, inner, lines)
-        for f in s.folds:
-            head = f"fold {f.combine}{' wide' * f.wide} {_typed(f.result)}"
+        for f in s.reductions:
+            head = f"reduction {f.combine}{' wide' * f.wide} {_typed(f.result)}"
             lines.append(f"{inner}{head} of {print_expr(f.value)}")
         lines.append(f"{pad}}}")
     else:
         memory = f"{s.buffer.name}[{print_expr(s.start)}] extent {print_expr(s.extent)}"
-        lines.append(f"{pad}fold {s.combine}{' wide' * s.wide} {_typed(s.result)} = {memory}")
+        lines.append(f"{pad}reduction {s.combine}{' wide' * s.wide} {_typed(s.result)} = {memory}")
 
 
 def _loop(words: Sequence[str], s: For | While, pad: str, lines: list[str]) -> None:

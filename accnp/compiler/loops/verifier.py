@@ -24,8 +24,6 @@ from accnp.compiler.loops.ir import (
     Const,
     Do,
     Expr,
-    Fold,
-    FoldRows,
     For,
     If,
     Index,
@@ -36,6 +34,8 @@ from accnp.compiler.loops.ir import (
     Memory,
     Prefetch,
     Reduce,
+    ReduceColumns,
+    ReduceElements,
     Reduction,
     Run,
     Share,
@@ -67,8 +67,8 @@ STACK = 1 << 20  # the maximum bytes of buffers on the stack; threads have a few
 SHARED = 48 << 10  # the maximum bytes of shared memory without a special request to the driver
 # Keywords of the text of kernels, and names that the printed source for Numba uses.
 RESERVED = frozenset({
-    *keyword.kwlist, "let", "next", "reduce", "fold", "stack", "heap", "wide", "of", "prefetch",
-    "release", "transpose", "columns", *[f"strips_{c}" for c in COMBINES],
+    *keyword.kwlist, "let", "next", "reduce", "reduction", "stack", "heap", "wide", "of",
+    "prefetch", "release", "transpose", "columns", *[f"strips_{c}" for c in COMBINES],
     *FUNCTIONS, *DTYPES, "range", "at", "block_wide_sum",
     *[f"transpose_{k}" for k in (1, 2, 4, 8)], *[f"tile_{t}" for t in DTYPES],
     *[f"slab_{t}" for t in DTYPES],
@@ -219,7 +219,7 @@ class _Verifier:
         elif isinstance(s, Prefetch):
             self.buffer(s.buffer)
             self.typed(s.index, I8, f"an index of {s.buffer.name}")
-        elif isinstance(s, FoldRows):
+        elif isinstance(s, ReduceColumns):
             self.columns(s)
         elif isinstance(s, Transpose):
             self.transpose(s)
@@ -233,7 +233,7 @@ class _Verifier:
             self.typed(s.extent, I8, f"the extent of {s.result.name}")
             self.buffer(s.buffer)
             self.typed(s.start, I8, f"the start of {s.result.name}")
-            self.fold(s, s.buffer.element)
+            self.reduction(s, s.buffer.element)
 
     def access(self, s: LoadVector | StoreVector, count: int) -> None:
         """Check a vector access, which may have at most 16 bytes."""
@@ -311,14 +311,14 @@ class _Verifier:
             self.check(c.result.dtype == c.var.dtype, f"{c.result.name} has another type")
             self.define(c.result)
 
-    def columns(self, s: FoldRows) -> None:
+    def columns(self, s: ReduceColumns) -> None:
         name = s.to.name
         for b in (s.to, s.buffer, s.places):
             self.buffer(b)
         self.check(s.to.length > 0, f"{name} has no room for vectors")
         self.check(s.to.dtype == s.buffer.dtype, f"{name} has another type than its source")
         self.check(s.places.dtype == I8, f"the places of {name} are not indices")
-        self.check(_is_defined(s.combine, s.to.dtype), f"{name}: no fold {s.combine!r}")
+        self.check(_is_defined(s.combine, s.to.dtype), f"{name}: no reduction {s.combine!r}")
         for x in (s.start, s.rows, s.columns):
             self.typed(x, I8, f"a number of the columns of {name}")
 
@@ -419,7 +419,7 @@ class _Verifier:
             elif isinstance(inner, LoadVector):
                 places = _adjacent(inner.index, len(inner.results))
                 loads.setdefault(inner.buffer, set()).update(places)
-            elif isinstance(inner, For | While | Reduce | Fold):
+            elif isinstance(inner, For | While | Reduce | ReduceElements):
                 return  # loops inside are checked on their own
         inside = {v for x in statements(body) for v in assigned(x)} | {index}
         for buffer, places in stores.items():
@@ -457,21 +457,25 @@ class _Verifier:
             known = isinstance(x, Let | Store)  # pyright: ignore[reportUnnecessaryIsInstance]
             self.check(known, f"steps of {s.index.name} have statements inside")
             self.statement(x)
-        values = [self.expr(f.value) for f in s.folds]
+        values = [self.expr(f.value) for f in s.reductions]
         self.scope = before
         self.independent(s.index, s.body)
-        for f, found in zip(s.folds, values, strict=True):
-            self.fold(f, found)
+        for f, found in zip(s.reductions, values, strict=True):
+            self.reduction(f, found)
 
-    def fold(self, s: Reduction | Fold, found: Type) -> None:
+    def reduction(self, s: Reduction | ReduceElements, found: Type) -> None:
         name = s.result.name
-        self.check(s.combine in COMBINES, f"{name}: no fold {s.combine!r}")
+        self.check(s.combine in COMBINES, f"{name}: no reduction {s.combine!r}")
         if found.kind == "float":
             self.check("f" in COMBINES[s.combine].kinds, f"{name}: {s.combine} of {found.token}")
         if s.wide:
-            self.check(found == F4 and s.combine == "sum", f"{name}: a wide fold of {found.token}")
+            self.check(
+                found == F4 and s.combine == "sum", f"{name}: a wide reduction of {found.token}"
+            )
             found = F8
-        self.check(s.result.dtype == found, f"{name}: a fold of {found.token} has another type")
+        self.check(
+            s.result.dtype == found, f"{name}: a reduction of {found.token} has another type"
+        )
         self.define(s.result)
 
     # --- expressions ---

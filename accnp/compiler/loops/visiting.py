@@ -12,8 +12,6 @@ from accnp.compiler.loops.ir import (
     Cast,
     Do,
     Expr,
-    Fold,
-    FoldRows,
     For,
     If,
     Index,
@@ -24,6 +22,8 @@ from accnp.compiler.loops.ir import (
     Memory,
     Prefetch,
     Reduce,
+    ReduceColumns,
+    ReduceElements,
     Run,
     Share,
     Stmt,
@@ -112,7 +112,7 @@ def map_statement(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
     if isinstance(s, StoreVector):
         values = tuple([change(v) for v in s.values])
         return s._replace(index=change(s.index), values=values)
-    if isinstance(s, FoldRows):
+    if isinstance(s, ReduceColumns):
         shape = {"rows": change(s.rows), "columns": change(s.columns)}
         return s._replace(start=change(s.start), **shape)
     if isinstance(s, Transpose):
@@ -146,8 +146,8 @@ def map_body(body: Sequence[Stmt], change: Callable[[Expr], Expr]) -> tuple[Stmt
             )  # fmt: skip
         elif isinstance(made, Reduce):
             steps = [x for x in map_body(made.body, change) if isinstance(x, Let | Store)]
-            folds = [f._replace(value=change(f.value)) for f in made.folds]
-            made = made._replace(body=tuple(steps), folds=tuple(folds))
+            reductions = [f._replace(value=change(f.value)) for f in made.reductions]
+            made = made._replace(body=tuple(steps), reductions=tuple(reductions))
         found.append(made)
     return tuple(found)
 
@@ -172,7 +172,7 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:  # noqa: C901
         return (s.index, *_address_of(s.buffer))
     if isinstance(s, StoreVector):
         return (s.index, *s.values, *_address_of(s.buffer))
-    if isinstance(s, FoldRows):
+    if isinstance(s, ReduceColumns):
         return (s.start, s.rows, s.columns)
     if isinstance(s, Transpose):
         return (s.start, s.step, s.rows, s.columns)
@@ -184,7 +184,7 @@ def expressions(s: Stmt) -> tuple[Expr, ...]:  # noqa: C901
     if isinstance(s, If):
         return (s.test, *[x for j in s.joined for x in (j.then, j.orelse)])
     if isinstance(s, Reduce):
-        return (s.extent, *[f.value for f in s.folds])
+        return (s.extent, *[f.value for f in s.reductions])
     return (s.start, s.extent)
 
 
@@ -196,11 +196,11 @@ def accessed(s: Stmt) -> set[Memory]:
     """Return the memory that a statement reads, writes, or takes addresses of, without that of
     nested statements."""
     found: set[Memory] = set()
-    if isinstance(s, Store | LoadVector | StoreVector | Fold | FoldRows | Transpose):
+    if isinstance(s, Store | LoadVector | StoreVector | ReduceElements | ReduceColumns | Transpose):
         found.add(s.buffer)
-    if isinstance(s, Transpose | FoldRows):
+    if isinstance(s, Transpose | ReduceColumns):
         found.add(s.to)
-    if isinstance(s, FoldRows):
+    if isinstance(s, ReduceColumns):
         found.add(s.places)
     inner = [x for e in expressions(s) for x in subexpressions(e)]
     return found | {x.buffer for x in inner if isinstance(x, Load | Address)}
@@ -228,8 +228,8 @@ def assigned(s: Stmt) -> tuple[Var, ...]:
     if isinstance(s, If):
         return tuple([j.result for j in s.joined])
     if isinstance(s, Reduce):
-        return (s.index, *[f.result for f in s.folds])
-    return (s.result,) if isinstance(s, Fold | Do) and s.result is not None else ()
+        return (s.index, *[f.result for f in s.reductions])
+    return (s.result,) if isinstance(s, ReduceElements | Do) and s.result is not None else ()
 
 
 def every_part(s: Stmt) -> list[Expr]:

@@ -21,7 +21,7 @@ from accnp.compiler.kernel_cache import address_of
 from accnp.compiler.llvm.casts import write_cast
 from accnp.compiler.llvm.functions import write_call
 from accnp.compiler.llvm.intrinsics.all import TABLE, resolve
-from accnp.compiler.llvm.intrinsics.memory import write_fold, write_fold_rows
+from accnp.compiler.llvm.intrinsics.memory import write_reduce_columns, write_reduce_elements
 from accnp.compiler.llvm.private import add_attribute
 from accnp.compiler.llvm.registers import from_memory, memory_type
 from accnp.compiler.llvm.scalars import block
@@ -253,7 +253,7 @@ def _declare_strip_reduction(combine: str) -> None:
             return None
 
         def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
-            write_fold_rows(combine, of, b, values)
+            write_reduce_columns(combine, of, b, values)
             return context.get_dummy_value()
 
         i = types.int64
@@ -278,7 +278,7 @@ def _declare_block_reduction(combine: str) -> None:
             return None
 
         def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
-            return write_fold(combine, of, b, *values)
+            return write_reduce_elements(combine, of, b, *values)
 
         return NUMBA_TYPES[of.token](p, types.int64), code
 

@@ -19,8 +19,6 @@ from accnp.compiler.loops.ir import (
     Const,
     Do,
     Expr,
-    Fold,
-    FoldRows,
     For,
     If,
     Index,
@@ -30,6 +28,8 @@ from accnp.compiler.loops.ir import (
     LoadVector,
     Memory,
     Prefetch,
+    ReduceColumns,
+    ReduceElements,
     Run,
     Share,
     Stmt,
@@ -123,7 +123,7 @@ class _Printer:
             add(f"{pad}store{len(s.values)}({place}, {self.listed(*s.values)})")
         elif isinstance(s, Prefetch):
             add(f"{pad}prefetch({self.at(s.buffer, s.index)})")
-        elif isinstance(s, FoldRows):
+        elif isinstance(s, ReduceColumns):
             shape = f"{s.places.name}, {self.expr(s.rows)}, {self.expr(s.columns)}"
             add(f"{pad}strips_{s.combine}({s.to.name}, {self.at(s.buffer, s.start)}, {shape})")
         elif isinstance(s, Transpose):
@@ -153,10 +153,10 @@ class _Printer:
             add(f"{pad}break")
         elif isinstance(s, For):
             self.loop(s, pad)
-        elif isinstance(s, Fold):
-            fold = "wide_sum" if s.wide else s.combine
+        elif isinstance(s, ReduceElements):
+            combine = "wide_sum" if s.wide else s.combine
             memory = self.at(s.buffer, s.start)
-            add(f"{pad}{s.result.name} = block_{fold}({memory}, {self.expr(s.extent)})")
+            add(f"{pad}{s.result.name} = block_{combine}({memory}, {self.expr(s.extent)})")
 
     def at(self, buffer: Memory, index: Expr) -> str:
         """The pointer to an element."""

@@ -73,8 +73,8 @@ def _block(body: Sequence[Stmt], known: _Known) -> list[Stmt]:
             found += _choice(new, known)
         elif isinstance(new, Reduce):
             steps = [x for x in _block(new.body, known) if isinstance(x, Let | Store)]
-            folds = [f._replace(value=_computed(f.value, known)) for f in new.folds]
-            found.append(new._replace(body=tuple(steps), folds=tuple(folds)))
+            reductions = [f._replace(value=_computed(f.value, known)) for f in new.reductions]
+            found.append(new._replace(body=tuple(steps), reductions=tuple(reductions)))
         else:
             found.append(new)
     return found

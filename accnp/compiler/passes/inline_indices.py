@@ -84,8 +84,8 @@ def _block(body: Sequence[Stmt], known: _Known) -> tuple[Stmt, ...]:
             new = new._replace(joined=tuple(joined))
         elif isinstance(new, Reduce):
             steps = [s for s in _block(new.body, known) if isinstance(s, Let | Store)]
-            folds = [f._replace(value=_inlined(f.value, known)) for f in new.folds]
-            new = new._replace(body=tuple(steps), folds=tuple(folds))
+            reductions = [f._replace(value=_inlined(f.value, known)) for f in new.reductions]
+            new = new._replace(body=tuple(steps), reductions=tuple(reductions))
         found.append(new)
     return tuple(found)
 

@@ -1,4 +1,4 @@
-"""Pass that lowers `Reduce` to `Fold`, which reduces elements of memory.
+"""Pass that lowers `Reduce` to `ReduceElements`, which reduces elements of memory.
 
 The reduced values are first stored in buffers on the stack, one block at a time. No buffer is
 needed if the values are adjacent elements of an operand, or if the steps store them in memory of
@@ -14,7 +14,6 @@ from accnp.compiler.loops.ir import (
     Buffer,
     Const,
     Expr,
-    Fold,
     For,
     Index,
     Kernel,
@@ -22,6 +21,7 @@ from accnp.compiler.loops.ir import (
     Load,
     Memory,
     Reduce,
+    ReduceElements,
     Stmt,
     Store,
     Var,
@@ -50,8 +50,8 @@ def lower_reductions(kernel: Kernel) -> Kernel:
 def _lowered(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt]:
     """Return the statements for a reduction, and add its buffers to `made`."""
     fills: dict[Expr, Store] = {}  # the stores to buffers, by value
-    folds: list[Fold] = []
-    for f in s.folds:
+    reductions: list[ReduceElements] = []
+    for f in s.reductions:
         memory = _in_memory(f.value, s, kernel.buffers)
         if memory is None:
             if f.value not in fills:
@@ -59,11 +59,11 @@ def _lowered(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt]:
                 made.append(Buffer(name, number_type(f.value), BLOCK))
                 fills[f.value] = Store(made[-1], s.index, f.value)
             memory = fills[f.value].buffer, _ZERO
-        folds.append(Fold(f.result, f.combine, *memory, s.extent, f.wide))
+        reductions.append(ReduceElements(f.result, f.combine, *memory, s.extent, f.wide))
     steps = _needed([*s.body, *fills.values()])
     if not steps:
-        return [*folds]
-    return [For(s.index, _ZERO, s.extent, 1, tuple(steps), independent=True), *folds]
+        return [*reductions]
+    return [For(s.index, _ZERO, s.extent, 1, tuple(steps), independent=True), *reductions]
 
 
 def _needed(steps: Sequence[Let | Store]) -> list[Let | Store]:

@@ -1,4 +1,4 @@
-"""A kernel that reduces rows, taken apart into the passes over a row: for `fold_rows`."""
+"""A kernel that reduces rows, taken apart into the passes over a row: for `reduce_rows`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Pass(NamedTuple):
     start: Expr
     stop: Expr
     steps: Body
-    folds: tuple[Reduction, ...]
+    reductions: tuple[Reduction, ...]
     carried: tuple[Carried, ...]
     needed: Expr | None = None
 
@@ -115,12 +115,12 @@ def passes_of(row: Sequence[Stmt]) -> list[Pass | Let | Store]:
             inner = s.body[-1]
             assert isinstance(inner, Reduce)
             known: dict[Var, Expr] = {s.index: _ZERO, inner.index: ELEMENT}
-            folds = [f._replace(value=replaced(f.value, known)) for f in inner.folds]
+            reductions = [f._replace(value=replaced(f.value, known)) for f in inner.reductions]
             stop, needed = s.stop, None
             if isinstance(stop, Call) and stop.function == "select":
                 needed, stop, _ = stop.args
             steps = _body(inner.body, known)
-            found.append(Pass(s.start, stop, steps, tuple(folds), s.carried, needed))
+            found.append(Pass(s.start, stop, steps, tuple(reductions), s.carried, needed))
         elif isinstance(s, For) and s.step == 1 and not s.carried:
             found.append(Pass(s.start, s.stop, _body(s.body, {s.index: ELEMENT}), (), ()))
         else:

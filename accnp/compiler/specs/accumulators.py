@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from accnp.ir.kernel import Fold, Phase, Statement
+from accnp.ir.kernel import Phase, RowReduction, Statement
 from accnp.ir.op import COMBINES
 
 __all__ = ["accumulator", "condition", "is_product", "lanes"]
@@ -28,7 +28,7 @@ def lanes(combine: str) -> int:
     return COMBINES[combine].lanes
 
 
-def is_product(f: Fold) -> bool:
+def is_product(f: RowReduction) -> bool:
     """Whether lanes of a reduction may overflow or underflow although the result does not."""
     return f.combine == "prod" and f.dtype.kind in "fc"
 
@@ -40,9 +40,9 @@ def condition(phase: Phase, reduced: range) -> tuple[str, tuple[str, ...], list[
     reduced axes.
     """
     here = {s.name: s for s in phase.full}
-    if phase.stores or len(phase.folds) != 1 or phase.folds[0].combine != "sum":
+    if phase.stores or len(phase.reductions) != 1 or phase.reductions[0].combine != "sum":
         return None
-    source = here.get(phase.folds[0].source)
+    source = here.get(phase.reductions[0].source)
     if source is None or not source.nonzero:
         return None
     loads = [here[x] for x in source.args[1:] if x in here]

@@ -39,16 +39,16 @@ def reduce_range(
                 f"{f.name}_acc",
                 initial_value(f.combine, loop_type(accumulator(f.dtype, f.combine))),
             )
-            for f in phase.folds
+            for f in phase.reductions
         ]
         made.break_if_stopped(loop)
         extent = b.let("m", call("fmin", affine((stop, 1), (loop.index, -1)), Const(BLOCK, I8)))
         one = len(made.spec.reduced) == 1 and are_adjacent(phase.stores, made.outer)
-        fold = reduce_block if one else _reduce_block_of_axes
-        parts = fold(made, phase, index, loop, extent)
+        reduce = reduce_block if one else _reduce_block_of_axes
+        parts = reduce(made, phase, index, loop, extent)
         results = [
             loop.follow(acc, combine_partials(f.combine, acc, part))
-            for f, acc, part in zip(phase.folds, accs, parts, strict=True)
+            for f, acc, part in zip(phase.reductions, accs, parts, strict=True)
         ]
     made.values = before
     return list(results)
@@ -64,11 +64,11 @@ def reduce_block(
     with b.reduce(extent) as steps:
         at = Index(((loop.index, 1), (steps.index, 1)))
         made.body(phase, {**index, made.outer: at})
-        for f in phase.folds:
+        for f in phase.reductions:
             # Elements of memory that are only converted are reduced without a buffer.
             wide = f.direct is not None and f.direct.dtype != f.dtype
             source = here[f.source].args[0] if wide else f.source
-            part = steps.fold("part", f.combine, made.values[source], wide)
+            part = steps.reduce_value("part", f.combine, made.values[source], wide)
             found.append(converted(part, loop_type(accumulator(f.dtype, f.combine))))
     return found
 
@@ -81,7 +81,7 @@ def _reduce_block_of_axes(
     Loops along the last axis fill the block.
     """
     b = made.b
-    values = {f.source: f.dtype for f in phase.folds}
+    values = {f.source: f.dtype for f in phase.reductions}
     buffers = {x: b.stack("part_values", loop_type(of), BLOCK) for x, of in values.items()}
     end = b.let("end", affine((loop.index, 1), (extent, 1)))
     adjacent = are_adjacent(phase.stores, made.reduced_axes[-1])
@@ -90,8 +90,8 @@ def _reduce_block_of_axes(
         for x, buffer in buffers.items():
             b.store(buffer, at, made.values[x])
     found: list[Expr] = []
-    for f in phase.folds:
-        part = b.fold("part", f.combine, buffers[f.source], Const(0, I8), extent)
+    for f in phase.reductions:
+        part = b.reduce_elements("part", f.combine, buffers[f.source], Const(0, I8), extent)
         found.append(converted(part, loop_type(accumulator(f.dtype, f.combine))))
     return found
 

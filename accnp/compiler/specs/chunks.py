@@ -26,7 +26,7 @@ def add_chunks(made: Statements) -> None:
     out.weight = spec.cost * min(prod(spec.reduced), CHUNK)
     parts: list[Buffer] = []
     results = {name: a for a, name in phase.row_stores}
-    for k, f in enumerate(phase.folds):
+    for k, f in enumerate(phase.reductions):
         acc = accumulator(f.dtype, f.combine)
         parts.append(b.buffer(f"part{k}", loop_type(acc)))
         out.pointers.append((f"part{k}", k, acc))
@@ -44,7 +44,7 @@ def add_chunks(made: Statements) -> None:
             made.statement(s, index)
         found = reduce_range(made, phase, index, start, stop)
         with b.when(call("eq", count, Const(1, I8))):
-            for f, acc in zip(phase.folds, found, strict=True):
+            for f, acc in zip(phase.reductions, found, strict=True):
                 a = results[f.name]
                 value = converted(acc, loop_type(f.dtype))
                 b.store(made.buffers[id(a)], made.place(a, index), value)

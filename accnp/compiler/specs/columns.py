@@ -89,9 +89,10 @@ def _reduce_tile(
     spec, b, inner, (begin, m) = made.spec, made.b, made.along, columns
     (phase,) = spec.phases
     totals = [
-        b.stack("total", loop_type(accumulator(f.dtype, f.combine)), BLOCK) for f in phase.folds
+        b.stack("total", loop_type(accumulator(f.dtype, f.combine)), BLOCK)
+        for f in phase.reductions
     ]
-    sums = [b.stack("sums", loop_type(f.dtype), BLOCK) for f in phase.folds]
+    sums = [b.stack("sums", loop_type(f.dtype), BLOCK) for f in phase.reductions]
     _fill(made, totals, m, vectors)
     with b.loop("rb", _ZERO, rows, ROWS) as blocks:
         made.break_if_stopped(blocks)
@@ -108,13 +109,13 @@ def _reduce_tile(
             made.transposed.clear()
         with b.loop("j", _ZERO, m, independent=vectors) as steps:
             j = steps.index
-            for total, part, f in zip(totals, sums, phase.folds, strict=True):
+            for total, part, f in zip(totals, sums, phase.reductions, strict=True):
                 more = converted(Load(part, j), total.dtype)
                 b.store(total, j, combine_partials(f.combine, Load(total, j), more))
     adjacent = vectors and are_adjacent(phase.row_stores, inner)
     with b.loop("j", _ZERO, m, independent=adjacent) as steps:
         here = {**index, inner: _column(begin, steps.index)}
-        for total, f in zip(totals, phase.folds, strict=True):
+        for total, f in zip(totals, phase.reductions, strict=True):
             value = converted(Load(total, steps.index), loop_type(f.dtype))
             made.values[f.name] = b.let(f.name, value)
         for s in phase.row:
@@ -130,7 +131,7 @@ def _column(begin: Var | Const, j: Var) -> Place:
 def _fill(made: Statements, buffers: Sequence[Buffer], m: Expr, vectors: bool) -> None:
     """Assign the initial values of the reductions."""
     with made.b.loop("j", _ZERO, m, independent=vectors) as steps:
-        for buffer, f in zip(buffers, made.spec.phases[0].folds, strict=True):
+        for buffer, f in zip(buffers, made.spec.phases[0].reductions, strict=True):
             made.b.store(buffer, steps.index, initial_value(f.combine, buffer.dtype))
 
 
@@ -160,7 +161,7 @@ def _add_rows(
             if isinstance(m, Const):
                 here = {**index, **row, inner: j}
             made.body(phase, here)
-            for part, f in zip(sums, phase.folds, strict=True):
+            for part, f in zip(sums, phase.reductions, strict=True):
                 b.store(part, j, combine_partials(f.combine, Load(part, j), made.values[f.source]))
     made.values = before
 

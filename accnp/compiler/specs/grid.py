@@ -11,10 +11,10 @@ from math import prod
 
 from accnp.compiler.loops.ir import Kernel, Var
 from accnp.compiler.passes.divide_by_products import divide_by_products
-from accnp.compiler.passes.fold_columns import LANES, fold_columns, fold_columns_apart
-from accnp.compiler.passes.fold_rows import RowPlan, fold_chunks, fold_rows
-from accnp.compiler.passes.fold_rows_across import fold_rows_across
 from accnp.compiler.passes.patch import ACROSS, DOWN, HEIGHT, WIDTH, patch
+from accnp.compiler.passes.reduce_columns import LANES, reduce_columns, reduce_columns_apart
+from accnp.compiler.passes.reduce_rows import RowPlan, reduce_chunks, reduce_rows
+from accnp.compiler.passes.reduce_rows_across import reduce_rows_across
 from accnp.compiler.passes.spread import spread
 from accnp.compiler.passes.tile import SIDE, tile
 from accnp.compiler.specs.grid_maps import add_grid_map
@@ -230,11 +230,11 @@ def _columns(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     if parts <= warps or tiles >= MIN_WAVE_FRACTION * wave:
         out.threads, out.blocks = LANES * min(warps, parts), tiles
         out.ints.insert(0, columns)
-        return _finish_range(made, fold_columns(kernel, out.threads, side))
-    apart = fold_columns_apart(kernel, THREADS, side)
+        return _finish_range(made, reduce_columns(kernel, out.threads, side))
+    apart = reduce_columns_apart(kernel, THREADS, side)
     out.blocks = -(-tiles * parts // warps)
     rooms = [Room(b.name, f.dtype, columns * parts)
-             for b, f in zip(apart.rooms, spec.phases[0].folds, strict=True)]  # fmt: skip
+             for b, f in zip(apart.rooms, spec.phases[0].reductions, strict=True)]  # fmt: skip
     then = Generated()
     then.form, then.ints, then.pointers = out.form, list(out.ints), [*out.pointers, *rooms]
     then.threads, then.blocks = LANES, tiles  # there are few columns: a block for each 32
@@ -272,7 +272,7 @@ def _rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
             LANES * min(most, -(-length // BLOCK)), True, steps=steps, clear=steps, rest=last,
             side=side, length=1 << (length - 1).bit_length(), once=0 < rows < NARROW,
         )  # fmt: skip
-        kernel = fold_rows(kernel, plan)
+        kernel = reduce_rows(kernel, plan)
         out.threads, out.blocks, out.once = kernel.threads, rows, plan.once
         return _finish_range(made, kernel)
     width = LANES if not steps or length > 16 else 8 if length <= 8 else 16
@@ -281,13 +281,13 @@ def _rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
         LANES * per, False, width, steps, _whole_steps(length) if steps else 0, None, side,
         min(BLOCK, 1 << max(7, (length - 1).bit_length())),
     )  # fmt: skip
-    per = fold_rows(kernel, plan).threads // LANES
+    per = reduce_rows(kernel, plan).threads // LANES
     blocks, several = -(-rows // (per * LANES // width)), LANES // width
     # Each warp does a block of elements at least, if there is work for all.
     rounds = max(1, BLOCK // max(1, length * several))
     out.blocks = max(min(blocks, WAVES_BEFORE_GROUPING * wave), -(-blocks // rounds))
     out.once = rounds == 1 and 0 < rows < NARROW
-    kernel = fold_rows(kernel, plan._replace(once=out.once))
+    kernel = reduce_rows(kernel, plan._replace(once=out.once))
     out.threads = kernel.threads
     return _finish_range(made, kernel)
 
@@ -296,7 +296,7 @@ def _rows_across(spec: KernelSpec, transposed: int) -> tuple[Kernel, Generated]:
     """A block of threads for 32 rows."""
     made = _start(spec)
     add_grid_rows(made, spec.phases)
-    kernel, count = fold_rows_across(made.b.kernel(), transposed)
+    kernel, count = reduce_rows_across(made.b.kernel(), transposed)
     out, groups = made.out, -(-spec.outer[transposed] // SIDE)
     total = groups * prod([n for d, n in enumerate(spec.outer) if d != transposed])
     out.extent = out.blocks = total
@@ -320,7 +320,7 @@ def _chunks(spec: KernelSpec) -> tuple[Kernel, Generated]:
     )  # fmt: skip
     out.ints.insert(0, out.extent)
     out.threads, out.blocks = plan.threads, out.extent
-    return _finish_range(made, fold_chunks(kernel, plan))
+    return _finish_range(made, reduce_chunks(kernel, plan))
 
 
 def _unrolled_steps(spec: KernelSpec, phases: Sequence[Phase], length: int) -> int:
@@ -329,7 +329,7 @@ def _unrolled_steps(spec: KernelSpec, phases: Sequence[Phase], length: int) -> i
     if multiplies_stored_values(phases):
         return 0
     steps = next(n for n in STEPS if length <= LANES * n)
-    count = sum(len(p.full) + len(p.folds) + len(p.stores) for p in phases)
+    count = sum(len(p.full) + len(p.reductions) + len(p.stores) for p in phases)
     return steps if length and steps * max(spec.cost, count) <= MAX_UNROLLED_COST else 0
 
 

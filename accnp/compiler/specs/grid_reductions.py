@@ -34,7 +34,7 @@ def add_grid_columns(made: Statements) -> None:
     spec, b = made.spec, made.b
     (phase,) = spec.phases
     types = [(f.combine, loop_type(f.dtype), loop_type(accumulator(f.dtype, f.combine)))
-             for f in phase.folds]  # fmt: skip
+             for f in phase.reductions]  # fmt: skip
     with ExitStack() as loops:
         index = start_axis_loops(made, loops, [*range(made.outer), made.along])
         before = dict(made.values)
@@ -50,7 +50,7 @@ def add_grid_columns(made: Statements) -> None:
                     rows.follow(
                         x, converted(combine_partials(f.combine, x, made.values[f.source]), of)
                     )
-                    for f, x, (_, of, _) in zip(phase.folds, sums, types, strict=True)
+                    for f, x, (_, of, _) in zip(phase.reductions, sums, types, strict=True)
                 ]
             whole = [
                 parts.follow(acc, combine_partials(combine, acc, converted(x, of)))
@@ -59,7 +59,7 @@ def add_grid_columns(made: Statements) -> None:
         made.values = before
         for s in spec.row_head:
             made.statement(s, index)
-        for f, x in zip(phase.folds, whole, strict=True):
+        for f, x in zip(phase.reductions, whole, strict=True):
             made.values[f.name] = b.let(f.name, converted(x, loop_type(f.dtype)))
         for s in phase.row:
             made.statement(s, index)
@@ -85,9 +85,9 @@ def separate_stores(phases: Sequence[Phase]) -> list[Phase]:
     again."""
     found: list[Phase] = []
     for phase in phases:
-        if phase.stores and any(map(is_product, phase.folds)):
+        if phase.stores and any(map(is_product, phase.reductions)):
             first, rest = Phase(), Phase()
-            first.full, first.folds = phase.full, phase.folds
+            first.full, first.reductions = phase.full, phase.reductions
             rest.full, rest.stores = phase.full, phase.stores
             rest.row, rest.row_stores = phase.row, phase.row_stores
             found += [first, rest]
@@ -98,7 +98,7 @@ def separate_stores(phases: Sequence[Phase]) -> list[Phase]:
 
 def multiplies_stored_values(phases: Sequence[Phase]) -> bool:
     """Whether a product is of what an earlier pass has left."""
-    loads = [s.access for p in phases if any(map(is_product, p.folds)) for s in p.full]
+    loads = [s.access for p in phases if any(map(is_product, p.reductions)) for s in p.full]
     return any(a is not None and a.store for a in loads)
 
 
@@ -130,18 +130,18 @@ def _add_pass(
     found: list[Expr] = []
     if not made.spec.reduced:
         made.body(phase, index)
-        found = [made.values[f.source] for f in phase.folds]
-    elif phase.folds:
+        found = [made.values[f.source] for f in phase.reductions]
+    elif phase.reductions:
         end = made.total() if stop is None else stop
-        types = [(f.combine, loop_type(accumulator(f.dtype, f.combine))) for f in phase.folds]
+        types = [(f.combine, loop_type(accumulator(f.dtype, f.combine))) for f in phase.reductions]
         with b.loop("b", start, end_of_pass(made, phase, index, start, end), BLOCK) as blocks:
             accs = [blocks.carry("acc", initial_value(combine, acc)) for combine, acc in types]
             m = b.let("m", call("fmin", call("sub", end, blocks.index), Const(BLOCK, I8)))
             with b.reduce(m) as steps:
                 at = Index(((blocks.index, 1), (steps.index, 1)))
                 made.body(phase, {**index, **_reduced_indices(made, at)})
-                parts = [steps.fold("piece", f.combine, made.values[f.source])
-                         for f in phase.folds]  # fmt: skip
+                parts = [steps.reduce_value("piece", f.combine, made.values[f.source])
+                         for f in phase.reductions]  # fmt: skip
             found = [
                 blocks.follow(acc, combine_partials(combine, acc, converted(part, of)))
                 for acc, part, (combine, of) in zip(accs, parts, types, strict=True)
@@ -152,7 +152,7 @@ def _add_pass(
             made.body(phase, {**index, **_reduced_indices(made, elements.index)})
         made.values = before
     if stop is None:
-        for f, x in zip(phase.folds, found, strict=True):
+        for f, x in zip(phase.reductions, found, strict=True):
             made.values[f.name] = b.let(f.name, converted(x, loop_type(f.dtype)))
     return found
 
@@ -176,7 +176,7 @@ def add_grid_chunks(made: Statements, phases: Sequence[Phase]) -> None:
     phase, last = phases[0], phases[-1]
     results = {name: a for a, name in last.row_stores}
     parts: list[Buffer] = []
-    for k, f in enumerate(phase.folds):
+    for k, f in enumerate(phase.reductions):
         acc = accumulator(f.dtype, f.combine)
         parts.append(b.buffer(f"part{k}", loop_type(acc)))
         out.pointers.append((f"part{k}", k, acc))
@@ -195,7 +195,7 @@ def add_grid_chunks(made: Statements, phases: Sequence[Phase]) -> None:
         for p in phases:
             found += _add_pass(made, p, index, start, stop)
         with b.when(call("eq", count, Const(1, I8))):
-            for f, acc in zip(phase.folds, found, strict=True):
+            for f, acc in zip(phase.reductions, found, strict=True):
                 a = results[f.name]
                 b.store(
                     made.buffers[id(a)], made.place(a, index), converted(acc, loop_type(f.dtype))

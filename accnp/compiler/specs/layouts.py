@@ -12,7 +12,7 @@ from math import prod
 from accnp.compiler.specs.accumulators import lanes
 from accnp.compiler.specs.short_axes import LANES
 from accnp.config import default_threads
-from accnp.ir.kernel import Access, Fold, KernelSpec, Statement
+from accnp.ir.kernel import Access, KernelSpec, RowReduction, Statement
 
 __all__ = [
     "LINE", "MIN_TILED_LENGTH", "TILE_DEPTH", "TILE_WIDTH", "is_contiguous_reduction",
@@ -61,11 +61,11 @@ def is_contiguous_reduction(spec: KernelSpec, d: int) -> bool:
     return (
         all(a.strides[d] in (0, 1) for a in _loads(phase.full))
         and not phase.stores
-        and not any(f.dtype.kind == "c" for f in phase.folds)
+        and not any(f.dtype.kind == "c" for f in phase.reductions)
     )
 
 
-def reduces_operand_directly(f: Fold, d: int) -> bool:
+def reduces_operand_directly(f: RowReduction, d: int) -> bool:
     """Whether a reduction reads an operand unchanged, contiguously along axis d."""
     return f.direct is not None and f.direct.dtype == f.dtype and f.direct.strides[d] == 1
 
@@ -84,10 +84,10 @@ def tile_width(spec: KernelSpec, most: int) -> tuple[int, int]:
 
 def supports_transposed_rows(spec: KernelSpec, d: int) -> bool:
     """Whether `add_transposed_rows` supports a row kernel: no load has a large stride along d."""
-    folds = spec.phases[0].folds
+    reductions = spec.phases[0].reductions
     return (
-        len({lanes(f.combine) for f in folds}) == 1
-        and not any(f.dtype.kind == "c" for f in folds)
+        len({lanes(f.combine) for f in reductions}) == 1
+        and not any(f.dtype.kind == "c" for f in reductions)
         and all(a.strides[d] in (0, 1) for a in _loads(spec.phases[0].full))
         and not any(s.index is not None for s in spec.phases[0].full)
         and not any(a.strides[d] for a in _loads(spec.row_head))
@@ -121,6 +121,6 @@ def transposed_rows_shape(spec: KernelSpec, d: int) -> tuple[list[int], int, int
     chain = _mergeable_axes(spec, d)
     size = prod(spec.outer[k] for k in chain)
     width = -(-prod(spec.outer) // _tiles())
-    narrow = MAX_ROW_BYTES // min(f.dtype.itemsize for f in spec.phases[0].folds)
+    narrow = MAX_ROW_BYTES // min(f.dtype.itemsize for f in spec.phases[0].reductions)
     most = narrow if len(spec.reduced) > 1 else TILE_WIDTH
     return chain, size, min(most, max(64, -(-width // 64) * 64))

@@ -61,8 +61,8 @@ def _one_pass(made: Statements, phase: Phase, outer: dict[int, Var]) -> None:
     b, index = made.b, dict(outer)
     if not made.spec.reduced:
         made.body(phase, index)
-        found = [made.values[f.source] for f in phase.folds]
-    elif phase.folds:
+        found = [made.values[f.source] for f in phase.reductions]
+    elif phase.reductions:
         found = reduce_range(made, phase, index, Const(0, I8), made.total())
     elif phase.stores:
         found = []
@@ -77,7 +77,7 @@ def _one_pass(made: Statements, phase: Phase, outer: dict[int, Var]) -> None:
         made.values = before
     else:
         return
-    for f, value in zip(phase.folds, found, strict=True):
+    for f, value in zip(phase.reductions, found, strict=True):
         made.values[f.name] = b.let(f.name, converted(value, loop_type(f.dtype)))
 
 

@@ -32,7 +32,7 @@ def has_short_axis(spec: KernelSpec) -> bool:
     """Whether the inner axis of a kernel is so short that it is unrolled."""
     length = prod({"row": spec.reduced, "map": spec.inner, "column": spec.inner}.get(spec.form, ()))
     most = COLUMNS if spec.form == "column" else LANES
-    count = sum(len(p.full) + len(p.folds) for p in spec.phases)
+    count = sum(len(p.full) + len(p.reductions) for p in spec.phases)
     if spec.form in ("row", "map") and not spec.outer:
         return False
     return 1 < length <= most and count * length <= STATEMENTS

@@ -80,7 +80,7 @@ def add_row_tiles(made: Statements, d: int) -> None:
     deep = made.integer("deep", "deep", count)
     out.extent = prod([spec.outer[k] for k in others]) * count
     out.weight = spec.cost * min(spec.outer[d], TILE_DEPTH) * spec.reduced[0]
-    accs = [loop_type(accumulator(f.dtype, f.combine)) for f in phase.folds]
+    accs = [loop_type(accumulator(f.dtype, f.combine)) for f in phase.reductions]
     totals = [b.stack("total", acc, BLOCK) for acc in accs]
     those = transposed_loads(spec, along, d)
     slabs = [b.stack("slab", loop_type(a.dtype), TILE_DEPTH * BLOCK) for a in those]
@@ -91,7 +91,7 @@ def add_row_tiles(made: Statements, d: int) -> None:
         rows = b.let("rows", _tile_length(made, d, c, TILE_DEPTH))
         index: dict[int, Place] = {**made.indices(o, others, "o")} if others else {}
         with b.loop("r", _ZERO, rows) as steps:
-            for total, f in zip(totals, phase.folds, strict=True):
+            for total, f in zip(totals, phase.reductions, strict=True):
                 b.store(total, steps.index, initial_value(f.combine, total.dtype))
         before = dict(made.values)
         with b.loop("b", _ZERO, made.total(), BLOCK) as blocks:
@@ -107,7 +107,7 @@ def add_row_tiles(made: Statements, d: int) -> None:
                 for s in spec.row_head:
                     made.statement(s, row)
                 parts = reduce_block(made, phase, row, blocks, m)
-                for total, f, part in zip(totals, phase.folds, parts, strict=True):
+                for total, f, part in zip(totals, phase.reductions, parts, strict=True):
                     value = combine_partials(f.combine, Load(total, steps.index), part)
                     b.store(total, steps.index, value)
         made.transposed.clear()
@@ -116,7 +116,7 @@ def add_row_tiles(made: Statements, d: int) -> None:
             row = {**index, d: Index(((c, 1), (steps.index, 1)))}
             for s in spec.row_head:
                 made.statement(s, row)
-            for total, f in zip(totals, phase.folds, strict=True):
+            for total, f in zip(totals, phase.reductions, strict=True):
                 value = converted(Load(total, steps.index), loop_type(f.dtype))
                 made.values[f.name] = b.let(f.name, value)
             for s in phase.row:

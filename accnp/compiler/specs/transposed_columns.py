@@ -47,8 +47,8 @@ def reduce_transposed_columns(
     b, inner, along = made.b, made.along, made.outer
     (phase,) = made.spec.phases
     begin, m = columns
-    plain = {f.source: f.direct for f in phase.folds if reduces_operand_directly(f, along)}
-    computed = {f.source: loop_type(f.dtype) for f in phase.folds if f.source not in plain}
+    plain = {f.source: f.direct for f in phase.reductions if reduces_operand_directly(f, along)}
+    computed = {f.source: loop_type(f.dtype) for f in phase.reductions if f.source not in plain}
     tiles = {x: b.stack("tile", of, TILE_DEPTH * TILE_WIDTH) for x, of in computed.items()}
     with b.loop("c", _ZERO, m, TILE_DEPTH) as wide:
         c = wide.index
@@ -58,7 +58,7 @@ def reduce_transposed_columns(
             length = b.let("rows", _least(rows[1], rt, TILE_WIDTH))
             if tiles:
                 _compute(made, tiles, index, (rt, length), (plus(begin, c), count))
-            for to, f in zip(sums, phase.folds, strict=True):
+            for to, f in zip(sums, phase.reductions, strict=True):
                 a = plain.get(f.source)
                 if a is None:
                     source, step = Address(tiles[f.source], _ZERO), Const(TILE_WIDTH, I8)

@@ -20,10 +20,10 @@ from accnp.compiler.loops.ir import (
     Call,
     Const,
     Expr,
-    FoldRows,
     Index,
     Load,
     Prefetch,
+    ReduceColumns,
     Var,
 )
 from accnp.compiler.loops.types import I8
@@ -38,7 +38,7 @@ from accnp.compiler.specs.layouts import (
 )
 from accnp.compiler.specs.loop_nests import loop_over_range
 from accnp.compiler.specs.statements import Place, Statements, loop_type
-from accnp.ir.kernel import BLOCK, Access, Fold
+from accnp.ir.kernel import BLOCK, Access, RowReduction
 from accnp.ir.op import COMBINES
 
 __all__ = ["add_transposed_rows"]
@@ -92,13 +92,13 @@ class _TransposedRows:
     def __init__(self, made: Statements, d: int) -> None:
         self.made, self.d = made, d
         (self.phase,) = made.spec.phases
-        b, folds = made.b, self.phase.folds
-        self.lane_count = lanes(folds[0].combine)
-        self.direct = all(reduces_operand_directly(f, d) for f in folds)
-        accs = [loop_type(accumulator(f.dtype, f.combine)) for f in folds]
+        b, reductions = made.b, self.phase.reductions
+        self.lane_count = lanes(reductions[0].combine)
+        self.direct = all(reduces_operand_directly(f, d) for f in reductions)
+        accs = [loop_type(accumulator(f.dtype, f.combine)) for f in reductions]
         self.totals = [b.stack("total", acc, BLOCK) for acc in accs]
         length = BLOCK if self.direct else self.lane_count * TILE_WIDTH
-        self.sums = [b.stack("sums", loop_type(f.dtype), length) for f in folds]
+        self.sums = [b.stack("sums", loop_type(f.dtype), length) for f in reductions]
         self.tables: dict[tuple[int, ...], Buffer] = {}
         self.index: Mapping[int, Place] = {}
         self.j0 = self.m = b.first
@@ -112,7 +112,7 @@ class _TransposedRows:
         """Assign the initial values of the reductions."""
         b = self.made.b
         with b.loop("j", _ZERO, self.m, independent=True) as steps:
-            for buffer, f in zip(buffers, self.phase.folds, strict=True):
+            for buffer, f in zip(buffers, self.phase.reductions, strict=True):
                 value = initial_value(f.combine, buffer.dtype)
                 b.store(buffer, _plus(at, steps.index), value)
 
@@ -125,16 +125,16 @@ class _TransposedRows:
             self.reduce_stored_rows(begin, stop)
         else:
             self.reduce_computed_rows(begin, stop)
-        for part, f in zip(self.sums, self.phase.folds, strict=True):
+        for part, f in zip(self.sums, self.phase.reductions, strict=True):
             if is_product(f):
                 self.redo_products(part, f, begin, stop)
         with b.loop("j", _ZERO, self.m, independent=True) as steps:
             j = steps.index
-            for total, part, f in zip(self.totals, self.sums, self.phase.folds, strict=True):
+            for total, part, f in zip(self.totals, self.sums, self.phase.reductions, strict=True):
                 more = converted(Load(part, j), total.dtype)
                 b.store(total, j, combine_partials(f.combine, Load(total, j), more))
 
-    def redo_products(self, part: Buffer, f: Fold, begin: Var, stop: Var) -> None:
+    def redo_products(self, part: Buffer, f: RowReduction, begin: Var, stop: Var) -> None:
         """Reduce again the rows whose product is not a normal number, unless it is 0 because an
         element is: groups of them are copied along memory and reduced as contiguous rows."""
         b, m = self.made.b, self.m
@@ -163,7 +163,9 @@ class _TransposedRows:
                     with b.loop("j", k, last) as steps:
                         at = b.let("p", affine((steps.index, PITCH), (k, -PITCH)))
                         rows = affine((stop, 1), (begin, -1))
-                        b.store(part, steps.index, b.fold("again", f.combine, slab, at, rows))
+                        b.store(
+                            part, steps.index, b.reduce_elements("again", f.combine, slab, at, rows)
+                        )
 
     @contextmanager
     def elements(
@@ -185,7 +187,7 @@ class _TransposedRows:
     def store_results(self, j: Place, index: Mapping[int, Place]) -> None:
         """Store the results of a row, given its index in the tile and its outer indices."""
         made, here = self.made, {**self.index, **index}
-        for total, f in zip(self.totals, self.phase.folds, strict=True):
+        for total, f in zip(self.totals, self.phase.reductions, strict=True):
             value = converted(Load(total, j), loop_type(f.dtype))
             made.values[f.name] = made.b.let(f.name, value)
         for s in self.phase.row:
@@ -226,11 +228,11 @@ class _TransposedRows:
     # --- rows in memory ---
 
     def reduce_stored_rows(self, begin: Var, stop: Var) -> None:
-        """Fold a block of rows from their own memory, with the lanes in registers."""
+        """Reduce a block of rows from their own memory, with the lanes in registers."""
         made, b = self.made, self.made.b
         tables: dict[tuple[int, ...], Buffer] = {}
         rows = b.let("rows", affine((stop, 1), (begin, -1)))
-        for part, f in zip(self.sums, self.phase.folds, strict=True):
+        for part, f in zip(self.sums, self.phase.reductions, strict=True):
             a = f.direct
             assert a is not None
             steps = tuple([a.strides[k] for k in made.reduced_axes])
@@ -242,18 +244,18 @@ class _TransposedRows:
                     b.store(tables[steps], at, made.place(a, index))
             start = made.place(a, {**self.index, self.d: self.j0})
             memory = made.buffers[id(a)], start, tables[steps]
-            b.add(FoldRows(part, f.combine, *memory, rows, self.m))
+            b.add(ReduceColumns(part, f.combine, *memory, rows, self.m))
 
     # --- computed rows ---
 
     def reduce_computed_rows(self, begin: Var, stop: Var) -> None:
-        """Fold a block of computed rows; each lane is a row of the memory on the stack."""
+        """Reduce a block of computed rows; each lane is a row of the memory on the stack."""
         b, many = self.made.b, self.lane_count
         with b.loop("l", _ZERO, Const(many, I8)) as lane:
             self.fill(self.sums, b.let("p", affine((lane.index, TILE_WIDTH))))
         rest = self.add_row_groups(begin, stop, GROUP, 0)
-        # The rest of a block, two rows at a time, then one. Short folds consist only of this, and
-        # prefetch their rows, because the hardware prefetcher does not recognize the pattern.
+        # The rest of a block, two rows at a time, then one. Short reductions consist only of this,
+        # and prefetch their rows, because the hardware prefetcher does not recognize the pattern.
         last = self.add_row_groups(rest, stop, 2, PREFETCH_ROWS)
         with b.loop("r", last, stop) as rows:
             k = b.let("k", affine((rows.index, 1), (last, -1)))
@@ -303,7 +305,7 @@ class _TransposedRows:
                 for s in full:
                     if s not in still:
                         made.statement(s, {**index, self.d: at})
-            for part, f in zip(self.sums, self.phase.folds, strict=True):
+            for part, f in zip(self.sums, self.phase.reductions, strict=True):
                 place = affine((p, 1), (steps.index, 1))
                 value: Expr = Load(part, place)
                 for found in values:
@@ -317,7 +319,7 @@ class _TransposedRows:
         with b.loop("l", _ZERO, half) as lane, b.loop("j", _ZERO, self.m) as steps:
             to = affine((lane.index, TILE_WIDTH), (steps.index, 1))
             other = affine((lane.index, TILE_WIDTH), (half, TILE_WIDTH), (steps.index, 1))
-            for part, f in zip(self.sums, self.phase.folds, strict=True):
+            for part, f in zip(self.sums, self.phase.reductions, strict=True):
                 b.store(part, to, _combine_in_lane(f, Load(part, to), Load(part, other)))
 
 
@@ -327,7 +329,7 @@ def _has_odd(buffer: Buffer, start: Const | Var, count: Expr) -> Expr:
     return call("lt", found, count)
 
 
-def _combine_in_lane(f: Fold, x: Expr, y: Expr) -> Expr:
+def _combine_in_lane(f: RowReduction, x: Expr, y: Expr) -> Expr:
     """Combine a lane and an element; of equal values, the first remains."""
     found = COMBINES[f.combine]
     if found.order and f.dtype.kind != "b":

@@ -39,11 +39,11 @@ def add_unrolled_rows(made: Statements) -> None:
         for s in spec.row_head:
             made.statement(s, index)
         for phase in spec.phases:
-            starts = [initial_value(f.combine, loop_type(f.dtype)) for f in phase.folds]
+            starts = [initial_value(f.combine, loop_type(f.dtype)) for f in phase.reductions]
             before = dict(made.values)
             found = _add_pass(made, phase, index, short, starts)
             made.values = before
-            for f, value in zip(phase.folds, found, strict=True):
+            for f, value in zip(phase.reductions, found, strict=True):
                 made.values[f.name] = value
             for s in phase.row:
                 made.statement(s, index)
@@ -90,13 +90,13 @@ def _add_pass(
     reductions."""
     if not axes:
         made.body(phase, index)
-        pairs = zip(phase.folds, starts, strict=True)
+        pairs = zip(phase.reductions, starts, strict=True)
         return [combine_partials(f.combine, x, made.values[f.source]) for f, x in pairs]
     b, spec, (axis, *others) = made.b, made.spec, axes
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
     before = dict(made.values)
     with b.loop("k", _ZERO, Const(sizes[axis], I8)) as loop:
-        accs = [loop.carry(f.name, x) for f, x in zip(phase.folds, starts, strict=True)]
+        accs = [loop.carry(f.name, x) for f, x in zip(phase.reductions, starts, strict=True)]
         found = _add_pass(made, phase, {**index, axis: loop.index}, others, accs)
         results = [loop.follow(acc, x) for acc, x in zip(accs, found, strict=True)]
     made.values = before

@@ -15,7 +15,7 @@ from accnp.ir.op import o
 from accnp.jax_compat.jaxprs.evaluation import eval_jaxpr
 from accnp.jax_compat.jaxprs.primitives import Primitive, primitive, set_primitive
 from accnp.lax import elementwise as lax
-from accnp.lax import user_reductions as folding
+from accnp.lax import user_reductions
 from accnp.numpy import sorting
 from accnp.numpy.composed_primitives import Composed, composed
 from accnp.random import gamma_samples
@@ -78,12 +78,12 @@ def _pairwise(jaxpr: Any, consts: Sequence[Any]) -> Callable[[Any, Any], Any]:
 
 def _reduce(*xs: Array, jaxpr: Any, dimensions: Any, consts: Any = (), **_: Any) -> list[Array]:
     n = len(xs) // 2
-    return list(folding.reduce(xs[:n], xs[n:], _pairwise(jaxpr, consts), dimensions))
+    return list(user_reductions.reduce(xs[:n], xs[n:], _pairwise(jaxpr, consts), dimensions))
 
 
 def _windows(*xs: Array, jaxpr: Any, consts: Any = (), **p: Any) -> list[Array]:
     n = len(xs) // 2
-    return list(folding.reduce_window(xs[:n], xs[n:], _pairwise(jaxpr, consts), **p))
+    return list(user_reductions.reduce_window(xs[:n], xs[n:], _pairwise(jaxpr, consts), **p))
 
 
 reduce_p = composed("reduce", _reduce, several=True)

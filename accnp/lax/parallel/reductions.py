@@ -167,14 +167,16 @@ def _is_constant(leaf: Any) -> bool:
     return isinstance(leaf, int | float | complex) and not isinstance(leaf, bool)
 
 
-def _reduce(function: str, op: str, fold: str, leaf: Any, axes: Any, groups: Groups | None) -> Node:
+def _reduce(
+    function: str, op: str, reduce: str, leaf: Any, axes: Any, groups: Groups | None
+) -> Node:
     node = as_node(leaf, function)
     names, own = axes
     if op == "psum" and (names or own) and node.aval.dtype.kind == "b":
         node = cast(node, _INT)
     if own:
         places = tuple(sorted(as_axis(a, node.aval.ndim, function) for a in own))
-        node = getattr(o, fold)(node, axes=places)
+        node = getattr(o, reduce)(node, axes=places)
     if op == "psum" and names and groups is None and state.varying is not None:
         return o.psum_invariant(
             state.varying.spread(node, names), axis_name=names, axis_index_groups=None
@@ -286,14 +288,16 @@ def pmean(
     return tree_map(one, x)
 
 
-def _extreme(function: str, fold: str, given: str, gives: str) -> Callable[..., Any]:
+def _extreme(function: str, reduce: str, given: str, gives: str) -> Callable[..., Any]:
     @api_boundary
     def extreme(
         x: PyTree, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None
     ) -> Any:
         axes = _axes(function, axis_name)
         groups = index_groups(function, axis_index_groups, axes[0], False)
-        return tree_map(lambda leaf: wrap(_reduce(function, function, fold, leaf, axes, groups)), x)
+        return tree_map(
+            lambda leaf: wrap(_reduce(function, function, reduce, leaf, axes, groups)), x
+        )
 
     extreme.__name__ = extreme.__qualname__ = function
     extreme.__doc__ = fill(

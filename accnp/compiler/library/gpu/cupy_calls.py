@@ -349,7 +349,7 @@ def cumprod(xp: ArrayLibrary, x: Array, *, axis: int, reverse: bool = False) -> 
 
 def _cumulative(
     xp: ArrayLibrary,
-    fold: Callable[..., Array],
+    accumulate: Callable[..., Array],
     x: Array,
     axis: int,
     reverse: bool,
@@ -357,7 +357,7 @@ def _cumulative(
 ) -> Array | None:
     if not x.size or x.dtype.kind not in "iufc" or x.dtype.itemsize < 4:
         return None
-    y = fold(xp.flip(x, axis) if reverse else x, axis=axis, dtype=wide or x.dtype)
+    y = accumulate(xp.flip(x, axis) if reverse else x, axis=axis, dtype=wide or x.dtype)
     y = y.astype(x.dtype, copy=False)
     return xp.flip(y, axis) if reverse else y
 

@@ -36,7 +36,7 @@ class Computed:
         if not flat or len(spec.inner) > 1 or len(spec.phases) != 1 or spec.cost > MOST:
             return None
         (phase,) = spec.phases
-        if phase.folds or phase.row or phase.row_stores or len(phase.stores) != 1:
+        if phase.reductions or phase.row or phase.row_stores or len(phase.stores) != 1:
             return None
         ((store, _),) = phase.stores
         found = cls(spec)

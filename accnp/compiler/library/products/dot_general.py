@@ -226,7 +226,7 @@ def _whole_row_kernel(code: str, left: int, along: Axis, across: Axis) -> OwnKer
         then.add(f"j = t * {width}")
         with then.block(f"for r in range(({deep} + {LONG - 1}) // {LONG}):"):
             ends = f"at(a3, r * {chains} * {lda} + j), {lda}"
-            then.add(f"fold_{code}(fmin({columns} - j, {width}), {ends}, at(a2, j), fmin(r, 1))")
+            then.add(f"combine_{code}(fmin({columns} - j, {width}), {ends}, at(a2, j), fmin(r, 1))")
     own = first.own(runs * tiles * parts, n * k)
     own.memory = ((code, runs * chains * room),)
     own.then = (then.own(tiles, n * runs * chains),)

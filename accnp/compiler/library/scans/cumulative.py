@@ -22,7 +22,7 @@ from accnp.primitives.views import contiguous
 __all__ = ["cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"]
 
 
-class _Fold:
+class _Accumulation:
     """Source fragments of a cumulative reduction over elements of a dtype."""
 
     def __init__(self, dtype: np.dtype, combine: str) -> None:
@@ -47,7 +47,7 @@ def _cumulative_kernel(x: Operand, axis: int, reverse: bool, combine: str) -> Ow
     """Return the kernel of cumsum, cumprod, cummax or cummin."""
     if x.dtype.kind == "c" and combine in ("max", "min"):  # kernels cannot order complex numbers
         return None
-    text, fold = Text(2), _Fold(x.dtype, combine)
+    text, accumulation = Text(2), _Accumulation(x.dtype, combine)
     n, strides = x.shape[axis], contiguous(x.shape)
     steps = [x.strides[axis], strides[axis]]
     ends: list[list[str]] = [[], []]
@@ -56,13 +56,13 @@ def _cumulative_kernel(x: Operand, axis: int, reverse: bool, combine: str) -> Ow
         steps = [-s for s in steps]
     before, behind = split_axes(x.shape, axis, x.strides, strides)
     if len(behind) == 1 and len(before) <= 1 and behind[0].size >= GROUP:
-        return _columns(text, fold, before, behind[0], n, steps, ends)
-    return _row_kernel(text, fold, merged([*before, *behind]), n, steps, ends)
+        return _columns(text, accumulation, before, behind[0], n, steps, ends)
+    return _row_kernel(text, accumulation, merged([*before, *behind]), n, steps, ends)
 
 
 def _row_kernel(
     text: Text,
-    fold: _Fold,
+    accumulation: _Accumulation,
     axes: Sequence[Axis],
     n: int,
     steps: Sequence[int],
@@ -73,94 +73,98 @@ def _row_kernel(
         nest.open()
     text.add(*[f"{p} = {total([*nest.walk(k), *ends[k]])}" for k, p in enumerate("pq")])
     x, y = element_of(text, "a0", "p", steps[0]), element_of(text, "a1", "q", steps[1])
-    whole, size = text.integer(n - n % fold.group), text.integer(n)
-    text.add(f"acc = {fold.wide}(0)", f"t = {fold.wide}(0)")  # declares types; not used as values
-    with text.block(f"for i in range(0, {whole}, {fold.group}):"):
-        places = ["i", *[f"i + {k}" for k in range(1, fold.group)]]
-        if fold.careful:
-            _multiply_subnormal_group(text, fold, [x(i) for i in places])
-            text.add(*[f"{y(i)} = {fold.store}(s{k})" for k, i in enumerate(places)])
+    whole, size = text.integer(n - n % accumulation.group), text.integer(n)
+    text.add(
+        f"acc = {accumulation.wide}(0)", f"t = {accumulation.wide}(0)"
+    )  # declares types; not used as values
+    with text.block(f"for i in range(0, {whole}, {accumulation.group}):"):
+        places = ["i", *[f"i + {k}" for k in range(1, accumulation.group)]]
+        if accumulation.careful:
+            _multiply_subnormal_group(text, accumulation, [x(i) for i in places])
+            text.add(*[f"{y(i)} = {accumulation.store}(s{k})" for k, i in enumerate(places)])
         else:
             for k, i in enumerate(places):
-                value = f"{fold.load}({x(i)})"
-                text.add(f"t{k} = {fold.join(f't{k - 1}', value) if k else value}")
+                value = f"{accumulation.load}({x(i)})"
+                text.add(f"t{k} = {accumulation.join(f't{k - 1}', value) if k else value}")
             for k, i in enumerate(places):
-                text.add(f"s{k} = t{k} if i == 0 else {fold.join('acc', f't{k}')}")
-                text.add(f"{y(i)} = {fold.store}(s{k})")
-        text.add(f"acc = s{fold.group - 1}")
-    if fold.careful:
+                text.add(f"s{k} = t{k} if i == 0 else {accumulation.join('acc', f't{k}')}")
+                text.add(f"{y(i)} = {accumulation.store}(s{k})")
+        text.add(f"acc = s{accumulation.group - 1}")
+    if accumulation.careful:
         text.add("lost = False", "s = acc")
     with text.block(f"for i in range({whole}, {size}):"):
-        text.add(f"v = {fold.load}({x('i')})")
-        text.add(f"t = v if i == {whole} else {fold.join('t', 'v')}")
-        joined = fold.join("acc", "t")
-        if fold.careful:
+        text.add(f"v = {accumulation.load}({x('i')})")
+        text.add(f"t = v if i == {whole} else {accumulation.join('t', 'v')}")
+        joined = accumulation.join("acc", "t")
+        if accumulation.careful:
             text.add(f"lost = lost | ((i > {whole}) & odd(t))")
-            joined = f"({fold.join('s', 'v')} if lost else {joined})"
+            joined = f"({accumulation.join('s', 'v')} if lost else {joined})"
         text.add(f"s = t if {whole} == 0 else {joined}")
-        text.add(f"{y('i')} = {fold.store}(s)")
+        text.add(f"{y('i')} = {accumulation.store}(s)")
     return nest.own(2 * n)
 
 
-def _multiply_subnormal_group(text: Text, fold: _Fold, values: list[str]) -> None:
+def _multiply_subnormal_group(text: Text, accumulation: _Accumulation, values: list[str]) -> None:
     """Write products of a group. From the first product of several elements on that is not a normal
     number, elements are multiplied one after the other with the previous prefix."""
     for k, value in enumerate(values):
-        text.add(f"v{k} = {fold.load}({value})")
-        text.add(f"t{k} = {fold.join(f't{k - 1}', f'v{k}') if k else 'v0'}")
+        text.add(f"v{k} = {accumulation.load}({value})")
+        text.add(f"t{k} = {accumulation.join(f't{k - 1}', f'v{k}') if k else 'v0'}")
     for k in range(GROUP):
-        text.add(f"s{k} = t{k} if i == 0 else {fold.join('acc', f't{k}')}")
+        text.add(f"s{k} = t{k} if i == 0 else {accumulation.join('acc', f't{k}')}")
     lost = [f"odd(t{k})" for k in range(1, GROUP)]
     with text.block(f"if (i > 0) & ({' | '.join(lost)}):"):
         text.add("lost = False")
         for k, odd in enumerate(lost, 1):
             text.add(f"lost = lost | {odd}")
-            text.add(f"s{k} = {fold.join(f's{k - 1}', f'v{k}')} if lost else s{k}")
+            text.add(f"s{k} = {accumulation.join(f's{k - 1}', f'v{k}')} if lost else s{k}")
 
 
 def _columns(
     text: Text,
-    fold: _Fold,
+    accumulation: _Accumulation,
     before: Sequence[Axis],
     behind: Axis,
     n: int,
     steps: Sequence[int],
     ends: Sequence[list[str]],
 ) -> OwnKernel:
-    text.add(f"acc = stack_{fold.wide}()", f"part = stack_{fold.wide}()")
-    if fold.careful:
-        text.add(f"last = stack_{fold.wide}()")
+    text.add(f"acc = stack_{accumulation.wide}()", f"part = stack_{accumulation.wide}()")
+    if accumulation.careful:
+        text.add(f"last = stack_{accumulation.wide}()")
     blocks = ColumnBlocks(text, before, behind)
     text.add(*[f"{p} = {total([*blocks.place(k), *ends[k]])}" for k, p in enumerate("pq")])
     x, y = [
         element_of(text, a, " + ".join([p, *text.times("j", s)]), step)
         for a, p, s, step in zip(("a0", "a1"), "pq", behind.steps, steps, strict=True)
     ]
-    if fold.group == 1:
+    if accumulation.group == 1:
         with text.block(f"for i in range({text.integer(n)}):"), text.block("for j in range(m):"):
-            text.add(f"v = {fold.load}({x('i')})")
-            text.add(f"s = v if i == 0 else {fold.join('acc[j]', 'v')}", "acc[j] = s")
-            text.add(f"{y('i')} = {fold.store}(s)")
+            text.add(f"v = {accumulation.load}({x('i')})")
+            text.add(f"s = v if i == 0 else {accumulation.join('acc[j]', 'v')}", "acc[j] = s")
+            text.add(f"{y('i')} = {accumulation.store}(s)")
         return text.own(blocks.extent, 2 * n * blocks.work)
     with text.block(f"for i in range({text.integer(n)}):"):
         text.add(f"fresh = (i & {GROUP - 1}) == 0")
-        if fold.careful:
+        if accumulation.careful:
             text.add(f"late = (i > {GROUP}) & (not fresh)")
         with text.block("if fresh and i > 0:"), text.block("for j in range(m):"):
-            joined = f"part[j] if i == {GROUP} else {fold.join('acc[j]', 'part[j]')}"
-            text.add(f"acc[j] = {'last[j]' if fold.careful else joined}")
+            joined = f"part[j] if i == {GROUP} else {accumulation.join('acc[j]', 'part[j]')}"
+            text.add(f"acc[j] = {'last[j]' if accumulation.careful else joined}")
         with text.block("for j in range(m):"):
-            text.add(f"v = {fold.load}({x('i')})")
-            text.add(f"t = v if fresh else {fold.join('part[j]', 'v')}")
-            joined = fold.join("acc[j]", "t")
-            if fold.careful:  # infinity marks the rest of the group
-                text.add("lost = odd(t) & late", f"part[j] = {fold.wide}(1e999) if lost else t")
-                joined = f"({fold.join('last[j]', 'v')} if lost else {joined})"
+            text.add(f"v = {accumulation.load}({x('i')})")
+            text.add(f"t = v if fresh else {accumulation.join('part[j]', 'v')}")
+            joined = accumulation.join("acc[j]", "t")
+            if accumulation.careful:  # infinity marks the rest of the group
+                text.add(
+                    "lost = odd(t) & late", f"part[j] = {accumulation.wide}(1e999) if lost else t"
+                )
+                joined = f"({accumulation.join('last[j]', 'v')} if lost else {joined})"
             else:
                 text.add("part[j] = t")
             text.add(f"s = t if i < {GROUP} else {joined}")
-            text.add(*["last[j] = s"] if fold.careful else [])
-            text.add(f"{y('i')} = {fold.store}(s)")
+            text.add(*["last[j] = s"] if accumulation.careful else [])
+            text.add(f"{y('i')} = {accumulation.store}(s)")
     return text.own(blocks.extent, 2 * n * blocks.work)
 
 

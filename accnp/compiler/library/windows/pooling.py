@@ -17,7 +17,7 @@ from accnp.compiler.library.windows.sweeps import Places, Sweep
 from accnp.compiler.library.writing.loop_nests import Text, total
 from accnp.ir.aval import Aval
 from accnp.ir.kernel import BLOCK, Operand, OwnKernel, dtype_code
-from accnp.primitives.fold import largest_value, smallest_value
+from accnp.primitives.monoids import largest_value, smallest_value
 from accnp.primitives.pooling import windows_over
 from accnp.primitives.views import contiguous
 from accnp.primitives.windows import Window, dilated_length
@@ -44,8 +44,8 @@ def _make_sweep(
     return Sweep(text, axes, real, "".join(still), "".join(windowed))
 
 
-def _fold_kernel(
-    x: Operand, y: Aval, windows: Sequence[Window], fold: str, identity: ArrayLike
+def _window_kernel(
+    x: Operand, y: Aval, windows: Sequence[Window], reduction: str, identity: ArrayLike
 ) -> OwnKernel:
     """Return the kernel of the sum ("sum"), maximum ("max") or minimum ("min") of each window. It
     processes tap by tap; if there are taps in both directions, it first reduces across the inner
@@ -69,17 +69,17 @@ def _fold_kernel(
         text.add(f"z[{total(text.times('j', of_y))}] = nothing")
     if first_across:
         assert inner is not None
-        place, index = _reduce_inner_axis(text, code, fold, sweep, inner), "(j - b0)"
+        place, index = _reduce_inner_axis(text, code, reduction, sweep, inner), "(j - b0)"
     else:
         (place,), index = sweep.inner(sweep.taps())
         place = f"a0[{place}]"
     old = f"z[{total(text.times(index, of_y))}]"
-    text.add(f"{old} = {_combine_expression(code, fold, old, place)}")
+    text.add(f"{old} = {_combine_expression(code, reduction, old, place)}")
     taps = prod([w.taps for w in windows])
     return text.own(tasks, sweep.count(sweep.outer) * sweep.along.size * (1 + taps) // 2)
 
 
-def _reduce_inner_axis(text: Text, code: str, fold: str, sweep: Sweep, w: Window) -> str:
+def _reduce_inner_axis(text: Text, code: str, reduction: str, sweep: Sweep, w: Window) -> str:
     """Write a reduction across the inner axis into a row; open loops along that axis, and return
     the element of the row."""
     s, n = text.integer(w.stride), text.integer(w.size)
@@ -95,7 +95,7 @@ def _reduce_inner_axis(text: Text, code: str, fold: str, sweep: Sweep, w: Window
     text.add(f"x0 = {total([*terms, *text.times('begin', step)])}")
     with text.block("for i in range(end - begin):"):
         element = f"a0[{total(['x0', *text.times('i', step)])}]"
-        text.add(f"row[i] = {_combine_expression(code, fold, 'row[i]', element)}")
+        text.add(f"row[i] = {_combine_expression(code, reduction, 'row[i]', element)}")
     text.depth = depth
     text.add(f"for k in range({text.integer(w.taps)}):")
     text.depth += 1
@@ -108,12 +108,12 @@ def _reduce_inner_axis(text: Text, code: str, fold: str, sweep: Sweep, w: Window
     return f"row[{by} + e]"
 
 
-def _combine_expression(code: str, fold: str, old: str, x: str) -> str:
-    if fold == "sum":
+def _combine_expression(code: str, reduction: str, old: str, x: str) -> str:
+    if reduction == "sum":
         return f"{code}({old} + {x})"
     if code == "b1":
-        return f"{old} {'|' if fold == 'max' else '&'} {x}"
-    return f"{'fmax' if fold == 'max' else 'fmin'}({old}, {x})"
+        return f"{old} {'|' if reduction == 'max' else '&'} {x}"
+    return f"{'fmax' if reduction == 'max' else 'fmin'}({old}, {x})"
 
 
 def _search(text: Text, sweep: Sweep, code: str, select: str, x: int) -> str:
@@ -243,11 +243,11 @@ def _reduction_kernel(
     operands: Sequence[Operand],
     results: Sequence[Aval],
     p: dict[str, Any],
-    fold: str,
+    reduction: str,
     identity: ArrayLike,
 ) -> OwnKernel:
     (x,), (y,) = operands, results
-    return _fold_kernel(x, y, windows_over(x.shape, p), fold, identity)
+    return _window_kernel(x, y, windows_over(x.shape, p), reduction, identity)
 
 
 def gather_extremes(

@@ -19,7 +19,7 @@ from accnp.compiler.llvm.templates import define_vectors, make_template
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, DType, Pointer, Type, part_of
 from accnp.ir.op import COMBINES, for_each_combine
 
-__all__ = ["stack_memory", "write_fold", "write_fold_rows"]
+__all__ = ["stack_memory", "write_reduce_columns", "write_reduce_elements"]
 
 STACK = 1024
 TILE, SLAB = 4096, 16384  # elements of the tiles for transposed operands
@@ -164,7 +164,7 @@ def _across(name: str, write: Callable[..., Any], step: Type) -> None:
     define(f"{write.__name__}_{name}", 5, rule)
 
 
-def write_fold(
+def write_reduce_elements(
     combine: str, of: DType, b: ir.IRBuilder, place: ir.Value, count: ir.Value
 ) -> ir.Value:
     """Write the reduction of a block of memory, in the order that is the same on all processors;
@@ -176,7 +176,9 @@ def write_fold(
     return from_memory(of, b, block.block_reduce(b, place, count, memory_type(of), kind, of.signed))
 
 
-def write_fold_rows(combine: str, of: DType, b: ir.IRBuilder, values: Sequence[ir.Value]) -> None:
+def write_reduce_columns(
+    combine: str, of: DType, b: ir.IRBuilder, values: Sequence[ir.Value]
+) -> None:
     """Write reductions of columns; the arguments are those of `scalars.across.strips`."""
     across.strips(b, memory_type(of), of.size, _as_logic(combine, of), of.signed, values)
 
@@ -190,23 +192,23 @@ def _block(name: str) -> None:
             return None
 
         def emit(b: ir.IRBuilder, place: ir.Value, count: ir.Value) -> ir.Value:
-            return write_fold(name, of, b, place, count)
+            return write_reduce_elements(name, of, b, place, count)
 
         return of, (p, INT), emit
 
     define("block_" + name, 2, rule)
 
 
-def _longer(function: str) -> Callable[[V, V], V]:
+def _call_combine(function: str) -> Callable[[V, V], V]:
     """A function that is more than an instruction: its code is written for scalars, and becomes a
     function of the module for vectors."""
 
-    def fold(x: V, y: V) -> V:
+    def combine(x: V, y: V) -> V:
         b, kind = x.b, x.v.type
         build = mathlib.BINARY[function]
         if not isinstance(kind, ir.VectorType):
             return build(x, y)
-        symbol = f"accnp_fold_{function}_{kind.count}_{kind.element}"
+        symbol = f"accnp_combine_{function}_{kind.count}_{kind.element}"
         made = b.module.globals.get(symbol)
         if made is None:
             form = make_template(
@@ -217,14 +219,14 @@ def _longer(function: str) -> Callable[[V, V], V]:
             made = define_vectors(b.module, symbol, form, kind.count)
         return V(b, b.call(made, [x.v, y.v]))
 
-    return fold
+    return combine
 
 
-def _folds(name: str) -> None:
+def _define_reductions(name: str) -> None:
     """Define the reductions of memory with a function."""
     found = COMBINES[name]
-    fold = block.INSTRUCTIONS.get(found.function) or _longer(found.function)
-    block.REDUCTIONS[name] = block.Reduction(fold, found.identity, found.order, found.lanes)
+    combine = block.INSTRUCTIONS.get(found.function) or _call_combine(found.function)
+    block.REDUCTIONS[name] = block.Reduction(combine, found.identity, found.order, found.lanes)
     _block(name)
     _across(name, across.columns, INT)
     _across(name, across.strips, Pointer(INT))
@@ -269,8 +271,8 @@ def _join(name: str) -> None:
             return None
 
         def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
-            fold, _ = block.folds(name, args[0].type, t.signed)
-            return fold(*[V(b, a) for a in args]).v
+            combine, _ = block.combine_and_identity(name, args[0].type, t.signed)
+            return combine(*[V(b, a) for a in args]).v
 
         return t, (t, t), emit
 
@@ -282,7 +284,7 @@ for _type in DTYPES.values():
         _stack(_kind, _type, _count)
     _heap(_type)
     _nothing_at(_type)
-for_each_combine(_folds)
+for_each_combine(_define_reductions)
 for _name in ("max", "min"):
     _join(_name)
 define("at", 2, _at)

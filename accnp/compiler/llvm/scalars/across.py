@@ -1,4 +1,4 @@
-"""Folds of elements that lie across: next to each other in memory are those that never meet.
+"""Reductions of elements that lie across: next to each other in memory are those that never meet.
 
 In: pointers and 64-bit integers. Out: stores. `columns` joins rows to sums one after the other,
 `strips` has the order of `block_reduce`; no square and no strip shows in a bit.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from accnp.compiler.llvm.scalars import cold
-from accnp.compiler.llvm.scalars.block import REDUCTIONS, folds, lane_count
+from accnp.compiler.llvm.scalars.block import REDUCTIONS, combine_and_identity, lane_count
 from accnp.compiler.llvm.scalars.ir import F32, I64, V, below, is_float, masked_load
 from accnp.compiler.llvm.scalars.transpose import begin, const, loaded, loop, side, square
 
@@ -49,14 +49,14 @@ def columns(
     There is room for whole squares behind the sums.
     """
     sums, source, lds, rows, wide = args
-    fold, identity = folds(name, t, signed)
+    combine, identity = combine_and_identity(name, t, signed)
     n = side(size)
     pointer = ir.VectorType(t, n).as_pointer()
 
     def join(x: ir.Value, y: ir.Value) -> ir.Value:
         if REDUCTIONS[name].order:
             return _extreme(b, name, signed, x, y)
-        return fold(V(b, x), V(b, y)).v
+        return combine(V(b, x), V(b, y)).v
 
     whole = b.and_(rows, const(-n))
     with loop(b, wide, n) as c:
@@ -89,14 +89,14 @@ def columns(
 def strips(
     b: ir.IRBuilder, t: ir.Type, size: int, name: str, signed: bool, args: Sequence[ir.Value]
 ) -> None:
-    """sums[c] = the block fold of source[places[r] + c] over r below rows; c below columns.
+    """sums[c] = the block reduction of source[places[r] + c] over r below rows; c below columns.
 
     Rows are read a strip of columns of each, those of a lane TOGETHER at a time, and joined with
     the lane of the block that they belong to; lanes are in the nearest cache. Then halves of the
     lanes meet.
     """
     sums, source, places, rows, wide = args
-    fold, identity = folds(name, t, signed)
+    combine, identity = combine_and_identity(name, t, signed)
     n = max(2, cold.vector_bytes // size)
     many = lane_count(name)
     most = LANES_BYTES // (many * size)
@@ -115,7 +115,7 @@ def strips(
     def join(to: ir.Value, *xs: ir.Value) -> None:
         y = b.load(to, align=size)
         for x in xs:
-            y = fold(V(b, y), V(b, x)).v
+            y = combine(V(b, y), V(b, x)).v
         if REDUCTIONS[name].order and is_float(t):  # LLVM would store the larger ones under a mask
             y = _fenced(b, y)
         b.store(y, to, align=size)

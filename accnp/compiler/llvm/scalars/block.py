@@ -2,7 +2,7 @@
 
 The functions get an IR builder ``b`` and a pointer ``p`` to ``n`` elements of LLVM type ``t``. They
 emit code and return the LLVM value of the result. The intrinsics in `intrinsics/memory.py` and
-`lower.py` call them; `across.py` uses the same folds for reductions over rows.
+`lower.py` call them; `across.py` uses the same functions for reductions over rows.
 
 The order of a reduction depends neither on the vector width of the machine nor on fusion. Element j
 is combined with lane j mod 32, or mod 64 for a maximum or minimum, whose steps have a longer
@@ -23,16 +23,16 @@ from accnp.compiler.llvm.scalars.products import apart, constant, is_odd, raised
 
 LANES = 32
 FOUND = 64  # elements that a search compares in one step; the hits are the bits of an i64
-Fold = Callable[[V, V], V]  # emits the code that combines two values
+EmitCombine = Callable[[V, V], V]  # emits the code that combines two values
 State = Sequence[ir.Value]
 Step = Callable[[State, ir.Value], State]  # (state, vector of elements) -> new state
 
 
-def _ordered_fold(op: str, signed: bool) -> Fold:
-    """Return the fold of a maximum (`op` is ">") or minimum ("<"): of equal numbers it returns the
-    first, and NaN if there is one."""
+def _select_extreme(op: str, signed: bool) -> EmitCombine:
+    """Return the combining function of a maximum (`op` is ">") or minimum ("<"): of equal
+    numbers it returns the first, and NaN if there is one."""
 
-    def fold(x: V, y: V) -> V:
+    def combine(x: V, y: V) -> V:
         b = x.b
         if is_float(x.v.type.element if isinstance(x.v.type, ir.VectorType) else x.v.type):
             take = b.or_(b.fcmp_ordered(op, y.v, x.v), b.fcmp_unordered("uno", y.v, y.v))
@@ -40,49 +40,50 @@ def _ordered_fold(op: str, signed: bool) -> Fold:
             take = (b.icmp_signed if signed else b.icmp_unsigned)(op, y.v, x.v)
         return V(b, b.select(take, y.v, x.v))
 
-    return fold
+    return combine
 
 
-def _instruction_fold(fop: str | None, iop: str) -> Fold:
-    """Return the fold that is one instruction: the builder's method `fop` for floats, or `iop`."""
+def _emit_instruction(fop: str | None, iop: str) -> EmitCombine:
+    """Return the combining function that is one instruction: the builder's method `fop` for
+    floats, or `iop`."""
 
-    def fold(x: V, y: V) -> V:
+    def combine(x: V, y: V) -> V:
         t = x.v.type.element if isinstance(x.v.type, ir.VectorType) else x.v.type
         if is_float(t):
             assert fop is not None
             return V(x.b, getattr(x.b, fop)(x.v, y.v, flags=("afn",)))
         return V(x.b, getattr(x.b, iop)(x.v, y.v))
 
-    return fold
+    return combine
 
 
 class Reduction(NamedTuple):
     """The code that combines two numbers of a reduction, and attributes of its `ir.op.Combine`."""
 
-    fold: Fold
+    combine: EmitCombine
     identity: Callable[[np.dtype], float]
-    order: str  # ">" or "<" for a maximum or minimum, which do not use `fold`; otherwise ""
+    order: str  # ">" or "<" for a maximum or minimum, which do not use `combine`; otherwise ""
     lanes: int
 
 
 REDUCTIONS: dict[str, Reduction] = {}  # filled by `compiler/llvm/intrinsics/memory.py`
 # The functions of reductions that are one instruction.
-INSTRUCTIONS: dict[str, Fold] = {
-    "add": _instruction_fold("fadd", "add"),
-    "mul": _instruction_fold("fmul", "mul"),
-    "and": _instruction_fold(None, "and_"),
-    "or": _instruction_fold(None, "or_"),
-    "xor": _instruction_fold(None, "xor"),
+INSTRUCTIONS: dict[str, EmitCombine] = {
+    "add": _emit_instruction("fadd", "add"),
+    "mul": _emit_instruction("fmul", "mul"),
+    "and": _emit_instruction(None, "and_"),
+    "or": _emit_instruction(None, "or_"),
+    "xor": _emit_instruction(None, "xor"),
 }
 
 
-def folds(name: str, t: ir.Type, signed: bool) -> tuple[Fold, float]:
-    """Return the fold and the identity element of a reduction for an element type."""
+def combine_and_identity(name: str, t: ir.Type, signed: bool) -> tuple[EmitCombine, float]:
+    """Return the combining function and the identity element of a reduction for an element type."""
     found = REDUCTIONS[name]
     identity = found.identity(_dtype_of(t, signed))
     if is_float(t):
         identity = float(identity)
-    return (_ordered_fold(found.order, signed) if found.order else found.fold), identity
+    return (_select_extreme(found.order, signed) if found.order else found.combine), identity
 
 
 def _dtype_of(t: ir.Type, signed: bool) -> np.dtype:
@@ -100,41 +101,45 @@ def block_reduce(
     b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: ir.Type, name: str, signed: bool
 ) -> ir.Value:
     """Emit the reduction `name` of n real elements of type t at p, and return its result."""
-    fold, identity = folds(name, t, signed)
+    combine, identity = combine_and_identity(name, t, signed)
     count = lane_count(name)
     start = ir.Constant(ir.VectorType(t, count), [ir.Constant(t, identity)] * count)
     if (order := REDUCTIONS[name].order) and is_float(t):
-        return _float_extreme(b, p, n, start, order, fold)
+        return _float_extreme(b, p, n, start, order, combine)
     if name == "prod" and is_float(t):
-        return _float_product(b, p, n, start, fold)
-    return _fold_block(b, p, n, start, fold)
+        return _float_product(b, p, n, start, combine)
+    return _reduce_block(b, p, n, start, combine)
 
 
 def block_wide_sum(b: ir.IRBuilder, p: ir.Value, n: ir.Value) -> ir.Value:
     """Emit the float64 sum of n float32 elements at p, which are converted as they are loaded."""
-    fold, _ = folds("sum", F64, True)
+    combine, _ = combine_and_identity("sum", F64, True)
     wide, narrow = (ir.VectorType(t, LANES) for t in (F64, F32))
     start, pad = (ir.Constant(t, [ir.Constant(t.element, 0.0)] * LANES) for t in (wide, narrow))
     (acc,) = _loop_over_lanes(
-        b, p, n, pad, [start], lambda s, x: [fold(V(b, s[0]), V(b, b.fpext(x, wide))).v]
+        b, p, n, pad, [start], lambda s, x: [combine(V(b, s[0]), V(b, b.fpext(x, wide))).v]
     )
-    return b.extract_element(_fold_halves(V(b, acc), 1, fold).v, ir.Constant(I32, 0))
+    return b.extract_element(_combine_halves(V(b, acc), 1, combine).v, ir.Constant(I32, 0))
 
 
-def _fold_block(b: ir.IRBuilder, p: ir.Value, n: ir.Value, start: ir.Value, fold: Fold) -> ir.Value:
+def _reduce_block(
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, start: ir.Value, combine: EmitCombine
+) -> ir.Value:
     """Emit a reduction; `start` has the identity element in each lane."""
-    (acc,) = _loop_over_lanes(b, p, n, start, [start], lambda s, x: [fold(V(b, s[0]), V(b, x)).v])
-    return b.extract_element(_fold_halves(V(b, acc), 1, fold).v, ir.Constant(I32, 0))
+    (acc,) = _loop_over_lanes(
+        b, p, n, start, [start], lambda s, x: [combine(V(b, s[0]), V(b, x)).v]
+    )
+    return b.extract_element(_combine_halves(V(b, acc), 1, combine).v, ir.Constant(I32, 0))
 
 
 def _float_extreme(
-    b: ir.IRBuilder, p: ir.Value, n: ir.Value, start: ir.Value, op: str, fold: Fold
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, start: ir.Value, op: str, combine: EmitCombine
 ) -> ir.Value:
     """Emit a maximum or minimum of floats.
 
     The first loop ignores NaN in the result, but records whether there is one. Only then, a second
-    loop computes the reduction with `fold`, which propagates NaN. One comparison finds the NaNs of
-    two vectors, and is not part of the dependency chain of a lane. For 1.5e6 float32 elements in
+    loop computes the reduction with `combine`, which propagates NaN. One comparison finds the NaNs
+    of two vectors, and is not part of the dependency chain of a lane. For 1.5e6 float32 elements in
     cache, one thread takes 0.067 ms, and 0.101 ms if each step checks for NaN (AVX-512,
     2026-11-22; decision 0014).
     """
@@ -159,13 +164,13 @@ def _float_extreme(
         return [larger(V(b, state[0]), V(b, x)).v, *lost]
 
     acc, *lost = _loop_over_lanes(b, p, n, start, [start, *clear], step)
-    quick = b.extract_element(_fold_halves(V(b, acc), 1, larger).v, ir.Constant(I32, 0))
+    quick = b.extract_element(_combine_halves(V(b, acc), 1, larger).v, ir.Constant(I32, 0))
     some = lost[0]
     for m in lost[1:]:
         some = b.or_(some, m)
     bits = b.bitcast(some, ir.IntType(part))
     good = b.icmp_unsigned("==", bits, ir.Constant(bits.type, 0))
-    return _select_or_compute(b, good, quick, lambda: _fold_block(b, p, n, start, fold))
+    return _select_or_compute(b, good, quick, lambda: _reduce_block(b, p, n, start, combine))
 
 
 def _select_or_compute(
@@ -198,7 +203,7 @@ def _select_or_compute_all(
 
 
 def _float_product(
-    b: ir.IRBuilder, p: ir.Value, n: ir.Value, start: ir.Value, fold: Fold
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, start: ir.Value, combine: EmitCombine
 ) -> ir.Value:
     """Emit a product of floats.
 
@@ -206,7 +211,7 @@ def _float_product(
     not a normal number, it is therefore computed again with separate exponents, except where its
     value 0 is known to be right.
     """
-    quick = _fold_block(b, p, n, start, fold)
+    quick = _reduce_block(b, p, n, start, combine)
     t = quick.type
     good = b.not_(is_odd(b, [quick]))
     nothing = V(b, quick).eq(0.0).v
@@ -224,7 +229,7 @@ def _float_product(
         largest = _loop_over_lanes(
             b, p, n, start, [start], lambda s, x: [larger(s[0], b.fmul(x, x))]
         )[0]
-        most = _fold_halves(V(b, largest), 1, lambda x, y: V(b, larger(x.v, y.v)))
+        most = _combine_halves(V(b, largest), 1, lambda x, y: V(b, larger(x.v, y.v)))
         small = V(b, b.extract_element(most.v, _first_index())).eq(1.0).v
         return _select_or_compute(
             b, b.and_(nothing, small), quick, lambda: _scaled_product(b, p, n, start, 1)[0]
@@ -294,14 +299,16 @@ def block_reduce_complex(
     In memory, real and imaginary parts of type t alternate.
     """
     if name == "sum":
-        fold, one = _instruction_fold("fadd", "add"), 0.0
+        combine, one = _emit_instruction("fadd", "add"), 0.0
     else:
-        fold, one = _complex_product, 1.0
+        combine, one = _complex_product, 1.0
     start = [ir.Constant(t, one), ir.Constant(t, 0.0)] * LANES
     pad = ir.Constant(ir.VectorType(t, 2 * LANES), start)
     twice = b.shl(n, ir.Constant(I64, 1))
-    (found,) = _loop_over_lanes(b, p, twice, pad, [pad], lambda s, x: [fold(V(b, s[0]), V(b, x)).v])
-    acc = _fold_halves(V(b, found), 2, fold)
+    (found,) = _loop_over_lanes(
+        b, p, twice, pad, [pad], lambda s, x: [combine(V(b, s[0]), V(b, x)).v]
+    )
+    acc = _combine_halves(V(b, found), 2, combine)
     quick = [b.extract_element(acc.v, ir.Constant(I32, k)) for k in (0, 1)]
     if name == "prod":
         good = b.not_(is_odd(b, quick))
@@ -328,7 +335,7 @@ def _complex_product(x: V, y: V) -> V:
     return V(b, b.fadd(direct, crossed, flags=keep))
 
 
-def _fold_halves(acc: V, last: int, fold: Fold) -> V:
+def _combine_halves(acc: V, last: int, combine: EmitCombine) -> V:
     """Combine the lower and upper halves of a vector until it has `last` elements."""
     b, width = acc.b, acc.v.type.count
     while width > last:
@@ -338,7 +345,7 @@ def _fold_halves(acc: V, last: int, fold: Fold) -> V:
             mask = ir.Constant(ir.VectorType(I32, width), list(range(first, first + width)))
             undef = ir.Constant(acc.v.type, ir.Undefined)
             parts.append(V(b, b.shuffle_vector(acc.v, undef, mask)))
-        acc = fold(*parts)
+        acc = combine(*parts)
     return acc
 
 

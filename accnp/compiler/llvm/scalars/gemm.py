@@ -297,7 +297,7 @@ def _count(
 def dots(b: ir.IRBuilder, rows: int, args: Sequence[ir.Value]) -> None:
     """c[j] (op)= the sum of x[p] * b[j, p], rows of b contiguous, for as many j as n says.
 
-    Step p goes to lane p mod LANES; the lanes are folded by halves. What is read FAR bytes later,
+    Step p goes to lane p mod LANES; the lanes are combined by halves. What is read FAR bytes later,
     in these rows or at the beginning of those that follow, is asked for.
     """
     k, x, pb, ldb, c, n, how = args

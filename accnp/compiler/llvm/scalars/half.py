@@ -39,13 +39,13 @@ def _converts(x: V) -> bool:
 def _bits(x: V) -> V:
     """Binary16 of a float32, by an instruction. The sign goes its own way in single numbers: LLVM
     takes that of a double apart by a function that does not exist."""
-    if _folds(x):
+    if _elides_conversions(x):
         return V(x.b, x.b.bitcast(x.b.fptrunc(x.v, _HALF), I16))
     size = V(x.b, x.b.bitcast(x.b.fptrunc(fabs(x).v, _HALF), I16))
     return size | (bits(x).lshr(16).to(I16) & -0x8000)
 
 
-def _folds(x: V) -> bool:
+def _elides_conversions(x: V) -> bool:
     """Whether LLVM makes nothing of a number that is widened and narrowed, as of vectors. The
     instructions make NaN quiet, which loses bits of what is only moved."""
     return isinstance(x.b, Lanes) or on_gpu(x.b.module)
@@ -58,7 +58,7 @@ def widen(h: V, code: str) -> V:
     u = h.to(I32, signed=False)
     if _converts(h):
         wide = V(h.b, h.b.fpext(h.b.bitcast(h.v, _HALF), F32))
-        if _folds(h):
+        if _elides_conversions(h):
             return wide
         same = unbits((u & 0x8000) << 16 | (u & 0x7FFF) << 13 | 0x7F800000)
         return where((u & 0x7FFF) > 0x7C00, same, wide)
@@ -74,7 +74,7 @@ def narrow(x: V, code: str) -> V:
         return bits(x).lshr(16).to(I16)
     u, a = bits(x), fabs(x)
     if _converts(x):
-        if _folds(x):
+        if _elides_conversions(x):
             return _bits(x)
         same = (u.lshr(16) & 0x8000 | u.lshr(13) & 0x7FFF).to(I16)
         return where(isnan(x) & (same & 0x3FF).ne(0), same, _bits(x))

@@ -36,7 +36,7 @@ from accnp.compiler.passes.replace_variables import replaced
 from accnp.compiler.passes.spread import collapse, nest_of
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = ["Apart", "fold_columns", "fold_columns_apart"]
+__all__ = ["Apart", "reduce_columns", "reduce_columns_apart"]
 
 LANES = 32
 # The number of parts of a column that the second kernel loads together, before it uses the first.
@@ -142,7 +142,7 @@ class _Columns:
         return self.names.copy(self.after, here)
 
 
-def fold_columns(kernel: Kernel, threads: int, side: int) -> Kernel:
+def reduce_columns(kernel: Kernel, threads: int, side: int) -> Kernel:
     """Return the kernel for a GPU, whose range is the columns.
 
     Parameters
@@ -225,13 +225,13 @@ def _shift(step: int) -> Const:
     return Const(step.bit_length() - 1, I8)
 
 
-def fold_columns_apart(kernel: Kernel, threads: int, side: int) -> Apart:
+def reduce_columns_apart(kernel: Kernel, threads: int, side: int) -> Apart:
     """Return two kernels: one writes the results of all parts to memory, the other combines them.
 
     Parameters
     ----------
     kernel, threads, side
-        As for `fold_columns`.
+        As for `reduce_columns`.
 
     Raises
     ------

@@ -27,13 +27,13 @@ from accnp.compiler.loops.ir import (
     number_type,
 )
 from accnp.compiler.loops.types import B1, I8
-from accnp.compiler.passes.fold_rows import RowPlan, RowWriter
 from accnp.compiler.passes.lanes import first_value, joined_lanes, lane_count
+from accnp.compiler.passes.reduce_rows import RowPlan, RowWriter
 from accnp.compiler.passes.row_passes import BLOCK, Pass, passes_of
 from accnp.compiler.passes.spread import collapse, nest_of
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = ["SIDE", "THREADS", "fold_rows_across"]
+__all__ = ["SIDE", "THREADS", "reduce_rows_across"]
 
 SIDE = 32  # rows of a block of threads
 WARPS = 8
@@ -41,14 +41,14 @@ THREADS = SIDE * WARPS
 _ZERO = Const(0, I8)
 
 
-def fold_rows_across(kernel: Kernel, axis: int) -> tuple[Kernel, Var]:
+def reduce_rows_across(kernel: Kernel, axis: int) -> tuple[Kernel, Var]:
     """Return the kernel for a GPU, and its argument that says how many groups of 32 rows there are
     along the axis. Its range are the groups of all rows.
 
     Parameters
     ----------
     kernel : Kernel
-        As for `fold_rows`, with one pass, which stores nothing.
+        As for `reduce_rows`, with one pass, which stores nothing.
     axis : int
         The number of the loop along which the memory of operands runs.
 
@@ -70,7 +70,7 @@ def fold_rows_across(kernel: Kernel, axis: int) -> tuple[Kernel, Var]:
     made = RowWriter(kernel, RowPlan(THREADS, False), [p])
     count, u, t = made.new("down"), made.new("u"), made.new("t")
     made.thread = t
-    shared = [Buffer(made.new("lanes").name, number_type(f.value), THREADS) for f in p.folds]
+    shared = [Buffer(made.new("lanes").name, number_type(f.value), THREADS) for f in p.reductions]
     body: list[Stmt] = []
     with made.into(body):
         made.lane = made.let("x", call("and", t, Const(SIDE - 1, I8)))
@@ -113,7 +113,7 @@ class _Across:
         self.shared = shared
         # The index of a row, the statements for it, and the first and the last of these rows.
         self.row = row
-        self.many = [lane_count(f.combine) // WARPS for f in p.folds]
+        self.many = [lane_count(f.combine) // WARPS for f in p.reductions]
         self.most = max(self.many) * WARPS
 
     def blocks(self) -> list[Expr]:
@@ -126,11 +126,11 @@ class _Across:
             end = made.let("end", call("fmin", affine((b, 1), constant=BLOCK), p.stop))
             lanes = self.elements(b, end)
             values: list[Expr] = []
-            for f, many, buffer in zip(p.folds, self.many, self.shared, strict=True):
+            for f, many, buffer in zip(p.reductions, self.many, self.shared, strict=True):
                 mine, lanes = lanes[:many], lanes[many:]
                 made.out.append(Store(buffer, made.thread, self.halved(f, mine)))
             made.wait()
-            for f, buffer in zip(p.folds, self.shared, strict=True):
+            for f, buffer in zip(p.reductions, self.shared, strict=True):
                 parts: list[Expr] = [
                     Load(buffer, Index(((made.lane, 1),), SIDE * k)) for k in range(WARPS)
                 ]
@@ -150,7 +150,7 @@ class _Across:
         made, p, most = self.made, self.p, self.most
         starts: list[Expr] = [
             first_value(f.combine, number_type(f.value))
-            for f, many in zip(p.folds, self.many, strict=True) for _ in range(many)
+            for f, many in zip(p.reductions, self.many, strict=True) for _ in range(many)
         ]  # fmt: skip
         first = made.let("g", affine((b, 1), (made.warp, 1)))
         g, following = made.new("g"), made.new("g")

@@ -57,7 +57,7 @@ from accnp.compiler.passes.row_passes import (
 from accnp.compiler.passes.spread import collapse, nest_of
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = ["RowPlan", "RowWriter", "fold_chunks", "fold_rows"]
+__all__ = ["RowPlan", "RowWriter", "reduce_chunks", "reduce_rows"]
 
 LANES = 32
 PARTS = 128  # results of blocks of elements that are joined at a time
@@ -104,7 +104,7 @@ class RowPlan(NamedTuple):
     once: bool = False
 
 
-def fold_rows(kernel: Kernel, plan: RowPlan) -> Kernel:
+def reduce_rows(kernel: Kernel, plan: RowPlan) -> Kernel:
     """Return the kernel for a GPU, whose range are all rows.
 
     Parameters
@@ -166,7 +166,7 @@ def fold_rows(kernel: Kernel, plan: RowPlan) -> Kernel:
     )
 
 
-def fold_chunks(kernel: Kernel, plan: RowPlan) -> Kernel:
+def reduce_chunks(kernel: Kernel, plan: RowPlan) -> Kernel:
     """Return the kernel for a GPU that reduces chunks of rows, whose range are all chunks.
 
     Parameters
@@ -225,7 +225,7 @@ class RowWriter:
         self.inverses: dict[Expr, Var] = {}
         self.plan = self.planned(plan)
         self.parts: dict[Var, Buffer] = {}
-        for f in [f for p in passes for f in p.folds] if plan.by_block else ():
+        for f in [f for p in passes for f in p.reductions] if plan.by_block else ():
             self.parts[f.result] = self.share(number_type(f.value), PARTS)
 
     def planned(self, plan: RowPlan) -> RowPlan:
@@ -321,7 +321,7 @@ class RowWriter:
     def gathered(self, p: Pass, accs: Sequence[Expr], parts: Sequence[Expr]) -> _Values:
         """Join the results of a block to those of the row."""
         known: dict[Var, Expr] = {c.var: x for c, x in zip(p.carried, accs, strict=True)}
-        known |= {f.result: x for f, x in zip(p.folds, parts, strict=True)}
+        known |= {f.result: x for f, x in zip(p.reductions, parts, strict=True)}
         return [self.let("acc", replaced(c.following, known)) for c in p.carried]
 
     def reduce_by_block(self, p: Pass) -> _Values:
@@ -356,20 +356,20 @@ class RowWriter:
     def leave(self, p: Pass, place: Expr, parts: Sequence[Expr]) -> None:
         """Leave the results of a block where the other warps find them."""
         stores = [Store(self.parts[f.result], place, x)
-                  for f, x in zip(p.folds, parts, strict=True)]  # fmt: skip
+                  for f, x in zip(p.reductions, parts, strict=True)]  # fmt: skip
         if stores:
             self.out.append(If(call("eq", self.lane, _ZERO), tuple(stores)))
 
     def joined(self, p: Pass, count: Expr, accs: Sequence[Expr]) -> _Values:
         """Join what all warps have left."""
-        if not p.folds:
+        if not p.reductions:
             return []
         self.wait()
         k = self.new("k")
         vars_ = [self.new("acc", number_type(x)) for x in accs]
         body: list[Stmt] = []
         with self.into(body):
-            now = self.gathered(p, vars_, [Load(self.parts[f.result], k) for f in p.folds])
+            now = self.gathered(p, vars_, [Load(self.parts[f.result], k) for f in p.reductions])
         results = [self.new("acc", v.dtype) for v in vars_]
         carried = [Carried(*x) for x in zip(vars_, accs, now, results, strict=True)]
         self.out.append(For(k, _ZERO, count, 1, tuple(body), carried=tuple(carried)))
@@ -380,11 +380,11 @@ class RowWriter:
 
     def block(self, p: Pass, start: Expr, count: Expr) -> _Values:
         """A warp goes over some elements from a place on; results are those of its first lane."""
-        if not (p.steps or p.folds):
+        if not (p.steps or p.reductions):
             return []
         lanes: _Values = [
             first_value(f.combine, number_type(f.value))
-            for f in p.folds
+            for f in p.reductions
             for _ in range(lane_count(f.combine) // LANES)
         ]
         j: Expr = self.lane
@@ -398,7 +398,7 @@ class RowWriter:
         else:
             lanes = self.loop(p, (start, count, j), lanes)
         found: _Values = []
-        for f in p.folds:
+        for f in p.reductions:
             many = lane_count(f.combine) // LANES
             mine, lanes = lanes[:many], lanes[many:]
             x = mine[0] if many == 1 else self.let("u", joined_lanes(f.combine, *mine))
@@ -529,7 +529,7 @@ class RowWriter:
         lanes = list(lanes)
         for k in some:
             inside, at = places[k][1], 0
-            for f in p.folds:
+            for f in p.reductions:
                 many = lane_count(f.combine) // threads
                 lane = at + k % many
                 joined = joined_lanes(f.combine, lanes[lane], replaced(f.value, known[k]))

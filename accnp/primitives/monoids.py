@@ -1,7 +1,8 @@
 """Reductions of an axis, or of windows along it, with an associative function on nodes.
 
 `MONOIDS` lists the functions with an identity that have ops of their own, for `lax.reduce` and
-`lax.reduce_window`. `fold_windows` records the reduction of windows with any associative function.
+`lax.reduce_window`. `reduce_windows` records the reduction of windows with any associative
+function.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from accnp.primitives.elementwise import ADD, AND, MAX, MIN, MUL, OR, XOR
 from accnp.primitives.kinds import dtype_kind
 from accnp.primitives.prefix import slice_axis
 
-__all__ = ["MONOIDS", "Monoid", "fold_windows", "largest_value", "smallest_value"]
+__all__ = ["MONOIDS", "Monoid", "largest_value", "reduce_windows", "smallest_value"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ MONOIDS: dict[Op, Monoid] = {
 }
 
 
-def fold_windows(
+def reduce_windows(
     combine: Callable[[Node, Node], Node],
     x: Node,
     axis: int,
@@ -115,9 +116,9 @@ def fold_windows(
         start, stride, dilation = start // step, stride // step, dilation // step
     rest = (max(stride, 1), dilation, start, count)
     if width % 2:
-        head = fold_windows(combine, x, axis, width - 1, *rest)
+        head = reduce_windows(combine, x, axis, width - 1, *rest)
         last = start + dilation * (width - 1)
-        return combine(head, fold_windows(combine, x, axis, 1, max(stride, 1), 1, last, count))
+        return combine(head, reduce_windows(combine, x, axis, 1, max(stride, 1), 1, last, count))
     if stride % 2 == 0:
         first = start % 2
         m = (n - 1 - first - dilation) // 2 + 1
@@ -126,4 +127,4 @@ def fold_windows(
     else:
         pairs = [slice_axis(x, axis, k, k + n - dilation) for k in (0, dilation)]
         rest = (stride, 2 * dilation, start, count)
-    return fold_windows(combine, combine(*pairs), axis, width // 2, *rest)
+    return reduce_windows(combine, combine(*pairs), axis, width // 2, *rest)
