@@ -118,8 +118,8 @@ def _special(name: str, of: DType) -> Callable[..., V] | None:
         "floordiv": _floor,
         "shl": V.__lshift__,
         "shr": V.__rshift__ if signed else V.lshr,
-        "floor_quotient": lambda x, y: _floored(x, y, signed)[0],
-        "floor_remainder": lambda x, y: _floored(x, y, signed)[1],
+        "floor_quotient": lambda x, y: _floor_divide(x, y, signed)[0],
+        "floor_remainder": lambda x, y: _floor_divide(x, y, signed)[1],
     }
     return binary[name]
 
@@ -138,7 +138,7 @@ def _floor(x: V, y: V) -> V:
     return q + ((x - q * y) >> 63)
 
 
-def _floored(x: V, y: V, signed: bool) -> tuple[V, V]:
+def _floor_divide(x: V, y: V, signed: bool) -> tuple[V, V]:
     """The quotient rounded down, and the remainder. Both are 0 if the divisor is 0, or if the least
     number is divided by -1."""
     b = x.b

@@ -50,7 +50,7 @@ def first_of(
         number = thread(b, block)
     else:
         number = register(b, "ctaid.x") if block is None else block
-    return b.add(start, _times(b, number, step))
+    return b.add(start, _multiply_by_step(b, number, step))
 
 
 def step_of(b: ir.IRBuilder, to: Spread, step: int, blocks: ir.Value | None) -> ir.Value:
@@ -60,19 +60,21 @@ def step_of(b: ir.IRBuilder, to: Spread, step: int, blocks: ir.Value | None) -> 
         number = threads(b, blocks)
     else:
         number = register(b, "nctaid.x") if blocks is None else blocks
-    return _times(b, number, step)
+    return _multiply_by_step(b, number, step)
 
 
 def one_of(b: ir.IRBuilder, to: Spread, step: int) -> ir.Value:
     """Return the one index of a loop that this thread, or its block, does."""
-    return _times(b, register(b, "tid.x" if to == "threads" else "ctaid.x"), step)
+    return _multiply_by_step(b, register(b, "tid.x" if to == "threads" else "ctaid.x"), step)
 
 
-def _times(b: ir.IRBuilder, x: ir.Value, step: int) -> ir.Value:
+def _multiply_by_step(b: ir.IRBuilder, x: ir.Value, step: int) -> ir.Value:
     return x if step == 1 else b.mul(x, ir.Constant(I64, step))
 
 
-def _at(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> tuple[ir.Value, int]:
+def _vector_address(
+    b: ir.IRBuilder, place: ir.Value, of: DType, count: int
+) -> tuple[ir.Value, int]:
     """The address of a vector, and its bytes."""
     kind = ir.VectorType(memory_type(of), count)
     return b.bitcast(place, kind.as_pointer()), count * of.size
@@ -80,7 +82,7 @@ def _at(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> tuple[ir.Val
 
 def load_elements(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> list[ir.Value]:
     """Load adjacent elements by one access; returns numbers in registers."""
-    where, size = _at(b, place, of, count)
+    where, size = _vector_address(b, place, of, count)
     vector = b.load(where, align=size)
     parts = [b.extract_element(vector, ir.Constant(I32, k)) for k in range(count)]
     return [from_memory(of, b, x) for x in parts]
@@ -88,7 +90,7 @@ def load_elements(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> li
 
 def store_elements(b: ir.IRBuilder, place: ir.Value, of: DType, values: Sequence[ir.Value]) -> None:
     """Store numbers in registers to adjacent elements by one access."""
-    where, size = _at(b, place, of, len(values))
+    where, size = _vector_address(b, place, of, len(values))
     vector = ir.Constant(ir.VectorType(memory_type(of), len(values)), ir.Undefined)
     for k, x in enumerate(values):
         vector = b.insert_element(vector, to_memory(of, b, x), ir.Constant(I32, k))

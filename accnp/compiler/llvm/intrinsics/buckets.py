@@ -13,7 +13,9 @@ from accnp.compiler.loops.types import I4, I8, Pointer, Type
 _WORDS = Pointer(I8)
 
 
-def _deal(to: Type, room: Type, src: Type, n: Type, limits: Type, counts: Type) -> Resolved | None:
+def _resolve_deal(
+    to: Type, room: Type, src: Type, n: Type, limits: Type, counts: Type
+) -> Resolved | None:
     if to not in (Pointer(I4), _WORDS) or src != to or limits != to:
         return None
 
@@ -64,7 +66,7 @@ def _permute(to: Type, src: Type, size: Type, n: Type, places: Type) -> Resolved
     return None, (to, to, I8, I8, Pointer(I4)), emit
 
 
-define("deal", 6, _deal)
+define("deal", 6, _resolve_deal)
 define("permute", 5, _permute)
 define("pick", 6, _pick, acts=True)
 define("sift", 7, _sift, acts=True)

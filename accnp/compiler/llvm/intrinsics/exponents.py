@@ -43,7 +43,7 @@ def _exponent(b: ir.IRBuilder, xs: list[ir.Value]) -> ir.Value:
     return found if found.type == I64 else b.sext(found, I64)
 
 
-def _raised(b: ir.IRBuilder, xs: list[ir.Value], power: ir.Value) -> list[ir.Value]:
+def _raise_to_power(b: ir.IRBuilder, xs: list[ir.Value], power: ir.Value) -> list[ir.Value]:
     kind = whole(xs[0].type)
     exponent = V(b, power if kind == I64 else b.trunc(power, kind))
     return [raised(V(b, x), exponent).v for x in xs]
@@ -51,5 +51,5 @@ def _raised(b: ir.IRBuilder, xs: list[ir.Value], power: ir.Value) -> list[ir.Val
 
 _product("mantissa", lambda t: t, lambda b, xs: apart(b, xs)[0])
 _product("exponent", lambda t: I8, _exponent)
-_product("raised", lambda t: t, _raised)
+_product("raised", lambda t: t, _raise_to_power)
 _product("odd", lambda t: B1, is_odd)

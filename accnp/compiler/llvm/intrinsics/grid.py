@@ -43,7 +43,9 @@ def _barrier() -> Resolved:
     return None, (), emit
 
 
-def _words(b: ir.IRBuilder, value: ir.Value, act: Callable[[ir.Value], ir.Value]) -> ir.Value:
+def _apply_to_words(
+    b: ir.IRBuilder, value: ir.Value, act: Callable[[ir.Value], ir.Value]
+) -> ir.Value:
     """Write a function of words of 32 bits for a value of another size."""
     t = value.type
     width = {"float": 32, "double": 64}.get(str(t)) or t.width
@@ -72,8 +74,8 @@ def _shuffle(name: str, mode: str) -> None:
                 return b.call(fn, [_WHOLE, word, by, last])
 
             if x.kind == "complex":
-                return join_parts(b, *[_words(b, p, act) for p in split_parts(b, value)])
-            return _words(b, value, act)
+                return join_parts(b, *[_apply_to_words(b, p, act) for p in split_parts(b, value)])
+            return _apply_to_words(b, value, act)
 
         return x, (x, I8), emit
 
@@ -141,7 +143,7 @@ def _inverse(d: Type) -> Resolved | None:
     return (F8, (d,), emit) if d == F4 else None
 
 
-def _divided(x: Type, r: Type) -> Resolved | None:
+def _resolve_divided(x: Type, r: Type) -> Resolved | None:
     def emit(b: ir.IRBuilder, value: ir.Value, inverse: ir.Value) -> ir.Value:
         product = b.bitcast(b.fmul(b.fpext(value, F64), inverse), I64)
         kept = b.bitcast(b.and_(product, ir.Constant(I64, _LAST)), F64)
@@ -161,7 +163,7 @@ _index("warp", lambda b: b.lshr(register(b, "tid.x"), ir.Constant(I64, 5)))
 define("barrier", 0, _barrier, acts=True, gpu=True)
 define("any_lane", 1, _any_lane, acts=True, gpu=True)
 define("inverse", 1, _inverse, gpu=True)
-define("divided", 2, _divided, gpu=True)
+define("divided", 2, _resolve_divided, gpu=True)
 define("address", 1, _address, gpu=True)
 define("quotient", 3, _quotient, gpu=True)
 for _name, _mode in (("shuffle_down", "down"), ("shuffle_xor", "bfly"), ("shuffle_at", "idx")):

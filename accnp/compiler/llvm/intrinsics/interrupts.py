@@ -27,8 +27,8 @@ def _write_stopped(b: ir.IRBuilder, count: ir.Value, mask: ir.Value) -> ir.Value
     return result
 
 
-def _stopped(count: Type, mask: Type) -> Resolved:
+def _resolve_stopped(count: Type, mask: Type) -> Resolved:
     return B1, (_INT, _INT), _write_stopped
 
 
-define("stopped", 2, _stopped, acts=True)
+define("stopped", 2, _resolve_stopped, acts=True)

@@ -69,7 +69,7 @@ def _nothing_at(of: DType) -> None:
     define("nothing_" + of.token, 0, lambda: (Pointer(of), (), emit))
 
 
-def _at(p: Type, k: Type) -> Resolved | None:
+def _resolve_at(p: Type, k: Type) -> Resolved | None:
 
     def emit(b: ir.IRBuilder, place: ir.Value, index: ir.Value) -> ir.Value:
         return b.gep(place, [index])
@@ -130,7 +130,7 @@ def _prefetch(name: str, near: int) -> None:
     define(name, 1, rule)
 
 
-def _touch(p: Type) -> Resolved | None:
+def _resolve_touch(p: Type) -> Resolved | None:
     """Load a byte to bring its line into the caches, with a load that LLVM does not remove. Unlike
     a prefetch instruction, a load starts the hardware prefetcher."""
 
@@ -145,7 +145,7 @@ def _as_logic(combine: str, of: DType) -> str:
     return COMBINES[combine].of_bools or combine if of == B1 else combine
 
 
-def _across(name: str, write: Callable[..., Any], step: Type) -> None:
+def _define_column_reduction(name: str, write: Callable[..., Any], step: Type) -> None:
     """Reductions over rows (scalars.across); the buffer of the results has room for whole
     vectors."""
 
@@ -228,8 +228,8 @@ def _define_reductions(name: str) -> None:
     combine = block.INSTRUCTIONS.get(found.function) or _call_combine(found.function)
     block.REDUCTIONS[name] = block.Reduction(combine, found.identity, found.order, found.lanes)
     _block(name)
-    _across(name, across.columns, INT)
-    _across(name, across.strips, Pointer(INT))
+    _define_column_reduction(name, across.columns, INT)
+    _define_column_reduction(name, across.strips, Pointer(INT))
 
 
 def _wide_sum(p: Type, n: Type) -> Resolved | None:
@@ -250,7 +250,7 @@ def _find(p: Type, n: Type, value: Type) -> Resolved | None:
     return INT, (p, INT, of), emit
 
 
-def _odd(p: Type, n: Type) -> Resolved | None:
+def _resolve_odd(p: Type, n: Type) -> Resolved | None:
     """The index of the first product that is not a normal number, or n."""
     if not isinstance(p, Pointer) or p.of.kind != "float":
         return None
@@ -287,14 +287,14 @@ for _type in DTYPES.values():
 for_each_combine(_define_reductions)
 for _name in ("max", "min"):
     _join(_name)
-define("at", 2, _at)
+define("at", 2, _resolve_at)
 define("aligned", 1, _aligned)
 define("block_find", 3, _find)
 define("block_wide_sum", 2, _wide_sum)
-define("block_odd", 2, _odd)
+define("block_odd", 2, _resolve_odd)
 define("move", 3, _move)
 _prefetch("prefetch", 3)
 _prefetch("prefetch_second", 2)
 define("release", 1, _release)
-define("touch", 1, _touch)
+define("touch", 1, _resolve_touch)
 define("transpose", 6, _transpose)

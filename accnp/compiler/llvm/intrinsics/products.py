@@ -34,14 +34,14 @@ def _vector(name: str, kinds: str, build: _Build) -> None:
     define(name, len(kinds), rule)
 
 
-def _words(dst: Type, src: Type, n: Type) -> Resolved | None:
+def _resolve_words(dst: Type, src: Type, n: Type) -> Resolved | None:
     if dst != Pointer(I4) or not isinstance(src, Pointer):
         return None
     signed = src.of.signed
     return None, (dst, src, INT), lambda b, *args: gemm.lay_words(b, args, signed)
 
 
-def _room(name: str, of: DType, nbytes: int) -> None:
+def _define_stack_memory(name: str, of: DType, nbytes: int) -> None:
     """Define a function that returns memory on the stack."""
     kind = ir.ArrayType(I8, nbytes)
     define(name, 0, lambda: (Pointer(of), (), lambda b: stack_memory(b, of, kind, 64)))
@@ -100,12 +100,12 @@ _vector("add_scaled", "ppipii", lambda b, args: gemm.add_scaled(b, 1, args))
 _vector("add_scaled_4", "ppipii", lambda b, args: gemm.add_scaled(b, 4, args))
 _vector("add_scaled_8", "ppipii", lambda b, args: gemm.add_scaled(b, 8, args))
 _vector("lay", "ppii", gemm.lay)
-define("lay_words", 3, _words)
+define("lay_words", 3, _resolve_words)
 _vector("lay_pairs", "pppii", gemm.lay_pairs)
 _vector("turn", "pipi", gemm.turn)
 for _name in ("f4", "f8", "i4"):
-    _room("panel_" + _name, DTYPES[_name], RUN * 4 * VECTOR_BYTES)
+    _define_stack_memory("panel_" + _name, DTYPES[_name], RUN * 4 * VECTOR_BYTES)
 for _name in ("f4", "f8"):
-    _room("lanes_" + _name, DTYPES[_name], (CHAINS + 8) * STRIP + 64)
+    _define_stack_memory("lanes_" + _name, DTYPES[_name], (CHAINS + 8) * STRIP + 64)
 for _name, _tokens in SIGNATURES.items():
     _library(_name, _tokens)

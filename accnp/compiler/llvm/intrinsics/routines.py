@@ -99,7 +99,7 @@ def _sort(code: str) -> None:
     define(f"sort_{code}", 2, rule)
 
 
-def _quick(code: str) -> None:
+def _define_quick_sort(code: str) -> None:
     # NumPy sorts a few vectors in registers. For more, it stores compressed vectors under a mask,
     # which is a microcoded instruction of 140 cycles on a Zen 4: 5 to 20 ns per element, not 0.7.
     slow = binding.get_host_cpu_name() == "znver4"
@@ -114,4 +114,4 @@ def _quick(code: str) -> None:
 for _code in SORTS:
     _sort(_code)
 for _code in QUICK:
-    _quick(_code)
+    _define_quick_sort(_code)

@@ -174,7 +174,7 @@ def _ints(name: str, build: Callable[[V], V]) -> None:
     define(name, 1, rule)
 
 
-def _one(t: Type) -> Resolved | None:
+def _resolve_one(t: Type) -> Resolved | None:
     def emit(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
         if t.kind == "complex":
             part = register_type(part_of(t))
@@ -277,7 +277,7 @@ for _type in DTYPES.values():
 _ints("clz", integer.clz)
 _ints("popcount", integer.popcount)
 define("nextafter", 2, _nextafter, halves=True)
-define("one", 1, _one)
+define("one", 1, _resolve_one)
 define("cmul", 2, _complex_product)
 define("sq", 1, _square)
 define("select", 3, _select)

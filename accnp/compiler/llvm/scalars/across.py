@@ -34,7 +34,7 @@ def _extreme(b: ir.IRBuilder, name: str, signed: bool, x: ir.Value, y: ir.Value)
     return b.call(fn, [x, y])
 
 
-def _fenced(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+def _fence_floats(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """A vector of floats, as something that nothing is known about."""
     called = f"llvm.arithmetic.fence.v{x.type.count}f{32 if x.type.element == F32 else 64}"
     fn = b.module.globals.get(called)
@@ -117,7 +117,7 @@ def strips(
         for x in xs:
             y = combine(V(b, y), V(b, x)).v
         if REDUCTIONS[name].order and is_float(t):  # LLVM would store the larger ones under a mask
-            y = _fenced(b, y)
+            y = _fence_floats(b, y)
         b.store(y, to, align=size)
 
     with loop(b, wide, most) as c:

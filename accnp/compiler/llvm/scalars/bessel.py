@@ -70,7 +70,7 @@ I1_FAR_32 = (
 )  # fmt: skip
 
 
-def _parts(x: V, single: bool, order: int) -> tuple[V, V, V]:
+def _evaluate_branches(x: V, single: bool, order: int) -> tuple[V, V, V]:
     """Whether |x| is small, the function there, and times exp(-|x|) elsewhere."""
     near, far = ((I0_NEAR_32, I0_FAR_32), (I1_NEAR_32, I1_FAR_32))[order] if single else (
         (I0_NEAR_64, I0_FAR_64), (I1_NEAR_64, I1_FAR_64)
@@ -83,21 +83,21 @@ def _parts(x: V, single: bool, order: int) -> tuple[V, V, V]:
     return low, u * y if order else y, poly(1.0 / v - 0.0625, far) / sqrt(v)
 
 
-def _scaled(x: V, single: bool, order: int) -> V:
-    low, near, far = _parts(x, single, order)
+def _scaled_bessel(x: V, single: bool, order: int) -> V:
+    low, near, far = _evaluate_branches(x, single, order)
     return where(low, near * exp(where(low, -x, 0.0)), far)
 
 
-def _whole(x: V, single: bool, order: int) -> V:
+def _unscaled_bessel(x: V, single: bool, order: int) -> V:
     """exp(x) alone overflows before the product does. Of infinity nan, as SciPy's and jax's."""
-    low, near, far = _parts(x, single, order)
+    low, near, far = _evaluate_branches(x, single, order)
     high = x > 700.0
     return where(
         low, near, far * where(high, x.const(math.exp(5.0)), 1.0) * exp(where(high, x - 5.0, x))
     )
 
 
-def _of(form: Callable[[V, bool, int], V], order: int) -> Callable[[V], V]:
+def _make_bessel(form: Callable[[V, bool, int], V], order: int) -> Callable[[V], V]:
     """The function of any number; that of order 1 is odd."""
 
     def function(x: V) -> V:
@@ -108,7 +108,7 @@ def _of(form: Callable[[V, bool, int], V], order: int) -> Callable[[V], V]:
     return function
 
 
-bessel_i0e = define(UNARY, "bessel_i0e")(_of(_scaled, 0))
-bessel_i1e = define(UNARY, "bessel_i1e")(_of(_scaled, 1))
-bessel_i0 = define(UNARY, "bessel_i0")(_of(_whole, 0))
-bessel_i1 = define(UNARY, "bessel_i1")(_of(_whole, 1))
+bessel_i0e = define(UNARY, "bessel_i0e")(_make_bessel(_scaled_bessel, 0))
+bessel_i1e = define(UNARY, "bessel_i1e")(_make_bessel(_scaled_bessel, 1))
+bessel_i0 = define(UNARY, "bessel_i0")(_make_bessel(_unscaled_bessel, 0))
+bessel_i1 = define(UNARY, "bessel_i1")(_make_bessel(_unscaled_bessel, 1))

@@ -73,10 +73,10 @@ def _finite(x: V) -> V:
 
 @define(COMPLEX, "exp")
 def cexp(x: C) -> C:
-    return _raised(exp.exp, x, trig.cos(x[1]), trig.sin(x[1]))
+    return _polar_power(exp.exp, x, trig.cos(x[1]), trig.sin(x[1]))
 
 
-def _raised(power: Callable[[V], V], x: C, cos: V, sin: V) -> C:
+def _polar_power(power: Callable[[V], V], x: C, cos: V, sin: V) -> C:
     """A power of the real part times e^(i angle), whose cosine and sine are given."""
     re, im = x
     # e^re in two factors: the product with a cosine may be finite where e^re is not
@@ -99,7 +99,7 @@ def cexp2(x: C) -> C:
     rest = fma(x[1], LN2_REST, rest)
     rest = where(fabs(angle) < FIRST_ORDER, rest, 0.0)
     c, s = trig.cos(angle), trig.sin(angle)
-    return _raised(exp.exp2, x, fma(-rest, s, c), fma(rest, c, s))
+    return _polar_power(exp.exp2, x, fma(-rest, s, c), fma(rest, c, s))
 
 
 @define(COMPLEX, "expm1")
@@ -143,7 +143,7 @@ def clog1p(x: C) -> C:
     return where(small, m, y[0]), y[1]
 
 
-def _within(x: C) -> tuple[C, V]:
+def _scale_into_range(x: C) -> tuple[C, V]:
     """x times a power of 4, so that |x| + |re| is finite and has all its digits; the root of the
     inverse of that."""
     size = _larger(fabs(x[0]), fabs(x[1]))
@@ -155,7 +155,7 @@ def _within(x: C) -> tuple[C, V]:
 @define(COMPLEX, "sqrt")
 def csqrt(x: C) -> C:
     re, im = x
-    near, back = _within(x)
+    near, back = _scale_into_range(x)
     m = scaled_abs(near) + fabs(near[0])
     t = sqrt(m * 0.5)
     u = where(t.eq(0.0), 0.0, fabs(near[1]) * 0.5 / t) * back
@@ -219,7 +219,7 @@ def ctanh(x: C) -> C:
     return a, b
 
 
-def _turned(f: Callable[[C], C], x: C) -> C:
+def _rotate_function(f: Callable[[C], C], x: C) -> C:
     """-i f(i x)."""
     a, b = f((-x[1], x[0]))
     return b, -a
@@ -227,7 +227,7 @@ def _turned(f: Callable[[C], C], x: C) -> C:
 
 @define(COMPLEX, "sin")
 def csin(x: C) -> C:
-    return _turned(csinh, x)
+    return _rotate_function(csinh, x)
 
 
 @define(COMPLEX, "sin_pi")
@@ -250,7 +250,7 @@ def ccos(x: C) -> C:
 
 @define(COMPLEX, "tan")
 def ctan(x: C) -> C:
-    return _turned(ctanh, x)
+    return _rotate_function(ctanh, x)
 
 
 # The inverse functions are those of W. Kahan, "Branch cuts for complex elementary functions"
@@ -258,7 +258,7 @@ def ctan(x: C) -> C:
 # signs.
 
 
-def _huge(x: C) -> tuple[V, V]:
+def _log_of_huge(x: C) -> tuple[V, V]:
     """Whether squares of a part overflow, and log |2 x| for such x."""
     big = (fabs(x[0]) > 1e150) | (fabs(x[1]) > 1e150)
     return big, log.log(scaled_abs((x[0] * 0.5, x[1] * 0.5))) + 2 * LN2
@@ -270,7 +270,7 @@ def casinh(x: C) -> C:
     p, q = csqrt((1.0 + im, -re)), csqrt((1.0 - im, re))
     a = log.asinh(p[0] * q[1] - q[0] * p[1])
     b = arc.atan2(im, p[0] * q[0] - p[1] * q[1])
-    big, size = _huge(x)
+    big, size = _log_of_huge(x)
     a = where(big, copysign(size, re), a)
     b = where(im.eq(0.0), im, where(big, arc.atan2(im, fabs(re)), b))
     return a, b
@@ -282,7 +282,7 @@ def cacosh(x: C) -> C:
     p, q = csqrt((re - 1.0, im)), csqrt((re + 1.0, im))
     a = log.asinh(p[0] * q[0] + p[1] * q[1])
     b = 2.0 * arc.atan2(p[1], q[0])
-    big, size = _huge(x)
+    big, size = _log_of_huge(x)
     b = where(big, arc.atan2(im, re), where(re.eq(0.0) & im.ne(im), HALF_PI, b))
     return where(big, size, a), b
 
@@ -308,7 +308,7 @@ def catanh(x: C) -> C:
 
 @define(COMPLEX, "asin")
 def casin(x: C) -> C:
-    return _turned(casinh, x)
+    return _rotate_function(casinh, x)
 
 
 @define(COMPLEX, "acos")
@@ -317,14 +317,14 @@ def cacos(x: C) -> C:
     p, q = csqrt((1.0 - re, -im)), csqrt((1.0 + re, im))
     a = 2.0 * arc.atan2(p[0], q[0])
     b = log.asinh(q[0] * p[1] - q[1] * p[0])
-    big, size = _huge(x)
+    big, size = _log_of_huge(x)
     a = where(big, arc.atan2(fabs(im), re), where(re.eq(0.0) & im.ne(im), HALF_PI, a))
     return a, where(big, -copysign(size, im), b)
 
 
 @define(COMPLEX, "atan")
 def catan(x: C) -> C:
-    return _turned(catanh, x)
+    return _rotate_function(catanh, x)
 
 
 @define(COMPLEX, "logistic")
@@ -350,7 +350,7 @@ def cmin(x: C, y: C) -> C:
 
 @define(COMPLEX, "sign")
 def csign(x: C) -> C:
-    x, _ = _within(x)
+    x, _ = _scale_into_range(x)
     m = scaled_abs(x)
     zero = m.eq(0.0)
     d = where(zero, 1.0, m)

@@ -48,12 +48,12 @@ ATAN_SHORT = (
 THIRD = (-0.3333333333333333, -1.850371707708594e-17)
 
 
-def _times(x: Pair, y: V) -> Pair:
+def _multiply_pair(x: Pair, y: V) -> Pair:
     p, q = two_prod(x[0], y)
     return p, fma(x[1], y, q)
 
 
-def _plus(x: Pair, y: Pair) -> Pair:
+def _add_pairs(x: Pair, y: Pair) -> Pair:
     """The sum; without its second part where it is not finite."""
     s, r = two_sum(x[0], y[0])
     r = r + (x[1] + y[1])
@@ -112,12 +112,14 @@ def _log(x: C) -> tuple[Pair, Pair]:
     s, r = fast_two_sum(s, r + (p_lo + q_lo))
     size = log_pair(s)
     m, m_lo = fast_two_sum(size[0], size[1] + r / s)
-    m, m_lo = _plus((m * 0.5, m_lo * 0.5), _times((up.const(LN2_HI), up.const(LN2_LO)), up))
+    m, m_lo = _add_pairs(
+        (m * 0.5, m_lo * 0.5), _multiply_pair((up.const(LN2_HI), up.const(LN2_LO)), up)
+    )
     t, t_lo = _angle(lo, hi)
-    u, u_lo = _plus((t.const(HALF_PI[0]), t.const(HALF_PI[1])), (-t, -t_lo))
+    u, u_lo = _add_pairs((t.const(HALF_PI[0]), t.const(HALF_PI[1])), (-t, -t_lo))
     t, t_lo = where(swap, u, t), where(swap, u_lo, t_lo)
     left = copysign(x[0].const(1.0), x[0]) < 0.0
-    u, u_lo = _plus((t.const(PI[0]), t.const(PI[1])), (-t, -t_lo))
+    u, u_lo = _add_pairs((t.const(PI[0]), t.const(PI[1])), (-t, -t_lo))
     t, t_lo = where(left, u, t), where(left, u_lo, t_lo)
     sign = copysign(t.const(1.0), x[1])
     m = where(none, -INF, where(infinite, INF, m))
@@ -152,10 +154,10 @@ def cpow(x: C, y: C) -> C:
     size, angle = _log(x)
     # A real power of an infinite number has no product of that and 0.
     real = y[1].eq(0.0)
-    grown = [where(real, 0.0, part) for part in _times(size, y[1])]
-    turned = [where(real, 0.0, part) for part in _times((-angle[0], -angle[1]), y[1])]
-    re = _plus(_times(size, y[0]), (turned[0], turned[1]))
-    im = _plus(_times(angle, y[0]), (grown[0], grown[1]))
+    grown = [where(real, 0.0, part) for part in _multiply_pair(size, y[1])]
+    turned = [where(real, 0.0, part) for part in _multiply_pair((-angle[0], -angle[1]), y[1])]
+    re = _add_pairs(_multiply_pair(size, y[0]), (turned[0], turned[1]))
+    im = _add_pairs(_multiply_pair(angle, y[0]), (grown[0], grown[1]))
     z = _exp(re, im)
     other = cexp((re[0], im[0]))
     plain = (fabs(re[0]) < INF) & (fabs(im[0]) < INF)

@@ -16,7 +16,7 @@ from accnp.compiler.llvm.scalars.ir import I32, I64, below, call_external, maske
 LISTS = 8
 
 
-def _splat(b: ir.IRBuilder, x: ir.Value, t: ir.VectorType) -> ir.Value:
+def _broadcast_lane(b: ir.IRBuilder, x: ir.Value, t: ir.VectorType) -> ir.Value:
     undef = ir.Constant(t, ir.Undefined)
     zeros = ir.Constant(ir.VectorType(I32, t.count), [0] * t.count)
     return b.shuffle_vector(b.insert_element(undef, x, ir.Constant(I32, 0)), undef, zeros)
@@ -26,7 +26,7 @@ def _store(b: ir.IRBuilder, x: ir.Value, mask: ir.Value, p: ir.Value) -> None:
     """Store the lanes of x that are on, one after the other."""
     t, size = x.type, x.type.element.width // 8
     if cold.vector_bytes == 32 and cold.permutes:
-        packed = _permuted(b, x, mask)
+        packed = _compress_lanes(b, x, mask)
     else:
         args = [x, mask, ir.Constant(t, ir.Undefined)]
         name = f"llvm.experimental.vector.compress.v{t.count}i{8 * size}"
@@ -34,7 +34,7 @@ def _store(b: ir.IRBuilder, x: ir.Value, mask: ir.Value, p: ir.Value) -> None:
     b.store(packed, b.bitcast(p, t.as_pointer()), align=size)
 
 
-def _permuted(b: ir.IRBuilder, x: ir.Value, mask: ir.Value) -> ir.Value:
+def _compress_lanes(b: ir.IRBuilder, x: ir.Value, mask: ir.Value) -> ir.Value:
     """The lanes of x that are on, at the front; AVX2 has no instruction for that but a permutation
     of eight words, which is looked up by the mask."""
     count, words = x.type.count, x.type.element.width // 32
@@ -86,7 +86,7 @@ def deal(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     edges: list[ir.Value] = []
     for k in range(LISTS - 1):
         starts.append(b.gep(starts[-1], [room]))
-        edges.append(_splat(b, b.load(b.gep(limits, [ir.Constant(I64, k)])), v))
+        edges.append(_broadcast_lane(b, b.load(b.gep(limits, [ir.Constant(I64, k)])), v))
     before = b.block
     loop, done = (fn.append_basic_block(s) for s in ("dealing", "dealt"))
     b.cbranch(b.icmp_signed(">", n, ir.Constant(I64, 0)), loop, done)
@@ -137,7 +137,7 @@ def pick(b: ir.IRBuilder, signed: bool, args: Sequence[ir.Value]) -> ir.Value:
     size = t.width // 8 if whole else (4 if isinstance(t, ir.FloatType) else 8)
     v = ir.VectorType(t, cold.vector_bytes // size)
     bits, index = ir.VectorType(ir.IntType(8 * size), v.count), ir.VectorType(I32, v.count)
-    edge = _splat(b, limit, v)
+    edge = _broadcast_lane(b, limit, v)
     numbers = ir.Constant(index, [ir.Constant(I32, k) for k in range(v.count)])
     before = b.block
     loop, done = (fn.append_basic_block(s) for s in ("picking", "picked"))
@@ -151,13 +151,13 @@ def pick(b: ir.IRBuilder, signed: bool, args: Sequence[ir.Value]) -> ir.Value:
         compare = b.icmp_signed if signed else b.icmp_unsigned
         mask = compare(">=", x, edge)
         for end in ends:
-            mask = b.and_(mask, compare("<", x, _splat(b, end, v)))
+            mask = b.and_(mask, compare("<", x, _broadcast_lane(b, end, v)))
     else:
         mask = b.fcmp_unordered(">=", x, edge)
     mask = b.and_(mask, rest)
     at = b.trunc(b.add(first, i), I32)
     _store(b, b.bitcast(x, bits), mask, b.gep(values, [found]))
-    _store(b, b.add(numbers, _splat(b, at, index)), mask, b.gep(places, [found]))
+    _store(b, b.add(numbers, _broadcast_lane(b, at, index)), mask, b.gep(places, [found]))
     more = b.add(i, ir.Constant(I64, v.count))
     new = b.add(found, _count(b, mask))
     for phi, following in ((i, more), (found, new)):

@@ -75,7 +75,7 @@ RANGE = {True: (-105.0, 90.0), False: (-747.0, 712.0)}
 
 def exp_halved(x: V, shift: int = 0) -> V:
     """exp(x) * 2^-shift without overflow before the last step."""
-    return _scaled(*_exp_parts(clamp(x, *RANGE[x.single])), shift)
+    return _scale_by_exponent(*_exp_parts(clamp(x, *RANGE[x.single])), shift)
 
 
 def _exp_parts(x: V) -> tuple[V, V]:
@@ -87,7 +87,7 @@ def _exp_parts(x: V) -> tuple[V, V]:
     return fma(r * r, poly(r, EXP_SHORT_32 if x.single else k.EXP_64), r) + 1.0, t
 
 
-def _scaled(y: V, t: V, shift: int = 0) -> V:
+def _scale_by_exponent(y: V, t: V, shift: int = 0) -> V:
     """y 2^(t - ROUND - shift)"""
     if scales(y):
         n = t - ROUND[y.single]
@@ -107,7 +107,11 @@ def exp_difference(x: V, top: V) -> V:
     """exp(x - top) for x <= top, with what rounding takes from the difference."""
     d, low = two_sum(x, -top)
     lowest, _ = RANGE[x.single]
-    y = units.exp(d) if units.own(d) else _scaled(*_exp_parts(where(d < lowest, lowest, d)))
+    y = (
+        units.exp(d)
+        if units.own(d)
+        else _scale_by_exponent(*_exp_parts(where(d < lowest, lowest, d)))
+    )
     # not a number where x is infinite, and y is 0: any number serves
     return fma(y, where(low < 1.0, low, 1.0), y)
 
@@ -158,7 +162,7 @@ def silu(x: V) -> V:
     if units.own(x):
         e = units.exp(-x, shift)
     else:
-        e = _scaled(*_exp_parts(clamp(-x, lowest, highest)), shift)
+        e = _scale_by_exponent(*_exp_parts(clamp(-x, lowest, highest)), shift)
     low = x < -1.0
     n, d = where(low, x * s, s), e + s
     return (units.inverse(d) * n if units.own(d) else n / d) * where(low, 1.0, x)
@@ -172,7 +176,7 @@ def mish(x: V) -> V:
     """
     lowest, shift = (-115.0, 40) if x.single else (-760.0, 80)
     c = clamp(x, lowest, 20.0)  # from 20 on it is x
-    e = _scaled(*_exp_parts(c), -shift)
+    e = _scale_by_exponent(*_exp_parts(c), -shift)
     n = fma(e, e * 2.0**-shift, e + e)
     d = n + 2.0 ** (shift + 1)
     r = units.inverse(d)
@@ -225,7 +229,7 @@ def _tanh_law(x: V, times: V) -> V:
     shift = 24 if single else 64
     series = (1.0, *(EXP_SHORT_32 if single else k.EXP_64))
     y = fma(g, poly(g, [c * (-RATE) ** (i + 1) for i, c in enumerate(series)]), x.const(1.0))
-    e = _scaled(y, t, shift)
+    e = _scale_by_exponent(y, t, shift)
     return times * 2.0**-shift / (e + 2.0**-shift)
 
 

@@ -140,8 +140,8 @@ def vector_call(
     """
     what = name.split(".")[1]
     if what == "rarely":
-        return _rarely(name, kinds, n)
-    return _pieces(name, kinds, result, n, *_instruction(what, result))
+        return _rare_function(name, kinds, n)
+    return _split_into_pieces(name, kinds, result, n, *_instruction(what, result))
 
 
 def _instruction(what: str, result: ir.Type) -> tuple[int, list[str], list[str]]:
@@ -164,8 +164,8 @@ def _instruction(what: str, result: ir.Type) -> tuple[int, list[str], list[str]]
     if cold.permutes and what == "lookup":
         f, half = "llvm.x86.avx2.permps", "<8 x float>"
         lines = [
-            f"shufflevector <16 x float> {{1}}, <16 x float> poison, <8 x i32> <{_places(0, 8)}>",
-            f"shufflevector <16 x float> {{1}}, <16 x float> poison, <8 x i32> <{_places(8, 16)}>",
+            f"shufflevector <16 x float> {{1}}, <16 x float> poison, <8 x i32> <{_indices(0, 8)}>",
+            f"shufflevector <16 x float> {{1}}, <16 x float> poison, <8 x i32> <{_indices(8, 16)}>",
             f"call {half} @{f}({half} {{r}}.0, <8 x i32> {{0}})",
             f"call {half} @{f}({half} {{r}}.1, <8 x i32> {{0}})",
             "shl <8 x i32> {0}, splat (i32 28)",
@@ -192,7 +192,7 @@ def _lookup_of_bytes() -> tuple[int, list[str], list[str]]:
         f"or {one} {{r}}.3, <{places}>",
         "bitcast <16 x float> {1} to <64 x i8>",
         *[
-            f"shufflevector <64 x i8> {{r}}.5, <64 x i8> poison, <16 x i32> <{_places(k, k + 16)}>"
+            f"shufflevector <64 x i8> {{r}}.5, <64 x i8> poison, <16 x i32> <{_indices(k, k + 16)}>"
             for k in range(0, 64, 16)
         ],
     ]
@@ -218,12 +218,12 @@ def _lookup_of_bytes() -> tuple[int, list[str], list[str]]:
     return 4, lines, [f"declare {one} @{f}({one}, {one})"]
 
 
-def _places(start: int, stop: int) -> str:
+def _indices(start: int, stop: int) -> str:
     """The elements of a mask that picks those from start to stop."""
     return ", ".join([f"i32 {j}" for j in range(start, stop)])
 
 
-def _pieces(
+def _split_into_pieces(
     name: str,
     kinds: Sequence[ir.Type],
     result: ir.Type,
@@ -265,14 +265,14 @@ def _pieces(
         parts, size = pairs, 2 * size
     if size > n:
         t = f"<{size} x {result}>"
-        mask = f"<{n} x i32> <{_places(0, n)}>"
+        mask = f"<{n} x i32> <{_indices(0, n)}>"
         text.append(f"  %cut = shufflevector {t} {parts[0]}, {t} poison, {mask}")
         parts = ["%cut"]
     text += [f"  ret <{n} x {result}> {parts[0]}", "}"]
     return made, {made: "\n".join(text), **{d[d.index("@") : d.index("(")]: d for d in declares}}
 
 
-def _rarely(name: str, kinds: Sequence[ir.Type], n: int) -> tuple[str, dict[str, str]]:
+def _rare_function(name: str, kinds: Sequence[ir.Type], n: int) -> tuple[str, dict[str, str]]:
     made = f'@"{name}.x{n}"'
     slow = f'@"{name.removeprefix("accnp.rarely.").rsplit(".", 1)[0]}.x{n}"'
     t, m = f"<{n} x {kinds[1]}>", f"<{n} x i1>"

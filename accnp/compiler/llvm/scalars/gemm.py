@@ -30,7 +30,7 @@ def _const(k: int) -> ir.Constant:
     return ir.Constant(I64, k)
 
 
-def _whole() -> bool:
+def _uses_whole_vectors() -> bool:
     """Whether loops read vectors whole, and store under masks only where vectors are not: masks of
     AVX2 take registers that sums need, and a store under one 12 cycles on some processors."""
     return cold.vector_bytes < 64
@@ -158,7 +158,7 @@ def multiply(
     last = b.sub(m, _const(1))
     starts = [a]
     for i in range(1, rows):
-        starts.append(b.gep(a, [b.mul(_held(b, i, m, last), rsa)]))
+        starts.append(b.gep(a, [b.mul(_clamp_row(b, i, m, last), rsa)]))
     step = b.mul(ldb, _const(parts))
 
     def reach(p: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
@@ -178,7 +178,7 @@ def multiply_apart(b: ir.IRBuilder, rows: int, vectors: int, args: Sequence[ir.V
     def entry(table: ir.Value, i: ir.Value) -> ir.Value:
         return b.load(b.gep(table, [i]))
 
-    starts = [b.gep(a, [entry(down, _held(b, i, m, last))]) for i in range(rows)]
+    starts = [b.gep(a, [entry(down, _clamp_row(b, i, m, last))]) for i in range(rows)]
 
     def reach(p: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
         return entry(along, p), [b.gep(pb, [entry(across, p)])]
@@ -187,7 +187,7 @@ def multiply_apart(b: ir.IRBuilder, rows: int, vectors: int, args: Sequence[ir.V
     _tile(b, vectors, (k, m, n, how), starts, reach, places)
 
 
-def _held(b: ir.IRBuilder, i: int, m: ir.Value, last: ir.Value) -> ir.Value:
+def _clamp_row(b: ir.IRBuilder, i: int, m: ir.Value, last: ir.Value) -> ir.Value:
     """The number of a row: rows that are not there are read as the last one."""
     if i == 0:
         return _const(0)
@@ -220,7 +220,7 @@ def _tile(
         ys: list[ir.Value] = []
         for j, mask in enumerate(masks):
             place = v.at(row_b, j * v.width)
-            ys.append(v.load_all(place) if _whole() else v.load(place, mask))
+            ys.append(v.load_all(place) if _uses_whole_vectors() else v.load(place, mask))
         offset = b.add(along, _const(part)) if part else along
         xs = [v.splat(b.load(b.gep(start, [offset]))) for start in starts]
         new = [
@@ -237,7 +237,7 @@ def _tile(
                 phi.add_incoming(v.zero, before)
                 phi.add_incoming(new[i][j], loop)
     store = partial(_store, v, (m, n), places, masks)
-    if not _whole():
+    if not _uses_whole_vectors():
         store(sums, _Adding(v, how))
         return
     with b.if_else(b.icmp_signed("==", how, _const(0))) as (setting, adding):
@@ -262,7 +262,7 @@ def _store(
         row = place()
         for j, (x, mask) in enumerate(zip(sums[i], masks, strict=True)):
             to = v.at(row, j * v.width)
-            if not _whole() and add:
+            if not _uses_whole_vectors() and add:
                 add(x, to, mask)
                 continue
             with b.if_else(b.icmp_signed(">=", n, _const((j + 1) * v.width))) as (yes, no):
@@ -320,10 +320,10 @@ def dots(b: ir.IRBuilder, rows: int, args: Sequence[ir.Value]) -> None:
             for start, z in zip(starts, acc, strict=True)
         ]
 
-    sums = _along(v, k, [v.zero] * rows, step)
+    sums = _loop_over_vectors(v, k, [v.zero] * rows, step)
     minus, fresh = (b.icmp_signed(sign, how, _const(0)) for sign in ("<", "=="))
     for i in range(rows):
-        total = b.extract_element(_halved(b, sums[i]), ir.Constant(I32, 0))
+        total = b.extract_element(_add_halves(b, sums[i]), ir.Constant(I32, 0))
         total = b.select(minus, b.fneg(total), total)
         place = b.gep(c, [_const(i)])
         there = b.icmp_signed(">", n, _const(i))
@@ -334,7 +334,7 @@ def dots(b: ir.IRBuilder, rows: int, args: Sequence[ir.Value]) -> None:
                 b.store(b.fadd(b.load(place), total), place)
 
 
-def _halved(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+def _add_halves(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
     width = x.type.count
     while width > 1:
         width //= 2
@@ -346,7 +346,7 @@ def _halved(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
     return x
 
 
-def _along(
+def _loop_over_vectors(
     v: _Vectors,
     n: ir.Value,
     given: Sequence[ir.Value],
@@ -356,7 +356,7 @@ def _along(
 ) -> Sequence[ir.Value]:
     """What some values become in steps of a vector each, along n elements. A step loads by what it
     is given: under a mask, or whole vectors and what is left of them under a mask."""
-    b, before, whole = v.b, v.b.block, _whole()
+    b, before, whole = v.b, v.b.block, _uses_whole_vectors()
     loop, done = (b.append_basic_block(s) for s in ("along", "done"))
     stop = b.sub(n, _const(v.width - 1)) if whole else n
     b.cbranch(b.icmp_signed(">", stop, _const(0)), loop, done)
@@ -409,22 +409,22 @@ def add_scaled(b: ir.IRBuilder, rows: int, args: Sequence[ir.Value]) -> None:
         v.store_all(z, place)
         return []
 
-    _along(v, n, [], step)
+    _loop_over_vectors(v, n, [], step)
 
 
 def lay(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     """One vector from src, whose elements lie apart by a stride; only the first n are looked at."""
     dst, src, stride, n = args
     v = _Vectors(b, dst.type.pointee)
-    if not _whole():
-        v.store_all(_apart(v, src, stride, v.below(n), 1), v.at(dst))
+    if not _uses_whole_vectors():
+        v.store_all(_load_strided_groups(v, src, stride, v.below(n), 1), v.at(dst))
         return
     near, full = b.icmp_signed("==", stride, _const(1)), b.icmp_signed(">=", n, _const(v.width))
     with b.if_else(b.and_(near, full)) as (yes, no):
         with yes:
             v.store_all(v.load_all(v.at(src)), v.at(dst))
         with no:
-            v.store_all(_apart(v, src, stride, v.below(n), 1), v.at(dst))
+            v.store_all(_load_strided_groups(v, src, stride, v.below(n), 1), v.at(dst))
 
 
 def lay_words(b: ir.IRBuilder, args: Sequence[ir.Value], signed: bool) -> None:
@@ -451,7 +451,7 @@ def lay_pairs(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     """Complex numbers from src as two vectors: to dst as they are, to other times i."""
     dst, other, src, stride, n = args
     v = _Vectors(b, dst.type.pointee)
-    x = _apart(v, src, stride, v.below(n), 2)
+    x = _load_strided_groups(v, src, stride, v.below(n), 2)
     swapped = ir.Constant(ir.VectorType(I32, v.width), [k ^ 1 for k in range(v.width)])
     turned = b.shuffle_vector(x, x, swapped)
     even = ir.Constant(v.mask, [ir.Constant(I1, 1 - k % 2) for k in range(v.width)])
@@ -459,7 +459,9 @@ def lay_pairs(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     v.store_all(b.select(even, b.fneg(turned), turned), v.at(other))
 
 
-def _apart(v: _Vectors, src: ir.Value, stride: ir.Value, mask: ir.Value, group: int) -> ir.Value:
+def _load_strided_groups(
+    v: _Vectors, src: ir.Value, stride: ir.Value, mask: ir.Value, group: int
+) -> ir.Value:
     """The elements of src in groups whose beginnings are a stride apart."""
     b = v.b
     near = b.icmp_signed("==", stride, _const(group))
@@ -480,12 +482,12 @@ def turn(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     """Transpose a square of as many rows as a vector has lanes: dst[p, q] = src[q, p]."""
     dst, ldd, src, lds = args
     v = _Vectors(b, dst.type.pointee)
-    for x in _turned(v, src, lds):
+    for x in _transpose_square(v, src, lds):
         v.store_all(x, v.at(dst))
         dst = b.gep(dst, [ldd])
 
 
-def _turned(v: _Vectors, src: ir.Value, lds: ir.Value) -> Sequence[ir.Value]:
+def _transpose_square(v: _Vectors, src: ir.Value, lds: ir.Value) -> Sequence[ir.Value]:
     """The columns of a square, by exchanging the off-diagonal blocks of ever larger squares."""
     b = v.b
     rows: list[ir.Value] = []

@@ -65,7 +65,7 @@ def _fraction(f: V) -> V:
     return fma(f * f, poly(f, LOG), f)
 
 
-def _parts(x: V) -> tuple[V, V]:
+def _log_parts(x: V) -> tuple[V, V]:
     """(log(m), t): x = 2^t m with m from about sqrt(1/2) to sqrt(2). What is no positive finite
     number has its logarithm as t, and any as that of m."""
     tiny = x < 2.0**-126
@@ -76,18 +76,18 @@ def _parts(x: V) -> tuple[V, V]:
 
 
 def log(x: V) -> V:
-    h, t = _parts(x)
+    h, t = _log_parts(x)
     return fma(t, x.const(LN2), h)
 
 
 def log2(x: V) -> V:
-    h, t = _parts(x)
+    h, t = _log_parts(x)
     hi, lo = LOG2E_32
     return fma(h, x.const(hi), fma(h, x.const(lo), t))
 
 
 def log10(x: V) -> V:
-    h, t = _parts(x)
+    h, t = _log_parts(x)
     (hi, lo), (two, two_lo) = LOG10E, LOG10_2_32
     y = fma(h, x.const(hi), h * lo)
     return fma(t, x.const(two), fma(t, x.const(two_lo), y))

@@ -31,7 +31,7 @@ _QUIET = 0x00400000  # the bit that a NaN keeps when its payload is cut off
 _TINY = 2.0**-14  # the least normal number of binary16
 
 
-def _converts(x: V) -> bool:
+def _has_conversions(x: V) -> bool:
     """Whether there are instructions for binary16."""
     return cold.halves or on_gpu(x.b.module)
 
@@ -56,7 +56,7 @@ def widen(h: V, code: str) -> V:
     if code == "e2":
         return unbits(h.to(I32, signed=False) << 16)
     u = h.to(I32, signed=False)
-    if _converts(h):
+    if _has_conversions(h):
         wide = V(h.b, h.b.fpext(h.b.bitcast(h.v, _HALF), F32))
         if _elides_conversions(h):
             return wide
@@ -73,7 +73,7 @@ def narrow(x: V, code: str) -> V:
     if code == "e2":
         return bits(x).lshr(16).to(I16)
     u, a = bits(x), fabs(x)
-    if _converts(x):
+    if _has_conversions(x):
         if _elides_conversions(x):
             return _bits(x)
         same = (u.lshr(16) & 0x8000 | u.lshr(13) & 0x7FFF).to(I16)
@@ -91,8 +91,8 @@ def rounded(x: V, code: str) -> V:
     as NumPy does.
     """
     if x.type == F64:
-        x = _odd(x) if code == "f2" else x.to(F32)
-    if code == "f2" and _converts(x):
+        x = _round_to_odd(x) if code == "f2" else x.to(F32)
+    if code == "f2" and _has_conversions(x):
         return widen(_bits(x), code)
     u = bits(x)
     gone = 16 if code == "e2" else 13
@@ -108,7 +108,7 @@ def rounded(x: V, code: str) -> V:
     return unbits(where(isnan(x), (u | _QUIET) & kept, near))
 
 
-def _odd(x: V) -> V:
+def _round_to_odd(x: V) -> V:
     """A double as a float32 whose last bit says whether something was cut off: what is rounded
     afterwards to fewer bits is rounded as if from the double (Boldo and Melquiond, 2008)."""
     y = V(x.b, x.b.fptrunc(x.v, F32))

@@ -14,20 +14,20 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 def idiv(x: V, y: V, signed: bool) -> V:
     """Truncating quotient; x / 0 = -1 (all bits), MIN / -1 = MIN."""
-    zero, q = y.eq(0), _quotient(x, _safe(y, signed), signed)
+    zero, q = y.eq(0), _quotient(x, _safe_divisor(y, signed), signed)
     q = where(y.eq(-1), x.const(0) - x, q) if signed else q
     return where(zero, x.const(-1), q)
 
 
 def irem(x: V, y: V, signed: bool) -> V:
     """Remainder with the sign of x; x rem 0 = x, MIN rem -1 = 0."""
-    zero, y = y.eq(0), _safe(y, signed)
+    zero, y = y.eq(0), _safe_divisor(y, signed)
     if x.type.width > 32:
         return where(zero, x, V(x.b, (x.b.srem if signed else x.b.urem)(x.v, y.v)))
     return where(zero, x, x - _quotient(x, y, signed) * y)
 
 
-def _safe(y: V, signed: bool) -> V:
+def _safe_divisor(y: V, signed: bool) -> V:
     """A divisor by which no processor traps: 1 in the place of 0 and of -1 (MIN / -1 overflows)."""
     return where(y.eq(0) | y.eq(-1) if signed else y.eq(0), y.const(1), y)
 

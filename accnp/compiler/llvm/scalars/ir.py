@@ -59,7 +59,7 @@ class V:
     def _arg(self, other: V | float | int) -> ir.Value:
         return other.v if isinstance(other, V) else ir.Constant(self.v.type, other)
 
-    def _two(self, fop: str, iop: str, other: V | float | int, flip: bool = False) -> V:
+    def _emit_binary(self, fop: str, iop: str, other: V | float | int, flip: bool = False) -> V:
         x, y = self.v, self._arg(other)
         if flip:
             x, y = y, x
@@ -68,28 +68,28 @@ class V:
         return V(self.b, getattr(self.b, fop)(x, y, flags=_KEEP_DIV if fop == "fdiv" else _KEEP))
 
     def __add__(self, o: V | float | int) -> V:
-        return self._two("fadd", "add", o)
+        return self._emit_binary("fadd", "add", o)
 
     def __sub__(self, o: V | float | int) -> V:
-        return self._two("fsub", "sub", o)
+        return self._emit_binary("fsub", "sub", o)
 
     def __mul__(self, o: V | float | int) -> V:
-        return self._two("fmul", "mul", o)
+        return self._emit_binary("fmul", "mul", o)
 
     def __truediv__(self, o: V | float | int) -> V:
-        return self._two("fdiv", "sdiv", o)
+        return self._emit_binary("fdiv", "sdiv", o)
 
     def __radd__(self, o: float | int) -> V:
-        return self._two("fadd", "add", o)
+        return self._emit_binary("fadd", "add", o)
 
     def __rmul__(self, o: float | int) -> V:
-        return self._two("fmul", "mul", o)
+        return self._emit_binary("fmul", "mul", o)
 
     def __rsub__(self, o: float | int) -> V:
-        return self._two("fsub", "sub", o, flip=True)
+        return self._emit_binary("fsub", "sub", o, flip=True)
 
     def __rtruediv__(self, o: float | int) -> V:
-        return self._two("fdiv", "sdiv", o, flip=True)
+        return self._emit_binary("fdiv", "sdiv", o, flip=True)
 
     def __neg__(self) -> V:
         if is_float(self.v.type):

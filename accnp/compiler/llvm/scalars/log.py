@@ -95,7 +95,7 @@ def log(x: V) -> V:
     return y if x.single and has_exponents(x) else fix_log_domain(x, y)
 
 
-def _based(x: V, inv: tuple[float, float], one: tuple[float, float]) -> V:
+def _log_to_base(x: V, inv: tuple[float, float], one: tuple[float, float]) -> V:
     """Logarithm to another base: ``inv`` is 1 / ln(base), ``one`` the logarithm of 2."""
     f, t = split_exponent(x)
     h, low = fast_two_sum(f, log1p_tail(f))
@@ -107,13 +107,13 @@ def _based(x: V, inv: tuple[float, float], one: tuple[float, float]) -> V:
 
 @define(UNARY)
 def log2(x: V) -> V:
-    return _based(x, LOG2E_32 if x.single else LOG2E_64, (1.0, 0.0))
+    return _log_to_base(x, LOG2E_32 if x.single else LOG2E_64, (1.0, 0.0))
 
 
 @define(UNARY)
 def log10(x: V) -> V:
     pair = (LOG10E_32, LOG10_2_32) if x.single else (LOG10E_64, LOG10_2_64)
-    return _based(x, *pair)
+    return _log_to_base(x, *pair)
 
 
 def log1p_sum(x: V, lo: V | None) -> V:

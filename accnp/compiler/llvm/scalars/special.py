@@ -260,7 +260,7 @@ def _lgamma(x: V, logarithm: Callable[[V], Pair]) -> V:
     for _ in range(6):
         more = u > 2.5
         u = where(more, u - 1.0, u)
-        p, p_lo = _times(p, p_lo, where(more, u, 1.0), x.const(0.0))
+        p, p_lo = _multiply_pairs(p, p_lo, where(more, u, 1.0), x.const(0.0))
     u = where(below, u + 1.0, u)
     # below 1 the zero is taken from the argument itself, before the rounding of x + 1
     zeros = where(below, a * (a - 1.0), (u - 1.0) * (u - 2.0))
@@ -268,7 +268,7 @@ def _lgamma(x: V, logarithm: Callable[[V], Pair]) -> V:
     y = where(low, 8.0, a)
     far, far_lo = stirling(y, logarithm)
     wave, wave_lo = _sin_pi_share(x)
-    p, p_lo = _times(p, p_lo, where(left, wave, 1.0), where(left, wave_lo, 0.0))
+    p, p_lo = _multiply_pairs(p, p_lo, where(left, wave, 1.0), where(left, wave_lo, 0.0))
     t, t_lo = logarithm(p)
     t_lo = t_lo + p_lo / p
     down = below & (x > 0.0)
@@ -292,7 +292,7 @@ def stirling(y: V, logarithm: Callable[[V], Pair]) -> Pair:
     )
 
 
-def _times(p: V, p_lo: V, q: V, q_lo: V) -> Pair:
+def _multiply_pairs(p: V, p_lo: V, q: V, q_lo: V) -> Pair:
     r, r_lo = two_prod(p, q)
     return r, fma(p_lo, q, fma(p, q_lo, r_lo))
 

@@ -119,10 +119,10 @@ def _table(module: ir.Module) -> ir.GlobalVariable:
 
 
 def _periodic(x: V, name: str, finish: Finish) -> V:
-    return _beyond(x, finish(*reduce_pio2(x)), name, finish)
+    return _handle_huge(x, finish(*reduce_pio2(x)), name, finish)
 
 
-def _beyond(x: V, y: V, name: str, finish: Finish) -> V:
+def _handle_huge(x: V, y: V, name: str, finish: Finish) -> V:
     """y, but for arguments that are huge or no numbers."""
 
     def far(x: V) -> V:
@@ -143,18 +143,18 @@ def _cos_poly(r: V) -> V:
     return fma(z * z, poly(z, k.COS_64), fma(z, r.const(-0.5), 1.0))
 
 
-def _turn(r: V, q: V) -> V:
+def _rotate_by_quarters(r: V, q: V) -> V:
     """sin(r + q pi/2)."""
     y = where((q & 1).ne(0), _cos_poly(r), _sin_poly(r))
     return unbits(bits(y) ^ ((q & 2) << (30 if r.single else 62)))
 
 
 def _finish_sin(r: V, rl: V, q: V) -> V:
-    return _turn(r, q)
+    return _rotate_by_quarters(r, q)
 
 
 def _finish_cos(r: V, rl: V, q: V) -> V:
-    return _turn(r, q + 1)
+    return _rotate_by_quarters(r, q + 1)
 
 
 def _finish_tan(r: V, rl: V, q: V) -> V:
@@ -183,7 +183,7 @@ def _wave(x: V, name: str, shift: int, finish: Finish) -> V:
         table = [lookup([row[(j + shift) % 4] for j in range(4)], q) for row in k.WAVE_32]
         u = fma(r, table[0], table[1])
         p = poly(z, table[2:])
-    return _beyond(x, copysign(fma(u * z, p, u), u), name, finish)
+    return _handle_huge(x, copysign(fma(u * z, p, u), u), name, finish)
 
 
 @define(UNARY)

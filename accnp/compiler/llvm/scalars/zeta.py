@@ -76,7 +76,7 @@ def _series(x: V, q: V, single: bool) -> V:
     return y if single else where(y < INF, y + lost, y)
 
 
-def _below(x: V, q: V) -> V:
+def _zeta_of_negative(x: V, q: V) -> V:
     """The function of a whole order at q < 0, for floats too as exact as for doubles: near its
     zeros terms cancel."""
 
@@ -103,7 +103,7 @@ def _zeta(x: V, q: V, single: bool) -> V:
     y = _series(order, at, single)
     y = where(q.eq(INF), 0.0, y)
     left = (q < 0.0) & (x > 1.0)
-    y = rarely(left, y, [x, q], "zeta_below", _below)
+    y = rarely(left, y, [x, q], "zeta_below", _zeta_of_negative)
     y = where(left & floor(x).ne(x), NAN, y)
     y = where((q <= 0.0) & floor(q).eq(q), INF, y)
     y = where(q.ne(q), q, y)
