@@ -79,11 +79,11 @@ def _output(options: argparse.Namespace, kernel: Kernel) -> str:
         return lower(run_passes(kernel, target, check=True), VECTOR_BYTES, "nounwind")
     integers = _integers(options.integers, kernel)
     if options.command == "run":
-        return _arrays_text(_computed(kernel, options, integers))
-    expected = _computed(kernel, options, integers)
+        return _arrays_text(_run_kernel(kernel, options, integers))
+    expected = _run_kernel(kernel, options, integers)
 
     def is_right(candidate: Kernel) -> bool:
-        found = _computed(candidate, options, integers)
+        found = _run_kernel(candidate, options, integers)
         return all(a.tobytes() == found[name].tobytes() for name, a in expected.items())
 
     found = bisect(kernel, target, is_right)
@@ -106,7 +106,7 @@ def _integers(words: Sequence[str], kernel: Kernel) -> dict[str, int]:
     return found
 
 
-def _computed(
+def _run_kernel(
     kernel: Kernel, options: argparse.Namespace, integers: Mapping[str, int]
 ) -> dict[str, np.ndarray]:
     """Return the arrays after the steps."""

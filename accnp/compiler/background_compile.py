@@ -113,28 +113,30 @@ def optimize_later(
     """Optimize a kernel as soon as no thread is waiting for a kernel."""
     _waiting.append(_Upgrade(kernel, slot, parts, disk, key))
     if _thread is None and not at_work.closed:
-        _start()
+        _start_worker()
 
 
 def finish(kernel: Kernel | None = None) -> None:
     """Return when all kernels, or one, have their optimized code."""
     while _optimize_next(kernel):
         pass
-    _wait(math.inf, kernel)
+    _wait_for_kernels(math.inf, kernel)
 
 
-def _wait(seconds: float, kernel: Kernel | None = None) -> None:
+def _wait_for_kernels(seconds: float, kernel: Kernel | None = None) -> None:
     """Wait for the kernels that other threads are optimizing."""
     end = time.monotonic() + seconds
     while any(kernel in (None, u.kernel) for u in [*_under_way]) and time.monotonic() < end:
         time.sleep(_PAUSE / 2)
 
 
-def _start() -> None:
+def _start_worker() -> None:
     global _thread
     _thread = threading.current_thread()  # until it is known: no other thread starts one
     try:
-        _thread = start_thread(_work, "accnp-tiers")  # None at shutdown: `_at_exit` does the work
+        _thread = start_thread(
+            _run_worker, "accnp-tiers"
+        )  # None at shutdown: `_at_exit` does the work
     except BaseException:
         _thread = None
         raise
@@ -170,7 +172,7 @@ def _optimize(upgrade: _Upgrade) -> bool:
         _under_way.remove(upgrade)
 
 
-def _work() -> None:
+def _run_worker() -> None:
     global _thread
     me = threading.current_thread()
     if sys.platform == "linux":  # on other systems, the number may be that of another process
@@ -195,7 +197,7 @@ def _at_exit() -> None:
                 _waiting.remove(upgrade)
     while _optimize_next():
         pass
-    _wait(PATIENCE)
+    _wait_for_kernels(PATIENCE)
 
 
 def _before_fork() -> None:
@@ -208,7 +210,7 @@ def _before_fork() -> None:
     while _thread is not None and _waiting and time.monotonic() < end:
         time.sleep(_PAUSE / 2)
     _held = True
-    _wait(PATIENCE)
+    _wait_for_kernels(PATIENCE)
 
 
 def _in_parent() -> None:

@@ -81,7 +81,7 @@ class DiskCache:
         """Return the stamp of the files on which machine code depends. The stamp is an entry of the
         cache as well, so the files are read again only if the size, a time or the path of one has
         changed."""
-        files = _shaping()
+        files = _compiler_files()
         seen = [f"{np.__version__} {os.name}"]
         for file in (*files, *_libraries()):
             s = os.stat(file)
@@ -108,7 +108,7 @@ class DiskCache:
             return None
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENXIO):  # a link, a socket
-                self._complain("read", error)
+                self._report_error("read", error)
                 return None
             raw = None
         if raw is None:
@@ -147,7 +147,7 @@ class DiskCache:
             if temporary is not None:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
-            self._complain("write", error)
+            self._report_error("write", error)
             return False
         self._writes += 1
         if self._writes % _PRUNE_EVERY == 1:
@@ -199,7 +199,7 @@ class DiskCache:
                         found.append(entry.stat(follow_symlinks=False).st_size)
         return found
 
-    def _complain(self, what: str, error: OSError) -> None:
+    def _report_error(self, what: str, error: OSError) -> None:
         if not self._complained:
             self._complained = True
             note(f"disk cache: cannot {what} {self.folder}: {error}; kernels compile each time")
@@ -235,12 +235,12 @@ def compiler_stamp(cache: DiskCache | None = None) -> str:
             cache.key((), "")
             found = _stamps["versions"].split()[1]
         else:
-            found = _digest_of(_shaping())
+            found = _digest_of(_compiler_files())
         _stamps["compiler"] = found
     return found
 
 
-def _shaping() -> list[str]:
+def _compiler_files() -> list[str]:
     """Return the files of the compiler that shape machine code, given the text of a kernel.
 
     The folders of `library` write texts, so they are left out: each process asks for the size and

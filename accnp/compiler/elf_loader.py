@@ -162,7 +162,7 @@ class _Image:
             target = self.addresses.get(symbol.name)
         inside = target is not None
         if target is None:
-            target = self._outside(symbol.name)
+            target = self._find_external(symbol.name)
         if self.machine == _AARCH64:
             self._refer_aarch64(place, kind, target, inside, addend)
             return
@@ -211,7 +211,7 @@ class _Image:
         (word,) = struct.unpack_from("<I", self.bytes, place)
         struct.pack_into("<I", self.bytes, place, word | bits)
 
-    def _outside(self, name: str) -> int:
+    def _find_external(self, name: str) -> int:
         found = self.outer.get(name)
         if found is None:
             found = executable_memory.find_function(name)

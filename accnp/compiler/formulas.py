@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.compiler.frontend.calls import resolve_call
 from accnp.compiler.frontend.definitions import is_defined
-from accnp.compiler.frontend.operators import BINARY, COMPARE, compared, computed, negated
+from accnp.compiler.frontend.operators import BINARY, COMPARE, compare_numbers, computed, negate
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import FUNCTIONS, KEEPS
 from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
@@ -50,7 +50,7 @@ def expression(formula: str, operands: Sequence[Expr]) -> Expr:
     Unsupported
         If the formula has a function or a type that the loop IR does not have.
     """
-    return _typed(_tree(formula, len(operands)), operands)
+    return _convert_formula(_tree(formula, len(operands)), operands)
 
 
 @functools.cache
@@ -58,41 +58,41 @@ def _tree(formula: str, count: int) -> ast.expr:
     return ast.parse(formula.format(*[f"_{k}" for k in range(count)]), mode="eval").body
 
 
-def _typed(x: ast.expr, operands: Sequence[Expr]) -> Expr:
+def _convert_formula(x: ast.expr, operands: Sequence[Expr]) -> Expr:
     if isinstance(x, ast.Name) and x.id.startswith("_"):
         return operands[int(x.id[1:])]
     if isinstance(x, ast.Constant):
         return _constant(x.value)
     if isinstance(x, ast.BinOp) and type(x.op) in _OPERATORS:
-        sides = [_typed(side, operands) for side in (x.left, x.right)]
+        sides = [_convert_formula(side, operands) for side in (x.left, x.right)]
         return _operator(_OPERATORS[type(x.op)], sides)
     if isinstance(x, ast.UnaryOp):
-        value = _typed(x.operand, operands)
+        value = _convert_formula(x.operand, operands)
         if isinstance(x.op, ast.Not):
             return call("not", converted(value, B1))
         if isinstance(value, Const) and isinstance(x.op, ast.USub):
             return _constant(-value.value)
         return _operator(_OPERATORS[type(x.op)], [value])
     if isinstance(x, ast.Compare) and len(x.ops) == 1:
-        sides = [_typed(side, operands) for side in (x.left, x.comparators[0])]
+        sides = [_convert_formula(side, operands) for side in (x.left, x.comparators[0])]
         return _operator(_OPERATORS[type(x.ops[0])], sides)
     if isinstance(x, ast.BoolOp):
-        first, *rest = [_typed(v, operands) for v in x.values]
+        first, *rest = [_convert_formula(v, operands) for v in x.values]
         for other in rest:
             first = _call("and" if isinstance(x.op, ast.And) else "or", first, other)
         return first
     if isinstance(x, ast.Attribute) and x.attr in ("real", "imag"):
-        return _call(x.attr, _typed(x.value, operands))
+        return _call(x.attr, _convert_formula(x.value, operands))
     if isinstance(x, ast.Call) and isinstance(x.func, ast.Attribute) and x.func.attr == "conjugate":
-        z = _typed(x.func.value, operands)
+        z = _convert_formula(x.func.value, operands)
         return _call("conj", z) if number_type(z).kind == "complex" else z
     if isinstance(x, ast.Call) and isinstance(x.func, ast.Name):
         match x:  # a function of a user, whose result the formula says the type of
             case ast.Call(ast.Name(to), [ast.Call(ast.Name(name), args)]) if is_defined(name):
-                return Call(name, tuple([_typed(a, operands) for a in args]), DTYPES[to])
+                return Call(name, tuple([_convert_formula(a, operands) for a in args]), DTYPES[to])
             case _:
                 pass
-        return _function(x.func.id, [_typed(a, operands) for a in x.args])
+        return _function(x.func.id, [_convert_formula(a, operands) for a in x.args])
     raise Unsupported(type(x).__name__)
 
 
@@ -118,29 +118,29 @@ def _operator(name: str, args: Sequence[Expr]) -> Expr:
         return _call(name, *args)
     if any(number_type(a).kind == "complex" for a in args):
         return _complex_operator(name, args)
-    args = [_wide(a) for a in args]
+    args = [_widen_half(a) for a in args]
     if name in _TESTS and number_type(args[0]) != number_type(args[1]) and _has_unsigned(args):
-        return compared(name, *args)
-    of = _common(name, [number_type(a) for a in args])
+        return compare_numbers(name, *args)
+    of = _common_dtype(name, [number_type(a) for a in args])
     return _call(name, *[converted(a, of) for a in args])
 
 
 def _complex_operator(name: str, args: Sequence[Expr]) -> Expr:
     if len(args) == 1:
-        return negated(name, args[0])
-    return compared(name, *args) if name in _TESTS else computed(name, *args)
+        return negate(name, args[0])
+    return compare_numbers(name, *args) if name in _TESTS else computed(name, *args)
 
 
 def _has_unsigned(args: Sequence[Expr]) -> bool:
     return any(number_type(a).kind == "uint" for a in args)
 
 
-def _wide(x: Expr) -> Expr:
+def _widen_half(x: Expr) -> Expr:
     """Convert a number of half precision to float32, as operators take it."""
     return Cast(x, F4) if number_type(x).kind == "half" else x
 
 
-def _common(name: str, of: Sequence[DType]) -> DType:
+def _common_dtype(name: str, of: Sequence[DType]) -> DType:
     """The type in which Numba computes an operator."""
     alike = all(d == of[0] for d in of)
     if alike and (of[0].kind == "float" or name in _TESTS or (of[0] == B1 and name in _BITWISE)):
@@ -158,20 +158,20 @@ def _function(name: str, args: Sequence[Expr]) -> Expr:
     if name in DTYPES and len(args) == 1:
         return converted(args[0], DTYPES[name])
     if name == "one":
-        return _one(number_type(args[0]))
+        return _one_of_dtype(number_type(args[0]))
     halves = any(number_type(a).kind == "half" for a in args)
     if any(number_type(a).kind == "complex" for a in args) or name not in FUNCTIONS:
         return _call_intrinsic(name, args)
     if halves and not (name in KEEPS and len({dtype(a) for a in args}) == 1):
-        args = [_wide(a) for a in args] if name != "select" else args
+        args = [_widen_half(a) for a in args] if name != "select" else args
     if name != "select" and len({dtype(a) for a in args}) > 1:
-        args = _alike(args)
+        args = _convert_to_common_type(args)
     elif name == "select":
-        args = [args[0], *_alike(args[1:])]
+        args = [args[0], *_convert_to_common_type(args[1:])]
     return _call(name, *args)
 
 
-def _one(of: DType) -> Expr:
+def _one_of_dtype(of: DType) -> Expr:
     """The number 1 of a type."""
     if of.kind == "complex":
         return Cast(Const(1.0, part_of(of)), of)
@@ -188,7 +188,7 @@ def _call_intrinsic(name: str, args: Sequence[Expr]) -> Call:
     return _call(name, *args) if result is None else Call(name, passed, result)
 
 
-def _alike(args: Sequence[Expr]) -> list[Expr]:
+def _convert_to_common_type(args: Sequence[Expr]) -> list[Expr]:
     """Convert operands of different types (one is a literal) to the widest of the highest kind."""
     kinds = ("bool", "uint", "int", "half", "float")
     best = max(kinds.index(dtype(a).kind) for a in args)
@@ -210,7 +210,7 @@ def converted(x: Expr, to: DType) -> Expr:
         whole = of.kind in ("int", "uint") and to.kind in ("int", "uint") and to.size <= of.size
         rounded = (of, to) == (F8, F4) and x.function in _ROUNDED
         if (whole and x.function in _MODULAR) or rounded:
-            args = [_narrowed(a, to) for a in x.args]
+            args = [_narrow_exactly(a, to) for a in x.args]
             if None not in args:
                 return _call(x.function, *[a for a in args if a is not None])
     return Cast(x, to)
@@ -228,7 +228,7 @@ def _constant_as(x: Const, to: DType) -> Const | None:
     return None
 
 
-def _narrowed(x: Expr, to: DType) -> Expr | None:
+def _narrow_exactly(x: Expr, to: DType) -> Expr | None:
     """Return an expression in a narrower type if the conversion is exact, else None."""
     if isinstance(x, Cast) and dtype(x.value) == to:
         return x.value

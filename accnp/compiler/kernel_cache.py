@@ -147,13 +147,13 @@ class Kernel:
 
     def llvm(self) -> str:
         """Return the optimized LLVM IR, which is generated again for this."""
-        return _objects().show_llvm(*self._lowered())
+        return _objects().show_llvm(*self._lower())
 
     def assembly(self) -> str:
         """Return the assembly text, which is generated again for this."""
-        return _objects().show_assembly(*self._lowered())
+        return _objects().show_assembly(*self._lower())
 
-    def _lowered(self) -> tuple[str, list[str], list[str]]:
+    def _lower(self) -> tuple[str, list[str], list[str]]:
         return lower(
             self.source,
             self.name,
@@ -472,10 +472,12 @@ def lower(
     except ValueError:
         raise
     except Exception as error:
-        raise _failed(source, name, signature, error) from error
+        raise _make_compile_error(source, name, signature, error) from error
 
 
-def _failed(source: str, name: str, signature: tuple[str, ...], error: Exception) -> CompileError:
+def _make_compile_error(
+    source: str, name: str, signature: tuple[str, ...], error: Exception
+) -> CompileError:
     line: int | None = getattr(error, "line", None)
     where = "" if line is None else f", at line {line}: {source.splitlines()[line - 1].strip()!r}"
     return CompileError(
@@ -551,7 +553,7 @@ def _by_numba(
     except ValueError:
         raise
     except Exception as error:
-        raise _failed(source, name, signature, error) from error
+        raise _make_compile_error(source, name, signature, error) from error
     return [made], kept, "compiled"
 
 

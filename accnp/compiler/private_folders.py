@@ -37,7 +37,7 @@ def private_folder(folder: str) -> str | None:
         return known
     path = os.path.realpath(folder)
     try:
-        fault = _fault(path)
+        fault = _why_not_private(path)
     except OSError:
         return None
     if not fault:
@@ -63,7 +63,7 @@ def _only_mine(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE
 
 
-def _fault(path: str) -> str:
+def _why_not_private(path: str) -> str:
     """Return why other users can change the folder at a resolved path; "" if they cannot.
 
     Raises:
@@ -113,7 +113,7 @@ def _temporary() -> str:
     path = os.path.join(os.path.realpath(tempfile.gettempdir()), f"accnp-cache-{os.geteuid()}")
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
-        if not _fault(path):
+        if not _why_not_private(path):
             return path
     except OSError:
         pass

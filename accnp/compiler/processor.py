@@ -169,7 +169,7 @@ def _from_arm_file() -> _Described:
     return _Described(False, [], sorted(found))
 
 
-def _described() -> _Described:
+def _describe_processor() -> _Described:
     try:
         if MACHINE == "x86_64" and SUPPORTED:
             return _from_cpuid()
@@ -180,7 +180,7 @@ def _described() -> _Described:
     return _from_llvm()
 
 
-def _chosen(name: str, levels: list[Level]) -> Level:
+def _choose_level(name: str, levels: list[Level]) -> Level:
     """Return the level that the environment variable selects.
 
     Raises:
@@ -196,7 +196,7 @@ def _chosen(name: str, levels: list[Level]) -> Level:
     return found[0]
 
 
-WIDE, _levels, _FEATURES = _described()
+WIDE, _levels, _FEATURES = _describe_processor()
 # The level of the kernels compiled in advance: of one with the same width of vectors.
 LEVEL = next((level.name for level in _levels if level.wide == WIDE), "")
 VECTOR_BYTES = 64 if WIDE else 32
@@ -212,4 +212,4 @@ def build_for(level: Level) -> None:
 
 
 if os.environ.get(_VARIABLE):
-    build_for(_chosen(os.environ[_VARIABLE], _levels))
+    build_for(_choose_level(os.environ[_VARIABLE], _levels))

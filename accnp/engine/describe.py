@@ -46,7 +46,7 @@ def clusters_of(plan: Plan, program: Program) -> dict[Cluster, int]:
         else:
             v = next((v for v in program.values if _is_step(v, step)), None)
             if v is not None:
-                found.setdefault(v.cluster.current(), i)
+                found.setdefault(v.cluster.resolve_merged(), i)
     return found
 
 

@@ -211,7 +211,7 @@ class Planner:
                 continue
             u, chain = strip_views(v.inputs[2])
             made = u.cluster if u.role == "full" else None
-            made = made.current() if made is not None else None
+            made = made.resolve_merged() if made is not None else None
             if made is None or made in apart or made.readers != {c} or made.roots != [u]:
                 continue
             light = all(x.op.kind == "map" and x.op.cost <= HEAVY for x in made.members)

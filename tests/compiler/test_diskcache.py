@@ -101,7 +101,7 @@ def test_an_unusable_folder_is_reported_once_and_only_in_debug_mode(tmp_path, ki
 
 def test_files_that_shape_machine_code_are_read_when_they_change(tmp_path, monkeypatch):
     file, read = tmp_path / "lower.py", []
-    monkeypatch.setattr(disk_cache, "_shaping", lambda: [str(file)])
+    monkeypatch.setattr(disk_cache, "_compiler_files", lambda: [str(file)])
     stamp = disk_cache._version_stamp
     monkeypatch.setattr(disk_cache, "_version_stamp", lambda files: read.append(1) or stamp(files))
 
@@ -176,7 +176,7 @@ def test_an_entry_under_the_name_of_another_is_dropped(tmp_path):
 def test_the_stamp_covers_the_files_that_shape_machine_code():
     """Not those that write the texts of kernels, which are a part of the key."""
     folder = Path(disk_cache.__file__).parent
-    files = {Path(x).relative_to(folder).as_posix() for x in disk_cache._shaping()}
+    files = {Path(x).relative_to(folder).as_posix() for x in disk_cache._compiler_files()}
     assert {"llvm/lower.py", "llvm/scalars/gemm.py", "library/library.py", "pipeline.py"} <= files
     written = ("fusion/", "library/sorts/", "library/linalg/", "library/writing/")
     assert not [x for x in files if x.startswith(written)]

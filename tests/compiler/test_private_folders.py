@@ -178,7 +178,7 @@ def test_the_key_says_what_cpuid_says():
     assert bool(features.get("avx512f")) == processor.WIDE
     if processor.MACHINE != "x86_64":
         return  # another architecture
-    leaves = dict(text.split(":") for text in processor._described().features[1:])
+    leaves = dict(text.split(":") for text in processor._describe_processor().features[1:])
     ecx = int(leaves["1.0"].split("-")[1], 16)
     ebx = int(leaves["7.0"].split("-")[0], 16)
     for name, word, bit in (
@@ -186,4 +186,4 @@ def test_the_key_says_what_cpuid_says():
         ("popcnt", ecx, 23), ("bmi", ebx, 3), ("bmi2", ebx, 8), ("adx", ebx, 19),
     ):  # fmt: skip
         assert bool(word >> bit & 1) == bool(features.get(name)), name
-    assert all(text in processor.STAMP for text in processor._described().features)
+    assert all(text in processor.STAMP for text in processor._describe_processor().features)

@@ -323,7 +323,7 @@ def test_the_thread_behind_is_never_before_the_program(held, monkeypatch, platfo
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(os, "getpriority", lambda *which: own, raising=False)
     monkeypatch.setattr(os, "setpriority", lambda *which: seen.append(which), raising=False)
-    background_compile._work()
+    background_compile._run_worker()
     assert [value for *_, value in seen] == set_to
 
 
@@ -343,7 +343,7 @@ def test_where_many_wait_the_thread_waits_for_nobody(held, monkeypatch):
         accnp.jit(lambda x, f=f: f(x) - 7)(x).block_until_ready()
     monkeypatch.setattr(background_compile, "MANY", 2)
     monkeypatch.setattr(kernel_cache, "busy", lambda: True)
-    worker = threading.Thread(target=background_compile._work)
+    worker = threading.Thread(target=background_compile._run_worker)
     worker.start()
     while len(background_compile._waiting) > 1:
         time.sleep(0.001)

@@ -36,7 +36,7 @@ GUARDED = {
     "accnp/runtime/cupy_driver.py": "GPUs are supported on Linux only",
     "accnp/__main__.py: /sys/": "a pattern that matches no file elsewhere",
     "accnp/bench/timing.py: /proc/cpuinfo": "used if it is a file",
-    "accnp/compiler/processor.py: /proc/cpuinfo": "`_described` tests for Linux",
+    "accnp/compiler/processor.py: /proc/cpuinfo": "`_describe_processor` tests for Linux",
     "accnp/config.py: /": "a default; `OSError` is handled where the file is read",
     "accnp/runtime/memory_regions.py: /proc/self/maps": "`OSError` is handled where it is read",
 }

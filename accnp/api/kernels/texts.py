@@ -28,7 +28,7 @@ import numpy as np
 
 from accnp.api.kernels import number_definitions
 from accnp.compiler.frontend.definitions import define
-from accnp.compiler.frontend.syntax import parsed
+from accnp.compiler.frontend.syntax import parse_source
 from accnp.numpy.scalar_types import ScalarType
 from accnp.trace_fn import function_place
 
@@ -133,7 +133,7 @@ class ScalarText(ast.NodeTransformer):
             return self.lambda_tree()
         try:
             source = textwrap.dedent(inspect.getsource(self.function))
-            (found,) = parsed(source).body
+            (found,) = parse_source(source).body
         except (OSError, SyntaxError, ValueError):
             found = None
         if not isinstance(found, ast.FunctionDef):
@@ -147,7 +147,7 @@ class ScalarText(ast.NodeTransformer):
         """The same of a lambda, which is found in its file by its place."""
         code = self.function.__code__
         try:
-            module = parsed("".join(linecache.getlines(code.co_filename)))
+            module = parse_source("".join(linecache.getlines(code.co_filename)))
         except (SyntaxError, ValueError):
             module = ast.Module([], [])
         columns = {p[2] for p in code.co_positions() if p[2] is not None and p[2] != p[3]}

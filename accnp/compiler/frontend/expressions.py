@@ -17,10 +17,10 @@ from accnp.compiler.frontend.operators import (
     COMPARE,
     cast_to,
     common_type,
-    compared,
+    compare_numbers,
     computed,
     constant,
-    negated,
+    negate,
 )
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import Buffer, Const, Expr, Var, dtype, number_type
@@ -140,7 +140,7 @@ class Expressions:
             return value
         if isinstance(x.op, ast.USub) and isinstance(value, Const) and value.dtype != B1:
             return constant(-value.value)
-        return negated("neg" if isinstance(x.op, ast.USub) else "not", value)
+        return negate("neg" if isinstance(x.op, ast.USub) else "not", value)
 
     def compare(self, x: ast.Compare) -> Expr:
         values = [self.expr(v) for v in (x.left, *x.comparators)]
@@ -151,7 +151,7 @@ class Expressions:
             known = COMPARE.get(type(op))
             if known is None:
                 raise Unsupported(type(op).__name__)
-            test = compared(known, a, b)
+            test = compare_numbers(known, a, b)
             found = test if found is None else call("and", found, test)
         assert found is not None
         return found

@@ -20,7 +20,7 @@ from accnp.compiler.frontend.expressions import LARGEST
 from accnp.compiler.frontend.jumps import has_loops, without_jumps
 from accnp.compiler.frontend.statements import Values, Written
 from accnp.compiler.frontend.steps import Steps
-from accnp.compiler.frontend.syntax import functions_of, parsed
+from accnp.compiler.frontend.syntax import functions_of, parse_source
 from accnp.compiler.llvm.intrinsics.all import TABLE
 from accnp.compiler.llvm.intrinsics.linked import define_linked
 from accnp.compiler.loops.ir import Call, Const, Expr, Var, dtype, number_type
@@ -152,7 +152,7 @@ class UserFunctions:
         mark = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         if mark not in TABLE:
             compiled = imported("accnp.compiler.numba.compile_function").compile_function
-            module = ast.Module([*parsed(header).body, *functions], [])
+            module = ast.Module([*parse_source(header).body, *functions], [])
             define_linked(mark, len(arguments), functools.partial(compiled, name, mark, module))
         found = resolve_call(mark, arguments)
         if found is None or found[0] is None:

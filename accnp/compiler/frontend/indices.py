@@ -26,19 +26,19 @@ def combined_index(name: str, x: Expr, y: Expr) -> Expr | None:
     if name == "add":
         return plus(x, y)
     if name == "sub":
-        minus = _times(y, Const(-1, I8))
+        minus = _multiply_index(y, Const(-1, I8))
         return None if minus is None else plus(x, minus)
     if name == "mul":
-        return _times(x, y) or _times(y, x)
+        return _multiply_index(x, y) or _multiply_index(y, x)
     return None
 
 
-def _times(x: Expr, y: Expr) -> Expr | None:
+def _multiply_index(x: Expr, y: Expr) -> Expr | None:
     """An index times a constant or a variable, which may be the factor of a term only."""
     if isinstance(x, Const):
         if isinstance(y, Const):
             return Const(x.value * y.value, I8)
-        return _times(y, x) if isinstance(y, Index | Var) else None
+        return _multiply_index(y, x) if isinstance(y, Index | Var) else None
     if not isinstance(x, Index | Var):
         return None
     x = Index(((x, 1),)) if isinstance(x, Var) else x

@@ -45,7 +45,7 @@ def split_assignment(
 ) -> list[ast.Assign]:
     """Return an assignment for each name; all values are computed first."""
     if isinstance(s, ast.AnnAssign):
-        return [] if s.value is None else [_at(ast.Assign([s.target], s.value), s)]
+        return [] if s.value is None else [_copy_location(ast.Assign([s.target], s.value), s)]
     several = [t for t in s.targets if isinstance(t, ast.Tuple)]
     if len(s.targets) == 1 and not several:
         return [s]
@@ -62,7 +62,7 @@ def split_assignment(
         pairs = [p for t in several for p in zip(t.elts, values, strict=True)]
     else:
         raise Unsupported("a tuple as a value", s)
-    return [*made, *[_at(ast.Assign([t], _read(v, s)), s) for t, v in pairs]]
+    return [*made, *[_copy_location(ast.Assign([t], _read(v, s)), s) for t, v in pairs]]
 
 
 class _Loop(NamedTuple):
@@ -71,7 +71,7 @@ class _Loop(NamedTuple):
     skip: str
 
 
-def _ways(body: Sequence[ast.stmt]) -> frozenset[str]:
+def _exit_kinds(body: Sequence[ast.stmt]) -> frozenset[str]:
     """How control leaves statements: "next", "break", "continue" or "return"."""
     found: frozenset[str] = frozenset()
     for s in body:
@@ -88,9 +88,9 @@ def _ways_of(s: ast.stmt) -> frozenset[str]:
     if isinstance(s, ast.Break | ast.Continue):
         return frozenset({"break" if isinstance(s, ast.Break) else "continue"})
     if isinstance(s, ast.If):
-        return _ways(s.body) | _ways(s.orelse)
+        return _exit_kinds(s.body) | _exit_kinds(s.orelse)
     if isinstance(s, ast.For | ast.While):
-        inside = _ways(s.body)
+        inside = _exit_kinds(s.body)
         forever = isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and s.test.value
         ends: set[str] = {"next"} if not forever or "break" in inside else set()
         return frozenset(ends | (inside & {"return"}))
@@ -111,7 +111,7 @@ class _Structured:
         return found
 
     def function(self, tree: ast.FunctionDef) -> ast.FunctionDef:
-        if "next" in _ways(tree.body):
+        if "next" in _exit_kinds(tree.body):
             raise Unsupported("a way that returns nothing", tree)
         body = self.block(tree.body, None)
         flags = any(isinstance(n, ast.Name) and n.id == self.done for s in body for n in walk(s))
@@ -128,14 +128,14 @@ class _Structured:
             ways, rest = _ways_of(s), body[k + 1 :]
             if isinstance(s, ast.If):
                 if self.jumps(ways, loop) and rest:
-                    return [*made, *self.divided(s, rest, loop)]
-                made.append(self.chosen(s, self.block(s.body, loop), self.block(s.orelse, loop)))
+                    return [*made, *self.divide_branches(s, rest, loop)]
+                made.append(self.make_if(s, self.block(s.body, loop), self.block(s.orelse, loop)))
             elif isinstance(s, ast.For | ast.While):
                 made += self.loop(s)
                 if "return" in ways and "next" in ways:
                     return [*made, *self.after_loop(s, rest, loop)]
                 if "return" in ways and loop is not None:
-                    made.append(_at(ast.Break(), s))
+                    made.append(_copy_location(ast.Break(), s))
             else:
                 made += self.statement(s, loop)
             if "next" not in ways:
@@ -146,17 +146,19 @@ class _Structured:
         """Whether a statement may skip those after it without leaving a loop."""
         return ("return" if loop is None else "continue") in ways
 
-    def divided(self, s: ast.If, rest: Sequence[ast.stmt], loop: _Loop | None) -> list[ast.stmt]:
+    def divide_branches(
+        self, s: ast.If, rest: Sequence[ast.stmt], loop: _Loop | None
+    ) -> list[ast.stmt]:
         """An `if` that may skip what follows, which moves to the side that goes on."""
-        then, orelse = _ways(s.body), _ways(s.orelse)
+        then, orelse = _exit_kinds(s.body), _exit_kinds(s.orelse)
         if "next" not in then:
             below = self.block([*s.orelse, *rest], loop)
-            return [self.chosen(s, self.block(s.body, loop), below)]
+            return [self.make_if(s, self.block(s.body, loop), below)]
         if "next" not in orelse:
             below = self.block([*s.body, *rest], loop)
-            return [self.chosen(s, below, self.block(s.orelse, loop))]
+            return [self.make_if(s, below, self.block(s.orelse, loop))]
         flag = self.done if loop is None else loop.skip
-        first = self.chosen(s, self.block(s.body, loop), self.block(s.orelse, loop))
+        first = self.make_if(s, self.block(s.body, loop), self.block(s.orelse, loop))
         return [first, self.unless(flag, self.block(rest, loop), s)]
 
     def after_loop(
@@ -165,21 +167,23 @@ class _Structured:
         """What follows a loop that may have returned."""
         if loop is None:
             return [self.unless(self.done, self.block(rest, loop), s)] if rest else []
-        leave = ast.If(_read(self.done, s), [_at(ast.Break(), s)], [])
-        return [_at(leave, s), *self.block(rest, loop)]
+        leave = ast.If(_read(self.done, s), [_copy_location(ast.Break(), s)], [])
+        return [_copy_location(leave, s), *self.block(rest, loop)]
 
-    def chosen(self, s: ast.If, then: list[ast.stmt], orelse: list[ast.stmt]) -> ast.stmt:
-        return _at(ast.If(s.test, then or [_at(ast.Pass(), s)], orelse), s)
+    def make_if(self, s: ast.If, then: list[ast.stmt], orelse: list[ast.stmt]) -> ast.stmt:
+        return _copy_location(ast.If(s.test, then or [_copy_location(ast.Pass(), s)], orelse), s)
 
     def unless(self, flag: str, body: list[ast.stmt], at: ast.stmt) -> ast.stmt:
-        return _at(ast.If(_at(ast.UnaryOp(ast.Not(), _read(flag, at)), at), body, []), at)
+        return _copy_location(
+            ast.If(_copy_location(ast.UnaryOp(ast.Not(), _read(flag, at)), at), body, []), at
+        )
 
     def statement(self, s: ast.stmt, loop: _Loop | None) -> Sequence[ast.stmt]:
         if isinstance(s, ast.Return):
             if s.value is None:
                 raise Unsupported("a way that returns nothing", s)
             made = [_assign(self.result, s.value, s), _assign(self.done, ast.Constant(True), s)]
-            return [*made, _at(ast.Break(), s)] if loop is not None else made
+            return [*made, _copy_location(ast.Break(), s)] if loop is not None else made
         if isinstance(s, ast.Continue):
             assert loop is not None
             return [_assign(loop.skip, ast.Constant(True), s)]
@@ -200,16 +204,18 @@ class _Structured:
             index = self.fresh(s.target.id)
             body = [_assign(s.target.id, _read(index, s.target), s.target), *body]
             target = ast.copy_location(ast.Name(index, ast.Store()), s.target)
-            return [_at(ast.For(target, s.iter, body, []), s)]
-        if all(isinstance(x, _SIMPLE) and not _chained(x) for x in walk(s.test)):
-            return [_at(ast.While(s.test, body, []), s)]
+            return [_copy_location(ast.For(target, s.iter, body, []), s)]
+        if all(isinstance(x, _SIMPLE) and not _uses_values_twice(x) for x in walk(s.test)):
+            return [_copy_location(ast.While(s.test, body, []), s)]
         test = self.fresh("test")
-        holds = ast.IfExp(s.test, _at(ast.Constant(True), s), _at(ast.Constant(False), s))
-        again = [_assign(test, _at(holds, s.test), s.test)]
-        return [*again, _at(ast.While(_read(test, s), [*body, *again], []), s)]
+        holds = ast.IfExp(
+            s.test, _copy_location(ast.Constant(True), s), _copy_location(ast.Constant(False), s)
+        )
+        again = [_assign(test, _copy_location(holds, s.test), s.test)]
+        return [*again, _copy_location(ast.While(_read(test, s), [*body, *again], []), s)]
 
 
-def _chained(x: ast.AST) -> bool:
+def _uses_values_twice(x: ast.AST) -> bool:
     """Whether an expression needs more than one value of a part of it."""
     return (isinstance(x, ast.Compare) and len(x.ops) > 1) or (
         isinstance(x, ast.BinOp) and isinstance(x.op, ast.Pow)
@@ -219,7 +225,7 @@ def _chained(x: ast.AST) -> bool:
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
-def _at(s: _Node, where: ast.AST) -> _Node:
+def _copy_location(s: _Node, where: ast.AST) -> _Node:
     return ast.copy_location(s, where)
 
 

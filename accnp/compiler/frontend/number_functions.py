@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from accnp.compiler.frontend.operators import cast_to, common_type, compared, computed
+from accnp.compiler.frontend.operators import cast_to, common_type, compare_numbers, computed
 from accnp.compiler.llvm.intrinsics.all import resolve
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.functions import FUNCTIONS
@@ -78,7 +78,7 @@ def _extremum(name: str, arguments: Sequence[Expr], keep: _Keep) -> Expr | None:
     if not isinstance(to, DType) or to.kind in ("bool", "complex", "half"):
         return None
     a, b = [keep("side", cast_to(v, to)) for v in arguments]
-    return call("select", compared("lt" if name == "min" else "gt", b, a), b, a)
+    return call("select", compare_numbers("lt" if name == "min" else "gt", b, a), b, a)
 
 
 def _ufunc_extremum(name: str, arguments: Sequence[Expr], keep: _Keep) -> Expr | None:
@@ -90,14 +90,14 @@ def _ufunc_extremum(name: str, arguments: Sequence[Expr], keep: _Keep) -> Expr |
     if to.kind in ("bool", "complex", "half"):
         return None
     a, b = [keep("side", cast_to(v, to)) for v in arguments]
-    best = call("select", compared("le" if name == "minimum" else "ge", a, b), a, b)
+    best = call("select", compare_numbers("le" if name == "minimum" else "ge", a, b), a, b)
     if to.kind != "float":
         return best
-    best = call("select", compared("ne", b, b), b, best)
-    return call("select", compared("ne", a, a), a, best)
+    best = call("select", compare_numbers("ne", b, b), b, best)
+    return call("select", compare_numbers("ne", a, a), a, best)
 
 
-def _rounded(name: str) -> Callable[[str, Expr], Expr]:
+def _make_rounding(name: str) -> Callable[[str, Expr], Expr]:
     """A function that gives an integer in `math`, and a float in NumPy."""
 
     def write(module: str, x: Expr) -> Expr:
@@ -108,15 +108,15 @@ def _rounded(name: str) -> Callable[[str, Expr], Expr]:
 
 
 def _is_infinite(_: str, x: Expr) -> Expr:
-    return compared("eq", call("abs", x), Const(math.inf, number_type(x)))
+    return compare_numbers("eq", call("abs", x), Const(math.inf, number_type(x)))
 
 
 _OF_FLOATS: dict[str, Callable[[str, Expr], Expr]] = {
-    "floor": _rounded("floor"),
-    "ceil": _rounded("ceil"),
-    "trunc": _rounded("trunc"),
+    "floor": _make_rounding("floor"),
+    "ceil": _make_rounding("ceil"),
+    "trunc": _make_rounding("trunc"),
     "square": lambda _, x: computed("mul", x, x),
-    "isnan": lambda _, x: compared("ne", x, x),
+    "isnan": lambda _, x: compare_numbers("ne", x, x),
     "isinf": _is_infinite,
     "isfinite": lambda _, x: call("is_finite", x),
 }

@@ -15,8 +15,8 @@ from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, U8, DType, Type, 
 from accnp.compiler.unsupported import Unsupported
 
 __all__ = [
-    "BINARY", "COMPARE", "cast_to", "common_type", "compared", "computed", "constant", "negated",
-    "stored_as", "zero",
+    "BINARY", "COMPARE", "cast_to", "common_type", "compare_numbers", "computed", "constant",
+    "negate", "stored_as", "zero",
 ]  # fmt: skip
 
 # The functions of the loop IR for the operators of Python.
@@ -71,12 +71,12 @@ def stored_as(x: Expr, to: DType) -> Expr:
     return cast_to(x, to)
 
 
-def _wide(of: DType) -> DType:
+def _widen_half(of: DType) -> DType:
     """The type in which operators take numbers of half precision."""
     return F4 if of.kind == "half" else of
 
 
-def _common(of: Sequence[DType]) -> DType:
+def _common_dtype(of: Sequence[DType]) -> DType:
     """The type in which two numbers of different types are computed."""
     kinds = {d.kind for d in of}
     if "complex" in kinds:
@@ -98,11 +98,11 @@ def common_type(of: Sequence[Type]) -> Type:
     found = of[0]
     for other in of[1:]:
         if other != found:
-            found = _unified(found, other)
+            found = _unify_types(found, other)
     return found
 
 
-def _unified(x: Type, y: Type) -> DType:
+def _unify_types(x: Type, y: Type) -> DType:
     """The type of a name that holds numbers of two types."""
     kinds = {x.kind, y.kind}
     if not isinstance(x, DType) or not isinstance(y, DType):
@@ -124,7 +124,7 @@ def _unified(x: Type, y: Type) -> DType:
 
 def computed(name: str, x: Expr, y: Expr) -> Expr:
     """Return an operator of two numbers."""
-    of = [_wide(number_type(a)) for a in (x, y)]
+    of = [_widen_half(number_type(a)) for a in (x, y)]
     alike = of[0] == of[1]
     if alike and of[0].kind == "complex":
         if name == "mul":
@@ -138,16 +138,16 @@ def computed(name: str, x: Expr, y: Expr) -> Expr:
     elif alike and (of[0].kind == "float" or (of[0] == B1 and name in _BITS)):
         to = of[0]
     else:
-        to = _common(of)
+        to = _common_dtype(of)
         to = F8 if name == "div" else to
     if to.kind == "float" and name in (*_BITS, *_DIVISIONS):
         raise Unsupported(f"{name} of floats")
     return call(name, cast_to(x, to), cast_to(y, to))
 
 
-def compared(name: str, x: Expr, y: Expr) -> Expr:
+def compare_numbers(name: str, x: Expr, y: Expr) -> Expr:
     """Return a comparison of two numbers."""
-    of = [_wide(number_type(a)) for a in (x, y)]
+    of = [_widen_half(number_type(a)) for a in (x, y)]
     complex_ones = [d for d in of if d.kind == "complex"]
     if complex_ones and name not in ("eq", "ne"):
         raise Unsupported("an order of complex numbers")
@@ -158,11 +158,11 @@ def compared(name: str, x: Expr, y: Expr) -> Expr:
     elif U8 in of and any(isinstance(a, Const) and a.value >= 0 for a in (x, y)):
         to = U8
     else:
-        to = _common(of)
+        to = _common_dtype(of)
     return call(name, cast_to(x, to), cast_to(y, to))
 
 
-def negated(name: str, x: Expr) -> Expr:
+def negate(name: str, x: Expr) -> Expr:
     """Return -x ("neg") or ~x ("not") of a number."""
     of = number_type(x)
     if of.kind == "half":

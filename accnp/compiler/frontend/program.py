@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from accnp.compiler.frontend.definitions import with_definitions
 from accnp.compiler.frontend.source import read_kernel
-from accnp.compiler.frontend.syntax import parsed
+from accnp.compiler.frontend.syntax import parse_source
 from accnp.compiler.frontend.users import constants_of, write_users_functions
 from accnp.compiler.llvm.entry import DRIVER, LIBRARY, VECTORS
 from accnp.compiler.llvm.lower import write_function
@@ -76,7 +76,7 @@ def read_source(
         If the source does not have the kernel, or the signature is not one of its arguments.
     """
     text = with_definitions(source)
-    module = parsed(text)
+    module = parse_source(text)
     trees = {d.name: d for d in module.body if isinstance(d, ast.FunctionDef)}
     if name not in trees:
         raise ValueError(f"get_kernel: the source must define the function; got name={name!r}")

@@ -10,14 +10,14 @@ import ast
 import functools
 from typing import Any, cast
 
-__all__ = ["functions_of", "parsed", "walk"]
+__all__ = ["functions_of", "parse_source", "walk"]
 
 _MARKS = {"op", "ops", "ctx", "type_comment", "decorator_list", "returns", "type_ignores", "kind"}
 
 _TIMES = 8  # that a text is parsed, at most
 
 
-def parsed(source: str) -> ast.Module:
+def parse_source(source: str) -> ast.Module:
     """The tree of a text.
 
     Python 3.11 counts the depth of trees for all threads together, and fails where another one
@@ -33,7 +33,7 @@ def parsed(source: str) -> ast.Module:
 
 def functions_of(source: str) -> dict[str, ast.FunctionDef]:
     """The functions of a text by their names."""
-    return {d.name: d for d in parsed(source).body if isinstance(d, ast.FunctionDef)}
+    return {d.name: d for d in parse_source(source).body if isinstance(d, ast.FunctionDef)}
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from accnp.compiler.frontend.functions import UserFunctions
 from accnp.compiler.frontend.number_functions import MODULES, NUMBERS
 from accnp.compiler.frontend.operators import cast_to, constant
 from accnp.compiler.frontend.statements import Written
-from accnp.compiler.frontend.syntax import parsed
+from accnp.compiler.frontend.syntax import parse_source
 from accnp.compiler.loops.ir import Call, Const, Expr, For, If, Kernel, Stmt, While, number_type
 from accnp.compiler.loops.visiting import (
     every_part,
@@ -58,7 +58,7 @@ def constants_of(module: ast.Module) -> dict[str, Const]:
         if isinstance(s, ast.Assign) and all(isinstance(t, ast.Name) for t in s.targets):
             names = [t.id for t in s.targets if isinstance(t, ast.Name)]
             with contextlib.suppress(ValueError, ArithmeticError, TypeError):
-                values |= dict.fromkeys(names, _evaluated(s.value, values))
+                values |= dict.fromkeys(names, _evaluate_constant(s.value, values))
     found: dict[str, Const] = {}
     for name, value in values.items():
         with contextlib.suppress(Unsupported):
@@ -66,16 +66,16 @@ def constants_of(module: ast.Module) -> dict[str, Const]:
     return found
 
 
-def _evaluated(x: ast.expr, values: Mapping[str, float]) -> float:
+def _evaluate_constant(x: ast.expr, values: Mapping[str, float]) -> float:
     """The value of an expression of numbers, as Python computes it."""
     if isinstance(x, ast.Constant) and isinstance(x.value, bool | int | float):
         return x.value
     if isinstance(x, ast.Name) and x.id in values:
         return values[x.id]
     if isinstance(x, ast.UnaryOp) and type(x.op) in _UNARY:
-        return _UNARY[type(x.op)](_evaluated(x.operand, values))
+        return _UNARY[type(x.op)](_evaluate_constant(x.operand, values))
     if isinstance(x, ast.BinOp) and type(x.op) in _BINARY:
-        sides = [_evaluated(side, values) for side in (x.left, x.right)]
+        sides = [_evaluate_constant(side, values) for side in (x.left, x.right)]
         return _BINARY[type(x.op)](*sides)
     if isinstance(x, ast.Attribute) and ast.unparse(x.value) in MODULES and x.attr in NUMBERS:
         return NUMBERS[x.attr]
@@ -95,7 +95,7 @@ def write_users_functions(kernel: Kernel) -> Kernel:
         return kernel
     kernel = lower_reductions(inline_indices(kernel))  # whose steps may have no loops in them
     out = Written(names_of(kernel))
-    module = parsed(with_definitions("\n".join(names)))
+    module = parse_source(with_definitions("\n".join(names)))
     functions = {d.name: d for d in module.body if isinstance(d, ast.FunctionDef)}
     users = UserFunctions(functions, out, constants_of(module))
     body = _block(kernel.body, users, out)

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from accnp.compiler.fusion.program import Program, Value
-from accnp.compiler.fusion.regions import Cuts, count_cells, joined
+from accnp.compiler.fusion.regions import Cuts, count_cells, union_of_cuts
 from accnp.compiler.fusion.spaces import (
     View,
     is_one_value,
@@ -48,7 +48,7 @@ class Demand:
 
     @property
     def cluster(self) -> Cluster:
-        return self._cluster.current()
+        return self._cluster.resolve_merged()
 
 
 class Cluster:
@@ -82,21 +82,21 @@ class Cluster:
     def has_room(self, more: int = 1, cuts: Cuts = ()) -> bool:
         """Whether the cluster may get more members or more cuts, by the size limits."""
         size = self.size + more
-        cells = count_cells(joined(self.cuts, cuts))
+        cells = count_cells(union_of_cuts(self.cuts, cuts))
         return size <= MAX_MEMBERS and cells <= MAX_CELLS and size * cells <= MAX_STATEMENTS
 
     def need(self, other: Cluster) -> None:
         """Record that this cluster loads a value that another one stores."""
         self.needs.add(other)
         other.readers.add(self)
-        _sink(self)
+        _raise_levels(self)
 
-    def swallow(self, other: Cluster) -> None:
+    def absorb_cluster(self, other: Cluster) -> None:
         """Merge another cluster into this one. Neither may depend on the other."""
         self.roots += other.roots
         self.size += other.size
         self.reduction_count += other.reduction_count
-        self.cuts = joined(self.cuts, other.cuts)
+        self.cuts = union_of_cuts(self.cuts, other.cuts)
         self.loads |= other.loads
         self.members += other.members
         self.wishes += other.wishes
@@ -110,9 +110,9 @@ class Cluster:
         self.readers |= other.readers
         self.level = max(self.level, other.level)
         other.merged = self
-        _sink(self)
+        _raise_levels(self)
 
-    def current(self) -> Cluster:
+    def resolve_merged(self) -> Cluster:
         """Return the cluster that this one has been merged into, or itself."""
         c = self
         while c.merged is not None:
@@ -160,7 +160,7 @@ def reaches(a: Cluster, b: Cluster) -> bool:
     return False
 
 
-def _sink(c: Cluster) -> None:
+def _raise_levels(c: Cluster) -> None:
     """Raise the levels of the clusters that a cluster needs above its own, transitively."""
     stack = [c]
     while stack:

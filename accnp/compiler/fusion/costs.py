@@ -17,7 +17,7 @@ from accnp.compiler.fusion.program import Value
 from accnp.compiler.fusion.spaces import in_kernel, strip_views
 from accnp.primitives.conversion import CONVERT
 
-__all__ = ["AGAIN", "cheap", "distinct", "not_expanding", "times", "work", "worth_again"]
+__all__ = ["AGAIN", "cheap", "distinct", "does_not_expand", "is_worth_recomputing", "times", "work"]
 
 CHEAP = 4  # an operation of at most this cost, whose operands are leaves, is recomputed
 # Instructions per element, including loads, that may be repeated to avoid storing a value. Storing
@@ -28,21 +28,21 @@ HEAVY = 10  # an operation of more than this cost is never recomputed
 
 
 def cheap(v: Value) -> bool:
-    return _widens(v) or (
+    return _is_widening(v) or (
         v.op.cost <= CHEAP
         and len(v.inputs) <= 2
         and all(strip_views(x)[0].op.kind in ("leaf", "iota") for x in v.inputs)
     )
 
 
-def _widens(v: Value) -> bool:
+def _is_widening(v: Value) -> bool:
     """Whether a value is the conversion of a float32 value to float64. Storing the float32 value
     instead takes half the memory."""
     return (
         v.op is CONVERT
         and v.aval.dtype == np.float64
         and v.inputs[0].aval.dtype == np.float32
-        and all(not_expanding(d, v) for d in v.demands)
+        and all(does_not_expand(d, v) for d in v.demands)
     )
 
 
@@ -66,7 +66,7 @@ def work(v: Value) -> int:
     return total
 
 
-def not_expanding(d: Demand, v: Value) -> bool:
+def does_not_expand(d: Demand, v: Value) -> bool:
     """Whether a reader needs at most as many elements as the value has."""
     top = None
     for w in d.chain:
@@ -82,9 +82,9 @@ def not_expanding(d: Demand, v: Value) -> bool:
     return top is None or top <= v.aval.size
 
 
-def worth_again(v: Value) -> bool:
+def is_worth_recomputing(v: Value) -> bool:
     """Whether to compute a value once for each demand instead of storing it."""
-    if not all(not_expanding(d, v) for d in v.demands):
+    if not all(does_not_expand(d, v) for d in v.demands):
         return False
     if len(v.demands) == 1:
         return True

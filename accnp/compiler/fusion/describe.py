@@ -19,8 +19,8 @@ from accnp.ir.node import ARG, LITERAL, site_text
 from accnp.ir.op import as_tuple
 
 __all__ = [
-    "aval_text", "bytes_text", "cluster_lines", "cluster_parts", "home", "members", "params_text",
-    "program_lines", "why_stored",
+    "aval_text", "bytes_text", "cluster_lines", "cluster_parts", "find_storing_cluster", "members",
+    "params_text", "program_lines", "why_stored",
 ]  # fmt: skip
 
 
@@ -72,13 +72,13 @@ def leaf_text(v: Value) -> str:
     return "array"
 
 
-def home(v: Value) -> Cluster | None:
+def find_storing_cluster(v: Value) -> Cluster | None:
     """Return the cluster that stores a value."""
     while v.role == "alias":
         v = v.cluster
     if v.cluster is None and v.parent is not None:
-        return home(v.parent)
-    return None if v.cluster is None else v.cluster.current()
+        return find_storing_cluster(v.parent)
+    return None if v.cluster is None else v.cluster.resolve_merged()
 
 
 def _clusters_of(
@@ -96,7 +96,7 @@ def _clusters_of(
                 continue
             found |= _clusters_of(w, users, memo)
     else:
-        found = set() if v.cluster is None else {v.cluster.current()}
+        found = set() if v.cluster is None else {v.cluster.resolve_merged()}
         if v.role in ("inline", "scalar") or v.op.kind == "iota":
             found |= {d.cluster for d in v.demands if d.how != "load"}
     memo[id(v)] = found
@@ -126,10 +126,10 @@ def members(program: Program, clusters: Sequence[Cluster]) -> list[list[Value]]:
 def why_stored(v: Value) -> list[str]:
     """Return the reasons why a value is stored, which the rules of fusion have noted."""
     whole = v.parent if v.parent is not None else v
-    return list(dict.fromkeys(_words(whole, why) for why in (*whole.why, *v.why)))
+    return list(dict.fromkeys(_explain_stored(whole, why) for why in (*whole.why, *v.why)))
 
 
-def _words(v: Value, why: str | Cluster) -> str:
+def _explain_stored(v: Value, why: str | Cluster) -> str:
     if isinstance(why, str):
         return why
     alone = why_alone(why)

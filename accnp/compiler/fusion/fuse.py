@@ -36,10 +36,10 @@ from accnp.compiler.fusion.clusters import (
     reaches,
     write_last,
 )
-from accnp.compiler.fusion.costs import cheap, distinct, worth_again
+from accnp.compiler.fusion.costs import cheap, distinct, is_worth_recomputing
 from accnp.compiler.fusion.gathers import Coordinate, is_gather
 from accnp.compiler.fusion.merging import merge, merge_siblings
-from accnp.compiler.fusion.picking import assembled, gathered
+from accnp.compiler.fusion.picking import place_assembled, place_gather
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.reasons import (
     LONG_REDUCTION,
@@ -50,22 +50,22 @@ from accnp.compiler.fusion.reasons import (
     TOO_MANY_REDUCTIONS,
     TURNED,
     UNFUSED,
-    apart,
     form_of,
     other_space,
     store,
+    why_not_inline,
     why_other_reduction,
 )
 from accnp.compiler.fusion.regions import Placed, placed
 from accnp.compiler.fusion.spaces import (
     apply_views,
+    axes_longer_than_one,
     expressible,
     in_kernel,
     index_strides,
     is_one_value,
     is_turned,
     is_walkable,
-    long_axes,
     reduction_form,
     row_axes,
     strided,
@@ -116,7 +116,7 @@ class Fusion:
         self.clusters.append(c)
         return c
 
-    def no(self, why: str) -> bool:
+    def refuse(self, why: str) -> bool:
         """Return False, and note the reason."""
         self.refusal = why
         return False
@@ -129,16 +129,16 @@ class Fusion:
             self.barrier(v)
         elif self.apart and (v.demands or v.stored) and is_computed(v):
             store(v, UNFUSED)
-            assembled(self, v) if kind == "assemble" else self.root(v)
+            place_assembled(self, v) if kind == "assemble" else self.root(v)
         elif is_gather(v):
-            gathered(self, v)
+            place_gather(self, v)
         elif not in_kernel(v):
             self.host(v)
         elif kind == "view":
             if v.stored and not self.alias(v):
                 self.root_view(v)
         elif kind == "assemble":
-            assembled(self, v)
+            place_assembled(self, v)
         elif kind == "iota":
             if v.stored:
                 self.root(v)
@@ -252,7 +252,7 @@ class Fusion:
             self.refusal = merge(homes)
             homes = {d.cluster for d in demands}
         hows = {(d.how, d.context) for d in demands}
-        why = apart(homes, self.refusal)
+        why = why_not_inline(homes, self.refusal)
         if len(homes) == 1:
             home = next(iter(homes))
             if home.has_room() and hows == {("same", "full")} and v.aval.shape == home.shape:
@@ -284,7 +284,9 @@ class Fusion:
         """Compute a value inline in its consumer, under views, or in all consumers if that costs
         less than storing it. Return whether this was possible."""
         viewed = any(d.how == "view" for d in v.demands)
-        if not ((viewed or len(v.demands) > 1) and cheap(v)) and not (viewed and worth_again(v)):
+        if not ((viewed or len(v.demands) > 1) and cheap(v)) and not (
+            viewed and is_worth_recomputing(v)
+        ):
             return False
         for d in v.demands:
             if d.how == "load" or not d.cluster.has_room():
@@ -308,7 +310,9 @@ class Fusion:
             if v.op.kind == "reduce":
                 source, axes = v.inputs[0].aval.shape, v.params["axes"]
                 rows = rows and home.shape == source and home.reduction_count < MAX_REDUCTIONS
-                rows = rows and long_axes(source, axes) == long_axes(source, home.axes)
+                rows = rows and axes_longer_than_one(source, axes) == axes_longer_than_one(
+                    source, home.axes
+                )
             if not rows or not home.has_room() or any(reaches(home, c) for c in homes - {home}):
                 continue
             if self.accept_row(home, v, mine):
@@ -323,21 +327,21 @@ class Fusion:
             if d.how == "same" and d.context == "row":
                 continue
             if d.how != "row" or d.context != "full":
-                return self.no(other_space(home, v, d))
+                return self.refuse(other_space(home, v, d))
             seen = strided(v, d.chain)
             axes = row_axes(*seen[:2]) if seen else None
             if axes is None:
-                return self.no(other_space(home, v, d))
+                return self.refuse(other_space(home, v, d))
             mine = {a for a in axes if home.shape[a] != 1}
             if wanted not in (None, mine):
-                return self.no("its reader broadcasts it along different axes")
+                return self.refuse("its reader broadcasts it along different axes")
             wanted = mine
         if home.form == "map" and not home.cuts and wanted:
             home.form, home.axes = "row", tuple(sorted(wanted))
             return True
-        if home.form == "row" and wanted in (None, long_axes(home.shape, home.axes)):
+        if home.form == "row" and wanted in (None, axes_longer_than_one(home.shape, home.axes)):
             return True
-        return self.no(f"its reader is {form_of(home)}, whose rows are other ones")
+        return self.refuse(f"its reader is {form_of(home)}, whose rows are other ones")
 
     def place_reduce(self, v: Value) -> None:
         source = v.inputs[0].aval.shape
@@ -359,7 +363,7 @@ class Fusion:
             if (
                 fits
                 and self.accept_row(home, v)
-                and long_axes(source, home.axes) == long_axes(source, axes)
+                and axes_longer_than_one(source, home.axes) == axes_longer_than_one(source, axes)
             ):
                 return self.join(v, home, "row")
             if form != "split" and self.absorb(home, v, source, axes, form):
@@ -367,11 +371,11 @@ class Fusion:
         elif home is not None and v.aval.ndim:
             self.refusal = TOO_LONG if home.size >= MAX_MEMBERS else TOO_MANY_REDUCTIONS
         host = self.row_host(v, homes) if form == "row" and len(homes) > 1 else None
-        store(v, apart(homes, self.refusal) or self.refusal)
+        store(v, why_not_inline(homes, self.refusal) or self.refusal)
         if host is not None:
             return self.join(v, host, "row")
         base = strip_views(v.inputs[0])[0]
-        alike = {c.current() for c in self.reducing.get(base.id, ())}
+        alike = {c.resolve_merged() for c in self.reducing.get(base.id, ())}
         for c in sorted(alike, key=attrgetter("number")):
             # Reductions of the same values over the same axes share a pass.
             if (
@@ -379,7 +383,7 @@ class Fusion:
                 and c.shape == source
                 and c.size < MAX_MEMBERS
                 and c.reduction_count < MAX_REDUCTIONS
-                and long_axes(source, c.axes) == long_axes(source, axes)
+                and axes_longer_than_one(source, c.axes) == axes_longer_than_one(source, axes)
                 and not any(h is c or reaches(c, h) for h in homes)
             ):
                 return self.join(v, c, "row")
@@ -396,9 +400,11 @@ class Fusion:
         """Turn a map cluster over the result of a reduction into the epilogue of the reduction."""
         alike = all(d.how == "same" and d.context == "full" for d in v.demands)
         if not alike or home.form != "map" or home.cuts or home.shape != v.aval.shape:
-            return self.no(why_other_reduction(home, v))
+            return self.refuse(why_other_reduction(home, v))
         if prod(home.shape) == 1:
-            return self.no("a reduction to one element is complete only at the end of its kernel")
+            return self.refuse(
+                "a reduction to one element is complete only at the end of its kernel"
+            )
         home.shape, home.axes, home.form = source, axes, form
         for w in home.members:
             w.role = "row"

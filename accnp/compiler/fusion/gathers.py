@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Value
     from accnp.compiler.fusion.spaces import Strided, View
 
-__all__ = ["COST", "Coordinate", "is_gather", "reaches", "write_gather"]
+__all__ = ["COST", "Coordinate", "can_express_views", "is_gather", "write_gather"]
 
 COST = 12  # cost of one element, without its indices
 _STARTS = (np.dtype(np.int32), np.dtype(np.int64))
@@ -65,7 +65,7 @@ def batch_axes(v: Value) -> list[int]:
     return [d for d in range(v.aval.ndim) if d not in inside]
 
 
-def moving(v: Value, steps: tuple[int, ...]) -> tuple[int, ...]:
+def gathered_strides(v: Value, steps: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides of the gathered array in its operand, without the start indices; `steps`
     are the strides of the operand."""
     dims = v.params["dimension_numbers"]
@@ -80,13 +80,13 @@ def moving(v: Value, steps: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(moved)
 
 
-def reaches(v: Value, chain: tuple[View, ...]) -> bool:
+def can_express_views(v: Value, chain: tuple[View, ...]) -> bool:
     """Whether strides can express a reader's views of the gathered elements."""
     x = v.inputs[0]
     base, below = strip_views(x)
     seen = strided(base, below) or strided(x, ())
     assert seen is not None
-    return apply_views(chain, v.aval.shape, moving(v, seen[1]), seen[2]) is not None
+    return apply_views(chain, v.aval.shape, gathered_strides(v, seen[1]), seen[2]) is not None
 
 
 def is_gather(v: Value) -> bool:
@@ -168,7 +168,7 @@ class _Writer:
             if mode is modes.FILL_OR_DROP:
                 tests.append(self.add(np.dtype(bool), f"{{0}} >= {zero}", place))
                 tests.append(self.add(np.dtype(bool), "{0} <= {1}", place, top))
-        found = apply_views(chain, v.aval.shape, moving(v, steps), offset)
+        found = apply_views(chain, v.aval.shape, gathered_strides(v, steps), offset)
         assert found is not None
         strides = low.spread(found[0], found[1]) if self.context == "row" else found[1]
         element = low.load(base, strides, found[2], self.context, tuple(names), tuple(terms))

@@ -48,7 +48,7 @@ def place_updates(
     if not updates:
         return {}
     single = {id(c.roots[0]): c for c in clusters if _is_single(c)}
-    clusters[:] = _delayed(clusters, updates, single)
+    clusters[:] = _delay_update_kernels(clusters, updates, single)
     uses = Counter([id(x) for v in program.values if v.parent is None for x in v.inputs])
     uses.update([id(v) for v in (*program.outputs, *program.effects)])
     order = {c: k for k, c in enumerate(clusters)}
@@ -61,7 +61,7 @@ def place_updates(
         if c not in order or c in apart or uses[id(v)] != 1 or not _is_stored_once(c, v):
             continue
         array, views = strip_views(u.inputs[0], through=True)
-        at = _place(u, v)
+        at = _find_position(u, v)
         if views or at is None or is_one_value(u.inputs[0]) or array.aval.dtype not in NATIVE:
             continue
         if _is_known(array, c, order) and not _is_read(array, u, c, order, clusters):
@@ -74,13 +74,13 @@ def _is_single(c: Cluster) -> bool:
     return c.form == "map" and len(c.roots) == 1 and c.roots[0].role == "scalar"
 
 
-def _delayed(
+def _delay_update_kernels(
     clusters: list[Cluster], updates: Sequence[Value], single: Mapping[int, Cluster]
 ) -> list[Cluster]:
     """Reorder clusters so that a kernel that computes the values of one update comes after the step
     that makes the updated array, as in a chain of updates."""
     for u in updates:
-        written, at = strip_views(u.inputs[1], through=True)[0], u.cluster.current()
+        written, at = strip_views(u.inputs[1], through=True)[0], u.cluster.resolve_merged()
         c = _cluster_of(written) or single.get(id(written))
         array = strip_views(u.inputs[0], through=True)[0]
         made = None if array.is_leaf else _cluster_of(array.parent or array)
@@ -92,13 +92,13 @@ def _delayed(
         if made not in order or c not in order or order[made] < order[c]:
             continue
         between = clusters[order[c] + 1 : order[at]]
-        if not any(_overwrites(x, c.loads) for x in between):
+        if not any(_may_overwrite(x, c.loads) for x in between):
             clusters = [x for x in clusters if x is not c]
             clusters.insert(clusters.index(at), c)
     return clusters
 
 
-def _overwrites(c: Cluster, loads: Collection[int]) -> bool:
+def _may_overwrite(c: Cluster, loads: Collection[int]) -> bool:
     """Whether a step may overwrite one of these arrays."""
     v = c.roots[0] if c.form == "host" and c.roots else None
     if v is None or v.op.updated_operand is None:
@@ -116,10 +116,10 @@ def _is_stored_once(c: Cluster, v: Value) -> bool:
 
 def _cluster_of(v: Value) -> Cluster | None:
     """Return the cluster that stores a value; None for an alias."""
-    return None if v.cluster is None or v.role == "alias" else v.cluster.current()
+    return None if v.cluster is None or v.role == "alias" else v.cluster.resolve_merged()
 
 
-def _place(u: Value, v: Value) -> tuple[tuple[int, ...], int] | None:
+def _find_position(u: Value, v: Value) -> tuple[tuple[int, ...], int] | None:
     """Return the strides and the offset of a value in the result of an update; None if they are not
     known at planning time."""
     region = region_of(u)
@@ -147,7 +147,7 @@ def _is_read(
     array: Value, u: Value, c: Cluster, order: dict[Cluster, int], clusters: Sequence[Cluster]
 ) -> bool:
     """Whether a step between a kernel and an update reads the array."""
-    between = clusters[order[c] + 1 : order[u.cluster.current()]]
+    between = clusters[order[c] + 1 : order[u.cluster.resolve_merged()]]
     for other in between:
         if array.id in other.loads:
             return True

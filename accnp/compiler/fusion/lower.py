@@ -16,7 +16,7 @@ from accnp.compiler.fusion.fuse import Cluster
 from accnp.compiler.fusion.gathers import write_gather
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.fusion.regions import Cell, cells_of, operand, placed
-from accnp.compiler.fusion.spaces import index_strides, long_axes, strided, strip_views
+from accnp.compiler.fusion.spaces import axes_longer_than_one, index_strides, strided, strip_views
 from accnp.ir.kernel import Access, KernelSpec, Phase, RowReduction, Statement, dtype_code
 from accnp.primitives.views import contiguous
 
@@ -69,7 +69,7 @@ class ClusterLowering:
         self.shape = c.shape
         self.cell = cell
         self.parts: dict[Any, Any] = {}  # views of assembled values and gathers on operands
-        self.reduced: set[int] = long_axes(c.shape, c.axes) if c.form != "map" else set()
+        self.reduced: set[int] = axes_longer_than_one(c.shape, c.axes) if c.form != "map" else set()
         self.kept = [d for d, n in enumerate(c.shape) if n != 1 and d not in self.reduced]
         self.accesses: dict[Any, Access] = {}
         self.indices: list[Access] = []
@@ -174,7 +174,7 @@ class ClusterLowering:
                     if x.op.kind == "reduce" and x not in found:
                         found.append(x)
                     continue
-                if id(x) in seen or not self.ours(x):
+                if id(x) in seen or not self.is_computed_here(x):
                     continue
                 seen.add(id(x))
                 stack.append((x, True))
@@ -185,7 +185,7 @@ class ClusterLowering:
             visit(v if v.op.kind != "view" else strip_views(v.inputs[0])[0])
         return found
 
-    def ours(self, v: Value) -> bool:
+    def is_computed_here(self, v: Value) -> bool:
         """Whether this kernel computes a value instead of loading it."""
         if v.is_leaf or v.parent is not None:
             return False
@@ -193,7 +193,7 @@ class ClusterLowering:
             return True
         if v.cluster is None or v.role == "alias":
             return False
-        return v.cluster.current() is self.c and v.role in ("full", "row")
+        return v.cluster.resolve_merged() is self.c and v.role in ("full", "row")
 
     def level(self, v: Value) -> int:
         """Return the number of passes over a row that must be complete before a value can be
@@ -215,7 +215,7 @@ class ClusterLowering:
             if x.op.kind == "view" and x in self.c.roots:
                 below = [x.inputs[0]]
             else:
-                below = list(x.inputs) if self.ours(x) else []
+                below = list(x.inputs) if self.is_computed_here(x) else []
             todo = [y for y in below if id(y) not in self.levels]
             if todo:
                 stack.extend(todo)
@@ -236,7 +236,7 @@ class ClusterLowering:
             seen: set[int] = set()
             while stack:
                 x = stack.pop()
-                if id(x) in seen or not self.ours(x) or x.role != "full":
+                if id(x) in seen or not self.is_computed_here(x) or x.role != "full":
                     continue
                 seen.add(id(x))
                 uses.setdefault(id(x), (x, set()))[1].add(p)
@@ -265,15 +265,15 @@ class ClusterLowering:
     def emit_base(self, base: Value, chain: tuple[Any, ...], context: str) -> str:
         if base.aval.ndim == 0:
             return self.scalar(base)
-        if self.ours(base) and base.role == "row":
+        if self.is_computed_here(base) and base.role == "row":
             return self.compute(base, (), "row")
         if base.op.kind == "iota" and (found := index_strides(base, chain)) is not None:
             return self.index(base, found, context)
-        if base.op.kind == "assemble" and self.ours(base):
+        if base.op.kind == "assemble" and self.is_computed_here(base):
             return self.assembled(base, chain)
-        if base.op.indexing == "gather" and self.ours(base):
+        if base.op.indexing == "gather" and self.is_computed_here(base):
             return write_gather(self, base, chain, context)
-        if self.ours(base) and (base.role == "inline" or not chain):
+        if self.is_computed_here(base) and (base.role == "inline" or not chain):
             return self.compute(base, chain, context)
         seen = strided(base, chain)
         assert seen is not None
@@ -310,7 +310,7 @@ class ClusterLowering:
                 total = (*outer, *below)
                 same = (
                     base.aval.ndim
-                    and self.ours(base)
+                    and self.is_computed_here(base)
                     and base.op.kind == "map"
                     and id(base) not in self.kept_in
                 )
@@ -359,7 +359,7 @@ class ClusterLowering:
                 or w.parent is not None
                 or w.role != "scalar"
             ):
-                self.names[id(x)] = self.fixed(w, chain)
+                self.names[id(x)] = self.emit_single_element(w, chain)
                 stack.pop()
                 continue
             missing = [x for x in w.inputs if id(x) not in self.names and not self.constant(w, x)]
@@ -386,7 +386,7 @@ class ClusterLowering:
             self.scalars.append(Statement(self.names[key], dtype, text))
         return self.names[key]
 
-    def fixed(self, v: Value, chain: tuple[Any, ...]) -> str:
+    def emit_single_element(self, v: Value, chain: tuple[Any, ...]) -> str:
         """Emit one element of a stored value or of an iota, which views with rank 0 select."""
         name = self.fresh("k")
         nowhere = (0,) * len(self.shape)
@@ -522,7 +522,7 @@ class ClusterLowering:
             columns[0] += columns[2][:-1]
             sizes[2], columns[2] = sizes[2][-1:], columns[2][-1:]
         if self.c.form == "column":
-            _along_memory(sizes, columns, [a.store for a in everything])
+            _choose_inner_axis(sizes, columns, [a.store for a in everything])
         flat = [axis for group in columns for axis in group]
         for i, a in enumerate(everything):
             a.strides = tuple(axis[i] for axis in flat)
@@ -533,7 +533,9 @@ class ClusterLowering:
         return KernelSpec(self.c.form, *axes, self.scalars, head, phases, accesses, cost=cost)
 
 
-def _along_memory(sizes: list[list[int]], columns: list[list[Any]], stores: list[bool]) -> None:
+def _choose_inner_axis(
+    sizes: list[list[int]], columns: list[list[Any]], stores: list[bool]
+) -> None:
     """Choose the inner axis of a column reduction: the kept axis along which most loads are
     contiguous, or otherwise have the smallest strides."""
 

@@ -11,8 +11,8 @@ from operator import attrgetter
 from typing import Any
 
 from accnp.compiler.fusion.clusters import Cluster, reaches
-from accnp.compiler.fusion.reasons import MAX_REDUCTIONS, MAX_STORES, why_two
-from accnp.compiler.fusion.spaces import long_axes, strip_views
+from accnp.compiler.fusion.reasons import MAX_REDUCTIONS, MAX_STORES, why_not_merged
+from accnp.compiler.fusion.spaces import axes_longer_than_one, strip_views
 
 __all__ = ["merge", "merge_siblings"]
 
@@ -30,11 +30,11 @@ def merge(homes: set[Cluster]) -> str:
     order = sorted(homes, key=attrgetter("number"))
     first, refusal = order[0], ""
     for other in order[1:]:
-        refusal = why_two(first, other)
+        refusal = why_not_merged(first, other)
         if not refusal:
             if other.form == "row" and first.form == "map":
                 first.form, first.axes = other.form, other.axes
-            first.swallow(other)
+            first.absorb_cluster(other)
     return refusal
 
 
@@ -45,7 +45,7 @@ def merge_siblings(clusters: Sequence[Cluster]) -> None:
         if c.merged is None and c.form in ("map", "row") and len(c.shape):
             by_shape.setdefault(c.shape, []).append(c)
         elif c.merged is None and c.form == "column" and c.axes is not None and not c.cuts:
-            key = c.shape, frozenset(long_axes(c.shape, c.axes))
+            key = c.shape, frozenset(axes_longer_than_one(c.shape, c.axes))
             by_shape.setdefault(key, []).append(c)
     for group in by_shape.values():
         for i, a in enumerate(group):  # only clusters that are close, since all pairs take too long
@@ -54,7 +54,7 @@ def merge_siblings(clusters: Sequence[Cluster]) -> None:
                     if a.form != "column":
                         merge({a, b})
                     elif share_pass(a, b):
-                        a.swallow(b)
+                        a.absorb_cluster(b)
 
 
 def share_pass(a: Cluster, b: Cluster) -> bool:
@@ -66,9 +66,9 @@ def share_pass(a: Cluster, b: Cluster) -> bool:
     """
     if any(v.op.combine != "sum" for c in (a, b) for v in c.members if v.op.kind == "reduce"):
         return False
-    loaded, _ = _of_elements([a])
-    both, more = _of_elements([a, b])
-    if both != loaded or both != _of_elements([b])[0] or len(more) > MAX_ELEMENTWISE:
+    loaded, _ = _find_element_loads([a])
+    both, more = _find_element_loads([a, b])
+    if both != loaded or both != _find_element_loads([b])[0] or len(more) > MAX_ELEMENTWISE:
         return False
     if (
         a.reduction_count + b.reduction_count > MAX_REDUCTIONS
@@ -78,7 +78,7 @@ def share_pass(a: Cluster, b: Cluster) -> bool:
     return a.has_room(b.size) and not reaches(a, b) and not reaches(b, a)
 
 
-def _of_elements(clusters: Sequence[Cluster]) -> tuple[set[int], set[int]]:
+def _find_element_loads(clusters: Sequence[Cluster]) -> tuple[set[int], set[int]]:
     """Return the ids of the arrays that are loaded for each reduced element, and of the values that
     are computed from them."""
     loaded: set[int] = set()

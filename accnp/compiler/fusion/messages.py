@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Builder, Value
     from accnp.ir.op import Op
 
-__all__ = ["lowered"]
+__all__ = ["lower_collective"]
 
 _SUMMED = frozenset(np.typecodes["AllInteger"] + "fdFD")  # the dtypes that MPI adds
 # Bytes of an array from which each of n processes reduces one part and the parts are gathered. All
@@ -43,7 +43,7 @@ _SUMMED = frozenset(np.typecodes["AllInteger"] + "fdFD")  # the dtypes that MPI 
 LARGE = 1 << 16
 
 
-def lowered(builder: Builder, node: Node, inputs: tuple[Value, ...]) -> Value | None:
+def lower_collective(builder: Builder, node: Node, inputs: tuple[Value, ...]) -> Value | None:
     """Return a collective as messages and reductions; None for one that is a single message. The
     position of this process is a constant."""
     op, params = node.op, node.params
@@ -56,42 +56,42 @@ def lowered(builder: Builder, node: Node, inputs: tuple[Value, ...]) -> Value | 
     if op.collective is not None and op.collective.reduce:
         # The last axis of the mesh comes first, as in the program of a single process.
         for axis in sorted(params["axis_name"], key=lambda a: -a.place):
-            x = _reduced(builder, node, x, axis, OPS[op.collective.reduce])
+            x = _lower_reduction(builder, node, x, axis, OPS[op.collective.reduce])
         return x
     if op is REDUCE_SCATTER:
-        return _scattered(builder, node, x)
+        return _lower_reduce_scatter(builder, node, x)
     if op in (ALL_GATHER, ALL_GATHER_INVARIANT):
-        return _gathered(builder, node, x)
-    return _exchanged(builder, node, x) if op is ALL_TO_ALL else None
+        return _lower_all_gather(builder, node, x)
+    return _lower_all_to_all(builder, node, x) if op is ALL_TO_ALL else None
 
 
-def _gathered(builder: Builder, node: Node, x: Value) -> Value:
+def _lower_all_gather(builder: Builder, node: Node, x: Value) -> Value:
     p = node.params
-    rows = builder.inferred(node, "mesh_gather", _who(node), (x,))
-    rows = _moved(builder, node, rows, 0, p["all_gather_dimension"])
+    rows = builder.inferred(node, "mesh_gather", _participants(node), (x,))
+    rows = _move_axis(builder, node, rows, 0, p["all_gather_dimension"])
     return _view(builder, node, rows, node.aval.shape)
 
 
-def _exchanged(builder: Builder, node: Node, x: Value) -> Value:
+def _lower_all_to_all(builder: Builder, node: Node, x: Value) -> Value:
     p = node.params
     n, at = p["axis_size"], p["split_axis"]
     if p["tiled"]:
         s = x.aval.shape
         x = _view(builder, node, x, (*s[:at], n, s[at] // n, *s[at + 1 :]))
-    x = _moved(builder, node, x, at, 0)
-    rows = builder.inferred(node, "mesh_exchange", _who(node), (x,))
-    rows = _moved(builder, node, rows, 0, p["concat_axis"])
+    x = _move_axis(builder, node, x, at, 0)
+    rows = builder.inferred(node, "mesh_exchange", _participants(node), (x,))
+    rows = _move_axis(builder, node, rows, 0, p["concat_axis"])
     return _view(builder, node, rows, node.aval.shape)
 
 
-def _who(node: Node) -> dict[str, Any]:
+def _participants(node: Node) -> dict[str, Any]:
     """Return the parameters of a message: its participants, and the collective that it is part of,
     which error messages name."""
     found = {k: node.params[k] for k in ("axis_name", "axis_index_groups")}
     return {**found, "of": node.op.user_name}
 
 
-def _moved(builder: Builder, node: Node, x: Value, source: int, target: int) -> Value:
+def _move_axis(builder: Builder, node: Node, x: Value, source: int, target: int) -> Value:
     if source == target:
         return x
     order = [d for d in range(x.aval.ndim) if d != source]
@@ -99,16 +99,16 @@ def _moved(builder: Builder, node: Node, x: Value, source: int, target: int) -> 
     return builder.inferred(node, "transpose", {"permutation": tuple(order)}, (x,))
 
 
-def _reduced(builder: Builder, node: Node, x: Value, axis: MeshAxis, reduce: Op) -> Value:
+def _lower_reduction(builder: Builder, node: Node, x: Value, axis: MeshAxis, reduce: Op) -> Value:
     groups = node.params["axis_index_groups"]
     n = len(axis.members(groups))
     uneven = groups is not None and len({len(g) for g in groups}) > 1
-    params = {**_who(node), "axis_name": (axis,)}
+    params = {**_participants(node), "axis_name": (axis,)}
     half = is_half(x.aval.dtype)
     if config.mpi_allreduce and reduce.combine == "sum" and x.aval.dtype.char in _SUMMED:
         return builder.inferred(node, "mesh_sum", params, (x,))
     if n == 2 and reduce.combine == "sum" and (half or x.aval.dtype.char in _SUMMED):
-        return _added(builder, node, x, axis, params)
+        return _add_two_processes(builder, node, x, axis, params)
     if x.aval.nbytes < LARGE or x.aval.size < 2 * n or uneven:
         rows = builder.inferred(node, "mesh_gather", params, (x,))
         return _reduce_rows(builder, node, reduce, rows)
@@ -130,7 +130,9 @@ def _reduced(builder: Builder, node: Node, x: Value, axis: MeshAxis, reduce: Op)
     return _view(builder, node, flat, shape)
 
 
-def _added(builder: Builder, node: Node, x: Value, axis: MeshAxis, params: dict[str, Any]) -> Value:
+def _add_two_processes(
+    builder: Builder, node: Node, x: Value, axis: MeshAxis, params: dict[str, Any]
+) -> Value:
     """Add the arrays of two processes, which send them to each other."""
     other = builder.inferred(node, "mesh_swap", params, (x,))
     first = axis.here == axis.members(params["axis_index_groups"])[0]
@@ -143,14 +145,14 @@ def _added(builder: Builder, node: Node, x: Value, axis: MeshAxis, params: dict[
     return builder.inferred(node, "add", {}, (a, b))
 
 
-def _scattered(builder: Builder, node: Node, x: Value) -> Value:
+def _lower_reduce_scatter(builder: Builder, node: Node, x: Value) -> Value:
     p = node.params
     n, at = p["axis_size"], p["scatter_dimension"]
     shape = x.aval.shape
     split = (*shape[:at], n, shape[at] // n, *shape[at + 1 :])
     x = _view(builder, node, x, split)
-    x = _moved(builder, node, x, at, 0)
-    rows = builder.inferred(node, "mesh_exchange", _who(node), (x,))
+    x = _move_axis(builder, node, x, at, 0)
+    rows = builder.inferred(node, "mesh_exchange", _participants(node), (x,))
     return _view(
         builder, node, _reduce_rows(builder, node, OPS["reduce_sum"], rows), node.aval.shape
     )

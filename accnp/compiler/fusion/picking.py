@@ -10,24 +10,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from accnp.compiler.fusion.clusters import MAX_CELLS
-from accnp.compiler.fusion.costs import AGAIN, distinct, not_expanding, times, work
-from accnp.compiler.fusion.gathers import COST, Coordinate, reaches
+from accnp.compiler.fusion.costs import AGAIN, distinct, does_not_expand, times, work
+from accnp.compiler.fusion.gathers import COST, Coordinate, can_express_views
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.fusion.reasons import form_of, store
-from accnp.compiler.fusion.regions import Placed, count_cells, cuts_of, joined, placed
+from accnp.compiler.fusion.regions import Placed, count_cells, cuts_of, placed, union_of_cuts
 from accnp.compiler.fusion.spaces import strided, strip_views
 
 if TYPE_CHECKING:
     from accnp.compiler.fusion.fuse import Fusion
 
-__all__ = ["assembled", "gathered"]
+__all__ = ["place_assembled", "place_gather"]
 
 
-def assembled(f: Fusion, v: Value) -> None:
+def place_assembled(f: Fusion, v: Value) -> None:
     """Place an assembled value: inline in the kernels that read it, or stored by a kernel whose
     index space is cut along the regions."""
     parts = placed(v)
-    if parts is None or (not v.stored and _placed(f, v, parts)):
+    if parts is None or (not v.stored and _inline_assembled(f, v, parts)):
         return None if parts is not None else f.host(v)
     cuts = cuts_of(v, parts, (), v.aval.shape)
     if cuts is None or count_cells(cuts) > MAX_CELLS:
@@ -39,46 +39,46 @@ def assembled(f: Fusion, v: Value) -> None:
     return None
 
 
-def _placed(f: Fusion, v: Value, parts: tuple[Placed, ...]) -> bool:
+def _inline_assembled(f: Fusion, v: Value, parts: tuple[Placed, ...]) -> bool:
     """Compute an assembled value inline, so that each reader reads the operands directly. Return
     whether this was possible."""
     demands, name = distinct(v.demands), v.op.name
     if any(d.context != "full" or d.how not in ("same", "view") for d in demands):
-        return f.no(f"a reader does not read {name} element by element")
-    if not all(not_expanding(d, v) for d in demands):
-        return f.no(f"a reader takes each element of {name} more than once")
+        return f.refuse(f"a reader does not read {name} element by element")
+    if not all(does_not_expand(d, v) for d in demands):
+        return f.refuse(f"a reader takes each element of {name} more than once")
     if times(v) > 1 and (times(v) - 1) * work(v) > AGAIN:
-        return f.no(f"{len(demands)} readers of {name}, which is dear to compute again")
+        return f.refuse(f"{len(demands)} readers of {name}, which is dear to compute again")
     found: list[tuple[tuple[int, ...], ...]] = []
     for d in demands:
         c = d.cluster
         cuts = cuts_of(v, parts, d.chain, c.shape)
         if c.form != "map":
-            return f.no(f"{name} is read by {form_of(c)}, whose index space cannot be cut")
+            return f.refuse(f"{name} is read by {form_of(c)}, whose index space cannot be cut")
         if cuts is None:
-            return f.no(f"the regions of {name} lie across the axes of its reader")
+            return f.refuse(f"the regions of {name} lie across the axes of its reader")
         if not c.has_room(1, cuts):
-            return f.no(f"{name} would cut its reader into too many cells")
+            return f.refuse(f"{name} would cut its reader into too many cells")
         for p in parts:
             base, chain = strip_views(p.inputs[0])
             if base.aval.ndim and strided(base, (*d.chain, p, *chain)) is None:
-                return f.no(f"no strides can say the views of {name} on its operands")
+                return f.refuse(f"no strides can say the views of {name} on its operands")
         found.append(cuts)
     v.role = "inline"
     for d, cuts in zip(demands, found, strict=True):
         c = d.cluster
-        c.cuts = joined(c.cuts, cuts)
+        c.cuts = union_of_cuts(c.cuts, cuts)
         c.size += 1
         f.demand_parts(v, parts, c, d.chain)
     return True
 
 
-def gathered(f: Fusion, v: Value) -> None:
+def place_gather(f: Fusion, v: Value) -> None:
     """Place a gather: inline in its readers if each element is computed once, or else stored."""
     f.refusal = "its elements are read in several ways, or more than once"
     alike = all(d.context == "full" and d.how in ("same", "view") for d in v.demands)
-    free = alike and all(not_expanding(d, v) and d.cluster.has_room(COST) for d in v.demands)
-    said = free and all(reaches(v, d.chain) for d in v.demands) and _reaches_starts(v)
+    free = alike and all(does_not_expand(d, v) and d.cluster.has_room(COST) for d in v.demands)
+    said = free and all(can_express_views(v, d.chain) for d in v.demands) and _reaches_starts(v)
     if not v.stored and said and times(v) == 1:
         v.role = "inline"
         for d in distinct(v.demands):

@@ -48,10 +48,10 @@ class _Reader:
     def number(self, x: Value | Node) -> _Affine | None:
         """Return the affine function that an array of integers equals; None if it is not affine or
         if its elements overflow."""
-        found = self._unbounded(x)
-        return found if found is not None and _fits(x.aval, found) else None
+        found = self._affine_without_overflow(x)
+        return found if found is not None and _fits_dtype(x.aval, found) else None
 
-    def _unbounded(self, x: Value | Node) -> _Affine | None:
+    def _affine_without_overflow(self, x: Value | Node) -> _Affine | None:
         """Return the function, ignoring overflow of the dtype."""
         self.count += 1
         if self.count > MOST or x.aval.dtype.kind not in "iu":
@@ -85,7 +85,7 @@ class _Reader:
         return None if None in found else [_Affine(f.constant, f.steps[:-1]) for f in found if f]
 
 
-def _fits(aval: Aval, f: _Affine) -> bool:
+def _fits_dtype(aval: Aval, f: _Affine) -> bool:
     """Whether the dtype of an array can represent all values of a function."""
     low = high = f.constant
     for step, n in zip(f.steps, aval.shape, strict=True):
@@ -200,13 +200,13 @@ def region_of(v: Value | Node) -> Region | None:
     if found is None:
         return None
     if v.op.indexing == "scatter":
-        return _scattered(v, found)
+        return _scatter_region(v, found)
     shape, sizes = v.aval.shape, v.inputs[1].aval.shape
     starts = [max(0, min(f.constant, n - m)) for f, n, m in zip(found, shape, sizes, strict=True)]
     return Region(tuple(starts), tuple([(d, 1) for d in range(len(shape))]))
 
 
-def _scattered(v: Value | Node, found: list[_Affine]) -> Region | None:
+def _scatter_region(v: Value | Node, found: list[_Affine]) -> Region | None:
     """Return the region of a scatter whose windows form a regular grid without overlap, or None."""
     x, indices, updates = (y.aval for y in v.inputs)
     dims = v.params["dimension_numbers"]

@@ -2,8 +2,8 @@
 
 Input: the operands of a `dot_general`, and a function that makes values. Output: a value. It is an
 elementwise product of broadcast operands if nothing is summed, a reduction of such a product if
-neither operand has free axes, and otherwise a product over one axis. `turn` computes a product
-transposed if only its transpose is used. `program.py` calls these functions.
+neither operand has free axes, and otherwise a product over one axis. `transpose_products` computes
+a product transposed if only its transpose is used. `program.py` calls these functions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from accnp.primitives.views import TRANSPOSE
 if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Value
 
-__all__ = ["Make", "as_dtype", "product", "reshaped", "turn"]
+__all__ = ["Make", "as_dtype", "product", "reshaped", "transpose_products"]
 
 Make = Callable[[str, dict[str, Any], tuple[Any, ...]], Any]
 
@@ -33,14 +33,14 @@ def product(
 ) -> Value | None:
     """Return the value that replaces a product of these operands, or None to keep the product."""
     (ac, bc), (ab, bb) = params["dimension_numbers"]
-    af, bf = _rest(a, ac, ab), _rest(b, bc, bb)
+    af, bf = _remaining_axes(a, ac, ab), _remaining_axes(b, bc, bb)
     groups = [(a, ab), (a, af), (b, bf), (a, ac)]
     batch, m, n, k = [[x.aval.shape[d] for d in dims] for x, dims in groups]
     if dtype.kind == "b" or not prod(k):
         return None
     converted = a.aval.dtype != b.aval.dtype or b.aval.dtype != dtype
     if converted or (prod(k) != 1 and (prod(m) != 1 or prod(n) != 1)):
-        return _over_one_axis(make, params, a, b, (af, bf)) if len(k) > 1 else None
+        return _merge_contracted_axes(make, params, a, b, (af, bf)) if len(k) > 1 else None
     # The axes of the product: batch axes, free axes of a, free axes of b, contracted axes.
     shape = (*batch, *m, *n, *k)
     places = iter(range(len(shape)))
@@ -65,7 +65,7 @@ def as_dtype(make: Make, x: Value, dtype: np.dtype) -> Value:
     return make("convert_element_type", {"new_dtype": dtype, "weak_type": False}, (x,))
 
 
-def _over_one_axis(
+def _merge_contracted_axes(
     make: Make,
     params: dict[str, Any],
     a: Value,
@@ -77,7 +77,7 @@ def _over_one_axis(
     contract, batch = params["dimension_numbers"]
     merged: list[Value] = []
     for x, group, kept, summed in zip((a, b), batch, free, contract, strict=True):
-        x = _turned(make, x, (*group, *kept, *summed))
+        x = _transpose(make, x, (*group, *kept, *summed))
         kept_sizes = x.aval.shape[: x.aval.ndim - len(summed)]
         whole = prod(x.aval.shape[len(kept_sizes) :])
         merged.append(reshaped(make, x, (*kept_sizes, whole)))
@@ -86,11 +86,11 @@ def _over_one_axis(
     return make("dot_general", {**params, "dimension_numbers": dims}, tuple(merged))
 
 
-def _rest(x: Value, *used: Sequence[int]) -> list[int]:
+def _remaining_axes(x: Value, *used: Sequence[int]) -> list[int]:
     return [d for d in range(x.aval.ndim) if not any(d in group for group in used)]
 
 
-def _turned(make: Make, x: Value, order: tuple[int, ...]) -> Value:
+def _transpose(make: Make, x: Value, order: tuple[int, ...]) -> Value:
     if order == tuple(range(x.aval.ndim)):
         return x
     return make("transpose", {"permutation": order}, (x,))
@@ -107,13 +107,13 @@ def _spread(
 ) -> Value:
     """Transpose and broadcast x, so that its axes, in this order, are the dimensions `dims` of a
     shape."""
-    x = _turned(make, x, order)
+    x = _transpose(make, x, order)
     if x.aval.shape == shape:
         return x
     return make("broadcast_in_dim", {"shape": shape, "broadcast_dimensions": dims}, (x,))
 
 
-def turn(values: Sequence[Value], outputs: Sequence[Value]) -> bool:
+def transpose_products(values: Sequence[Value], outputs: Sequence[Value]) -> bool:
     """Compute products transposed if only their transpose is used; return whether there were any.
 
     Gradients with respect to weights are recorded as the transpose of a product. For real dtypes,

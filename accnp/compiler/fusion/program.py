@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accnp.compiler.fusion.products import product, turn
-from accnp.compiler.fusion.spaces import in_turns, keeps_order
+from accnp.compiler.fusion.products import product, transpose_products
+from accnp.compiler.fusion.spaces import axes_to_reduce_first, keeps_order
 from accnp.forks import imported
 from accnp.ir.aval import Aval, mesh_sharding, result_avals, spans_processes
 from accnp.ir.graph import Graph, graphs_in
@@ -114,9 +114,9 @@ def build(
         v = builder.get(x, env)
         outs += v if isinstance(v, list) else [v]
     wanted = [*builder.effects, *outs]
-    values = _live(builder.made, wanted)
-    if turn(values, wanted):
-        values = _live(builder.made, wanted)
+    values = _select_live_values(builder.made, wanted)
+    if transpose_products(values, wanted):
+        values = _select_live_values(builder.made, wanted)
     known = False
     if (fixed is None or fixed) and any(v.op.updated_operand is not None for v in values):
         rewrite = imported("accnp.compiler.fusion.updates").rewrite_updates
@@ -216,8 +216,8 @@ class Builder:
         if op is CONVERT and ins[0].aval.dtype == node.aval.dtype:
             return ins[0]  # only weak types differ, which do not affect values
         if op.kind == "map":
-            ins = self.stretched(node, ins)
-            small = self.without_ones(node, ins)
+            ins = self.broadcast_operands(node, ins)
+            small = self.move_unit_axes(node, ins)
             if small is not None:
                 return small
         if op.contraction:
@@ -232,7 +232,7 @@ class Builder:
             if flat is not None:
                 return flat
         if op.halves == "float32" and any(is_half(x.aval.dtype) for x in ins):
-            return self.widened(node, ins)
+            return self.compute_in_float32(node, ins)
         if op.rewrite is not None:
             found = op.rewrite(partial(self.inferred, node), node.params, ins)
             if found is not None:
@@ -243,7 +243,7 @@ class Builder:
         """Return the value of a constant that a rewriting rule needs."""
         return self.get(full((), value, dtype), env)
 
-    def stretched(self, node: Node, ins: tuple[Value, ...]) -> tuple[Value, ...]:
+    def broadcast_operands(self, node: Node, ins: tuple[Value, ...]) -> tuple[Value, ...]:
         """Broadcast the operands of a map along axes of length 1."""
         shape = node.aval.shape
         if all(v.aval.shape in ((), shape) for v in ins):
@@ -261,7 +261,7 @@ class Builder:
         params = {"new_dtype": dtype, "weak_type": weak}
         return self.inferred(node, "convert_element_type", params, (x,))
 
-    def widened(self, node: Node, ins: tuple[Value, ...]) -> Any:
+    def compute_in_float32(self, node: Node, ins: tuple[Value, ...]) -> Any:
         """Make an operation on half-precision operands that computes in float32."""
         wide = tuple(
             [self.converted(node, x, _SINGLE) if is_half(x.aval.dtype) else x for x in ins]
@@ -321,7 +321,7 @@ class Builder:
             self.effects.append(whole)  # messages must have the same order in all processes
         if not isinstance(aval, tuple):
             return whole
-        parts = _several(whole)
+        parts = _split_results(whole)
         self.made += parts
         return parts
 
@@ -370,18 +370,19 @@ class Builder:
         return tuple([moved(x) if held else x for x, held in zip(ins, which, strict=True)])
 
     def reduce(self, node: Node, x: Value, axes: tuple[int, ...]) -> Value:
-        """Make a reduction, or several successive reductions if `in_turns` splits the axes."""
+        """Make a reduction, or several successive reductions if `axes_to_reduce_first` splits the
+        axes."""
         if is_half(x.aval.dtype):
             y = self.reduce(node, self.converted(node, x, _SINGLE), axes)
             return self.converted(node, y, x.aval.dtype, node.aval.weak_type)
-        first = in_turns(x.aval.shape, axes)
+        first = axes_to_reduce_first(x.aval.shape, axes)
         if first:
             x = self.reduce(node, x, first)
             axes = tuple([d - sum(k < d for k in first) for d in axes if d not in first])
         params = {**node.params, "axes": axes}
         return self.make(node.op, params, (x,), node.op.infer(x.aval, **params), node)
 
-    def without_ones(self, node: Node, ins: tuple[Value, ...]) -> Value | None:
+    def move_unit_axes(self, node: Node, ins: tuple[Value, ...]) -> Value | None:
         """Move views that only add or drop axes of length 1 from the operands to the result.
 
         Then `mean(x, 0)` and `mean(x, 0, keepdims=True)` become one value, and an elementwise
@@ -415,7 +416,7 @@ def _is_identity(node: Node) -> bool:
     return all(a == b or n == 1 for a, b, n in zip(seen[1], steps, x.shape, strict=True))
 
 
-def _several(whole: Value) -> list[Value]:
+def _split_results(whole: Value) -> list[Value]:
     parts: list[Value] = []
     for i, aval in enumerate(whole.aval):
         part = Value(whole.op, whole.params, whole.inputs, aval, whole.node)
@@ -424,7 +425,7 @@ def _several(whole: Value) -> list[Value]:
     return parts
 
 
-def _live(made: Sequence[Value], outputs: Sequence[Value]) -> list[Value]:
+def _select_live_values(made: Sequence[Value], outputs: Sequence[Value]) -> list[Value]:
     """Return the values that the outputs need, without leaves, in the order of the program.
 
     This order keeps operations together that were recorded together. A result after which operands

@@ -10,12 +10,12 @@ from collections.abc import Collection
 
 from accnp.compiler.fusion.clusters import MAX_MEMBERS, Cluster, Demand, reaches
 from accnp.compiler.fusion.program import Value
-from accnp.compiler.fusion.spaces import long_axes
+from accnp.compiler.fusion.spaces import axes_longer_than_one
 
 __all__ = [
     "LONG_REDUCTION", "MAX_MEMBERS", "MAX_REDUCTIONS", "MAX_STORES", "OUTPUT", "TOO_LONG",
-    "TOO_MANY_REDUCTIONS", "TURNED", "UNFUSED", "apart", "form_of", "other_space", "store",
-    "why_other_reduction", "why_two",
+    "TOO_MANY_REDUCTIONS", "TURNED", "UNFUSED", "form_of", "other_space", "store", "why_not_inline",
+    "why_not_merged", "why_other_reduction",
 ]  # fmt: skip
 
 # Reductions of a kernel. Each may need its own pass, and passes recompute the values they share.
@@ -71,20 +71,24 @@ def store(v: Value, why: str | Cluster) -> None:
             v.why += (why,)
 
 
-def apart(homes: Collection[Cluster], refusal: str) -> str:
+def why_not_inline(homes: Collection[Cluster], refusal: str) -> str:
     """Return why a value that several kernels read is not computed in them."""
     if len(homes) < 2:
         return ""
     return f"{len(homes)} kernels read it: {refusal or 'not all of them element by element'}"
 
 
-def why_two(a: Cluster, b: Cluster) -> str:
+def why_not_merged(a: Cluster, b: Cluster) -> str:
     """Return why two clusters cannot become one kernel, or "" if they can."""
     if a.shape != b.shape or a.shape == ():
         return "they run over different index spaces"
     if a.form not in ("map", "row") or b.form not in ("map", "row"):
         return f"one is {form_of(a)}, another {form_of(b)}"
-    if a.axes and b.axes and long_axes(a.shape, a.axes) != long_axes(b.shape, b.axes):
+    if (
+        a.axes
+        and b.axes
+        and axes_longer_than_one(a.shape, a.axes) != axes_longer_than_one(b.shape, b.axes)
+    ):
         return "their rows are not the same axes"
     if len(a.roots) + len(b.roots) > MAX_STORES:
         return f"together they would write more than {MAX_STORES} arrays"

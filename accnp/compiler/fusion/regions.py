@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Value
     from accnp.compiler.fusion.spaces import Strided, View
 
-__all__ = ["Cell", "Cuts", "Placed", "cells_of", "count_cells", "cuts_of", "joined", "placed"]
+__all__ = [
+    "Cell",
+    "Cuts",
+    "Placed",
+    "cells_of",
+    "count_cells",
+    "cuts_of",
+    "placed",
+    "union_of_cuts",
+]
 
 # For each axis of an index space, the indices at which it is cut, in order.
 Cuts = tuple[tuple[int, ...], ...]
@@ -139,7 +148,7 @@ def cuts_of(
     return tuple([tuple(sorted(c)) for c in cuts])
 
 
-def joined(a: Cuts, b: Cuts) -> Cuts:
+def union_of_cuts(a: Cuts, b: Cuts) -> Cuts:
     """Return the union of cuts; either may be empty."""
     if not a or not b:
         return a or b

@@ -48,7 +48,9 @@ def flat_scatter(
         return None
     shape = x.aval.shape
     flat = (*shape[:first], prod(sizes), *shape[first + count :])
-    place = _place(make, const, starts, [sizes[d - first] for d in mapped], mapped, params["mode"])
+    place = _merged_index(
+        make, const, starts, [sizes[d - first] for d in mapped], mapped, params["mode"]
+    )
 
     def renamed(axes: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(sorted({d if d < first else max(first, d - count + 1) for d in axes}))
@@ -65,7 +67,7 @@ def flat_scatter(
     return reshaped(make, y, shape)
 
 
-def _place(
+def _merged_index(
     make: Make, const: Callable[[int, np.dtype], Value], starts: Value, sizes: list[int],
     mapped: tuple[int, ...], mode: object,
 ) -> Value:  # fmt: skip

@@ -19,12 +19,12 @@ from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 if TYPE_CHECKING:
     from accnp.compiler.fusion.program import Value
 
-__all__ = ["hold_slices"]
+__all__ = ["replace_slices_by_gathers"]
 
 _OUTPUT = -1  # stands for the reader of an output
 
 
-def hold_slices(
+def replace_slices_by_gathers(
     values: list[Value], outputs: Sequence[Value], new: Callable[..., Value]
 ) -> list[Value]:
     """Return the values after replacing such slices by gathers; `new` makes a value."""

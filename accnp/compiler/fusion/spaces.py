@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     Strided = tuple[tuple[int, ...], tuple[int, ...], int]  # shape, strides, offset
 
 __all__ = [
-    "NATIVE", "apply_views", "expressible", "in_kernel", "in_turns", "index_strides", "is_row",
-    "is_turned", "is_walkable", "keeps_order", "long_axes", "reduction_form", "row_axes", "strided",
-    "strip_views",
+    "NATIVE", "apply_views", "axes_longer_than_one", "axes_to_reduce_first", "expressible",
+    "in_kernel", "index_strides", "is_row", "is_turned", "is_walkable", "keeps_order",
+    "reduction_form", "row_axes", "strided", "strip_views",
 ]  # fmt: skip
 
 SHORT_WALK = 16  # an axis with at most this many elements is too short for a walk along memory
@@ -138,7 +138,7 @@ def index_strides(iota: Value, chain: tuple[View, ...]) -> Strided | None:
     return apply_views(chain, iota.aval.shape, start, 0)
 
 
-def long_axes(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> set[int]:
+def axes_longer_than_one(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> set[int]:
     """Return the axes that are longer than 1."""
     return {a for a in axes or () if shape[a] != 1}
 
@@ -167,7 +167,7 @@ def reduction_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
     """Return the loop form of a reduction. It depends only on the logical shape, because it
     determines the order of summation.
 
-    "strided" is not a form of kernels: `in_turns` splits such a reduction into two.
+    "strided" is not a form of kernels: `axes_to_reduce_first` splits such a reduction into two.
     """
     big = [d for d in range(len(shape)) if shape[d] != 1]
     reduced = [d for d in big if d in axes]
@@ -181,7 +181,7 @@ def reduction_form(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
     return "split" if not kept or (rows < 16 and length > CHUNK) else "row"
 
 
-def in_turns(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+def axes_to_reduce_first(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the axes to reduce first, if a reduction over several axes is split; () otherwise.
 
     The result depends only on the logical shape, because it determines the order of summation.

@@ -36,7 +36,7 @@ class Function(NamedTuple):
     simple: bool = True
 
 
-def _same(*kinds: str) -> Rule:
+def _same_type(*kinds: str) -> Rule:
     """Return a rule for operands of one type of these kinds, with a result of the same type."""
 
     def rule(of: Sequence[DType]) -> DType | None:
@@ -47,7 +47,7 @@ def _same(*kinds: str) -> Rule:
 
 def _test(*kinds: str) -> Rule:
     """Return the same rule with a result of type bool."""
-    same = _same(*kinds)
+    same = _same_type(*kinds)
     return lambda of: None if same(of) is None else B1
 
 
@@ -59,11 +59,11 @@ def _index(of: Sequence[DType]) -> DType | None:
     return I8 if all(d == I8 for d in of) else None
 
 
-def _part(of: Sequence[DType]) -> DType | None:
+def _complex_part(of: Sequence[DType]) -> DType | None:
     return part_of(of[0]) if of[0].kind == "complex" else None
 
 
-_floats = _same("float")
+_floats = _same_type("float")
 _NUMBER = ("int", "uint", "float")
 _SUMS = ("int", "uint", "float", "complex")
 _WHOLE = ("int", "uint")
@@ -83,7 +83,7 @@ INFIX = {
 
 def _or_half(rule: Rule) -> Rule:
     """Return a rule that also accepts operands of one half-precision type."""
-    halves = _same("half")
+    halves = _same_type("half")
     return lambda of: rule(of) or halves(of)
 
 
@@ -142,11 +142,11 @@ def _test_float(of: Sequence[DType]) -> DType | None:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "add": Function(2, _same(*_SUMS), np.add),
-    "sub": Function(2, _same(*_SUMS), np.subtract),
-    "mul": Function(2, _same(*_NUMBER), np.multiply),
+    "add": Function(2, _same_type(*_SUMS), np.add),
+    "sub": Function(2, _same_type(*_SUMS), np.subtract),
+    "mul": Function(2, _same_type(*_NUMBER), np.multiply),
     "div": Function(2, _floats, np.divide),
-    "neg": Function(1, _same("half", *_SUMS), np.negative),
+    "neg": Function(1, _same_type("half", *_SUMS), np.negative),
     "floordiv": Function(2, _index, np.floor_divide),
     "lt": Function(2, _test(*_ANY), np.less),
     "le": Function(2, _test(*_ANY), np.less_equal),
@@ -154,27 +154,27 @@ FUNCTIONS: dict[str, Function] = {
     "ge": Function(2, _test(*_ANY), np.greater_equal),
     "eq": Function(2, _test(*_ANY, "complex"), np.equal),
     "ne": Function(2, _test(*_ANY, "complex"), np.not_equal),
-    "and": Function(2, _same(*_BITS), np.bitwise_and),
-    "or": Function(2, _same(*_BITS), np.bitwise_or),
-    "xor": Function(2, _same(*_BITS), np.bitwise_xor),
-    "not": Function(1, _same(*_BITS), np.invert),
+    "and": Function(2, _same_type(*_BITS), np.bitwise_and),
+    "or": Function(2, _same_type(*_BITS), np.bitwise_or),
+    "xor": Function(2, _same_type(*_BITS), np.bitwise_xor),
+    "not": Function(1, _same_type(*_BITS), np.invert),
     "select": Function(3, _select, np.where),
-    "shl": Function(2, _same(*_WHOLE), np.left_shift),
-    "shr": Function(2, _same(*_WHOLE), np.right_shift),
-    "floor_quotient": Function(2, _same(*_WHOLE), _floor_quotient, simple=False),
-    "floor_remainder": Function(2, _same(*_WHOLE), _floor_remainder, simple=False),
-    "real": Function(1, _part, np.real),
-    "imag": Function(1, _part, np.imag),
-    "conj": Function(1, _same("complex"), np.conj),
-    "sq": Function(1, _same(*_NUMBER), np.square),
-    "abs": Function(1, _same(*_NUMBER), np.abs),
-    "sign": Function(1, _same(*_NUMBER), np.sign),
-    "fmax": Function(2, _same(*_ANY), np.maximum),
-    "fmin": Function(2, _same(*_ANY), np.minimum),
-    "join_max": Function(2, _same(*_NUMBER), _join_max),
-    "join_min": Function(2, _same(*_NUMBER), _join_min),
-    "rem": Function(2, _same(*_NUMBER), _remainder),
-    "idiv": Function(2, _same(*_WHOLE), _quotient, simple=False),
+    "shl": Function(2, _same_type(*_WHOLE), np.left_shift),
+    "shr": Function(2, _same_type(*_WHOLE), np.right_shift),
+    "floor_quotient": Function(2, _same_type(*_WHOLE), _floor_quotient, simple=False),
+    "floor_remainder": Function(2, _same_type(*_WHOLE), _floor_remainder, simple=False),
+    "real": Function(1, _complex_part, np.real),
+    "imag": Function(1, _complex_part, np.imag),
+    "conj": Function(1, _same_type("complex"), np.conj),
+    "sq": Function(1, _same_type(*_NUMBER), np.square),
+    "abs": Function(1, _same_type(*_NUMBER), np.abs),
+    "sign": Function(1, _same_type(*_NUMBER), np.sign),
+    "fmax": Function(2, _same_type(*_ANY), np.maximum),
+    "fmin": Function(2, _same_type(*_ANY), np.minimum),
+    "join_max": Function(2, _same_type(*_NUMBER), _join_max),
+    "join_min": Function(2, _same_type(*_NUMBER), _join_min),
+    "rem": Function(2, _same_type(*_NUMBER), _remainder),
+    "idiv": Function(2, _same_type(*_WHOLE), _quotient, simple=False),
     "fma": Function(3, _floats, _multiply_add),
     "is_finite": Function(1, _test_float, np.isfinite),
     "copysign": Function(2, _floats, np.copysign),

@@ -227,7 +227,7 @@ class _Parser:
             self.expect("]")
         callees: list[Callee] = []
         while self.accept("calls"):
-            callees.append(Callee(self.name(), tuple(self.listed(self.type))))
+            callees.append(Callee(self.name(), tuple(self.parse_list(self.type))))
         shifted: list[Shifted] = []
         while self.accept("shifted"):
             buffer = self.memory()
@@ -262,7 +262,7 @@ class _Parser:
         self.expect("]")
         return self.buffers[made.name]
 
-    def listed(self, item: Callable[[], _Item]) -> list[_Item]:
+    def parse_list(self, item: Callable[[], _Item]) -> list[_Item]:
         """Parse a list in parentheses."""
         found: list[_Item] = []
         self.expect("(")
@@ -314,17 +314,17 @@ class _Parser:
         if self.accept("do"):
             return self.do()
         if self.accept("break"):
-            return Break(tuple(self.listed(self.expr)))
+            return Break(tuple(self.parse_list(self.expr)))
         if self.accept("run"):
-            kernel, args = self.name(), tuple(self.listed(self.expr))
+            kernel, args = self.name(), tuple(self.parse_list(self.expr))
             self.expect("for")
             first = self.expr()
             self.expect("..")
             return Run(kernel, first, self.expr(), args)
         if self.accept("share"):
-            kernel, args = self.name(), tuple(self.listed(self.expr))
+            kernel, args = self.name(), tuple(self.parse_list(self.expr))
             self.expect("by")
-            how = self.listed(self.expr)
+            how = self.parse_list(self.expr)
             if len(how) != 5:
                 self.fail("five arguments")
             return Share(kernel, *how, args)  # type: ignore[call-arg]
@@ -381,10 +381,10 @@ class _Parser:
     def do(self) -> Do:
         name = self.name()
         if not self.accept(":"):
-            return Do(name, tuple(self.listed(self.expr)))
+            return Do(name, tuple(self.parse_list(self.expr)))
         of = self.type()
         self.expect("=")
-        function, args = self.name(), tuple(self.listed(self.expr))
+        function, args = self.name(), tuple(self.parse_list(self.expr))
         return Do(function, args, self.new(name, of))
 
     def condition_loop(self) -> While:

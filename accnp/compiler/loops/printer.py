@@ -94,30 +94,33 @@ def _statements(body: Sequence[Stmt], pad: str, lines: list[str]) -> None:
         _statement(s, pad, lines)
 
 
-def _typed(v: Var) -> str:
+def _print_variable(v: Var) -> str:
     return f"{v.name}: {v.dtype.token}"
 
 
-def _listed(*xs: Expr) -> str:
+def _print_list(*xs: Expr) -> str:
     return ", ".join(map(print_expr, xs))
 
 
-def _carry(carried: Sequence[Carried]) -> list[str]:
-    return [f"carry {_typed(c.var)} = {print_expr(c.start)} then {c.result.name}" for c in carried]
+def _print_carried(carried: Sequence[Carried]) -> list[str]:
+    return [
+        f"carry {_print_variable(c.var)} = {print_expr(c.start)} then {c.result.name}"
+        for c in carried
+    ]
 
 
 def _statement(s: Stmt, pad: str, lines: list[str]) -> None:  # noqa: C901
     inner = pad + "  "
     if isinstance(s, Let):
-        lines.append(f"{pad}let {_typed(s.var)} = {print_expr(s.value)}")
+        lines.append(f"{pad}let {_print_variable(s.var)} = {print_expr(s.value)}")
     elif isinstance(s, Store):
         lines.append(f"{pad}{s.buffer.name}[{print_expr(s.index)}] = {print_expr(s.value)}")
     elif isinstance(s, LoadVector):
-        results = ", ".join(map(_typed, s.results))
+        results = ", ".join(map(_print_variable, s.results))
         lines.append(f"{pad}load {results} = {s.buffer.name}[{print_expr(s.index)}]")
     elif isinstance(s, StoreVector):
         place = f"{s.buffer.name}[{print_expr(s.index)}]"
-        lines.append(f"{pad}store {place} = {_listed(*s.values)}")
+        lines.append(f"{pad}store {place} = {_print_list(*s.values)}")
     elif isinstance(s, Prefetch):
         lines.append(f"{pad}prefetch {s.buffer.name}[{print_expr(s.index)}]")
     elif isinstance(s, ReduceColumns):
@@ -137,20 +140,20 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:  # noqa: C901
         if s.vector is not None:
             facts = [", bypass"] * s.vector.bypass + [", peel"] * s.vector.peel
             words.append(f"vector({s.vector.lanes}, {s.vector.rest}{''.join(facts)})")
-        _loop([*words, *_carry(s.carried)], s, pad, lines)
+        _loop([*words, *_print_carried(s.carried)], s, pad, lines)
     elif isinstance(s, While):
-        _loop(["loop", *_carry(s.carried), "while", print_expr(s.test)], s, pad, lines)
+        _loop(["loop", *_print_carried(s.carried), "while", print_expr(s.test)], s, pad, lines)
     elif isinstance(s, Do):
-        result = "" if s.result is None else f"{_typed(s.result)} = "
-        lines.append(f"{pad}do {result}{s.function}({_listed(*s.args)})")
+        result = "" if s.result is None else f"{_print_variable(s.result)} = "
+        lines.append(f"{pad}do {result}{s.function}({_print_list(*s.args)})")
     elif isinstance(s, Break):
-        lines.append(f"{pad}break({_listed(*s.values)})")
+        lines.append(f"{pad}break({_print_list(*s.values)})")
     elif isinstance(s, Run):
         steps = f"{print_expr(s.first)}..{print_expr(s.last)}"
-        lines.append(f"{pad}run {s.kernel}({_listed(*s.args)}) for {steps}")
+        lines.append(f"{pad}run {s.kernel}({_print_list(*s.args)}) for {steps}")
     elif isinstance(s, Share):
-        how = _listed(s.sharer, s.pool, s.helpers, s.count, s.chunk)
-        lines.append(f"{pad}share {s.kernel}({_listed(*s.args)}) by ({how})")
+        how = _print_list(s.sharer, s.pool, s.helpers, s.count, s.chunk)
+        lines.append(f"{pad}share {s.kernel}({_print_list(*s.args)}) by ({how})")
     elif isinstance(s, If):
         lines.append(f"{pad}if {print_expr(s.test)} {{")
         _statements(s.then, inner, lines)
@@ -160,17 +163,19 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:  # noqa: C901
         lines.append(f"{pad}}}")
         for j in s.joined:
             values = f"{print_expr(j.then)} else {print_expr(j.orelse)}"
-            lines.append(f"{pad}join {_typed(j.result)} = {values}")
+            lines.append(f"{pad}join {_print_variable(j.result)} = {values}")
     elif isinstance(s, Reduce):
         lines.append(f"{pad}reduce {s.index.name} in 0..{print_expr(s.extent)} {{")
         _statements(s.body, inner, lines)
         for f in s.reductions:
-            head = f"reduction {f.combine}{' wide' * f.wide} {_typed(f.result)}"
+            head = f"reduction {f.combine}{' wide' * f.wide} {_print_variable(f.result)}"
             lines.append(f"{inner}{head} of {print_expr(f.value)}")
         lines.append(f"{pad}}}")
     else:
         memory = f"{s.buffer.name}[{print_expr(s.start)}] extent {print_expr(s.extent)}"
-        lines.append(f"{pad}reduction {s.combine}{' wide' * s.wide} {_typed(s.result)} = {memory}")
+        lines.append(
+            f"{pad}reduction {s.combine}{' wide' * s.wide} {_print_variable(s.result)} = {memory}"
+        )
 
 
 def _loop(words: Sequence[str], s: For | While, pad: str, lines: list[str]) -> None:

@@ -130,7 +130,7 @@ class _Verifier:
         else:
             self.check(not k.shared, "a kernel for processors has memory that a block shares")
         for b in (*k.buffers, *k.stack, *k.shared, *[b for b, _ in k.heap]):
-            self.unique(b.name)
+            self.define_name(b.name)
             self.buffers.add(b)
         for b in k.buffers:
             self.check(b.length == 0, f"argument {b.name} has a length")
@@ -164,7 +164,7 @@ class _Verifier:
         if not holds:
             self.fail(what)
 
-    def usable(self, name: str) -> None:
+    def check_name(self, name: str) -> None:
         self.check(name.isascii() and name.isidentifier(), f"{name!r} is not a valid name")
         reserved = name in RESERVED or (self.kernel.threads > 0 and name in OF_GPUS)
         self.check(not reserved, f"the name {name} has a meaning")
@@ -172,13 +172,13 @@ class _Verifier:
     def integer(self, value: int, what: str) -> None:
         self.check(_WORD.min <= value <= _WORD.max, f"{what} has more than 64 bits: {value}")
 
-    def unique(self, name: str) -> None:
-        self.usable(name)
+    def define_name(self, name: str) -> None:
+        self.check_name(name)
         self.check(name not in self.names, f"{name} is defined twice")
         self.names.add(name)
 
     def define(self, v: Var) -> None:
-        self.unique(v.name)
+        self.define_name(v.name)
         self.scope.add(v)
 
     # --- statements ---
@@ -443,7 +443,7 @@ class _Verifier:
     def moves(self, x: Expr, index: Var) -> bool:
         """Whether a place moves with an index, by a number or by an argument: a stride, which is
         not 0 where a kernel writes."""
-        known = [k for v, k in _terms(x) if v == index]
+        known = [k for v, k in _index_terms(x) if v == index]
         return len(known) == 1 and (
             known[0] != 0 if isinstance(known[0], int) else known[0] in self.kernel.integers
         )
@@ -551,19 +551,21 @@ def _adjacent(x: Expr, count: int) -> list[Expr]:
     return [plus(x, Const(k, I8)) for k in range(count)]
 
 
-def _terms(x: Expr) -> tuple[tuple[Expr, int | Var], ...]:
+def _index_terms(x: Expr) -> tuple[tuple[Expr, int | Var], ...]:
     return x.terms if isinstance(x, Index) else ((x, 1),)
 
 
 def _of_equal_terms(places: set[Expr]) -> list[set[Expr]]:
     """Places in groups whose members differ by a constant."""
-    return [{x for x in places if _terms(x) == terms} for terms in {*map(_terms, places)}]
+    return [
+        {x for x in places if _index_terms(x) == terms} for terms in {*map(_index_terms, places)}
+    ]
 
 
 def _are_apart(places: set[Expr], index: Var, width: int) -> bool:
     """Whether no place of a step is one of another step: all move alike, by more than they are
     apart."""
-    rest = {*map(_terms, places)}
+    rest = {*map(_index_terms, places)}
     offsets = [x.constant if isinstance(x, Index) else 0 for x in places]
     step = min([abs(_step(x, index)) for x in places]) * width
     return len(rest) == 1 and max(offsets) - min(offsets) < step

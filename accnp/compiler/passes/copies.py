@@ -1,7 +1,7 @@
 """Copies of statements with new variables, for passes that process several steps at once.
 
-`Copies` creates names and renamed copies, and `in_turn` interleaves the statements of several
-copies so that their loads are issued early.
+`Copies` creates names and renamed copies, and `interleave_copies` interleaves the statements of
+several copies so that their loads are issued early.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from accnp.compiler.loops.types import I8, Type
 from accnp.compiler.loops.visiting import map_statement, names_of, subexpressions, unlike
 from accnp.compiler.passes.replace_variables import replaced
 
-__all__ = ["Body", "Copies", "in_turn"]
+__all__ = ["Body", "Copies", "interleave_copies"]
 
 Body = list[Let | Store]
 
@@ -56,7 +56,7 @@ class Copies:
         return found
 
 
-def in_turn(copies: Sequence[Body]) -> Body:
+def interleave_copies(copies: Sequence[Body]) -> Body:
     """Return the statements of several copies in an order that issues loads early.
 
     First come the indices, then the loads at these indices, which are all issued before the first
@@ -71,10 +71,12 @@ def in_turn(copies: Sequence[Body]) -> Body:
         known: Body = []
         for s in lets:
             loads = any(isinstance(part, Load) for part in subexpressions(s.value))
-            if s.var.dtype == I8 and not loads and not _uses(s.value, own):
+            if s.var.dtype == I8 and not loads and not _reads_any(s.value, own):
                 known.append(s)
                 own.remove(s.var)
-        first = [s for s in lets if isinstance(s.value, Load) and not _uses(s.value.index, own)]
+        first = [
+            s for s in lets if isinstance(s.value, Load) and not _reads_any(s.value.index, own)
+        ]
         indices += known
         early += first
         late += [s for s in lets if s not in first and s not in known]
@@ -82,5 +84,5 @@ def in_turn(copies: Sequence[Body]) -> Body:
     return [*indices, *early, *late]
 
 
-def _uses(x: Expr, variables: Set[Var]) -> bool:
+def _reads_any(x: Expr, variables: Set[Var]) -> bool:
     return any(part in variables for part in subexpressions(x) if isinstance(part, Var))

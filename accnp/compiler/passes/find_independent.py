@@ -72,10 +72,13 @@ def _is_independent(s: For, own: Set[Var]) -> bool:
     if not written or not all(isinstance(m, Buffer) or m in own for m in places):
         return False
     inside = {x.var for x in s.body if isinstance(x, Let)} | {s.index}
-    return all(len(places[m]) == 1 and _moves(at, s.index, inside) for m, at in written.items())
+    return all(
+        len(places[m]) == 1 and _advances_with_loop(at, s.index, inside)
+        for m, at in written.items()
+    )
 
 
-def _moves(x: Expr, index: Var, inside: Set[Var]) -> bool:
+def _advances_with_loop(x: Expr, index: Var, inside: Set[Var]) -> bool:
     """Whether an index is that of a loop plus terms that are the same in all steps."""
     if x == index:
         return True

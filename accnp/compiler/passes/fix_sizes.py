@@ -55,87 +55,92 @@ def fix_sizes(kernel: Kernel, sizes: Mapping[Var, int]) -> Kernel:
         arguments, but does not use them.
     """
     known: _Known = {v: Const(n, I8) for v, n in sizes.items()}
-    return kernel._replace(body=tuple(_block(kernel.body, known)), sized=True)
+    return kernel._replace(body=tuple(_specialize_block(kernel.body, known)), sized=True)
 
 
-def _block(body: Sequence[Stmt], known: _Known) -> list[Stmt]:
+def _specialize_block(body: Sequence[Stmt], known: _Known) -> list[Stmt]:
     found: list[Stmt] = []
     for s in body:
-        new = map_statement(s, lambda x: _computed(x, known))
+        new = map_statement(s, lambda x: _fold_constants(x, known))
         if isinstance(new, Let) and isinstance(new.value, Const):
             known[new.var] = new.value
         elif isinstance(new, For):
-            found += _loop(new, known)
+            found += _specialize_loop(new, known)
         elif isinstance(new, While):
-            test, rest = _computed(new.test, known), tuple(_block(new.body, known))
-            found.append(new._replace(test=test, body=rest, carried=_carried(new, known)))
+            test, rest = _fold_constants(new.test, known), tuple(_specialize_block(new.body, known))
+            found.append(
+                new._replace(test=test, body=rest, carried=_specialize_carried(new, known))
+            )
         elif isinstance(new, If):
-            found += _choice(new, known)
+            found += _specialize_if(new, known)
         elif isinstance(new, Reduce):
-            steps = [x for x in _block(new.body, known) if isinstance(x, Let | Store)]
-            reductions = [f._replace(value=_computed(f.value, known)) for f in new.reductions]
+            steps = [x for x in _specialize_block(new.body, known) if isinstance(x, Let | Store)]
+            reductions = [f._replace(value=_fold_constants(f.value, known)) for f in new.reductions]
             found.append(new._replace(body=tuple(steps), reductions=tuple(reductions)))
         else:
             found.append(new)
     return found
 
 
-def _loop(s: For, known: _Known) -> list[Stmt]:
+def _specialize_loop(s: For, known: _Known) -> list[Stmt]:
     """Specialize a loop whose limits and initial values have been replaced already."""
     leaves = any(isinstance(x, Break) for x in s.body)
     if isinstance(s.start, Const) and isinstance(s.stop, Const) and not leaves:
         count = len(range(int(s.start.value), int(s.stop.value), s.step))
         if count == 0:
-            return _assigned([(c.result, c.start) for c in s.carried], known)
+            return _assign_values([(c.result, c.start) for c in s.carried], known)
         if count == 1:
             known[s.index] = s.start
-            found = _assigned([(c.var, c.start) for c in s.carried], known)
-            found += _block(s.body, known)
-            last = [(c.result, _computed(c.following, known)) for c in s.carried]
-            return [*found, *_assigned(last, known)]
-    body = tuple(_block(s.body, known))
+            found = _assign_values([(c.var, c.start) for c in s.carried], known)
+            found += _specialize_block(s.body, known)
+            last = [(c.result, _fold_constants(c.following, known)) for c in s.carried]
+            return [*found, *_assign_values(last, known)]
+    body = tuple(_specialize_block(s.body, known))
     inner = body[-1] if body else None
     swaps = s.interchangeable and isinstance(inner, For) and inner.independent
-    return [s._replace(body=body, carried=_carried(s, known), interchangeable=swaps)]
+    return [s._replace(body=body, carried=_specialize_carried(s, known), interchangeable=swaps)]
 
 
-def _carried(s: For | While, known: _Known) -> tuple[Carried, ...]:
-    return tuple([c._replace(following=_computed(c.following, known)) for c in s.carried])
+def _specialize_carried(s: For | While, known: _Known) -> tuple[Carried, ...]:
+    return tuple([c._replace(following=_fold_constants(c.following, known)) for c in s.carried])
 
 
-def _choice(s: If, known: _Known) -> list[Stmt]:
+def _specialize_if(s: If, known: _Known) -> list[Stmt]:
     """Specialize an `If` whose condition has been replaced already."""
     if isinstance(s.test, Const):
-        found = _block(s.then if s.test.value else s.orelse, known)
+        found = _specialize_block(s.then if s.test.value else s.orelse, known)
         ways = [(j.result, j.then if s.test.value else j.orelse) for j in s.joined]
-        return [*found, *_assigned([(v, _computed(x, known)) for v, x in ways], known)]
-    then, orelse = tuple(_block(s.then, known)), tuple(_block(s.orelse, known))
+        return [*found, *_assign_values([(v, _fold_constants(x, known)) for v, x in ways], known)]
+    then, orelse = (
+        tuple(_specialize_block(s.then, known)),
+        tuple(_specialize_block(s.orelse, known)),
+    )
     joined = [
-        j._replace(then=_computed(j.then, known), orelse=_computed(j.orelse, known))
+        j._replace(then=_fold_constants(j.then, known), orelse=_fold_constants(j.orelse, known))
         for j in s.joined
     ]
     return [s._replace(then=then, orelse=orelse, joined=tuple(joined))]
 
 
-def _assigned(values: Sequence[tuple[Var, Expr]], known: _Known) -> list[Stmt]:
+def _assign_values(values: Sequence[tuple[Var, Expr]], known: _Known) -> list[Stmt]:
     """Return assignments of values, and add constants to `known` instead."""
     known |= {v: x for v, x in values if isinstance(x, Const)}
     return [Let(v, x) for v, x in values if not isinstance(x, Const)]
 
 
-def _computed(x: Expr, known: _Known) -> Expr:
+def _fold_constants(x: Expr, known: _Known) -> Expr:
     """Return an expression after replacing known variables and folding constants."""
 
     def change(part: Expr) -> Expr | None:
         if not isinstance(part, Call):
             return None
         args = tuple([map_expr(a, change) for a in part.args])
-        return _result(part._replace(args=args))
+        return _evaluate_call(part._replace(args=args))
 
     return map_expr(replaced(x, known), change)
 
 
-def _result(x: Call) -> Expr:
+def _evaluate_call(x: Call) -> Expr:
     if x.function == "select" and isinstance(x.args[0], Const):
         return x.args[1] if x.args[0].value else x.args[2]
     values = [int(a.value) for a in x.args if isinstance(a, Const) and a.dtype == I8]

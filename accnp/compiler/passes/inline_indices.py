@@ -36,7 +36,7 @@ _Known = dict[Var, Expr]
 def inline_indices(kernel: Kernel) -> Kernel:
     """Return a kernel without variables that are affine indices."""
     known: _Known = {}
-    body = _block(kernel.body, known)
+    body = _inline_block(kernel.body, known)
     used = {
         part
         for s in statements(body)
@@ -44,17 +44,20 @@ def inline_indices(kernel: Kernel) -> Kernel:
         for part in subexpressions(x)
         if isinstance(part, Var)
     }
-    return kernel._replace(body=_without(body, known.keys() - used))
+    return kernel._replace(body=_remove_assignments(body, known.keys() - used))
 
 
-def _without(body: Sequence[Stmt], unused: Set[Var]) -> tuple[Stmt, ...]:
+def _remove_assignments(body: Sequence[Stmt], unused: Set[Var]) -> tuple[Stmt, ...]:
     """Return statements without the assignments of some variables."""
     found: list[Stmt] = []
     for s in body:
         if isinstance(s, For | While):
-            s = s._replace(body=_without(s.body, unused))
+            s = s._replace(body=_remove_assignments(s.body, unused))
         elif isinstance(s, If):
-            s = s._replace(then=_without(s.then, unused), orelse=_without(s.orelse, unused))
+            s = s._replace(
+                then=_remove_assignments(s.then, unused),
+                orelse=_remove_assignments(s.orelse, unused),
+            )
         elif isinstance(s, Reduce):
             steps = [x for x in s.body if not (isinstance(x, Let) and x.var in unused)]
             s = s._replace(body=tuple(steps))
@@ -63,43 +66,45 @@ def _without(body: Sequence[Stmt], unused: Set[Var]) -> tuple[Stmt, ...]:
     return tuple(found)
 
 
-def _block(body: Sequence[Stmt], known: _Known) -> tuple[Stmt, ...]:
+def _inline_block(body: Sequence[Stmt], known: _Known) -> tuple[Stmt, ...]:
     found: list[Stmt] = []
     for s in body:
-        new = map_statement(s, lambda x: _inlined(x, known))
+        new = map_statement(s, lambda x: _inline(x, known))
         if isinstance(new, Let) and new.var.dtype == I8 and isinstance(new.value, Index | Var):
             known[new.var] = new.value
         elif isinstance(new, For | While):
             if isinstance(new, While):
-                new = new._replace(test=_inlined(new.test, known))
-            new = new._replace(body=_block(new.body, known))
-            carried = [c._replace(following=_inlined(c.following, known)) for c in new.carried]
+                new = new._replace(test=_inline(new.test, known))
+            new = new._replace(body=_inline_block(new.body, known))
+            carried = [c._replace(following=_inline(c.following, known)) for c in new.carried]
             new = new._replace(carried=tuple(carried))
         elif isinstance(new, If):
-            new = new._replace(then=_block(new.then, known), orelse=_block(new.orelse, known))
+            new = new._replace(
+                then=_inline_block(new.then, known), orelse=_inline_block(new.orelse, known)
+            )
             joined = [
-                j._replace(then=_inlined(j.then, known), orelse=_inlined(j.orelse, known))
+                j._replace(then=_inline(j.then, known), orelse=_inline(j.orelse, known))
                 for j in new.joined
             ]
             new = new._replace(joined=tuple(joined))
         elif isinstance(new, Reduce):
-            steps = [s for s in _block(new.body, known) if isinstance(s, Let | Store)]
-            reductions = [f._replace(value=_inlined(f.value, known)) for f in new.reductions]
+            steps = [s for s in _inline_block(new.body, known) if isinstance(s, Let | Store)]
+            reductions = [f._replace(value=_inline(f.value, known)) for f in new.reductions]
             new = new._replace(body=tuple(steps), reductions=tuple(reductions))
         found.append(new)
     return tuple(found)
 
 
-def _inlined(x: Expr, known: _Known) -> Expr:
+def _inline(x: Expr, known: _Known) -> Expr:
     def change(part: Expr) -> Expr | None:
         if isinstance(part, Var):
             return known.get(part)
-        return _sum(part, known) if isinstance(part, Index) else None
+        return _inline_affine(part, known) if isinstance(part, Index) else None
 
     return map_expr(x, change)
 
 
-def _sum(x: Index, known: _Known) -> Expr | None:
+def _inline_affine(x: Index, known: _Known) -> Expr | None:
     """Replace the variables of an affine index; None if the result is not affine."""
     terms: list[tuple[Var, int | Var]] = []
     constant = x.constant

@@ -75,12 +75,12 @@ def join_kernels(kernels: Sequence[Kernel], places: Sequence[Sequence[int]]) -> 
         own = [names.fresh(v) for v in kernel.integers]
         known |= zip(kernel.integers, own, strict=True)
         integers += [first, count, last, *starts, *own]
-        memory |= _shared(kernel, shared, names)
+        memory |= _share_memory(kernel, shared, names)
         mine = names.new("mine")
         inside = call(
             "and", call("ge", block, first), call("lt", block, affine((first, 1), (count, 1)))
         )
-        steps = _renamed(kernel.body, known, memory, names, (mine, count))
+        steps = _rename_variables(kernel.body, known, memory, names, (mine, count))
         at = Let(mine, affine((block, 1), (first, -1)))
         body.append(If(inside, (at, *steps)))
     whole = For(block, _ZERO, joined.last, 1, tuple(body), independent=True, spread="blocks")
@@ -90,7 +90,7 @@ def join_kernels(kernels: Sequence[Kernel], places: Sequence[Sequence[int]]) -> 
     )  # fmt: skip
 
 
-def _shared(kernel: Kernel, shared: list[Buffer], names: Copies) -> Mapping[Memory, Memory]:
+def _share_memory(kernel: Kernel, shared: list[Buffer], names: Copies) -> Mapping[Memory, Memory]:
     """Return the shared memory for the buffers of a kernel.
 
     Kernels use the same memory one after the other, because each ends its steps with a barrier.
@@ -108,7 +108,7 @@ def _shared(kernel: Kernel, shared: list[Buffer], names: Copies) -> Mapping[Memo
     return found
 
 
-def _renamed(
+def _rename_variables(
     body: Sequence[Stmt],
     known: dict[Var, Expr],
     memory: Mapping[Memory, Memory],
@@ -120,12 +120,12 @@ def _renamed(
     known = known | {v: names.fresh(v) for s in statements(body) for v in assigned(s)}
 
     def change(x: Expr) -> Expr:
-        return _moved(replaced(x, known), memory)
+        return _replace_memory(replaced(x, known), memory)
 
     return _with_memory(map_body(body, change), known, memory, part)
 
 
-def _moved(x: Expr, memory: Mapping[Memory, Memory]) -> Expr:
+def _replace_memory(x: Expr, memory: Mapping[Memory, Memory]) -> Expr:
     def change(part: Expr) -> Expr | None:
         if isinstance(part, Load | Address) and part.buffer in memory:
             return part._replace(buffer=memory[part.buffer], index=map_expr(part.index, change))

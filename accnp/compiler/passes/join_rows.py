@@ -57,7 +57,7 @@ def join_rows(kernel: Kernel) -> Kernel:
         if not isinstance(s, For) or not _is_joinable(s):
             return None
         copies = copies or Copies(kernel)
-        return _joined(s, copies.fresh)
+        return _join_steps(s, copies.fresh)
 
     return kernel._replace(body=replace_loops(kernel.body, change))
 
@@ -74,23 +74,23 @@ def _is_joinable(s: For) -> bool:
     if GROUP * (len(lets) + len(loads)) > SHORT:
         return False
     limits = [p for x in (inner.start, inner.stop) for p in subexpressions(x)]
-    return not _own(s).intersection(limits)
+    return not _step_variables(s).intersection(limits)
 
 
 def _are_plain(before: Sequence[Stmt], body: Sequence[Stmt]) -> bool:
     return all(isinstance(x, Let) for x in before) and all(isinstance(x, Let | Store) for x in body)
 
 
-def _own(s: For) -> set[Expr]:
+def _step_variables(s: For) -> set[Expr]:
     """Return the variables that differ between the steps of the outer loop."""
     return {s.index, *[v for x in s.body[:-1] for v in assigned(x)]}
 
 
-def _joined(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
+def _join_steps(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
     """Return a loop over groups of steps, and a loop over the remaining steps."""
     *before, inner = s.body
     assert isinstance(inner, For)
-    moving = _own(s) | {v for x in inner.body for v in assigned(x)}
+    moving = _step_variables(s) | {v for x in inner.body for v in assigned(x)}
     rest, r, j = (fresh(v) for v in (Var("rest"), s.index, inner.index))
     steps = call("sub", s.stop, s.start)
     whole = call("mul", call("floordiv", steps, Const(GROUP, I8)), Const(GROUP, I8))
@@ -103,7 +103,7 @@ def _joined(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
             heads.append(Let(known[s.index], affine((r, 1), constant=k)))
         for to, those in ((heads, before), (body, inner.body)):
             for x in those:
-                new = map_statement(x, lambda e, known=known: _renamed(e, known, last))
+                new = map_statement(x, lambda e, known=known: _rename_variables(e, known, last))
                 if isinstance(x, Store) and moving.intersection(subexpressions(x.index)):
                     to.append(new)
                 elif isinstance(new, Store):
@@ -122,7 +122,9 @@ def _joined(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
     ]
 
 
-def _renamed(x: Expr, known: Mapping[Var, Var], last: Mapping[tuple[Memory, Expr], Var]) -> Expr:
+def _rename_variables(
+    x: Expr, known: Mapping[Var, Var], last: Mapping[tuple[Memory, Expr], Var]
+) -> Expr:
     """Return an expression with renamed variables, and with current values in place of loads."""
 
     def change(part: Expr) -> Expr | None:

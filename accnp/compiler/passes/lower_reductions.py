@@ -41,13 +41,13 @@ def lower_reductions(kernel: Kernel) -> Kernel:
     made: list[Buffer] = []
 
     def change(s: For | Reduce) -> Sequence[Stmt] | None:
-        return _lowered(s, kernel, made) if isinstance(s, Reduce) else None
+        return _lower_reduction(s, kernel, made) if isinstance(s, Reduce) else None
 
     body = replace_loops(kernel.body, change)
     return kernel._replace(body=body, stack=(*kernel.stack, *made))
 
 
-def _lowered(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt]:
+def _lower_reduction(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt]:
     """Return the statements for a reduction, and add its buffers to `made`."""
     fills: dict[Expr, Store] = {}  # the stores to buffers, by value
     reductions: list[ReduceElements] = []
@@ -60,13 +60,13 @@ def _lowered(s: Reduce, kernel: Kernel, made: list[Buffer]) -> list[Stmt]:
                 fills[f.value] = Store(made[-1], s.index, f.value)
             memory = fills[f.value].buffer, _ZERO
         reductions.append(ReduceElements(f.result, f.combine, *memory, s.extent, f.wide))
-    steps = _needed([*s.body, *fills.values()])
+    steps = _needed_steps([*s.body, *fills.values()])
     if not steps:
         return [*reductions]
     return [For(s.index, _ZERO, s.extent, 1, tuple(steps), independent=True), *reductions]
 
 
-def _needed(steps: Sequence[Let | Store]) -> list[Let | Store]:
+def _needed_steps(steps: Sequence[Let | Store]) -> list[Let | Store]:
     """Return the stores, and the assignments that they need."""
     used: set[Expr] = set()
     found: list[Let | Store] = []

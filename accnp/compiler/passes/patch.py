@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from accnp.compiler.loops.builder import affine, call, plus
 from accnp.compiler.loops.ir import Const, Expr, For, If, Kernel, Let, Stmt, Store, Var
 from accnp.compiler.loops.types import I8
-from accnp.compiler.passes.copies import Body, Copies, in_turn
+from accnp.compiler.passes.copies import Body, Copies, interleave_copies
 from accnp.compiler.passes.spread import collapse, nest_of
 from accnp.compiler.unsupported import Unsupported
 
@@ -78,7 +78,7 @@ def patch(kernel: Kernel) -> tuple[Kernel, Var, Var]:
         call("lt", affine((r, 1), constant=DOWN - 1), rows.stop),
         call("lt", affine((c, 1), constant=LANES * (ACROSS - 1)), columns.stop),
     )
-    one = If(inside, tuple(in_turn(whole)), (_edge(names, nest, body, known, r, c),))
+    one = If(inside, tuple(interleave_copies(whole)), (_edge(names, nest, body, known, r, c),))
     each = For(t, _ZERO, Const(THREADS, I8), 1, (*lets, one), independent=True, spread="threads")
     patches = For(u, _ZERO, kernel.last, 1, (each,), independent=True, spread="blocks")
     integers = (*kernel.integers, across, down)

@@ -31,7 +31,7 @@ from accnp.compiler.loops.ir import (
     number_type,
 )
 from accnp.compiler.loops.types import B1, I8
-from accnp.compiler.passes.copies import Body, Copies, in_turn
+from accnp.compiler.passes.copies import Body, Copies, interleave_copies
 from accnp.compiler.passes.replace_variables import replaced
 from accnp.compiler.passes.spread import collapse, nest_of
 from accnp.compiler.unsupported import Unsupported
@@ -96,13 +96,13 @@ class _Columns:
                 stop = self.new("whole")
                 count = call("and", call("sub", end, start), Const(-step, I8))
                 body.append(Let(stop, call("add", start, count)))
-            made = self.some(here, start, stop, step, results)
+            made = self.reduce_part(here, start, stop, step, results)
             body.append(made)
             results = [c.result for c in made.carried]
             start = stop
         return body, [x for x in results if isinstance(x, Var)]
 
-    def some(
+    def reduce_part(
         self, known: dict[Var, Expr], start: Expr, stop: Expr, side: int, values: Sequence[Expr]
     ) -> For:
         r = self.new("r")
@@ -122,7 +122,7 @@ class _Columns:
             Carried(v, value, x, self.names.fresh(v))
             for v, value, x in zip(starts, values, now, strict=True)
         ]
-        body = (*in_turn(copies), *joins)
+        body = (*interleave_copies(copies), *joins)
         return For(r, start, stop, side, body, carried=tuple(carried))
 
     def joined(
@@ -265,11 +265,11 @@ def reduce_columns_apart(kernel: Kernel, threads: int, side: int) -> Apart:
         body=(*made.before, whole), buffers=buffers, threads=threads,
         integers=(*kernel.integers, columns, tiles),
     )  # fmt: skip
-    parts, two = _second(_Columns(kernel), rooms)
+    parts, two = _make_second_kernel(_Columns(kernel), rooms)
     return Apart(one, two, columns, tiles, parts, tuple(rooms))
 
 
-def _second(made: _Columns, rooms: Sequence[Buffer]) -> tuple[Var, Kernel]:
+def _make_second_kernel(made: _Columns, rooms: Sequence[Buffer]) -> tuple[Var, Kernel]:
     """Return the kernel that combines the results of the parts of each column."""
     kernel = made.kernel._replace(buffers=(*made.kernel.buffers, *rooms))
     made.names = Copies(kernel)
@@ -283,7 +283,7 @@ def _second(made: _Columns, rooms: Sequence[Buffer]) -> tuple[Var, Kernel]:
         stop = made.new("whole")
         count = call("and", call("sub", parts, start), Const(-side, I8))
         body.append(Let(stop, call("add", start, count)))
-        loop = _parts(made, (known, i), rooms, (start, stop, side), accs)
+        loop = _combine_parts(made, (known, i), rooms, (start, stop, side), accs)
         body.append(loop)
         accs = [c.result for c in loop.carried]
         start = stop
@@ -295,7 +295,7 @@ def _second(made: _Columns, rooms: Sequence[Buffer]) -> tuple[Var, Kernel]:
     )
 
 
-def _parts(
+def _combine_parts(
     made: _Columns,
     column: tuple[dict[Var, Expr], Var],
     rooms: Sequence[Buffer],

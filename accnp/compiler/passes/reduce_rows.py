@@ -50,9 +50,9 @@ from accnp.compiler.passes.row_passes import (
     BLOCK,
     ELEMENT,
     Pass,
+    assign_shared_arrays,
     kept_values,
     passes_of,
-    shelves_of,
 )
 from accnp.compiler.passes.spread import collapse, nest_of
 from accnp.compiler.unsupported import Unsupported
@@ -223,16 +223,16 @@ class RowWriter:
         self.shelves: dict[object, Buffer] = {}
         self.present = 0
         self.inverses: dict[Expr, Var] = {}
-        self.plan = self.planned(plan)
+        self.plan = self.choose_rows_per_block(plan)
         self.parts: dict[Var, Buffer] = {}
         for f in [f for p in passes for f in p.reductions] if plan.by_block else ():
             self.parts[f.result] = self.share(number_type(f.value), PARTS)
 
-    def planned(self, plan: RowPlan) -> RowPlan:
+    def choose_rows_per_block(self, plan: RowPlan) -> RowPlan:
         """The plan with as many rows in a block as there is shared memory for what is kept."""
         if plan.steps:
             return plan
-        types, places = shelves_of(self.kept, plan.length, ROOM)
+        types, places = assign_shared_arrays(self.kept, plan.length, ROOM)
         rows, size = 1 if plan.by_block else plan.threads // LANES, sum([t.size for t in types])
         while rows > 1 and rows * size * plan.length > ROOM:
             rows //= 2
@@ -264,7 +264,7 @@ class RowWriter:
         self.out.append(Do(function, args, var))
         return var
 
-    def shuffled(self, function: str, x: Expr, by: Expr) -> Var:
+    def shuffle_lanes(self, function: str, x: Expr, by: Expr) -> Var:
         return self.do("z", number_type(x), function, x, by)
 
     def wait(self) -> None:
@@ -293,10 +293,10 @@ class RowWriter:
                 test = call("eq", self.thread if self.plan.by_block else self.lane, _ZERO)
             self.out.append(If(test, (s,)))
         else:
-            self.one_pass(s)
+            self.write_pass(s)
             self.present += 1
 
-    def one_pass(self, p: Pass) -> None:
+    def write_pass(self, p: Pass) -> None:
         self.invert(p)
         starts = [c.start for c in p.carried]
         if p.needed is None or self.plan.width < LANES:
@@ -315,7 +315,7 @@ class RowWriter:
         size = call("sub", p.stop, p.start) if p.start != _ZERO else p.stop
         parts = self.block(p, p.start, size)
         first = _ZERO if self.plan.width == LANES else self.head
-        parts = [self.shuffled("shuffle_at", x, first) for x in parts]
+        parts = [self.shuffle_lanes("shuffle_at", x, first) for x in parts]
         return self.gathered(p, [c.start for c in p.carried], parts)
 
     def gathered(self, p: Pass, accs: Sequence[Expr], parts: Sequence[Expr]) -> _Values:
@@ -328,8 +328,8 @@ class RowWriter:
         """A pass of a block of threads."""
         accs: _Values = [c.start for c in p.carried]
         if self.plan.steps:
-            start = self.let("b", plus_of(p.start, call("mul", self.warp, Const(BLOCK, I8))))
-            count = self.let("m", _least(call("sub", p.stop, start), Const(BLOCK, I8)))
+            start = self.let("b", add_indices(p.start, call("mul", self.warp, Const(BLOCK, I8))))
+            count = self.let("m", _minimum(call("sub", p.stop, start), Const(BLOCK, I8)))
             parts = self.block(p, start, count)
             self.leave(p, self.warp, parts)
             return self.joined(p, Const(self.plan.threads // LANES, I8), accs)
@@ -337,10 +337,10 @@ class RowWriter:
         vars_ = [self.new("acc", number_type(x)) for x in accs]
         body: list[Stmt] = []
         with self.into(body):
-            end = self.let("end", _least(affine((c, 1), constant=PARTS * BLOCK), p.stop))
+            end = self.let("end", _minimum(affine((c, 1), constant=PARTS * BLOCK), p.stop))
             inner: list[Stmt] = []
             with self.into(inner):
-                count = self.let("m", _least(call("sub", end, b), Const(BLOCK, I8)))
+                count = self.let("m", _minimum(call("sub", end, b), Const(BLOCK, I8)))
                 parts = self.block(p, b, count)
                 self.leave(p, call("shr", call("sub", b, c), Const(10, I8)), parts)
             start = self.let("start", affine((c, 1), (self.warp, BLOCK)))
@@ -394,7 +394,7 @@ class RowWriter:
         if steps and rest is None:
             lanes = self.side_by_side(p, (start, count, j), lanes, steps, self.plan.clear)
         elif rest is not None:
-            lanes = self.whole_or_rest(p, (start, count, j), lanes, rest)
+            lanes = self.reduce_whole_or_partial_block(p, (start, count, j), lanes, rest)
         else:
             lanes = self.loop(p, (start, count, j), lanes)
         found: _Values = []
@@ -404,13 +404,13 @@ class RowWriter:
             x = mine[0] if many == 1 else self.let("u", joined_lanes(f.combine, *mine))
             by = self.plan.width // 2
             while by:
-                other = self.shuffled("shuffle_down", x, Const(by, I8))
+                other = self.shuffle_lanes("shuffle_down", x, Const(by, I8))
                 x = self.let("u", joined_lanes(f.combine, x, other))
                 by //= 2
             found.append(self.again(p, f, x, (start, count)))
         return found
 
-    def whole_or_rest(
+    def reduce_whole_or_partial_block(
         self, p: Pass, where: tuple[Expr, Expr, Expr], lanes: _Values, rest: tuple[int, int]
     ) -> _Values:
         """A block of 1024 elements, or the last one of a row, by other steps."""
@@ -475,21 +475,21 @@ class RowWriter:
         places: dict[int, tuple[Var, Var | None]] = {}
         for k in range(side):
             at = call("add", j, Const(LANES * k, I8)) if k else j
-            place = plus_of(start, at)
+            place = add_indices(start, at)
             inside = None
             if k >= clear:
                 inside = self.let("ok", call("lt", at, count))
                 if self.live is not None:
                     inside = self.let("ok", call("and", inside, self.live))
-                end = call("sub", plus_of(start, count), _ONE)
+                end = call("sub", add_indices(start, count), _ONE)
                 place = call("select", inside, place, end)
             places[k] = self.let("q", place), inside
-        few = self.few(p, side)
+        few = self.count_early_loads(p, side)
         for first in range(0, side, few):
             lanes = self.elements(p, places, range(first, min(side, first + few)), lanes)
         return lanes
 
-    def few(self, p: Pass, side: int) -> int:
+    def count_early_loads(self, p: Pass, side: int) -> int:
         """How many elements of a row in registers are loaded before the first is used: all, if
         their operands, and what is kept of others, fit into the registers that a thread has."""
         if not self.plan.steps or not self.plan.length:
@@ -525,7 +525,7 @@ class RowWriter:
                 if isinstance(s, Store):
                     self.store(p, s, k, (place, inside), known[k])
                 elif s not in indices and s not in loads:
-                    self.out += self.names.copy([self.divided(p, s)], known[k])
+                    self.out += self.names.copy([self.multiply_by_inverse(p, s)], known[k])
         lanes = list(lanes)
         for k in some:
             inside, at = places[k][1], 0
@@ -609,7 +609,7 @@ class RowWriter:
             return None
         return below
 
-    def divided(self, p: Pass, s: Let) -> Let:
+    def multiply_by_inverse(self, p: Pass, s: Let) -> Let:
         divisor = self.divisor(p, s)
         if divisor is None or divisor not in self.inverses:
             return s
@@ -625,7 +625,7 @@ class RowWriter:
             return x
         width = self.plan.width
         first = _ZERO if width == LANES else self.head
-        odd = self.let("wild", Call("odd", (self.shuffled("shuffle_at", x, first),), B1))
+        odd = self.let("wild", Call("odd", (self.shuffle_lanes("shuffle_at", x, first),), B1))
         # All lanes of a warp shuffle, or none.
         test = odd if width == LANES else self.do("some", B1, "any_lane", odd)
         body: list[Stmt] = []
@@ -646,7 +646,7 @@ class RowWriter:
         j = self.new("j")
         body: list[Stmt] = []
         with self.into(body):
-            q = self.let("q", plus_of(start, j))
+            q = self.let("q", add_indices(start, j))
             known: dict[Var, Expr] = {**self.others, ELEMENT: q}
             for s in p.steps:
                 if isinstance(s, Store):
@@ -687,7 +687,7 @@ class RowWriter:
             *[partial(call, n) for n in ("add", "or", "and")],
         ]
         while by:
-            others = [self.shuffled("shuffle_down", v, Const(by, I8)) for v in values]
+            others = [self.shuffle_lanes("shuffle_down", v, Const(by, I8)) for v in values]
             values = [
                 self.let("v", join(v, other))
                 for join, v, other in zip(functions, values, others, strict=False)
@@ -707,7 +707,7 @@ class RowWriter:
         return self.let("u", found)
 
 
-def plus_of(x: Expr, y: Expr) -> Expr:
+def add_indices(x: Expr, y: Expr) -> Expr:
     """Return the sum of two indices."""
     if x == _ZERO:
         return y
@@ -716,5 +716,5 @@ def plus_of(x: Expr, y: Expr) -> Expr:
     return call("add", x, y)
 
 
-def _least(x: Expr, y: Expr) -> Expr:
+def _minimum(x: Expr, y: Expr) -> Expr:
     return call("fmin", x, y)

@@ -128,13 +128,13 @@ class _Across:
             values: list[Expr] = []
             for f, many, buffer in zip(p.reductions, self.many, self.shared, strict=True):
                 mine, lanes = lanes[:many], lanes[many:]
-                made.out.append(Store(buffer, made.thread, self.halved(f, mine)))
+                made.out.append(Store(buffer, made.thread, self.combine_by_halves(f, mine)))
             made.wait()
             for f, buffer in zip(p.reductions, self.shared, strict=True):
                 parts: list[Expr] = [
                     Load(buffer, Index(((made.lane, 1),), SIDE * k)) for k in range(WARPS)
                 ]
-                values.append(self.again(f, self.halved(f, parts), b, end))
+                values.append(self.again(f, self.combine_by_halves(f, parts), b, end))
             now = made.gathered(p, accs, values)
             made.wait()
         results = [made.new("acc", v.dtype) for v in accs]  # type: ignore[arg-type]
@@ -176,7 +176,7 @@ class _Across:
             lanes = made.choose(call("lt", q, end), inside, found, [], lanes)
         return lanes
 
-    def halved(self, f: Reduction, lanes: list[Expr]) -> Expr:
+    def combine_by_halves(self, f: Reduction, lanes: list[Expr]) -> Expr:
         """Join lanes by halves."""
         while len(lanes) > 1:
             half = len(lanes) // 2
@@ -200,15 +200,15 @@ class _Across:
             k, now = made.new("k"), made.new("u", of)
             steps: list[Stmt] = []
             with made.into(steps):
-                mine = made.shuffled("shuffle_at", now, k)
+                mine = made.shuffle_lanes("shuffle_at", now, k)
                 y = made.let("y", call("fmin", affine((first, 1), (k, 1)), last))
                 made.others = {index: y}
                 made.out += made.names.copy(heads, made.others)
                 count = made.let("m", call("sub", end, b))
                 found = made.again(self.p, f, mine, (b, count))
-                found = made.shuffled("shuffle_at", found, _ZERO)
+                found = made.shuffle_lanes("shuffle_at", found, _ZERO)
                 made.others = {}
-                kept = made.let("u", _selected(call("eq", made.lane, k), found, now))
+                kept = made.let("u", _select(call("eq", made.lane, k), found, now))
             result = made.new("u", of)
             loop = For(
                 k, _ZERO, Const(SIDE, I8), 1, tuple(steps),
@@ -219,5 +219,5 @@ class _Across:
         return found
 
 
-def _selected(test: Expr, x: Expr, y: Expr) -> Expr:
+def _select(test: Expr, x: Expr, y: Expr) -> Expr:
     return Call("select", (test, x, y), number_type(x))

@@ -28,7 +28,16 @@ from accnp.compiler.passes.replace_variables import replaced
 from accnp.compiler.unsupported import Unsupported
 from accnp.ir.op import as_tuple
 
-__all__ = ["BLOCK", "ELEMENT", "Kept", "Key", "Pass", "kept_values", "passes_of", "shelves_of"]
+__all__ = [
+    "BLOCK",
+    "ELEMENT",
+    "Kept",
+    "Key",
+    "Pass",
+    "assign_shared_arrays",
+    "kept_values",
+    "passes_of",
+]
 
 BLOCK = 1024  # elements of a part of a row that is reduced at a time
 ELEMENT = Var("number of an element")  # the index in the statements of a pass; no name of a kernel
@@ -56,7 +65,7 @@ class Pass(NamedTuple):
         known = {ELEMENT}
         found: list[Let] = []
         for s in self.steps:
-            if not isinstance(s, Let) or s.var.dtype != I8 or not _depends(s.value, known):
+            if not isinstance(s, Let) or s.var.dtype != I8 or not _reads(s.value, known):
                 continue
             parts = [*subexpressions(s.value)]
             own = {v for v in parts if isinstance(v, Var)} & self.assigned
@@ -75,7 +84,7 @@ class Pass(NamedTuple):
         own = self.assigned - {s.var for s in self.indices}
         return [
             s for s in self.steps
-            if isinstance(s, Let) and isinstance(s.value, Load) and not _depends(s.value.index, own)
+            if isinstance(s, Let) and isinstance(s.value, Load) and not _reads(s.value.index, own)
         ]  # fmt: skip
 
     def key(self, memory: Memory, index: Expr) -> Key:
@@ -95,7 +104,7 @@ class Pass(NamedTuple):
         return memory, of(index)
 
 
-def _depends(x: Expr, variables: set[Var]) -> bool:
+def _reads(x: Expr, variables: set[Var]) -> bool:
     return any(part in variables for part in subexpressions(x))
 
 
@@ -157,7 +166,7 @@ def kept_values(passes: Sequence[Pass]) -> dict[Key, Kept]:
                   for s in p.loads if isinstance(s.value, Load)]  # fmt: skip
         here = {key for key, _ in stored}
         for key, buffer in (*loaded, *stored):
-            moves = _moves(key[1])
+            moves = _is_per_element(key[1])
             again = key in first and first[key] < k
             if again and moves and (key in results or key not in here):
                 found[key] = buffer.element
@@ -169,12 +178,14 @@ def kept_values(passes: Sequence[Pass]) -> dict[Key, Kept]:
     }
 
 
-def _moves(x: object) -> bool:
+def _is_per_element(x: object) -> bool:
     """Whether a place depends on the number of the element."""
-    return x == ELEMENT or (isinstance(x, tuple) and any(map(_moves, as_tuple(x))))
+    return x == ELEMENT or (isinstance(x, tuple) and any(map(_is_per_element, as_tuple(x))))
 
 
-def shelves_of(kept: dict[Key, Kept], length: int, room: int) -> tuple[list[DType], dict[Key, int]]:
+def assign_shared_arrays(
+    kept: dict[Key, Kept], length: int, room: int
+) -> tuple[list[DType], dict[Key, int]]:
     """Return the types of arrays of `length` elements that hold kept values, at most `room` bytes,
     and which value is in which: one may follow another."""
     shelves: list[tuple[DType, int]] = []  # type, and the last pass that wants it

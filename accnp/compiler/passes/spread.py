@@ -29,7 +29,7 @@ from accnp.compiler.loops.ir import (
     Var,
 )
 from accnp.compiler.loops.types import B1, I4, I8
-from accnp.compiler.passes.copies import Body, Copies, in_turn
+from accnp.compiler.passes.copies import Body, Copies, interleave_copies
 from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["collapse", "nest_of", "spread"]
@@ -62,7 +62,7 @@ def spread(kernel: Kernel, threads: int, several: int, adjacent: bool) -> Kernel
     """
     before, nest = nest_of(kernel)
     if several == 1:
-        loops: Sequence[Let | For] = [_whole(kernel, nest)]
+        loops: Sequence[Let | For] = [_distribute_single_steps(kernel, nest)]
     else:
         body = [s for s in nest[-1].body if isinstance(s, Let | Store)]
         if len(body) < len(nest[-1].body):
@@ -117,7 +117,7 @@ def collapse(
     return lets, {nest[0].index: flat, **known}
 
 
-def _whole(kernel: Kernel, nest: Sequence[For]) -> For:
+def _distribute_single_steps(kernel: Kernel, nest: Sequence[For]) -> For:
     """Return a loop that distributes single steps, which may contain any statements."""
     if len(nest) == 1:
         return nest[0]._replace(start=_ZERO, stop=kernel.last, independent=True, spread="grid")
@@ -146,7 +146,7 @@ class _Spread:
             indices, known = collapse(self.kernel, self.names, self.nest, place)
             lets += indices
             copies.append(self.names.copy(self.body, known))
-        return [*lets, *in_turn(copies)]
+        return [*lets, *interleave_copies(copies)]
 
     def single(self, start: Expr) -> For:
         """Return a loop over single elements, from an element on."""
@@ -172,7 +172,7 @@ class _Spread:
                 assert isinstance(s.buffer, Buffer)
                 moved[s.buffer] = None
                 values = [x.value for x in each if isinstance(x, Store)]
-                for k, part in _parts(s.buffer, several):
+                for k, part in _adjacent_accesses(s.buffer, several):
                     at = plus(s.index, Const(k, I8))
                     stores.append(StoreVector(s.buffer, at, tuple(values[k : k + part])))
                 continue
@@ -183,7 +183,7 @@ class _Spread:
                     statements.append(one)
                 continue
             moved[buffer] = None
-            for k, part in _parts(buffer, several):
+            for k, part in _adjacent_accesses(buffer, several):
                 results = tuple([s.var for s in found[k : k + part]])
                 value = found[k].value
                 assert isinstance(value, Load)
@@ -215,7 +215,7 @@ class _Spread:
         ]
 
 
-def _parts(buffer: Buffer, several: int) -> list[tuple[int, int]]:
+def _adjacent_accesses(buffer: Buffer, several: int) -> list[tuple[int, int]]:
     """Return the accesses to adjacent elements: the first element of each, and its length."""
     part = min(several, BYTES // buffer.dtype.size)
     return [(k, part) for k in range(0, several, part)]

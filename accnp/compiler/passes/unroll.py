@@ -50,8 +50,8 @@ def unroll(kernel: Kernel) -> Kernel:
         if not isinstance(s, For) or not all(isinstance(x, Let | Store) for x in s.body):
             return None
         if not _count(s, rows):
-            return [_reused(s)]
-        return _written_out(s, copies.fresh)
+            return [_eliminate_common_subexpressions(s)]
+        return _unroll_loop(s, copies.fresh)
 
     return kernel._replace(body=replace_loops(kernel.body, change))
 
@@ -93,7 +93,7 @@ def _is_vector(s: For) -> bool:
     )
 
 
-def _written_out(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
+def _unroll_loop(s: For, fresh: Callable[[Var], Var]) -> list[Stmt]:
     assert isinstance(s.start, Const)
     assert isinstance(s.stop, Const)
     found: list[Stmt] = []
@@ -123,7 +123,7 @@ def _stores_last(body: list[Stmt]) -> list[Stmt]:
     return [s for s in body if not (isinstance(s, Store) and s.buffer not in read)] + late
 
 
-def _reused(s: For) -> For:
+def _eliminate_common_subexpressions(s: For) -> For:
     """Return a loop in whose statements common subexpressions are eliminated."""
     known: dict[Var, Expr] = {}
     computed: dict[Expr, Var] = {}

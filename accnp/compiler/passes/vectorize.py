@@ -72,7 +72,7 @@ def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
         if not all(isinstance(x, Let | Store) for x in s.body):
             return None
         flat = (s.start, s.stop) == (kernel.first, kernel.last)
-        found = _vector(s, flat, _roomy(kernel), vector_bytes)
+        found = _vector(s, flat, _buffers_with_room(kernel), vector_bytes)
         if found is None:
             return None
         if flat and found.rest == "tail":
@@ -88,7 +88,7 @@ def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
     return kernel._replace(body=replace_loops(kernel.body, change))
 
 
-def _roomy(kernel: Kernel) -> frozenset[Memory]:
+def _buffers_with_room(kernel: Kernel) -> frozenset[Memory]:
     """Return the buffers on the stack with room for a whole vector after the last element."""
     return frozenset([b for b in kernel.stack if not b.exact])
 
@@ -98,7 +98,7 @@ def _vector(s: For, flat: bool, stack: frozenset[Memory], vector_bytes: int) -> 
     if not all(_has_form(p) for p in parts):
         return None
     loads = [p for p in parts if isinstance(p, Load)]
-    moving = _moving(s)
+    moving = _step_variables(s)
     if not all(_is_loaded(x, s, moving, vector_bytes) for x in loads):
         return None
     stores = [x for x in s.body if isinstance(x, Store)]
@@ -144,7 +144,7 @@ def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
         return False
     written = {x.buffer for x in stores}
     return written <= set(kernel.buffers) and not any(
-        written & accessed(x) for x in _others(kernel.body, s)
+        written & accessed(x) for x in _statements_outside(kernel.body, s)
     )
 
 
@@ -154,7 +154,7 @@ def _stores_by_one(s: For, kernel: Kernel) -> bool:
     return store is not None and store.buffer in kernel.buffers and store.index == s.index
 
 
-def _others(body: Sequence[Stmt], s: For) -> list[Stmt]:
+def _statements_outside(body: Sequence[Stmt], s: For) -> list[Stmt]:
     """Return the statements that are not part of a loop."""
     inside = {id(x) for x in (s, *statements(s.body))}
     return [x for x in statements(body) if id(x) not in inside]
@@ -181,7 +181,7 @@ def _is_simple(x: Call) -> bool:
     return x.function in FUNCTIONS and FUNCTIONS[x.function].simple
 
 
-def _moving(s: For) -> set[Expr]:
+def _step_variables(s: For) -> set[Expr]:
     """Return the variables that change from step to step."""
     found: set[Expr] = {s.index}
     for x in s.body:

@@ -81,29 +81,29 @@ def build_for_grid(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
         Number of thread blocks that the device runs at a time.
     """
     if spec.form == "map":
-        return _map(spec, wave)
+        return _build_map(spec, wave)
     if spec.form == "row" and has_short_axis(spec):
         return _short_rows(spec, wave)
     if spec.form == "column":
-        return _columns(spec, wave)
+        return _build_column_reduction(spec, wave)
     if spec.form == "split":
-        return _chunks(spec)
+        return _build_chunk_reduction(spec)
     if len(spec.phases) == 1 and spec.reduced and not spec.phases[0].stores:
         outer = range(len(spec.outer))
         transposed = transposed_axis(spec, len(spec.outer) + len(spec.reduced) - 1, outer)
         if transposed is not None and prod(_sizes(spec)) < NARROW:
             return _rows_across(spec, transposed)
-    return _rows(spec, wave)
+    return _build_row_reduction(spec, wave)
 
 
-def _start(spec: KernelSpec) -> Statements:
+def _start_kernel(spec: KernelSpec) -> Statements:
     made = Statements(spec)
     made.start()
     made.out.threads = THREADS
     return made
 
 
-def _finish(
+def _finish_kernel(
     made: Statements, kernel: Kernel, more: Collection[tuple[Var, int]] = ()
 ) -> tuple[Kernel, Generated]:
     """Return the kernel after the division pass, and complete its integer arguments."""
@@ -130,18 +130,18 @@ def _is_narrow(spec: KernelSpec) -> bool:
     return max([prod(sizes), *ways]) < NARROW
 
 
-def _map(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
+def _build_map(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """Build a map, whose elements are independent."""
     along = len(spec.outer)
     transposed = transposed_axis(spec, along, range(along)) if spec.inner else None
-    made = _start(spec)
+    made = _start_kernel(spec)
     add_grid_map(made)
     if transposed is not None and prod(_sizes(spec)) < NARROW:
-        return _tiles(made, transposed)
+        return _transform_to_tiles(made, transposed)
     kernel = made.b.kernel()._replace(narrow=bool(spec.outer) and _is_narrow(spec))
     adjacent = bool(spec.inner) and bool(_adjacent(spec))
     if not adjacent and spec.outer and kernel.narrow and _suits_patches(spec):
-        return _patches(made, kernel)
+        return _transform_to_patches(made, kernel)
     out = made.out
     several = WIDE if adjacent else elements_per_thread("map", spec.cost) if spec.inner else 1
     out.ints.insert(0, out.extent)
@@ -155,7 +155,7 @@ def _finish_range(
     """Do the same if the first integer argument is the extent of the range."""
     whole, *given = made.out.ints
     made.out.ints = given
-    found = _finish(made, kernel, more)
+    found = _finish_kernel(made, kernel, more)
     made.out.ints.insert(0, whole)
     return found
 
@@ -174,7 +174,7 @@ def _used_fraction(n: int, side: int) -> float:
     return n / (-(-n // side) * side)
 
 
-def _patches(made: Statements, kernel: Kernel) -> tuple[Kernel, Generated]:
+def _transform_to_patches(made: Statements, kernel: Kernel) -> tuple[Kernel, Generated]:
     spec, out = made.spec, made.out
     width, height = -(-spec.inner[0] // WIDTH), -(-spec.outer[-1] // HEIGHT)
     total = width * height * prod(spec.outer[:-1])
@@ -184,7 +184,7 @@ def _patches(made: Statements, kernel: Kernel) -> tuple[Kernel, Generated]:
     return _finish_range(made, kernel, [(side, width), (below, height)])
 
 
-def _tiles(made: Statements, transposed: int) -> tuple[Kernel, Generated]:
+def _transform_to_tiles(made: Statements, transposed: int) -> tuple[Kernel, Generated]:
     spec, out = made.spec, made.out
     kernel, side, below = tile(made.b.kernel(), transposed)
     width, height = -(-spec.inner[0] // SIDE), -(-spec.outer[transposed] // SIDE)
@@ -218,9 +218,9 @@ def _adjacent(spec: KernelSpec) -> list[Access]:
     return [] if any(n % WIDE for n in (*starts, *spec.inner[: len(spec.outer)])) else found
 
 
-def _columns(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
+def _build_column_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """Build a reduction of columns, with a thread block for 32 columns or parts of their rows."""
-    made = _start(spec)
+    made = _start_kernel(spec)
     add_grid_columns(made)
     kernel, out = made.b.kernel(), made.out
     rows, columns = prod(spec.reduced), prod(spec.outer) * spec.inner[0]
@@ -249,9 +249,9 @@ def _columns(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     return first
 
 
-def _rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
+def _build_row_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """A warp for each row, or a block of threads."""
-    made = _start(spec)
+    made = _start_kernel(spec)
     phases = separate_stores(spec.phases)
     out, rows, length = made.out, prod(spec.outer), prod(spec.reduced)
     out.extent, out.weight = rows, spec.cost * length
@@ -294,7 +294,7 @@ def _rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
 
 def _rows_across(spec: KernelSpec, transposed: int) -> tuple[Kernel, Generated]:
     """A block of threads for 32 rows."""
-    made = _start(spec)
+    made = _start_kernel(spec)
     add_grid_rows(made, spec.phases)
     kernel, count = reduce_rows_across(made.b.kernel(), transposed)
     out, groups = made.out, -(-spec.outer[transposed] // SIDE)
@@ -305,9 +305,9 @@ def _rows_across(spec: KernelSpec, transposed: int) -> tuple[Kernel, Generated]:
     return _finish_range(made, kernel, [(count, groups)])
 
 
-def _chunks(spec: KernelSpec) -> tuple[Kernel, Generated]:
+def _build_chunk_reduction(spec: KernelSpec) -> tuple[Kernel, Generated]:
     """A block of threads for each chunk of a row."""
-    made = _start(spec)
+    made = _start_kernel(spec)
     phases = separate_stores(spec.phases)
     add_grid_chunks(made, phases)
     kernel, out, total = made.b.kernel(), made.out, prod(spec.reduced)
@@ -340,7 +340,7 @@ def _whole_steps(length: int) -> int:
 
 def _short_rows(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
     """Build a reduction of short rows, with a thread for each row."""
-    made = _start(spec)
+    made = _start_kernel(spec)
     made.tiny = True  # makes a loop for each outer axis, which `spread` collapses to one
     add_unrolled_rows(made)
     out = made.out

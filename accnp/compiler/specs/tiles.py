@@ -26,7 +26,7 @@ _ZERO = Const(0, I8)
 TILE_GROUP = 8  # tiles of one column of tiles before the next column, to limit the pages in use
 
 
-def _number(k: int) -> Const:
+def _int64_constant(k: int) -> Const:
     return Const(k, I8)
 
 
@@ -132,7 +132,7 @@ def _tile_order(
     Groups of `TILE_GROUP` tiles along the inner axis are visited for each tile along the other
     axis.
     """
-    b, group = made.b, _number(TILE_GROUP)
+    b, group = made.b, _int64_constant(TILE_GROUP)
     full = b.let("full", call("mul", deep, group))
     g = b.let("g", call("floordiv", tile, full))
     rest = b.let("v", call("sub", tile, call("mul", g, full)))
@@ -153,7 +153,7 @@ def _tile_order(
 
 def _tile_length(made: Statements, d: int, start: Var, most: int) -> Expr:
     """Return the number of indices of an axis in a tile from an index on."""
-    return call("fmin", affine((made.size(d), 1), (start, -1)), _number(most))
+    return call("fmin", affine((made.size(d), 1), (start, -1)), _int64_constant(most))
 
 
 def _prefetch_tile(made: Statements, a: Access, index: Mapping[int, Place], m: Var) -> None:
@@ -174,6 +174,6 @@ def _transpose_tile(
 ) -> None:  # fmt: skip
     """Transpose the tile of an operand at an index."""
     step = made.stride(a, made.along)
-    factor = step if isinstance(step, Var) else _number(step)
+    factor = step if isinstance(step, Var) else _int64_constant(step)
     tile = Transpose(to, width, made.buffers[id(a)], made.place(a, index), factor, *shape)
     made.b.add(tile)

@@ -52,10 +52,10 @@ def reduce_transposed_columns(
     tiles = {x: b.stack("tile", of, TILE_DEPTH * TILE_WIDTH) for x, of in computed.items()}
     with b.loop("c", _ZERO, m, TILE_DEPTH) as wide:
         c = wide.index
-        count = b.let("cs", _least(m, c, TILE_DEPTH))
+        count = b.let("cs", _steps_within(m, c, TILE_DEPTH))
         with b.loop("rt", *rows, TILE_WIDTH) as long:
             rt = long.index
-            length = b.let("rows", _least(rows[1], rt, TILE_WIDTH))
+            length = b.let("rows", _steps_within(rows[1], rt, TILE_WIDTH))
             if tiles:
                 _compute(made, tiles, index, (rt, length), (plus(begin, c), count))
             for to, f in zip(sums, phase.reductions, strict=True):
@@ -99,7 +99,7 @@ def transposed_tiles(
     tiles = [b.stack("tile", loop_type(a.dtype), TILE_DEPTH * TILE_WIDTH) for a in those]
     with b.loop("rt", *rows, TILE_DEPTH) as loop:
         rt = loop.index
-        count = b.let("rows", _least(rows[1], rt, TILE_DEPTH))
+        count = b.let("rows", _steps_within(rows[1], rt, TILE_DEPTH))
         for a, to in zip(those, tiles, strict=True):
             buffer, step = made.buffers[id(a)], _step(made, a)
             # The hardware prefetcher cannot track this many columns: prefetch the tiles after next.
@@ -123,7 +123,7 @@ def start_tile_row(made: Statements, first: Var, row: Var, column: Var | Const) 
     made.transposed = {k: (to, at) for k, (to, _) in made.transposed.items()}
 
 
-def _least(stop: Expr, start: Var, most: int) -> Expr:
+def _steps_within(stop: Expr, start: Var, most: int) -> Expr:
     return call("fmin", call("sub", stop, start), Const(most, I8))
 
 

@@ -114,7 +114,7 @@ class _TransposedRows:
         with b.loop("j", _ZERO, self.m, independent=True) as steps:
             for buffer, f in zip(buffers, self.phase.reductions, strict=True):
                 value = initial_value(f.combine, buffer.dtype)
-                b.store(buffer, _plus(at, steps.index), value)
+                b.store(buffer, _add_index(at, steps.index), value)
 
     def add_block(self, begin: Var, stop: Var) -> None:
         """Add begin..stop of the reduced indices to the totals."""
@@ -222,7 +222,7 @@ class _TransposedRows:
         """Prefetch a part of a row of an operand, from an index on."""
         made, b = self.made, self.made.b
         with b.loop("j", _ZERO, self.m, LINE // a.dtype.itemsize) as steps:
-            at = _shifted(index[self.d], steps.index)
+            at = _shift_place(index[self.d], steps.index)
             b.add(Prefetch(made.buffers[id(a)], made.place(a, {**index, self.d: at})))
 
     # --- rows in memory ---
@@ -337,10 +337,10 @@ def _combine_in_lane(f: RowReduction, x: Expr, y: Expr) -> Expr:
     return combine_partials(f.combine, x, y)
 
 
-def _plus(x: Const | Var, y: Var) -> Expr:
+def _add_index(x: Const | Var, y: Var) -> Expr:
     return affine((x, 1), (y, 1)) if isinstance(x, Var) else y
 
 
-def _shifted(x: Place, y: Var) -> Index:
+def _shift_place(x: Place, y: Var) -> Index:
     terms = x.terms if isinstance(x, Index) else ((x, 1),)
     return Index((*terms, (y, 1)), x.constant if isinstance(x, Index) else 0)

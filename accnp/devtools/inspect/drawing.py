@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from accnp.compiler.fusion.describe import aval_text, home, leaf_text, members, params_text
+from accnp.compiler.fusion.describe import (
+    aval_text,
+    find_storing_cluster,
+    leaf_text,
+    members,
+    params_text,
+)
 from accnp.compiler.fusion.fuse import Cluster
 from accnp.compiler.fusion.program import Program, Value
 from accnp.ir.node import LITERAL, site_text
@@ -96,6 +102,6 @@ class _Drawing:
         whole = x.parent if x.parent is not None else x
         number = self.roots.get(id(whole))
         if number is None:
-            c = home(whole)
+            c = find_storing_cluster(whole)
             number = next((i for i, d in enumerate(self.clusters) if d is c), None)
         return self.inside.get((number, id(whole))) if number is not None else None

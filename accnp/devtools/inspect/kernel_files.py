@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from accnp.compiler.frontend.definitions import with_definitions
-from accnp.compiler.frontend.syntax import functions_of, parsed
+from accnp.compiler.frontend.syntax import functions_of, parse_source
 from accnp.compiler.fusion.program import Program
 from accnp.engine.steps import HostStep, KernelStep, Plan
 
@@ -150,7 +150,7 @@ def kernel_text(edited: Any) -> KernelText:
             ) from None
     where = f" of {path}" if path else ""
     try:
-        body = parsed(text).body
+        body = parse_source(text).body
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         said = getattr(error, "msg", None) or str(error)

@@ -69,7 +69,7 @@ def test_reaching_looks_no_further_than_the_levels_between():
     assert reaches(chain[0], aside)
     assert not reaches(chain[251], aside)
     assert not reaches(aside, chain[499])
-    chain[251].swallow(aside)
-    assert aside.current() is chain[251]
+    chain[251].absorb_cluster(aside)
+    assert aside.resolve_merged() is chain[251]
     assert reaches(chain[250], chain[251])
     assert all(n.level > c.level for c in chain for n in c.needs)
