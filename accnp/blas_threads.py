@@ -31,7 +31,7 @@ _mine = threading.local()
 
 def follow(loaded: bool = False) -> None:
     """Set the libraries to this thread's number; `loaded`: a library has just been loaded."""
-    _apply(config.threads, loaded)
+    _apply_limit(config.threads, loaded)
 
 
 @cache
@@ -55,7 +55,7 @@ def mark_worker() -> None:
     _mine.is_worker = True
 
 
-def _apply(threads: int, loaded: bool = False) -> None:
+def _apply_limit(threads: int, loaded: bool = False) -> None:
     global _applied, _controller, _scipy
     # SciPy is loaded on first use, by reference functions or by the user.
     loaded = loaded or (not _scipy and has_scipy_blas())
@@ -78,11 +78,11 @@ def _apply(threads: int, loaded: bool = False) -> None:
         _applied = threads
 
 
-def _changed() -> None:
+def _update_limit() -> None:
     global _wanted
     if not hasattr(_mine, "is_worker"):
         _wanted = config.threads
-    _apply(_wanted or config.threads)
+    _apply_limit(_wanted or config.threads)
 
 
-listeners.append(_changed)
+listeners.append(_update_limit)

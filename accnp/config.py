@@ -70,30 +70,32 @@ class Option:
                     return value.strip().lower() in _TRUE
             elif value in (0, 1):
                 return bool(value)
-            raise self._bad(value, "True or False")
+            raise self._invalid_value_error(value, "True or False")
         if value is None and self.default is None:
             return None
         if self.choices:
             # The string enums of JAX have the text in `.value`.
             text = getattr(value, "value", value)
             if text not in self.choices:
-                raise self._bad(value, "one of " + ", ".join(map(repr, self.choices)))
+                raise self._invalid_value_error(
+                    value, "one of " + ", ".join(map(repr, self.choices))
+                )
             return text
         if self.kind in (int, float):
             try:
                 number = self.kind(value)  # pyright: ignore
             except (TypeError, ValueError):
-                raise self._bad(value, f"a number ({self.kind.__name__})") from None
+                raise self._invalid_value_error(value, f"a number ({self.kind.__name__})") from None
             if self.least is not None and number < self.least:
-                raise self._bad(value, f"{self.least} or more")
+                raise self._invalid_value_error(value, f"{self.least} or more")
             return number
         if self.kind is str and not isinstance(value, str):
             if isinstance(value, os.PathLike):
                 return os.fspath(value)
-            raise self._bad(value, "a string")
+            raise self._invalid_value_error(value, "a string")
         return value
 
-    def _bad(self, value: Any, wanted: str) -> ValueError:
+    def _invalid_value_error(self, value: Any, wanted: str) -> ValueError:
         return ValueError(f"config: {self.name} cannot be set; got {value!r}; pass {wanted}")
 
 
@@ -151,16 +153,16 @@ def _quota(root: str = "/sys/fs/cgroup", groups: str = "/proc/self/cgroup") -> f
         for folder in {f"{path[:i]}" for i, c in enumerate(f"{path}/") if c == "/"} | {""}:
             if controllers:  # version 1
                 base = f"{root}/{controllers}{folder}"
-                limit = [_words(f"{base}/cpu.cfs_{x}_us") for x in ("quota", "period")]
+                limit = [_read_words(f"{base}/cpu.cfs_{x}_us") for x in ("quota", "period")]
                 words = [x[0] for x in limit if x]
             else:
-                words = _words(f"{root}{folder}/cpu.max")
+                words = _read_words(f"{root}{folder}/cpu.max")
             if len(words) == 2 and all(map(str.isdecimal, words)) and int(words[1]):
                 found.append(int(words[0]) / int(words[1]))
     return min(found, default=None)
 
 
-def _words(path: str) -> list[str]:
+def _read_words(path: str) -> list[str]:
     try:
         with open(path) as file:
             return file.read().split()
@@ -526,7 +528,7 @@ class Config(threading.local):
                     _write(mine, name, value)
                     _refresh(mine)
             new_epoch()  # after the values, so that a new epoch implies new values
-            _tell()
+            _notify_listeners()
         if name in _IGNORED:
             _warn_ignored(name, value)
 
@@ -633,7 +635,7 @@ def _refresh(mine: dict[str, Any]) -> None:
     mine["key"] = tuple([mine[name] for name in _TRACED])
 
 
-def _tell() -> None:
+def _notify_listeners() -> None:
     for listener in listeners:
         listener()
 
@@ -675,7 +677,7 @@ def scope(name: str, value: Any) -> Iterator[None]:
         scoped.append(setting)
         _write(mine, name, value)
         _refresh(mine)
-        _tell()
+        _notify_listeners()
         yield
     finally:
         try:
@@ -694,7 +696,7 @@ def _undo(mine: dict[str, Any], name: str, setting: _Setting) -> None:
         _refresh(mine)
         if setting in scoped:
             scoped.remove(setting)
-        _tell()
+        _notify_listeners()
 
 
 _REQUIRED = Sentinel("<required>")

@@ -97,12 +97,12 @@ def _name_the_call(error: BaseException) -> None:
     if bound:
         made = ".<locals>." in bound[1] and "lambda" not in bound[1]
         made = made or bound[1] in last.tb_frame.f_globals
-        if function is not None and (made or bound[1] == _qualified(function)):
+        if function is not None and (made or bound[1] == _qualified_name(function)):
             error.args = (_of_binding(text, bound, name, function),)
         return
     if isinstance(error, sys.modules["accnp.errors"].ConcretizationTypeError) and function is None:
         return
-    text = _led(text, name, function)
+    text = _prefix_function_name(text, name, function)
     if ";" not in text and "What to do" not in text:
         text = f"{text.rstrip('.')}; {of_call(first, function, name)}"
     error.args = (text,)
@@ -145,7 +145,7 @@ def _is_library_file(file: str) -> bool:
     return standard or any(part in file for part in below)
 
 
-def _qualified(function: Callable[..., Any]) -> str:
+def _qualified_name(function: Callable[..., Any]) -> str:
     return getattr(inspect.unwrap(function), "__qualname__", "")
 
 
@@ -158,7 +158,7 @@ def _called_function(frame: FrameType) -> tuple[Callable[..., Any] | None, str]:
     """Return the public function of the frame that an error leaves, and its name."""
     wrapper = frame.f_locals.get("wrapper")
     if wrapper is not None and getattr(wrapper, "__code__", None) is frame.f_code:
-        return _spoken(wrapper, frame)
+        return _user_visible_name(wrapper, frame)
     if id(frame.f_code) not in _BY_CODE:
         _BY_CODE.update(_codes())
     function = _BY_CODE.get(id(frame.f_code))
@@ -190,12 +190,12 @@ def _passed_function(
     return None if found is None else (found, _public(found))
 
 
-def _spoken(wrapper: Any, frame: FrameType) -> tuple[Any, str]:
+def _user_visible_name(wrapper: Any, frame: FrameType) -> tuple[Any, str]:
     """Return a wrapped function, and its name as a user writes it."""
     name, qualified = _public(wrapper), wrapper.__qualname__
     inner = frame.f_locals.get("function")
     if inner is not None and getattr(wrapper, "__wrapped__", None) is not inner:
-        return None, _maker(inner)
+        return None, _find_transformation(inner)
     if qualified.startswith("AtIndex."):
         return wrapper, f"x.at[...].{name}"
     if name == "__call__":
@@ -214,7 +214,7 @@ def _public(function: Any) -> str:
     return min(names, default=function.__name__)
 
 
-def _maker(inner: Any) -> str:
+def _find_transformation(inner: Any) -> str:
     """Return the name of the transformation that made a function with the name of the user's."""
     code = inner.__code__
     for name, cell in zip(code.co_freevars, inner.__closure__ or (), strict=True):
@@ -266,7 +266,7 @@ def _public_functions() -> Iterator[tuple[str, Any]]:
         yield from list(vars(sys.modules[module]).items()) if module in sys.modules else ()
 
 
-def _led(text: str, name: str, function: Any) -> str:
+def _prefix_function_name(text: str, name: str, function: Any) -> str:
     """Return the message with the name of the function that the user called in front."""
     if text.startswith((f"{name}:", f"{name}()", f"{name} ", f"at {name} ", *FROM_THE_START)):
         return text

@@ -695,7 +695,7 @@ class Provenance:
                 f"for {self.transform}."
             )
         if self.arguments:
-            names = _listed([str(name) for name in self.arguments])
+            names = _join_with_and([str(name) for name in self.arguments])
             many = "s" if len(self.arguments) > 1 else ""
             parts.append(
                 "This concrete value was not available in Python because it depends on the "
@@ -865,16 +865,16 @@ def not_one_of(
     known = [repr(option) for option in options]
     near = importlib.import_module("accnp.error_texts").suggestion(repr(value), known, quoted=False)
     return kind(
-        f"{function}: {argument} must be {_either(known)}; "
+        f"{function}: {argument} must be {_join_with_or(known)}; "
         f"got {value!r}; {near or 'pass one of these'}"
     )
 
 
-def _either(texts: list[str]) -> str:
+def _join_with_or(texts: list[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
 
 
-def _listed(names: list[str]) -> str:
+def _join_with_and(names: list[str]) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 

@@ -51,11 +51,17 @@ def _at_exit() -> None:
         return
     with contextlib.suppress(Exception):  # raised by attributes of the program's objects
         if not _has_finalizers():
-            _keep([vars(m).copy() for name, m in sys.modules.copy().items() if _ours(name)])
+            _keep(
+                [
+                    vars(m).copy()
+                    for name, m in sys.modules.copy().items()
+                    if _belongs_to_package(name)
+                ]
+            )
             gc.freeze()
 
 
-def _ours(name: str) -> bool:
+def _belongs_to_package(name: str) -> bool:
     return name.partition(".")[0] in _PACKAGES
 
 
@@ -66,7 +72,7 @@ def _keep(x: object) -> None:
 
 def _has_finalizers() -> bool:
     """Whether an object has a finalizer that must run."""
-    return any(map(_finalizes, select(gc.get_objects(), _is_of_interest)))
+    return any(map(_runs_finalizer, select(gc.get_objects(), _is_of_interest)))
 
 
 def _is_of_interest(kind: type) -> bool:
@@ -80,7 +86,7 @@ def _package(of: Any) -> str:
     return str(getattr(of, "__module__", None)).partition(".")[0]
 
 
-def _finalizes(x: Any) -> bool:
+def _runs_finalizer(x: Any) -> bool:
     if isinstance(x, weakref.ReferenceType):
         callback = x.__callback__  # None if the object is dead
         return callback is not None and not _is_harmless(callback)

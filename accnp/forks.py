@@ -352,7 +352,7 @@ _collecting = False
 _prepared = 0  # the number of hooks whose `before` function has been called for this fork
 
 
-def _before() -> None:
+def _before_fork() -> None:
     """Prepare a fork, without holding the lock of `logging` while waiting.
 
     If `logging` was loaded after this module, its own hook has taken that lock for this fork.
@@ -427,4 +427,4 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)

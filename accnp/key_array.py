@@ -48,7 +48,7 @@ class PRNGKeyArray(Array):
             f"{self.shape}; random.key_data(keys) returns the integers of the keys"
         )
 
-    def _like(self, words: Node) -> PRNGKeyArray:
+    def _with_words(self, words: Node) -> PRNGKeyArray:
         """Return keys of the same dtype with other words."""
         return PRNGKeyArray(wrap(words), self._keys)
 

@@ -33,7 +33,7 @@ def install_getattr(module: str, names: Iterable[str]) -> None:
 
     def get_attribute(name: str) -> Any:
         if not homes and module in HOMES:
-            homes.update(_homes(module))
+            homes.update(_find_definitions(module))
         if name in homes:
             home, attribute = homes[name]
             if home == module:  # a module of this package
@@ -51,7 +51,7 @@ def install_getattr(module: str, names: Iterable[str]) -> None:
     vars(sys.modules[module]).update(__getattr__=get_attribute, __dir__=list_names)
 
 
-def _homes(module: str) -> dict[str, tuple[str, str]]:
+def _find_definitions(module: str) -> dict[str, tuple[str, str]]:
     """Return the names of a module: the module where each is defined, and its name there."""
     found: dict[str, tuple[str, str]] = {}
     for home, names in HOMES[module].items():

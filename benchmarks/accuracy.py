@@ -30,7 +30,7 @@ SUBNORMAL_TABLE = Path(__file__).parent / "data" / "accuracy_subnormal.csv"
 WORST = Path(__file__).parent / "accuracy_worst.txt"  # written by `accuracy_every.py`
 
 
-def _ordered(x: float, dtype: Any) -> int:
+def _rank_in_dtype(x: float, dtype: Any) -> int:
     """The place of a number among all of its dtype."""
     bits = np.asarray(x, dtype).view(f"i{np.dtype(dtype).itemsize}").item()
     return bits if bits >= 0 else -(bits & (2 ** (np.dtype(dtype).itemsize * 8 - 1) - 1))
@@ -64,7 +64,7 @@ def points(case: Case, dtype: Any, n: int) -> list[np.ndarray]:
     domains = case.domains * max(case.row, 1)
     for k, (low, high) in enumerate(domains):
         low, high = max(low, -float(info.max) / 2), min(high, float(info.max) / 2)
-        a, b = _ordered(low, dtype), _ordered(high, dtype)
+        a, b = _rank_in_dtype(low, dtype), _rank_in_dtype(high, dtype)
         signed = rng.integers(a, b, n // 2, endpoint=True)
         magnitudes = np.abs(signed).astype(f"i{info.dtype.itemsize}").view(dtype)
         spread = np.where(signed < 0, -magnitudes, magnitudes)
@@ -197,7 +197,7 @@ def _error_text(x: float | None) -> str:
     )
 
 
-def _where(case: Case) -> str:
+def _domain_text(case: Case) -> str:
     def one(domain: Domain) -> str:
         low, high = ("max" if b == MAX else "−max" if b == -MAX else f"{b:g}" for b in domain)
         return f"{low} to {high}"
@@ -226,7 +226,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if options.only not in case.label:
             continue
         both = [errors(case, dtype, options.n) for dtype in DTYPES]
-        rows.append([case.label, _where(case), *_cells(case, both)])
+        rows.append([case.label, _domain_text(case), *_cells(case, both)])
         print(" | ".join(rows[-1]), flush=True)
         tiny = [subnormal_points(case, dtype) for dtype in DTYPES]
         if all(xs is not None for xs in tiny):

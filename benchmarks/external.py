@@ -40,7 +40,7 @@ def _values(*shape: int, dtype: str = "float32") -> np.ndarray:
     return np.random.default_rng(0).standard_normal(shape).astype(dtype)
 
 
-def _compiled(m: Any, function: Callable[..., Any], *arrays: np.ndarray) -> Callable[[], Any]:
+def _compile_call(m: Any, function: Callable[..., Any], *arrays: np.ndarray) -> Callable[[], Any]:
     call = m.jit(function)
     places = [m.numpy.asarray(x) for x in arrays]
     return lambda: m.block_until_ready(call(*places))
@@ -49,13 +49,15 @@ def _compiled(m: Any, function: Callable[..., Any], *arrays: np.ndarray) -> Call
 def _search(rows: int, length: int, **options: Any) -> Program:
     a = np.sort(_values(rows, length), axis=1)
     v = _values(rows, length)[:, ::-1].copy()
-    return lambda m: _compiled(m, m.vmap(lambda a, v: m.numpy.searchsorted(a, v, **options)), a, v)
+    return lambda m: _compile_call(
+        m, m.vmap(lambda a, v: m.numpy.searchsorted(a, v, **options)), a, v
+    )
 
 
 def _batched(make: Callable[[Any], Callable[..., Any]]) -> Program:
     """A function of a sorted and an unsorted row of 8000 elements, over three rows."""
     a, v = np.sort(_values(3, 8000), axis=1), _values(3, 8000)[:, ::-1].copy()
-    return lambda m: _compiled(m, m.vmap(make(m)), a, v)
+    return lambda m: _compile_call(m, m.vmap(make(m)), a, v)
 
 
 def _searches() -> Iterator[Case]:
@@ -83,7 +85,7 @@ def _determinants() -> Iterator[Case]:
         yield Case(
             f"vmap(grad(det)) {n}x{n}",
             1.0,
-            lambda m, x=x: _compiled(m, m.vmap(m.grad(m.numpy.linalg.det)), x),
+            lambda m, x=x: _compile_call(m, m.vmap(m.grad(m.numpy.linalg.det)), x),
         )
 
     def loop(m: Any) -> Callable[[], Any]:
@@ -92,20 +94,20 @@ def _determinants() -> Iterator[Case]:
             return m.lax.fori_loop(0, 200, step, m.numpy.float32(0))
 
         x = 0.1 * _values(4, 4)
-        return _compiled(m, lambda x: m.jvp(f, (x,), (m.numpy.ones_like(x),))[1], x)
+        return _compile_call(m, lambda x: m.jvp(f, (x,), (m.numpy.ones_like(x),))[1], x)
 
     yield Case("jvp of loop of det 4x4", 1.0, loop)
     for n in (4, 8):
         x = _values(n, n)
         name = f"hessian(det) {n}x{n}"
-        yield Case(name, 1.0, lambda m, x=x: _compiled(m, m.hessian(m.numpy.linalg.det), x))
+        yield Case(name, 1.0, lambda m, x=x: _compile_call(m, m.hessian(m.numpy.linalg.det), x))
 
 
 def _loop(bar: float, name: str, x: np.ndarray, step: Callable[..., Any]) -> Case:
     """A loop of 50 steps over one array."""
 
     def program(m: Any) -> Callable[[], Any]:
-        return _compiled(m, lambda f: m.lax.fori_loop(0, 50, lambda i, f: step(m, i, f), f), x)
+        return _compile_call(m, lambda f: m.lax.fori_loop(0, 50, lambda i, f: step(m, i, f), f), x)
 
     return Case(name, bar, program)
 
@@ -131,13 +133,15 @@ def _updates() -> Iterator[Case]:
 def _gathers() -> Iterator[Case]:
     p = np.array([0, 3, 4, 1, 2, 7, 8, 5, 6])
     wide, image = _values(100000, 9), _values(1000000, 3)
-    yield Case("x[:, p]", 1.0, lambda m: _compiled(m, lambda x: x[:, p], wide))
-    yield Case("x[:, ::-1]", 1.0, lambda m: _compiled(m, lambda x: x[:, ::-1], image))
+    yield Case("x[:, p]", 1.0, lambda m: _compile_call(m, lambda x: x[:, p], wide))
+    yield Case("x[:, ::-1]", 1.0, lambda m: _compile_call(m, lambda x: x[:, ::-1], image))
     swapped, pixels = np.array([2, 1, 0]), (255 * abs(image)).astype(np.uint8)
-    yield Case("x[:, [2, 1, 0]]", 1.0, lambda m: _compiled(m, lambda x: x[:, swapped], image))
-    yield Case("the same of uint8", 1.0, lambda m: _compiled(m, lambda x: x[:, swapped], pixels))
+    yield Case("x[:, [2, 1, 0]]", 1.0, lambda m: _compile_call(m, lambda x: x[:, swapped], image))
+    yield Case(
+        "the same of uint8", 1.0, lambda m: _compile_call(m, lambda x: x[:, swapped], pixels)
+    )
     few, order = _values(500000, 4), np.array([0, 3, 1, 2])
-    yield Case("x[:, [0, 3, 1, 2]]", 1.0, lambda m: _compiled(m, lambda x: x[:, order], few))
+    yield Case("x[:, [0, 3, 1, 2]]", 1.0, lambda m: _compile_call(m, lambda x: x[:, order], few))
     yield _loop(1.0, "x[..., p] * c in loop", _values(160, 60, 9), lambda m, i, f: f[..., p] * 0.99)
 
 
@@ -150,14 +154,14 @@ def _sparse() -> Iterator[Case]:
         places, x = np.repeat(np.arange(rows), each), _values(rows, dtype="float64")
 
         def summed(m: Any, data=data, columns=columns, places=places, x=x, rows=rows) -> Any:
-            return _compiled(
+            return _compile_call(
                 m,
                 lambda d, c, r, x: m.ops.segment_sum(d * x[c], r, num_segments=rows),
                 data, columns, places, x,
             )  # fmt: skip
 
         def added(m: Any, data=data, columns=columns, places=places, x=x) -> Any:
-            return _compiled(
+            return _compile_call(
                 m,
                 lambda d, c, r, x: m.numpy.zeros_like(x).at[r].add(d * x[c]),
                 data, columns, places, x,
@@ -176,7 +180,7 @@ def _products() -> Iterator[Case]:
         yield Case(
             f"x @ x @ x {n}",
             1.05,
-            lambda m, x=x: _compiled(m, lambda x: x @ x @ x, x),
+            lambda m, x=x: _compile_call(m, lambda x: x @ x @ x, x),
             lambda x=x: x @ x @ x,
         )
 
@@ -249,7 +253,7 @@ def _solvers() -> Iterator[Case]:
 
     def traced(m: Any) -> Callable[[], Any]:
         update = lambda x, key, value: x.at[key].set(value)  # noqa: E731
-        return _compiled(m, lambda u: _adi(u, m.numpy, update, m.lax.fori_loop), u)
+        return _compile_call(m, lambda u: _adi(u, m.numpy, update, m.lax.fori_loop), u)
 
     def plain() -> Any:
         def update(x: Any, key: Any, value: Any) -> Any:
@@ -278,7 +282,7 @@ def _masked() -> Iterator[Case]:
         yield Case(
             f"vmap of while_loop {rows}x{n}",
             1.0,
-            lambda m, first=first, x=x: _compiled(m, fill(m), first, x),
+            lambda m, first=first, x=x: _compile_call(m, fill(m), first, x),
         )
 
 
@@ -304,7 +308,7 @@ def _simulations() -> Iterator[Case]:
 
 def _sweeps() -> Iterator[Case]:
     for name, bar, make, arrays in sweeps.CASES:
-        yield Case(name, bar, lambda m, f=make, x=arrays: _compiled(m, f(m), *x))
+        yield Case(name, bar, lambda m, f=make, x=arrays: _compile_call(m, f(m), *x))
 
 
 def cases() -> list[Case]:

@@ -277,9 +277,9 @@ class _Worker:
             text=True,
             env={**os.environ, "ACCNP_CACHE_DIR": cache, "JAX_PLATFORMS": "cpu"},
         )
-        self.first = self._answer()
+        self.first = self._read_answer()
 
-    def _answer(self) -> tuple[float, float]:
+    def _read_answer(self) -> tuple[float, float]:
         assert self.process.stdout
         line = self.process.stdout.readline()
         if not line:
@@ -292,7 +292,7 @@ class _Worker:
         assert self.process.stdin
         self.process.stdin.write(f"{TURN}\n")
         self.process.stdin.flush()
-        return self._answer()
+        return self._read_answer()
 
     def end(self) -> None:
         assert self.process.stdin

@@ -23,11 +23,11 @@ def _elements(f: Callable[[Any, Any, Any], Any], top: int = N) -> Callable[[Any]
     return lambda m: (lambda x, i: f(m, x, i), (normal(0, N), whole(1, top, N)))
 
 
-def _added(count: int) -> Callable[[Any], Made]:
+def _scatter(count: int) -> Callable[[Any], Made]:
     return _elements(lambda m, x, i: m.numpy.zeros(count, x.dtype).at[i].add(x), count)
 
 
-def _rows(f: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Made]:
+def _index_rows(f: Callable[[Any, Any, Any], Any]) -> Callable[[Any], Made]:
     places = whole(1, 1000, ROWS_)
     return lambda m: (lambda x, i: f(m, x, i), (normal(0, ROWS_, WIDE), places))
 
@@ -45,9 +45,9 @@ EXPRESSIONS = {
     "gather": Expression("x[i], 1e6 from 1e6", _elements(lambda m, x, i: x[i]), BAR),
     "gather-fused": Expression("x[i] * 2 + x, 1e6", _elements(lambda m, x, i: x[i] * 2 + x), BAR),
     "along": Expression("take_along_axis, 1000x1000", along, BAR),
-    "scatter-add": Expression("1e6 added to 1e6 places", _added(N), BAR, rtol=1e-3, atol=1e-4),
+    "scatter-add": Expression("1e6 added to 1e6 places", _scatter(N), BAR, rtol=1e-3, atol=1e-4),
     "scatter-add-1000": Expression(
-        "1e6 added to 1000 places", _added(1000), BAR, rtol=1e-2, atol=1e-2
+        "1e6 added to 1000 places", _scatter(1000), BAR, rtol=1e-2, atol=1e-2
     ),
     "segment-sum": Expression(
         "segment_sum of 1e6 in 1000",
@@ -56,12 +56,12 @@ EXPRESSIONS = {
     ),
     "segment-sum-rows": Expression(
         f"segment_sum of {ROWS_} rows of {WIDE} in 1000",
-        _rows(lambda m, x, i: m.ops.segment_sum(x, i, 1000)),
+        _index_rows(lambda m, x, i: m.ops.segment_sum(x, i, 1000)),
         BAR, rtol=1e-2, atol=1e-3,
     ),
     "segment-max-rows": Expression(
         f"segment_max of {ROWS_} rows of {WIDE} in 1000",
-        _rows(lambda m, x, i: m.ops.segment_max(x, i, 1000)),
+        _index_rows(lambda m, x, i: m.ops.segment_max(x, i, 1000)),
         BAR,
     ),
     "bincount": Expression(

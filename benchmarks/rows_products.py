@@ -17,11 +17,11 @@ def _matmul(a: Any, b: Any) -> Callable[[Any], Made]:
     return lambda m: (lambda x, y: x @ y, (a, b))
 
 
-def _of(*shapes: tuple[int, ...], dtype: Any = np.float32) -> Callable[[Any], Made]:
+def _float_product(*shapes: tuple[int, ...], dtype: Any = np.float32) -> Callable[[Any], Made]:
     return _matmul(*[normal(i, *shape, dtype=dtype) for i, shape in enumerate(shapes)])
 
 
-def _whole(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+def _integer_arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     return [rng.integers(0, 9, shape).astype(np.int32) for shape in shapes]
 
@@ -52,22 +52,35 @@ def _layer(activation: str) -> Callable[[Any], Made]:
 
 EXPRESSIONS = {
     **{
-        f"matmul-{n}": Expression(f"matmul {n}x{n}", _of((n, n), (n, n)), BETTER, atol=1e-2)
+        f"matmul-{n}": Expression(
+            f"matmul {n}x{n}", _float_product((n, n), (n, n)), BETTER, atol=1e-2
+        )
         for n in (64, 128, 256, 512, 1024)
     },
     "matmul-f64": Expression(
-        "matmul 512x512, float64", _of((512, 512), (512, 512), dtype=np.float64), BETTER, x64=True
+        "matmul 512x512, float64",
+        _float_product((512, 512), (512, 512), dtype=np.float64),
+        BETTER,
+        x64=True,
     ),
     "matmul-i32": Expression(
-        "matmul 200x200, int32", _matmul(*_whole((200, 200), (200, 200))), BETTER
+        "matmul 200x200, int32", _matmul(*_integer_arrays((200, 200), (200, 200))), BETTER
     ),
-    "matvec": Expression("2000x2000 @ 2000", _of((2000, 2000), (2000,)), BETTER, atol=1e-2),
-    "vecmat": Expression("2000 @ 2000x2000", _of((2000,), (2000, 2000)), BETTER, atol=1e-2),
-    "many-3x3": Expression("10000 products 3x3", _of((10000, 3, 3), (10000, 3, 3)), BETTER),
+    "matvec": Expression(
+        "2000x2000 @ 2000", _float_product((2000, 2000), (2000,)), BETTER, atol=1e-2
+    ),
+    "vecmat": Expression(
+        "2000 @ 2000x2000", _float_product((2000,), (2000, 2000)), BETTER, atol=1e-2
+    ),
+    "many-3x3": Expression(
+        "10000 products 3x3", _float_product((10000, 3, 3), (10000, 3, 3)), BETTER
+    ),
     "many-64x64": Expression(
-        "100 products 64x64", _of((100, 64, 64), (100, 64, 64)), BETTER, atol=1e-3
+        "100 products 64x64", _float_product((100, 64, 64), (100, 64, 64)), BETTER, atol=1e-3
     ),
-    "tall": Expression("100000x32 @ 32x32", _of((100000, 32), (32, 32)), BETTER, atol=1e-3),
+    "tall": Expression(
+        "100000x32 @ 32x32", _float_product((100000, 32), (32, 32)), BETTER, atol=1e-3
+    ),
     "gram": Expression(
         "A.T @ A of 100000x32",
         lambda m: (lambda a: a.T @ a, (normal(0, 100000, 32),)),

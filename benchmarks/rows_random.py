@@ -10,7 +10,7 @@ from benchmarks.expressions import Expression, rows_of
 LARGE = 10_000_000
 
 
-def _drawn(
+def _make_sampling(
     title: str, draw: Callable[[Any, Any], Any], atol: float = 0.0, bar: float = 0.5
 ) -> Expression:
     key = np.array([0, 42], np.uint32)
@@ -20,12 +20,16 @@ def _drawn(
 
 
 EXPRESSIONS = {
-    "bits": _drawn("random bits, 1e7", lambda m, k: m.random.bits(k, (LARGE,))),
-    "uniform": _drawn("uniform, 1e7", lambda m, k: m.random.uniform(k, (LARGE,))),
+    "bits": _make_sampling("random bits, 1e7", lambda m, k: m.random.bits(k, (LARGE,))),
+    "uniform": _make_sampling("uniform, 1e7", lambda m, k: m.random.uniform(k, (LARGE,))),
     # Some results differ by a few units in the last place from the peer's.
-    "normal": _drawn("normal, 1e7", lambda m, k: m.random.normal(k, (LARGE,)), 1e-5),
-    "randint": _drawn("randint, 1e7", lambda m, k: m.random.randint(k, (LARGE,), 0, 100)),
-    "bernoulli": _drawn("bernoulli, 1e7", lambda m, k: m.random.bernoulli(k, 0.3, (LARGE,))),
-    "permutation": _drawn("permutation of 1e6", lambda m, k: m.random.permutation(k, 1_000_000)),
+    "normal": _make_sampling("normal, 1e7", lambda m, k: m.random.normal(k, (LARGE,)), 1e-5),
+    "randint": _make_sampling("randint, 1e7", lambda m, k: m.random.randint(k, (LARGE,), 0, 100)),
+    "bernoulli": _make_sampling(
+        "bernoulli, 1e7", lambda m, k: m.random.bernoulli(k, 0.3, (LARGE,))
+    ),
+    "permutation": _make_sampling(
+        "permutation of 1e6", lambda m, k: m.random.permutation(k, 1_000_000)
+    ),
 }
 ROWS = rows_of(EXPRESSIONS)

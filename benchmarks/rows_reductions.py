@@ -19,14 +19,16 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _fold(op: str, shape: tuple[int, ...], view: str, **how: Any) -> Callable[[Any], Made]:
+def _make_reduction(
+    op: str, shape: tuple[int, ...], view: str, **how: Any
+) -> Callable[[Any], Made]:
     def make(m: Any) -> Made:
         return (lambda x: getattr(m.numpy, op)(VIEWS[view](x), **how)), (normal(0, *shape),)
 
     return make
 
 
-def _where(axis: int | None) -> Callable[[Any], Made]:
+def _masked_sum(axis: int | None) -> Callable[[Any], Made]:
     return lambda m: (lambda x: m.numpy.sum(x, axis=axis, where=x > 0), (normal(0, *PLANE),))
 
 
@@ -34,18 +36,21 @@ def _patterns() -> Iterator[tuple[str, Callable[[Any], Made]]]:
     """The title of each pattern, and how it is made."""
     for op in ("sum", "max", "mean", "var", "any", "argmax"):
         for axis in (None, 0, 1):
-            yield f"{op} 2-D axis {axis}", _fold(op, PLANE, "", axis=axis)
+            yield f"{op} 2-D axis {axis}", _make_reduction(op, PLANE, "", axis=axis)
     for view in ("strided ", "transposed "):
         for axis in (None, 0, 1):
-            yield f"sum {view}2-D axis {axis}", _fold("sum", PLANE, view, axis=axis)
+            yield f"sum {view}2-D axis {axis}", _make_reduction("sum", PLANE, view, axis=axis)
     for axis in (0, 1):
-        yield f"sum 2-D axis {axis} keepdims", _fold("sum", PLANE, "", axis=axis, keepdims=True)
+        yield (
+            f"sum 2-D axis {axis} keepdims",
+            _make_reduction("sum", PLANE, "", axis=axis, keepdims=True),
+        )
     for axis in (None, 0, 1):
-        yield f"sum 2-D axis {axis} where", _where(axis)
+        yield f"sum 2-D axis {axis} where", _masked_sum(axis)
     for view in ("", "transposed "):
         for axis in (None, 0, 1, 2, (0, 1), (0, 2), (1, 2)):
             text = str(axis).replace(" ", "")
-            yield f"sum {view}3-D axis {text}", _fold("sum", CUBE, view, axis=axis)
+            yield f"sum {view}3-D axis {text}", _make_reduction("sum", CUBE, view, axis=axis)
 
 
 def _layer_norm(m: Any, x: Any) -> Any:
@@ -84,7 +89,7 @@ def _of_rows(f: Callable[[Any, Any], Any], backward: bool) -> Callable[[Any], Ma
     return make
 
 
-def _transposed(m: Any) -> Made:
+def _transpose_2d(m: Any) -> Made:
     return (lambda x: x.T * 2), (normal(0, 2000, 3000),)
 
 
@@ -92,7 +97,7 @@ def _symmetric(m: Any) -> Made:
     return (lambda x: x + x.T), (normal(0, 2000, 2000),)
 
 
-def _turned(m: Any) -> Made:
+def _permute_3d(m: Any) -> Made:
     return (lambda x: x.transpose(2, 0, 1) * 2), (normal(0, 100, 200, 300),)
 
 
@@ -114,9 +119,9 @@ def _expressions() -> Iterator[tuple[str, Expression]]:
             title = f"{name} of rows of 4096x1024, {way}"
             of_rows = Expression(title, _of_rows(f, backward), ROWWISE, rtol=2e-3, atol=2e-4)
             yield key + ("-backward" if backward else ""), of_rows
-    yield "transposed", Expression("x.T * 2 of 2000x3000", _transposed, {"jax": 0.8})
+    yield "transposed", Expression("x.T * 2 of 2000x3000", _transpose_2d, {"jax": 0.8})
     yield "symmetric", Expression("x + x.T of 2000x2000", _symmetric, {("numpy", "jax"): 0.8})
-    yield "turned", Expression("x.transpose(2, 0, 1) * 2 of 100x200x300", _turned, {"jax": 0.8})
+    yield "turned", Expression("x.transpose(2, 0, 1) * 2 of 100x200x300", _permute_3d, {"jax": 0.8})
     yield "columns", Expression("sum(exp(x.T), 1) of 2000x3000", _of_columns, {"jax": 0.8})
     yield "squares", Expression("sum of 25e6 squares", _squares, {"jax": 1.0}, moved=4 * SQUARES)
 

@@ -19,7 +19,7 @@ def _ints() -> np.ndarray:
     return np.random.default_rng(0).integers(0, 1000, MILLION).astype(np.int32)
 
 
-def _of(text: str, *arguments: Callable[[], Any]) -> Callable[[Any], Made]:
+def _make(text: str, *arguments: Callable[[], Any]) -> Callable[[Any], Made]:
     """An expression of x (and y), in the names of `jax.numpy` and `lax`."""
 
     def make(m: Any) -> Made:
@@ -47,50 +47,52 @@ def _exact(title: str, make: Callable[[Any], Made], bars: Any = None, **more: An
 
 
 EXPRESSIONS = {
-    "sort": _exact("sort of 1e6 float32", _of("jnp.sort(x)", _line)),
-    "argsort": _exact("argsort of 1e6 float32", _of("jnp.argsort(x)", _line)),
-    "sort-int": _exact("sort of 1e6 int32 below 1000", _of("jnp.sort(x)", _ints)),
+    "sort": _exact("sort of 1e6 float32", _make("jnp.sort(x)", _line)),
+    "argsort": _exact("argsort of 1e6 float32", _make("jnp.argsort(x)", _line)),
+    "sort-int": _exact("sort of 1e6 int32 below 1000", _make("jnp.sort(x)", _ints)),
     "argsort-int": _exact(
-        "argsort of 1e6 int32 below 1000", _of("jnp.argsort(x)", _ints),
+        "argsort of 1e6 int32 below 1000", _make("jnp.argsort(x)", _ints),
         want=lambda x: np.argsort(x, kind="stable"),
     ),
-    "sort-rows": _exact("sort of the rows of 1000x1000", _of("jnp.sort(x, axis=1)", _table)),
-    "sort-columns": _exact("sort of the columns of 1000x1000", _of("jnp.sort(x, axis=0)", _table)),
+    "sort-rows": _exact("sort of the rows of 1000x1000", _make("jnp.sort(x, axis=1)", _table)),
+    "sort-columns": _exact(
+        "sort of the columns of 1000x1000", _make("jnp.sort(x, axis=0)", _table)
+    ),
     "unique": _exact(
-        "unique of 1e6 float32", _of("jnp.unique(x)", _line), EAGER, eager=True, want=np.unique
+        "unique of 1e6 float32", _make("jnp.unique(x)", _line), EAGER, eager=True, want=np.unique
     ),
     "unique-int": _exact(
-        "unique of 1e6 int32 below 1000", _of("jnp.unique(x)", _ints), EAGER, eager=True,
+        "unique of 1e6 int32 below 1000", _make("jnp.unique(x)", _ints), EAGER, eager=True,
         want=np.unique,
     ),
     "searchsorted": _exact(
-        "searchsorted of 1e6 in 1e6", _of("jnp.searchsorted(x, y)", _sorted(), _line)
+        "searchsorted of 1e6 in 1e6", _make("jnp.searchsorted(x, y)", _sorted(), _line)
     ),
     "searchsorted-sorted": _exact(
         "searchsorted of 1e6 sorted in 1e6",
-        _of("jnp.searchsorted(x, y)", _sorted(), lambda: np.sort(_line())),
+        _make("jnp.searchsorted(x, y)", _sorted(), lambda: np.sort(_line())),
     ),
     "searchsorted-small": _exact(
-        "searchsorted of 1e6 in 1e4", _of("jnp.searchsorted(x, y)", _sorted(100), _line)
+        "searchsorted of 1e6 in 1e4", _make("jnp.searchsorted(x, y)", _sorted(100), _line)
     ),
-    "median": Expression("median of 1e6", _of("jnp.median(x)", _line), BARS),
+    "median": Expression("median of 1e6", _make("jnp.median(x)", _line), BARS),
     "median-rows": Expression(
-        "median of the rows of 1000x1000", _of("jnp.median(x, axis=1)", _table), BARS
+        "median of the rows of 1000x1000", _make("jnp.median(x, axis=1)", _table), BARS
     ),
     "percentile": Expression(
         "percentiles 10, 50, 90 of 1e6",
-        _of("jnp.percentile(x, y)", _line, lambda: SHARES), BARS,
+        _make("jnp.percentile(x, y)", _line, lambda: SHARES), BARS,
     ),
     "partition": _exact(
-        "partition of 1e6 at the middle", _of("jnp.partition(x, 500_000)", _line),
+        "partition of 1e6 at the middle", _make("jnp.partition(x, 500_000)", _line),
         want=np.sort, compared=lambda y: (np.sort(y[:500_000]), y[500_000], np.sort(y[500_001:])),
     ),
     "top-k": _exact(
-        "top_k(10) of 1e6", _of("lax.top_k(x, 10)", _line), {"argpartition": 1.0, "jax": 0.3},
+        "top_k(10) of 1e6", _make("lax.top_k(x, 10)", _line), {"argpartition": 1.0, "jax": 0.3},
         peers={"argpartition": lambda x: lambda: _best(x, 10)},
     ),
     "top-k-rows": _exact(
-        "top_k(10) of the rows of 1000x1000", _of("lax.top_k(x, 10)", _table),
+        "top_k(10) of the rows of 1000x1000", _make("lax.top_k(x, 10)", _table),
         {"argpartition": 1.0, "jax": 0.3}, peers={"argpartition": lambda x: lambda: _best(x, 10)},
     ),
 }  # fmt: skip

@@ -12,7 +12,7 @@ BAR = {"jax": 0.6}
 N, D = 2000, 128
 
 
-def _of(f: Callable[[Any, Any], Any], *shape: int) -> Callable[[Any], Made]:
+def _stencil(f: Callable[[Any, Any], Any], *shape: int) -> Callable[[Any], Made]:
     return lambda m: (lambda x: f(m, x), (normal(0, *shape),))
 
 
@@ -67,35 +67,35 @@ def shallow_water(m: Any) -> Made:
 
 
 EXPRESSIONS = {
-    "five": Expression(f"5-point stencil, {N}x{N}", _of(five_points, N, N), BAR),
+    "five": Expression(f"5-point stencil, {N}x{N}", _stencil(five_points, N, N), BAR),
     "five-at": Expression(
         f"5-point stencil into the interior by .at[].set, {N}x{N}",
-        _of(five_points_inside, N, N),
+        _stencil(five_points_inside, N, N),
         BAR,
     ),
     "five-grad": Expression(
-        f"gradient of a sum over a 5-point stencil, {N}x{N}", _of(slope, N, N), BAR
+        f"gradient of a sum over a 5-point stencil, {N}x{N}", _stencil(slope, N, N), BAR
     ),
-    "seven": Expression(f"7-point stencil, {D}x{D}x{D}", _of(seven_points, D, D, D), BAR),
-    "laplacian": Expression(f"Laplacian of four rolls, {N}x{N}", _of(laplacian, N, N), BAR),
-    "blur": Expression(f"separable blur of 5 taps, {N}x{N}", _of(blur, N, N), BAR),
+    "seven": Expression(f"7-point stencil, {D}x{D}x{D}", _stencil(seven_points, D, D, D), BAR),
+    "laplacian": Expression(f"Laplacian of four rolls, {N}x{N}", _stencil(laplacian, N, N), BAR),
+    "blur": Expression(f"separable blur of 5 taps, {N}x{N}", _stencil(blur, N, N), BAR),
     "padded-blur": Expression(
-        f"separable blur of 3 taps, edges padded, {N}x{N}", _of(padded_blur, N, N), BAR
+        f"separable blur of 3 taps, edges padded, {N}x{N}", _stencil(padded_blur, N, N), BAR
     ),
     "shallow-water": Expression(f"shallow-water step of rolls, {N}x{N}", shallow_water, BAR),
     "concatenate": Expression(
         f"two halves, joined, {N}x{N}",
-        _of(lambda m, x: m.numpy.concatenate([x[: N // 2] * 2, x[N // 2 :] + 1]), N, N),
+        _stencil(lambda m, x: m.numpy.concatenate([x[: N // 2] * 2, x[N // 2 :] + 1]), N, N),
         {("numpy", "jax"): 1.0},
     ),
     "stack": Expression(
         "a stack of 20 products, 300x300",
-        _of(lambda m, x: m.numpy.stack([x * i for i in range(20)]), 300, 300),
+        _stencil(lambda m, x: m.numpy.stack([x * i for i in range(20)]), 300, 300),
         {("numpy", "jax"): 1.0},
     ),
     "diff": Expression(
         "differences of 1e6 neighbours",
-        _of(lambda m, x: m.numpy.diff(x), 1_000_000),
+        _stencil(lambda m, x: m.numpy.diff(x), 1_000_000),
         {("numpy", "jax"): 1.0},
     ),
 }  # fmt: skip

@@ -20,7 +20,7 @@ def _values(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype("float32")
 
 
-def _compiled(m: Any, function: Callable[..., Any], *arrays: np.ndarray) -> Callable[[], Any]:
+def _compile_call(m: Any, function: Callable[..., Any], *arrays: np.ndarray) -> Callable[[], Any]:
     call = m.jit(function)
     places = [m.numpy.asarray(x) for x in arrays]
     return lambda: m.block_until_ready(call(*places))
@@ -88,7 +88,7 @@ def all_pairs(steps: int) -> Callable[[Any], Callable[[], Any]]:
             squared = m.numpy.sum(products(r, r) ** 2, axis=-1)
             return 0.5 * m.numpy.sum(_lennard_jones(m, squared))
 
-        return _compiled(m, _dynamics(m, energy, steps, box), positions, velocities)
+        return _compile_call(m, _dynamics(m, energy, steps, box), positions, velocities)
 
     return program
 
@@ -117,7 +117,7 @@ def neighbour_lists(steps: int) -> Callable[[Any], Callable[[], Any]]:
 
             return _dynamics(m, energy, steps, box)(r, v)
 
-        return _compiled(m, run, positions, velocities, lists)
+        return _compile_call(m, run, positions, velocities, lists)
 
     return program
 
@@ -303,7 +303,7 @@ def neuron(gradient: bool, compartments: int = 24) -> Callable[[Any], Callable[[
         channels = np.array([120.0, 36.0, 0.3], "float32")[:, None]
         conductances = np.repeat(channels, compartments, 1)
         function = m.grad(loss) if gradient else simulate
-        return _compiled(m, function, conductances, np.full(compartments, 2.0, "float32"))
+        return _compile_call(m, function, conductances, np.full(compartments, 2.0, "float32"))
 
     return program
 
@@ -437,7 +437,7 @@ def triangular(n: int) -> tuple[Callable[[Any], Callable[[], Any]], Callable[[],
 
             return m.lax.fori_loop(0, n, step, m.numpy.zeros_like(b))
 
-        return _compiled(m, solve, factor, right)
+        return _compile_call(m, solve, factor, right)
 
     def plain() -> Any:
         x = np.zeros_like(right)
@@ -468,7 +468,7 @@ def contour(unrolled: bool) -> tuple[Callable[[Any], Callable[[], Any]], Callabl
             x = m.vmap(solve)(points)
             return m.numpy.stack([x.sum(0), (points[:, None, None] * x).sum(0)])
 
-        return _compiled(m, moments, terms, right, points)
+        return _compile_call(m, moments, terms, right, points)
 
     def plain() -> Any:
         first = np.zeros((n, n), complex)

@@ -783,7 +783,7 @@ call_slowly(State *state, PyObject *self, PyObject *const *args, Py_ssize_t narg
     if (given) {
         memcpy(all + 1, args, (size_t)given * sizeof(PyObject *));
     }
-    PyObject *result = PyObject_VectorcallMethod(state->name_called, all, (size_t)nargs + 1, kwnames);
+    PyObject *result = PyObject_VectorcallMethod(state->name_uncached, all, (size_t)nargs + 1, kwnames);
     free_words(room, near);
     return result;
 }
@@ -897,7 +897,7 @@ static PyMemberDef caller_members[] = {
     {NULL},
 };
 static PyType_Slot caller_slots[] = {
-    {Py_tp_doc, "Calls by records where one fits, and its method `_called` where none does."},
+    {Py_tp_doc, "Calls by records where one fits, and its method `_call_uncached` where none does."},
     {Py_tp_new, caller_new},
     {Py_tp_dealloc, caller_dealloc},
     {Py_tp_traverse, caller_traverse},

@@ -399,13 +399,13 @@ def _equals(x: Any, wanted: Any, hashed: int) -> bool:
         return False
 
 
-def _flattened(flatten: Callable[[Any], Any], x: Any) -> tuple[Any, Any] | None:
+def _flatten_pair(flatten: Callable[[Any], Any], x: Any) -> tuple[Any, Any] | None:
     """What a function that flattens returns; None for anything but a pair."""
     pair = flatten(x)
     return pair if type(pair) is tuple and len(pair) == 2 else None
 
 
-def _parts(children: Any) -> Sequence[Any] | None:
+def _as_children(children: Any) -> Sequence[Any] | None:
     try:
         return tuple(children)
     except TypeError:
@@ -417,7 +417,7 @@ def _is_like(x: Any, dtype: Any, shape: Any) -> bool:
     return x.dtype == dtype and x.shape == shape
 
 
-def _converted(convert: Callable[[Any], Any], x: Any) -> Any:
+def _convert_or_none(convert: Callable[[Any], Any], x: Any) -> Any:
     try:
         return convert(x)
     except TypeError:
@@ -439,8 +439,8 @@ class _Writer:
             "MISS": MISS, "Array": _State.array, "Buffer": _State.buffer, "Node": Node,
             "const": _State.const, "params": _State.params, "wrap": wrap,
             "address": ctypes.addressof, "float32": ctypes.c_float, "float64": ctypes.c_double,
-            "int64": ctypes.c_int64, "equals": _equals, "flattened": _flattened, "parts": _parts,
-            "is_like": _is_like, "converted": _converted,
+            "int64": ctypes.c_int64, "equals": _equals, "flattened": _flatten_pair,
+            "parts": _as_children, "is_like": _is_like, "converted": _convert_or_none,
         }  # fmt: skip
 
     def function(self) -> Callable[..., Any]:
@@ -613,7 +613,7 @@ class _Writer:
 
 
 class Caller:
-    """Calls by records where one fits, and its method `_called` where none does."""
+    """Calls by records where one fits, and its method `_call_uncached` where none does."""
 
     __slots__ = ("_records",)
     _records: tuple[Record, ...]
@@ -629,9 +629,9 @@ class Caller:
             if found is not MISS:
                 record.used = next_use()
                 return found
-        return self._called(*args, **kwargs)
+        return self._call_uncached(*args, **kwargs)
 
-    def _called(self, *args: Any, **kwargs: Any) -> Any:
+    def _call_uncached(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
 
 
@@ -1268,16 +1268,16 @@ def unflatten_tree(node: Any, leaves: Sequence[Any]) -> Any:
         count = len(node[2])
         if is_below_done:
             first = len(made) - count
-            made[first:] = [_put(node, made[first:])]
+            made[first:] = [_build_node(node, made[first:])]
         elif node[2].count(None) == count:  # all children are leaves
-            made.append(_put(node, [*itertools.islice(rest, count)]))
+            made.append(_build_node(node, [*itertools.islice(rest, count)]))
         else:
             stack.append((node, True))
             stack += [(x, False) for x in reversed(node[2])]
     return made[0]
 
 
-def _put(node: Any, values: list[Any]) -> Any:
+def _build_node(node: Any, values: list[Any]) -> Any:
     """Build the value of a node from those of its children."""
     kind, data, _ = node
     if kind is tuple:

@@ -85,7 +85,7 @@ native_exec(PyObject *module)
         const char *text;
     } names[] = {
         {&state->name_active, "active"},      {&state->name_dead, "dead"},
-        {&state->name_called, "_called"},     {&state->name_allocate, "_allocate"},
+        {&state->name_uncached, "_call_uncached"}, {&state->name_allocate, "_allocate"},
         {&state->name_view, "_values"},       {&state->name_package, "__package__"},
         {&state->name_dtype, "dtype"},        {&state->name_shape, "shape"},
         {&state->name_fields, "_fields"},
@@ -126,7 +126,7 @@ native_exec(PyObject *module)
     DO(thread_pool) DO(walker) DO(ufunc) DO(array) DO(buffer) DO(const_op) DO(empty_params)        \
     DO(empty_tuple) DO(tracing)                                                                    \
     DO(record) DO(on_deep) DO(own_packages) DO(find_site) DO(get_frame) DO(one) DO(name_active)    \
-    DO(name_dead) DO(name_called) DO(name_allocate) DO(name_view) DO(name_package)   \
+    DO(name_dead) DO(name_uncached) DO(name_allocate) DO(name_view) DO(name_package)               \
     DO(name_dtype) DO(name_shape) DO(name_fields) DO(node_types) DO(inner_types) DO(leaf_types)    \
     DO(none_node) DO(one_level)
 

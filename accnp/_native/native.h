@@ -26,7 +26,7 @@ typedef struct {
     PyObject *tracing, *record, *on_deep, *own_packages, *find_site, *get_frame;
     Py_ssize_t limit;
     bool observed; /* whether each operation is recorded in Python, for observers */
-    PyObject *one, *name_active, *name_dead, *name_called, *name_allocate, *name_view, *name_package,
+    PyObject *one, *name_active, *name_dead, *name_uncached, *name_allocate, *name_view, *name_package,
         *name_dtype, *name_shape, *name_fields;
     /* For pytrees: classes of nodes and of leaves, the node of None, the function for one level. */
     PyObject *node_types, *inner_types, *leaf_types, *none_node, *one_level;

@@ -89,7 +89,7 @@ def custom_remat(
 
         def forward(*dynamic: Any) -> tuple[Any, Any]:
             out, res = f_fwd(policy, *whole(dynamic), **fixed)
-            return out, (map_arrays(_saved, res), dynamic)
+            return out, (map_arrays(_name_residual, res), dynamic)
 
         def backward(saved: Any, cotangent: Any) -> tuple[Any, ...]:
             res, dynamic = saved
@@ -105,6 +105,6 @@ def custom_remat(
     return call
 
 
-def _saved(x: Any) -> Any:
+def _name_residual(x: Any) -> Any:
     """Name a value so that each policy saves it."""
     return wrap(o.name(as_node(x, "custom_remat"), name=RESIDUAL))

@@ -165,7 +165,7 @@ def chart(rows: Sequence[Row], path: Path, facts: Mapping[str, Any] | None = Non
         bars = axes.barh(places, times, height, color=_COLORS[peer], label=COLUMNS[peer])
         for bar, (_, row) in zip(bars, mine, strict=True):
             bar.set_alpha(0.35 if row.unreliable else 1.0)
-        axes.bar_label(bars, [_times(t) for t in times], fontsize=7, padding=2)
+        axes.bar_label(bars, [_ratio_text(t) for t in times], fontsize=7, padding=2)
     axes.axvline(1.0, color="#1d4ed8", linewidth=1.5, label="accnp")
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
@@ -194,5 +194,5 @@ def _title(facts: Mapping[str, Any], unreliable: bool) -> str:
     return "\n".join([*lines, UNRELIABLE.replace("?", "pale bars:")] if unreliable else lines)
 
 
-def _times(ratio: float) -> str:
+def _ratio_text(ratio: float) -> str:
     return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.2g}×"

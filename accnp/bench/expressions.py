@@ -69,7 +69,7 @@ class Expression:
             if name in found:
                 continue
             if name in self.peers:
-                call = self.peers[name](*_own(self.make(NUMPY)[1]))
+                call = self.peers[name](*_copy_arguments(self.make(NUMPY)[1]))
                 if call is not None:
                     found[name] = call
             elif importlib.util.find_spec(name.split()[0]) is None and name != "limit":
@@ -79,7 +79,7 @@ class Expression:
                 found[name] = _call(jax, self.make, eager=name == "jax eager")
             elif name == "numpy":
                 f, arguments = self.make(NUMPY)
-                found[name] = partial(f, *_own(arguments))
+                found[name] = partial(f, *_copy_arguments(arguments))
             elif name == "torch":
                 found[name] = _torch_call(self.make)
             elif name == "limit":
@@ -136,7 +136,7 @@ def normal(seed: int, *shape: int, dtype: Any = np.float32) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, np.float32).astype(dtype, copy=False)
 
 
-def _own(arguments: tuple) -> tuple:
+def _copy_arguments(arguments: tuple) -> tuple:
     """Return arguments with copies of the arrays, as accnp and JAX make them. A library that shared
     operands with another one would find them in the cache."""
     return accnp.tree_util.tree_map(lambda x: x.copy() if type(x) is np.ndarray else x, arguments)
@@ -153,7 +153,9 @@ def _torch_call(make: Callable[[Any], Made]) -> Call:
     """Return the call of torch, which accepts the names of NumPy that the expressions use."""
     torch: Any = importlib.import_module("torch")
     f, arguments = make(SimpleNamespace(numpy=torch))
-    tensors = [torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x in _own(arguments)]
+    tensors = [
+        torch.from_numpy(x) if isinstance(x, np.ndarray) else x for x in _copy_arguments(arguments)
+    ]
 
     def call() -> Any:
         with torch.no_grad():

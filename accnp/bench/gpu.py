@@ -47,15 +47,15 @@ class Work:
     share: float | None = None
 
 
-def _rows(size: float, rows: int, columns: int) -> np.ndarray:
+def _random_rows(size: float, rows: int, columns: int) -> np.ndarray:
     return normal(0, max(2, int(rows * size)), columns)
 
 
 def _large(size: float) -> np.ndarray:
-    return _rows(size, 16384, 2048)
+    return _random_rows(size, 16384, 2048)
 
 
-def _through(x: np.ndarray, *more: Any) -> int:
+def _bytes_read_and_written(x: np.ndarray, *more: Any) -> int:
     return 2 * x.nbytes
 
 
@@ -89,7 +89,7 @@ def _softmax(m: Any, size: float) -> Any:
         e = m.numpy.exp(x - m.numpy.amax(x, 1, keepdims=True))
         return e / e.sum(1, keepdims=True)
 
-    return f, (_rows(size, 32768, 1024),)
+    return f, (_random_rows(size, 32768, 1024),)
 
 
 def _layer_norm(m: Any, size: float) -> Any:
@@ -98,7 +98,7 @@ def _layer_norm(m: Any, size: float) -> Any:
         spread = (centred * centred).mean(1, keepdims=True)
         return centred / m.numpy.sqrt(spread + 1e-5) * scale + shift
 
-    return f, (_rows(size, 32768, 1024), normal(1, 1024), normal(2, 1024))
+    return f, (_random_rows(size, 32768, 1024), normal(1, 1024), normal(2, 1024))
 
 
 def _stencil(m: Any, size: float) -> Any:
@@ -155,7 +155,7 @@ def _transformer(m: Any, size: float) -> Any:
     return _descent(m, loss), (normal(0, tokens, width), *square, *ends)
 
 
-def _many(m: Any, size: float) -> Any:
+def _many_outputs(m: Any, size: float) -> Any:
     def f(*xs: Any) -> Any:
         return tuple([x * 0.9 + 0.1 * m.numpy.tanh(x) for x in xs])
 
@@ -167,7 +167,7 @@ _MAPS = ("accnp", "jax", "torch", "cupy", "fuse")
 
 ROWS = {
     "copy": Work("copy inside the GPU, 32M", lambda m, s: (m.copy, (_large(s), 0 * _large(s))),
-                 _through),
+                 _bytes_read_and_written),
     "chain": Work("chain of 7 operations, 32M", _chain, lambda x, y: 3 * x.nbytes, _MAPS,
                   share=0.9),
     "black-scholes": Work("Black-Scholes, 16M", _black_scholes, lambda s, *_: 4 * s.nbytes, _MAPS,
@@ -178,13 +178,13 @@ ROWS = {
                  lambda x: x.nbytes, share=0.85),
     "columns": Work("sums of columns, 16384x2048", lambda m, s: (lambda x: x.sum(0), (_large(s),)),
                     lambda x: x.nbytes, share=0.85),
-    "softmax": Work("softmax of rows, 32768x1024", _softmax, _through, share=0.85),
-    "layer-norm": Work("layer norm, 32768x1024", _layer_norm, _through, share=0.85),
-    "stencil": Work("5-point stencil, 8192x8192", _stencil, _through, share=0.9),
+    "softmax": Work("softmax of rows, 32768x1024", _softmax, _bytes_read_and_written, share=0.85),
+    "layer-norm": Work("layer norm, 32768x1024", _layer_norm, _bytes_read_and_written, share=0.85),
+    "stencil": Work("5-point stencil, 8192x8192", _stencil, _bytes_read_and_written, share=0.9),
     "product": Work("matrix product, 4096", _product),
     "mlp": Work("training step of an MLP", _mlp, only=_TRAINING),
     "transformer": Work("training step of a transformer block", _transformer, only=_TRAINING),
-    "many": Work("64 small updates", _many),
+    "many": Work("64 small updates", _many_outputs),
     "launch": Work("one small kernel, time to return",
                    lambda m, s: (lambda x: x * 2 + 1, (normal(0, 1000),)), returning=True),
 }  # fmt: skip

@@ -54,13 +54,13 @@ class Peer:
             try:
                 line = self._lines.get(timeout=max(0.01, end - perf_counter()))
             except queue.Empty:
-                self._end(f"it did not answer in {limit:.3g} s")
+                self._kill(f"it did not answer in {limit:.3g} s")
                 break
             if line is None:
                 code = self._process.wait()
                 self._errors.seek(0)
                 said = self._errors.read().strip().splitlines()
-                self._end((said or [f"it ended with {code}"])[-1])
+                self._kill((said or [f"it ended with {code}"])[-1])
             elif line.startswith("[") and line.endswith("]\n"):  # other lines come from libraries
                 return json.loads(line)
         return None
@@ -75,7 +75,7 @@ class Peer:
             self._process.stdin.flush()
         return self.read_answer(limit)
 
-    def _end(self, why: str) -> None:
+    def _kill(self, why: str) -> None:
         self.why = why
         self._process.kill()
 

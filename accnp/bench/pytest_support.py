@@ -71,7 +71,7 @@ def timed(
             found["launches"] = after["launches"] - before["launches"]
         else:
             with suppress(Exception):  # a function that cannot be called again has no counts
-                work, discarded = _work(fixture, waiting(function), again)
+                work, discarded = _measure_work(fixture, waiting(function), again)
                 found |= work
                 if discarded and not any(isinstance(x, Array) for x in tree_leaves(result)):
                     warnings.append(_DISCARDED.format(discarded))
@@ -97,7 +97,9 @@ _DISCARDED = (
 )
 
 
-def _work(fixture: Any, call: Callable[..., Any], again: Again) -> tuple[dict[str, Any], int]:
+def _measure_work(
+    fixture: Any, call: Callable[..., Any], again: Again
+) -> tuple[dict[str, Any], int]:
     """Return the launches and bytes of one call, measured with two more calls, and the number of
     operations that it recorded outside of traces if it computed nothing."""
     before = counters()["launches"]

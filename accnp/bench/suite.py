@@ -33,7 +33,9 @@ def numexpr_call(text: str, *names: str, **constants: Any) -> Callable[..., Any]
     return make
 
 
-def _of(title: str, make: Callable[[Any], Made], formula: Any = None, **more: Any) -> Expression:
+def _make_expression(
+    title: str, make: Callable[[Any], Made], formula: Any = None, **more: Any
+) -> Expression:
     peers: Mapping[str, Any] = {} if formula is None else {"numexpr": formula}
     best = tuple(n for n in _ALL if n != "numexpr" or formula is not None)
     return Expression(title, make, {best: None}, peers, **more)
@@ -103,7 +105,7 @@ def _layer(m: Any) -> Made:
     return f, (normal(0, 512, 784), 0.05 * normal(1, 784, 512), normal(2, 512))
 
 
-def _small(m: Any) -> Made:
+def _small_arrays(m: Any) -> Made:
     return (lambda x: (x + 1) * x - x / 2 + x), (normal(0, 100),)
 
 
@@ -111,34 +113,38 @@ _K = {"a": np.float32(1.67), "k": np.float32(1.05), "z": np.float32(0), "two": n
 _HALVES = {"half": np.float32(0.5), "quarter": np.float32(0.25)}
 
 SUITE = {
-    "chain": _of(
+    "chain": _make_expression(
         "chain of 10 operations, 1e6",
         _chain,
         numexpr_call(
             "((((x + y) * x - y) * half + x) * y - x) * quarter + y * y - x", "x", "y", **_HALVES
         ),
     ),
-    "chain-eager": _of("chain of 10 operations, 1e6", _chain, eager=True),
-    "selu": _of("SELU, 1e6", _selu, numexpr_call("k * where(x > z, x, a * exp(x) - a)", "x", **_K)),
-    "waves": _of(
+    "chain-eager": _make_expression("chain of 10 operations, 1e6", _chain, eager=True),
+    "selu": _make_expression(
+        "SELU, 1e6", _selu, numexpr_call("k * where(x > z, x, a * exp(x) - a)", "x", **_K)
+    ),
+    "waves": _make_expression(
         "sin, cos, 1e6",
         _waves,
         numexpr_call("sin(x) * cos(x) + sin(two * x) * x", "x", two=_K["two"]),
     ),
-    "sum": _of("sum of squares, 1e7", lambda m: (lambda x: (x * x).sum(), (normal(0, 10**7),))),
-    "columns": _of("column normalisation 20000x64", _normalise),
-    "softmax": _of("softmax over rows, 4096x512", _softmax),
-    "stencil": _of("5-point stencil, 1500x1500", _stencil),
-    "distances": _of("pairwise distances 1000x1000x3", _distances),
-    "gather": _of("x[i] * 2 + x, 1e6", _gather),
-    "cumsum": _of(
+    "sum": _make_expression(
+        "sum of squares, 1e7", lambda m: (lambda x: (x * x).sum(), (normal(0, 10**7),))
+    ),
+    "columns": _make_expression("column normalisation 20000x64", _normalise),
+    "softmax": _make_expression("softmax over rows, 4096x512", _softmax),
+    "stencil": _make_expression("5-point stencil, 1500x1500", _stencil),
+    "distances": _make_expression("pairwise distances 1000x1000x3", _distances),
+    "gather": _make_expression("x[i] * 2 + x, 1e6", _gather),
+    "cumsum": _make_expression(
         "cumsum, 1e6", lambda m: (lambda x: x.cumsum(0), (normal(0, MILLION),)), atol=1e-2
     ),
-    "product": _of(
+    "product": _make_expression(
         "matrix product 512x512",
         lambda m: (lambda a, b: a @ b, (normal(0, 512, 512), normal(1, 512, 512))),
         atol=1e-2,
     ),
-    "layer": _of("tanh(x @ w + b), 512x784x512", _layer, atol=1e-3),
-    "small": _of("5 operations on 100 elements", _small),
+    "layer": _make_expression("tanh(x @ w + b), 512x784x512", _layer, atol=1e-3),
+    "small": _make_expression("5 operations on 100 elements", _small_arrays),
 }

@@ -177,7 +177,7 @@ def load(path: str | os.PathLike[str], *, like: PyTree = None, shardings: PyTree
     """
     function = "checkpoints.load"
     folder = Path(path)
-    about = _about(folder, function)
+    about = _read_metadata(folder, function)
     facts = {
         name: ArrayFacts(tuple(f["shape"]), f["dtype"], tuple(f["chunks"]), f["key"])
         for name, f in about["arrays"].items()
@@ -204,7 +204,7 @@ def load(path: str | os.PathLike[str], *, like: PyTree = None, shardings: PyTree
     return tree_unflatten(structure, made)
 
 
-def _about(folder: Path, function: str) -> Any:
+def _read_metadata(folder: Path, function: str) -> Any:
     try:
         about = json.loads((folder / ABOUT).read_text())
     except (FileNotFoundError, NotADirectoryError):

@@ -36,7 +36,7 @@ def replacement(path: Path, function: str, overwrite: bool, is_folder: bool) -> 
     refusal = token = ""
     with collective_step(function):
         if process_index() == 0:
-            refusal, token = _refusal(path, overwrite, is_folder), secrets.token_hex(6)
+            refusal, token = _why_not_writable(path, overwrite, is_folder), secrets.token_hex(6)
             if not refusal:
                 path.parent.mkdir(parents=True, exist_ok=True)
     refusal, token = gather_objects((refusal, token))[0]
@@ -55,7 +55,7 @@ def replacement(path: Path, function: str, overwrite: bool, is_folder: bool) -> 
         raise
 
 
-def _refusal(path: Path, overwrite: bool, is_folder: bool) -> str:
+def _why_not_writable(path: Path, overwrite: bool, is_folder: bool) -> str:
     if not os.path.lexists(path):
         return ""
     if not overwrite:

@@ -25,7 +25,7 @@ def leaf_paths(tree: Any, function: str) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for path, leaf in tree_flatten_with_path(tree)[0]:
-        name = "/".join(map(_part, path)) or "value"
+        name = "/".join(map(_path_component, path)) or "value"
         if name in found:
             raise ValueError(
                 f"{function}: each leaf needs its own name; got two of the name {name!r}; rename "
@@ -35,7 +35,7 @@ def leaf_paths(tree: Any, function: str) -> dict[str, Any]:
     return found
 
 
-def _part(entry: Any) -> str:
+def _path_component(entry: Any) -> str:
     for attribute in ("key", "idx", "name"):
         if hasattr(entry, attribute):
             text = quote(str(getattr(entry, attribute)), safe=" ")

@@ -165,13 +165,13 @@ FLOATS = ("bfloat16", "float16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
 
 
-def _named(name: str) -> np.dtype:
+def _dtype_by_name(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name, None) or name)
 
 
 # All dtypes that arrays can have, by name.
 DTYPES: dict[str, np.dtype] = {
-    name: _named(name)
+    name: _dtype_by_name(name)
     for name in ("bool", *SUB_INTS, *SIGNED, *UNSIGNED, *SMALL_FLOATS, *FLOATS, *COMPLEX)
 }
 _SUPPORTED = frozenset(DTYPES.values())

@@ -160,19 +160,19 @@ _STRICT_EDGES: dict[str, tuple[str, ...]] = {
 
 
 @lru_cache(maxsize=128)
-def _above(node: str, strict: bool) -> frozenset[str]:
+def _upper_bounds(node: str, strict: bool) -> frozenset[str]:
     edges = _STRICT_EDGES if strict else _EDGES
     found = {node}
     for upper in edges[node]:
-        found |= _above(upper, strict)
+        found |= _upper_bounds(upper, strict)
     return frozenset(found)
 
 
 def _bound(nodes: frozenset[str], strict: bool) -> str:
     """Return the least upper bound of nodes of the lattice."""
-    common = frozenset.intersection(*(_above(node, strict) for node in nodes))
+    common = frozenset.intersection(*(_upper_bounds(node, strict) for node in nodes))
     for node in common:
-        if _above(node, strict) == common:
+        if _upper_bounds(node, strict) == common:
             return node
     spelled = {"i*": "Python int", "f*": "Python float", "c*": "Python complex"}
     names = ", ".join(repr(spelled.get(node, node)) for node in sorted(nodes))

@@ -41,7 +41,7 @@ _WEIGHTS = initializers.glorot_normal()
 _BIAS, _SMALL = initializers.normal(), initializers.normal(1e-6)
 
 
-def _plain(shape_of: Callable[[Any], Any], fun: Callable[[Any], Any]) -> Layer:
+def _layer_without_parameters(shape_of: Callable[[Any], Any], fun: Callable[[Any], Any]) -> Layer:
     """Make a layer without parameters."""
     return lambda rng, input_shape: (shape_of(input_shape), ()), lambda _, x, **__: fun(x)
 
@@ -299,7 +299,7 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: object) -> Layer:
     >>> apply((), jax.numpy.array([0.5, 2.0]))
     Array([0.5, 1. ], dtype=float32)
     """
-    return _plain(lambda shape: shape, functools.partial(fun, **fun_kwargs))
+    return _layer_without_parameters(lambda shape: shape, functools.partial(fun, **fun_kwargs))
 
 
 Tanh = elementwise(tanh)
@@ -314,7 +314,7 @@ LeakyRelu = elementwise(leaky_relu)
 Selu = elementwise(selu)
 Gelu = elementwise(gelu)
 Identity = elementwise(lambda x: x)
-Flatten = _plain(
+Flatten = _layer_without_parameters(
     lambda shape: (shape[0], math.prod(shape[1:])), lambda x: x.reshape((x.shape[0], -1))
 )
 
@@ -389,7 +389,7 @@ def _pool(combine: Callable[..., Any], start: float, average: bool = False) -> C
             found[n] = input_shape[n]
             return tuple(found)
 
-        return _plain(shape_of, fold)
+        return _layer_without_parameters(shape_of, fold)
 
     return pool
 
@@ -479,10 +479,10 @@ def FanOut(num: int) -> Layer:
     >>> init(None, (3,)), apply((), 1.5)
     (([(3,), (3,)], ()), [1.5, 1.5])
     """
-    return _plain(lambda shape: [shape] * num, lambda x: [x] * num)
+    return _layer_without_parameters(lambda shape: [shape] * num, lambda x: [x] * num)
 
 
-FanInSum = _plain(lambda shapes: shapes[0], sum)
+FanInSum = _layer_without_parameters(lambda shapes: shapes[0], sum)
 
 
 @filled
@@ -522,7 +522,7 @@ def FanInConcat(axis: int = -1) -> Layer:
         total = sum(shape[place] for shape in shapes)
         return (*shapes[0][:place], total, *shapes[0][place + 1 :])
 
-    return _plain(shape_of, lambda xs: concatenate(xs, axis))
+    return _layer_without_parameters(shape_of, lambda xs: concatenate(xs, axis))
 
 
 def _keys(rng: Any, count: int) -> Any:

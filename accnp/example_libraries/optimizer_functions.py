@@ -108,7 +108,7 @@ register_pytree_node(
 )
 
 
-def _packed(states: list[Any], tree: Any) -> OptimizerState:
+def _pack_states(states: list[Any], tree: Any) -> OptimizerState:
     flat, structures = zip(*map(tree_flatten, states), strict=True) if states else ((), ())
     return OptimizerState([*flat], tree, structures)
 
@@ -159,7 +159,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
         @api_boundary
         def init_tree(x0: Any) -> OptimizerState:
             leaves, tree = tree_flatten(x0)
-            return _packed([init(x) for x in leaves], tree)
+            return _pack_states([init(x) for x in leaves], tree)
 
         @api_boundary
         def update_tree(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
@@ -170,7 +170,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
                     f"got {tree} for {state.tree_def}; take the gradient by the parameters"
                 )
             states = zip(leaves, _states(state), strict=True)
-            new = _packed([update(i, g, s) for g, s in states], tree)
+            new = _pack_states([update(i, g, s) for g, s in states], tree)
             if tuple(new.subtree_defs) != tuple(state.subtree_defs):
                 raise TypeError(
                     "optimizers.update: the state must keep its structure; got "
@@ -187,7 +187,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     return made
 
 
-def _first(state: Any) -> Array:
+def _first_entry(state: Any) -> Array:
     return state[0]
 
 
@@ -277,7 +277,7 @@ def momentum(step_size: float | Schedule, mass: float) -> Any:
         v = mass * v + g
         return x - size(i) * v, v
 
-    return _with_zeros(1), update, _first
+    return _with_zeros(1), update, _first_entry
 
 
 @filled
@@ -322,7 +322,7 @@ def nesterov(step_size: float | Schedule, mass: float) -> Any:
         v = mass * v + g
         return x - size(i) * (mass * v + g), v
 
-    return _with_zeros(1), update, _first
+    return _with_zeros(1), update, _first_entry
 
 
 def _inverse_root(x: Array) -> Array:
@@ -374,7 +374,7 @@ def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Any:
         m = (1 - momentum) * (g * _inverse_root(squares)) + momentum * m
         return x - size(i) * m, squares, m
 
-    return _with_zeros(2), update, _first
+    return _with_zeros(2), update, _first_entry
 
 
 @filled
@@ -422,7 +422,7 @@ def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) 
         squares = squares * gamma + uf.square(g) * (1 - gamma)
         return x - size(i) * g / uf.sqrt(squares + eps), squares
 
-    return _with_zeros(1), update, _first
+    return _with_zeros(1), update, _first_entry
 
 
 @filled
@@ -474,7 +474,7 @@ def rmsprop_momentum(
         m = momentum * m + size(i) * g / uf.sqrt(squares + eps)
         return x - m, squares, m
 
-    return _with_zeros(2), update, _first
+    return _with_zeros(2), update, _first_entry
 
 
 def _unbiased(rate: float, i: Any, dtype: Any) -> Array:
@@ -532,7 +532,7 @@ def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: f
         mean, square = m / _unbiased(b1, i, m.dtype), v / _unbiased(b2, i, m.dtype)
         return x - size(i) * mean / (uf.sqrt(square) + eps), m, v
 
-    return _with_zeros(2), update, _first
+    return _with_zeros(2), update, _first_entry
 
 
 @filled
@@ -585,7 +585,7 @@ def adamax(
         u = uf.maximum(b2 * u, uf.abs(g))
         return x - size(i) / _unbiased(b1, i, m.dtype) * m / (u + eps), m, u
 
-    return _with_zeros(2), update, _first
+    return _with_zeros(2), update, _first_entry
 
 
 @filled
@@ -643,7 +643,7 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
         rows = [total.max(axis=tuple(a for a in range(m.ndim) if a != d)) for d in range(m.ndim)]
         return x - size(i) * m.reshape(x.shape), m, rows
 
-    return init, update, _first
+    return init, update, _first_entry
 
 
 # --- gradients, states ---------------------------------------------------------------------------
@@ -812,4 +812,4 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
             f"{sorted({type(leaf).__name__ for leaf in leaves})}; "
             "pass the result of unpack_optimizer_state"
         )
-    return _packed([leaf.subtree for leaf in leaves], tree)
+    return _pack_states([leaf.subtree for leaf in leaves], tree)

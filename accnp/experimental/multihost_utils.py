@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _world() -> Any:
+def _connected_world() -> Any:
     """All processes, once what is queued has run; None for one process."""
     if device.process[1] == 1:
         return None
@@ -52,7 +52,7 @@ def sync_global_devices(name: str) -> None:
     >>> from accnp.experimental import multihost_utils
     >>> multihost_utils.sync_global_devices("start")
     """
-    world = _world()
+    world = _connected_world()
     if world is not None:
         world.barrier(name)
 
@@ -99,7 +99,7 @@ def process_allgather(in_tree: PyTree, tiled: bool = False) -> Any:
                 )
             return np.asarray(device_put(x, NamedSharding(x.sharding.mesh, PartitionSpec())))
         value = np.asarray(x)
-        world = _world()
+        world = _connected_world()
         if world is None:
             return value if tiled else value[None]
         rows = world.gather(value)
@@ -140,7 +140,7 @@ def broadcast_one_to_all(in_tree: PyTree, is_source: bool | None = None) -> Any:
     [0, 1]
     """
     source = device.process[0] == 0 if is_source is None else bool(is_source)
-    world = _world()
+    world = _connected_world()
     flags = [source] if world is None else world.gather_objects(source)
     if sum(flags) != 1:
         raise ValueError(
@@ -179,7 +179,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     >>> multihost_utils.assert_equal(np.arange(2))
     """
     mine = [np.asarray(x) for x in tree_leaves(in_tree)]
-    world = _world()
+    world = _connected_world()
     if world is None:
         return
     shapes = world.gather_objects([(x.shape, x.dtype.str) for x in mine])

@@ -151,7 +151,7 @@ def _weights(
     return where((place >= -0.5) & (place <= n - 0.5), weights, 0)
 
 
-def _along(x: Array, d: int, weights: Array, precision: Any) -> Array:
+def _multiply_axis(x: Array, d: int, weights: Array, precision: Any) -> Array:
     """Replace axis d by its product with weights."""
     before, after = x.shape[:d], x.shape[d + 1 :]
     n, count = weights.shape
@@ -161,7 +161,7 @@ def _along(x: Array, d: int, weights: Array, precision: Any) -> Array:
     return matmul(weights.T, rows, precision=precision).reshape((*before, count, *after))
 
 
-def _resampled(
+def _resample(
     x: Array, shape: Sequence[int], axes: Sequence[int], scale: Any, shift: Any,
     method: ResizeMethod, antialias: bool, precision: Any,
 ) -> Array:  # fmt: skip
@@ -174,7 +174,7 @@ def _resampled(
         weights = _weights(x.shape[d], shape[d], scale[i], shift[i], method, antialias)
         weights = weights.astype(x.dtype)
         if last[d] == i:
-            x = _along(x, d, weights, precision)
+            x = _multiply_axis(x, d, weights, precision)
         else:
             x = x * weights.sum(axis=1).reshape((-1, *(1,) * (x.ndim - 1 - d)))
     return x
@@ -190,7 +190,7 @@ def _method(method: str | ResizeMethod) -> ResizeMethod:
     return method
 
 
-def _sized(name: str, image: Any, shape: Any) -> tuple[Array, tuple[int, ...]]:
+def _check_shape(name: str, image: Any, shape: Any) -> tuple[Array, tuple[int, ...]]:
     x, wanted = wrap(as_node(image, name)), as_shape(shape, name)
     if len(wanted) != x.ndim:
         raise ValueError(
@@ -243,7 +243,7 @@ def resize(
     >>> jnp.image.resize(jnp.array([0.0, 4.0]), (4,), "linear")
     Array([0., 1., 3., 4.], dtype=float32)
     """
-    x, wanted = _sized("image.resize", image, shape)
+    x, wanted = _check_shape("image.resize", image, shape)
     how = _method(method)
     axes = [d for d in range(x.ndim) if x.shape[d] != wanted[d]]
     if any(not x.shape[d] for d in axes):
@@ -258,7 +258,7 @@ def resize(
         return x
     x = wrap(promote_inexact("image.resize", x)[0])
     scale = [wanted[d] / x.shape[d] if wanted[d] else 1.0 for d in axes]
-    return _resampled(x, wanted, axes, scale, [0.0] * len(axes), how, antialias, precision)
+    return _resample(x, wanted, axes, scale, [0.0] * len(axes), how, antialias, precision)
 
 
 @api_boundary
@@ -314,7 +314,7 @@ def scale_and_translate(
     Array([0., 1., 2.], dtype=float32)
     """
     name = "image.scale_and_translate"
-    x, wanted = _sized(name, image, shape)
+    x, wanted = _check_shape(name, image, shape)
     how = _method(method)
     if how is ResizeMethod.NEAREST:
         raise ValueError(f"{name}: unknown method; got {method!r}; use 'linear'")
@@ -327,4 +327,4 @@ def scale_and_translate(
                 f"{name}: {what} must have one number for each of {len(axes)} axes; got shape "
                 f"{given.shape}; pass that many"
             )
-    return _resampled(x, wanted, axes, factors, shifts, how, antialias, precision)
+    return _resample(x, wanted, axes, factors, shifts, how, antialias, precision)

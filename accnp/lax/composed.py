@@ -301,7 +301,7 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     return mulhi_p.bind(*[wrap(as_node(v, "lax.mulhi")) for v in (x, y)])
 
 
-def _ordered(x: Node) -> Node:
+def _total_order_integers(x: Node) -> Node:
     """Return integers in the total order of floats: -nan, -inf, ... -0, 0, ... inf, nan."""
     kind = x.aval.dtype
     if dtype_kind(kind) != "f":
@@ -314,7 +314,9 @@ def _ordered(x: Node) -> Node:
 
 def _total(name: str) -> Any:
     def compare(x: Array, y: Array) -> Array:
-        return wrap(getattr(o, name)(_ordered(x._node), _ordered(y._node)))
+        return wrap(
+            getattr(o, name)(_total_order_integers(x._node), _total_order_integers(y._node))
+        )
 
     return composed(f"{name}_to", compare)
 

@@ -693,7 +693,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         raise ValueError("lax.convert_element_type: a dtype is required; got None; pass one")
     new = dtypes.requested_dtype(new_dtype, "lax.convert_element_type")
     if type(operand) is int and not -(2**31) <= operand < 2**31:  # does not fit int32
-        return wrap(numpy_node(_converted(operand, new), "lax.convert_element_type"))
+        return wrap(numpy_node(_convert_python_int(operand, new), "lax.convert_element_type"))
     if type(operand) is builtins.complex and operand != operand and dtype_kind(new) in "iu":
         warn(
             "lax.convert_element_type: the complex number nan becomes the integer 0; pass an "
@@ -714,7 +714,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     return made(cast(without_float0(node, new), new), None)
 
 
-def _converted(value: int, dtype: np.dtype) -> np.ndarray:
+def _convert_python_int(value: int, dtype: np.dtype) -> np.ndarray:
     """Convert a Python int: to the low bits for integer dtypes (of at most 64 bits), or rounded."""
     if dtype.kind == "b":
         wide = np.asarray(value != 0)

@@ -196,10 +196,10 @@ class DotAlgorithm(NamedTuple):
 
     def check(self) -> None:
         """Raise ValueError: products are computed in the precision of their operands."""
-        raise _elsewhere(self)
+        raise _unsupported_algorithm_error(self)
 
 
-def _elsewhere(algorithm: Any) -> ValueError:
+def _unsupported_algorithm_error(algorithm: Any) -> ValueError:
     return ValueError(
         f"The precision '{algorithm}' is not supported by dot_general on CPU; products are "
         "computed in the precision of their operands; convert these with astype"
@@ -258,7 +258,7 @@ class DotAlgorithmPreset(enum.Enum):
         if self.name in ("DEFAULT", "F32_F32_F32", "F64_F64_F64"):
             return
         if not self.name.startswith("BF16_BF16_F32"):  # others are computed more accurately
-            raise _elsewhere(self)
+            raise _unsupported_algorithm_error(self)
 
     @property
     def supported_lhs_types(self) -> tuple[Any, ...] | None:

@@ -17,7 +17,7 @@ from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import INDEX, dtype_kind, dtype_of_indices
 
 
-def _starts(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
+def _start_indices(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
     """Return one rank-0 index for each axis; negative ones count from the end if allowed."""
     if hasattr(indices, "ndim"):
         whole = as_node(indices, name)
@@ -42,16 +42,18 @@ def _starts(x: Node, indices: Any, name: str, negative: Any) -> list[Node]:
                 f"got {i}; count from the first element"
             )
     widest = dtype_of_indices(max(x.aval.shape, default=0))
-    nodes = [_place(i, widest, name) for i in given]
+    nodes = [_start_node(i, widest, name) for i in given]
     kinds = {i.aval.dtype.name for i in nodes}
     if len(kinds) > 1:
         raise TypeError(f"{name}: start indices must be of one dtype; got {sorted(kinds)}; cast")
     if widest != INDEX:
         nodes = [cast(i, widest) if dtype_kind(i.aval.dtype) in "iu" else i for i in nodes]
-    return [_start(i, n if c else 0, name) for i, n, c in zip(nodes, x.aval.shape, may)]
+    return [
+        _wrap_negative_start(i, n if c else 0, name) for i, n, c in zip(nodes, x.aval.shape, may)
+    ]
 
 
-def _place(index: Any, widest: np.dtype, name: str) -> Node:
+def _start_node(index: Any, widest: np.dtype, name: str) -> Node:
     """Return the node of a start; Python ints get a dtype that holds the longest axis."""
     if type(index) is int and widest != INDEX:
         return scalar_node(index, widest)
@@ -67,7 +69,7 @@ def _entry(x: Node, i: int) -> Node:
     return o.reshape(part, new_sizes=(), dimensions=None)
 
 
-def _start(index: Node, n: int, name: str) -> Node:
+def _wrap_negative_start(index: Node, n: int, name: str) -> Node:
     """Return an index, increased by n if it is negative."""
     kind = dtype_kind(index.aval.dtype)
     if kind not in "iu" or index.aval.ndim:
@@ -134,7 +136,7 @@ def dynamic_slice(
     """
     x = as_node(operand, "lax.dynamic_slice")
     sizes = as_shape(slice_sizes, "lax.dynamic_slice")
-    starts = _starts(x, start_indices, "lax.dynamic_slice", allow_negative_indices)
+    starts = _start_indices(x, start_indices, "lax.dynamic_slice", allow_negative_indices)
     return wrap(o.dynamic_slice(x, *starts, slice_sizes=sizes))
 
 
@@ -188,7 +190,7 @@ def dynamic_update_slice(
         as_node(operand, "lax.dynamic_update_slice"),
         as_node(update, "lax.dynamic_update_slice"),
     )
-    starts = _starts(x, start_indices, "lax.dynamic_update_slice", allow_negative_indices)
+    starts = _start_indices(x, start_indices, "lax.dynamic_update_slice", allow_negative_indices)
     return wrap(o.dynamic_update_slice(x, new, *starts))
 
 
@@ -303,7 +305,7 @@ def dynamic_index_in_dim(
     """
     name, way = "lax.dynamic_index_in_dim", bool(allow_negative_indices)
     widest = dtype_of_indices(max(as_node(operand, name).aval.shape, default=0))
-    place = wrap(_place(index, widest, name))  # clamped, like a computed index
+    place = wrap(_start_node(index, widest, name))  # clamped, like a computed index
     out = dynamic_slice_in_dim(operand, place, 1, axis, allow_negative_indices=way)
     if keepdims:
         return out

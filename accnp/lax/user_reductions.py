@@ -167,10 +167,10 @@ class _Reduction:
             outer, nodes = nodes[:n_outer], nodes[n_outer:]
             found, mask = read(nodes[:n_consts], nodes[n_consts + n :])
             accs = nodes[n_consts : n_consts + n]
-            new = evaluate(each, [*outer, *accs, *[_reshaped(x, flat) for x in found]])
+            new = evaluate(each, [*outer, *accs, *[_reshape(x, flat) for x in found]])
             if mask is None:
                 return new
-            mask = _reshaped(mask, flat)
+            mask = _reshape(mask, flat)
             return [o.select_n(mask, a, b) for a, b in zip(accs, new, strict=True)]
 
         starts = [broadcast_to(self.start(i), flat) for i in range(n)]
@@ -186,14 +186,14 @@ class _Reduction:
             "num_consts": n_outer + n_consts,
             "num_carry": n,
         }
-        return [_reshaped(x, shape) for x in call("scan", ins, params)]
+        return [_reshape(x, shape) for x in call("scan", ins, params)]
 
     def result(self, nodes: Sequence[Node]) -> Any:
         """Build the results in the structure of the operands."""
         return values(self.spec, nodes)
 
 
-def _reshaped(x: Node, shape: tuple[int, ...]) -> Node:
+def _reshape(x: Node, shape: tuple[int, ...]) -> Node:
     return x if x.aval.shape == shape else o.reshape(x, new_sizes=shape, dimensions=None)
 
 
@@ -259,10 +259,10 @@ def reduce(
     kept = tuple(d for d in range(len(reduction.shape)) if d not in axes)
     shape = tuple(reduction.shape[d] for d in kept)
     if all(reduction.monoids):
-        return reduction.known(lambda monoid, x: _whole(monoid, x, axes))
+        return reduction.known(lambda monoid, x: _reduce_axes_by_op(monoid, x, axes))
     count = prod(reduction.shape[d] for d in axes)
     rows = [
-        _reshaped(o.transpose(x, permutation=(*axes, *kept)), (count, *shape)) for x in reduction.xs
+        _reshape(o.transpose(x, permutation=(*axes, *kept)), (count, *shape)) for x in reduction.xs
     ]
     return reduction.result(reduction.loop(shape, [], rows, lambda _, row: (row, None)))
 
@@ -286,7 +286,7 @@ def _by_parts(monoid: Monoid, x: Node) -> bool:
     return x.aval.dtype.kind == "c" and monoid.reduce in ("reduce_max", "reduce_min")
 
 
-def _whole(monoid: Monoid, x: Node, axes: tuple[int, ...]) -> Node:
+def _reduce_axes_by_op(monoid: Monoid, x: Node, axes: tuple[int, ...]) -> Node:
     if monoid.reduce and not _by_parts(monoid, x):
         return getattr(o, monoid.reduce)(x, axes=axes)
     for axis in reversed(axes):
@@ -337,7 +337,7 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     if dtype_kind(x.aval.dtype) not in "biu":
         raise wrong_dtype("lax.reduce_xor", x.aval.dtype, "biu")
     x = cast(x, x.aval.dtype)  # as a strong type
-    return wrap(_whole(MONOIDS[XOR], x, _axes(axes, x.aval.ndim, "lax.reduce_xor")))
+    return wrap(_reduce_axes_by_op(MONOIDS[XOR], x, _axes(axes, x.aval.ndim, "lax.reduce_xor")))
 
 
 # --- windows ---
@@ -414,7 +414,7 @@ def reduce_window(
         return reduction.result([full(windows.out, 0, x.aval.dtype) for x in reduction.xs])
     if all(reduction.monoids):
         return reduction.known(lambda monoid, x: _reduce_windows_by_op(monoid, x, windows))
-    return reduction.result(_looped(reduction, windows))
+    return reduction.result(_reduce_windows_by_loop(reduction, windows))
 
 
 def _reduce_windows_by_op(monoid: Monoid, x: Node, windows: Windows) -> Node:
@@ -430,7 +430,7 @@ def _reduce_windows_by_op(monoid: Monoid, x: Node, windows: Windows) -> Node:
     return x
 
 
-def _looped(reduction: _Reduction, windows: Windows) -> list[Node]:
+def _reduce_windows_by_loop(reduction: _Reduction, windows: Windows) -> list[Node]:
     """Reduce windows element by element, for all windows at once."""
     rank, shape, sizes = len(reduction.shape), windows.out, windows.window
     consts = [windows.fill(x, 0) for x in reduction.xs]

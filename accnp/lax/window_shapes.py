@@ -28,10 +28,10 @@ class Windows:
         window_dilation: Any,
     ) -> None:
         rank = len(shape)
-        self.window = _each("window_dimensions", window, rank)
-        self.strides = _each("window_strides", strides, rank)
-        self.base = _each("base_dilation", base_dilation, rank)
-        self.dilation = _each("window_dilation", window_dilation, rank)
+        self.window = _expand_to_rank("window_dimensions", window, rank)
+        self.strides = _expand_to_rank("window_strides", strides, rank)
+        self.base = _expand_to_rank("base_dilation", base_dilation, rank)
+        self.dilation = _expand_to_rank("window_dilation", window_dilation, rank)
         wide = [dilated_length(n, d) for n, d in zip(shape, self.base, strict=True)]
         spans = [dilated_length(n, d) for n, d in zip(self.window, self.dilation, strict=True)]
         if isinstance(padding, str):
@@ -77,7 +77,7 @@ class Windows:
         return o.pad(x, literal(value, x.aval.dtype, False), padding_config=config)
 
 
-def _each(name: str, given: Any, rank: int) -> tuple[int, ...]:
+def _expand_to_rank(name: str, given: Any, rank: int) -> tuple[int, ...]:
     if given is None and name != "window_dimensions":
         return (1,) * rank
     if given is None:

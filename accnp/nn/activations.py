@@ -24,7 +24,7 @@ from accnp.primitives.elementwise import like
 tanh = uf.tanh
 
 
-def _one(name: str, x: Any) -> Node:
+def _inexact_node(name: str, x: Any) -> Node:
     return inexact(name, x)[0]
 
 
@@ -553,7 +553,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     >>> jnp.nn.gelu(jnp.array([0.0, 1.0]))
     Array([0.      , 0.841192], dtype=float32)
     """
-    node = _one("gelu", x)
+    node = _inexact_node("gelu", x)
     if state.named or rules.kind(node) != "f":  # jaxprs show the formula that JAX uses
         law = tanh_law if approximate else normal_law
         return wrap(cast(o.mul(node, law(node)), node.aval.dtype))
@@ -806,7 +806,7 @@ def log1mexp(x: ArrayLike) -> Array:
     """
     if dtypes.result_type(x).kind == "b":
         raise TypeError("nn.log1mexp: x must be numbers; got bool; use astype(float)")
-    node = _one("log1mexp", x)
+    node = _inexact_node("log1mexp", x)
     part = o.real(node) if rules.kind(node) == "c" else node
     near = o.lt(part, like(part, math.log(2)))
     low = rules.select(near, node, like(node, 0.5))

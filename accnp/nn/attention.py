@@ -189,11 +189,11 @@ def dot_product_attention(
     scores = einsum("btkgh,bskh->bkgts", grouped, k, preferred_element_type=kind).reshape(full)
     scores = scores * (1 / math.sqrt(features) if scale is None else scale)
     if bias is not None:
-        extra = _four(bias, "bias", full)
+        extra = _reshape_to_rank_4(bias, "bias", full)
         scores = (scores + extra).astype(kind)
     q_length = _lengths("query_seq_lengths", query_seq_lengths, batch)
     kv_length = _lengths("key_value_seq_lengths", key_value_seq_lengths, batch)
-    seen = _seen(full, mask, is_causal, _window(local_window_size), q_length, kv_length)
+    seen = _attention_mask(full, mask, is_causal, _window(local_window_size), q_length, kv_length)
     if seen is not None:
         lowest = -0.7 * float(np.finfo(kind).max)
         scores = where(seen, scores, np.asarray(lowest, kind))
@@ -210,14 +210,14 @@ def dot_product_attention(
     return out, sums.reshape(given[:-1])
 
 
-def _four(x: Any, name: str, full: Sequence[int]) -> Array:
+def _reshape_to_rank_4(x: Any, name: str, full: Sequence[int]) -> Array:
     found = _array(x, "dot_product_attention")
     found = found.reshape((1,) * (4 - found.ndim) + found.shape)
     _broadcastable(name, found, full)
     return found
 
 
-def _seen(
+def _attention_mask(
     full: Sequence[int],
     mask: Any,
     is_causal: bool,
@@ -229,7 +229,7 @@ def _seen(
     row, column = arange(full[2])[:, None], arange(full[3])[None]
     parts: list[Array] = []
     if mask is not None:
-        given = _four(mask, "mask", full)
+        given = _reshape_to_rank_4(mask, "mask", full)
         if given.dtype != np.dtype(bool):
             raise ValueError(
                 "nn.dot_product_attention: Mask must be boolean dtype, but got "
@@ -309,12 +309,12 @@ def get_scaled_dot_general_config(
     )
 
 
-def _divides(scales: Array, x: Array) -> bool:
+def _scales_divide(scales: Array, x: Array) -> bool:
     n = scales.shape[2]
     return n > 0 and x.shape[2] % n == 0
 
 
-def _whole(x: Array, scales: Array, kind: Any) -> Array:
+def _apply_scales(x: Array, scales: Array, kind: Any) -> Array:
     return x.astype(kind) * scales_repeated(scales.astype(kind), x.shape)
 
 
@@ -370,7 +370,7 @@ def scaled_matmul(
     given = (lhs, rhs, lhs_scales, rhs_scales)
     x, y, a, b = (_array(v, "scaled_matmul") for v in given)
     for v, s in ((x, a), (y, b)):
-        if v.ndim != 3 or s.shape[:2] != v.shape[:2] or s.ndim != 3 or not _divides(s, v):
+        if v.ndim != 3 or s.shape[:2] != v.shape[:2] or s.ndim != 3 or not _scales_divide(s, v):
             raise ValueError(
                 "nn.scaled_matmul: operands must be [batch, rows, k], their scales [batch, rows, "
                 f"blocks] with blocks that divide k; got {v.shape} and {s.shape}; reshape them"
@@ -380,12 +380,12 @@ def scaled_matmul(
             "nn.scaled_matmul: operands must have equally many blocks; got scales of shapes "
             f"{a.shape} and {b.shape}; make their last axes equal"
         )
-    left, right = _whole(x, a, np.float32), _whole(y, b, np.float32)
+    left, right = _apply_scales(x, a, np.float32), _apply_scales(y, b, np.float32)
     out = dot_general(left, right, (((2,), (2,)), ((0,), (0,))))
     return out.astype(dtypes.requested_dtype(preferred_element_type, "nn.scaled_matmul"))
 
 
-def _stored(x: Array, axis: int, config: BlockScaleConfig) -> Array:
+def _round_to_block_format(x: Array, axis: int, config: BlockScaleConfig) -> Array:
     """Round an operand to a block-scaled format and back to its dtype; the derivative is that of
     the identity."""
     if axis >= x.ndim:
@@ -497,7 +497,10 @@ def scaled_dot_general(
             raise ValueError(
                 f"nn.{name}: exactly one axis must be contracted; got {tuple(xc)}; pass one axis"
             )
-        x, y = _stored(x, xc[0], configs[0]), _stored(y, yc[0], configs[1])
+        x, y = (
+            _round_to_block_format(x, xc[0], configs[0]),
+            _round_to_block_format(y, yc[0], configs[1]),
+        )
     wanted = preferred_element_type
     if wanted is not None:
         wanted = dtypes.requested_dtype(wanted, f"nn.{name}")

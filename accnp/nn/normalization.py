@@ -30,7 +30,7 @@ from accnp.numpy.ufunc_factories import inexact
 from accnp.primitives.elementwise import like
 
 
-def _one(name: str, x: Any) -> Node:
+def _inexact_node(name: str, x: Any) -> Node:
     return inexact(name, x)[0]
 
 
@@ -132,7 +132,11 @@ def _with_top(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, Node, tup
     """Return x, its maximum over the axes, which is a constant for derivatives, and the axes."""
     if where is None and as_node(x, name).aval.dtype == bool:
         raise TypeError(f"nn.{name}: bool is not supported; got dtype bool; convert to float")
-    node = _one(name, x) if where is None else _one(name, float_for_masking(x, name, "biu"))
+    node = (
+        _inexact_node(name, x)
+        if where is None
+        else _inexact_node(name, float_for_masking(x, name, "biu"))
+    )
     if where is not None:  # fully masked lines must not have derivatives 0 / 0
         node = red.masked(node, where, -math.inf, name)
     axes = red.axes_of(axis, node.aval.ndim, name)  # after masking, since the mask may be larger

@@ -125,7 +125,7 @@ def assign_in_place(
             UserWarning,
         )
     if values is not None and not isinstance(x, PRNGKeyArray):
-        values = wrap(_converted(values, x.dtype))
+        values = wrap(_convert_values(values, x.dtype))
     _replace_values(x, update(x, values))
     return x
 
@@ -150,7 +150,7 @@ def assigned(x: Node, key: Any, values: Any) -> Node:
         ValueError: the values cannot be broadcast, or NaN is assigned to an array of integers.
     """
     a = x.aval
-    y = _converted(values, a.dtype)
+    y = _convert_values(values, a.dtype)
     mask = _mask(key, a.shape)
     if mask is not None:
         rest = a.ndim - mask.aval.ndim
@@ -165,7 +165,7 @@ def assigned(x: Node, key: Any, values: Any) -> Node:
     return write(x, key, wrap(y), "scatter")
 
 
-def _converted(values: Any, dtype: np.dtype) -> Node:
+def _convert_values(values: Any, dtype: np.dtype) -> Node:
     """Return values in a dtype, converted as NumPy's assignment does."""
     check_complex(values, dtype, _NAME)
     if dtype.kind in "iu" and type(values) in (int, float):
@@ -213,7 +213,7 @@ def _is_within(inner: Trace | None, outer: Trace) -> bool:
     return inner is outer
 
 
-def _least(named: int, temporary: int) -> int:
+def _reference_count_without_name(named: int, temporary: int) -> int:
     """Return the reference count of an object without a name.
 
     It is -1 if objects with a name can have the same count, as in Python 3.14, where a local
@@ -232,7 +232,7 @@ def _references_of_temporary() -> int:
 
     named = Probe()
     Probe()[0] = named[0] = None
-    return _least(counts[1], counts[0])
+    return _reference_count_without_name(counts[1], counts[0])
 
 
 def _references_of_argument() -> int:
@@ -243,7 +243,7 @@ def _references_of_argument() -> int:
         return sys.getrefcount(x)
 
     named = object()
-    return _least(references(named), references(object()))
+    return _reference_count_without_name(references(named), references(object()))
 
 
 _TEMPORARY = _references_of_temporary()

@@ -22,14 +22,14 @@ from accnp.primitives.kinds import dtype_kind
 __all__ = ["packbits", "unpackbits"]
 
 
-def _places(bitorder: str, function: str) -> Array:
+def _bit_shifts(bitorder: str, function: str) -> Array:
     """Return the shift of each of the eight bits of a byte."""
     if bitorder not in ("little", "big"):
         raise not_one_of(function, "bitorder", bitorder, ("little", "big"))
     return array(np.arange(8, dtype=np.uint8)[:: 1 if bitorder == "little" else -1])
 
 
-def _last(x: Array, axis: int | None, function: str) -> tuple[Array, int]:
+def _move_axis_to_end(x: Array, axis: int | None, function: str) -> tuple[Array, int]:
     """Move the axis to the end and return its position; without an axis, flatten the array."""
     if axis is None:
         return x.reshape(-1), 0
@@ -79,8 +79,8 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
             f"jnp.packbits: expected integers or booleans; got {x.dtype.name}; "
             "compare first, or convert with astype"
         )
-    places = _places(bitorder, "jnp.packbits")
-    x, d = _last(x != 0, axis, "jnp.packbits")
+    places = _bit_shifts(bitorder, "jnp.packbits")
+    x, d = _move_axis_to_end(x != 0, axis, "jnp.packbits")
     missing = -x.shape[-1] % 8
     bits = pad(x.astype(np.uint8), [(0, 0)] * (x.ndim - 1) + [(0, missing)])
     octets = bits.reshape(*x.shape[:-1], -1, 8)
@@ -132,8 +132,8 @@ def unpackbits(
     x = wrap(as_node(a, "jnp.unpackbits"))
     if x.dtype != np.uint8:
         raise TypeError(f"jnp.unpackbits: expected uint8; got {x.dtype.name}; convert with astype")
-    places = _places(bitorder, "jnp.unpackbits")
-    x, d = _last(x, axis, "jnp.unpackbits")
+    places = _bit_shifts(bitorder, "jnp.unpackbits")
+    x, d = _move_axis_to_end(x, axis, "jnp.unpackbits")
     bits = ((x[..., None] >> places) & np.uint8(1)).reshape(*x.shape[:-1], -1)
     if count is not None:
         wanted = as_int(count, "jnp.unpackbits", "count")

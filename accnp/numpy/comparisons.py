@@ -170,7 +170,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 2]))
     Array(True, dtype=bool)
     """
-    a, b = _taken(a1, "array_equal"), _taken(a2, "array_equal")
+    a, b = _convert_list(a1, "array_equal"), _convert_list(a2, "array_equal")
     if a.aval.shape != b.aval.shape:
         return wrap(full((), False, np.dtype(bool)))
     a, b = promote("array_equal", wrap(a), wrap(b))
@@ -213,7 +213,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """
     if isinstance(a1, PRNGKeyArray) and isinstance(a2, PRNGKeyArray):
         a1, a2 = a1._base, a2._base
-    a, b = _taken(a1, "array_equiv"), _taken(a2, "array_equiv")
+    a, b = _convert_list(a1, "array_equiv"), _convert_list(a2, "array_equiv")
     try:
         broadcast_shapes("array_equiv", [a.aval.shape, b.aval.shape])
     except ValueError:
@@ -221,7 +221,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     return wrap(all_of(equal(wrap(a), wrap(b))._node))
 
 
-def _taken(x: Any, name: str) -> Node:
+def _convert_list(x: Any, name: str) -> Node:
     """Convert an operand that may be a list, which other elementwise functions refuse."""
     return (
         node_of(x, copy=False, function=name) if isinstance(x, list | tuple) else as_node(x, name)

@@ -60,7 +60,7 @@ class Composed(Primitive):
         """
         nodes = self._operands(args)
         if not state.named and (self.batching is None or state.abstract is None):
-            out = self._flat(self.lowering, nodes, params)
+            out = self._run_flat(self.lowering, nodes, params)
         else:
             program = self._program(tuple(x.aval for x in nodes), params)
             out = items(record(self._op, tuple(nodes), {**params, "_program": program}))
@@ -76,12 +76,12 @@ class Composed(Primitive):
         out = self._program(tuple(avals), params).out_avals
         return (out if self.multiple_results else out[0]), no_effects
 
-    def _flat(self, run: Any, nodes: list[Node], params: dict[str, Any]) -> list[Node]:
+    def _run_flat(self, run: Any, nodes: list[Node], params: dict[str, Any]) -> list[Node]:
         out = run(*[wrap(x) for x in nodes], **params)
         return [as_node(x, self.name) for x in (out if self.multiple_results else [out])]
 
     def _body(self, nodes: list[Node], params: dict[str, Any]) -> list[Node]:
-        return self._flat(self.lowering, nodes, params)
+        return self._run_flat(self.lowering, nodes, params)
 
     # Transformations treat the equation as a jitted call of its program.
 

@@ -226,7 +226,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     x = integers(indices, name)
     each = shape if isinstance(shape, list | tuple) else [shape]
     if any(isinstance(n, Array) and is_traced(n._node) for n in each):
-        return _unravelled(x, list(shape) if isinstance(shape, Array) and shape.ndim else each)
+        return _unravel_traced(x, list(shape) if isinstance(shape, Array) and shape.ndim else each)
     sizes = as_shape(shape, name)
     total, given = prod(sizes), x.aval.dtype
     weak = x.aval.weak_type
@@ -243,7 +243,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     return tuple(out)
 
 
-def _unravelled(indices: Node, sizes: Sequence[Any]) -> tuple[Array, ...]:
+def _unravel_traced(indices: Node, sizes: Sequence[Any]) -> tuple[Array, ...]:
     """Return coordinates within a shape whose sizes may be traced."""
     rest, places = wrap(indices), []
     for n in reversed(sizes):

@@ -66,7 +66,7 @@ def _by_position(
     return given.get(0, copy), given.get(1, order), given.get(2, ndmin)
 
 
-def _place(device: DeviceLike, out_sharding: ShardingLike) -> DeviceLike:
+def _resolve_placement(device: DeviceLike, out_sharding: ShardingLike) -> DeviceLike:
     """Return where a new array is to be. A sharding whose mesh has no axes, which types of arrays
     without a sharding have, says nothing."""
     if device is not None:
@@ -131,7 +131,7 @@ def array(
     >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
     """
-    device = device if out_sharding is None else _place(device, out_sharding)
+    device = device if out_sharding is None else _resolve_placement(device, out_sharding)
     if args:
         copy, order, ndmin = _by_position(args, copy, order, ndmin)
     if type(object) is np.ndarray and dtype is None and order == "K" and ndmin == 0:
@@ -198,7 +198,7 @@ def asarray(
     >>> jnp.asarray([1, 2])
     Array([1, 2], dtype=int32)
     """
-    device = device if out_sharding is None else _place(device, out_sharding)
+    device = device if out_sharding is None else _resolve_placement(device, out_sharding)
     if type(a) is Array and dtype is None and device is None and not copy:
         as_node(a)  # raises for a deleted array
         return a
@@ -257,7 +257,7 @@ def zeros(
     >>> jnp.zeros(2)
     Array([0., 0.], dtype=float32)
     """
-    device = device if out_sharding is None else _place(device, out_sharding)
+    device = device if out_sharding is None else _resolve_placement(device, out_sharding)
     return made(full_node(as_shape(shape, "jnp.zeros"), 0, _dtype(dtype, "jnp.zeros")), device)
 
 
@@ -298,7 +298,7 @@ def ones(
     >>> jnp.ones((1, 2))
     Array([[1., 1.]], dtype=float32)
     """
-    device = device if out_sharding is None else _place(device, out_sharding)
+    device = device if out_sharding is None else _resolve_placement(device, out_sharding)
     return made(full_node(as_shape(shape, "jnp.ones"), 1, _dtype(dtype, "jnp.ones")), device)
 
 
@@ -339,11 +339,11 @@ def empty(
     >>> jnp.empty(0)
     Array([], shape=(0,), dtype=float32)
     """
-    device = device if out_sharding is None else _place(device, out_sharding)
+    device = device if out_sharding is None else _resolve_placement(device, out_sharding)
     return made(full_node(as_shape(shape, "jnp.empty"), 0, _dtype(dtype, "jnp.empty")), device)
 
 
-def _filled(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> Node:
+def _fill(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> Node:
     if dtype is None:
         return to_shape(as_node(value, function), shape, function)
     kind = dtypes.requested_dtype(dtype, function)
@@ -395,8 +395,8 @@ def full(
     >>> jnp.full(2, 7)
     Array([7, 7], dtype=int32, weak_type=True)
     """
-    device = device if out_sharding is None else _place(device, out_sharding)
-    return made(_filled(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"), device)
+    device = device if out_sharding is None else _resolve_placement(device, out_sharding)
+    return made(_fill(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"), device)
 
 
 @api_boundary
@@ -450,15 +450,15 @@ def full_like(
     >>> jnp.full_like(jnp.arange(2), 5)
     Array([5, 5], dtype=int32)
     """
-    device = device if out_sharding is None else _place(device, out_sharding)
-    return _like(a, fill_value, dtype, shape, device, "jnp.full_like")
+    device = device if out_sharding is None else _resolve_placement(device, out_sharding)
+    return _fill_like(a, fill_value, dtype, shape, device, "jnp.full_like")
 
 
-def _like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, function: str) -> Array:
+def _fill_like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, function: str) -> Array:
     like = shape_and_type(a, function)
     new = like[0] if shape is None else as_shape(shape, function)
     if dtype is not None:
-        x = _filled(new, value, dtype, function)
+        x = _fill(new, value, dtype, function)
     else:
         if hasattr(a, "dtype"):
             check_complex(value, like[1], function)
@@ -530,8 +530,8 @@ def zeros_like(
     >>> jnp.zeros_like(jnp.arange(2))
     Array([0, 0], dtype=int32)
     """
-    device = device if out_sharding is None else _place(device, out_sharding)
-    return _like(a, 0, dtype, shape, device, "jnp.zeros_like")
+    device = device if out_sharding is None else _resolve_placement(device, out_sharding)
+    return _fill_like(a, 0, dtype, shape, device, "jnp.zeros_like")
 
 
 @api_boundary
@@ -579,8 +579,8 @@ def ones_like(
     >>> jnp.ones_like(jnp.arange(2))
     Array([1, 1], dtype=int32)
     """
-    device = device if out_sharding is None else _place(device, out_sharding)
-    return _like(a, 1, dtype, shape, device, "jnp.ones_like")
+    device = device if out_sharding is None else _resolve_placement(device, out_sharding)
+    return _fill_like(a, 1, dtype, shape, device, "jnp.ones_like")
 
 
 @api_boundary
@@ -622,7 +622,7 @@ def empty_like(
     >>> jnp.empty_like(jnp.ones(0))
     Array([], shape=(0,), dtype=float32)
     """
-    return _like(prototype, 0, dtype, shape, device, "jnp.empty_like")
+    return _fill_like(prototype, 0, dtype, shape, device, "jnp.empty_like")
 
 
 # --- ranges --------------------------------------------------------------------------------------
@@ -692,7 +692,7 @@ def arange(
     >>> jnp.arange(2, 8, 3)
     Array([2, 5], dtype=int32)
     """
-    device = device if out_sharding is None else _place(device, out_sharding)
+    device = device if out_sharding is None else _resolve_placement(device, out_sharding)
     name = "jnp.arange"
     given = [v for v in (start, stop, step) if v is not None]
     if not given:
@@ -721,7 +721,8 @@ def arange(
     last: Any
     by: Any
     first, last, by = (
-        None if v is None else _number(as_static(v, name, "shape")) for v in (start, stop, step)
+        None if v is None else _as_python_number(as_static(v, name, "shape"))
+        for v in (start, stop, step)
     )
     if by == 0:
         raise ZeroDivisionError(f"{name}: the step must not be zero; got 0; pass another number")
@@ -743,7 +744,7 @@ def arange(
     return made(numpy_node(x.astype(kind, copy=False), name), device)
 
 
-def _number(v: Any) -> Any:
+def _as_python_number(v: Any) -> Any:
     return v.item() if isinstance(v, np.ndarray | np.generic) else v
 
 

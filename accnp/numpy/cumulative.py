@@ -231,7 +231,7 @@ def cumulative_prod(
 # --- ignoring nan --------------------------------------------------------------------------------
 
 
-def _filled(a: Any, value: Any, name: str) -> Array:
+def _replace_nan(a: Any, value: Any, name: str) -> Array:
     x = as_node(a, name)
     if dtype_kind(x.aval.dtype) in "fc":
         x = rules.where_(rules.isnan(x), like(x, value), x)
@@ -251,7 +251,7 @@ def _make_nan_total(name: str, function: Any, neutral: int, what: str, example: 
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        return function(_filled(a, neutral, name), axis, dtype, out, keepdims, initial, where)
+        return function(_replace_nan(a, neutral, name), axis, dtype, out, keepdims, initial, where)
 
     total.__name__ = total.__qualname__ = name
     summary = f"Compute the {what} of the elements along the given axes, ignoring nan."
@@ -282,7 +282,7 @@ def _make_nan_extreme(name: str, function: Any, example: str) -> red.Extreme:
         if dtype_kind(dtype) not in "fc":
             return function(a, axis, out, keepdims, initial, where)
         y = function(
-            _filled(a, red.extreme_value(dtype, name[3:]), name),
+            _replace_nan(a, red.extreme_value(dtype, name[3:]), name),
             axis,
             out,
             keepdims,

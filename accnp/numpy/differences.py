@@ -25,7 +25,7 @@ from accnp.numpy.taking import searchsorted
 __all__ = ["diff", "ediff1d", "gradient", "interp"]
 
 
-def _part(x: Array, axis: int, start: int | None, stop: int | None) -> Array:
+def _slice_axis(x: Array, axis: int, start: int | None, stop: int | None) -> Array:
     return x[(*[slice(None)] * axis, slice(start, stop))]
 
 
@@ -103,7 +103,7 @@ def diff(
         x = concatenate(parts, at)
     take = ufuncs.not_equal if x.dtype == np.bool_ else ufuncs.subtract
     for _ in range(n):
-        x = take(_part(x, at, 1, None), _part(x, at, None, -1))
+        x = take(_slice_axis(x, at, 1, None), _slice_axis(x, at, None, -1))
     return x
 
 
@@ -158,7 +158,7 @@ def _derivative(x: Array, h: Array, axis: int) -> Array:
     """Return the derivative along one axis: second order inside, one-sided at the ends."""
 
     def part(start: int | None, stop: int | None, y: Array = x) -> Array:
-        return _part(y, axis, start, stop)
+        return _slice_axis(y, axis, start, stop)
 
     first, last = part(1, 2) - part(0, 1), part(-1, None) - part(-2, -1)
     if h.ndim == 0:
@@ -278,7 +278,7 @@ def _gradient(f: ArrayLike, *given: Any) -> Array | list[Array]:
     return slopes[0] if len(axes) == 1 else slopes
 
 
-def _beyond(value: Any, side: str) -> bool:
+def _is_extrapolated(value: Any, side: str) -> bool:
     """Return whether values beyond an end are extrapolated; raise for other strings."""
     if isinstance(value, str) and value != "extrapolate":
         raise ValueError(
@@ -346,7 +346,7 @@ def interp(
             "xp and fp must be one-dimensional arrays of equal size; interp got shapes "
             f"{p.shape} and {f.shape}; ravel them, or slice the longer one"
         )
-    free_left, free_right = _beyond(left, "left"), _beyond(right, "right")
+    free_left, free_right = _is_extrapolated(left, "left"), _is_extrapolated(right, "right")
     if u.dtype.kind == "c":
         raise ValueError(
             f"{name}: complex x values not supported; got {u.dtype}; interpolate real x"

@@ -136,7 +136,7 @@ def _simplify(x: Node, labels: str, needed: set[str], wanted: Any) -> tuple[Node
         labels = "".join([v for k, v in enumerate(labels) if k not in (i, j)]) + c
     summed = tuple([d for d, c in enumerate(labels) if c not in needed])
     if summed:
-        x = _widened(x, wanted)
+        x = _widen_operand(x, wanted)
         reduce = o.reduce_or if x.aval.dtype.kind == "b" else o.reduce_sum
         x = reduce(x, axes=summed)
         labels = "".join([c for c in labels if c in needed])
@@ -144,7 +144,7 @@ def _simplify(x: Node, labels: str, needed: set[str], wanted: Any) -> tuple[Node
 
 
 @promotes_inside
-def _widened(x: Node, wanted: np.dtype | None) -> Node:
+def _widen_operand(x: Node, wanted: np.dtype | None) -> Node:
     """Cast an operand to a wider requested dtype before summing, where int8 would overflow."""
     kind = x.aval.dtype
     if wanted is None or dtypes.promote(((kind, False), (wanted, False)))[0] == kind:
@@ -207,7 +207,7 @@ def _alike(x: Node, y: Node, wanted: Any) -> tuple[Node, Node]:
     """Promote two factors to one dtype, for a product of dtype `wanted`."""
     if wanted is None:
         return x, y
-    x, y = promote("einsum", wrap(_widened(x, wanted)), wrap(_widened(y, wanted)))
+    x, y = promote("einsum", wrap(_widen_operand(x, wanted)), wrap(_widen_operand(y, wanted)))
     check_sum_dtype(x.aval.dtype, wanted)
     return x, y
 

@@ -140,10 +140,10 @@ def _branch(piece: Any, kind: np.dtype) -> Callable[[Array], Array]:
 
     The branch is a `partial`, so that the cache of recorded branches can compare its arguments.
     """
-    return partial(_piece, piece, kind)
+    return partial(_evaluate_piece, piece, kind)
 
 
-def _piece(piece: Any, kind: np.dtype, v: Array) -> Array:
+def _evaluate_piece(piece: Any, kind: np.dtype, v: Array) -> Array:
     value: Any = piece(v) if callable(piece) else piece
     return asarray(value, dtype=kind)
 
@@ -266,12 +266,12 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     name = "jnp.place"
     if inplace:
         references = sys.getrefcount(arr)
-        return assign_in_place(name, arr, vals, references, lambda x, v: _placed(x, mask, v))
-    return _placed(arr, mask, vals)
+        return assign_in_place(name, arr, vals, references, lambda x, v: _place_values(x, mask, v))
+    return _place_values(arr, mask, vals)
 
 
 @promotes_inside
-def _placed(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike) -> Array:
+def _place_values(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike) -> Array:
     name = "jnp.place"
     x, chosen, values = (wrap(as_node(v, name)) for v in (arr, mask, vals))
     if chosen.size != x.size:

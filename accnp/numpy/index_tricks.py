@@ -72,7 +72,7 @@ class _Joined:
                 matrix = directive
             else:
                 axis, rank, place = self._directive(directive)
-        joined = concatenate([self._part(p, rank, place) for p in parts], axis)
+        joined = concatenate([self._convert_item(p, rank, place) for p in parts], axis)
         if matrix and joined.ndim == 1:
             return joined[None, :] if matrix == "r" else joined[:, None]
         return joined
@@ -90,7 +90,7 @@ class _Joined:
             )
         return tuple((*given, *self._default[len(given) :]))  # type: ignore[return-value]
 
-    def _part(self, item: Any, rank: int, place: int) -> Array:
+    def _convert_item(self, item: Any, rank: int, place: int) -> Array:
         made = _line(item, self._name) if isinstance(item, slice) else _as_array(item)
         missing = rank - made.ndim
         if missing <= 0:

@@ -180,7 +180,7 @@ def _assemble(
         else:
             node, dims = columns[d], ()
         parts.append(broadcast_to(cast(node, kind), whole, dims))
-    known = [_number(given.get(d, columns.get(d))) for d in mapped]
+    known = [_literal_value(given.get(d, columns.get(d))) for d in mapped]
     if not parts:
         starts = full_node((*batch, 0), 0, kind)
     elif len(parts) > 1 and not batch and None not in known and not state.named:
@@ -197,7 +197,7 @@ def shape_at(shape: tuple[int, ...], key: Any) -> tuple[int, ...]:
     return (_window(shape, key, True) or _target(shape, key, True)).shown
 
 
-def _number(place: Any) -> int | None:
+def _literal_value(place: Any) -> int | None:
     """Return the value of an index that is a literal, or None."""
     literal = type(place) is Node and place.op is LITERAL
     return place.params["value"] if literal else None
@@ -617,7 +617,7 @@ class AtIndex:
         """
         return self._write("scatter_max", values, hints)
 
-    def _factors(self, values: Any, hints: dict[str, Any]) -> Array:
+    def _multiplication_factors(self, values: Any, hints: dict[str, Any]) -> Array:
         a = self.array._node.aval
         ones = cast(full_node(a.shape, 1, a.dtype), a.dtype, a.weak_type)
         return wrap(write(ones, self.index, values, "scatter_mul", **hints))
@@ -657,7 +657,7 @@ class AtIndex:
         Array([0. , 1. , 0.5], dtype=float32)
         """
         sharding = hints.pop("out_sharding", None)
-        out = ufuncs.divide(self.array, self._factors(values, hints))
+        out = ufuncs.divide(self.array, self._multiplication_factors(values, hints))
         return wrap(record_sharded("x.at[...].divide", sharding, lambda x: x, out._node))
 
     @api_boundary
@@ -695,7 +695,7 @@ class AtIndex:
         Array([0, 1, 8], dtype=int32)
         """
         sharding = hints.pop("out_sharding", None)
-        out = ufuncs.power(self.array, self._factors(values, hints))
+        out = ufuncs.power(self.array, self._multiplication_factors(values, hints))
         return wrap(record_sharded("x.at[...].power", sharding, lambda x: x, out._node))
 
     @api_boundary

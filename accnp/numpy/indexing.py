@@ -68,7 +68,7 @@ def entries(shape: tuple[int, ...], key: Any, function: str = "indexing") -> lis
         )
     parts: list[Entry | None] = []  # None is the Ellipsis
     for item in key if isinstance(key, tuple) else (key,):
-        parts.extend(_parts(item, len(parts), dtype_of_indices(max(shape, default=0))))
+        parts.extend(_parse_index_item(item, len(parts), dtype_of_indices(max(shape, default=0))))
     if parts.count(None) > 1:
         raise IndexError(
             f"indexing: an index can only have a single ellipsis ('...'); got "
@@ -132,7 +132,7 @@ def _axes(p: Entry) -> int:
     return 0 if p.kind == "new" else 1
 
 
-def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:  # noqa: C901
+def _parse_index_item(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:  # noqa: C901
     if item is None:
         return [Entry("new", None)]
     if item is Ellipsis:
@@ -154,9 +154,9 @@ def _parts(item: Any, position: int, widest: np.dtype) -> list[Entry | None]:  #
         node = node_of(item, function="indexing")
     elif isinstance(item, Sequence):
         item = np.asarray(item, dtype=None if len(item) else INDEX)
-        node = _given(item, widest)
+        node = _index_array_node(item, widest)
     elif isinstance(item, np.ndarray):
-        node = _given(item, widest)
+        node = _index_array_node(item, widest)
     elif hasattr(item, "__index__") and not hasattr(item, "dtype"):
         return [Entry("int", operator.index(item))]
     else:
@@ -194,7 +194,7 @@ def _has_arrays(items: Sequence[Any]) -> bool:
     )
 
 
-def _given(item: np.ndarray, widest: np.dtype) -> Node:
+def _index_array_node(item: np.ndarray, widest: np.dtype) -> Node:
     """Return the node of a NumPy index array, as int64 if an axis needs it."""
     if item.dtype.kind == "i" and widest != INDEX:
         return const_of(item.astype(widest), copy=False)

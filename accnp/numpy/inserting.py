@@ -29,7 +29,7 @@ from accnp.primitives.kinds import broadcast_to
 __all__ = ["delete", "insert", "trim_zeros"]
 
 
-def _places(obj: Any, n: int, function: str) -> np.ndarray:
+def _positions(obj: Any, n: int, function: str) -> np.ndarray:
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n))
     as_node(obj, function)  # raises for lists
@@ -41,16 +41,16 @@ def _places(obj: Any, n: int, function: str) -> np.ndarray:
 FEW = 8
 
 
-def _joined(pieces: list[Node], d: int) -> Node:
+def _concatenate_pieces(pieces: list[Node], d: int) -> Node:
     return pieces[0] if len(pieces) == 1 else o.concatenate(*pieces, dimension=d)
 
 
-def _kept(x: Node, d: int, holes: list[tuple[int, int]]) -> Node:
+def _remove_holes(x: Node, d: int, holes: list[tuple[int, int]]) -> Node:
     """Return the elements outside of the holes, which are sorted intervals."""
     starts = [0, *[stop for _, stop in holes]]
     stops = [*[start for start, _ in holes], x.aval.shape[d]]
     whole = [cut(x, d, a, b) for a, b in zip(starts, stops, strict=True) if a < b]
-    return _joined(whole or [cut(x, d, 0, 0)], d)
+    return _concatenate_pieces(whole or [cut(x, d, 0, 0)], d)
 
 
 def _from_front(places: Node, n: int) -> Node:
@@ -128,8 +128,8 @@ def delete(
         order = argsort_node(to_dtype(out, dtypes.int32), 0)
         return wrap(gather_axis(x, cut(order, 0, 0, max(0, n - places.aval.size)), d))
     if isinstance(obj, slice) and len(run := range(*obj.indices(n))) and abs(run.step) == 1:
-        return wrap(_kept(x, d, [(min(run), max(run) + 1)]))
-    places = _places(obj, n, name)
+        return wrap(_remove_holes(x, d, [(min(run), max(run) + 1)]))
+    places = _positions(obj, n, name)
     if places.dtype.kind not in "iub":
         raise AxisError(
             f"{name}: indices must be integers or bools; got {places.dtype.name}; convert them "
@@ -144,7 +144,7 @@ def delete(
             )
         if places.size <= FEW:
             return wrap(
-                _kept(x, d, [(i, i + 1) for i in sorted({int(i) % n for i in places.flat})])
+                _remove_holes(x, d, [(i, i + 1) for i in sorted({int(i) % n for i in places.flat})])
             )
     kept = np.delete(np.arange(n), places)
     return wrap(gather_axis(x, node_of(kept, np.int32), d))
@@ -202,7 +202,7 @@ def insert(
     d = as_axis(axis, x.aval.ndim, name)
     n, rank = x.aval.shape[d], x.aval.ndim
     known = not (type(obj) is Array and is_traced(obj._node))
-    places = _places(obj, n, name) if known else as_node(obj).aval
+    places = _positions(obj, n, name) if known else as_node(obj).aval
     if places.shape == (0,):  # np.array([]) has dtype float64
         places = np.zeros(0, np.int32) if known else make_aval((0,), np.dtype(np.int32))
     if places.dtype.kind not in "iu" or places.ndim > 1:
@@ -250,7 +250,7 @@ def _put_between(x: Node, v: Node, d: int, front: np.ndarray) -> Node:
         pieces += [cut(x, d, done, place), cut(v, d, a, b)]
         done = place
     pieces.append(cut(x, d, done, x.aval.shape[d]))
-    return _joined([piece for piece in pieces if piece.aval.shape[d]] or [x], d)
+    return _concatenate_pieces([piece for piece in pieces if piece.aval.shape[d]] or [x], d)
 
 
 @api_boundary

@@ -48,7 +48,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _several(arrays: Any, function: str, dtype: Any = None) -> list[Node]:
+def _arrays_of_sequence(arrays: Any, function: str, dtype: Any = None) -> list[Node]:
     """Return the arrays of a sequence (or of one array along axis 0) as nodes of one dtype."""
     if isinstance(arrays, Array | np.ndarray):
         arrays = unstack(arrays)
@@ -106,7 +106,7 @@ def concatenate(
     Array([1., 0.], dtype=float32)
     """
     name = "jnp.concatenate"
-    nodes = _several(arrays, name, dtype)
+    nodes = _arrays_of_sequence(arrays, name, dtype)
     if axis is None:
         nodes, axis = [reshape_plain(x, (x.aval.size,)) for x in nodes], 0
     rank = nodes[0].aval.ndim
@@ -202,7 +202,7 @@ def stack(
     """
     name = "jnp.stack"
     no_out(out, name)
-    nodes = _several(arrays, name, dtype)
+    nodes = _arrays_of_sequence(arrays, name, dtype)
     shape = nodes[0].aval.shape
     if any(x.aval.shape != shape for x in nodes):
         shapes = ", ".join(str(x.aval.shape) for x in nodes)
@@ -274,8 +274,8 @@ def rows_of(x: Array) -> Iterator[Array]:
         yield from unstack(x if count <= FEW else x[i : i + FEW])
 
 
-def _stacked(tup: Any, function: str, shape: Any, axis: int, dtype: Any = None) -> Array:
-    nodes = [shape(x) for x in _several(tup, function, dtype)]
+def _stack(tup: Any, function: str, shape: Any, axis: int, dtype: Any = None) -> Array:
+    nodes = [shape(x) for x in _arrays_of_sequence(tup, function, dtype)]
     return concatenate([wrap(x) for x in nodes], axis)
 
 
@@ -309,7 +309,7 @@ def hstack(tup: ArraySequence, dtype: DTypeLike | None = None) -> Array:
     >>> jnp.hstack([jnp.ones(1), jnp.zeros(1)])
     Array([1., 0.], dtype=float32)
     """
-    nodes = _several(tup, "jnp.hstack", dtype)
+    nodes = _arrays_of_sequence(tup, "jnp.hstack", dtype)
     nodes = [reshape_plain(x, x.aval.shape or (1,)) for x in nodes]
     return concatenate([wrap(x) for x in nodes], 0 if nodes[0].aval.ndim == 1 else 1)
 
@@ -345,7 +345,7 @@ def vstack(tup: ArraySequence, dtype: DTypeLike | None = None) -> Array:
     Array([[1., 1.],
            [0., 0.]], dtype=float32)
     """
-    return _stacked(tup, "jnp.vstack", row, 0, dtype)
+    return _stack(tup, "jnp.vstack", row, 0, dtype)
 
 
 @api_boundary
@@ -379,7 +379,7 @@ def dstack(tup: ArraySequence, dtype: DTypeLike | None = None) -> Array:
     >>> jnp.dstack([jnp.ones(2), jnp.zeros(2)]).shape
     (1, 2, 2)
     """
-    return _stacked(tup, "jnp.dstack", cube, 2, dtype)
+    return _stack(tup, "jnp.dstack", cube, 2, dtype)
 
 
 @api_boundary
@@ -415,7 +415,7 @@ def column_stack(tup: ArraySequence) -> Array:
     def column(x: Node) -> Node:
         return x if x.aval.ndim >= 2 else reshape_plain(x, (x.aval.size, 1))
 
-    return _stacked(tup, "jnp.column_stack", column, 1)
+    return _stack(tup, "jnp.column_stack", column, 1)
 
 
 @api_boundary

@@ -708,7 +708,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     >>> jnp.atleast_1d(1)
     Array([1], dtype=int32, weak_type=True)
     """
-    return _each(arys, lambda x: reshape_plain(x, x.aval.shape or (1,)), "jnp.atleast_1d")
+    return _apply_to_each(arys, lambda x: reshape_plain(x, x.aval.shape or (1,)), "jnp.atleast_1d")
 
 
 @overload
@@ -747,7 +747,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
     >>> jnp.atleast_2d(1)
     Array([[1]], dtype=int32, weak_type=True)
     """
-    return _each(arys, row, "jnp.atleast_2d")
+    return _apply_to_each(arys, row, "jnp.atleast_2d")
 
 
 def row(x: Node) -> Node:
@@ -802,10 +802,10 @@ def atleast_3d(*arys: ArrayLike) -> Any:
     >>> jnp.atleast_3d(1).shape
     (1, 1, 1)
     """
-    return _each(arys, cube, "jnp.atleast_3d")
+    return _apply_to_each(arys, cube, "jnp.atleast_3d")
 
 
-def _each(arys: tuple[Any, ...], fn: Any, function: str) -> Any:
+def _apply_to_each(arys: tuple[Any, ...], fn: Any, function: str) -> Any:
     out = [wrap(fn(as_node(a, function))) for a in arys]
     return out[0] if len(out) == 1 else out
 

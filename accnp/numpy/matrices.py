@@ -528,7 +528,7 @@ def _pairs(mask: np.ndarray) -> tuple[Array, Array]:
     return wrap(numpy_node(i, copy=False)), wrap(numpy_node(j, copy=False))
 
 
-def _below(function: str, n: Any, k: Any, m: Any) -> np.ndarray:
+def _lower_triangle_mask(function: str, n: Any, k: Any, m: Any) -> np.ndarray:
     """Return a mask of the elements on and below the k-th diagonal."""
     rows, columns = (as_size(v, function, "each size") for v in (n, n if m is None else m))
     return np.tri(rows, columns, as_int(k, function, "k"), dtype=bool)
@@ -569,7 +569,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _pairs(_below("jnp.tril_indices", n, k, m))
+    return _pairs(_lower_triangle_mask("jnp.tril_indices", n, k, m))
 
 
 @api_boundary
@@ -607,7 +607,9 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _pairs(~_below("jnp.triu_indices", n, as_int(k, "jnp.triu_indices", "k") - 1, m))
+    return _pairs(
+        ~_lower_triangle_mask("jnp.triu_indices", n, as_int(k, "jnp.triu_indices", "k") - 1, m)
+    )
 
 
 def _matrix_shape(arr: Any, k: int, function: str) -> tuple[int, int, int]:

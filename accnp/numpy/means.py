@@ -57,7 +57,7 @@ def _mean_node(
     return o.div(keep(_total(x, axes, names), x, axes, keepdims), n)
 
 
-def _computed(x: Node, dtype: Any, name: str) -> tuple[Node, np.dtype, bool]:
+def _convert_for_mean(x: Node, dtype: Any, name: str) -> tuple[Node, np.dtype, bool]:
     """Return x in the dtype in which a mean is computed, and the result's dtype and weak flag."""
     weak = x.aval.weak_type
     if dtype is None:
@@ -128,7 +128,7 @@ def mean(
     Array([2., 3.], dtype=float32)
     """
     no_out(out, "mean")
-    x, result, weak = _computed(strong(a, "mean"), dtype, "mean")
+    x, result, weak = _convert_for_mean(strong(a, "mean"), dtype, "mean")
     axes, names = named_axes(axis, x.aval.ndim, "mean")
     return wrap(cast(_mean_node(x, axes, names, keepdims, where, "mean"), result, weak))
 
@@ -183,7 +183,7 @@ def _var_node(
     if whole:  # computed in integers; the result is a weak float, since it may be nan
         x, result, weak = cast(given, dtype), dtypes.default_float(), True
     else:
-        x, result, weak = _computed(given, dtype, name)
+        x, result, weak = _convert_for_mean(given, dtype, name)
     plain = whole or state.named  # jaxprs show the formula that JAX uses
     refine = x.aval.dtype not in _NARROW and dtype_kind(given.aval.dtype) not in "iu"
     if not plain and x.aval.dtype in _NARROW:

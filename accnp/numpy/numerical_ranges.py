@@ -99,10 +99,10 @@ def linspace(
         raise ValueError(
             f"{name}: the number of samples cannot be negative; got {num}; pass 0 or more"
         )
-    a, b = _ends(name, start, stop, dtype)
+    a, b = _convert_ends(name, start, stop, dtype)
     kind = a.aval.dtype
     out_kind = kind if dtype is None else dtypes.requested_dtype(dtype, name)
-    work = kind if out_kind.kind in "biu" else _common(kind, out_kind)
+    work = kind if out_kind.kind in "biu" else _common_dtype(kind, out_kind)
     a, b = (cast(v, work) for v in (a, b))
     shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
     a, b = (to_shape(v, shape, name) for v in (a, b))
@@ -140,7 +140,7 @@ def linspace(
         out = o.reshape(a, new_sizes=(1, *shape), dimensions=None)
     else:
         out = full_node((0, *shape), 0, work)
-    out = _along(out, axis, name)
+    out = _move_leading_axis(out, axis, name)
     if out_kind.kind in "iu":
         out = o.floor(astype_node(out, dtypes.real_part(work), name) if work.kind == "c" else out)
     out = astype_node(out, out_kind, name)
@@ -152,18 +152,18 @@ def linspace(
 _named = promotes_inside(promote_inexact)
 
 
-def _ends(name: str, start: Any, stop: Any, dtype: Any) -> list[Node]:
+def _convert_ends(name: str, start: Any, stop: Any, dtype: Any) -> list[Node]:
     """Convert both ends to one dtype; an explicit dtype disables numpy_dtype_promotion checks."""
     return (promote_inexact if dtype is None else _named)(name, start, stop)
 
 
 @promotes_inside
-def _common(a: np.dtype, b: np.dtype) -> np.dtype:
+def _common_dtype(a: np.dtype, b: np.dtype) -> np.dtype:
     """Return the promoted dtype of two dtypes in any promotion mode, since the caller chose one."""
     return dtypes.promote(((a, False), (b, False)))[0]
 
 
-def _along(x: Node, axis: Any, function: str) -> Node:
+def _move_leading_axis(x: Node, axis: Any, function: str) -> Node:
     """Move the leading axis to `axis`."""
     to = as_axis(axis, x.aval.ndim, function)
     if to == 0:
@@ -216,7 +216,7 @@ def logspace(
     >>> jnp.logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
-    first, last = (wrap(v) for v in _ends("jnp.logspace", start, stop, dtype))
+    first, last = (wrap(v) for v in _convert_ends("jnp.logspace", start, stop, dtype))
     x = linspace(first, last, num, endpoint, False, None, axis)
     b, e = promote("jnp.logspace", base, x)
     b, e = broadcast_nodes("jnp.logspace", [b, e])
@@ -268,7 +268,7 @@ def geomspace(
     Array([1., 2., 4.], dtype=float32)
     """
     name = "jnp.geomspace"
-    a, b = (cast(v, v.aval.dtype) for v in _ends(name, start, stop, dtype))
+    a, b = (cast(v, v.aval.dtype) for v in _convert_ends(name, start, stop, dtype))
     kind = a.aval.dtype
     shape = np.broadcast_shapes(a.aval.shape, b.aval.shape)
     a, b = (to_shape(v, shape, name) for v in (a, b))
@@ -294,7 +294,7 @@ def geomspace(
         out = o.concatenate(first, middle, *([last] if endpoint else []), dimension=0)
     elif n == 1:
         out = first
-    out = _along(out, axis, name)
+    out = _move_leading_axis(out, axis, name)
     if dtype is not None:
         out = astype_node(out, dtypes.requested_dtype(dtype, name), name)
     return wrap(out)

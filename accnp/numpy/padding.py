@@ -153,7 +153,7 @@ def pad(
 
 
 @shown("_pad", arrays=2)
-def _filled(array: Array, value: Any, widths: tuple[tuple[int, int], ...]) -> Array:
+def _pad_constant(array: Array, value: Any, widths: tuple[tuple[int, int], ...]) -> Array:
     x = as_node(array, "jnp.pad")
     fill = to_dtype(as_node(value, "jnp.pad"), x.aval.dtype)
     return wrap(o.pad(x, fill, padding_config=tuple([(a, b, 0) for a, b in widths])))
@@ -162,7 +162,7 @@ def _filled(array: Array, value: Any, widths: tuple[tuple[int, int], ...]) -> Ar
 def _constant(x: Node, widths: list[tuple[int, int]], values: Any) -> Node:
     rank, dtype = x.aval.ndim, x.aval.dtype
     if np.ndim(values) == 0:
-        return _filled(wrap(x), values, tuple(widths))._node
+        return _pad_constant(wrap(x), values, tuple(widths))._node
     if type(values) is Array:
         values = as_static(values, "jnp.pad")
     pairs = _pairs(values, rank, "constant_values")
@@ -191,14 +191,14 @@ def _edge(x: Node, d: int, before: int, after: int, option: Any, mode: str) -> N
     return _join(_repeat(first, d, before), x, _repeat(last, d, after), d)
 
 
-def _mirrored(x: Node, d: int, before: int, after: int, option: Any, mode: str) -> Node:
+def _pad_mirrored(x: Node, d: int, before: int, after: int, option: Any, mode: str) -> Node:
     if option not in (None, "even", "odd"):
         raise not_one_of("jnp.pad", "reflect_type", option, (None, "even", "odd"))
     n, skip = x.aval.shape[d], int(mode == "reflect")
     if n - skip == 0:  # a single element repeats
         return _edge(x, d, before, after, None, mode)
     if option == "odd":
-        return _odd(x, d, before, after, skip)
+        return _pad_odd_reflection(x, d, before, after, skip)
     if max(before, after) > n - skip:
         name: Any = mode
         index = np.pad(np.arange(n), (before, after), mode=name)
@@ -208,7 +208,7 @@ def _mirrored(x: Node, d: int, before: int, after: int, option: Any, mode: str) 
     return _join(left, x, right, d)
 
 
-def _odd(x: Node, d: int, before: int, after: int, skip: int) -> Node:
+def _pad_odd_reflection(x: Node, d: int, before: int, after: int, skip: int) -> Node:
     """Mirror at the end points: twice the end value minus the mirrored values."""
     while before or after:
         n = x.aval.shape[d]
@@ -276,7 +276,7 @@ def _statistic(x: Node, d: int, before: int, after: int, option: Any, mode: str)
             value = reduce(wrap(part), axis=d)._node
         else:
             work = dtype if dtype.kind in "fc" else np.dtype(np.float32)
-            value = _middle(cast(part, work), d, mode)
+            value = _mean_or_median(cast(part, work), d, mode)
             if dtype.kind in "iu":
                 value = o.round(value, rounding_method=1)
             value = cast(value, dtype)
@@ -290,7 +290,7 @@ def _statistic(x: Node, d: int, before: int, after: int, option: Any, mode: str)
     return _join(left, x, right, d)
 
 
-def _middle(x: Node, d: int, mode: str) -> Node:
+def _mean_or_median(x: Node, d: int, mode: str) -> Node:
     """Return the mean or the median along an axis."""
     n = x.aval.shape[d]
     if mode == "mean":
@@ -303,8 +303,8 @@ def _middle(x: Node, d: int, mode: str) -> Node:
 
 _PADDERS: dict[str, Any] = {
     "edge": _edge,
-    "reflect": _mirrored,
-    "symmetric": _mirrored,
+    "reflect": _pad_mirrored,
+    "symmetric": _pad_mirrored,
     "wrap": _wrapped,
     "linear_ramp": _ramp,
     "maximum": _statistic,

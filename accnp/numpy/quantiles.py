@@ -76,7 +76,7 @@ def _quantile(
         )
     axes = axes_of(axis, x.aval.ndim, name)
     if w is not None:
-        w = _fitted(name, w, x, axis)
+        w = _broadcast_weights(name, w, x, axis)
     kept = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
     x, d = _one_axis(x, axes)
     w = None if w is None else _one_axis(w, axes)[0]
@@ -86,9 +86,9 @@ def _quantile(
         )
     places = reshape_plain(q, (q.aval.size,))
     if method == "inverted_cdf":
-        out = _reached(x, places, of, d, w, skip)
+        out = _first_reaching_weight(x, places, of, d, w, skip)
     else:
-        out = _between(x, places, of, d, method, skip)
+        out = _interpolate_sorted(x, places, of, d, method, skip)
     # Move the axis of the probabilities, d, to the front.
     rank = out.aval.ndim
     out = transpose_node(out, (d, *[k for k in range(rank) if k != d]))
@@ -96,7 +96,7 @@ def _quantile(
     return cast(reshape_plain(out, shape), x.aval.dtype)
 
 
-def _fitted(name: str, w: Node, x: Node, axis: Any) -> Node:
+def _broadcast_weights(name: str, w: Node, x: Node, axis: Any) -> Node:
     if w.aval.shape == x.aval.shape:
         return w
     if axis is None or w.aval.shape != axes_shape(x, axis, name):
@@ -118,7 +118,7 @@ def _one_axis(x: Node, axes: tuple[int, ...]) -> tuple[Node, int]:
     return reshape_plain(x, (*left, prod([shape[d] for d in axes]))), len(others)
 
 
-def _along(q: Node, d: int, rank: int) -> Node:
+def _reshape_probabilities(q: Node, d: int, rank: int) -> Node:
     """Reshape the probabilities so that they lie along axis d."""
     return reshape_plain(q, tuple(q.aval.size if k == d else 1 for k in range(rank)))
 
@@ -144,7 +144,7 @@ def _with_nan(out: Node, where: Node) -> Node:
 _WIDE = np.dtype(np.float64)
 
 
-def _shares(q: Node, of: int) -> Node:
+def _divide_probabilities(q: Node, of: int) -> Node:
     """Divide probabilities by `of`, in float64: float32 cannot represent positions in long axes."""
     kind = q.aval.dtype if state.named else _WIDE  # as in JAX's jaxprs
     share = cast(q, kind)
@@ -159,7 +159,7 @@ def _precision(q: Node) -> float:
     return 2.0**-digits if digits < 50 else 0.0
 
 
-def _snap(place: Node, q: Node, halves: bool = False) -> Node:
+def _round_positions(place: Node, q: Node, halves: bool = False) -> Node:
     """Round positions to whole numbers, or halves, if they differ from these only by the rounding
     error of the probability."""
     error = _precision(q)
@@ -174,22 +174,24 @@ def _snap(place: Node, q: Node, halves: bool = False) -> Node:
     return o.select_n(near, place, whole)
 
 
-def _between(x: Node, q: Node, of: int, d: int, method: str, skip: bool) -> Node:
+def _interpolate_sorted(x: Node, q: Node, of: int, d: int, method: str, skip: bool) -> Node:
     """Return values interpolated between two neighbors of the sorted array."""
     n, rank, count = x.aval.shape[d], x.aval.ndim, q.aval.size
     ordered = o.sort(x, dimension=d, is_stable=True, num_keys=1)
     kind = q.aval.dtype
-    share = _shares(q, of)
+    share = _divide_probabilities(q, of)
     wide = share.aval.dtype
     if skip:
         numbers = _count(o.not_(rules.isnan(ordered)), d, wide)
         shape = tuple(count if k == d else m for k, m in enumerate(numbers.aval.shape))
         last = broadcast_to(o.sub(numbers, like(numbers, 1)), shape, tuple(range(rank)))
-        place = o.mul(broadcast_to(_along(share, d, rank), shape, tuple(range(rank))), last)
+        place = o.mul(
+            broadcast_to(_reshape_probabilities(share, d, rank), shape, tuple(range(rank))), last
+        )
     else:
         last = broadcast_to(scalar_node(n - 1, wide, False), q.aval.shape)
         place = o.mul(share, last)
-    place = _snap(place, q, method == "nearest")
+    place = _round_positions(place, q, method == "nearest")
     low, high = o.floor(place), o.ceil(place)
     above = o.sub(place, low)
     below = o.sub(like(above, 1), above)
@@ -222,7 +224,7 @@ def _between(x: Node, q: Node, of: int, d: int, method: str, skip: bool) -> Node
     return out if skip else _with_nan(out, _any_nan(ordered, d))
 
 
-def _reached(x: Node, q: Node, of: int, d: int, w: Node | None, skip: bool) -> Node:
+def _first_reaching_weight(x: Node, q: Node, of: int, d: int, w: Node | None, skip: bool) -> Node:
     """Return the first elements at which the cumulative weight is at least q of the total."""
     n, rank, shape = x.aval.shape[d], x.aval.ndim, x.aval.shape
     lines = tuple([m for k, m in enumerate(shape) if k != d])
@@ -237,8 +239,8 @@ def _reached(x: Node, q: Node, of: int, d: int, w: Node | None, skip: bool) -> N
     if w is None:
         count = scalar_node(n, _WIDE, False) if valid is None else cast(valid, _WIDE)
         counts = broadcast_to(count, wide, own if valid is not None else ())
-        share = broadcast_to(_shares(q, of), wide, (rank - 1,))
-        target = _snap(o.mul(cast(share, _WIDE), counts), q)
+        share = broadcast_to(_divide_probabilities(q, of), wide, (rank - 1,))
+        target = _round_positions(o.mul(cast(share, _WIDE), counts), q)
         place = o.sub(o.ceil(target), like(target, 1))
         place = o.convert_element_type(
             o.max(like(place, 0), o.min(place, like(place, n - 1))), new_dtype=_INT, weak_type=False
@@ -251,7 +253,7 @@ def _reached(x: Node, q: Node, of: int, d: int, w: Node | None, skip: bool) -> N
         w = o.select_n(o.or_(bad, missing), w, zeros)
         sums = o.cumsum(w, axis=d, reverse=False)
         whole = reshape_plain(cut(sums, d, n - 1, n), lines)
-        share = cast(broadcast_to(_shares(q, of), wide, (rank - 1,)), _WIDE)
+        share = cast(broadcast_to(_divide_probabilities(q, of), wide, (rank - 1,)), _WIDE)
         target = o.mul(share, broadcast_to(whole, wide, own))
         if error := _precision(q):  # tolerate the rounding error of q
             target = o.mul(target, like(target, 1 - error))
@@ -345,9 +347,9 @@ def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Quantile:
     if name == "percentile":  # only this one has the parameter in JAX
         function_sharded.__doc__ = doc
         function_sharded.__name__ = name
-        return _published(with_out_sharding(function_sharded), name, "a", "q", "weights")
+        return _make_public(with_out_sharding(function_sharded), name, "a", "q", "weights")
     function.__doc__ = doc
-    return _published(function, name, "a", "q", "weights")
+    return _make_public(function, name, "a", "q", "weights")
 
 
 def _make_median(name: str, skip: bool, doc: str) -> Middle:
@@ -366,10 +368,10 @@ def _make_median(name: str, skip: bool, doc: str) -> Middle:
         return wrap(_quantile(label, a, half, 1, axis, "midpoint", keepdims, skip, None))
 
     function.__doc__ = doc
-    return _published(function, name, "a")
+    return _make_public(function, name, "a")
 
 
-def _published(function: Any, name: str, *arrays: str) -> Any:
+def _make_public(function: Any, name: str, *arrays: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__  # doctest collects by this
     first = min(2, len(arrays))

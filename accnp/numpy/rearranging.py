@@ -273,11 +273,13 @@ def _roll_one(x: Node, by: Any, d: int) -> Node:
             )
         kind = dtype_of_indices(2 * n)  # an 8-bit shift may not hold n
         shift = by._node if by.dtype.itemsize >= kind.itemsize else by.astype(kind)._node
-        start = o.rem(shift, _like(shift, n))
-        start = o.sub(_like(start, n), start)
-        start = o.select_n(o.ge(start, _like(start, n)), start, o.sub(start, _like(start, n)))
+        start = o.rem(shift, _scalar_like(shift, n))
+        start = o.sub(_scalar_like(start, n), start)
+        start = o.select_n(
+            o.ge(start, _scalar_like(start, n)), start, o.sub(start, _scalar_like(start, n))
+        )
         twice = o.concatenate(x, x, dimension=d)
-        zero = _like(start, 0)
+        zero = _scalar_like(start, 0)
         starts = [start if i == d else zero for i in range(x.aval.ndim)]
         return o.dynamic_slice(twice, *starts, slice_sizes=x.aval.shape)
     k = -as_int(by, "jnp.roll", "shift") % n
@@ -286,5 +288,5 @@ def _roll_one(x: Node, by: Any, d: int) -> Node:
     return o.concatenate(cut(x, d, k, n), cut(x, d, 0, k), dimension=d)
 
 
-def _like(x: Node, value: int) -> Node:
+def _scalar_like(x: Node, value: int) -> Node:
     return scalar_node(value, x.aval.dtype, False)

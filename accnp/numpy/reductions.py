@@ -337,10 +337,10 @@ def _make_sum_or_product(
             y = getattr(o, pair)(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
 
-    return _named(reduce, name, texts, "total", example)
+    return _set_name_and_docstring(reduce, name, texts, "total", example)
 
 
-def _named(function: Any, name: str, texts: Texts, kind: str, example: str) -> Any:
+def _set_name_and_docstring(function: Any, name: str, texts: Texts, kind: str, example: str) -> Any:
     summary, result, related = texts
     function.__name__ = function.__qualname__ = name
     function.__doc__ = reduction_doc(summary, kind, name, result, related, example)
@@ -414,7 +414,7 @@ def _make_extreme(name: str, texts: Texts, example: str) -> Extreme:
             y = pair(start_of(initial, y.aval.dtype, name), y)
         return wrap(keep(y, x, axes, keepdims))
 
-    return _named(extreme, name, texts, "extreme", example)
+    return _set_name_and_docstring(extreme, name, texts, "extreme", example)
 
 
 def complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
@@ -489,7 +489,7 @@ def _make_logical(name: str, op: str, unit: bool, texts: Texts, example: str) ->
             x = masked(x, where, unit, name)
         return wrap(keep(getattr(o, op)(x, axes=axes), x, axes, keepdims))
 
-    return _named(logical, name, texts, "truth", example)
+    return _set_name_and_docstring(logical, name, texts, "truth", example)
 
 
 all = _make_logical(
@@ -518,7 +518,7 @@ def _make_arg(name: str, example: str) -> Place:
     extreme = name[3:]
     summary = f"Find the index of the {extreme}imum along an axis."
     texts = (summary, f"Indices of the {extreme}ima", f"{extreme} argsort unravel_index nan{name}")
-    return _named(arg, name, texts, "place", example)
+    return _set_name_and_docstring(arg, name, texts, "place", example)
 
 
 def arg_node(x: Node, axis: Any, keepdims: bool, name: str) -> Node:

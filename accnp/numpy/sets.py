@@ -72,19 +72,19 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Array
 
 
-def _known(x: Any, function: str) -> np.ndarray:
+def _require_concrete(x: Any, function: str) -> np.ndarray:
     node = node_of(x, function=function)
     return concrete_value(node, "shape", f"{function} (the size of its result depends on values)")
 
 
-def _given(value: np.ndarray, function: str, weak: bool, *of: Node) -> Array:
+def _make_result(value: np.ndarray, function: str, weak: bool, *of: Node) -> Array:
     kind = dtypes.default_int() if value.dtype == np.intp else value.dtype
     weak = weak and kind.kind != "c"  # as in JAX
     made = cast(numpy_node(value.astype(kind), function, copy=False), kind, weak)
     return wrap(beside(function, made, *of))
 
 
-def _differ(left: Node, right: Node, nan: bool) -> Node:
+def _neighbors_differ(left: Node, right: Node, nan: bool) -> Node:
     """Return where sorted neighbors differ; with `nan`, all nan count as one value."""
     differs = o.ne(left, right)
     if nan and left.aval.dtype.kind in "fcV":
@@ -225,18 +225,18 @@ def unique(
     if size is not None:
         count = as_size(size, name)
         return _unique_sized(name, wrap(whole), more, axis, count, fill_value, equal_nan)
-    known = _known(wrap(merge_complex_nans(whole)), name)
+    known = _require_concrete(wrap(merge_complex_nans(whole)), name)
     if not any(more) and axis is None and equal_nan and known.dtype.kind in "biufV" and known.size:
         flat = reshape_plain(whole, (whole.aval.size,))
         ordered = array_of(o.sort(flat, dimension=0, is_stable=True, num_keys=1))
-        return _given(_distinct(ordered), name, whole.aval.weak_type, whole)
+        return _make_result(_distinct(ordered), name, whole.aval.weak_type, whole)
     axis = None if axis is None else as_axis(axis, known.ndim, name)
     out: Any = np.unique(sortable(known), *more, axis, equal_nan=equal_nan)  # type: ignore[reportCallIssue, reportArgumentType]
     if isinstance(out, tuple):
         values, *places = out
-        given = [_given(np.asarray(v), name, False, whole) for v in places]
-        return _given(values.astype(known.dtype), name, whole.aval.weak_type, whole), *given
-    return _given(out.astype(known.dtype), name, whole.aval.weak_type, whole)
+        given = [_make_result(np.asarray(v), name, False, whole) for v in places]
+        return _make_result(values.astype(known.dtype), name, whole.aval.weak_type, whole), *given
+    return _make_result(out.astype(known.dtype), name, whole.aval.weak_type, whole)
 
 
 def _distinct(ordered: np.ndarray) -> np.ndarray:
@@ -276,7 +276,7 @@ def _unique_sized(
     differs = scalar_node(True, _BOOL, False)
     if n > 1:
         flat = reshape_plain(ordered, (n, m))
-        differs = _differ(cut(flat, 0, 1, n), cut(flat, 0, 0, n - 1), nan)
+        differs = _neighbors_differ(cut(flat, 0, 1, n), cut(flat, 0, 0, n - 1), nan)
         differs = o.reduce_or(differs, axes=(1,))
     mask = run_starts(differs, n)
     place = nonzero_nodes(wrap(mask), size, None, name)[0]
@@ -476,13 +476,13 @@ def unique_all(
 def _set_operation(name: str, a: Any, b: Any, *args: Any) -> Any:
     x, y = promote(f"jnp.{name}", a, b)
     function = f"jnp.{name}"
-    values = [sortable(_known(wrap(merge_complex_nans(v)), function)) for v in (x, y)]
+    values = [sortable(_require_concrete(wrap(merge_complex_nans(v)), function)) for v in (x, y)]
     out = getattr(np, name)(*values, *args)
     if isinstance(out, tuple):
-        places = [_given(v, function, False, x, y) for v in out[1:]]
-        return _given(out[0].astype(x.aval.dtype), function, False, x, y), *places
+        places = [_make_result(v, function, False, x, y) for v in out[1:]]
+        return _make_result(out[0].astype(x.aval.dtype), function, False, x, y), *places
     weak = x.aval.weak_type and y.aval.weak_type
-    return _given(out.astype(x.aval.dtype), function, weak, x, y)
+    return _make_result(out.astype(x.aval.dtype), function, weak, x, y)
 
 
 @api_boundary

@@ -218,7 +218,7 @@ def lexsort(keys: ArraySequence, axis: int = -1) -> Array:
     return wrap(cast(permutation_of(nodes[::-1], d), dtypes.default_int()))
 
 
-def _partitioned(a: Any, kth: Any, axis: Any, name: str) -> tuple[Node, int, int]:
+def _sort_for_partition(a: Any, kth: Any, axis: Any, name: str) -> tuple[Node, int, int]:
     x = as_node(a, name)
     if x.aval.dtype.kind == "c":
         raise NotImplementedError(
@@ -268,7 +268,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     >>> jnp.partition(jnp.array([3, 1, 2]), 1)
     Array([1, 2, 3], dtype=int32)
     """
-    x, k, d = _partitioned(a, kth, axis, "jnp.partition")
+    x, k, d = _sort_for_partition(a, kth, axis, "jnp.partition")
     if x.aval.shape[d] > SORTED:
         return wrap(o.partition(x, kth=k, axis=d))
     return wrap(o.sort(x, dimension=d, is_stable=True, num_keys=1))
@@ -316,7 +316,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     >>> jnp.argpartition(jnp.array([3, 1, 2]), 1)
     Array([1, 2, 0], dtype=int32)
     """
-    x, _, d = _partitioned(a, kth, axis, "jnp.argpartition")
+    x, _, d = _sort_for_partition(a, kth, axis, "jnp.argpartition")
     # The indices are int32 even if the default is int64, like those of `top_k`.
     return wrap(cast(argsort_node(x, d), np.dtype(np.int32), x.aval.weak_type))
 

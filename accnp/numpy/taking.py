@@ -302,7 +302,7 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
     for n in shape:
         check_index_dtype(function, n, dtypes.default_int())
     if size is None:
-        known = array_of(_known(mask, function))
+        known = array_of(_require_concrete(mask, function))
         places = zip(np.nonzero(known), shape, strict=True)
         made = [const_of(i.astype(dtype_of_indices(n)), copy=False) for i, n in places]
         return [beside(function, x, mask) for x in made]
@@ -556,10 +556,10 @@ def compress(
     Array([1, 3], dtype=int32)
     """
     no_out(out, "jnp.compress")
-    return _compressed("jnp.compress", condition, a, axis, size, fill_value)
+    return _compress("jnp.compress", condition, a, axis, size, fill_value)
 
 
-def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_value: Any) -> Array:
+def _compress(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_value: Any) -> Array:
     x = as_node(a, name)
     if axis is None:
         x, d = reshape_plain(x, (x.aval.size,)), 0
@@ -573,7 +573,7 @@ def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_va
         size = as_int(size, name, "size", "size")
         if not 0 <= size <= length:
             raise ValueError(f"{name}: too many slices; got size={size}; pass 0 to {length}")
-    elif length < cond.aval.size and array_of(_known(cond, name))[length:].any():
+    elif length < cond.aval.size and array_of(_require_concrete(cond, name))[length:].any():
         text = f"got shape {cond.aval.shape} for shape {x.aval.shape}; slice it to [:{n}]"
         raise ValueError(f"{name}: condition is true beyond the end; {text}")
     index = nonzero_nodes(wrap(cut(cond, 0, 0, length)), size, n, name)[0]
@@ -583,7 +583,7 @@ def _compressed(name: str, condition: Any, a: Any, axis: Any, size: Any, fill_va
     return wrap(gather_axis(x, index, d, GatherScatterMode.FILL_OR_DROP, fill))
 
 
-def _known(x: Node, function: str) -> Node:
+def _require_concrete(x: Node, function: str) -> Node:
     return concrete_node(x, "count", f"{function} (without size=)")
 
 
@@ -627,7 +627,7 @@ def extract(
     """
     cond = as_node(condition, "jnp.extract")
     flat = wrap(reshape_plain(cond, (cond.aval.size,)))
-    return _compressed("jnp.extract", flat, arr, None, size, fill_value)
+    return _compress("jnp.extract", flat, arr, None, size, fill_value)
 
 
 @api_boundary

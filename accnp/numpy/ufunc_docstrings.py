@@ -625,7 +625,7 @@ def ufunc_doc(name: str, prepare: str, parameters: str, example: str) -> str:
     lines += [_with_names(text.note, operands), ""] if text.note else []
     promotes = two and "f" not in kinds
     note = "{note_inexact}" if to_floats else "{note_promotion}" if promotes else "{note_ufunc}"
-    return _finished([*lines, note], name, example)
+    return _finish_docstring([*lines, note], name, example)
 
 
 # Kinds of reductions -> parameters, what is returned, errors and notes.
@@ -688,7 +688,7 @@ def reduction_doc(
     lines += ["{raises_no_complex}" if kind == "place" else "{raises_not_array}"]
     lines += [*errors, "{raises_out}", *see_also(related)]
     lines += ["", "Notes", "-----", f"{kinds_note} {note}".strip()]
-    return _finished(lines, name, example)
+    return _finish_docstring(lines, name, example)
 
 
 def cumulative_doc(summary: str, result: str, name: str, related: str, example: str) -> str:
@@ -701,27 +701,27 @@ def cumulative_doc(summary: str, result: str, name: str, related: str, example: 
     lines += ["", "Notes", "-----"]
     lines += ["Bools give int32 (int64 with `jax_enable_x64`). Other dtypes are unchanged, also "
               "int8 and int16, which NumPy widens."]  # fmt: skip
-    return _finished(lines, name, example)
+    return _finish_docstring(lines, name, example)
 
 
 def _with_names(line: str, operands: list[str]) -> str:
     return line.format(*operands) if "{" in line else line
 
 
-def _finished(lines: list[str], name: str, example: str) -> str:
+def _finish_docstring(lines: list[str], name: str, example: str) -> str:
     """Break long lines, insert the blocks of shared text and append the example."""
     parts: list[str] = []
     for line in lines:
         if line[:1] == "{":
             parts.append(BLOCKS[line[1:-1]].replace("\n", "\n    "))
         elif len(line) > 96:
-            parts += _broken(line)
+            parts += _break_line(line)
         else:
             parts.append(line)
     return documented("\n    ".join(parts).replace("\n    \n", "\n\n"), name, example)
 
 
-def _broken(line: str) -> list[str]:
+def _break_line(line: str) -> list[str]:
     indent = line[: len(line) - len(line.lstrip())]
     lines = []
     while len(line) > 96:

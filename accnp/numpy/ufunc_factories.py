@@ -63,13 +63,13 @@ def inexact(name: str, *xs: Any) -> list[Node]:
     if first.dtype in NARROW and all([n.aval.dtype == first.dtype for n in nodes]):
         # Operands of one 64-bit dtype keep it, also if 64-bit types have been disabled since.
         dtype = first.dtype if first.dtype.kind in "fc" else dtypes.float64
-        return _converted(nodes, dtype, all([n.aval.weak_type for n in nodes]))
+        return _convert_operands(nodes, dtype, all([n.aval.weak_type for n in nodes]))
     try:
         dtype, weak = dtypes.promote(tuple([(n.aval.dtype, n.aval.weak_type) for n in nodes]))
     except TypePromotionError:
         refuse_float0(name, [n.aval for n in nodes])
         raise
-    return _converted(nodes, dtypes.to_inexact(dtype), weak)
+    return _convert_operands(nodes, dtypes.to_inexact(dtype), weak)
 
 
 def numeric(name: str, *xs: Any) -> list[Node]:
@@ -80,7 +80,7 @@ def numeric(name: str, *xs: Any) -> list[Node]:
     return [cast(n, np.dtype(np.int32)) for n in nodes]
 
 
-def _converted(nodes: list[Node], dtype: Any, weak: bool) -> list[Node]:
+def _convert_operands(nodes: list[Node], dtype: Any, weak: bool) -> list[Node]:
     # A weak operand that has the dtype is not converted: the result is weak only if all operands
     # are. Jaxprs record the conversion, as JAX's do; kernels do not contain it.
     eager, shared = state.abstract is None, not state.named
@@ -287,7 +287,7 @@ _METHODS = {
 }  # fmt: skip
 
 
-def _reflects(name: str, kind: type) -> bool:
+def _defines_reflected(name: str, kind: type) -> bool:
     """Return whether a class of containers defines a reflected operator itself."""
     method = _METHODS[name]
     builtin = next(c for c in kind.__mro__ if c in (list, tuple, set, dict))
@@ -300,7 +300,7 @@ def _left_to_other(name: str, x: Any, y: Any, other: Any) -> Any:
     As in JAX, built-in containers raise TypeError: Python would repeat a list by a number, and
     compare any container as unequal to an array.
     """
-    if isinstance(other, list | tuple | set | dict) and not _reflects(name, type(other)):
+    if isinstance(other, list | tuple | set | dict) and not _defines_reflected(name, type(other)):
         raise TypeError(
             f"unsupported operand type(s) for {_SIGNS[name]}: {type(x).__name__!r} and "
             f"{type(y).__name__!r}; convert with jnp.asarray first"

@@ -37,7 +37,7 @@ _EXTREMES = {"maximum": "cummax", "minimum": "cummin"}
 # The methods are rarely used, so the modules that they need are imported on first call.
 
 
-def _joining() -> Any:
+def _joining_module() -> Any:
     return imported("accnp.numpy.joining")
 
 
@@ -313,7 +313,7 @@ class ufunc(metaclass=_Kind):
             return new, new
 
         rest = _loops().scan(step, lines[0], lines[1:])[1]
-        return moveaxis(_joining().concatenate([lines[:1], rest]), 0, axis)
+        return moveaxis(_joining_module().concatenate([lines[:1], rest]), 0, axis)
 
     @api_boundary
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Array:
@@ -362,7 +362,9 @@ class ufunc(metaclass=_Kind):
             self._two_to_one("at")
         key = indices if isinstance(indices, tuple) else (indices,)
         places = (
-            _joining().stack(list(np.indices(x.shape)))[(slice(None), *key)] if x.ndim else None
+            _joining_module().stack(list(np.indices(x.shape)))[(slice(None), *key)]
+            if x.ndim
+            else None
         )
         second = () if self.nin == 1 else (wrap(as_node(b, name)),)
         if places is None:
@@ -424,7 +426,7 @@ class ufunc(metaclass=_Kind):
         x = x if dtype is None else x.astype(dtype)
         lines = moveaxis(x, as_axis(axis, x.ndim, name), 0)
         count = len(lines)
-        stops = _joining().concatenate([starts[1:], full(1, count, starts.dtype)])
+        stops = _joining_module().concatenate([starts[1:], full(1, count, starts.dtype)])
         place = np.arange(count).reshape(count, 1)
         inside = (place > starts[None]) & (place < stops[None])
         inside = inside.reshape(count, -1, *(1,) * (lines.ndim - 1))

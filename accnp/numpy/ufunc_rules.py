@@ -432,12 +432,12 @@ def factors(name: str, *xs: Any) -> list[Node]:
         return nodes
     given = [as_node(x, name) for x in xs]
     for i, (which, x) in enumerate((given, given[::-1])):
-        if kind(which) == "b" and _covers(which.aval.shape, x.aval.shape):
+        if kind(which) == "b" and _broadcasts_to(which.aval.shape, x.aval.shape):
             nodes[i] = which
     return nodes
 
 
-def _covers(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+def _broadcasts_to(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
     """Return whether `other` broadcasts to `shape`."""
     pairs = zip(reversed(shape), reversed(other), strict=False)
     return len(other) <= len(shape) and all(n in (1, m) for m, n in pairs)

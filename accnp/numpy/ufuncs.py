@@ -177,7 +177,7 @@ def real_inexact(name: str, *xs: Any) -> list[Node]:
     return nodes
 
 
-def _flagged(name: str, xs: Sequence[Any], nodes: list[Node]) -> list[Node]:
+def _make_strong(name: str, xs: Sequence[Any], nodes: list[Node]) -> list[Node]:
     """Make promoted operands strong if the promoted type is; literals would stay weak."""
     avals = [as_node(x, name).aval for x in xs]
     weak = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))[1]
@@ -185,12 +185,12 @@ def _flagged(name: str, xs: Sequence[Any], nodes: list[Node]) -> list[Node]:
 
 
 def _real_strong(name: str, *xs: Any) -> list[Node]:
-    return _flagged(name, xs, real_inexact(name, *xs))
+    return _make_strong(name, xs, real_inexact(name, *xs))
 
 
 def _logs(name: str, *xs: Any) -> list[Node]:
     nodes = inexact(name, *xs)
-    return _flagged(name, xs, nodes) if rules.kind(nodes[0]) == "c" else nodes
+    return _make_strong(name, xs, nodes) if rules.kind(nodes[0]) == "c" else nodes
 
 
 def _integers(name: str, *xs: Any) -> list[Node]:

@@ -208,10 +208,10 @@ def _apply(
     ranked = [loop for x, loop in zip(arrays, loops, strict=True) if x.ndim]
     check_ranks("vectorize", ranked)
     fun = one if core is None else core.checked(one, sizes)
-    return _looped(fun, arrays, loops)
+    return _map_over_loops(fun, arrays, loops)
 
 
-def _looped(fun: Callable[..., Any], arrays: Sequence[Any], loops: Sequence[tuple]) -> Any:
+def _map_over_loops(fun: Callable[..., Any], arrays: Sequence[Any], loops: Sequence[tuple]) -> Any:
     """Map over the broadcast axes, the last one innermost; axes of length 1 are not mapped."""
     shape = broadcast_shapes("vectorize", list(loops))
     rank = len(shape)

@@ -75,13 +75,13 @@ def _segments(
     return reduce(wrap(whole), axis=0).astype(kind)
 
 
-def _lowest(dtype: np.dtype) -> Any:
+def _lowest_value(dtype: np.dtype) -> Any:
     if dtype_kind(dtype) == "b":
         return False
     return -np.inf if dtype_kind(dtype) in "fc" else iinfo(dtype).min
 
 
-def _highest(dtype: np.dtype) -> Any:
+def _highest_value(dtype: np.dtype) -> Any:
     if dtype_kind(dtype) == "b":
         return True
     return np.inf if dtype_kind(dtype) in "fc" else iinfo(dtype).max
@@ -202,7 +202,7 @@ segment_prod = _make(
 segment_max = _make(
     "segment_max",
     "scatter_max",
-    _lowest,
+    _lowest_value,
     red.max,
     """Take the maximum of the rows of each segment.
 
@@ -234,7 +234,7 @@ segment_max = _make(
 segment_min = _make(
     "segment_min",
     "scatter_min",
-    _highest,
+    _highest_value,
     red.min,
     """Take the minimum of the rows of each segment.
 

@@ -230,7 +230,7 @@ def _collective(
     )
 
 
-def _show(params: Params) -> Params:
+def _shown_params(params: Params) -> Params:
     (name,) = params["axis_name"]
     return dict(sorted({**params, "axis_name": name}.items()))
 
@@ -460,7 +460,7 @@ ALL_TO_ALL = _collective(
     _exchange_infer,
     _exchange,
     _exchange_back,
-    lambda p: _show({k: v for k, v in p.items() if k != "axis_size"}),
+    lambda p: _shown_params({k: v for k, v in p.items() if k != "axis_size"}),
     ("split_axis", "concat_axis"),
     numpy=_exchange_parts,
 )
@@ -534,7 +534,7 @@ AXIS_INDEX = opaque(
     numpy=_index_numpy,
     jvp=(),
     batch=_index_batch,
-    show=_show,
+    show=_shown_params,
     collective=Collective(sends=False),
 )
 

@@ -433,7 +433,7 @@ def _program_batch(make: Callable[..., Any]) -> Callable[..., Any]:
     return batch
 
 
-def _show(params: dict[str, Any]) -> dict[str, Any]:
+def _shown_params(params: dict[str, Any]) -> dict[str, Any]:
     rule = params["rule"]
     return {"name": rule.name, "call_jaxpr": params["call_jaxpr"], **rule.shown}
 
@@ -447,7 +447,7 @@ JVP_PROGRAM = register(
         jvp=_program_jvp,
         transpose=_program_transpose,
         batch=_program_batch(_batched_jvp),
-        show=_show,
+        show=_shown_params,
         jax_name="custom_jvp_call",
     )
 )
@@ -460,7 +460,7 @@ VJP_PROGRAM = register(
         jvp=_program_no_jvp,
         linearize=_program_linearize,
         batch=_program_batch(_batched_vjp),
-        show=_show,
+        show=_shown_params,
         jax_name="custom_vjp_call",
     )
 )

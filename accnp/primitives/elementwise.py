@@ -45,7 +45,7 @@ def const(x: Node, value: Any) -> Node:
     return full((), value, x.aval.dtype, x.aval.weak_type and not x.aval.shape)
 
 
-def _both(rule: Any) -> tuple[Any, Any]:
+def _for_both(rule: Any) -> tuple[Any, Any]:
     return rule, rule
 
 
@@ -53,7 +53,7 @@ def _both(rule: Any) -> tuple[Any, Any]:
 
 ADD = binary(
     "add", NUMERIC, np.add, "{0} + {1}",
-    _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct), jvp_shapes="tangents",
+    _for_both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct), jvp_shapes="tangents",
     additive=True,
 )  # fmt: skip
 # The sum of partial tangents or cotangents of one value.
@@ -68,7 +68,7 @@ def _add_any_infer(a: Aval, b: Aval) -> Aval:
 
 binary(
     "add_any", "biufc", np.add, {"b": "{0} or {1}", "": "{0} + {1}"},
-    _both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct), infer=_add_any_infer,
+    _for_both(lambda t, y, a, b: t), transpose=lambda ct, a, b: (ct, ct), infer=_add_any_infer,
     jvp_shapes="tangents", additive=True, makes_nan=False,
 )  # fmt: skip
 binary(

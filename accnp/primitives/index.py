@@ -183,7 +183,9 @@ class _Places(NamedTuple):
     whole: tuple[int, ...]  # operand axes taken whole
 
 
-def _places(shape: Any, starts: Any, sizes: Any, dims: Any, mode: GatherScatterMode) -> _Places:
+def _gather_positions(
+    shape: Any, starts: Any, sizes: Any, dims: Any, mode: GatherScatterMode
+) -> _Places:
     _, collapsed, mapped, batching, starts_batching = dims
     rank, batch = len(shape), starts.ndim - 1
     if starts.dtype == np.uint64:
@@ -230,7 +232,7 @@ def _layout(p: _Places, window_dims: Any, kept: Sequence[int], rank: int) -> tup
     return tuple([windows[i] if i in windows else next(outer) for i in range(rank)])
 
 
-def _kept(rank: int, dims: Any) -> list[int]:
+def _window_axes(rank: int, dims: Any) -> list[int]:
     return [d for d in range(rank) if d not in dims[1] and d not in dims[3]]
 
 
@@ -260,12 +262,12 @@ def _gather_numpy(
     dims = dimension_numbers
     batch_shape = starts.shape[:-1]
     rank = len(batch_shape) + len(dims.offset_dims)
-    kept = _kept(x.ndim, dims)
+    kept = _window_axes(x.ndim, dims)
     sizes = [slice_sizes[d] for d in kept]
     if any(n == 0 for d, n in enumerate(x.shape) if slice_sizes[d] > n) or 0 in batch_shape:
         shape = _output_shape(batch_shape, sizes, dims.offset_dims)
         return np.full(shape, fill_value_of(x.dtype, fill_value), x.dtype)
-    p = _places(x.shape, starts, slice_sizes, dims, mode)
+    p = _gather_positions(x.shape, starts, slice_sizes, dims, mode)
     moved = x.transpose(p.order)
     if p.index:
         out = moved[p.index]
@@ -311,7 +313,7 @@ def _gather_infer(x: Aval, starts: Aval, **p: Any) -> Aval:
             f"{sizes} and collapsed_slice_dims {dims.collapsed_slice_dims}; remove axis {wide[0]} "
             "from the latter"
         )
-    kept = [sizes[d] for d in _kept(x.ndim, dims)]
+    kept = [sizes[d] for d in _window_axes(x.ndim, dims)]
     if len(kept) != len(dims.offset_dims):
         raise TypeError(
             "gather: offset_dims needs one entry for each axis of the window that is not collapsed;"

@@ -70,13 +70,13 @@ def _scan(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
     at, n = first + params["num_carry"], params["num_carry"]
     ins = _shardings(graph.in_avals)
     outs = (*ins[first:at], *_shardings(graph.out_avals[n:]))
-    rows = [_stacked(s, a) for s, a in zip(ins[at:], graph.in_avals[at:], strict=True)]
+    rows = [_stacked_sharding(s, a) for s, a in zip(ins[at:], graph.in_avals[at:], strict=True)]
     shards = _shards(inputs, [*ins[:at], *rows])
     made = record(OPS["scan"], tuple(shards), {**params, "jaxpr": _local(graph, ins, outs)})
     types = graph.out_avals
-    rows = [_stacked(s, a) for s, a in zip(outs[n:], types[n:], strict=True)]
+    rows = [_stacked_sharding(s, a) for s, a in zip(outs[n:], types[n:], strict=True)]
     shapes = [*[a.shape for a in types[:n]], *[(length, *a.shape) for a in types[n:]]]
-    return _wholes(items(made), [*outs[:n], *rows], shapes)
+    return _gather_shards(items(made), [*outs[:n], *rows], shapes)
 
 
 def _while(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
@@ -90,7 +90,7 @@ def _while(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
     }
     shards = _shards(inputs, [*tested[:a], *ins])
     made = record(OPS["while"], tuple(shards), {**params, **programs})
-    return _wholes(items(made), ins[b:], [x.shape for x in body.out_avals])
+    return _gather_shards(items(made), ins[b:], [x.shape for x in body.out_avals])
 
 
 def _cond(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
@@ -100,14 +100,14 @@ def _cond(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
     outs = tuple([next((s for s in column if s is not None), None) for column in columns])
     local = tuple([_local(g, ins, outs) for g in branches])
     made = record(OPS["cond"], tuple(_shards(inputs, [None, *ins])), {"branches": local})
-    return _wholes(items(made), outs, [a.shape for a in branches[0].out_avals])
+    return _gather_shards(items(made), outs, [a.shape for a in branches[0].out_avals])
 
 
 def _shardings(avals: Sequence[Aval]) -> Shardings:
     return tuple([mesh_sharding(a) if spans_processes(a) else None for a in avals])
 
 
-def _stacked(sharding: Any, row: Aval) -> Any:
+def _stacked_sharding(sharding: Any, row: Aval) -> Any:
     """The sharding of an array with rows of a type."""
     return None if sharding is None else sharding.behind_one(row.ndim + 1)
 
@@ -118,9 +118,9 @@ def _local(graph: Graph, ins: Shardings, outs: Shardings) -> Graph:
 
     def run(nodes: list[Node]) -> list[Node]:
         shapes = [a.shape for a in graph.in_avals]
-        wholes = _wholes(nodes, ins, shapes)
+        wholes = _gather_shards(nodes, ins, shapes)
         if ins != own:  # the operations of the program are those for its own shardings
-            wholes = _wholes(_shards(wholes, own), own, shapes)
+            wholes = _gather_shards(_shards(wholes, own), own, shapes)
         return _shards(rewrite(graph, wholes, _shard_of_operand), outs)
 
     types = [
@@ -144,7 +144,7 @@ def _shards(xs: Sequence[Node], shardings: Sequence[Any]) -> list[Node]:
     return found
 
 
-def _wholes(
+def _gather_shards(
     xs: Sequence[Node], shardings: Sequence[Any], shapes: Sequence[tuple[int, ...]]
 ) -> list[Node]:
     found = []

@@ -69,7 +69,7 @@ def _zero(dtype: np.dtype) -> Any:
     return 0
 
 
-def _ones(dtype: np.dtype) -> Any:
+def _all_bits_set(dtype: np.dtype) -> Any:
     """Return the number with all bits set."""
     if dtype_kind(dtype) == "b":
         return True
@@ -81,7 +81,7 @@ MONOIDS: dict[Op, Monoid] = {
     MUL: Monoid(lambda a, b: o.mul(a, b), lambda dtype: 1, "reduce_prod"),
     MAX: Monoid(_prefer_first("ge", "max"), smallest_value, "reduce_max", "reduce_window_max"),
     MIN: Monoid(_prefer_first("le", "min"), largest_value, "reduce_min", "reduce_window_min"),
-    AND: Monoid(lambda a, b: o.and_(a, b), _ones, "reduce_and"),
+    AND: Monoid(lambda a, b: o.and_(a, b), _all_bits_set, "reduce_and"),
     OR: Monoid(lambda a, b: o.or_(a, b), _zero, "reduce_or"),
     XOR: Monoid(lambda a, b: o.xor(a, b), _zero, "reduce_xor"),
 }

@@ -32,16 +32,16 @@ def _forward(combine: Combine, xs: list[Node], axis: int) -> list[Node]:
     n = xs[0].aval.shape[axis]
     if n < 2:
         return xs
-    pairs = combine(_every(xs, axis, 0, n - 1, 2), _every(xs, axis, 1, n, 2))
+    pairs = combine(_slice_each(xs, axis, 0, n - 1, 2), _slice_each(xs, axis, 1, n, 2))
     odd = _forward(combine, pairs, axis)
-    first = odd if n % 2 else _every(odd, axis, 0, odd[0].aval.shape[axis] - 1, 1)
-    even = combine(first, _every(xs, axis, 2, n, 2))
-    heads = _every(xs, axis, 0, 1, 1)
+    first = odd if n % 2 else _slice_each(odd, axis, 0, odd[0].aval.shape[axis] - 1, 1)
+    even = combine(first, _slice_each(xs, axis, 2, n, 2))
+    heads = _slice_each(xs, axis, 0, 1, 1)
     even = [o.concatenate(h, e, dimension=axis) for h, e in zip(heads, even, strict=True)]
     return [_interleave(a, b, axis) for a, b in zip(even, odd, strict=True)]
 
 
-def _every(xs: Sequence[Node], axis: int, start: int, stop: int, step: int) -> list[Node]:
+def _slice_each(xs: Sequence[Node], axis: int, start: int, stop: int, step: int) -> list[Node]:
     return [slice_axis(x, axis, start, stop, step) for x in xs]
 
 

@@ -65,7 +65,7 @@ def _declare(name: str, pick: Any) -> None:
     )
 
 
-def _first(x: Any, y: Any) -> Any:
+def _first_operand(x: Any, y: Any) -> Any:
     return x
 
 
@@ -74,7 +74,7 @@ def _second(x: Any, y: Any) -> Any:
 
 
 _PICK: Sequence[tuple[str, Any]] = (
-    ("threefry_0", _first),
+    ("threefry_0", _first_operand),
     ("threefry_1", _second),
     ("threefry_xor", np.bitwise_xor),
 )

@@ -62,7 +62,7 @@ class Residuals:
         place = {id(x): i for i, x in enumerate(primal.nodes)}
         for x in sorted(self.needed, key=lambda x: place.get(id(x), -1)):
             if not self.is_available(x):
-                base = _narrowest(x)
+                base = _find_smallest_source(x)
                 if not self.is_available(base):
                     self.stacked[id(base)] = base
                     self.rows[id(base)] = len(inputs) + n_out + len(self.stacked) - 1
@@ -85,7 +85,7 @@ class Residuals:
         """Whether the linear part recomputes a value."""
         if id(x) in self.rows or id(x) in self.inputs or x.op.kind == "leaf":
             return False
-        return id(x) in self.varying or not x.inputs or _narrower(x)
+        return id(x) in self.varying or not x.inputs or _is_derived_from_smaller(x)
 
     def hoist(self, consts: Sequence[Node]) -> list[Node]:
         """Compute the values that are equal in all steps, given the constants."""
@@ -144,15 +144,15 @@ def _is_cheap(x: Node) -> bool:
     return x.op.kind in ("map", "view") and x.op.cost <= CHEAP
 
 
-def _narrower(x: Node) -> bool:
+def _is_derived_from_smaller(x: Node) -> bool:
     """Whether a value is a view or a conversion of a value that is not larger."""
     if x.op.kind != "view" and x.op is not CONVERT:
         return False
     return x.inputs[0].aval.nbytes <= x.aval.nbytes
 
 
-def _narrowest(x: Node) -> Node:
-    while _narrower(x):
+def _find_smallest_source(x: Node) -> Node:
+    while _is_derived_from_smaller(x):
         x = x.inputs[0]
     return x
 

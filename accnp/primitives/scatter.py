@@ -20,9 +20,9 @@ from accnp.ir.op import Linear, Lowering, o
 from accnp.primitives.index import (
     GatherDimensionNumbers,
     Windows,
-    _kept,
+    _gather_positions,
     _layout,
-    _places,
+    _window_axes,
     batched_dims,
 )
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque, zeros_like_aval
@@ -35,7 +35,7 @@ __all__ = ["window_sizes"]
 def window_sizes(shape: Any, updates: Any, dims: Any) -> tuple[int, ...]:
     """Return the size of a window along each axis of the operand."""
     sizes = iter([updates[d] for d in dims.update_window_dims])
-    kept = _kept(len(shape), dims)
+    kept = _window_axes(len(shape), dims)
     return tuple([next(sizes) if d in kept else 1 for d in range(len(shape))])
 
 
@@ -52,7 +52,7 @@ def _infer(name: str) -> Callable[..., Aval]:
                 f"{name}: indices must be integers; got {starts.dtype.name}; "
                 "convert with astype(int)"
             )
-        if len(_kept(x.ndim, dims)) != len(dims.update_window_dims):
+        if len(_window_axes(x.ndim, dims)) != len(dims.update_window_dims):
             raise TypeError(
                 f"{name}: update_window_dims do not fit shape {x.shape}; got {dims}; "
                 "name axes of the updates"
@@ -90,8 +90,8 @@ def _numpy(combine: Any) -> Any:
         if not updates.size or not x.size:
             return out
         sizes = window_sizes(x.shape, updates.shape, dims)
-        p = _places(x.shape, starts, sizes, dims, mode)
-        layout = _layout(p, dims.update_window_dims, _kept(x.ndim, dims), updates.ndim)
+        p = _gather_positions(x.shape, starts, sizes, dims, mode)
+        layout = _layout(p, dims.update_window_dims, _window_axes(x.ndim, dims), updates.ndim)
         u = updates.transpose(np.argsort(layout))  # axes: starts, windowed, whole
         target = out.transpose(p.order)
         if not p.index:  # all windows cover the whole operand

@@ -52,7 +52,7 @@ def _declare(name: str, ufunc: str, *derivatives: Rule | str) -> None:
     )
 
 
-def _scaled(x: Node, factor: float) -> Node:
+def _scale(x: Node, factor: float) -> Node:
     return o.mul(x, like(x, factor))
 
 
@@ -101,12 +101,12 @@ map_op(
     jvp=(lambda t, y, x: o.mul(t, _i1_derivative(y, x)),),
     cost=80,
 )
-_declare("bessel_j", "jv", "the order", lambda y, n, x: _scaled(
+_declare("bessel_j", "jv", "the order", lambda y, n, x: _scale(
     o.sub(o.bessel_j(o.sub(n, like(n, 1)), x), o.bessel_j(o.add(n, like(n, 1)), x)), 0.5
 ))  # fmt: skip
-_declare("dawsn", "dawsn", lambda y, x: o.sub(like(x, 1), _scaled(o.mul(x, y), 2.0)))
+_declare("dawsn", "dawsn", lambda y, x: o.sub(like(x, 1), _scale(o.mul(x, y), 2.0)))
 _declare("erfcx", "erfcx", lambda y, x: o.sub(
-    _scaled(o.mul(x, y), 2.0), like(x, 2 / math.sqrt(math.pi))
+    _scale(o.mul(x, y), 2.0), like(x, 2 / math.sqrt(math.pi))
 ))  # fmt: skip
 _declare("exp1", "exp1", lambda y, x: o.select_n(  # nan below 0, as the function is
     o.lt(x, like(x, 0)), o.neg(o.div(o.exp(o.neg(x)), x)), like_full(x, math.nan)
@@ -140,7 +140,7 @@ def _density_over_law(x: Node) -> Node:
     contains a square that overflows long before the result vanishes."""
 
     def value(xs: Sequence[Node]) -> list[Node]:
-        below = o.erfcx(_scaled(xs[0], -math.sqrt(0.5)))
+        below = o.erfcx(_scale(xs[0], -math.sqrt(0.5)))
         return [o.div(like(xs[0], math.sqrt(2 / math.pi)), below)]
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
@@ -179,7 +179,7 @@ def _ndtri_derivative(y: Node, p: Node) -> Node:
     tail = o.select_n(upper, p, o.sub(like(p, 1), p))
     end = o.eq(tail, like(tail, 0))
     size = o.select_n(upper, o.neg(y), y)
-    derivative = _scaled(o.erfcx(_scaled(size, math.sqrt(0.5))), math.sqrt(math.pi / 2))
+    derivative = _scale(o.erfcx(_scale(size, math.sqrt(0.5))), math.sqrt(math.pi / 2))
     derivative = o.div(derivative, o.select_n(end, tail, like_full(tail, 1)))
     return o.select_n(end, derivative, like_full(p, math.inf))
 
@@ -188,13 +188,13 @@ _declare("ndtri", "ndtri", _ndtri_derivative)
 _declare(
     "owens_t",
     "owens_t",
-    lambda y, h, a: _scaled(
-        o.mul(o.exp(_scaled(o.square(h), -0.5)), o.erf(_scaled(o.mul(a, h), math.sqrt(0.5)))),
+    lambda y, h, a: _scale(
+        o.mul(o.exp(_scale(o.square(h), -0.5)), o.erf(_scale(o.mul(a, h), math.sqrt(0.5)))),
         -0.5 / math.sqrt(2 * math.pi),
     ),
-    lambda y, h, a: _scaled(
+    lambda y, h, a: _scale(
         o.div(
-            o.exp(_scaled(o.mul(o.square(h), o.add(o.square(a), like(a, 1))), -0.5)),
+            o.exp(_scale(o.mul(o.square(h), o.add(o.square(a), like(a, 1))), -0.5)),
             o.add(o.square(a), like(a, 1)),
         ),
         0.5 / math.pi,
@@ -212,7 +212,7 @@ def _spence_derivative(y: Node, x: Node) -> Node:
     # At 1, log(x) / (1 - x) is replaced by the start of its series, which has derivatives, too.
     one, z = o.eq(x, like(x, 1)), o.sub(like(x, 1), x)
     safe = o.select_n(one, x, like_full(x, 2))
-    series = o.sub(like(x, -1), o.add(_scaled(z, 0.5), _scaled(o.square(z), 1 / 3)))
+    series = o.sub(like(x, -1), o.add(_scale(z, 0.5), _scale(o.square(z), 1 / 3)))
     return o.select_n(one, o.div(o.log(safe), o.sub(like(x, 1), safe)), series)
 
 
@@ -239,7 +239,7 @@ def _declare_pair(name: str, function: Callable[[Any], Any], first: Rule, second
 
 
 def _fresnel_derivative(f: str) -> Rule:
-    return lambda x: getattr(o, f)(_scaled(o.square(x), math.pi / 2))
+    return lambda x: getattr(o, f)(_scale(o.square(x), math.pi / 2))
 
 
 def _sici(x: Any) -> Any:
@@ -305,9 +305,7 @@ opaque(
     infer=map_infer("wofz", "same", "c"),
     numpy=scipy_function("wofz"),
     jvp=(
-        lambda t, y, z: o.mul(
-            t, o.sub(like(z, 2j / math.sqrt(math.pi)), _scaled(o.mul(z, y), 2.0))
-        ),
+        lambda t, y, z: o.mul(t, o.sub(like(z, 2j / math.sqrt(math.pi)), _scale(o.mul(z, y), 2.0))),
     ),
     batch=lambda size, xs, batched, p: (o.wofz(xs[0]), True),
 )

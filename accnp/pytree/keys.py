@@ -139,10 +139,10 @@ def keystr(keys: Iterable[KeyEntry], *, simple: bool = False, separator: str = "
     >>> keystr((DictKey("w"), SequenceKey(0)))
     "['w'][0]"
     """
-    return separator.join(_simple(key) if simple else str(key) for key in keys)
+    return separator.join(_short_text(key) if simple else str(key) for key in keys)
 
 
-def _simple(key: KeyEntry) -> str:
+def _short_text(key: KeyEntry) -> str:
     for name in ("key", "idx", "name"):
         if hasattr(key, name):
             return str(getattr(key, name))

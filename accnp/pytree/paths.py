@@ -335,9 +335,9 @@ def _first_difference(
     second = with_keys(full)
     if second is None:
         text = textwrap.shorten(repr(full), 60)
-        return path, f"the first has a {_kind(prefix)}, the other a leaf; got {text}"
+        return path, f"the first has a {_type_name(prefix)}, the other a leaf; got {text}"
     if type(prefix) is not type(full):
-        return path, f"the first has a {_kind(prefix)}, the other a {_kind(full)}"
+        return path, f"the first has a {_type_name(prefix)}, the other a {_type_name(full)}"
     if isinstance(prefix, dict):
         missing = sorted(map(repr, prefix.keys() - full.keys()))
         extra = sorted(map(repr, full.keys() - prefix.keys()))
@@ -348,11 +348,11 @@ def _first_difference(
     if len(first[0]) != len(second[0]):
         return (
             path,
-            f"a {_kind(prefix)} of length {len(first[0])} and one of length {len(second[0])}",
+            f"a {_type_name(prefix)} of length {len(first[0])} and one of length {len(second[0])}",
         )
     if first[1] is not second[1] and first[1] != second[1]:
         return path, (
-            f"two {_kind(prefix)} with different static data, {first[1]!r} and {second[1]!r}"
+            f"two {_type_name(prefix)} with different static data, {first[1]!r} and {second[1]!r}"
         )
     for (key, child), (_, other) in zip(first[0], second[0]):
         found = _first_difference((*path, key), child, other, is_leaf)
@@ -361,5 +361,5 @@ def _first_difference(
     return None
 
 
-def _kind(tree: Any) -> str:
+def _type_name(tree: Any) -> str:
     return "None" if tree is None else type(tree).__name__

@@ -101,7 +101,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             raise IndexError
 
 
-def _numbers(packed: bytes) -> Iterator[int]:
+def _read_varints(packed: bytes) -> Iterator[int]:
     at = 0
     while at < len(packed):
         n, at = _take_varint(packed, at)
@@ -124,7 +124,7 @@ def _parse(data: bytes) -> tuple[list[tuple[int, int, list[int]]], list[str]]:
                     kind = value
                 elif part == 3 and isinstance(value, bytes):
                     packed = [x for f, x in _fields(value) if f == 1 and isinstance(x, bytes)]
-                    places += [n for x in packed for n in _numbers(x)]
+                    places += [n for x in packed for n in _read_varints(x)]
             nodes.append((arity, kind, places))
     return nodes, keys
 

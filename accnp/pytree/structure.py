@@ -162,7 +162,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
     ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
     """
     try:
-        return _flattened(tree, is_leaf, _WHOLE)
+        return _flatten(tree, is_leaf, _WHOLE)
     except Exception as error:
         hide_frames(error)
         raise
@@ -171,10 +171,10 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDe
 def flatten_arrays(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """Return the arrays that a program computes with, and the structure, which contains the dtypes
     of typed keys."""
-    return _flattened(tree, is_leaf, INNER)
+    return _flatten(tree, is_leaf, INNER)
 
 
-def _flattened(tree: Any, is_leaf: IsLeaf, inner: dict[type, Inner]) -> tuple[list[Any], PyTreeDef]:
+def _flatten(tree: Any, is_leaf: IsLeaf, inner: dict[type, Inner]) -> tuple[list[Any], PyTreeDef]:
     leaves: list[Any] = []
     node = _native.flatten_tree(tree, leaves, inner, is_leaf)
     return leaves, PyTreeDef(node, len(leaves))
@@ -288,7 +288,7 @@ def _are_equal(a: Structure, b: Structure) -> bool:
     return True
 
 
-def _restored(nodes: Iterable[tuple[type, Any, int] | None]) -> PyTreeDef:
+def _structure_from_nodes(nodes: Iterable[tuple[type, Any, int] | None]) -> PyTreeDef:
     """Return a structure from its nodes, each after those below it: class, static data, and number
     of children. Pickles contain this form, since pickling nested tuples is recursive."""
     results: list[Structure] = []
@@ -495,7 +495,7 @@ class PyTreeDef:
             return hash(_without_data(self._node))
 
     def __repr__(self) -> str:
-        return f"PyTreeDef({fold_structure(self._node, lambda: '*', _show)})"
+        return f"PyTreeDef({fold_structure(self._node, lambda: '*', _node_text)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         nodes: list[tuple[type, Any, int] | None] = []
@@ -504,7 +504,7 @@ class PyTreeDef:
             lambda: nodes.append(None),
             lambda node, _: nodes.append((node[0], node[1], len(node[2]))),
         )
-        return _restored, (nodes,)
+        return _structure_from_nodes, (nodes,)
 
 
 def _leaf() -> Structure:
@@ -532,7 +532,7 @@ def _data(node: Structure) -> Any:
     return list(node[1]) if node[0] is dict else node[1]
 
 
-def _show(node: Structure, inner: Sequence[str]) -> str:
+def _node_text(node: Structure, inner: Sequence[str]) -> str:
     """Return the text of a node from those of its children."""
     kind, data, _ = node
     if kind in INNER:
@@ -629,7 +629,7 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     [2, 1]
     """
     try:
-        return _flattened(tree, is_leaf, _WHOLE)[0]
+        return _flatten(tree, is_leaf, _WHOLE)[0]
     except Exception as error:
         hide_frames(error)
         raise

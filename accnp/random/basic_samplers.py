@@ -204,12 +204,12 @@ def uniform(
     kind = float_dtype(dtype, "uniform")
     low, high = as_nodes("uniform", minval, maxval)
     sizes = sample_shape(as_shape(shape, "random.uniform"), "uniform", low, high)
-    if minval == 0.0 and maxval == 1.0 if _plain(minval, maxval) else False:
+    if minval == 0.0 and maxval == 1.0 if _are_python_numbers(minval, maxval) else False:
         return wrap(uniform_node(words, sizes, kind))
     return wrap(uniform_node(words, sizes, kind, cast(low, kind), cast(high, kind)))
 
 
-def _plain(*values: Any) -> bool:
+def _are_python_numbers(*values: Any) -> bool:
     return all(isinstance(v, int | float) for v in values)
 
 
@@ -623,7 +623,7 @@ def choice(
     kind = dtypes.default_int()
     check_index_dtype(name, n, kind)
     if p is not None:
-        index = _weighted(words, p, n, sizes, replace, mode)
+        index = _choose_weighted(words, p, n, sizes, replace, mode)
     elif replace:
         low, high = scalar_node(0, kind, False), scalar_node(n, kind, False)
         index = randint_node(words, sizes, low, high, kind)
@@ -641,7 +641,7 @@ def choice(
     return wrap(reshape_plain(out, shape_out))
 
 
-def _weighted(words: Words, p: Any, n: int, sizes: Any, replace: bool, mode: Any) -> Node:
+def _choose_weighted(words: Words, p: Any, n: int, sizes: Any, replace: bool, mode: Any) -> Node:
     """Return indices with given probabilities."""
     probs = promote_inexact("choice", p)[0]
     if probs.aval.shape != (n,):

@@ -43,7 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _stacked(parts: list[Node], axis: int) -> Node:
+def _stack_parts(parts: list[Node], axis: int) -> Node:
     """Stack arrays along a new axis."""
     shape = parts[0].aval.shape
     wide = (*shape[:axis], 1, *shape[axis:])
@@ -73,7 +73,7 @@ def _by_threefry(
     )
     if axis is None:
         return joined(first, second), used
-    whole = _stacked([first, second], axis + 1)
+    whole = _stack_parts([first, second], axis + 1)
     n = half[axis]
     whole = reshape_plain(whole, (*half[:axis], 2 * n, *half[axis + 1 :]))
     length = shape[axis] if shape else 1
@@ -99,9 +99,9 @@ def _generate(
     made = _by_threefry if algorithm is RandomAlgorithm.RNG_THREE_FRY else by_philox
     bits, used = made(words, shape, dtype)
     low, high = halves(o.add(joined(words[2], words[3]), scalar_node(used, WIDE, False)))
-    after = _stacked([words[0], words[1], low, high], 0)
+    after = _stack_parts([words[0], words[1], low, high], 0)
     if node.aval.dtype == WIDE:
-        after = _stacked([joined(words[0], words[1]), joined(low, high)], 0)
+        after = _stack_parts([joined(words[0], words[1]), joined(low, high)], 0)
     return [wrap(after), wrap(bits)]
 
 

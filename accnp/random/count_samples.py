@@ -45,7 +45,7 @@ _TAILS = [
 # --- Poisson --------------------------------------------------------------------------------------
 
 
-def _counted(key: Any, rate: Array, whole: np.dtype) -> Array:
+def _count_uniforms(key: Any, rate: Array, whole: np.dtype) -> Array:
     """Count how many uniform numbers have a product above exp(-rate), minus one."""
     counter = dtypes.default_int()
     limit = min(np.iinfo(whole).max, np.iinfo(counter).max)
@@ -157,7 +157,7 @@ def poisson(
     sizes = sample_shape(shape, "poisson", rate._node)
     rate = broadcast_to(rate, sizes).astype(np.float32)
     small = uf.isnan(rate) | (rate < 10)
-    counted = _counted(key, where(small, rate, 0.0), whole)
+    counted = _count_uniforms(key, where(small, rate, 0.0), whole)
     drawn = _poisson_rejection(key, where(small, 1e5, rate), whole)
     return where(rate == 0, 0, where(small, counted, drawn)).astype(whole)
 

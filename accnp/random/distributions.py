@@ -50,7 +50,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _start(
+def _start_sampling(
     key: Any, function: str, shape: Any, dtype: Any, *params: Any
 ) -> tuple[Words, tuple[int, ...], np.dtype, list[Node]]:
     """Return the words of the key, the shape, the dtype, and the parameters broadcast to it."""
@@ -109,7 +109,7 @@ def exponential(
     >>> jnp.random.exponential(jnp.random.key(0), (2,))
     Array([2.950128 , 3.8434246], dtype=float32)
     """
-    words, sizes, kind, _ = _start(key, "exponential", shape, dtype)
+    words, sizes, kind, _ = _start_sampling(key, "exponential", shape, dtype)
     return wrap(_exponential(words, sizes, kind))
 
 
@@ -156,7 +156,7 @@ def laplace(
     >>> jnp.random.laplace(jnp.random.key(0), (2,))
     Array([-2.2569816, -3.1502788], dtype=float32)
     """
-    words, sizes, kind, _ = _start(key, "laplace", shape, dtype)
+    words, sizes, kind, _ = _start_sampling(key, "laplace", shape, dtype)
     low = -1.0 + float(dtypes.finfo(kind).epsneg)
     u = uniform_node(words, sizes, kind, low, 1.0)
     return wrap(o.mul(o.sign(u), o.log1p(o.neg(o.abs(u)))))
@@ -205,7 +205,7 @@ def logistic(
     >>> jnp.random.logistic(jnp.random.key(0), (2,))
     Array([2.896376 , 3.8217716], dtype=float32)
     """
-    words, sizes, kind, _ = _start(key, "logistic", shape, dtype)
+    words, sizes, kind, _ = _start_sampling(key, "logistic", shape, dtype)
     u = uniform_node(words, sizes, kind, float(dtypes.finfo(kind).tiny), 1.0)
     return wrap(o.sub(o.log(u), o.log1p(o.neg(u))))
 
@@ -253,7 +253,7 @@ def cauchy(
     >>> jnp.random.cauchy(jnp.random.key(0), (2,))
     Array([ 6.0274944, 14.837895 ], dtype=float32)
     """
-    words, sizes, kind, _ = _start(key, "cauchy", shape, dtype)
+    words, sizes, kind, _ = _start_sampling(key, "cauchy", shape, dtype)
     u = uniform_node(words, sizes, kind, float(dtypes.finfo(kind).eps), 1.0)
     return wrap(o.tan(o.mul(like(u, math.pi), o.sub(u, like(u, 0.5)))))
 
@@ -359,7 +359,7 @@ def pareto(
     >>> jnp.random.pareto(jnp.random.key(0), 2.0, (3,)).shape
     (3,)
     """
-    words, sizes, kind, (b_,) = _start(key, "pareto", shape, dtype, b)
+    words, sizes, kind, (b_,) = _start_sampling(key, "pareto", shape, dtype, b)
     return wrap(o.exp(o.div(_exponential(words, sizes, kind), b_)))
 
 
@@ -409,7 +409,7 @@ def rayleigh(
     >>> jnp.random.rayleigh(jnp.random.key(0), 1.0, (3,)).shape
     (3,)
     """
-    words, sizes, kind, (s,) = _start(key, "rayleigh", shape, dtype, scale)
+    words, sizes, kind, (s,) = _start_sampling(key, "rayleigh", shape, dtype, scale)
     log_u = o.log(uniform_node(words, sizes, kind))
     return wrap(o.mul(s, o.sqrt(o.mul(log_u, like(log_u, -2)))))
 
@@ -458,7 +458,7 @@ def weibull_min(
     >>> jnp.random.weibull_min(jnp.random.key(0), 1.0, 2.0, (3,)).shape
     (3,)
     """
-    words, sizes, kind, _ = _start(key, "weibull_min", shape, dtype)
+    words, sizes, kind, _ = _start_sampling(key, "weibull_min", shape, dtype)
     e = wrap(_exponential(words, sizes, kind))
     s, c = (wrap(v) for v in as_nodes("weibull_min", scale, concentration))
     return uf.power(e, 1.0 / c) * s
@@ -511,7 +511,9 @@ def triangular(
     >>> jnp.random.triangular(jnp.random.key(0), 0.0, 0.5, 1.0, (3,)).shape
     (3,)
     """
-    words, sizes, kind, (a, m, b) = _start(key, "triangular", shape, dtype, left, mode, right)
+    words, sizes, kind, (a, m, b) = _start_sampling(
+        key, "triangular", shape, dtype, left, mode, right
+    )
     a, m, b = (to_shape(v, sizes) for v in (a, m, b))
     width = o.sub(b, a)
     u = uniform_node(words, sizes, kind)
@@ -618,7 +620,7 @@ def maxwell(
     >>> jnp.random.maxwell(jnp.random.key(0), (3,)).shape
     (3,)
     """
-    words, sizes, kind, _ = _start(key, "maxwell", shape, dtype)
+    words, sizes, kind, _ = _start_sampling(key, "maxwell", shape, dtype)
     return wrap(_length(words, sizes, kind))
 
 

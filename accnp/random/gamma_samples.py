@@ -62,7 +62,7 @@ def _parameters(
 # --- gamma ----------------------------------------------------------------------------------------
 
 
-def _one(key: Any, alpha: Array, log_space: bool) -> Array:
+def _sample_one(key: Any, alpha: Array, log_space: bool) -> Array:
     """Draw one sample. If alpha < 1, sample with alpha + 1 and scale the result."""
     kind = alpha.dtype
     large = alpha >= 1
@@ -111,7 +111,7 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
         keys = split(like_key(key, xs[1]), max(1, math.prod(shape)))[: math.prod(shape)]
         flat = wrap(xs[0]).reshape(-1)
         with by_each_key():
-            drawn = vmap(lambda k, a: _one(k, a, log_space))(keys, flat)
+            drawn = vmap(lambda k, a: _sample_one(k, a, log_space))(keys, flat)
         return [drawn.reshape(shape)._node]
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
@@ -134,7 +134,7 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
     )
 
 
-def _drawn(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool) -> Array:
+def _draw_samples(key: Any, a: Any, shape: Any, dtype: Any, name: str, log_space: bool) -> Array:
     sizes, _, (alpha,) = _parameters(name, shape, dtype, a, narrowing=True)
     return _samples(key, broadcast_to(alpha, sizes), log_space)
 
@@ -186,7 +186,7 @@ def gamma(
     >>> jnp.random.gamma(jnp.random.key(0), 2.0, (3,)).shape
     (3,)
     """
-    return _drawn(key, a, shape, dtype, "gamma", False)
+    return _draw_samples(key, a, shape, dtype, "gamma", False)
 
 
 @api_boundary
@@ -234,7 +234,7 @@ def loggamma(
     >>> bool(jnp.isfinite(jnp.random.loggamma(jnp.random.key(0), 1e-6)))
     True
     """
-    return _drawn(key, a, shape, dtype, "loggamma", True)
+    return _draw_samples(key, a, shape, dtype, "loggamma", True)
 
 
 @api_boundary

@@ -97,7 +97,7 @@ class ThreefryWords(Words):
         high, low = counters(shape)
         if width == 64:
             return joined(o.threefry_1(*self, high, low), o.threefry_0(*self, high, low))
-        return _narrow(o.threefry_xor(*self, high, low), width)
+        return _narrow_words(o.threefry_xor(*self, high, low), width)
 
     def split(self, shape: tuple[int, ...]) -> Node:
         if not config.threefry_partitionable:
@@ -141,7 +141,7 @@ class ThreefryWords(Words):
         each = 32 // width
         turned = [o.shift_right_logical(words, word(width * i)) for i in range(each)]
         parts = reshape_plain(joined_words(turned), (-(-width * size // 32) * each,))
-        return _narrow(cut(parts, 0, 0, size), width)
+        return _narrow_words(cut(parts, 0, 0, size), width)
 
 
 class RbgWords(Words):
@@ -157,9 +157,9 @@ class RbgWords(Words):
         return cls((high, low, high, low))
 
     def bits(self, width: int, shape: tuple[int, ...]) -> Node:
-        return self._drawn(shape, np.dtype(f"uint{width}"))
+        return self._draw_bits(shape, np.dtype(f"uint{width}"))
 
-    def _drawn(self, shape: tuple[int, ...], dtype: np.dtype) -> Node:
+    def _draw_bits(self, shape: tuple[int, ...], dtype: np.dtype) -> Node:
         if _mapping.by_each:
             return by_philox(self, shape, dtype)[0]
         return philox_bits_p.bind(*map(wrap, self), shape=shape, dtype=dtype)._node
@@ -183,14 +183,14 @@ class UnsafeRbgWords(RbgWords):
     tag = "urbg"
 
     def split(self, shape: tuple[int, ...]) -> Node:
-        bits = self._drawn((prod(shape), _HASHED, 4), WORD)
+        bits = self._draw_bits((prod(shape), _HASHED, 4), WORD)
         return reshape_plain(cut(bits, 1, 0, 1), (*shape, 4))
 
     def several(self, count: int) -> list[Words]:
         return [row_words(self.split((count,)), i, type(self)) for i in range(count)]
 
     def fold(self, data: Node) -> Words:
-        made = self.seeded(word(0), data)._drawn((_HASHED, 4), WORD)
+        made = self.seeded(word(0), data)._draw_bits((_HASHED, 4), WORD)
         last = row_words(made, _HASHED - 1, type(self))
         return type(self)([o.xor(a, b) for a, b in zip(self, last, strict=True)])
 
@@ -213,7 +213,7 @@ class _Counting(Words):
         c = self.cipher(*counters(shape))
         if width == 64:
             return joined(*self.pair(c))
-        return _narrow(reduce(o.xor, c), width)
+        return _narrow_words(reduce(o.xor, c), width)
 
     def pair(self, c: list[Node]) -> tuple[Node, Node]:
         """Return the low and the high word for 64 bits."""
@@ -241,7 +241,7 @@ class Philox2Words(_Counting):
     def cipher(self, high: Node, low: Node) -> list[Node]:
         key = self[0]
         for _ in range(10):
-            product, above = halves(o.mul(cast(high, WIDE), _wide(_FACTOR)))
+            product, above = halves(o.mul(cast(high, WIDE), _wide_scalar(_FACTOR)))
             high, low = o.xor(o.xor(above, low), key), product
             key = o.add(key, word(_STEPS[0]))
         return [high, low]
@@ -333,18 +333,18 @@ def word(value: int) -> Node:
     return scalar_node(value, WORD, False)
 
 
-def _wide(value: int) -> Node:
+def _wide_scalar(value: int) -> Node:
     return scalar_node(value, WIDE, False)
 
 
 def halves(x: Node) -> tuple[Node, Node]:
     """Return the low and the high word of 64-bit integers."""
-    return cast(x, WORD), cast(o.shift_right_logical(x, _wide(32)), WORD)
+    return cast(x, WORD), cast(o.shift_right_logical(x, _wide_scalar(32)), WORD)
 
 
 def joined(low: Node, high: Node) -> Node:
     """Return 64-bit integers of two words each."""
-    return o.or_(o.shift_left(cast(high, WIDE), _wide(32)), cast(low, WIDE))
+    return o.or_(o.shift_left(cast(high, WIDE), _wide_scalar(32)), cast(low, WIDE))
 
 
 def joined_words(parts: list[Node]) -> Node:
@@ -368,7 +368,7 @@ def row_words(keys: Node, i: int, kind: type[Words]) -> Words:
     return vector_words(o.squeeze(cut(keys, 0, i, i + 1), dimensions=(0,)), kind)
 
 
-def _narrow(x: Node, width: int) -> Node:
+def _narrow_words(x: Node, width: int) -> Node:
     return cast(x, np.dtype(f"uint{width}")) if width < 32 else x
 
 
@@ -398,7 +398,7 @@ def _philox(key: tuple[Node, ...], c: list[Node]) -> list[Node]:
     """Encrypt counters of four words with a key of two, in 10 rounds."""
     key = key[:2]
     for _ in range(10):
-        p, q = (o.mul(cast(c[2 * i], WIDE), _wide(_FACTORS[i])) for i in (0, 1))
+        p, q = (o.mul(cast(c[2 * i], WIDE), _wide_scalar(_FACTORS[i])) for i in (0, 1))
         (p_low, p_high), (q_low, q_high) = halves(p), halves(q)
         c = [o.xor(o.xor(q_high, c[1]), key[0]), q_low, o.xor(o.xor(p_high, c[3]), key[1]), p_low]
         key = tuple([o.add(k, word(step)) for k, step in zip(key, _STEPS, strict=True)])

@@ -75,26 +75,28 @@ def apply_to_keys(name: str, function: Function, args: tuple, kwargs: dict[str, 
     if known is not None:
         return known(name, function, args, kwargs)
     names = _MOVES.get(name)
-    return NotImplemented if names is None else _moved(name, names, function, args, kwargs)
+    return NotImplemented if names is None else _apply_to_words(name, names, function, args, kwargs)
 
 
-def _refused(function: str, what: str) -> KeyArrayError:
+def _not_combinable_error(function: str, what: str) -> KeyArrayError:
     return KeyArrayError(
         f"{function}: random keys combine only with keys of the same dtype; got {what}; "
         "random.key_data(keys) returns the integers of the keys"
     )
 
 
-def _same(function: str, values: list[Any]) -> dtypes.ExtendedDType:
+def _common_key_dtype(function: str, values: list[Any]) -> dtypes.ExtendedDType:
     """Return the dtype of values, which must all be keys of one generator."""
     found = {getattr(x, "dtype", None) if isinstance(x, PRNGKeyArray) else type(x) for x in values}
     dtype = found.pop()
     if found or not isinstance(dtype, dtypes.ExtendedDType):
-        raise _refused(function, ", ".join([str(getattr(x, "dtype", x)) for x in values]))
+        raise _not_combinable_error(
+            function, ", ".join([str(getattr(x, "dtype", x)) for x in values])
+        )
     return dtype
 
 
-def _moved(
+def _apply_to_words(
     name: str, names: tuple[str, ...], function: Function, args: tuple, kwargs: dict[str, Any]
 ) -> Any:
     """Apply a function that moves elements to the words of keys, one word at a time."""
@@ -104,14 +106,14 @@ def _moved(
     names = tuple([n for n in names if n in given]) or (next(iter(given)),)
     rest = {n: v for n, v in given.items() if n not in names and n != "key"}
     if any(isinstance(x, PRNGKeyArray) for x in tree_leaves(rest)):
-        raise _refused(name, "keys where numbers are needed")
+        raise _not_combinable_error(name, "keys where numbers are needed")
     leaves, tree = tree_flatten({n: given[n] for n in names})
-    dtype = _same(name, leaves)
+    dtype = _common_key_dtype(name, leaves)
     if given.get("mode") == "constant":
-        raise _refused(name, "numbers for the borders")
+        raise _not_combinable_error(name, "numbers for the borders")
 
     def word(i: int) -> Any:
-        parts = [wrap(_word(x._base._node, i)) for x in leaves]
+        parts = [wrap(_select_word(x._base._node, i)) for x in leaves]
         given.update(tree_unflatten(tree, parts))
         return function(*bound.args, **bound.kwargs)
 
@@ -120,7 +122,7 @@ def _moved(
     return tree_unflatten(made[0], keys)
 
 
-def _word(x: Any, i: int) -> Any:
+def _select_word(x: Any, i: int) -> Any:
     """Return one word of each key."""
     last = x.aval.ndim - 1
     start, limit = (0,) * last + (i,), (*x.aval.shape[:-1], i + 1)
@@ -131,7 +133,7 @@ def _word(x: Any, i: int) -> Any:
 # --- reading and writing by index -----------------------------------------------------------------
 
 
-def _below(index: Any) -> Any:
+def _index_of_words(index: Any) -> Any:
     """Return the index of words that corresponds to an index of keys."""
     if isinstance(index, list):
         return index  # raises when used
@@ -145,20 +147,20 @@ def _getitem(_: str, __: Function, args: tuple, ___: dict[str, Any]) -> Any:
     x, index = args
     if not isinstance(x, PRNGKeyArray):
         return NotImplemented
-    return PRNGKeyArray(getitem(x._base, _below(index)), x.dtype)
+    return PRNGKeyArray(getitem(x._base, _index_of_words(index)), x.dtype)
 
 
 def _at_get(_: str, __: Function, args: tuple, hints: dict[str, Any]) -> Any:
     (ref,) = args
     if not isinstance(ref.array, PRNGKeyArray):
         return NotImplemented
-    return PRNGKeyArray(_at(ref).get(**hints), ref.array.dtype)
+    return PRNGKeyArray(_words_at(ref).get(**hints), ref.array.dtype)
 
 
 def _at_set(name: str, _: Function, args: tuple, hints: dict[str, Any]) -> Any:
     ref, values = args
-    dtype = _same(name, [ref.array, values])
-    return PRNGKeyArray(_at(ref).set(values._base, **hints), dtype)
+    dtype = _common_key_dtype(name, [ref.array, values])
+    return PRNGKeyArray(_words_at(ref).set(values._base, **hints), dtype)
 
 
 def _at_apply(name: str, _: Function, args: tuple, hints: dict[str, Any]) -> Any:
@@ -168,8 +170,8 @@ def _at_apply(name: str, _: Function, args: tuple, hints: dict[str, Any]) -> Any
     return _at_set(name, change, (ref, change(ref.array[ref.index])), hints)
 
 
-def _at(ref: Any) -> Any:
-    return ref.array._base.at[_below(ref.index)]
+def _words_at(ref: Any) -> Any:
+    return ref.array._base.at[_index_of_words(ref.index)]
 
 
 # --- comparing ------------------------------------------------------------------------------------
@@ -177,7 +179,7 @@ def _at(ref: Any) -> Any:
 
 def _equal(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Array:
     x, y = args
-    _same(name, [x, y])
+    _common_key_dtype(name, [x, y])
     check_ranks(name, [v.shape for v in (x, y) if v.shape])
     same = _all_equal(x._base, y._base)
     return same if name in ("equal", "eq") else ~same
@@ -192,7 +194,7 @@ def _all_equal(x: Array, y: Array) -> Array:
 
 def _array_equal(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Array:
     x, y = args[:2]
-    _same(name, [x, y])
+    _common_key_dtype(name, [x, y])
     return array_equal(x._base, y._base)
 
 
@@ -201,20 +203,20 @@ def _array_equal(name: str, _: Function, args: tuple, __: dict[str, Any]) -> Arr
 
 def _array(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
     given = inspect.signature(function).bind(*args, **kwargs).arguments
-    keys = _stacked(name, next(iter(given.values())))
+    keys = _stack_keys(name, next(iter(given.values())))
     dtype = given.get("dtype")
     if dtype is not None and dtype is not keys.dtype:
-        raise _refused(name, f"keys of dtype {keys.dtype.name} for dtype {dtype}")
+        raise _not_combinable_error(name, f"keys of dtype {keys.dtype.name} for dtype {dtype}")
     missing = given.get("ndmin", 0) - keys.ndim
     return keys.reshape((1,) * missing + keys.shape) if missing > 0 else keys
 
 
-def _stacked(name: str, x: Any) -> Any:
+def _stack_keys(name: str, x: Any) -> Any:
     """Stack nested lists of keys."""
     if not isinstance(x, list | tuple):
         return x
-    rows = [_stacked(name, v) for v in x]
-    _same(name, rows)
+    rows = [_stack_keys(name, v) for v in x]
+    _common_key_dtype(name, rows)
     if len({v.shape for v in rows}) > 1:
         raise IncompatibleShapesError(
             f"{name}: all keys must have one shape; got {[v.shape for v in rows]}; broadcast them"
@@ -226,11 +228,11 @@ def _astype(name: str, _: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
     keys, *rest = args
     dtype = rest[0] if rest else kwargs.get("dtype", kwargs.get("new_dtype"))
     if not isinstance(keys, PRNGKeyArray) or dtype is not keys.dtype:
-        raise _refused(name, f"{keys.dtype} for dtype {dtype}")
+        raise _not_combinable_error(name, f"{keys.dtype} for dtype {dtype}")
     return keys
 
 
-def _filled(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
+def _fill_keys(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) -> Any:
     given = inspect.signature(function).bind(*args, **kwargs).arguments
     like = next((given[n] for n in ("a", "x", "prototype") if n in given), None)
     shape: Any = given.get("shape")
@@ -241,12 +243,12 @@ def _filled(name: str, function: Function, args: tuple, kwargs: dict[str, Any]) 
         dtype = like.dtype if dtype is None else dtype
     if isinstance(value, PRNGKeyArray):
         if dtype is not None and dtype is not value.dtype:
-            raise _refused(name, f"keys of dtype {value.dtype.name} for dtype {dtype}")
+            raise _not_combinable_error(name, f"keys of dtype {value.dtype.name} for dtype {dtype}")
         dtype, value = value.dtype, value._base
     if not isinstance(dtype, dtypes.ExtendedDType):
         return full(shape, value, dtype)
     if like is not None and like.dtype is not dtype:
-        raise _refused(name, f"{like.dtype} for dtype {dtype.name}")
+        raise _not_combinable_error(name, f"{like.dtype} for dtype {dtype.name}")
     words = full((*as_shape(shape, name), *dtype.base_shape), value, dtype.base_dtype)
     return PRNGKeyArray(words, dtype)
 
@@ -265,7 +267,7 @@ _OTHER: dict[str, Callable[[str, Function, tuple, dict[str, Any]], Any]] = {
     **dict.fromkeys(("array", "asarray"), _array),
     **dict.fromkeys(("astype", "convert_element_type"), _astype),
     **{
-        like: _filled
+        like: _fill_keys
         for name in ("zeros", "ones", "empty", "full")
         for like in (name, f"{name}_like")
     },

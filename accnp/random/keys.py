@@ -124,7 +124,7 @@ def PRNGKey(seed: ArrayLike, *, impl: str | DTypeLike | None = None) -> Array:
     return wrap(_seed_node(seed, kind, "random.PRNGKey"))
 
 
-def _one(impl: Any, dtype: Any, function: str) -> Any:
+def _choose_implementation(impl: Any, dtype: Any, function: str) -> Any:
     """Return the one of the two arguments that is given."""
     if impl is not None and dtype is not None:
         raise ValueError(
@@ -171,7 +171,7 @@ def key(seed: ArrayLike, *, impl: str | DTypeLike | None = None, dtype: Any = No
     >>> jnp.random.key(0).shape
     ()
     """
-    kind = generator(_one(impl, dtype, "random.key"), "random.key")
+    kind = generator(_choose_implementation(impl, dtype, "random.key"), "random.key")
     return PRNGKeyArray(wrap(_seed_node(seed, kind, "random.key")), kind.dtype())
 
 
@@ -206,7 +206,7 @@ def key_data(keys: ArrayLike) -> Array:
     >>> jnp.random.key_data(jnp.random.key(7))
     Array([0, 7], dtype=uint32)
     """
-    return wrap(_based(keys, "random.key_data")[0])
+    return wrap(_words_and_generator(keys, "random.key_data")[0])
 
 
 @api_boundary
@@ -246,8 +246,10 @@ def wrap_key_data(
     >>> jnp.random.wrap_key_data(jnp.array([0, 7], jnp.uint32)).shape
     ()
     """
-    kind = generator(_one(impl, dtype, "random.wrap_key_data"), "random.wrap_key_data")
-    words = _raw(key_bits_array, kind, "random.wrap_key_data")
+    kind = generator(
+        _choose_implementation(impl, dtype, "random.wrap_key_data"), "random.wrap_key_data"
+    )
+    words = _raw_key_words(key_bits_array, kind, "random.wrap_key_data")
     return PRNGKeyArray(wrap(words), kind.dtype())
 
 
@@ -281,7 +283,7 @@ def key_impl(keys: ArrayLike) -> str:
     >>> jnp.random.key_impl(jnp.random.key(0))
     'threefry2x32'
     """
-    return _based(keys, "random.key_impl")[1].name
+    return _words_and_generator(keys, "random.key_impl")[1].name
 
 
 @api_boundary
@@ -356,14 +358,14 @@ def clone(key: Array) -> Array:
     return key
 
 
-def _based(keys: Any, function: str) -> tuple[Node, type[Words]]:
+def _words_and_generator(keys: Any, function: str) -> tuple[Node, type[Words]]:
     """Return the words of typed or raw keys, and their generator."""
     if isinstance(keys, PRNGKeyArray):
         return keys._base._node, generator(keys.dtype, function)
     kind = generator(None, function)
     if config.legacy_prng_key != "allow":
         _warn_about_raw_key(function)
-    return _raw(keys, kind, function), kind
+    return _raw_key_words(keys, kind, function), kind
 
 
 def _warn_about_raw_key(function: str) -> None:
@@ -377,7 +379,7 @@ def _warn_about_raw_key(function: str) -> None:
     warn(text)
 
 
-def _raw(keys: Any, kind: type[Words], function: str) -> Node:
+def _raw_key_words(keys: Any, kind: type[Words], function: str) -> Node:
     if not hasattr(keys, "shape") or not hasattr(keys, "dtype"):
         raise TypeError(
             f"{function}: invalid PRNG key data: expected a key array; got {keys!r}; "
@@ -400,7 +402,7 @@ def _raw(keys: Any, kind: type[Words], function: str) -> Node:
 
 def key_words(keys: Any, function: str) -> Words:
     """Return the words of a single key."""
-    node, kind = _based(keys, f"random.{function}")
+    node, kind = _words_and_generator(keys, f"random.{function}")
     if node.aval.ndim != 1:
         shape = node.aval.shape[:-1]
         raise ValueError(
@@ -415,7 +417,7 @@ def key_words(keys: Any, function: str) -> Words:
 
 def like_key(keys: Any, node: Node) -> Any:
     """Return keys of the kind (typed or raw) of a given key."""
-    return keys._like(node) if isinstance(keys, PRNGKeyArray) else wrap(node)
+    return keys._with_words(node) if isinstance(keys, PRNGKeyArray) else wrap(node)
 
 
 @api_boundary

@@ -31,7 +31,7 @@ from accnp.pytree import register_pytree_node
 __all__ = ["RegularGridInterpolator", "map_coordinates"]
 
 
-def _mirrored(i: Array, n: int) -> Array:
+def _reflect_indices(i: Array, n: int) -> Array:
     """Reflect indices out of bounds at the center of the last element."""
     return uf.abs((i + (n - 1)) % (2 * (n - 1)) - (n - 1))
 
@@ -41,12 +41,12 @@ _OUTSIDE: dict[str, Callable[[Array, int], Array]] = {
     "constant": lambda i, n: i,
     "nearest": lambda i, n: uf.clip(i, 0, n - 1),
     "wrap": lambda i, n: i % n,
-    "mirror": _mirrored,
-    "reflect": lambda i, n: (_mirrored(2 * i + 1, 2 * n + 1) - 1) // 2,
+    "mirror": _reflect_indices,
+    "reflect": lambda i, n: (_reflect_indices(2 * i + 1, 2 * n + 1) - 1) // 2,
 }
 
 
-def _whole(x: Array) -> Array:
+def _round_half_away(x: Array) -> Array:
     """The nearest integers, halves away from zero."""
     return x if x.dtype.kind in "biu" else round(x)
 
@@ -54,7 +54,7 @@ def _whole(x: Array) -> Array:
 def _neighbours(place: Array, order: int) -> list[tuple[Array, Array]]:
     """Return indices around a point along one axis, and their weights."""
     if order == 0:
-        return [(_whole(place).astype(np.int32), array(1, dtype=place.dtype))]
+        return [(_round_half_away(place).astype(np.int32), array(1, dtype=place.dtype))]
     low = uf.floor(place)
     weight = place - low
     index = low.astype(np.int32)
@@ -151,7 +151,7 @@ def _at_places(input: ArrayLike, cval: ArrayLike, *given: Any) -> Array:
     total = terms[0]
     for term in terms[1:]:
         total = total + term
-    return (_whole(total) if x.dtype.kind in "iu" else total).astype(x.dtype)
+    return (_round_half_away(total) if x.dtype.kind in "iu" else total).astype(x.dtype)
 
 
 def _points(xi: Any, rank: int) -> Array:

@@ -51,7 +51,7 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
     P('x',)
     """
     name = "with_sharding_constraint"
-    return put_tree(name, x, _given(name, shardings), _on_its_mesh)
+    return put_tree(name, x, _require_shardings(name, shardings), _on_its_mesh)
 
 
 def _on_its_mesh(sharding: Any, x: Node) -> Any:
@@ -101,20 +101,20 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> Any:
     >>> jnp.reshard(jnp.arange(2), s).sharding.spec
     P('x',)
     """
-    return put_tree("reshard", xs, _given("reshard", out_shardings))
+    return put_tree("reshard", xs, _require_shardings("reshard", out_shardings))
 
 
-def _given(function: str, shardings: Any) -> Any:
+def _require_shardings(function: str, shardings: Any) -> Any:
     if shardings is None:
         raise ValueError(f"{function}: a sharding is needed; got None; pass one, or a tree of them")
     return shardings
 
 
-def _typed(
+def _make_axis_type_function(
     function: str, f: Callable[..., Any] | None, kind: AxisType, axes: Any, ins: Any, outs: Any
 ) -> Any:
     if f is None:
-        return lambda g: _typed(function, g, kind, axes, ins, outs)
+        return lambda g: _make_axis_type_function(function, g, kind, axes, ins, outs)
 
     @functools.wraps(f)
     @api_boundary
@@ -122,7 +122,7 @@ def _typed(
         mesh = mesh_in_use()
         if mesh is None or mesh.empty:
             raise ValueError(f"{function}: there is no mesh in use; got None; use set_mesh")
-        names = mesh.axis_names if axes is None else _several(axes)
+        names = mesh.axis_names if axes is None else _as_axis_tuple(axes)
         wrong = [n for n in names if n not in mesh.axis_names]
         if wrong:
             raise ValueError(
@@ -140,7 +140,7 @@ def _typed(
     return inner
 
 
-def _several(axes: Any) -> tuple[Any, ...]:
+def _as_axis_tuple(axes: Any) -> tuple[Any, ...]:
     return tuple(axes) if isinstance(axes, tuple | list | set | frozenset) else (axes,)
 
 
@@ -184,7 +184,7 @@ def auto_axes(
     ...     print(f(jnp.arange(2)).sharding.spec)
     P('x',)
     """
-    return _typed("auto_axes", f, AxisType.Auto, axes, None, out_sharding)
+    return _make_axis_type_function("auto_axes", f, AxisType.Auto, axes, None, out_sharding)
 
 
 @api_boundary
@@ -227,7 +227,7 @@ def explicit_axes(
     ...     print(f(jnp.arange(2)).sharding.spec)
     P('x',)
     """
-    return _typed("explicit_axes", f, AxisType.Explicit, axes, in_sharding, None)
+    return _make_axis_type_function("explicit_axes", f, AxisType.Explicit, axes, in_sharding, None)
 
 
 def placed(

@@ -94,7 +94,9 @@ def made(x: Node, device: Any) -> Array:
     if x.op is LITERAL and not state.named:
         engine.ready(x)  # one shared buffer, which compiled calls can use directly
         x = literal_of_array(x)
-    return wrap(x if device is None else put_node(x, _where(device, x.aval.shape, "device_put")))
+    return wrap(
+        x if device is None else put_node(x, _resolve_devices(device, x.aval.shape, "device_put"))
+    )
 
 
 def record_sharded(function: str, sharding: Any, record: Callable[..., Node], *nodes: Node) -> Node:
@@ -132,7 +134,7 @@ def is_place(x: Any) -> bool:
     return x is None or isinstance(x, Device) or hasattr(x, "placed")
 
 
-def _where(place: Any, shape: tuple[int, ...], function: str) -> Devices:
+def _resolve_devices(place: Any, shape: tuple[int, ...], function: str) -> Devices:
     if not isinstance(place, Device):
         if hasattr(place, "placed"):
             return place.placed(shape, function)
@@ -167,7 +169,7 @@ def put_tree(
         nodes, structure.shown_leaves([x.aval for x in nodes]), targets, strict=True
     ):
         target = target if seen is None else seen(target, node)
-        where = None if target is None else _where(target, a.shape, function)
+        where = None if target is None else _resolve_devices(target, a.shape, function)
         out.append(wrap(node if target is None else put_node(node, where)))
     return structure.unflatten(out)
 
@@ -372,7 +374,7 @@ def _sharding(self: Array) -> Any:
     return _shards().sharding_of(self)
 
 
-def _parts(self: Array) -> list[Any]:
+def _addressable_shards(self: Array) -> list[Any]:
     """Parts of the array, one for each device of this process."""
     return _shards().shards(self)
 
@@ -412,7 +414,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "unsafe_buffer_pointer": _unsafe_pointer,
 }
 PROPERTIES: dict[str, Callable[[Array], Any]] = {
-    "addressable_shards": _parts,
+    "addressable_shards": _addressable_shards,
     "device_buffer": _device_buffer,
     "device_buffers": _device_buffers,
     "flat": _flat,

@@ -118,7 +118,7 @@ class _Grid:
     axis_sizes: tuple[int, ...]
     axis_types: tuple[AxisType, ...]
 
-    def _named(self, sizes: Sequence[int], names: Any, types: Any, what: str) -> None:
+    def _set_axes(self, sizes: Sequence[int], names: Any, types: Any, what: str) -> None:
         names = (names,) if isinstance(names, str) else tuple(names)
         sizes = tuple(int(n) for n in sizes)
         if len(names) != len(sizes):
@@ -199,7 +199,7 @@ class _Grid:
         """Whether the devices belong to several processes."""
         return False  # of an abstract mesh, nothing is known
 
-    def _shown(self) -> str:
+    def _axes_text(self) -> str:
         sizes = ", ".join(f"{n!r}: {k}" for n, k in self.shape_tuple)
         types = ", ".join(map(repr, self.axis_types)) + "," * (len(self.axis_types) == 1)
         return f"{sizes}, axis_types=({types})"
@@ -242,7 +242,7 @@ class Mesh(_Grid):
         wrong = [d for d in grid.flat if not isinstance(d, Device)]
         if wrong:
             raise ValueError(f"Mesh: devices must be devices; got {wrong[0]!r}; see devices()")
-        self._named(grid.shape, axis_names, axis_types, "Mesh")
+        self._set_axes(grid.shape, axis_names, axis_types, "Mesh")
         self.devices = grid.copy()
         self.devices.flags.writeable = False
         self._key = (tuple(grid.flat), self.axis_sizes, self.axis_names, self.axis_types)
@@ -262,7 +262,7 @@ class Mesh(_Grid):
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _leave(self)
+        _leave_mesh(self)
 
     @property
     def device_ids(self) -> np.ndarray:
@@ -320,7 +320,7 @@ class Mesh(_Grid):
         )
 
     def __str__(self) -> str:
-        return f"Mesh({self._shown()})"
+        return f"Mesh({self._axes_text()})"
 
     def __repr__(self) -> str:
         types = ", ".join(map(repr, self.axis_types)) + "," * (len(self.axis_types) == 1)
@@ -370,7 +370,7 @@ class AbstractMesh(_Grid):
         abstract_device: Any = None,
     ) -> None:
         sizes = (axis_sizes,) if isinstance(axis_sizes, int) else axis_sizes
-        self._named(sizes, axis_names, axis_types, "AbstractMesh")
+        self._set_axes(sizes, axis_names, axis_types, "AbstractMesh")
         self.abstract_device = abstract_device
 
     def _key(self) -> tuple[Any, ...]:
@@ -418,7 +418,7 @@ class AbstractMesh(_Grid):
         kind = "" if d is None else (
             f", device_kind={d.device_kind}, num_cores={d.num_cores}, platform={d.platform}"
         )  # fmt: skip
-        return f"AbstractMesh({self._shown()}{kind})"
+        return f"AbstractMesh({self._axes_text()}{kind})"
 
 
 @api_boundary
@@ -544,7 +544,7 @@ class within:
         return self._mesh
 
     def __exit__(self, *exc: object) -> None:
-        _leave(self._mesh)
+        _leave_mesh(self._mesh)
 
 
 class use_abstract_mesh(within):
@@ -573,7 +573,7 @@ class use_abstract_mesh(within):
     """
 
 
-def _leave(mesh: Any) -> None:
+def _leave_mesh(mesh: Any) -> None:
     """Use a mesh no longer, nor any that was to be used within its block: a signal handler's error
     may have come before that was left."""
     stack = _in_use.stack
@@ -636,7 +636,7 @@ def get_abstract_mesh() -> AbstractMesh:
 def _empty_mesh() -> Mesh:
     """A mesh without axes has, as an array without axes does, room for one device; it has none."""
     mesh = object.__new__(Mesh)
-    mesh._named((), (), (), "Mesh")
+    mesh._set_axes((), (), (), "Mesh")
     mesh.devices = np.empty(0, object)
     mesh._key = ((), (), (), ())
     mesh._hash = hash(mesh._key)

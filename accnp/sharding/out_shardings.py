@@ -30,14 +30,14 @@ def record_as(
     function: str, sharding: Any, nodes: Sequence[Node], record: Callable[..., Node]
 ) -> Node:
     """Record an operation on `nodes` whose result has the sharding; None asks for none."""
-    wanted = None if sharding is None else _resolved(function, sharding, nodes)
+    wanted = None if sharding is None else _resolve_sharding(function, sharding, nodes)
     if wanted is None:
         return record(*nodes)
     if any([is_distributed(x.aval) for x in nodes]):
         with requesting(RequestedSharding([axes_of(e) for e in wanted.spec])):
             y = record(*nodes)
     else:
-        y = record(*[_whole(function, x, wanted) for x in nodes])
+        y = record(*[_replicate_on_devices(function, x, wanted) for x in nodes])
     return _put_as(function, wanted, y, y.aval.shape)
 
 
@@ -49,7 +49,7 @@ def call_as(
     given, of_call = flatten_arrays((list(args), kwargs))
     at = [i for i, x in enumerate(given) if isinstance(x, Array)]
     nodes = [given[i]._node for i in at]
-    wanted = _resolved(name, sharding, nodes)
+    wanted = _resolve_sharding(name, sharding, nodes)
     if wanted is None:
         return function(*args, **kwargs)
 
@@ -58,7 +58,7 @@ def call_as(
             results = function(*args, **kwargs)
     else:
         for i, x in zip(at, nodes, strict=True):
-            given[i] = wrap(_whole(name, x, wanted))
+            given[i] = wrap(_replicate_on_devices(name, x, wanted))
         positional, named = of_call.unflatten(given)
         results = function(*positional, **named)
     found, structure = flatten_arrays(results)
@@ -74,7 +74,7 @@ def _put_as(function: str, wanted: NamedSharding, x: Node, shape: tuple[int, ...
     return put_node(x, ShardedDevices(wanted.in_types(len(shape)), places))
 
 
-def _whole(function: str, x: Node, wanted: NamedSharding) -> Node:
+def _replicate_on_devices(function: str, x: Node, wanted: NamedSharding) -> Node:
     """Return a value of one process as an array that is whole on each device."""
     where = x.aval.devices
     if where is None and x.trace is not None and in_vmap():
@@ -85,7 +85,7 @@ def _whole(function: str, x: Node, wanted: NamedSharding) -> Node:
     return put_node(x, ShardedDevices(where.sharding.whole(), where))
 
 
-def _resolved(function: str, sharding: Any, nodes: Sequence[Node]) -> NamedSharding | None:
+def _resolve_sharding(function: str, sharding: Any, nodes: Sequence[Node]) -> NamedSharding | None:
     """The sharding over a mesh of devices; None if its mesh is empty."""
     if not isinstance(sharding, NamedSharding | PartitionSpec):
         raise TypeError(

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from accnp.ir.aval import MeshSharding
 
 __all__ = [
-    "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding",
+    "NamedSharding",
+    "P",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
     "make_single_device_sharding",
 ]  # fmt: skip
 
@@ -135,16 +139,17 @@ class PartitionSpec:
             )
         return NamedSharding(mesh, self).placed(shape, function)
 
-    def _extras(self) -> tuple[frozenset[Any], frozenset[Any]]:
+    def _unreduced_and_reduced(self) -> tuple[frozenset[Any], frozenset[Any]]:
         return self.unreduced, self.reduced
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PartitionSpec) and (
-            (self.partitions, *self._extras()) == (other.partitions, *other._extras())
+            (self.partitions, *self._unreduced_and_reduced())
+            == (other.partitions, *other._unreduced_and_reduced())
         )
 
     def __hash__(self) -> int:
-        return hash((self.partitions, *self._extras()))
+        return hash((self.partitions, *self._unreduced_and_reduced()))
 
     def __add__(self, other: Any) -> PartitionSpec:
         return self.update(partitions=(*self, *other))
@@ -153,10 +158,14 @@ class PartitionSpec:
         return self.update(partitions=(*other, *self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _spec, (tuple(self), *self._extras())
+        return _spec, (tuple(self), *self._unreduced_and_reduced())
 
     def __repr__(self) -> str:
-        extras = [f"{k}={set(v)}" for k, v in zip(("unreduced", "reduced"), self._extras()) if v]
+        extras = [
+            f"{k}={set(v)}"
+            for k, v in zip(("unreduced", "reduced"), self._unreduced_and_reduced())
+            if v
+        ]
         own = ", ".join(map(repr, self.partitions)) + "," * (len(self.partitions) == 1)
         return f"P({', '.join(x for x in (own, *extras) if x)})"
 
@@ -470,7 +479,9 @@ class NamedSharding(Sharding):
         """The axes of the mesh that cut nothing."""
         return frozenset(self.mesh.axis_names) - self._axes
 
-    def _factors(self, shape: Sequence[int], function: str = "NamedSharding") -> list[int]:
+    def _parts_per_dimension(
+        self, shape: Sequence[int], function: str = "NamedSharding"
+    ) -> list[int]:
         """Into how many parts each dimension is cut."""
         sizes = self.mesh.shape
         if len(self.spec) > len(shape):
@@ -507,7 +518,7 @@ class NamedSharding(Sharding):
         ValueError
             If an axis cannot be divided evenly.
         """
-        counts = self._factors(global_shape)
+        counts = self._parts_per_dimension(global_shape)
         return tuple(n // k for n, k in zip(global_shape, counts, strict=True))
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Index]:
@@ -528,7 +539,7 @@ class NamedSharding(Sharding):
         ValueError
             If an axis cannot be divided evenly.
         """
-        counts = self._factors(global_shape)
+        counts = self._parts_per_dimension(global_shape)
         names, sizes = self.mesh.axis_names, self.mesh.shape
         entries = [axes_of(e) for e in self.spec] + [()] * (len(counts) - len(self.spec))
         found: dict[Device, Index] = {}
@@ -548,7 +559,7 @@ class NamedSharding(Sharding):
 
     def placed(self, shape: tuple[int, ...], function: str) -> tuple[Any, ...]:
         """The devices of an array of this shape, as its type has them."""
-        self._factors(shape, function)
+        self._parts_per_dimension(shape, function)
         if not isinstance(self.mesh, Mesh):
             mesh = get_mesh()
             if mesh.empty or mesh.shape_tuple != self.mesh.shape_tuple:

@@ -64,7 +64,7 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
         case.explicit, case.requested = False, given.entries
     way = whole_way(case) if op.kind == "callback" else way_of(case)
     if not over:
-        return _placed(way, mesh, out)
+        return _result_placement(way, mesh, out)
     return _on_shards(op, inputs, way, mesh, out)
 
 
@@ -104,13 +104,15 @@ def _spec(entries: Entries, explicit: bool) -> PartitionSpec:
     return PartitionSpec(*found)
 
 
-def _results(way: Way) -> list[Entries]:
+def _result_entries(way: Way) -> list[Entries]:
     return [way.final] if way.final is not None else way.outs
 
 
-def _placed(way: Way, mesh: Mesh, out: Any) -> Any:
+def _result_placement(way: Way, mesh: Mesh, out: Any) -> Any:
     devices = tuple(mesh.devices.flat)
-    found = [ShardedDevices(NamedSharding(mesh, _spec(e, True)), devices) for e in _results(way)]
+    found = [
+        ShardedDevices(NamedSharding(mesh, _spec(e, True)), devices) for e in _result_entries(way)
+    ]
     return tuple(found) if isinstance(out, tuple) else found[0]
 
 
@@ -135,11 +137,11 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
         meeting.append(x)
     y = record(op, tuple(meeting), way.params)
     if way.combine:
-        y = _combined(y, way, tuple(map(mesh.axis_over_processes, way.over)))
+        y = _reduce_over_axes(y, way, tuple(map(mesh.axis_over_processes, way.over)))
     several = isinstance(out, tuple)
     wholes = []
     made, types = (items(y), out) if several else ([y], [out])
-    for y, entries, result, aval in zip(made, way.outs, _results(way), types, strict=True):
+    for y, entries, result, aval in zip(made, way.outs, _result_entries(way), types, strict=True):
         if result is not entries:
             y = moved(y, axes(entries), axes(result))
         sharding = NamedSharding(mesh, _spec(result, bool(mesh.explicit_axes)))
@@ -147,7 +149,7 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
     return together(wholes) if several else wholes[0]
 
 
-def _combined(y: Node, way: Way, axes: Any) -> Node:
+def _reduce_over_axes(y: Node, way: Way, axes: Any) -> Node:
     names = sort_axes(axes)
     dtype = y.aval.dtype
     if dtype.kind == "b":  # reductions of bools: the extremes of numbers

@@ -105,26 +105,26 @@ def refuse_to_close_over(x: Node) -> None:
 def moved(x: Node, own: Entries, wanted: Entries) -> Node:
     """The shard of a value for other entries, from that for its own."""
     own = list(own)
-    for d, e, axis in _turned(own, wanted):
+    for d, e, axis in _exchanged_axes(own, wanted):
         x = o.all_to_all(
             x, axis_name=(axis,), axis_index_groups=None, split_axis=e, concat_axis=d,
             axis_size=axis.size, tiled=True,
         )  # fmt: skip
         own[d], own[e] = (), (axis,)
     for d, (before, after) in enumerate(zip(own, wanted, strict=True)):
-        kept = _common(before, after)
+        kept = _count_common_axes(before, after)
         for axis in reversed(before[kept:]):
             x = o.all_gather_invariant(
                 x, axis_name=(axis,), axis_index_groups=None, all_gather_dimension=d,
                 axis_size=axis.size, tiled=True,
             )  # fmt: skip
     for d, (before, after) in enumerate(zip(own, wanted, strict=True)):
-        for axis in after[_common(before, after) :]:
+        for axis in after[_count_common_axes(before, after) :]:
             x = part_of(x, d, axis)
     return x
 
 
-def _turned(own: Entries, wanted: Entries) -> list[tuple[int, int, MeshAxis]]:
+def _exchanged_axes(own: Entries, wanted: Entries) -> list[tuple[int, int, MeshAxis]]:
     """The axes that cut one dimension (the first number) and are to cut another one."""
     found = []
     for d, before in enumerate(own):
@@ -134,7 +134,7 @@ def _turned(own: Entries, wanted: Entries) -> list[tuple[int, int, MeshAxis]]:
     return found
 
 
-def _common(a: tuple[MeshAxis, ...], b: tuple[MeshAxis, ...]) -> int:
+def _count_common_axes(a: tuple[MeshAxis, ...], b: tuple[MeshAxis, ...]) -> int:
     """How many axes both begin with: a shard along these stays where it is."""
     n = 0
     while n < min(len(a), len(b)) and a[n] == b[n]:

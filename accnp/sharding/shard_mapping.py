@@ -99,7 +99,7 @@ class _Mapped:
         leaves, structure = flatten_arrays(args)
         nodes = [as_node(x, "shard_map") for x in leaves]
         if self.in_specs is Infer:
-            specs = [self._inferred(x) for x in nodes]
+            specs = [self._inferred_spec(x) for x in nodes]
         else:
             if not _is_spec(self.in_specs) and len(self.in_specs) != len(args):
                 raise ValueError(
@@ -109,14 +109,14 @@ class _Mapped:
                 )
             own = self.in_specs
             specs = _specs("in_specs", tuple(own) if isinstance(own, list) else own, args)
-        hidden = _hidden(structure, nodes)
+        hidden = _count_hidden_axes(structure, nodes)
         if self.in_specs is not Infer and self.explicit:
             for i, (x, spec) in enumerate(zip(nodes, specs, strict=True)):
                 self._check_spec(x, spec, i)
         if self.axes:
             return self._on_shards(structure, nodes, specs, hidden)
         pairs = zip(nodes, specs, hidden, strict=True)
-        cut = [self._cut(x, s, i, h) for i, (x, s, h) in enumerate(pairs)]
+        cut = [self._split_argument(x, s, i, h) for i, (x, s, h) in enumerate(pairs)]
         out: Any = None
         known = Varying(self.names) if self.check else None
 
@@ -145,13 +145,15 @@ class _Mapped:
         out_leaves, out_structure = flatten_arrays(out)
         wanted = _specs("out_specs", self.out_specs, out)
         assert len(out_leaves) == len(results)
-        for i, (spec, differ) in enumerate(zip(wanted, self._differing(graph, known), strict=True)):
+        for i, (spec, differ) in enumerate(
+            zip(wanted, self._varying_axes(graph, known), strict=True)
+        ):
             used = {n for entry in spec for n in axes_of(entry)}
             self._same_along([n for n in self.names if n in differ], used, spec, i)
         whole = [
-            wrap(self._joined(x, names, spec, i, h))
+            wrap(self._join_result(x, names, spec, i, h))
             for i, (x, names, spec, h) in enumerate(
-                zip(results, found, wanted, _hidden(out_structure, results), strict=True)
+                zip(results, found, wanted, _count_hidden_axes(out_structure, results), strict=True)
             )
         ]
         return out_structure.unflatten(whole)
@@ -192,13 +194,13 @@ class _Mapped:
             graph = trace(one, [x.aval for x in shards], of=self.fun, transform="shard_map")
         _, out_structure = flatten_arrays(out)
         wanted = _specs("out_specs", self.out_specs, out)
-        hidden = _hidden(out_structure, graph.outputs)
+        hidden = _count_hidden_axes(out_structure, graph.outputs)
         around = {}
         if not self.check:  # nothing says along which axes values differ
             outer = [x for x in graph.free() if x.trace is not None]
             around = {id(x): o.pvary(x, axis_name=axes, axis_index_groups=None) for x in outer}
         results = evaluate(graph, shards, around)
-        certain = self._differing(graph, known)
+        certain = self._varying_axes(graph, known)
         whole = []
         for i, (x, spec, h) in enumerate(zip(results, wanted, hidden, strict=True)):
             entries = self._entries(spec, x.aval.ndim, f"result {i}", h)
@@ -216,7 +218,7 @@ class _Mapped:
             whole.append(wrap(whole_of(x, NamedSharding(self.mesh, spec), tuple(shape))))
         return out_structure.unflatten(whole)
 
-    def _differing(self, graph: Graph, known: Varying | None) -> list[frozenset[Any]]:
+    def _varying_axes(self, graph: Graph, known: Varying | None) -> list[frozenset[Any]]:
         """The axes along which each result differs; none if that is not to be checked."""
         if known is None:
             return [frozenset()] * len(graph.outputs)
@@ -234,7 +236,7 @@ class _Mapped:
 
     def _check_spec(self, x: Node, spec: PartitionSpec, i: int) -> None:
         """Refuse an operand whose sharding along explicit axes of the mesh is another one."""
-        wanted, own = (self._explicit(s, x.aval.ndim) for s in (spec, self._inferred(x)))
+        wanted, own = (self._explicit(s, x.aval.ndim) for s in (spec, self._inferred_spec(x)))
         if wanted != own:
             raise ValueError(
                 f"shard_map: in_specs passed to shard_map: {PartitionSpec(*wanted)} does not match "
@@ -248,7 +250,7 @@ class _Mapped:
         found += [()] * (rank - len(found))
         return [None if not names else names[0] if len(names) == 1 else names for names in found]
 
-    def _inferred(self, x: Node) -> PartitionSpec:
+    def _inferred_spec(self, x: Node) -> PartitionSpec:
         sharding = getattr(x.aval.devices, "sharding", None)
         return sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()
 
@@ -293,7 +295,9 @@ class _Mapped:
                 )
         return counts
 
-    def _cut(self, x: Node, spec: PartitionSpec, i: int, hidden: int) -> tuple[Node, Names]:
+    def _split_argument(
+        self, x: Node, spec: PartitionSpec, i: int, hidden: int
+    ) -> tuple[Node, Names]:
         """Bring the parts of an argument in front, in the order of the mesh's axes."""
         x = put_node(x, None)
         shape: list[int] = []
@@ -352,7 +356,7 @@ class _Mapped:
             return batched_outputs(graph, xs, [False] * len(xs), 1, Tools(None)), found  # type: ignore[return-value]
         return results, found
 
-    def _joined(self, x: Node, names: Names, spec: PartitionSpec, i: int, hidden: int) -> Node:
+    def _join_result(self, x: Node, names: Names, spec: PartitionSpec, i: int, hidden: int) -> Node:
         """Join the parts of a result, whose axes are in front, as its spec says."""
         rank = x.aval.ndim - len(names)
         entries = self._entries(spec, rank, f"result {i}", hidden)
@@ -390,7 +394,7 @@ class _Mapped:
         return x
 
 
-def _hidden(structure: PyTreeDef, nodes: Sequence[Node]) -> list[int]:
+def _count_hidden_axes(structure: PyTreeDef, nodes: Sequence[Node]) -> list[int]:
     """How many axes of each array users do not see: one of the words of keys."""
     avals = [x.aval for x in nodes]
     shown = structure.shown_leaves(avals)

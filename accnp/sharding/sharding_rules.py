@@ -102,7 +102,7 @@ def _rule(name: str) -> Callable[[Rule], Rule]:
     return add
 
 
-def _checked(case: Case, entries: Entries) -> Entries:
+def _remove_repeated_axes(case: Case, entries: Entries) -> Entries:
     """Entries of a result, in which each axis cuts one dimension."""
     seen: set[Any] = set()
     found: Entries = []
@@ -115,7 +115,9 @@ def _checked(case: Case, entries: Entries) -> Entries:
     return found
 
 
-def _met(case: Case, shape: Sequence[int], which: Sequence[int], skip: Any = ()) -> Entries:
+def _merge_operand_entries(
+    case: Case, shape: Sequence[int], which: Sequence[int], skip: Any = ()
+) -> Entries:
     """The entries of a result of this shape, from operands that have its dimensions."""
     found: Entries = [()] * len(shape)
     for d in range(len(shape)):
@@ -127,10 +129,12 @@ def _met(case: Case, shape: Sequence[int], which: Sequence[int], skip: Any = ())
                 if found[d] and found[d] != entry[d]:
                     case.refuse("incompatible shardings for broadcasting")
                 found[d] = found[d] or entry[d]
-    return _checked(case, found)
+    return _remove_repeated_axes(case, found)
 
 
-def _stretched(case: Case, i: int, entries: Entries, shape: Sequence[int]) -> Entries:
+def _entries_before_broadcast(
+    case: Case, i: int, entries: Entries, shape: Sequence[int]
+) -> Entries:
     """How an operand is cut that is broadcast to a shape with these entries."""
     a = case.avals[i]
     if a.ndim != len(shape):
@@ -141,8 +145,8 @@ def _stretched(case: Case, i: int, entries: Entries, shape: Sequence[int]) -> En
 def _map(case: Case) -> Way:
     shape = case.out.shape
     every = range(len(case.avals))
-    entries = _met(case, shape, every)
-    ins = [_stretched(case, i, entries, shape) for i in every]
+    entries = _merge_operand_entries(case, shape, every)
+    ins = [_entries_before_broadcast(case, i, entries, shape) for i in every]
     return Way(ins, [entries], case.params)
 
 
@@ -278,39 +282,39 @@ def _dynamic_slice(case: Case) -> Way:
 def _dynamic_update(case: Case) -> Way:
     a, b = case.avals[:2]
     skip = [d for d in range(a.ndim) if a.shape[d] != b.shape[d]]
-    own = _met(case, a.shape, (0, 1), skip)
+    own = _merge_operand_entries(case, a.shape, (0, 1), skip)
     if any(case.entries[k][d] for d in skip for k in (0, 1)):
         case.refuse("updating a part along an axis that is sharded needs messages")
     rest: list[Entries] = [[()] * x.ndim for x in case.avals[2:]]
     return Way([own, own, *rest], [own], case.params)
 
 
-def _unsharded(case: Case, dims: Sequence[int], what: str) -> Way:
+def _gather_dimensions(case: Case, dims: Sequence[int], what: str) -> Way:
     """Operands of one shape that are whole along some dimensions; results are cut alike."""
     shape = case.avals[0].shape
     for entries in case.entries:
         if any(entries[d] for d in dims):
             case.refuse(f"{what} must be unsharded along axis {', '.join(map(str, dims))}")
-    own = _met(case, shape, range(len(case.avals)), dims)
+    own = _merge_operand_entries(case, shape, range(len(case.avals)), dims)
     outs = case.out if isinstance(case.out, tuple) else (case.out,)
     return Way([own] * len(case.avals), [own] * len(outs), case.params)
 
 
 @_rule("along_axis")
 def _cumulative(case: Case) -> Way:
-    return _unsharded(case, (case.params["axis"],), "the operand")
+    return _gather_dimensions(case, (case.params["axis"],), "the operand")
 
 
 @_rule("sort")
 def _sort(case: Case) -> Way:
-    return _unsharded(case, (case.params["dimension"],), "arguments")
+    return _gather_dimensions(case, (case.params["dimension"],), "arguments")
 
 
 @_rule("fft")
 def _fft(case: Case) -> Way:
     n = len(case.params["fft_lengths"])
     rank = case.avals[0].ndim
-    way = _unsharded(case, tuple(range(rank - n, rank)), "the operand")
+    way = _gather_dimensions(case, tuple(range(rank - n, rank)), "the operand")
     return way
 
 
@@ -342,7 +346,7 @@ def _concatenate(case: Case) -> Way:
             if len(found) > 1:
                 case.refuse("all operands should have the same sharding")
             own[d] = max(found, key=len)
-    own = _checked(case, own)
+    own = _remove_repeated_axes(case, own)
     # As in jax, the result is cut along the axis too, if the operands are.
     along = cut.pop() if len(cut) == 1 else ()
     whole = list(own)

@@ -187,10 +187,10 @@ def make_array_from_callback(
     for index in indices:
         if str(index) not in parts:
             parts[str(index)] = data_callback(index)
-    return _joined(function, shape, sharding, indices, [parts[str(i)] for i in indices], dtype)
+    return _join_parts(function, shape, sharding, indices, [parts[str(i)] for i in indices], dtype)
 
 
-def _copied(values: np.ndarray) -> Node:
+def _copy_to_node(values: np.ndarray) -> Node:
     return numpy_node(values, "jnp.array", copy=True)
 
 
@@ -204,7 +204,9 @@ def _of_shards(
             f"{len(parts)} parts; pass one for each"
         )
     need = sharding.shard_shape(tuple(shape))
-    part = parts[0] if isinstance(parts[0], Array) else made(_copied(np.asarray(parts[0])), None)
+    part = (
+        parts[0] if isinstance(parts[0], Array) else made(_copy_to_node(np.asarray(parts[0])), None)
+    )
     if part.shape != need:
         raise ValueError(
             f"{function}: parts of {tuple(shape)} must have shape {need}; got {part.shape}; "
@@ -215,7 +217,7 @@ def _of_shards(
     return wrap(whole_of(put_node(part._node, None), sharding, tuple(shape)))
 
 
-def _joined(
+def _join_parts(
     function: str, shape: Sequence[int], sharding: Sharding, indices: Any, parts: Any, dtype: Any
 ) -> Array:
     values = [np.asarray(p) for p in parts]
@@ -231,7 +233,7 @@ def _joined(
     whole = np.empty(tuple(shape), dtype)
     for index, v in zip(indices, values, strict=True):
         whole[index] = v
-    return device_put(made(_copied(whole), None), sharding)
+    return device_put(made(_copy_to_node(whole), None), sharding)
 
 
 @api_boundary
@@ -287,7 +289,7 @@ def make_array_from_single_device_arrays(
     by_device = {next(iter(x.devices())): x for x in arrays if isinstance(x, Array)}
     if len(by_device) == len(found) and by_device.keys() == found.keys():
         arrays = [by_device[d] for d in found]
-    return _joined(function, shape, sharding, list(found.values()), arrays, dtype)
+    return _join_parts(function, shape, sharding, list(found.values()), arrays, dtype)
 
 
 @api_boundary
@@ -353,7 +355,7 @@ def make_array_from_process_local_data(
                 "make_array_from_process_local_data: one process holds the whole; got data of "
                 f"shape {data.shape} for global_shape {tuple(global_shape)}; pass all of it"
             )
-    return device_put(made(_copied(data), None), sharding)
+    return device_put(made(_copy_to_node(data), None), sharding)
 
 
 def _of_local_data(sharding: Any, data: Any, shape: Any) -> Array:

@@ -28,7 +28,7 @@ _DEFAULT = {64: 1e-5, 32: 2e-3, 16: 1e-2, 8: 1e-1, 4: 1.0}
 _ALONE = {np.dtype(np.complex64): 1e-3}
 
 
-def _typed(args: Sequence[Any]) -> tuple[Any, ...]:
+def _numbers_to_arrays(args: Sequence[Any]) -> tuple[Any, ...]:
     """Convert Python numbers among arguments to arrays, whose dtype derivatives have."""
     return tree_map(
         lambda x: asarray(x) if isinstance(x, int | float | complex) else x, tuple(args)
@@ -39,7 +39,7 @@ def _dtype(x: Any) -> np.dtype:
     return x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
 
 
-def _moves(x: Any) -> bool:
+def _is_differentiable(x: Any) -> bool:
     """Return whether a leaf has a derivative: floating and complex ones do."""
     dtype = _dtype(x)
     return dtype != float0 and dtype_kind(dtype) in "fc"
@@ -75,7 +75,7 @@ def _leaf_like(value: Any, x: Any) -> Any:
 
 
 def _random_like(rng: np.random.RandomState, x: Any) -> Any:
-    if not _moves(x):
+    if not _is_differentiable(x):
         return np.zeros(np.shape(x), float0)
     value = rng.standard_normal(np.shape(x))
     if _dtype(x).kind == "c":
@@ -83,25 +83,25 @@ def _random_like(rng: np.random.RandomState, x: Any) -> Any:
     return _leaf_like(value, x)
 
 
-def _moved(x: Any, t: Any, step: float) -> Any:
-    return _leaf_like(np.asarray(x) + step * np.asarray(t), x) if _moves(x) else x
+def _add_step(x: Any, t: Any, step: float) -> Any:
+    return _leaf_like(np.asarray(x) + step * np.asarray(t), x) if _is_differentiable(x) else x
 
 
 def _difference(f: Callable[..., Any], args: Any, direction: Any, eps: float) -> list[Any]:
     """Return the difference quotient of each result leaf; None for leaves without a derivative."""
     ends = [
-        tree_leaves(f(*tree_map(partial(_moved, step=step), args, direction)))
+        tree_leaves(f(*tree_map(partial(_add_step, step=step), args, direction)))
         for step in (eps, -eps)
     ]
     return [
-        (_as_numpy(high) - _as_numpy(low)) / (2 * eps) if _moves(high) else None
+        (_as_numpy(high) - _as_numpy(low)) / (2 * eps) if _is_differentiable(high) else None
         for high, low in zip(*ends, strict=True)
     ]
 
 
 def _same_types(xs: Sequence[Any], ys: Sequence[Any], what: str) -> None:
     for x, y in zip(xs, ys, strict=True):
-        want = _dtype(x) if _moves(x) else float0
+        want = _dtype(x) if _is_differentiable(x) else float0
         if what == "values":
             want = _dtype(x)
         # NumPy and Python numbers have 64 bits; functions see them in the enabled dtypes.
@@ -114,7 +114,7 @@ def _same_types(xs: Sequence[Any], ys: Sequence[Any], what: str) -> None:
 
 def _close(got: Any, want: Any, like: Any, atol: Tolerance, rtol: Tolerance, text: str) -> None:
     dtype = _dtype(like)
-    if not _moves(like):
+    if not _is_differentiable(like):
         np.testing.assert_array_equal(np.asarray(got), np.asarray(want), err_msg=text)
         return
     np.testing.assert_allclose(
@@ -172,7 +172,7 @@ def check_jvp(
     >>> from functools import partial
     >>> jnp.test_util.check_jvp(jnp.sin, partial(jnp.jvp, jnp.sin), (0.5,), eps=1e-2)
     """
-    args = _typed(args)
+    args = _numbers_to_arrays(args)
     rng = np.random.RandomState(0)
     direction = tree_map(partial(_random_like, rng), args)
     value, tangent = f_jvp(args, direction)
@@ -222,7 +222,7 @@ def check_vjp(
     >>> from functools import partial
     >>> jnp.test_util.check_vjp(jnp.sin, partial(jnp.vjp, jnp.sin), (0.5,), eps=1e-2)
     """
-    args = _typed(args)
+    args = _numbers_to_arrays(args)
     rng = np.random.RandomState(0)
     value, pull = f_vjp(*args)
     leaves = _compare_values(value, f(*args), atol, rtol, err_msg)
@@ -234,20 +234,20 @@ def check_vjp(
     _same_types(inputs, pulled, "cotangents")
     got = _inner(ts, [_conjugate(x) for x in pulled])
     want = _inner(_difference(f, args, direction, eps), tree_leaves(ct))
-    smooth = [x for x in (*inputs, *leaves) if _moves(x)]
+    smooth = [x for x in (*inputs, *leaves) if _is_differentiable(x)]
     if smooth:
         like = max(smooth, key=lambda x: _tolerance(_dtype(x), None))
         _close(got, want, like, atol, rtol, f"{err_msg} cotangent projection".strip())
 
 
 def _conjugate(x: Any) -> Any:
-    return _leaf_like(np.conj(np.asarray(x)), x) if _moves(x) else x
+    return _leaf_like(np.conj(np.asarray(x)), x) if _is_differentiable(x) else x
 
 
 def _inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
     total = 0.0
     for x, y in zip(xs, ys, strict=True):
-        if x is not None and _moves(x) and _moves(y):
+        if x is not None and _is_differentiable(x) and _is_differentiable(y):
             total += float(np.sum(_as_numpy(x) * np.conj(_as_numpy(y))).real)
     return total
 
@@ -296,7 +296,7 @@ def check_grads(
     >>> import accnp as jnp
     >>> jnp.test_util.check_grads(lambda x: jnp.sin(x) * x, (0.5,), order=2, eps=1e-2)
     """
-    args = _typed(args)
+    args = _numbers_to_arrays(args)
     eps = eps or EPS
     if "fwd" in modes:
         _check_forward(f, args, order, modes, atol, rtol, eps, "")
@@ -304,27 +304,29 @@ def check_grads(
         _check_reverse(f, args, order, modes, atol, rtol, eps, "")
 
 
-def _deeper(text: str, name: str) -> str:
+def _derivative_name(text: str, name: str) -> str:
     return f"{name} of {text}" if text else name
 
 
 def _check_forward(
     f: Any, args: Any, order: int, modes: Any, atol: Any, rtol: Any, eps: float, text: str
 ) -> None:
-    text = _deeper(text, "JVP")
+    text = _derivative_name(text, "JVP")
     check_jvp(f, partial(jvp, f), args, atol, rtol, eps, text)
     if order > 1:
         # As a function of the point and the direction, for which the same values are used.
-        _check_both(_pushed(f), (args, _own_tangents(args)), order, modes, atol, rtol, eps, text)
+        _check_both(
+            _push_forward(f), (args, _own_tangents(args)), order, modes, atol, rtol, eps, text
+        )
 
 
 def _check_reverse(
     f: Any, args: Any, order: int, modes: Any, atol: Any, rtol: Any, eps: float, text: str
 ) -> None:
-    text = _deeper(text, "VJP")
+    text = _derivative_name(text, "VJP")
     check_vjp(f, partial(vjp, f), args, atol, rtol, eps, text)
     if order > 1:
-        _check_both(_pulled(f), args, order, modes, atol, rtol, eps, text)
+        _check_both(_pull_back(f), args, order, modes, atol, rtol, eps, text)
 
 
 def _check_both(
@@ -338,28 +340,32 @@ def _check_both(
 
 def _own_tangents(args: Any) -> list[Any]:
     """Return the leaves of the arguments that have derivatives, as a direction."""
-    return [x for x in tree_leaves(args) if _moves(x)]
+    return [x for x in tree_leaves(args) if _is_differentiable(x)]
 
 
-def _smooth(tree: Any) -> list[Any]:
-    return [x for x in tree_leaves(tree) if _moves(x)]
+def _differentiable_leaves(tree: Any) -> list[Any]:
+    return [x for x in tree_leaves(tree) if _is_differentiable(x)]
 
 
-def _pushed(f: Callable[..., Any]) -> Callable[..., Any]:
+def _push_forward(f: Callable[..., Any]) -> Callable[..., Any]:
     def value_and_tangent(args: Any, moving: list[Any]) -> Any:
         leaves, tree = tree_flatten(args)
         rest = iter(moving)
-        ts = [next(rest) if _moves(x) else np.zeros(np.shape(x), float0) for x in leaves]
+        ts = [
+            next(rest) if _is_differentiable(x) else np.zeros(np.shape(x), float0) for x in leaves
+        ]
         value, tangent = jvp(f, args, tree_unflatten(tree, ts))
-        return value, _smooth(tangent)
+        return value, _differentiable_leaves(tangent)
 
     return value_and_tangent
 
 
-def _pulled(f: Callable[..., Any]) -> Callable[..., Any]:
+def _pull_back(f: Callable[..., Any]) -> Callable[..., Any]:
     def cotangents_of_value(*args: Any) -> Any:
         value, pull = vjp(f, *args)
-        own = tree_map(lambda x: x if _moves(x) else np.zeros(np.shape(x), float0), value)
-        return _smooth(pull(own))
+        own = tree_map(
+            lambda x: x if _is_differentiable(x) else np.zeros(np.shape(x), float0), value
+        )
+        return _differentiable_leaves(pull(own))
 
     return cotangents_of_value

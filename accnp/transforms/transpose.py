@@ -124,10 +124,10 @@ def _put_like(a: Aval, ct: Node) -> Node:
     if not _has_sharding(a):
         return ct
     where: Any = a.devices
-    return _put(ct, ShardedDevices(where.sharding.of_rank(a.ndim), where))
+    return _put_on_devices(ct, ShardedDevices(where.sharding.of_rank(a.ndim), where))
 
 
-def _put(x: Node, where: ShardedDevices) -> Node:
+def _put_on_devices(x: Node, where: ShardedDevices) -> Node:
     if x.aval.devices == where:
         return x
     return o.device_put(x, devices=where, source=x.aval.devices)
@@ -143,7 +143,7 @@ def _without_sharding(x: Node | Linear | None) -> Node | Linear | None:
         return x
     where: Any = x.aval.devices
     whole = ShardedDevices(where.sharding.whole(), where)
-    return _put(x, whole) if isinstance(x, Node) else Linear(on_devices(x.aval, whole))
+    return _put_on_devices(x, whole) if isinstance(x, Node) else Linear(on_devices(x.aval, whole))
 
 
 def _without_shardings(

@@ -70,7 +70,7 @@ def _may_not_terminate(node: Node) -> bool:
     return node.op.control == "while" or any(map(_may_not_terminate, inner))
 
 
-def _results(node: Node) -> list[Node]:
+def _results_of(node: Node) -> list[Node]:
     return list(items(node)) if isinstance(node.aval, tuple) else [node]
 
 
@@ -79,7 +79,7 @@ def _record_unless_trapped(trap: Node, node: Node, operands: Sequence[Node]) -> 
     operands that a check should have rejected."""
 
     def whole(nodes: list[Node]) -> list[Node]:
-        return _results(record(node.op, tuple(nodes), node.params))
+        return _results_of(record(node.op, tuple(nodes), node.params))
 
     graph = build(whole, [x.aval for x in operands], node.op.name)
     return _skip_after_trap(trap, graph, operands, [zeros_like_aval(a) for a in graph.out_avals])
@@ -95,7 +95,7 @@ def _skip_after_trap(
         build(lambda nodes: evaluate(graph, nodes[:n]), avals, graph.name),
         build(lambda nodes: nodes[n:], avals, graph.name),
     )
-    return _results(record(OPS["cond"], (trap, *operands, *instead), {"branches": branches}))
+    return _results_of(record(OPS["cond"], (trap, *operands, *instead), {"branches": branches}))
 
 
 def _record_without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
@@ -109,7 +109,7 @@ def _record_without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
         new = {**params, "jaxpr": _carry_trap(body, first, n_carry), "num_carry": n_carry + 1}
         false = full((), False, _BOOL)
         at = first + n_carry
-        outs = _results(record(node.op, (*ins[:at], false, *ins[at:]), new))
+        outs = _results_of(record(node.op, (*ins[:at], false, *ins[at:]), new))
         return [*outs[:n_carry], *outs[n_carry + 1 :], outs[n_carry]]
     if control == "while" and not params["cond_jaxpr"].calls_python:
         body = _add_trap(inline_calls(params["body_jaxpr"]))
@@ -128,7 +128,7 @@ def _record_without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
             "body_jaxpr": _carry_trap(body, first, n_carry),
             "cond_jaxpr": build(should_continue, [*test.in_avals, flag], test.name),
         }
-        return _results(record(node.op, (*ins, full((), False, _BOOL)), new))
+        return _results_of(record(node.op, (*ins, full((), False, _BOOL)), new))
     raise _Unconditional
 
 
@@ -167,7 +167,7 @@ def _record_cond_without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
     else:
         kept = tuple([g or possible[0] for g in branches])
         result = record(node.op, (index, *operands), {**node.params, "branches": kept})
-        *outs, trap = _results(result)
+        *outs, trap = _results_of(result)
     for k in [k for k, g in enumerate(branches) if g is None]:
         trap = o.or_(trap, _selects_branch(index, k, len(branches) - 1))
     return [*outs, trap]

@@ -209,7 +209,7 @@ def test_wrong_arguments_raise() -> None:
 @pytest.mark.skipif(not COMPILED, reason="there is no extension")
 def test_a_record_outlives_the_pool() -> None:
     class Called(_native.Caller):
-        def _called(self) -> str:
+        def _call_uncached(self) -> str:
             return "by Python"
 
     pool: Any = _native.Pool(1 << 20)
@@ -699,7 +699,7 @@ def test_wrong_words_are_refused() -> None:
     assert words[9]  # it makes buffers
 
     class Called(_native.Caller):
-        def _called(self, *args: Any) -> Any:
+        def _call_uncached(self, *args: Any) -> Any:
             return None
 
     g: Any = Called()

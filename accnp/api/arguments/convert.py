@@ -147,17 +147,19 @@ def as_node(x: Any, name: str = "jnp function") -> Node:  # noqa: C901
     elif hasattr(x, "__array__"):  # a Series or Index of pandas
         advice = "convert it with jnp.asarray first"
     if x is None or isinstance(x, list | tuple | dict | set):
-        wrong = f"{name} requires ndarray or scalar arguments, got {type(x)}: {_short(x)}"
+        wrong = f"{name} requires ndarray or scalar arguments, got {type(x)}: {_short_repr(x)}"
     else:
         wrong = f"{name}: Error interpreting argument to {name} as an abstract array: "
         if isinstance(x, str):
-            wrong += f"Value {_short(x)} with dtype {np.asarray(x).dtype} is not a valid JAX array "
+            wrong += (
+                f"Value {_short_repr(x)} with dtype {np.asarray(x).dtype} is not a valid JAX array "
+            )
             wrong += "type: "
-        wrong += f"Argument {_short(x)} of type {type(x)}"
+        wrong += f"Argument {_short_repr(x)} of type {type(x)}"
     raise TypeError(f"{wrong} is not a valid JAX type; {advice}")
 
 
-def _short(x: Any) -> str:
+def _short_repr(x: Any) -> str:
     text = repr(x)
     if "\n" in text:  # a table
         text = f"{getattr(x, 'dtype', '')}{list(getattr(x, 'shape', ()))}"
@@ -311,7 +313,7 @@ def promote(name: str, *xs: Any) -> list[Node]:
     except TypePromotionError:
         refuse_float0(name, [n.aval for n in nodes])
         raise
-    return [_to(n, dtype, weak) for n in nodes]
+    return [_convert_node(n, dtype, weak) for n in nodes]
 
 
 def _promote_large_ints(name: str, xs: tuple[Any, ...]) -> list[Node]:
@@ -331,7 +333,7 @@ def _promote_large_ints(name: str, xs: tuple[Any, ...]) -> list[Node]:
     return [scalar_node(x, dtype) if n is None else n for x, n in zip(xs, nodes, strict=True)]
 
 
-def _to(x: Node, dtype: np.dtype, weak: bool) -> Node:
+def _convert_node(x: Node, dtype: np.dtype, weak: bool) -> Node:
     # A weak operand that already has the dtype needs no conversion, since the weak flag of a result
     # depends on all operands. Jaxprs record the conversion nevertheless, as JAX's do.
     if x.aval.dtype == dtype and (

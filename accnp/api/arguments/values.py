@@ -53,7 +53,7 @@ def node_of(
         if wanted is not None and wanted.kind in "biufc":
             return (
                 scalar_node(x, wanted, False)
-                if _fits(x, wanted)
+                if _fits_dtype(x, wanted)
                 else _reject_large(x, wanted, function)
             )
         node = as_node(x, function)
@@ -61,7 +61,9 @@ def node_of(
         value = np.asarray(x)
         if wanted is not None and value.dtype != wanted and value.dtype.kind not in "OSUMm":
             with np.errstate(all="ignore"):
-                real = _drops(value.dtype, wanted) and wanted.kind != "b"  # bool: either part
+                real = (
+                    _drops_imaginary_part(value.dtype, wanted) and wanted.kind != "b"
+                )  # bool: either part
                 if real:
                     _warn_imaginary_lost(value.dtype, wanted)
                 value = np.asarray(np.real(value) if real else value).astype(wanted)
@@ -95,7 +97,7 @@ def number_node(x: Any, dtype: np.dtype, function: str) -> Node:
 
 def to_dtype(node: Node, dtype: np.dtype) -> Node:
     """Convert to a strong dtype; conversion from complex to real discards the imaginary part."""
-    if _drops(node.aval.dtype, dtype):
+    if _drops_imaginary_part(node.aval.dtype, dtype):
         _warn_imaginary_lost(node.aval.dtype, dtype)
         if dtype.kind == "b" and node.op is not LITERAL:
             node = o.real(node)
@@ -106,7 +108,7 @@ def astype_node(node: Node, dtype: np.dtype, function: str) -> Node:
     """Convert as `Array.astype` does: complex numbers are true if either part is nonzero."""
     if node.aval.dtype.kind == "c" and dtype.kind == "b":
         return o.ne(node, like(node, 0))
-    if _drops(node.aval.dtype, dtype):
+    if _drops_imaginary_part(node.aval.dtype, dtype):
         warn(
             f"{function}: Casting from complex to real dtypes will be an error in the future, "
             f"since the imaginary parts are lost; got {node.aval.dtype.name} for {dtype.name}; use "
@@ -133,11 +135,11 @@ def check_complex(x: Any, dtype: np.dtype, function: str) -> None:
         )
 
 
-def _drops(old: np.dtype, new: np.dtype) -> bool:
+def _drops_imaginary_part(old: np.dtype, new: np.dtype) -> bool:
     return old.kind == "c" and new.kind != "c"
 
 
-def _fits(x: Any, dtype: np.dtype) -> bool:
+def _fits_dtype(x: Any, dtype: np.dtype) -> bool:
     return (
         dtype.kind not in "iu"
         or not isinstance(x, int)
@@ -179,7 +181,7 @@ def node_on_gpu(x: Any, copy: bool | None) -> Node:
     return cast(node, dtypes.canonicalize_dtype(dtype))
 
 
-def _quoted(x: Any) -> str:
+def _quote(x: Any) -> str:
     return f"'{str(x)[:80]}'"
 
 
@@ -187,7 +189,7 @@ def _not_numeric(x: Any, function: str) -> Exception:
     if x is None:
         return ValueError(f"{function}: None is not a valid value for jnp.array; pass numbers")
     return TypeError(
-        f"{function}: Value {_quoted(x)} of type {type(x)} is not a valid JAX array type; pass "
+        f"{function}: Value {_quote(x)} of type {type(x)} is not a valid JAX array type; pass "
         "numbers, arrays or nested lists of them"
     )
 
@@ -202,7 +204,9 @@ def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
     if wanted is None:
         wanted = dtypes.promote(tuple(kinds))[0] if kinds else dtypes.default_float()
     if not nodes and any(weak and kind.kind == "c" for kind, weak in kinds):
-        check_complex(next((v for v in _flat(x) if type(v) is complex), None), wanted, function)
+        check_complex(
+            next((v for v in _iterate_flat(x) if type(v) is complex), None), wanted, function
+        )
     if nodes and (len(nodes) <= _STACK_LIMIT or any(n.trace is not None for n in nodes)):
         return _stack_nested(x, wanted, function)
     try:
@@ -277,10 +281,10 @@ def _numeric(dtype: np.dtype, x: Any, function: str) -> None:
         raise _not_numeric(x, function)
 
 
-def _flat(x: Any) -> Iterator[Any]:
+def _iterate_flat(x: Any) -> Iterator[Any]:
     for item in x:
         if isinstance(item, list | tuple):
-            yield from _flat(item)
+            yield from _iterate_flat(item)
         else:
             yield item
 

@@ -144,7 +144,7 @@ def _contains(self: Array, value: Any) -> bool:
 # --- properties ----------------------------------------------------------------------------------
 
 
-def _transposed(self: Array) -> Array:
+def _reverse_axes(self: Array) -> Array:
     """Array with the order of its axes reversed."""
     return manipulation.transpose(self)
 
@@ -593,10 +593,10 @@ def _iter(self: Array) -> Iterator[Any]:
             f"iteration over a 0-d array; got {self.aval.str_short()}; use x.item() for its value, "
             "or x.reshape(1) for an array of one element"
         )
-    return _rows(self)
+    return _iterate_rows(self)
 
 
-def _rows(x: Array) -> Iterator[Array]:
+def _iterate_rows(x: Array) -> Iterator[Array]:
     """Yield the rows of an array, each of which is recorded only when it is requested."""
     yield from imported("accnp.numpy.joining").rows_of(x)
 
@@ -683,7 +683,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "__setitem__": _setitem,
 }
 PROPERTIES: dict[str, Callable[[Array], Any]] = {
-    "T": _transposed,
+    "T": _reverse_axes,
     "imag": _imag,
     "mT": _matrix_transposed,
     "real": _real,
@@ -736,7 +736,7 @@ class _NumpyOnly:
         )
 
 
-def _named(function: Any, name: str) -> Any:
+def _set_name(function: Any, name: str) -> Any:
     """Set the name of a method, for tracebacks and help."""
     function.__name__ = name
     function.__qualname__ = f"Array.{name}"
@@ -747,16 +747,16 @@ def install() -> None:
     """Set the operators, methods and properties of the tables on `Array`."""
     for name, function in _ARITHMETIC.items():
         made = ufuncs.BINARY[function]
-        setattr(Array, f"__{name}__", _named(made.operator, f"__{name}__"))
-        setattr(Array, f"__r{name}__", _named(made.reflected, f"__r{name}__"))
+        setattr(Array, f"__{name}__", _set_name(made.operator, f"__{name}__"))
+        setattr(Array, f"__r{name}__", _set_name(made.reflected, f"__r{name}__"))
     for name, function in _COMPARISON.items():
-        setattr(Array, f"__{name}__", _named(ufuncs.BINARY[function].operator, f"__{name}__"))
+        setattr(Array, f"__{name}__", _set_name(ufuncs.BINARY[function].operator, f"__{name}__"))
     for name, function in _UNARY.items():
         setattr(Array, f"__{name}__", function)
     for name, function in METHODS.items():
         # Public functions keep their names, by which functions of random keys are looked up.
         private = function.__name__.startswith("_")
-        setattr(Array, name, _named(function, name) if private else function)
+        setattr(Array, name, _set_name(function, name) if private else function)
     for name, function in PROPERTIES.items():
         setattr(Array, name, property(function))
     for name, module in LATER.items():

@@ -99,7 +99,7 @@ def array_ufunc(
                 )
         _check_out(out, called)
         if function is None:
-            raise _missing(name)
+            raise _missing_function_error(name)
         if method == "__call__":
             if where is not True and not out:
                 raise TypeError(
@@ -223,7 +223,7 @@ def array_function(
         ):
             return func(*_as_numpy(args), **_as_numpy(kwargs))
         if found.function is None:
-            raise _missing(name)
+            raise _missing_function_error(name)
         args, kwargs, out = _bind(found, args, kwargs)
         _check_out(out, name)
         return _store(_call(found.function, args, kwargs), out, name)
@@ -299,15 +299,15 @@ def _bind(
         if name_of_ours in known or accepts_all:
             if name_of_ours in passed:
                 raise TypeError(
-                    f"{found.name}: two arguments mean {_ours(found.name)}'s {name_of_ours}; got "
-                    f"{name}={value!r:.60}; leave one of them out"
+                    f"{found.name}: two arguments mean {_jnp_name(found.name)}'s {name_of_ours}; "
+                    f"got {name}={value!r:.60}; leave one of them out"
                 )
             passed[name_of_ours] = value
         elif name in theirs and places.index(name) == len(positional) < sum(by_place):
             positional += (value,)  # accnp's parameter has another name, or is positional-only
         elif name not in _HARMLESS or value not in _HARMLESS[name]:
             raise TypeError(
-                f"{found.name}: {_ours(found.name)} does not have the argument {name}; "
+                f"{found.name}: {_jnp_name(found.name)} does not have the argument {name}; "
                 f"got {name}={value!r:.60}; leave it out, or pass np.asarray(x)"
             )
     return positional, passed, out if isinstance(out, tuple) else () if out is None else (out,)
@@ -435,12 +435,12 @@ def _has_own_ufuncs(x: Any) -> bool:
     return theirs not in (None, np.ndarray.__array_ufunc__) and not isinstance(x, Array)
 
 
-def _ours(name: str) -> str:
+def _jnp_name(name: str) -> str:
     """Return the name of the counterpart of a function."""
     return f"jnp{name.removeprefix('np')}" if name.startswith("np.") else f"accnp.{name}"
 
 
-def _missing(name: str) -> TypeError:
+def _missing_function_error(name: str) -> TypeError:
     """Return the error for a function that accnp does not have."""
     last = name.rpartition(".")[2]
     if last in _WRITES:
@@ -449,7 +449,7 @@ def _missing(name: str) -> TypeError:
             "x.at[index].set(values), which returns a new array, or jnp.where"
         )
     return TypeError(
-        f"{name}: {_ours(name)} does not exist; got an array of accnp as an argument; pass "
+        f"{name}: {_jnp_name(name)} does not exist; got an array of accnp as an argument; pass "
         "np.asarray(x) to compute with NumPy, or use other functions of jnp"
     )
 

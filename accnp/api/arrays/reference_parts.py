@@ -218,16 +218,16 @@ def _extent(e: Any, n: int) -> Extent | None:
     return None
 
 
-def _plain(idx: Any) -> Any:
+def _convert_index(idx: Any) -> Any:
     """Convert an index to one that arrays accept: dynamic slices become index arrays."""
     if idx is None:
         return ...
     if isinstance(idx, tuple):
-        return tuple([_places(i) for i in idx])
-    return _places(idx)
+        return tuple([_slice_to_index(i) for i in idx])
+    return _slice_to_index(idx)
 
 
-def _places(i: Any) -> Any:
+def _slice_to_index(i: Any) -> Any:
     if not isinstance(i, Slice):
         return i
     if isinstance(i.start, int):
@@ -239,7 +239,7 @@ def read_part(x: Array, idx: Any) -> Array:
     """Return a part of an array; a box that exceeds the array is moved inside, as in JAX."""
     box = box_of(x.shape, idx)
     if box is None:
-        return x[_plain(idx)]
+        return x[_convert_index(idx)]
     part = o.dynamic_slice(x._node, *box.starts, slice_sizes=box.sizes)
     return wrap(o.squeeze(part, dimensions=box.dropped) if box.dropped else part)
 
@@ -248,7 +248,7 @@ def update_part(x: Array, idx: Any, value: Any, how: str) -> Array:
     """Return the array with a part set, or combined by `how`, a method of `x.at[i]`."""
     box = box_of(x.shape, idx)
     if box is None:
-        return getattr(x.at[_plain(idx)], how)(value)
+        return getattr(x.at[_convert_index(idx)], how)(value)
     part = read_part(x, idx)
     new = as_node(getattr(part.at[...], how)(value))
     whole = o.reshape(new, new_sizes=box.sizes, dimensions=None) if box.dropped else new

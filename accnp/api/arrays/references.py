@@ -242,7 +242,7 @@ class Ref(Reference):
 # --- functions ---
 
 
-def _checked(ref: Any, function: str) -> Any:
+def _check_reference(ref: Any, function: str) -> Any:
     if not isinstance(ref, Ref | Part):
         raise ValueError(
             f"{function}: the first argument must be a reference; got {ref!r}; see new_ref"
@@ -377,7 +377,7 @@ def get(ref: Any, idx: Any = None) -> Array:
     """
     if isinstance(ref, Part):
         return ref[... if idx is None else idx]
-    return read_part(_checked(ref, "ref.get").place("ref.get").content, idx)
+    return read_part(_check_reference(ref, "ref.get").place("ref.get").content, idx)
 
 
 @api_boundary
@@ -414,19 +414,19 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
     >>> jnp.ref.swap(jnp.new_ref(jnp.arange(3)), 1, 5)
     Array(1, dtype=int32)
     """
-    _checked(ref, _function_name)
+    _check_reference(ref, _function_name)
     if isinstance(ref, Part):
         before = ref[... if idx is None else idx]
         ref[... if idx is None else idx] = value
         return before
     place = ref.place(_function_name)
     before = read_part(place.content, idx)
-    value = _fitting(place.content, value, _function_name)
+    value = _convert_to_content(place.content, value, _function_name)
     write(place, update_part(place.content, idx, value, "set"))
     return before
 
 
-def _fitting(content: Array, value: Any, function: str) -> Any:
+def _convert_to_content(content: Array, value: Any, function: str) -> Any:
     node = as_node(value, function)
     if not node.aval.weak_type and node.aval.dtype != content.dtype:
         raise ValueError(
@@ -505,12 +505,12 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     >>> ref[...]
     Array([2., 0.], dtype=float32)
     """
-    _checked(ref, "ref.addupdate")
+    _check_reference(ref, "ref.addupdate")
     if isinstance(ref, Part):
         ref[...] = update_part(ref[...], idx, x, "add")
         return
     place = ref.place("ref.addupdate")
-    value = _fitting(place.content, x, "ref.addupdate")
+    value = _convert_to_content(place.content, x, "ref.addupdate")
     write(place, update_part(place.content, idx, value, "add"))
 
 
@@ -544,7 +544,7 @@ def freeze(ref: Ref) -> Array:
     >>> jnp.freeze(jnp.new_ref(jnp.arange(2)))
     Array([0, 1], dtype=int32)
     """
-    return _checked(ref, "freeze").place("freeze").content
+    return _check_reference(ref, "freeze").place("freeze").content
 
 
 @api_boundary
@@ -570,4 +570,4 @@ def free_ref(ref: Ref) -> None:
     >>> import accnp as jnp
     >>> jnp.free_ref(jnp.new_ref(jnp.arange(2)))
     """
-    _checked(ref, "free_ref").content = None
+    _check_reference(ref, "free_ref").content = None

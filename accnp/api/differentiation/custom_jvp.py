@@ -261,7 +261,7 @@ def _by_host_values(
     known = [host[id(x)] for x in call.nodes]
     values = call.dynamic([k.value for k in known])
     moved = call.dynamic([k.tangent for k in known])
-    p_out, made, tree, t_out, ts = _results(
+    p_out, made, tree, t_out, ts = _check_results(
         name, _rule_signature(name, jvp), jvp(*call.fixed(call.nodes), values, moved)
     )
     marks = [mark(x, trace) for x in made]
@@ -270,7 +270,7 @@ def _by_host_values(
     return tree_unflatten(tree, [wrap(x) for x in marks])
 
 
-def _results(
+def _check_results(
     name: str, shown: str, result: Any
 ) -> tuple[list[Any], list[Node], Any, list[Any], list[Node | None]]:
     """Return the results of a rule: values, their nodes and structure, tangents and their nodes."""
@@ -312,15 +312,15 @@ def _runner(
             for t, x in zip(tangents[:n], primals[:n], strict=True)
         ]
         with own_lines(), call.once_more():
-            moved = call.dynamic(ts, _still)
+            moved = call.dynamic(ts, _zero_tangent)
             result = jvp(*call.fixed(primals), call.dynamic(leaves), moved)
-        _, made, p_tree, _, moving = _results(name, shown, result)
+        _, made, p_tree, _, moving = _check_results(name, shown, result)
         return made, p_tree, moving
 
     return run
 
 
-def _still(ref: Any) -> Any:
+def _zero_tangent(ref: Any) -> Any:
     """Return the tangent of a reference: a reference to zeros."""
     return ref.here(wrap(zeros_like_aval(ref.content._node.aval)))
 

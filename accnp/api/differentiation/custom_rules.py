@@ -48,10 +48,10 @@ def stop_gradient(x: Any) -> Any:
         3.0
     """
     leaves, tree = flatten_arrays(x)
-    return tree_unflatten(tree, [_stopped(leaf) for leaf in leaves])
+    return tree_unflatten(tree, [_stop_gradient(leaf) for leaf in leaves])
 
 
-def _stopped(leaf: Any) -> Any:
+def _stop_gradient(leaf: Any) -> Any:
     node = as_node(leaf, "stop_gradient")
     return wrap(o.detach(node)) if inexact(node.aval.dtype) else leaf
 
@@ -283,7 +283,7 @@ class RuleCall:
         """
         self.effects, self.program = None, None
         if state.named:
-            return self._recorded(fun)
+            return self._record_call(fun)
         detached = [wrap(o.detach(n)) for n in self.nodes[: self.count]]
         under = any(x.trace is not None and x.trace.active for x in self.nodes)
         with contextlib.ExitStack() as stack:
@@ -331,7 +331,7 @@ class RuleCall:
             return contextlib.nullcontext()
         return scope("enable_x64", self._x64)
 
-    def _recorded(self, fun: Callable[..., Any]) -> tuple[list[Node], Any]:
+    def _record_call(self, fun: Callable[..., Any]) -> tuple[list[Node], Any]:
         tree: Any = None
 
         def body(nodes: list[Node]) -> list[Node]:

@@ -130,7 +130,7 @@ class _Derivative:
         self._residuals = residuals
         return self
 
-    def _given(self) -> list[Node]:
+    def _residual_nodes(self) -> list[Node]:
         return [as_node(x, self.types.name) for x in self._residuals]
 
 
@@ -168,7 +168,7 @@ class Push(_Derivative):
             out = self._map.apply(whole)
         else:
             moving = [t for t in ts if t is not None]
-            made = iter(evaluate(self._graph, [*self._given(), *moving]))
+            made = iter(evaluate(self._graph, [*self._residual_nodes(), *moving]))
             out = [next(made) if is_live else None for is_live in self._live]
         typed = as_weak(types.in_avals, ts)
         return tree_unflatten(types.out_tree, gradients(out, types.out_avals, typed))
@@ -221,16 +221,16 @@ class Pull(_Derivative):
         self._args_res = list(tree.unflatten(leaves))
         self._opaque = [x for i, x in zip(places, self._residuals, strict=True) if i is None]
 
-    def _given(self) -> list[Node]:
+    def _residual_nodes(self) -> list[Node]:
         if hasattr(self, "_args_res"):
             leaves = tree_leaves(self._args_res, _is_not_needed)
             opaque = iter(self._opaque)
             self._residuals = [next(opaque) if i is None else leaves[i] for i in self.types.places]
-        return super()._given()
+        return super()._residual_nodes()
 
     def _flatten(self) -> tuple[tuple[Any, ...], Any]:
         if hasattr(self, "_args_res"):
-            self._residuals = [wrap(x) for x in self._given()]
+            self._residuals = [wrap(x) for x in self._residual_nodes()]
         return super()._flatten()
 
     @property
@@ -296,7 +296,9 @@ class Pull(_Derivative):
         @api_boundary
         def accumulate(cotangent: Any) -> Any:
             found = tree_leaves(self(cotangent))
-            return tree.unflatten([_accounted(p, x) for p, x in zip(places, found, strict=True)])
+            return tree.unflatten(
+                [_accumulate_cotangent(p, x) for p, x in zip(places, found, strict=True)]
+            )
 
         accumulate.__name__ = "with_refs"  # for error messages
         return accumulate
@@ -324,7 +326,7 @@ class Pull(_Derivative):
                 for ct, a, is_live in zip(cts, types.out_avals, self._live, strict=True)
                 if is_live
             ]
-            given = self._given()
+            given = self._residual_nodes()
             turned = TOOLS.transpose_graph(self._graph, len(given), [x.aval for x in live])
             made = iter(evaluate(turned, [*given, *live]))
             out = [next(made) if inexact(a.dtype) else None for a in types.in_avals]
@@ -332,7 +334,7 @@ class Pull(_Derivative):
         return tree_unflatten(types.in_tree, gradients(out, types.in_avals, typed))
 
 
-def _accounted(place: Any, ct: Any) -> Any:
+def _accumulate_cotangent(place: Any, ct: Any) -> Any:
     """Add a cotangent to its reference if there is one; return its entry of the result."""
     if isinstance(place, DontWant):
         return DidntWant()

@@ -54,7 +54,7 @@ def place_text(fn: Any) -> str:
     return f"{name} ({file}:{line})" if file else name
 
 
-def _declared(name: str, shapes: Any) -> tuple[tuple[Aval, ...], PyTreeDef]:
+def _declared_avals(name: str, shapes: Any) -> tuple[tuple[Aval, ...], PyTreeDef]:
     leaves, tree = tree_flatten(shapes)
     avals = []
     for i, x in enumerate(leaves):
@@ -77,7 +77,7 @@ def _record_callback(
 ) -> Any:
     if not callable(callback):
         raise TypeError(f"{name}: the callback must be a function; got {callback!r}; pass one")
-    avals, out_tree = _declared(name, shapes)
+    avals, out_tree = _declared_avals(name, shapes)
     leaves, in_tree = flatten_arrays((args, kwargs))
     nodes = [as_node(x, name) for x in leaves]
     flat = _FlatCallback(callback, in_tree.shown())  # keys are passed as their words

@@ -46,29 +46,29 @@ class _Prompt(cmd.Cmd):
         self._frames = frames
         self._at = 0
 
-    def _say(self, text: Any) -> None:
+    def _print(self, text: Any) -> None:
         print(text, file=self.stdout)
 
     def _value(self, text: str) -> Any:
         frame = self._frames[self._at]
         return eval(text, frame.globals, frame.variables)
 
-    def _try(self, text: str, show: Any) -> None:
+    def _print_or_report(self, text: str, show: Any) -> None:
         try:
-            self._say(show(self._value(text)))
+            self._print(show(self._value(text)))
         except Exception as error:  # any input may be wrong; the prompt continues
-            self._say(f"{type(error).__name__}: {error}")
+            self._print(f"{type(error).__name__}: {error}")
 
     def do_p(self, text: str) -> None:
         """p EXPRESSION: print the value."""
-        self._try(text, repr)
+        self._print_or_report(text, repr)
 
     def do_pp(self, text: str) -> None:
         """pp EXPRESSION: pretty-print the value."""
-        self._try(text, pprint.pformat)
+        self._print_or_report(text, pprint.pformat)
 
     def default(self, line: str) -> None:
-        self._say(f"unknown: {line!r}; p, pp, l, bt, u, d, c, q are known")
+        self._print(f"unknown: {line!r}; p, pp, l, bt, u, d, c, q are known")
 
     def do_l(self, text: str) -> None:
         """l: list the source lines around the current one."""
@@ -76,28 +76,28 @@ class _Prompt(cmd.Cmd):
         for n in range(max(frame.line - 4, 1), frame.line + 5):
             line = linecache.getline(frame.file, n)
             if line:
-                self._say(f"{'->' if n == frame.line else '  '} {n:4d} {line.rstrip()}")
+                self._print(f"{'->' if n == frame.line else '  '} {n:4d} {line.rstrip()}")
 
     do_list = do_l
 
     def do_bt(self, text: str) -> None:
         """bt: list all frames."""
         for i, frame in enumerate(self._frames):
-            self._say(f"{'->' if i == self._at else '  '} {frame}")
+            self._print(f"{'->' if i == self._at else '  '} {frame}")
 
     do_where = do_bt
 
     def do_u(self, text: str) -> None:
         """u: go to the caller."""
         self._at = min(self._at + 1, len(self._frames) - 1)
-        self._say(self._frames[self._at])
+        self._print(self._frames[self._at])
 
     do_up = do_u
 
     def do_d(self, text: str) -> None:
         """d: go to the callee."""
         self._at = max(self._at - 1, 0)
-        self._say(self._frames[self._at])
+        self._print(self._frames[self._at])
 
     do_down = do_d
 

@@ -143,11 +143,11 @@ def named_scope(name: str) -> contextlib.AbstractContextManager[None]:
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope: the name must be a text; got {name!r}; pass a str")
-    return _unchanged()
+    return _keep_options()
 
 
 @contextlib.contextmanager
-def _unchanged() -> Iterator[None]:
+def _keep_options() -> Iterator[None]:
     yield
 
 

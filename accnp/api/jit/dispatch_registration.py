@@ -238,7 +238,7 @@ def _flatten_of(kind: type) -> Callable[[Any], tuple[Any, Any]] | None:
     """Return the function that flattens values of a class, as `flatten_arrays` does."""
     if kind in NODES:
         return NODES[kind].flatten
-    return functools.partial(_inside, INNER[kind].take) if kind in INNER else None
+    return functools.partial(_flatten_inner, INNER[kind].take) if kind in INNER else None
 
 
 def _items(value: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -246,7 +246,9 @@ def _items(value: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple.__getitem__(value, slice(None))
 
 
-def _inside(take: Callable[[Any, Callable[[Any], None]], Structure], value: Any) -> tuple[Any, Any]:
+def _flatten_inner(
+    take: Callable[[Any, Callable[[Any], None]], Structure], value: Any
+) -> tuple[Any, Any]:
     """Flatten a leaf that contains an array, such as typed random keys."""
     found: list[Any] = []
     node = take(value, found.append)

@@ -35,7 +35,7 @@ def check_donated_inputs(entry: Entry, call: Call) -> Sequence[int]:
     donated = donated_inputs(entry, call)
     places: dict[int, int] = {}
     every = range(n, n + len(call.leaves))
-    for k in every if options.keep_unused else [k for k in _used(graph) if k in every]:
+    for k in every if options.keep_unused else [k for k in _used_inputs(graph) if k in every]:
         array = call.leaves[k - n]
         first = places.setdefault(id(array), k) if type(array) is Array else k
         if first != k and not {first, k}.isdisjoint(donated):
@@ -51,17 +51,17 @@ def donated_inputs(entry: Entry, call: Call) -> Sequence[int]:
     if entry.donated is None:
         options = call.function._options
         given = [len(entry.consts) + i for i in call.donated(options)]
-        entry.donated = _usable(entry.graph, given, options.keep_unused)
+        entry.donated = _match_donated_inputs(entry.graph, given, options.keep_unused)
     return entry.donated
 
 
-def _usable(graph: Graph, given: Sequence[int], keep_unused: bool) -> list[int]:
+def _match_donated_inputs(graph: Graph, given: Sequence[int], keep_unused: bool) -> list[int]:
     """Match donated inputs with results: first by shape and dtype, then by number of elements."""
-    used = set(_used(graph))
+    used = set(_used_inputs(graph))
     left = [i for i in given if keep_unused or i in used]
     results, out = [], []
     for result in graph.out_avals:
-        fit = next((i for i in left if _same(graph.in_avals[i], result)), None)
+        fit = next((i for i in left if _have_same_type(graph.in_avals[i], result)), None)
         if fit is None:
             results.append(result.size)
         else:
@@ -87,7 +87,7 @@ def without_deleted(entry: Entry, call: Call, nodes: list[Node]) -> list[Node]:
     Raises:
         RuntimeError: the program uses one, or its options keep unused arguments.
     """
-    n, used = len(entry.consts), set(_used(entry.graph))
+    n, used = len(entry.consts), set(_used_inputs(entry.graph))
     found = [*nodes]
     for i, node in call.deleted:
         if n + i in used or call.function._options.keep_unused:
@@ -97,7 +97,7 @@ def without_deleted(entry: Entry, call: Call, nodes: list[Node]) -> list[Node]:
     return found
 
 
-def _used(graph: Graph) -> list[int]:
+def _used_inputs(graph: Graph) -> list[int]:
     """Return the positions of the inputs that results or effects depend on."""
     found = graph.extra.get("used")
     if found is None:
@@ -105,11 +105,11 @@ def _used(graph: Graph) -> list[int]:
         for node in graph.nodes:
             inputs = node.inputs
             if node.op is JIT:  # it may not use all of its operands
-                inputs = tuple([inputs[i] for i in _used(node.params["jaxpr"])])
+                inputs = tuple([inputs[i] for i in _used_inputs(node.params["jaxpr"])])
             seen |= {id(x) for x in inputs}
         found = graph.extra["used"] = [i for i, x in enumerate(graph.inputs) if id(x) in seen]
     return found
 
 
-def _same(given: Aval, result: Aval) -> bool:
+def _have_same_type(given: Aval, result: Aval) -> bool:
     return given.shape == result.shape and given.dtype == result.dtype

@@ -272,7 +272,7 @@ class JitFunction(Caller, Generic[P, R]):
         self.__dict__.update(state)
         self._cache = _cache_of(self._fun, self._options)
 
-    def _called(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def _call_uncached(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a call that no dispatch entry matches; called by `Caller.__call__`."""
         try:
             return self._call(args, kwargs)

@@ -68,7 +68,7 @@ class LabelledArray:
 
 def _operator(name: str) -> Callable[..., Any]:
     def method(self: LabelledArray, *others: Any) -> Any:
-        return getattr(self.array, name)(*map(_plain, others))
+        return getattr(self.array, name)(*map(_unlabel, others))
 
     method.__name__ = name
     return method
@@ -78,7 +78,7 @@ for _name in (*_OPERATORS, *[f"r{x}" for x in _OPERATORS], *_OTHER_OPERATORS, *_
     setattr(LabelledArray, f"__{_name}__", _operator(f"__{_name}__"))
 
 
-def _plain(x: Any) -> Any:
+def _unlabel(x: Any) -> Any:
     return x.array if isinstance(x, LabelledArray) else x
 
 
@@ -94,7 +94,7 @@ def map_elements(
 
     If `skip_na` is true, missing values remain missing.
     """
-    values = _numbers(data, "map")
+    values = _values_as_numbers(data, "map")
     result = _run(_of_elements, func, args, kwargs, decorator, (values.ndim,), values)
     if skip_na and values.dtype.kind in "fc" and (missing := np.isnan(values)).any():
         result = np.where(missing, values, result)
@@ -120,7 +120,7 @@ def apply(
     `data` is a DataFrame, or a NumPy array with `raw=True`. The result is of the same class, or a
     Series if the function returns numbers.
     """
-    values = _numbers(data, "apply")
+    values = _values_as_numbers(data, "apply")
     by_rows = axis not in (0, "index")
     if isinstance(data, np.ndarray):
         return _run(_of_lines, func, args, kwargs, decorator, (by_rows, None), values)
@@ -145,7 +145,7 @@ def _of_lines(
     places = None if labels is None else {label: i for i, label in enumerate(labels)}
 
     def of_line(line: Array) -> Any:
-        return _plain(func(LabelledArray(line, places)) if places is not None else func(line))
+        return _unlabel(func(LabelledArray(line, places)) if places is not None else func(line))
 
     return vmap(of_line, in_axes=0 if by_rows else 1, out_axes=0 if by_rows else -1)
 
@@ -172,7 +172,7 @@ def _run(
         if args or kwargs:  # these may be of any type, and become constants of the program
             run = decorator(mapped(with_arguments, *key))
         else:
-            run = _compiled(mapped, func, decorator, key)
+            run = _compile_function(mapped, func, decorator, key)
     except TypeError:  # the function or a label is not hashable
         run = decorator(mapped(func, *key))
     with enable_x64():
@@ -180,7 +180,7 @@ def _run(
 
 
 @functools.lru_cache(64)
-def _compiled(
+def _compile_function(
     mapped: Callable[..., Any],
     func: Callable[..., Any],
     decorator: Callable[..., Any],
@@ -190,7 +190,7 @@ def _compiled(
     return decorator(mapped(func, *key))
 
 
-def _numbers(data: Any, name: str) -> np.ndarray:
+def _values_as_numbers(data: Any, name: str) -> np.ndarray:
     """Return the values of a Series, a DataFrame or a NumPy array as numbers.
 
     Missing values of nullable dtypes become NaN.

@@ -98,11 +98,11 @@ class _Mapped(JitFunction):
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         places = {x.aval.devices for x in array_leaves((args, kwargs)) if type(x) is Array}
         if len(places) > 1:  # the rows are distributed again
-            args, kwargs = _anywhere((args, kwargs))
+            args, kwargs = _make_uncommitted((args, kwargs))
         return super()._call(args, kwargs)
 
 
-def _anywhere(tree: Any) -> Any:
+def _make_uncommitted(tree: Any) -> Any:
     """Make the arrays of a tree uncommitted."""
     return map_arrays(lambda x: wrap(put_node(x._node, None)) if type(x) is Array else x, tree)
 
@@ -238,6 +238,6 @@ def pmap(
         where = _some_devices(devices, backend)
         mapping = _Rows(where, one, axes, out_axes, axis_name, axis_size)
         moving = tuple([a for i, a in enumerate(args) if i not in static])
-        return mapping(_anywhere(moving), _anywhere(kwargs))
+        return mapping(_make_uncommitted(moving), _make_uncommitted(kwargs))
 
     return _Mapped(rows, options)

@@ -43,7 +43,7 @@ def run_small(function: Callable[..., R], arrays: tuple[Any, ...], static: tuple
     The function must be defined once, in a module, and read nothing but its arguments.
     """
     if state.abstract is None and not state.named and _is_small(arrays, static):
-        return _compiled(function, len(arrays), len(static))(*arrays, *static)
+        return _jit_function(function, len(arrays), len(static))(*arrays, *static)
     return function(*arrays, *static)
 
 
@@ -75,7 +75,7 @@ def _static_length(x: Any) -> int:
 
 
 @cache
-def _compiled(function: Callable[..., Any], arrays: int, static: int) -> JitFunction[..., Any]:
+def _jit_function(function: Callable[..., Any], arrays: int, static: int) -> JitFunction[..., Any]:
     return jit(function, static_argnums=tuple(range(arrays, arrays + static)))
 
 
@@ -141,7 +141,7 @@ class _SmallCalls:
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         values = self._positional(args, kwargs)
         static = None if values is None else self._static_positions(values)
-        if values is None or static is None or self._warns():
+        if values is None or static is None or self._checks_raw_keys():
             return self.function(*args, **kwargs)
         program = self.programs.get(static)
         if program is None:
@@ -153,7 +153,7 @@ class _SmallCalls:
         # The function needs a concrete value. Called directly, it works, or raises its own error.
         return self.function(*args, **kwargs)
 
-    def _warns(self) -> bool:
+    def _checks_raw_keys(self) -> bool:
         """Return whether each call with a raw key warns or raises."""
         return self.has_key and config.legacy_prng_key != "allow"
 

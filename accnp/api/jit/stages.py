@@ -424,11 +424,11 @@ class Compiled(_Stage):
         got = tuple(x.aval for x in nodes)
         if call.spec != traced._call.spec or got != want:
             fits = call.spec == traced._call.spec
-            given = [_fitted(x, a, self._home) if fits else None
+            given = [_convert_argument(x, a, self._home) if fits else None
                      for x, a in zip(nodes, want, strict=fits)]  # fmt: skip
             nodes = [x for x in given if x is not None]
             if not fits or len(nodes) != len(given):
-                said = [", ".join(map(_placed, avals)) for avals in (want, got)]
+                said = [", ".join(map(_aval_text, avals)) for avals in (want, got)]
                 raise TypeError(
                     f"{traced.fun_name}: Argument types differ from the types for which this "
                     f"computation was compiled; compiled for {said[0]}; called with {said[1]}; "
@@ -446,11 +446,11 @@ class Compiled(_Stage):
         return entry.out_spec.unflatten([wrap(x) for x in results])
 
 
-def _placed(a: Aval) -> str:
+def _aval_text(a: Aval) -> str:
     return str(a) if a.devices is None else f"{a} on {', '.join(map(str, a.devices))}"
 
 
-def _fitted(x: Node, want: Aval, default: Any) -> Node | None:
+def _convert_argument(x: Node, want: Aval, default: Any) -> Node | None:
     """Convert an argument to the type that the program was compiled for; None if it does not match.
 
     The weak flag may differ, and an uncommitted argument is moved to the device of the program.

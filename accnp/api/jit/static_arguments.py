@@ -200,7 +200,7 @@ class Watched:
             if not held or kind.__hash__ is not object.__hash__ or isinstance(value, _CODE):
                 continue
             names = _names_read(fun, kind)
-            found = {k: _content(v) for k, v in held.items() if k in names}
+            found = {k: _copy_content(v) for k, v in held.items() if k in names}
             if found:
                 self._found.append((place, value, found))
 
@@ -216,8 +216,8 @@ class Watched:
         for place, value, found in self._found:
             held = value.__dict__
             for attribute, before in found.items():
-                now = _content(held.get(attribute))
-                if not _same(before, now):
+                now = _copy_content(held.get(attribute))
+                if not _has_same_content(before, now):
                     name = place if isinstance(place, str) else parameter(place)
                     raise ValueError(
                         f"jit({function}): static argument {name!r} has changed since it was "
@@ -252,13 +252,13 @@ def _names_read(fun: Any, kind: type) -> set[str]:
                 written.add(step.argval)
             elif step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
                 read.add(step.argval)
-                method = inspect.unwrap(getattr(kind, step.argval, None) or _nothing)
+                method = inspect.unwrap(getattr(kind, step.argval, None) or _missing_attribute)
                 if isinstance(method, FunctionType) and depth < _DEPTH:
                     codes.append((method.__code__, depth + 1))
     return read - written
 
 
-def _nothing() -> None:
+def _missing_attribute() -> None:
     """Placeholder for an attribute that the class does not have."""
 
 
@@ -269,22 +269,22 @@ def _steps(code: CodeType) -> Iterator[dis.Instruction]:
             yield from _steps(inner)
 
 
-def _content(value: Any) -> Any:
+def _copy_content(value: Any) -> Any:
     """Return a shallow copy of a mutable value."""
     if type(value) is list:
         return list(value)
     return dict(value) if type(value) is dict else value
 
 
-def _same(a: Any, b: Any) -> bool:
+def _has_same_content(a: Any, b: Any) -> bool:
     if a is b:
         return True
     if type(a) is not type(b):
         return False
     if type(a) is list:
-        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b))
+        return len(a) == len(b) and all(_has_same_content(x, y) for x, y in zip(a, b))
     if type(a) is dict:
-        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+        return a.keys() == b.keys() and all(_has_same_content(a[k], b[k]) for k in a)
     return isinstance(a, int | float | complex | str | bytes) and a == b
 
 

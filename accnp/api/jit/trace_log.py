@@ -101,7 +101,11 @@ def report_miss(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> 
     place = f" ({file}:{line})" if file else ""
     text = f"jit {name}{place}: traced, {explain_miss(function, call, avals, cache)}"
     if config.explain_cache_misses:
-        seen = "all previously seen cache keys differ" if _known(cache) else "never seen function"
+        seen = (
+            "all previously seen cache keys differ"
+            if _cached_signatures(cache)
+            else "never seen function"
+        )
         log(_WARNING, "TRACING CACHE MISS at %s:\n  %s\n  %s", user_line(), seen, text)
     if config.debug:
         note(text)
@@ -109,7 +113,7 @@ def report_miss(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> 
 
 def explain_miss(function: Any, call: Any, avals: Sequence[Any], cache: dict) -> str:
     """Compare a call with the nearest signature in a cache; return a text of the differences."""
-    known = _known(cache)
+    known = _cached_signatures(cache)
     if not known:
         code = getattr(function, "__code__", None)
         if code in _codes:
@@ -127,7 +131,7 @@ def explain_miss(function: Any, call: Any, avals: Sequence[Any], cache: dict) ->
     return f"since the nearest of {seen} differs: {'; '.join(found)}"
 
 
-def _known(cache: dict) -> list[Any]:
+def _cached_signatures(cache: dict) -> list[Any]:
     """Return the signatures in a function's cache."""
     return [k for k in cache if len(k) == 4 and isinstance(k[1], tuple)]
 

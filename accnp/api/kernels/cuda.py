@@ -213,7 +213,7 @@ class CudaFunction:
 
     def in_order(self, values: list[Any], static: dict[str, Any]) -> list[Any]:
         """Arguments in the kernel's order: arrays, and static values at their names or behind."""
-        named = {k: _number(v) for k, v in static.items()}
+        named = {k: _convert_static(v) for k, v in static.items()}
         if isinstance(self.function, str):
             return [*values, *named.values()]
         code = self.python.__code__
@@ -246,7 +246,7 @@ def _entry_of(source: str, name: str | None) -> str:
     return name
 
 
-def _number(value: Any) -> Any:
+def _convert_static(value: Any) -> Any:
     """A static value as kernels get it: of 32 bits, unless it is one of NumPy's or x64 is on."""
     if isinstance(value, np.generic):
         return value

@@ -73,18 +73,18 @@ class UserKernel:
         rules = self._rules
         if rules["vmap"] is not None:
             found = custom_vmap(found)
-            found.def_vmap(_with(rules["vmap"], static))
+            found.def_vmap(_bind_static(rules["vmap"], static))
         if rules["jvp"] is not None:
             found = custom_jvp(found)
-            found.defjvp(_with(rules["jvp"], static))
+            found.defjvp(_bind_static(rules["jvp"], static))
         if rules["vjp"] is not None:
             forward, backward = rules["vjp"]
             found = custom_vjp(found)
-            found.defvjp(_with(forward, static), _with(backward, static))
+            found.defvjp(_bind_static(forward, static), _bind_static(backward, static))
         return found
 
 
-def _with(rule: Callable[..., Any], static: dict[str, Any]) -> Callable[..., Any]:
+def _bind_static(rule: Callable[..., Any], static: dict[str, Any]) -> Callable[..., Any]:
     if not static:
         return rule
     made = functools.partial(rule, **static)

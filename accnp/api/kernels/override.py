@@ -150,7 +150,7 @@ class Override(contextlib.ContextDecorator):
             if not i:
                 wait_for_background()
         original, edited = (float(np.median(t[1:])) for t in times)
-        return Report(*_compared(*outs), original, edited)
+        return Report(*_compare_results(*outs), original, edited)
 
 
 def _steps(plan: Plan, text: str) -> set[int]:
@@ -175,7 +175,7 @@ def _run(plan: Plan, buffers: Sequence[Any], timed: set[int]) -> tuple[list[Any]
     return execute.run(plan, buffers, tell), total
 
 
-def _compared(
+def _compare_results(
     originals: Sequence[np.ndarray], others: Sequence[np.ndarray]
 ) -> tuple[bool, float, float]:
     same, largest, ulp = True, 0.0, 0.0
@@ -252,12 +252,12 @@ def override(kernel: InspectedKernel, edited: Any) -> Override:
     except (CompileError, ValueError) as error:
         raise ValueError(
             f"override: the edited kernel of step {kernel.step} cannot take the place of the "
-            f"generated one; got {_complaint(error.__cause__ or error, text)}; fix the source"
+            f"generated one; got {_diagnose(error.__cause__ or error, text)}; fix the source"
         ) from None
     return Override(kernel, text.source, callees)
 
 
-def _complaint(error: BaseException, text: KernelText) -> str:
+def _diagnose(error: BaseException, text: KernelText) -> str:
     """What the compiler says of a text, and the line that it means."""
     if isinstance(error, Unsupported):
         said, line = str(error), error.line

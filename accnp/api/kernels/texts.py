@@ -157,7 +157,7 @@ class ScalarText(ast.NodeTransformer):
             if isinstance(x, ast.Lambda)
             and x.lineno == code.co_firstlineno
             and [a.arg for a in x.args.args] == [*code.co_varnames[: code.co_argcount]]
-            and (x.end_lineno != x.lineno or _within(x, columns))
+            and (x.end_lineno != x.lineno or _may_contain(x, columns))
         ]
         if len(found) != 1:
             why = "its source is not available" if not found else "there are several on its line"
@@ -200,12 +200,12 @@ class ScalarText(ast.NodeTransformer):
         end."""
         called = self.value_of(node.func) if self.is_outside(node.func) else None
         for name, write in (("where", ast.IfExp), ("clip", self.clipped)):
-            if called is getattr(np, name) or _home(called, ("accnp.numpy",), name):
+            if called is getattr(np, name) or _public_module(called, ("accnp.numpy",), name):
                 if len(node.args) != 3 or node.keywords:
                     self.refuse(f"{name} takes three numbers, by position", node)
                 return ast.copy_location(write(*[self.visit(x) for x in node.args]), node)
-        if _home(called, ("accnp.lax", "accnp.numpy"), "round") and _arguments(node) > 1:
-            if _home(called, ("accnp.lax",), "round"):
+        if _public_module(called, ("accnp.lax", "accnp.numpy"), "round") and _arguments(node) > 1:
+            if _public_module(called, ("accnp.lax",), "round"):
                 self.refuse("lax.round takes one number here, and rounds halves away from 0", node)
             node.func = self.of_module("np", "round")
             node.args = [self.visit(x) for x in node.args]
@@ -316,7 +316,7 @@ class ScalarText(ast.NodeTransformer):
         # Numba's names of types serve as casts.
         if type(value).__module__.startswith("numba.core.types") and hasattr(np, str(value)):
             return self.of_module("np", str(value))
-        home = _home(value, _OWN)
+        home = _public_module(value, _OWN)
         if home:
             found = _OWN[home].get(own)
             if isinstance(found, tuple):
@@ -366,7 +366,7 @@ class ScalarText(ast.NodeTransformer):
         return ast.Attribute(ast.Name(module, ast.Load()), name, ast.Load())
 
 
-def _home(value: Any, modules: Iterable[str], name: str | None = None) -> str | None:
+def _public_module(value: Any, modules: Iterable[str], name: str | None = None) -> str | None:
     """Return the public module of accnp that has this very function under its name, or None."""
     if not _is_of_accnp(value):
         return None
@@ -405,10 +405,10 @@ def _is_of(function: types.FunctionType, tree: ast.FunctionDef | ast.Lambda) -> 
     made = compile(module, code.co_filename, "exec", dont_inherit=True)
     for _ in range(2):
         made = next(c for c in made.co_consts if isinstance(c, types.CodeType))
-    return _content(made) == _content(code)
+    return _code_instructions(made) == _code_instructions(code)
 
 
-def _content(code: types.CodeType) -> list[tuple[str, str]]:
+def _code_instructions(code: types.CodeType) -> list[tuple[str, str]]:
     """The instructions of a function, without places.
 
     Calls of attributes of what a module imports have other instructions than those of methods.
@@ -432,6 +432,6 @@ def _is_zero(x: ast.expr) -> bool:
     return isinstance(x, ast.Constant) and type(x.value) is int and not x.value
 
 
-def _within(x: ast.Lambda, columns: set[int]) -> bool:
+def _may_contain(x: ast.Lambda, columns: set[int]) -> bool:
     """Whether code with these columns may be that of a lambda on one line."""
     return all(x.col_offset <= c <= (x.end_col_offset or c) for c in columns)

@@ -47,9 +47,9 @@ def _is_key(x: Any) -> bool:
     return type(x) is PRNGKeyArray
 
 
-def _like(x: Any, node: Node) -> Any:
+def _convert_like(x: Any, node: Node) -> Any:
     """Convert a node to the type of `x`: random keys or an array."""
-    return x._like(node) if _is_key(x) else wrap(node)
+    return x._with_words(node) if _is_key(x) else wrap(node)
 
 
 _LEAF = tree_structure(0)
@@ -147,7 +147,7 @@ class _Leaf:
             deleted = const(self.node.value, example.aval)
             deleted.trace = self.node.trace
             return wrap(deleted)
-        return _like(self.given, example)
+        return _convert_like(self.given, example)
 
     def __str__(self) -> str:
         a = self.node.aval
@@ -156,7 +156,7 @@ class _Leaf:
         return f"axis {self.axis} of argument {self.name} of type {dtype}[{dims}]"
 
 
-def _content(x: Any) -> Any:
+def _held_node(x: Any) -> Any:
     """Return what an argument holds: the node of an array, the words of keys."""
     return x._base if isinstance(x, PRNGKeyArray) else x._node if type(x) is Array else x
 
@@ -298,14 +298,14 @@ class Mapping:
             assert state.abstract is not None
             state.abstract.refs = closed
             values = [leaf.value(x) for leaf, x in zip(mapped, examples, strict=True)]
-            places = {id(x): (leaf, _content(x)) for x, leaf in zip(values, mapped, strict=True)}
+            places = {id(x): (leaf, _held_node(x)) for x, leaf in zip(values, mapped, strict=True)}
             some, more = given.for_one(values)
             out = self.fun(*some, **more)
             found, structure = _flatten(out)
-            outs = [self._result(x, i, out, structure) for i, x in enumerate(found)]
+            outs = [self._result_node(x, i, out, structure) for i, x in enumerate(found)]
             for x in found:  # an item assignment may have changed an argument
                 leaf, content = places.get(id(x), (None, None))
-                through.append(leaf if leaf is not None and _content(x) is content else None)
+                through.append(leaf if leaf is not None and _held_node(x) is content else None)
             if config.check_tracer_leaks or state.abstract.rebound:  # drop the handles of this call
                 found = [wrap(x._node) if type(x) is Array else x for x in found]
                 out = structure.unflatten(found)
@@ -327,7 +327,7 @@ class Mapping:
             flags += [False] * len(refs)
         pairs = self.run(graph, xs, flags, size)
         if boxes or refs:
-            self._put(boxes, refs, pairs[len(found) :], size)
+            self._store_contents(boxes, refs, pairs[len(found) :], size)
             pairs = pairs[: len(found)]
         axes = _broadcast(self.transform, "out_axes", self.out_axes, out, structure)
         outs = []
@@ -346,12 +346,14 @@ class Mapping:
             if value is not None:
                 outs.append(value)
                 continue
-            x = _placed(x, batched, size, axis)
+            x = _move_batch_axis(x, batched, size, axis)
             float0 = x.aval.dtype == dtypes.float0
-            outs.append(np.zeros(x.aval.shape, dtypes.float0) if float0 else _like(found[i], x))
+            outs.append(
+                np.zeros(x.aval.shape, dtypes.float0) if float0 else _convert_like(found[i], x)
+            )
         return structure.unflatten(outs)
 
-    def _put(
+    def _store_contents(
         self, boxes: Sequence[_Leaf], refs: Sequence[Any], made: Sequence[Any], size: int
     ) -> None:
         """Store the new contents that the examples computed in references."""
@@ -418,7 +420,7 @@ class Mapping:
         ]
         return _Arguments(every, structures, tuple(kwargs), mapped)
 
-    def _result(self, x: Any, i: int, out: Any, structure: PyTreeDef) -> Node:
+    def _result_node(self, x: Any, i: int, out: Any, structure: PyTreeDef) -> Node:
         try:
             return as_node(x._base if _is_key(x) else x, self.transform)
         except TypeError:
@@ -439,7 +441,7 @@ class Mapping:
         return axis % rank
 
 
-def _placed(x: Node, batched: bool, size: int, axis: int | None) -> Node:
+def _move_batch_axis(x: Node, batched: bool, size: int, axis: int | None) -> Node:
     """Move the leading axis of a result to `axis`; for None, return the first example."""
     if axis is not None:
         return move_axis(with_batch_axis(x, batched, size), 0, axis)

@@ -424,7 +424,7 @@ def check_carry(loop: Loop, carry: Any, avals: Sequence[Aval], body: Body) -> No
     wrong = [
         f"the input carry {'component ' if not n.isidentifier() else ''}{n} has type "
         f"{type_text(a)} but the corresponding output carry component has type "
-        f"{type_text(b)}{_how(a, b)}"
+        f"{type_text(b)}{_type_difference(a, b)}"
         for n, a, b in zip(loop.carry, avals, outs, strict=True)
         if not same_type(a, b)
     ]
@@ -455,7 +455,7 @@ def _difference(first: Any, other: Any, labels: tuple[str, str]) -> str:
     return f"they differ {place} (the first is {labels[0]}, the second is {labels[1]})"
 
 
-def _how(a: Aval, b: Aval) -> str:
+def _type_difference(a: Aval, b: Aval) -> str:
     parts = []
     if a.dtype != b.dtype:
         parts.append("dtypes")
@@ -489,7 +489,7 @@ def check_branches(
     paths = first.names("")
     wrong = [
         f"the output of {a}{f' at path {p}' if p else ''} has type {type_text(u)} but the "
-        f"corresponding output of {b} has type {type_text(v)}{_how(u, v)}"
+        f"corresponding output of {b} has type {type_text(v)}{_type_difference(u, v)}"
         for p, u, v in zip(paths, ours, theirs, strict=True)
         if not same_type(u, v)
     ]
@@ -527,7 +527,7 @@ def check_result(
             f"{_difference(ours, theirs, ('its argument', 'its result'))}; {where}"
         )
     wrong = [
-        f"{what} returns{p} {type_text(b)} but must return {type_text(a)}{_how(a, b)}"
+        f"{what} returns{p} {type_text(b)} but must return {type_text(a)}{_type_difference(a, b)}"
         for p, a, b in zip(body.names(""), avals, outs, strict=True)
         if a.shape != b.shape or (dtypes and a.dtype != b.dtype)
     ]

@@ -79,7 +79,7 @@ register_cache(
 
 def cached_trace(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[], R]) -> R:
     """Return what `make` returns, or its cached result for these functions, key and options."""
-    if state.named or not all(map(_lasting, fns)):
+    if state.named or not all(map(_has_stable_identity, fns)):
         return make()
     whole = (key, config.key, bound(), types_only())
     table = _known.setdefault(fns[0], {})
@@ -87,33 +87,33 @@ def cached_trace(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[],
         found = table.get(whole)
     except TypeError:  # unhashable static data in a structure
         return make()
-    before = _look(fns)
+    before = _read_objects(fns)
     if before is None:
         return make()
     others = [weakref.ref(fn) for fn in fns[1:]]
     if found is not None:
         known, read, logs, made = found
-        if known == others and _same(read, _without(before, logs)):
+        if known == others and _are_unchanged(read, _remove_paths(before, logs)):
             table[whole] = table.pop(whole, found)  # the most recently used comes last
             return made
     reads = state.policy_reads
     made = make()
-    after = _look(fns)
+    after = _read_objects(fns)
     if state.policy_reads != reads:  # other policies give other programs
         return made
     if after is not None and not made.refs and all(x.trace is None for x in made.outer):
-        logs = _changed(before, after)
+        logs = _find_changes(before, after)
         for graph in made.graphs:
             graph.detach()
         table.pop(whole, None)
         if len(table) >= EACH:
             with suppress(StopIteration, KeyError):  # another thread was faster
                 del table[next(iter(table))]
-        table[whole] = (others, _without(after, logs), logs, made)
+        table[whole] = (others, _remove_paths(after, logs), logs, made)
     return made
 
 
-def _lasting(fn: Any) -> bool:
+def _has_stable_identity(fn: Any) -> bool:
     """Return whether a callable can be identified by identity: functions, `partial`, and instances
     of user classes that compare by identity."""
     kind = type(fn)
@@ -135,7 +135,7 @@ def _of_library(x: Any) -> bool:
 # --- what functions read ---
 
 
-def _look(fns: Sequence[Any]) -> Seen | None:
+def _read_objects(fns: Sequence[Any]) -> Seen | None:
     """Return the objects that functions read, by path; None if there are too many, or if one can
     change without notice."""
     seen: Seen = {}
@@ -155,7 +155,7 @@ def _look(fns: Sequence[Any]) -> Seen | None:
         if isinstance(x, _ATOMS) or id(x) in entered:
             continue
         entered.add(id(x))
-        queue += [((*path, name), value) for name, value in _parts(x)]
+        queue += [((*path, name), value) for name, value in _referenced_objects(x)]
         if len(seen) + len(queue) > MANY:
             return None
     return seen
@@ -168,7 +168,7 @@ def _value(x: Any) -> Any:
     return x._base._node if isinstance(x, PRNGKeyArray) else x._node
 
 
-def _parts(x: Any) -> Iterator[tuple[Any, Any]]:
+def _referenced_objects(x: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the user's objects that an object refers to."""
     if isinstance(x, FunctionType):
         if _of_library(x):
@@ -212,17 +212,17 @@ def _equal(a: Any, b: Any) -> bool:
     return a is b or (type(a) is bytes is type(b) and a == b)
 
 
-def _same(before: Seen, now: Seen) -> bool:
+def _are_unchanged(before: Seen, now: Seen) -> bool:
     return before.keys() == now.keys() and all(_equal(v, now[p]) for p, v in before.items())
 
 
-def _changed(before: Seen, after: Seen) -> Logs:
+def _find_changes(before: Seen, after: Seen) -> Logs:
     """Return the paths of what tracing has changed: values, and containers of other lengths."""
     logs = {p for p, v in before.items() if p in after and not _equal(v, after[p])}
     return logs | {p[:-1] for p in before.keys() ^ after.keys() if len(p) > 1}
 
 
-def _without(seen: Seen, logs: Logs) -> Seen:
+def _remove_paths(seen: Seen, logs: Logs) -> Seen:
     if not logs:
         return seen
     return {

@@ -19,15 +19,15 @@ def advice(events: Sequence[Event], pictures: Iterable[Picture]) -> list[str]:
     """Return one sentence for each pattern found, with its line and a remedy."""
     pictures = list(pictures)
     return [
-        *_looks(events),
-        *_retraces(events),
+        *_advise_on_reads(events),
+        *_advise_on_retraces(events),
         *_copies(events, pictures),
-        *_wide(pictures),
+        *_advise_on_widening(pictures),
         *_host_loops(pictures),
     ]
 
 
-def _looks(events: Sequence[Event]) -> list[str]:
+def _advise_on_reads(events: Sequence[Event]) -> list[str]:
     counted: Counter[object] = Counter()
     first: dict[object, Event] = {}
     for e in events:
@@ -44,7 +44,7 @@ def _looks(events: Sequence[Event]) -> list[str]:
     ]
 
 
-def _retraces(events: Sequence[Event]) -> list[str]:
+def _advise_on_retraces(events: Sequence[Event]) -> list[str]:
     missed: dict[object, list[Event]] = {}
     called = Counter(e.more["code"] for e in events if e.kind == "call")
     for e in events:
@@ -85,7 +85,7 @@ def _copies(events: Sequence[Event], pictures: Sequence[Picture]) -> list[str]:
     return out
 
 
-def _wide(pictures: Sequence[Picture]) -> list[str]:
+def _advise_on_widening(pictures: Sequence[Picture]) -> list[str]:
     lines = dict.fromkeys(text for p in pictures for text in p.widened)
     return [
         f"{text}: later results have twice the bytes; to avoid this, convert the 64-bit operand to "

@@ -71,7 +71,9 @@ class Explanation:
         self.load: Load | None = None  # the worse one of before and after
         self._session = _Pictures()
         self._known: dict[Any, Plan] = {}
-        self._counts: dict[str, int] = dict.fromkeys(_counts(), 0)  # of the block, at its end
+        self._counts: dict[str, int] = dict.fromkeys(
+            _read_counters(), 0
+        )  # of the block, at its end
         self._before: dict[str, int] = {}
         self._ended = False
 
@@ -79,7 +81,7 @@ class Explanation:
         # Plans are made again while observed, since plans of eager code drop their sources.
         self._known = dict(engine._plans)
         engine._plans.clear()
-        self._before = _counts()
+        self._before = _read_counters()
         self.load = machine_load()
         self._session.start()
         return self
@@ -88,7 +90,7 @@ class Explanation:
         self, kind: type | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            run_uninterrupted(self._end)
+            run_uninterrupted(self._end_session)
         finally:  # also after an interrupt
             self._session.stop()
 
@@ -97,11 +99,11 @@ class Explanation:
         if session is not None:  # if an error of a signal handler prevented the exit
             session.stop()
 
-    def _end(self) -> None:
+    def _end_session(self) -> None:
         self._session.stop()
         self._ended = True
         self.load = machine_load().worse_of(self.load)
-        self._counts = {name: n - self._before[name] for name, n in _counts().items()}
+        self._counts = {name: n - self._before[name] for name, n in _read_counters().items()}
         for e in self.events:
             if e.kind == "step" and not e.more["depth"]:
                 number = e.more["plan"].steps.index(e.more["step"])
@@ -130,16 +132,16 @@ class Explanation:
     def value_uses(self) -> list[tuple[str, str, int, float]]:
         """Uses that needed values: line, cause, count, and total time in seconds."""
         found: dict[tuple[str, str], list[float]] = {}
-        for e in self._of("look"):
+        for e in self._events_of_kind("look"):
             found.setdefault((e.line, e.name), []).append(e.seconds)
         return [(*key, len(took), sum(took)) for key, took in found.items()]
 
     @property
     def traces(self) -> list[str]:
         """Return what was traced, and why: the nearest key and the argument that differed."""
-        took = [e.seconds for e in self._of("trace") if e.more["transform"] == "jit"]
+        took = [e.seconds for e in self._events_of_kind("trace") if e.more["transform"] == "jit"]
         out = []
-        for i, e in enumerate(self._of("miss")):
+        for i, e in enumerate(self._events_of_kind("miss")):
             time = f" ({1e3 * took[i]:.3g} ms)" if i < len(took) else ""
             at = f", called at {e.more['at']}" if e.more["at"] else ""
             out.append(f"{e.name} ({e.line}) was traced{time}, {e.more['why']}{at}")
@@ -155,7 +157,7 @@ class Explanation:
             if hasattr(s, "text")
         }
         out = []
-        for e in self._of("compile"):
+        for e in self._events_of_kind("compile"):
             how = "read from disk" if e.more["origin"] == "disk" else "compiled"
             name = names.get(e.more["source"], "a kernel that others call")
             out.append(f"{how} in {1e3 * e.seconds:.3g} ms: {name}")
@@ -165,8 +167,8 @@ class Explanation:
     def caches(self) -> str:
         """Describe how often cached objects were reused."""
         c = self._counts
-        calls = len(self._of("call"))
-        missed = len(self._of("miss"))
+        calls = len(self._events_of_kind("call"))
+        missed = len(self._events_of_kind("miss"))
         parts = [f"{calls - missed} of {plural(calls, 'jitted call')} found a known signature"]
         asked = c["plans"] + c["plan_hits"]
         found = c["plan_hits"] + c.get("plans_again", 0)
@@ -180,7 +182,7 @@ class Explanation:
         """Return sentences about what is slow, and what helps."""
         return advice(self.events, self._session.pictures.values())
 
-    def _of(self, kind: str) -> list[Event]:
+    def _events_of_kind(self, kind: str) -> list[Event]:
         return [e for e in self.events if e.kind == kind]
 
     @property
@@ -191,7 +193,7 @@ class Explanation:
             lines = [f"run {plural(p.runs, 'time')}; steps together {1e3 * p.seconds:.3g} ms"]
             for s in p.steps:
                 lines += [f"step {s.number}: {s.text}", f"    {s.figures}"]
-            out[_unused(p.title, out)] = lines
+            out[_make_unique(p.title, out)] = lines
         stopped = list(
             {(b.value, b.line): str(b) for p in self.plans for b in p.boundaries}.values()
         )
@@ -311,11 +313,11 @@ def explain(f: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> E
     return found
 
 
-def _counts() -> dict[str, int]:
+def _read_counters() -> dict[str, int]:
     return {**engine.counters, **kernels.as_dict()}
 
 
-def _unused(title: str, taken: dict[str, Any]) -> str:
+def _make_unique(title: str, taken: dict[str, Any]) -> str:
     n, text = 1, title
     while text in taken:
         n += 1

@@ -57,7 +57,7 @@ def page(e: Explanation) -> str:
         body += _plan(p)
     body.append("<h2>Who forced values</h2>")
     rows = [
-        [_code(line), escape(by), _number(f"{n}"), _number(f"{1e3 * seconds:.3g}")]
+        [_code(line), escape(by), _number_cell(f"{n}"), _number_cell(f"{1e3 * seconds:.3g}")]
         for line, by, n, seconds in e.value_uses
     ]
     body.append(_table(["line", "by", "times", "ms"], rows) or "<p>None.</p>")
@@ -96,16 +96,16 @@ def _plan(p: Picture) -> list[str]:
 
 
 def _step(s: StepFacts) -> list[str]:
-    cells = [_number(str(s.number)), _code(s.text), _number(f"{s.nbytes / 1e6:.3g}")]
+    cells = [_number_cell(str(s.number)), _code(s.text), _number_cell(f"{s.nbytes / 1e6:.3g}")]
     if not s.seconds or s.share is None:
-        return [*cells, _number("-"), _number("-"), "<td>not run</td>"]
+        return [*cells, _number_cell("-"), _number_cell("-"), "<td>not run</td>"]
     rate = s.nbytes / s.seconds / 1e9
     width = min(100, round(100 * s.share))
     bar = f'<span class="bar"><i style="width:{width}%"></i></span>{s.share:.0%}{escape(s.mark)}'
     return [
         *cells,
-        _number(f"{1e3 * s.seconds:.3g}"),
-        _number(f"{rate:.1f}"),
+        _number_cell(f"{1e3 * s.seconds:.3g}"),
+        _number_cell(f"{rate:.1f}"),
         f'<td class="share">{bar}</td>',
     ]
 
@@ -114,7 +114,7 @@ def _code(text: str) -> str:
     return f'<td class="code">{escape(text)}</td>'
 
 
-def _number(text: str) -> str:
+def _number_cell(text: str) -> str:
     return f'<td class="number">{escape(text)}</td>'
 
 

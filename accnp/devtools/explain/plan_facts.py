@@ -115,7 +115,7 @@ class Picture:
                 self.boundaries += [b for b in found if b.reasons and _is_read(b, stored, program)]
             if len(program.values) <= _LARGE:
                 self.svg = draw(program, clusters, of)
-            self.widened = _widened(program)
+            self.widened = _widening_lines(program)
         self.operations = 0 if program is None else len(program.values)
         self.steps = [
             StepFacts(
@@ -166,7 +166,7 @@ def _is_wide(v: Value) -> bool:
     return not isinstance(v.aval, tuple) and v.aval.dtype.name in _WIDE
 
 
-def _widened(program: Program) -> list[str]:
+def _widening_lines(program: Program) -> list[str]:
     """Return the lines at which the user's program converts 32-bit values to 64 bits.
 
     Functions that compute in 64 bits and return 32 are excluded: a conversion counts if a 64-bit

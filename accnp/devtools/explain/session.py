@@ -88,13 +88,13 @@ class Session:
     def start(self) -> None:
         """Start observing."""
         try:
-            run_uninterrupted(self._start)
+            run_uninterrupted(self._open_session)
         except BaseException:  # an interrupt: the caller cannot stop the session
             self._given_up = True  # do not start if it has not yet
             run_uninterrupted(self._stop)
             raise
 
-    def _start(self) -> None:
+    def _open_session(self) -> None:
         with _lock:
             if self._given_up:
                 return
@@ -132,7 +132,7 @@ class Session:
             watch.observe(-1)
 
 
-def _wants(kind: str) -> bool:
+def _is_recorded(kind: str) -> bool:
     return any(kind in session.kinds for session in _open)
 
 
@@ -165,22 +165,22 @@ def _points() -> list[FunctionPatch | _Recording]:
         _Recording(),
         point("trace_fn", "trace", _trace),
         point("api.jit.trace_log", "report_miss", _miss),
-        point("api.jit.jit", "JitFunction._called", _call),
+        point("api.jit.jit", "JitFunction._call_uncached", _record_call),
         point("compiler.fusion.program", "build", _pass("program")),
         point("compiler.fusion.fuse", "fuse", _pass("fusion")),
         point("compiler.fusion.lower", "lower", _pass("lowering")),
         point("compiler.specs.launches", "build_generated", _pass("source")),
         point("engine.plan", "make_plan", _plan),
-        point("engine", "materialise", _look),
-        point("engine.pending", "unreferenced_leaves", _lost),
+        point("engine", "materialise", _record_materialise),
+        point("engine.pending", "unreferenced_leaves", _record_copies),
         point("engine.execute", "run", _run),
         point("compiler.kernel_cache", "_make", _compile),
-        point("runtime.stream", "Task.wait", _wait),
+        point("runtime.stream", "Task.wait", _record_wait),
     ]
 
 
 def _record(original: Any, op: Any, *args: Any) -> Any:
-    if not _wants("record"):
+    if not _is_recorded("record"):
         return original(op, *args)
     start = perf_counter_ns()
     node = original(op, *args)
@@ -200,7 +200,7 @@ def _trace(original: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _miss(original: Any, function: Any, call: Any, avals: Any, cache: Any) -> None:
-    if _wants("miss"):
+    if _is_recorded("miss"):
         name, file, line = function_place(function)
         now = perf_counter_ns()
         why = trace_log.explain_miss(function, call, avals, cache)
@@ -211,7 +211,7 @@ def _miss(original: Any, function: Any, call: Any, avals: Any, cache: Any) -> No
     original(function, call, avals, cache)
 
 
-def _call(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+def _record_call(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
     start = perf_counter_ns()
     asking = _asking.setdefault(get_ident(), [])
     asking.append(f"jit {self._name}")
@@ -258,7 +258,7 @@ def _position(frame: FrameType) -> Any:
     return next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
 
 
-def _look(original: Any, nodes: Any, wait: bool = False) -> None:
+def _record_materialise(original: Any, nodes: Any, wait: bool = False) -> None:
     asked = [n.aval for n in nodes if n.value is None and n.op.kind != "leaf"]
     if not asked:
         return original(nodes, wait)
@@ -299,7 +299,7 @@ _SPELLED = {
     "Array.block_until_ready": "x.block_until_ready()", "Array.__iter__": "iterating over x",
     "block_until_ready": "block_until_ready(x)", "device_get": "device_get(x)",
     "Array.__contains__": "y in x", "Array.__dlpack__": "x.__dlpack__()",
-    "JitFunction._called": "an argument of a jitted function",
+    "JitFunction._call_uncached": "an argument of a jitted function",
 }  # fmt: skip
 
 
@@ -313,7 +313,7 @@ def _who_asks(op: Any) -> tuple[str, bool]:
         if op.kind == "opaque":
             return f"{op.name}: a library call, done as soon as it is recorded", False
         return f"{asks}: a long chain, or a large operand of an update, does not wait", False
-    return asks, name not in ("JitFunction._called", "block_until_ready")
+    return asks, name not in ("JitFunction._call_uncached", "block_until_ready")
 
 
 def _passes_through(*names: str) -> bool:
@@ -325,7 +325,7 @@ def _passes_through(*names: str) -> bool:
     return False
 
 
-def _lost(original: Any, found: Any, leaves: Any) -> Any:
+def _record_copies(original: Any, found: Any, leaves: Any) -> Any:
     lost = original(found, leaves)
     # The second call also covers other operands, which need no copies.
     for k in found.taken if leaves is found.taken else ():
@@ -383,7 +383,7 @@ def _compile(original: Any, source: str, name: str, *args: Any) -> Any:
     return kernel
 
 
-def _wait(original: Any, self: Any) -> Any:
+def _record_wait(original: Any, self: Any) -> Any:
     if self.done():
         return original(self)
     start = perf_counter_ns()

@@ -277,7 +277,7 @@ def _parting_from_numpy(
         value, expected = np.asarray(value, x.aval.dtype), known[id(x)]
         # Sums, products of matrices and the like may cancel.
         scales = [v for v in operands if isinstance(v, np.ndarray) and x.op.kind != "map"]
-        if not _near(value, expected, rtol, scales):
+        if not _are_close(value, expected, rtol, scales):
             return Parting("NumPy", _name(x), site_text(x), value, expected)
     return None
 
@@ -289,7 +289,7 @@ def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     return not np.any(_distances(a, b))
 
 
-def _near(
+def _are_close(
     a: np.ndarray, b: np.ndarray, rtol: float | None, scales: Sequence[np.ndarray] = ()
 ) -> bool:
     """Return whether differences are below the tolerance, relative to the largest element, also of

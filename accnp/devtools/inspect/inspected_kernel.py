@@ -95,13 +95,13 @@ class InspectedKernel:
 
     def llvm(self) -> str:
         """The optimized LLVM IR, made for looking at it; no cache changes."""
-        return self._shown("llvm")
+        return self._show_code("llvm")
 
     def assembly(self) -> str:
         """The assembly of this machine, made for looking at it; no cache changes."""
-        return self._shown("assembly")
+        return self._show_code("assembly")
 
-    def _shown(self, what: str) -> str:
+    def _show_code(self, what: str) -> str:
         return show_kernel(
             self.code,
             "kernel",

@@ -79,11 +79,11 @@ def inspect(target: Any, **options: Any) -> Any:
             raise TypeError(
                 f"inspect: the function is jitted already; got {sorted(options)}; give these to jit"
             )
-        return _looker(target, target)
-    return _looker(target, jit(target, **options))
+        return _make_inspector(target, target)
+    return _make_inspector(target, jit(target, **options))
 
 
-def _looker(target: Callable[..., Any], function: JitFunction) -> Callable[..., Inspection]:
+def _make_inspector(target: Callable[..., Any], function: JitFunction) -> Callable[..., Inspection]:
     @api_boundary
     def look(*args: Any, **kwargs: Any) -> Inspection:
         return _of_call(function, args, kwargs)

@@ -57,10 +57,12 @@ def main(path: str, launch: Mapping[str, Any]) -> float:
         run()
         times.append(time.perf_counter() - begin)
     print(f"{kernel.origin} in {kernel.seconds * 1e3:.1f} ms")
-    return _told(launch, times, memory)
+    return _print_times(launch, times, memory)
 
 
-def _told(launch: Mapping[str, Any], times: Sequence[float], memory: Sequence[np.ndarray]) -> float:
+def _print_times(
+    launch: Mapping[str, Any], times: Sequence[float], memory: Sequence[np.ndarray]
+) -> float:
     median = sorted(times)[len(times) // 2]
     speed = launch["moved"] / median / 1e9
     print(f"{len(times)} runs, median {median * 1e6:.1f} us, {speed:.1f} GB/s")
@@ -98,7 +100,7 @@ def _on_gpu(path: str, launch: Mapping[str, Any]) -> float:
         times.append(driver.elapsed(begin, after))
     for x, y in zip(memory, there, strict=True):
         driver.copy_out(y, 0, x)
-    return _told(launch, times[1:], memory)
+    return _print_times(launch, times[1:], memory)
 
 
 def _operands(launch: Mapping[str, Any]) -> list[np.ndarray]:

@@ -39,19 +39,25 @@ def memory_profile() -> bytes:
     table = _Strings()
     out = b""
     for kind, unit in (("allocations", "count"), ("space", "bytes")):
-        out += _part(1, _number(1, table.of(kind)) + _number(2, table.of(unit)))
+        out += _encode_message(
+            1, _encode_number(1, table.of(kind)) + _encode_number(2, table.of(unit))
+        )
     samples, places = b"", b""
     for i, (place, (count, size)) in enumerate(sorted(live_memory().items()), 1):
         file, _, rest = place.rpartition(":")
         line, _, name = rest.partition(" ")
         number = int(line) if line.isdigit() else 0
-        samples += _part(2, _packed(1, [i]) + _packed(2, [count, size]))
-        places += _part(4, _number(1, i) + _part(4, _number(1, i) + _number(2, number)))
-        function = _number(1, i) + _number(2, table.of(name.strip("()") or place))
-        places += _part(5, function + _number(4, table.of(file or place)))
+        samples += _encode_message(2, _encode_packed(1, [i]) + _encode_packed(2, [count, size]))
+        places += _encode_message(
+            4,
+            _encode_number(1, i)
+            + _encode_message(4, _encode_number(1, i) + _encode_number(2, number)),
+        )
+        function = _encode_number(1, i) + _encode_number(2, table.of(name.strip("()") or place))
+        places += _encode_message(5, function + _encode_number(4, table.of(file or place)))
     out += samples + places
     for text in table.texts:
-        out += _part(6, text.encode())
+        out += _encode_message(6, text.encode())
     return gzip.compress(out)
 
 
@@ -76,13 +82,13 @@ def _varint(n: int) -> bytes:
     return bytes(out)
 
 
-def _number(field: int, value: int) -> bytes:
+def _encode_number(field: int, value: int) -> bytes:
     return _varint(field << 3) + _varint(value)
 
 
-def _part(field: int, data: bytes) -> bytes:
+def _encode_message(field: int, data: bytes) -> bytes:
     return _varint(field << 3 | 2) + _varint(len(data)) + data
 
 
-def _packed(field: int, values: Iterable[int]) -> bytes:
-    return _part(field, b"".join(map(_varint, values)))
+def _encode_packed(field: int, values: Iterable[int]) -> bytes:
+    return _encode_message(field, b"".join(map(_varint, values)))

@@ -145,10 +145,13 @@ class Timeline:
             out.append(
                 {"ph": "M", "name": "thread_name", "pid": pid, "tid": ident, "args": {"name": name}}
             )
-        out += [self._one(e, pid) for e in sorted(self.events, key=lambda e: (e.start, -e.end))]
+        out += [
+            self._convert_event(e, pid)
+            for e in sorted(self.events, key=lambda e: (e.start, -e.end))
+        ]
         return {"traceEvents": out + self._foreign, "displayTimeUnit": "ms"}
 
-    def _one(self, e: Event, pid: int) -> dict[str, Any]:
+    def _convert_event(self, e: Event, pid: int) -> dict[str, Any]:
         told: dict[str, Any] = {}
         line = e.line or (_line(e.more["site"]) if e.more.get("site") else "")
         if line:

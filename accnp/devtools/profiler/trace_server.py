@@ -136,18 +136,18 @@ def register_subprocess(pid: int, port: int) -> None:
 def begin_in_subprocesses() -> None:
     """Start a trace in each registered process that answers."""
     for port in _subprocesses.values():
-        _ask(port, "start")
+        _request(port, "start")
 
 
 def end_in_subprocesses() -> list[dict[str, Any]]:
     """Stop these traces and return their events."""
     found = []
     for port in _subprocesses.values():
-        found += _ask(port, "stop").get("traceEvents", [])
+        found += _request(port, "stop").get("traceEvents", [])
     return found
 
 
-def _ask(port: int, what: str) -> dict[str, Any]:
+def _request(port: int, what: str) -> dict[str, Any]:
     import urllib.request  # takes 30 ms, so imported on demand
 
     try:

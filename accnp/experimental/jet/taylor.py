@@ -91,7 +91,7 @@ def jet(
     start = [_argument(i, x) for i, x in enumerate(primals)]
     scale = [1 if factorial_scaled else factorial(k + 1) for k in range(order)]
     rows = [
-        [_term(i, k, t, x) * f for k, (t, f) in enumerate(zip(terms, scale, strict=True))]
+        [_convert_term(i, k, t, x) * f for k, (t, f) in enumerate(zip(terms, scale, strict=True))]
         for i, (x, terms) in enumerate(zip(start, series, strict=True))
     ]
     levels = [start, *map(list, zip(*rows, strict=True))]
@@ -127,11 +127,11 @@ def jet(
         if inexact(a.dtype):
             out.append([t if f == 1 else t / f for t, f in zip(terms, scale, strict=True)])
         else:
-            out.append([zeros(a.shape, _scaled(a.dtype, factorial_scaled)) for _ in scale])
+            out.append([zeros(a.shape, _term_dtype(a.dtype, factorial_scaled)) for _ in scale])
     return tree_unflatten(tree, value), tree_unflatten(tree, out)
 
 
-def _scaled(dtype: np.dtype, factorial_scaled: bool) -> np.dtype:
+def _term_dtype(dtype: np.dtype, factorial_scaled: bool) -> np.dtype:
     """Return the dtype of the terms of values that cannot be differentiated."""
     return dtypes.default_float() if factorial_scaled else dtype
 
@@ -148,7 +148,7 @@ def _argument(i: int, x: Any) -> Array:
     return wrap(node)
 
 
-def _term(i: int, k: int, t: Any, x: Array) -> Array:
+def _convert_term(i: int, k: int, t: Any, x: Array) -> Array:
     if not tree_structure(t).is_leaf():
         raise ValueError(f"term {k} for argument {i} is not an array; got {t!r}; pass one array")
     node = as_node(t, "jet")

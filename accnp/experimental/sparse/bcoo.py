@@ -449,7 +449,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     return BCOO((data, mat.indices[:, left]), shape=shape)
 
 
-def _rows(mat: BCOO) -> tuple[Array, Array]:
+def _row_major_order(mat: BCOO) -> tuple[Array, Array]:
     """Return the row-major order, and the indices in it; those out of bounds come last."""
     outside = array(sparse_shape(mat), dtype=mat.indices.dtype)
     indices = where(inside(mat)[:, None], mat.indices, outside)
@@ -489,7 +489,7 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
     mat = unbatched(mat)
     if not mat.n_sparse:
         return mat
-    order, indices = _rows(mat)
+    order, indices = _row_major_order(mat)
     return BCOO(
         (mat.data[order], indices), shape=mat.shape, indices_sorted=True,
         unique_indices=mat.unique_indices,
@@ -533,7 +533,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     shape = sparse_shape(mat)
     if not mat.n_sparse:
         return mat
-    order, indices = _rows(mat)
+    order, indices = _row_major_order(mat)
     data = where(over_dense(inside(mat), mat), mat.data, 0)[order]
     new = (indices[1:] != indices[:-1]).any(axis=-1)
     slot = concatenate([zeros(min(1, mat.nse), np.int32), cumsum(new.astype(np.int32))])

@@ -291,12 +291,12 @@ def bcoo_broadcast_in_dim(
     new_batch = min([*axes, *dense], default=len(sizes))
     stop = min(dense, default=len(sizes))
     # Data and indices along batch axes, and data along dense axes.
-    data = _placed(
+    data = _expand_axes(
         mat.data,
         [*batch, new_batch, *[1 + d - (stop - new_batch) for d in dense]],
         (*sizes[:new_batch], mat.nse, *sizes[stop:]),
     )
-    indices = _placed(
+    indices = _expand_axes(
         mat.indices,
         [*batch, new_batch, new_batch + 1],
         (*sizes[:new_batch], mat.nse, mat.n_sparse),
@@ -327,7 +327,7 @@ def bcoo_broadcast_in_dim(
     return BCOO((data.reshape((*flat, *tail)), places.reshape((*flat, len(parts)))), shape=sizes)
 
 
-def _placed(x: Array, axes: Sequence[int], shape: tuple[int, ...]) -> Array:
+def _expand_axes(x: Array, axes: Sequence[int], shape: tuple[int, ...]) -> Array:
     """Make axis i of x axis `axes[i]` of an array of this shape."""
     wide = [1] * len(shape)
     for n, d in zip(x.shape, axes, strict=True):

@@ -487,7 +487,7 @@ def bcoo_slice(
     )  # fmt: skip
 
 
-def _chosen(mat: BCOO, item: Any) -> BCOO:
+def _index_static(mat: BCOO, item: Any) -> BCOO:
     """Return mat[item] for static integers and slices with positive steps."""
     given = item if isinstance(item, tuple) else (item,)
     if Ellipsis in given:
@@ -547,7 +547,7 @@ def _multiplied(self: BCOO, other: Any) -> BCOO:
     return bcoo_multiply_sparse(self, other) if several else bcoo_multiply_dense(self, other)
 
 
-def _divided(self: BCOO, other: Any) -> BCOO:
+def _divide(self: BCOO, other: Any) -> BCOO:
     if isinstance(other, BCOO):
         other = other.todense()
     x = asarray(other)
@@ -566,14 +566,14 @@ _METHODS: dict[str, Any] = {
     "__abs__": _abs,
     "__mul__": _multiplied,
     "__rmul__": _multiplied,
-    "__truediv__": _divided,
+    "__truediv__": _divide,
     "__add__": added,
     "__radd__": added,
     "__sub__": lambda self, other: added(self, -other),
     "__rsub__": lambda self, other: added(-self, other),
     "__matmul__": lambda self, other: product(self, other),
     "__rmatmul__": lambda self, other: product(other, self),
-    "__getitem__": _chosen,
+    "__getitem__": _index_static,
 }
 for _name, _function in _METHODS.items():
     setattr(BCOO, _name, _function)

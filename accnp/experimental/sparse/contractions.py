@@ -19,7 +19,7 @@ from accnp.numpy.selection import where
 __all__ = ["bcoo_conv_general_dilated", "bcoo_dot_general_sampled"]
 
 
-def _numbers(axes: Any) -> tuple[int, ...]:
+def _as_axis_tuple(axes: Any) -> tuple[int, ...]:
     return (axes,) if isinstance(axes, int) else tuple(axes)
 
 
@@ -66,7 +66,7 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
     """
     x, y, places = asarray(A), asarray(B), asarray(indices)
     (left, right), (left_batch, right_batch) = [
-        [_numbers(axes) for axes in pair] for pair in dimension_numbers
+        [_as_axis_tuple(axes) for axes in pair] for pair in dimension_numbers
     ]
     numbers = ((left, right), (left_batch, right_batch))
     out = eval_shape(lambda u, v: dot_general(u, v, numbers), *map(_type_of, (x, y)))
@@ -74,8 +74,8 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
         n = len(left_batch)
         rows = columns(places)
         free = x.ndim - len(left) - n
-        u = _sampled(x, left_batch, left, (*rows[:n], *rows[n : n + free]))
-        v = _sampled(y, right_batch, right, (*rows[:n], *rows[n + free :]))
+        u = _gather_rows(x, left_batch, left, (*rows[:n], *rows[n : n + free]))
+        v = _gather_rows(y, right_batch, right, (*rows[:n], *rows[n + free :]))
         data = (u * v).sum(axis=tuple(range(1, 1 + len(left)))) if left else u * v
         return data.astype(out.dtype)
     dense = dot_general(x, y, numbers)
@@ -92,7 +92,7 @@ def _type_of(x: Array) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(x.shape, x.dtype)
 
 
-def _sampled(
+def _gather_rows(
     x: Array, batch: Sequence[int], contracted: Sequence[int], rows: tuple[Array, ...]
 ) -> Array:
     """Gather along batch and free axes; contracted axes come last."""
@@ -166,7 +166,7 @@ def bcoo_conv_general_dilated(
     name = "sparse.bcoo_conv_general_dilated"
     refuse_sharding(name, out_sharding)
     steps = [window_strides, lhs_dilation, rhs_dilation]
-    plain = all(n == 1 for s in steps if s is not None for n in _numbers(s))
+    plain = all(n == 1 for s in steps if s is not None for n in _as_axis_tuple(s))
     plain = plain and feature_group_count == batch_group_count == 1
     alike = all(len(x.shape) == 3 and tuple(x.shape[:2]) == (1, 1) for x in (lhs, rhs))
     if not plain or not alike or dimension_numbers not in (None, ("NCH", "OIH", "NCH")):

@@ -319,7 +319,7 @@ class CSC(_Compressed):
 # --- functions of them ---------------------------------------------------------------------------
 
 
-def _times(name: str, mat: _Matrix, other: Any, rank: int, transpose: bool) -> Array:
+def _multiply(name: str, mat: _Matrix, other: Any, rank: int, transpose: bool) -> Array:
     x = asarray(other)
     if x.ndim != rank:
         raise ValueError(
@@ -431,7 +431,7 @@ def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Array:
     >>> sparse.coo_matvec(m, jnp.ones(2), transpose=True)
     Array([0., 5.], dtype=float32)
     """
-    return _times("coo_matvec", mat, v, 1, transpose)
+    return _multiply("coo_matvec", mat, v, 1, transpose)
 
 
 @api_boundary
@@ -468,7 +468,7 @@ def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Array:
     Array([[2., 2.],
            [2., 2.]], dtype=float32)
     """
-    return _times("coo_matmat", mat, B, 2, transpose)
+    return _multiply("coo_matmat", mat, B, 2, transpose)
 
 
 @api_boundary
@@ -573,7 +573,7 @@ def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Array:
     >>> sparse.csr_matvec(m, jnp.ones(2), transpose=True)
     Array([0., 5.], dtype=float32)
     """
-    return _times("csr_matvec", mat, v, 1, transpose)
+    return _multiply("csr_matvec", mat, v, 1, transpose)
 
 
 @api_boundary
@@ -610,4 +610,4 @@ def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Array:
     Array([[2., 2.],
            [2., 2.]], dtype=float32)
     """
-    return _times("csr_matmat", mat, B, 2, transpose)
+    return _multiply("csr_matmat", mat, B, 2, transpose)

@@ -69,7 +69,7 @@ def _on_data(eqn: Any, mat: Any) -> Any:
     return mat.with_data(eqn.primitive.bind(mat.data, **eqn.params))
 
 
-def _refused(eqn: Any, why: str) -> NotImplementedError:
+def _not_supported_error(eqn: Any, why: str) -> NotImplementedError:
     return NotImplementedError(
         f"sparse.sparsify: {eqn.primitive.name} of sparse arrays {why}; use .todense() before it"
     )
@@ -85,7 +85,7 @@ def _mul(eqn: Any, x: Any, y: Any) -> Any:
 
 def _div(eqn: Any, x: Any, y: Any) -> Any:
     if not _is_sparse(x):
-        raise _refused(eqn, "as divisors is infinite where nothing is stored")
+        raise _not_supported_error(eqn, "as divisors is infinite where nothing is stored")
     return x / y
 
 
@@ -115,7 +115,7 @@ def _broadcast(eqn: Any, x: Any) -> Any:
 
 def _concatenate(eqn: Any, *xs: Any) -> Any:
     if not all(map(_is_sparse, xs)):
-        raise _refused(eqn, "and dense ones together is not supported")
+        raise _not_supported_error(eqn, "and dense ones together is not supported")
     return bcoo_concatenate(xs, dimension=eqn.params["dimension"])
 
 
@@ -189,7 +189,7 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any]) -> list[An
         else:
             rule = _rule_of(eqn, values)
             if rule is None:
-                raise _refused(eqn, "has no rule")
+                raise _not_supported_error(eqn, "has no rule")
             outs = [rule(eqn, *values)]
         env.update(zip(eqn.outvars, outs, strict=True))
     return [read(v) for v in jaxpr.outvars]
@@ -294,7 +294,7 @@ _KINDS = {
 }
 
 
-def _made(name: str, mat: BCOO, sparse_format: str) -> Any:
+def _convert_format(name: str, mat: BCOO, sparse_format: str) -> Any:
     if sparse_format not in _KINDS:
         raise not_one_of(f"sparse.{name}", "sparse_format", sparse_format, _KINDS)
     return _KINDS[sparse_format](mat)
@@ -341,7 +341,7 @@ def empty(
     """
     outside = array([[*shape]] * nse, dtype=index_dtype).reshape(nse, len(shape))
     mat = BCOO((zeros(nse, dtype), outside), shape=shape, indices_sorted=True, unique_indices=True)
-    return _made("empty", mat, sparse_format)
+    return _convert_format("empty", mat, sparse_format)
 
 
 @api_boundary
@@ -392,7 +392,7 @@ def eye(
         (ones(count, dtype), stack([row, row + k], axis=-1)), shape=(N, columns),
         indices_sorted=True, unique_indices=True,
     )  # fmt: skip
-    return _made("eye", mat, sparse_format)
+    return _convert_format("eye", mat, sparse_format)
 
 
 @api_boundary

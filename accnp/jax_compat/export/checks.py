@@ -258,7 +258,7 @@ def _one_of(*values: Any) -> Check:
     return lambda v, _: any(v is x or (type(v) is type(x) and v == x) for x in values)
 
 
-def _maybe(check: Check) -> Check:
+def _none_or(check: Check) -> Check:
     return lambda v, avals: v is None or check(v, avals)
 
 
@@ -309,7 +309,7 @@ _PARAMETERS: dict[str, Check] = {
     "y": lambda v, _: _is_int(v),
     "rounding_method": lambda v, _: type(v) is int and v in (0, 1),
     "base": lambda v, _: type(v) is int and v in (2, 10),
-    "fill_value": _maybe(_is_number),
+    "fill_value": _none_or(_is_number),
     # texts and names
     "name": lambda v, _: isinstance(v, str) and len(v) < 1000,
     "side": _one_of("left", "right"),
@@ -326,7 +326,7 @@ _PARAMETERS: dict[str, Check] = {
     "axes": _axes,
     "axis": _axis,
     "dimension": _axis,
-    "dimensions": _maybe(_axes),
+    "dimensions": _none_or(_axes),
     "permutation": _axes,
     "broadcast_dimensions": lambda v, _: _are_ints(v, 0, MOST_AXES),
     "dimension_numbers": _any_dimension_numbers,
@@ -335,15 +335,15 @@ _PARAMETERS: dict[str, Check] = {
         ("shape", "new_sizes", "slice_sizes", "start_indices", "limit_indices"), _are_sizes
     ),
     "fft_lengths": _are_sizes,
-    "strides": _maybe(_are_steps),
+    "strides": _none_or(_are_steps),
     **dict.fromkeys(
         ("window_strides", "lhs_dilation", "rhs_dilation", "base_dilation", "window_dilation",
          "window_dimensions"), _are_steps,
     ),
     "padding": lambda v, _: _are_pairs(v),
     "padding_config": lambda v, _: _are_pairs(v, 3),
-    "subset": _maybe(lambda v, _: _are_ints(v, 0) and len(v) == 2),
-    "subset_by_index": _maybe(lambda v, _: _are_ints(v, 0) and len(v) == 2),
+    "subset": _none_or(lambda v, _: _are_ints(v, 0) and len(v) == 2),
+    "subset_by_index": _none_or(lambda v, _: _are_ints(v, 0) and len(v) == 2),
     "values": lambda v, _: type(v) is tuple and all(_is_int(x) for x in v),
     # programs
     **dict.fromkeys(("jaxpr", "cond_jaxpr", "body_jaxpr"), _is_program),
@@ -459,7 +459,7 @@ def _scatter(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
     return _indexed(dims, x, starts, updates.ndim, sizes) and (inside or not updates.size)
 
 
-def _pooled(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
+def _check_pooling(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
     windows = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
     return all(len(p[key]) == avals[0].ndim for key in windows)
 
@@ -467,7 +467,7 @@ def _pooled(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
 def _pooled_two(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
     """Return whether the operands of a pooling derivative have matching shapes."""
     a, x = avals
-    if not _pooled([x], p) or a.dtype != x.dtype or dtype_kind(x.dtype) not in "iuf":
+    if not _check_pooling([x], p) or a.dtype != x.dtype or dtype_kind(x.dtype) not in "iuf":
         return False
     forward = OPS["reduce_window_max"].infer(x, **{k: p[k] for k in p if k != "select_prim"})
     return a.shape == (x.shape, forward.shape)["scatter" in p]
@@ -513,7 +513,7 @@ def _view(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
     return new.kind != "b" and x.dtype.kind != "b" and _bitcast(avals, p)
 
 
-def _between(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
+def _check_tridiagonal(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
     d, e = avals
     n, subset = d.shape[-1], p["subset"] or (0, d.shape[-1] - 1)
     return n >= 1 and e.shape[-1] == n - 1 and subset[0] <= subset[1] < n
@@ -524,7 +524,7 @@ _OPERATIONS: dict[str, Callable[[Sequence[Any], dict[str, Any]], bool]] = {
     "conv_general_dilated": _convolution,
     "gather": _gather,
     **dict.fromkeys(_SCATTERS, _scatter),
-    **dict.fromkeys(_POOLS, _pooled),
+    **dict.fromkeys(_POOLS, _check_pooling),
     "select_and_gather_add": _pooled_two,
     "select_and_scatter_add": lambda avals, p: _pooled_two(avals, {**p, "scatter": True}),
     "fft": _fft,
@@ -536,7 +536,7 @@ _OPERATIONS: dict[str, Callable[[Sequence[Any], dict[str, Any]], bool]] = {
     "argmax": lambda avals, p: len(p["axes"]) == 1,
     "argmin": lambda avals, p: len(p["axes"]) == 1,
     "concatenate": lambda avals, p: len(avals) > 0,
-    "eigh_tridiagonal": _between,
+    "eigh_tridiagonal": _check_tridiagonal,
     "table": lambda avals, p: not avals,
     "reshape": lambda avals, p: p.get("dimensions") is None,
 }

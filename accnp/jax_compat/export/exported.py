@@ -191,7 +191,7 @@ class Exported:
         sizes: dict[str, int] = {}
         waiting = [(n, m) for _, n, m in pairs if isinstance(n, Dim)]
         while waiting:
-            later = [(n, m) for n, m in waiting if not _solved(n, m, sizes)]
+            later = [(n, m) for n, m in waiting if not _solve_size(n, m, sizes)]
             if len(later) == len(waiting):
                 raise ValueError(
                     f"Exported.call: cannot tell the symbols from {', '.join(map(str, later))}; "
@@ -358,7 +358,7 @@ def _floats(avals: Sequence[Any]) -> list[int]:
     return [i for i, a in enumerate(avals) if dtype_kind(a.dtype) in "fc"]
 
 
-def _solved(n: Dim, m: int, sizes: dict[str, int]) -> bool:
+def _solve_size(n: Dim, m: int, sizes: dict[str, int]) -> bool:
     """Solve a size for its only unknown symbol; return whether that is possible."""
     unknown = n.symbols() - sizes.keys()
     if not unknown:
@@ -414,10 +414,10 @@ def deserialize(blob: bytearray | bytes) -> Exported:
     >>> export.deserialize(blob).call(2.0)
     Array(3., dtype=float32, weak_type=True)
     """
-    return _deserialized(bytes(blob), 0)
+    return _deserialize_program(bytes(blob), 0)
 
 
-def _deserialized(data: bytes, order: int) -> Exported:
+def _deserialize_program(data: bytes, order: int) -> Exported:
     """Deserialize a program, or a derivative of some order of another program."""
     require(order <= _MOST_ORDERS, f"it holds derivatives of orders above {_MOST_ORDERS}")
     start = len(_MAGIC) + 12
@@ -442,7 +442,7 @@ def _deserialized(data: bytes, order: int) -> Exported:
             at += size
         n = head.pop("vjp")
         require(type(n) is int and 0 <= n <= len(body) - at, "its derivative is cut off")
-        vjp = _deserialized(body[at : at + n], order + 1) if n else None
+        vjp = _deserialize_program(body[at : at + n], order + 1) if n else None
         _check_head(head)
         in_tree, out_tree = read_tree(head.pop("in_tree")), read_tree(head.pop("out_tree"))
         made = Exported(head, in_tree, out_tree, arrays, vjp)

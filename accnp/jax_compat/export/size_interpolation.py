@@ -112,7 +112,7 @@ class Fit:
             return first
         if isinstance(first, bool) or not isinstance(first, int | float):
             raise self.other(seen)
-        found = self._through([Fraction(x) for x in seen])
+        found = self._interpolate([Fraction(x) for x in seen])
         if found is not None:
             return {"poly": found}
         whole = all(math.isfinite(x) and x == int(x) for x in seen)
@@ -120,7 +120,7 @@ class Fit:
             return {"floor": found}
         if isinstance(first, float) and all(x != 0 for x in seen):
             near = [Fraction(1 / x).limit_denominator(4) for x in seen]
-            found = self._through(near)
+            found = self._interpolate(near)
             if found is not None and all(
                 math.isclose(x, 1 / y, rel_tol=1e-6) for x, y in zip(seen, near, strict=True)
             ):
@@ -135,7 +135,7 @@ class Fit:
             "sizes outside of it, or export for each size"
         )
 
-    def _through(self, values: Sequence[Fraction]) -> list[Any] | None:
+    def _interpolate(self, values: Sequence[Fraction]) -> list[Any] | None:
         """Return the polynomial through values as [powers, numerator, denominator], or None."""
         n = len(self.powers)
         solved = _solve([[Fraction(c) for c in row] for row in self.rows[:n]], values[:n])

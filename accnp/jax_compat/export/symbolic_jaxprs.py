@@ -146,9 +146,9 @@ class _Merger:
             for x in seen
         ):
             return first
-        raise self._differ("a constant", first)
+        raise self._inconclusive_error("a constant", first)
 
-    def _differ(self, what: str, value: Any) -> InconclusiveDimensionOperation:
+    def _inconclusive_error(self, what: str, value: Any) -> InconclusiveDimensionOperation:
         names = ", ".join(self.fit.names)
         return InconclusiveDimensionOperation(
             f"make_jaxpr: {what} of the function depends on the sizes {names} in a way that no "
@@ -218,12 +218,12 @@ class _Merger:
             values = [v.val for v in seen if isinstance(v, Literal)]
             if all(x == values[0] or x != x for x in values):
                 return first
-            return self._number(values, first.aval, eqns)
+            return self._record_size(values, first.aval, eqns)
         if not isinstance(first, Var) or not all(isinstance(v, Var) for v in seen):
             raise self.fit.other(seen)
         return self._var([v for v in seen if isinstance(v, Var)])
 
-    def _number(self, values: Sequence[Any], aval: Aval, eqns: list[JaxprEqn]) -> Var:
+    def _record_size(self, values: Sequence[Any], aval: Aval, eqns: list[JaxprEqn]) -> Var:
         """Record the equations that compute a scalar from the symbols."""
         if any(isinstance(x, bool | np.bool_ | complex) for x in values):
             raise self.fit.other(values)
@@ -231,7 +231,7 @@ class _Merger:
         try:
             merged = self.fit.merge(plain)
         except InconclusiveDimensionOperation:
-            raise self._differ("a number", values[0]) from None
+            raise self._inconclusive_error("a number", values[0]) from None
         ((kind, terms),) = merged.items()
         if aval.dtype.kind in "iu" or kind == "floor":
             dim, below = self.fit.size(merged), 1
@@ -280,12 +280,12 @@ class _Merger:
         if isinstance(first, dict):
             return {k: self._value([x[k] for x in seen]) for k in first}
         # Each trace creates new function objects.
-        if callable(first) or all(_same(x, first) for x in seen):
+        if callable(first) or all(_is_equal(x, first) for x in seen):
             return first
         raise self.fit.other(seen)
 
 
-def _same(x: Any, y: Any) -> bool:
+def _is_equal(x: Any, y: Any) -> bool:
     try:
         return bool(x == y) or repr(x) == repr(y)
     except (TypeError, ValueError):  # comparison of arrays is elementwise
@@ -340,7 +340,7 @@ class SymbolicLowered(Lowered):
         """Return the jaxpr; kernels depend on the sizes."""
         return str(self._traced.jaxpr)
 
-    def _refused(self, what: str) -> ValueError:
+    def _refinement_error(self, what: str) -> ValueError:
         return ValueError(
             f"{what}: Error refining shapes: sizes of arguments of {self._traced.fun_name} are "
             f"symbols; got {', '.join(map(str, self._traced._in_types))}; "
@@ -353,7 +353,7 @@ class SymbolicLowered(Lowered):
         Raises:
             ValueError: always.
         """
-        raise self._refused("cost_analysis")
+        raise self._refinement_error("cost_analysis")
 
     @api_boundary
     def compile(self, compiler_options: dict[str, Any] | None = None, **_: Any) -> Any:
@@ -362,7 +362,7 @@ class SymbolicLowered(Lowered):
         Raises:
             ValueError: always.
         """
-        raise self._refused("compile")
+        raise self._refinement_error("compile")
 
 
 def symbolic_stage(fun: JitFunction, args: Any, kwargs: Any) -> SymbolicStage:

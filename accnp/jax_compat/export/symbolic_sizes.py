@@ -47,7 +47,7 @@ class Dim:
         self.terms = {m: c for m, c in terms.items() if c}
         self.scope = scope
 
-    def _other(self, x: Any) -> Dim | None:
+    def _as_dim(self, x: Any) -> Dim | None:
         if isinstance(x, Dim):
             if x.scope is not self.scope:
                 raise ValueError(
@@ -59,21 +59,23 @@ class Dim:
             return Dim({(): int(x)}, self.scope)
         return None
 
-    def _plain(self) -> Any:
+    def _as_int_if_constant(self) -> Any:
         """Return an int if there are no symbols."""
         return self.terms.get((), 0) if set(self.terms) <= {()} else self
 
     def __add__(self, x: Any) -> Any:
-        y = self._other(x)
+        y = self._as_dim(x)
         if y is None:
             return NotImplemented
         keys = {**self.terms, **y.terms}
-        return Dim({m: self.terms.get(m, 0) + y.terms.get(m, 0) for m in keys}, self.scope)._plain()
+        return Dim(
+            {m: self.terms.get(m, 0) + y.terms.get(m, 0) for m in keys}, self.scope
+        )._as_int_if_constant()
 
     __radd__ = __add__
 
     def __mul__(self, x: Any) -> Any:
-        y = self._other(x)
+        y = self._as_dim(x)
         if y is None:
             return NotImplemented
         if len(self.terms) * len(y.terms) > MOST_TERMS:
@@ -89,7 +91,7 @@ class Dim:
                     powers[atom] = powers.get(atom, 0) + k
                 key = tuple(sorted(powers.items(), key=lambda p: str(p[0])))
                 out[key] = out.get(key, 0) + c * d
-        return Dim(out, self.scope)._plain()
+        return Dim(out, self.scope)._as_int_if_constant()
 
     __rmul__ = __mul__
 
@@ -97,7 +99,7 @@ class Dim:
         return self * -1
 
     def __sub__(self, x: Any) -> Any:
-        y = self._other(x)
+        y = self._as_dim(x)
         return NotImplemented if y is None else self + y * -1
 
     def __rsub__(self, x: Any) -> Any:
@@ -112,27 +114,27 @@ class Dim:
         return math.prod([self] * power) if power else 1
 
     def _call(self, name: str, x: Any, turned: bool = False) -> Any:
-        y = self._other(x)
+        y = self._as_dim(x)
         if y is None:
             return NotImplemented
         a, b = (y, self) if turned else (self, y)
         if name in ("floordiv", "mod"):
-            exact = a._divided(b)
+            exact = a._divide_exactly(b)
             if exact is not None:
                 return exact if name == "floordiv" else 0
         if name in ("max", "min"):
             low, high = (a - b)._bounds() if isinstance(a - b, Dim) else (a - b, a - b)
             if low >= 0:
-                return (a if name == "max" else b)._plain()
+                return (a if name == "max" else b)._as_int_if_constant()
             if high <= 0:
-                return (b if name == "max" else a)._plain()
+                return (b if name == "max" else a)._as_int_if_constant()
         return Dim({(((name, a, b), 1),): 1}, self.scope)
 
-    def _divided(self, y: Dim) -> Any:
+    def _divide_exactly(self, y: Dim) -> Any:
         """Divide by an int that divides all coefficients."""
-        n = y._plain()
+        n = y._as_int_if_constant()
         if isinstance(n, int) and n and all(c % n == 0 for c in self.terms.values()):
-            return Dim({m: c // n for m, c in self.terms.items()}, self.scope)._plain()
+            return Dim({m: c // n for m, c in self.terms.items()}, self.scope)._as_int_if_constant()
         return 1 if self.terms == y.terms else None
 
     def __floordiv__(self, x: Any) -> Any:
@@ -183,14 +185,14 @@ class Dim:
             a = b = 1.0
             for atom, k in m:
                 x, y = self.scope.bounds(atom)
-                ends = [_times(p, q) for p in (a, b) for q in (x**k, y**k)]
+                ends = [_multiply_bounds(p, q) for p in (a, b) for q in (x**k, y**k)]
                 a, b = min(ends), max(ends)
-            ends = [_times(c, a), _times(c, b)]
+            ends = [_multiply_bounds(c, a), _multiply_bounds(c, b)]
             low, high = low + min(ends), high + max(ends)
         return low, high
 
     def _decide(self, x: Any, sign: str, strict: bool) -> bool:
-        y = self._other(x)
+        y = self._as_dim(x)
         if y is None:
             return NotImplemented
         difference = self - y
@@ -225,7 +227,7 @@ class Dim:
     def __eq__(self, x: object) -> bool:
         if isinstance(x, Dim) and x.scope is not self.scope:
             return False
-        y = self._other(x)
+        y = self._as_dim(x)
         return y is not None and self.terms == y.terms
 
     def __hash__(self) -> int:
@@ -254,7 +256,7 @@ def _rank(m: Monomial) -> tuple[int, str]:
     return sum(k for _, k in m), str(m)
 
 
-def _times(a: float, b: float) -> float:
+def _multiply_bounds(a: float, b: float) -> float:
     return 0.0 if 0 in (a, b) else a * b
 
 
@@ -324,8 +326,12 @@ class SymbolicScope:
         if not isinstance(atom, str):
             name, a, b = atom
             low = -math.inf
-            if name == "mod" and isinstance(b._plain(), int) and b._plain() > 0:
-                low, high = 0.0, b._plain() - 1.0
+            if (
+                name == "mod"
+                and isinstance(b._as_int_if_constant(), int)
+                and b._as_int_if_constant() > 0
+            ):
+                low, high = 0.0, b._as_int_if_constant() - 1.0
             elif name in ("max", "min"):
                 pick = max if name == "max" else min
                 (p, q), (r, s) = a._bounds(), b._bounds()

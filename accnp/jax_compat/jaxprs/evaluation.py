@@ -130,12 +130,12 @@ def programs_of(closed: Sequence[ClosedJaxpr]) -> tuple[list[Graph], list[Node]]
     All graphs have the same constants. A jaxpr without constants is recorded once.
     """
     if not any(c.consts for c in closed):
-        return [_recorded(c.jaxpr) for c in closed], []
+        return [_recorded_graph(c.jaxpr) for c in closed], []
     graphs = [_record(c.jaxpr, c.consts) for c in closed]
     return graphs, close(graphs)
 
 
-def _recorded(jaxpr: Jaxpr) -> Graph:
+def _recorded_graph(jaxpr: Jaxpr) -> Graph:
     found = jaxpr.graphs.get(state.named)
     if found is None:
         found = jaxpr.graphs[state.named] = _record(jaxpr, ())

@@ -261,10 +261,10 @@ class Primitive:
         tangents = tuple(
             [rules.Zero(x.aval) if t is None else wrap(t) for t, x in zip(ts, xs, strict=True)]
         )
-        primal, tangent = rule(tuple(map(wrap, xs)), tangents, **_visible(params))
+        primal, tangent = rule(tuple(map(wrap, xs)), tangents, **_visible_params(params))
         if not self.multiple_results:
             primal, tangent = [primal], [tangent]
-        return [as_node(p, self.name) for p in primal], [_known(t) for t in tangent]
+        return [as_node(p, self.name) for p in primal], [_node_or_none(t) for t in tangent]
 
     def _transpose(self, cts: Any, xs: Any, params: dict, tools: Any) -> Any:
         rule = self._rule(rules.primitive_transposes, "Transpose")
@@ -273,8 +273,8 @@ class Primitive:
             rules.Zero(a) if ct is None else wrap(ct) for ct, a in zip(cts, avals, strict=True)
         ]
         args = [rules.UndefinedPrimal(x.aval) if isinstance(x, Linear) else wrap(x) for x in xs]
-        found = rule(given if self.multiple_results else given[0], *args, **_visible(params))
-        return [_known(ct) for ct in found]
+        found = rule(given if self.multiple_results else given[0], *args, **_visible_params(params))
+        return [_node_or_none(ct) for ct in found]
 
     def _batch(self, size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
         if self in rules.axis_primitive_batchers:
@@ -282,7 +282,7 @@ class Primitive:
         else:
             rule = self._rule(rules.primitive_batchers, "Batching")
         dims = tuple([0 if f else rules.not_mapped for f in flags])
-        out, out_dims = rule(tuple(map(wrap, xs)), dims, **_visible(params))
+        out, out_dims = rule(tuple(map(wrap, xs)), dims, **_visible_params(params))
         if not self.multiple_results:
             out, out_dims = [out], [out_dims]
         pairs = list(zip(out, out_dims, strict=True))
@@ -295,11 +295,11 @@ class Primitive:
         return table[self]
 
 
-def _visible(params: dict[str, Any]) -> dict[str, Any]:
+def _visible_params(params: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in params.items() if k != "_program"}
 
 
-def _known(t: Any) -> Node | None:
+def _node_or_none(t: Any) -> Node | None:
     return None if t is None or type(t) is rules.Zero else as_node(t)
 
 
@@ -332,7 +332,7 @@ class _BuiltinPrimitive(Primitive):
 
     def abstract_eval(self, *avals: Aval, **params: Any) -> tuple[Any, Any]:
         """Return the types of the results, and the effects."""
-        graphs = {k: _graphs(v)[0] for k, v in _prepared(params).items()}
+        graphs = {k: _graphs(v)[0] for k, v in _prepare_params(params).items()}
         return self.op.infer(*avals, **graphs), no_effects
 
     def impl(self, *args: Any, **params: Any) -> Any:
@@ -365,9 +365,9 @@ class _BuiltinPrimitive(Primitive):
         >>> jnp.lax.add_p.bind(jnp.float32(1.0), jnp.float32(2.0))
         Array(3., dtype=float32)
         """
-        nodes, prepared = self._operands(args), _prepared(params)
+        nodes, prepared = self._operands(args), _prepare_params(params)
         if self.op.kind == "map":
-            nodes = _stretched(nodes)
+            nodes = _broadcast_operands(nodes)
         elif self.op.kind in CALLS:
             nodes, prepared = _with_programs(self.op.name, nodes, prepared)
         node = record(self.op, tuple(nodes), prepared)
@@ -398,12 +398,12 @@ def primitive(name: str) -> Primitive:
     return primitive_of(OPS[name])
 
 
-def _prepared(params: dict[str, Any]) -> dict[str, Any]:
+def _prepare_params(params: dict[str, Any]) -> dict[str, Any]:
     """Convert parameters to hashable ones, without JAX's parameters that have no meaning here."""
     out = {}
     for k, v in params.items():
         if k not in _DEFAULTS:
-            out[k] = _frozen(v)
+            out[k] = _make_hashable(v)
         elif v != _DEFAULTS[k]:
             raise NotImplementedError(
                 f"bind: the parameter {k} is not supported; got {v!r}; leave it out"
@@ -411,13 +411,13 @@ def _prepared(params: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _frozen(v: Any) -> Any:
+def _make_hashable(v: Any) -> Any:
     if isinstance(v, Primitive):  # such as the comparison of an extreme
         return v.name
-    return tuple(_frozen(x) for x in v) if isinstance(v, list) else v
+    return tuple(_make_hashable(x) for x in v) if isinstance(v, list) else v
 
 
-def _stretched(nodes: list[Node]) -> list[Node]:
+def _broadcast_operands(nodes: list[Node]) -> list[Node]:
     """Broadcast operands of one rank along axes of length 1; the op checks other shapes."""
     shapes = [x.aval.shape for x in nodes if x.aval.shape]
     if len({len(s) for s in shapes}) != 1 or len(set(shapes)) == 1:

@@ -366,8 +366,11 @@ def deflinear2(primitive: Any, transpose: Callable[..., Any]) -> None:
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         y = primitive.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):
-            zero = [Zero.from_primal_value(part) for part in (y if _several(primitive) else [y])]
-            return y, zero if _several(primitive) else zero[0]
+            zero = [
+                Zero.from_primal_value(part)
+                for part in (y if _has_multiple_results(primitive) else [y])
+            ]
+            return y, zero if _has_multiple_results(primitive) else zero[0]
         return y, primitive.bind(*map(instantiate_zeros, tangents), **params)
 
     primitive_jvps[primitive] = jvp
@@ -415,7 +418,7 @@ def defbilinear(primitive: Any, left: Callable[..., Any], right: Callable[..., A
     primitive_transposes[primitive] = transpose
 
 
-def _several(primitive: Any) -> bool:
+def _has_multiple_results(primitive: Any) -> bool:
     return primitive.multiple_results
 
 

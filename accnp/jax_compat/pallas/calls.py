@@ -386,13 +386,13 @@ class _Call:
                 f"pallas_call: {count} prefetched scalars come first; got {len(args)} operands; "
                 "pass them before the others"
             )
-        strong = map_arrays(_strong, args)
+        strong = map_arrays(_make_strong, args)
         scalars, arrays = strong[:count], strong[count:]
         ins = self._blocks(
             self.spec.in_specs, arrays, leaf_names(arrays, "args"), "in_specs", "the operands"
         )
         inputs, in_tree = flatten_arrays(arrays)
-        first = self._firsts([*flatten_arrays(scalars)[0], *inputs])
+        first = self._initial_contents([*flatten_arrays(scalars)[0], *inputs])
         blocks = [*ins, *self.outs]
         init = [b.padded(x) for b, x in zip(blocks, [*inputs, *first], strict=True)]
         scratch, scratch_tree = flatten_arrays(self.spec.scratch_shapes)
@@ -425,7 +425,7 @@ class _Call:
         pairs = zip(self.outs, whole[len(ins) :], strict=True)
         return self.out_tree.unflatten([b.cropped(x) for b, x in pairs])
 
-    def _firsts(self, operands: list[Array]) -> list[Array]:
+    def _initial_contents(self, operands: list[Array]) -> list[Array]:
         """Return the initial contents of results."""
         first = [uninitialized(t.shape, t.dtype) for t in self.out_types]
         for i, k in self.aliases.items():
@@ -456,7 +456,7 @@ class _Call:
             raise ValueError(f"{who} must return None; it returns {result!r}; write to references")
 
 
-def _strong(x: Any) -> Array:
+def _make_strong(x: Any) -> Array:
     node = as_node(x, "pallas_call")
     return wrap(cast(node, node.aval.dtype))
 

@@ -45,7 +45,7 @@ def grid_of(ids: Sequence[Any], sizes: Sequence[Any]) -> Iterator[None]:
         _grids.stack.pop()
 
 
-def _along(which: int, axis: Any, function: str) -> Any:
+def _grid_position(which: int, axis: Any, function: str) -> Any:
     if not _grids.stack:
         raise ValueError(
             f"{function}: there is no grid here; got axis={axis!r}; call it in a kernel that "
@@ -88,7 +88,7 @@ def program_id(axis: int) -> Array:
     >>> pl.pallas_call(kernel, jnp.ShapeDtypeStruct((3,), jnp.int32), grid=(3,))()
     Array([ 0, 10, 20], dtype=int32)
     """
-    return _along(0, axis, "program_id")
+    return _grid_position(0, axis, "program_id")
 
 
 @api_boundary
@@ -122,7 +122,7 @@ def num_programs(axis: int) -> Any:
     >>> pl.pallas_call(kernel, jnp.ShapeDtypeStruct((3,), jnp.int32), grid=(3,))()
     Array([3, 3, 3], dtype=int32)
     """
-    return _along(1, axis, "num_programs")
+    return _grid_position(1, axis, "num_programs")
 
 
 # --- conditions and loops ---

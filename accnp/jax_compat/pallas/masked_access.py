@@ -54,7 +54,7 @@ class _Loose(NamedTuple):
         return [n for i, n in enumerate(self.sizes) if i not in self.dropped]
 
 
-def _loose(shape: tuple[int, ...], idx: Any) -> _Loose | None:
+def _unclipped_box(shape: tuple[int, ...], idx: Any) -> _Loose | None:
     """Return the box of an index that may exceed the array; None for plain indexing."""
     found = extents(shape, idx)
     if found is None:
@@ -81,14 +81,14 @@ def _loose(shape: tuple[int, ...], idx: Any) -> _Loose | None:
 def _loaded(ref: Any, function: str) -> Array:
     of, idx = _reference_and_index(ref, function)
     content = of[...]
-    box = _loose(content.shape, idx)
+    box = _unclipped_box(content.shape, idx)
     if box is None:
         return of[idx]
     fill = uninitialized((), content.dtype)
     return content.at[box.index].get(mode="fill", fill_value=fill).reshape(box.shown)
 
 
-def _stored(ref: Any, value: Any, mask: Any, function: str) -> None:
+def _store_masked(ref: Any, value: Any, mask: Any, function: str) -> None:
     of, idx = _reference_and_index(ref, function)
     node = as_node(value, function)
     if not node.aval.weak_type and node.aval.dtype != of.dtype:
@@ -100,7 +100,7 @@ def _stored(ref: Any, value: Any, mask: Any, function: str) -> None:
     if mask is not None:
         new = where(mask, new, _loaded(ref, function))
     content = of[...]
-    box = _loose(content.shape, idx)
+    box = _unclipped_box(content.shape, idx)
     if box is None:
         of[idx] = new
     else:
@@ -209,7 +209,7 @@ def store(
     >>> ref[...]
     Array([0., 1., 0., 0.], dtype=float32)
     """
-    _stored(ref, val, mask, "store")
+    _store_masked(ref, val, mask, "store")
 
 
 # --- the forms of old, with the index apart ---
@@ -253,7 +253,7 @@ def _atomic(
             of[...], whole, val if mask is None else where(mask, val, neutral), how
         )
     else:
-        _stored(part, new, mask, name)
+        _store_masked(part, new, mask, name)
     return before
 
 

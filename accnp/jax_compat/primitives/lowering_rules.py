@@ -188,9 +188,10 @@ def _jvp_rule(primitive: Any) -> Callable[..., Any] | None:
         if not moving:
             out = of_moving()
             zero = [
-                rules.Zero.from_primal_value(x) for x in (out if _several(primitive) else [out])
+                rules.Zero.from_primal_value(x)
+                for x in (out if _has_multiple_results(primitive) else [out])
             ]
-            return out, zero if _several(primitive) else zero[0]
+            return out, zero if _has_multiple_results(primitive) else zero[0]
         return jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
 
     return rule if is_builtin(primitive) else None
@@ -207,7 +208,7 @@ def _transpose_rule(primitive: Any) -> Callable[..., Any] | None:
             return primitive.bind(*whole, **params)
 
         types = [ShapeDtypeStruct(args[i].aval.shape, args[i].aval.dtype) for i in linear]
-        cts = [rules.instantiate_zeros(c) for c in ct] if _several(primitive) else ct
+        cts = [rules.instantiate_zeros(c) for c in ct] if _has_multiple_results(primitive) else ct
         found = linear_transpose(of_linear, *types)(cts)
         out: list[Any] = [None] * len(args)
         for i, x in zip(linear, found, strict=True):
@@ -220,12 +221,12 @@ def _transpose_rule(primitive: Any) -> Callable[..., Any] | None:
 def _batch_rule(primitive: Any) -> Callable[..., Any] | None:
     def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
         out = vmap(functools.partial(primitive.bind, **params), in_axes=tuple(dims))(*args)
-        return out, [0] * len(out) if _several(primitive) else 0
+        return out, [0] * len(out) if _has_multiple_results(primitive) else 0
 
     return rule if is_builtin(primitive) else None
 
 
-def _several(primitive: Any) -> bool:
+def _has_multiple_results(primitive: Any) -> bool:
     return primitive.multiple_results
 
 

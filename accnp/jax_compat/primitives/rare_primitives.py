@@ -37,17 +37,17 @@ select_and_gather_add_p = primitive("select_and_gather_add")
 select_and_scatter_add_p = primitive("select_and_scatter_add")
 
 
-def _rounded(x: Array, *, exponent_bits: int, mantissa_bits: int, **_: Any) -> Array:
+def _reduce_precision(x: Array, *, exponent_bits: int, mantissa_bits: int, **_: Any) -> Array:
     return lax.reduce_precision(x, exponent_bits, mantissa_bits)
 
 
-def _put(*xs: Array, devices: Any = None, **_: Any) -> list[Array]:
+def _device_put(*xs: Array, devices: Any = None, **_: Any) -> list[Array]:
     # JAX has one device for each operand; accnp's op has one operand.
     every = devices if isinstance(devices, tuple | list) else (devices,) * len(xs)
     return [placement.device_put(x, d) for x, d in zip(xs, every, strict=True)]
 
 
-def _top(
+def _top_k(
     x: Array, *, k: int, reduction_dimension: int = -1, is_max_k: bool = True, **more: Any
 ) -> Any:
     found = (sorting.approx_max_k if is_max_k else sorting.approx_min_k)(
@@ -56,9 +56,11 @@ def _top(
     return list(found)
 
 
-reduce_precision_p = set_primitive(composed("reduce_precision", _rounded), "reduce_precision")
-device_put_p = set_primitive(composed("device_put", _put, several=True), "device_put")
-approx_top_k_p = composed("approx_top_k", _top, several=True)
+reduce_precision_p = set_primitive(
+    composed("reduce_precision", _reduce_precision), "reduce_precision"
+)
+device_put_p = set_primitive(composed("device_put", _device_put, several=True), "device_put")
+approx_top_k_p = composed("approx_top_k", _top_k, several=True)
 reduce_xor_p = primitive("reduce_xor")
 
 

@@ -337,7 +337,7 @@ def min_dim(d1: Any, d2: Any) -> Any:
 # --- queries about traces ------------------------------------------------------------------------
 
 
-def _kinds() -> list[str]:
+def _active_transforms() -> list[str]:
     return [getattr(t.info, "transform", "") or "" for t in state.stack if t.kind == "jit"]
 
 
@@ -361,7 +361,7 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
     >>> inside, jax.core.unsafe_am_i_under_a_jit_DO_NOT_USE()
     ([True], False)
     """
-    return any(not k.startswith(("vmap", "pmap")) for k in _kinds())
+    return any(not k.startswith(("vmap", "pmap")) for k in _active_transforms())
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
@@ -382,7 +382,7 @@ def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
     >>> jax.core.unsafe_am_i_under_a_vmap_DO_NOT_USE()
     False
     """
-    return bool(bound()) or any(k.startswith("vmap") for k in _kinds())
+    return bool(bound()) or any(k.startswith("vmap") for k in _active_transforms())
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:

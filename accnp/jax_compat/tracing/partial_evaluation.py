@@ -110,7 +110,7 @@ class PartialVal(NamedTuple):
         return as_node(self.const, "PartialVal").aval if self.pval is None else self.pval
 
 
-def _recorded(
+def _trace_on_words(
     fun: WrappedFun, avals: Sequence[Aval], transform: str
 ) -> tuple[Graph, list[ExtendedDType | None]]:
     """Trace a function on the words of keys; return the program and the key dtypes of results."""
@@ -170,7 +170,7 @@ def trace_to_jaxpr_dynamic(
     >>> pe.trace_to_jaxpr_dynamic(lu.wrap_init(lambda x: [x * x]), [scalar])[0]
     { lambda ; a:f32[]. let b:f32[] = mul a a in (b,) }
     """
-    graph, keys = _recorded(fun, in_avals, "trace_to_jaxpr_dynamic")
+    graph, keys = _trace_on_words(fun, in_avals, "trace_to_jaxpr_dynamic")
     closed = closed_jaxpr(graph)
     out_avals = [_keys(k, a) for k, a in zip(keys, closed.out_avals, strict=True)]
     return closed.jaxpr, out_avals, list(closed.consts)
@@ -222,7 +222,7 @@ def trace_to_jaxpr_nounits(
         return fun.call_wrapped(*[p.const if p.pval is None else next(rest) for p in pvals])
 
     with recording_names():
-        graph, keys = _recorded(fun.wrap(of_unknown), unknown, "trace_to_jaxpr_nounits")
+        graph, keys = _trace_on_words(fun.wrap(of_unknown), unknown, "trace_to_jaxpr_nounits")
         graph = inline_calls(graph)
         closed = closed_jaxpr(graph)
     jaxpr = closed.jaxpr

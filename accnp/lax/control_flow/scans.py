@@ -87,7 +87,7 @@ def map(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None) -
     if whole:
         count = whole // batch_size
         heads = [
-            o.reshape(_cut(x, 0, whole), new_sizes=(count, batch_size, *x.aval.shape[1:]))
+            o.reshape(_slice_rows(x, 0, whole), new_sizes=(count, batch_size, *x.aval.shape[1:]))
             for x in rows
         ]
         tree = spec.unflatten([wrap(x) for x in heads])
@@ -95,14 +95,14 @@ def map(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None) -
         nodes = [as_node(y) for y in ys]
         parts.append([o.reshape(y, new_sizes=(whole, *y.aval.shape[2:])) for y in nodes])
     if whole < n or not n:
-        tail = spec.unflatten([wrap(_cut(x, whole, n)) for x in rows])
+        tail = spec.unflatten([wrap(_slice_rows(x, whole, n)) for x in rows])
         ys, out_spec = flatten_arrays(_all_rows(f, tail))
         parts.append([as_node(y) for y in ys])
     joined = [p[0] if len(p) == 1 else o.concatenate(*p, dimension=0) for p in zip(*parts)]
     return out_spec.unflatten([wrap(x) for x in joined])
 
 
-def _cut(x: Node, start: int, stop: int) -> Node:
+def _slice_rows(x: Node, start: int, stop: int) -> Node:
     return slice_axis(x, 0, start, stop)
 
 

@@ -123,10 +123,10 @@ def conv_general_dilated(
                 f"{wanted.name} (preferred_element_type); convert the result"
             )
     groups = feature_group_count, batch_group_count
-    return wrap(_convolved(x, w, *how, *groups, precision, wanted))
+    return wrap(_convolve(x, w, *how, *groups, precision, wanted))
 
 
-def _convolved(
+def _convolve(
     x: Node,
     w: Node,
     strides: Any,
@@ -145,7 +145,7 @@ def _convolved(
         count = np.dtype(np.int32)
         x, w = (o.convert_element_type(v, new_dtype=count, weak_type=False) for v in (x, w))
         how = strides, padding, base, dilation, dimension_numbers, features, batches, precision
-        y = _convolved(x, w, *how)
+        y = _convolve(x, w, *how)
         return o.convert_element_type(y, new_dtype=np.dtype(bool), weak_type=False)
     dims = conv_dimension_numbers(x.aval.shape, w.aval.shape, dimension_numbers)
     rank = x.aval.ndim - 2
@@ -389,7 +389,7 @@ def conv_transpose(
     if wanted is not None:
         wanted = dtypes.requested_dtype(wanted, "lax.conv_transpose")
     one = (1,) * rank
-    return wrap(_convolved(x, w, one, pads, strides, dilation, dims, 1, 1, precision, wanted))
+    return wrap(_convolve(x, w, one, pads, strides, dilation, dims, 1, 1, precision, wanted))
 
 
 @api_boundary
@@ -455,10 +455,10 @@ def conv_general_dilated_patches(
     wanted = preferred_element_type
     if wanted is not None:
         wanted = dtypes.requested_dtype(wanted, "lax.conv_general_dilated_patches")
-    return wrap(_patches(x, sizes, *how, precision, wanted))
+    return wrap(_extract_patches(x, sizes, *how, precision, wanted))
 
 
-def _patches(
+def _extract_patches(
     x: Node, sizes: tuple[int, ...], strides: Any, padding: Any, base: Any, dilation: Any,
     dimension_numbers: Any, precision: Any, wanted: Any = None,
 ) -> Node:  # fmt: skip
@@ -474,7 +474,7 @@ def _patches(
     if order != tuple(range(len(order))):
         w = o.transpose(w, permutation=order)
     how = strides, padding, base, dilation
-    return _convolved(x, w, *how, dims, inputs, 1, precision, wanted)
+    return _convolve(x, w, *how, dims, inputs, 1, precision, wanted)
 
 
 @api_boundary
@@ -537,7 +537,7 @@ def conv_general_dilated_local(
     dims = conv_dimension_numbers(x.aval.shape, w.aval.shape, dimension_numbers)
     sizes = tuple(as_int(v, "lax.conv_general_dilated_local") for v in filter_shape)
     how = window_strides, padding, lhs_dilation, rhs_dilation
-    patches = _patches(x, sizes, *how, dims, precision)
+    patches = _extract_patches(x, sizes, *how, dims, precision)
     contract = (dims.rhs_spec[1],), (dims.out_spec[1],)
     batch = (dims.rhs_spec[2:], dims.out_spec[2:])
     wide, _ = dtypes.promote(tuple([(v.aval.dtype, v.aval.weak_type) for v in (w, patches)]))
@@ -571,7 +571,7 @@ def _line(
         preferred = dtypes.requested_dtype(preferred, f"jnp.{name}")
     x = o.broadcast_in_dim(x, shape=(1, 1, n), broadcast_dimensions=(2,))
     y = o.broadcast_in_dim(y, shape=(1, 1, m), broadcast_dimensions=(2,))
-    out = _convolved(x, y, (1,), [pads[mode]], precision=precision, preferred=preferred)
+    out = _convolve(x, y, (1,), [pads[mode]], precision=precision, preferred=preferred)
     return o.squeeze(out, dimensions=(0, 1))
 
 

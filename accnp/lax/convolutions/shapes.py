@@ -320,7 +320,7 @@ def conv_shape_tuple(
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *space)
 
 
-def _permuted(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> tuple[Any, Any, Any]:
+def _permute_shapes(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> tuple[Any, Any, Any]:
     """Return the shapes in the order (N, C, space...) and (O, I, taps...), and the positions of the
     axes of the result."""
     lhs_shape, rhs_shape = _shapes(lhs_shape, rhs_shape)
@@ -373,7 +373,7 @@ def conv_general_shape_tuple(
     >>> jnp.lax.conv_general_shape_tuple((1, 1, 5), (2, 1, 3), (1,), "VALID", numbers)
     (1, 2, 3)
     """
-    x, w, order = _permuted(lhs_shape, rhs_shape, dimension_numbers)
+    x, w, order = _permute_shapes(lhs_shape, rhs_shape, dimension_numbers)
     y = conv_shape_tuple(x, w, window_strides, padding)
     return tuple(y[k] for k in order)
 
@@ -415,7 +415,7 @@ def conv_transpose_shape_tuple(
     >>> jnp.lax.conv_transpose_shape_tuple((1, 1, 3), (1, 2, 3), (2,), "VALID", numbers)
     (1, 2, 7)
     """
-    x, w, order = _permuted(lhs_shape, rhs_shape, dimension_numbers)
+    x, w, order = _permute_shapes(lhs_shape, rhs_shape, dimension_numbers)
     steps = as_steps(window_strides, len(x) - 2, "window_strides")
     if isinstance(padding, str):
         pads = [transposed_pads(k, s, padding) for k, s in zip(w[2:], steps, strict=True)]

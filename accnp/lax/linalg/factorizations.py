@@ -367,7 +367,7 @@ def qr(
     return arrays(o.qr(as_node(x, "lax.linalg.qr"), **flags, use_magma=use_magma))
 
 
-def _number(name: str, value: Any) -> float:
+def _as_float(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -425,7 +425,7 @@ def symmetric_product(
     Array([[8.]], dtype=float32)
     """
     a, c = as_nodes("lax.linalg.symmetric_product", a_matrix, c_matrix)
-    factors = {"alpha": _number("alpha", alpha), "beta": _number("beta", beta)}
+    factors = {"alpha": _as_float("alpha", alpha), "beta": _as_float("beta", beta)}
     out = o.symmetric_product(a, c, **factors)
     if symmetrize_output:
         out = o.add(triangle(out), matrix_t(triangle(out, -1)))

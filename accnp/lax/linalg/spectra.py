@@ -182,7 +182,7 @@ def eig(
         compute_left_eigenvectors=bool(compute_left_eigenvectors),
         compute_right_eigenvectors=bool(compute_right_eigenvectors),
         enable_eigvec_derivs=bool(enable_eigvec_derivs),
-        implementation=_choice("lax.linalg.eig", implementation, EigImplementation),
+        implementation=_as_enum_member("lax.linalg.eig", implementation, EigImplementation),
     )
     return list(arrays(node))
 
@@ -247,7 +247,7 @@ def eigh(
         lower=bool(lower),
         sort_eigenvalues=bool(sort_eigenvalues),
         subset_by_index=_pair("lax.linalg.eigh", subset_by_index),
-        algorithm=_choice("lax.linalg.eigh", implementation, EighImplementation),
+        algorithm=_as_enum_member("lax.linalg.eigh", implementation, EighImplementation),
     )
     v, w = arrays(out)
     return v, w
@@ -264,7 +264,7 @@ def _pair(name: str, subset: Any) -> tuple[int, ...] | None:
     return tuple([as_int(n, name, "subset_by_index") for n in subset])
 
 
-def _choice(name: str, value: Any, kind: type[enum.Enum]) -> Any:
+def _as_enum_member(name: str, value: Any, kind: type[enum.Enum]) -> Any:
     """Convert a value to a member of an enumeration, or None."""
     if value is not None and not isinstance(value, kind):
         raise TypeError(
@@ -448,7 +448,7 @@ def svd(
             full_matrices=bool(full_matrices),
             compute_uv=bool(compute_uv),
             subset_by_index=_pair("lax.linalg.svd", subset_by_index),
-            algorithm=_choice("lax.linalg.svd", algorithm, SvdAlgorithm),
+            algorithm=_as_enum_member("lax.linalg.svd", algorithm, SvdAlgorithm),
         )
     )
     return (found[1], found[0], found[2]) if compute_uv else found[0]

@@ -86,15 +86,15 @@ def all_to_all(
         join = as_axis(concat_axis, rank, "all_to_all")
         check_parts("all_to_all", node.aval.shape[split], split, n, tiled)
         if len(names) == 1:
-            node = _exchanged(node, names[0], split, join, groups, tiled)
+            node = _all_to_all(node, names[0], split, join, groups, tiled)
         else:
             node = _exchanged_over(names, node, split, join, n, tiled)
-        return leaf._like(node) if key else wrap(node)
+        return leaf._with_words(node) if key else wrap(node)
 
     return tree_map(one, x)
 
 
-def _exchanged(
+def _all_to_all(
     node: Node, name: Any, split: int, join: int, groups: Groups | None, tiled: bool
 ) -> Node:
     return o.all_to_all(
@@ -123,7 +123,7 @@ def _exchanged_over(
     order = [d for d in range(node.aval.ndim) if not split <= d < split + k]
     node = o.transpose(node, permutation=(*range(split, split + k), *order))
     for i, name in enumerate(names):
-        node = _exchanged(node, name, i, i, None, False)
+        node = _all_to_all(node, name, i, i, None, False)
     # The axes of the sources are leading; the rest of the split axis is in its old position.
     rest: tuple[int, ...] = node.aval.shape[k:]
     if not tiled:

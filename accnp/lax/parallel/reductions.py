@@ -325,7 +325,7 @@ pmin = _extreme("pmin", "reduce_min", "1, 3", "1, 1")
 # --- gathering and scattering ---
 
 
-def _gathered(node: Node, name: Any, at: int, tiled: bool, groups: Groups | None) -> Node:
+def _all_gather(node: Node, name: Any, at: int, tiled: bool, groups: Groups | None) -> Node:
     return o.all_gather(
         node,
         axis_name=(name,),
@@ -401,12 +401,12 @@ def all_gather(
         node = leaf._base._node if key else as_node(leaf, "all_gather")
         at = as_axis(axis, node.aval.ndim - key + (not tiled), "all_gather")
         for name in reversed(names):
-            node = _gathered(node, name, at, tiled, groups)
+            node = _all_gather(node, name, at, tiled, groups)
         if len(names) > 1 and not tiled:
             s = node.aval.shape
             joined = (*s[:at], axis_size(names), *s[at + len(names) :])
             node = o.reshape(node, new_sizes=joined, dimensions=None)
-        return leaf._like(node) if key else wrap(node)
+        return leaf._with_words(node) if key else wrap(node)
 
     return tree_map(one, x)
 

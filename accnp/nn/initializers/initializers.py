@@ -68,7 +68,7 @@ class Initializer(Protocol):
     ) -> Array: ...
 
 
-def _kind(dtype: Any, function: str) -> np.dtype:
+def _resolve_dtype(dtype: Any, function: str) -> np.dtype:
     if dtype is None:
         return dtypes.canonicalize_dtype(np.dtype(np.float64))
     kind = dtypes.requested_dtype(dtype, function)
@@ -198,7 +198,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
         dtype = given if dtype is None else dtype
-        return creation.full(shape, value, _kind(None, "") if dtype is None else dtype)
+        return creation.full(shape, value, _resolve_dtype(None, "") if dtype is None else dtype)
 
     return init
 
@@ -237,7 +237,7 @@ def uniform(scale: ArrayLike = 0.01, dtype: DTypeLike | None = None) -> Initiali
     @api_boundary
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        kind = _kind(given if dtype is None else dtype, "uniform initializer")
+        kind = _resolve_dtype(given if dtype is None else dtype, "uniform initializer")
         return random.uniform(key, shape, kind) * creation.array(scale, kind)
 
     return init
@@ -277,7 +277,7 @@ def normal(stddev: ArrayLike = 0.01, dtype: DTypeLike | None = None) -> Initiali
     @api_boundary
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        kind = _kind(given if dtype is None else dtype, "normal initializer")
+        kind = _resolve_dtype(given if dtype is None else dtype, "normal initializer")
         return random.normal(key, shape, kind) * creation.array(stddev, kind)
 
     return init
@@ -327,7 +327,7 @@ def truncated_normal(
     @api_boundary
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        kind = _kind(given if dtype is None else dtype, "truncated_normal initializer")
+        kind = _resolve_dtype(given if dtype is None else dtype, "truncated_normal initializer")
         return distributions.truncated_normal(key, lower, upper, shape, kind) * creation.array(
             stddev, kind
         )
@@ -339,7 +339,9 @@ def _sizes(shape: tuple[int, ...], axes: Axes) -> int:
     return math.prod(shape[d] for d in ((axes,) if isinstance(axes, int) else axes))
 
 
-def _fans(shape: tuple[int, ...], ins: Axes, outs: Axes, batch: Axes) -> tuple[float, float]:
+def _fan_in_and_out(
+    shape: tuple[int, ...], ins: Axes, outs: Axes, batch: Axes
+) -> tuple[float, float]:
     """Return fan-in and fan-out: the number of inputs of an output, and of outputs of an input."""
     if len(shape) <= 1 and isinstance(ins, int) and ins == -2:
         raise ValueError(
@@ -415,9 +417,9 @@ def variance_scaling(
     @promotes_inside
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        kind = _kind(given if dtype is None else dtype, "variance_scaling initializer")
+        kind = _resolve_dtype(given if dtype is None else dtype, "variance_scaling initializer")
         sizes = as_shape(shape, "variance_scaling initializer")
-        fan_in, fan_out = _fans(sizes, in_axis, out_axis, batch_axis)
+        fan_in, fan_out = _fan_in_and_out(sizes, in_axis, out_axis, batch_axis)
         fans = {
             "fan_in": fan_in,
             "fan_out": fan_out,
@@ -451,7 +453,7 @@ def variance_scaling(
     return init
 
 
-def _scaled(
+def _declare_variance_scaling(
     name: str, scale: float, mode: str, distribution: str, what: str, source: str
 ) -> Callable[..., Initializer]:
     """Declare an initializer that is a special case of `variance_scaling`."""
@@ -510,13 +512,13 @@ _GLOROT = """Glorot and Bengio, "Understanding the difficulty of training deep f
 _LECUN = 'LeCun et al., "Efficient BackProp" (1998)'
 _HE = """He et al., "Delving Deep into Rectifiers: Surpassing Human-Level Performance on ImageNet
     Classification" (2015)"""
-glorot_normal = xavier_normal = _scaled(
+glorot_normal = xavier_normal = _declare_variance_scaling(
     "glorot_normal", 1.0, "fan_avg", "truncated_normal", f"normal numbers with {_AVERAGE}", _GLOROT
 )
-glorot_uniform = xavier_uniform = _scaled(
+glorot_uniform = xavier_uniform = _declare_variance_scaling(
     "glorot_uniform", 1.0, "fan_avg", "uniform", f"uniform numbers with {_AVERAGE}", _GLOROT
 )
-lecun_normal = _scaled(
+lecun_normal = _declare_variance_scaling(
     "lecun_normal",
     1.0,
     "fan_in",
@@ -524,13 +526,13 @@ lecun_normal = _scaled(
     "normal numbers with variance 1 / inputs",
     _LECUN,
 )
-lecun_uniform = _scaled(
+lecun_uniform = _declare_variance_scaling(
     "lecun_uniform", 1.0, "fan_in", "uniform", "uniform numbers with variance 1 / inputs", _LECUN
 )
-he_normal = kaiming_normal = _scaled(
+he_normal = kaiming_normal = _declare_variance_scaling(
     "he_normal", 2.0, "fan_in", "truncated_normal", "normal numbers with variance 2 / inputs", _HE
 )
-he_uniform = kaiming_uniform = _scaled(
+he_uniform = kaiming_uniform = _declare_variance_scaling(
     "he_uniform", 2.0, "fan_in", "uniform", "uniform numbers with variance 2 / inputs", _HE
 )
 
@@ -583,7 +585,7 @@ def orthogonal(
     @api_boundary
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        kind = _kind(given if dtype is None else dtype, "orthogonal initializer")
+        kind = _resolve_dtype(given if dtype is None else dtype, "orthogonal initializer")
         sizes = as_shape(shape, "orthogonal initializer")
         if len(sizes) < 2:
             raise ValueError(
@@ -646,7 +648,7 @@ def delta_orthogonal(
     @api_boundary
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        kind = _kind(given if dtype is None else dtype, "delta_orthogonal initializer")
+        kind = _resolve_dtype(given if dtype is None else dtype, "delta_orthogonal initializer")
         sizes = as_shape(shape, "delta_orthogonal initializer")
         if len(sizes) not in (3, 4, 5):
             raise ValueError(

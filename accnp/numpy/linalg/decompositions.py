@@ -131,12 +131,12 @@ def weak_as_operands(function: Callable[P, R]) -> Callable[P, R]:
         types += [(x.dtype, x.weak_type) for x in given if type(x) is Array]
         if not dtypes.promote(types)[1]:
             return out
-        return _weak(out) if type(out) is Array else type(out)(*map(_weak, out))
+        return _make_weak(out) if type(out) is Array else type(out)(*map(_make_weak, out))
 
     return flagged
 
 
-def _weak(x: Array) -> Array:
+def _make_weak(x: Array) -> Array:
     return wrap(cast(x._node, x.dtype, True))
 
 

@@ -30,14 +30,14 @@ from accnp.numpy.rearranging import flip
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
 
-def _checked(name: str, type: int, norm: str | None) -> None:
+def _check_arguments(name: str, type: int, norm: str | None) -> None:
     if type != 2:
         raise NotImplementedError(f"{name}: there is only type 2; got type={type}; leave it out")
     if norm not in (None, "backward", "ortho"):
         raise not_one_of(name, "norm", norm, (None, "backward", "ortho"))
 
 
-def _fitted(name: str, x: Array, d: int, n: Any) -> Array:
+def _fit_length(name: str, x: Array, d: int, n: Any) -> Array:
     """Move an axis to the end, and truncate or zero-pad it."""
     x = moveaxis(x, d, -1)
     if n is None and x.shape[-1]:
@@ -51,7 +51,7 @@ def _fitted(name: str, x: Array, d: int, n: Any) -> Array:
     return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - x.shape[-1])]) if n > x.shape[-1] else x
 
 
-def _turns(count: int, n: int, dtype: Any) -> tuple[Array, Array]:
+def _rotation_angles(count: int, n: int, dtype: Any) -> tuple[Array, Array]:
     """Return cosine and sine of the angles by which frequencies are rotated."""
     angle = np.arange(count) * (np.pi / (2 * n))
     return array(np.cos(angle), dtype=dtype), array(np.sin(angle), dtype=dtype)
@@ -69,7 +69,7 @@ def _forward(x: Array, norm: str | None) -> Array:
     n = x.shape[-1]
     spectrum = transforms.rfft(concatenate([x[..., ::2], flip(x[..., 1::2], -1)], axis=-1))
     re, im = uf.real(spectrum), uf.imag(spectrum)
-    cosine, sine = _turns(n // 2 + 1, n, re.dtype)
+    cosine, sine = _rotation_angles(n // 2 + 1, n, re.dtype)
     low = 2 * (re * cosine + im * sine)
     high = 2 * (re * sine - im * cosine)
     out = concatenate([low, flip(high[..., 1 : n - n // 2], -1)], axis=-1)
@@ -84,7 +84,7 @@ def _backward(x: Array, norm: str | None) -> Array:
     low = x[..., : n // 2 + 1]
     high = flip(x[..., n - n // 2 :], -1)  # of frequency k the element n - k; of 0 there is none
     high = pad(high, [(0, 0)] * (x.ndim - 1) + [(1, 0)])
-    cosine, sine = (0.5 * t for t in _turns(n // 2 + 1, n, x.dtype))
+    cosine, sine = (0.5 * t for t in _rotation_angles(n // 2 + 1, n, x.dtype))
     spectrum = wrap(
         o.complex((low * cosine + high * sine)._node, (low * sine - high * cosine)._node)
     )
@@ -96,10 +96,10 @@ def _backward(x: Array, norm: str | None) -> Array:
     return stack([mixed[..., :half], odd], axis=-1).reshape((*x.shape[:-1], 2 * half))[..., :n]
 
 
-def _transformed(
+def _transform_axes(
     name: str, x: Any, type: int, lengths: Sequence[Any], axes: Sequence[int], norm: str | None
 ) -> Array:
-    _checked(name, type, norm)
+    _check_arguments(name, type, norm)
     a = wrap(promote_inexact(name, x)[0])
     if any(not a.shape[d] and not n for d, n in zip(axes, lengths, strict=True)):
         raise IncompatibleShapesError(
@@ -107,7 +107,7 @@ def _transformed(
         )
     if a.dtype.kind == "c":
         re, im = (
-            _transformed(name, part(a), type, lengths, axes, norm)._node
+            _transform_axes(name, part(a), type, lengths, axes, norm)._node
             for part in (uf.real, uf.imag)
         )
         return wrap(o.complex(re, im))
@@ -115,16 +115,18 @@ def _transformed(
         a = a.astype(np.float32)
     along = _backward if name.startswith("fft.i") else _forward
     for d, n in zip(axes, lengths, strict=True):
-        a = moveaxis(along(_fitted(name, a, d, n), norm), -1, d)
+        a = moveaxis(along(_fit_length(name, a, d, n), norm), -1, d)
     return a
 
 
-def _one(name: str, x: Any, type: int, n: Any, axis: int, norm: str | None) -> Array:
+def _transform_one_axis(name: str, x: Any, type: int, n: Any, axis: int, norm: str | None) -> Array:
     rank = as_node(x, name).aval.ndim
-    return _transformed(name, x, type, [n], [as_axis(axis, rank, name)], norm)
+    return _transform_axes(name, x, type, [n], [as_axis(axis, rank, name)], norm)
 
 
-def _many(name: str, x: Any, type: int, s: Any, axes: Any, norm: str | None) -> Array:
+def _transform_many_axes(
+    name: str, x: Any, type: int, s: Any, axes: Any, norm: str | None
+) -> Array:
     rank = as_node(x, name).aval.ndim
     lengths = None
     if s is not None:
@@ -143,7 +145,7 @@ def _many(name: str, x: Any, type: int, s: Any, axes: Any, norm: str | None) -> 
             f"{name}: there must be one length for each axis; got s={s} and axes={axes}; "
             "pair lengths with axes"
         )
-    return _transformed(name, x, type, lengths or [None] * len(chosen), chosen, norm)
+    return _transform_axes(name, x, type, lengths or [None] * len(chosen), chosen, norm)
 
 
 @api_boundary
@@ -183,7 +185,7 @@ def dct(
     >>> jnp.scipy.fft.dct(jnp.ones(4))
     Array([8., 0., 0., 0.], dtype=float32)
     """
-    return _one("fft.dct", x, type, n, axis, norm)
+    return _transform_one_axis("fft.dct", x, type, n, axis, norm)
 
 
 @api_boundary
@@ -222,7 +224,7 @@ def idct(
     >>> jnp.scipy.fft.idct(jnp.array([8.0, 0, 0, 0]))
     Array([1., 1., 1., 1.], dtype=float32)
     """
-    return _one("fft.idct", x, type, n, axis, norm)
+    return _transform_one_axis("fft.idct", x, type, n, axis, norm)
 
 
 @api_boundary
@@ -263,7 +265,7 @@ def dctn(
     Array([[16.,  0.],
            [ 0.,  0.]], dtype=float32)
     """
-    return _many("fft.dctn", x, type, s, axes, norm)
+    return _transform_many_axes("fft.dctn", x, type, s, axes, norm)
 
 
 @api_boundary
@@ -304,4 +306,4 @@ def idctn(
     Array([[1., 1.],
            [1., 1.]], dtype=float32)
     """
-    return _many("fft.idctn", x, type, s, axes, norm)
+    return _transform_many_axes("fft.idctn", x, type, s, axes, norm)

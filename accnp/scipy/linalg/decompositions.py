@@ -32,7 +32,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _one(name: str, x: Any) -> Array:
+def _inexact_array(name: str, x: Any) -> Array:
     return inexact_arrays(f"linalg.{name}", x)[0]
 
 
@@ -100,7 +100,7 @@ def qr(
     """
     if mode not in ("full", "r", "economic"):
         raise not_one_of("linalg.qr", "mode", mode, ("full", "r", "economic"))
-    x = _one("qr", a)
+    x = _inexact_array("qr", a)
     out = lax_linalg.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
     return out[1:] if mode == "r" else out
 
@@ -398,7 +398,9 @@ def svd(
     >>> jnp.scipy.linalg.svd(jnp.array([[3., 0.], [0., 4.]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
-    return lax_spectra.svd(_one("svd", a), full_matrices=full_matrices, compute_uv=compute_uv)
+    return lax_spectra.svd(
+        _inexact_array("svd", a), full_matrices=full_matrices, compute_uv=compute_uv
+    )
 
 
 # --- symmetric eigenvalues -----------------------------------------------------------------------
@@ -489,7 +491,7 @@ def eigh(
             raise NotImplementedError(
                 f"linalg.eigh: only {what}={only} is implemented; got {given!r}; leave {what} out"
             )
-    v, w = lax_spectra.eigh(_one("eigh", a), lower=lower)
+    v, w = lax_spectra.eigh(_inexact_array("eigh", a), lower=lower)
     return w if eigvals_only else (w, v)
 
 

@@ -246,7 +246,7 @@ def expm_frechet(
 # --- functions by the Schur form -----------------------------------------------------------------
 
 
-def _above(n: int) -> np.ndarray:
+def _positions_above_diagonal(n: int) -> np.ndarray:
     """Return the positions above the diagonal, one diagonal after the other."""
     pairs = [(i, i + p) for p in range(1, n) for i in range(n - p)]
     return np.array(pairs, np.int32).reshape(-1, 2)
@@ -259,7 +259,7 @@ def _fill_above(first: Array, element: Callable[..., Array]) -> Array:
         i, j = at[0], at[1]
         return x.at[i, j].set(element(x, i, j)), None
 
-    return scan(step, first, asarray(_above(first.shape[0])))[0]
+    return scan(step, first, asarray(_positions_above_diagonal(first.shape[0])))[0]
 
 
 @api_boundary
@@ -396,7 +396,7 @@ def _from_diagonal(values: Array, t: Array, z: Array, disp: bool) -> Array | tup
     t = given
     w = diag(t)
     eps = float(dtypes.finfo(dtypes.real_part(t.dtype)).eps)
-    pairs = _above(len(t))
+    pairs = _positions_above_diagonal(len(t))
     gaps = [_abs(w[:1]), _abs(w[pairs[:, 0]] - w[pairs[:, 1]])]
     least = minimum(*[g.min(initial=np.inf) for g in gaps])
     least = where(least == 0, eps, least)

@@ -148,10 +148,12 @@ def qdwh(
         m, n = dynamic_shape
         inside = (arange(a.shape[0])[:, None] < m) & (arange(a.shape[1]) < n)
         a = where(inside, a, 0)
-    return _iterated(a, eps, most)
+    return _iterate_qdwh(a, eps, most)
 
 
-def _iterated(a: Array, eps: float | None, most: int | Array) -> tuple[Array, Array, Array, Array]:
+def _iterate_qdwh(
+    a: Array, eps: float | None, most: int | Array
+) -> tuple[Array, Array, Array, Array]:
     """Return the results of `qdwh`; the number of iterations may be traced."""
     name = "lax.linalg.qdwh"
     least = float(dtypes.finfo(a.dtype).eps) if eps is None else float(as_static(eps, name))
@@ -205,8 +207,8 @@ def _polar(
             f"and side='left' with less; got shape {a.shape} and side={side!r}; use method='svd'"
         )
     if side == "right":
-        return _iterated(a, eps, most)[:2]
-    u, h = _iterated(_adjoint(a), eps, most)[:2]
+        return _iterate_qdwh(a, eps, most)[:2]
+    u, h = _iterate_qdwh(_adjoint(a), eps, most)[:2]
     return _adjoint(u), _adjoint(h)
 
 

@@ -35,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _one(name: str, x: Any) -> Array:
+def _inexact_array(name: str, x: Any) -> Array:
     return inexact_arrays(f"linalg.{name}", x)[0]
 
 
@@ -66,7 +66,7 @@ def _system(name: str, a: Any, b: Any) -> tuple[Array, Array, bool]:
     return wrap(x), wrap(y), vector
 
 
-def _result(x: Array, vector: bool) -> Array:
+def _drop_vector_axis(x: Array, vector: bool) -> Array:
     return x[..., 0] if vector else x
 
 
@@ -116,7 +116,7 @@ def cholesky(
     Array([[2., 1.],
            [0., 2.]], dtype=float32)
     """
-    x = _one("cholesky", a)
+    x = _inexact_array("cholesky", a)
     if lower:
         return lax_linalg.cholesky(x, symmetrize_input=False)
     return conj(lax_linalg.cholesky(conj(x.mT), symmetrize_input=False).mT)
@@ -217,7 +217,7 @@ def cho_solve(
         right = lax_linalg.triangular_solve(
             factor, right, left_side=True, lower=lower, transpose_a=turned, conjugate_a=turned
         )
-    return _result(right, vector)
+    return _drop_vector_axis(right, vector)
 
 
 # --- LU ------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def lu_factor(
     >>> jnp.scipy.linalg.lu_factor(jnp.array([[0., 1.], [2., 3.]]))[1]
     Array([1, 1], dtype=int32)
     """
-    packed, pivots, _ = lax_linalg.lu(_one("lu_factor", a))
+    packed, pivots, _ = lax_linalg.lu(_inexact_array("lu_factor", a))
     return packed, pivots
 
 
@@ -328,7 +328,7 @@ def lu_solve(
         right = lax_linalg.triangular_solve(x, right, lower=lower, unit_diagonal=lower, **how)
     if trans:
         right = take_along_axis(right, argsort(order, axis=-1)[..., None], axis=-2)
-    return _result(right, vector)
+    return _drop_vector_axis(right, vector)
 
 
 @api_boundary
@@ -378,7 +378,7 @@ def lu(
     Array([[2., 3.],
            [0., 1.]], dtype=float32)
     """
-    x = _one("lu", a)
+    x = _inexact_array("lu", a)
     if x.ndim != 2:
         raise IncompatibleShapesError(
             f"linalg.lu: one matrix is needed; got shape {x.shape}; use vmap"
@@ -543,7 +543,9 @@ def solve(
         return [y], [None if tb is None else solved(xs[0], tb)]
 
     out = solved(o.detach(x._node), o.detach(right._node))
-    return _result(wrap(boundary(JvpRule("solve", rule), [x._node, right._node], [out])[0]), vector)
+    return _drop_vector_axis(
+        wrap(boundary(JvpRule("solve", rule), [x._node, right._node], [out])[0]), vector
+    )
 
 
 @api_boundary
@@ -614,4 +616,4 @@ def solve_triangular(
         conjugate_a=trans in (2, "C"),
         unit_diagonal=unit_diagonal,
     )
-    return _result(out, vector)
+    return _drop_vector_axis(out, vector)

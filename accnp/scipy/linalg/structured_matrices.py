@@ -478,12 +478,12 @@ def _size(n: Any, name: str, least: int = 0) -> int:
 
 def _exact(n: int, element: Callable[[int, int], int], dtype: Any) -> Array:
     """Return a matrix of exact integers, rounded once; infinite if out of range."""
-    rows = [[_rounded(element(i, j)) for j in range(n)] for i in range(n)]
+    rows = [[_round_to_float(element(i, j)) for j in range(n)] for i in range(n)]
     with np.errstate(over="ignore"):
         return asarray(np.array(rows, np.float64).reshape(n, n), dtype)
 
 
-def _rounded(value: int) -> float:
+def _round_to_float(value: int) -> float:
     try:
         return float(value)
     except OverflowError:
@@ -560,7 +560,7 @@ def invhilbert(n: int) -> Array:
     return _exact(n, element, dtypes.default_float())
 
 
-def _kind(kind: Any, name: str) -> str:
+def _check_kind(kind: Any, name: str) -> str:
     if kind not in (None, "symmetric", "lower", "upper"):
         raise not_one_of(f"linalg.{name}", "kind", kind, (None, "symmetric", "lower", "upper"))
     return kind or "symmetric"
@@ -601,13 +601,13 @@ def pascal(n: int, kind: str | None = None) -> Array:
            [1., 2., 3.],
            [1., 3., 6.]], dtype=float32)
     """
-    n, kind = _size(n, "pascal"), _kind(kind, "pascal")
+    n, kind = _size(n, "pascal"), _check_kind(kind, "pascal")
     if kind == "symmetric":
         return _exact(n, lambda i, j: math.comb(i + j, i), np.float32)
-    return _exact(n, _turned(math.comb, kind), np.float32)
+    return _exact(n, _transpose_if_upper(math.comb, kind), np.float32)
 
 
-def _turned(element: Callable[[int, int], int], kind: str) -> Callable[[int, int], int]:
+def _transpose_if_upper(element: Callable[[int, int], int], kind: str) -> Callable[[int, int], int]:
     return (lambda i, j: element(j, i)) if kind == "upper" else element
 
 
@@ -645,7 +645,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
            [-1.,  1.,  0.],
            [ 1., -2.,  1.]], dtype=float32)
     """
-    n, kind = _size(n, "invpascal"), _kind(kind, "invpascal")
+    n, kind = _size(n, "invpascal"), _check_kind(kind, "invpascal")
 
     def lower(i: int, j: int) -> int:
         return (-1) ** (i - j) * math.comb(i, j) if j <= i else 0
@@ -653,7 +653,7 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     def whole(i: int, j: int) -> int:
         return sum(lower(k, i) * lower(k, j) for k in range(max(i, j), n))
 
-    element = whole if kind == "symmetric" else _turned(lower, kind)
+    element = whole if kind == "symmetric" else _transpose_if_upper(lower, kind)
     return _exact(n, element, dtypes.default_float())
 
 

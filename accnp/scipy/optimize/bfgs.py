@@ -69,7 +69,7 @@ class _Units:
         f, g = value_and_grad(fun)(x0)
         self.fun = fun
         self.length = self._length(x0, g)
-        size = _factor(_most(g)) * self.length
+        size = _factor(_max_norm(g)) * self.length
         room = np.asarray(dtypes.finfo(size.dtype).max, size.dtype) ** 0.75
         most = uf.abs(f).astype(size.dtype) / room  # keeps the value in range
         least = where(most > 0, power_of_two(most), 0)
@@ -81,10 +81,10 @@ class _Units:
     def _length(self, x: Array, g: Array) -> Array:
         """Return the magnitude of the initial position, unless it is small and an ordinary step
         decreases the value: it may just be close to 0."""
-        length = _factor(_most(x))
+        length = _factor(_max_norm(x))
 
         def look(step: Array) -> Array:
-            direction = -(uf.conj(g) / power_of_two(_most(g)).astype(g.dtype))
+            direction = -(uf.conj(g) / power_of_two(_max_norm(g)).astype(g.dtype))
             v = self.fun(x + step.astype(x.dtype) * direction)
             return where(uf.isnan(v), np.inf, v)
 
@@ -115,7 +115,7 @@ class _Units:
         )  # fmt: skip
 
 
-def _most(x: Array) -> Array:
+def _max_norm(x: Array) -> Array:
     return uf.abs(x).max(initial=0)
 
 
@@ -124,7 +124,7 @@ def _factor(size: Array) -> Array:
     return where(ordinary, 1, power_of_two(size))
 
 
-def _begin(units: _Units, norm: Any, gtol: float, model: Any) -> _State:
+def _initial_state(units: _Units, norm: Any, gtol: float, model: Any) -> _State:
     x, f, g = units.first
     none = asarray(0)
     return _State(
@@ -166,7 +166,7 @@ def bfgs(
             found.gradient, (h, s.f),
         )  # fmt: skip
 
-    first = _begin(units, norm, gtol, None)
+    first = _initial_state(units, norm, gtol, None)
     model = eye(n, dtype=x0.dtype), first.f + norm_of(first.g) / 2
     last = while_loop(
         lambda s: ~s.converged & ~s.failed & (s.k < steps), body, first._replace(model=model)
@@ -207,7 +207,7 @@ def _direction(h: _History, g: Array) -> Array:
     return scan(forth, h.scale * q, (*rows, a))[0]
 
 
-def _pushed(rows: Array, row: Array) -> Array:
+def _push_row(rows: Array, row: Array) -> Array:
     """Append a row and drop the oldest one."""
     return concatenate([rows[1:], row[None]])
 
@@ -251,8 +251,8 @@ def lbfgs(
         status = where(found.failed, 5, status)
         converged = units.small(found.gradient, norm, gtol)
         history = _History(
-            _pushed(h.moves, move), _pushed(h.changes, change),
-            _pushed(h.weights, (1 / product).astype(dtype)), scale.astype(dtype),
+            _push_row(h.moves, move), _push_row(h.changes, change),
+            _push_row(h.weights, (1 / product).astype(dtype)), scale.astype(dtype),
         )  # fmt: skip
         return _State(
             converged, (status > 0) & ~converged, s.k + 1, s.evaluations + found.evaluations,
@@ -261,7 +261,7 @@ def lbfgs(
 
     rows = zeros((maxcor, n), dtype)
     history = _History(rows, rows, zeros(maxcor, dtype), asarray(1, dtype=dtype))
-    first = _begin(units, norm, gtol, history)
+    first = _initial_state(units, norm, gtol, history)
     first = first._replace(converged=asarray(False))
     last = units.back(while_loop(lambda s: ~s.converged & ~s.failed, body, first), None)
     return Minimum(

@@ -84,7 +84,7 @@ def _quadratic(p: _Point, q: _Point) -> Array:
     return p.a - p.slope / (2 * (q.phi - p.phi - p.slope * d) / d**2)
 
 
-def _narrower(s: _State) -> Array:
+def _next_trial_step(s: _State) -> Array:
     """Return the next step to try inside a bracket."""
     low, high = uf.minimum(s.lo.a, s.hi.a), uf.maximum(s.lo.a, s.hi.a)
     cubic, quadratic = _cubic(s.lo, s.hi, s.third), _quadratic(s.lo, s.hi)
@@ -165,7 +165,7 @@ def line_search(
 
     def body(s: _State) -> _State:
         growing = where(s.i == 1, start, s.before.a * 2)
-        p, g = look(where(s.narrowing, _narrower(s), growing))
+        p, g = look(where(s.narrowing, _next_trial_step(s), growing))
         out = _choose(s.narrowing, narrowed(s, p, g), grown(s, p, g))
         return out._replace(evaluations=s.evaluations + 1)
 

@@ -39,7 +39,7 @@ def _pair(name: str, in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
     return x, y
 
 
-def _part(mode: str, n: int, m: int) -> tuple[int, int]:
+def _result_range(mode: str, n: int, m: int) -> tuple[int, int]:
     """Return where the result begins in the full one, of length n + m - 1, and its length."""
     if mode == "full":
         return 0, n + m - 1
@@ -137,14 +137,14 @@ def fftconvolve(
             whole = transforms.irfftn(spectrum, full, along)
     cuts = [slice(None)] * x.ndim
     for d, (n, m) in zip(along, lengths, strict=True):
-        begin, count = _part(mode, n, m)
+        begin, count = _result_range(mode, n, m)
         cuts[d] = slice(begin, begin + count)
     return whole[tuple(cuts)]
 
 
-def _convolved(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Array:
+def _convolve(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Array:
     x, y = _pair(name, in1, in2, mode)
-    parts = [_part(mode, n, m) for n, m in zip(x.shape, y.shape, strict=True)]
+    parts = [_result_range(mode, n, m) for n, m in zip(x.shape, y.shape, strict=True)]
     return _direct(name, x, y, parts, precision)
 
 
@@ -192,7 +192,7 @@ def convolve(
         return fftconvolve(in1, in2, mode)
     if method not in ("auto", "direct"):
         raise not_one_of("signal.convolve", "method", method, ("auto", "direct"))
-    return _convolved("signal.convolve", in1, in2, mode, precision)
+    return _convolve("signal.convolve", in1, in2, mode, precision)
 
 
 @api_boundary
@@ -293,7 +293,7 @@ def convolve2d(
     """
     name = "signal.convolve2d"
     _two_axes(name, in1, in2, boundary, fillvalue)
-    return _convolved(name, in1, in2, mode, precision)
+    return _convolve(name, in1, in2, mode, precision)
 
 
 @api_boundary
@@ -348,7 +348,7 @@ def correlate2d(
         x, y = uf.conj(x), flip(y)
     else:
         y = flip(uf.conj(y))
-    parts = [_part(mode, n, m) for n, m in zip(x.shape, y.shape, strict=True)]
+    parts = [_result_range(mode, n, m) for n, m in zip(x.shape, y.shape, strict=True)]
     if mode == "same":
         parts = [(m - 1 - begin, n) for (begin, n), m in zip(parts, y.shape, strict=True)]
     return _direct(name, x, y, parts, precision)

@@ -159,7 +159,7 @@ def _window(name: str, window: Window, given: int | None, length: int, dtype: An
     return out
 
 
-def _odd(x: Array, n: int) -> Array:
+def _extend_odd(x: Array, n: int) -> Array:
     """Extend both ends by their reflections through the last point."""
     if n < 1:
         return x
@@ -176,11 +176,11 @@ def _odd(x: Array, n: int) -> Array:
 _BEYOND = {"even": "reflect", "constant": "edge", "zeros": "constant"}
 
 
-def _extended(name: str, x: Array, boundary: str | None, n: int) -> Array:
+def _extend_ends(name: str, x: Array, boundary: str | None, n: int) -> Array:
     if boundary is None:
         return x
     if boundary == "odd":
-        return _odd(x, n)
+        return _extend_odd(x, n)
     return pad(x, [(0, 0)] * (x.ndim - 1) + [(n, n)], _BEYOND[boundary])
 
 
@@ -275,7 +275,7 @@ def _spectral(
     signals = [moveaxis(s, d, -1) for s in signals]
     longest = max(s.shape[-1] for s in signals)
     signals = [_zeros_behind(s, longest - s.shape[-1]) for s in signals]
-    signals = [_extended(name, s, boundary, size // 2) for s in signals]
+    signals = [_extend_ends(name, s, boundary, size // 2) for s in signals]
     step, longest = size - overlap, signals[0].shape[-1]
     if padded:
         missing = -(longest - size) % step % size
@@ -376,7 +376,7 @@ def stft(
     return _spectral("signal.stft", x, None, *how, True, boundary, padded)
 
 
-def _averaged(name: str, x: Any, y: Any, average: str, *how: Any) -> tuple[Array, Array]:
+def _average_segments(name: str, x: Any, y: Any, average: str, *how: Any) -> tuple[Array, Array]:
     if average not in ("mean", "median"):
         raise not_one_of(name, "average", average, ("mean", "median"))
     freqs, _, power = _spectral(name, x, y, *how)
@@ -445,7 +445,7 @@ def csd(
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
     how = fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis
-    return _averaged("signal.csd", x, y, average, *how)
+    return _average_segments("signal.csd", x, y, average, *how)
 
 
 @api_boundary
@@ -485,11 +485,11 @@ def welch(
     Array([0., 0., 0.], dtype=float32)
     """
     how = fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis
-    freqs, power = _averaged("signal.welch", x, None, average, *how)
+    freqs, power = _average_segments("signal.welch", x, None, average, *how)
     return freqs, uf.real(power)
 
 
-def _added(segments: Array, step: int) -> Array:
+def _overlap_add(segments: Array, step: int) -> Array:
     """Add overlapping segments, [..., segments, elements], that start `step` elements apart."""
     *outer, count, size = segments.shape
     places = step * np.arange(count)[:, None] + np.arange(size)
@@ -593,8 +593,8 @@ def istft(
                 f"{name}: the window must have one axis of nperseg={size}; got shape {win.shape}; "
                 "pass a vector of that length, or a name"
             )
-    x = _added(parts * win.sum() * win, step)
-    norm = _added((win * win)[None, :] + zeros((parts.shape[-2], 1), win.dtype), step)
+    x = _overlap_add(parts * win.sum() * win, step)
+    norm = _overlap_add((win * win)[None, :] + zeros((parts.shape[-2], 1), win.dtype), step)
     if boundary:
         half = slice(size // 2, -(size // 2))
         x, norm = x[..., half], norm[half]

@@ -31,7 +31,7 @@ def _name(method: str) -> str:
     return f"transform.Rotation.{method}"
 
 
-def _given(function: str, x: Any, last: tuple[int, ...]) -> Array:
+def _convert_argument(function: str, x: Any, last: tuple[int, ...]) -> Array:
     """Convert the argument of a constructor, with these lengths of its last axes."""
     found = quat_.floating(_name(function), x)
     if found.shape[-len(last) :] != last:
@@ -100,25 +100,25 @@ class Rotation(NamedTuple):
     @api_boundary
     def from_matrix(cls, matrix: Any) -> Rotation:
         """Make rotations of orthogonal matrices of shape (..., 3, 3)."""
-        return cls(quat_.from_matrix(_given("from_matrix", matrix, (3, 3))))
+        return cls(quat_.from_matrix(_convert_argument("from_matrix", matrix, (3, 3))))
 
     @classmethod
     @api_boundary
     def from_mrp(cls, mrp: Any) -> Rotation:
         """Make rotations of modified Rodrigues parameters of shape (..., 3)."""
-        return cls(quat_.from_mrp(_given("from_mrp", mrp, (3,))))
+        return cls(quat_.from_mrp(_convert_argument("from_mrp", mrp, (3,))))
 
     @classmethod
     @api_boundary
     def from_quat(cls, quat: Any) -> Rotation:
         """Make rotations of quaternions (x, y, z, w) of shape (..., 4) and of any length but 0."""
-        return cls(quat_.normalised(_given("from_quat", quat, (4,))))
+        return cls(quat_.normalised(_convert_argument("from_quat", quat, (4,))))
 
     @classmethod
     @api_boundary
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
         """Make rotations around vectors of shape (..., 3), by the lengths of these."""
-        v = _given("from_rotvec", rotvec, (3,))
+        v = _convert_argument("from_rotvec", rotvec, (3,))
         return cls(quat_.from_rotvec(uf.deg2rad(v) if degrees else v))
 
     @classmethod

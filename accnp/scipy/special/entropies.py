@@ -33,14 +33,14 @@ def in_double(value: Callable[..., Node], *xs: Node) -> Node:
     return cast(value(*[cast(x, wide, x.aval.weak_type) for x in xs]), first, weak)
 
 
-def _borders(x: Node, y: Node, both: Node, value: Node) -> Node:
+def _value_at_borders(x: Node, y: Node, both: Node, value: Node) -> Node:
     zero = o.and_(o.eq(x, like(x, 0)), o.ge(y, like(y, 0)))
     edge = rules.select(zero, rules.filled(y, 0.0), rules.filled(y, np.inf))
     odd = o.or_(o.ne(x, x), o.ne(y, y))
     return rules.select(odd, rules.filled(y, np.nan), rules.select(both, value, edge))
 
 
-def _safe(x: Node, y: Node) -> tuple[Node, Node, Node]:
+def _replace_invalid(x: Node, y: Node) -> tuple[Node, Node, Node]:
     both = o.and_(o.gt(x, like(x, 0)), o.gt(y, like(y, 0)))
     return (
         both,
@@ -60,7 +60,7 @@ def _log_ratio(x: Node, y: Node) -> Node:
     return rules.select(near, o.log1p(off), o.sub(o.log(above), o.log(below)))
 
 
-def _sloped(
+def _with_derivatives(
     name: str, value: Callable[..., Node], slopes: Callable[..., list[Node]], *xs: Node
 ) -> Node:
     """Make a function with explicit derivatives, since the chain rule would give nan."""
@@ -88,41 +88,41 @@ def entropy(x: Node) -> Node:
         inside = o.sub(like(x, -1), o.log(x))
         return [rules.select(o.lt(x, like(x, 0)), rules.filled(x, 0), inside)]
 
-    return _sloped("entr", value, slopes, x)
+    return _with_derivatives("entr", value, slopes, x)
 
 
 def entropy_between(x: Node, y: Node) -> Node:
     """x log(x / y); 0 where x is 0 and y >= 0, inf where either is below 0."""
 
     def value(x: Node, y: Node) -> Node:
-        both, a, b = _safe(x, y)
-        return _borders(x, y, both, o.mul(a, _log_ratio(a, b)))
+        both, a, b = _replace_invalid(x, y)
+        return _value_at_borders(x, y, both, o.mul(a, _log_ratio(a, b)))
 
     def slopes(x: Node, y: Node) -> list[Node]:
-        both, a, b = _safe(x, y)
+        both, a, b = _replace_invalid(x, y)
         inside = o.add(_log_ratio(a, b), like(a, 1)), o.neg(o.div(a, b))
         return [rules.select(both, s, rules.filled(s, 0)) for s in inside]
 
-    return _sloped("rel_entr", value, slopes, x, y)
+    return _with_derivatives("rel_entr", value, slopes, x, y)
 
 
 def divergence(x: Node, y: Node) -> Node:
     """x log(x / y) - x + y."""
 
     def slopes(x: Node, y: Node) -> list[Node]:
-        both, a, b = _safe(x, y)
+        both, a, b = _replace_invalid(x, y)
         by_y = o.sub(like(a, 1), o.div(a, b))
         near = o.and_(o.gt(a, o.mul(like(a, 0.5), b)), o.lt(a, o.mul(like(a, 2), b)))
         by_y = rules.select(near, o.div(o.sub(b, a), b), by_y)
         by_x = rules.select(both, _log_ratio(a, b), rules.filled(a, -1))
         return [by_x, rules.select(both, by_y, rules.filled(b, 1))]
 
-    return _sloped("kl_div", _divergence, slopes, x, y)
+    return _with_derivatives("kl_div", _divergence, slopes, x, y)
 
 
 def _divergence(x: Node, y: Node) -> Node:
     """Near x = y, use the series of t - log(1 + t) with t = y / x - 1."""
-    both, a, b = _safe(x, y)
+    both, a, b = _replace_invalid(x, y)
     difference = o.sub(b, a)
     near = o.lt(o.abs(difference), o.mul(like(a, 0.25), a))
     t = rules.select(near, o.div(difference, a), rules.filled(a, 0))
@@ -134,7 +134,7 @@ def _divergence(x: Node, y: Node) -> Node:
         series = o.add(o.mul(series, square), like(t, 1 / k))
     small = o.mul(a, o.sub(o.mul(t, s), o.mul(o.mul(like(s, 2), o.mul(s, square)), series)))
     large = o.add(o.sub(o.mul(a, _log_ratio(a, b)), a), b)
-    edge = o.add(o.sub(_borders(x, y, both, rules.filled(x, 0)), x), y)
+    edge = o.add(o.sub(_value_at_borders(x, y, both, rules.filled(x, 0)), x), y)
     return rules.select(both, rules.select(near, small, large), edge)
 
 

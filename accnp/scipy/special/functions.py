@@ -691,7 +691,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     return stack([wrap(o.bessel_j(like(x, k), x)) for k in range(order + 1)])
 
 
-def _strong(node: Node) -> Array:
+def _make_strong(node: Node) -> Array:
     return wrap(cast(node, node.aval.dtype))
 
 
@@ -731,7 +731,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     [0.94608, 0.3374]
     """
     first, second = items(o.sici(*operands("sici", x)))
-    return _strong(first), _strong(second)
+    return _make_strong(first), _make_strong(second)
 
 
 @api_boundary
@@ -769,7 +769,7 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     [0.43826, 0.77989]
     """
     first, second = items(o.fresnel(*operands("fresnel", x)))
-    return _strong(first), _strong(second)
+    return _make_strong(first), _make_strong(second)
 
 
 @api_boundary
@@ -805,4 +805,4 @@ def wofz(z: ArrayLike) -> Array:
     (node,) = promote_inexact("special.wofz", z)
     if node.aval.dtype.kind != "c":
         node = cast(node, np.result_type(node.aval.dtype, np.complex64))
-    return _strong(o.wofz(node))
+    return _make_strong(o.wofz(node))

@@ -36,7 +36,7 @@ __all__ = ["lpmn", "lpmn_values", "sph_harm_y"]
 Pair = tuple[Array, Array]  # a number and its rounding error
 
 
-def _doubled(x: Array) -> Array:
+def _to_float64(x: Array) -> Array:
     return wrap(cast(x._node, np.dtype(np.float64)))
 
 
@@ -143,7 +143,7 @@ def _signs(top: int) -> Array:
     return array((-1.0) ** np.arange(top + 1))[:, None]
 
 
-def _signed(p: Array, powers: Array) -> Array:
+def _apply_signs(p: Array, powers: Array) -> Array:
     """Convert derivatives of polynomials to associated functions; zeros have no sign."""
     return p * (_signs(p.shape[0] - 1) * powers)[:, None] + 0.0
 
@@ -171,7 +171,7 @@ def _function_derivatives(p: Pair, x: Array, powers: Array) -> Array:
     return where(inside[:, :, None], slopes, 0)
 
 
-def _checked(name: str, m: Any, n: Any, z: Any) -> tuple[int, Array]:
+def _check_arguments(name: str, m: Any, n: Any, z: Any) -> tuple[int, Array]:
     x = wrap(as_node(z, name))
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(
@@ -226,11 +226,11 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     Array([[ 1.,  0.],
            [ 0., -1.]], dtype=float32)
     """
-    degree, x = _checked("special.lpmn", m, n, z)
+    degree, x = _check_arguments("special.lpmn", m, n, z)
     with enable_x64(True):
-        wide = _doubled(x)
+        wide = _to_float64(x)
         parts, powers = _derivatives(degree, wide), _powers(degree, wide)
-        values = _signed(parts[0], powers)
+        values = _apply_signs(parts[0], powers)
         slopes = _function_derivatives(parts, wide, powers)
     return values.astype(x.dtype), slopes.astype(x.dtype)
 
@@ -272,13 +272,13 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     >>> jnp.scipy.special.lpmn_values(2, 2, jnp.array([0.5]), False)[0, :, 0]
     Array([ 1.   ,  0.5  , -0.125], dtype=float32)
     """
-    degree, x = _checked("special.lpmn_values", m, n, z)
+    degree, x = _check_arguments("special.lpmn_values", m, n, z)
     with enable_x64(True):
-        wide = _doubled(x)
+        wide = _to_float64(x)
         if is_normalized:
             values = _orthonormal(degree, wide, _root(wide))
         else:
-            values = _signed(_derivatives(degree, wide)[0], _powers(degree, wide))
+            values = _apply_signs(_derivatives(degree, wide)[0], _powers(degree, wide))
     return values.astype(x.dtype)
 
 
@@ -361,7 +361,7 @@ def _of_degrees(n: ArrayLike, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, to
     size = uf.abs(order)
     place = np.arange(colatitude.size)
     with enable_x64(True):
-        polar, around = _doubled(colatitude), _doubled(longitude)
+        polar, around = _to_float64(colatitude), _to_float64(longitude)
         sine = uf.sin(polar)  # Legendre functions use the positive root
         all_values = _orthonormal(top, uf.cos(polar), where(sine < 0, -sine, sine))
         value = all_values[uf.minimum(size, top), uf.clip(degree, 0, top), place]

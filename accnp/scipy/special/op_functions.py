@@ -136,7 +136,7 @@ _ROLES = {
 }
 
 
-def _described(name: str, names: list[str], what: str, related: str, complexes: bool) -> str:
+def _make_docstring(name: str, names: list[str], what: str, related: str, complexes: bool) -> str:
     """Return the docstring of a function without its example."""
     kind = "Real or complex" if complexes else "Real"
     roles = _ROLES.get(name, {})
@@ -277,7 +277,7 @@ def _function(
     made: Any = api_boundary(call)
     made.__name__ = made.__qualname__ = name
     made.__module__ = "accnp.scipy.special"
-    made.__doc__ = _described(name, arguments.split(", "), what, related, wide is not None) + (
+    made.__doc__ = _make_docstring(name, arguments.split(", "), what, related, wide is not None) + (
         "\n\n    Examples\n    --------\n    >>> import accnp as jnp\n"
         f"    >>> round(float(jnp.scipy.special.{called}), 5)\n    {value}\n    "
     )

@@ -23,7 +23,7 @@ __all__ = [
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _inside(test: Any, value: Any, f: Any, outside: Any = -np.inf, safe: Any = 0.5) -> Any:
+def _where_inside(test: Any, value: Any, f: Any, outside: Any = -np.inf, safe: Any = 0.5) -> Any:
     """Return f(value) where a test holds. Elsewhere f gets a safe value, so that no derivative is
     nan."""
     return where(test, f(where(test, value, safe)), outside)
@@ -81,7 +81,7 @@ cauchy = declare(
 
 def _of_probability(q: Any, f: Any) -> Any:
     """Return f(q) for probabilities, and nan for other numbers."""
-    return _inside((q >= 0) & (q <= 1), q, f, np.nan)
+    return _where_inside((q >= 0) & (q <= 1), q, f, np.nan)
 
 
 def _log_of_rest(v: Any) -> Any:
@@ -104,14 +104,14 @@ def _log_of_either(p: Any, rest: Any) -> Any:
 
 
 def _expon_logsf(z: Any) -> Any:
-    return _inside(z >= 0, z, lambda v: 0.0 - v, 0.0)  # at 0 the one-sided derivative
+    return _where_inside(z >= 0, z, lambda v: 0.0 - v, 0.0)  # at 0 the one-sided derivative
 
 
 expon = declare(
     "expon", "the exponential distribution", "", pieces=True, loose=_ALL,
     logpdf=lambda z: where(z < 0, -np.inf, -z),
-    cdf=lambda z: _inside(z >= 0, z, lambda v: -uf.expm1(-v), 0),
-    logcdf=lambda z: _inside(z >= 0, z, _log_of_rest),
+    cdf=lambda z: _where_inside(z >= 0, z, lambda v: -uf.expm1(-v), 0),
+    logcdf=lambda z: _where_inside(z >= 0, z, _log_of_rest),
     sf=lambda z: uf.exp(_expon_logsf(z)),
     logsf=_expon_logsf,
     ppf=lambda q: _of_probability(q, lambda v: -uf.log1p(-v)),
@@ -169,24 +169,24 @@ uniform = declare(
 
 pareto = declare(
     "pareto", "the Pareto distribution", "b", pieces=True, positive=True, loose=("logcdf",),
-    logpdf=lambda z, b: _inside(
+    logpdf=lambda z, b: _where_inside(
         z >= 1, z, lambda v: uf.log(b) - (b + 1) * uf.log(v), safe=2.0
     ),
-    cdf=lambda z, b: _inside(z >= 1, z, lambda v: -uf.expm1(-b * uf.log(v)), 0, 2.0),
-    logcdf=lambda z, b: _inside(z >= 1, z, lambda v: _log_of_rest(b * uf.log(v)), safe=2.0),
-    sf=lambda z, b: _inside(z >= 1, z, lambda v: uf.exp(-b * uf.log(v)), 1, 2.0),
-    logsf=lambda z, b: _inside(z >= 1, z, lambda v: -b * uf.log(v), 0, 2.0),
+    cdf=lambda z, b: _where_inside(z >= 1, z, lambda v: -uf.expm1(-b * uf.log(v)), 0, 2.0),
+    logcdf=lambda z, b: _where_inside(z >= 1, z, lambda v: _log_of_rest(b * uf.log(v)), safe=2.0),
+    sf=lambda z, b: _where_inside(z >= 1, z, lambda v: uf.exp(-b * uf.log(v)), 1, 2.0),
+    logsf=lambda z, b: _where_inside(z >= 1, z, lambda v: -b * uf.log(v), 0, 2.0),
     ppf=lambda q, b: _of_probability(q, lambda v: uf.exp(-uf.log1p(-v) / b)),
 )  # fmt: skip
 
 
 def _gamma_logpdf(z: Any, a: Any) -> Any:
-    return _inside(z >= 0, z, lambda v: sp.xlogy(a - 1, v) - v - sp.gammaln(a))
+    return _where_inside(z >= 0, z, lambda v: sp.xlogy(a - 1, v) - v - sp.gammaln(a))
 
 
 def _within_ends(z: Any, f: Any, below: float, above: float) -> Any:
     """Return f(z) within 0 and infinity, also if shape parameters are infinite."""
-    return _inside((z > 0) & (z < np.inf), z, f, where(z > 0, above, below))
+    return _where_inside((z > 0) & (z < np.inf), z, f, where(z > 0, above, below))
 
 
 def _gamma_cdf(z: Any, a: Any) -> Any:
@@ -231,27 +231,27 @@ chi2 = declare(
 
 def _beta_cdf(z: Any, a: Any, b: Any) -> Any:
     ends = where(z > 0, 1.0, 0.0)
-    return _inside((z > 0) & (z < 1), z, lambda v: sp.betainc(a, b, v), ends)
+    return _where_inside((z > 0) & (z < 1), z, lambda v: sp.betainc(a, b, v), ends)
 
 
 def _beta_sf(z: Any, a: Any, b: Any) -> Any:
     ends = where(z > 0, 0.0, 1.0)
-    return _inside((z > 0) & (z < 1), z, lambda v: sp.betainc(b, a, 1 - v), ends)
+    return _where_inside((z > 0) & (z < 1), z, lambda v: sp.betainc(b, a, 1 - v), ends)
 
 
 beta = declare(
     "beta", "the beta distribution", "a, b", pieces=True, positive=True,
-    logpdf=lambda z, a, b: _inside(
+    logpdf=lambda z, a, b: _where_inside(
         (z >= 0) & (z <= 1),
         z,
         lambda v: sp.xlogy(a - 1, v) + sp.xlog1py(b - 1, -v) - sp.betaln(a, b),
     ),
     cdf=_beta_cdf,
-    logcdf=lambda z, a, b: _inside(
+    logcdf=lambda z, a, b: _where_inside(
         z > 0, z, lambda v: _log_of_either(_beta_cdf(v, a, b), _beta_sf(v, a, b))
     ),
     sf=_beta_sf,
-    logsf=lambda z, a, b: _inside(
+    logsf=lambda z, a, b: _where_inside(
         z < 1, z, lambda v: _log_of_either(_beta_sf(v, a, b), _beta_cdf(v, a, b))
     ),
 )  # fmt: skip
@@ -286,7 +286,7 @@ gennorm = declare(
     pieces=True, positive=True,
     logpdf=lambda z, beta: uf.log(0.5 * beta) - sp.gammaln(1 / beta) - uf.abs(z) ** beta,
     # At 0 the derivative is the density there.
-    cdf=lambda z, beta: _inside(
+    cdf=lambda z, beta: _where_inside(
         z != 0, z, lambda v: _gennorm_cdf(v, beta),
         0.5 + z * (0.5 * beta / uf.exp(sp.gammaln(1 / beta))),
     ),
@@ -334,25 +334,25 @@ def _log_mass(a: Any, b: Any) -> Any:
     return where(tail, most + uf.log1p(-uf.exp(uf.minimum(rest, 0))), uf.log1p(-outside))
 
 
-def _between(a: Any, b: Any) -> Any:
+def _point_between(a: Any, b: Any) -> Any:
     """Return a finite number between two bounds, which may be infinite, with finite derivatives."""
     low, high = uf.isinf(a), uf.isinf(b)
     return where(low & high, 0.0, where(low, b - 1, where(high, a + 1, 0.5 * (a + b))))
 
 
-def _within(f: Any, below: float, above: float, ends: bool = False) -> Any:
+def _on_support(f: Any, below: float, above: float, ends: bool = False) -> Any:
     """Make a function of points between `a` and `b`, including the ends or not."""
 
     def run(z: Any, a: Any, b: Any) -> Any:
         inside = (z >= a) & (z <= b) if ends else (z > a) & (z < b)
         inside = inside & ~uf.isinf(z)  # infinities are ends
-        value = f(where(inside, z, _between(a, b)), a, b)
+        value = f(where(inside, z, _point_between(a, b)), a, b)
         return where(a >= b, np.nan, where(inside, value, where(z <= a, below, above)))
 
     return run
 
 
-def _below(z: Any, a: Any, b: Any) -> Any:
+def _log_fraction_below(z: Any, a: Any, b: Any) -> Any:
     """Return the log of the fraction of the mass below z; near 0 from the fraction above."""
     whole = _log_mass(a, b)
     below, above = _log_mass(a, z) - whole, _log_mass(z, b) - whole
@@ -363,8 +363,10 @@ def _below(z: Any, a: Any, b: Any) -> Any:
 truncnorm = declare(
     "truncnorm", "the normal distribution cut off below a and above b", "a, b", pieces=True,
     strong=("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf"),
-    logpdf=_within(lambda z, a, b: _norm_logpdf(z) - _log_mass(a, b), -np.inf, -np.inf, ends=True),
+    logpdf=_on_support(
+        lambda z, a, b: _norm_logpdf(z) - _log_mass(a, b), -np.inf, -np.inf, ends=True
+    ),
     # At the ends one of the fractions is 0, and its logarithm has no derivative.
-    logcdf=_within(_below, -np.inf, 0.0),
-    logsf=_within(lambda z, a, b: _below(-z, -b, -a), 0.0, -np.inf),
+    logcdf=_on_support(_log_fraction_below, -np.inf, 0.0),
+    logsf=_on_support(lambda z, a, b: _log_fraction_below(-z, -b, -a), 0.0, -np.inf),
 )  # fmt: skip

@@ -112,7 +112,7 @@ def _width(name: str, scale: Array) -> Array:
     return uf.abs(scale) if name in _EVEN else where(scale < 0, np.nan, scale)
 
 
-def _above(x: Array) -> Array:
+def _nan_unless_positive(x: Array) -> Array:
     """Return a parameter, with nan where it is not positive, as in SciPy."""
     return x if x.dtype.kind == "c" else where(x > 0, x, np.nan)
 
@@ -145,7 +145,7 @@ def _make(  # noqa: C901
         nodes = broadcast_nodes(label, nodes)
         values = dict(zip(bound.arguments, map(wrap, nodes), strict=True))
         if positive:
-            values |= {n: _above(values[n]) for n in names[1:]}
+            values |= {n: _nan_unless_positive(values[n]) for n in names[1:]}
         found = evaluated(values, bound.arguments.get("scale", 1))
         return wrap(cast(found._node, nodes[0].aval.dtype, weak))
 
@@ -165,7 +165,7 @@ def _make(  # noqa: C901
         loc, scale = values.pop("loc", None), values.pop("scale", None)
         stated = isinstance(given, int | float) and given > 0
         if scale is not None and not stated and name not in _TURNED:
-            scale = _above(scale)
+            scale = _nan_unless_positive(scale)
         value, *shapes = values.values() if key != "entropy" else (None, *values.values())
         if key in _INVERSE:
             found = function(value, *shapes)

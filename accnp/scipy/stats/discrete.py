@@ -37,24 +37,24 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _inside(test: Any, k: Any, f: Any, safe: Any = 1.0) -> Any:
+def _evaluate_inside(test: Any, k: Any, f: Any, safe: Any = 1.0) -> Any:
     """Return f(k) where a test holds, and -inf elsewhere. As in JAX, k need not be a whole number,
     except for the Poisson and beta-binomial distributions, where JAX rounds and SciPy has 0."""
     return where(test, f(where(test, k, safe)), -np.inf)
 
 
-def _chance(p: Any, value: Any) -> Any:
+def _nan_unless_probability(p: Any, value: Any) -> Any:
     """Return a value for probabilities p, and nan for other numbers."""
     return where((p >= 0) & (p <= 1), value, np.nan)
 
 
 bernoulli = declare(
     "bernoulli", "the Bernoulli distribution", "p", "k", "loc=0", ("cdf", "ppf"), pieces=True,
-    logpmf=lambda k, p: _chance(p, _inside(
+    logpmf=lambda k, p: _nan_unless_probability(p, _evaluate_inside(
         (k >= 0) & (k <= 1), k, lambda v: sp.xlogy(v, p) + sp.xlog1py(1 - v, -p)
     )),
-    cdf=lambda k, p: _chance(p, where(k < 0, 0.0, where(k < 1, 1 - p, 1.0))),
-    ppf=lambda q, p: _chance(q, _chance(p, where(
+    cdf=lambda k, p: _nan_unless_probability(p, where(k < 0, 0.0, where(k < 1, 1 - p, 1.0))),
+    ppf=lambda q, p: _nan_unless_probability(q, _nan_unless_probability(p, where(
         q == 0, -1.0, where((q <= 1 - p) & (q < 1), 0.0, 1.0)
     ))),
 )  # fmt: skip
@@ -62,8 +62,8 @@ bernoulli = declare(
 binom = declare(
     "binom", "the binomial distribution", "n, p", "k", "loc=0", pieces=True,
     loose=("pmf", "logpmf"),
-    logpmf=lambda k, n, p: _chance(p, where(
-        n >= 0, _inside((k >= 0) & (k < n + 1), k, lambda v: (
+    logpmf=lambda k, n, p: _nan_unless_probability(p, where(
+        n >= 0, _evaluate_inside((k >= 0) & (k < n + 1), k, lambda v: (
             sp.gammaln(n + 1) - sp.gammaln(v + 1) - sp.gammaln(n - v + 1)
             + sp.xlogy(v, p) + sp.xlog1py(n - v, -p)
         ), 0.0), np.nan,
@@ -75,7 +75,7 @@ betabinom = declare(
     shaped=dict.fromkeys(("pmf", "logpmf"), ("loc",)),
     logpmf=lambda k, n, a, b: where(
         (n >= 0) & (a > 0) & (b > 0),
-        _inside((k >= 0) & (k <= n) & (k == uf.floor(k)), k, lambda v: (
+        _evaluate_inside((k >= 0) & (k <= n) & (k == uf.floor(k)), k, lambda v: (
             -uf.log1p(n) - sp.betaln(n - v + 1, v + 1)
             + sp.betaln(v + a, n - v + b) - sp.betaln(a, b)
         ), 0.0),
@@ -85,15 +85,15 @@ betabinom = declare(
 
 nbinom = declare(
     "nbinom", "the negative binomial distribution", "n, p", "k", "loc=0", pieces=True,
-    logpmf=lambda k, n, p: _inside(k >= 0, k, lambda v: (
+    logpmf=lambda k, n, p: _evaluate_inside(k >= 0, k, lambda v: (
         sp.gammaln(v + n) - sp.gammaln(v + 1) - sp.gammaln(n) + n * uf.log(p) + sp.xlog1py(v, -p)
     )),
 )  # fmt: skip
 
 geom = declare(
     "geom", "the geometric distribution of the first success", "p", "k", "loc=0", pieces=True,
-    logpmf=lambda k, p: _chance(
-        p, _inside(k >= 1, k, lambda v: sp.xlog1py(v - 1, -p) + uf.log(p))
+    logpmf=lambda k, p: _nan_unless_probability(
+        p, _evaluate_inside(k >= 1, k, lambda v: sp.xlog1py(v - 1, -p) + uf.log(p))
     ),
 )  # fmt: skip
 
@@ -115,7 +115,7 @@ def _poisson_entropy(mu: Any) -> Any:
 poisson = declare(
     "poisson", "the Poisson distribution", "mu", "k", "loc=0", pieces=True,
     loose=("pmf", "logpmf"),
-    logpmf=lambda k, mu: _inside(
+    logpmf=lambda k, mu: _evaluate_inside(
         (k >= 0) & (k == uf.floor(k)), k, lambda v: sp.xlogy(v, mu) - sp.gammaln(v + 1) - mu
     ),
     cdf=lambda k, mu: where(k >= 0, sp.gammaincc(uf.floor(uf.maximum(k, 0)) + 1, mu), 0.0),
@@ -225,7 +225,7 @@ def multinomial_logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     return where(whole < 0, np.nan, where(all_counts == whole, value, -np.inf))
 
 
-def _solved(factor: Array, off: Array) -> Array:
+def _solve_triangular_rows(factor: Array, off: Array) -> Array:
     """Return the rows of `off` times the inverse of a lower triangular matrix."""
     shape = np.broadcast_shapes(factor.shape[:-2], off.shape[:-1])
     if factor.ndim == 2:
@@ -300,7 +300,7 @@ def multivariate_normal_logpdf(
             "pass a matrix of the size of the mean"
         )
     factor = cholesky(spread)
-    y = _solved(factor, off)
+    y = _solve_triangular_rows(factor, off)
     log_root = total(uf.log(factor.diagonal(axis1=-1, axis2=-2)), axis=-1)
     return -0.5 * (total(y * y, axis=-1) + k * math.log(2 * math.pi)) - log_root
 

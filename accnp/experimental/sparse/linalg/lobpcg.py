@@ -31,7 +31,7 @@ from accnp.pytree import PyTree
 __all__ = ["lobpcg_standard"]
 
 
-def _scaled(x: Array) -> Array:
+def _normalize_columns(x: Array) -> Array:
     """Scale columns to norm 1; zero columns are kept."""
     size = norm(x, axis=0, keepdims=True)
     return x / where(size == 0, 1, size)
@@ -45,17 +45,17 @@ def _descending(a: Array) -> tuple[Array, Array]:
 def _orthonormal(x: Array) -> Array:
     """Orthonormalize columns, twice because of rounding; dependent columns become zeros."""
     for _ in range(2):
-        x = _scaled(x)
+        x = _normalize_columns(x)
         inner = x.T @ x
         w, v = _descending(inner)
         least = float(dtypes.finfo(x.dtype).eps) * w[0]
         x = x @ (v * where(least > 0, maximum(w, least), 1) ** -0.5)
         kept = ((w > least) & (diagonal(inner) > 0))[None]
-        x = _scaled(where(kept, x, 0))
+        x = _normalize_columns(where(kept, x, 0))
     return x
 
 
-def _outside(basis: Array, x: Array) -> Array:
+def _project_out(basis: Array, x: Array) -> Array:
     """Subtract the components of vectors in a basis; zeros if little remains."""
     for _ in range(2):
         x = _orthonormal(x - basis @ (basis.T @ x))
@@ -151,7 +151,7 @@ def lobpcg_standard(
 
     def step(state: Any) -> Any:
         i, x, p, r, _, _ = state
-        r = _outside(concatenate([x, p], axis=1), r)
+        r = _project_out(concatenate([x, p], axis=1), r)
         basis = concatenate([x, p, r], axis=1)
         theta, q = _descending(basis.T @ multiply(basis))
         best = q[:, :k]
@@ -159,7 +159,7 @@ def lobpcg_standard(
         x = x / norm(x, axis=0, keepdims=True)
         # The change of x in the basis, orthogonal to x: the next direction.
         turn, _ = linalg.qr(q[:k, k:].T)
-        p = _scaled(basis @ (q[:, k:] @ turn))
+        p = _normalize_columns(basis @ (q[:, k:] @ turn))
         moved = multiply(x)
         r = moved - theta[:k] * x
         scale = 10 * n * (norm(moved, axis=0) + theta[:k])

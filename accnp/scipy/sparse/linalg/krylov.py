@@ -44,7 +44,7 @@ Tree = Any
 Linear = Callable[[Tree], Tree]
 
 
-def _same(x: Tree) -> Tree:
+def _identity(x: Tree) -> Tree:
     return x
 
 
@@ -89,7 +89,7 @@ def _norm(x: Tree) -> Array:
     return lengths[0] if len(lengths) == 1 else norm(stack(lengths))
 
 
-def _times(x: Tree, factor: Array) -> Tree:
+def _multiply(x: Tree, factor: Array) -> Tree:
     return tree_map(lambda v: v * factor.astype(v.dtype), x)
 
 
@@ -98,7 +98,7 @@ def _magnitude(x: Tree) -> Array:
     return power_of_two(reduce(maximum, [_abs(v).max(initial=0) for v in _leaves(x)]))
 
 
-def _plus(x: Tree, factor: Any, y: Tree) -> Tree:
+def _add_scaled(x: Tree, factor: Any, y: Tree) -> Tree:
     """x + factor * y."""
     return tree_map(lambda a, b: a + factor * b, x, y)
 
@@ -133,7 +133,7 @@ class _System:
         self.maxiter = 10 * self.size if maxiter is None else maxiter
         self.matvec, self.precondition = (
             _linear(a, self.name),
-            _same if m is None else _linear(m, self.name),
+            _identity if m is None else _linear(m, self.name),
         )
         if self.x0 is None:
             return
@@ -160,20 +160,20 @@ class _Scaled:
 
     def __init__(self, system: _System, matvec: Linear, b: Tree) -> None:
         size = _magnitude(b)
-        self.b = _times(b, 1 / size)
+        self.b = _multiply(b, 1 / size)
         m = system.precondition
         preconditioned = m(self.b)
-        strength = asarray(1, size.dtype) if m is _same else _magnitude(preconditioned)
-        preconditioned = _times(preconditioned, 1 / strength)
+        strength = asarray(1, size.dtype) if m is _identity else _magnitude(preconditioned)
+        preconditioned = _multiply(preconditioned, 1 / strength)
         gain = _magnitude(matvec(preconditioned))
-        self.precondition = m if m is _same else lambda x: _times(m(x), 1 / strength)
-        self.matvec = lambda x: _times(matvec(x), 1 / gain)
+        self.precondition = m if m is _identity else lambda x: _multiply(m(x), 1 / strength)
+        self.matvec = lambda x: _multiply(matvec(x), 1 / gain)
         self.back = size / gain
         self.size = size
         if system.x0 is None:
             self.x0, self.residual = tree_map(zeros_like, b), self.b
             return
-        start = _times(system.x0, gain / size)
+        start = _multiply(system.x0, gain / size)
         residual = _minus(self.b, self.matvec(start))
         # For the much smaller right-hand sides of derivatives, the initial guess may be unsuitable.
         near = _norm(residual) < 16 * _norm(self.b)
@@ -182,7 +182,7 @@ class _Scaled:
 
     def result(self, x: Tree) -> Tree:
         """Return the solution of the unscaled system."""
-        return _times(x, self.back)
+        return _multiply(x, self.back)
 
 
 # --- conjugate gradients -------------------------------------------------------------------------
@@ -257,10 +257,10 @@ def cg(
             x, r, gamma, p, k = state
             moved = scaled.matvec(p)
             alpha = gamma / _real_dot(p, moved).astype(dtype)
-            x, r = _plus(x, alpha, p), _plus(r, -alpha, moved)
+            x, r = _add_scaled(x, alpha, p), _add_scaled(r, -alpha, moved)
             z = scaled.precondition(r)
             after = _real_dot(r, z).astype(dtype)
-            return x, r, after, _plus(z, after / gamma, p), k + 1
+            return x, r, after, _add_scaled(z, after / gamma, p), k + 1
 
         r = scaled.residual
         z = scaled.precondition(r)
@@ -331,18 +331,18 @@ def bicgstab(
         def step(state: Any) -> Any:
             x, r, first, alpha, omega, rho, p, q, k = state
             after = _dot(first, r)
-            p = _plus(r, after / rho * alpha / omega, _plus(p, -omega, q))
+            p = _add_scaled(r, after / rho * alpha / omega, _add_scaled(p, -omega, q))
             p_ = scaled.precondition(p)
             q = scaled.matvec(p_)
             alpha = after / _dot(first, q)
-            s = _plus(r, -alpha, q)
+            s = _add_scaled(r, -alpha, q)
             done = _real_dot(s, s) < bound
             s_ = scaled.precondition(s)
             t = scaled.matvec(s_)
             omega = _dot(t, s) / _dot(t, t)
-            half = _plus(x, alpha, p_)
-            x = tree_map(lambda u, v: where(done, u, v), half, _plus(half, omega, s_))
-            r = tree_map(lambda u, v: where(done, u, v), s, _plus(s, -omega, t))
+            half = _add_scaled(x, alpha, p_)
+            x = tree_map(lambda u, v: where(done, u, v), half, _add_scaled(half, omega, s_))
+            r = tree_map(lambda u, v: where(done, u, v), s, _add_scaled(s, -omega, t))
             # A negative count ends a loop that has broken down.
             k = where((omega == 0) | (alpha == 0), -11, k + 1)
             return x, r, first, alpha, omega, after, p, q, where(after == 0, -10, k)
@@ -393,7 +393,7 @@ def _arnoldi(k: Any, matvec: Linear, m: Linear, basis: Tree, h: Array) -> tuple[
     return basis, h.at[k].set(row.astype(h.dtype)), rest == 0
 
 
-def _turned(x: Array, i: Any, c: Array, s: Array) -> Array:
+def _apply_rotation(x: Array, i: Any, c: Array, s: Array) -> Array:
     """Apply a rotation to two elements."""
     a, b = x[i], x[i + 1]
     return x.at[i].set(c.conj() * a - s.conj() * b).at[i + 1].set(s * a + c * b)
@@ -461,12 +461,12 @@ class _Restart:
             k, _, basis, h, right, turns = state
             basis, h, _ = _arnoldi(k, self.matvec, self.m, basis, h)
             row = fori_loop(
-                0, n, lambda i, row: where(i < k, _turned(row, i, *turns[i]), row), h[k]
+                0, n, lambda i, row: where(i < k, _apply_rotation(row, i, *turns[i]), row), h[k]
             )
             c, s = _rotation(row[k], row[k + 1])
             turns = turns.at[k, 0].set(c).at[k, 1].set(s)
-            right = _turned(right, k, c, s)
-            h = h.at[k].set(_turned(row, k, c, s))
+            right = _apply_rotation(right, k, c, s)
+            h = h.at[k].set(_apply_rotation(row, k, c, s))
             return k + 1, _abs(right[k + 1]), basis, h, right, turns
 
         start = (0, size, self.basis(first), h, right, zeros((n, 2), self.dtype))
