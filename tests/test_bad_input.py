@@ -155,7 +155,7 @@ def test_the_function_that_was_called_is_named(name):
         NAMED[name]()
 
 
-def test_a_users_function_names_what_it_called_itself():
+def test_nested_call_names_the_inner_function():
     def users(v):
         return jnp.linspace(0, v, -1)
 

@@ -36,7 +36,7 @@ def test_calls_take_turns_and_alternate_their_order():
     assert [len(t.seconds) for t in timings.values()] == [4, 4]
 
 
-def test_a_turn_begins_when_other_threads_do_nothing(monkeypatch):
+def test_measurement_waits_for_idle_threads(monkeypatch):
     worked = iter([0.0, 0.001, 0.002, 0.00205])
     monkeypatch.setattr(timing, "_cpu_seconds_of_others", lambda: next(worked))
     timing._wait_for_idle_threads()
@@ -103,7 +103,7 @@ def test_fresh_process_reads_the_last_line():
         fresh_process("1 / 0")
 
 
-def test_table_and_json_say_what_missed_its_bar(tmp_path):
+def test_table_and_json_report_missed_limits(tmp_path):
     medians = {"accnp": 0.001, "jax": 0.004}
     rows = [
         Row("fast", "JAX jit", 0.5, 0.25, medians),
@@ -189,7 +189,7 @@ def test_an_expression_is_measured_against_each_of_its_bars():
         wrong.measure(1)
 
 
-def test_the_copy_of_the_limit_copies_all_of_it():
+def test_bandwidth_copy_covers_the_whole_array():
     copy = streaming_copy(1 << 12)
     source, target = copy()
     assert source.nbytes == target.nbytes == 1 << 11

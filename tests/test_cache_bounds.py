@@ -46,7 +46,7 @@ def entries(name: str) -> int:
     return found
 
 
-def test_evicts_what_was_not_used_for_the_longest_time() -> None:
+def test_evicts_least_recently_used_entry() -> None:
     cache: BoundedCache[int, int] = BoundedCache("type_cache_size")
     before = config.read("type_cache_size")
     config.update("type_cache_size", 8)
@@ -161,7 +161,7 @@ def test_pool_evicts_the_size_that_was_not_used_for_the_longest_time() -> None:
 
 
 @memory.needs_glibc
-def test_memory_levels_off() -> None:
+def test_memory_use_is_bounded() -> None:
     """With five times as many shapes, static values, functions and graphs as the bounds allow."""
     program = """
 import json, sys

@@ -38,7 +38,7 @@ def test_unknown_commands_are_named(words, capsys):
     assert f"unknown command: {' '.join(words)}" in capsys.readouterr().err
 
 
-def test_docs_print_what_a_name_does(capsys):
+def test_docs_command_prints_the_docstring(capsys):
     assert command.main(["docs", "lax.scan", "accnp.jit"]) == 0
     text = capsys.readouterr().out
     assert "accnp.lax.scan: function scan" in text
@@ -58,7 +58,7 @@ def test_a_reader_that_stops_ends_the_command_quietly():
     assert done.returncode == 1
 
 
-def test_docs_say_where_the_documentation_is(capsys, monkeypatch):
+def test_docs_command_prints_the_documentation_url(capsys, monkeypatch):
     assert command.main(["docs"]) == 0
     assert capsys.readouterr().out.strip() == command.documentation()
     links = {"Project-URL": ["Source, https://a.example/", "Documentation, https://b.example/"]}

@@ -167,7 +167,7 @@ def test_each_scope_sets_its_option(name, value):
     assert config.read(name) == before
 
 
-def test_places_are_looked_for_no_longer_than_a_gpu_is_asked_for():
+def test_gpu_possible_follows_the_default_device_scope():
     assert not device.gpu_possible
     with switches.default_device("gpu"):
         assert device.gpu_possible

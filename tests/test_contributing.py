@@ -69,19 +69,19 @@ def added() -> Iterator[SimpleNamespace]:
         COMBINES.pop("logaddexp", None)
 
 
-def test_the_cases_pass_the_tests_of_all_ops(added: SimpleNamespace) -> None:
+def test_documented_cases_pass_the_op_tests(added: SimpleNamespace) -> None:
     assert [c.op for c in added.cases] == [*NAMES]
     assert not {*NAMES} & {*CASES}
     for case in added.cases:
         for single in (False, True):
-            test_types.test_declared_type_is_the_reference_type(case, single)
+            test_types.test_declared_type_matches_the_reference(case, single)
             test_values.test_engine_equals_reference(case, single)
         test_derivatives.test_forward(case)
         test_derivatives.test_reverse(case)
         test_derivatives.test_second_order(case)
         test_batching.test_batch_equals_loop(case)
         test_batching.test_batch_of_batch_equals_loops(case)
-        test_batching.test_vmap_runs_it(case)
+        test_batching.test_vmap_of_every_op_runs(case)
 
 
 def expected(name: str, x: np.ndarray) -> np.ndarray:
@@ -94,7 +94,9 @@ def use(added: SimpleNamespace, name: str) -> Any:
 
 @pytest.mark.parametrize("shape", [(3, 4), (5, 1000), (2, 70000), (0, 3)])
 @pytest.mark.parametrize("name", NAMES)
-def test_values_of_all_forms_of_kernels(added: SimpleNamespace, name: str, shape: Any) -> None:
+def test_new_op_has_correct_values_in_all_kernel_forms(
+    added: SimpleNamespace, name: str, shape: Any
+) -> None:
     f = use(added, name)
     x = np.random.default_rng(0).normal(size=shape).astype("f")
     want = expected(name, x.astype(np.float64))
@@ -111,7 +113,7 @@ def test_values_of_all_forms_of_kernels(added: SimpleNamespace, name: str, shape
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("name", NAMES)
-def test_dtypes(added: SimpleNamespace, name: str, dtype: str) -> None:
+def test_dtypes_of_the_new_op(added: SimpleNamespace, name: str, dtype: str) -> None:
     x = jnp.linspace(-3, 3, 24, dtype=dtype).reshape(4, 6)
     got = use(added, name)(x)
     assert got.dtype == x.dtype
@@ -120,7 +122,7 @@ def test_dtypes(added: SimpleNamespace, name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_gradients(added: SimpleNamespace, name: str) -> None:
+def test_gradients_of_the_new_op(added: SimpleNamespace, name: str) -> None:
     f = use(added, name)
     x = jnp.linspace(-2, 2, 12).reshape(3, 4)
     got = accnp.grad(lambda x: f(x).sum())(x)
@@ -133,7 +135,7 @@ def test_gradients(added: SimpleNamespace, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_tools_know_the_op(added: SimpleNamespace, name: str) -> None:
+def test_devtools_support_the_new_op(added: SimpleNamespace, name: str) -> None:
     f = use(added, name)
     x = jnp.ones((3, 4))
     assert f" {name}" in str(accnp.make_jaxpr(f)(x))
@@ -145,14 +147,14 @@ def test_tools_know_the_op(added: SimpleNamespace, name: str) -> None:
     np.testing.assert_array_equal(program.call(x), f(x))
 
 
-def test_the_interpreter_has_the_order_of_kernels(added: SimpleNamespace) -> None:
+def test_interpreter_matches_kernel_reduction_order(added: SimpleNamespace) -> None:
     x = np.random.default_rng(0).normal(size=1000).astype("f")
     got = added.reduce_logaddexp(jnp.asarray(x), 0)
     np.testing.assert_allclose(got, interpreter.reduce_in_order("logaddexp", x), rtol=1e-6)
 
 
 @pytest.mark.parametrize("compiler", ["llvm", "numba"])
-def test_both_back_ends(compiler: str, tmp_path: Path) -> None:
+def test_both_back_ends_compile_the_new_op(compiler: str, tmp_path: Path) -> None:
     """In a process of its own, since the option is read when a process starts."""
     program = """
 import numpy as np, accnp.numpy as jnp

@@ -32,7 +32,7 @@ def test_modules_of_the_import_are_those_on_file():
     assert not told, "\n".join([*told, ANEW.format(name)])
 
 
-def test_a_difference_is_told_in_words():
+def test_difference_is_explained():
     before = {"a": {"kernels": 1, "MB": 2.0}, "b": {"kernels": 3}}
     now = {"a": {"kernels": 2, "MB": 2.0}, "c": {"kernels": 1}}
     assert counts.differences("g", now, before) == [

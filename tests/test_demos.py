@@ -42,7 +42,7 @@ def test_digits_step_is_the_step_derived_by_hand():
 
 
 @pytest.mark.parametrize("mode", ["eager", "jit"])
-def test_photo_equals_numpys(mode):
+def test_photo_matches_numpy(mode):
     image = photo.load()[100:260, 200:420]
 
     def develop(x):

@@ -68,7 +68,7 @@ def excused(what: str) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("what", WORDS)
-def test_docstrings_say(what: str) -> None:
+def test_docstrings_contain_required_words(what: str) -> None:
     missing = silent(what) - set().union(*excused(what).values())
     assert not missing, f"docstrings without a word on {what}: {sorted(missing)}"
 
@@ -86,7 +86,7 @@ def test_there_are_functions() -> None:
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_what_elementwise_functions_say_of_dtypes(name: str) -> None:
+def test_docstrings_of_elementwise_functions_describe_dtypes(name: str) -> None:
     function, text = MADE[name], MADE[name].__doc__ or ""
     for given in TYPES:
         x = accnp.ones(2, given)
@@ -116,6 +116,6 @@ def said(text: str, given: str, kind: str) -> str:
     return given
 
 
-def test_words_are_looked_for_outside_of_examples() -> None:
+def test_words_are_searched_outside_of_examples() -> None:
     text = "Do it.\n\n    >>> f(1)\n    Array(1, dtype=int32)\n"
     assert prose(text) == "Do it."

@@ -125,7 +125,7 @@ def _steps(c, _):
         lambda x: accnp.lax.fori_loop(0, 3, lambda i, c: branching(c), x),
     ],
 )
-def test_values_asked_for_by_rules_inside_of_programs(f):
+def test_concrete_values_requested_by_rules_raise(f):
     with pytest.raises(errors.TracerBoolConversionError, match="for a transformation"):
         accnp.grad(f)(1.0)
 

@@ -168,7 +168,7 @@ for thread in threads:
 
 
 @pytest.mark.parametrize("what", ENDS)
-def test_a_child_computes_while(what):
+def test_forked_child_computes(what):
     done = subprocess.run(
         [sys.executable, "-c", HEAD + ENDS[what]],
         env=os.environ | {"ACCNP_CACHE_DIR": ""},
@@ -180,7 +180,7 @@ def test_a_child_computes_while(what):
     assert "_releaseLock" not in done.stderr  # the hook of logging, of Python 3.11
 
 
-def test_an_interrupt_does_not_leave_half_of_a_module(tmp_path):
+def test_interrupted_import_leaves_no_partial_module(tmp_path):
     """Of Numba, say, at the first compilation: nothing was compiled in that process any more."""
     (tmp_path / "slow.py").write_text("parts.append(1)\ntime.sleep(0.3)\nparts.append(2)\n")
     code = """
@@ -202,7 +202,7 @@ except KeyboardInterrupt:
     assert done.returncode == 7, done.stderr
 
 
-def test_an_interrupt_does_not_end_what_is_done_aside():
+def test_interrupt_does_not_stop_background_work():
     code = """
 import signal, sys, threading, time
 from accnp.forks import run_uninterrupted

@@ -222,7 +222,7 @@ def test_scalar_functions_see_only_llvmlite_and_numpy():
     assert wrong == []
 
 
-def test_there_is_something_to_check():
+def test_imports_are_found():
     parts = {part_of(module_name(path, PACKAGE)) for path in FILES}
     assert {"errors", "dtypes", "config", "pytree"} <= parts
 
@@ -249,7 +249,7 @@ def test_there_is_something_to_check():
         ("errors.py", 'importlib.import_module("accnp.ir.node").f()', "upward by name, rank 0"),
     ],
 )
-def test_a_breach_is_found(tmp_path, place, source, expected):
+def test_layer_violation_is_found(tmp_path, place, source, expected):
     path = tmp_path / "accnp" / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(source)
@@ -279,7 +279,7 @@ def test_a_breach_is_found(tmp_path, place, source, expected):
         ("__init__.py", "from accnp.api.jit.jit import jit\nfrom accnp import random"),
     ],
 )
-def test_what_is_allowed_passes(tmp_path, place, source):
+def test_allowed_imports_pass(tmp_path, place, source):
     path = tmp_path / "accnp" / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(source)

@@ -9,7 +9,7 @@ from importlib.machinery import PathFinder
 from accnp.removed_names import REMOVED_NAMES
 
 
-def test_importing_a_module_does_not_load_the_advice() -> None:
+def test_advice_is_loaded_on_demand() -> None:
     text = (
         "import sys, accnp\n"
         "from accnp.numpy import einsum_report\n"

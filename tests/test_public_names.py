@@ -48,7 +48,7 @@ AT_ONCE = {
 
 
 @pytest.mark.parametrize("name", AT_ONCE)
-def test_what_modules_add_is_there_at_once(name):
+def test_names_added_by_modules_exist_immediately(name):
     done = subprocess.run([sys.executable, "-c", AT_ONCE[name]], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

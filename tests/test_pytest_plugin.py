@@ -261,7 +261,7 @@ def test_cold(accnp_cold):
     assert "accnp: comparisons" not in output
 
 
-def test_other_projects_load_nothing_of_accnp(run, pytester, monkeypatch):
+def test_plugin_does_not_import_accnp(run, pytester, monkeypatch):
     """By the entry point, as pytest loads plugins of installed packages."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     ((group, entries),) = project["entry-points"].items()

@@ -9,7 +9,7 @@ import pytest
 import accnp as jnp
 
 
-def test_softplus_slopes_at_zero() -> None:
+def test_softplus_derivatives_at_zero() -> None:
     slope = jnp.grad(lambda x: jnp.logaddexp(x, 0.0))
     assert float(slope(0.0)) == 0.5
     assert float(jnp.grad(slope)(0.0)) == 0.25
@@ -79,7 +79,7 @@ def test_bytes_that_can_be_written_are_numbers() -> None:
         jnp.array(b"ab")
 
 
-def test_calls_that_leave_the_argument_out_say_so() -> None:
+def test_missing_argument_is_reported() -> None:
     with pytest.raises(TypeError, match=r"jnp.arange: stop is missing; got no arguments; pass one"):
         jnp.arange(None)
     with pytest.raises(TypeError, match=r"only 0 positional arguments; pass it by position$"):
@@ -129,7 +129,7 @@ def test_clear_caches_gives_free_memory_back() -> None:
     assert not any(blocks for blocks in buffer._pool.sizes() if blocks.size > buffer.SMALL)
 
 
-def test_slopes_of_a_known_branch_are_those_of_a_traced_one() -> None:
+def test_derivatives_of_a_known_branch_are_those_of_a_traced_one() -> None:
     """Parts of a cotangent within the branch are added up first, however it was chosen."""
 
     def f(i, x):

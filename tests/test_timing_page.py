@@ -9,7 +9,7 @@ PAGE = (ROOT / "docs" / "timing.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
-def test_the_examples_run(capsys):
+def test_examples_run(capsys):
     scope = {}
     for text in EXAMPLES:
         if "# test_speed.py" not in text:

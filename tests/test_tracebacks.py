@@ -133,7 +133,7 @@ def test_a_refusal_shows_the_users_lines(name):
 
 
 @pytest.mark.parametrize("name", ["grad", "scan", "tree.map"])
-def test_all_lines_are_shown_when_asked_for(name):
+def test_all_frames_are_shown_on_request(name):
     with switches.scope("traceback_filtering", "off"), pytest.raises(KeyError) as found:
         CALLS[name]()
     assert any(errors.is_internal(file) for file in shown(found.value))

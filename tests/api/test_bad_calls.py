@@ -232,14 +232,16 @@ def test_exceptions_are_used() -> None:
         ("x & x", "bitwise_and does not accept dtype float32"),
     ],
 )
-def test_what_users_read(call: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_messages_of_bad_calls(
+    call: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     error = outcome(call, OURS)
     assert error is not None
     sys.__excepthook__(type(error), error, None)  # which adds Python's own suggestion
     assert words in capsys.readouterr().err
 
 
-def test_a_users_own_error_is_left_alone() -> None:
+def test_user_exceptions_are_not_modified() -> None:
     def users(v: Any) -> Any:
         raise ValueError("my own words")
 

@@ -8,7 +8,7 @@ import pytest
 import accnp
 
 
-def test_a_context_is_part_of_what_traces_are_kept_for():
+def test_user_context_is_part_of_the_cache_key():
     seen = []
     scale = accnp.make_user_context(1)
     other = accnp.make_user_context()

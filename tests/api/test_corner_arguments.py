@@ -30,7 +30,7 @@ def test_grids_of_no_slices_and_of_slices_without_an_end() -> None:
     assert jnp.mgrid[3:].tolist() == [0, 1, 2]
 
 
-def test_directives_keep_the_defaults_of_what_they_leave_out() -> None:
+def test_omitted_directives_keep_defaults() -> None:
     for key in (("0,2", [1, 2], [3, 4]), ("0", [1, 2], [3, 4]), ("-1", [1, 2], [3, 4])):
         assert jnp.c_[key].tolist() == np.c_[key].tolist()
         assert jnp.r_[key].tolist() == np.r_[key].tolist()
@@ -122,7 +122,7 @@ def test_pickles_of_64_bits_are_loaded_in_32_without_x64() -> None:
     assert [pickle.loads(p).tolist() for p in pickled] == [[4, 5], [4, 5]]
 
 
-def test_from_dlpack_without_a_copy_refuses_what_needs_one() -> None:
+def test_from_dlpack_copy_false_raises_if_a_copy_is_needed() -> None:
     memory = np.zeros(256, np.uint8)
     start = -memory.ctypes.data % 64 + 2
     misaligned = memory[start : start + 16].view(np.float32)

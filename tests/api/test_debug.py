@@ -52,7 +52,7 @@ def test_each_level_shows_more(level, capsys):
     assert (text == "") == (level == 0)
 
 
-def test_eager_programs_are_told_too(capsys):
+def test_eager_programs_are_logged(capsys):
     x = jnp.ones(5)
     x.block_until_ready()
     y = jnp.cosh(x) - 0.125  # eager program
@@ -66,7 +66,7 @@ def test_eager_programs_are_told_too(capsys):
     assert "new program" not in capsys.readouterr().err
 
 
-def test_kernels_are_told_with_their_times(capsys, tmp_path):
+def test_kernel_times_are_logged(capsys, tmp_path):
     x = jnp.ones(5)
     x.block_until_ready()
     with debug(1), scope("cache_dir", str(tmp_path)):
@@ -76,7 +76,7 @@ def test_kernels_are_told_with_their_times(capsys, tmp_path):
     assert " ms, for (f4*, " in text
 
 
-def test_launches_tell_library_calls(capsys):
+def test_library_calls_are_logged(capsys):
     x = jnp.ones((4, 4000))
     x.block_until_ready()
     with debug(5):
@@ -84,7 +84,7 @@ def test_launches_tell_library_calls(capsys):
     assert "launch fft (library call or loop): " in capsys.readouterr().err
 
 
-def test_watching_ends_with_the_scope():
+def test_observation_ends_with_the_scope():
     assert not watch.on
     limit = nodes.PENDING_LIMIT
     with debug(4):
@@ -115,7 +115,7 @@ def test_other_threads_are_not_searched():
 # --- nan and inf ---
 
 
-def test_nan_in_eager_code_comes_up_at_the_line():
+def test_nan_in_eager_code_is_raised_at_its_line():
     x = jnp.array([4.0, -1.0, 9.0])
     with jnp.debug_nans(True):
         y = jnp.sqrt(jnp.abs(x))
@@ -272,7 +272,7 @@ def test_nan_names_the_users_line_through_transformations(line, op, f, x, way):
 
 
 @pytest.mark.parametrize("way", ["jit", "jit-grad"])
-def test_nan_that_no_result_shows_is_no_error(way):
+def test_hidden_nan_is_not_an_error(way):
     """As in jax, of a jitted function the results are searched."""
 
     def f(x):
@@ -345,7 +345,7 @@ def misses(caplog):
         ((1.0, 2), (1.0, 2.0), "static n: 2.0, before 2"),
     ],
 )
-def test_what_differs_is_named(first, second, want, caplog):
+def test_cache_miss_names_the_difference(first, second, want, caplog):
     def f(x, n):
         return x
 
@@ -361,7 +361,7 @@ def test_what_differs_is_named(first, second, want, caplog):
     assert want in texts[1]
 
 
-def test_the_nearest_signature_is_chosen(caplog):
+def test_cache_miss_compares_with_nearest_signature(caplog):
     f = jnp.jit(lambda x, y: x)
     f(np.ones(2, "f"), np.ones(2, "f"))
     f(np.ones(3, "i"), np.ones(3, "i"))
@@ -388,7 +388,7 @@ def test_new_function_objects_are_named(caplog):
     assert "it is a new function object of code that was traced before" in texts[1]
 
 
-def test_misses_say_where_the_call_is_and_whether_the_function_is_new(caplog):
+def test_cache_miss_names_call_site_and_new_functions(caplog):
     f = jnp.jit(lambda x: x)
     with jnp.explain_cache_misses(True):
         f(1.0)
@@ -405,7 +405,7 @@ COMPILED = ["Finished tracing addit for jit in ",
 
 
 @pytest.mark.parametrize("level", [logging.WARNING, logging.DEBUG])
-def test_what_is_compiled_is_logged_as_jax_does(level, caplog):
+def test_compilations_are_logged_as_in_jax(level, caplog):
     def addit(x):
         return x * 2
 
@@ -419,7 +419,7 @@ def test_what_is_compiled_is_logged_as_jax_does(level, caplog):
     assert "(float32[3])" in found[1][1]
 
 
-def test_nothing_is_logged_where_nobody_reads(caplog):
+def test_nothing_is_logged_by_default(caplog):
     jnp.jit(lambda x: x)(1.0)
     assert caplog.records == []
 

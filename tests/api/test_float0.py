@@ -22,7 +22,7 @@ def of_integers(m: Any) -> Any:
     return m.grad(lambda x, i: (x * i).sum(), argnums=(0, 1), allow_int=True)
 
 
-def test_the_dtype_is_jax_s() -> None:
+def test_float0_dtype_matches_jax() -> None:
     assert accnp.dtypes.float0 == jax.dtypes.float0
 
 

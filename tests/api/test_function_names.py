@@ -52,7 +52,7 @@ def test_generated_functions_are_annotated() -> None:
 
 
 @pytest.mark.parametrize("name", ["nin", "nout", "nargs", "identity"])
-def test_what_a_ufunc_says_of_itself_cannot_be_set(name: str) -> None:
+def test_ufunc_properties_are_read_only(name: str) -> None:
     made = jnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0)
     assert (made.nin, made.nout, made.nargs, made.identity) == (2, 1, 2, 0)
     with pytest.raises(AttributeError):

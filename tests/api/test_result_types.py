@@ -128,7 +128,7 @@ def test_types(name: str, x64: bool) -> None:
 
 
 @pytest.mark.parametrize("traced", [False, True])
-def test_reshaped_numpy_arrays_stay_known(traced):
+def test_reshaped_numpy_arrays_stay_concrete(traced):
     """As in jax: libraries ask such values for their elements while they trace."""
     a = np.arange(6, dtype=np.float64).reshape(2, 3)
 

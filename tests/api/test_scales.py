@@ -51,7 +51,7 @@ HOMOGENEOUS: list[tuple[Callable[..., Any], int, tuple[Any, ...]]] = [
 
 @pytest.mark.parametrize("dtype", SCALES)
 @pytest.mark.parametrize(("f", "power", "operands"), HOMOGENEOUS)
-def test_slopes_of_scaled_operands(f: Any, power: int, operands: Any, dtype: str) -> None:
+def test_derivatives_of_scaled_operands(f: Any, power: int, operands: Any, dtype: str) -> None:
     with accnp.enable_x64():
         xs = [np.asarray(x, dtype) for x in operands]
         slopes = accnp.grad(f, tuple(range(len(xs))))
@@ -73,7 +73,7 @@ def test_slopes_of_scaled_operands(f: Any, power: int, operands: Any, dtype: str
 
 
 @pytest.mark.parametrize("dtype", SCALES)
-def test_slopes_at_large_numbers(dtype: str) -> None:
+def test_derivatives_at_large_numbers(dtype: str) -> None:
     large = SCALES[dtype][3]
     with accnp.enable_x64():
         x = np.asarray(large, dtype)
@@ -91,7 +91,7 @@ def test_slopes_at_large_numbers(dtype: str) -> None:
             assert accnp.grad(f)(np.asarray(np.inf, dtype)) == 0
 
 
-def test_second_slopes_stay() -> None:
+def test_second_derivatives_stay() -> None:
     with accnp.enable_x64():
         last = [[-0.06, 0], [0, -4 / 17**1.5]]
         for f, want in [

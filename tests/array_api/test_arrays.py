@@ -18,7 +18,7 @@ FOLDS = {"sum": "numeric", "prod": "numeric", "max": "real", "min": "real", "mea
 
 
 @pytest.mark.parametrize("name", FOLDS)
-def test_folds(name: str) -> None:
+def test_reductions(name: str) -> None:
     @draws(with_axes(FOLDS[name], keep=st.booleans(), more=st.sampled_from([0, 1, 0.5])), 16)
     def go(drawn: Any) -> None:
         x, axes, keep, more = drawn
@@ -35,7 +35,7 @@ def test_folds(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
-def test_places_of_extremes(name: str) -> None:
+def test_argmax_and_argmin(name: str) -> None:
     @draws(with_axis("real", keep=st.booleans()))
     def go(drawn: Any) -> None:
         x, axis, keep = drawn
@@ -58,7 +58,7 @@ def test_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
-def test_running_folds(name: str) -> None:
+def test_cumulative_reductions(name: str) -> None:
     @draws(with_axis("numeric", initial=st.booleans(), wide=st.booleans()), 16)
     def go(drawn: Any) -> None:
         x, axis, initial, wide = drawn

@@ -52,7 +52,7 @@ def test_products(where: str) -> None:
 
 
 @draws(DRAWN, 4)
-def test_matrices_as_they_are(drawn: Any) -> None:
+def test_matrix_properties(drawn: Any) -> None:
     batch, m, n, k, dtype = drawn
     a = maker(dtype)
     agree("linalg.outer", a(m), a(n))
@@ -99,7 +99,7 @@ def test_square_matrices(drawn: Any) -> None:
 
 
 @draws(DRAWN)
-def test_factors(drawn: Any) -> None:
+def test_factorizations(drawn: Any) -> None:
     batch, m, n, _, dtype = drawn
     x = maker(dtype)(*batch, m, n)
     agree("linalg.matrix_rank", x)

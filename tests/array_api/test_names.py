@@ -35,7 +35,7 @@ def found(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", [row["name"] for row in ROWS])
-def test_there(name: str) -> None:
+def test_every_name_exists(name: str) -> None:
     assert found(name) is not None or name == "newaxis"
 
 
@@ -46,7 +46,7 @@ def function_of(text: str) -> inspect.Signature:
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r["signature"]], ids=lambda r: r["name"])
-def test_takes_what_the_standard_says(row: dict[str, str]) -> None:
+def test_signatures_match_the_standard(row: dict[str, str]) -> None:
     asked = list(function_of(row["signature"]).parameters.values())
     given = inspect.signature(found(row["name"])).parameters
     several = any(p.kind is KINDS.VAR_POSITIONAL for p in given.values())
@@ -80,7 +80,7 @@ def test_unknown_versions_are_refused() -> None:
         jnp.ones(2).__array_namespace__(api_version="1999.01")
 
 
-def test_what_the_namespace_says_of_itself() -> None:
+def test_namespace_info() -> None:
     info = jnp.__array_namespace_info__()
     assert set(info.capabilities()) == {
         "boolean indexing",

@@ -44,7 +44,7 @@ REFUSED: list[tuple[type[Exception], Callable[[], Any]]] = [
 
 
 @pytest.mark.parametrize(("error", "call"), REFUSED)
-def test_refused(error: type[Exception], call: Callable[[], Any]) -> None:
+def test_invalid_arguments_raise(error: type[Exception], call: Callable[[], Any]) -> None:
     with pytest.raises(error):
         call()
 
@@ -59,7 +59,7 @@ def test_cross_products_are_of_three_numbers(axis: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("device", [d for d in jnp.__array_namespace_info__().devices() if d])
-def test_devices_are_taken_wherever_arrays_are_made(device: Any) -> None:
+def test_creation_functions_accept_device(device: Any) -> None:
     x = jnp.ones(2)
     made = [
         jnp.zeros(2, device=device), jnp.ones(2, device=device), jnp.empty(2, device=device),

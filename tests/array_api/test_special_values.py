@@ -83,7 +83,7 @@ AS_IF = {  # function: what it must be at special values
 
 
 @pytest.mark.parametrize("name", AS_IF)
-def test_as_if_by_the_hyperbolic_function(name: str) -> None:
+def test_trigonometric_functions_follow_hyperbolic_special_cases(name: str) -> None:
     z = plane("float64")
     turned = pairs(list(zip(-z.imag, z.real)), "float64")
     with accnp.enable_x64():
@@ -117,7 +117,7 @@ def test_inverse_functions_far_out_and_next_to_the_branch_points(name: str) -> N
 
 
 @pytest.mark.parametrize("kind", REAL)
-def test_clip_gives_nan_wherever_there_is_one(kind: type) -> None:
+def test_clip_propagates_nan(kind: type) -> None:
     x = np.array([math.nan, 1.0, 1.0], kind)
     low = np.array([0.0, math.nan, 0.0], kind)
     high = np.array([2.0, 2.0, math.nan], kind)
@@ -150,13 +150,13 @@ def test_remainder_is_that_of_python() -> None:
 
 
 @pytest.mark.parametrize("function", [jnp.mean, jnp.std, jnp.var])
-def test_nothing_has_no_mean(function: object) -> None:
+def test_mean_of_empty_array_is_nan(function: object) -> None:
     assert np.isnan(function(jnp.zeros((0,))))
     assert np.isnan(np.asarray(function(jnp.zeros((2, 0)), axis=1))).all()
     assert np.isnan(function(jnp.array([1.0, math.nan])))
 
 
-def test_folds_of_nothing_and_of_nan() -> None:
+def test_reductions_of_empty_arrays_and_nan() -> None:
     assert jnp.sum(jnp.zeros((0,))) == 0
     assert jnp.prod(jnp.zeros((0,))) == 1
     assert jnp.all(jnp.zeros((0,), bool))
@@ -173,7 +173,7 @@ def test_folds_of_nothing_and_of_nan() -> None:
     assert not jnp.any(jnp.array([0j, complex(-0.0, -0.0)]))
 
 
-def test_unique_tells_nans_apart_and_zeros_not() -> None:
+def test_unique_distinguishes_nans_but_not_zeros() -> None:
     x = jnp.array([math.nan, 0.0, -0.0, math.nan, 1.0])
     values, counts = jnp.unique_counts(x)
     assert values.shape == (4,)
@@ -193,7 +193,7 @@ OPERATORS = {
 
 @pytest.mark.parametrize("kind", REAL)
 @pytest.mark.parametrize("name", OPERATORS)
-def test_operators_with_numbers_are_the_functions_of_arrays(name: str, kind: type) -> None:
+def test_operators_with_numbers_match_functions(name: str, kind: type) -> None:
     """Shorter ways (x**2 as a product, x**0.5 as a root) keep the special values."""
     values = [*ALL, 0.5, -0.5, 2.0, -2.0, -1.0, -3.0]
     x = np.array(values, kind)

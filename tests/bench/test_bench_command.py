@@ -51,7 +51,7 @@ def test_the_command_prints_a_table_and_draws(tmp_path):
         (["--only", "smal"], "--only: there is no smal"),
     ],
 )
-def test_what_it_cannot_do_is_said_before_it_measures(words, said, capsys):
+def test_unsupported_options_are_reported_before_measuring(words, said, capsys):
     with pytest.raises(SystemExit):
         main(words)
     assert said in capsys.readouterr().err
@@ -74,7 +74,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_numpy_alone_is_enough(tmp_path):
+def test_runs_with_numpy_only(tmp_path):
     words = ["bench", "--only", "small", "--rounds", "1", "--chart", str(tmp_path / "c.png")]
     done = run(*words, code=WITHOUT)
     assert done.returncode == 0, done.stderr

@@ -35,7 +35,7 @@ def test_a_waiting_call_returns_computed_arrays(place):
     assert is_pending(place(x * 2))
 
 
-def test_other_libraries_are_waited_for():
+def test_timeit_waits_for_results_of_other_libraries():
     late = Late()
     call = waiting(lambda: (late, None))
     call()
@@ -43,7 +43,7 @@ def test_other_libraries_are_waited_for():
     assert late.waited == 2
 
 
-def test_results_without_arrays_are_looked_through_once(monkeypatch):
+def test_results_without_arrays_are_searched_once(monkeypatch):
     looked = []
     monkeypatch.setattr("accnp.bench.waiting.tree_leaves", lambda x: looked.append(x) or [])
     results = iter([[1.0] * 3, [2.0] * 3, [3.0] * 4, None, 1.0, np.ones(3)])
@@ -75,7 +75,7 @@ def test_pending_arguments_are_computed_before_the_clock():
     assert x.is_ready()
 
 
-def test_peers_take_turns_and_have_ratios():
+def test_peers_alternate_and_report_ratios():
     order = []
     t = jnp.timeit(
         lambda: order.append("ours"),
@@ -92,7 +92,7 @@ def test_peers_take_turns_and_have_ratios():
         t.ratio("nobody")
 
 
-def test_long_calls_are_not_made_twice_as_often(monkeypatch):
+def test_long_calls_run_the_minimum_number_of_rounds(monkeypatch):
     clock = iter(range(1000))
     monkeypatch.setattr(measure, "perf_counter", lambda: next(clock))
     calls = []
@@ -109,7 +109,7 @@ def test_long_calls_are_not_made_twice_as_often(monkeypatch):
         ([len, []], {"number": -1}, ValueError, "number must be 1 or more; got -1"),
     ],
 )
-def test_what_timeit_refuses(arguments, more, error, words):
+def test_timeit_rejects_invalid_arguments(arguments, more, error, words):
     with pytest.raises(error, match=words):
         jnp.timeit(*arguments, **more)
 
@@ -178,7 +178,7 @@ def shell():
     return found
 
 
-def test_a_line_is_timed_until_its_result_is_there(shell, capsys):
+def test_line_magic_waits_for_result(shell, capsys):
     before = jnp.counters()["launches"]
     t = shell.magic("-o -r 3 -n 2 jnp.tanh(x) * -2")
     assert jnp.counters()["launches"] - before >= 1 + 3 * 2
@@ -186,7 +186,7 @@ def test_a_line_is_timed_until_its_result_is_there(shell, capsys):
     assert capsys.readouterr().out.startswith("jnp.tanh(x) * -2: best")
 
 
-def test_a_cell_waits_for_the_variables_that_it_assigns(shell):
+def test_cell_magic_waits_for_assigned_variables(shell):
     kept = shell.user_ns["kept"] = []
     cell = "y = jnp.sin(x + k)\nkept.append(y)\n"
     assert shell.magic("-q -r 1 -n 1 k = 2.0", cell) is None
@@ -205,7 +205,7 @@ def test_the_extension_can_be_unloaded(shell):
     assert shell.magics_manager.magics == {"line": {}, "cell": {}}
 
 
-def test_the_import_loads_nothing_of_it():
+def test_importing_accnp_does_not_load_timeit():
     code = "import accnp, sys; print([m for m in sys.modules if m.startswith('accnp.bench')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

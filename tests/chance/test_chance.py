@@ -59,7 +59,7 @@ class TestFakeGpu:
         assert shortage(0, gpu, small=True) is None
 
 
-def test_programs_are_what_seeds_say():
+def test_seeds_determine_programs():
     assert program(7) == program(7)
     assert program(7) != program(8)
     for seed in range(50):
@@ -68,7 +68,7 @@ def test_programs_are_what_seeds_say():
         compile(p.reproducer(), "reproducer", "exec")
 
 
-def test_a_planted_fault_is_cut_out(monkeypatch):
+def test_injected_fault_is_minimized(monkeypatch):
     """A `roll` that is wrong where it is traced."""
     real = jnp.roll
 
@@ -84,7 +84,7 @@ def test_a_planted_fault_is_cut_out(monkeypatch):
     assert len(p.cut(found.output).lines) <= len(p.lines)
 
 
-def test_the_runner_tells_failures_and_crashes(monkeypatch, capsys):
+def test_runner_reports_failures_and_crashes(monkeypatch, capsys):
     planted = """
 import sys
 sys.path[:0] = ["tests"]
@@ -110,7 +110,7 @@ sys.exit(main())
     assert "2 refused by all ways in like manner\n    2 ValueError: no\n" in said
 
 
-def test_another_error_is_a_failure(monkeypatch):
+def test_unexpected_error_counts_as_failure(monkeypatch):
     """A program that is refused by one way and breaks by another."""
     p = program(7)
 
@@ -132,7 +132,7 @@ def test_another_error_is_a_failure(monkeypatch):
     assert len(ways_of(SystemError("a"))[0]) == 1
 
 
-def test_a_library_that_is_missing_is_told(gpu, monkeypatch):
+def test_missing_library_is_reported(gpu, monkeypatch):
     absent.__globals__["_library"].cache_clear()
     monkeypatch.setitem(sys.modules, "torch", None)
     assert any(why.startswith("torch cannot be imported (") for why in absent(gpu))
@@ -140,7 +140,7 @@ def test_a_library_that_is_missing_is_told(gpu, monkeypatch):
     absent.__globals__["_library"].cache_clear()
 
 
-def test_the_processor_s_way_is_accnp_s(gpu, monkeypatch):
+def test_cpu_variant_uses_accnp(gpu, monkeypatch):
     """The methods of NumPy's arrays were called where a program was not jitted."""
     p = program(7)
     given = []

@@ -60,7 +60,7 @@ def same(a: Any, b: Any) -> None:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_trees_are_read_as_they_were_written(store: str, tmp_path: Path) -> None:
+def test_trees_round_trip(store: str, tmp_path: Path) -> None:
     jax.checkpoints.save(tmp_path / "c", tree(), store=store)
     same(jax.checkpoints.load(tmp_path / "c"), tree())
     assert sorted(p.name for p in tmp_path.iterdir()) == ["c"]
@@ -68,7 +68,7 @@ def test_trees_are_read_as_they_were_written(store: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_leaf_alone(store: str, tmp_path: Path) -> None:
+def test_single_leaf_round_trips(store: str, tmp_path: Path) -> None:
     jax.checkpoints.save(tmp_path / "c", jnp.arange(3), store=store)
     same(jax.checkpoints.load(tmp_path / "c"), jnp.arange(3))
 
@@ -137,7 +137,7 @@ def test_a_shard_is_mapped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_other_containers_need_like(store: str, tmp_path: Path) -> None:
+def test_loading_other_containers_requires_like(store: str, tmp_path: Path) -> None:
     value = {"p": Point(jnp.ones(2), jnp.zeros(3))}
     jax.checkpoints.save(tmp_path / "c", value, store=store)
     with pytest.raises(
@@ -177,7 +177,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_nothing_else_is_removed(tmp_path: Path) -> None:
+def test_overwriting_removes_only_checkpoints(tmp_path: Path) -> None:
     save = jax.checkpoints.save
     save(tmp_path / "model", {"a": 1})
     save(tmp_path / "model.old", {"a": 0})
@@ -213,7 +213,7 @@ def test_nothing_else_is_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_call_that_fails_changes_nothing(
+def test_failed_save_changes_nothing(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jax.checkpoints.save(tmp_path / "c", [1], store=store)
@@ -417,13 +417,13 @@ ARRAYS = {
 } | {"scalar": jnp.float32(3), "empty": jnp.zeros((2, 0)), "ö": jnp.ones(1)}
 
 
-def test_what_the_package_writes(tmp_path: Path) -> None:
+def test_safetensors_files_of_the_package_are_loaded(tmp_path: Path) -> None:
     plain = {k: np.asarray(v) for k, v in ARRAYS.items() if v.dtype.isbuiltin == 1}
     safetensors.numpy.save_file(plain, tmp_path / "m", metadata={"by": "package"})
     same(jax.checkpoints.load_safetensors(tmp_path / "m"), plain)
 
 
-def test_what_the_package_reads(tmp_path: Path) -> None:
+def test_the_package_loads_our_safetensors_files(tmp_path: Path) -> None:
     jax.checkpoints.save_safetensors(tmp_path / "m", ARRAYS, metadata={"by": "accnp"})
     with safetensors.safe_open(tmp_path / "m", framework="np") as file:
         assert sorted(file.keys()) == sorted(ARRAYS)

@@ -181,7 +181,7 @@ def not_exact() -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(14))
-def test_maps_have_the_same_bits_by_each_way(seed: int):
+def test_maps_match_bitwise_in_all_forms(seed: int):
     kernel = random_map(seed, not_exact())
     verify(kernel)
     assert print_kernel(parse_kernel(print_kernel(kernel))) == print_kernel(kernel)
@@ -193,14 +193,14 @@ def test_maps_have_the_same_bits_by_each_way(seed: int):
 
 
 @pytest.mark.parametrize("seed", range(7))
-def test_maps_are_what_the_interpreter_computes(seed: int):
+def test_maps_match_the_interpreter(seed: int):
     kernel = random_map(seed, [*EXACT, "lt", "ge", "ne", "and", "or", "xor", "not", "is_finite"])
     found = results(by_llvm, kernel, 128, 5, {}, (2, 99))
     assert bits(found) == bits(results(None, kernel, 128, 5, {}, (2, 99)))
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_rows_have_the_same_bits_by_each_way(seed: int):
+def test_row_kernels_match_bitwise_in_all_forms(seed: int):
     kernel = random_rows(seed, [*EXACT, "lt", "not"])
     verify(kernel)
     n = [1, 15, 16, 17, 70, 100][seed]
@@ -213,7 +213,7 @@ def test_rows_have_the_same_bits_by_each_way(seed: int):
 
 
 @pytest.mark.parametrize("seed", range(7))
-def test_folds_have_the_same_bits_by_each_way(seed: int):
+def test_reductions_match_bitwise_in_all_forms(seed: int):
     kernel = random_fold(seed, [*EXACT, "lt", "not"])
     verify(kernel)
     n = [1, 31, 100, 1024, 1025, 2100][seed % 6]
@@ -243,7 +243,7 @@ kernel k(a0: f4[], a1: f4[], n) for lo..hi {
 
 
 @pytest.mark.parametrize("index", ["<i*n + 0>", "<n*i + i*n + 1>", "<q*n + 1*i + 0>", "<n*q + 2>"])
-def test_indices_whose_factors_move(index: str):
+def test_indices_with_variable_strides(index: str):
     kernel = parse_kernel(PLACES.replace("INDEX", index))
     verify(kernel)
     found = results(by_llvm, kernel, 100, 1, {"n": 2}, (0, 20))
@@ -251,7 +251,7 @@ def test_indices_whose_factors_move(index: str):
 
 
 @pytest.mark.parametrize(("code", "gathers"), [("f4", True), ("i8", True), ("i2", False)])
-def test_elements_that_are_far_apart_are_gathered(code: str, gathers: bool):
+def test_distant_elements_are_gathered(code: str, gathers: bool):
     text = f"""
     kernel k(a0: {code}[], a1: {code}[], n) for lo..hi {{
       for i in lo..hi independent {{ a1[i] = neg(a0[<n*i + 3>]) }}
@@ -269,7 +269,7 @@ def test_elements_that_are_far_apart_are_gathered(code: str, gathers: bool):
     [("i8(k)", True), ("add(<1*i + 2>, mul(i8(k), n))", True), ("add(<1*i + 2>, i8(same))", False),
      ("add(i8(k), add(w, i8(same)))", True), ("w", True), ("i8(same)", False)],
 )  # fmt: skip
-def test_computed_places(code: str, index: str, gathers: bool):
+def test_computed_indices(code: str, index: str, gathers: bool):
     text = f"""
     kernel k(a0: {code}[], a1: {code}[], a2: i4[], a3: i8[], a4: {code}[], n) for lo..hi {{
       let same: i4 = 5:i4
@@ -318,7 +318,7 @@ def test_tiles(code: str):
 
 @pytest.mark.parametrize("combine", ["sum", "max", "or"])
 @pytest.mark.parametrize("code", ["f4", "i8", "i2", "b1"])
-def test_folds_of_columns(code: str, combine: str):
+def test_column_reductions(code: str, combine: str):
     if (code, combine) == ("f4", "or"):
         combine = "prod"
     text = f"""
@@ -399,7 +399,7 @@ def test_passes_over_rows(n: int):
     assert all(x == found[0] for x in found)
 
 
-def test_values_that_loops_hand_on_together():
+def test_several_carried_values_are_updated_simultaneously():
     """With a variable that has the name which the source for Numba would give to the next x."""
     text = """
     kernel entry(a: i8[], n) for lo..hi {
@@ -421,7 +421,7 @@ def test_values_that_loops_hand_on_together():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_name_has_a_meaning(seed: int):
+def test_variable_names_do_not_affect_code(seed: int):
     """The text for LLVM is the same whatever variables and buffers are called."""
     for kernel in (random_map(seed, not_exact()), random_fold(seed, list(EXACT))):
         other = renamed(kernel, seed)._replace(name=kernel.name)

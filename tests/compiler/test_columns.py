@@ -76,7 +76,7 @@ def test_columns_with_nan_and_infinity(step: int):
 
 @pytest.mark.parametrize("shape", [(513, 70), (600, 17), (30, 300), (520, 5)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, bool])
-def test_columns_that_lie_along_memory(shape, dtype):
+def test_contiguous_columns(shape, dtype):
     rng = np.random.default_rng(0)
     x, y = (rng.integers(0, 40, s).astype(dtype) for s in (shape[::-1], shape))
 

@@ -61,6 +61,6 @@ def test_errors(text, words, message, file, tmp_path, capsys):
     assert message in capsys.readouterr().err
 
 
-def test_a_file_that_is_not_there(capsys, tmp_path):
+def test_missing_file(capsys, tmp_path):
     assert main(["check", str(tmp_path / "none.ir")]) == 1
     assert "No such file" in capsys.readouterr().err

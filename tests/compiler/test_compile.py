@@ -76,7 +76,7 @@ def test_only_call_releases_the_interpreter_lock():
     assert steps["call"] > 3 * steps["call_brief"]
 
 
-def test_nothing_to_do():
+def test_empty_range():
     out = np.full(3, 9, np.float32)
     run(kernel(sources.elementwise(), sources.SIGNATURE), 0, out, out, chunk=4)
     assert (out == 9).all()
@@ -101,7 +101,7 @@ def test_division_follows_numpy():
     np.testing.assert_array_equal(out, [np.inf, -np.inf, np.nan, 0.25])
 
 
-def test_a_name_may_hold_two_types():
+def test_name_can_hold_two_types():
     source = (
         "def two(lo, hi, x, o):\n for i in range(lo, hi):\n"
         "  a = i\n  a = f4(a) + x[i]\n  o[i] = a\n"
@@ -229,7 +229,7 @@ def test_a_shared_counter_divides_the_work():
     assert counter.value >= 100
 
 
-def test_bad_source_says_what_is_wrong():
+def test_invalid_source_is_explained():
     with pytest.raises(
         kernel_cache.CompileError, match=r"bad does not compile[\s\S]*undefined_name"
     ) as e:

@@ -129,7 +129,7 @@ def test_two_processes_at_once(tmp_path):
     assert finish(start(tmp_path))[0]["origin"] == "disk"
 
 
-def test_bytes_come_back_and_damage_counts(tmp_path):
+def test_entries_round_trip_and_damage_is_counted(tmp_path):
     cache = DiskCache(tmp_path / "deep" / "er")
     assert cache.get(KEY) is None
     assert cache.put(KEY, b"code" * 100)
@@ -140,7 +140,7 @@ def test_bytes_come_back_and_damage_counts(tmp_path):
     assert not Path(cache.path(KEY)).exists()
 
 
-def test_the_longest_unused_go_first(tmp_path):
+def test_least_recently_used_entries_are_pruned_first(tmp_path):
     cache = DiskCache(tmp_path, limit=10_000)
     now = time.time()
     for number in range(20):

@@ -63,7 +63,7 @@ def test_formula(formula, operands, to, expected):
         ("{0} & {1}", (X, Y)),
     ],
 )
-def test_what_is_not_expressed_is_refused(formula, operands):
+def test_unsupported_formulas_are_refused(formula, operands):
     with pytest.raises(Unsupported):
         expression(formula, operands)
 

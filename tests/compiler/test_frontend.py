@@ -102,7 +102,7 @@ def check(source, *args, steps=(0, 1), close=False):
     return expected
 
 
-def test_a_loop_hands_on_what_is_read_later():
+def test_loop_carries_values_that_are_read_later():
     x, y = np.arange(5.0), np.zeros(3)
     source = """
     def kernel(lo, hi, x, y, n):
@@ -132,7 +132,7 @@ def test_a_loop_hands_on_what_is_read_later():
     )  # fmt: skip
 
 
-def test_names_of_one_step_are_not_handed_on():
+def test_names_local_to_a_step_are_not_carried():
     kernel = read(
         textwrap.dedent("""
         def kernel(lo, hi, x, y):
@@ -153,7 +153,7 @@ def test_names_of_one_step_are_not_handed_on():
     assert all(s.vector for s in statements(done.body) if isinstance(s, For))
 
 
-def test_while_break_and_ways_that_meet():
+def test_while_break_and_merging_branches():
     for n in (0, 1, 7, 27, 97):
         out = np.zeros(4, np.int64)
         check(
@@ -188,7 +188,7 @@ def test_while_break_and_ways_that_meet():
 
 
 @pytest.mark.parametrize("test", ["k > 4", "not k > 4"])
-def test_what_is_assigned_where_the_other_way_leaves_the_loop(test):
+def test_assignment_in_branch_next_to_break(test):
     ways = ["break", "k += 2\n        s = s * x[k] + k"]
     first, other = ways if test == "k > 4" else reversed(ways)
     source = f"""
@@ -206,7 +206,7 @@ def kernel(lo, hi, x, out):
     check(source, np.arange(1.0, 9.0), np.zeros(8))
 
 
-def test_a_loop_hands_on_what_an_unrolled_loop_gives():
+def test_loop_carries_results_of_unrolled_loop():
     source = """
         def kernel(lo, hi, x, out, n):
             t = 1.5
@@ -270,7 +270,7 @@ def test_memory_and_addresses():
     )  # fmt: skip
 
 
-def test_a_place_that_is_computed():
+def test_computed_index():
     r = np.random.default_rng(0)
     places = r.integers(0, 40, 64).astype("i4")
     x = r.normal(size=50).astype("f4")
@@ -402,7 +402,7 @@ class Programs:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_programs_do_what_python_does(seed):
+def test_random_programs_match_python(seed):
     made = Programs(seed)
     source = made.source()
     ast.parse(source)
@@ -427,7 +427,7 @@ def kernel(lo, hi, x, n, m, k):
     assert by_llvm(source, kernel, args, (0, 1))[0][39] == 0
 
 
-def test_what_is_beyond_the_language_is_refused():
+def test_unsupported_syntax_is_refused():
     for text, why in (
         ("x[0] = [1.0]", r"expression \[1.0\]"),
         ("x[0] = unknown(1)", "unknown"),

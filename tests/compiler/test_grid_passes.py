@@ -71,7 +71,7 @@ def check(kernel: Kernel, n: tuple[int, int, int], last: int, more: dict[str, in
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("way", [(1, False), (4, False), (4, True)])
-def test_a_nest_is_one_loop(way: tuple[int, bool], n: tuple[int, int, int]):
+def test_loop_nest_becomes_one_loop(way: tuple[int, bool], n: tuple[int, int, int]):
     kernel = spread(parse_kernel(NEST), 32, *way)
     assert ("load a" in print_kernel(kernel)) == way[1]
     check(kernel, n, int(np.prod(n)), {})
@@ -94,7 +94,7 @@ def test_tiles(n: tuple[int, int, int]):
     check(kernel, n, n[0] * width * height, {across.name: width, down.name: height})
 
 
-def test_quotients_are_products():
+def test_divisions_become_multiplications():
     kernel = spread(parse_kernel(NEST), 32, 1, False)
     sizes = [v for v in kernel.integers if v.name in ("n1", "n2")]
     made, divided = divide_by_products(kernel, sizes)
@@ -279,7 +279,7 @@ def test_rows(name: str):
     assert (found["y"] == want["y"]).all()
 
 
-def test_rows_that_lie_across():
+def test_strided_rows():
     text = ROWS[: ROWS.index("    for r in")] + "  }\n}\n"
     kernel = parse_kernel(text)
     made, down = reduce_rows_across(kernel, 0)

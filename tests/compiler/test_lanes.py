@@ -84,7 +84,7 @@ BODIES["functions"][0][1] = "a[i] = tanh(t) + pow(abs(y[i]), x[i])"
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_bits_are_those_of_single_steps(name, monkeypatch):
+def test_vector_code_matches_scalar_steps_bitwise(name, monkeypatch):
     lines, out, code = BODIES[name]
     source = loop(*lines)
     made = kernels(source, (f"{out}*", f"{code}*", f"{code}*"), monkeypatch)
@@ -121,7 +121,7 @@ def guarded():
 @pytest.mark.parametrize("step", STRIDES)
 @pytest.mark.parametrize("code", ["f4", "f8"])
 @pytest.mark.parametrize("calls", [False, True])
-def test_strided_loads_touch_nothing_else(step, code, calls, guarded, monkeypatch):
+def test_strided_loads_stay_in_bounds(step, code, calls, guarded, monkeypatch):
     body = f"x[i * {step}] + y[0]"
     if calls:  # so long that there is but the loop under masks
         body = " + ".join([f"f4(tanh(x[i * {step}] * {k}.0))" for k in range(1, 5)])
@@ -165,7 +165,7 @@ PLACES = {
 
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize("code", ["f4", "f8"])
-def test_loads_of_computed_places(name, code, monkeypatch):
+def test_loads_at_computed_indices(name, code, monkeypatch):
     text, places = PLACES[name]
     source = loop(f"a[i] = {code}(x[{text}] * 2.0)", arguments="a, x, y, n")
     made = kernels(source, (f"{code}*", f"{code}*", "f4*", "i8"), monkeypatch)
@@ -193,7 +193,7 @@ DEPENDENT = {
 
 
 @pytest.mark.parametrize("name", DEPENDENT)
-def test_steps_that_depend_on_each_other_are_left_to_llvm(name, monkeypatch):
+def test_dependent_steps_are_not_vectorized(name, monkeypatch):
     source = loop(*DEPENDENT[name]).replace("    for", "    t = f4(0)\n    for", 1)
     first, second, plain = kernels(source, ("f4*", "f4*", "f4*"), monkeypatch, vectors=False)
     n = 37
@@ -266,7 +266,7 @@ def test_scratch_has_room_for_whole_vectors(monkeypatch):
 
 
 @pytest.mark.parametrize("n", [1, 3, 5, 8, 13])
-def test_a_known_number_of_steps_asks_for_no_mask(n, guarded, monkeypatch):
+def test_known_step_count_needs_no_mask(n, guarded, monkeypatch):
     """What a tiny kernel in a loop stores in pieces is not read back as a whole."""
     source = f"""
 def kernel(lo, hi, a, x, y, n1):
@@ -361,7 +361,7 @@ def test_long_loops_take_two_vectors_where_there_are_registers(monkeypatch):
         assert f"load.v{width}f32" in long
 
 
-def test_lines_of_several_stores_go_past_the_caches_for_one_array_only(monkeypatch):
+def test_nontemporal_stores_to_two_arrays_need_whole_lines(monkeypatch):
     """Where they are two vectors, lines of several results left before they were whole."""
     both = loop("t = x[i] + y[i]", "a[i] = t", "x[i] = t * t")
     for source, ways in ((loop("a[i] = x[i] + y[i]"), (True, True)), (both, (True, False))):
@@ -384,13 +384,13 @@ def test_masks_that_are_vectors_are_left_to_the_last_steps(monkeypatch):
         assert (f"load <{lanes} x i8>" in text) is (width == 32)  # without an instruction for it
 
 
-def test_long_bodies_fetch_each_load_ahead_once(monkeypatch):
+def test_long_bodies_prefetch_each_load_once(monkeypatch):
     body = ["a[i] = tanh(x[i]) * exp(x[i]) + tanh(y[i])"]
     text = text_of(loop(*body), ("f4*",) * 3, 64, monkeypatch)
     assert text.count("call void @llvm.prefetch") == 8  # two arrays, four lines of the cache each
 
 
-def test_short_bodies_fetch_ahead_only_where_they_write_past_the_caches(monkeypatch):
+def test_short_bodies_prefetch_only_with_nontemporal_stores(monkeypatch):
     # Two lines of the cache for each array, once, however many results there are.
     sums, both = ["a[i] = x[i] + y[i]"], ["v = x[i]", "a[i] = v + v", "y[i] = v"]
     for body, lines in ((sums, 4), (both, 2)):
@@ -403,7 +403,7 @@ def test_short_bodies_fetch_ahead_only_where_they_write_past_the_caches(monkeypa
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int16", "float32"])
-def test_functions_that_loops_and_folds_share_are_declared_once(dtype):
+def test_shared_functions_are_declared_once(dtype):
     """A fold of truth values reads bytes, as a loop over bytes does."""
     x = jnp.asarray(np.arange(300) % 2, dtype)
     assert bool((x == x).all())

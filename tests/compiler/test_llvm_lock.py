@@ -42,7 +42,7 @@ def nothing_is_collected():
 
 
 @pytest.mark.usefixtures("nothing_is_collected")
-def test_the_lock_is_passed_by_apart_only():
+def test_lock_is_bypassed_only_within_apart():
     context = llvm.create_context()
     done = {"apart": threading.Event(), "in turn": threading.Event()}
 
@@ -97,7 +97,7 @@ leave.set()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_child_compiles_while_its_parents_thread_does():
+def test_forked_child_compiles_while_parent_compiles():
     done = subprocess.run(
         [sys.executable, "-c", CHILD],
         env=os.environ | {"ACCNP_CACHE_DIR": ""},
@@ -108,6 +108,6 @@ def test_a_child_compiles_while_its_parents_thread_does():
     assert done.returncode == 0, done.stderr
 
 
-def test_what_works_in_llvm_is_done_aside():
+def test_llvm_work_runs_outside_the_main_thread():
     """An interrupt between the end of a module and the note of it ended it twice (SIGSEGV)."""
     assert in_order(threading.current_thread)() is not threading.main_thread()

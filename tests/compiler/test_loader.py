@@ -79,13 +79,13 @@ def test_references_of_every_kind(addresses):
     assert call(call(addresses["address"]), -4) == 4
 
 
-def test_data_of_one_load_is_its_own():
+def test_data_sections_are_not_shared_between_loads():
     data = objects.build(TEXT, [], [OTHER])
     first, second = (elf_loader.load(data, "counted") for _ in range(2))
     assert [call(x[0][0]) for x in (first, first, second)] == [41, 42, 41]
 
 
-def test_what_no_library_has_is_an_error():
+def test_unresolved_symbol_is_an_error():
     data = objects.build("declare void @nobody_has_this()\ndefine void @f() {\n"
                          "  call void @nobody_has_this()\n  ret void\n}\n", [])  # fmt: skip
     with pytest.raises(RuntimeError, match="nobody_has_this"):
@@ -102,7 +102,7 @@ def test_code_cannot_be_written():
                 assert line.split()[1] == "r-xp"
 
 
-def test_damaged_bytes_are_not_run(tmp_path):
+def test_damaged_object_files_are_rejected(tmp_path):
     data = objects.build(TEXT, [], [OTHER])
     with pytest.raises(RuntimeError):
         elf_loader.load(data[:100], "lookup")

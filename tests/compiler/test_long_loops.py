@@ -110,7 +110,7 @@ def test_the_longest_function_does_not_grow_with_the_program(held, monkeypatch):
 
 
 @pytest.mark.parametrize("limit", [0, 10**9])
-def test_called_or_inlined_the_bits_are_the_same(held, monkeypatch, limit):
+def test_calls_and_inlining_match_bitwise(held, monkeypatch, limit):
     monkeypatch.setattr(program, "MAX_INLINED", limit)
     expected = leaves(accnp.jit(bodies(2))(*STATE))
     with accnp.disable_jit():

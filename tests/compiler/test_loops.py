@@ -61,14 +61,14 @@ kernel double(a0: f4[], a1: f4[]) for lo..hi {
 """
 
 
-def test_text_is_read_as_it_is_printed():
+def test_printed_text_parses_to_the_same_kernel():
     for text in (ROWS, MAP):
         kernel = parse_kernel(text)
         verify(kernel)
         assert parse_kernel(print_kernel(kernel)) == kernel
 
 
-def test_all_of_the_grammar_is_read_as_it_is_printed():
+def test_every_grammar_rule_round_trips():
     text = """
     kernel k(a: b1[], x: f8[], n) for lo..hi {  # a comment
       stack s: f8[1024]
@@ -123,7 +123,7 @@ def test_all_of_the_grammar_is_read_as_it_is_printed():
         ("for i in", "for \ufb01 in", "expected a token"),
     ],
 )
-def test_errors_say_where(old: str, new: str, message: str):
+def test_parse_errors_name_the_position(old: str, new: str, message: str):
     with pytest.raises(ParseError, match=message):
         parse_kernel(MAP.replace(old, new))
 
@@ -213,7 +213,7 @@ def test_steps_may_write_several_places_that_no_other_step_does():
         ),
     ],
 )
-def test_what_is_not_well_formed_is_refused(made: Kernel, message: str):
+def test_malformed_kernels_are_refused(made: Kernel, message: str):
     with pytest.raises(VerificationError, match=message):
         verify(made)
 
@@ -239,7 +239,7 @@ def test_the_interpreter_checks_bounds():
         run(parse_kernel(MAP), {"a0": x, "a1": y}, {}, 0, 4)
 
 
-def test_folds_have_the_declared_order():
+def test_reductions_follow_the_declared_order():
     x = np.random.default_rng(1).normal(size=101).astype(np.float32)
     lanes = np.zeros(32, np.float32)
     for j, v in enumerate(x):

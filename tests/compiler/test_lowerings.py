@@ -31,7 +31,7 @@ def test_ops_that_are_fused_have_no_lowering():
     assert {op.kind for op in LOWERED} == {"opaque", "assemble"}
 
 
-def test_a_users_function_for_gpus_is_that_of_its_op():
+def test_gpu_function_of_user_op_is_used():
     def call(driver, x):
         return [x]
 

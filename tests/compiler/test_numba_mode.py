@@ -154,7 +154,7 @@ def test_columns_are_reduced_several_rows_at_once(compiled, monkeypatch):
     assert re.search(r"for \w+ in range\(\w+, \w+, 4\)", "\n".join(sources))
 
 
-def test_kernels_of_llvm_on_disk_are_not_those_of_numba(own_cache):
+def test_disk_cache_separates_llvm_and_numba_kernels(own_cache):
     def f(x):
         return x * 2 - 1
 

@@ -167,7 +167,7 @@ CASES = [
     [case[1:] for case in CASES],
     ids=[f"{home}-{name}" for home, _, name, _ in CASES],
 )
-def test_values_are_those_of_arrays(module: ModuleType, name: str, count: int, x64: bool) -> None:
+def test_values_match_array_functions(module: ModuleType, name: str, count: int, x64: bool) -> None:
     f, compared = getattr(module, name), 0
     one, two = lambda v: f(v), lambda v, w: f(v, w)
     kernel = jnp.kernel(one if count == 1 else two)
@@ -214,7 +214,7 @@ def test_zeros_keep_their_signs() -> None:
         (lambda v: lax.reduce_precision(v, 5, 2), "a function of arrays"),
     ],
 )
-def test_functions_of_another_meaning_are_refused(function: Any, message: str) -> None:
+def test_functions_with_different_semantics_are_refused(function: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         jnp.kernel(function)
 
@@ -291,7 +291,7 @@ def calls_itself(x):
     return calls_itself(x - 1) if x > 0 else 0.0
 
 
-def test_functions_that_call_themselves_are_recognized_as_unchanged() -> None:
+def test_recursive_functions_are_recognized_as_unchanged() -> None:
     def of_a_test(x):
         return of_a_test(x - 1) if x > 0 else 0.0
 

@@ -48,7 +48,7 @@ def test_threads_make_the_same_code():
             assert list(pool.map(lambda text: objects.build(text, []), texts)) == alone
 
 
-def test_what_llvm_refuses_is_told():
+def test_llvm_errors_are_reported():
     wrong = "define double @g() { ret float 1.0 }"
     caller = "declare double @g()\ndefine double @f() {\n %x = call double @g()\n ret double %x }"
     for text, linked in ((wrong, []), (caller, [wrong])):
@@ -57,7 +57,7 @@ def test_what_llvm_refuses_is_told():
     assert objects.build(TEXT.format(2), [])  # and the thread goes on
 
 
-def test_link_errors_are_told():
+def test_link_errors_are_reported():
     twice = "define double @g() {\n  ret double 1.0 }"
     text = f"{twice}\ndefine double @f() {{\n  %x = call double @g()\n ret double %x }}"
     with pytest.raises(RuntimeError, match="symbol multiply defined"):
@@ -91,7 +91,7 @@ print(counters()["compiles"] - kernels, in_use() - before)
 
 
 @memory.needs_glibc
-def test_compiled_kernels_leave_little_memory_behind():
+def test_compiled_kernels_retain_little_memory():
     """They left 0.3 MB each: llvmlite gives no pass manager back."""
     done = subprocess.run(
         [sys.executable, "-c", GROWTH],

@@ -88,7 +88,7 @@ def test_indices_are_inlined():
     assert "mul(t, f4(<1*b + 1*j + 0>))" in found
 
 
-def test_an_index_times_a_variable_stays_where_it_is_no_affine_index():
+def test_non_affine_products_are_not_inlined():
     text = """
     kernel k(a: f4[], n) for lo..hi {
       for i in lo..hi {
@@ -108,7 +108,7 @@ def test_reductions_of_memory_need_no_buffer():
     assert not found.stack
 
 
-def test_reductions_of_values_go_through_a_buffer():
+def test_reductions_of_values_use_a_buffer():
     found = lower_reductions(inline_indices(parse_kernel(ROWS.replace("VALUE", "mul(t, t)"))))
     text = body_of(print_kernel(found))
     assert text.startswith("stack r_values: f4[1024]")
@@ -146,7 +146,7 @@ def test_several_reductions_share_their_steps():
     assert "reduction sum z: f4 = row[0:i8] extent n" in text
 
 
-def test_memory_that_the_steps_change_is_folded_as_it_was():
+def test_reduction_reads_memory_before_the_steps_change_it():
     text = """
     kernel k(a: f4[], y: f4[], n) for lo..hi {
       reduce j in 0..n {
@@ -161,7 +161,7 @@ def test_memory_that_the_steps_change_is_folded_as_it_was():
     assert "reduction sum r: f4 = r_values[0:i8] extent n" in print_kernel(found)
 
 
-def test_reductions_of_computed_places_go_through_a_buffer():
+def test_reductions_at_computed_indices_use_a_buffer():
     rows = ROWS.replace("let q: i8 = <1*b + 1*j + 0>", "let q: i8 = mul(j, j)")
     rows = rows.replace("<n0*o + 1*q + 0>", "<1*j + 1*q + 0>").replace("VALUE", "t")
     found = run_passes(parse_kernel(rows), TARGET, check=True)
@@ -247,7 +247,7 @@ def test_results_that_are_read_again_stay_in_the_caches():
     assert "independent vector(16, tail) {" in print_kernel(vectorize(parse_kernel(text), 64))
 
 
-def test_the_few_results_of_folds_stay_in_the_caches():
+def test_reduction_results_use_temporal_stores():
     text = """
     kernel k(a0: f4[], a1: f4[], n) for lo..hi {
       stack s: f4[1024]
@@ -333,7 +333,7 @@ kernel k(a: f4[], y: f4[], z: f4[], s) for lo..hi {
 """
 
 
-def test_short_loops_are_written_out():
+def test_short_loops_are_unrolled():
     found = unroll(parse_kernel(SHORT))
     verify(found)
     text = body_of(print_kernel(found))
@@ -346,7 +346,7 @@ def test_short_loops_are_written_out():
     assert "vector" not in print_kernel(vectorize(found, 64))  # stores are apart
 
 
-def test_short_loops_that_stay():
+def test_loops_that_are_not_unrolled():
     text = """
     kernel k(a: f4[], n) for lo..hi {
       stack s: f4[1024]

@@ -141,7 +141,7 @@ def test_an_entry_of_another_user_is_dropped(tmp_path, monkeypatch):
     assert cache.get(KEY) is None
 
 
-def test_what_killed_writers_left_is_removed(tmp_path):
+def test_files_of_killed_writers_are_removed(tmp_path):
     cache = DiskCache(tmp_path)
     assert cache.put(KEY, b"code")
     old, new, other = (tmp_path / name for name in (".new-old", ".new-new", "theirs"))
@@ -171,7 +171,7 @@ def test_relative_values_of_xdg_cache_home_are_ignored(tmp_path):
         assert found.stdout.strip() == str(tmp_path / ".cache" / "accnp")
 
 
-def test_the_key_says_what_cpuid_says():
+def test_cache_key_contains_cpuid_features():
     """What LLVM reads for its choice of instructions, and the width of vectors, agree with it."""
     llvm = pytest.importorskip("llvmlite.binding")
     features = llvm.get_host_cpu_features()

@@ -48,7 +48,7 @@ def test_conversions_have_an_order():
     assert kinds.promote < kinds.safe < kinds.unsafe, NUMBA
 
 
-def test_types_of_arguments_are_folded():
+def test_fold_types_orders_keyword_arguments():
     function = numba.njit(lambda x, y=2: x + y)
     kinds = private.fold_types(function, (numba.float64,), {"y": numba.int64})
     assert kinds == (numba.float64, numba.int64), NUMBA

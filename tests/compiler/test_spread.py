@@ -75,7 +75,7 @@ def test_all_elements_are_computed_as_before(way: str, n: int, shift: int):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_text_is_read_as_it_is_printed(way: str):
+def test_printed_text_parses_to_the_same_kernel(way: str):
     kernel = dealt(way)
     assert parse_kernel(print_kernel(kernel)) == kernel
 
@@ -94,7 +94,7 @@ def test_adjacent_elements_are_few_accesses():
     assert test in vectors
 
 
-def test_elements_that_are_apart_are_loaded_first():
+def test_distant_elements_are_loaded_first():
     body = print_kernel(dealt("apart")).split("spread threads {")[1].split("}")[0]
     lines = [line.strip() for line in body.strip().split("\n")]
     early = [line for line in lines[:16] if " = " in line]
@@ -103,7 +103,7 @@ def test_elements_that_are_apart_are_loaded_first():
     assert lines[16].startswith("let g: f4 = b[w]")
 
 
-def test_the_printed_source_asks_who_a_thread_is():
+def test_printed_source_reads_the_thread_index():
     text = numba_source(dealt("adjacent"))
     assert text.startswith("def k(a, b, c, d, e, x, y, hi, s):\n")
     assert (
@@ -178,6 +178,6 @@ def test_elements_of_an_access_are_those_of_one_step():
         ("for lo..hi threads", "for lo..hi past s threads", "what only processors have"),
     ],
 )
-def test_what_is_not_well_formed_is_refused(old: str, new: str, message: str):
+def test_malformed_kernels_are_refused(old: str, new: str, message: str):
     with pytest.raises(VerificationError, match=message):
         verify(parse_kernel(VECTORS.replace(old, new)))

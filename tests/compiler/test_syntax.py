@@ -8,7 +8,7 @@ import time
 from accnp.compiler.frontend.syntax import functions_of
 
 
-def test_threads_make_trees_at_once():
+def test_concurrent_parsing():
     """A collection in the middle lets another thread go on; Python's own count of depths would
     then be that thread's."""
     lines = [f"{' ' * (i + 1)}if x > {i}:" for i in range(20)]
@@ -40,7 +40,7 @@ def test_threads_make_trees_at_once():
     assert not failed
 
 
-def test_a_count_broken_by_others_is_taken_again(monkeypatch):
+def test_parsing_retries_after_recursion_count_error(monkeypatch):
     parse, calls = ast.parse, []
 
     def disturbed(source):

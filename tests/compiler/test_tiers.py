@@ -60,7 +60,7 @@ def program(x):
     return jnp.tanh(x) * 2 + x.sum(0)
 
 
-def test_first_calls_take_the_quick_code_and_the_whole_takes_its_place(held):
+def test_optimized_code_replaces_first_tier(held):
     forget()
     x = jnp.asarray(np.linspace(-3, 3, 1024, dtype=np.float32).reshape(32, 32))
     f, kernels = fresh(program)
@@ -100,7 +100,7 @@ def test_longer_kernels_start_in_the_first_tier_if_they_are_vector_code(
     assert len(background_compile._waiting) == waits
 
 
-def test_calls_by_the_first_address_reach_what_came_behind(held):
+def test_calls_by_first_tier_address_reach_optimized_code(held):
     forget()
     f, kernels = fresh(lambda x: x * 3 - 1)
     x = jnp.asarray(np.arange(10.0))
@@ -156,7 +156,7 @@ def test_both_tiers_have_the_same_bits(held, x64):
             np.testing.assert_array_equal(np.signbit(a[a == 0]), np.signbit(b[b == 0]), name)
 
 
-def test_what_takes_long_or_loops_or_is_asked_for_ahead_starts_whole(held):
+def test_long_looping_or_precompiled_kernels_skip_first_tier(held):
     x, large = (jnp.asarray(np.ones(n, np.float32)) for n in (50, 2_000_000))
 
     def starts(f, *args):
@@ -181,7 +181,7 @@ def test_what_takes_long_or_loops_or_is_asked_for_ahead_starts_whole(held):
         assert starts(go(lambda x: x * 2 + 7), x) == 0
 
 
-def test_a_thread_does_it_by_itself(no_disk):
+def test_background_thread_optimizes_without_request(no_disk):
     forget()
     f, kernels = fresh(lambda x: jnp.sin(x) - x.mean())
     x = jnp.arange(20.0)
@@ -194,7 +194,7 @@ def test_a_thread_does_it_by_itself(no_disk):
     assert kernels()
 
 
-def test_a_kernel_without_whole_code_works_on(held, monkeypatch, capsys):
+def test_kernel_keeps_first_tier_if_optimization_fails(held, monkeypatch, capsys):
     forget()
     f, _ = fresh(lambda x: jnp.cos(x) - 4)
     x = jnp.arange(20.0)
@@ -218,7 +218,7 @@ print(float(jit(lambda x: jnp.tanh(x * 2).sum())(jnp.ones(30))), counters()["dis
 """
 
 
-def test_the_next_process_finds_whole_code_on_disk(tmp_path):
+def test_optimized_code_is_cached_on_disk(tmp_path):
     run = [sys.executable, "-c", SHORT]
     env = os.environ | {"ACCNP_CACHE_DIR": str(tmp_path)}
     first, second = (
@@ -230,7 +230,7 @@ def test_the_next_process_finds_whole_code_on_disk(tmp_path):
     assert int(second[1]) > 0
 
 
-def test_all_is_whole_before_a_fork(no_disk, monkeypatch):
+def test_fork_waits_for_pending_optimizations(no_disk, monkeypatch):
     monkeypatch.setattr(background_compile, "PATIENCE", 100.0)  # other tests have the processors
     forget()
     f, _ = fresh(lambda x: jnp.exp(x) - 4)
@@ -248,7 +248,7 @@ def test_all_is_whole_before_a_fork(no_disk, monkeypatch):
     assert not background_compile._held
 
 
-def test_a_child_goes_on_with_what_waits(held, monkeypatch):
+def test_forked_child_continues_pending_optimizations(held, monkeypatch):
     monkeypatch.setattr(background_compile, "PATIENCE", 0)
     forget()
     f, _ = fresh(lambda x: jnp.exp(x) - 4)
@@ -271,7 +271,7 @@ def test_a_child_goes_on_with_what_waits(held, monkeypatch):
     assert not background_compile._held
 
 
-def test_a_kernel_that_cannot_be_compiled_holds_up_no_other(no_disk):
+def test_failed_optimization_does_not_block_others(no_disk):
     source = "def kernel(a):\n    return a.nonsense(\n"
     for _ in range(2):
         with pytest.raises((ValueError, kernel_cache.CompileError)):
@@ -279,7 +279,7 @@ def test_a_kernel_that_cannot_be_compiled_holds_up_no_other(no_disk):
     assert not kernel_cache.busy()
 
 
-def test_a_long_run_of_a_kernel_takes_its_whole_code(held):
+def test_long_run_switches_to_optimized_code(held):
     """Code of the first tier is up to four times slower, which such a run would be to its end."""
     # What one program does to arrays of several lengths is one kernel.
     small, large = (jnp.asarray(np.ones(n, np.float32)) for n in (50, 2_000_000))
@@ -296,7 +296,7 @@ def test_a_long_run_of_a_kernel_takes_its_whole_code(held):
         kernel_cache.wait_for_background()
 
 
-def test_what_an_interrupt_stops_waits_again(held, monkeypatch):
+def test_interrupted_optimization_is_queued_again(held, monkeypatch):
     forget()
     f, _ = fresh(lambda x: jnp.cos(x) - 5)
     f(jnp.arange(20.0)).block_until_ready()
@@ -318,7 +318,7 @@ def test_what_an_interrupt_stops_waits_again(held, monkeypatch):
     ("platform", "own", "set_to"),
     [("linux", 0, [background_compile._NICE]), ("linux", 15, [15]), ("darwin", 0, [])],
 )
-def test_the_thread_behind_is_never_before_the_program(held, monkeypatch, platform, own, set_to):
+def test_worker_has_lower_priority_than_the_program(held, monkeypatch, platform, own, set_to):
     seen = []
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(os, "getpriority", lambda *which: own, raising=False)
@@ -327,7 +327,7 @@ def test_the_thread_behind_is_never_before_the_program(held, monkeypatch, platfo
     assert [value for *_, value in seen] == set_to
 
 
-def test_where_many_wait_kernels_start_whole(held, monkeypatch):
+def test_full_queue_compiles_optimized_code_directly(held, monkeypatch):
     monkeypatch.setattr(background_compile, "MANY", 2)
     forget()
     x = jnp.asarray(np.ones(20, np.float32))
@@ -336,7 +336,7 @@ def test_where_many_wait_kernels_start_whole(held, monkeypatch):
     assert len(background_compile._waiting) == 2
 
 
-def test_where_many_wait_the_thread_waits_for_nobody(held, monkeypatch):
+def test_worker_ignores_busy_program_if_queue_is_long(held, monkeypatch):
     forget()
     x = jnp.asarray(np.ones(20, np.float32))
     for f in (jnp.sin, jnp.cos, jnp.exp):

@@ -85,7 +85,7 @@ def by_python(text: str, arrays):
 
 
 @pytest.mark.parametrize("first", range(0, 60, 10))
-def test_random_functions_give_what_python_gives(first):
+def test_random_functions_match_python(first):
     compared = 0
     for seed in range(first, first + 10):
         kinds = [np.float64, np.int64][:: 1 if seed % 2 else -1]
@@ -203,7 +203,7 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_loops_mean_what_they_mean_to_numba(function):
+def test_loops_match_numba_semantics(function):
     compiled = numba.njit(error_model="numpy")(function)
     helpers = {"part": numba.njit(error_model="numpy")(part)}
     if function is lazily:
@@ -227,7 +227,7 @@ def halved(n):
     return k
 
 
-def test_what_cannot_end_is_not_computed():
+def test_unreached_recursion_is_not_evaluated():
     def f(n):
         return halved(n) if n != 0 and halved(n) > 1 else -1
 
@@ -276,7 +276,7 @@ def with_a_part_beyond(x, n):
 
 
 @pytest.mark.parametrize("function", [picked, is_large, rotated, with_a_part_beyond])
-def test_numba_compiles_what_is_beyond_the_language(function):
+def test_numba_compiles_unsupported_syntax(function):
     scope = {n: numba.njit(error_model="numpy")(f) for n, f in
              {"picked": picked, "is_large": is_large}.items()}  # fmt: skip
     own = type(function)(function.__code__, {**function.__globals__, **scope})
@@ -337,7 +337,7 @@ def test_numba_compiles_the_helpers_of_a_function_too():
         ("for k in range(3, 9, builtins.int(x)):\n        x = k\n    return x", "not known", 2),
     ],
 )
-def test_errors_say_what_is_beyond_the_language_and_where(text, what, line):
+def test_unsupported_syntax_errors_name_the_line(text, what, line):
     source = f"def f(x):\n    {text}\n"
     users = UserFunctions(functions_of(source), Written(set()), by_numba=False)
     with pytest.raises(Unsupported, match=what) as error:

@@ -8,7 +8,7 @@ import pytest
 from accnp.bench import command, gpu, peer_processes
 
 
-def test_every_row_runs(fake):
+def test_every_gpu_row_runs(fake):
     found: dict = {}
     timed = gpu.Timed("accnp", 1e-4, 0.0)
     for name in [name for name, work in gpu.ROWS.items() if "accnp" in work.only]:
@@ -38,7 +38,7 @@ def test_bars():
     ]  # fmt: skip
 
 
-def test_the_cold_line_has_what_all_libraries_made_ready():
+def test_cold_line_sums_rows_common_to_all_libraries():
     ready = {"accnp": {"chain": 0.5, "sum": 0.25, "launch": 9.0}, "jax": {"sum": 1.0, "chain": 1.0}}
     (line,) = gpu.cold_lines(ready)
     assert line.split() == ["cold:", "first", "calls", "of", "2", "rows", "750", "2000"]
@@ -60,7 +60,7 @@ def test_a_peer_has_its_environment():
         ("import time; time.sleep(60)", "it did not answer in 2 s"),
     ],
 )
-def test_what_was_said_before_a_fault_is_kept(end, why):
+def test_output_before_a_crash_is_kept(end, why):
     text = f"print('a warning'); print('[\"chain\", 0.5]', flush=True); {end}"
     peer = peer_processes.Peer([sys.executable, "-c", text])
     assert peer.read_answer(9) == ["chain", 0.5]
@@ -70,7 +70,7 @@ def test_what_was_said_before_a_fault_is_kept(end, why):
     peer.close()
 
 
-def test_turns():
+def test_libraries_alternate():
     """Names are made ready, then asked for; an error is said, and the next name is served."""
     text = "from accnp.bench.peer_processes import serve\n"
     text += "work = lambda n: float('a' == n) / (n != 'b')\n"

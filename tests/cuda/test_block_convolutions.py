@@ -73,7 +73,7 @@ def test_values(gpu, name):
 
 
 @pytest.mark.parametrize("features", [2, 20])
-def test_nothing_times_infinity_is_nothing(gpu, features):
+def test_padding_times_infinity_is_zero(gpu, features):
     x, w = jax.device_put((jnp.zeros((2, 2, 0)), jnp.full((features, 2, 3), jnp.inf)), gpu)
     y = jax.jit(lambda x, w: lax.conv_general_dilated(x, w, (1,), [(40, 40)]))(x, w)
     assert y.shape == (2, features, 78)
@@ -81,7 +81,7 @@ def test_nothing_times_infinity_is_nothing(gpu, features):
 
 
 @pytest.mark.parametrize("name", ["slopes", "slopes by tiles"])
-def test_long_sums_are_cut(fake, monkeypatch, name):
+def test_long_sums_are_split(fake, monkeypatch, name):
     monkeypatch.setattr(block_convolutions, "LONG", 20)
     f, *args = CASES.get(name, (slopes, X, W))
     there = jax.device_put(args, jax.devices("gpu")[0])
@@ -91,7 +91,7 @@ def test_long_sums_are_cut(fake, monkeypatch, name):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-6 * np.abs(b).max())
 
 
-def test_loops_of_convolutions_without_python(fake):
+def test_convolution_loops_run_without_python(fake):
     def f(x, w):
         return lax.scan(lambda c, k: (jnp.tanh(same()(c, k)), c.sum()), x, jnp.stack([w, -w, w]))
 

@@ -92,7 +92,7 @@ def test_more_rows_than_a_warp_has_lanes(gpu):
     check(gpu, jnp.linalg.qr, normal(50, 40))
 
 
-def test_what_has_no_factors(gpu):
+def test_matrices_without_factorization(gpu):
     a = positive(2, 4, 4)
     a[1, 2, 2] = -1
     check(gpu, lax.linalg.cholesky, a)
@@ -148,7 +148,7 @@ def test_singular_values(gpu, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "c8"])
-def test_what_does_not_fit_is_the_librarys(fake, dtype):
+def test_large_matrices_use_the_gpu_library(fake, dtype):
     n = 112 if dtype == "f4" else 80
     host = positive(n, n, dtype=dtype) / (2 * n)
     a = jax.device_put(host, jax.devices("gpu")[0])
@@ -234,5 +234,5 @@ def fitted(a, b):
     ],
     ids=["scan", "fori", "singular values"],
 )
-def test_loops_of_factors_without_python(fake, f, args):
+def test_factorization_loops_run_without_python(fake, f, args):
     check_no_python(fake, f, args)

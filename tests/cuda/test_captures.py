@@ -125,7 +125,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_library_calls_in_loops_without_python(gpu, name):
+def test_captured_library_calls_in_loops_run_without_python(gpu, name):
     f, least = PROGRAMS[name]
     want = jax.jit(f)(X)
     x = jax.device_put(X, gpu)
@@ -159,7 +159,7 @@ def factors(a):
 A = np.eye(112, dtype="f4")  # more rows than a block of threads does
 
 
-def test_what_cannot_be_captured_says_why(fake, monkeypatch):
+def test_failed_capture_reports_the_reason(fake, monkeypatch):
     def sort_and_factor(a):
         return lax.fori_loop(0, 2, lambda i, c: jnp.linalg.svdvals(jnp.sort(c)) + c, a)
 
@@ -193,14 +193,14 @@ def test_no_memory_for_a_graph(fake, monkeypatch):
     np.testing.assert_allclose(jax.jit(sorts)(x)[0], jax.jit(sorts)(X)[0], rtol=1e-5)
 
 
-def test_a_processors_step_is_named(fake):
+def test_host_step_is_named(fake):
     def f(x):
         return lax.fori_loop(0, 3, lambda i, c: jnp.linalg.eigvals(c).real * c, x)
 
     assert "by Python, since eig is done by the processor" in plan_of(f, A[:8, :8])
 
 
-def test_graphs_go_with_their_plan(fake):
+def test_graphs_are_freed_with_their_plan(fake):
     x = jax.device_put(X, jax.devices("gpu")[0])
     f = jax.jit(lambda x: sorts(x))
     used = fake.counts["used"]
@@ -215,7 +215,7 @@ def test_graphs_go_with_their_plan(fake):
     assert fake.counts["used"] <= used + 4096
 
 
-def test_threads_do_not_mix(fake):
+def test_concurrent_threads_use_separate_graphs(fake):
     """A graph's memory is one for all who launch it."""
     gpu = jax.devices("gpu")[0]
     g = jax.jit(sorts)

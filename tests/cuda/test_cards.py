@@ -31,7 +31,7 @@ MANY = {
 
 
 @pytest.mark.parametrize("name", MANY)
-def test_blocks_follow_the_card(name):
+def test_block_count_depends_on_the_gpu(name):
     f, x, waves = MANY[name]
     ((spec,),) = specs_of(f, x)
     made = {card: build_grid_kernel(spec, wave) for card, wave in WAVES.items()}
@@ -54,7 +54,7 @@ def test_sums_of_columns_have_the_same_bits(wave):
                zip(case.on_gpu(text), case.on_cpu(build_generated(spec)), strict=True))  # fmt: skip
 
 
-def test_a_launch_has_blocks_for_its_card():
+def test_launch_uses_block_count_of_its_gpu():
     x = np.ones((300_000, 3), np.float32)  # no limit but that of launches
     for wave in (4, 1056):
         with gpus() as (fake,):

@@ -27,7 +27,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_bits_are_those_of_the_processor(name):
+def test_results_match_cpu_bitwise(name):
     f, *arrays = PROGRAMS[name]
     (specs,) = specs_of(f, *arrays)
     assert len(specs) > 1

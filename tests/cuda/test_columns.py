@@ -41,7 +41,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_bits_are_those_of_the_processor(name):
+def test_results_match_cpu_bitwise(name):
     f, *arrays = PROGRAMS[name]
     for spec, text in grids_of(f, *arrays):
         assert text.kernel is not None

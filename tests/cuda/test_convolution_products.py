@@ -72,7 +72,7 @@ def test_values(gpu, name):
         np.testing.assert_allclose(a, b, rtol=0, atol=bound * np.abs(b).max())
 
 
-def test_loops_without_python(fake, monkeypatch):
+def test_loops_run_without_python(fake, monkeypatch):
     monkeypatch.setattr(device_convolutions, "ROOM", 600)
 
     def f(x, w):
@@ -85,18 +85,18 @@ def test_loops_without_python(fake, monkeypatch):
     assert "machine code" in str(jax.inspect(jax.jit(f))(*there))
 
 
-def test_slopes_in_loops_without_python(fake):
+def test_gradients_in_loops_run_without_python(fake):
     f, *args = KNOWN["slopes of long sums"]
     check_no_python(fake, lambda *x: lax.fori_loop(0, 2, lambda _, c: f(*c), x), args)
 
 
-def test_one_step_after_the_other(fake, monkeypatch):
+def test_steps_run_in_order(fake, monkeypatch):
     monkeypatch.setattr(device_table, "LARGE", 0)  # plans that hold much are no table
     for name in ("moved", "slopes of halves", "groups of one place"):
         test_values(jax.devices("gpu")[0], name)
 
 
-def test_what_strides_say_is_not_laid_out(fake):
+def test_strided_operands_are_not_copied(fake):
     for name in MORE:
         if name.startswith(("of one", "rows of", "groups of one")):
             f, *args = MORE[name]
@@ -106,7 +106,7 @@ def test_what_strides_say_is_not_laid_out(fake):
             assert "by the GPU's library" in steps, name
 
 
-def test_windows_come_about_part_by_part(fake, monkeypatch):
+def test_windows_are_copied_in_parts(fake, monkeypatch):
     monkeypatch.setattr(device_convolutions, "ROOM", 1 << 13)
     x, w = jax.device_put((normal(1, 2, 40, 40), normal(4, 2, 3, 3)), jax.devices("gpu")[0])
     f = jax.jit(same())
@@ -121,7 +121,7 @@ def test_windows_come_about_part_by_part(fake, monkeypatch):
     assert held == fake.counts["used"]
 
 
-def test_precision_says_how_they_are_computed(fake, monkeypatch):
+def test_precision_selects_the_algorithm(fake, monkeypatch):
     asked, gemm = [], fake._gemm
     monkeypatch.setattr(fake, "_c_gemm", type(fake._c_gemm)(
         lambda *given: asked.append(given[-2]) or gemm(*given)))  # fmt: skip
@@ -132,7 +132,7 @@ def test_precision_says_how_they_are_computed(fake, monkeypatch):
     assert asked == [68, 68, 77, 77]
 
 
-def test_without_cublas_kernels_of_ours_do_them(fake):
+def test_generated_kernels_replace_missing_cublas(fake):
     fake.gemm = False
     x, w = normal(2, 3, 9, 8), normal(5, 3, 3, 2)
     found = same()(*jax.device_put((x, w), jax.devices("gpu")[0]))

@@ -31,7 +31,7 @@ def test_a_launch_has_words_of_64_bits(cuda):
     assert cuda.launched == [(99, (3, 1, 1), (128, 1, 1), 0, COMPUTE, [1 << 40, (1 << 64) - 2], 0)]
 
 
-def test_more_shared_memory_is_asked_for(cuda):
+def test_large_shared_memory_is_requested(cuda):
     f = cuda.driver.load(".version", "k")
     del cuda.log[:]
     cuda.driver.launch(f, 3, 128, [0, 0], 48 << 10)
@@ -72,7 +72,7 @@ def test_large_copies_run_beside_kernels(cuda):
     assert staged[1].nbytes == LARGE_COPY
 
 
-def test_giving_memory_back(cuda):
+def test_memory_is_returned(cuda):
     cuda.driver.free_all()
     assert cuda.log[-2:] == ["freed", "freed"]
     assert (COMPUTE, "synchronized") in cuda.log
@@ -88,7 +88,7 @@ def test_calls_are_on_the_stream(cuda):
     assert cuda.driver.done(event)
 
 
-def test_children_of_the_process_are_told(cuda, monkeypatch):
+def test_forked_child_raises_an_error(cuda, monkeypatch):
     """CUDA has no word for it but an initialization error."""
     driver = cuda.driver
     monkeypatch.setattr(cupy_driver, "_lost", False)
@@ -128,14 +128,14 @@ def test_machine_code_calls_nvidias_driver(cuda, monkeypatch):
     assert str(cuda.driver.failure(700)) == "CUDA says 700"
 
 
-def test_a_word_that_the_gpu_writes_to_while_the_host_goes_on(cuda):
+def test_host_polls_a_word_written_by_the_gpu(cuda):
     word, event, (pinned, mark) = cuda.driver.flag()
     assert word == pinned.ptr
     assert pinned.nbytes == 8
     assert (event, mark.timed) == (mark.ptr, False)
 
 
-def test_products_are_tried_before_machine_code_makes_them(cuda, monkeypatch):
+def test_gemm_is_checked_before_direct_calls(cuda, monkeypatch):
     blas = Blas(cuda, monkeypatch)
     address, handle = cuda.driver.blas()
     assert address == ctypes.cast(blas.function, ctypes.c_void_p).value
@@ -145,7 +145,7 @@ def test_products_are_tried_before_machine_code_makes_them(cuda, monkeypatch):
 
 
 @pytest.mark.parametrize(("wrong", "why"), [(1, "is wrong"), (15, "got status 15")])
-def test_where_the_trial_fails_products_are_cupys_calls(cuda, monkeypatch, wrong, why):
+def test_failed_gemm_check_falls_back_to_cupy(cuda, monkeypatch, wrong, why):
     Blas(cuda, monkeypatch, wrong)
     with pytest.warns(UserWarning, match=why):
         assert cuda.driver.blas() == (0, 0)
@@ -191,7 +191,7 @@ def test_a_capture_has_a_stream_and_memory_of_its_own(cuda):
 
 
 @pytest.mark.parametrize("when", [1, 2])
-def test_what_cannot_be_captured(cuda, when):
+def test_operations_that_cannot_be_captured(cuda, when):
     d, log, count = cuda.driver, cuda.log, []
 
     def work():
@@ -207,7 +207,7 @@ def test_what_cannot_be_captured(cuda, when):
     assert d.capture(lambda: []).handle == 501 + CAPTURE
 
 
-def test_graphs_can_be_done_without(cuda, monkeypatch):
+def test_graphs_are_optional(cuda, monkeypatch):
     monkeypatch.setenv("ACCNP_GPU_GRAPHS", "0")
     with pytest.raises(NotCaptured, match="ACCNP_GPU_GRAPHS"):
         cuda.driver.capture(lambda: pytest.fail("asked for nothing"))

@@ -61,7 +61,7 @@ class Solvers:
         return 0
 
 
-def test_they_are_tried_first(cuda, monkeypatch):
+def test_solvers_are_checked_first(cuda, monkeypatch):
     made = Solvers(cuda, monkeypatch)
     solver = cuda.driver.solver()
     assert solver is not None
@@ -78,7 +78,7 @@ def test_they_are_tried_first(cuda, monkeypatch):
         assert solver.function(name, "S") == (address, handle, bit)
 
 
-def test_plans_of_several_threads_ask_one_after_the_other(cuda, monkeypatch):
+def test_workspace_queries_are_serialized(cuda, monkeypatch):
     made, inside, here = Solvers(cuda, monkeypatch), [], []
 
     def room(*given):
@@ -112,7 +112,7 @@ def test_plans_of_several_threads_ask_one_after_the_other(cuda, monkeypatch):
 @pytest.mark.parametrize("name", ["cublas?trsm_v2", "cusolverDn?potrf", "cusolverDn?getrf",
                                   "cusolverDn?getrs"])  # fmt: skip
 @pytest.mark.parametrize("status", [0, 7])
-def test_where_one_fails_they_are_cupys_calls(cuda, monkeypatch, name, status):
+def test_failed_solver_check_falls_back_to_cupy(cuda, monkeypatch, name, status):
     Solvers(cuda, monkeypatch, name, status)
     why = "got status 7; set ACCNP_GPU_PRODUCTS=cupy" if status else "is wrong"
     with pytest.warns(UserWarning, match=why):
@@ -120,6 +120,6 @@ def test_where_one_fails_they_are_cupys_calls(cuda, monkeypatch, name, status):
     assert cuda.driver.solver() is None  # without another warning
 
 
-def test_without_cublas_there_are_none(cuda, monkeypatch):
+def test_no_solvers_without_cublas(cuda, monkeypatch):
     monkeypatch.setenv("ACCNP_GPU_PRODUCTS", "cupy")
     assert cuda.driver.solver() is None

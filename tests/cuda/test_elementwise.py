@@ -26,7 +26,7 @@ DOMAINS = {"exp_difference": lambda x, top: x <= top}
 
 
 @pytest.mark.parametrize("works", GROUPS, ids=lambda g: f"{g[0].operands}-{g[0].op}")
-def test_the_bits_are_those_of_the_processor(works):
+def test_results_match_cpu_bitwise(works):
     spec = spec_of(works)
     text = build_generated(spec)
     arrays = []
@@ -51,14 +51,14 @@ def test_the_bits_are_those_of_the_processor(works):
 
 
 @pytest.mark.parametrize("works", GROUPS, ids=lambda g: f"{g[0].operands}-{g[0].op}")
-def test_the_older_generation_has_them_too(works):
+def test_older_gpus_match_cpu_bitwise(works):
     text = build_generated(spec_of(works))
     made = ptx_of(text.source, text.signature, tasks=True, cc=(8, 0))
     assert ".target sm_80" in made.text
     assert f".entry {made.name}(" in made.text
 
 
-def test_what_is_called_by_address_is_refused():
+def test_calls_by_address_are_refused():
     found = [w for w in elementwise() if called(w)]
     assert found
     text = build_generated(spec_of(found[:1]))

@@ -103,7 +103,7 @@ def test_triangles(gpu, which, layout):
     compare(f, a, b, gpu=gpu)
 
 
-def test_what_is_not_positive_definite_is_nan(gpu):
+def test_cholesky_of_indefinite_matrix_is_nan(gpu):
     a = positive(4, 7, 7)
     a[1] -= 40 * np.eye(7, dtype="f4")
     a[2, 3, 1] = np.nan
@@ -145,7 +145,7 @@ def test_singular_matrices(gpu):
     assert not np.isfinite(np.asarray(x)).all()
 
 
-def test_slopes_and_maps(gpu):
+def test_gradients_and_vmap(gpu):
     a, b = positive(7, 7), draw(7)
 
     def loss(a, b):
@@ -157,7 +157,7 @@ def test_slopes_and_maps(gpu):
     compare(jax.vmap(loss), positive(6, 4, 4), draw(6, 4), gpu=gpu, close=1e-4)
 
 
-def test_loops_without_python(fake):
+def test_loops_run_without_python(fake):
     a, b = positive(7, 7), draw(7, 2)
 
     def f(a, b):
@@ -181,7 +181,7 @@ def test_loops_without_python(fake):
 
 
 @pytest.mark.parametrize("which", ["one", "a stack"])
-def test_one_step_after_the_other(fake, monkeypatch, which):
+def test_steps_run_in_order(fake, monkeypatch, which):
     monkeypatch.setattr(device_table, "LARGE", 0)  # plans that hold much are no table
     shape = SHAPES[which]
     a, b = positive(*shape), draw(*shape[:-1], 2)
@@ -192,7 +192,7 @@ def test_one_step_after_the_other(fake, monkeypatch, which):
     assert "launch from a table" not in fake.calls
 
 
-def test_memory_is_asked_for_once_when_a_plan_is_made(fake):
+def test_workspace_is_queried_once_per_plan(fake):
     (gpu,) = jax.devices("gpu")
     f, a = jax.jit(lambda a: jnp.linalg.cholesky(a)), jax.device_put(positive(7, 7), gpu)
     for _ in range(3):
@@ -202,7 +202,7 @@ def test_memory_is_asked_for_once_when_a_plan_is_made(fake):
 
 
 @pytest.mark.parametrize("room", [6000, 3])
-def test_exchanges_with_rows_that_are_not_there_are_none(fake, room, monkeypatch):
+def test_pivots_out_of_range_are_ignored(fake, room, monkeypatch):
     """Libraries may say so of columns that are NaN."""
     monkeypatch.setattr(large_factors, "SHARED", room)
     getrf = fake.solves._getrf
@@ -216,13 +216,13 @@ def test_exchanges_with_rows_that_are_not_there_are_none(fake, room, monkeypatch
     assert lax.linalg.lu(a)[2].tolist() == [2, 1, 0, 3, 4, 5, 6]
 
 
-def test_a_failure_names_the_way_out(fake, monkeypatch):
+def test_failure_names_a_workaround(fake, monkeypatch):
     monkeypatch.setattr(fake.solves, "_potrf", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         jnp.linalg.cholesky(jax.device_put(positive(7, 7), jax.devices("gpu")[0])).sum().item()
 
 
-def test_without_the_functions_calls_are_cupys(fake):
+def test_missing_functions_fall_back_to_cupy(fake):
     fake.solves = None
     (gpu,) = jax.devices("gpu")
     a = positive(7, 7)

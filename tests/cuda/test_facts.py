@@ -84,7 +84,7 @@ def test_facts_are_those_of_the_file(name):
     assert found[1:] == want[1:]
 
 
-def test_the_file_says_what_kernels_must_be():
+def test_stored_kernel_facts_meet_limits():
     rows = {name: dict(zip(HEADS, row, strict=True)) for name, row in stored().items()}
     assert rows.keys() == PROGRAMS.keys()
     for name, row in rows.items():

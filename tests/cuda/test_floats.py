@@ -77,7 +77,7 @@ def native():
 
 
 @pytest.mark.parametrize("name", floats.OF_UNITS)
-def test_whatever_the_units_do(native, name):
+def test_results_for_any_unit_rounding(native, name):
     x = arguments(1 << 17)
     want = right(name, x)
     for off in OFF:

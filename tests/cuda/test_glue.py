@@ -37,7 +37,7 @@ def test_devices(fake):
     assert jax.devices()[0].platform == "cpu"
 
 
-def test_places_are_looked_for_while_there_is_a_gpu():
+def test_placement_is_checked_while_a_gpu_exists():
     before = device.gpu_possible
     with gpus():
         assert device.gpu_possible == before
@@ -58,7 +58,7 @@ def test_places_are_looked_for_while_there_is_a_gpu():
         ("fault.status = 3", "CUDA does not start .*nvidia-smi"),
     ],
 )
-def test_what_is_missing(before, text):
+def test_missing_driver_is_reported(before, text):
     program = f"""
 import sys, types
 class Fault(RuntimeError): status = 0
@@ -132,7 +132,7 @@ def test_default_device(fake):
         config.update("platforms", None)
 
 
-def test_a_default_device_holds_for_what_was_moved_before(fake):
+def test_default_device_applies_to_previously_used_arrays(fake):
     """An array that was put nowhere stays where it was used; that says nothing of the next use."""
     gpu, cpu = jax.devices("gpu")[0], jax.devices("cpu")[0]
     x, f = jnp.ones(3) * 1, jax.jit(lambda x: x + 1)
@@ -142,7 +142,7 @@ def test_a_default_device_holds_for_what_was_moved_before(fake):
     assert f(x).device == gpu  # nobody says
 
 
-def test_what_is_put_nowhere_follows(fake):
+def test_uncommitted_values_follow_committed_ones(fake):
     x = there([1.0, 2.0])
     assert (x + jnp.arange(2.0) * 3).device == x.device
     assert (x + np.ones(2, "f4")).device == x.device
@@ -158,7 +158,7 @@ def test_several_devices_are_refused(fake):
         jax.jit(lambda a: jax.device_put(a, jax.devices("cpu")[0]) + 1)(x).block_until_ready()
 
 
-def test_results_whose_sizes_values_decide_stay(fake):
+def test_data_dependent_sizes_keep_the_device_of_operands(fake):
     """The host makes them; they are where the operands were put."""
     x, gpu = there([3.0, 1.0, 0.0, 1.0]), jax.devices("gpu")[0]
     for made in (
@@ -208,7 +208,7 @@ def test_pmap_of_gpus():
             jax.pmap(share, "i", devices=["gpu"])
 
 
-def test_there_and_back(fake):
+def test_transfer_round_trip(fake):
     gpu, cpu = jax.devices("gpu")[0], jax.devices("cpu")[0]
     x = jax.device_put(np.arange(3.0, dtype="f4"), cpu) * 2
     y = jax.device_put(x, gpu)
@@ -221,7 +221,7 @@ def test_there_and_back(fake):
     )
 
 
-def test_a_value_is_brought_once(fake):
+def test_value_is_transferred_once(fake):
     x = jnp.asarray(np.ones((40, 40), "f4"))
     y = there(np.ones((40, 40), "f4"))
     before = fake.calls["upload"]
@@ -256,7 +256,7 @@ def test_an_elementwise_loop_is_one_launch(fake):
     np.testing.assert_array_equal(found, want)
 
 
-def test_what_a_gpu_cannot_is_done_by_the_processor(fake):
+def test_unsupported_operations_run_on_the_cpu(fake):
     x = there([0.5, 1.5])
     np.testing.assert_allclose(
         jax.scipy.special.hyp1f1(1.0, 2.0, x) * 2, np.expm1([0.5, 1.5]) / [0.25, 0.75], rtol=1e-5
@@ -266,7 +266,7 @@ def test_what_a_gpu_cannot_is_done_by_the_processor(fake):
     np.testing.assert_allclose(np.sort(np.asarray(w).real), [1, 2], rtol=1e-5)
 
 
-def test_small_types_behind_the_library_are_loaded_four_at_a_time(fake):
+def test_small_types_after_library_calls_are_loaded_four_at_a_time(fake):
     x = there(np.arange(165, dtype="u1")[::-1].reshape(5, 33))
     f = jax.jit(lambda x: jnp.sort(x, 1) ^ 3)
     np.testing.assert_array_equal(f(x), np.sort(np.asarray(x), 1) ^ 3)
@@ -334,7 +334,7 @@ def test_occupancy():
     assert occupancy((12, 1), 64, 255, 0) == 4 * 2 / 48
 
 
-def test_times_are_the_gpus(fake):
+def test_profiled_times_are_gpu_times(fake):
     f = jax.jit(lambda x: lax.fori_loop(0, 3, lambda i, c: jax.nn.softmax(c) + c[0], x) @ y)
     x, y = there(np.ones(1500, "f4")), there(np.ones((1500, 3), "f4"))
     f(x)
@@ -393,7 +393,7 @@ def test_dlpack_out(fake):
 
 
 @pytest.mark.parametrize("how", ["update", "map", "donated", "donated loop"])
-def test_what_others_hold_is_not_written_over(fake, how):
+def test_exported_buffers_are_not_overwritten(fake, how):
     """Memory handed over by DLPack stays as it is while somebody has it, also where no array of
     ours is left, and when it was donated."""
     values = np.arange(1 << 19, dtype="f4")
@@ -414,7 +414,7 @@ def test_what_others_hold_is_not_written_over(fake, how):
     del held, more
 
 
-def test_what_others_were_told_of_lives_as_long_as_the_array(fake):
+def test_exported_memory_lives_as_long_as_the_array(fake):
     """Who asks for __cuda_array_interface__ keeps the array, whose memory nobody else gets, even
     if it is donated."""
     values = np.arange(1 << 19, dtype="f4")

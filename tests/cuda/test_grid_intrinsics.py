@@ -112,7 +112,7 @@ def test_divisions_by_the_same_number():
     assert (q == p // 7).all()
 
 
-def test_processors_have_neither():
+def test_grid_intrinsics_are_refused_on_cpus():
     text = REVERSED.replace("threads 64 {", "{").replace(" spread blocks", "")
     text = text.replace(" spread threads", "")
     with pytest.raises(VerificationError, match="memory that a block shares"):

@@ -60,7 +60,7 @@ def read(text, *signature, **how):
     return kernel, called
 
 
-def test_vectors_are_handed_on_by_loops():
+def test_loops_carry_vectors():
     x = np.arange(12, dtype=np.float32) ** 2
     read(PAIRS, "f4*", "f4*", "i8")
     (_, y), _ = on_gpu(ptx_of(PAIRS, ("f4*", "f4*", "i8")), [x, np.zeros(6, np.float32)], [6])
@@ -88,7 +88,7 @@ def test_kernels_that_others_call_share_memory_too():
     np.testing.assert_array_equal(y, x.reshape(3, 100).sum(1))
 
 
-def test_steps_of_a_kernel_are_dealt_to_threads():
+def test_steps_are_distributed_to_threads():
     text = "def kernel(lo, hi, x, n):\n    for i in range(lo, hi):\n        x[i] = x[i] + n\n"
     kernel, _ = read(text, "i8*", "i8", tasks=True)
     (loop,) = kernel.body
@@ -109,12 +109,12 @@ def test_steps_of_a_kernel_are_dealt_to_threads():
         ("x[0] = shuffle_xor(x, 1)", "no function shuffle_xor"),
     ],
 )
-def test_what_is_beyond_the_language_is_an_error(line, said):
+def test_unsupported_syntax_is_an_error(line, said):
     with pytest.raises(CompileError, match=said):
         ptx_of(f"def kernel(x, n):\n    {line}\n", ("f4*", "i8"))
 
 
 @pytest.mark.parametrize("line", ["x[0] = thread()", "barrier()", "x[0] = shared_f4(2)[0]"])
-def test_processors_have_no_threads_of_a_grid(line):
+def test_thread_indices_are_refused_on_cpus(line):
     with pytest.raises(CompileError, match=r"is not defined"):
         get_kernel(f"def kernel(lo, hi, x):\n    {line}\n", "kernel", ("f4*",))

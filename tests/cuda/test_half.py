@@ -27,7 +27,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("code", ["f2", "e2"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_bits_are_those_of_the_processor(name, code):
+def test_results_match_cpu_bitwise(name, code):
     x = np.random.default_rng(0).standard_normal((36, 64)).astype(code_dtype(code))
     pairs = grids_of(PROGRAMS[name], x)
     assert any(code in text.source or f"{code}*" in text.signature for _, text in pairs)
@@ -50,7 +50,7 @@ HALVES = [name for name, (case, *_) in sorted(CASES.items())
 
 
 @pytest.mark.parametrize("name", sample(HALVES, 3))
-def test_every_operation_has_the_bits_of_the_processor(name, fake):
+def test_every_operation_matches_cpu_bitwise(name, fake):
     """Indexing, scatters, sorts, scans, windows, products: all of the table that takes halves."""
     case, (device,) = CASES[name][0], jnp.devices("gpu")
     for code in ("f2", "e2"):

@@ -17,7 +17,7 @@ def there(x):
     return jax.device_put(x, jax.devices("gpu")[0])
 
 
-def test_the_stand_in_refuses_what_cupy_does():
+def test_fake_cupy_raises_where_cupy_does():
     xp = library()
     x = np.ones(3).view(Array)
     with pytest.raises(AttributeError, match="cupy_names"):
@@ -96,7 +96,7 @@ def test_triangular_systems(fake, monkeypatch, count, left, transposed):
 
 @pytest.mark.parametrize("name", ["cummax", "cummin", "cumlogsumexp"])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_running_folds(fake, name, reverse):
+def test_cumulative_reductions(fake, name, reverse):
     x = RNG.normal(size=(3, 37, 2)).astype("f4")
     x[1, 5] = np.nan
     for axis in range(3):
@@ -113,7 +113,7 @@ def test_running_folds(fake, name, reverse):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
-def test_sums_by_place_are_shared_by_threads(fake, dtype):
+def test_scatter_add_is_shared_by_threads(fake, dtype):
     places = RNG.integers(0, 9, 3000)
     for updates in (RNG.normal(size=3000) * 9, RNG.normal(size=(3000, 4)) * 9):
         y = jnp.asarray(updates, dtype)
@@ -156,7 +156,7 @@ def test_ranks_are_integers_in_the_order_of_numbers(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "c8"])
-def test_running_products_are_joined_in_double_precision(dtype):
+def test_cumulative_products_accumulate_in_float64(dtype):
     """As by CUB, pairs first: the product of the second and third number is no float32."""
 
     class Library:
@@ -174,7 +174,7 @@ def test_running_products_are_joined_in_double_precision(dtype):
 
 
 @pytest.mark.parametrize("name", ["cummax", "cummin"])
-def test_running_extremes_keep_subnormal_numbers(name):
+def test_cumulative_extremes_keep_subnormals(name):
     """CuPy's kernels take these for zeros; NaN stays from where it is."""
 
     def flushed(join):

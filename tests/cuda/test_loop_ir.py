@@ -93,7 +93,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("name", [*ALL, *LONG])
-def test_no_name_has_a_meaning(name):
+def test_variable_names_do_not_affect_code(name):
     """The PTX is the same whatever variables and buffers are called."""
     f, *arrays = (ALL | LONG)[name]
     with jnp.enable_x64(True):
@@ -104,7 +104,7 @@ def test_no_name_has_a_meaning(name):
     assert texts[0] == texts[1]
 
 
-def test_the_share_of_text_only_falls():
+def test_share_of_source_kernels_does_not_grow():
     pairs = [p for f, *arrays in (PROGRAMS | test_facts.PROGRAMS).values()
              for p in grids_of(f, *arrays)]  # fmt: skip
     assert sum([text.kernel is None for _, text in pairs]) == TEXT

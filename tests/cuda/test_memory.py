@@ -40,7 +40,7 @@ def test_updates_in_place(fake):
     np.testing.assert_array_equal(y, [1, 2])
 
 
-def test_memory_is_given_back(fake):
+def test_memory_is_returned(fake):
     x = there(np.ones(10000, "f4"))
     used = fake.counts["used"]
     y = (x * 2).block_until_ready()
@@ -55,7 +55,7 @@ def test_memory_is_given_back(fake):
     assert fake.counts["used"] <= used + 16  # a literal stays
 
 
-def test_a_copy_on_the_host_needs_nothing_of_the_gpu(fake):
+def test_host_copy_needs_no_gpu(fake):
     x = (there(np.ones(10000, "f4")) * 2).block_until_ready()
     y = jax.device_put(x, jax.devices("cpu")[0]).block_until_ready()
     used = fake.counts["used"]
@@ -64,12 +64,12 @@ def test_a_copy_on_the_host_needs_nothing_of_the_gpu(fake):
     assert float(y[0]) == 2
 
 
-def test_what_is_alive(fake):
+def test_live_arrays_are_listed(fake):
     x = there(np.ones(9, "f4")) + 1
     x.block_until_ready()
     assert any(x is y for y in jax.live_arrays("gpu"))
     assert not any(x is y for y in jax.live_arrays("cpu"))
-    assert any("test_what_is_alive" in place for place in live_memory())
+    assert any("test_live_arrays_are_listed" in place for place in live_memory())
 
 
 def test_no_memory_left():
@@ -113,7 +113,7 @@ def test_no_memory_left_for_the_library(fake, monkeypatch):
     assert float(jnp.cumsum(x)[-1]) == 2999 * 1500
 
 
-def test_a_fault_is_told_where_it_is_waited_for(fake):
+def test_gpu_fault_is_raised_by_wait(fake):
     x = there(np.ones(5000, "f4"))
     y = x * 3
     y.copy_to_host_async()
@@ -151,7 +151,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_after_a_fault_the_gpu_is_gone(fake, monkeypatch, way):
+def test_gpu_is_unusable_after_a_fault(fake, monkeypatch, way):
     name, f = WAYS[way]
     x = there(np.ones(500, "f4"))
     f(x).block_until_ready()

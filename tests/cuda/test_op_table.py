@@ -100,5 +100,5 @@ def wide(x):
     return "c16" if x.dtype.kind == "c" else "f8"
 
 
-def test_all_are_here():
+def test_every_op_has_a_case():
     assert {*CASES, *EXCEPTIONS} >= set(OPS.whole())

@@ -30,7 +30,7 @@ def x(fake):
     return jax.device_put(X, jax.devices("gpu")[0])
 
 
-def test_an_edited_kernel_takes_the_place(x):
+def test_edited_kernel_replaces_generated_one(x):
     kernel = jax.inspect(chain)(x).kernels[0]
     edited = kernel.source.replace("exp(", "abs(")
     want, other = np.exp(X) * 2 + 1, np.abs(X) * 2 + 1
@@ -90,7 +90,7 @@ def test_a_kernel_is_a_file_that_runs_by_itself(x, f, tmp_path, capsys):
         (lambda s: s.replace("exp(", "expo("), "name 'expo' is not defined"),
     ],
 )
-def test_errors_leave_all_as_it_was(x, edit, text):
+def test_errors_leave_kernels_unchanged(x, edit, text):
     kernel = jax.inspect(chain)(x).kernels[0]
     with pytest.raises(ValueError, match=f"override: .*{text}"):
         jax.override(kernel, edit(kernel.source))

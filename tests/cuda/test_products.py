@@ -128,7 +128,7 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_loops_of_products_without_python(name, gpu):
+def test_product_loops_run_without_python(name, gpu):
     f, *arrays = LOOPS[name]
     g, there = jax.jit(f), on(gpu, *arrays)
     want = jax.jit(f)(*arrays)
@@ -149,7 +149,7 @@ def test_loops_of_products_without_python(name, gpu):
         np.testing.assert_array_equal(x, y)
 
 
-def test_what_strides_say_needs_no_library_call(fake):
+def test_strided_operands_are_not_copied(fake):
     (gpu,) = jax.devices("gpu")
     for name in ("rows", "both turned", "parts", "stacks", "stack by one", "attention"):
         f, *arrays = LAYOUTS[name]
@@ -160,7 +160,7 @@ def test_what_strides_say_needs_no_library_call(fake):
         assert not made["call"], name
 
 
-def test_what_strides_cannot_say_is_laid_out_first(fake):
+def test_other_layouts_are_copied_first(fake):
     (gpu,) = jax.devices("gpu")
     for name in ("gaps along", "backwards"):
         f, *arrays = LAYOUTS[name]
@@ -174,7 +174,7 @@ def test_what_strides_cannot_say_is_laid_out_first(fake):
             np.testing.assert_allclose(found, want, atol=0.02 if dtype == "f2" else 1e-5)
 
 
-def test_without_cublas_products_are_cupys_calls(fake):
+def test_missing_cublas_falls_back_to_cupy(fake):
     fake.gemm = False
     (gpu,) = jax.devices("gpu")
     x, w = on(gpu, draw(4, 6), W)
@@ -183,7 +183,7 @@ def test_without_cublas_products_are_cupys_calls(fake):
     assert "product" not in fake.calls
 
 
-def test_precision_says_how_they_are_computed(fake, monkeypatch):
+def test_precision_selects_the_algorithm(fake, monkeypatch):
     asked, gemm = [], fake._gemm
     monkeypatch.setattr(fake, "_c_gemm", type(fake._c_gemm)(
         lambda *given: asked.append(given[-2]) or gemm(*given)))  # fmt: skip
@@ -193,7 +193,7 @@ def test_precision_says_how_they_are_computed(fake, monkeypatch):
     assert asked == [68, 68, 77, 77]
 
 
-def test_a_failure_names_the_way_out(fake, monkeypatch):
+def test_failure_names_a_workaround(fake, monkeypatch):
     monkeypatch.setattr(fake, "_c_gemm", type(fake._c_gemm)(lambda *_: 15))
     monkeypatch.setattr(fake, "failure", lambda code: RuntimeError(f"status {code & 0xFFFF}"))
     a, b = on(jax.devices("gpu")[0], A, B)

@@ -65,7 +65,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.usefixtures("one_form")
-def test_bits_are_those_of_the_processor(name):
+def test_results_match_cpu_bitwise(name):
     f, *arrays = PROGRAMS[name]
     with np.errstate(all="ignore"):
         for spec, text in grids_of(f, *arrays):
@@ -80,7 +80,7 @@ def test_bits_are_those_of_the_processor(name):
 
 
 @pytest.mark.parametrize("axis", [None, 1, (1, 2)])
-def test_a_product_is_the_processors(axis, gpu):
+def test_product_matches_cpu_bitwise(axis, gpu):
     x = in_turn(4 * 30 * 33, np.float32, np.random.default_rng(2)).reshape(4, 30, 33)
     want = np.asarray(jnp.asarray(x).prod(axis))
     found = np.asarray(jax.device_put(x, gpu).prod(axis))
@@ -90,7 +90,7 @@ def test_a_product_is_the_processors(axis, gpu):
 
 
 @pytest.mark.usefixtures("one_form")
-def test_a_result_may_be_written_over_what_is_folded(monkeypatch):
+def test_result_buffer_holds_the_reduced_values(monkeypatch):
     """Where there is no room for a row, a pass leaves what it folds in the row of the result."""
     monkeypatch.setattr(grid, "MAX_UNROLLED_COST", 0)
     monkeypatch.setattr(reduce_rows, "ROOM", 0)
@@ -110,7 +110,7 @@ def test_a_result_may_be_written_over_what_is_folded(monkeypatch):
 
 
 @pytest.mark.usefixtures("one_form")
-def test_only_products_of_floats_are_looked_at():
+def test_only_float_products_are_considered():
     for f, x in (
         (lambda x: (x.sum(1), x.max(1)), f4(9, 300)),
         (lambda x: x.prod(1), np.ones((9, 300), np.int32)),

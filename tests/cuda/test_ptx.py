@@ -28,7 +28,7 @@ def kernel(lo, hi, x, y, n0):
 SIGNATURE = ("f4*", "f4*", "i8")
 
 
-def test_every_index_is_done_once_by_any_grid():
+def test_every_index_runs_once_for_any_grid():
     made = ptx_of(SQUARE, SIGNATURE, tasks=True)
     x = np.arange(100, dtype=np.float32)
     for blocks, threads in ((1, 1), (1, 32), (3, 64), (7, 96)):
@@ -36,7 +36,7 @@ def test_every_index_is_done_once_by_any_grid():
         np.testing.assert_array_equal(y, x * x + 2)
 
 
-def test_names_tell_kernels_apart_and_stay():
+def test_kernel_names_are_unique_and_stable():
     a = ptx_of(SQUARE, SIGNATURE, tasks=True)
     b = ptx_of(SQUARE.replace("* x[i]", "+ x[i]"), SIGNATURE, tasks=True)
     c = ptx_of(SQUARE, SIGNATURE, tasks=True, cc=(8, 0))
@@ -45,7 +45,7 @@ def test_names_tell_kernels_apart_and_stay():
     assert f".maxntid {a.threads}" in a.text
 
 
-def test_newer_gpus_take_the_text_of_the_newest_known():
+def test_newer_gpus_use_ptx_of_the_newest_known_target():
     newer = ptx_of(SQUARE, SIGNATURE, tasks=True, cc=(12, 0))
     assert newer == ptx_of(SQUARE, SIGNATURE, tasks=True)
     assert ".target sm_90" in newer.text
@@ -63,7 +63,7 @@ def test_texts_are_kept_on_disk(tmp_path, monkeypatch):
         assert (counters.compiles, counters.disk_hits) == (before + 1, hits + 1)
 
 
-def test_what_cannot_be_compiled_shows_its_source():
+def test_compile_errors_show_the_source():
     with pytest.raises(CompileError, match="no_such_function"):
         ptx_of("def kernel(lo, hi, x):\n    x[0] = no_such_function(x[1])\n", ("f4*",), tasks=True)
     with pytest.raises(ValueError, match="takes 3 arguments after lo, hi; got a signature of 1"):
@@ -105,7 +105,7 @@ def test_arithmetic_is_rounded_step_by_step():
     assert not re.search(r"(mul|add)\.(rn\.)?f32", fast)
 
 
-def test_the_interpreter_sees_what_a_gpu_does_not():
+def test_interpreter_checks_what_gpus_ignore():
     made = ptx_of(SQUARE, SIGNATURE, tasks=True)
     x = np.ones(10, np.float32)
     with pytest.raises(PTXError, match="out of bounds"):
@@ -170,7 +170,7 @@ def kernel(lo, hi, x, y):
     np.testing.assert_array_equal(y, x * 6)
 
 
-def test_what_llvm_has_no_instruction_for_is_an_error():
+def test_missing_llvm_instruction_is_an_error():
     text = """
 declare float @llvm.exp.f32(float)
 define ptx_kernel void @k(ptr %x) {
@@ -207,7 +207,7 @@ print("entry" in ptx_of(text % 1, ("f4*", "f4*"), tasks=True).text)
 """
 
 
-def test_errors_that_are_part_of_a_cycle_take_nothing_of_llvm_with_them():
+def test_exceptions_in_cycles_do_not_free_llvm_objects_late():
     env = {**os.environ, "ACCNP_CACHE_DIR": "", "PYTHONPATH": HERE}
     done = subprocess.run(
         [sys.executable, "-c", CYCLES], capture_output=True, text=True, env=env, check=False

@@ -21,7 +21,7 @@ def draw(dtype, shape):
 
 @pytest.mark.parametrize("dtype", ["int32", "uint64", "int8", "float32", "bfloat16", "bool"])
 @pytest.mark.parametrize("width", [(), (3,)])
-def test_bits_are_the_processors(dtype, width, gpu):
+def test_results_match_cpu_bitwise(dtype, width, gpu):
     with jax.enable_x64(True):
         x, rows = draw(dtype, (50, *width)), draw(dtype, (80, *width))
 
@@ -36,7 +36,7 @@ def test_bits_are_the_processors(dtype, width, gpu):
 
 
 @pytest.mark.parametrize(("dtype", "atomics"), [("int32", 1), ("float32", 0), ("int8", 0)])
-def test_many_threads_share_them(dtype, atomics, fake):
+def test_threads_share_updates(dtype, atomics, fake):
     given = [np.zeros(50, dtype), ROWS, np.ones(80, dtype)]
     there = [jax.device_put(x, jax.devices("gpu")[0]) for x in given]
     kernels = jax.inspect(jax.jit(lambda x, i, u: x.at[i].add(u)))(*there).kernels

@@ -25,14 +25,14 @@ def test_checks_pass(fake, name, monkeypatch):
         assert "cannot be captured" in said["large svd"]
 
 
-def test_wrong_values_are_told(fake, monkeypatch):
+def test_wrong_values_are_reported(fake, monkeypatch):
     monkeypatch.setattr(fake, "launch", lambda *_: None)
     found = smoke.one("one_kernel")
     assert not found["ok"]
     assert "Mismatched elements" in found["says"]
 
 
-def test_without_a_gpu_each_check_says_so(tmp_path, capsys):
+def test_checks_report_a_missing_gpu(tmp_path, capsys):
     with open(tmp_path / "out", "w") as out:
         assert smoke.main(["versions", "device", "one_kernel"], out) == 2
     first, second, third = map(json.loads, (tmp_path / "out").read_text().splitlines())

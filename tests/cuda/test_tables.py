@@ -130,7 +130,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_loops_without_python(gpu, name):
+def test_loops_run_without_python(gpu, name):
     f = PROGRAMS[name]
     want = jax.jit(f)(X)
     x = jax.device_put(X, gpu)
@@ -163,7 +163,7 @@ def marks_and_fetches(fake, f, *arguments):
     return made["mark"], made["fetch"]
 
 
-def test_a_while_asks_ahead(fake):
+def test_while_loop_fetches_its_condition_ahead(fake):
     """The body begins before the host knows the answer; the one too many leaves no trace."""
     for start, steps in ((X, None), (X * 0, 0), (X * 0.01, 0)):
         count = int(jax.jit(until)(start)[1])
@@ -171,7 +171,7 @@ def test_a_while_asks_ahead(fake):
         assert marks_and_fetches(fake, until, start) == (count + 1, count + 1)
 
 
-def test_what_does_not_ask_ahead(fake, monkeypatch):
+def test_loops_that_do_not_fetch_ahead(fake, monkeypatch):
     def inside(x):  # the body of the outer one need not end where the outer one has
         def body(c):
             inner = lax.while_loop(lambda d: d.max() < 1e3, lambda d: turned(d) + jnp.abs(d) * 2, c)
@@ -204,7 +204,7 @@ def branches(x):
     return lax.switch(x[0].astype(int), ways, x), lax.cond(x.sum() > 9, sums, lambda x: x, x)
 
 
-def test_a_branch_asks_nothing(fake, monkeypatch):
+def test_branch_needs_no_host_synchronization(fake, monkeypatch):
     """Where all branches are few kernels, each of these looks at the index by itself."""
     monkeypatch.setattr(device_plan, "ALONE", 0)  # else a thread does all of it
     for first in (-9, 1, 2, 9):  # beyond the ends, too
@@ -213,7 +213,7 @@ def test_a_branch_asks_nothing(fake, monkeypatch):
     assert marks_and_fetches(fake, lambda x: branches(x), X[:64]) == (0, 1)
 
 
-def test_an_error_ends_a_while_that_asks_ahead(fake, monkeypatch):
+def test_error_ends_a_speculative_while_loop(fake, monkeypatch):
     g, x = jax.jit(until), jax.device_put(X, jax.devices("gpu")[0])
     jax.block_until_ready(g(x))
     for name in ("space", "wait"):
@@ -227,7 +227,7 @@ def test_an_error_ends_a_while_that_asks_ahead(fake, monkeypatch):
     np.testing.assert_allclose(g(x)[0], jax.jit(until)(X)[0], rtol=2e-5, atol=2e-5)
 
 
-def test_what_is_empty_goes_nowhere(fake):
+def test_operations_on_empty_arrays_stay_on_the_gpu(fake):
     f, x = jax.jit(lambda x: lax.associative_scan(jnp.add, x)), X[:8]
     there = jax.device_put(x, jax.devices("gpu")[0])
     np.testing.assert_allclose(f(there), np.cumsum(x), rtol=1e-5)
@@ -272,7 +272,7 @@ def test_the_first_error_ends_a_table(fake, monkeypatch):
     assert np.isfinite(np.asarray(f(x))).all()
 
 
-def test_arguments_are_written_over_only_where_they_may_be(fake):
+def test_only_donatable_arguments_are_overwritten(fake):
     gpu = jax.devices("gpu")[0]
     f = jax.jit(lambda a, b: (a.at[0].set(b[1]), b.sum() + 1), donate_argnums=0)
     big = jax.device_put(BIG, gpu)

@@ -157,7 +157,7 @@ def modulus(x, y):
 
 
 @pytest.mark.parametrize("function", [lengths, apart, modulus])
-def test_functions_that_numba_leaves_to_others(gpu, function):
+def test_functions_that_numba_calls_in_c(gpu, function):
     """Numba compiles them apart, or calls functions in C, which a GPU has from us."""
     f, want = jnp.kernel(function), [function(*map(float, xy)) for xy in zip(X[0], X[1])]
     for x, y in ((X[0], X[1]), (on(gpu, X[0]), on(gpu, X[1]))):
@@ -167,7 +167,7 @@ def test_functions_that_numba_leaves_to_others(gpu, function):
     assert kernel.device == gpu
 
 
-def test_a_function_of_arrays_goes_through_the_host(gpu):
+def test_function_of_arrays_runs_on_the_host(gpu):
     @jnp.kernel(out=lambda x: x)
     def sums(x, y):
         y[0] = x[0]
@@ -179,7 +179,7 @@ def test_a_function_of_arrays_goes_through_the_host(gpu):
     assert sums(x).devices() == {gpu}
 
 
-def test_on_the_cpu_something_stands_for_it():
+def test_cpu_function_is_used_without_a_gpu():
     def plain(x, y):
         for i in range(x.shape[0]):
             for j in range(x.shape[1]):
@@ -258,7 +258,7 @@ def doubled(x, y):
 
 
 @pytest.mark.parametrize(("dtype", "shape"), [("complex64", ()), ("bfloat16", (3,))])
-def test_types_that_numba_has_not(gpu, dtype, shape):
+def test_unsupported_numba_types(gpu, dtype, shape):
     f = jnp.kernel(doubled, lambda x: x, grid=(1, 1))
     with pytest.raises(JaxRuntimeError, match=f"for .{dtype}.*: numbers of type {dtype} cannot"):
         f(on(gpu, jnp.ones(shape, dtype))).block_until_ready()
@@ -270,7 +270,7 @@ def over(x, y):
     y[0] = x[0]
 
 
-def test_operands_stay(gpu):
+def test_operands_are_not_modified(gpu):
     """A kernel that writes to its operand would change an array under others' hands."""
     x = on(gpu, X[0])
     with pytest.raises(JaxRuntimeError, match="it writes to an operand, and these are read only"):

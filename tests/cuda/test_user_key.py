@@ -66,7 +66,7 @@ def test_the_same_function_has_the_same_key():
         {"text": TEXT.replace("def inner(v)", "def inner(v, w=1)")},
     ],
 )
-def test_all_that_it_reads_changes_the_key(other):
+def test_key_depends_on_everything_that_the_function_reads(other):
     assert user_key(kernel(**other)) not in (None, user_key(kernel()))
 
 
@@ -91,14 +91,14 @@ def test_closures():
         type("Mine", (), {}),
     ],
 )
-def test_what_no_key_holds(unknown):
+def test_values_without_key(unknown):
     assert user_key(kernel(TABLE=unknown)) is None
 
 
 F4 = Argument(np.dtype("f4"), 1)
 
 
-def test_one_process_makes_what_the_next_one_takes(tmp_path):
+def test_cached_kernel_is_used_by_the_next_process(tmp_path):
     with cache_dir(str(tmp_path)):
         made = ptx_of_user(kernel(), [F4, F4], 32)
         compiled, hits = counters.compiles, counters.disk_hits
@@ -128,7 +128,7 @@ def test_one_process_makes_what_the_next_one_takes(tmp_path):
     assert done.stdout.split() == ["0", "1"]
 
 
-def test_no_key_no_entry(tmp_path):
+def test_functions_without_key_are_not_cached(tmp_path):
     with cache_dir(str(tmp_path)):
         mine = types.ModuleType("mine")
         mine.SCALE = 2.0

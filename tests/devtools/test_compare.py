@@ -29,7 +29,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_ways_agree(name):
+def test_execution_modes_agree(name):
     found = accnp.debug.compare(PROGRAMS[name], X)
     assert found, found
     assert "agree" in repr(found)
@@ -80,7 +80,7 @@ def test_other_bits_are_found_at_the_first_operation_that_has_them(monkeypatch, 
     assert (parting.way, parting.operation) == (way, "sin")
 
 
-def test_a_function_that_does_something_else_eagerly_is_found():
+def test_eager_divergence_is_found():
     def f(x):
         return x * 2 if isinstance(x, accnp.core.Tracer) else x * 3
 
@@ -117,7 +117,7 @@ def test_sums_that_cancel_are_not_reported(f):
     assert found, found
 
 
-def test_what_cannot_be_traced_is_refused():
+def test_untraceable_functions_are_refused():
     with pytest.raises(TypeError):
         accnp.debug.compare(lambda x: x if x > 0 else -x, 1.0)
     with pytest.raises(TypeError, match="compare"):
@@ -219,7 +219,7 @@ def test_a_callback_with_other_results_in_each_call_is_found():
     assert {p.operation for p in found.partings} == {"pure_callback"}
 
 
-def test_numbers_of_another_generator_are_found():
+def test_nondeterministic_functions_are_found():
     generator = np.random.default_rng(0)
     (parting,) = accnp.debug.compare(lambda x: x + np.float32(generator.random()), X).partings
     assert (parting.way, parting.operation) == ("eager", "add")

@@ -59,7 +59,7 @@ def test_a_new_signature_is_compared_with_the_nearest(x):
     assert jnp.explain(f, x, 20).traces == []
 
 
-def test_who_forced_values_in_a_block(x):
+def test_reads_in_a_block_are_attributed(x):
     with jnp.explain() as e:
         y = wave(x)
         if y[0] > 100:
@@ -74,7 +74,7 @@ def test_who_forced_values_in_a_block(x):
     assert any("reduce_sum" in s.text for p in e.plans for s in p.steps)
 
 
-def test_plans_made_before_are_known_again_afterwards(x):
+def test_earlier_plans_are_recognized(x):
     float(wave(x)[0])
     before = set(engine._plans)
     with jnp.explain() as e:
@@ -84,7 +84,7 @@ def test_plans_made_before_are_known_again_afterwards(x):
     assert e.plans[0].operations
 
 
-def test_advice_on_looks_in_a_loop(x):
+def test_advice_on_reads_in_a_loop(x):
     with jnp.explain() as e:
         for i in range(20):  # so often that Python has other instructions for the call
             x = x * 1.5
@@ -169,7 +169,7 @@ def test_advice_on_updates_that_copy(x):
     assert "donate the argument" in jitted.advice[0]
 
 
-def test_memory_of_numpys_is_named(x):
+def test_numpy_memory_is_named(x):
     a = np.ones(100_000, np.float32)
     a.flags.writeable = False
     with jnp.explain() as e:
@@ -240,13 +240,13 @@ def test_text_has_every_section(x):
     assert "eager, for" in text
 
 
-def test_the_calls_of_explain_itself_are_no_looks():
+def test_explain_does_not_count_its_own_reads():
     """It calls the function several times and waits each time."""
     x = jnp.ones((30, 40))
     assert "uses a value" not in str(jnp.explain(lambda v: jnp.exp(v).sum(), x))
 
 
-def test_a_block_that_has_not_ended_says_so(x):
+def test_unfinished_block_is_reported(x):
     """It raised KeyError: 'plans'."""
     assert "before the end" in str(jnp.explain())
     with jnp.explain() as e:

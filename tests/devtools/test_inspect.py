@@ -68,7 +68,7 @@ def test_the_text_has_every_part():
     assert "allocates b1 140 B" in text
 
 
-def test_nothing_is_computed_and_no_cache_notices(no_kernels):
+def test_inspect_computes_nothing_and_fills_no_cache(no_kernels):
     f = jnp.jit(softmax)
     x = jnp.ones((5, 7))
     x.block_until_ready()
@@ -82,7 +82,7 @@ def test_nothing_is_computed_and_no_cache_notices(no_kernels):
     np.testing.assert_array_equal(y, np.full((5, 7), 4.0, np.float32))
 
 
-def test_machine_code_is_made_on_asking_and_kept_out_of_the_caches(no_kernels):
+def test_machine_code_is_generated_on_demand_and_not_cached(no_kernels):
     i = jnp.inspect(lambda x: jnp.exp(x) * 2.0)(jnp.ones(10))
     before = counters.as_dict()
     assert "define" in i.kernels[0].llvm()
@@ -91,7 +91,7 @@ def test_machine_code_is_made_on_asking_and_kept_out_of_the_caches(no_kernels):
     assert jnp.inspect(lambda x: jnp.exp(x) * 2.0)(jnp.ones(10)).kernels[0].origin == "not compiled"
 
 
-def test_where_a_kernel_comes_from(by_llvm, no_kernels):
+def test_source_of_machine_code_is_shown(by_llvm, no_kernels):
     def f(x):
         return jnp.sin(x) * 2.0 - 1.0
 
@@ -126,7 +126,7 @@ def test_status_of_the_jit_cache():
     assert "is not in the jit cache" in jnp.inspect(f)(jnp.ones(4)).status
 
 
-def test_types_suffice():
+def test_inspect_accepts_shape_dtype_structs():
     i = jnp.inspect(softmax)(jnp.ShapeDtypeStruct((4, 3), jnp.float32))
     assert len(i.kernels) == 1
 
@@ -149,7 +149,7 @@ def test_methods_and_partials():
     assert i.kernels[0].operations == ["add"]
 
 
-def test_library_calls_and_what_stopped_fusion():
+def test_library_calls_and_fusion_barriers():
     i = jnp.inspect(with_library)(jnp.ones((3, 4000)))
     text = str(i)
     assert [type(s).__name__ for s in i.plan.steps].count("HostStep") == 1
@@ -157,7 +157,7 @@ def test_library_calls_and_what_stopped_fusion():
     assert "fft is a library call: it reads its operands from memory" in text
 
 
-def test_kernels_of_their_own_and_updates_in_place():
+def test_own_kernels_and_in_place_updates():
     def f(x):
         return jnp.cumsum(x).at[2].set(0.0).at[3].add(x[0])
 
@@ -174,7 +174,7 @@ def test_kernels_of_their_own_and_updates_in_place():
     assert "b3 is a copy of b0, updated, 20 B" in str(alone)
 
 
-def test_pending_updates_say_whether_they_copy():
+def test_pending_updates_report_copies():
     x = jnp.zeros(5).block_until_ready()
     x = x.at[2].set(1.0)
     assert "updated in place" in str(jnp.inspect(x))
@@ -230,7 +230,7 @@ def test_eager_arrays():
         i.svg()
 
 
-def test_a_plan_that_is_cached_is_told():
+def test_cached_plan_is_reported():
     x = jnp.ones(6)
     x.block_until_ready()
     (jnp.tan(x) - 0.25).block_until_ready()
@@ -256,7 +256,7 @@ def test_loops_show_the_kernels_of_their_bodies():
     assert "def kernel(" in i.kernels[0].source
 
 
-def test_a_loop_on_the_host_says_why():
+def test_host_loop_reports_the_reason():
     def f(x):
         return jnp.lax.fori_loop(0, 3, lambda i, c: jnp.fft.fft(c).real, x)
 

@@ -84,7 +84,7 @@ def test_work_on_the_stream_and_waits_are_seen(monkeypatch):
     assert any(e.kind == "step" for e in timeline.events)
 
 
-def test_results_are_the_same_and_as_lazy(monkeypatch):
+def test_profiling_keeps_results_and_laziness(monkeypatch):
     x = jnp.linspace(0, 1, 3000)
     want = np.asarray(work(x))
     with profiler.profile():
@@ -98,7 +98,7 @@ def test_results_are_the_same_and_as_lazy(monkeypatch):
         assert "pending" in before.status
 
 
-def test_when_off_the_functions_are_what_they_were():
+def test_stopping_restores_patched_functions():
     code = node.record.__code__, engine.materialise.__code__
     with profiler.profile(), profiler.profile():
         assert node.record.__code__ is not code[0]
@@ -109,7 +109,7 @@ def test_when_off_the_functions_are_what_they_were():
     assert session._open == []
 
 
-def test_importing_accnp_loads_nothing_of_it():
+def test_importing_accnp_does_not_load_profiler():
     code = "import sys, accnp; print([m for m in sys.modules if 'observe' in m or 'profiler' in m])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -188,7 +188,7 @@ def test_memory_profile_names_the_line(tmp_path):
 
 
 @pytest.mark.parametrize("block", [jnp.explain, profiler.profile])
-def test_an_interrupt_as_a_block_ends_leaves_nothing_on(block):
+def test_interrupt_at_block_end_stops_profiling(block):
     left, open_ones = 1, []
     while left > 0:  # an interrupt at each line of the package's, one after the other
         left = len(open_ones) + 1

@@ -120,7 +120,7 @@ def test_result_type_reads_the_weak_flag_of_arrays(x64):
 
 
 @pytest.mark.parametrize("bad", ["O", "U3", object, str, "M8[ns]", "longdouble"])
-def test_result_type_refuses_what_arrays_cannot_hold(bad):
+def test_result_type_refuses_unsupported_types(bad):
     with pytest.raises(TypeError, match="can only have numeric dtypes"):
         dtypes.result_type(bad)
 
@@ -130,7 +130,7 @@ def test_result_type_needs_an_argument():
         dtypes.result_type()
 
 
-def test_promotion_errors_say_what_to_do():
+def test_promotion_errors_advise():
     with pytest.raises(TypePromotionError, match=r"int4.*astype\('int32'\)"):
         dtypes.promote_types("int4", "float32")
     with pytest.raises(TypePromotionError, match=r"float8_e5m2.*astype\('float32'\)"):
@@ -302,7 +302,7 @@ def test_issubdtype_takes_arrays_for_their_dtypes():
     assert not dtypes.issubdtype(np.floating, x)
 
 
-def test_arrays_of_64_bits_that_live_on_after_the_switch():
+def test_64_bit_arrays_after_disabling_x64():
     anp = accnp.numpy
     with config.enable_x64(True):
         x, n = anp.arange(6.0).reshape(2, 3), anp.arange(3)
@@ -329,7 +329,7 @@ def test_the_type_of_bfloat16_has_instances():
 
 
 @pytest.mark.parametrize("code", ["f4", "i2", "c8"])
-def test_the_other_byte_order_leaves_numpys_own_dtypes(code):
+def test_swapped_byte_order_keeps_numpy_dtypes(code):
     """A copy of a dtype is equal to it, but not built in: it got into arrays made later."""
     x = accnp.numpy.asarray(np.arange(3, dtype=f">{code}"))
     for dtype in (x.dtype, accnp.numpy.zeros(2, f">{code}").dtype, np.asarray(x).dtype):

@@ -136,7 +136,7 @@ def test_first_or_last_branch_calls(native_runs: list[int]) -> None:
     assert native_runs == [1, 3]
 
 
-def test_an_error_of_the_callback_loses_nothing() -> None:
+def test_callback_error_keeps_all_buffers() -> None:
     def host(value: Any) -> Any:
         if value > 3:
             raise ValueError("too large")
@@ -218,7 +218,7 @@ def test_gradients_of_checked_loops(native_runs: list[int]) -> None:
     assert not told
 
 
-def test_loops_behind_a_check_are_skipped_when_it_fails(native_runs: list[int]) -> None:
+def test_loops_after_a_failed_check_are_skipped(native_runs: list[int]) -> None:
     """With a step that the check refuses, the inner loop would never end."""
 
     def refuse(value: Any) -> Any:
@@ -283,7 +283,7 @@ def steps_down(c: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["scan", "while", "test"])
-def test_later_turns_of_an_inner_loop_are_skipped_after_a_trap(kind: str) -> None:
+def test_inner_iterations_are_skipped_after_a_trap(kind: str) -> None:
     seen: list[float] = []
     checked = is_odd_checked(seen)
 

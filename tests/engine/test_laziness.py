@@ -48,7 +48,7 @@ def ones(n=10):
     return jnp.asarray(np.ones(n, np.float32))
 
 
-def test_changing_the_numpy_array_later_changes_nothing():
+def test_later_changes_of_numpy_array_have_no_effect():
     a = np.ones(10, np.float32)
     x = jnp.asarray(a)
     y = x + 1
@@ -117,7 +117,7 @@ def test_an_error_comes_at_the_wait_with_the_users_line(slow):
     np.testing.assert_array_equal(np.asarray(gate + 1), 3)
 
 
-def test_what_was_not_hit_by_an_error_goes_on():
+def test_unaffected_operations_continue_after_an_error():
     x = ones()
     with pytest.raises(ArithmeticError):
         apply(BROKEN, x).block_until_ready()
@@ -162,7 +162,7 @@ def test_half_precision_goes_through_library_calls():
         assert y.dtype == np.dtype(dtype)
 
 
-def test_several_threads_look_at_one_pending_graph():
+def test_threads_read_one_pending_graph():
     for _ in range(20):
         x = ones(1000)
         parts = [x * float(k) + 1 for k in range(8)]
@@ -188,7 +188,7 @@ def test_several_threads_look_at_one_pending_graph():
         assert len(set(found)) == 1
 
 
-def test_waiting_for_nothing_is_quick():
+def test_waiting_for_ready_values_is_fast():
     x = ones()
     start = time.perf_counter()
     for _ in range(1000):
@@ -196,5 +196,5 @@ def test_waiting_for_nothing_is_quick():
     assert time.perf_counter() - start < 0.5
 
 
-def test_ops_of_tests_stay_out_of_the_table():
+def test_test_ops_are_not_registered():
     assert not [name for name in OPS if "for_tests" in name]

@@ -73,7 +73,7 @@ def test_a_held_intermediate_is_computed_once():
     assert y.is_ready()
 
 
-def test_an_intermediate_that_nobody_holds_is_not_stored():
+def test_unreferenced_intermediate_is_not_stored():
     x = jnp.asarray(np.linspace(0, 1, 1000, dtype=np.float32))
     before = counters.as_dict()["launches"]
     z = jnp.exp(jnp.sin(x) + 1) * 2
@@ -81,7 +81,7 @@ def test_an_intermediate_that_nobody_holds_is_not_stored():
     assert counters.as_dict()["launches"] - before == 1
 
 
-def test_a_deep_pending_graph_is_no_problem():
+def test_deep_pending_graph():
     x = jnp.asarray(np.float32(1))
     one = x
     for _ in range(3000):
@@ -89,7 +89,7 @@ def test_a_deep_pending_graph_is_no_problem():
     assert float(one) == 3001
 
 
-def test_reading_views_of_a_ready_array_copies_nothing_until_looked_at():
+def test_views_of_ready_arrays_are_copied_on_demand():
     x = jnp.asarray(np.arange(12, dtype=np.float32).reshape(3, 4))
     t = x.T
     s = t * 1.0
@@ -138,7 +138,7 @@ def test_bodies_are_traced_once():
     assert traces_of(lambda: lax.scan(step, jnp.float32(1), xs.astype(jnp.float16))) == [1, 0, 0]
 
 
-def test_bodies_that_read_something_else_are_traced_again():
+def test_bodies_with_changed_closures_are_retraced():
     scale, table, array = 2.0, {"w": [3.0]}, np.ones(2, np.float32)
 
     def helper(x):
@@ -160,7 +160,7 @@ def test_bodies_that_read_something_else_are_traced_again():
     assert traces_of(run) == [0, 0, 0]
 
 
-def test_loops_of_fresh_functions_leave_nothing_behind():
+def test_loops_over_new_functions_do_not_leak():
     def run(k):
         return lax.fori_loop(0, 2, lambda i, x: x + k, jnp.ones(3))
 

@@ -144,7 +144,7 @@ OVER = {
 
 
 @pytest.mark.parametrize("name", OVER)
-def test_maps_write_over_what_nobody_reads_later(name):
+def test_maps_overwrite_dead_operands(name):
     f, count = OVER[name]
     steps = plan_of(lambda x: f(jnp, x), X).steps
     over = [t for s in steps if s.alike for t in s.updated_slots]
@@ -157,7 +157,7 @@ def test_maps_write_over_what_nobody_reads_later(name):
 STEP = accnp.jit(lambda p, g: p - 0.1 * g, donate_argnums=0)
 
 
-def test_a_donated_argument_takes_the_result():
+def test_donated_argument_holds_the_result():
     p, g = jnp.asarray(X * 1).block_until_ready(), jnp.asarray(X * 2).block_until_ready()
     at, before = place(p), pool.pool_stats()["live_bytes"]
     q = STEP(p, g).block_until_ready()
@@ -166,7 +166,7 @@ def test_a_donated_argument_takes_the_result():
     np.testing.assert_allclose(np.asarray(q), X - 0.1 * (X * 2), rtol=1e-6)
 
 
-def test_a_donated_argument_that_is_seen_stays_as_it_is():
+def test_exported_donated_argument_is_unchanged():
     p, g = jnp.asarray(X * 1).block_until_ready(), jnp.asarray(X * 2)
     seen = np.asarray(p)
     q = STEP(p, g)
@@ -197,7 +197,7 @@ ROW, FOUR, OTHER = (jnp.asarray(X[:n]) for n in (1024, 4, N))
 
 
 @pytest.mark.parametrize("name", EAGER)
-def test_eager_maps_write_over_what_nobody_holds(name):
+def test_eager_maps_overwrite_unreferenced_operands(name):
     f, x = EAGER[name]
     x = jnp.asarray(x).block_until_ready()
     for _ in range(3):  # the first time makes the plan
@@ -222,7 +222,7 @@ HELD = {
 
 
 @pytest.mark.parametrize("name", HELD)
-def test_eager_maps_leave_what_is_held(name):
+def test_eager_maps_keep_referenced_operands(name):
     hold, want = HELD[name]
     for _ in range(3):
         x = jnp.asarray(X).block_until_ready()
@@ -234,7 +234,7 @@ def test_eager_maps_leave_what_is_held(name):
 
 
 @pytest.mark.parametrize("name", [*EAGER, "itself twice"])
-def test_what_was_dropped_by_earlier_calls_is_left_where_it_is_held(name):
+def test_operands_referenced_elsewhere_survive_cached_plans(name):
     """A plan that writes over its operand served later calls, too: their operand was lost."""
     f, x = EAGER.get(name, (lambda x: x + x, X))
     for _ in range(4):
@@ -256,7 +256,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
-def test_what_is_read_elsewhere_is_kept(name):
+def test_operands_read_elsewhere_are_kept(name):
     plan = plan_of(ELSEWHERE[name], X)
     first = plan.steps[0]
     taken = [t for s in plan.steps if s is not first for t in getattr(s, "updated_slots", ())]
@@ -269,7 +269,7 @@ def test_what_is_read_elsewhere_is_kept(name):
 
 
 @pytest.mark.parametrize("last", [lambda y: y + 3, lambda y: y.at[0].set(7) + 1])
-def test_what_is_computed_again_later_finds_its_operand(last):
+def test_recomputed_values_find_their_operand(last):
     """The result of relu is marked, and computed again where it is used again: its operand was
     written over by what had been computed of it first."""
     x = np.arange(1 << 20, dtype=np.float32) * 1e-6 - 0.5

@@ -81,7 +81,7 @@ ELEMENTWISE: dict[str, Callable[..., Callable[..., object]]] = {
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
 @pytest.mark.parametrize("block", [None, 3], ids=["whole", "blocks of 3"])
-def test_elementwise_loops_like_jax(name, block, monkeypatch):
+def test_elementwise_loops_match_jax(name, block, monkeypatch):
     if block is not None:
         monkeypatch.setattr(blocked, "LEAST", 2)
         monkeypatch.setattr(blocked, "BLOCK", block)
@@ -133,7 +133,7 @@ def test_the_argument_of_a_loop_that_updates_in_place_survives():
     np.testing.assert_array_equal(x, X)
 
 
-def test_a_carry_seen_by_others_in_the_body_is_not_overwritten_too_soon():
+def test_carry_read_elsewhere_in_body_is_not_overwritten_early():
     def f(x):
         def body(i, c):
             a, b = c
@@ -152,7 +152,7 @@ def test_a_carry_seen_by_others_in_the_body_is_not_overwritten_too_soon():
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-def test_two_carries_that_start_alike_are_two():
+def test_equal_initial_carries_get_separate_buffers():
     def f():
         return lax.fori_loop(0, 3, lambda i, c: (c[0] + 1, c[1] + 2), (jnp.zeros(3), jnp.zeros(3)))
 
@@ -162,7 +162,7 @@ def test_two_carries_that_start_alike_are_two():
         np.testing.assert_array_equal(b, [6.0, 6.0, 6.0])
 
 
-def test_a_library_call_keeps_the_loop_on_the_host_and_inspect_says_so():
+def test_library_call_keeps_loop_on_host():
     def f(x):
         return lax.fori_loop(0, 3, lambda i, c: jnp.fft.fft(c).real, x)
 
@@ -230,7 +230,7 @@ def test_another_number_of_threads_than_a_loop_was_planned_for():
             np.testing.assert_array_equal(f(x), want)
 
 
-def test_a_new_length_of_a_loop_compiles_nothing():
+def test_new_loop_length_reuses_kernels():
     def f(x):
         return lax.fori_loop(0, x.shape[0], lambda i, c: c.at[i].multiply(2.0), x)
 
@@ -276,7 +276,7 @@ def test_sizes_of_tiny_kernels_are_in_the_text_of_loops():
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (2, 3, 4), (3, 1, 7), (4, 4, 2), (1, 5), (31,), (5, 9)])
-def test_small_axes_are_walked_whole(shape):
+def test_loops_over_short_axes(shape):
     """Kernels with their sizes in them: maps, pairs, folds of some axes and of all."""
     x = np.random.default_rng(8).standard_normal(shape).astype(np.float32)
 
@@ -301,7 +301,7 @@ def test_small_axes_are_walked_whole(shape):
     np.testing.assert_allclose(found, sums, rtol=1e-4)
 
 
-def test_what_does_not_change_is_read_before_loops_of_scalars():
+def test_invariant_loads_are_hoisted_out_of_scalar_loops():
     def check(data):
         def bit(_, state):
             crc, byte = state

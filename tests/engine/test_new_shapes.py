@@ -45,7 +45,7 @@ def run(f, shape):
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jnp.jit], ids=["eager", "jit"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_new_shape_compiles_nothing(name, wrap):
+def test_new_shape_reuses_kernels(name, wrap):
     f, shapes = PROGRAMS[name]
     f = wrap(f)
     run(f, shapes[0])
@@ -55,7 +55,7 @@ def test_a_new_shape_compiles_nothing(name, wrap):
     assert made_kernels() == before
 
 
-def test_jit_of_a_fresh_function_compiles_nothing():
+def test_new_function_reuses_kernels():
     x = ours((50,))
     jnp.jit(lambda x: x * 3.0 - 1.0)(x).block_until_ready()
     before = made_kernels()
@@ -64,7 +64,7 @@ def test_jit_of_a_fresh_function_compiles_nothing():
     assert made_kernels() == before
 
 
-def test_another_scalar_compiles_nothing_and_plans_nothing():
+def test_new_scalar_reuses_kernels_and_plans():
     x = ours((50,))
     (x * 1.5 + 0.25).block_until_ready()
     before = made_kernels(), engine.counters["plans"]

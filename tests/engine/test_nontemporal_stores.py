@@ -60,7 +60,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_the_way_to_memory_changes_no_bit(name, count, monkeypatch):
+def test_nontemporal_stores_change_no_bit(name, count, monkeypatch):
     f, make = CASES[name]
     arguments = make()
     want = accnp.tree_util.tree_leaves(accnp.jit(f)(*arguments))
@@ -81,7 +81,7 @@ def _past(f, *arguments):
     return [step.nontemporal for plan in engine._plans.values() for step in plan.steps]
 
 
-def test_only_large_results_take_it_and_operands_of_their_width_are_fetched():
+def test_only_large_results_use_nontemporal_stores():
     big = 1 << 22
     assert _past(lambda x, y: x * y + 1.5, normal(big), normal(big)) == [
         (((0, 4),), ((1, 4), (2, 4)))
@@ -94,7 +94,7 @@ ONE_WAY += ["as many tiles as rows", "rolls", "a blur in bands"]
 
 
 @pytest.mark.parametrize("name", ONE_WAY)
-def test_launches_take_the_way_past_the_caches(name, monkeypatch):
+def test_launches_request_nontemporal_stores(name, monkeypatch):
     """What a plan says is what its table does."""
     f, make = CASES[name]
     monkeypatch.setattr(traffic, "LARGE", 1 << 12)
@@ -191,7 +191,7 @@ def test_results_at_any_address(offset, n):
     assert not raw[start + offset + 4 * n :].any()
 
 
-def test_loops_of_assembled_results_ask_for_nothing():
+def test_assembled_results_use_temporal_stores():
     x = normal(40, 50)
     f = accnp.jit(lambda x: accnp.lax.fori_loop(0, 5, lambda i, v: jnp.roll(v, 1, 0) + v * i, x))
     want = np.asarray(x)
@@ -200,7 +200,7 @@ def test_loops_of_assembled_results_ask_for_nothing():
     np.testing.assert_array_equal(np.asarray(f(x)), want)
 
 
-def test_what_is_updated_in_many_places_stays_in_the_caches(monkeypatch):
+def test_scattered_updates_use_temporal_stores(monkeypatch):
     monkeypatch.setattr(traffic, "LARGE", 1 << 14)
     i = np.arange(3000, dtype=np.int32)
 

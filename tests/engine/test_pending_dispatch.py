@@ -42,7 +42,7 @@ def looks(monkeypatch):
         lambda x: jnp.where(x > 3, x, -x),
     ],
 )
-def test_graphs_met_often_need_no_python(looks, f):
+def test_repeated_graphs_run_without_python(looks, f):
     x = jnp.asarray(X)
     first = np.asarray(f(x))
     for _ in range(TIMES):
@@ -59,7 +59,7 @@ def test_results_follow_the_values():
         np.testing.assert_array_equal(np.asarray(five(x)), five(X + np.float32(i)))
 
 
-def test_what_somebody_holds_is_stored_too():
+def test_referenced_values_are_stored():
     x = jnp.asarray(X)
     for i in range(3 * TIMES):
         y = x + 1
@@ -75,7 +75,7 @@ def test_what_somebody_holds_is_stored_too():
             np.testing.assert_array_equal(np.asarray(view), (X + 1).T)
 
 
-def test_one_operand_in_place_of_two_is_another_graph():
+def test_repeated_operand_is_a_different_graph():
     x, y = jnp.asarray(X), jnp.asarray(X[::-1].copy())
     for i in range(2 * TIMES):
         other = x if i % 2 else y
@@ -84,7 +84,7 @@ def test_one_operand_in_place_of_two_is_another_graph():
         np.testing.assert_array_equal(np.asarray(z), (X + 1) * (by_hand + 1) - by_hand)
 
 
-def test_one_node_in_place_of_two_that_are_alike():
+def test_shared_node_differs_from_two_equal_nodes():
     """Both of a record are held and stored: the one is given a single value."""
     x = jnp.asarray(X)
     for _ in range(TIMES):
@@ -118,7 +118,7 @@ def _program(rng, leaves):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_programs_by_chance(seed):
+def test_random_programs(seed):
     for turn in range(40):
         rng = random.Random(seed + 100 * (turn % 2))  # two structures in turns
         leaves = [np.array([turn, 2, k], np.float32) for k in range(2)]
@@ -140,7 +140,7 @@ def test_chains_without_an_end_stay_small():
     assert float(x[0]) == 5000
 
 
-def test_nothing_is_lost_or_kept():
+def test_references_balance():
     x = jnp.asarray(X)
     for _ in range(TIMES):
         five(x).block_until_ready()
@@ -165,7 +165,7 @@ def test_deleted_operands_are_refused():
         five(x).block_until_ready()
 
 
-def test_switches_take_effect(looks):
+def test_config_options_take_effect(looks):
     x = jnp.asarray(X)
     for _ in range(TIMES):
         five(x).block_until_ready()
@@ -207,7 +207,7 @@ square.defvjp(lambda x: (x * x, x), lambda x, ct: (2 * x * ct,))
         jnp.jacrev(lambda x: ramp(x[0])),
     ],
 )
-def test_rules_of_derivatives_are_no_part_of_what_runs(f):
+def test_derivative_rules_do_not_affect_dispatch(f):
     # They are made for one call: each would be planned anew, and its plan kept.
     x = jnp.asarray(X)
     first = np.asarray(jnp.tree.leaves(f(x))[-1])
@@ -271,7 +271,7 @@ def test_values_under_a_derivative():
         np.testing.assert_allclose(np.asarray(slope), np.full_like(X, five(X).sum()), rtol=1e-6)
 
 
-def test_threads_that_look_at_the_same_and_at_their_own():
+def test_threads_read_shared_and_own_graphs():
     x = jnp.asarray(X)
     wanted = five(X)
     errors = []
@@ -313,7 +313,7 @@ def test_single_operations_are_computed_again_with_and_without_the_extension():
         np.testing.assert_array_equal(np.asarray(y - x), np.full(7, 7.0))
 
 
-def test_graphs_that_differ_in_the_places_of_updates():
+def test_graphs_with_different_update_indices():
     """Where a plan depends on them, a record serves the same places only."""
     x = jnp.arange(10.0)
     for _ in range(6):

@@ -28,13 +28,13 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_which_arrays_are_fetched(name):
+def test_arrays_that_are_prefetched(name):
     f, arrays, count = CASES[name]
     assert sum(step.label == PREFETCH for step in plan_of(f, *arrays).steps) == count
 
 
 @pytest.mark.parametrize("name", ["elements", "of each row"])
-def test_values_are_those_of_numpy(name):
+def test_values_match_numpy(name):
     f, (x, i), _ = CASES[name]
     want = x[i] * 2 if name == "elements" else np.take_along_axis(x, i, 1)
     np.testing.assert_array_equal(jit(f)(jnp.asarray(x), jnp.asarray(i)), want)

@@ -58,7 +58,7 @@ def test_a_sum_of_25e6_squares_is_right_to_1e_7():
         assert abs(float(accnp.jit(f)(jnp.asarray(x))) - exact) <= 1e-7 * exact
 
 
-def test_readers_of_other_ranks_share_a_fold():
+def test_readers_of_other_ranks_share_a_reduction():
     def f(x):
         y = x.sum(2)
         return y / y.sum(1, keepdims=True), x * y[:, :, None], (y[0] ** 2).sum()
@@ -71,7 +71,7 @@ def test_readers_of_other_ranks_share_a_fold():
 
 
 @pytest.mark.parametrize("rows", [3, 4, 30, 600])
-def test_values_that_are_folded_by_columns_and_wanted_themselves_are_stored(rows):
+def test_column_reduced_values_with_other_readers_are_stored(rows):
     x = np.random.default_rng(1).standard_normal((rows, 70), dtype=np.float32)
     y, s = accnp.jit(lambda x: (y := jnp.exp(x), y.sum(0)))(jnp.asarray(x))
     np.testing.assert_allclose(np.asarray(y), np.exp(x), rtol=1e-5)
@@ -82,7 +82,7 @@ def test_values_that_are_folded_by_columns_and_wanted_themselves_are_stored(rows
 
 
 @pytest.mark.parametrize("shape", [(300, 70), (40, 90, 110), (5, 7, 64, 100)])
-def test_long_folds_over_several_axes(shape):
+def test_long_reductions_over_several_axes(shape):
     x = np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
     for axes in (None, tuple(range(1, len(shape))), tuple(range(len(shape) - 1))):
         exact = x.astype(np.float64).sum(axes)

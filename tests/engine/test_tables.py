@@ -236,7 +236,7 @@ SEVERAL_STEPS = {
 
 
 @pytest.mark.parametrize("name", SEVERAL_STEPS)
-def test_what_reads_an_operation_waits_for_the_last_of_its_steps(name):
+def test_readers_wait_for_all_steps_of_an_operation(name):
     """Steps behind the first write to what that made: values were a part of it, now and then, where
     what reads them is small, too."""
     plan, _ = plan_of(SEVERAL_STEPS[name], [LONG])

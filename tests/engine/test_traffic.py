@@ -28,13 +28,13 @@ def test_bytes_of_steps(name):
     assert big == want
 
 
-def test_a_split_fold_reads_its_operand_and_writes_partial_results():
+def test_split_reduction_reads_operand_and_writes_partial_results():
     plan = jnp.inspect(jnp.sum)(jnp.ShapeDtypeStruct((400_000,), jnp.float32)).plan
     chunks = -(-400_000 // 32768)
     assert [step.nbytes for step in plan.steps] == [1_600_000 + 4, 8 * chunks + 4]
 
 
-def test_an_update_moves_what_it_is_given_and_a_copy_where_it_must_copy():
+def test_update_traffic_counts_update_and_copy():
     x = jnp.ShapeDtypeStruct((1000, 400), jnp.float32)
     given = 400 * 4
     (alone,) = jnp.inspect(lambda x: x.at[3].set(2.0))(x).plan.steps[-1:]

@@ -28,7 +28,7 @@ def expected(b: np.ndarray, a: np.ndarray, start: int, length: int) -> np.ndarra
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_slices_that_begin_anywhere(dtype: str) -> None:
+def test_unaligned_slices(dtype: str) -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.integers(0, 3, 5200).astype(dtype) for _ in range(2))
     step = jnp.jit(averaged, static_argnums=(2, 3))
@@ -42,7 +42,7 @@ def test_slices_that_begin_anywhere(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 1, 5, 17])
-def test_memory_of_others_that_begins_anywhere(offset: int) -> None:
+def test_unaligned_foreign_memory(offset: int) -> None:
     values = np.arange(4100, dtype=np.float32)[offset : offset + 4000]
     x = jnp.asarray(values)
     np.testing.assert_array_equal(x * 2 + 1, values * 2 + 1)
@@ -53,7 +53,7 @@ def test_memory_of_others_that_begins_anywhere(offset: int) -> None:
     np.testing.assert_array_equal(found, want)
 
 
-def test_loops_whose_slices_begin_anywhere() -> None:
+def test_unaligned_slices_in_loops() -> None:
     a = np.random.default_rng(0).normal(size=3200).astype(np.float32)
     for start in (1, 2, 15, 16):
         b, c = a.copy(), 2 * a

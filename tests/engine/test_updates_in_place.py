@@ -104,7 +104,7 @@ HOLDERS = {
 
 
 @pytest.mark.parametrize("name", HOLDERS)
-def test_whoever_still_sees_the_operand_keeps_it(name):
+def test_referenced_operand_is_kept(name):
     x = fresh()
     held = HOLDERS[name](x)
     x = x.at[3].set(100.0)
@@ -136,7 +136,7 @@ def test_derivatives_keep_what_they_need():
     np.testing.assert_array_equal(np.asarray(x), [0, 1, 2, 3])
 
 
-def test_what_was_interrupted_is_not_read_again(monkeypatch):
+def test_interrupted_update_is_not_read_again(monkeypatch):
     x = fresh()
     x = x.at[3].add(1.0)
     run = execute.run
@@ -167,7 +167,7 @@ def test_a_donated_argument_is_updated_in_place():
     np.testing.assert_array_equal(np.asarray(y), [0, 1, 2, 203, 4, 5, 6, 7, 8, 9])
 
 
-def test_donation_changes_nothing_that_somebody_sees():
+def test_donation_does_not_change_visible_arrays():
     f = jnp.jit(lambda x, y: (update(x), y * 2), donate_argnums=0)
     x = fresh()
     view = np.asarray(x)
@@ -184,7 +184,7 @@ def test_donation_changes_nothing_that_somebody_sees():
     assert float(x[3]) == 3
 
 
-def test_a_donated_number_is_not_taken_from_others():
+def test_donated_scalar_does_not_change_equal_scalars():
     f = jnp.jit(lambda x: x.at[()].add(7.0), donate_argnums=0)
     x = jnp.asarray(31.5)
     assert float(f(x)) == 38.5
@@ -339,7 +339,7 @@ def test_kernels_store_into_dead_operands(name, allocated):
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
 @pytest.mark.parametrize("holder", HOLDERS)
-def test_whoever_sees_the_operand_of_an_expression_keeps_it(name, holder):
+def test_referenced_operand_of_expression_is_kept(name, holder):
     f = EXPRESSIONS[name]
     x, y = fresh(), fresh() + 1
     want = f(np, np.asarray(x), np.asarray(y), written)
@@ -368,7 +368,7 @@ def test_other_overlaps_get_a_temporary_of_the_part(allocated):
     np.testing.assert_array_equal(np.asarray(x), want)
 
 
-def test_places_are_planned_apart_as_long_as_they_are_few():
+def test_few_different_indices_get_separate_plans():
     """A loop over many of them does not make a plan for each."""
     x, y = fresh(200), jnp.ones(10)
     want = np.arange(200, dtype="f4")
@@ -380,7 +380,7 @@ def test_places_are_planned_apart_as_long_as_they_are_few():
     assert engine.counters["plans"] - plans <= engine.MAX_PLACES + 4
 
 
-def test_places_that_make_no_difference_share_a_plan():
+def test_equivalent_indices_share_a_plan():
     x = fresh(200)
     x.at[0].set(1.0).block_until_ready()
     plans = engine.counters["plans"]
@@ -425,7 +425,7 @@ def test_an_expression_beside_an_operation_that_fails_leaves_its_operands():
     ("dtype", "start", "step"), [("uint8", 0, 100), ("uint8", 254, 1), ("uint16", 0, 30000)]
 )
 @pytest.mark.parametrize("convert", [False, True])
-def test_places_wrap_as_their_dtype_does(dtype, start, step, convert):
+def test_indices_wrap_in_their_dtype(dtype, start, step, convert):
     def places(np_):
         if convert:
             return (np_.arange(4) * step + start).astype(dtype)

@@ -42,7 +42,7 @@ OVER = {
 
 
 @pytest.mark.parametrize("name", OVER)
-def test_one_thread_writes_over_what_several_need(name):
+def test_shared_operand_is_overwritten_by_one_thread_only(name):
     """The others computed it as well, from an operand that was written over meanwhile."""
     f = OVER[name]
     for k in range(12):
@@ -67,7 +67,7 @@ def claimed(y):
 
 
 @pytest.mark.parametrize("ask", [np.asarray, lambda y: np.asarray(y * 2) / 2, jax.jit(jnp.copy)])
-def test_who_asks_for_what_is_claimed_waits(ask):
+def test_reading_a_claimed_value_waits(ask):
     y = jnp.arange(5.0) + 1
     claim, found = claimed(y), []
     thread = threading.Thread(target=lambda: found.append(np.asarray(ask(y))))
@@ -80,7 +80,7 @@ def test_who_asks_for_what_is_claimed_waits(ask):
     assert not values.claimed
 
 
-def test_nobody_waits_for_itself():
+def test_thread_does_not_wait_for_itself():
     z = jnp.ones(9) + 1
     claim = values.Claim([z._node])
     claim.take()

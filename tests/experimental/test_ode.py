@@ -22,7 +22,7 @@ def doubles():
         yield
 
 
-def test_as_scipy(doubles):
+def test_matches_scipy(doubles):
     found = odeint(pendulum, START, TIMES, 2.0)
     want = scipy.integrate.solve_ivp(
         lambda t, y: [y[1], -2 * np.sin(y[0]) - 0.1 * t * y[1]],

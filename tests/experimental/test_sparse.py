@@ -18,11 +18,11 @@ def test_dense_times_rows():
     np.testing.assert_allclose(x @ M, x @ A)
 
 
-def test_what_is_not_zero_at_zero_is_dense():
+def test_functions_nonzero_at_zero_give_dense_results():
     np.testing.assert_allclose(sparse.sparsify(jnp.exp)(M), np.exp(A), rtol=1e-6)
 
 
-def test_elements_that_are_there_twice():
+def test_duplicate_indices_are_summed():
     twice = sparse.BCOO(([1.0, 2.0, 5.0], [[0, 1], [0, 1], [9, 9]]), shape=(2, 2))
     np.testing.assert_allclose(twice.todense(), [[0, 3], [0, 0]])
     np.testing.assert_allclose(sparse.sparsify(jnp.square)(twice).todense(), [[0, 9], [0, 0]])
@@ -30,7 +30,7 @@ def test_elements_that_are_there_twice():
     assert float(twice.sum()) == 3
 
 
-def test_places_that_are_not_needed_do_not_count():
+def test_padding_indices_are_ignored():
     wide = sparse.BCOO.fromdense(A, nse=7)
     infinite = jnp.full((4, 2), jnp.inf).at[1].set(1.0).at[3].set(1.0)
     np.testing.assert_allclose((wide @ infinite)[0], [1, 1])
@@ -86,7 +86,7 @@ def test_products_and_sums_of_batches():
     np.testing.assert_allclose(found, dense @ v, rtol=1e-5, atol=1e-6)
 
 
-def test_under_jit_the_number_must_be_known():
+def test_nse_must_be_static_under_jit():
     with pytest.raises(accnp.errors.ConcretizationTypeError, match="nse"):
         accnp.jit(lambda x: sparse.BCOO.fromdense(x).data)(A)
     found = accnp.jit(lambda x: sparse.BCOO.fromdense(x, nse=4))(A)

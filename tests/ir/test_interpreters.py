@@ -360,7 +360,7 @@ def closing(lib, kind, x, w):
 
 @LIBRARIES
 @pytest.mark.parametrize("kind", ["plain", "jit", "linearize"])
-def test_programs_keep_the_derivative_by_what_they_close_over(lib, kind):
+def test_derivatives_with_respect_to_closed_over_values(lib, kind):
     f = partial(closing, lib, kind)
     slope = lib.grad(f, argnums=1)(0.5, 3.0)
     assert slope != 0
@@ -371,7 +371,7 @@ def test_programs_keep_the_derivative_by_what_they_close_over(lib, kind):
 
 @LIBRARIES
 @pytest.mark.parametrize("kind", ["plain", "jit", "linearize"])
-def test_programs_within_functions_with_rules_close_over_what_has_no_derivative(lib, kind):
+def test_programs_in_custom_rules_close_over_nondifferentiable_values(lib, kind):
     @lib.custom_jvp
     def f(x, w):
         return closing(lib, kind, x, w)

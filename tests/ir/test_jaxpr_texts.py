@@ -10,11 +10,11 @@ import accnp
 WANTED = json.loads(EXPECTED.read_text())
 
 
-def test_every_program_has_its_text():
+def test_every_program_has_expected_text():
     assert list(WANTED) == list(PROGRAMS)
     assert len(PROGRAMS) >= 60
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_as_jax_prints_it(name):
+def test_text_matches_jax(name):
     assert text(accnp, name) == WANTED[name]

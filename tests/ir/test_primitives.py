@@ -185,7 +185,7 @@ def test_rules_by_helpers(lib):
 
 
 @LIBRARIES
-def test_what_is_missing_is_said(lib):
+def test_missing_rule_is_named(lib):
     p = lib.extend.core.Primitive("bare")
     with pytest.raises(NotImplementedError, match="Evaluation rule for 'bare' not implemented"):
         p.bind(1.0)
@@ -235,7 +235,7 @@ def test_bind_of_known_primitives(lib):
     )
 
 
-def test_primitives_go_by_the_names_of_jax():
+def test_primitives_have_the_names_of_jax():
     ours, theirs = accnp.extend.core.primitives, jax.extend.core.primitives
     for name in ours.__all__:
         mine = getattr(ours, name)
@@ -388,7 +388,7 @@ def test_types_of_values(lib):
 
 
 @LIBRARIES
-def test_rules_get_all_parameters_whatever_their_names(lib):
+def test_rules_receive_all_parameters(lib):
     p = lib.extend.core.Primitive("scaled")
 
     def scaled(x, *, __by):
@@ -416,7 +416,7 @@ def test_rules_get_all_parameters_whatever_their_names(lib):
 
 
 @LIBRARIES
-def test_zero_tangents_go_through_transformations(lib):
+def test_zero_tangents_pass_through_transformations(lib):
     ad = lib.interpreters.ad
     zero = ad.Zero(lib.core.ShapedArray((2,), np.float32))
     undefined = ad.UndefinedPrimal(lib.core.ShapedArray((), np.float32))

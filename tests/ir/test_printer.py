@@ -199,7 +199,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize(("program", "args"), [(p[0], p[1:]) for p in PROGRAMS])
-def test_text_is_that_of_jax(program, args):
+def test_text_matches_jax(program, args):
     ours, theirs = both(program, *args)
     assert ours == theirs
 
@@ -246,7 +246,7 @@ def test_types_without_values():
     assert repr(accnp.typeof(1.0)) == "ShapedArray(float32[], weak_type=True)"
 
 
-def test_what_is_no_array_is_refused_by_name():
+def test_non_array_arguments_are_named():
     with pytest.raises(TypeError, match="x"):
         accnp.make_jaxpr(lambda x: x)("text")
 

@@ -29,7 +29,7 @@ def _seen(transform):
     return found[0]
 
 
-def test_programs_can_ask_what_is_being_traced():
+def test_active_traces_can_be_queried():
     x = jnp.ones(2)
     assert _seen(lambda f: f(x)) == (True, False, False, [], False)
     assert _seen(lambda f: jax.jit(f)(x)) == (False, True, False, [], False)
@@ -132,7 +132,7 @@ def test_listeners_hear_events():
 # --- dlpack --------------------------------------------------------------------------------------
 
 
-def test_memory_is_shared_both_ways():
+def test_dlpack_shares_memory_in_both_directions():
     x = np.arange(100.0, dtype=np.float32)
     a = jax.dlpack.from_dlpack(x, copy=False)
     assert a.unsafe_buffer_pointer() == x.ctypes.data == np.from_dlpack(a).ctypes.data
@@ -155,7 +155,7 @@ def test_supported_dtypes_are_those_of_jax():
 # --- arrays and stages ---------------------------------------------------------------------------
 
 
-def test_arrays_know_where_they_lie():
+def test_arrays_report_their_device():
     x = jnp.ones((2, 3)) + 1
     assert x.format.layout.major_to_minor == (0, 1)
     assert x.format.sharding == x.sharding
@@ -167,7 +167,7 @@ def test_arrays_know_where_they_lie():
         x.flat  # noqa: B018
 
 
-def test_stages_say_what_they_know():
+def test_stages_report_properties():
     x = jnp.ones((2, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

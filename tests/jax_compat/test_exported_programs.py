@@ -53,7 +53,7 @@ def test_one_program_for_all_sizes_with_its_derivative():
     assert jax.tree.all(jax.tree.map(lambda a, b: jnp.allclose(a, b, rtol=1e-5), found, want))
 
 
-def test_bytes_mean_the_same_in_another_process(tmp_path):
+def test_serialized_programs_run_in_another_process(tmp_path):
     (tmp_path / "program").write_bytes(exported(model, W, kinds("b, 4")).serialize())
     np.savez(tmp_path / "in.npz", x=data(7), **W)
     code = (
@@ -91,7 +91,7 @@ def test_constants_that_share_memory_keep_their_shapes() -> None:
     assert (read.call(a) == f(a)).all()
 
 
-def test_what_is_exported_says_what_jax_says():
+def test_exported_properties_match_jax():
     def about(m):
         f = m.jit(lambda x, *, k: (m.numpy.sin(x) * k, 2))
         e = m.export.export(f)(m.ShapeDtypeStruct((3,), np.float32), k=2.0)

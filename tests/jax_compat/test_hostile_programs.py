@@ -345,7 +345,7 @@ HEADS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def test_heads_that_do_not_fit() -> None:
+def test_invalid_headers() -> None:
     assert export.deserialize(closed(BASE)).call(jnp.ones(4), jnp.ones(4))[0].tolist() == [2] * 4
     for change in HEADS:
         with pytest.raises(ValueError, match=r"export\.deserialize|symbolic"):
@@ -364,7 +364,7 @@ SIZED = {
 }  # fmt: skip
 
 
-def test_heads_with_symbols_are_checked_when_they_are_read() -> None:
+def test_symbolic_headers_are_checked_on_reading() -> None:
     """Before the sizes are known: fields that only a call uses must be there and well-formed."""
     read = export.deserialize(closed(SIZED))
     assert read.call(jnp.ones(4), jnp.ones(4))[0].tolist() == [2] * 4
@@ -396,7 +396,7 @@ SIZES = [
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda s: s[:20] or "empty")
-def test_sizes_that_take_forever_or_are_none(size: str) -> None:
+def test_huge_or_missing_sizes(size: str) -> None:
     start = time.process_time()
     with pytest.raises(ValueError, match=r"symbolic_shape|export\.deserialize"):
         export.deserialize(closed({**BASE, "in_types": [[[size], "float32", False]] * 2}))

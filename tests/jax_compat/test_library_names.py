@@ -96,7 +96,7 @@ def of_both(jnp, x, y):
 
 
 @pytest.mark.parametrize("instantiate", [False, [True, False, False]])
-def test_what_hangs_on_known_values_is_computed_and_the_rest_a_program(instantiate):
+def test_partial_evaluation_computes_known_values(instantiate):
     def run(module, jnp, pe, lu, util):
         x = jnp.array([0.5, 1.0, 2.0])
         fun = lambda x, y: of_both(jnp, x, y)  # noqa: E731
@@ -139,7 +139,7 @@ def both(x, y):
     ],
     ids=["jit", "checkpoint", "cond, mixed", "cond", "fori", "while", "while, unknown"],
 )
-def test_calls_are_split_too(f, request):
+def test_partial_evaluation_splits_calls(f, request):
     """flax's scan of a checkpointed module makes its parameters in one."""
     aval = accnp.core.ShapedArray((), np.dtype("float32"))
     pvals = [pe.PartialVal.known(accnp.numpy.float32(3)), pe.PartialVal.unknown(aval)]
@@ -239,7 +239,7 @@ def test_threefry_enciphers_as_jax_does(shape):
         accnp.extend.random.threefry_2x32((key[0], key[1]), 1.5)
 
 
-def test_the_mesh_in_use_has_an_older_name():
+def test_current_mesh_by_its_older_name():
     from accnp.interpreters import pxla
 
     assert pxla.thread_resources.env.physical_mesh.empty
@@ -272,7 +272,7 @@ def test_flags_of_a_command_line_set_switches(tmp_path):
     assert out.stdout.strip() == "True", out
 
 
-def test_types_say_their_sharding():
+def test_types_include_their_sharding():
     def places(module):
         sharding = module.typeof(module.numpy.ones((2, 3))).sharding
         x = module.numpy.zeros((2, 3), out_sharding=sharding)
@@ -293,7 +293,7 @@ def test_einsum_takes_the_product_that_libraries_hand_it():
 # --- what libraries do with types, programs and rules --------------------------------------------
 
 
-def test_types_may_be_operands_in_eval_shape():
+def test_eval_shape_accepts_avals():
     """As in jax, also of jitted functions and of transformations; `jnp.add` and its like only
     here."""
     struct = accnp.ShapeDtypeStruct((3,), "float32")
@@ -384,7 +384,7 @@ def test_a_primitive_that_others_lower_to_mlir_is_its_implementation(impl):
         accnp.interpreters.mlir.register_lowering(p, 3)
 
 
-def test_batching_rules_may_ask_for_the_size_of_the_axis():
+def test_batching_rules_can_request_axis_size():
     p = primitive(lambda x: 2 * x)
     seen = []
 

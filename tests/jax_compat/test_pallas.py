@@ -353,7 +353,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_like_jax(program: Any) -> None:
+def test_kernels_match_jax(program: Any) -> None:
     ours = accnp.tree.leaves(program(*OURS))
     theirs = jax.tree.leaves(program(*THEIRS))
     for x, y in zip(ours, theirs, strict=True):
@@ -361,7 +361,7 @@ def test_like_jax(program: Any) -> None:
         np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=2e-5, atol=1e-6)
 
 
-def test_the_page() -> None:
+def test_documentation_examples_run() -> None:
     scope: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL):
         exec(compile(block, "<pallas.md>", "exec"), scope)
@@ -409,7 +409,7 @@ def test_a_loop_over_the_grid_is_one_program() -> None:
     assert "scan[" not in str(accnp.make_jaxpr(whole)(ROWS))
 
 
-def test_forms_of_old() -> None:
+def test_deprecated_forms() -> None:
     ref = accnp.new_ref(accnp.numpy.arange(4.0))
     assert pl.load(ref, (pl.dslice(1, 2),), mask=np.array([True, False]), other=7).tolist() == [
         1,
@@ -421,7 +421,7 @@ def test_forms_of_old() -> None:
     assert ref[...].tolist() == [3, 10, 2, 3]
 
 
-def test_it_is_loaded_when_it_is_asked_for() -> None:
+def test_pallas_is_loaded_on_first_use() -> None:
     code = (
         "import sys, accnp; assert not [m for m in sys.modules if 'pallas' in m]; "
         "assert accnp.experimental.pallas.cdiv(3, 2) == 2"

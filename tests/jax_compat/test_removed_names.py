@@ -33,7 +33,7 @@ def found(name: str, namespaces: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
-def test_there_or_refused_with_advice(row: dict[str, str]) -> None:
+def test_every_jax_name_exists_or_has_advice(row: dict[str, str]) -> None:
     if row["now"] == "there":
         found(row["name"], {"jax": accnp, "numpy": jnp})
         return
@@ -43,7 +43,7 @@ def test_there_or_refused_with_advice(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", REMOVED_NAMES)
-def test_advice_names_what_is_there(name: str) -> None:
+def test_advice_names_existing_functions(name: str) -> None:
     what = REMOVED_NAMES[name]
     if what.startswith("="):
         assert found(name, {"accnp": accnp}) is not None
@@ -56,7 +56,7 @@ def test_advice_names_what_is_there(name: str) -> None:
         found(name, {"accnp": accnp})
 
 
-def test_what_only_numpys_arrays_have() -> None:
+def test_attributes_only_of_numpy_arrays() -> None:
     """Each public name of theirs is there, or refused with advice."""
     x = jnp.arange(6.0).reshape(2, 3)
     for name in dir(np.ndarray):
@@ -166,7 +166,7 @@ def test_fix() -> None:
     np.testing.assert_array_equal(jnp.fix(X), np.trunc(X), strict=True)
 
 
-def test_numpy_names_that_ask_for_what_cannot_be() -> None:
+def test_unsupported_numpy_functions_have_advice() -> None:
     with pytest.raises(ValueError, match="got 'W'"):
         jnp.require(X, requirements=["C", "W"])
     with pytest.raises(ValueError, match="finite"):

@@ -44,7 +44,7 @@ def types(m, e, name, through):
 
 @pytest.mark.parametrize("through", ["eval_shape", "jit"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_as_jax(name, through):
+def test_symbolic_shapes_match_jax(name, through):
     assert types(accnp, export, name, through) == types(jax, their_export, name, through)
 
 
@@ -54,7 +54,7 @@ def sized(m, e):
 
 
 @pytest.mark.parametrize("name", ["identity", "joined", "product", "flat", "dtype", "loop"])
-def test_jaxprs_as_jax(name):
+def test_jaxprs_match_jax(name):
     def text(m, e):
         args = sized(m, e), m.ShapeDtypeStruct((4, 5), np.float32)
         return str(m.make_jaxpr(lambda a, w: PROGRAMS[name](m, a, w))(*args))
@@ -63,7 +63,7 @@ def test_jaxprs_as_jax(name):
 
 
 @pytest.mark.parametrize("name", ["sums", "network", "loop"])
-def test_stages_as_jax(name):
+def test_stages_match_jax(name):
     """Types at every stage, and where the structure is said."""
 
     def said(m, e):
@@ -112,7 +112,7 @@ def test_jaxprs_without_sizes_in_parameters_are_evaluated():
         accnp.core.eval_jaxpr(closed.jaxpr, closed.consts, x)
 
 
-def test_what_jax_refuses_of_symbols():
+def test_refuses_what_jax_refuses():
     x = sized(accnp, export)
     lowered = accnp.jit(lambda a: a * 2).lower(x)
     assert "mul a 2.0" in lowered.as_text()
@@ -219,7 +219,7 @@ def test_several_symbols():
         accnp.eval_shape(lambda x, y: x, x, accnp.ShapeDtypeStruct((c,), np.float32))
 
 
-def test_what_a_size_does_not_allow_is_refused():
+def test_invalid_symbolic_sizes_are_refused():
     (d,) = export.symbolic_shape("d")
     x = accnp.ShapeDtypeStruct((d, 3), np.float32)
     with pytest.raises(TypeError) as error:
@@ -251,7 +251,7 @@ def test_halves_of_sizes_are_right_for_odd_and_even_ones(name):
 
 
 @pytest.mark.parametrize("f", [lambda a: a + a.shape[0] % 2, lambda a: a + a.shape[0] % 3])
-def test_what_follows_no_rule_is_refused(f):
+def test_shapes_without_a_rule_are_refused(f):
     (d,) = export.symbolic_shape("d")
     with pytest.raises(InconclusiveDimensionOperation):
         export.export(accnp.jit(f))(accnp.ShapeDtypeStruct((d,), np.float32))

@@ -423,7 +423,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("call", "error", "text"), WRONG)
-def test_wrong_use_says_what_is_wrong(call, error, text):
+def test_wrong_use_raises_helpful_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
 
@@ -497,7 +497,7 @@ def test_traced_arrays_stay_in_device_get():
     np.testing.assert_array_equal(doubled, [2, 2, 2])
 
 
-def test_pieces_are_traced_once_and_anew_when_what_they_read_has_changed():
+def test_bodies_are_retraced_if_closed_over_values_change():
     traced, factor = [], [2.0]
 
     def piece(v):

@@ -158,7 +158,7 @@ def test_few_features_of_many(lhs, rhs, strides, dims, more):
         np.testing.assert_array_equal(a, b)
 
 
-def test_threads_and_loops_change_no_bit():
+def test_results_do_not_depend_on_threads_or_loops():
     rng = np.random.default_rng(1)
     x, w = numbers(rng, (8, 30, 30, 8)), numbers(rng, (3, 3, 8, 24))
 
@@ -215,7 +215,7 @@ def test_a_small_one_in_a_scan_is_one_native_loop():
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
-def test_lines(mode):
+def test_one_dimensional_convolutions(mode):
     rng = np.random.default_rng(2)
     for n, m in ((7, 3), (3, 7), (8, 2), (2, 8), (5, 5), (5000, 9), (1, 1)):
         a, v = numbers(rng, n), numbers(rng, m)
@@ -227,7 +227,7 @@ def test_lines(mode):
     close(jnp.convolve(a, v, mode), jjnp.convolve(a, v, mode), 1e-5)
 
 
-def test_transposed_ones():
+def test_transposed_convolutions():
     rng = np.random.default_rng(3)
     x = numbers(rng, (2, 7, 6, 3))
     for k, s in ((3, 2), (2, 3), (4, 1), (5, 2), (1, 2)):
@@ -277,7 +277,7 @@ def test_shapes():
 
 @pytest.mark.parametrize("features", [1, 2, 4, 9])
 @pytest.mark.parametrize("base", [1, 2])
-def test_nothing_times_infinity_is_nothing(features, base):
+def test_padding_times_infinity_is_zero(features, base):
     kernel = jnp.full((features, 2, 3), jnp.inf)
     for x in (jnp.zeros((2, 2, 0)), np.zeros((2, 2, 0), "f2")):
         y = lax.conv_general_dilated(x, kernel.astype(x.dtype), (1,), [(3, 2)], (base,))
@@ -327,6 +327,6 @@ def test_preferred_types():
         ),
     ],
 )
-def test_what_is_refused(error, match, call):
+def test_invalid_arguments_raise(error, match, call):
     with pytest.raises(error, match=match):
         call(np.ones((1, 2, 8, 8), "f4"), np.ones((3, 2, 3, 3), "f4"))

@@ -66,7 +66,7 @@ def test_reduce(f):
     close(accnp.jit(lambda x: f(accnp, x))(M), want)
 
 
-def test_reduce_is_differentiated_and_batched_whatever_it_folds_with():
+def test_reduce_with_any_function_under_grad_and_vmap():
     def fold(b, x, first):
         return b.lax.reduce(x, first, lambda p, q: p * b.numpy.cos(q) + q, (0,))
 
@@ -285,7 +285,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("call", "error", "text"), WRONG)
-def test_wrong_use_says_what_is_wrong(call, error, text):
+def test_wrong_use_raises_helpful_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
 
@@ -327,7 +327,7 @@ ROWS = np.float32([[1, 1, 1, 2, 2, 0], [0, 0, 1, 0, 2, 2], [-1000, 0, 3, 3, -5, 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_derivatives_of_cumulative_folds(name, reverse):
+def test_derivatives_of_cumulative_reductions(name, reverse):
     w = np.arange(1.0, 7.0, dtype=np.float32)
 
     def both(b):
@@ -340,7 +340,7 @@ def test_derivatives_of_cumulative_folds(name, reverse):
     close(both(accnp), remembered(lambda: both(jax), both, w, ROWS))
 
 
-def test_long_cumulative_folds_are_differentiated_in_little_memory():
+def test_derivatives_of_long_cumulative_reductions_need_little_memory():
     x = np.linspace(0.99, 1.01, 20_000, dtype=np.float32)
     got = accnp.grad(lambda x: lax.cumprod(x)[-1])(x)
     np.testing.assert_allclose(np.asarray(got), x.astype(np.float64).prod() / x, rtol=1e-3)

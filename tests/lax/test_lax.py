@@ -304,7 +304,7 @@ def test_wrong_calls_raise_what_jax_raises() -> None:
     assert lax.scan(lambda c, x: (c + 1, x), 0, length=3.0)[0] == 3  # type: ignore[arg-type]
 
 
-def test_operands_that_are_rare() -> None:
+def test_rare_operands() -> None:
     """Integers that are symmetrized, attention without heads or batch, an axis scaled twice."""
     square = np.array([[4, 1], [2, 5]])
     agree(lax.linalg.cholesky, jax.lax.linalg.cholesky, square)
@@ -323,7 +323,7 @@ def test_operands_that_are_rare() -> None:
 
 
 @pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
-def test_logarithms_are_added_up_at_once(name: str) -> None:
+def test_logsumexp_is_one_pass(name: str) -> None:
     ours, theirs = getattr(jnp, name).reduce, getattr(jax.numpy, name).reduce
     for x in (F, I, F.astype(jnp.bfloat16), F.astype(np.float16)):
         for options in ({"axis": 1}, {"axis": None}, {"axis": 0, "keepdims": True}):
@@ -336,7 +336,7 @@ def test_logarithms_are_added_up_at_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize("axis", [-1, 2])
-def test_places_are_sought_along_axes_from_0(name, axis):
+def test_searches_along_nonnegative_axes(name, axis):
     with pytest.raises(ValueError, match=f"lax.{name}: axis {axis} is out of bounds"):
         getattr(lax, name)(jnp.ones((2, 3)), axis, np.int32)
 

@@ -74,7 +74,7 @@ def test_primitives_of_ops_take_the_parameters_of_jax():
     assert "reduce_precision[exponent_bits=5 mantissa_bits=10]" in text
 
 
-def test_tokens_say_nothing():
+def test_tokens_are_empty():
     token = lax.after_all(lax.create_token(1.0), lax.create_token())
     assert token.block_until_ready() is None
     assert jax.tree.leaves(jax.jit(lambda x: (x, lax.create_token(x)))(1.0)) == [1.0]
@@ -85,7 +85,7 @@ def test_sinks_stay_in_jaxprs():
     assert str(eqn.primitive) == "dce_sink"
 
 
-def test_rows_in_any_number_are_exchanged():
+def test_ragged_exchange_of_rows():
     """Member i sends i + 1 rows to member 0, and one row to member 1."""
     x = jnp.arange(6.0).reshape(2, 3)
 

@@ -199,7 +199,7 @@ def test_roots_of_a_vector():
     close(got, jax.vmap(lambda m: root(jax, m, V))(many))
 
 
-def test_what_a_solver_returns_beside_the_root():
+def test_auxiliary_results_of_root_solvers():
     def f(b, y):
         def solve(f, x):
             return newton(b)(f, x), {"guess": x * 3}
@@ -227,7 +227,7 @@ def test_roots_within_control_flow():
 # --- platforms ---
 
 
-def test_the_function_of_the_platform_is_taken():
+def test_platform_dependent_selects_the_platform():
     f = accnp.lax.platform_dependent
     assert f(1.0, cpu=lambda x: x + 1, default=lambda x: x) == 2.0
     assert f(1.0, tpu=lambda x: x + 1, default=lambda x: x) == 1.0
@@ -280,6 +280,6 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("call", "error", "text"), WRONG)
-def test_wrong_use_says_what_is_wrong(call, error, text):
+def test_wrong_use_raises_helpful_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()

@@ -38,7 +38,7 @@ def test_modules_of_jax_are_those_of_accnp(switched):
     assert int(jax.jit(lambda x: x + 1)(1)) == 2
 
 
-def test_versions_are_at_least_those_that_libraries_ask_for(switched):
+def test_versions_satisfy_library_requirements(switched):
     import jax
     import jaxlib
 
@@ -63,7 +63,7 @@ def test_everything_in_the_tables_can_be_imported(switched, module):
         getattr(found, name)
 
 
-def test_what_there_is_not_raises_an_import_error(switched):
+def test_missing_names_raise_import_error(switched):
     with pytest.raises(ModuleNotFoundError, match=r"accnp has no module jax\._src\.nowhere; .*nam"):
         importlib.import_module("jax._src.nowhere")
     with pytest.raises(ImportError, match=r"'Nothing' from 'jax\._src\.literals' \(.*names\.py\)"):
@@ -77,7 +77,7 @@ def test_what_there_is_not_raises_an_import_error(switched):
             importlib.import_module(f"jax.{internal}")
 
 
-def test_libraries_can_ask_what_there_is(switched):
+def test_hasattr_and_find_spec_work(switched):
     import jax
     import jaxlib
 
@@ -93,7 +93,7 @@ def test_libraries_can_ask_what_there_is(switched):
     assert "__bool__" not in dir(jax.version)
 
 
-def test_it_is_undone_and_nests():
+def test_as_jax_is_reverted_and_can_be_nested():
     before = {name: module for name, module in sys.modules.items() if finder.is_jax(name)}
     with accnp.as_jax(replace=True) as switch:
         with accnp.as_jax():
@@ -137,7 +137,7 @@ def test_arrays_that_were_pickled_under_jax_are_loaded(dtype):
     assert found["weak"].weak_type
 
 
-def test_it_is_undone_after_an_error():
+def test_as_jax_is_reverted_after_an_error():
     with pytest.raises(ZeroDivisionError), accnp.as_jax(replace=True):
         1 / 0  # noqa: B018
     assert not any(isinstance(f, finder.Finder) for f in sys.meta_path)
@@ -176,7 +176,7 @@ def test_the_command_runs_scripts_and_modules(tmp_path):
     assert run("away.py", cwd=tmp_path).stdout == "True\n"
 
 
-def test_importing_accnp_does_not_load_it():
+def test_importing_accnp_does_not_load_as_jax():
     code = "import accnp, sys; print([m for m in sys.modules if 'as_jax' in m])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

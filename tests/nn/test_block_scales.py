@@ -14,7 +14,7 @@ def normal(*shape):
     return np.random.default_rng(3).standard_normal(shape).astype(np.float32)
 
 
-def test_scaled_matmul_is_the_product_of_what_the_scales_say():
+def test_scaled_matmul_matches_product_of_scaled_operands():
     x, y = normal(2, 3, 8), normal(2, 4, 8)
     a, b = np.abs(normal(2, 3, 2)), np.abs(normal(2, 4, 2))
     want = (x * a.repeat(4, 2)) @ (y * b.repeat(4, 2)).transpose(0, 2, 1)

@@ -107,7 +107,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("make", "error", "text"), REFUSED)
-def test_refused(make: Any, error: type[Exception], text: str) -> None:
+def test_invalid_arguments_raise(make: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make()
 
@@ -149,7 +149,7 @@ READ_ONLY = {
 
 
 @pytest.mark.parametrize("name", READ_ONLY)
-def test_no_copy_where_nobody_can_write(name: str) -> None:
+def test_immutable_memory_is_not_copied(name: str) -> None:
     x = READ_ONLY[name]
     before = pool_stats()
     device = accnp.devices()[0]
@@ -168,7 +168,7 @@ def test_no_copy_where_nobody_can_write(name: str) -> None:
         assert not np.shares_memory(np.asarray(y), x)
 
 
-def test_a_read_only_view_of_what_can_change_is_copied() -> None:
+def test_read_only_view_of_mutable_memory_is_copied() -> None:
     x = np.arange(10.0, dtype=np.float32)
     part = frozen(x[2:])
     device = accnp.devices()[0]
@@ -228,7 +228,7 @@ def test_no_real_type_takes_a_python_complex_number(make: Any, kind: str) -> Non
         make(kind)
 
 
-def test_truth_has_both_parts_of_a_complex_number() -> None:
+def test_bool_conversion_uses_both_parts_of_complex_numbers() -> None:
     assert bool(jnp.asarray(1j, dtype=bool))
     assert jnp.asarray([0j, 1j], dtype=bool).tolist() == [False, True]
 
@@ -242,7 +242,7 @@ def test_truth_has_both_parts_of_a_complex_number() -> None:
         ("astype", lambda: jnp.ones(2).astype("foo")),
     ],
 )
-def test_dtypes_that_are_none_name_the_function(function: str, call: Any) -> None:
+def test_invalid_dtypes_name_the_function(function: str, call: Any) -> None:
     with pytest.raises(TypeError, match=rf"{function}: .*dtype=.*pass a dtype"):
         call()
 
@@ -262,7 +262,7 @@ def test_bfloat16_goes_through_a_file(tmp_path):
     assert found.tolist() == [0, 1, 2]
 
 
-def test_whole_numbers_of_a_line_are_below_it():
+def test_integer_linspace_rounds_down():
     """Of complex ends those of the real part (it was cut); the step has the dtype's precision."""
     with pytest.warns(DeprecationWarning, match="Casting from complex to real"):
         found, step = jnp.linspace(-2.75 + 1j, 3, 4, dtype="int32", retstep=True)
@@ -270,7 +270,7 @@ def test_whole_numbers_of_a_line_are_below_it():
     assert step.dtype == "float32"
 
 
-def test_places_between_two_numbers_are_those_of_float64_rounded():
+def test_linspace_points_are_rounded_from_float64():
     """2/5 of the way from -2 to 3 was 2e-16, and a histogram had its zeros in another bin."""
     assert float(jnp.linspace(-2.0, 3.0, 11)[4]) == 0.0
     for low, high, count in ((-2, 3, 11), (-1.5, 4.75, 26), (3, -3, 13), (0.125, 7, 30)):

@@ -120,7 +120,7 @@ def test_batches():
         same(got, lambda: jax.vmap(lambda v: J.fft.fft(v, axis=0), in_axes=axis)(x))
 
 
-def test_jit_is_eager_and_threads_do_not_matter():
+def test_results_do_not_depend_on_jit_or_threads():
     x = numbers((64, 2048), "f4")
     eager = np.asarray(jnp.fft.fft(x))
     assert np.array_equal(eager, np.asarray(jnp.jit(jnp.fft.fft)(x)))
@@ -194,7 +194,7 @@ def test_large_transforms_in_parts(name, shape, axes):
 
 
 @pytest.mark.parametrize("length", [300_000, 500_000])
-def test_large_inverses_cut_or_fill_what_they_get(length):
+def test_large_inverse_transforms_truncate_or_pad(length):
     x = numbers(200_001, "c8")
     got = np.asarray(lax.fft(jnp.asarray(x), "IRFFT", (length,)))
     want = np.fft.irfft(x, length)
@@ -240,14 +240,14 @@ def test_errors(text):
         eval(text, {"m": jnp, "lax": lax, "z": z})
 
 
-def test_the_jaxpr_is_jaxs():
+def test_jaxpr_matches_jax():
     x = np.ones((4, 6), "f4")
     for name in ("fft", "rfft", "ifft2", "irfft"):
         got = str(jnp.make_jaxpr(getattr(jnp.fft, name))(x))
         assert got == str(jax.make_jaxpr(getattr(J.fft, name))(x))
 
 
-def test_all_names_are_there():
+def test_every_name_exists():
     assert set(jnp.fft.__all__) == {n for n in dir(J.fft) if not n.startswith("_")}
 
 

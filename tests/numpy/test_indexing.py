@@ -38,7 +38,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda k: str(k).replace("\n", "")[:60])
-def test_keys_as_numpy(key: Any) -> None:
+def test_indexing_matches_numpy(key: Any) -> None:
     want = X[key]
     x = jnp.asarray(X)
     parts = key if isinstance(key, tuple) else (key,)
@@ -153,7 +153,7 @@ BATCHED = [
 
 @pytest.mark.parametrize("fn", BATCHED)
 @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
-def test_batching_is_a_loop(fn: Any, axes: tuple[Any, Any]) -> None:
+def test_vmap_matches_a_loop(fn: Any, axes: tuple[Any, Any]) -> None:
     xs = jnp.asarray(np.stack([X, X + 100])) if axes[0] == 0 else jnp.asarray(X)
     index = jnp.array([1, 2]) if axes[1] == 0 else jnp.asarray(2)
     got = accnp.vmap(fn, axes)(xs, index)
@@ -181,7 +181,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("call", "error", "text"), REFUSED)
-def test_refused(call: Any, error: type[Exception], text: str) -> None:
+def test_invalid_indices_raise(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call(jnp.arange(5.0))
 
@@ -254,7 +254,7 @@ ITEMS = {
 
 
 @pytest.mark.parametrize("rank", [2, 3, 4])
-def test_an_ellipsis_parts_index_arrays_whatever_it_stands_for(rank):
+def test_ellipsis_separates_index_arrays(rank):
     """NumPy's rule for where the axes of index arrays go, also where `...` stands for no axis."""
     x = np.arange(3.0**rank, dtype=np.float32).reshape((3,) * rank)
     count = 0
@@ -320,7 +320,7 @@ def test_lists_of_traced_numbers_are_index_arrays(f):
     ],
 )
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_places_a_step_apart_are_a_slice(key: Any, dtype: Any) -> None:
+def test_arithmetic_index_sequences_become_slices(key: Any, dtype: Any) -> None:
     x = np.arange(120).reshape(4, 5, 6).astype(dtype)
     assert "gather" not in str(accnp.inspect(accnp.jit(lambda x: x[key]))(x).program)
     np.testing.assert_array_equal(accnp.jit(lambda x: x[key])(x), x[key])
@@ -334,7 +334,7 @@ def test_places_a_step_apart_are_a_slice(key: Any, dtype: Any) -> None:
 @pytest.mark.parametrize(
     "key", [([0, 9],), ([1, 1],), ([0, 1], [1, 2]), (1, slice(None), [0, 1]), ([0, 1], 1)]
 )
-def test_other_places_are_not(key: Any) -> None:
+def test_other_index_arrays_stay_gathers(key: Any) -> None:
     x = np.arange(120).reshape(4, 5, 6)
     inside = tuple([np.minimum(k, 3) if type(k) is list else k for k in key])
     np.testing.assert_array_equal(jnp.asarray(x)[key], x[inside])

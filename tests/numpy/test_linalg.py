@@ -136,7 +136,7 @@ BATCHED = [
 
 @pytest.mark.parametrize(("fn", "left", "right"), BATCHED)
 @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
-def test_batching_is_a_loop(fn: Any, left: Any, right: Any, axes: Any) -> None:
+def test_vmap_matches_a_loop(fn: Any, left: Any, right: Any, axes: Any) -> None:
     shapes = [s if d is None else (2, *s) for s, d in zip((left, right), axes)]
     a, b = (
         jnp.asarray(np.random.RandomState(n).randn(*s), "float32") for n, s in enumerate(shapes)
@@ -166,7 +166,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("call", "error", "text"), REFUSED)
-def test_refused(call: Any, error: type[Exception], text: str) -> None:
+def test_invalid_arguments_raise(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call(jnp.ones((3, 4)))
 
@@ -179,7 +179,7 @@ def test_singular_and_indefinite_matrices() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize("power", [-120, -60, 0, 60, 120])
-def test_eigenvalues_grow_with_their_matrix(power: int, dtype: str) -> None:
+def test_eigenvalues_scale_with_their_matrix(power: int, dtype: str) -> None:
     """LAPACK's own scales (beyond 1e12 and below 1e-12 in float32) came back with the values."""
     a = np.array([[2.0, 3.0, -1.0], [-1.0, 3.0, 0.5], [0.5, 2.0, -4.0]], np.float32)
     big = np.ldexp(a, power).astype(dtype)
@@ -191,7 +191,7 @@ def test_eigenvalues_grow_with_their_matrix(power: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("power", [-100, 0, 100])
-def test_a_range_of_eigenvalues_grows_with_its_matrix(power: int) -> None:
+def test_eigenvalue_subset_scales_with_its_matrix(power: int) -> None:
     """Bisection squares what is beside the diagonal."""
     d, e = np.array([2.0, 3.0, 4.0], np.float32), np.array([1.0, -0.25], np.float32)
 
@@ -205,7 +205,7 @@ def test_a_range_of_eigenvalues_grows_with_its_matrix(power: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_residuals_of_nothing_have_a_slope(dtype: str) -> None:
+def test_gradient_of_zero_residual_norm_is_finite(dtype: str) -> None:
     """jax's are nan."""
 
     def total(a: Any, b: Any) -> Any:
@@ -235,7 +235,7 @@ def test_exponentials_of_large_matrices(dtype: str) -> None:
                 assert error < 200 * np.finfo(dtype).eps * np.abs(want).max()
 
 
-def test_a_projector_has_its_slope_where_a_reflector_is_none() -> None:
+def test_projector_derivative_if_a_reflector_vanishes() -> None:
     def f(x: Any) -> Any:
         rest = jnp.linalg.qr(x, mode="complete")[0][:, 2:]
         return (rest @ rest.T)[0, 3]
@@ -251,7 +251,7 @@ def test_jaxpr_of_dot() -> None:
 
 
 @pytest.mark.parametrize("size", [6, 300])
-def test_exchanges_with_rows_that_are_not_there_are_none(size: int) -> None:
+def test_pivots_out_of_range_are_ignored(size: int) -> None:
     """They come from outside: nothing is read or written there."""
     pivots = np.array([1, size, 2, -1, 1 << 30, -(1 << 30)], np.int32)
     want = [1, 0, *range(2, size)]

@@ -65,7 +65,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_writes_have_places_of_64_bits(name: str) -> None:
+def test_writes_use_64_bit_indices(name: str) -> None:
     program = jnp.make_jaxpr(WRITES[name])(LONG)
     starts = [
         v.aval.dtype.name
@@ -93,7 +93,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_places_that_do_not_fit_are_refused(name: str) -> None:
+def test_indices_that_do_not_fit_are_refused(name: str) -> None:
     error = ValueError if name == "top_k" else OverflowError  # jax's class
     with pytest.raises(error, match=str(N)[:6]):
         jnp.eval_shape(REFUSED[name], LONG)

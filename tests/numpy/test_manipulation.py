@@ -122,7 +122,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("call", "error", "text"), REFUSED)
-def test_refused(call: Any, error: type[Exception], text: str) -> None:
+def test_invalid_arguments_raise(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call(jnp.asarray(X))
 
@@ -176,7 +176,7 @@ def test_out_is_refused(call):
 
 
 @pytest.mark.parametrize("place", [0, 3, -1, 9, np.array([4, 1, 1]), np.arange(10), slice(2, 7)])
-def test_a_few_places_are_pieces_put_together(place):
+def test_few_insertions_concatenate_slices(place):
     """No order of all places is made for them: a tenth of the time."""
     x = np.arange(20).reshape(2, 10)
     program = str(accnp.make_jaxpr(lambda x: jnp.delete(x, place, 1))(x))
@@ -186,7 +186,7 @@ def test_a_few_places_are_pieces_put_together(place):
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.bool_, np.int32])
-def test_insert_at_no_places(kind: type) -> None:
+def test_insert_without_indices(kind: type) -> None:
     none = np.array([], kind)
     np.testing.assert_array_equal(jnp.insert(X, none, none), X.ravel())
     np.testing.assert_array_equal(jnp.insert(X, jnp.asarray(none), 3), X.ravel())

@@ -69,7 +69,7 @@ quantile(X, 0.5, method='inverted_cdf', weights=X + 1j)
 
 
 @pytest.mark.parametrize("text", cases(REFUSED))
-def test_refused_as_by_jax(text):
+def test_raises_where_jax_raises(text):
     wanted = outcome(lambda: eval(text, {**vars(jax.numpy), "np": np, "X": X}))
     got = outcome(lambda: eval(text, {**{n: getattr(jnp, n) for n in dir(jnp)}, "np": np, "X": X}))
     assert isinstance(wanted, Exception)
@@ -91,7 +91,7 @@ def test_jit_and_vmap():
     same(got, jax.vmap(jax.numpy.quantile, in_axes=(None, 0))(X, P))
 
 
-def test_long_arrays_as_numpy():
+def test_long_arrays_match_numpy():
     x = RNG.standard_normal(100_001, np.float32)
     np.testing.assert_allclose(jnp.median(x), np.median(x), rtol=1e-6)
     np.testing.assert_allclose(jnp.percentile(x, P * 100), np.percentile(x, P * 100), rtol=1e-4)
@@ -102,7 +102,7 @@ METHODS = ["linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"]
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["quantile", "nanquantile"])
-def test_places_are_not_of_the_dtype(name: str, method: str) -> None:
+def test_positions_are_not_rounded_to_the_dtype(name: str, method: str) -> None:
     ours, exact = getattr(jnp, name), getattr(np, name)
     for x in (np.arange(3001), np.arange(65521) < 10):
         half = x.astype(np.float16)
@@ -113,7 +113,7 @@ def test_places_are_not_of_the_dtype(name: str, method: str) -> None:
     assert jnp.median(np.array([60000, 65000], np.float16)) == 62500
 
 
-def test_places_beyond_float32() -> None:
+def test_positions_beyond_float32_precision() -> None:
     n = 2**24 + 5
     x = np.arange(n, dtype=np.int32)
     x = (x >= n - 3).astype(np.float32)
@@ -172,7 +172,7 @@ def test_lines_through_infinite_and_near_points(xp: list, fp: list) -> None:
         np.testing.assert_allclose(how(x, p, f), want, rtol=1e-6)
 
 
-def test_slopes_of_lines_as_jax() -> None:
+def test_derivatives_of_lines_as_jax() -> None:
     p, f = np.array([3, 4, 5, 6], np.float32), np.array([1, 2, 2, 5], np.float32)
     for x in (3.5, 4.0, 4.25, 5.5):
         args = (np.float32(x), p, f)

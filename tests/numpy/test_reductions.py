@@ -90,7 +90,7 @@ def test_axes(name: str, kw: dict) -> None:
 
 @pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "cumsum"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
-def test_asked_for_dtype(name: str, dtype: str) -> None:
+def test_requested_dtype(name: str, dtype: str) -> None:
     if (name, dtype) != ("var", "int32"):  # of which jax makes a weak float, and std an error
         agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], axis=0, dtype=dtype)
 
@@ -111,13 +111,13 @@ def test_initial(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SKIPPING)
-def test_leaving_nan_out(name: str) -> None:
+def test_nan_functions_ignore_nan(name: str) -> None:
     agree(getattr(jnp, name), getattr(jax.numpy, name), NAN, axis=0)
     agree(getattr(jnp, name), getattr(jax.numpy, name), DATA["int32"], axis=0)
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "var", "argmax"])
-def test_nan_comes_through(name: str) -> None:
+def test_nan_propagates(name: str) -> None:
     agree(getattr(jnp, name), getattr(jax.numpy, name), NAN, axis=1)
 
 
@@ -238,7 +238,7 @@ def test_logsumexp_beside_zero(n: int, dtype: str) -> None:
     np.testing.assert_array_equal(found["rows"], found["rows, compiled"])
 
 
-def test_logsumexp_has_the_slopes_of_softmax_beside_zero() -> None:
+def test_logsumexp_derivatives_match_softmax_near_zero() -> None:
     x = _beside_zero(7, np.float32)
     for axis, given in ((1, x), (0, x.T)):
         slope = accnp.jit(accnp.grad(lambda x, a=axis: nn.logsumexp(x, axis=a).sum()))(given)
@@ -251,7 +251,7 @@ def test_logsumexp_has_the_slopes_of_softmax_beside_zero() -> None:
 
 
 @pytest.mark.parametrize("fill", [0.0, -0.0, np.inf, -np.inf, np.nan, -1e-40, 88.0])
-def test_logsumexp_of_what_is_special(fill: float) -> None:
+def test_logsumexp_of_special_values(fill: float) -> None:
     for shape in ((3, 1), (3, 2), (3, 9), (3, 0)):
         x = np.full(shape, fill, np.float32)
         if x.size:
@@ -313,7 +313,7 @@ def test_errors(call: object, kind: type, text: str) -> None:
     assert text in str(caught.value)
 
 
-def test_kernels_agree_with_the_meaning() -> None:
+def test_kernels_match_the_reference() -> None:
     x = jnp.asarray(np.linspace(-2, 3, 24, dtype=np.float32).reshape(4, 6))
     for out in (jnp.var(x, axis=0), jnp.max(x, axis=1), jnp.mean(x), jnp.any(x > 2, axis=0)):
         expected = value_of(out)
@@ -322,7 +322,7 @@ def test_kernels_agree_with_the_meaning() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [4, 32, 100, 5000])
-def test_products_overflow_only_where_the_whole_does(dtype, n):
+def test_products_overflow_only_if_the_result_does(dtype, n):
     """Lanes of a block hold large numbers only, others small ones."""
     big = 1e30 if dtype == np.float32 else 1e250
     with accnp.enable_x64(True):
@@ -373,7 +373,7 @@ def test_running_products_overflow_only_where_one_from_the_start_does(dtype, n):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
-def test_slopes_of_products_that_overflow_from_either_side(dtype):
+def test_derivatives_of_products_that_overflow_from_either_side(dtype):
     big = 1e250 if dtype == "f8" else 1e30
     x = np.array([big, big, 1 / big, 1 / big], dtype)
     with accnp.enable_x64(True):
@@ -384,7 +384,7 @@ def test_slopes_of_products_that_overflow_from_either_side(dtype):
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
-def test_a_mask_larger_than_what_it_is_of(name):
+def test_mask_larger_than_its_array(name):
     x, mask = np.float32([0.3, 1.7, -2.4]), np.array([[True, True, False], [False, True, True]])
     f = getattr(nn, name)
     np.testing.assert_array_equal(f(x, where=mask), f(np.broadcast_to(x, (2, 3)), where=mask))
@@ -426,7 +426,7 @@ def test_second_derivatives_of_deviations(name: str, options: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e20, 1e30])
-def test_slopes_of_deviations_have_no_scale(scale: float) -> None:
+def test_derivatives_of_deviations_have_no_scale(scale: float) -> None:
     x = np.float32([1, 2.5, -3, 0.5])
     want = accnp.grad(jnp.std)(x)
     np.testing.assert_allclose(accnp.grad(jnp.std)(x * np.float32(scale)), want, rtol=1e-5)

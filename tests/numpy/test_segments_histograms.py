@@ -100,7 +100,7 @@ SLOPES = [n for n in CASES if n.split()[0] in (
 
 
 @pytest.mark.parametrize("name", SLOPES)
-def test_slopes_and_batches(name):
+def test_derivatives_and_batches(name):
     f, *xs = CASES[name]
 
     def total(m):

@@ -71,7 +71,7 @@ unique(A, size=1.5) | union1d(A, B, size='x')
 
 
 @pytest.mark.parametrize("text", cases(REFUSED))
-def test_refused_as_by_jax(text):
+def test_raises_where_jax_raises(text):
     names = {"A": A, "B": B, "R": R, "E": E}
     wanted = outcome(lambda: eval(text, {**vars(jax.numpy), **names}))
     got = outcome(lambda: eval(text, {**{n: getattr(jnp, n) for n in dir(jnp)}, **names}))

@@ -63,7 +63,7 @@ def test_top_k() -> None:
 
 @pytest.mark.parametrize("fn", [jnp.sort, jnp.argsort, lambda v: lax.top_k(v, 2)[1],
                                 lambda v: jnp.searchsorted(jnp.sort(v), 1.5)])  # fmt: skip
-def test_batching_is_a_loop(fn: Any) -> None:
+def test_vmap_matches_a_loop(fn: Any) -> None:
     got = np.asarray(accnp.vmap(fn)(jnp.asarray(Y)))
     np.testing.assert_array_equal(got, np.stack([np.asarray(fn(jnp.asarray(r))) for r in Y]))
 
@@ -75,7 +75,7 @@ def test_sizes_under_jit() -> None:
         accnp.jit(jnp.unique)(jnp.asarray(Y))
 
 
-def test_refused() -> None:
+def test_invalid_arguments_raise() -> None:
     with pytest.raises(TypeError, match="kind"):
         jnp.sort(Y, kind="heapsort")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="axis 2"):
@@ -107,7 +107,7 @@ def test_partition(n: int, dtype: str) -> None:
         np.testing.assert_array_equal(accnp.vmap(lambda v, k=kth: jnp.partition(v, k))(x), y)
 
 
-def test_slopes_of_partition() -> None:
+def test_derivatives_of_partition() -> None:
     x = np.random.default_rng(0).normal(size=3000).astype(np.float32)
     f = lambda m, v: m.sum(m.sin(m.partition(v, 1000)[:1000]))  # noqa: E731
     got = accnp.grad(lambda v: f(jnp, v))(x)

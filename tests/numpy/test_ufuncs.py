@@ -48,7 +48,7 @@ def _both(name: str) -> tuple[Any, Any]:
     return getattr(jnp, name), getattr(jax.numpy, name)
 
 
-def test_the_table_is_what_users_get() -> None:
+def test_every_ufunc_of_the_table_is_public() -> None:
     for name, function in parts.UNARY.items():
         assert _inner(getattr(jnp, name)) is _inner(function)
     for name, made in ufuncs.BINARY.items():
@@ -247,7 +247,7 @@ def test_float_literals_of_both_signs_of_zero() -> None:
         assert np.signbit(value_of(jnp.copysign(1.0, x * zero))).all() == np.signbit(zero)
 
 
-def test_integers_and_floats_of_equal_value_are_told_apart() -> None:
+def test_equal_int_and_float_literals_are_distinguished() -> None:
     x = jnp.arange(3)
     assert (x * 2).dtype == np.int32
     assert (x * 2.0).dtype == np.float32
@@ -304,7 +304,7 @@ def test_recording_is_cheap() -> None:
         assert best < 8e-6  # 1.5 us on a quiet machine; jax's eager op takes 7.6
 
 
-def test_kernels_agree_with_the_meaning() -> None:
+def test_kernels_match_the_reference() -> None:
     x = jnp.asarray(np.linspace(-2, 2, 33, dtype=np.float32))
     y = jnp.asarray(np.linspace(3, -1, 33, dtype=np.float32))
     for out in (
@@ -381,7 +381,7 @@ def test_operators_refuse_containers(container: Any, x: Any) -> None:
             call()
 
 
-def test_equal_complex_numbers_share_the_slope():
+def test_equal_complex_numbers_share_the_derivative():
     """As real ones do: celu had none at 0, maximum that of one of both."""
     z, one = jnp.zeros((), "complex64"), jnp.ones((), "complex64")
     for f in (jnp.maximum, jnp.minimum):
@@ -391,7 +391,7 @@ def test_equal_complex_numbers_share_the_slope():
 
 @pytest.mark.parametrize("part", ["real", "imag"])
 @pytest.mark.parametrize("name", ["max", "min", "ptp"])
-def test_the_slope_of_a_complex_extreme_is_that_of_the_whole_number(name, part):
+def test_derivative_of_complex_extreme_uses_both_parts(name, part):
     """Numbers with the same real part shared the slope of the result's real part."""
     x = np.array([1 + 2j, 1 + 3j, 1 - 1j, 0.5 + 9j, 0.5 - 2j, 1 + 3j], np.complex64)
 
@@ -418,7 +418,7 @@ MASKED = {
 
 
 @pytest.mark.parametrize("name", MASKED)
-def test_truth_values_choose_what_a_product_keeps(name: str) -> None:
+def test_multiplication_by_bools_selects(name: str) -> None:
     """jax's compiler makes choices of such products: losses that are nan are masked so."""
     w = np.arange(9) % 3 == 0
     found = [MASKED[name](m, m.numpy.asarray(SPECIAL), m.numpy.asarray(w)) for m in (accnp, jax)]
@@ -428,7 +428,7 @@ def test_truth_values_choose_what_a_product_keeps(name: str) -> None:
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
 @pytest.mark.parametrize("initial", [None, 0, 2, True, 0.0])
 @pytest.mark.parametrize("options", [{}, {"dtype": np.int32}, {"keepdims": True}])
-def test_reductions_of_truths_begin_with_a_truth(name, initial, options):
+def test_logical_reductions_require_bool_initial(name, initial, options):
     x = np.array([[4, 0, 3], [1, 2, 3]], np.int32)
     initial = bool(initial) if initial == 2 and options else initial  # jax keeps the bits of 2
     more = options | ({} if initial is None else {"initial": initial})

@@ -44,7 +44,7 @@ SHAPES = [(40, 70), (3, 700), (4, 9, 50)]  # small and beyond what kernels of sh
 
 
 @pytest.mark.parametrize("name", ALONG)
-def test_along_an_axis(name):
+def test_functions_along_axes_of_length_one(name):
     f, rng = ALONG[name], np.random.default_rng(0)
     for shape in SHAPES:
         x = rng.standard_normal(shape).astype("f4") * 9

@@ -40,7 +40,7 @@ NO_RULE = {
 }
 
 
-def test_no_op_is_left_out() -> None:
+def test_every_op_has_a_batching_case() -> None:
     without = {
         name
         for name, op in OPS.whole().items()
@@ -145,7 +145,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("case", OTHERS)
-def test_vmap_runs_it(case: Case) -> None:
+def test_vmap_of_every_op_runs(case: Case) -> None:
     """Through `vmap` and the engine, the mapped axis last; the first operand mapped, then all."""
     graph = program(case)
     n = len(case.inputs)

@@ -76,7 +76,7 @@ def test_large_products_are_cut_into_tasks(shape, dtype):
 @pytest.mark.parametrize(
     ("k", "n", "dtype"), [(4200, 41, "f4"), (300, 9001, "f4"), (9000, 40, "f8")]
 )
-def test_a_vector_times_a_matrix_by_rows_has_the_bits_of_that_by_columns(k, n, dtype):
+def test_vector_matrix_product_matches_bitwise_in_both_layouts(k, n, dtype):
     rng = np.random.default_rng(0)
     x, b = rng.normal(size=k).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
     found = []
@@ -94,7 +94,7 @@ def test_a_vector_times_a_matrix_by_rows_has_the_bits_of_that_by_columns(k, n, d
 
 
 @pytest.mark.parametrize(("dtype", "to"), [("i4", "i4"), ("?", "?"), ("i8", "i8")])
-def test_right_operands_with_columns_apart_are_laid_out_in_rows(dtype, to):
+def test_strided_right_operands_are_copied_to_rows(dtype, to):
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-9, 9, s).astype(dtype) for s in ((2, 40, 30), (2, 50, 30)))
     p = params((((2,), (2,)), ((0,), (0,))), np.dtype(to))
@@ -132,7 +132,7 @@ def test_operands_are_converted_by_the_tasks(dtypes, to):
 
 
 @pytest.mark.parametrize(("dtype", "to"), [("f4", "f4"), ("i2", "f4")])
-def test_many_small_products_are_spelled_out(dtype, to):
+def test_many_small_products_are_unrolled(dtype, to):
     rng = np.random.default_rng(4)
     for m, n, k in ((3, 3, 3), (4, 2, 1), (1, 4, 4), (2, 1, 3)):
         a, b = (rng.normal(size=s).astype(dtype) for s in ((70, m, k), (70, n, k)))
@@ -187,7 +187,7 @@ def test_half_precision_is_multiplied_as_float32_and_rounded_once(dtypes, to):
             np.testing.assert_array_equal(np.asarray(other), got)
 
 
-def test_no_layout_no_thread_and_no_loop_changes_a_bit():
+def test_results_do_not_depend_on_layout_threads_or_loops():
     rng = np.random.default_rng(1)
     for m, k, n in ((300, 600, 200), (1, 300, 400), (70, 5, 3), (3, 4, 2)):
         a, b = (jnp.asarray(rng.normal(size=s).astype("f4")) for s in ((m, k), (k, n)))

@@ -168,7 +168,7 @@ def test_infinite_matrices_have_no_singular_values(dtype):
     assert jnp.isnan(jnp.linalg.pinv(a)).all()
 
 
-def test_loops_over_them_are_native():
+def test_loops_with_lapack_calls_are_native():
     rng = np.random.default_rng(1)
     a = rng.normal(size=(5, 5)).astype("f4")
 
@@ -197,7 +197,7 @@ def test_short_factorizations_have_one_thread(op, shape, alone):
     assert step.text.source.count("blas_alone()") == alone
 
 
-def test_openblas_has_its_threads_again():
+def test_openblas_threads_are_restored():
     """Also where several threads have called it at once."""
     module = ctypes.CDLL(importlib.import_module("scipy.linalg.cython_lapack").__file__)
     number = getattr(module, "scipy_openblas_get_num_threads", None)

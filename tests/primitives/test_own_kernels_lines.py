@@ -70,7 +70,7 @@ def test_cumlogsumexp(data, line):
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
 @many(15)
 @given(st.data(), lines(1))
-def test_places(op, data, line):
+def test_argmax_and_argmin(op, data, line):
     shape, axis = line
     draw = data.draw
     dtype = draw(st.sampled_from([d for d in DTYPES if "c" not in d]))
@@ -83,7 +83,7 @@ def test_places(op, data, line):
 
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", ["f4", "i2", "?"])
-def test_places_in_few_long_lines(op, dtype):
+def test_argmax_in_few_long_lines(op, dtype):
     """Parts of a line are folded on their own; of equal ones, and of NaNs, the first one counts."""
     rng = np.random.default_rng(5)
     x = rng.integers(-90, 90, (3, 100_001)).astype("f4" if dtype != "i2" else dtype)
@@ -99,7 +99,7 @@ def test_places_in_few_long_lines(op, dtype):
 
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u8", "?"])
-def test_places_in_many_short_lines(op, dtype):
+def test_argmax_in_many_short_lines(op, dtype):
     """Lines lie transposed in tiles: none, some and all of a tile's places, more than one tile."""
     rng = np.random.default_rng(6)
     for lines, n in ((16, 3), (300, 5), (129, 16), (40, 17), (257, 64)):

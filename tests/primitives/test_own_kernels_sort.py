@@ -100,7 +100,7 @@ LISTS = {
 
 @pytest.mark.parametrize("dtype", ["i4", "f4", "i8"])
 @pytest.mark.parametrize("name", LISTS)
-def test_lists_that_are_dealt_to_lists(name, dtype):
+def test_bucket_distribution(name, dtype):
     """As plain Python everywhere; compiled where NumPy's sort of long lists is slow."""
     x = LISTS[name].astype(dtype)
     if dtype == "f4":
@@ -127,7 +127,7 @@ def test_zeros_of_many_lines_keep_their_order(dtype, axis):
 
 @many(15)
 @given(st.data(), lines(1))
-def test_top(data, line):
+def test_top_k(data, line):
     shape, axis = line
     draw = data.draw
     x = shown(draw, drawn(draw, shape, [d for d in DTYPES if "c" not in d]))
@@ -136,7 +136,7 @@ def test_top(data, line):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u4", "i8", "u8", "u1"])
 @pytest.mark.parametrize(("n", "k"), [(128, 32), (300, 33), (1100, 5), (2200, 1)])
-def test_top_of_long_lines(dtype, n, k):
+def test_top_k_of_long_lines(dtype, n, k):
     rng = np.random.default_rng(n)
     info = None if dtype[0] == "f" else np.iinfo(dtype)
     x = rng.normal(size=(2, n)) if info is None else rng.integers(info.min, info.max, (2, n), dtype)

@@ -49,7 +49,7 @@ def test_updates_come_in_order(how, mode, dtype):
         np.testing.assert_array_equal(got, want)
 
 
-def test_kinds_of_places():
+def test_kinds_of_indices():
     u = RNG.standard_normal((N, 5)).astype(np.float32)
     i = RNG.integers(0, 99_000, N)
     for kind in (np.int16, np.uint16, np.uint32, np.int32):
@@ -74,7 +74,7 @@ def test_columns_and_pairs():
     np.testing.assert_array_equal(got, want)
 
 
-def test_all_updates_of_one_place():
+def test_all_updates_at_one_index():
     u = np.ones(N, np.float32)
     for where in (0, 59_999, 60_000, 99_999):
         got = found(lambda i, u: jnp.zeros(100_000).at[i].add(u), np.full(N, where, "i4"), u)

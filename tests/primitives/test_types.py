@@ -31,7 +31,7 @@ def narrowed(case: Case) -> tuple[tuple[np.ndarray, ...], dict[str, Any]]:
 
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("case", ALL)
-def test_declared_type_is_the_reference_type(case: Case, single: bool) -> None:
+def test_declared_type_matches_the_reference(case: Case, single: bool) -> None:
     inputs, params = narrowed(case) if single else (case.inputs, case.params)
     if single and case.op in ("bitcast_convert_type", "view_bytes"):
         params = {"new_dtype": np.dtype(np.int32)}
@@ -48,7 +48,7 @@ def test_declared_type_is_the_reference_type(case: Case, single: bool) -> None:
 
 
 @pytest.mark.parametrize("case", ALL)
-def test_recorded_type_is_the_declared_type(case: Case) -> None:
+def test_recorded_type_matches_the_declared_type(case: Case) -> None:
     if case.pre is not None or case.post is not None:
         assert case.op in ("cholesky", "eigh", "svd", "qr", "sici", "fresnel")
         return

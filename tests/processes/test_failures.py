@@ -26,7 +26,7 @@ f(x).block_until_ready()
 """
 
 
-def test_a_deadline_names_the_processes_that_are_missing() -> None:
+def test_timeout_names_missing_processes() -> None:
     text = START + (
         "jax.config.update('collective_timeout', 0.5)\n"
         "if me == 1: time.sleep(30)\n"
@@ -46,7 +46,7 @@ def test_a_deadline_names_the_processes_that_are_missing() -> None:
     assert "accnp.errors.JaxRuntimeError: DEADLINE_EXCEEDED" in ended.err
 
 
-def test_the_first_collective_of_a_program_has_a_deadline() -> None:
+def test_first_collective_has_a_timeout() -> None:
     text = START.replace("f(x).block_until_ready()\n", "") + (
         "jax.config.update('collective_timeout', 0.5)\n"
         "if me == 1: time.sleep(30)\n"
@@ -58,7 +58,7 @@ def test_the_first_collective_of_a_program_has_a_deadline() -> None:
     assert "processes that have not reached a collective since: 1;" in ended.err
 
 
-def test_a_deadline_says_where_others_wait() -> None:
+def test_timeout_reports_where_other_processes_wait() -> None:
     text = START + (
         "jax.config.update('collective_timeout', 0.5 if me == 0 else 60.0)\n"
         "(f if me == 0 else g)(x).block_until_ready()\n"
@@ -136,7 +136,7 @@ def test_plans_do_not_depend_on_the_debug_mode() -> None:
     assert engine.counters["plans"] == before["plans"]
 
 
-def test_a_deadline_holds_in_a_native_loop() -> None:
+def test_timeout_applies_in_native_loops() -> None:
     text = START + (
         "loop = lambda a: jax.lax.fori_loop(0, 9, lambda i, c: jax.lax.psum(c, 'x') / n, a)\n"
         "h = jax.jit(jax.shard_map(loop, mesh=mesh, in_specs=P('x'), out_specs=P(), "

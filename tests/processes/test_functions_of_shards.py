@@ -108,5 +108,5 @@ def over_processes(kind: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("found", [simulated, over_processes])
 @pytest.mark.parametrize("kind", ["Auto", "Explicit"])
-def test_outcomes_are_those_of_jax(kind: str, found: Any) -> None:
+def test_outcomes_match_jax(kind: str, found: Any) -> None:
     assert found(kind) == wanted(kind == "Explicit")

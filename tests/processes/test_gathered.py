@@ -41,12 +41,12 @@ def check(found: dict[str, Any], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_in_one_process(name: str, simulated: dict[str, Any]) -> None:
+def test_gathering_in_one_process(name: str, simulated: dict[str, Any]) -> None:
     check(simulated, name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_over_processes(name: str, found: dict[str, Any]) -> None:
+def test_gathering_over_processes(name: str, found: dict[str, Any]) -> None:
     check(found, name)
 
 

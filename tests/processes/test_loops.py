@@ -46,13 +46,13 @@ def check(found: dict[str, Any], name: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
-def test_in_one_process(name: str, kind: str) -> None:
+def test_loops_in_one_process(name: str, kind: str) -> None:
     check(simulated(kind), name)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", NAMES)
-def test_over_processes(name: str, kind: str) -> None:
+def test_loops_over_processes(name: str, kind: str) -> None:
     check(over_processes(kind), name)
 
 

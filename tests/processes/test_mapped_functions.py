@@ -38,13 +38,13 @@ def check(result: tuple[str, Any], name: str) -> None:
 
 @pytest.mark.parametrize("jit", ["", "jit: "])
 @pytest.mark.parametrize("name", MAPPED)
-def test_in_one_process(name: str, jit: str, simulated: dict[str, Any]) -> None:
+def test_vmap_in_one_process(name: str, jit: str, simulated: dict[str, Any]) -> None:
     check(simulated[jit + name], name)
 
 
 @pytest.mark.parametrize("jit", ["", "jit: "])
 @pytest.mark.parametrize("name", MAPPED)
-def test_over_processes(name: str, jit: str, found: dict[str, Any]) -> None:
+def test_vmap_over_processes(name: str, jit: str, found: dict[str, Any]) -> None:
     check(found[jit + name], name)
 
 
@@ -65,6 +65,6 @@ assert (jnp.vmap(jnp.sin, 1)(x).sum() > 10.0).item()
 """
 
 
-def test_traces_are_kept_apart() -> None:
+def test_traces_are_cached_separately() -> None:
     ended = launch(RANKS, APART)
     assert ended.code == 0, ended.err

@@ -37,7 +37,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in OTHER])
-def test_processes_compute_what_one_does(name: str, shards: list[dict[str, Any]]) -> None:
+def test_processes_match_one_process(name: str, shards: list[dict[str, Any]]) -> None:
     leaves = accnp.tree.leaves(PROGRAMS[name](accnp, accnp.P))
     for rank, found in enumerate(shards):
         assert len(found[name]) == len(leaves)

@@ -27,7 +27,7 @@ def found() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_results_are_sharded_as_by_jax(name: str, theirs: Any, found: dict[str, Any]) -> None:
+def test_result_shardings_match_jax(name: str, theirs: Any, found: dict[str, Any]) -> None:
     try:
         want = OPERATIONS[name](jax, theirs)
     except Exception as refusal:

@@ -29,7 +29,7 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_processes_compute_what_one_does(name: str, found: Any) -> None:
+def test_processes_match_one_process(name: str, found: Any) -> None:
     count, processes = found
     leaves = [np.asarray(x) for x in accnp.tree.leaves(PROGRAMS[name](accnp, count))]
     alone = [np.asarray(x) for x in accnp.tree.leaves(PROGRAMS[name](accnp, 2))]
@@ -45,7 +45,7 @@ def test_processes_compute_what_one_does(name: str, found: Any) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_jax_computes_the_same(name: str) -> None:
+def test_results_match_jax(name: str) -> None:
     want = jax.tree.leaves(PROGRAMS[name](jax, 2))
     got = accnp.tree.leaves(PROGRAMS[name](accnp, 2))
     for x, y in zip(got, want, strict=True):

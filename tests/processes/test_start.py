@@ -41,7 +41,7 @@ print(f"process {me} has {jax.config.threads} threads;")
 """
 
 
-def test_the_processes_know_each_other() -> None:
+def test_processes_are_connected() -> None:
     out = run(2, FACTS)
     assert "process 0 has 1 threads;" in out
     assert "process 1 has 1 threads;" in out
@@ -102,7 +102,7 @@ def test_devices_in_use_are_not_taken_away() -> None:
     assert "it must be called before devices are used" in ended.err
 
 
-def test_one_process_needs_no_mpi() -> None:
+def test_single_process_runs_without_mpi() -> None:
     code = (
         "import sys, accnp; accnp.distributed.initialize(num_processes=1)\n"
         "assert accnp.process_count() == 1 and accnp.distributed.is_initialized()\n"
@@ -167,7 +167,7 @@ def test_pending_work_is_done_at_the_end() -> None:
     assert (ended.code, ended.err) == (0, "")
 
 
-def test_a_script_imports_what_lies_beside_it(tmp_path: Path) -> None:
+def test_script_imports_modules_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("print('found')\n")
     script = tmp_path / "script.py"
     script.write_text("import beside\n")

@@ -170,7 +170,7 @@ def test_unflatten_counts():
         ours.tree_unflatten(treedef, iter([1, 2, 3]))
 
 
-def test_folds():
+def test_reductions():
     assert ours.tree_reduce(operator.add, [1, [2, 3]]) == 6
     assert ours.tree_reduce(operator.add, [], 4) == 4
     assert ours.tree_reduce(operator.add, [], None) is None
@@ -403,7 +403,7 @@ def test_names_are_those_of_jax():
     assert [n for n in public if not hasattr(tree, n)] == []
 
 
-def test_the_registry_says_none_of_leaves():
+def test_registry_returns_none_for_leaves():
     registry = ours.default_registry
     assert registry.flatten_one_level(3) is None
     assert registry.flatten_one_level_with_keys("leaf") is None

@@ -213,7 +213,7 @@ def test_two_trees(data):
 
 @quick
 @given(trees, st.integers(0, 4))
-def test_folds(x, start):
+def test_reductions(x, start):
     def join(a, b):
         return f"({a}{b})"
 

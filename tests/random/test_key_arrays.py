@@ -30,7 +30,7 @@ def keys(request):
     return jax.random.split(jax.random.key(3, impl=request.param), 4)
 
 
-def test_functions_that_move_elements_move_words(keys):
+def test_manipulation_functions_accept_key_arrays(keys):
     words = jax.random.key_data(keys)
     impl = jax.random.key_impl(keys)
 
@@ -189,7 +189,7 @@ def test_keys_are_close_where_they_are_equal():
     np.testing.assert_array_equal(jnp.isclose(jax.random.split(a), jax.random.split(a)), True)
 
 
-def test_programs_made_in_part_take_keys():
+def test_partial_evaluation_accepts_keys():
     """As flax's scan makes them of its body."""
     key = jax.random.key(1)
     fun = lu.wrap_init(lambda k, x: [jax.random.fold_in(key, 3), k, x + jax.random.uniform(k)])

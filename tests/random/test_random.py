@@ -210,7 +210,7 @@ gamma(k,2.,(3,)) | key_data(split(key(3,impl='rbg'),3)) | bits(k,(5,),'uint64')
 
 
 @pytest.mark.parametrize("text", cases(HALVED))
-def test_numbers_of_the_time_before_threefry_was_partitionable(text: str) -> None:
+def test_threefry_partitionable_off_matches_jax(text: str) -> None:
     def at(k: Any, names: Any) -> Any:
         loaded = {n: getattr(names, n) for n in getattr(names, "__all__", ())}
         return eval(text, {**vars(names), **loaded, "k": k})
@@ -246,7 +246,7 @@ def test_gradient_by_a_parameter_beside_mapped_keys() -> None:
     assert float(got) == pytest.approx(float(one[0] + one[1]), rel=1e-6)
 
 
-def test_no_array_of_bits_is_stored() -> None:
+def test_random_bits_are_not_stored() -> None:
     out = ours.uniform(ours.key(0), (100,)) * 2
     text = str(accnp.make_jaxpr(lambda k: ours.uniform(k, (100,)) * 2)(ours.PRNGKey(0)))
     assert "threefry_xor" in text
@@ -279,7 +279,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("call", "error", "text"), REFUSED)
-def test_refused(call: Any, error: type[Exception], text: str) -> None:
+def test_invalid_arguments_raise(call: Any, error: type[Exception], text: str) -> None:
     assert not config.x64
     with pytest.raises(error, match=text):
         call(ours.key(0))

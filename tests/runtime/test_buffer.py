@@ -23,7 +23,7 @@ def test_blocks_are_aligned_and_large_enough():
 
 
 @pytest.mark.parametrize("nbytes", [100, 5000, 3_000_000])
-def test_a_dead_block_is_used_again_and_a_seen_one_is_not(nbytes):
+def test_freed_blocks_are_reused_and_referenced_blocks_are_not(nbytes):
     first = buffer.empty(nbytes)
     address = first.ptr
     view = first.view((nbytes,), np.uint8)
@@ -91,7 +91,7 @@ def test_from_scalar(value, dtype):
     assert buffer.from_scalar(value, dtype).view((), dtype)[()] == value
 
 
-def test_too_large_says_how_much():
+def test_too_large_request_reports_its_size():
     with pytest.raises(MemoryError, match=r"empty: .*1125899906842624 bytes.*smaller"):
         buffer.empty(1 << 50)
     with pytest.raises(MemoryError, match=r"use a smaller shape"):
@@ -101,7 +101,7 @@ def test_too_large_says_how_much():
     assert buffer.empty(64).nbytes == 64
 
 
-def test_what_is_kept_is_bounded(monkeypatch):
+def test_pool_size_is_bounded(monkeypatch):
     buffer.trim()
     monkeypatch.setattr(buffer._pool, "limit", 8 << 20)
     blocks = [buffer.empty(4 << 20) for _ in range(6)]

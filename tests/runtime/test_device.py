@@ -14,7 +14,7 @@ from accnp.config import config
 from accnp.runtime import device
 
 
-def test_like_jax():
+def test_device_functions_match_jax():
     ours, theirs = device.devices(), jax.devices()
     assert len(ours) == 4
     assert [*map(repr, ours)] == [*map(repr, theirs)]
@@ -52,7 +52,7 @@ except RuntimeError as error: print(error)
 
 
 @pytest.mark.parametrize("name", ["num_cpu_devices", "jax_num_cpu_devices"])
-def test_the_number_is_settled_by_the_first_look(name):
+def test_device_count_is_fixed_by_first_use(name):
     jax.devices()
     device.devices()
     config.update(name, 4)  # as it is
@@ -73,7 +73,7 @@ def in_a_process(program, **environment):
     return done.stdout.strip()
 
 
-def test_how_many():
+def test_device_counts():
     count = "import accnp; print(accnp.device_count(), accnp.ones(2).device)"
     assert in_a_process(count) == "1 cpu:0"
     assert in_a_process(count, ACCNP_NUM_CPU_DEVICES="3") == "3 cpu:0"

@@ -65,7 +65,7 @@ ENDS = {"falls off": ("", 0), "exit": ("raise SystemExit(3)", 3), "error": ("1 /
 
 
 @pytest.mark.parametrize("left", LEFT)
-def test_nothing_looks_at_freed_memory_at_exit(left, tmp_path):
+def test_no_use_after_free_at_exit(left, tmp_path):
     """glibc fills what is freed (others know nothing of this): what the launchers are described by
     had been freed before them, and one process of a hundred ended by SIGSEGV."""
     filled = {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2", "ACCNP_CACHE_DIR": str(tmp_path)}
@@ -84,7 +84,7 @@ def test_nothing_looks_at_freed_memory_at_exit(left, tmp_path):
     [("atexit.register(late)", ""), ("", "atexit._run_exitfuncs(); late()")],
     ids=["a handler older than the import", "handlers called by hand"],
 )
-def test_work_behind_the_handlers_of_exit(first, then, tmp_path):
+def test_work_after_exit_handlers(first, then, tmp_path):
     """Threads that were started for it stood still for ever, and the process waited for them."""
     done = subprocess.run(
         [sys.executable, "-c", LATE.format(first=first, then=then)],

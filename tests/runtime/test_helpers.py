@@ -16,7 +16,7 @@ class Thing:
     """What a task holds in a frame."""
 
 
-def test_an_interrupted_task_leaves_nothing_to_the_collector():
+def test_interrupted_task_creates_no_reference_cycles():
     seen = []
 
     @in_order
@@ -58,7 +58,7 @@ def test_an_error_of_a_task_is_not_part_of_a_cycle():
         gc.enable()
 
 
-def test_the_gate_does_not_wait_for_the_thread_that_closes_it():
+def test_closing_thread_does_not_wait_for_itself():
     gate = Gate()
     gate.__enter__()  # and an interrupt before the exit
     closed = threading.Event()
@@ -89,7 +89,7 @@ def test_all_tasks_end_before_the_first_error_is_raised(count):
     assert len(done) == count
 
 
-def test_other_threads_have_the_switches_of_who_asks(tmp_path):
+def test_helper_threads_inherit_config_options(tmp_path):
     both = threading.Barrier(2, timeout=60)
     seen = {}
 

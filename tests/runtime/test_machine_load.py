@@ -44,14 +44,14 @@ def test_times_above_the_shortest_are_lost(monkeypatch):
     assert "busy machine" in str(load)
 
 
-def test_the_shortest_time_is_that_of_the_process(monkeypatch):
+def test_shortest_time_is_process_time(monkeypatch):
     ticks(monkeypatch, 2e-3)
     monkeypatch.setitem(machine_load._shortest, 1, 1e-3)
     assert machine_load.machine_load(threads=1).lost == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("cpus", "threads"), [(1, 1), (3, 3), (64, 8)])
-def test_as_many_threads_spin_as_have_a_cpu(monkeypatch, cpus, threads):
+def test_one_spin_thread_per_available_cpu(monkeypatch, cpus, threads):
     monkeypatch.setattr(machine_load, "default_threads", lambda: cpus)
     monkeypatch.setattr(machine_load, "_shortest", {})
     load = machine_load.machine_load(threads=100)
@@ -93,7 +93,7 @@ def test_explain_marks_its_figures(monkeypatch, load, marked):
         (1 << 28, BUSY, "unreliable: the copy was slow, on a busy machine)"),
     ],
 )
-def test_a_share_above_the_limit_says_why(monkeypatch, nbytes, load, words):
+def test_bandwidth_share_above_the_limit_is_explained(monkeypatch, nbytes, load, words):
     monkeypatch.setattr("accnp.devtools.explain.plan_facts.bandwidth", lambda device: 1e9)
     monkeypatch.setattr("accnp.devtools.explain.plan_facts.limit_load", lambda device: load)
 

@@ -53,19 +53,19 @@ def run(text: str, *options: str, **environment: str) -> str:
 # --- the two implementations ---
 
 
-def test_both_have_the_same_names() -> None:
+def test_extension_and_fallback_have_the_same_names() -> None:
     for name in fallback.__all__:
         assert all(hasattr(module, name) for module in [_native, *NATIVE]), name
 
 
-def test_both_number_modes_and_kinds_alike(native: Any) -> None:
+def test_extension_and_fallback_number_modes_and_kinds_equally(native: Any) -> None:
     names = ["ALONE", "FREE", "TOGETHER", "BRIEFLY"]
     assert [getattr(native, name) for name in names] == [0, 1, 2, 3]
     names = ["ARRAY", "TUPLE", "LIST", "DICT", "SAME", "NUMBER"]
     assert [getattr(native, name) for name in names] == [0, 1, 2, 3, 4, 5]
 
 
-def test_size_classes_are_alike(native: Any) -> None:
+def test_extension_and_fallback_have_the_same_size_classes(native: Any) -> None:
     pool, wanted = native.Pool(1 << 30), fallback.Pool(1 << 30)
     sizes = [0, 1, *[(1 << k) + d for k in range(5, 62) for d in (-1, 0, 1)], 3 << 20, 5 << 30]
     for n in sizes:
@@ -87,7 +87,7 @@ def test_impossible_sizes(native: Any, nbytes: int) -> None:
         Pool(1 << 20).empty(nbytes)
 
 
-def test_a_pool_counts_what_it_gives_and_takes() -> None:
+def test_pool_counts_allocations_and_frees() -> None:
     pool = buffer._pool
     first = pool.empty(1000)
     live, reuses = pool.live, pool.reuses
@@ -105,7 +105,7 @@ def test_a_pool_counts_what_it_gives_and_takes() -> None:
     assert pool.reuses > reuses
 
 
-def test_nodes_hold_what_they_are_given(native: Any) -> None:
+def test_nodes_hold_references_to_their_attributes(native: Any) -> None:
     node = native.Node("op", (), {}, "aval", None, None, 3, None)
     assert (node.op, node.inputs, node.params, node.aval) == ("op", (), {}, "aval")
     assert (node.value, node.trace, node.depth, node.site, node.form) == (None, None, 3, None, None)
@@ -123,7 +123,7 @@ def test_nodes_hold_what_they_are_given(native: Any) -> None:
     assert seen() is None
 
 
-def test_a_long_chain_of_nodes_goes_away(native: Any) -> None:
+def test_long_chain_of_nodes_is_freed(native: Any) -> None:
     node = native.Node("op", (), {}, None, None, None, 0, None)
     for _ in range(300_000):
         node = native.Node("op", (node,), {}, None, None, None, 0, None)
@@ -235,7 +235,7 @@ def test_functions_in_their_own_records_are_collected(native: Any) -> None:
     assert seen() is None
 
 
-def test_selecting_asks_for_types_without_a_hash(native: Any) -> None:
+def test_select_accepts_unhashable_types(native: Any) -> None:
     class Meta(type):
         def __eq__(cls, other: object) -> bool:
             return cls is other
@@ -329,7 +329,7 @@ def test_an_exception_in_a_function_that_a_kernel_calls_is_raised_after_it() -> 
     fallback.launch_released(fallback.COPY, 1, 1, 0, 0, 0)
 
 
-def test_parts_that_were_not_begun_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_launch_completes_remaining_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The function that takes parts may be ended by an exception between two of them."""
     monkeypatch.setattr(threads, "launch_parallel", lambda *_: None)
     done: list[tuple[int, int]] = []
@@ -535,7 +535,7 @@ def test_ufuncs_in_cycles_are_collected(native: Any) -> None:
     assert ended == [1]
 
 
-def test_memory_in_cycles_of_garbage_goes_back_whole() -> None:
+def test_buffers_in_garbage_cycles_are_freed() -> None:
     """The collector may take apart what is in a cycle with a buffer, but not its memory."""
     for _ in range(30):
         x = jnp.zeros(100_000) + 1
@@ -602,7 +602,7 @@ def test_exceptions_of_the_users_functions_are_not_lost(
 @pytest.mark.parametrize(
     "name", ["empty", "replace", "delete", "forget", "call", "switch", "collect", "trace"]
 )
-def test_functions_that_flatten_change_what_is_looked_at(name: str) -> None:
+def test_flatten_functions_that_modify_the_tree(name: str) -> None:
     x = jnp.ones(3) * 1
     f: Any = jnp.jit(lambda args, scale: args[0].a + args[0].b * scale + args[1])
     other = jnp.jit(lambda x: x * 2)
@@ -753,7 +753,7 @@ def test_hostile_classes_are_left_to_python() -> None:
     np.testing.assert_array_equal(f({"a": x}), [1, 2, 3])
 
 
-def test_children_of_named_tuples_are_their_items_whatever_they_iterate_over() -> None:
+def test_namedtuple_children_are_items_despite_custom_iteration() -> None:
     class Pair(NamedTuple):
         a: Any
         b: Any
@@ -908,7 +908,7 @@ def test_the_fallback_is_chosen_by_the_environment(tmp_path: Path) -> None:
         assert run(text, ACCNP_NATIVE="1", ACCNP_CACHE_DIR=str(tmp_path)) == "True 6.0\n"
 
 
-def test_an_extension_that_is_asked_for_must_be_there(tmp_path: Path) -> None:
+def test_requested_extension_must_exist(tmp_path: Path) -> None:
     told = """
 import sys
 
@@ -1043,7 +1043,7 @@ def test_quotas_of_control_groups(
     assert _quota(str(tmp_path / "root"), str(tmp_path / "groups")) == cpus
 
 
-def test_a_team_grows_and_works() -> None:
+def test_thread_pool_grows_and_works() -> None:
     for module in NATIVE:
         pool = module.ThreadPool()
         place = pool.reserve()

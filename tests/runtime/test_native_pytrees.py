@@ -85,7 +85,7 @@ def shown(x: Any) -> Any:
 @pytest.mark.parametrize("inner", [{}, INNER], ids=["users", "arrays"])
 @pytest.mark.parametrize("leaf", LEAF)
 @pytest.mark.parametrize("name", TREES)
-def test_both_have_the_same_leaves_and_structure(name: str, leaf: str, inner: Any) -> None:
+def test_extension_and_fallback_flatten_equally(name: str, leaf: str, inner: Any) -> None:
     tree, found = TREES[name], []
     for module in (fallback, CORE):
         leaves: list[Any] = []
@@ -107,7 +107,9 @@ def test_both_have_the_same_leaves_and_structure(name: str, leaf: str, inner: An
         ([Box(Box(data=1)), {"a": {(): 1, 2: 3}}], ValueError, "Comparator raised"),
     ],
 )
-def test_both_refuse_the_same_trees(tree: Any, error: type, message: str, leaf: Any) -> None:
+def test_extension_and_fallback_refuse_the_same_trees(
+    tree: Any, error: type, message: str, leaf: Any
+) -> None:
     for module in (fallback, CORE):
         with pytest.raises(error, match=message):
             module.flatten_tree(tree, [], {}, leaf)
@@ -135,7 +137,7 @@ def test_errors_of_users_functions() -> None:
                 module.unflatten_tree((list, None, ((Wrong, None, ()),)), [])
 
 
-def test_both_find_that_trees_do_not_fit() -> None:
+def test_extension_and_fallback_report_mismatched_trees() -> None:
     node = jnp.tree.structure({"a": [1, Pair(2, None)], "b": Box(3, data="x")})._node
     good = {"b": Box([3], data="x"), "a": [(1,), Pair({}, None)]}
     bad = [
@@ -176,7 +178,7 @@ def test_trees_that_change_while_they_are_walked() -> None:
         assert leaves in ([1], [1, 3])
 
 
-def test_unfinished_containers_are_out_of_reach() -> None:
+def test_incomplete_containers_are_not_visible() -> None:
     """Code of users that looks at all objects would crash at a place without an item."""
 
     class Looking:
@@ -230,7 +232,7 @@ def test_tuples_that_are_no_structures_are_refused() -> None:
 
 
 @pytest.mark.skipif(not COMPILED, reason="the extension counts references itself")
-def test_nothing_is_lost_or_kept() -> None:
+def test_references_balance() -> None:
     class Leaf:
         pass
 

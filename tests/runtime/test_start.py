@@ -39,7 +39,7 @@ def test_import_loads_few_modules():
     assert not heavy & set(new)
 
 
-def test_names_loaded_later_are_there():
+def test_lazily_loaded_names_exist():
     code = """
 import accnp
 from accnp.public_names import HOMES
@@ -62,7 +62,7 @@ assert unique is jnp.unique
     assert "accnp.interpreters" in new
 
 
-def test_ops_loaded_later_are_there():
+def test_lazily_loaded_ops_exist():
     code = """
 import accnp
 from accnp.ir.op import OPS, o
@@ -120,7 +120,7 @@ assert "dgesv" in scipy.linalg.cython_lapack.__pyx_capi__
     modules_of(code)
 
 
-def test_extension_modules_that_are_not_there():
+def test_missing_extension_modules():
     for name in ("scipy.linalg.no_such_module", "no_such_package.module", "json.no_such_module"):
         with pytest.raises(ImportError, match=f"no extension module {name}"):
             load_extension(name)

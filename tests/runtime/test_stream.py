@@ -39,7 +39,7 @@ def test_order_and_values():
     assert stream.idle
 
 
-def test_work_goes_on_without_a_wait():
+def test_work_runs_without_a_wait():
     stream = Stream()
     ended = threading.Event()
     task = stream.submit(ended.set)
@@ -58,7 +58,7 @@ def test_submit_returns_before_the_work():
     assert task.wait() == 5
 
 
-def test_a_waiter_runs_what_has_not_begun():
+def test_waiting_thread_runs_queued_tasks():
     stream = Stream()
     # The worker exists but is kept from the queue, so only the waiter can do the work.
     stream._worker = threading.current_thread()
@@ -69,7 +69,7 @@ def test_a_waiter_runs_what_has_not_begun():
     assert runners == [threading.get_ident()] * 3
 
 
-def test_a_waiter_returns_at_its_own_task():
+def test_waiting_thread_returns_after_its_own_task():
     stream = Stream()
     stream._worker = threading.current_thread()
     first = stream.submit(lambda: 1)
@@ -194,7 +194,7 @@ def test_many_threads_submit_and_wait():
     assert stream.idle
 
 
-def test_what_a_task_holds_is_let_go():
+def test_finished_task_releases_its_references():
     stream = Stream()
 
     class Held:
@@ -270,7 +270,7 @@ def test_a_forked_child_computes():
     assert stream.submit(lambda: 8).wait() == 8
 
 
-def test_helpers_look_for_work_only_briefly():
+def test_helpers_spin_only_briefly():
     k = kernel_cache.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
     x = np.ones(100_000, np.float32)
     out = np.zeros_like(x)
@@ -285,7 +285,7 @@ def test_helpers_look_for_work_only_briefly():
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system has no such sets")
 @pytest.mark.skipif(not COMPILED, reason="the fallback leaves threads to the system's scheduler")
-def test_helpers_keep_off_the_processor_of_who_shares():
+def test_helpers_avoid_the_cpu_of_the_caller():
     k = kernel_cache.get_kernel(sources.elementwise(), "kernel", sources.SIGNATURE)
     x = np.ones(100_000, np.float32)
     out = np.zeros_like(x)
@@ -305,7 +305,7 @@ def test_helpers_keep_off_the_processor_of_who_shares():
     assert (out == 3).all()
 
 
-def test_an_interrupt_is_of_the_thread_that_runs_the_work():
+def test_interrupt_is_raised_in_the_thread_that_runs_the_task():
     """Ctrl-C while the main thread runs a task that somebody else wants, as eager loops do: it was
     kept as that task's error, and the loop went on."""
     stream = Stream()

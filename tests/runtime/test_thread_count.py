@@ -64,7 +64,7 @@ def test_helpers_that_sleep_are_woken():
     assert helpers_seconds() - before > 0.002
 
 
-def test_the_number_goes_with_work_to_the_stream(monkeypatch):
+def test_thread_count_is_passed_to_stream_tasks(monkeypatch):
     seen = []
     monkeypatch.setattr(engine, "ASYNC", 0)
     run = engine.execute.run
@@ -90,7 +90,7 @@ def test_the_number_goes_with_work_to_the_stream(monkeypatch):
     assert config.threads == outer
 
 
-def test_blas_follows_and_comes_back():
+def test_blas_thread_count_follows_and_is_restored():
     n = default_threads()
     outside = blas_threads()
     with jnp.threads(1):
@@ -101,7 +101,7 @@ def test_blas_follows_and_comes_back():
     assert blas_threads() == ({n} if outside <= {n} else outside)
 
 
-def test_work_of_the_stream_leaves_blas_as_the_user_wants_it():
+def test_stream_tasks_restore_the_blas_thread_count():
     usual, outside = default_threads(), blas_threads()
     for number in (1, usual + 1):
         with jnp.threads(number):
@@ -127,7 +127,7 @@ print(1)
     assert fresh_process(code, ACCNP_THREADS="1") == 1
 
 
-def test_a_blas_that_comes_with_scipy_later_follows():
+def test_blas_of_scipy_loaded_later_is_limited():
     code = """
 import numpy as np, threadpoolctl
 import accnp as jnp
@@ -144,7 +144,7 @@ print(1)
     assert fresh_process(code) == 1
 
 
-def test_nothing_is_loaded_while_the_number_is_the_machines():
+def test_default_thread_count_loads_no_blas_controller():
     code = """
 import sys
 import accnp as jnp, numpy as np
@@ -168,7 +168,7 @@ def test_calls_in_parts():
         parallel_calls(fails, 10, 3)
 
 
-def test_calls_in_parts_keep_nothing():
+def test_partitioned_calls_do_not_leak():
     class Thing:
         pass
 
@@ -193,7 +193,7 @@ RESULTS = {
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_results_do_not_depend_on_it(name):
+def test_results_do_not_depend_on_thread_count(name):
     x = jnp.asarray(np.random.default_rng(0).standard_normal(1_000_000, np.float32))
     found = []
     for n in (1, 2, 5):

@@ -32,7 +32,7 @@ def helpers():
 
 
 @pytest.mark.parametrize("number", [2, 3, 5, 20])
-def test_every_index_is_done_whatever_the_parts(number):
+def test_every_index_runs_for_any_partition(number):
     k = kernel()
     x = np.ones(5000, np.float32)
     with use_threads(number):
@@ -84,7 +84,7 @@ def test_brief_launches_wake_helpers_where_many_follow_each_other():
 
 
 @pytest.mark.skipif(not LINUX, reason="the system has no such calls")
-def test_helpers_that_others_keep_from_their_processor_hold_nobody_up():
+def test_preempted_helpers_do_not_block_launches():
     code = "while True: pass"
     others = [subprocess.Popen([sys.executable, "-c", code]) for _ in os.sched_getaffinity(0)]
     try:
@@ -102,7 +102,7 @@ def test_helpers_that_others_keep_from_their_processor_hold_nobody_up():
 
 
 @pytest.mark.skipif(not LINUX or os.uname().machine != "x86_64", reason="numbers of calls")
-def test_helpers_ask_for_short_turns_and_stay_as_nice_as_they_were():
+def test_helpers_request_short_slices_and_keep_their_niceness():
     k = kernel()
     x = np.ones(100_000, np.float32)
     out = np.zeros_like(x)

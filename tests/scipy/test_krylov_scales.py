@@ -54,7 +54,7 @@ def test_no_bit_depends_on_the_scale() -> None:
         np.testing.assert_array_equal(np.asarray(linalg.cg(a, b * factor)[0]) / factor, found)
 
 
-def test_a_start_is_used_and_does_not_spoil_small_right_sides() -> None:
+def test_initial_guess_is_used_and_keeps_precision() -> None:
     a = MATRICES["cg"].astype(np.float32)
     b = RIGHT.astype(np.float32)
     exact = np.linalg.solve(MATRICES["cg"], RIGHT).astype(np.float32)

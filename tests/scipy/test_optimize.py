@@ -26,7 +26,7 @@ def himmelblau(p):
     ("function", "start"),
     [(rosenbrock, np.zeros(2)), (himmelblau, np.zeros(2))],
 )
-def test_as_scipy(function, start, method):
+def test_minimize_matches_scipy(function, start, method):
     with accnp.enable_x64(True):
         found = minimize(function, jnp.asarray(start), method=method, options={"ftol": 1e-16}
                          if "l-bfgs" in method else None)  # fmt: skip
@@ -46,7 +46,7 @@ def test_a_better_inverse_hessian_for_more_steps():
         np.testing.assert_allclose(found.hess_inv, np.asarray(found.hess_inv).T, rtol=1e-12)
 
 
-def test_single_precision_gets_there():
+def test_float32_converges():
     found = minimize(rosenbrock, jnp.zeros(2), method="BFGS")
     np.testing.assert_allclose(found.x, [1, 1], rtol=1e-4)
 

@@ -186,7 +186,7 @@ def test_incomplete_gamma_by_its_first_operand():
 @pytest.mark.parametrize(
     ("a", "places"), [(1.9e4, 1), (2.1e4, -3), (1e6, -0.5), (1e6, 4), (1e12, -2)]
 )
-def test_slopes_of_large_gamma_samples(a, places):
+def test_derivatives_of_large_gamma_samples(a, places):
     """By an integral of high precision: the series took more terms than it may (5 % off)."""
     import mpmath
 
@@ -217,7 +217,7 @@ def test_special_functions_are_part_of_fused_kernels():
     assert len(program(jnp.ones(5)).kernels) == 1
 
 
-def test_refusals():
+def test_invalid_arguments_raise():
     with pytest.raises(TypeError, match="floating"):
         special.ndtr(1)
     with pytest.raises(NotImplementedError, match="exact"):
@@ -327,13 +327,13 @@ def test_log_ndtr_far_to_the_left():
         np.testing.assert_allclose(special.log_ndtr(x), scipy.special.log_ndtr(x), rtol=1e-15)
 
 
-def test_ways_to_choose_nothing_with_repetition():
+def test_comb_of_zero_items_with_repetition():
     n, k = np.meshgrid([0.0, 1.0, 3.5, 6.0], np.arange(4.0))
     want = scipy.special.comb(n, k, repetition=True)  # of nothing: 1; it was 0
     np.testing.assert_allclose(special.comb(n, k, repetition=True), want, rtol=1e-6)
 
 
-def test_complex_gamma_at_poles_and_its_slope():
+def test_complex_gamma_at_poles_and_its_derivative():
     poles = np.asarray(special.gamma(jnp.asarray([0, -1, -5]) + 0j))
     assert np.isnan(poles.real).all()
     assert np.isnan(np.asarray(special.loggamma(jnp.asarray([0j, -2])))).all()
@@ -374,7 +374,7 @@ def test_lists_and_weak_types_as_jax():
     assert special.owens_t(1.0, 2.0).weak_type is False
 
 
-def test_slopes_of_kummers_function_by_parameters():
+def test_derivatives_of_kummers_function_by_parameters():
     """Beside mpmath: series of both kinds, poles, a that ends them, and large x of both signs."""
     rng = np.random.default_rng(3)
     a, b = rng.uniform(-4, 6, 60), rng.uniform(0.2, 8, 60)
@@ -393,7 +393,7 @@ def test_slopes_of_kummers_function_by_parameters():
                 np.testing.assert_allclose(slope[i], float(want), rtol=1e-11, err_msg=str(point))
 
 
-def test_slopes_of_gausss_function_by_parameters():
+def test_derivatives_of_gausss_function_by_parameters():
     """Beside mpmath: on both sides of 0, near and at 1, far below 0, polynomials; then by x."""
     rng = np.random.default_rng(5)
     a, b, c = rng.uniform(-4, 6, 60), rng.uniform(-4, 6, 60), rng.uniform(0.2, 8, 60)
@@ -450,7 +450,7 @@ def test_zeta_and_polygamma():
     np.testing.assert_array_equal(special.polygamma(np.array([1, 2]), np.float32(0)), [inf, -inf])
 
 
-def test_slopes_of_zeta_by_the_order():
+def test_derivatives_of_zeta_by_the_order():
     """Beside mpmath, both orders; near 1, of large orders, of halves."""
     s = np.array([1.01, 1.5, 2, 5, 17, 40, 100, 1e4])
     q = np.array([0.5, 0.02, 1, 30, 2.5, 0.7, 1.5, 1])
@@ -511,7 +511,7 @@ def test_second_derivative_of_log_ndtr(dtype, rtol):
 
 
 @pytest.mark.parametrize(("name", "singular"), [("xlogy", 0.0), ("xlog1py", -1.0)])
-def test_mixed_derivative_of_times_log_at_two_singular_places(name: str, singular: float) -> None:
+def test_mixed_derivative_of_xlogy_at_two_singular_points(name: str, singular: float) -> None:
     """It is 1 / y, infinite at 0, also where x is 0 and the first derivative by y is 0 / 0."""
     f = getattr(special, name)
     both = lambda v: f(v[0], v[1])  # noqa: E731

@@ -55,7 +55,7 @@ NONE = {
 
 
 @pytest.mark.parametrize("name", sorted({*NONE, "expon", "gumbel_l", "gumbel_r", "truncnorm"}))
-def test_parameters_that_are_none(name):
+def test_invalid_parameters_give_nan(name):
     """nan on every side of the support, also for infinity over infinity."""
     points, shapes, keywords = CASES[name]
     points = np.array([-np.inf, *points, np.inf])
@@ -79,14 +79,14 @@ def test_numbers_that_are_not_whole_have_no_probability():
     assert [float(x) for x in ends] == [1, 0, 1]
 
 
-def test_slopes_at_the_ends_of_truncated_numbers():
+def test_derivatives_at_the_ends_of_truncated_numbers():
     """None, as jax has it: they were nan, of the logarithm of 0."""
     t = stats.truncnorm
     for f, end in ((t.cdf, 0.5), (t.logcdf, 0.5), (t.sf, -1.0), (t.logsf, -1.0)):
         assert accnp.grad(f, (0, 1, 2))(end, -1.0, 0.5) == (0, 0, 0)
 
 
-def test_many_degrees_of_freedom_and_no_concentration():
+def test_extreme_distribution_parameters():
     """Differences of large logarithms, and the slope where a scaled function has a kink."""
     df = np.array([11.0, 23.9, 24.1, 300.0, 4e9])
     found = stats.t.logpdf(jnp.float32(1.3), df.astype("f4"))
@@ -158,7 +158,7 @@ AWKWARD = [
 
 
 @pytest.mark.parametrize(("name", "args", "value"), AWKWARD)
-def test_awkward_places(name, args, value):
+def test_awkward_points(name, args, value):
     distribution, _, method = name.partition(".")
     f = getattr(getattr(stats, distribution), method)
     want = getattr(getattr(scipy.stats, distribution), method)(*args) if value is None else value
@@ -278,14 +278,14 @@ def test_names_and_refusals():
         (stats.beta.cdf, 2.0, (2.0, 0.5)), (stats.beta.sf, 2.0, (0.5, 2.0)),
     ],
 )  # fmt: skip
-def test_no_slope_beyond_the_support(call, x, shapes):
+def test_no_derivative_beyond_the_support(call, x, shapes):
     slopes = accnp.grad(lambda x, s: call(x, *shapes, 0.0, s), (0, 1))(x, 1.5)
     assert [float(s) for s in slopes] == [0.0, 0.0]
     # Parameters that are none stay unknown there.
     assert np.isnan(float(call(x, *(-s for s in shapes))))
 
 
-def test_slopes_at_zero_are_those_of_the_density():
+def test_derivatives_at_zero_are_those_of_the_density():
     assert float(accnp.grad(stats.laplace.cdf)(0.0)) == 0.5
     assert float(accnp.grad(stats.expon.sf)(0.0)) == -1.0
     assert float(accnp.grad(stats.expon.logsf)(0.0)) == -1.0
@@ -298,12 +298,12 @@ def test_the_exponential_distribution_far_out():
     np.testing.assert_allclose(found, scipy.stats.expon.logcdf(x.astype("f8")), rtol=1e-6)
 
 
-def test_places_outside_of_the_unit_interval_are_none():
+def test_quantiles_outside_the_unit_interval_are_nan():
     for f in (stats.cauchy.ppf, stats.cauchy.isf):
         assert np.isnan(np.asarray(f(jnp.array([-0.5, 1.5, 3.0])))).all()
 
 
-def test_what_makes_a_result_weak():
+def test_conditions_for_weak_results():
     import jax
     import jax.scipy.stats
 
@@ -355,7 +355,7 @@ def test_gaussian_kde_integrals_samples_and_tree(shape):
         np.testing.assert_allclose(np.asarray(drawn), same, rtol=1e-5, atol=1e-6)
 
 
-def test_ranks_of_nothing():
+def test_ranks_of_empty_arrays():
     assert stats.rankdata(np.zeros(0)).shape == (0,)
     assert stats.rankdata(np.zeros((0, 3)), axis=0).shape == (0, 3)
 
@@ -412,7 +412,7 @@ def test_quantiles_of_bernoulli_at_the_ends(p):
 @pytest.mark.parametrize(
     ("x", "alpha"), [([np.nan, 0.5], [1, 1]), ([0.5, 0.5], [0, 1]), ([0.5, 0.5], [-1, 1])]
 )
-def test_dirichlet_of_what_is_none(x, alpha):
+def test_dirichlet_of_nan(x, alpha):
     x, alpha = np.float32(x), np.float32(alpha)
     assert np.isnan(stats.dirichlet.logpdf(x, alpha))
     assert np.isnan(stats.dirichlet.pdf(x, alpha))

@@ -38,7 +38,7 @@ def test_dot_returns_before_it_is_done(ours):
     assert call < looked_at / 4
 
 
-def test_dot_computes_behind_the_callers_back(ours):
+def test_dot_runs_in_the_background(ours):
     x = ours("p22_async").names["jnparr"]
     product = jnp.dot(x, x)
     deadline = perf_counter() + 20

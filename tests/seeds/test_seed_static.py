@@ -116,7 +116,7 @@ def test_jit_in_a_loop_compiles_once(ours, kind, traces):
 # 10: a global read under jit
 
 
-def test_a_global_stays_baked_in_until_the_shape_changes(ours, theirs):
+def test_global_is_constant_until_retraced(ours, theirs):
     run = ours("p10_globals")
     assert run.error is None
     assert run.output == theirs("p10_globals").output
@@ -162,7 +162,7 @@ def test_static_shape_in_reshape(ours, theirs):
 # 24: what traces again and what does not
 
 
-def test_what_retraces():
+def test_retracing_conditions():
     traced = []
 
     @partial(jax.jit, static_argnames="power")

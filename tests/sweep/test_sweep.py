@@ -35,7 +35,7 @@ def test_fixed_seeds(wide):
         assert not differences(c, None, answer(accnp, c, None, WAYS)), str(c)
 
 
-def test_seeds_go_through_all_names():
+def test_seeds_cover_all_names():
     assert len(names()) > 900
     assert {drawn(seed, False).name for seed in range(len(names()))} == set(names())
     assert drawn(7, True) == drawn(7, True)
@@ -71,7 +71,7 @@ A = "jnp.asarray(np.random.default_rng(1).integers(-9, 9, (4, 5)) / 8)"
     ("way", "words"),
     [("value", ["value"]), ("jit", ["jit"]), ("vmap", ["vmap"]), ("grad", ["grad", "jvp"])],
 )
-def test_a_planted_fault_is_found(monkeypatch, way, words):
+def test_injected_fault_is_found(monkeypatch, way, words):
     """A `sin` that is wrong by one way."""
     real = jnp.sin
 
@@ -96,7 +96,7 @@ def test_a_planted_fault_is_found(monkeypatch, way, words):
     assert all(d.what == "value" for d in found)
 
 
-def test_a_planted_fault_of_second_derivatives_is_found(monkeypatch):
+def test_injected_fault_of_second_derivatives_is_found(monkeypatch):
     real = jnp.sin
 
     @accnp.custom_jvp
@@ -131,7 +131,7 @@ def test_types_are_compared_with_those_of_jax():
     assert not differences(c, {"error": ["TypeError"]}, mine)
 
 
-def test_the_runner_tells_differences_and_crashes(monkeypatch, capsys):
+def test_runner_reports_differences_and_crashes(monkeypatch, capsys):
     """Workers of one process; the third call ends it."""
     asked = []
 
@@ -163,7 +163,7 @@ def test_the_runner_tells_differences_and_crashes(monkeypatch, capsys):
     assert "3 calls" in said
 
 
-def test_jax_is_asked_once_for_several_calls():
+def test_reference_calls_are_batched():
     import jax
     from sweep.theirs import answers
 

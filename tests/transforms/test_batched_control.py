@@ -248,7 +248,7 @@ DEAD: dict[str, Callable[[Any], Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("name", DEAD)
-def test_derivatives_where_the_other_branch_has_none(name: str) -> None:
+def test_derivatives_if_the_other_branch_has_none(name: str) -> None:
     """All branches are computed for all rows; what is not finite in those not taken stays there."""
     at = np.asarray([1.0, 0.0, 4.0, -1.0], np.float32)
 
@@ -272,7 +272,7 @@ TWICE = [name for name in PROGRAMS if "collective" not in name and "axis_index" 
 
 
 @pytest.mark.parametrize("name", TWICE)
-def test_twice_like_jax(name: str) -> None:
+def test_doubly_batched_control_flow_matches_jax(name: str) -> None:
     """Once more, over one argument reversed and not."""
     make, axes, arrays = PROGRAMS[name]
     wide = np.stack([arrays[0], np.flip(arrays[0])])

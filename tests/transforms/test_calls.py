@@ -38,7 +38,7 @@ TRANSFORMED = {
 
 
 @pytest.mark.parametrize("name", TRANSFORMED)
-def test_calls_stay_calls(name):
+def test_transformations_keep_calls(name):
     assert "jit" in set(primitives(accnp.make_jaxpr(TRANSFORMED[name])(X)))
 
 
@@ -82,7 +82,7 @@ def test_calls_over_outer_values_find_their_plan_again():
     assert engine.counters["plans"] == before
 
 
-def test_only_what_is_needed_is_handed_over():
+def test_calls_receive_only_needed_operands():
     f = accnp.jit(lambda x, y: (jnp.exp(x) * y, jnp.sin(y)))
     closed = accnp.make_jaxpr(accnp.grad(lambda x: f(x, 2.0)[0]))(1.0)
     first, second = closed.eqns

@@ -169,7 +169,7 @@ def test_two_names() -> None:
     compare(both)
 
 
-def test_two_names_where_jax_has_none() -> None:
+def test_two_axis_names_where_jax_supports_none() -> None:
     """Examples are numbered with the first name slowest."""
     names = ("i", "j")
     x = np.arange(3 * 2 * 6 * 5, dtype=np.float32).reshape(3, 2, 6, 5)

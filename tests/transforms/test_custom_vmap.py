@@ -57,7 +57,7 @@ def leaves(tree: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_like_jax(name: str) -> None:
+def test_custom_vmap_matches_jax(name: str) -> None:
     logs: tuple[Log, Log] = ([], [])
     want = leaves(PROGRAMS[name](jax, function(jax, logs[0])))
     got = leaves(PROGRAMS[name](accnp, function(accnp, logs[1])))
@@ -170,7 +170,7 @@ def test_no_reverse_mode(derivative: Derivative, linear: bool) -> None:
             derivative(m, one(m, [], linear))
 
 
-def test_some_mapped_together() -> None:
+def test_partially_batched_arguments() -> None:
     """One primal is mapped without its tangent, another one with it: the result has one axis."""
     f = function(accnp, [])
     value, slope = accnp.vmap(
@@ -367,7 +367,7 @@ def test_jacobian_of_a_sequential_function() -> None:
     np.testing.assert_allclose(accnp.jacfwd(f)(V), np.diag(np.cos(V)), rtol=1e-6)
 
 
-def test_keywords_without_places() -> None:
+def test_keyword_only_arguments() -> None:
     for m in (jax, accnp):
         f = m.custom_batching.custom_vmap(lambda x, *, y=1: x)
         f.def_vmap(lambda size, batched, x: (x, True))

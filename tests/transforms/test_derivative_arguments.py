@@ -319,14 +319,14 @@ def error_of(program: Program, m: Any) -> Exception | None:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_refused_like_jax(name: str) -> None:
+def test_raises_where_jax_raises(name: str) -> None:
     program, text = WRONG[name]
     theirs, ours = error_of(program, jax), error_of(program, accnp)
     assert type(ours).__name__ == type(theirs).__name__, (ours, theirs)
     assert re.search(text, str(ours))
 
 
-def test_pulling_back_again_and_again_frees_nothing_it_needs() -> None:
+def test_repeated_vjp_calls_keep_residuals() -> None:
     x = accnp.asarray(X)
     y, pull = accnp.vjp(lambda v: (accnp.exp(v) * v).sum(), x)
     first = np.asarray(pull(1.0)[0])
@@ -353,5 +353,5 @@ STRONG = np.float32(2)
         (lambda: [accnp.grad(lambda x: x * x)(1.0)], [True]),
     ],
 )  # fmt: skip
-def test_what_a_strong_cotangent_flows_to_is_strong(slope, weak):
+def test_strong_cotangents_give_strong_gradients(slope, weak):
     assert [x.weak_type for x in slope()] == weak

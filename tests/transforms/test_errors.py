@@ -49,7 +49,7 @@ BAD: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_refused_as_in_jax(name: str) -> None:
+def test_raises_where_jax_raises(name: str) -> None:
     with pytest.raises(Exception) as theirs:  # noqa: PT011
         BAD[name](jax)
     builtin = next(c for c in (TypeError, ValueError, IndexError) if issubclass(theirs.type, c))

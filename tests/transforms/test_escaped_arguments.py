@@ -49,7 +49,7 @@ def escaped(m: Any, derivative: Derivative) -> Any:
 
 
 @pytest.mark.parametrize("name", DERIVATIVES)
-def test_refused(name: str) -> None:
+def test_escaped_tracers_are_refused(name: str) -> None:
     for m in BOTH:
         x = escaped(m, DERIVATIVES[name])
         assert (x.shape, x.dtype.name) == ((), "float32")
@@ -58,7 +58,7 @@ def test_refused(name: str) -> None:
                 use(m, x)
 
 
-def test_the_value_can_be_looked_at() -> None:
+def test_escaped_value_can_be_read() -> None:
     x = escaped(accnp, DERIVATIVES["grad"])
     assert x.item() == 1.0
     assert float(x) == 1.0
@@ -66,7 +66,7 @@ def test_the_value_can_be_looked_at() -> None:
 
 
 @pytest.mark.parametrize("around", ["grad", "jit", "vmap"])
-def test_of_an_inner_derivative(around: str) -> None:
+def test_escaped_arguments_of_inner_derivative(around: str) -> None:
     for m in BOTH:
         box: list[Any] = []
 
@@ -81,7 +81,7 @@ def test_of_an_inner_derivative(around: str) -> None:
             getattr(m, around)(outer)(np.ones(2) if around == "vmap" else 1.0)
 
 
-def test_what_is_returned_stays() -> None:
+def test_returned_values_stay_valid() -> None:
     """Identities, and arguments that come back as auxiliary data, are values of their own."""
     for m in BOTH:
         kept: list[Any] = []
@@ -105,7 +105,7 @@ def test_what_is_returned_stays() -> None:
         assert [float(x + 1) for x in found] == [4.0] * len(found)
 
 
-def test_arguments_from_outside_stay() -> None:
+def test_outer_arguments_stay_valid() -> None:
     def run(m: Any) -> float:
         x = m.numpy.asarray(3.0)
         kept = []

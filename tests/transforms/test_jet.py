@@ -41,7 +41,7 @@ def close(ours, theirs):
 
 
 @pytest.mark.parametrize("name", BY_RULES)
-def test_terms_are_those_of_jax(name):
+def test_terms_match_jax(name):
     f = BY_RULES[name]
     ours = jet(lambda x: f(accnp, x), (POINT,), (TERMS,))
     want = remembered(

@@ -68,7 +68,7 @@ def test_integers_and_floating_numbers_are_not_mixed(f, x, ct):
 @pytest.mark.parametrize(
     "f", [lambda x: x * x, lambda x: accnp.lax.fori_loop(0, 3, lambda i, c: c * 2, x)]
 )
-def test_what_is_not_known_to_be_linear_is_refused(f):
+def test_nonlinear_functions_are_refused(f):
     with pytest.raises(NotImplementedError, match="linear"):
         accnp.linear_transpose(f, 3)(2)
 

@@ -35,7 +35,7 @@ def test_loop_on_a_value() -> None:
     assert (float(value), float(slope)) == (0.75, 0.0625)
 
 
-def test_look_at_values_inside() -> None:
+def test_reading_values_inside_derivatives() -> None:
     seen = []
 
     def g(x: Any) -> Any:
@@ -60,7 +60,7 @@ def test_no_perturbation_confusion() -> None:
     assert float(forward[1]) == 1.0
 
 
-def test_closed_over_marks() -> None:
+def test_closed_over_tracers() -> None:
     def g(x: Any) -> Any:
         mapped = jnp.vmap(lambda a: a * x)(jnp.arange(3.0))
         return jnp.jit(lambda b: (b * x + mapped).sum())(mapped)
@@ -70,7 +70,7 @@ def test_closed_over_marks() -> None:
     assert float(jnp.grad(jnp.grad(g))(2.0)) == 6.0
 
 
-def test_results_live_on() -> None:
+def test_results_outlive_the_trace() -> None:
     value, slope = jnp.value_and_grad(lambda x: (x * x).sum())(jnp.arange(3.0))
     print(value, slope)
     again = jnp.jit(lambda z: z + value + slope)(jnp.ones(3))
@@ -81,7 +81,7 @@ def test_results_live_on() -> None:
     np.testing.assert_allclose(mapped, [5.0, 5.0])
 
 
-def test_pull_again_later() -> None:
+def test_vjp_function_can_be_called_again() -> None:
     x = jnp.arange(3.0)
     y, pull = jnp.vjp(jnp.sin, x)
     np.testing.assert_allclose(y, np.sin(x))
@@ -102,7 +102,7 @@ def test_linear_map_under_transformations() -> None:
     np.testing.assert_allclose(jnp.linear_transpose(push, x)(x)[0], want * x, rtol=1e-6)
 
 
-def test_leaked_mark_is_a_value() -> None:
+def test_leaked_tracer_becomes_a_value() -> None:
     kept = []
 
     def g(x: Any) -> Any:
@@ -150,7 +150,7 @@ USES = {
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("way", KEPT)
-def test_what_does_not_depend_on_the_example_outlives_vmap(way: str, use: str) -> None:
+def test_batch_independent_values_outlive_vmap(way: str, use: str) -> None:
     answers = []
     for m in (jnp, jax):
         kept: list[Any] = []
@@ -162,7 +162,7 @@ def test_what_does_not_depend_on_the_example_outlives_vmap(way: str, use: str) -
     assert answers[0] == answers[1]
 
 
-def test_what_outlives_vmap_belongs_to_the_trace_around_it() -> None:
+def test_values_that_outlive_vmap_belong_to_the_outer_trace() -> None:
     def f(y: Any) -> Any:
         kept: list[Any] = []
         jnp.vmap(lambda x: kept.append(y * 2) or x)(jnp.ones(2))
@@ -195,7 +195,7 @@ def test_deep_graphs() -> None:
     np.testing.assert_allclose(jnp.vmap(chain)(jnp.ones(2)), [1.0, 1.0], rtol=1e-3)
 
 
-def test_failure_inside_leaves_nothing_behind() -> None:
+def test_failed_trace_leaves_no_state() -> None:
     with pytest.raises(ZeroDivisionError):
         jnp.grad(lambda x: 1 / 0)(1.0)
     with pytest.raises(ZeroDivisionError):

@@ -153,6 +153,6 @@ def test_transposes(f):
     close(accnp.jit(turned(accnp))(X), want)
 
 
-def test_products_of_what_is_linear_are_refused():
+def test_products_of_linear_operands_are_refused():
     with pytest.raises(NotImplementedError, match="not linear"):
         accnp.linear_transpose(lambda t: accnp.lax.scan(lambda c, r: (c * r, c), t[0], t)[1], X)(X)

@@ -149,7 +149,7 @@ def places(x: Any) -> set[str]:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_like_jax(name: str) -> None:
+def test_pmap_matches_jax(name: str) -> None:
     want, got = (PROGRAMS[name](m) for m in (jax, accnp))
     assert jax.tree.structure(got) == jax.tree.structure(want)
     for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):

@@ -41,7 +41,7 @@ def test_constants_rows_and_results_are_not_kept_again():
     assert kept(rnn, W, H) == [(4,), (4,)]
 
 
-def test_what_is_the_same_in_all_steps_is_computed_once():
+def test_loop_invariant_residuals_are_computed_once():
     f = lambda w, h: loop(lambda h, r: jnp.sin(h) * jnp.exp(w).sum(0) + r, h)  # noqa: E731
     assert kept(f, W, H) == [(4,), (4,)]  # sin h and cos h, neither exp w nor its sum
     g = lambda s, h: loop(lambda h, r: jnp.sin(h) * (s * s) + r, h)  # noqa: E731

@@ -67,7 +67,7 @@ def test_second_derivatives_run_no_primal(kind):
     assert "primal" not in seen
 
 
-def test_the_rule_says_the_shape_of_the_result():
+def test_rule_determines_the_result_shape():
     f = jax.custom_vjp(lambda x: x)
     f.defvjp(lambda x: (jnp.stack([x, 2 * x]), None), lambda _, ct: (ct.sum(),))
     value, pull = jax.vjp(f, 3.0)

@@ -16,7 +16,7 @@ import accnp
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_like_jax(name: str) -> None:
+def test_shard_map_matches_jax(name: str) -> None:
     wanted = jax.tree.leaves(PROGRAMS[name](jax, jax.P))
     found = accnp.tree.leaves(PROGRAMS[name](accnp, accnp.P))
     assert len(found) == len(wanted)
@@ -67,7 +67,7 @@ WRONG: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_refused(name: str) -> None:
+def test_invalid_arguments_raise(name: str) -> None:
     program, message = WRONG[name]
     with pytest.raises(Exception):  # noqa: B017, PT011 - some are of kinds of their own
         program(jax, jax.P)
@@ -111,7 +111,7 @@ def test_meshes_in_use() -> None:
         assert m.sharding.get_mesh().empty
 
 
-def test_shardings_say_where_parts_lie() -> None:
+def test_shardings_report_shard_positions() -> None:
     for spec in (("a",), (None, "b"), ("b", "a"), (("a", "b"),), ()):
         theirs, ours = (m.NamedSharding(mesh(m, 2, 2), m.P(*spec)) for m in (jax, accnp))
         wanted, found = (

@@ -42,7 +42,7 @@ CASES = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", CASES)
-def test_slopes(name, dtype):
+def test_derivatives(name, dtype):
     f, slope, at = CASES[name]
     x = np.array(at, dtype)
     with mp.workprec(2000):
@@ -77,7 +77,7 @@ def test_rises_of_digamma_lose_no_digits():
 
 
 @pytest.mark.parametrize("b", [1e-38, 1e-30, 1e-20, 1.0, 1e20, 1e30])
-def test_slopes_of_quotients_of_small_and_large_numbers(b):
+def test_derivatives_of_quotients_of_small_and_large_numbers(b):
     b = jnp.float32(b)
     a = 1.5 * b
     da, db = jnp.grad(lambda a, b: a / b, (0, 1))(a, b)
@@ -101,14 +101,14 @@ ENTROPIES = {
 
 
 @pytest.mark.parametrize(("name", "rows"), ENTROPIES.items())
-def test_slopes_of_entropies_at_the_borders(name, rows):
+def test_derivatives_of_entropies_at_the_borders(name, rows):
     for xs, want in rows:
         got = jnp.grad(getattr(sp, name), tuple(range(len(xs))))(*xs)
         np.testing.assert_array_equal(np.array(got), want, err_msg=str(xs))
 
 
 @pytest.mark.parametrize("x", [-3.0, 0.0, 5.0, 10.0, 14.0, 38.0])
-def test_second_slope_of_log_ndtr(x):
+def test_second_derivative_of_log_ndtr(x):
     """nan from 14 on in float32: the slope of a quotient whose square overflows."""
     found = jnp.grad(jnp.grad(sp.log_ndtr))(np.float32(x))
     with mp.workdps(60):
@@ -117,13 +117,13 @@ def test_second_slope_of_log_ndtr(x):
     np.testing.assert_allclose(found, want, rtol=3e-5, atol=1e-41)
 
 
-def test_second_slope_of_ndtri_in_the_middle():
+def test_second_derivative_of_ndtri_in_the_middle():
     assert float(jnp.grad(jnp.grad(sp.ndtri))(0.5)) == 0.0  # was -5
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", ["gelu", "silu", "mish"])
-def test_slopes_of_activations_in_halves_are_rounded_once(name, dtype):
+def test_derivatives_of_activations_in_halves_are_rounded_once(name, dtype):
     """Their terms cancel: at 3.5 the second slope of gelu was 0 for -0.0085."""
     f = getattr(jnp.nn, name)
     for x in (-1.25, 0.5, 2.5, 3.5):
@@ -134,7 +134,7 @@ def test_slopes_of_activations_in_halves_are_rounded_once(name, dtype):
 
 
 @pytest.mark.parametrize("at", [(2.0, 2.0), (-0.5, 0.5), (3.0, -4.0), (1.0, 0.0)])
-def test_second_slopes_of_hypot(at):
+def test_second_derivatives_of_hypot(at):
     """Of equal numbers they were 0, as jax's."""
     a, b = at
     h = np.hypot(a, b)
@@ -145,7 +145,7 @@ def test_second_slopes_of_hypot(at):
     np.testing.assert_allclose(first, np.array(at) / h, rtol=1e-6)
 
 
-def test_second_and_third_slope_of_spence_at_one():
+def test_second_and_third_derivative_of_spence_at_one():
     slope = jnp.grad(jnp.grad(sp.spence))
     assert float(slope(1.0)) == 0.5
     np.testing.assert_allclose(jnp.grad(slope)(1.0), -2 / 3, rtol=1e-6)

@@ -71,7 +71,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_like_jax(name: str) -> None:
+def test_vectorize_matches_jax(name: str) -> None:
     want = PROGRAMS[name](jax.numpy.vectorize)
     got = PROGRAMS[name](accnp.vectorize)
     assert jax.tree.structure(got) == jax.tree.structure(want)

@@ -332,7 +332,7 @@ UNMAPPED = {
 
 
 @pytest.mark.parametrize("name", UNMAPPED)
-def test_what_is_not_mapped_has_a_value(name):
+def test_unmapped_values_are_concrete(name):
     """As in jax, where `vmap` alone traces nothing else than what is mapped."""
     fn, xs = UNMAPPED[name], np.arange(3.0, dtype=np.float32)
     got = accnp.vmap(fn, (0, None))(xs, jnp.asarray(2))
@@ -348,7 +348,7 @@ def test_what_is_not_mapped_has_a_value(name):
         lambda xs: accnp.vmap(lambda x: x * int(accnp.lax.axis_index("i")), axis_name="i")(xs),
     ],
 )
-def test_what_is_mapped_or_compiled_has_none(call):
+def test_mapped_and_traced_values_are_not_concrete(call):
     with pytest.raises(accnp.errors.ConcretizationTypeError):
         call(jnp.arange(3.0))
 

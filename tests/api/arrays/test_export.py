@@ -14,7 +14,7 @@ import accnp
 import accnp.numpy as jnp
 
 
-def test_everything_exported_is_read_only() -> None:
+def test_exported_memory_is_read_only() -> None:
     x = jnp.arange(4.0) * 2
     for view in (np.asarray(x), np.from_dlpack(x), memoryview(np.asarray(x))):
         assert not np.asarray(view).flags.writeable
@@ -24,7 +24,7 @@ def test_everything_exported_is_read_only() -> None:
     assert bytes(x) == np.asarray(x).tobytes()
 
 
-def test_the_buffer_is_read_only() -> None:
+def test_exported_buffer_is_read_only() -> None:
     x = jnp.arange(4.0)
     view = memoryview(x) if sys.version_info >= (3, 12) else x.__buffer__(0)
     assert view.readonly
@@ -34,7 +34,7 @@ def test_the_buffer_is_read_only() -> None:
 @pytest.mark.parametrize(
     "give", [jnp.asarray, jnp.array, jnp.from_dlpack, lambda a: jnp.zeros(4) + a]
 )
-def test_a_write_after_handing_over_changes_nothing(give) -> None:
+def test_later_writes_to_source_do_not_change_array(give) -> None:
     a = np.ones(4, np.float32)
     x = give(a)
     y = x + 1
@@ -75,7 +75,7 @@ def test_pickles_and_copies(dtype: str) -> None:
     assert copy.copy(jnp.asarray(1.0)).weak_type
 
 
-def test_copies_stay_when_the_array_is_given_away() -> None:
+def test_copies_survive_donation_of_the_array() -> None:
     step = accnp.jit(lambda a: a + 1, donate_argnums=0)
     for make in (copy.copy, copy.deepcopy, jnp.copy, lambda x: x.copy(), lambda x: x.clone()):
         x = jnp.arange(3.0) * 2
@@ -106,7 +106,7 @@ def test_operators_refuse_lists_and_a_modulus() -> None:
     assert (x == None) is False  # noqa: E711
 
 
-def test_what_is_recorded_outlives_the_array_it_reads() -> None:
+def test_recorded_operations_outlive_their_operands() -> None:
     step = accnp.jit(lambda a: a.at[0].set(9.0), donate_argnums=0)
     for first in (lambda: jnp.arange(3.0) * 2, lambda: (jnp.arange(3.0) * 2).block_until_ready()):
         x = first()
@@ -146,7 +146,7 @@ def test_dlpack_types_that_numpy_lacks(dtype: str) -> None:
         x.__dlpack__(dl_device=(2, 0))
 
 
-def test_the_namespace_describes_itself() -> None:
+def test_namespace_info() -> None:
     x = jnp.ones(1)
     theirs = jax.numpy.ones(1)
     assert x.__array_namespace__() is jnp

@@ -80,7 +80,7 @@ ASSIGNMENTS: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("key", "values"), ASSIGNMENTS, ids=lambda v: "")
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
-def test_as_in_numpy(key: Any, values: Any, dtype: str) -> None:
+def test_matches_numpy(key: Any, values: Any, dtype: str) -> None:
     want = (np.arange(12).reshape(3, 4) % 5).astype(dtype)
     x = jnp.asarray(want)
     traced = jnp.asarray(want)
@@ -114,7 +114,7 @@ def test_as_in_numpy(key: Any, values: Any, dtype: str) -> None:
         ("float32", None, (TypeError, ValueError)),
     ],
 )
-def test_refusals_of_numpy(dtype: str, values: Any, error: Any) -> None:
+def test_raises_where_numpy_raises(dtype: str, values: Any, error: Any) -> None:
     want, x = np.ones((2, 3), dtype), jnp.ones((2, 3), dtype)
     if values is not None:
         with pytest.raises(error):
@@ -372,7 +372,7 @@ class Box:
 
 
 @pytest.mark.parametrize("transform", ["jit", "vmap", "scan", "cond", "nested", "grad of jit"])
-def test_arrays_from_outside_of_a_trace(transform: str) -> None:
+def test_assignment_to_closed_over_arrays_in_trace(transform: str) -> None:
     box = Box()
     box.x = jnp.zeros(3)
     before = box.x
@@ -402,7 +402,7 @@ def test_arrays_from_outside_of_a_trace(transform: str) -> None:
     check(before, floats([2, 0, 0]))
 
 
-def test_an_error_in_a_trace_gives_the_values_back() -> None:
+def test_error_in_trace_restores_values() -> None:
     x = jnp.zeros(2)
 
     @jnp.jit
@@ -415,7 +415,7 @@ def test_an_error_in_a_trace_gives_the_values_back() -> None:
     check(x, np.zeros(2, "float32"))
 
 
-def test_outer_values_of_a_derivative() -> None:
+def test_assignment_to_outer_values_in_derivative() -> None:
     kept = jnp.zeros(2)
 
     def f(v: Any) -> Any:
@@ -534,7 +534,7 @@ IN_PLACE: dict[str, Callable[[Any, Any, Any], object]] = {
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float16"])
 @pytest.mark.parametrize("name", IN_PLACE)
-def test_functions_of_numpy_change_their_argument(name: str, dtype: str) -> None:
+def test_inplace_numpy_functions_modify_their_argument(name: str, dtype: str) -> None:
     call = IN_PLACE[name]
     want = np.arange(12).reshape(3, 4).astype(dtype)
     x, jitted = jnp.asarray(want), jnp.asarray(want)
@@ -566,7 +566,7 @@ class _OnArrays:
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
-def test_numpys_own_functions_change_arrays(name: str) -> None:
+def test_numpy_functions_modify_arrays(name: str) -> None:
     want = np.arange(12.0, dtype="float32").reshape(3, 4)
     x = jnp.asarray(want)
     IN_PLACE[name](np, want, np.array)
@@ -577,7 +577,7 @@ def test_numpys_own_functions_change_arrays(name: str) -> None:
     check(x, want)
 
 
-def test_functions_in_place_refuse_and_warn() -> None:
+def test_inplace_functions_raise_or_warn() -> None:
     x, keys = jnp.zeros((2, 2)), random.split(random.key(0), 3)
     copied = random.key_data(keys)
     jnp.put(keys, jnp.array([0]), keys[2])
@@ -612,7 +612,7 @@ def test_functions_in_place_refuse_and_warn() -> None:
             jnp.add.at(x, 0, 1.0)
 
 
-def test_switched_off() -> None:
+def test_item_assignment_disabled() -> None:
     f = jnp.jit(lambda x: operator.setitem(x, 0, 1.0) or x)
     f(jnp.zeros(2))
     with jnp.item_assignment(False):

@@ -38,12 +38,12 @@ def test_rows(shape, dtype):
         np.testing.assert_array_equal(np.asarray(row), expected)
 
 
-def test_weak_types_stay():
+def test_iteration_keeps_weak_types():
     assert next(iter(jnp.full(1000, 2.0))).weak_type == jnp.full(1000, 2.0)[0].weak_type
     assert next(iter(jnp.broadcast_to(jnp.asarray(2.0), (1000,)))).weak_type
 
 
-def test_nothing_is_done_before_a_row_is_asked_for(asked):
+def test_rows_are_computed_on_demand(asked):
     x = jnp.arange(10.0**6)
     assert np.iterable(x)
     rows = iter(x)
@@ -77,7 +77,7 @@ def test_arrays_without_axes_are_not_iterable():
         iter(jnp.asarray(1.0))
 
 
-def test_scipy_takes_long_arrays():
+def test_scipy_accepts_long_arrays():
     x = np.random.default_rng(0).normal(size=100_000)
     found = scipy.stats.differential_entropy(jnp.asarray(x.astype(np.float32)))
     np.testing.assert_allclose(float(found), 0.5 * np.log(2 * np.pi * np.e), atol=0.02)

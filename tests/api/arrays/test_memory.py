@@ -72,7 +72,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("source", SOURCES)
-def test_what_cannot_change_is_not_copied(
+def test_immutable_memory_is_not_copied(
     source: str, call: str, path: Path, copies: list[int]
 ) -> None:
     x = SOURCES[source](path)
@@ -93,7 +93,7 @@ def test_what_cannot_change_is_not_copied(
         lambda path: np.broadcast_to(np.zeros(N, np.float32), (N,)),
     ],
 )
-def test_what_can_change_is_copied(source: Any, path: Path, copies: list[int]) -> None:
+def test_mutable_memory_is_copied(source: Any, path: Path, copies: list[int]) -> None:
     x = source(path)
     jnp.asarray(x).block_until_ready()
     assert len(copies) == 1
@@ -224,7 +224,7 @@ def test_results_are_written(name: str, taken: list[int], copied: list[int]) -> 
     assert copied == [COPIED.get(name, 0)] * 3
 
 
-def test_any_array_can_be_written_to(tmp_path: Path) -> None:
+def test_call_into_writes_to_any_array(tmp_path: Path) -> None:
     f = jnp.jit(lambda x, *, out=1: x * 2 + out)  # a parameter of this name is the function's own
     target = np.lib.format.open_memmap(tmp_path / "y.npy", "w+", np.float32, X.shape)
     f.call_into(target, X, out=3)
@@ -334,7 +334,7 @@ def test_other_files_and_other_parts_of_a_file_are_written_directly(
     assert len(taken) == 1
 
 
-def test_other_ways_of_calling() -> None:
+def test_call_into_under_disable_jit_and_with_references() -> None:
     f = jnp.jit(lambda x: x + 1)
     out = np.empty(3, np.float32)
     with jnp.disable_jit():
@@ -406,7 +406,9 @@ def test_methods_write_their_results_and_have_stages() -> None:
         (jnp.zeros(3), TypeError, r"writeable NumPy arrays.*np.empty\(\(3,\), 'float32'\)"),
     ],
 )
-def test_what_cannot_be_written_to(out: Any, error: type[Exception], message: str) -> None:
+def test_call_into_refuses_unsuitable_targets(
+    out: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         jnp.jit(lambda x: x + 1).call_into(out, jnp.zeros(3))
 

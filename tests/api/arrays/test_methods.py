@@ -135,7 +135,7 @@ def test_facts(name: str) -> None:
     assert getattr(jnp.asarray(F), name) == getattr(jax.numpy.asarray(F), name)
 
 
-def test_matching_jax_s_list_of_methods() -> None:
+def test_methods_match_those_of_jax() -> None:
     missing = [n for n in dir(jax.Array) if not n.startswith("_") and not hasattr(accnp.Array, n)]
     allowed = {
         "addressable_shards",
@@ -196,7 +196,7 @@ def test_pickling_and_copying() -> None:
     assert np.from_dlpack(x).tolist() == (F * 2).tolist()
 
 
-def test_views_that_do_not_fit() -> None:
+def test_view_refuses_unsuitable_shapes() -> None:
     with pytest.raises(ValueError, match="last axis"):
         jnp.ones((2, 3), jnp.int16).view(jnp.int32)
 
@@ -244,7 +244,7 @@ def test_counters_count() -> None:
     assert set(after) == {"traces", "compiles", "disk_hits", "launches", "kernels"}
 
 
-def test_a_complex_number_is_true_if_either_part_is():
+def test_complex_truth_value_uses_both_parts():
     x = np.array([0, 1j, 1, -2j, np.nan, 1j * np.nan], np.complex64)
     for y in (jnp.asarray(x).astype(bool), jnp.astype(x, np.bool_), jnp.astype(x[::2], bool)):
         assert y.dtype == np.bool_

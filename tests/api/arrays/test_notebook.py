@@ -66,7 +66,7 @@ def test_texts_are_escaped():
     assert "key&lt;fry&gt;" in jnp.random.key(0)._repr_html_()
 
 
-def test_no_colour_is_fixed():
+def test_html_sets_no_colours():
     """The colours are those of the notebook's theme, light or dark."""
     for style in read(jnp.ones(3).block_until_ready()).styles:
         assert not any(word in style for word in ("#", "rgb", "white", "black"))
@@ -107,7 +107,7 @@ def test_leaked_and_deleted_arrays_do_not_raise():
     ],
     ids=["scalar", "empty", "bfloat16", "bool", "complex", "nan"],
 )
-def test_kinds_of_values(make, shown):
+def test_previews_of_all_dtypes(make, shown):
     assert read(make().block_until_ready()).texts[-1] == shown
 
 
@@ -115,6 +115,6 @@ def test_random_keys():
     assert "key<fry>" in read(jnp.random.key(3)).texts
 
 
-def test_completion_and_help_do_not_change():
+def test_completion_and_help_are_unaffected():
     assert "_repr_html_" in dir(jnp.Array)
     assert not [name for name in dir(jnp.Array) if "html" in name and not name.startswith("_")]

@@ -166,7 +166,7 @@ def test_arguments(name: str) -> None:
     assert compared
 
 
-def test_each_argument_takes_its_own_place() -> None:
+def test_arguments_are_mapped_by_name() -> None:
     x = jnp.asarray(A)
     with jnp.numpy_dispatch():
         same(np.sum(x, 0, None, None, True), A.sum(0, keepdims=True))

@@ -298,7 +298,7 @@ def test_results_are_stored_in_numpy_arrays() -> None:
         (lambda x: np.ptp(x, axis=5), "axis"),
     ],
 )  # fmt: skip
-def test_refusals_name_the_function(call: Callable[[Any], Any], message: str) -> None:
+def test_errors_name_the_function(call: Callable[[Any], Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         call(jnp.ones(3))
 
@@ -312,7 +312,7 @@ def test_arguments_that_jnp_lacks() -> None:
     assert np.concatenate([jnp.ones(2)] * 2, casting="same_kind", out=None).shape == (4,)
 
 
-def test_other_types_come_first() -> None:
+def test_other_array_types_take_precedence() -> None:
     class Other:
         def __array_ufunc__(self, *args: Any, **kwargs: Any) -> str:
             return "ufunc"
@@ -325,7 +325,7 @@ def test_other_types_come_first() -> None:
     assert numpy.concatenate([x, Other()]) == "function"
 
 
-def test_switched_off_nothing_is_there() -> None:
+def test_protocols_are_absent_when_disabled() -> None:
     x = jnp.ones(3)
     with jnp.numpy_dispatch(False):
         assert not hasattr(x, "__array_ufunc__")
@@ -355,7 +355,7 @@ def test_the_environment_and_the_option() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "Array\nndarray\n"
 
 
-def test_a_trace_is_of_one_setting() -> None:
+def test_dispatch_option_is_part_of_cache_key() -> None:
     f = jnp.jit(lambda x: np.sin(x))
     f(jnp.ones(2))
     with jnp.numpy_dispatch(False), pytest.raises(jnp.errors.TracerArrayConversionError):

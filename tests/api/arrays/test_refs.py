@@ -43,7 +43,7 @@ def differentiated(m):
 
 
 @pytest.mark.parametrize("program", [several, by_places, traced, differentiated])
-def test_like_jax(program):
+def test_references_match_jax(program):
     for f, w in zip(
         accnp.tree.leaves(program(accnp)), jax.tree.leaves(program(jax)), strict=True
     ):  # fmt: skip
@@ -53,7 +53,7 @@ def test_like_jax(program):
             assert f == w
 
 
-def test_parts_and_what_is_broadcast():
+def test_assignment_to_parts_broadcasts():
     ref = accnp.new_ref(accnp.numpy.arange(4.0))
     ref.at[1:][0] = 9.0
     ref.at[2:].at[1][...] = 5.0
@@ -71,7 +71,7 @@ def test_texts():
 
 
 @pytest.mark.parametrize("way", [lambda f: f, lambda f: accnp.jit(f)], ids=["eager", "traced"])
-def test_what_a_reference_is(way):
+def test_reference_properties(way):
     """As flax asks: by `typeof`, which said what its content is."""
     seen = []
 
@@ -93,7 +93,7 @@ def test_what_a_reference_is(way):
     assert text in ("Ref([0., 0.], dtype=float32)", "JitTracer(Ref{float32[2]})")
 
 
-def test_what_is_refused():
+def test_invalid_reference_uses_raise():
     ref = accnp.new_ref(accnp.numpy.zeros(2))
     with pytest.raises(ValueError, match="must have the dtype of the reference, float32; got int"):
         ref[0] = accnp.numpy.int32(3)
@@ -155,11 +155,11 @@ def by_boxes(m):
 
 
 @pytest.mark.parametrize("program", [in_loops, by_boxes])
-def test_places_that_are_traced(program):
-    test_like_jax(program)
+def test_traced_indices(program):
+    test_references_match_jax(program)
 
 
-def test_a_loop_in_eager_code_sees_what_references_hold_now():
+def test_eager_loop_reads_current_reference_contents():
     ref = accnp.new_ref(accnp.numpy.zeros(2))
 
     def step(i, c):
@@ -174,7 +174,7 @@ def test_a_loop_in_eager_code_sees_what_references_hold_now():
     assert ref[...].tolist() == [18, 1]
 
 
-def test_tests_of_loops_read_and_write_nothing():
+def test_loop_conditions_cannot_use_references():
     ref = accnp.new_ref(accnp.numpy.zeros(2))
 
     def step(i):
@@ -272,7 +272,7 @@ def derivatives(m):
 
 @pytest.mark.parametrize("program", [handed_over, mapped, derivatives])
 def test_handed_over(program):
-    test_like_jax(program)
+    test_references_match_jax(program)
 
 
 def refused(m):
@@ -302,14 +302,14 @@ def refused(m):
 
 
 @pytest.mark.parametrize("m", [accnp, jax])
-def test_references_that_cannot_be_there(m):
+def test_invalid_uses_of_references_raise(m):
     for call, error in refused(m):
         with pytest.raises(error):
             call()
 
 
 @pytest.mark.parametrize("m", [accnp, jax])
-def test_numbers_out_of_bounds(m):
+def test_out_of_bounds_indices(m):
     ref = m.new_ref(m.numpy.ones((3, 4)))
     for act in (
         lambda: ref[3],

@@ -128,7 +128,7 @@ def test_log(caplog):
 # --- what callbacks get and give ---
 
 
-def test_arguments_may_be_kept():
+def test_callbacks_may_keep_their_arguments():
     kept = []
     f = jnp.jit(lambda x: (jnp.debug.callback(kept.append, x * 2), x * 3)[1])
     for i in range(20):
@@ -138,7 +138,7 @@ def test_arguments_may_be_kept():
     assert all(isinstance(x, jnp.Array) for x in kept)
 
 
-def test_results_may_be_written_to_later():
+def test_callbacks_may_modify_results_later():
     whole = np.zeros(3000, F32)
 
     def host(i):
@@ -174,7 +174,7 @@ def test_callbacks_may_compute():
     assert seen == [True, True]
 
 
-def test_eager_callbacks_keep_nothing_alive():
+def test_eager_callbacks_do_not_leak():
     class Probe:
         def __call__(self, x):
             return None
@@ -188,7 +188,7 @@ def test_eager_callbacks_keep_nothing_alive():
     assert there() is None
 
 
-def test_inspect_says_what_they_are():
+def test_inspect_shows_callbacks():
     text = str(jnp.inspect(jnp.jit(chain(jnp)))(2.0))
     assert "no kernel: debug_print calls a Python function" in text
     assert "a loop on the host over these plans, because debug_print calls a Python" in text
@@ -305,7 +305,7 @@ def test_eager_loops_raise_at_the_call(method):
             call()
 
 
-def test_a_rule_calls_in_place_of_its_function():
+def test_callbacks_in_derivative_rules():
     seen = []
 
     @jnp.custom_jvp
@@ -320,7 +320,7 @@ def test_a_rule_calls_in_place_of_its_function():
     assert len(seen) == 3
 
 
-def test_callbacks_that_are_not_used_keep_their_place():
+def test_unused_callbacks_keep_their_order():
     seen = []
 
     def f(x):
@@ -350,7 +350,7 @@ def test_branches_without_results_call_back():
         assert seen == [0.0, 1.0, 2.0]
 
 
-def test_errors_in_flight_come_up_at_the_wait():
+def test_asynchronous_errors_are_raised_by_wait():
     """Work behind large work is done on the stream; its error waits there."""
     x = jnp.ones((4000, 4000))
     x.block_until_ready()
@@ -368,7 +368,7 @@ def test_errors_in_flight_come_up_at_the_wait():
     assert np.isfinite(float(big(x)))
 
 
-def test_effects_in_flight_keep_their_order():
+def test_asynchronous_effects_keep_their_order():
     seen = []
     x = jnp.ones((3000, 3000))
     x.block_until_ready()

@@ -251,7 +251,7 @@ def test_transformed(name, way):
     assert outcome(jnp, name, way)[0] == expected
 
 
-def test_loops_of_examples():
+def test_checks_in_loops_under_vmap():
     """jax's own rule fails here (0.10.2): the text is that of the scan's."""
     f = jnp.vmap(checkify.checkify(loop_check(jnp)))
     error, out = f(jnp.array([1, 6]))

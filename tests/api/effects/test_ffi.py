@@ -51,7 +51,7 @@ def test_several_results():
     assert (wide.tolist(), first) == ([10, 12, 14], 5)
 
 
-def test_a_target_may_see_the_batch():
+def test_target_can_receive_batched_operands():
     """With a batch of three numbers each, it is called once, for all of them."""
     calls = []
 
@@ -68,7 +68,7 @@ def test_a_target_may_see_the_batch():
     assert len(calls) == 1
 
 
-def test_side_effects_are_done_though_nobody_uses_the_result():
+def test_side_effects_run_when_result_is_unused():
     calls = []
 
     @_ONE
@@ -85,7 +85,7 @@ def test_side_effects_are_done_though_nobody_uses_the_result():
     assert calls == [1, 2]
 
 
-def test_what_needs_xla_is_refused():
+def test_xla_targets_are_refused():
     capsule = ffi.pycapsule(_add)
     refused = [
         lambda: ffi.register_ffi_target("t", capsule),

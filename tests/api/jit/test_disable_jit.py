@@ -113,7 +113,7 @@ def test_programs(name):
     same(found, stored("disable_jit", name, ask))
 
 
-def test_values_are_seen_one_after_another():
+def test_disabled_jit_computes_values_step_by_step():
     seen = []
 
     def body(c, x):
@@ -125,7 +125,7 @@ def test_values_are_seen_one_after_another():
     assert seen == [(0, 0), (0, 1), (1, 2), (3, 3)]
 
 
-def test_switched_by_config_and_back():
+def test_disable_jit_by_config_can_be_reverted():
     f = jnp.jit(branch)
     config.update("jax_disable_jit", True)
     try:

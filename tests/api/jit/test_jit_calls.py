@@ -54,7 +54,7 @@ def test_results_of_the_second_call(name, by_name):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(w))
 
 
-def test_structures_of_equal_leaves_are_told_apart():
+def test_tree_structures_are_part_of_the_cache_key():
     f = accnp.jit(lambda tree: accnp.tree_util.tree_map(lambda x: x + 1, tree))
     a, b = jnp.zeros(2), jnp.ones(2)
     trees = [
@@ -74,7 +74,7 @@ def test_structures_of_equal_leaves_are_told_apart():
             np.testing.assert_array_equal(np.asarray(accnp.tree_util.tree_leaves(found)[1]), 2)
 
 
-def test_numbers_are_new_at_each_call():
+def test_python_numbers_are_passed_on_every_call():
     f = accnp.jit(lambda x, s: x * s)
     x = jnp.ones(2)
     for s in (2.0, 3.0, 4.0):
@@ -104,7 +104,7 @@ def test_pending_arguments():
         np.testing.assert_array_equal(np.asarray(f(tree)), np.arange(4.0) * i - 1)
 
 
-def test_a_known_function_runs_op_by_op_where_jit_is_disabled():
+def test_disable_jit_applies_to_cached_functions():
     seen = []
 
     def f(x):
@@ -129,7 +129,7 @@ def test_deleted_arguments_are_refused_at_every_call():
         f([x])
 
 
-def test_known_functions_are_differentiated_and_batched():
+def test_cached_functions_under_grad_and_vmap():
     f = accnp.jit(lambda tree: (tree["x"] ** 2).sum() * tree["s"])
     tree = {"x": jnp.arange(3.0), "s": jnp.float32(2)}
     f(tree)
@@ -140,7 +140,7 @@ def test_known_functions_are_differentiated_and_batched():
     np.testing.assert_array_equal(np.asarray(accnp.vmap(f)(batch)), [10, 42])
 
 
-def test_static_values_are_told_apart_by_type_and_place():
+def test_static_cache_key_includes_type_and_position():
     seen = []
 
     @functools.partial(accnp.jit, static_argnums=(0, 2), static_argnames=("mode",))
@@ -194,7 +194,7 @@ def test_changed_static_objects_are_refused_at_every_call():
             model.run(jnp.ones(2))
 
 
-def test_functions_called_often_keep_what_they_close_over_apart_from_arguments():
+def test_closed_over_arrays_are_not_confused_with_arguments():
     x, y = np.arange(12, dtype="f4").reshape(4, 3), np.ones(3, "f4")
     places, scale = jnp.asarray([3, 1, 1]), jnp.asarray([2.0, 3.0, 4.0])
     f = accnp.jit(lambda a, b: (a[places] * scale + b, b - scale))

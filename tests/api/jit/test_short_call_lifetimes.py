@@ -42,7 +42,7 @@ def test_closed_over_arrays_live_as_long_as_the_function():
     np.testing.assert_array_equal(np.asarray(f(x)), (X * X * 3).sum(1))
 
 
-def test_functions_go_away_and_come_back():
+def test_functions_are_freed_and_created_again():
     def double(x):
         return x * 2.0
 
@@ -57,7 +57,7 @@ def test_functions_go_away_and_come_back():
     np.testing.assert_array_equal(np.asarray(x), X)
 
 
-def test_copies_and_pickles_leave_behind_what_was_traced():
+def test_copies_and_pickles_drop_traces():
     x = jnp.asarray(X)
     f = jit(lambda x: x * 2.0)
     often(f, x)
@@ -111,7 +111,7 @@ def test_threads_call_at_the_same_time():
     assert not wrong
 
 
-def test_cleared_caches_let_go_of_what_was_closed_over():
+def test_clearing_caches_frees_closed_over_values():
     box = [jnp.ones(1000) * 3]
     closed = weakref.ref(box[0].block_until_ready()._node)
     f = jit(lambda x: x + box[0])
@@ -122,7 +122,7 @@ def test_cleared_caches_let_go_of_what_was_closed_over():
     assert closed() is None
 
 
-def test_what_is_in_containers_is_let_go():
+def test_closed_over_containers_are_freed():
     f = jit(lambda t, k: {"a": t["a"] * k, "b": [t["b"], (t["a"] + k, None)]})
     trees = [{"a": jnp.ones(n), "b": jnp.zeros(n)} for n in (3, 4)]
     for t in trees:
@@ -140,7 +140,7 @@ def test_what_is_in_containers_is_let_go():
 
 
 @pytest.mark.parametrize("known", [False, True])
-def test_what_was_begun_before_caches_were_cleared_does_not_stay(known):
+def test_traces_started_before_clear_caches_are_not_cached(known):
     """A thread that has looked a program up, or made it, while another clears the caches."""
     read = {"value": 1.0}
     meanwhile = []
@@ -204,7 +204,7 @@ ring.append(ring)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize("filled", [False, True])
-def test_forks_and_ends(filled):
+def test_calls_after_fork_and_at_exit(filled):
     more = {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2"} if filled else {}
     done = subprocess.run(
         # Python 3.12 on warns of forks where there are threads: that is what is tried here.

@@ -10,7 +10,7 @@ import accnp as jnp
 from accnp import config, jit
 
 
-def test_calls_of_arrays_need_no_python(python_calls):
+def test_cached_calls_with_arrays_run_without_python(python_calls):
     f = jit(lambda x, y: x * y + 1.0)
     x = jnp.asarray(X)
     often(f, x, x)
@@ -35,7 +35,7 @@ def test_calls_of_arrays_need_no_python(python_calls):
         lambda x: jnp.tanh(x) @ jnp.ones((4, 2)) + 3.0,
     ],
 )
-def test_results_are_those_of_the_first_call(f):
+def test_cached_calls_match_first_call(f):
     g = jit(f)
     result = often(g, jnp.asarray(X))
     plain = f(jnp.asarray(X))
@@ -45,7 +45,7 @@ def test_results_are_those_of_the_first_call(f):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
-def test_other_types_shapes_and_numbers_are_told_apart():
+def test_new_types_shapes_and_arity_miss_the_cache():
     f = jit(lambda x, y: x + y)
     ones = jnp.ones(3)
     arguments = [
@@ -74,7 +74,7 @@ def test_other_types_shapes_and_numbers_are_told_apart():
         f(ones, "text")
 
 
-def test_arguments_that_have_no_value_yet_or_no_longer():
+def test_pending_and_deleted_arguments():
     f = jit(lambda x: x * 2.0)
     x = jnp.asarray(X)
     often(f, x)
@@ -90,7 +90,7 @@ def test_arguments_that_have_no_value_yet_or_no_longer():
     np.testing.assert_array_equal(np.asarray(z), X + 40)
 
 
-def test_switches_count():
+def test_config_options_are_part_of_the_cache_key():
     f = jit(lambda x: x * 2)
     x = np.arange(3)
     often(f, jnp.asarray(x, "int32"))
@@ -138,7 +138,7 @@ def test_traced_arguments_inside_transformations():
     assert all(float(k) == (X * X).sum() for k in kept)
 
 
-def test_signatures_can_be_asked_for():
+def test_signature_inspection():
     f = jit(lambda x, y=1: x)
     often(f, jnp.asarray(X))
     assert list(inspect.signature(f).parameters) == ["x", "y"]
@@ -164,7 +164,7 @@ def test_methods():
         Model().twice(x)  # an instance is no array
 
 
-def test_signatures_in_turn(python_calls):
+def test_alternating_signatures(python_calls):
     f = jit(lambda x: x + 1)
     inputs = [jnp.zeros(n) for n in (1, 2, 3)]
     for x in inputs:
@@ -186,7 +186,7 @@ def test_explain_sees_calls():
     assert "2" in str(told)
 
 
-def test_closed_over_arrays_of_the_arguments_types_are_not_taken_for_them(python_calls):
+def test_closed_over_arrays_are_not_matched_as_arguments(python_calls):
     a, b = jnp.asarray(X), jnp.asarray(X + 5)
     f = jit(lambda x, y: (x - a * y, b / (1 + y)))
     x, y = jnp.asarray(X + 1), jnp.asarray(X * 3)
@@ -200,7 +200,7 @@ def test_closed_over_arrays_of_the_arguments_types_are_not_taken_for_them(python
     assert python_calls == []
 
 
-def test_arguments_that_are_refused_after_many_calls_are_named():
+def test_invalid_arguments_after_many_calls_are_named():
     f = jit(lambda x, k: x * k)
     x = jnp.ones(3)
     often(f, x, 2)

@@ -17,7 +17,7 @@ from accnp._native import COMPILED
 from accnp.api.jit import dispatch_registration
 
 
-def test_containers_numbers_and_names_need_no_python(python_calls):
+def test_trees_numbers_and_keywords_run_without_python(python_calls):
     x, y = jnp.asarray(X), jnp.asarray(X + 1)
     f = jit(lambda p, *rest, scale=2.0, **more: (p, [rest, {"m": more, "n": None}], scale * y))
     calls = [
@@ -43,7 +43,7 @@ def test_containers_numbers_and_names_need_no_python(python_calls):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
-def test_numbers_are_passed_as_they_are(python_calls):
+def test_python_numbers_are_passed_unchanged(python_calls):
     f = jit(lambda x, k: x + k)
     x = jnp.zeros(2)
     values = [0.1, -0.0, 1e300, -1e300, math.nan, math.inf, 3, -1, 2**31 - 1, -(2**31), True, False]
@@ -69,7 +69,7 @@ def test_numbers_are_passed_as_they_are(python_calls):
         assert int(whole(2**31)) == 2**31 + 1
 
 
-def test_a_number_that_is_a_result():
+def test_python_number_returned_as_result():
     f = jit(lambda x, k: (k, x * k, k))
     x = jnp.ones(3)
     for k in range(60):
@@ -78,7 +78,7 @@ def test_a_number_that_is_a_result():
         np.testing.assert_array_equal(np.asarray(b), k + 0.5)
 
 
-def test_other_containers_are_told_apart():
+def test_different_containers_miss_the_cache():
     f = jit(lambda t: jnp.tree.leaves(t)[0] * len(jnp.tree.leaves(t)))
     x, y = jnp.ones(3), jnp.zeros(3)
     trees = [
@@ -165,7 +165,7 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
-def test_arguments_of_other_classes_need_no_python(name, python_calls):
+def test_registered_classes_run_without_python(name, python_calls):
     make = ARGUMENTS[name]
     f = jit(lambda tree: jnp.tree.map(lambda v: v, tree))
 
@@ -185,7 +185,7 @@ def test_arguments_of_other_classes_need_no_python(name, python_calls):
     assert jnp.tree.structure(again) == jnp.tree.structure(values[1])
 
 
-def test_arrays_of_numpy_are_copied():
+def test_numpy_arguments_are_copied():
     f = jit(lambda x: (x, x + 1))
     x = np.ones(3, "float32")
     for _ in range(40):
@@ -195,7 +195,7 @@ def test_arrays_of_numpy_are_copied():
         np.testing.assert_array_equal(np.asarray(same) + 1, x)
 
 
-def test_static_values_that_are_equal_need_no_python(python_calls):
+def test_equal_static_values_run_without_python(python_calls):
     f = jit(lambda x, mode, shape, name="": x.reshape(shape) * mode.factor, static_argnums=(1, 2),
             static_argnames="name")  # fmt: skip
     last = jit(lambda x, n: x * n, static_argnums=-1)
@@ -274,7 +274,7 @@ def test_values_inside_of_derivatives_are_matched(python_calls):
     assert python_calls == ["_call"]  # of the traced argument
 
 
-def test_names_are_told_apart():
+def test_keyword_names_are_part_of_the_cache_key():
     f = jit(lambda a, b=0.0, **more: a - b + sum(more.values()))
     x, y = jnp.ones(3), jnp.full(3, 5.0)
     for _ in range(40):
@@ -286,7 +286,7 @@ def test_names_are_told_apart():
         f(x, a=y)
 
 
-def test_static_values_are_told_apart_when_called_often():
+def test_static_values_are_distinguished_after_many_calls():
     def power(x, n, mode="plain"):
         return x**n if mode == "plain" else -(x**n)
 
@@ -300,7 +300,7 @@ def test_static_values_are_told_apart_when_called_often():
         assert float(f(x, 1000 - 997)[0]) == 8
 
 
-def test_static_values_of_classes_that_compare_by_what_can_change():
+def test_static_values_with_mutable_equality():
     class Mode(str):
         factor = 1.0
 
@@ -346,7 +346,7 @@ def test_keys_whose_comparison_empties_the_containers(equal):
                 f(tree)
 
 
-def test_a_tree_that_another_thread_changes_meanwhile(monkeypatch):
+def test_concurrent_modification_of_argument_tree(monkeypatch):
     """What a record says of the arguments is that of the program: not the next one's."""
     f = jit(lambda t: functools.reduce(operator.add, jnp.tree.leaves(t)))
     x, run_plan = jnp.ones(3), engine.run_plan
@@ -387,7 +387,7 @@ def test_more_arguments_than_the_stack_holds():
     assert told
 
 
-def test_wide_trees_are_left_to_python(python_calls, monkeypatch):
+def test_wide_trees_use_the_python_path(python_calls, monkeypatch):
     monkeypatch.setattr(dispatch_registration, "MAX_LEAVES", 10)
     for count in (4, 11):
         f = jit(lambda t: [v + 1 for v in t])

@@ -161,7 +161,7 @@ def test_bits_and_types(name):
         np.testing.assert_allclose(a, d, rtol=3e-4, atol=1e-5)
 
 
-def test_large_numbers_are_left_to_the_function():
+def test_large_numbers_bypass_the_cached_program():
     assert jnp.polyval(V[:2], 2**40).item() == pytest.approx(np.polyval(V[:2], 2.0**40), rel=1e-5)
 
 
@@ -314,7 +314,7 @@ def test_constants_are_not_shared():
     assert accnp.scipy.linalg.hilbert(3)[0].tolist() == pytest.approx([1, 1 / 2, 1 / 3])
 
 
-def test_parameters_by_place_are_not_given_by_name():
+def test_positional_only_parameters_refuse_keywords():
     for _ in range(2):
         with pytest.raises(TypeError, match="positional-only"):
             accnp.numpy.linalg.matrix_norm(x=M)

@@ -113,14 +113,14 @@ def test_options_that_do_not_fit_the_function(options: dict, words: str) -> None
     assert files == [__file__]
 
 
-def test_iteration_over_a_traced_scalar_names_the_argument() -> None:
+def test_iterating_traced_scalar_names_the_argument() -> None:
     with pytest.raises(accnp.errors.ConcretizationTypeError, match=r"argument n\b"):
         accnp.jit(lambda n: list(n))(3)
     with pytest.raises(TypeError, match="iteration over a 0-d array"):
         list(jnp.asarray(3))
 
 
-def test_library_frames_are_hidden_where_values_are_looked_at() -> None:
+def test_library_frames_are_hidden_on_value_access() -> None:
     kept = []
     accnp.jit(lambda x: (kept.append(x * 2), x)[1])(jnp.ones(3))
     for look in (np.asarray, bool, lambda x: x.tolist(), lambda x: x[0].item()):
@@ -136,7 +136,7 @@ def test_types_of_lines_in_reprs() -> None:
     assert len(one) == 79
 
 
-def test_stages_tell_types_and_structures() -> None:
+def test_stages_report_types_and_structures() -> None:
     x = jnp.ones((2, 3))
     traced = accnp.jit(lambda p, y: {"s": p["w"] * y}).trace({"w": x}, y=2.0)
     for stage in (traced, traced.lower(), traced.lower().compile()):
@@ -149,7 +149,7 @@ def test_stages_tell_types_and_structures() -> None:
     assert [a.shape for a in traced.out_avals] == [(2, 3)]
 
 
-def test_compiled_functions_take_what_fits() -> None:
+def test_compiled_functions_accept_compatible_arguments() -> None:
     """Numbers weak or not, arrays on the device that it was compiled for or on none."""
     x, cpu = jnp.ones(3), accnp.devices("cpu")[0]
     double = accnp.jit(lambda a: a * 2)
@@ -193,9 +193,7 @@ def donating(m: Any, n: Any) -> dict[str, tuple[Any, Any]]:
 @pytest.mark.parametrize("options", [{}, {"keep_unused": True}], ids=["", "keep_unused"])
 @pytest.mark.parametrize("places", [0, (0, 1)], ids=["x", "x and y"])
 @pytest.mark.parametrize("name", donating(accnp, jnp))
-def test_donated_arguments_are_gone_where_jax_takes_them(
-    name: str, places: Any, options: dict
-) -> None:
+def test_donation_deletes_same_arguments_as_jax(name: str, places: Any, options: dict) -> None:
     seen = []
     for m in (jax, accnp):
         f, args = donating(m, m.numpy)[name]
@@ -213,7 +211,7 @@ def test_donated_arguments_are_gone_where_jax_takes_them(
     assert ours[1] == theirs[1] or theirs[0] is True
 
 
-def test_the_warning_is_of_the_line_that_calls() -> None:
+def test_donation_warning_names_the_calling_line() -> None:
     f = accnp.jit(lambda x: x.sum(), donate_argnums=0)
     with pytest.warns(UserWarning, match="Some donated buffers were not usable") as told:
         f(jnp.ones(3))
@@ -241,7 +239,7 @@ def test_a_copy_outlives_a_donated_array() -> None:
 
 
 @pytest.mark.parametrize("kind", ["object", "partial"])
-def test_objects_that_are_called_are_traced_once(kind) -> None:
+def test_callable_objects_are_traced_once(kind) -> None:
     traced = []
 
     class Body:
@@ -308,7 +306,7 @@ _FAR = np.array([7])
         lambda z: accnp.export.export(accnp.jit(lambda x: x * z))(jnp.ones(2)).call(jnp.ones(2)),
     ],
 )
-def test_programs_of_zeros_of_either_sign_are_two(make: Any) -> None:
+def test_positive_and_negative_zero_are_traced_separately(make: Any) -> None:
     assert _signs(make) == [False, True, False]
 
 
@@ -325,7 +323,7 @@ def test_a_static_nan_is_traced_once() -> None:
     assert len(traces) == 1
 
 
-def test_types_within_static_tuples_count() -> None:
+def test_static_tuple_key_includes_element_types() -> None:
     added = accnp.jit(lambda x, y: x + y[0], static_argnums=1)
     x = np.int32(2)
     assert [added(x, (y,)).dtype.kind for y in (1, 1.0, True)] == ["i", "f", "i"]

@@ -126,7 +126,7 @@ USERS = {
 
 
 @pytest.mark.parametrize("name", USERS)
-def test_conversions_by_the_users_code_are_no_static_arguments(name):
+def test_errors_in_user_conversions_do_not_blame_static_arguments(name):
     function, expected = USERS[name]
     with pytest.raises(expected) as found:
         accnp.jit(function)(1)

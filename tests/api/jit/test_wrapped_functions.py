@@ -23,7 +23,7 @@ def test_attributes_of_the_function_are_those_of_the_jitted_one():
     assert float(jax.jit(jax.jit(f))(1.0)) == 1.0
 
 
-def test_docstrings_say_what_they_are():
+def test_docstrings_describe_the_wrapper():
     assert jax.vmap(double).__doc__.startswith("Vectorized version of double.")
     assert "Doubles x." in jax.vmap(double).__doc__
     assert jax.grad(double).__doc__.startswith("Gradient of double")
@@ -47,7 +47,7 @@ def test_jit_refuses_what_it_cannot_trace():
         jax.jit(jnp.asarray)(np.ma.array([1, 2], mask=[True, False]))
 
 
-def test_numbers_and_names_given_together_hold_apart():
+def test_static_argnums_and_argnames_are_independent():
     def f(x, y):
         seen.append((isinstance(x, jax.core.Tracer), isinstance(y, jax.core.Tracer)))
         return 1

@@ -45,7 +45,7 @@ def test_a_kernel_is_a_file_that_runs_by_itself(tmp_path):
     compile(kernel.source, "kernel.py", "exec")
 
 
-def test_an_edited_kernel_takes_the_place():
+def test_edited_kernel_replaces_generated_one():
     kernel = kernel_of(chain, X)
     edited = kernel.source.replace("exp(", "abs(")
     want, other = np.exp(X) * 2 + 1, np.abs(X) * 2 + 1
@@ -69,7 +69,7 @@ def test_an_edited_kernel_is_compiled_again_from_its_text(monkeypatch):
         np.testing.assert_allclose(jnp.jit(chain)(X), np.abs(X) * 2 + 1, rtol=1e-6)
 
 
-def test_it_stays_in_one_function():
+def test_override_affects_one_function_only():
     kernel = kernel_of(chain, X)
     mine = jnp.override(kernel, kernel.source.replace("exp(", "abs("))(chain)
     np.testing.assert_allclose(mine(X), np.abs(X) * 2 + 1, rtol=1e-6)
@@ -79,7 +79,7 @@ def test_it_stays_in_one_function():
     assert made_kernels() == before
 
 
-def test_several_at_once_and_in_loops():
+def test_several_overrides_and_kernels_in_loops():
     single, row = kernel_of(chain, X), kernel_of(softmax, X)
     with (
         jnp.override(single, single.source.replace("exp(", "abs(")),
@@ -115,7 +115,7 @@ def test_a_report_compares_values_and_times():
     assert jnp.override(kernel, nans).report(chain, X, runs=2).largest == np.inf
 
 
-def test_a_file_on_disk_serves_as_well(tmp_path):
+def test_override_from_file(tmp_path):
     kernel = kernel_of(chain, X)
     file = tmp_path / "kernel.py"
     file.write_text(kernel.source.replace("def kernel", "HALF = 0.5\n\ndef kernel"))
@@ -146,7 +146,7 @@ def test_a_file_on_disk_serves_as_well(tmp_path):
         "exp(t1) + np.arctan2(f4(0), t1 * t1 + f4(1))",
     ],
 )
-def test_what_an_edited_kernel_may_contain(formula):
+def test_edited_kernel_syntax(formula):
     kernel = kernel_of(chain, X)
     head = (
         "import math\nimport numpy as np\n\nTHIRD = 2 / 6\nHALF = THIRD * 3 / 2 + math.pi * 0\n\n"
@@ -210,7 +210,7 @@ def test_what_an_edited_kernel_may_contain(formula):
         (lambda s: 3, TypeError, "needs the text of a kernel or a path"),
     ],
 )
-def test_errors_leave_all_as_it_was(edit, error, text):
+def test_errors_leave_kernels_unchanged(edit, error, text):
     kernel = kernel_of(chain, X)
     with pytest.raises(error, match=f"override: .*{text}"):
         jnp.override(kernel, edit(kernel.source))

@@ -86,7 +86,7 @@ def test_a_function_of_numbers_is_an_operation(brought):
         np.testing.assert_allclose(np.asarray(made), bent_numpy(X), rtol=3e-6)
 
 
-def test_it_is_part_of_the_kernel_around_it():
+def test_elementwise_kernel_is_fused():
     f = jnp.kernel(bent)
     (kernel,) = kernels_of(lambda x: jnp.sum(f(x) * 2), X)
     assert kernel.operations == ["kernel_bent", "mul", "reduce_sum"]
@@ -98,7 +98,7 @@ def test_it_is_part_of_the_kernel_around_it():
     np.testing.assert_allclose(total, 2 * bent_numpy(X).sum(dtype=float), rtol=1e-6)
 
 
-def test_its_loop_is_vectors():
+def test_fused_user_function_is_vectorized():
     """`math.exp` is the kernels' own, and both sides of each `if` are computed."""
     f = jnp.kernel(bent)
     (kernel,) = kernels_of(lambda x: f(x), X)
@@ -154,7 +154,7 @@ def either(x):
 
 
 @pytest.mark.parametrize("function", [length, root, either])
-def test_loops_and_branches_mean_what_they_mean_to_numba(function):
+def test_loops_and_branches_match_numba_semantics(function):
     x = np.arange(0, 12).astype(np.float32 if function is root else np.int64)[function is root :]
     x = x.astype(np.float32) if function is either else x
     with jnp.enable_x64(True):
@@ -210,7 +210,7 @@ def test_functions_of_accnp_and_other_kernels_can_be_called():
     np.testing.assert_allclose(half, want, rtol=3e-2, atol=3e-3)
 
 
-def test_lambdas_are_found_by_their_place():
+def test_lambdas_are_found_by_position():
     made = [jnp.kernel(f)(X) for f in TWINS]
     np.testing.assert_array_equal(made[0], np.where(X > 0, 1, 2))
     np.testing.assert_array_equal(made[1], np.where(X > 0, 2, 1))
@@ -227,7 +227,7 @@ ROUNDED = [np.float64, np.float32]
 
 
 @pytest.mark.parametrize("dtype", ROUNDED)
-def test_functions_of_numpy_mean_what_they_mean_to_numba(dtype):
+def test_numpy_functions_match_numba_semantics(dtype):
     """Without loading Numba for their types."""
     x = np.array([-np.inf, -2.5, -0.0, 0.0, 1.5, 2.5, 1e5, np.inf, np.nan], dtype)
     a, b = (v.ravel() for v in np.meshgrid(x, x))
@@ -283,7 +283,7 @@ def test_integers_and_divisions_by_zero():
     np.testing.assert_array_equal(f(a, b), np.where(b == 0, -1, a // np.maximum(b, 1)))
 
 
-def test_values_from_outside_are_those_of_now():
+def test_closed_over_values_are_read_at_each_call():
     scale = 2.0
 
     def scaled(x):
@@ -338,7 +338,7 @@ def test_in_loops():
     np.testing.assert_array_equal(rows, np.maximum.accumulate(X, 1))
 
 
-def test_it_is_mapped_one_by_one_or_by_a_rule():
+def test_vmap_uses_rule_or_loop():
     want = np.maximum.accumulate(X, 1)
     np.testing.assert_array_equal(jnp.vmap(running_max)(X), want)
     np.testing.assert_array_equal(jnp.jit(jnp.vmap(running_max, 1, 1))(X.T), want.T)
@@ -359,7 +359,7 @@ def test_it_is_mapped_one_by_one_or_by_a_rule():
     assert seen == [(4, [True])]
 
 
-def test_it_is_asynchronous():
+def test_user_kernel_runs_asynchronously():
     @jnp.kernel(out=lambda x: x)
     def slow(x, y):
         for k in range(x.size):
@@ -429,7 +429,7 @@ def test_without_a_rule_a_derivative_is_an_error():
 # --- how it looks, and errors ---
 
 
-def test_it_shows_in_jaxprs():
+def test_jaxpr_of_user_kernel():
     text = str(jnp.make_jaxpr(lambda x: jnp.kernel(bent)(running_max(x, start=2)))(X[0]))
     assert "kernel_running_max[start=2] a" in text
     assert "= kernel_bent b" in text
@@ -569,7 +569,7 @@ def test_errors(make, error, text):
         jnp.block_until_ready(make())
 
 
-def test_errors_while_it_runs_name_the_line_and_leave_all_as_it_was():
+def test_runtime_errors_name_the_line():
     f = jnp.kernel(needs_positive, LIKE)
     with pytest.raises(JaxRuntimeError, match="raised ValueError: negative") as info:
         f(-(X[0] ** 2)).block_until_ready()

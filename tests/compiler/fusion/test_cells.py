@@ -39,7 +39,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_values_and_steps(name):
+def test_assembled_values_and_plan_steps(name):
     f, x, steps = CASES[name]
     got = jnp.jit(lambda x: f(jnp, x))(x)
     want = f(np, x)
@@ -63,7 +63,7 @@ EDGES = {
 
 
 @pytest.mark.parametrize("name", EDGES)
-def test_narrow_edges_have_the_text_of_what_they_are_cut_from(name):
+def test_narrow_edges_are_not_unrolled(name):
     """Written out as short axes are, they took as long to compile as the rest, or longer."""
     x = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64) ** 3
     f = jnp.jit(lambda x: EDGES[name](jnp, x))
@@ -72,14 +72,14 @@ def test_narrow_edges_have_the_text_of_what_they_are_cut_from(name):
     np.testing.assert_allclose(f(x), EDGES[name](np, x), rtol=1e-6, atol=1e-6)
 
 
-def test_parts_that_are_all_short_are_written_out():
+def test_short_parts_are_unrolled():
     x = np.ones((64, 2), np.float32)
     f = jnp.jit(lambda x: jnp.concatenate([x * 2, x + 1, x - 1], 1) * 3)
     (kernel,) = jnp.inspect(f)(x).kernels
     assert "for j in" not in kernel.source
 
 
-def test_another_shape_of_a_cut_space_compiles_nothing():
+def test_new_shape_of_a_cut_space_reuses_kernel():
     f = jnp.jit(lambda x: jnp.roll(x, 1, 0) * jnp.pad(x, 1, mode="edge")[2:, 2:])
     f(X)
     before = made_kernels()

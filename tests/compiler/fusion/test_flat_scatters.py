@@ -70,7 +70,7 @@ def test_updates_of_several_axes(how, mode, count):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "uint32"])
-def test_places_of_other_dtypes(dtype):
+def test_indices_of_other_dtypes(dtype):
     x, u = np.zeros(SHAPE[:2], np.float32), RNG.standard_normal(N).astype(np.float32)
     index = [abs(i).astype(dtype) for i in places(*SHAPE[:2])]
     with accnp.enable_x64(True):
@@ -80,7 +80,7 @@ def test_places_of_other_dtypes(dtype):
     )
 
 
-def test_places_far_outside():
+def test_indices_far_out_of_bounds():
     far = np.array([2**31 - 1, -(2**31), 2**33, -(2**33) + 1, 2**32], np.int64)
     i, j = np.resize(far, N), np.arange(N) % 17
     with accnp.enable_x64(True):
@@ -130,7 +130,7 @@ def test_derivatives_and_batches():
         np.testing.assert_array_equal(one, wanted("set", "drop", x, (i, j), v))
 
 
-def test_few_places_are_computed_where_they_are_used():
+def test_few_indices_are_computed_inline():
     x, u = jnp.zeros(SHAPE[:2]), jnp.ones(FEW - 1)
     i = jnp.zeros(FEW - 1, jnp.int32)
     assert coordinates(lambda x, i, u: x.at[i, i].add(u), x, i, u) == [2]

@@ -68,7 +68,7 @@ def test_the_number_of_kernels_is_that_of_the_kinds_of_operations():
         assert len(texts(20)) == len(texts(60)) == 4  # sin, mul, div, add
 
 
-def test_inspect_says_why():
+def test_inspect_shows_the_fusion_limit():
     with scope("fusion_limit", 3):
         looked = jnp.inspect(chain)(X)
     inner = [v for v in looked.program.values if v not in looked.program.outputs]

@@ -88,7 +88,7 @@ def test_values_and_steps(name):
     assert steps_of(f, x, i) == steps
 
 
-def test_another_shape_of_a_gather_compiles_nothing():
+def test_new_shape_of_a_gather_reuses_kernel():
     f = jnp.jit(lambda x, i: x[i] * 2)
     f(V, I)
     before = made_kernels()
@@ -118,7 +118,7 @@ SLICES = {
 
 
 @pytest.mark.parametrize("name", SLICES)
-def test_a_reduction_reads_a_slice_where_it_is(name):
+def test_reduction_reads_slice_without_copy(name):
     f, steps = SLICES[name]
     found = steps_of(lambda x, i: f(jnp, x, i), X, np.int32(3))
     places = "dynamic_slice" in steps  # these kernels compute where it begins
@@ -131,7 +131,7 @@ def test_a_reduction_reads_a_slice_where_it_is(name):
 
 
 @pytest.mark.parametrize("size", [3, 40])
-def test_slices_of_what_a_loop_updates_are_read_before_that(size):
+def test_slices_are_read_before_the_loop_updates_them(size):
     def run(m, x):
         def step(i, state):
             x, total = state

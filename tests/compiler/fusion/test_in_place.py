@@ -19,7 +19,7 @@ def stencil(x):
     return 0.25 * (x[:-2] + 2 * x[1:-1] + x[2:])
 
 
-def test_a_kernel_stores_in_the_slice():
+def test_kernel_stores_into_the_slice():
     x, y = np.arange(9.0, dtype="f4"), np.ones(9, "f4")
     (step,) = steps_of(lambda x, y: y.at[1:-1].set(stencil(x)), x, y)
     ((_, source, nbytes, over),) = step.updated_slots
@@ -27,14 +27,14 @@ def test_a_kernel_stores_in_the_slice():
     assert not step.allocs
 
 
-def test_memory_of_the_program_is_taken_over():
+def test_dead_buffers_of_the_program_are_updated_in_place():
     x, y = np.arange(9.0, dtype="f4"), np.ones(9, "f4")
     made, update = steps_of(lambda x, y: jnp.cumsum(y).at[1:-1].set(stencil(x)), x, y)
     assert len(made.allocs) == 1
     assert [over for *_, over in update.updated_slots] == [True]
 
 
-def test_what_is_read_elsewhere_gets_memory_of_its_own():
+def test_values_read_elsewhere_are_not_updated_in_place():
     """Writing b[1:-1] from b[:-2] and b[2:] in place would read what is written."""
     x = np.arange(9.0, dtype="f4")
     f = lambda b: b.at[1:-1].set(b[:-2] + b[2:])  # noqa: E731
@@ -87,7 +87,7 @@ def test_loops_write_their_carry_in_place():
     assert text.count("at(c") == 6  # two stores and four loads; no kernel that copies
 
 
-def test_places_out_of_bounds_are_dropped():
+def test_out_of_bounds_indices_are_dropped():
     x = jnp.arange(4.0)
     np.testing.assert_array_equal(x.at[7].set(1.0), np.arange(4.0))
     np.testing.assert_array_equal(x.at[-5].set(1.0), np.arange(4.0))
@@ -150,7 +150,7 @@ def by_numpy(a, key, value):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_updates_are_what_numpy_gives(seed):
+def test_random_updates_match_numpy(seed):
     x, y = np.random.default_rng(seed).normal(size=(2, 7, 9)).astype("f4")
     want = Updates(seed).run(x, y, by_numpy)
     ours = lambda a, key, value: a.at[key].set(value)  # noqa: E731
@@ -168,7 +168,7 @@ def test_random_updates_are_what_numpy_gives(seed):
     np.testing.assert_array_equal(looped[1], b)
 
 
-def test_places_of_recorded_programs_may_differ():
+def test_plans_are_shared_for_different_indices():
     """Programs that are recorded without `jit` share a plan, whatever numbers are in them."""
     x, y = jnp.arange(6.0), jnp.ones(6)
     for i in range(4):
@@ -180,7 +180,7 @@ def test_places_of_recorded_programs_may_differ():
 
 @pytest.mark.parametrize("dtype", ["f8", "u1"])
 @pytest.mark.parametrize("key", [(slice(1, None), 0), (slice(0, 2), slice(0, 2)), (1, slice(1, 3))])
-def test_a_loop_reads_what_its_last_step_has_written(key, dtype):
+def test_loop_reads_values_of_the_previous_iteration(key, dtype):
     """LLVM took a load of the array out of the loop, for the store went through another pointer."""
     x = (np.arange(15).reshape(5, 3) % 3 + 1).astype(dtype)
     loop = jnp.jit(lambda x: lax.fori_loop(0, 4, lambda _, x: x.at[key].set(x[key] + x[key]), x))
@@ -189,7 +189,7 @@ def test_a_loop_reads_what_its_last_step_has_written(key, dtype):
     np.testing.assert_array_equal(loop(x), want)
 
 
-def test_a_kernel_has_one_pointer_to_what_it_updates():
+def test_updated_operand_has_a_single_pointer():
     x, y = np.arange(9.0, dtype="f4"), np.ones(9, "f4")
     f = lambda x, y: (x.at[1:-1].set(x[1:-1] + y[1:-1]), x[1:-1] * 2)  # noqa: E731
     (step,) = steps_of(f, x, y)

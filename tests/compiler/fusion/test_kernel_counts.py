@@ -180,7 +180,7 @@ def test_steps(name):
 
 
 @pytest.mark.parametrize("name", INDEXING)
-def test_indexing_is_kernels_only(name):
+def test_indexing_uses_only_kernels(name):
     f, arrays, _ = INDEXING[name]
     assert all(isinstance(step, KernelStep) for step in plan_of(f, *arrays).steps)
 
@@ -191,7 +191,7 @@ def copies(f, *arrays):
     return [over for *_, over in takes].count(False), [over for *_, over in takes].count(True)
 
 
-def test_what_is_computed_here_is_updated_in_place():
+def test_computed_values_are_updated_in_place():
     assert copies(lambda x: x.at[3].set(1.0).at[4].set(2.0), X) == (1, 1)
     assert copies(lambda x: jnp.cumsum(x, 0).at[3].set(1.0), X) == (0, 1)
     assert copies(lambda x: (x + 1).at[3].set(1.0), X) == (0, 0)  # one kernel writes all
@@ -242,16 +242,16 @@ def test_common_subexpressions_are_computed_once():
     assert operations(lambda x: jnp.exp(x) + jnp.exp(x) * jnp.exp(x), X).count("exp(") == 1
 
 
-def test_calls_of_one_jitted_function_share_what_they_have_in_common():
+def test_calls_of_a_jitted_function_share_common_subexpressions():
     inner = jnp.jit(lambda x: jnp.exp(x) * 2.0)
     assert operations(lambda x: inner(x) + inner(x), X).count("exp(") == 1
 
 
-def test_heavy_values_are_kept_between_the_passes_over_a_row():
+def test_expensive_values_are_kept_between_passes_over_a_row():
     assert operations(softmax, X).count("exp(") == 1
 
 
-def test_a_value_wanted_in_two_ways_is_stored_once():
+def test_value_read_through_two_views_is_stored_once():
     plan = plan_of(lambda x: (jnp.exp(x) + jnp.exp(x).T, jnp.exp(x) * 2), S)
     assert "".join(s.text.source for s in plan.steps).count("exp(") == 1
 
@@ -303,7 +303,7 @@ def test_kernels_of_long_programs_stay_short(make, x):
     assert len(plan.steps) < 150
 
 
-def test_many_folds_over_one_row_are_split():
+def test_many_reductions_of_one_row_are_split():
     plan = plan_of(centred(100), X)
     assert max(len(s.text.source.splitlines()) for s in plan.steps) < 200
     assert len(plan.steps) < 20

@@ -54,7 +54,7 @@ def test_fusion_of_long_gradients_is_linear():
     assert calls_of(fuse, large) < 1.3 * ops * calls_of(fuse, small)
 
 
-def test_reaching_looks_no_further_than_the_levels_between():
+def test_reachability_search_stays_between_levels():
     chain = [Cluster(i, (4,)) for i in range(500)]
     for a, b in pairwise(chain):
         a.need(b)

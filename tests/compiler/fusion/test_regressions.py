@@ -65,7 +65,7 @@ def test_a_value_used_in_place_and_transposed():
     same(f, lambda x: (np.sin(x) * 2 + np.sin(x).T, np.sin(x)), S)
 
 
-def test_a_view_that_one_consumer_needs_stored_and_another_looks_through():
+def test_view_stored_for_one_consumer_and_fused_into_another():
     def f(x):
         y = x[:, ::2]
         return abs(y), y.reshape(6), y.reshape(6) - y.reshape(6).max()
@@ -77,7 +77,7 @@ def test_a_view_that_one_consumer_needs_stored_and_another_looks_through():
     same(f, ref, X)
 
 
-def test_a_fold_over_no_axes_or_over_single_elements():
+def test_reduction_over_no_axes_or_single_elements():
     def f(x):
         y = x.sum(axis=())
         return y * 2 - y.reshape(3, 1, 4).sum(1)
@@ -116,7 +116,7 @@ def test_small_integers_in_many_axes():
     same(f, lambda x: (x[:, ::-1, ::2, ::-1] + 1).astype(np.int8) * x[:, :, ::2, :], x)
 
 
-def test_a_fold_of_axes_that_are_apart_over_nothing():
+def test_empty_reduction_over_nonadjacent_axes():
     x = np.zeros((2, 0, 9), np.float32)
     same(lambda x: x.sum((0, 2)), lambda x: x.sum((0, 2)), x)
 
@@ -142,7 +142,7 @@ def test_the_order_of_axes_of_a_broadcast():
         lax.broadcast_in_dim(x, (3, 3), (0, 0))
 
 
-def test_views_that_strides_cannot_say_twice_in_a_row():
+def test_two_consecutive_views_without_strides():
     def f(x):
         y = x.transpose(0, 2, 1, 3).reshape(3, 6, 10)
         return jnp.broadcast_to(y.transpose(1, 0, 2).reshape(6, 30), (2, 6, 30))

@@ -85,7 +85,7 @@ def test_one_kernel_for_a_sum_of_segments():
     assert step.moved < 3 * u.nbytes  # places, values, results
 
 
-def test_what_is_computed_of_the_array_itself_is_made_before():
+def test_updates_that_depend_on_the_operand_are_computed_first():
     """In place, a scatter would read what it has written."""
     i = np.asarray([1, 2, 3, 4], "u4")
     x = np.arange(1.0, 9, dtype="f4")
@@ -106,7 +106,7 @@ def test_what_is_computed_of_the_array_itself_is_made_before():
     np.testing.assert_array_equal(looped, want)
 
 
-def test_updates_that_others_read_or_that_are_dear_are_stored():
+def test_shared_or_expensive_updates_are_stored():
     i, u = np.arange(50, dtype="i4") % 7, whole(F4, 50)
     total = lambda u, i: jnp.ops.segment_sum(u, i, 7)  # noqa: E731
     both = lambda u, i: ((v := u * 2 + 1), total(v, i))  # noqa: E731
@@ -122,7 +122,7 @@ def test_updates_that_others_read_or_that_are_dear_are_stored():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_bits_are_those_of_updates_that_were_stored(size, monkeypatch):
+def test_fused_updates_match_stored_updates_bitwise(size, monkeypatch):
     places, count, columns = SIZES[size]
     more = (columns,) if columns else ()
     i = RNG.integers(0, places, count).astype("u4")

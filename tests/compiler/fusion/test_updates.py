@@ -120,7 +120,7 @@ DTYPES = ["f4", "f4", "i4", "u1", "c8", "f2", "bool", "i8", "f8"]
 
 
 @pytest.mark.parametrize("seed", seeds(18, 54))
-def test_random_programs_are_what_numpy_gives(seed):
+def test_random_programs_match_numpy(seed):
     dtype = np.dtype(DTYPES[seed % len(DTYPES)])
     with jnp.enable_x64(dtype.itemsize == 8):
         x, y = operands(seed, dtype)
@@ -156,7 +156,7 @@ def test_random_programs_are_what_numpy_gives(seed):
 
 
 @pytest.mark.parametrize("seed", seeds(6, 16))
-def test_derivatives_are_those_of_plain_plans(seed, monkeypatch):
+def test_derivatives_match_plans_without_rewriting(seed, monkeypatch):
     """The bits are those of plans in which nothing is known of updates."""
     rng = np.random.default_rng(seed)
     x, y, w = rng.normal(size=(3, *SHAPE)).astype("f4")
@@ -191,7 +191,7 @@ def test_a_part_that_combines_is_read_and_written_by_one_kernel():
     np.testing.assert_array_equal(jnp.jit(f)(X, Y), want)
 
 
-def test_later_parts_of_a_new_array_lie_over_earlier_ones():
+def test_later_updates_override_earlier_ones():
     def f(x, m=jnp, write=by_accnp):
         y = write(m.zeros((12, 12), "f4"), np.s_[:7, :7], x[:7, :7] * 2, "set")
         y = write(y, np.s_[5:, 5:], x[5:, 5:] + 1, "set")

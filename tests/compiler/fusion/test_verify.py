@@ -30,7 +30,7 @@ def spec():
     return lower(cluster)[0][0]
 
 
-def test_sound_things_pass():
+def test_valid_programs_pass():
     verify_program(program())
     verify_spec(spec())
     verify_plan(plan_of(f, X))
@@ -68,7 +68,7 @@ def test_names_are_defined_before_use():
         verify_spec(s)
 
 
-def test_a_kernel_does_not_load_what_it_stores():
+def test_kernels_must_not_load_stored_operands():
     s = spec()
     store = next(a for a in s.accesses if a.store)
     load = next(a for a in s.accesses if not a.store)

@@ -121,7 +121,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_as_many_as_by_hand(name):
+def test_vmap_uses_as_many_kernels_as_manual_batching(name):
     one, axes, by_hand, arrays = CASES[name]
     mapped = jnp.vmap(one, axes, axis_name="rows")
     got = [np.asarray(y) for y in jnp.tree.leaves(mapped(*arrays))]

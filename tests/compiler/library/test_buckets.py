@@ -31,7 +31,7 @@ def width(request, monkeypatch):
 
 
 @pytest.mark.parametrize("code", ["f4", "f8", "i8"])
-def test_picked_are_those_not_below_a_limit(code, width):
+def test_pick_selects_values_not_below_limit(code, width):
     kernel = kernel_cache.get_kernel(
         PICK, "kernel", (f"{code}*", "i4*", f"{code}*", f"{code}*", "i8*")
     )
@@ -48,7 +48,7 @@ def test_picked_are_those_not_below_a_limit(code, width):
 
 
 @pytest.mark.parametrize("code", ["i4", "i8"])
-def test_dealt_lists_keep_their_order(code, width):
+def test_deal_keeps_the_order_of_lists(code, width):
     kernel = kernel_cache.get_kernel(DEAL, "kernel", (f"{code}*", f"{code}*", f"{code}*", "i8*"))
     src = np.random.default_rng(1).integers(0, 800, N).astype(code)
     to, counts = np.zeros(8 * 100 + 16, code), np.zeros(8, np.int64)

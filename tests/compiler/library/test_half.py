@@ -172,7 +172,7 @@ PROGRAMS = {
 @both
 @pytest.mark.parametrize("shape", [(6, 8), (64, 130), (300, 5000 // 100 * 2)], ids=str)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_eager_jit_and_by_jax(name, shape, code):
+def test_programs_match_jax_eagerly_and_jitted(name, shape, code):
     x = np.random.default_rng(2).standard_normal(shape).astype(SPELLED[code])
     f = PROGRAMS[name]
     eager = np.asarray(f(jnp, jnp.asarray(x)))
@@ -190,7 +190,7 @@ def test_programs_eager_jit_and_by_jax(name, shape, code):
 @both
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_what_is_fused_has_the_bits_of_single_operations(code, data):
+def test_fused_code_matches_single_operations_bitwise(code, data):
     """Any chain of operations, on any numbers of the format."""
     dtype = SPELLED[code]
     seed = data.draw(st.integers(0, 2**32 - 1))
@@ -208,7 +208,7 @@ def test_what_is_fused_has_the_bits_of_single_operations(code, data):
 
 @pytest.mark.parametrize("dtype", [*SPELLED.values(), np.dtype("i2"), np.dtype("u2")], ids=str)
 @pytest.mark.parametrize("step", [-1, 2, 3, 4])
-def test_elements_some_places_apart(step, dtype):
+def test_strided_elements(step, dtype):
     """Of any length: what lies behind the last one is nobody's."""
     x = np.arange(1000).astype(dtype)
     f = jnp.jit(lambda x: x[::step] + 1)

@@ -83,7 +83,7 @@ def same(got, expected):
         np.testing.assert_array_equal(np.signbit(got[numbers]), np.signbit(expected[numbers]))
 
 
-def test_plain_namespace_has_the_same_names():
+def test_plain_python_defines_every_intrinsic():
     # `spread` is no function: the lowering writes the launch in its place. Functions of users are
     # in the table by names with a digest.
     own = {n for n, f in TABLE.items() if not f.gpu and not re.search(r"_[0-9a-f]{16}$", n)}
@@ -98,7 +98,7 @@ def test_plain_namespace_has_the_same_names():
     ("shift_left", lax.shift_left), ("shift_right_logical", lax.shift_right_logical),
     ("shift_right_arithmetic", lax.shift_right_arithmetic),
 ])  # fmt: skip
-def test_integer_pairs_as_jax(name, f, dtype):
+def test_integer_binary_functions_match_jax(name, f, dtype):
     x, y = int_pairs(dtype)
     expected = np.asarray(f(jnp.asarray(x), jnp.asarray(y)))
     same(mapped(f"{name}(x0, x1)", dtype, x, y), expected)
@@ -106,7 +106,7 @@ def test_integer_pairs_as_jax(name, f, dtype):
 
 
 @pytest.mark.parametrize("dtype", [d for d in INTS if d().itemsize < 8])
-def test_quotients_that_are_whole_and_their_neighbours(dtype):
+def test_division_near_exact_quotients(dtype):
     """Quotients and remainders go by floating numbers: they are cut off at the right integer."""
     info, rng = np.iinfo(dtype), np.random.default_rng(0)
     y = rng.integers(info.min, info.max, 1 << 16, endpoint=True) >> rng.integers(
@@ -125,7 +125,7 @@ def test_quotients_that_are_whole_and_their_neighbours(dtype):
 @pytest.mark.parametrize("dtype", INTS)
 @pytest.mark.parametrize(("name", "f"), [("clz", lax.clz), ("popcount", lax.population_count),
                                          ("sign", lax.sign), ("sq", lax.square)])  # fmt: skip
-def test_integers_as_jax(name, f, dtype):
+def test_integer_unary_functions_match_jax(name, f, dtype):
     x = int_pairs(dtype)[0]
     expected = np.asarray(f(jnp.asarray(x)))
     if name == "sign":  # of -0.0 it is 0.0: the array API standard's rule
@@ -140,7 +140,7 @@ def test_integers_as_jax(name, f, dtype):
     ("round_even", lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)),
     ("round_away", lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO)),
 ])  # fmt: skip
-def test_rounding_as_jax(name, f, dtype):
+def test_rounding_matches_jax(name, f, dtype):
     x = flushed(specials(dtype))
     expected = np.asarray(f(jnp.asarray(x)))
     if name == "sign":  # of -0.0 it is 0.0: the array API standard's rule
@@ -154,7 +154,7 @@ def test_rounding_as_jax(name, f, dtype):
     ("fmax", lax.max), ("fmin", lax.min), ("rem", np.fmod), ("nextafter", np.nextafter),
     ("copysign", np.copysign),
 ])  # fmt: skip
-def test_float_pairs(name, f, dtype):
+def test_float_binary_functions(name, f, dtype):
     values = (
         specials(dtype) if f in (np.fmod, np.nextafter, np.copysign) else flushed(specials(dtype))
     )
@@ -167,7 +167,7 @@ def test_float_pairs(name, f, dtype):
 
 @pytest.mark.parametrize("target", [bool, *INTS, *FLOATS])
 @pytest.mark.parametrize("source", FLOATS)
-def test_casts_from_floats_as_jax(source, target):
+def test_casts_from_floats_match_jax(source, target):
     ends = [127.5, 128, -128.9, -129, 255.9, 256, 2.0**31, 2.0**63, -(2.0**31), -(2.0**63), 2.0**64]
     x = np.concatenate([specials(source), np.array(ends, source)])
     x = flushed(x)
@@ -180,7 +180,7 @@ def test_casts_from_floats_as_jax(source, target):
 
 @pytest.mark.parametrize("target", [bool, *INTS, *FLOATS, np.complex64, np.complex128])
 @pytest.mark.parametrize("source", [bool, *INTS])
-def test_casts_from_integers_as_numpy(source, target):
+def test_casts_from_integers_match_numpy(source, target):
     x = np.array([False, True]) if source is bool else int_pairs(source)[0]
     same(mapped(f"{token(target)}(x0)", target, x), x.astype(target))
 
@@ -211,7 +211,7 @@ def test_mistyped_call_names_the_function():
         mapped("exp(x0)", np.int32, np.arange(3, dtype=np.int32))
 
 
-def test_threefry_as_jax():
+def test_threefry_matches_jax():
     key = jax.random.key(42)
     k0, k1 = (np.uint32(v) for v in np.asarray(jax.random.key_data(key)))
     n = 1000
@@ -253,7 +253,7 @@ def lanes_sum(x):
 
 @pytest.mark.parametrize("dtype", [*FLOATS, np.complex64, np.complex128])
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 1000, 1024])
-def test_block_sum_has_the_documented_bits(n, dtype):
+def test_block_sum_uses_documented_order(n, dtype):
     x = np.random.default_rng(n).standard_normal(n + 1).astype(dtype)
     if x.dtype.kind == "c":
         x += 1j * np.random.default_rng(9).standard_normal(n + 1).astype(dtype)
@@ -261,7 +261,7 @@ def test_block_sum_has_the_documented_bits(n, dtype):
 
 
 @pytest.mark.parametrize("n", [0, 1, 31, 33, 1000, 1024])
-def test_a_wide_sum_has_the_bits_of_that_of_a_widened_copy(n):
+def test_wide_sum_matches_sum_of_float64_copy(n):
     x = np.random.default_rng(n).standard_normal(n + 1).astype(np.float32)
     out = np.zeros(1)
     run(f"def kernel(lo, hi, x, o):\n    o[0] = block_wide_sum(at(x, 1), {n})\n", 1, x, out)
@@ -293,7 +293,7 @@ FOLDS += [(name, dtype) for name in ("and", "or", "xor") for dtype in (*INTS, bo
 
 
 @pytest.mark.parametrize(("name", "dtype"), FOLDS)
-def test_blocks_as_plain(name, dtype):
+def test_block_reductions_match_plain_python(name, dtype):
     rng = np.random.default_rng(1)
     for n in (1, 5, 32, 77, 1024):
         x = rng.uniform(0.9, 1.1, n) if np.dtype(dtype).kind == "f" else rng.integers(-90, 90, n)
@@ -306,7 +306,7 @@ def test_blocks_as_plain(name, dtype):
 
 
 @pytest.mark.parametrize(("name", "dtype"), [f for f in FOLDS if f[0] != "xor"])
-def test_folds_across_as_plain_and_as_folds_of_each_column(name, dtype):
+def test_column_reductions_match_plain_python_and_single_columns(name, dtype):
     """Whole squares and strips, and what is left of them; exact where blocks are asked."""
     rng = np.random.default_rng(2)
     for rows, wide in ((1, 1), (16, 16), (100, 70), (37, 300), (300, 20)):
@@ -332,7 +332,7 @@ def test_folds_across_as_plain_and_as_folds_of_each_column(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_folds_across_keep_special_values(dtype):
+def test_column_reductions_keep_special_values(dtype):
     x = np.random.default_rng(4).standard_normal((40, 50)).astype(dtype)
     x[3, 7], x[20, 8], x[:, 9], x[0, 10], x[::2, 11] = np.nan, -np.inf, -0.0, 0.0, -0.0
     x[1::2, 11], x[1:, 10] = 0.0, -0.0
@@ -395,7 +395,7 @@ def test_block_max_and_min_propagate_nan(dtype, place):
 
 
 @pytest.mark.parametrize("dtype", [*INTS, *FLOATS, bool])
-def test_block_find_gives_the_first_place(dtype):
+def test_block_find_returns_first_index(dtype):
     t = token(dtype)
     text = "def kernel(lo, hi, a0, w0, o0):\n    o0[0] = block_find(at(a0, 1), hi, w0[0])\n"
     out = np.zeros(1, np.int64)

@@ -182,7 +182,7 @@ def chain(a, b):
     return total
 
 
-def test_the_order_of_summation_is_that_of_runs():
+def test_summation_order_follows_runs():
     rng = np.random.default_rng(1)
     a, b = numbers(rng, (40, 2 * RUN + 9), "f4"), numbers(rng, (2 * RUN + 9, 70), "f4")
     c = np.empty((40, 70), "f4")
@@ -191,7 +191,7 @@ def test_the_order_of_summation_is_that_of_runs():
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_no_layout_and_no_size_changes_a_bit(dtype):
+def test_results_do_not_depend_on_layout_or_size(dtype):
     rng = np.random.default_rng(2)
     a, b = numbers(rng, (70, 300), dtype), numbers(rng, (300, 270), dtype)
     whole = np.empty((70, 270), dtype)  # so wide that rows of the left matrix may be laid out
@@ -204,7 +204,7 @@ def test_no_layout_and_no_size_changes_a_bit(dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_no_width_of_vectors_changes_a_bit(dtype, monkeypatch):
+def test_results_do_not_depend_on_vector_width(dtype, monkeypatch):
     rng = np.random.default_rng(9)
     code = token(np.dtype(dtype))
     one = numbers(rng, (1, 1), dtype)  # the library's own kernels are made for this machine
@@ -245,7 +245,7 @@ def test_no_masks_are_joined_in_products():
 
 
 @pytest.mark.parametrize("n", [3, 16, 21])
-def test_what_vanishes_below_zero_is_zero(n):
+def test_underflowing_negative_products_sum_to_positive_zero(n):
     """Sums begin with 0, and so -0, which a chain of tiny products rounds to, is none of them."""
     a, b = np.full((9, 2), -1e-30, "f4"), np.full((2, n), 1e-30, "f4")
     c = np.empty((9, n), "f4")
@@ -253,7 +253,7 @@ def test_what_vanishes_below_zero_is_zero(n):
     assert not np.signbit(c).any()
 
 
-def test_nan_and_infinity_reach_what_they_touch():
+def test_nan_and_infinity_propagate():
     rng = np.random.default_rng(3)
     a, b = numbers(rng, (9, 20), "f4"), numbers(rng, (20, 40), "f4")
     a[2, 3], b[4, 5], b[3] = np.nan, np.inf, 0
@@ -269,7 +269,7 @@ def test_nan_and_infinity_reach_what_they_touch():
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_texts_as_plain_python(dtype):
+def test_library_source_runs_as_plain_python(dtype):
     """Bounds are checked, and that nothing is read before it is written."""
     rng = np.random.default_rng(4)
     name = f"gemm_{token(np.dtype(dtype))}"
@@ -303,7 +303,7 @@ def test_texts_as_plain_python(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_texts_of_products_with_a_vector_as_plain_python(dtype):
+def test_vector_product_source_runs_as_plain_python(dtype):
     rng = np.random.default_rng(6)
     name = f"gemv_{dtype}"
     scope = dict(ways.NAMESPACE)
@@ -348,7 +348,7 @@ def test_a_new_process_loads_caller_and_library_from_disk(tmp_path):
     assert second[3:] == ["False", "False"]
 
 
-def test_other_kernels_load_nothing_of_it(tmp_path):
+def test_other_kernels_do_not_load_the_library(tmp_path):
     with cache_dir(str(tmp_path)):
         kernel_cache.clear_kernels()
         text = "def kernel(lo, hi, a):\n    a[0] = f4(1)\n"

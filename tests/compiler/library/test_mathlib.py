@@ -298,7 +298,7 @@ def test_every_float32_binade_of_sin_with_huge_arguments():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
-def test_waves_next_to_their_zeros_and_poles(name, dtype):
+def test_trigonometric_functions_near_zeros_and_poles(name, dtype):
     """Where the reduced argument is small, all of its pieces count."""
     most = 16 if dtype == np.float32 else 40
     turns = np.round(2.0 ** np.random.default_rng(11).uniform(0, most, 600))
@@ -311,7 +311,7 @@ def test_waves_next_to_their_zeros_and_poles(name, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("name", "f"), [("lgamma", mp.loggamma), ("digamma", mp.digamma)])
-def test_gamma_family_error_is_small_against_one_or_the_value(name, f, dtype):
+def test_gamma_functions_have_small_relative_or_absolute_error(name, f, dtype):
     rng = np.random.default_rng(5)
     x = np.concatenate(
         [rng.uniform(0.01, 40, 300), rng.uniform(-10, 0, 100), 10 ** rng.uniform(1, 30, 50)]

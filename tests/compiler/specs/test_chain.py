@@ -71,7 +71,7 @@ def numbers(*shape):
 
 @pytest.mark.parametrize("shape", [(40, 30), (700, 333), (20, 5000), (60, 9, 8)])
 @pytest.mark.parametrize("name", CHAINS)
-def test_what_is_between_is_done_in_bands(name, shape):
+def test_intermediate_is_computed_in_bands(name, shape):
     f, x = CHAINS[name], numbers(*shape)
     plan = plan_of(f, x)
     assert len(plan.steps) == 1
@@ -111,7 +111,7 @@ def test_lines_are_done_in_bands():
     )
 
 
-def test_nothing_of_the_size_of_the_operand_is_made():
+def test_no_full_size_temporary_is_allocated():
     """A blur of 16 MB takes bands, which are a part of the second cache for each task."""
     (step,) = plan_of(lambda x: blurred(blurred(x, 1), 0), numbers(2000, 2000)).steps
     result, bands = [n for _, n in step.allocs]
@@ -134,7 +134,7 @@ NOT = {
 
 
 @pytest.mark.parametrize("name", NOT)
-def test_other_readers_have_it_stored(name):
+def test_other_readers_force_storing(name):
     x = numbers(70, 80)
     plan = plan_of(NOT[name], x)
     assert all(step.chained is None for step in plan.steps)
@@ -144,7 +144,7 @@ def test_other_readers_have_it_stored(name):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
-def test_bands_run_as_plain_python():
+def test_bands_source_runs_as_plain_python():
     x = numbers(30, 20)
 
     f = CHAINS["rows, then columns"]

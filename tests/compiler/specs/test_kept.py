@@ -24,14 +24,14 @@ def texts(f, x):
     return [s.text.source for s in plan_of(f, x).steps]
 
 
-def test_the_result_is_written_by_the_last_pass_alone():
+def test_only_the_last_pass_writes_the_result():
     (text,) = texts(softmax, np.ones((7, 9), np.float32))
     assert len(re.findall(r"^ *a0\[.*\] = ", text, re.MULTILINE)) == 1
     assert "= a0[" not in text
     assert text.count("heap_f4(n1)") == text.count("release(") == 1
 
 
-def test_rows_longer_than_caches_wait_in_the_result():
+def test_long_rows_are_kept_in_the_result_buffer():
     (text,) = texts(softmax, np.ones((40, (1 << 17) + 1), np.float32))
     assert "heap" not in text
 

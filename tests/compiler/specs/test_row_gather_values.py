@@ -12,7 +12,7 @@ from accnp.compiler.specs import row_gathers
 @pytest.mark.parametrize("permutes", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int16", "bool"])
 @pytest.mark.parametrize("places", [[2, 0, 1], [-1, 1, 1, 0, 2]])
-def test_rows_at_the_same_places(places, dtype, permutes, monkeypatch):
+def test_gather_rows_at_equal_indices(places, dtype, permutes, monkeypatch):
     if not permutes:
         monkeypatch.setattr(row_gathers, "has_vector_permute", lambda: False)
     x = np.random.default_rng(0).integers(0, 9, (2, 50, 3)).astype(dtype)
@@ -26,7 +26,7 @@ def test_rows_at_the_same_places(places, dtype, permutes, monkeypatch):
     assert np.array_equal(same, x[..., where] == last)
 
 
-def test_rows_of_doubles_at_the_same_places():
+def test_gather_float64_rows_at_equal_indices():
     x = np.random.default_rng(0).normal(size=(70, 8))
     with jnp.enable_x64(True):
         found = jnp.jit(lambda x, i: x[:, i] - x[:, i[::-1]])(x, np.arange(8) // 2)

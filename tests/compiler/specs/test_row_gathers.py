@@ -76,7 +76,7 @@ def test_a_row_is_permuted_by_one_instruction(monkeypatch):
     assert "permute(" not in plan.steps[-1].text.source
 
 
-def test_places_are_computed_once_and_not_for_each_row(monkeypatch):
+def test_indices_are_computed_once_for_all_rows(monkeypatch):
     monkeypatch.setattr(row_gathers, "has_vector_permute", lambda: False)
     order = np.array([2, 0, 1])
     plan = plan_of(lambda x: x[:, order], np.ones((100_000, 3), np.float32))

@@ -43,7 +43,7 @@ def sources(f, x):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_text_does_not_depend_on_the_size(name):
+def test_source_does_not_depend_on_sizes(name):
     f, _ = PROGRAMS[name]
     texts = {tuple(sources(f, example(*shape))) for shape in ((12, 34), (56, 78), (90, 21))}
     assert len(texts) == 1
@@ -54,7 +54,7 @@ def test_the_text_does_not_depend_on_the_size(name):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_text_runs_as_plain_python(name):
+def test_source_runs_as_plain_python(name):
     f, ref = PROGRAMS[name]
     x = example(7, 9)
     plan = plan_of(f, x)
@@ -79,7 +79,7 @@ def test_sums_of_a_few_columns(f, ref):
     np.testing.assert_allclose(data.view(np.float32).reshape(5, 3), want, rtol=1e-6, atol=1e-6)
 
 
-def test_the_same_program_gives_the_same_text():
+def test_equal_programs_have_equal_source():
     assert sources(softmax, example(5, 6)) == sources(softmax, example(5, 6))
 
 

@@ -26,7 +26,7 @@ def numbers(shape, dtype=np.float32):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (16, 16), (5, 37), (16, 256), (9, 100)])
 @pytest.mark.parametrize("apart", [True, False], ids=["library", "inline"])
-def test_a_tile_is_transposed(dtype, rows, columns, apart):
+def test_transpose_of_a_tile(dtype, rows, columns, apart):
     name = f"transpose_{np.dtype(dtype).itemsize}" if apart else "transpose"
     source, out = numbers((columns, rows + 3), dtype), np.zeros((16, 256), dtype)
     text = f"""
@@ -77,7 +77,7 @@ def folds(m, x, axis, order=None):
 
 
 @pytest.mark.parametrize("shape", [(37, 300), (20, 1100), (1600, 50), (30, 20, 50), (1030, 3, 20)])
-def test_folds_of_transposed_operands_have_the_bits_of_a_copy(shape):
+def test_reductions_of_transposed_operands_match_a_copy_bitwise(shape):
     x = numbers(shape)
     rank = len(shape)
     for order in itertools.permutations(range(rank)):
@@ -109,7 +109,7 @@ EACH = {
 
 @pytest.mark.parametrize("rows", [8, 37, 128, 300, 1024, 1600, 2100])
 @pytest.mark.parametrize("name", EACH)
-def test_rows_that_lie_across_are_folded_in_the_order_of_rows(name, rows):
+def test_transposed_rows_are_reduced_in_row_order(name, rows):
     x = numbers((rows, 70))
     x[rows // 2, 3], x[0, 5], x[:, 6] = np.nan, -np.inf, -0.0
     f = partial(EACH[name], jnp)
@@ -136,7 +136,7 @@ DOWN = {
 
 @pytest.mark.parametrize("rows", [20, 300, 1100])
 @pytest.mark.parametrize("name", DOWN)
-def test_columns_that_lie_along_memory_are_folded_in_the_order_of_columns(name, rows):
+def test_contiguous_columns_are_reduced_in_column_order(name, rows):
     x = numbers((70, rows))
     x[3, rows // 2], x[4, 0], x[5, :], x[6, 1::2] = np.nan, -np.inf, -0.0, 0.0
     x = x > 0 if "bytes" in name else x.astype(np.float64) if "epilogue" in name else x
@@ -158,7 +158,7 @@ def test_a_column_that_is_computed_along_memory_runs_as_plain_python():
 
 @pytest.mark.parametrize("axis", [2, (1, 2)])
 @pytest.mark.parametrize("last", [20, 300])
-def test_a_walk_goes_over_several_axes_in_the_order_of_memory(axis, last):
+def test_contiguous_walk_over_several_axes(axis, last):
     """Kept axes that lie in a row are one; of several folded ones no copy is made."""
     x, w = numbers((70, 33, last)), numbers((last, 33))
 
@@ -176,7 +176,7 @@ def test_a_walk_goes_over_several_axes_in_the_order_of_memory(axis, last):
         np.testing.assert_allclose(turned, f(np, copy.astype(np.float64), w), rtol=2e-4, atol=2e-3)
 
 
-def test_a_fold_over_turned_axes_reads_them_where_they_lie():
+def test_reduction_over_transposed_axes_copies_nothing():
     x = numbers((30, 40, 50))
     fold = plan_of(lambda x: x.transpose(2, 1, 0).sum((1, 2)), x)
     assert len(fold.steps) == 1
@@ -185,7 +185,7 @@ def test_a_fold_over_turned_axes_reads_them_where_they_lie():
 
 
 @pytest.mark.parametrize("shape", [(4, 5, 6, 7), (40, 50, 60), (2, 1, 40, 3, 5), (100, 3, 1, 4)])
-def test_axes_that_are_apart_are_folded_in_turns(shape):
+def test_nonadjacent_axes_are_reduced_one_after_the_other(shape):
     x = numbers(shape)
     for k in range(len(shape) + 1):
         for axis in itertools.combinations(range(len(shape)), k):
@@ -208,7 +208,7 @@ def test_rows_are_joined_to_columns_in_their_order(rows):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("op", ["sum", "prod", "max", "any"])
-def test_folds_and_loops_of_one_kernel_share_masked_loads(op, dtype):
+def test_reductions_and_loops_share_masked_loads(op, dtype):
     """Both ask LLVM for loads under a mask, of vectors that may be the same."""
     if dtype == np.complex64 and op == "max":
         return
@@ -236,7 +236,7 @@ def products(n, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [7, 100, 2500])
-def test_products_that_overflow_on_the_way_have_the_bits_of_rows(dtype, n):
+def test_overflowing_products_match_row_reductions_bitwise(dtype, n):
     x = products(n, dtype)
     with accnp.enable_x64(True):
         want = np.asarray(jnp.asarray(x).prod(1))
