@@ -98,7 +98,7 @@ def _name_the_call(error: BaseException) -> None:
         made = ".<locals>." in bound[1] and "lambda" not in bound[1]
         made = made or bound[1] in last.tb_frame.f_globals
         if function is not None and (made or bound[1] == _qualified_name(function)):
-            error.args = (_of_binding(text, bound, name, function),)
+            error.args = (_argument_error_text(text, bound, name, function),)
         return
     if isinstance(error, sys.modules["accnp.errors"].ConcretizationTypeError) and function is None:
         return
@@ -296,7 +296,7 @@ def _parameters(function: Any) -> dict[str, Any]:
         return {}
 
 
-def _of_binding(text: str, bound: re.Match[str], name: str, function: Any) -> str:
+def _argument_error_text(text: str, bound: re.Match[str], name: str, function: Any) -> str:
     """Return Python's message about wrong arguments, with the public name and the signature."""
     lead = f"{name}(){text[len(bound[1]) + 2 :]}"
     known = _parameters(function)

@@ -200,7 +200,7 @@ def load(path: str | os.PathLike[str], *, like: PyTree = None, shardings: PyTree
         places = broadcast_prefix(shardings, tree, is_leaf=lambda x: x is None)
     warn_narrowed(function, {n: as_dtype(f.dtype) for n, f in facts.items() if f.key is None})
     source = open_store(about["store"], folder / "arrays", "r")
-    made = [_loaded(source, n, facts[n], s) for n, s in zip(leaves, places, strict=True)]
+    made = [_load_array(source, n, facts[n], s) for n, s in zip(leaves, places, strict=True)]
     return tree_unflatten(structure, made)
 
 
@@ -254,7 +254,7 @@ def _sharding_of(x: Any) -> Any:
     return getattr(x, "sharding", None)
 
 
-def _loaded(source: Store, name: str, facts: ArrayFacts, sharding: Any) -> Any:
+def _load_array(source: Store, name: str, facts: ArrayFacts, sharding: Any) -> Any:
     def read(index: Index) -> np.ndarray:
         return source.read(name, facts, as_index(index, facts.shape)).view(as_dtype(facts.dtype))
 

@@ -216,7 +216,7 @@ class _Image:
         if found is None:
             found = executable_memory.find_function(name)
         if found is None:
-            found = _of_numba(name)
+            found = _find_numba_function(name)
         if found is None:
             raise RuntimeError(f"load: no loaded library has the function {name}")
         return found
@@ -325,7 +325,7 @@ class _File:
         return found
 
 
-def _of_numba(name: str) -> int | None:
+def _find_numba_function(name: str) -> int | None:
     """Return the address of a C function of Numba, such as `math.frexp` in a user's function."""
     plain = name.removeprefix("numba_")
     return None if plain == name else imported("accnp.compiler.numba.private").helper_address(plain)

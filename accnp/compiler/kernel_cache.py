@@ -328,7 +328,9 @@ def _make(
     identity = identity_of(source, name, signature, fastmath, callees)
     if config.compiler == "numba":
         plain = None if callees or _calls_users(source) else program
-        (address,), code, origin = _by_numba(source, name, signature, fastmath, callees, plain)
+        (address,), code, origin = _lower_with_numba(
+            source, name, signature, fastmath, callees, plain
+        )
     else:
         (address,), code, origin = _native(
             identity,
@@ -387,7 +389,7 @@ def _native(
     with collection_paused:
         lowered = run_uninterrupted(text)  # an interrupt must not leave incomplete typing contexts
     try:
-        if upgrades is not None and _starts_in(first_tier, *lowered[:2]):
+        if upgrades is not None and _starts_in_first_tier(first_tier, *lowered[:2]):
             addresses, code, parts = _background_compile().compile_first(
                 *lowered, kernel=identity[0]
             )
@@ -429,7 +431,7 @@ def _size_of_llvm() -> int:
     return 0
 
 
-def _starts_in(first_tier: FirstTier, text: str, linked: list[str]) -> bool:
+def _starts_in_first_tier(first_tier: FirstTier, text: str, linked: list[str]) -> bool:
     if first_tier is FirstTier.NEVER or not _background_compile().has_room():
         return False
     return first_tier is FirstTier.ALWAYS or _objects().is_vector_code(text, linked)
@@ -523,7 +525,7 @@ def _calls_users(source: str) -> bool:
     return definitions.with_definitions(source) != source
 
 
-def _by_numba(
+def _lower_with_numba(
     source: str,
     name: str,
     signature: tuple[str, ...],

@@ -96,7 +96,7 @@ class DeviceStep(KernelStep):
         if self.function is None:
             made = self.ptx()
             self.words = [*([self.extent] if self.text.tasks else []), *self.text.ints]
-            self.function = _loaded(self.device, made)
+            self.function = _load_kernel(self.device, made)
         return self.function
 
     @property
@@ -112,7 +112,7 @@ class DeviceStep(KernelStep):
 _functions: BoundedCache[tuple[Driver, str], Function] = BoundedCache("kernel_cache_size")
 
 
-def _loaded(device: Device, made: Ptx) -> Function:
+def _load_kernel(device: Device, made: Ptx) -> Function:
     driver = driver_of(device)
     key = (driver, made.name)
     found = _functions.get(key) or _functions.recall(key)

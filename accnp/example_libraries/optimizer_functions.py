@@ -477,7 +477,7 @@ def rmsprop_momentum(
     return _with_zeros(2), update, _first_entry
 
 
-def _unbiased(rate: float, i: Any, dtype: Any) -> Array:
+def _bias_correction(rate: float, i: Any, dtype: Any) -> Array:
     """Return the bias correction of a moving average that started at 0, after step i."""
     return 1 - asarray(rate, dtype=dtype) ** (i + 1)
 
@@ -529,7 +529,7 @@ def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: f
         x, m, v = state
         m = (1 - b1) * g + b1 * m
         v = (1 - b2) * uf.square(g) + b2 * v
-        mean, square = m / _unbiased(b1, i, m.dtype), v / _unbiased(b2, i, m.dtype)
+        mean, square = m / _bias_correction(b1, i, m.dtype), v / _bias_correction(b2, i, m.dtype)
         return x - size(i) * mean / (uf.sqrt(square) + eps), m, v
 
     return _with_zeros(2), update, _first_entry
@@ -583,7 +583,7 @@ def adamax(
         x, m, u = state
         m = (1 - b1) * g + b1 * m
         u = uf.maximum(b2 * u, uf.abs(g))
-        return x - size(i) / _unbiased(b1, i, m.dtype) * m / (u + eps), m, u
+        return x - size(i) / _bias_correction(b1, i, m.dtype) * m / (u + eps), m, u
 
     return _with_zeros(2), update, _first_entry
 

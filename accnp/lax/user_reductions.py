@@ -281,13 +281,13 @@ def _axes(dimensions: Any, rank: int, name: str = "lax.reduce") -> tuple[int, ..
     return found
 
 
-def _by_parts(monoid: Monoid, x: Node) -> bool:
+def _is_complex_extreme(monoid: Monoid, x: Node) -> bool:
     """Return whether this is an extreme of complex numbers, for which there is no reduction op."""
     return x.aval.dtype.kind == "c" and monoid.reduce in ("reduce_max", "reduce_min")
 
 
 def _reduce_axes_by_op(monoid: Monoid, x: Node, axes: tuple[int, ...]) -> Node:
-    if monoid.reduce and not _by_parts(monoid, x):
+    if monoid.reduce and not _is_complex_extreme(monoid, x):
         return getattr(o, monoid.reduce)(x, axes=axes)
     for axis in reversed(axes):
         n = x.aval.shape[axis]
@@ -419,7 +419,9 @@ def reduce_window(
 
 def _reduce_windows_by_op(monoid: Monoid, x: Node, windows: Windows) -> Node:
     """Reduce windows by one op, or large windows axis by axis."""
-    direct = monoid.windows and prod(windows.window) <= DIRECT and not _by_parts(monoid, x)
+    direct = (
+        monoid.windows and prod(windows.window) <= DIRECT and not _is_complex_extreme(monoid, x)
+    )
     if direct and dtype_kind(x.aval.dtype) != "b":
         return getattr(o, monoid.windows)(x, **windows.params)
     x = windows.fill(x, monoid.identity(x.aval.dtype))

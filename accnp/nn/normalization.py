@@ -128,7 +128,9 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     return wrap(o.mul(half(0), o.logistic(half(n // 2))))
 
 
-def _with_top(x: Any, axis: Any, where: Any, name: str) -> tuple[Node, Node, tuple[int, ...]]:
+def _with_constant_maximum(
+    x: Any, axis: Any, where: Any, name: str
+) -> tuple[Node, Node, tuple[int, ...]]:
     """Return x, its maximum over the axes, which is a constant for derivatives, and the axes."""
     if where is None and as_node(x, name).aval.dtype == bool:
         raise TypeError(f"nn.{name}: bool is not supported; got dtype bool; convert to float")
@@ -180,7 +182,7 @@ def softmax(x: ArrayLike, axis: AxesLike | None = -1, where: ArrayLike | None = 
     >>> jnp.nn.softmax(jnp.zeros(2))
     Array([0.5, 0.5], dtype=float32)
     """
-    node, top, axes = _with_top(x, axis, where, "softmax")
+    node, top, axes = _with_constant_maximum(x, axis, where, "softmax")
     # Jaxprs show JAX's formula. 16-bit types are computed in float32 and rounded at each step.
     exact = not state.named and node.aval.dtype in (np.float32, np.float64)
     raised = o.exp_difference(node, top) if exact else o.exp(o.sub(node, top))
@@ -229,7 +231,7 @@ def log_softmax(x: ArrayLike, axis: AxesLike | None = -1, where: ArrayLike | Non
     >>> jnp.nn.log_softmax(jnp.zeros(2))
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    node, top, axes = _with_top(x, axis, where, "log_softmax")
+    node, top, axes = _with_constant_maximum(x, axis, where, "log_softmax")
     shifted = o.sub(node, top)
     raised = o.exp(shifted)
     if where is not None:

@@ -365,7 +365,7 @@ def interp(
         f = concatenate([f[-1:], f, f[:1]])
     last = p.shape[0] - 1
     i = ufuncs.minimum(ufuncs.maximum(searchsorted(p, u, side="right"), 1), last)
-    y = _on_line(u, p[i - 1], p[i], f[i - 1], f[i])
+    y = _interpolate_line(u, p[i - 1], p[i], f[i - 1], f[i])
     if period is None and not free_left:
         y = where(u < p[0], f[0] if left is None else left, y)  # type: ignore[call-overload]
     if period is None and not free_right:
@@ -373,7 +373,7 @@ def interp(
     return y
 
 
-def _on_line(u: Array, p0: Array, p1: Array, f0: Array, f1: Array) -> Array:
+def _interpolate_line(u: Array, p0: Array, p1: Array, f0: Array, f1: Array) -> Array:
     """Interpolate at u between two points.
 
     Intervals of length 0 and infinite points, whose differences are nan, are selected out before

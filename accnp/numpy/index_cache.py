@@ -61,7 +61,7 @@ def replayed(key: Any, inputs: Sequence[Node], make: Callable[[Sequence[Node]], 
     types of the inputs."""
     recipe = _recipes.get(key) or _recipes.recall(key)
     if recipe is None:
-        recipe = _written(inputs, make)
+        recipe = _write_recipe(inputs, make)
         _recipes.store(key, recipe)
     nodes = [*inputs, *recipe.start[len(inputs) :]]
     for op, params, places in recipe.steps:
@@ -69,7 +69,7 @@ def replayed(key: Any, inputs: Sequence[Node], make: Callable[[Sequence[Node]], 
     return nodes[recipe.result]
 
 
-def _written(inputs: Sequence[Node], make: Callable[[Sequence[Node]], Node]) -> Recipe:
+def _write_recipe(inputs: Sequence[Node], make: Callable[[Sequence[Node]], Node]) -> Recipe:
     graph = build(lambda leaves: [make(leaves)], [x.aval for x in inputs])
     place = {id(x): i for i, x in enumerate(graph.inputs)}
     start: list[Any] = [None] * len(place)

@@ -53,7 +53,7 @@ def _remove_holes(x: Node, d: int, holes: list[tuple[int, int]]) -> Node:
     return _concatenate_pieces(whole or [cut(x, d, 0, 0)], d)
 
 
-def _from_front(places: Node, n: int) -> Node:
+def _nonnegative_positions(places: Node, n: int) -> Node:
     """Return traced positions as a vector, with negative ones counted from the front."""
     places = to_dtype(reshape_plain(places, (places.aval.size,)), dtypes.int32)
     zero, size = (scalar_node(v, dtypes.int32, False) for v in (0, n))
@@ -116,7 +116,7 @@ def delete(
     d = as_axis(axis, x.aval.ndim, name)
     n = x.aval.shape[d]
     if assume_unique_indices and type(obj) is Array and is_traced(obj._node):
-        places = _from_front(as_node(obj), n)
+        places = _nonnegative_positions(as_node(obj), n)
         out = o.reduce_or(
             o.eq(
                 broadcast_to(places, (places.aval.size, n), (0,)),
@@ -232,7 +232,7 @@ def insert(
         new = np.broadcast_to(front.astype(np.int32) * 2, (count,))
         order = node_of(np.argsort(np.concatenate([old, new]), stable=True), np.int32)
     else:
-        new = _from_front(as_node(obj), n)
+        new = _nonnegative_positions(as_node(obj), n)
         new = broadcast_to(o.add(new, new), (count,), (0,))
         order = argsort_node(o.concatenate(node_of(old), new, dimension=0), 0)
     out = gather_axis(o.concatenate(x, v, dimension=d), order, d)

@@ -227,7 +227,7 @@ def _pad_odd_reflection(x: Node, d: int, before: int, after: int, skip: int) -> 
     return x
 
 
-def _wrapped(x: Node, d: int, before: int, after: int, option: Any, mode: str) -> Node:
+def _pad_wrapped(x: Node, d: int, before: int, after: int, option: Any, mode: str) -> Node:
     n = x.aval.shape[d]
     if max(before, after) > n:
         index = np.arange(-before, n + after) % n
@@ -305,7 +305,7 @@ _PADDERS: dict[str, Any] = {
     "edge": _edge,
     "reflect": _pad_mirrored,
     "symmetric": _pad_mirrored,
-    "wrap": _wrapped,
+    "wrap": _pad_wrapped,
     "linear_ramp": _ramp,
     "maximum": _statistic,
     "minimum": _statistic,

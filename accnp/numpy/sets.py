@@ -267,7 +267,7 @@ def _unique_sized(
                 f"{name}: for zero-sized input with nonzero size argument, fill_value must be "
                 f"specified; got shape {shape}; pass fill_value="
             )
-        return _of_nothing(name, x, more, size, fill, shape if axis is None else (n,), d)
+        return _unique_of_empty(name, x, more, size, fill, shape if axis is None else (n,), d)
     columns = reshape_plain(x, (n, x.aval.size // n))
     m = columns.aval.shape[1]
     keys = [reshape_plain(cut(columns, 1, k, k + 1), (n,)) for k in range(m)]
@@ -299,7 +299,7 @@ def _unique_sized(
     return tuple(arrays) if len(arrays) > 1 else arrays[0]
 
 
-def _of_nothing(
+def _unique_of_empty(
     name: str, x: Node, more: tuple[bool, ...], size: int, fill: Any, places: Any, d: int
 ) -> Any:
     """Handle slices without elements, which are all equal, with padding if there are values."""

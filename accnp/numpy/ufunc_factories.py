@@ -226,7 +226,7 @@ class Binary:
 
     def plain(self, x: Any, y: Any) -> Any:
         """Prepare, broadcast, record."""
-        return wrap_all(self.rule(*_aligned(self.name, self.prepare(self.name, x, y))))
+        return wrap_all(self.rule(*_align_operands(self.name, self.prepare(self.name, x, y))))
 
     def slow(self, x: Any, y: Any) -> Any:
         """Prepare, broadcast, record, remember."""
@@ -249,7 +249,7 @@ class Binary:
         return wrap_all(out)
 
 
-def _aligned(name: str, nodes: list[Node]) -> list[Node]:
+def _align_operands(name: str, nodes: list[Node]) -> list[Node]:
     """Broadcast two operands; in jaxprs only add the missing axes, as JAX does."""
     a, b = (n.aval.shape for n in nodes)
     if not state.named or not a or not b or nodes[0].aval.dtype.kind == "c":

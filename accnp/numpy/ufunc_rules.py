@@ -77,7 +77,7 @@ def choose(which: Node, yes: Node, no: Node) -> Node:
 where_ = named_rule(choose, "_where")
 
 
-def by_parts(x: Node, rule: Any) -> Node:
+def apply_to_parts(x: Node, rule: Any) -> Node:
     """Apply a rule to the real and the imaginary part of a complex node, or to a real node."""
     if kind(x) != "c":
         return rule(x)
@@ -167,13 +167,13 @@ def log2(x: Node) -> Node:
     if kind(x) == "f" and not state.named:
         # rounds once, where the quotient of logarithms rounds three times
         return cast(o.log_base(x, base=2), x.aval.dtype)
-    return by_parts(o.log(x), lambda y: o.div(y, o.log(full((), 2, y.aval.dtype))))
+    return apply_to_parts(o.log(x), lambda y: o.div(y, o.log(full((), 2, y.aval.dtype))))
 
 
 def log10(x: Node) -> Node:
     if kind(x) == "f" and not state.named:
         return cast(o.log_base(x, base=10), x.aval.dtype)
-    return by_parts(o.log(x), lambda y: o.mul(y, full((), 1 / math.log(10), y.aval.dtype)))
+    return apply_to_parts(o.log(x), lambda y: o.mul(y, full((), 1 / math.log(10), y.aval.dtype)))
 
 
 def atan2(a: Node, b: Node) -> Node:
@@ -321,7 +321,7 @@ def rounded(op: Any) -> Any:
 def rint(x: Node) -> Node:
     if kind(x) in "biu":
         return cast(x, dtypes.default_float())
-    out = by_parts(x, lambda y: o.round(y, rounding_method=1))
+    out = apply_to_parts(x, lambda y: o.round(y, rounding_method=1))
     return cast(out, x.aval.dtype, x.aval.weak_type)
 
 
@@ -495,7 +495,7 @@ def nan_to_num(x: Node, nan: Any, posinf: Any, neginf: Any) -> Node:
     if kind(x) in "biu":
         return x
     if kind(x) == "c":
-        return by_parts(x, lambda y: nan_to_num(y, nan, posinf, neginf))
+        return apply_to_parts(x, lambda y: nan_to_num(y, nan, posinf, neginf))
     info = dtypes.finfo(x.aval.dtype)
     high = float(info.max) if posinf is None else posinf
     low = float(info.min) if neginf is None else neginf

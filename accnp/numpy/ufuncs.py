@@ -546,7 +546,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         return cast(out, y.aval.dtype, y.aval.weak_type)
 
     weak = x.aval.weak_type and (x.aval.ndim == 0 or not decimals)
-    return wrap(cast(rules.by_parts(x, part), x.aval.dtype, weak))
+    return wrap(cast(rules.apply_to_parts(x, part), x.aval.dtype, weak))
 
 
 around = alias(round, "around", "accnp.numpy")

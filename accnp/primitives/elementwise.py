@@ -462,7 +462,7 @@ def _asin_derivative(x: Node) -> Node:
     return o.rsqrt(o.sub(one, o.square(x)))
 
 
-def _at_least_one(x: Node) -> Node:
+def _clamp_below_one(x: Node) -> Node:
     """Return max(|x|, 1), and 1 for infinities and nan."""
     size = o.max(o.abs(x), like(x, 1))
     return o.select_n(o.is_finite(x), like_full(x, 1), size)
@@ -479,7 +479,7 @@ def _atan_jvp(t: Node, y: Node, x: Node) -> Node:
         return o.div(o.div(t, o.add(one, turned)), o.sub(one, turned))
     if state.named:
         return o.div(t, o.add(one, o.square(x)))
-    size = _at_least_one(x)
+    size = _clamp_below_one(x)
     return o.div(o.div(t, size), o.add(o.div(one, size), o.mul(x, o.div(x, size))))
 
 
@@ -489,7 +489,7 @@ def _asinh_jvp(t: Node, y: Node, x: Node) -> Node:
         return o.mul(t, o.mul(o.rsqrt(o.add(one, turned)), o.rsqrt(o.sub(one, turned))))
     if state.named:
         return o.mul(t, o.rsqrt(o.add(o.square(x), like(x, 1))))
-    size = _at_least_one(x)
+    size = _clamp_below_one(x)
     squares = o.add(o.square(o.div(x, size)), o.square(o.div(const(x, 1), size)))
     return o.div(o.mul(t, o.rsqrt(squares)), size)
 

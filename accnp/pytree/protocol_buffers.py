@@ -67,7 +67,7 @@ def serialize(structure: PyTreeDef) -> bytes:
     return b"".join(nodes) + b"".join(_field(2, key.encode()) for key in keys)
 
 
-def _malformed(what: str) -> ValueError:
+def _malformed_error(what: str) -> ValueError:
     return ValueError(
         f"deserialize_using_proto: Malformed pytree proto ({what}); pass bytes that "
         "serialize_using_proto made"
@@ -147,7 +147,7 @@ def deserialize(data: bytes) -> PyTreeDef:
     leaves = 0
     for arity, kind, places in nodes:
         if arity > len(stack) or (kind in (_LEAF, _NONE) and arity):
-            raise _malformed("too few children")
+            raise _malformed_error("too few children")
         inner = tuple(stack[len(stack) - arity :])
         del stack[len(stack) - arity :]
         if kind == _LEAF:
@@ -157,13 +157,13 @@ def deserialize(data: bytes) -> PyTreeDef:
             stack.append(NONE)
         elif kind == _DICT:
             if len(places) != arity or any(n >= len(keys) for n in places):
-                raise _malformed("invalid dictionary keys")
+                raise _malformed_error("invalid dictionary keys")
             named = sorted(zip([keys[n] for n in places], inner, strict=True), key=lambda x: x[0])
             stack.append((dict, tuple([key for key, _ in named]), tuple([x for _, x in named])))
         elif kind in (_LIST, _TUPLE):
             stack.append((list if kind == _LIST else tuple, None, inner))
         else:
-            raise _malformed("invalid node type")
+            raise _malformed_error("invalid node type")
     if len(stack) != 1:
-        raise _malformed("traversal did not yield a singleton")
+        raise _malformed_error("traversal did not yield a singleton")
     return PyTreeDef(stack[0], leaves)

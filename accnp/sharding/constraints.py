@@ -51,10 +51,10 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
     P('x',)
     """
     name = "with_sharding_constraint"
-    return put_tree(name, x, _require_shardings(name, shardings), _on_its_mesh)
+    return put_tree(name, x, _require_shardings(name, shardings), _resolve_mesh)
 
 
-def _on_its_mesh(sharding: Any, x: Node) -> Any:
+def _resolve_mesh(sharding: Any, x: Node) -> Any:
     """Within a program an abstract mesh is that of the value, or says nothing where no mesh is in
     use."""
     if not isinstance(getattr(sharding, "mesh", None), AbstractMesh) or not is_traced(x):

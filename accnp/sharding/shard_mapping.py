@@ -141,7 +141,7 @@ class _Mapped:
             stack.enter_context(varying(known))
             graph = trace(one, avals, of=self.fun, transform="shard_map")
         flags = [[n in names for n in self.names] for _, names in cut]
-        results, found = self._batched(graph, [x for x, _ in cut], flags)
+        results, found = self._record_batched(graph, [x for x, _ in cut], flags)
         out_leaves, out_structure = flatten_arrays(out)
         wanted = _specs("out_specs", self.out_specs, out)
         assert len(out_leaves) == len(results)
@@ -318,7 +318,7 @@ class _Mapped:
         x = o.reshape(x, new_sizes=tuple(shape), dimensions=None)
         return o.transpose(x, permutation=tuple([places[n] for n in names] + rest)), names
 
-    def _batched(
+    def _record_batched(
         self, graph: Graph, xs: Sequence[Node], flags: Sequence[Sequence[bool]]
     ) -> tuple[Sequence[Node], list[Names]]:
         """Record the program of one part for all of them: the innermost axis first."""

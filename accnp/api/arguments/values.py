@@ -215,7 +215,7 @@ def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
                 _values(x) if nodes else x, dtype=None if wanted.kind == "V" else wanted
             )
     except ValueError as error:
-        raise _ragged(x, function, error) from None
+        raise _array_error(x, function, error) from None
     except OverflowError as error:
         raise OverflowError(f"{function}: {error}; use a wider dtype") from None
     except TypeError:  # complex numbers into a real dtype
@@ -223,7 +223,7 @@ def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
     return numpy_node(np.asarray(value.astype(wanted)), function, copy=False)
 
 
-def _ragged(x: Any, function: str, error: Exception) -> Exception:
+def _array_error(x: Any, function: str, error: Exception) -> Exception:
     if "inhomogeneous" in str(error) or "sequence" in str(error):
         return IncompatibleShapesError(
             f"{function}: setting an array element with a sequence: the nested lists have an "

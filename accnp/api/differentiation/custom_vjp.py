@@ -334,7 +334,7 @@ def _forward_runner(
         ref = None
         if symbolic:
             leaves = [CustomVJPPrimal(x, p) for x, p in zip(leaves, perturbed, strict=False)]
-            ref = _unperturbed
+            ref = _mark_unperturbed
         with own_lines(), call.once_more():
             result = fwd(*call.whole(leaves, primals, ref))
         if not isinstance(result, tuple | list) or len(result) != 2:
@@ -351,7 +351,7 @@ def _forward_runner(
     return run
 
 
-def _unperturbed(ref: Any) -> CustomVJPPrimal:
+def _mark_unperturbed(ref: Any) -> CustomVJPPrimal:
     return CustomVJPPrimal(ref, False)
 
 

@@ -152,7 +152,7 @@ def _take_type(x: ShapeDtypeStruct, add: Callable[[Any], None]) -> Any:
     return PRNGKeyArray, dtype, (add(words),)
 
 
-def _unknown(x: ShapeDtypeStruct, name: str) -> Node:
+def _node_without_value(x: ShapeDtypeStruct, name: str) -> Node:
     """Return a node for a type among the operands of a function that needs no values."""
     if state.abstract is None:
         raise TypeError(
@@ -210,7 +210,7 @@ def sizes_of_symbols(
         state.sized = before
 
 
-WITHOUT_VALUE[ShapeDtypeStruct] = _unknown
+WITHOUT_VALUE[ShapeDtypeStruct] = _node_without_value
 INNER[ShapeDtypeStruct] = Inner(_take_type, keys_of_words)
 
 

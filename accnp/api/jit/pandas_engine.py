@@ -95,13 +95,13 @@ def map_elements(
     If `skip_na` is true, missing values remain missing.
     """
     values = _values_as_numbers(data, "map")
-    result = _run(_of_elements, func, args, kwargs, decorator, (values.ndim,), values)
+    result = _run(_map_elements, func, args, kwargs, decorator, (values.ndim,), values)
     if skip_na and values.dtype.kind in "fc" and (missing := np.isnan(values)).any():
         result = np.where(missing, values, result)
     return result
 
 
-def _of_elements(func: Callable[..., Any], ndim: int) -> Callable[..., Any]:
+def _map_elements(func: Callable[..., Any], ndim: int) -> Callable[..., Any]:
     for _ in range(ndim):
         func = vmap(func)
     return func
@@ -123,10 +123,10 @@ def apply(
     values = _values_as_numbers(data, "apply")
     by_rows = axis not in (0, "index")
     if isinstance(data, np.ndarray):
-        return _run(_of_lines, func, args, kwargs, decorator, (by_rows, None), values)
+        return _run(_map_lines, func, args, kwargs, decorator, (by_rows, None), values)
     along, across = (data.columns, data.index) if by_rows else (data.index, data.columns)
     labels = None if _are_positions(along) else tuple(along)
-    result = _run(_of_lines, func, args, kwargs, decorator, (by_rows, labels), values)
+    result = _run(_map_lines, func, args, kwargs, decorator, (by_rows, labels), values)
     if result.ndim == 1:
         return sys.modules["pandas"].Series(result, index=across)
     if result.ndim != 2:
@@ -139,15 +139,15 @@ def apply(
     return type(data)(result, index=index, columns=columns)
 
 
-def _of_lines(
+def _map_lines(
     func: Callable[..., Any], by_rows: bool, labels: tuple[Hashable, ...] | None
 ) -> Callable[..., Any]:
     places = None if labels is None else {label: i for i, label in enumerate(labels)}
 
-    def of_line(line: Array) -> Any:
+    def apply_to_line(line: Array) -> Any:
         return _unlabel(func(LabelledArray(line, places)) if places is not None else func(line))
 
-    return vmap(of_line, in_axes=0 if by_rows else 1, out_axes=0 if by_rows else -1)
+    return vmap(apply_to_line, in_axes=0 if by_rows else 1, out_axes=0 if by_rows else -1)
 
 
 def _are_positions(index: Any) -> bool:

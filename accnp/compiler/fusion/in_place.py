@@ -162,7 +162,9 @@ def reads_elsewhere(home: Home, specs: Sequence[KernelSpec]) -> bool:
     """Return whether kernels read other elements of an array than those that they update at the
     same index."""
     loads = [(spec, a) for spec in specs for a in spec.accesses if a.value is home.array]
-    return any(not a.store and _written_at(spec, home, a) is None for spec, a in loads)
+    return any(
+        not a.store and _find_store_of_same_elements(spec, home, a) is None for spec, a in loads
+    )
 
 
 def read_updates(homes: Sequence[Home], spec: KernelSpec) -> None:
@@ -176,7 +178,7 @@ def read_updates(homes: Sequence[Home], spec: KernelSpec) -> None:
     for home in homes:
         for a in spec.accesses:
             if a.value is home.array and not a.store and id(a) not in found:
-                there = _written_at(spec, home, a)
+                there = _find_store_of_same_elements(spec, home, a)
                 assert there is not None, "a kernel reads an array beside its update"
                 found[id(a)] = there
     for s in (
@@ -191,7 +193,7 @@ def read_updates(homes: Sequence[Home], spec: KernelSpec) -> None:
         a.number = k
 
 
-def _written_at(spec: KernelSpec, home: Home, load: Access) -> Access | None:
+def _find_store_of_same_elements(spec: KernelSpec, home: Home, load: Access) -> Access | None:
     """Return the store of an update to the same elements as a load; None if there is none."""
     for a in spec.accesses:
         same = (a.strides, a.offset, a.dtype) == (load.strides, load.offset, load.dtype)

@@ -331,7 +331,7 @@ class Builder:
             node.op.numpy()  # type: ignore[misc]
         graph = graphs[0]
         if node.op.recomputes and node.params["differentiated"]:
-            ins = self.behind_barrier(ins, node)
+            ins = self.add_barrier(ins, node)
         inner = _Env(env)
         inner.own = {id(a): v for a, v in zip(graph.inputs, ins, strict=True)}
         for n in graph.nodes:
@@ -341,7 +341,7 @@ class Builder:
         outs = [self.get(x, inner) for x in graph.outputs]
         return outs if isinstance(node.aval, tuple) else outs[0]
 
-    def behind_barrier(self, ins: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
+    def add_barrier(self, ins: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
         """Pass the operands of a recomputation (see `primitives/checkpoint.py`) through a barrier.
 
         It is then not merged with the first computation, and starts when all operands are computed.

@@ -371,7 +371,7 @@ def _join_min(x: np.number, y: np.number) -> np.number:
     return y if y < x or y != y else x
 
 
-def _aligned(a: np.ndarray) -> bool:
+def _is_aligned(a: np.ndarray) -> bool:
     return a.ctypes.data % 16 == 0
 
 
@@ -439,7 +439,7 @@ NAMESPACE: dict[str, Any] = {
     "join_max": _join_max,
     "join_min": _join_min,
     "at": _offset_array,
-    "aligned": _aligned,
+    "aligned": _is_aligned,
     "asked": lambda: 0,
     "stopped": _is_stopped,
     "parallel_for": _run_all,

@@ -131,7 +131,7 @@ def _link_modules(
     return module, passes
 
 
-def _optimized(
+def _optimize(
     text: str,
     linked: Sequence[str],
     machine: llvm.TargetMachine,
@@ -279,14 +279,14 @@ def build_optimized(parts: Sequence[Part]) -> bytes:
 def show_llvm(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
     """Return the optimized module as text."""
     with _target_machine() as machine:
-        return str(_optimized(text, [*separate, *linked], machine))
+        return str(_optimize(text, [*separate, *linked], machine))
 
 
 @in_order
 def show_assembly(text: str, linked: Sequence[str], separate: Sequence[str] = ()) -> str:
     """Return the machine code as assembly text."""
     with _target_machine() as machine:
-        return machine.emit_assembly(_optimized(text, [*separate, *linked], machine))
+        return machine.emit_assembly(_optimize(text, [*separate, *linked], machine))
 
 
 def link(

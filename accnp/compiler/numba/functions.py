@@ -68,7 +68,7 @@ def _dtype(t: types.Type) -> DType | None:
     return _OF.get(types.unliteral(t))
 
 
-def _linked(typed: Callable[..., Typed]) -> Callable[..., Typed]:
+def _link_external(typed: Callable[..., Typed]) -> Callable[..., Typed]:
     """The same rule; its code makes known to LLVM what it calls outside of the module, since
     Numba ends the process where a symbol is missing."""
 
@@ -109,7 +109,9 @@ def _define(name: str, arity: int, typed: Callable[..., Typed]) -> None:
     # Numba reads the number of arguments from the signature.
     names = ", ".join([f"x{k}" for k in range(arity)])
     comma = ", " if names else ""
-    made: Any = eval(f"lambda typingctx{comma}{names}: typed({names})", {"typed": _linked(typed)})
+    made: Any = eval(
+        f"lambda typingctx{comma}{names}: typed({names})", {"typed": _link_external(typed)}
+    )
     made.__name__ = made.__qualname__ = name
     globals()[name] = intrinsic(made)
     __all__.append(name)

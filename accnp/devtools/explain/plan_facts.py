@@ -119,7 +119,9 @@ class Picture:
         self.operations = 0 if program is None else len(program.values)
         self.steps = [
             StepFacts(
-                s, i, (parts.get(i) or getattr(s, "label", "") or s.op.user_name) + _sent_by(s)
+                s,
+                i,
+                (parts.get(i) or getattr(s, "label", "") or s.op.user_name) + _messages_text(s),
             )
             for i, s in enumerate(plan.steps)
         ]
@@ -191,7 +193,7 @@ def _widening_lines(program: Program) -> list[str]:
     return list(dict.fromkeys(reversed(found)))
 
 
-def _sent_by(step: object) -> str:
+def _messages_text(step: object) -> str:
     """Return the messages that a native loop sends to other processes, as the end of its text."""
     if not isinstance(step, KernelStep):
         return ""
@@ -199,7 +201,9 @@ def _sent_by(step: object) -> str:
     for body in step.bodies:
         values = [] if body.program is None else body.program.values
         found += [text for v in values if (text := message_text(v))]
-        found += [text for inner in body.steps if (text := _sent_by(inner).removeprefix(_IN_LOOP))]
+        found += [
+            text for inner in body.steps if (text := _messages_text(inner).removeprefix(_IN_LOOP))
+        ]
     return _IN_LOOP + "; ".join(dict.fromkeys(found)) if found else ""
 
 

@@ -266,7 +266,7 @@ def _record_materialise(original: Any, nodes: Any, wait: bool = False) -> None:
     op = next(n.op for n in nodes if n.value is None and n.op.kind != "leaf")
     frame = errors.user_frame()
     line = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
-    why, asked_for = _who_asks(op)
+    why, asked_for = _find_reader(op)
     asking = _asking.setdefault(get_ident(), [])
     asking.append(f"eager, for {why} at {os.path.basename(line)}")
     try:
@@ -303,7 +303,7 @@ _SPELLED = {
 }  # fmt: skip
 
 
-def _who_asks(op: Any) -> tuple[str, bool]:
+def _find_reader(op: Any) -> tuple[str, bool]:
     """Return why the user's line needed a value: the call nearest to it, or an internal reason of
     the recorder; and whether the user requested it."""
     frame: Any = errors.own_frame()

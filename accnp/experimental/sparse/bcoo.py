@@ -181,7 +181,7 @@ def inside(mat: BCOO) -> Array:
     return ((mat.indices >= 0) & (mat.indices < shape)).all(axis=-1)
 
 
-def over_dense(mask: Array, mat: BCOO) -> Array:
+def expand_over_dense_axes(mask: Array, mat: BCOO) -> Array:
     return mask.reshape(mask.shape + (1,) * mat.n_dense)
 
 
@@ -442,7 +442,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     mat = unbatched(mat)
     gone = {as_axis(a, mat.ndim, "sparse.bcoo_reduce_sum") for a in axes}
     n = mat.n_sparse
-    data = where(over_dense(inside(mat), mat), mat.data, 0)
+    data = where(expand_over_dense_axes(inside(mat), mat), mat.data, 0)
     data = data.sum(axis=tuple(1 + a - n for a in gone if a >= n))
     left = np.array([a for a in range(n) if a not in gone], int)
     shape = [s for a, s in enumerate(mat.shape) if a not in gone]
@@ -534,7 +534,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     if not mat.n_sparse:
         return mat
     order, indices = _row_major_order(mat)
-    data = where(over_dense(inside(mat), mat), mat.data, 0)[order]
+    data = where(expand_over_dense_axes(inside(mat), mat), mat.data, 0)[order]
     new = (indices[1:] != indices[:-1]).any(axis=-1)
     slot = concatenate([zeros(min(1, mat.nse), np.int32), cumsum(new.astype(np.int32))])
     if nse is None:

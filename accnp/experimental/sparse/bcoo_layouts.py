@@ -19,8 +19,8 @@ from accnp.experimental.sparse.bcoo import (
     bcoo_sum_duplicates,
     bcoo_transpose,
     columns,
+    expand_over_dense_axes,
     inside,
-    over_dense,
     refuse_sharding,
     sparse_shape,
     unbatched,
@@ -449,7 +449,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
         parts.append(column - start)
     outside = array(sizes[:n], dtype=kind)
     indices = where(keep[:, None], stack(parts, axis=-1), outside)
-    data = where(over_dense(keep, mat), data, 0)
+    data = where(expand_over_dense_axes(keep, mat), data, 0)
     out = BCOO((data, indices), shape=sizes, unique_indices=mat.unique_indices)
     most = prod(sizes[:n])
     return bcoo_sum_duplicates(out, nse=most) if out.nse > most else out

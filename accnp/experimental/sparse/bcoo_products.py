@@ -542,7 +542,7 @@ def _abs(self: BCOO) -> BCOO:
     return mat.with_data(uf.abs(mat.data))
 
 
-def _multiplied(self: BCOO, other: Any) -> BCOO:
+def _multiply(self: BCOO, other: Any) -> BCOO:
     several = isinstance(other, BCOO)
     return bcoo_multiply_sparse(self, other) if several else bcoo_multiply_dense(self, other)
 
@@ -564,8 +564,8 @@ _METHODS: dict[str, Any] = {
     "__neg__": lambda self: self.with_data(-self.data),
     "__pos__": lambda self: self,
     "__abs__": _abs,
-    "__mul__": _multiplied,
-    "__rmul__": _multiplied,
+    "__mul__": _multiply,
+    "__rmul__": _multiply,
     "__truediv__": _divide,
     "__add__": added,
     "__radd__": added,

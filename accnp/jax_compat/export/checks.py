@@ -404,7 +404,7 @@ def _convolution(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
     )
 
 
-def _indexed(
+def _check_indexing(
     dims: GatherDimensionNumbers | ScatterDimensionNumbers,
     x: Aval,
     starts: Aval,
@@ -436,7 +436,7 @@ def _gather(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
     if not isinstance(dims, GatherDimensionNumbers):
         return False
     rank = starts.ndim - 1 + len(dims.offset_dims)
-    if not _indexed(dims, x, starts, rank, sizes):
+    if not _check_indexing(dims, x, starts, rank, sizes):
         return False
     inside = all(s <= n for s, n in zip(sizes, x.shape, strict=True))
     return inside or 0 in (*starts.shape[:-1], *sizes) or p["mode"].name == "FILL_OR_DROP"
@@ -456,7 +456,7 @@ def _scatter(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
     for d, at in zip(kept, window, strict=True):
         sizes[d] = updates.shape[at]
     inside = all(s <= n for s, n in zip(sizes, x.shape, strict=True))
-    return _indexed(dims, x, starts, updates.ndim, sizes) and (inside or not updates.size)
+    return _check_indexing(dims, x, starts, updates.ndim, sizes) and (inside or not updates.size)
 
 
 def _check_pooling(avals: Sequence[Aval], p: dict[str, Any]) -> bool:

@@ -313,7 +313,7 @@ class SymbolicScope:
     def _constraint(self, text: str) -> tuple[Any, str]:
         for sign in (">=", "<=", "=="):
             if sign in text:
-                left, right = (_parsed(t, self, text) for t in text.split(sign, 1))
+                left, right = (_parse_size(t, self, text) for t in text.split(sign, 1))
                 return (right - left if sign == "<=" else left - right), sign.replace("<", ">")
         raise ValueError(
             f"SymbolicScope: a constraint is two sizes with >=, <= or == between; got {text!r}; "
@@ -365,7 +365,7 @@ class SymbolicScope:
         return None
 
 
-def _parsed(text: str, scope: SymbolicScope, whole: str) -> Any:  # noqa: C901
+def _parse_size(text: str, scope: SymbolicScope, whole: str) -> Any:  # noqa: C901
     def wrong() -> ValueError:
         return ValueError(
             f"symbolic_shape: syntax error in symbolic shape {whole!r} at {text.strip()!r}; a size "
@@ -497,7 +497,7 @@ def symbolic_shape(
     out = []
     for i, text in enumerate(entries):
         if text != "_":
-            out.append(_parsed(text, scope, spec))
+            out.append(_parse_size(text, scope, spec))
             continue
         if like is None or like[i] is None:
             raise ValueError(

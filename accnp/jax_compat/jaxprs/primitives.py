@@ -185,7 +185,7 @@ class Primitive:
         Array([0, 2, 4], dtype=int32)
         """
         nodes = self._operands(args)
-        if state.abstract is None and not any(map(_traced, nodes)):
+        if state.abstract is None and not any(map(_is_actively_traced, nodes)):
             out = (self.lowering or self.impl)(*map(wrap, nodes), **params)
             return [_array(x) for x in out] if self.multiple_results else _array(out)
         program = self._program(tuple(x.aval for x in nodes), params)
@@ -303,7 +303,7 @@ def _node_or_none(t: Any) -> Node | None:
     return None if t is None or type(t) is rules.Zero else as_node(t)
 
 
-def _traced(node: Node) -> bool:
+def _is_actively_traced(node: Node) -> bool:
     return node.trace is not None and (node.trace.active or is_traced(node))
 
 
@@ -432,17 +432,17 @@ def _is_program(v: Any) -> bool:
     return isinstance(v, ClosedJaxpr | Jaxpr)
 
 
-def _closed(v: ClosedJaxpr | Jaxpr) -> ClosedJaxpr:
+def _as_closed_jaxpr(v: ClosedJaxpr | Jaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(v) if isinstance(v, Jaxpr) else v
 
 
 def _graphs(v: Any) -> tuple[Any, list[Node]]:
     """Convert jaxprs in a parameter to graphs; return their constants as well."""
     if _is_program(v):
-        (graph,), consts = programs_of([_closed(v)])
+        (graph,), consts = programs_of([_as_closed_jaxpr(v)])
         return graph, consts
     if isinstance(v, tuple) and v and all(map(_is_program, v)):
-        graphs, consts = programs_of([_closed(x) for x in v])
+        graphs, consts = programs_of([_as_closed_jaxpr(x) for x in v])
         return tuple(graphs), consts
     return v, []
 

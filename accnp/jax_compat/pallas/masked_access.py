@@ -78,7 +78,7 @@ def _unclipped_box(shape: tuple[int, ...], idx: Any) -> _Loose | None:
     return _Loose(tuple(index), tuple([n for _, n, _ in found]), dropped)
 
 
-def _loaded(ref: Any, function: str) -> Array:
+def _load_masked(ref: Any, function: str) -> Array:
     of, idx = _reference_and_index(ref, function)
     content = of[...]
     box = _unclipped_box(content.shape, idx)
@@ -98,7 +98,7 @@ def _store_masked(ref: Any, value: Any, mask: Any, function: str) -> None:
         )
     new = wrap(cast(node, np.dtype(of.dtype)))
     if mask is not None:
-        new = where(mask, new, _loaded(ref, function))
+        new = where(mask, new, _load_masked(ref, function))
     content = of[...]
     box = _unclipped_box(content.shape, idx)
     if box is None:
@@ -159,7 +159,7 @@ def load(
     >>> plgpu.load(ref.at[pl.ds(i, 4)], mask=i + jnp.arange(4) < 5, other=0)
     Array([3, 4, 0, 0], dtype=int32)
     """
-    out = _loaded(ref, "load")
+    out = _load_masked(ref, "load")
     if mask is None:
         return out
     node = as_node(mask, "load")
@@ -245,7 +245,7 @@ def _atomic(
     elif whole is ...:
         whole = ... if idx is None else idx
     part = of.at[whole]
-    before = _loaded(part, name)
+    before = _load_masked(part, name)
     new = combine(before, val)
     if how in ("add", "max", "min") and extents(of.shape, whole) is None:  # indices may be repeated
         neutral = 0 if how == "add" else before

@@ -179,20 +179,20 @@ def _jvp_rule(primitive: Any) -> Callable[..., Any] | None:
     def rule(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         moving = [i for i, t in enumerate(tangents) if type(t) is not rules.Zero]
 
-        def of_moving(*xs: Any) -> Any:
+        def bind_moving(*xs: Any) -> Any:
             whole = list(primals)
             for i, x in zip(moving, xs, strict=True):
                 whole[i] = x
             return primitive.bind(*whole, **params)
 
         if not moving:
-            out = of_moving()
+            out = bind_moving()
             zero = [
                 rules.Zero.from_primal_value(x)
                 for x in (out if _has_multiple_results(primitive) else [out])
             ]
             return out, zero if _has_multiple_results(primitive) else zero[0]
-        return jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
+        return jvp(bind_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
 
     return rule if is_builtin(primitive) else None
 
@@ -201,7 +201,7 @@ def _transpose_rule(primitive: Any) -> Callable[..., Any] | None:
     def rule(ct: Any, *args: Any, **params: Any) -> Any:
         linear = [i for i, x in enumerate(args) if rules.is_undefined_primal(x)]
 
-        def of_linear(*xs: Any) -> Any:
+        def bind_linear(*xs: Any) -> Any:
             whole = list(args)
             for i, x in zip(linear, xs, strict=True):
                 whole[i] = x
@@ -209,7 +209,7 @@ def _transpose_rule(primitive: Any) -> Callable[..., Any] | None:
 
         types = [ShapeDtypeStruct(args[i].aval.shape, args[i].aval.dtype) for i in linear]
         cts = [rules.instantiate_zeros(c) for c in ct] if _has_multiple_results(primitive) else ct
-        found = linear_transpose(of_linear, *types)(cts)
+        found = linear_transpose(bind_linear, *types)(cts)
         out: list[Any] = [None] * len(args)
         for i, x in zip(linear, found, strict=True):
             out[i] = x

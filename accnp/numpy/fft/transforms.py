@@ -149,7 +149,7 @@ def _core(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
         if fft_type == FftType.IRFFT and s:
             s[-1] = max(0, 2 * (s[-1] - 1))
     else:
-        x = _fitted(x, s, fft_type)
+        x = _fit_lengths(x, s, fft_type)
     out = lax_fft(wrap(x), fft_type, s)
     if norm in ("ortho", "forward"):
         # Empty arrays need no scaling.
@@ -164,7 +164,7 @@ def _number(value: float, x: Node) -> Node:
     return scalar_node(value, x.aval.dtype, False)
 
 
-def _fitted(x: Node, s: Sequence[int], fft_type: FftType) -> Node:
+def _fit_lengths(x: Node, s: Sequence[int], fft_type: FftType) -> Node:
     """Truncate or zero-pad the last axes to the lengths that the transform expects."""
     wanted = [*s[:-1], s[-1] // 2 + 1] if fft_type == FftType.IRFFT else [*s]
     first = x.aval.ndim - len(wanted)
@@ -226,7 +226,7 @@ _MANY_AXES = f"""{_SIZES}
         Axes to transform. The default is as many of the last axes as `s` has, or all axes."""
 
 
-def _related(name: str) -> str:
+def _see_also(name: str) -> str:
     """Return the See Also entries of a transform: its inverse, and its form over other axes."""
     base = name.rstrip("2n")
     opposite = {"fft": "ifft", "ifft": "fft", "rfft": "irfft", "irfft": "rfft"}[base]
@@ -238,7 +238,7 @@ def _related(name: str) -> str:
 P = ParamSpec("P")
 
 
-def _finished(
+def _set_docstring(
     function: Callable[P, Array], name: str, fft_type: FftType, over: str, axes: str, example: str
 ) -> Callable[P, Array]:
     function.__name__ = function.__qualname__ = name
@@ -252,7 +252,7 @@ def _finished(
         "    Raises\n    ------\n"
         f"    ValueError\n        If lengths, axes or `norm` do not fit{complex_too}.\n"
         "    TypeError\n        If `a` is a list or a string.\n\n"
-        f"    See Also\n    --------\n    {_related(name)}\n\n"
+        f"    See Also\n    --------\n    {_see_also(name)}\n\n"
         "    Notes\n    -----\n    Unlike NumPy, there is no argument `out`."
     )
     function.__doc__ = documented(text, f"fft.{name}", example)
@@ -270,13 +270,13 @@ if TYPE_CHECKING:
         ) -> Array: ...
 
 
-def _along_one(name: str, fft_type: FftType, example: str) -> OneAxis:
+def _make_one_axis(name: str, fft_type: FftType, example: str) -> OneAxis:
     def function(
         a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
     ) -> Array:
         return _one(name, fft_type, a, n, axis, norm)
 
-    return _finished(function, name, fft_type, "along one axis", _ONE_AXIS, example)
+    return _set_docstring(function, name, fft_type, "along one axis", _ONE_AXIS, example)
 
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ if TYPE_CHECKING:
         ) -> Array: ...
 
 
-def _over_two(name: str, fft_type: FftType, example: str) -> TwoAxes:
+def _make_two_axes(name: str, fft_type: FftType, example: str) -> TwoAxes:
     def function(
         a: ArrayLike,
         s: Sequence[SupportsIndex] | None = None,
@@ -307,7 +307,7 @@ def _over_two(name: str, fft_type: FftType, example: str) -> TwoAxes:
             )
         return _core(name, fft_type, a, s, axes, norm)
 
-    return _finished(function, name, fft_type, "over two axes", _TWO_AXES, example)
+    return _set_docstring(function, name, fft_type, "over two axes", _TWO_AXES, example)
 
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ if TYPE_CHECKING:
         ) -> Array: ...
 
 
-def _over_many(name: str, fft_type: FftType, example: str) -> ManyAxes:
+def _make_many_axes(name: str, fft_type: FftType, example: str) -> ManyAxes:
     def function(
         a: ArrayLike,
         s: Sequence[SupportsIndex] | None = None,
@@ -333,21 +333,29 @@ def _over_many(name: str, fft_type: FftType, example: str) -> ManyAxes:
     ) -> Array:
         return _core(name, fft_type, a, s, axes, norm)
 
-    return _finished(function, name, fft_type, "over several axes", _MANY_AXES, example)
+    return _set_docstring(function, name, fft_type, "over several axes", _MANY_AXES, example)
 
 
-fft = _along_one("fft", FftType.FFT, "[1.0, 2.0, 3.0, 4.0] -> [10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j]")
-ifft = _along_one("ifft", FftType.IFFT, "[4.0, 0.0, 0.0, 0.0] -> [1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j]")
-rfft = _along_one("rfft", FftType.RFFT, "[1.0, 2.0, 3.0, 4.0] -> [10.+0.j, -2.+2.j, -2.+0.j]")
-irfft = _along_one("irfft", FftType.IRFFT, "[10.0, -2.0, -2.0] -> [1., 3., 3., 3.]")
-fft2 = _over_two("fft2", FftType.FFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
-ifft2 = _over_two("ifft2", FftType.IFFT, "jnp.eye(2) -> [[0.5+0.j, 0. +0.j], [0. +0.j, 0.5+0.j]]")
-rfft2 = _over_two("rfft2", FftType.RFFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
-irfft2 = _over_two("irfft2", FftType.IRFFT, "jnp.ones((2, 2)) -> [[1., 0.], [0., 0.]]")
-fftn = _over_many("fftn", FftType.FFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
-ifftn = _over_many("ifftn", FftType.IFFT, "jnp.eye(2) -> [[0.5+0.j, 0. +0.j], [0. +0.j, 0.5+0.j]]")
-rfftn = _over_many("rfftn", FftType.RFFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
-irfftn = _over_many("irfftn", FftType.IRFFT, "jnp.ones((2, 2)) -> [[1., 0.], [0., 0.]]")
+fft = _make_one_axis(
+    "fft", FftType.FFT, "[1.0, 2.0, 3.0, 4.0] -> [10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j]"
+)
+ifft = _make_one_axis(
+    "ifft", FftType.IFFT, "[4.0, 0.0, 0.0, 0.0] -> [1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j]"
+)
+rfft = _make_one_axis("rfft", FftType.RFFT, "[1.0, 2.0, 3.0, 4.0] -> [10.+0.j, -2.+2.j, -2.+0.j]")
+irfft = _make_one_axis("irfft", FftType.IRFFT, "[10.0, -2.0, -2.0] -> [1., 3., 3., 3.]")
+fft2 = _make_two_axes("fft2", FftType.FFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
+ifft2 = _make_two_axes(
+    "ifft2", FftType.IFFT, "jnp.eye(2) -> [[0.5+0.j, 0. +0.j], [0. +0.j, 0.5+0.j]]"
+)
+rfft2 = _make_two_axes("rfft2", FftType.RFFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
+irfft2 = _make_two_axes("irfft2", FftType.IRFFT, "jnp.ones((2, 2)) -> [[1., 0.], [0., 0.]]")
+fftn = _make_many_axes("fftn", FftType.FFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
+ifftn = _make_many_axes(
+    "ifftn", FftType.IFFT, "jnp.eye(2) -> [[0.5+0.j, 0. +0.j], [0. +0.j, 0.5+0.j]]"
+)
+rfftn = _make_many_axes("rfftn", FftType.RFFT, "jnp.eye(2) -> [[2.+0.j, 0.+0.j], [0.+0.j, 2.+0.j]]")
+irfftn = _make_many_axes("irfftn", FftType.IRFFT, "jnp.ones((2, 2)) -> [[1., 0.], [0., 0.]]")
 
 
 @api_boundary
@@ -559,7 +567,7 @@ def rfftfreq(
     return i / wrap(over)
 
 
-def _shifted(name: str, x: Any, axes: Any, sign: int) -> Array:
+def _shift_axes(name: str, x: Any, axes: Any, sign: int) -> Array:
     node = as_node(x, f"jnp.fft.{name}")
     shape = node.aval.shape
     if axes is None:
@@ -605,7 +613,7 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     >>> jnp.fft.fftshift(jnp.fft.fftfreq(4))
     Array([-0.5 , -0.25,  0.  ,  0.25], dtype=float32)
     """
-    return _shifted("fftshift", x, axes, 1)
+    return _shift_axes("fftshift", x, axes, 1)
 
 
 @api_boundary
@@ -642,4 +650,4 @@ def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1]))
     Array([ 0,  1, -2, -1], dtype=int32)
     """
-    return _shifted("ifftshift", x, axes, -1)
+    return _shift_axes("ifftshift", x, axes, -1)

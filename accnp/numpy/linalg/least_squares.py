@@ -34,7 +34,7 @@ def _eps(x: Array) -> float:
     return float(dtypes.finfo(x.dtype).eps)
 
 
-def _one_of(name: str, joint: str = " and ", **given: Any) -> Any:
+def _choose_given(name: str, joint: str = " and ", **given: Any) -> Any:
     """Return the one of two arguments that was given, or None."""
     there = {k: v for k, v in given.items() if v is not None}
     if len(there) > 1:
@@ -103,7 +103,7 @@ def matrix_rank(
     Array(1, dtype=int32)
     """
     name = "linalg.matrix_rank"
-    given = _one_of(name, " or ", tol=tol, rtol=rtol)
+    given = _choose_given(name, " or ", tol=tol, rtol=rtol)
     x = wrap(promote_inexact(name, M)[0])
     if x.ndim < 2:
         return _any(x != 0).astype("int32")
@@ -161,7 +161,7 @@ def pinv(
     >>> jnp.round(jnp.linalg.pinv(jnp.array([[2.0], [0.0]])), 3)
     Array([[0.5, 0. ]], dtype=float32)
     """
-    rtol = _one_of("linalg.pinv", rtol=rtol, rcond=rcond)
+    rtol = _choose_given("linalg.pinv", rtol=rtol, rcond=rcond)
     x = matrices(a, "linalg.pinv", kind=ValueError)
     if not x.aval.size:
         return zeros((*x.aval.shape[:-2], *x.aval.shape[:-3:-1]), x.aval.dtype)

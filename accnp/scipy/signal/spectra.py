@@ -101,11 +101,11 @@ def detrend(
             f"{name}: breaks lie from 0 to the length of the axis, {n}; got bp={bp}; pass such"
         )
     x = moveaxis(x, d, -1)
-    pieces = [_without_line(x[..., int(start) : int(stop)]) for start, stop in pairwise(breaks)]
+    pieces = [_subtract_line(x[..., int(start) : int(stop)]) for start, stop in pairwise(breaks)]
     return moveaxis(concatenate(pieces, axis=-1) if len(pieces) > 1 else pieces[0], -1, d)
 
 
-def _without_line(x: Array) -> Array:
+def _subtract_line(x: Array) -> Array:
     """Subtract the least-squares line along the last axis."""
     n = x.shape[-1]
     x = x - mean(x, -1, keepdims=True)

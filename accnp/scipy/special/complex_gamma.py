@@ -42,7 +42,7 @@ def _in_doubles(f: Callable[[Node], Node]) -> Callable[[Node], Node]:
     return wide
 
 
-def _right(z: Node) -> Node:
+def _log_gamma_right_half(z: Node) -> Node:
     """Return log(gamma(z)) for real parts of at least 1/2."""
     less = o.sub(z, like(z, 1))
     terms = [o.div(like(z, c), o.add(less, like(z, k))) for k, c in enumerate(_SERIES, 1)]
@@ -69,7 +69,7 @@ def loggamma(z: Node) -> Node:
     lower = o.lt(o.imag(z), zero)
     u = o.select_n(lower, z, o.conj(z))
     left = o.lt(o.real(u), full((), 0.5, np.dtype(np.float64)))
-    at_right = _right(o.select_n(left, u, o.sub(like(u, 1), u)))
+    at_right = _log_gamma_right_half(o.select_n(left, u, o.sub(like(u, 1), u)))
     inside = o.select_n(left, like_full(u, 0.5j), u)  # where the sine is needed
     mirrored = o.sub(o.sub(like(u, math.log(math.pi)), _log_sine(inside)), at_right)
     y = o.select_n(left, at_right, mirrored)

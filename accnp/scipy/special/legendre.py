@@ -345,10 +345,12 @@ def sph_harm_y(
             )
     if n_max is None:
         n_max = int(np.max(as_static(n, f"{name}: n_max")))
-    return run_small(_of_degrees, (n, m, theta, phi), (as_int(n_max, name, "n_max"),))
+    return run_small(_spherical_harmonics, (n, m, theta, phi), (as_int(n_max, name, "n_max"),))
 
 
-def _of_degrees(n: ArrayLike, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, top: int) -> Array:
+def _spherical_harmonics(
+    n: ArrayLike, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, top: int
+) -> Array:
     name = "special.sph_harm_y"
     colatitude, longitude = (wrap(v) for v in promote_inexact(name, theta, phi))
     degree, order, colatitude, longitude = broadcast_arrays(

@@ -129,7 +129,7 @@ _UNCHECKED = {
 }
 
 
-def _of_invalid(name: str, key: str) -> str:
+def _invalid_parameters_text(name: str, key: str) -> str:
     """Return the sentence about invalid parameters."""
     parameter, keys = _UNCHECKED.get(name, ("", ""))
     if key not in keys.split():
@@ -174,7 +174,7 @@ def describe(
         f"The {kind}{standard} is {about.density}.",
         "",
         "Unlike SciPy, this is a function and not a method of a distribution, lists are not",
-        f"accepted, and float32 stays float32. {_of_invalid(name, key)}",
+        f"accepted, and float32 stays float32. {_invalid_parameters_text(name, key)}",
         "", "Examples", "--------",
         ">>> import accnp as jnp",
     ]  # fmt: skip

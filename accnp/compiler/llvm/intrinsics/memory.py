@@ -77,7 +77,7 @@ def _resolve_at(p: Type, k: Type) -> Resolved | None:
     return (p, (p, INT), emit) if isinstance(p, Pointer) else None
 
 
-def _aligned(p: Type) -> Resolved | None:
+def _resolve_aligned(p: Type) -> Resolved | None:
     """Whether an address is a multiple of 16."""
 
     def emit(b: ir.IRBuilder, place: ir.Value) -> ir.Value:
@@ -288,7 +288,7 @@ for_each_combine(_define_reductions)
 for _name in ("max", "min"):
     _join(_name)
 define("at", 2, _resolve_at)
-define("aligned", 1, _aligned)
+define("aligned", 1, _resolve_aligned)
 define("block_find", 3, _find)
 define("block_wide_sum", 2, _wide_sum)
 define("block_odd", 2, _resolve_odd)

@@ -37,7 +37,7 @@ def _normalize_columns(x: Array) -> Array:
     return x / where(size == 0, 1, size)
 
 
-def _descending(a: Array) -> tuple[Array, Array]:
+def _eigh_descending(a: Array) -> tuple[Array, Array]:
     w, v = linalg.eigh(a)
     return w[::-1], v[:, ::-1]
 
@@ -47,7 +47,7 @@ def _orthonormal(x: Array) -> Array:
     for _ in range(2):
         x = _normalize_columns(x)
         inner = x.T @ x
-        w, v = _descending(inner)
+        w, v = _eigh_descending(inner)
         least = float(dtypes.finfo(x.dtype).eps) * w[0]
         x = x @ (v * where(least > 0, maximum(w, least), 1) ** -0.5)
         kept = ((w > least) & (diagonal(inner) > 0))[None]
@@ -153,7 +153,7 @@ def lobpcg_standard(
         i, x, p, r, _, _ = state
         r = _project_out(concatenate([x, p], axis=1), r)
         basis = concatenate([x, p, r], axis=1)
-        theta, q = _descending(basis.T @ multiply(basis))
+        theta, q = _eigh_descending(basis.T @ multiply(basis))
         best = q[:, :k]
         x = basis @ (best / norm(best, axis=0, keepdims=True))
         x = x / norm(x, axis=0, keepdims=True)
