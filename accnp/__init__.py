@@ -26,7 +26,7 @@ from accnp import dtypes, errors, numpy
 from accnp.api.jit.jit import jit
 from accnp.api.arrays.methods import set_namespace as _set_namespace
 from accnp.sharding.device_placement import device_put
-from accnp.api.environment.waiting import (
+from accnp.api.environment.synchronization import (
     block_until_ready, copy_to_host_async, counters, device_get, effects_barrier,
 )  # fmt: skip
 from accnp.array_type import Array

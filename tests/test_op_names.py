@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from accnp.ir.op import OPS
-from accnp.runtime.loop_messages import KINDS
+from accnp.runtime.compiled_messages import KINDS
 
 PACKAGE = Path(__file__).resolve().parent.parent / "accnp"
 # Files that test for the names of ops, and how many tests they have. The numbers only fall: what a

@@ -1,6 +1,6 @@
 /* Messages between processes in native loops: MPI is called by address.
  *
- * `runtime/loop_messages.py` makes a Message for each collective in a loop, and gives it the
+ * `runtime/compiled_messages.py` makes a Message for each collective in a loop, and gives it the
  * communicator when the loop first reaches it. A loop calls `send_message`, which returns when the
  * message has arrived, and says whether the loop is to end. It tests for completion; after some
  * milliseconds, Python does so, since it answers the questions of other processes, knows the

@@ -13,7 +13,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from accnp.api.environment.waiting import block_until_ready, counters
+from accnp.api.environment.synchronization import block_until_ready, counters
 from accnp.bench.timing import Call, Timing, interleave, middle_half, pace, seconds_text
 from accnp.bench.waiting import waiting
 from accnp.compiler.kernel_cache import wait_for_background

@@ -16,7 +16,7 @@ import numpy as np
 
 from accnp import engine
 from accnp.api.environment.process import clear_caches
-from accnp.api.environment.waiting import block_until_ready, counters
+from accnp.api.environment.synchronization import block_until_ready, counters
 from accnp.array_type import Array
 from accnp.bench.measure import Measurement, timeit
 from accnp.bench.processes import ColdTimes, cold_process

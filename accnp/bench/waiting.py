@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from accnp.api.environment.waiting import block_until_ready
+from accnp.api.environment.synchronization import block_until_ready
 from accnp.array_type import Array
 from accnp.pytree import tree_leaves
 

@@ -201,7 +201,7 @@ def _make_keys(found: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]:
     general = (*found.key, *rest)
     if not found.places or _count_places(general) >= MAX_PLACES:
         return general, None
-    numbers = imported("accnp.compiler.fusion.places").numbers
+    numbers = imported("accnp.compiler.fusion.update_regions").numbers
     return (general, tuple([numbers(x) for x in found.places])), general
 
 

@@ -72,7 +72,7 @@ def is_message(step: HostStep) -> bool:
     if len(step.operands) != 1 or not is_over_mesh(step.params):
         return False
     ((_, shape, dtype, strides, *_),) = step.operands
-    sends = imported("accnp.runtime.loop_messages").can_send  # loaded in programs of processes
+    sends = imported("accnp.runtime.compiled_messages").can_send  # loaded in programs of processes
     nbytes = prod(shape) * dtype.itemsize
     if strides is not None:  # a view, which may be one part of a buffer
         whole = zip(shape, strides, contiguous(shape), strict=True)

@@ -23,8 +23,8 @@ from operator import attrgetter
 from typing import Any
 
 from accnp._native import FREE, walker
-from accnp.engine.device_ahead import NEVER, early_start_words
 from accnp.engine.device_slots import is_table, makers_of, root_slots, rounded_size, slot_sizes
+from accnp.engine.device_speculation import NEVER, early_start_words
 from accnp.engine.device_steps import AddressStep, DeviceStep, LibraryStep, TableStep, origin
 from accnp.engine.device_words import Calls, Guard, Place, graph_of
 from accnp.engine.steps import ControlStep, Plan, used_slots

@@ -189,7 +189,7 @@ class Driver(ControlText):
         """Write a message of a body to other processes."""
         ((slot, shape, dtype, _, offset, _),) = inner.operands
         nbytes = max(prod(shape) * dtype.itemsize, 0)
-        messages = imported("accnp.runtime.loop_messages")
+        messages = imported("accnp.runtime.compiled_messages")
         aval = make_aval(shape, dtype)
         address = messages.address_of(inner.op, inner.params, aval, inner.node)
         self.message(address, self.offset(spots[slot], offset), out, nbytes)

@@ -86,7 +86,7 @@ def collect(roots: Sequence[Node]) -> Pending:
         if updated is not None:
             if ins[updated] < 0:
                 found.taken.add(-1 - ins[updated])
-            found.places += imported("accnp.compiler.fusion.places").leaves_of_places(node)
+            found.places += imported("accnp.compiler.fusion.update_regions").leaves_of_places(node)
     return found
 
 

@@ -420,7 +420,7 @@ class Planner:
 
     def message(self, v: Value, call: HostStep) -> KernelStep:
         """Return the launch that sends a message to other processes without Python."""
-        messages = imported("accnp.runtime.loop_messages")
+        messages = imported("accnp.runtime.compiled_messages")
         writing = imported("accnp.compiler.library.control_flow")
         ((source, shape, dtype, _, offset, _),), ((slot, _),) = call.operands, call.results
         text = writing.ControlText()

@@ -16,8 +16,8 @@ from accnp.dtypes.names import DTypeLike
 from accnp.errors import AxisError, api_boundary
 from accnp.ir.node import Node
 from accnp.ir.op import o
+from accnp.numpy.derivative_rules import logaddexp
 from accnp.numpy.reductions import complex_extreme
-from accnp.numpy.ruled_functions import logaddexp
 from accnp.numpy.ufunc_factories import documented
 from accnp.primitives.kinds import wrong_dtype
 from accnp.primitives.prefix import prefixes

@@ -16,7 +16,7 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.numpy import ufunc_rules as rules
 from accnp.numpy import ufuncs as uf
-from accnp.numpy.ruled_functions import normal_law, tanh_law
+from accnp.numpy.derivative_rules import normal_law, tanh_law
 from accnp.numpy.ufunc_factories import inexact
 from accnp.primitives.custom import JvpRule, call_with_rule
 from accnp.primitives.elementwise import like

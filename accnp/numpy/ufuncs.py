@@ -22,7 +22,7 @@ from accnp.api.arguments.convert import (
     as_node, broadcast_nodes, cast, promote, wrap,
 )  # fmt: skip
 from accnp.api.jit.named_calls import shown
-from accnp.numpy import ruled_functions as ruled
+from accnp.numpy import derivative_rules as ruled
 from accnp.numpy import ufunc_rules as rules
 from accnp.numpy.ufunc_docstrings import ufunc_doc
 from accnp.numpy.ufunc_factories import (

@@ -3,7 +3,7 @@
 For each kind of error, the state contains whether an error has happened, the code of the first one,
 and its payload, the values for its message. Codes are assigned in increasing order while programs
 are recorded, and `meanings` maps codes to descriptions. `check` is an operation that raises if its
-state contains an error. `transforms/checked.py` adds checks to programs; `api/effects/` contains
+state contains an error. `transforms/checkify.py` adds checks to programs; `api/effects/` contains
 the public functions.
 """
 

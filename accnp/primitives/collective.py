@@ -60,7 +60,7 @@ def _gather_rows(x: np.ndarray, axis_name: Any, groups: Any = None) -> np.ndarra
 
 def _reduce_rows(reduce: str) -> Callable[..., np.ndarray]:
     """Return the reference function of a reduction; programs contain its parts instead (see
-    `compiler/fusion/messages.py`)."""
+    `compiler/fusion/collectives.py`)."""
 
     def run(x: np.ndarray, *, axis_name: Any, axis_index_groups: Any) -> np.ndarray:
         for axis in sorted(_require_mesh(axis_name), key=lambda a: -a.place):

@@ -2,7 +2,7 @@
 
 The input is a program, or an operation, and flags of its operands; the output is flags of its
 results, cached on the graph. Differentiation uses it to separate linear results of loops and
-branches from others (`transforms/separate.py`, `scan.py`, `loops.py`).
+branches from others (`transforms/split_linear.py`, `scan.py`, `loops.py`).
 """
 
 from __future__ import annotations

@@ -378,7 +378,7 @@ binary("exp_difference", FLOAT, ref.exp_difference, "exp_difference({0}, {1})",
        cost=20)  # fmt: skip
 
 
-# These rules are wrong for infinite results; `numpy/ruled_functions.py` handles that case.
+# These rules are wrong for infinite results; `numpy/derivative_rules.py` handles that case.
 for _name, _exp, _function in (
     ("logaddexp", "exp", ref.logaddexp),
     ("logaddexp2", "exp2", ref.logaddexp2),

@@ -4,8 +4,8 @@
 `overlay`: (x, *updates) -> x with each update at its position, later ones over earlier ones. It is
 an "assemble" op, so that a kernel writes each element of the result once.
 
-`compiler/fusion/updates.py` and `compiler/fusion/places.py` create them from scatters and slice
-updates.
+`compiler/fusion/updates.py` and `compiler/fusion/update_regions.py` create them from scatters and
+slice updates.
 """
 
 from __future__ import annotations

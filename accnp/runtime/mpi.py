@@ -24,7 +24,7 @@ from accnp.errors import JaxRuntimeError
 from accnp.ir.mesh_axis import MeshAxis
 from accnp.ir.op import Op
 from accnp.primitives import collective
-from accnp.runtime.loop_messages import SWAP, SWAP_TAG, connect_loops, described, forget_loops
+from accnp.runtime.compiled_messages import SWAP, SWAP_TAG, connect_loops, described, forget_loops
 from accnp.runtime.stream import default_stream
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from accnp.sharding.process_shards import local_whole, refuse_to_close_over, sha
 from accnp.trace_fn import trace
 from accnp.transforms.axes import bind, bound
 from accnp.transforms.batch import batched_outputs, with_batch_axis
-from accnp.transforms.differing_results import differing_axes
 from accnp.transforms.tools import Tools
 from accnp.transforms.varying import Varying, varying
+from accnp.transforms.varying_results import differing_axes
 
 __all__ = ["shard_map", "smap"]
 

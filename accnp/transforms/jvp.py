@@ -17,8 +17,8 @@ from accnp.ir.node import MARK, Node, forget, has_effect, items, record
 from accnp.ir.op import CALLS, ZERO, as_tuple, o
 from accnp.ir.trace import EffectsOf, Trace, sets_site, state
 from accnp.primitives.kinds import broadcast_to, zeros_like_aval
-from accnp.transforms.separate import separate_outputs
-from accnp.transforms.walk import dependents, inexact, nodes_within, within
+from accnp.transforms.split_linear import separate_outputs
+from accnp.transforms.traversal import dependents, inexact, nodes_within, within
 
 if TYPE_CHECKING:
     from accnp.transforms.tools import Tools

@@ -20,7 +20,7 @@ from accnp.transforms.axes import bind
 from accnp.transforms.batch import Scope, batched_in_place, batched_outputs, with_batch_axis
 from accnp.transforms.jvp import forward_graph, instantiate
 from accnp.transforms.transpose import backward
-from accnp.transforms.walk import dependents, nodes_within, sort_as_recorded
+from accnp.transforms.traversal import dependents, nodes_within, sort_as_recorded
 
 __all__ = ["TOOLS", "Tools"]
 

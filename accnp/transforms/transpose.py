@@ -1,7 +1,7 @@
 """Transposition: propagate cotangents backward through the linear part of a program.
 
 `backward` takes the nodes in order, the leaves in which they are linear, the outputs and their
-cotangents. It first separates results that do not depend on the leaves (`separate.py`), then
+cotangents. It first separates results that do not depend on the leaves (`split_linear.py`), then
 applies the ops' transpose rules in reverse order. It returns one cotangent per leaf, None for zero.
 `vjp.py` and the transposition of call ops (`tools.py`) use it.
 """
@@ -22,7 +22,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import CALLS, Linear, o
 from accnp.ir.trace import is_distributed, sets_site, state
 from accnp.primitives.kinds import zeros_like_aval
-from accnp.transforms.separate import separate_nonlinear
+from accnp.transforms.split_linear import separate_nonlinear
 
 if TYPE_CHECKING:
     from accnp.transforms.tools import Tools

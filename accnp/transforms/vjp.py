@@ -14,8 +14,14 @@ from accnp.ir.trace import Trace
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
 from accnp.transforms.transpose import backward
+from accnp.transforms.traversal import (
+    dependents,
+    inexact,
+    nodes_within,
+    sort_as_recorded,
+    take_recorded,
+)
 from accnp.transforms.varying import copy_axes
-from accnp.transforms.walk import dependents, inexact, nodes_within, sort_as_recorded, take_recorded
 
 __all__ = ["LinearMap", "linearize_outputs"]
 

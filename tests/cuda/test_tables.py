@@ -8,7 +8,7 @@ import pytest
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.engine import device_ahead, device_plan
+from accnp.engine import device_plan, device_speculation
 from accnp.runtime.device_buffer import driver_of
 
 N = 1600
@@ -189,7 +189,7 @@ def test_loops_that_do_not_fetch_ahead(fake, monkeypatch):
     marks, fetches = marks_and_fetches(fake, inside, X + 2)
     assert marks < fetches  # the inner loop may
     assert marks_and_fetches(fake, update, X)[0] == 0
-    monkeypatch.setattr(device_ahead, "AHEAD", 10)
+    monkeypatch.setattr(device_speculation, "AHEAD", 10)
     marks, fetches = marks_and_fetches(fake, until, X)
     assert marks == 0 < fetches
 

@@ -113,11 +113,11 @@ def test_debug_mode_compares_messages_that_compiled_programs_send() -> None:
 
 def test_missing_memory_for_a_message_is_an_error_with_its_size() -> None:
     text = START + (
-        "from accnp.runtime import loop_messages\n"
+        "from accnp.runtime import compiled_messages\n"
         "loop = jax.jit(lambda x: jax.lax.fori_loop(0, 2, lambda i, c: c + f(x), x))\n"
         "loop(x).block_until_ready()\n"
         "try:\n"
-        "    loop_messages._handle_message(0, -4096, (), [])\n"
+        "    compiled_messages._handle_message(0, -4096, (), [])\n"
         "except MemoryError as error:\n"
         "    print(error)\n"
     )

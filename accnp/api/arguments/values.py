@@ -175,7 +175,7 @@ def _of_protocol(x: Any, copy: bool | None, function: str) -> Node | None:
 
 def node_on_gpu(x: Any, copy: bool | None) -> Node:
     """Return a node over another library's GPU array, in the canonical dtype."""
-    exchange = importlib.import_module("accnp.runtime.exchange")
+    exchange = importlib.import_module("accnp.runtime.gpu_array_exchange")
     buffer, shape, dtype = exchange.import_gpu_array(x, copy)
     node = const(buffer, on_devices(make_aval(shape, dtype), (buffer.device,)))
     return cast(node, dtypes.canonicalize_dtype(dtype))

@@ -28,7 +28,7 @@ from accnp.primitives.checkpoint import NAME, Answer, Offloadable, Recompute, Sa
 from accnp.pytree import PyTree, broadcast_prefix, map_arrays
 from accnp.trace_fn import wraps
 from accnp.transforms.tools import TOOLS
-from accnp.transforms.walk import inexact
+from accnp.transforms.traversal import inexact
 
 __all__ = [
     "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_dots",

@@ -27,7 +27,7 @@ from accnp.ir.trace import HostValue, Trace, own_lines, state
 from accnp.primitives.custom import JvpRule, boundary
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.pytree import flatten_arrays, tree_flatten, tree_unflatten
-from accnp.transforms.walk import inexact, within
+from accnp.transforms.traversal import inexact, within
 
 __all__ = ["custom_jvp"]
 

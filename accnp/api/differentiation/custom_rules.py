@@ -31,7 +31,7 @@ from accnp.primitives.unrolled import depends_on_marks
 from accnp.pytree import PyTree, flatten_arrays, map_arrays, tree_unflatten
 from accnp.trace_fn import trace
 from accnp.transforms.tools import TOOLS
-from accnp.transforms.walk import dependents, inexact
+from accnp.transforms.traversal import dependents, inexact
 
 __all__ = [
     "RuleCall", "SymbolicZero", "check_same_results", "depends_on_traces", "nondiff_positions",

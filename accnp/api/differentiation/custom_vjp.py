@@ -47,7 +47,7 @@ from accnp.pytree import (
     tree_unflatten,
 )
 from accnp.trace_fn import trace
-from accnp.transforms.walk import inexact
+from accnp.transforms.traversal import inexact
 
 __all__ = [
     "CustomVJPPrimal", "closure_convert", "custom_gradient", "custom_vjp",

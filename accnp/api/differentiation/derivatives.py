@@ -41,8 +41,8 @@ from accnp.pytree import Partial, PyTree, flatten_arrays, map_arrays, tree_flatt
 from accnp.trace_fn import describe, wraps
 from accnp.transforms.jvp import forward
 from accnp.transforms.tools import TOOLS
+from accnp.transforms.traversal import inexact, take_recorded
 from accnp.transforms.vjp import LinearMap, linearize_outputs
-from accnp.transforms.walk import inexact, take_recorded
 
 __all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
 

@@ -33,7 +33,7 @@ from accnp.trace_fn import describe, wraps
 from accnp.transforms import jvp
 from accnp.transforms.batch import batch_nodes, batched_outputs, with_batch_axis
 from accnp.transforms.tools import TOOLS
-from accnp.transforms.walk import inexact, nodes_within, take_recorded
+from accnp.transforms.traversal import inexact, nodes_within, take_recorded
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
 

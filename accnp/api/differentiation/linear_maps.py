@@ -30,8 +30,8 @@ from accnp.pytree import (
     tree_unflatten,
 )
 from accnp.transforms.tools import TOOLS
+from accnp.transforms.traversal import inexact
 from accnp.transforms.vjp import LinearMap
-from accnp.transforms.walk import inexact
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue", "NotNeeded", "Pull", "Push", "ad"]
 

@@ -24,8 +24,8 @@ from accnp.primitives.control import take_wholes
 from accnp.primitives.kinds import dtype_kind
 from accnp.pytree import flatten_arrays, tree_unflatten
 from accnp.transforms.transpose import zero_cotangent
+from accnp.transforms.traversal import inexact
 from accnp.transforms.vjp import LinearMap, linearize_outputs
-from accnp.transforms.walk import inexact
 
 __all__ = [
     "Linearised", "as_argnums", "check_inputs", "check_output", "checked_argnums", "float0_zeros",

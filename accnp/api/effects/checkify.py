@@ -35,7 +35,7 @@ from accnp.primitives.check import (
 )
 from accnp.pytree import PyTree, flatten_arrays, leaf_names, register_pytree_node
 from accnp.trace_fn import trace
-from accnp.transforms.checked import checked_nodes
+from accnp.transforms.checkify import checked_nodes
 
 __all__ = [
     "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",

@@ -30,7 +30,7 @@ from accnp.compiler.loops.ir import (
 )
 from accnp.compiler.loops.types import DTYPES, I8, Pointer, Type
 from accnp.compiler.loops.visiting import statements
-from accnp.compiler.passes.deal_steps import deal_steps
+from accnp.compiler.passes.distribute_steps import distribute_steps
 from accnp.compiler.passes.find_independent import find_independent
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.pipeline import Target, run_passes
@@ -96,7 +96,7 @@ def read_source(
             made.append(_with_short_vectors(write_users_functions(found)))
             known.append(Callee(callee, tuple([_type(t) for t in its])))
         *others, kernel = _with_hints(made)
-        return (deal_steps(kernel) if tasks else kernel), others
+        return (distribute_steps(kernel) if tasks else kernel), others
     except Unsupported as error:
         error.move(source.count("\n") - text.count("\n"))
         raise

@@ -39,7 +39,6 @@ from accnp.compiler.fusion.clusters import (
 from accnp.compiler.fusion.costs import cheap, distinct, is_worth_recomputing
 from accnp.compiler.fusion.gathers import Coordinate, is_gather
 from accnp.compiler.fusion.merging import merge, merge_siblings
-from accnp.compiler.fusion.picking import place_assembled, place_gather
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.reasons import (
     LONG_REDUCTION,
@@ -57,6 +56,7 @@ from accnp.compiler.fusion.reasons import (
     why_other_reduction,
 )
 from accnp.compiler.fusion.regions import Placed, placed
+from accnp.compiler.fusion.selection_rules import place_assembled, place_gather
 from accnp.compiler.fusion.spaces import (
     apply_views,
     axes_longer_than_one,

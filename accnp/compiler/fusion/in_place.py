@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from accnp.compiler.fusion.clusters import Cluster
-from accnp.compiler.fusion.places import region_of
 from accnp.compiler.fusion.program import Program, Value
 from accnp.compiler.fusion.spaces import (
     NATIVE,
@@ -21,6 +20,7 @@ from accnp.compiler.fusion.spaces import (
     keeps_order,
     strip_views,
 )
+from accnp.compiler.fusion.update_regions import region_of
 from accnp.ir.kernel import Access, KernelSpec
 
 __all__ = ["Home", "place_updates", "read_updates", "reads_elsewhere"]

@@ -196,7 +196,7 @@ class Builder:
         if op.kind == "call":
             return self.inlined(node, ins, env)
         if op.kind == "opaque" and node.params and is_over_mesh(node.params):
-            small = imported("accnp.compiler.fusion.messages").lowered(self, node, ins)
+            small = imported("accnp.compiler.fusion.collectives").lowered(self, node, ins)
             if small is not None:
                 return small
         if op.in_program is not None:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from accnp.compiler.fusion.clusters import MAX_CELLS, MAX_STATEMENTS
 from accnp.compiler.fusion.costs import AGAIN, work
-from accnp.compiler.fusion.places import is_update, region_of
 from accnp.compiler.fusion.regions import count_cells, cuts_of, placed
 from accnp.compiler.fusion.spaces import NATIVE, in_kernel, is_one_value, strip_views
+from accnp.compiler.fusion.update_regions import is_update, region_of
 from accnp.config import config
 from accnp.ir.aval import make_aval
 from accnp.ir.op import COMBINES, OPS

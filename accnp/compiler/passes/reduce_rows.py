@@ -44,7 +44,7 @@ from accnp.compiler.loops.ir import (
 )
 from accnp.compiler.loops.types import B1, F4, F8, I8, DType
 from accnp.compiler.passes.copies import Copies
-from accnp.compiler.passes.lanes import first_value, joined_lanes, lane_count
+from accnp.compiler.passes.reduction_lanes import first_value, joined_lanes, lane_count
 from accnp.compiler.passes.replace_variables import replaced
 from accnp.compiler.passes.row_passes import (
     BLOCK,

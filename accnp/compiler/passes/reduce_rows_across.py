@@ -27,8 +27,8 @@ from accnp.compiler.loops.ir import (
     number_type,
 )
 from accnp.compiler.loops.types import B1, I8
-from accnp.compiler.passes.lanes import first_value, joined_lanes, lane_count
 from accnp.compiler.passes.reduce_rows import RowPlan, RowWriter
+from accnp.compiler.passes.reduction_lanes import first_value, joined_lanes, lane_count
 from accnp.compiler.passes.row_passes import BLOCK, Pass, passes_of
 from accnp.compiler.passes.spread import collapse, nest_of
 from accnp.compiler.unsupported import Unsupported

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from accnp import engine
-from accnp.api.environment.waiting import block_until_ready
+from accnp.api.environment.synchronization import block_until_ready
 from accnp.api.jit.jit import JitFunction
 from accnp.compiler.fusion.program import Program
 from accnp.compiler.kernel_cache import counters as kernels

@@ -22,7 +22,7 @@ from accnp.errors import api_boundary
 from accnp.numpy.creation import zeros
 from accnp.numpy.manipulation import broadcast_to
 from accnp.pytree import tree_flatten, tree_structure, tree_unflatten
-from accnp.transforms.walk import inexact
+from accnp.transforms.traversal import inexact
 
 __all__ = ["jet"]
 

@@ -11,7 +11,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.numpy import ufunc_rules as rules
-from accnp.numpy.ruled_functions import normal_law
+from accnp.numpy.derivative_rules import normal_law
 from accnp.primitives.custom import JvpRule, call_with_rule
 from accnp.primitives.elementwise import like
 from accnp.scipy.special.op_functions import floating

@@ -13,7 +13,7 @@ from accnp import engine
 from accnp.array_type import from_numpy, wrap
 from accnp.compiler.loops.ir import Cast, Const
 from accnp.compiler.loops.types import dtype_of
-from accnp.compiler.passes.lanes import first_value
+from accnp.compiler.passes.reduction_lanes import first_value
 from accnp.ir.graph import build
 
 

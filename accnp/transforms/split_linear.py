@@ -18,8 +18,8 @@ from accnp.ir.trace import Trace
 from accnp.primitives.dependence import results_depend
 from accnp.primitives.kinds import zeros_like_aval
 from accnp.primitives.loops import no_reverse_mode_error
+from accnp.transforms.traversal import dependents, nodes_within
 from accnp.transforms.varying import copy_axes
-from accnp.transforms.walk import dependents, nodes_within
 
 if TYPE_CHECKING:
     from accnp.transforms.tools import Tools

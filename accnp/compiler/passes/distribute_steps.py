@@ -1,4 +1,4 @@
-"""Deal the steps of a kernel to the threads of a GPU, one by one."""
+"""Pass that distributes the steps of a kernel over the threads of a GPU, one by one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from accnp.compiler.loops.types import I8
 from accnp.compiler.loops.visiting import fresh_name
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = ["deal_steps"]
+__all__ = ["distribute_steps"]
 
 
-def deal_steps(kernel: Kernel) -> Kernel:
+def distribute_steps(kernel: Kernel) -> Kernel:
     """Return the kernel whose thread k does the steps k, k + all threads, ... of 0..last.
 
     Parameters
