@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import accnp
+import accnp.numpy
 from accnp.compiler import pipeline
 from accnp.compiler.loops.interpreter import run
 from accnp.compiler.loops.ir import Const, Kernel
@@ -457,3 +459,33 @@ def test_a_pass_that_breaks_a_kernel_is_caught(monkeypatch):
     monkeypatch.setattr(pipeline, "PASSES", {"drops": lambda k, target: k._replace(buffers=())})
     with pytest.raises(VerificationError, match="is not a buffer of the kernel"):
         run_passes(kernel, TARGET, check=True)
+
+
+COUNT = """
+kernel count(a0: i4[], a1: f4[], a2: f4[], n0) for lo..hi {
+  for q in lo..hi {
+    let k: i8 = mul(i8(a0[q]), 16:i8)
+    let v: f4 = a2[q]
+    for j in 0:i8..16:i8 carry c: i4 = 0:i4 then total {
+      let w: f4 = a1[<1*PLACE + 1*j + 0>]
+      next c = add(c, select(lt(w, v), 1:i4, 0:i4))
+    }
+    a0[q] = total
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("place", "stays"), [("k", True), ("q", False)])
+def test_a_loop_over_elements_at_a_loaded_place_is_not_unrolled(place: str, stays: bool):
+    """Unrolled, LLVM gathers each of the elements for several places at a time."""
+    text = print_kernel(unroll(parse_kernel(COUNT.replace("PLACE", place))))
+    assert ("for j in" in text) == stays
+
+
+def test_searches_compare_vectors_and_gather_nothing():
+    a, v = np.linspace(0, 1, 5000, dtype=np.float32), np.ones(3000, np.float32)
+    f = accnp.jit(accnp.numpy.searchsorted)
+    f(a, v).block_until_ready()
+    _, search = accnp.inspect(f)(a, v).kernels
+    assert "gather" not in search.assembly()

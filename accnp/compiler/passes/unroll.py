@@ -42,14 +42,19 @@ MOST, STATEMENTS = 16, 1024  # the maximum number of steps, and of statements af
 def unroll(kernel: Kernel) -> Kernel:
     """Return a kernel without loops that have a small constant number of steps."""
     rows = _in_rows(kernel)
-    if not any(isinstance(s, For) and _count(s, rows) for s in statements(kernel.body)):
+    loaded = _loaded(kernel)
+
+    def count(s: For) -> int:
+        return 0 if _fills_vector(s, loaded) else _count(s, rows)
+
+    if not any(isinstance(s, For) and count(s) for s in statements(kernel.body)):
         return kernel
     copies = Copies(kernel)
 
     def change(s: For | Reduce) -> Sequence[Stmt] | None:
         if not isinstance(s, For) or not all(isinstance(x, Let | Store) for x in s.body):
             return None
-        if not _count(s, rows):
+        if not count(s):
             return [_eliminate_common_subexpressions(s)]
         return _unroll_loop(s, copies.fresh)
 
@@ -63,6 +68,26 @@ def _count(s: For, rows: Set[Var]) -> int:
     count = len(range(int(s.start.value), int(s.stop.value), s.step))
     few = count <= MOST and count * len(s.body) <= STATEMENTS
     return count if few and (s.index in rows or not _is_vector(s)) else 0
+
+
+def _loaded(kernel: Kernel) -> set[Var]:
+    """Return the variables whose values depend on loads in their own statement."""
+    lets = [s for s in statements(kernel.body) if isinstance(s, Let)]
+    return {s.var for s in lets if any(isinstance(p, Load) for p in subexpressions(s.value))}
+
+
+def _fills_vector(s: For, loaded: Set[Var]) -> bool:
+    """Return whether a loop carries a value over MOST adjacent elements at a loaded place.
+
+    LLVM's vectorizer makes vectors of its steps. If the loop were unrolled, it would make vectors
+    of the steps of the loop around it, with a gather for each element: a search that compares 16
+    numbers at a time took 1.8 to 3.5 of the time.
+    """
+    if not s.carried or s.start != Const(0, I8) or s.stop != Const(MOST, I8) or s.step != 1:
+        return False
+    loads = [p for x in s.body for p in every_part(x) if isinstance(p, Load)]
+    indices = [p.index for p in loads if isinstance(p.index, Index)]
+    return any((s.index, 1) in x.terms and any(v in loaded for v, _ in x.terms) for x in indices)
 
 
 def _in_rows(kernel: Kernel) -> set[Var]:
