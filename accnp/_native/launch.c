@@ -329,7 +329,7 @@ add_launch(PyObject *module, State *state)
 #define ADDRESS(name, function) add_address(module, name, (void (*)(void))function) < 0
     return ADDRESS("COPY", copy_entry) || ADDRESS("GROUP", group_entry)
                    || ADDRESS("BYPASS", bypass_entry) || ADDRESS("STREAM", stream_entry)
-                   || ADDRESS("PARALLEL_FOR", parallel_for) || ADDRESS("STOPPED", is_stopped) || ADDRESS("MESSAGE", send_message) || !ADD_CONSTANT(ALONE) || !ADD_CONSTANT(FREE)
+                   || ADDRESS("PARALLEL_FOR", parallel_for_in_loop) || ADDRESS("STOPPED", is_stopped) || ADDRESS("MESSAGE", send_message) || !ADD_CONSTANT(ALONE) || !ADD_CONSTANT(FREE)
                    || !ADD_CONSTANT(TOGETHER) || !ADD_CONSTANT(BRIEFLY)
                ? -1
                : 0;

@@ -181,6 +181,9 @@ void run_alone(Entry entry, int64_t *argv, int64_t n, int64_t chunk);
 
 void parallel_for(int64_t entry, int64_t *argv, int64_t n, int64_t chunk, int64_t thread_pool,
                   int64_t helpers);
+/* The same for a launch of a native loop, which runs on one thread for a while after a stall. */
+void parallel_for_in_loop(int64_t entry, int64_t *argv, int64_t n, int64_t chunk,
+                          int64_t thread_pool, int64_t helpers);
 void open_session(int64_t thread_pool, int64_t helpers);
 void close_session(int64_t thread_pool);
 void copy_entry(int64_t *argv, int64_t *counter, int64_t n, int64_t chunk);

@@ -416,9 +416,10 @@ run_all_alone(Entry entry, int64_t *argv, int64_t n, int64_t chunk)
     run_alone(entry, argv, n, many ? CHUNKS_BETWEEN_CHECKS * chunk : n);
 }
 
-void
-parallel_for(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t address_of_pool,
-             int64_t helpers)
+/* `in_loop` says whether the launch is one of a native loop, which stalls can make far slower. */
+static void
+run_parallel(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t address_of_pool,
+             int64_t helpers, bool in_loop)
 {
     Entry entry = (Entry)(intptr_t)address;
     ThreadPool *pool = (ThreadPool *)(intptr_t)address_of_pool;
@@ -438,7 +439,7 @@ parallel_for(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t a
             return;
         }
     }
-    bool in_loop = !brief && LOAD(pool->sessions, RELAXED) != 0;
+    in_loop = in_loop && !brief && LOAD(pool->sessions, RELAXED) != 0;
     bool shared = !(in_loop && backs_off(pool));
     shared = shared && SWAP_IF(pool->busy, 0, 1, ACQ_REL); /* or another thread shares just now */
     if (shared) {
@@ -456,6 +457,20 @@ parallel_for(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t a
     if (in_loop) {
         __atomic_fetch_add(&pool->loop_launches[shared], 1, __ATOMIC_RELAXED);
     }
+}
+
+void
+parallel_for(int64_t address, int64_t *argv, int64_t n, int64_t chunk, int64_t address_of_pool,
+             int64_t helpers)
+{
+    run_parallel(address, argv, n, chunk, address_of_pool, helpers, false);
+}
+
+void
+parallel_for_in_loop(int64_t address, int64_t *argv, int64_t n, int64_t chunk,
+                     int64_t address_of_pool, int64_t helpers)
+{
+    run_parallel(address, argv, n, chunk, address_of_pool, helpers, true);
 }
 
 void
