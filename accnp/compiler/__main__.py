@@ -19,7 +19,7 @@ import numpy as np
 
 from accnp.compiler.llvm.lower import lower
 from accnp.compiler.loops.interpreter import run
-from accnp.compiler.loops.ir import Kernel
+from accnp.compiler.loops.ir import LONG, Kernel
 from accnp.compiler.loops.parser import parse_kernel
 from accnp.compiler.loops.printer import print_kernel
 from accnp.compiler.loops.verifier import verify
@@ -100,6 +100,9 @@ def _integers(words: Sequence[str], kernel: Kernel) -> dict[str, int]:
     unknown = found.keys() - {v.name for v in kernel.integers}
     if unknown:
         raise ValueError(f"--integers: the kernel has no {', '.join(sorted(unknown))}")
+    short = [v.name for v in kernel.long if found.get(v.name, LONG) < LONG]
+    if short:
+        raise ValueError(f"--integers: the kernel needs {LONG} or more for {', '.join(short)}")
     missing = [v.name for v in kernel.integers if v.name not in found]
     if missing:
         raise ValueError(f"--integers must give {', '.join(missing)}")
@@ -112,7 +115,15 @@ def _run_kernel(
     """Return the arrays after the steps."""
     random = np.random.default_rng(options.seed)
     size: int = options.elements
-    arrays = {b.name: (10 * random.normal(size=size)).astype(b.dtype.numpy) for b in kernel.buffers}
+    ahead = max([s.distance for s in kernel.shifted], default=0)
+    arrays = {
+        b.name: (10 * random.normal(size=size + ahead)).astype(b.dtype.numpy)
+        for b in kernel.buffers
+    }
+    of = {s.buffer.name: (s.of.name, s.distance) for s in kernel.shifted}
+    for name in arrays:
+        base, distance = of.get(name, (name, 0))
+        arrays[name] = arrays[base][distance : distance + size]
     run(kernel, arrays, integers, *options.range)
     return arrays
 

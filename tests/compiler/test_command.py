@@ -14,6 +14,15 @@ kernel k(a: f4[], b: f4[], n) for lo..hi {
   }
 }
 """
+ROWS = """
+kernel k(a: f4[], b: f4[], c: f4[], n) for lo..hi {
+  shifted b = a + 1
+  long n
+  for o in lo..hi {
+    for j in 0:i8..n independent { c[<n*o + 1*j + 0>] = sub(a[j], b[j]) }
+  }
+}
+"""
 RUN = ["run", "--range", "2", "4", "--integers"]
 
 
@@ -52,6 +61,7 @@ def test_commands(words, expected, file, capsys):
         (TEXT, [*RUN, f"n={10**30}"], "expected NAME=VALUE with an integer"),
         (TEXT, [*RUN, f"n={10**19 // 2}"], "has more than 64 bits"),
         (TEXT, [*RUN, "n=8", "--elements", str(10**15)], "Unable to allocate"),
+        (ROWS, [*RUN, "n=8"], "the kernel needs 128 or more for n"),
         (TEXT, ["run", "--range", "0", "999", "--integers", "n=8"], "a[1031] of 1024 elements"),
     ],
 )
@@ -59,6 +69,14 @@ def test_errors(text, words, message, file, tmp_path, capsys):
     (tmp_path / "k.ir").write_text(text)
     assert main([words[0], file, *words[1:]]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_shifted_arrays_are_parts_of_one(tmp_path, capsys):
+    path = tmp_path / "k.ir"
+    path.write_text(ROWS)
+    assert main(["run", str(path), "--range", "0", "2", "--integers", "n=128"]) == 0
+    a, b = capsys.readouterr().out.split("b = [")
+    assert a.split()[4:6] == b.split()[:2]
 
 
 def test_missing_file(capsys, tmp_path):

@@ -150,8 +150,12 @@ def test_facts_are_printed_and_parsed() -> None:
     ("change", "message"),
     [
         (("a2 = a1 + 1", "a0 = a1 + 1"), "is stored to"),
-        (("a2 = a1 + 1", "a2 = a2 + 1"), "is no other buffer of its type"),
-        (("a2: KIND", "a2: f8"), "is no other buffer of its type"),
+        (("a2 = a1 + 1", "a2 = a2 + 1"), "from one that is shifted as well"),
+        (("a2: KIND", "a2: f8"), "has another type"),
+        (("a3 = a1", "a2 = a1"), "shifted twice"),
+        (("a3 = a1 + 2", "a3 = a2 + 1"), "a3, shifted by 1 from a2, is shifted from one that"),
+        (("a1 + 2", "a1 + 0"), "shifted by 0 from a1, is too far away"),
+        (("a1 + 2", "a1 + 9"), "shifted by 9 from a1, is too far away"),
     ],
 )
 def test_wrong_facts_are_refused(change: tuple[str, str], message: str) -> None:

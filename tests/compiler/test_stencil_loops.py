@@ -103,3 +103,4 @@ def test_kernels_of_long_rows_know_it(monkeypatch: pytest.MonkeyPatch) -> None:
     (text,) = [text for text in made if text.kernel.long]
     rows = [s for s in statements(text.kernel.body) if isinstance(s, For)][-1]
     assert text.kernel.long == (rows.stop,)
+    assert f"    # {rows.stop.name} >= {launches.LONG}\n" in text.source

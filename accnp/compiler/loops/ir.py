@@ -368,13 +368,15 @@ Stmt = (
 
 
 class Shifted(NamedTuple):
-    """Element i of `buffer` is element i + `distance` of the buffer `of`. Both are only read."""
+    """Element i of `buffer` is element i + `distance` of the buffer `of`, which is not shifted
+    itself. Both are only read."""
 
     buffer: Buffer
     of: Buffer
     distance: int
 
 
+SHIFT = 4  # the maximum `Shifted.distance`: the elements of two vectors in a row are shuffled
 LONG = 128  # see `Kernel.long`
 
 

@@ -16,6 +16,7 @@ from accnp.compiler.loops.block_threads import SYNCHRONIZING
 from accnp.compiler.loops.builder import plus
 from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.ir import (
+    SHIFT,
     Address,
     Break,
     Buffer,
@@ -145,11 +146,14 @@ class _Verifier:
         same = not k.order or {*k.arguments} == {*k.buffers, *k.integers}
         self.check(same, "the order does not list the arguments")
         self.check(k.past is None or k.past in k.integers, "the integer past is not an argument")
+        of_another = [b for b, _, _ in k.shifted]
+        self.check(len({*of_another}) == len(of_another), "a buffer is shifted twice")
         for b, of, distance in k.shifted:
-            pair = {b, of}
-            named = f"{b.name}, shifted by {distance} from {of.name},"
+            pair, named = {b, of}, f"{b.name}, shifted by {distance} from {of.name},"
             self.check(pair <= {*k.buffers}, f"{named} is not an argument, or the other one is not")
-            self.check(b.dtype == of.dtype and b != of, f"{named} is no other buffer of its type")
+            self.check(0 < distance <= SHIFT, f"{named} is too far away")
+            self.check(of not in of_another, f"{named} is shifted from one that is shifted as well")
+            self.check(b.dtype == of.dtype, f"{named} has another type")
             stores = [s for s in statements(k.body) if isinstance(s, Store | StoreVector)]
             only_read = pair.isdisjoint([s.buffer for s in stores])
             self.check(only_read, f"{named} is stored to, or the other one is")

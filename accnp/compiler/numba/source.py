@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from accnp.compiler.frontend.definitions import is_defined
 from accnp.compiler.loops.functions import INFIX
 from accnp.compiler.loops.ir import (
+    LONG,
     Address,
     Break,
     Buffer,
@@ -85,6 +86,9 @@ class _Printer:
         self.lines.append(f"def {k.name}({', '.join([a.name for a in k.parameters])}):")
         if self.to_compile:
             self.lines.append("    distinct_buffers()")
+        else:  # what the machine code takes as given; kernels get their names from the source
+            self.lines += [f"    # {b.name}[i] is {of.name}[i + {n}]" for b, of, n in k.shifted]
+            self.lines += [f"    # {v.name} >= {LONG}" for v in k.long]
         for b in k.stack:
             self.lines.append(f"    {b.name} = {function_of(b)}()")
         for b in k.shared:

@@ -69,11 +69,7 @@ def _with_source(kernel: Kernel, out: Generated) -> Generated:
 
 def as_callee(text: Generated) -> Called:
     """Return a kernel for calls from other kernels, under a name that is a hash of its content."""
-    facts: list[str] = []  # what the source does not contain
-    if text.kernel is not None:
-        facts += [f"{b.name} = {of.name} + {n}" for b, of, n in text.kernel.shifted]
-        facts += [f"{v.name} >= {LONG}" for v in text.kernel.long]
-    mark = zlib.crc32("\n".join([text.source, *text.signature, *facts]).encode())
+    mark = zlib.crc32("\n".join([text.source, *text.signature]).encode())
     name = f"k{mark:08x}"
     start = text.source.rindex("def kernel(") + len("def kernel(")
     kernel = text.kernel and text.kernel._replace(name=name)
@@ -99,13 +95,13 @@ def specialize_layout(text: Generated, pointers: Sequence[tuple[int, int]]) -> G
     kernel: Kernel = text.kernel
     shifted = tuple(_find_shifted(kernel, pointers))
     equal = _equal_strides(kernel, text.ints)
-    limits = {s.stop for s in statements(kernel.body) if isinstance(s, For)}
+    body = map_body(kernel.body, lambda x: replaced(x, equal)) if equal else kernel.body
+    limits = {s.stop for s in statements(body) if isinstance(s, For)}
     sizes = zip(kernel.integers, text.ints, strict=False)
     long = tuple([v for v, n in sizes if v in limits and n >= LONG])
     if not shifted and not equal and not long:
         return text
     made = copy.copy(text)
-    body = map_body(kernel.body, lambda x: replaced(x, equal)) if equal else kernel.body
     made.kernel = kernel._replace(body=body, shifted=shifted, long=long)
     made.source = numba_source(made.kernel)
     return made
