@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from accnp.ir.aval import MeshSharding
 
 __all__ = [
-    "NamedSharding",
-    "P",
-    "PartitionSpec",
-    "Sharding",
-    "SingleDeviceSharding",
+    "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding",
     "make_single_device_sharding",
 ]  # fmt: skip
 

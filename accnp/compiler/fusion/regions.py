@@ -22,15 +22,8 @@ if TYPE_CHECKING:
     from accnp.compiler.fusion.spaces import Strided, View
 
 __all__ = [
-    "Cell",
-    "Cuts",
-    "Placed",
-    "cells_of",
-    "count_cells",
-    "cuts_of",
-    "placed",
-    "union_of_cuts",
-]
+    "Cell", "Cuts", "Placed", "cells_of", "count_cells", "cuts_of", "placed", "union_of_cuts",
+]  # fmt: skip
 
 # For each axis of an index space, the indices at which it is cut, in order.
 Cuts = tuple[tuple[int, ...], ...]

@@ -29,15 +29,9 @@ from accnp.compiler.unsupported import Unsupported
 from accnp.ir.op import as_tuple
 
 __all__ = [
-    "BLOCK",
-    "ELEMENT",
-    "Kept",
-    "Key",
-    "Pass",
-    "assign_shared_arrays",
-    "kept_values",
+    "BLOCK", "ELEMENT", "Kept", "Key", "Pass", "assign_shared_arrays", "kept_values",
     "passes_of",
-]
+]  # fmt: skip
 
 BLOCK = 1024  # elements of a part of a row that is reduced at a time
 ELEMENT = Var("number of an element")  # the index in the statements of a pass; no name of a kernel
