@@ -33,14 +33,14 @@ __all__ = [
 _T = TypeVar("_T")
 
 
-class _Zero:
+class Zero:
     """Marks an operand with respect to which the derivative of the output is zero."""
 
     def __repr__(self) -> str:
         return "ZERO"
 
 
-ZERO = _Zero()
+ZERO = Zero()
 
 
 class Linear:
@@ -347,7 +347,7 @@ class Op:
         kind: str,
         infer: Callable[..., Any],
         numpy: Callable[..., Any] | None = None,
-        jvp: Callable[..., Any] | Sequence[Callable[..., Any] | _Zero] | _Zero | None = None,
+        jvp: Callable[..., Any] | Sequence[Callable[..., Any] | Zero] | Zero | None = None,
         linearize: Callable[..., Any] | None = None,
         transpose: Callable[..., Any] | None = None,
         batch: Callable[..., Any] | None = None,

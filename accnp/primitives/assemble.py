@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from accnp.ir.node import Node
 from accnp.ir.op import Linear, Lowering, Op, o, register
 from accnp.primitives.kinds import broadcast_to, dtypes_differ, full, zeros_like_aval
 from accnp.primitives.views import Strided, contiguous
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand
 
 # --- concatenate ---
 
@@ -54,12 +57,12 @@ def _concat_parts(avals: Sequence[Aval], params: dict) -> list[Any]:
     return parts
 
 
-def _concat_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Any:
+def _concat_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Node | None:
     whole = [zeros_like_aval(x.aval) if t is None else t for t, x in zip(ts, xs, strict=True)]
     return o.concatenate(*whole, **params)
 
 
-def _concat_transpose(ct: Node, *xs: Any, dimension: int) -> tuple[Any, ...]:
+def _concat_transpose(ct: Node, *xs: Operand, dimension: int) -> tuple[Any, ...]:
     at, out = 0, []
     for x in xs:
         n = x.aval.shape[dimension]
@@ -76,7 +79,9 @@ def _concat_transpose(ct: Node, *xs: Any, dimension: int) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def _concat_batch(size: int, xs: Any, batched: Any, params: dict) -> Any:
+def _concat_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+) -> tuple[Node, bool]:
     whole = [
         x if b else broadcast_to(x, (size, *x.aval.shape)) for x, b in zip(xs, batched, strict=True)
     ]
@@ -102,7 +107,7 @@ CONCATENATE = register(
 # --- pad ---
 
 
-def _pad_infer(x: Aval, value: Aval, *, padding_config: Any) -> Aval:
+def _pad_infer(x: Aval, value: Aval, *, padding_config: Sequence[tuple[int, int, int]]) -> Aval:
     if x.dtype != value.dtype:
         raise dtypes_differ("lax.pad", (x, value))
     if len(padding_config) != x.ndim or value.ndim != 0:
@@ -150,7 +155,9 @@ def _pad_parts(avals: Sequence[Aval], params: dict) -> list[Any]:
     return [fill, (0, src, dst)]
 
 
-def _pad_numpy(x: Any, value: Any, *, padding_config: Any) -> Any:
+def _pad_numpy(
+    x: np.ndarray, value: np.ndarray | np.generic, *, padding_config: Sequence[tuple[int, int, int]]
+) -> np.ndarray:
     aval = make_aval(x.shape, x.dtype)
     out, (shape, st, off), (_, dst, at) = pad_regions(aval, {"padding_config": padding_config})
     y = np.full(out.shape, value, x.dtype)
@@ -163,12 +170,14 @@ def _pad_numpy(x: Any, value: Any, *, padding_config: Any) -> Any:
     return y
 
 
-def _pad_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Any:
+def _pad_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Node | None:
     t, v = (zeros_like_aval(x.aval) if t is None else t for t, x in zip(ts, xs, strict=True))
     return o.pad(t, v, **params)
 
 
-def _pad_transpose(ct: Node, x: Any, value: Any, *, padding_config: Any) -> tuple[Any, Any]:
+def _pad_transpose(
+    ct: Node, x: Operand, value: Operand, *, padding_config: Sequence[tuple[int, int, int]]
+) -> tuple[Any, Any]:
     zero = full((), 0, ct.aval.dtype)
     cropped = tuple((-lo, -hi, 0) for lo, hi, _ in padding_config)
     inner = o.pad(ct, zero, padding_config=cropped)
@@ -186,7 +195,9 @@ def _pad_transpose(ct: Node, x: Any, value: Any, *, padding_config: Any) -> tupl
     return (ct_x if isinstance(x, Linear) else None, ct_value)
 
 
-def _pad_batch(size: int, xs: Any, batched: Any, params: dict) -> Any:
+def _pad_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+) -> tuple[Node, bool]:
     config = ((0, 0, 0), *params["padding_config"])
     x = xs[0] if batched[0] else broadcast_to(xs[0], (size, *xs[0].aval.shape))
     if not batched[1]:

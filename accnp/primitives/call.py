@@ -8,7 +8,7 @@ several times is transformed once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, interpret
@@ -16,14 +16,19 @@ from accnp.ir.node import Node
 from accnp.ir.op import Linear, Op, register
 from accnp.primitives.control import call, place_flagged, reorder, select_flagged, with_outputs
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from accnp.primitives.rule_types import Operand, Tools
+
 __all__ = ["transpose_call"]
 
 
-def _infer(*_: Aval, jaxpr: Graph, **__: Any) -> tuple[Aval, ...]:
+def _infer(*_: Aval, jaxpr: Graph, **__: object) -> tuple[Aval, ...]:
     return jaxpr.out_avals
 
 
-def _numpy(*arrays: Any, jaxpr: Graph, **_: Any) -> list[Any]:
+def _numpy(*arrays: np.ndarray, jaxpr: Graph, **_: object) -> list[Any]:
     return interpret(jaxpr, arrays)
 
 
@@ -31,7 +36,9 @@ def _record_call(graph: Graph, xs: Sequence[Node], params: dict[str, Any]) -> li
     return call("jit", xs, {**params, "jaxpr": graph})
 
 
-def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+def _jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     nonzero = tuple(t is not None for t in ts)
     graph, outs = tools.jvp_graph(params["jaxpr"], nonzero)
     results = _record_call(graph, [*xs, *select_flagged(nonzero, ts)], params)
@@ -39,7 +46,9 @@ def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     return results[:n], place_flagged(outs, results[n:])
 
 
-def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+def _linearize(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     nonzero = tuple(t is not None for t in ts)
     graph = params["jaxpr"]
     primal, linear, _, outs = tools.linearize_graph(graph, nonzero)
@@ -58,7 +67,9 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     return results[:n], place_flagged(outs, tangents)
 
 
-def transpose_call(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+def transpose_call(
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+) -> Sequence[Node | None]:
     """Call the transpose of a program that is linear in some operands; return their cotangents."""
     linear = tuple(isinstance(x, Linear) for x in xs)
     live = tuple(ct is not None for ct in cts)
@@ -76,7 +87,9 @@ def transpose_call(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     return place_flagged(linear, results)
 
 
-def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+def _batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[bool]]:
     graph, outs = tools.batch_graph(
         params["jaxpr"], size, tuple(bool(b) for b in batched), given=[x.aval for x in xs]
     )

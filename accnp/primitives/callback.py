@@ -12,7 +12,7 @@ from __future__ import annotations
 import string
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from accnp.primitives.control import call, select_flagged
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.unrolled import row, stack
 
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Tools
+
 __all__ = ["VMAP_METHODS", "has_placeholders", "scan_examples"]
 
 VMAP_METHODS = (
@@ -38,11 +41,11 @@ VMAP_METHODS = (
 )
 
 
-def _infer(*_: Any, result_avals: tuple[Any, ...] = (), **__: Any) -> tuple[Any, ...]:
+def _infer(*_: object, result_avals: tuple[Any, ...] = (), **__: object) -> tuple[Any, ...]:
     return result_avals
 
 
-def _name_of(callback: Any) -> str:
+def _name_of(callback: Callable[..., Any]) -> str:
     """Return the name of the user's function for error messages."""
     return getattr(callback, "place", str(callback))
 
@@ -67,7 +70,9 @@ def _call_user_function(
 def _checked_callback(name: str) -> Callable[..., Any]:
     """Return the reference function of a callback with results, which are checked and copied."""
 
-    def run(*arrays: Any, callback: Any, result_avals: tuple[Any, ...], **_: Any) -> Any:
+    def run(
+        *arrays: Any, callback: Callable[..., Any], result_avals: tuple[Any, ...], **_: object
+    ) -> Any:
         found = _call_user_function(name, callback, arrays)
         if len(found) != len(result_avals):
             raise JaxRuntimeError(
@@ -82,7 +87,7 @@ def _checked_callback(name: str) -> Callable[..., Any]:
     return run
 
 
-def _check_result(name: str, callback: Any, value: Any, aval: Any) -> np.ndarray:
+def _check_result(name: str, callback: Callable[..., Any], value: Any, aval: Any) -> np.ndarray:
     made = np.array(value)
     if made.shape == aval.shape and canonicalize_dtype(made.dtype) == aval.dtype:
         return made.astype(aval.dtype, copy=False)
@@ -135,8 +140,8 @@ def _call_rows(
 
 
 def _pure_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Any
-) -> Any:
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], bool]:
     method, avals = params["vmap_method"], params["result_avals"]
     if method is None and tools.of_shards:
         method = "sequential"  # each device calls the function of its shard
@@ -163,8 +168,8 @@ def _pure_batch(
 
 
 def _io_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Any
-) -> Any:
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], bool]:
     if params["ordered"]:
         raise ValueError("Cannot `vmap` ordered IO callback.")
     return scan_examples(OPS["io_callback"], size, xs, batched, params), True
@@ -172,8 +177,8 @@ def _io_batch(
 
 def _debug_batch(name: str) -> Callable[..., Any]:
     def batch(
-        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Any
-    ) -> Any:
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+    ) -> tuple[list[Node], list[bool]]:
         _call_rows(name, size, xs, batched, params)
         return [], []
 
@@ -184,7 +189,7 @@ def _debug_batch(name: str) -> Callable[..., Any]:
 
 
 def _refuse(text: str) -> Callable[..., Any]:
-    def rule(*_: Any, **__: Any) -> Any:
+    def rule(*_: object, **__: object) -> Any:
         raise ValueError(text)
 
     return rule
@@ -200,12 +205,12 @@ def has_placeholders(fmt: str) -> bool:
 
 
 def _print_numpy(
-    *arrays: Any,
+    *arrays: np.ndarray,
     fmt: str,
     arguments: Callable[..., tuple[tuple, dict]],
     np_printoptions: tuple[tuple[str, Any], ...],
     write: Callable[[str], None] | None,
-    **_: Any,
+    **_: object,
 ) -> Any:
     def show(*values: np.ndarray) -> None:
         args, kwargs = arguments(*values)
@@ -241,7 +246,7 @@ def _show_debug(params: dict[str, Any]) -> dict[str, Any]:
     return {"callback": params["callback"].callback, "effect": effect, "partitioned": False}
 
 
-def _debug_numpy(*arrays: Any, callback: Any, **_: Any) -> Any:
+def _debug_numpy(*arrays: np.ndarray, callback: Callable[..., Any], **_: object) -> Any:
     _call_user_function("debug_callback", callback, arrays)
     return ()
 

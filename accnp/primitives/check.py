@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from accnp.ir.op import ZERO, Op, o, register
 from accnp.ir.trace import current
 from accnp.primitives.kinds import broadcast_to, full
 from accnp.pytree import PyTreeDef
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Tools
 
 __all__ = [
     "BatchedError", "CheckError", "Description", "DivisionByZeroError", "FailedCheckError",
@@ -259,7 +262,9 @@ def first_error(
     return meanings[code].exception(places[kind][2])
 
 
-def _run(*arrays: Any, kinds: Sequence[Kind], meanings: Any, debug: bool, **_: Any) -> Any:
+def _run(
+    *arrays: np.ndarray, kinds: Sequence[Kind], meanings: Any, debug: bool, **_: object
+) -> Any:
     if debug:
         return ()
     rest = iter(arrays)
@@ -270,7 +275,9 @@ def _run(*arrays: Any, kinds: Sequence[Kind], meanings: Any, debug: bool, **_: A
     return ()
 
 
-def _batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Any) -> Any:
+def _batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[bool]]:
     wide = [x if b else broadcast_to(x, (size, *x.aval.shape), tuple(range(1, x.aval.ndim + 1)))
             for x, b in zip(xs, batched, strict=True)]  # fmt: skip
     state = any_state(state_of(wide, params["kinds"], params["meanings"]))
@@ -278,7 +285,7 @@ def _batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict,
     return [], []
 
 
-def _infer(*_: Aval, **__: Any) -> tuple[()]:
+def _infer(*_: Aval, **__: object) -> tuple[()]:
     return ()
 
 

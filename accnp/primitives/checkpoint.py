@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.config import config
 from accnp.ir.aval import Aval
@@ -31,6 +31,9 @@ from accnp.primitives.control import (
     with_outputs,
 )
 from accnp.primitives.kinds import unary
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand, Tools
 
 __all__ = [
     "RESIDUAL", "Answer", "Offloadable", "Recompute", "Saveable", "install_primitives",
@@ -101,11 +104,11 @@ def install_primitives(primitive_of: Callable[[Op], object]) -> None:
 # --- the op --------------------------------------------------------------------------------------
 
 
-def _infer(*_: Aval, jaxpr: Graph, **__: Any) -> tuple[Aval, ...]:
+def _infer(*_: Aval, jaxpr: Graph, **__: object) -> tuple[Aval, ...]:
     return jaxpr.out_avals
 
 
-def _numpy(*xs: Any, jaxpr: Graph, **_: Any) -> Any:
+def _numpy(*xs: Any, jaxpr: Graph, **_: object) -> Any:
     return interpret(jaxpr, xs)
 
 
@@ -124,7 +127,9 @@ def _drop_done_effects(graph: Graph) -> Graph:
     return silent
 
 
-def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+def _jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     nonzero = tuple(t is not None for t in ts)
     graph, outs = tools.jvp_graph(params["jaxpr"], nonzero)
     graph = _drop_done_effects(graph)
@@ -158,7 +163,7 @@ class Split:
     outs: tuple[bool, ...]
 
 
-def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tools: Any) -> Split:
+def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tools: Tools) -> Split:
     """Split the derivative of a program by a policy (None: no computed value is saved)."""
     key: Any = ("remat", nonzero, policy)
     if key in graph.extra:
@@ -276,7 +281,9 @@ def _log_residuals(split: Split, xs: Sequence[Node]) -> None:
     logger.log(level, "%s", text)
 
 
-def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+def _linearize(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if does_io(params["jaxpr"]):
         raise NotImplementedError(
             "Effects not supported in partial-eval of `checkpoint`/`remat`: an io_callback would "
@@ -302,7 +309,9 @@ def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     return results[:n], place_flagged(split.outs, call("remat2", given, {**params, **new}))
 
 
-def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+def _transpose(
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+) -> Sequence[Node | None]:
     linear = tuple(isinstance(x, Linear) for x in xs)
     live = tuple(ct is not None for ct in cts)
     fixed = [not f for f in linear]
@@ -322,7 +331,9 @@ def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
     return place_flagged(linear, results)
 
 
-def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+def _batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[bool]]:
     graph, outs = tools.batch_graph(
         params["jaxpr"], size, tuple(bool(b) for b in batched), given=[x.aval for x in xs]
     )

@@ -10,8 +10,8 @@ Reductions accept several names and lose one with each batching; the others acce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from accnp.ir.op import OPS, Collective, Op, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import broadcast_to, full, opaque, zeros_like_aval
 from accnp.primitives.prefix import slice_axis
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Jvp, Tools
 
 __all__ = ["AXIS_INDEX", "install_messages", "part_of"]
 
@@ -54,7 +57,7 @@ def _message(name: str) -> Callable[..., np.ndarray]:
     return run
 
 
-def _gather_rows(x: np.ndarray, axis_name: Any, groups: Any = None) -> np.ndarray:
+def _gather_rows(x: np.ndarray, axis_name: tuple[Hashable, ...], groups: Any = None) -> np.ndarray:
     return _message("mesh_gather")(x, axis_name=axis_name, axis_index_groups=groups, of="gather")
 
 
@@ -62,7 +65,12 @@ def _reduce_rows(reduce: str) -> Callable[..., np.ndarray]:
     """Return the reference function of a reduction; programs contain its parts instead (see
     `compiler/fusion/collectives.py`)."""
 
-    def run(x: np.ndarray, *, axis_name: Any, axis_index_groups: Any) -> np.ndarray:
+    def run(
+        x: np.ndarray,
+        *,
+        axis_name: tuple[Hashable, ...],
+        axis_index_groups: Sequence[Sequence[int]] | None,
+    ) -> np.ndarray:
         for axis in sorted(_require_mesh(axis_name), key=lambda a: -a.place):
             rows = _gather_rows(x, (axis,), axis_index_groups)
             x = OPS[reduce].numpy(rows, axes=(0,))  # type: ignore[misc]
@@ -71,7 +79,12 @@ def _reduce_rows(reduce: str) -> Callable[..., np.ndarray]:
     return run
 
 
-def _identity_numpy(x: np.ndarray, *, axis_name: Any, axis_index_groups: Any) -> np.ndarray:
+def _identity_numpy(
+    x: np.ndarray,
+    *,
+    axis_name: tuple[Hashable, ...],
+    axis_index_groups: Sequence[Sequence[int]] | None,
+) -> np.ndarray:
     _require_mesh(axis_name)
     return x
 
@@ -80,14 +93,14 @@ def _require_mesh(names: Any) -> Any:
     return names if type(names[0]) is MeshAxis else _raise_unbound(axis_name=names)
 
 
-def _raise_unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
+def _raise_unbound(*_: object, axis_name: tuple[Hashable, ...], **__: object) -> Any:
     raise NameError(
         f"collective: the axis is not bound; got {axis_name!r} (axis_name); use it inside "
         "vmap(..., axis_name=...) or pmap"
     )
 
 
-def _identity(x: Aval, **_: Any) -> Aval:
+def _identity(x: Aval, **_: object) -> Aval:
     return x
 
 
@@ -178,7 +191,7 @@ def _collective(
     transpose: Callable[[Node, Params], Node] | None,
     show: Callable[[Params], Params],
     dimensions: Sequence[str] = (),
-    jvp: Any = None,
+    jvp: Jvp = None,
     for_equal: Callable[[Node, int], Node] | None = None,
     numpy: Callable[..., np.ndarray] = _raise_unbound,
     facts: Collective = _PLAIN,
@@ -194,7 +207,9 @@ def _collective(
     def record_same(x: Node, params: Params) -> Node:
         return getattr(o, name)(x, **params)
 
-    def batch(size: int, xs: Sequence[Node], flags: Any, params: Params, tools: Any) -> Any:
+    def batch(
+        size: int, xs: Sequence[Node], flags: Sequence[bool], params: Params, tools: Tools
+    ) -> tuple[Node, bool]:
         x = xs[0]
         if tools.axis not in params["axis_name"]:
             if flags[0]:
@@ -247,9 +262,16 @@ def _show_reduction(params: Params) -> Params:
 
 
 def _reduction(
-    name: str, reduce: str, for_equal: Any, jvp: Any = None, transpose: Any = None,
-    equal: bool = True, aligns: bool = True, makes_nan: bool = False, user_name: str = "",
-) -> Op:  # fmt: skip
+    name: str,
+    reduce: str,
+    for_equal: Any,
+    jvp: Jvp = None,
+    transpose: Callable[..., Any] | None = None,
+    equal: bool = True,
+    aligns: bool = True,
+    makes_nan: bool = False,
+    user_name: str = "",
+) -> Op:
     def meaning(x: Node, size: int, params: Params) -> tuple[Node, bool]:
         return getattr(o, reduce)(x, axes=(0,)), False
 
@@ -312,7 +334,7 @@ _reduction("pmin", "reduce_min", lambda x, size: x, (_extreme_jvp,))
 
 
 def _gather_infer(
-    x: Aval, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: Any
+    x: Aval, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: object
 ) -> Aval:
     shape, at = list(x.shape), all_gather_dimension
     if tiled:
@@ -323,7 +345,7 @@ def _gather_infer(
 
 
 def _scatter_infer(
-    x: Aval, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: Any
+    x: Aval, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: object
 ) -> Aval:
     shape, at = list(x.shape), scatter_dimension
     if tiled:
@@ -350,9 +372,14 @@ def _rename_param(params: Params, old: str, new: str) -> Params:
 
 
 def _gather_whole(
-    x: np.ndarray, *, axis_name: Any, axis_index_groups: Any, all_gather_dimension: int,
-    axis_size: int, tiled: bool,
-) -> np.ndarray:  # fmt: skip
+    x: np.ndarray,
+    *,
+    axis_name: tuple[Hashable, ...],
+    axis_index_groups: Sequence[Sequence[int]] | None,
+    all_gather_dimension: int,
+    axis_size: int,
+    tiled: bool,
+) -> np.ndarray:
     rows = np.moveaxis(_gather_rows(x, axis_name, axis_index_groups), 0, all_gather_dimension)
     params = {"all_gather_dimension": all_gather_dimension, "axis_size": axis_size}
     return rows.reshape(_gather_infer(make_aval(x.shape, x.dtype), tiled=tiled, **params).shape)
@@ -369,9 +396,16 @@ def _scatter_sum(x: np.ndarray, *, scatter_dimension: int, tiled: bool, **params
 
 
 def _exchange_parts(
-    x: np.ndarray, *, axis_name: Any, axis_index_groups: Any, split_axis: int, concat_axis: int,
-    axis_size: int, tiled: bool, whole: bool = True,
-) -> np.ndarray:  # fmt: skip
+    x: np.ndarray,
+    *,
+    axis_name: tuple[Hashable, ...],
+    axis_index_groups: Sequence[Sequence[int]] | None,
+    split_axis: int,
+    concat_axis: int,
+    axis_size: int,
+    tiled: bool,
+    whole: bool = True,
+) -> np.ndarray:
     shape, at = x.shape, split_axis
     if tiled:
         x = x.reshape(*shape[:at], axis_size, shape[at] // axis_size, *shape[at + 1 :])
@@ -430,7 +464,7 @@ REDUCE_SCATTER = _collective(
 
 
 def _exchange_infer(
-    x: Aval, *, split_axis: int, concat_axis: int, axis_size: int, tiled: bool, **_: Any
+    x: Aval, *, split_axis: int, concat_axis: int, axis_size: int, tiled: bool, **_: object
 ) -> Aval:
     shape = list(x.shape)
     if tiled:
@@ -518,13 +552,15 @@ _collective(
 # --- axis_index ---
 
 
-def _index_batch(size: int, xs: Sequence[Node], flags: Any, params: Params, tools: Any) -> Any:
+def _index_batch(
+    size: int, xs: Sequence[Node], flags: Sequence[bool], params: Params, tools: Tools
+) -> tuple[Node, bool]:
     if tools.axis not in params["axis_name"]:
         return o.axis_index(**params), False
     return o.iota(dtype=_INT, shape=(size,), dimension=0), True
 
 
-def _index_numpy(*, axis_name: Any) -> np.ndarray:
+def _index_numpy(*, axis_name: tuple[Hashable, ...]) -> np.ndarray:
     return np.array(_require_mesh(axis_name)[0].here, _INT)
 
 

@@ -9,7 +9,7 @@ ops `scan`, `while`, `jit` and `checkpoint` are in modules of their own and use 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
 from accnp.ir.trace import in_shard_map, state, types_only
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand, Tools
 
 __all__ = [
     "CONSTANTS", "call", "check_carry", "leading", "place_flagged", "select_flagged", "split",
@@ -185,7 +188,7 @@ def with_outputs(graph: Graph, outputs: Sequence[Node]) -> Graph:
 # --- cond ---
 
 
-def _cond_infer(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> Any:
+def _cond_infer(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> tuple[Aval, ...]:
     first, *others = [branch.out_avals for branch in branches]
     for outs in others:
         for i, (a, b) in enumerate(zip(first, outs, strict=True)):
@@ -202,7 +205,9 @@ def _cond_numpy(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> Any:
     return interpret(branches[int(index)], xs)
 
 
-def _cond_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+def _cond_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     branches = params["branches"]
     which = tuple(t is not None for t in ts[1:])
     outs = union([tools.jvp_graph(g, which)[1] for g in branches])
@@ -212,7 +217,9 @@ def _cond_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     return results[:n], place_flagged(outs, results[n:])
 
 
-def _cond_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+def _cond_linearize(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     """Run the branch that is taken and return its residuals. All branches share one list of
     residuals, in which each fills its own slots. Residuals that are operands are not stored."""
     branches = params["branches"]
@@ -286,8 +293,11 @@ class _BranchParts:
         return [stored[next(places)] if i is None else operands[i] for i in self.sources]
 
 
-def _cond_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+def _cond_transpose(
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+) -> Sequence[Node | None]:
     index, *operands = xs
+    assert isinstance(index, Node)
     linear = [isinstance(x, Linear) for x in operands]
     fixed = [not f for f in linear]
     live = [ct is not None for ct in cts]
@@ -320,7 +330,9 @@ def reorder(graph: Graph, order: Sequence[int]) -> Graph:
     return derive_graph(graph, ("reorder", *order), run, [graph.in_avals[i] for i in order])
 
 
-def _cond_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+def _cond_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[bool]]:
     branches = params["branches"]
     if batched[0]:
         if any(does_io(g) for g in branches):
@@ -372,7 +384,9 @@ def select(index: Node, cases: Sequence[Node]) -> Node:
 # --- rows of a batch that take a branch ---
 
 
-def _taken_jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+def _taken_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     t, (x, here) = ts[0], xs
     if t is None:
         return [y], [None]
@@ -380,7 +394,9 @@ def _taken_jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
     return [y], [o.select_n(which, zeros_like_aval(t.aval), t)]
 
 
-def _taken_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+def _taken_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[bool]]:
     return [o.taken_rows(*map(leading, (size, size), xs, batched))], [True]
 
 

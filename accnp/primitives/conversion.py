@@ -8,7 +8,7 @@ which softmax and logsumexp add exponentials without cancellation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from accnp.primitives.kinds import (
     unary,
     zeros_like_aval,
 )
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand
 
 # --- complex --------------------------------------------------------------------------------------
 
@@ -75,7 +78,7 @@ map_op("conj", numpy=np.conj, scalar="{0}.conjugate()", jvp=(lambda t, y, x: o.c
 # --- conversion, selection ------------------------------------------------------------------------
 
 
-def _cast_infer(x: Aval, *, new_dtype: Any, weak_type: bool = False) -> Aval:
+def _cast_infer(x: Aval, *, new_dtype: np.dtype, weak_type: bool = False) -> Aval:
     return make_aval(x.shape, np.dtype(new_dtype), bool(weak_type))
 
 
@@ -87,13 +90,17 @@ def _cast_scalar(params: dict[str, Any], in_dtype: np.dtype) -> str:
     return "{0}"
 
 
-def _cast_jvp(t: Node, y: Node, x: Node, *, new_dtype: Any, weak_type: bool = False) -> Node | None:
+def _cast_jvp(
+    t: Node, y: Node, x: Node, *, new_dtype: np.dtype, weak_type: bool = False
+) -> Node | None:
     if dtype_kind(np.dtype(new_dtype)) not in "fc":
         return None
     return o.convert_element_type(t, new_dtype=new_dtype, weak_type=weak_type)
 
 
-def _cast_transpose(ct: Node, x: Any, *, new_dtype: Any, weak_type: bool = False) -> tuple[Any]:
+def _cast_transpose(
+    ct: Node, x: Operand, *, new_dtype: np.dtype, weak_type: bool = False
+) -> tuple[Any]:
     new = {"new_dtype": x.aval.dtype, "weak_type": x.aval.weak_type}
     return (o.convert_element_type(ct, **new),)
 
@@ -110,7 +117,7 @@ CONVERT = map_op(
 )
 
 
-def _bitcast_infer(x: Aval, *, new_dtype: Any) -> Aval:
+def _bitcast_infer(x: Aval, *, new_dtype: np.dtype) -> Aval:
     new = np.dtype(new_dtype)
     if new != x.dtype and (new.kind in "bc" or x.dtype.kind in "bc"):
         raise UnsupportedDtypeError(
@@ -181,12 +188,12 @@ def _select_among(first: int, last: int) -> str:
     return f"select({{0}} >= {middle - 1}, {upper}, {lower})"
 
 
-def _select_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Any:
+def _select_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Node | None:
     cases = [like_full(y, 0) if t is None else broadcast_scalar(t, y.aval.shape) for t in ts[1:]]
     return o.select_n(xs[0], *cases)
 
 
-def _select_transpose(ct: Node, which: Any, *cases: Any) -> tuple[Any, ...]:
+def _select_transpose(ct: Node, which: Operand, *cases: Operand) -> tuple[Any, ...]:
     zero = zeros_like_aval(ct.aval)
     out: list[Any] = [None]
     for k, c in enumerate(cases):
@@ -195,7 +202,9 @@ def _select_transpose(ct: Node, which: Any, *cases: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def _select_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+def _select_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+) -> tuple[Node, bool]:
     if not batched[0] and xs[0].aval.ndim == 0:
         cases = move_batch_first(size, xs[1:], batched[1:])
         return o.select_n(xs[0], *cases), True

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from accnp.ir.op import Linear, Lowering, o
 from accnp.primitives.kinds import bilinear_jvp, dtype_kind, dtypes_differ, full, opaque
 from accnp.primitives.reference import quiet
 from accnp.primitives.windows import Window, dilated_length, extract_windows
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand
 
 __all__ = ["ConvDimensionNumbers", "windows_of"]
 
@@ -117,7 +120,7 @@ def _infer(lhs: Aval, rhs: Aval, **p: Any) -> Aval:
     return make_aval(tuple(shape), np.dtype(dtype), lhs.weak_type and rhs.weak_type)
 
 
-def _numpy(lhs: Any, rhs: Any, **p: Any) -> Any:
+def _numpy(lhs: np.ndarray, rhs: np.ndarray, **p: Any) -> np.ndarray:
     dims, groups = p["dimension_numbers"], p["feature_group_count"] * p["batch_group_count"]
     dtype = np.dtype(p["preferred_element_type"] or lhs.dtype)
     half = dtype_kind(dtype) == "f" and dtype.itemsize < 4
@@ -229,8 +232,11 @@ def _preferred_dtype(p: dict[str, Any], x: Aval) -> Any:
     return None if p["preferred_element_type"] is None else x.dtype
 
 
-def _transpose(ct: Node, lhs: Any, rhs: Any, **p: Any) -> tuple[Any, Any]:
+def _transpose(
+    ct: Node, lhs: Operand, rhs: Operand, **p: Any
+) -> tuple[Node, None] | tuple[None, Node]:
     if isinstance(lhs, Linear):
+        assert isinstance(rhs, Node)
         return _wrt_lhs(ct, lhs.aval, rhs, p), None
     return None, _wrt_rhs(ct, lhs, rhs.aval, p)
 
@@ -238,7 +244,9 @@ def _transpose(ct: Node, lhs: Any, rhs: Any, **p: Any) -> tuple[Any, Any]:
 # --- batching ------------------------------------------------------------------------------------
 
 
-def _batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+def _batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+) -> tuple[Node, bool]:
     dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
     lhs, rhs = xs
     examples, features = dims.lhs_spec[:2]

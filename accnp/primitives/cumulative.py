@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from accnp.ir.op import OPS, Lowering, o
 from accnp.primitives.kinds import check_axis, dtype_kind, like_full, opaque, wrong_dtype
 from accnp.primitives.prefix import Combine, prefixes
 from accnp.primitives.reference import quiet
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import JvpRule
 
 __all__ = ["GROUP", "cumulative_dtype", "cumulative_group"]
 
@@ -45,7 +48,7 @@ def _make_prefixes(ufunc: np.ufunc, combine: str) -> Callable[..., Any]:
     """Return a function that computes prefixes in the kernels' order: within groups, then joined
     with the total of all groups before."""
 
-    def prefixes_of(x: Any) -> Any:
+    def prefixes_of(x: np.ndarray) -> np.ndarray:
         if cumulative_group(x.dtype, combine) == 1:
             return ufunc.accumulate(x, axis=-1, dtype=x.dtype)
         n, lead = x.shape[-1], x.shape[:-1]
@@ -71,7 +74,7 @@ def _make_prefixes(ufunc: np.ufunc, combine: str) -> Callable[..., Any]:
     return prefixes_of
 
 
-def _find_lost_groups(part: Any) -> Any:
+def _find_lost_groups(part: np.ndarray) -> np.ndarray:
     """Whether a product of several leading elements of a group was not a normal number."""
     size = np.abs(part)
     odd = ~((size >= np.finfo(part.dtype).tiny) & (size < np.inf))
@@ -79,7 +82,9 @@ def _find_lost_groups(part: Any) -> Any:
     return np.logical_or.accumulate(odd, axis=-1)
 
 
-def _declare(name: str, prefixes: Callable[..., Any], dtypes: str, jvp: Any, **rules: Any) -> None:
+def _declare(
+    name: str, prefixes: Callable[..., Any], dtypes: str, jvp: JvpRule, **rules: Any
+) -> None:
     """Declare the prefixes along an axis, or its suffixes with `reverse`; `prefixes` computes those
     of the last axis."""
 
@@ -94,7 +99,9 @@ def _declare(name: str, prefixes: Callable[..., Any], dtypes: str, jvp: Any, **r
         out = prefixes(np.moveaxis(x, axis, -1)[..., ::step])[..., ::step]
         return np.moveaxis(out, -1, axis).astype(x.dtype)
 
-    def batch(size: int, xs: Sequence[Node], batched: Any, p: dict[str, Any]) -> Any:
+    def batch(
+        size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+    ) -> tuple[Node, bool]:
         return getattr(o, name)(xs[0], **{**p, "axis": p["axis"] + 1}), True
 
     opaque(
@@ -104,7 +111,7 @@ def _declare(name: str, prefixes: Callable[..., Any], dtypes: str, jvp: Any, **r
     )  # fmt: skip
 
 
-def _declare_reduction(name: str, ufunc: np.ufunc, dtypes: str, jvp: Any, **rules: Any) -> None:
+def _declare_reduction(name: str, ufunc: np.ufunc, dtypes: str, jvp: JvpRule, **rules: Any) -> None:
     _declare(name, _make_prefixes(ufunc, name[3:]), dtypes, jvp, float0=False, **rules)
 
 
@@ -146,7 +153,7 @@ def _logaddexp(a: list[Node], b: list[Node]) -> list[Node]:
     return [y, o.add(o.mul(t, weight(x)), o.mul(u, weight(z)))]
 
 
-def _log_sums(x: Any) -> Any:
+def _log_sums(x: np.ndarray) -> np.ndarray:
     # A sum of zeros, log(1) + -0.0, is 0.0, also where NumPy takes an element as it is.
     return np.logaddexp.accumulate(x.astype(np.float64), axis=-1) + 0.0
 

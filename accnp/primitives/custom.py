@@ -10,7 +10,7 @@ recorded as a single call op instead, because jaxprs show it so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.errors import UnexpectedTracerError
 from accnp.ir.aval import Aval
@@ -27,6 +27,11 @@ from accnp.primitives.control import (
     take_wholes,
 )
 from accnp.primitives.kinds import broadcast_to
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from accnp.primitives.rule_types import Operand, Tools
 
 __all__ = ["JvpRule", "VjpRule", "boundary", "call_with_rule", "has_symbolic_zeros"]
 
@@ -156,11 +161,11 @@ def call_with_rule(rule: _Rule, xs: Sequence[Node], run: Callable[[Nodes], Nodes
     return boundary(rule, xs, program.outputs, program=(program, ()))
 
 
-def _infer(y: Aval, *_: Aval, **__: Any) -> Aval:
+def _infer(y: Aval, *_: Aval, **__: object) -> Aval:
     return y
 
 
-def _identity_numpy(y: Any, *_: Any, **__: Any) -> Any:
+def _identity_numpy(y: np.ndarray, *_: object, **__: object) -> np.ndarray:
     return y
 
 
@@ -176,7 +181,9 @@ def _check_not_closed_over(rule: _Rule, t: Node | None) -> None:
 # --- custom_jvp ----------------------------------------------------------------------------------
 
 
-def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+def _jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     rule, k = params["rule"], params["index"]
     _check_not_closed_over(rule, ts[0])
     if all(t is None for t in ts[1:]):
@@ -186,7 +193,7 @@ def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: An
     return [outs[k]], [touts[k]]
 
 
-def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Any) -> JvpRule:
+def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Tools) -> JvpRule:
     """Return the rule for a batch: it is traced for one example and recorded for all."""
 
     def fn(primals: Nodes, tangents: Maybe) -> tuple[Nodes, Maybe]:
@@ -209,8 +216,8 @@ def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Any) ->
 
 def _batch(make: Callable[..., Any]) -> Callable[..., Any]:
     def batch(
-        size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Any
-    ) -> Any:
+        size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Tools
+    ) -> tuple[Sequence[Node], Sequence[bool]]:
         rule, y = params["rule"], xs[0]
         if not flags[0]:
             y = broadcast_to(y, (size, *y.aval.shape))
@@ -241,19 +248,25 @@ register(
 _FORWARD = "can't apply forward-mode differentiation (jvp) to a custom_vjp function."
 
 
-def _no_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+def _no_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if all(t is None for t in ts):
         return [y], [None]
     raise TypeError(_FORWARD)
 
 
-def _vjp_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+def _vjp_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if tools.reverse:  # inside a loop, where tangents may be unused
         return _linearize(ts, y, xs, params, tools)
     return _no_jvp(ts, y, xs, params, tools)
 
 
-def _linearize(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+def _linearize(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     rule, k = params["rule"], params["index"]
     _check_not_closed_over(rule, ts[0])
     if all(t is None for t in ts[1:]):
@@ -278,7 +291,7 @@ def _run_forward(rule: VjpRule, xs: Sequence[Node], ts: Sequence[Node | None]) -
     return outs, list(items(tangent))
 
 
-def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Any) -> VjpRule:
+def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Tools) -> VjpRule:
     def fwd(primals: Nodes, perturbed: Sequence[bool]) -> tuple[Nodes, Nodes, Any]:
         seen: list[Any] = []
 
@@ -331,14 +344,18 @@ def _holds_symbolic_zeros(graph: Graph) -> bool:
     return found
 
 
-def _tangent_transpose(cts: Sequence[Any], xs: Sequence[Any], params: dict, tools: Any) -> Any:
+def _tangent_transpose(
+    cts: Sequence[Any], xs: Sequence[Any], params: dict, tools: Tools
+) -> Sequence[Node | None]:
     n = params["n_res"]
     rule = params["rule"]
     found = rule.run(rule.bwd, params["extra"], list(xs[:n]), list(cts))
     return [None] * n + select_flagged(params["live"], found)
 
 
-def _tangent_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+def _tangent_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     """The tangent is linear in tangents; its derivative with respect to residuals is unknown."""
     n = params["n_res"]
     if any(t is not None for t in ts[:n]):
@@ -347,7 +364,7 @@ def _tangent_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, t
     return items(y), list(items(o.custom_vjp_tangent(*xs[:n], *moved, **params)))
 
 
-def _raise_forward_mode(*_: Any, **__: Any) -> Any:
+def _raise_forward_mode(*_: object, **__: object) -> Any:
     raise TypeError(_FORWARD)
 
 
@@ -381,38 +398,42 @@ TANGENT = register(
 # --- custom rules as calls, for jaxprs ------------------------------------------------------------
 
 
-def _program_infer(*_: Aval, call_jaxpr: Graph, **__: Any) -> Any:
+def _program_infer(*_: Aval, call_jaxpr: Graph, **__: object) -> tuple[Aval, ...]:
     return call_jaxpr.out_avals
 
 
-def _program_numpy(*xs: Any, call_jaxpr: Graph, **_: Any) -> Any:
+def _program_numpy(*xs: Any, call_jaxpr: Graph, **_: object) -> Any:
     return interpret(call_jaxpr, xs)
 
 
-def _program_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+def _program_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     rule, n = params["rule"], params["num_consts"]
     for t in ts[:n]:
         _check_not_closed_over(rule, t)
     return rule.run(rule.fn, list(xs[n:]), list(ts[n:]))
 
 
-def _program_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+def _program_transpose(
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+) -> Sequence[Node | None]:
     """Transpose the function itself; the rule is not used, since nothing is differentiated."""
     of = {"name": params["rule"].name, "jaxpr": params["call_jaxpr"]}
     return transpose_call(cts, xs, of, tools)
 
 
 def _program_no_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any
-) -> Any:
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if tools.reverse:
         return _program_linearize(ts, y, xs, params, tools)
     raise TypeError(_FORWARD)
 
 
 def _program_linearize(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any
-) -> Any:
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     rule, n = params["rule"], params["num_consts"]
     for t in ts[:n]:
         _check_not_closed_over(rule, t)
@@ -421,8 +442,8 @@ def _program_linearize(
 
 def _program_batch(make: Callable[..., Any]) -> Callable[..., Any]:
     def batch(
-        size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Any
-    ) -> Any:
+        size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Tools
+    ) -> tuple[Sequence[Node], Sequence[bool]]:
         n = params["num_consts"]
         types = [x.aval for x in xs]
         graph, outs = tools.batch_graph(params["call_jaxpr"], size, tuple(flags), True, types)

@@ -9,13 +9,18 @@ class.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import Graph, build, evaluate, graphs_in, interpret
 from accnp.ir.node import Node
 from accnp.ir.op import CALLS, Op, o, register
 from accnp.primitives.control import call, select_flagged
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from accnp.primitives.rule_types import Tools
 
 __all__ = ["BatchRule", "has_batching_rule"]
 
@@ -56,15 +61,17 @@ class BatchRule:
         return repr(self.shown)
 
 
-def _infer(*_: Aval, call: Graph, **__: Any) -> tuple[Aval, ...]:
+def _infer(*_: Aval, call: Graph, **__: object) -> tuple[Aval, ...]:
     return call.out_avals
 
 
-def _run(*arrays: Any, call: Graph, **_: Any) -> list[Any]:
+def _run(*arrays: np.ndarray, call: Graph, **_: object) -> list[Any]:
     return interpret(call, arrays)
 
 
-def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+def _batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[bool]]:
     rule = params["rule"]
     outs, flags = rule.apply(size, xs, [bool(b) for b in batched])
     for i, (x, f) in enumerate(zip(outs, flags, strict=True)):
@@ -77,7 +84,9 @@ def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
     return outs, flags
 
 
-def _jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+def _jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if tools.reverse:
         raise ValueError(_REVERSE)
     nonzero = tuple(t is not None for t in ts)
@@ -146,7 +155,9 @@ def _diagonal(x: Node) -> Node:
     )
 
 
-def _linearize(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+def _linearize(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     raise ValueError(_REVERSE)
 
 

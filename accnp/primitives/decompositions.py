@@ -128,7 +128,9 @@ def _svd_infer(
     )
 
 
-def _svd_numpy(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any, **_: Any) -> Any:
+def _svd_numpy(
+    a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any, **_: object
+) -> Any:
     x = a.astype(lapack_dtype(a.dtype))
     m, n = x.shape[-2:]
     k = min(m, n)
@@ -211,7 +213,9 @@ opaque(
 
 
 @weak_as_operands
-def _qr_infer(a: Aval, *, pivoting: bool, full_matrices: bool, use_magma: Any) -> tuple[Aval, ...]:
+def _qr_infer(
+    a: Aval, *, pivoting: bool, full_matrices: bool, use_magma: object
+) -> tuple[Aval, ...]:
     inexact("qr", "2", a)
     *outer, m, n = a.shape
     k = m if full_matrices else min(m, n)
@@ -219,13 +223,13 @@ def _qr_infer(a: Aval, *, pivoting: bool, full_matrices: bool, use_magma: Any) -
     return (q, r, make_aval((*outer, n), np.dtype(np.int32))) if pivoting else (q, r)
 
 
-def _qr_numpy(a: Any, *, pivoting: bool, full_matrices: bool, **_: Any) -> Any:
+def _qr_numpy(a: Any, *, pivoting: bool, full_matrices: bool, **_: object) -> Any:
     x = a.astype(lapack_dtype(a.dtype))
     m, n = x.shape[-2:]
     k = m if full_matrices else min(m, n)
     mode = "full" if full_matrices else "economic"
 
-    def one(x: Any) -> Any:
+    def one(x: np.ndarray) -> tuple[np.ndarray, ...]:
         return imported("scipy.linalg").qr(x, mode=mode, pivoting=pivoting, check_finite=False)
 
     results = [((m, k), x.dtype), ((k, n), x.dtype), ((n,), np.int32)]
@@ -341,7 +345,7 @@ def _lu_numpy(a: Any) -> Any:
     return out
 
 
-def row_order(pivots: Any, m: int) -> Any:
+def row_order(pivots: np.ndarray, m: int) -> np.ndarray:
     """Return the order of m rows after successive exchanges; exchanges out of range are ignored."""
     order = np.arange(m, dtype=np.int32)
     for i, j in enumerate(pivots):
@@ -350,7 +354,9 @@ def row_order(pivots: Any, m: int) -> Any:
     return order
 
 
-def _lu_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+def _lu_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]
+) -> Sequence[Node | None]:
     """Complete L and U to square matrices and split L^-1 (P dA) U^-1 into its triangles."""
     if ts[0] is None:
         return [None, None, None]

@@ -32,13 +32,13 @@ def _det_infer(a: Aval) -> Aval:
     return make_aval(a.shape[:-2], a.dtype)
 
 
-def _svd_with_phase(m: Any) -> tuple[Any, Any, Any, Any]:
+def _svd_with_phase(m: np.ndarray) -> tuple[Any, Any, Any, Any]:
     """Return singular vectors and values, and the determinant of the product of the vectors."""
     u, s, vh = np.linalg.svd(m)
     return u, s, vh, np.linalg.det(u) * np.linalg.det(vh)
 
 
-def _invert_regular(x: Any) -> tuple[Any, Any, Any]:
+def _invert_regular(x: np.ndarray) -> tuple[Any, Any, Any]:
     """Return the determinants and inverses of matrices, and which ones are well-conditioned."""
     try:
         inverse = np.linalg.inv(x)
@@ -49,11 +49,11 @@ def _invert_regular(x: Any) -> tuple[Any, Any, Any]:
     return np.linalg.det(x), inverse, good
 
 
-def _adjugate(a: Any) -> Any:
+def _adjugate(a: np.ndarray) -> np.ndarray:
     """Return the transposed cofactors: det(a) inv(a) or, for ill-conditioned matrices, a formula
     that uses singular values and needs no inverse."""
 
-    def one(m: Any) -> Any:
+    def one(m: np.ndarray) -> np.ndarray:
         n = m.shape[0]
         if n == 1:
             return np.ones_like(m)
@@ -71,14 +71,14 @@ def _adjugate(a: Any) -> Any:
     return found
 
 
-def _adjugate_tangent(a: Any, t: Any) -> Any:
+def _adjugate_tangent(a: np.ndarray, t: np.ndarray) -> np.ndarray:
     """Return the derivative of the adjugate in direction t; also valid for singular matrices.
 
     For a diagonal matrix s and a direction m, an off-diagonal element is -m_ij times the product of
     all s except s_i and s_j. A diagonal element is the sum over j of m_jj times such products.
     """
 
-    def one(m: Any, d: Any) -> Any:
+    def one(m: np.ndarray, d: np.ndarray) -> np.ndarray:
         n = m.shape[0]
         u, s, vh, phase = _svd_with_phase(m)
         inner = u.conj().T @ d @ vh.conj().T
@@ -155,12 +155,14 @@ def _slogdet_infer(a: Aval) -> tuple[Aval, Aval]:
     return make_aval(a.shape[:-2], a.dtype), make_aval(a.shape[:-2], real_dtype(a.dtype))
 
 
-def _slogdet_numpy(a: Any) -> Any:
+def _slogdet_numpy(a: np.ndarray) -> Any:
     sign, log = np.linalg.slogdet(a.astype(lapack_dtype(a.dtype)))
     return np.asarray(sign), np.asarray(log)
 
 
-def _slogdet_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+def _slogdet_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]
+) -> Sequence[Node | None]:
     if ts[0] is None:
         return [None, None]
     inner = trace_of(o.linear_solve(xs[0], ts[0]))

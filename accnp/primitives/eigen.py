@@ -53,7 +53,7 @@ def _check_no_subset(name: str, given: Any, n: int) -> None:
 
 @weak_as_operands
 def _eigh_infer(
-    a: Aval, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, algorithm: Any
+    a: Aval, *, lower: bool, sort_eigenvalues: bool, subset_by_index: object, algorithm: Any
 ) -> tuple[Aval, Aval]:
     square("eigh", a)
     _check_no_subset("eigh", subset_by_index, a.shape[-1])
@@ -64,10 +64,10 @@ def _eigh_infer(
     return make_aval(a.shape, a.dtype), make_aval(a.shape[:-1], real_dtype(a.dtype))
 
 
-def _eigh_numpy(a: Any, *, lower: bool, **_: Any) -> Any:
+def _eigh_numpy(a: Any, *, lower: bool, **_: object) -> Any:
     work, n = lapack_dtype(a.dtype), a.shape[-1]
 
-    def one(x: Any) -> Any:
+    def one(x: np.ndarray) -> Any:
         try:
             w, v = np.linalg.eigh(x, "L" if lower else "U")
         except np.linalg.LinAlgError:
@@ -77,7 +77,9 @@ def _eigh_numpy(a: Any, *, lower: bool, **_: Any) -> Any:
     return map_batch(one, "2", [a.astype(work)], [((n, n), work), ((n,), real_dtype(work))])
 
 
-def _eigh_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+def _eigh_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]
+) -> Sequence[Node | None]:
     if ts[0] is None:
         return [None, None]
     v, w = items(y)
@@ -126,12 +128,12 @@ def _eig_infer(
 
 
 def _eig_numpy(
-    a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: Any
+    a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: object
 ) -> Any:
     wide, n = _complex_dtype(a.dtype), a.shape[-1]
     wanted = [compute_left_eigenvectors, compute_right_eigenvectors]
 
-    def one(x: Any) -> Any:
+    def one(x: np.ndarray) -> Any:
         if not np.isfinite(x).all():  # LAPACK may not terminate
             return None
         geev, power = routine("geev", "geev", x), scaling_power(x)
@@ -150,7 +152,7 @@ def _eig_numpy(
     return map_batch(one, "2", [a.astype(lapack_dtype(a.dtype))], results)
 
 
-def _unpack_vectors(v: Any, imaginary: Any) -> Any:
+def _unpack_vectors(v: np.ndarray, imaginary: np.ndarray) -> np.ndarray:
     """Return the complex eigenvectors of real matrices: LAPACK returns the real and imaginary part
     in two neighboring columns, and the conjugate is the next eigenvector."""
     out = v.astype(_complex_dtype(v.dtype))
@@ -215,7 +217,7 @@ opaque("eig", infer=_eig_infer, numpy=_eig_numpy, jvp=_eig_jvp, batch=batched("e
 
 @weak_as_operands
 def _schur_infer(
-    a: Aval, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: Any
+    a: Aval, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: object
 ) -> tuple[Aval, ...]:
     square("schur", a)
     if sort_eig_vals:
@@ -225,7 +227,7 @@ def _schur_infer(
     return (make_aval(a.shape, a.dtype),) * (1 + compute_schur_vectors)
 
 
-def _schur_numpy(a: Any, *, compute_schur_vectors: bool, **_: Any) -> Any:
+def _schur_numpy(a: Any, *, compute_schur_vectors: bool, **_: object) -> Any:
     work, n = lapack_dtype(a.dtype), a.shape[-1]
 
     def one(x: Any) -> Any:
@@ -258,7 +260,7 @@ def _hessenberg_infer(a: Aval) -> tuple[Aval, Aval]:
 def _hessenberg_numpy(a: Any) -> Any:
     work, n = lapack_dtype(a.dtype), a.shape[-1]
 
-    def one(x: Any) -> Any:
+    def one(x: np.ndarray) -> Any:
         if n == 1:
             return x, np.zeros(0, work)
         h, taus, info = routine("gehrd", "gehrd", x)(x)
@@ -295,7 +297,7 @@ def _tridiagonal_numpy(a: Any, *, lower: bool) -> Any:
     work, n = lapack_dtype(a.dtype), a.shape[-1]
     real = real_dtype(work)
 
-    def one(x: Any) -> Any:
+    def one(x: np.ndarray) -> Any:
         if n == 1:
             return x, x[0].real, np.zeros(0, real), np.zeros(0, work)
         *found, info = routine("sytrd", "hetrd", x)(x, lower=int(lower))
@@ -337,7 +339,7 @@ def _eigh_tridiagonal_numpy(d: Any, e: Any, **p: Any) -> Any:
     if p["subset"] is not None:
         how |= {"select": "i", "select_range": (low, high)}
 
-    def one(d: Any, e: Any) -> Any:
+    def one(d: np.ndarray, e: np.ndarray) -> Any:
         if not (np.isfinite(d).all() and np.isfinite(e).all()):
             return None
         power = scaling_power(np.concatenate([d, e]))
@@ -353,7 +355,9 @@ def _eigh_tridiagonal_numpy(d: Any, e: Any, **p: Any) -> Any:
     return map_batch(one, "11", [d.astype(work), e.astype(work)], results)
 
 
-def _eigh_tridiagonal_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+def _eigh_tridiagonal_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]
+) -> Sequence[Node | None]:
     """Differentiate as for `eigh`; the tangent of each vector is a combination of all vectors."""
     if all(t is None for t in ts):
         return [None, None]

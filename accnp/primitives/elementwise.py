@@ -315,7 +315,7 @@ unary(
 )
 
 
-def _clz(x: Any) -> Any:
+def _clz(x: np.ndarray) -> np.ndarray:
     bits = x.dtype.itemsize * 8
     u = x.astype(f"u{x.dtype.itemsize}").astype(np.uint64)
     out = np.full(x.shape, bits, np.int64)
@@ -336,7 +336,7 @@ unary("ceil", FLOAT, np.ceil, "ceil({0})", ZERO)
 
 
 @q
-def _round_numpy(x: Any, *, rounding_method: int) -> Any:
+def _round_numpy(x: np.ndarray, *, rounding_method: int) -> np.ndarray:
     if int(rounding_method) == 1:
         return np.rint(x)
     size = np.abs(x)

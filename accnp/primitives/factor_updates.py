@@ -34,11 +34,11 @@ def _update_infer(r: Aval, w: Aval) -> Aval:
     return make_aval(r.shape, r.dtype)
 
 
-def _update_numpy(r: Any, w: Any) -> Any:
+def _update_numpy(r: np.ndarray, w: np.ndarray) -> np.ndarray:
     """For each row, apply the rotation that makes the next element of the vector zero."""
     work, n = lapack_dtype(r.dtype), r.shape[-1]
 
-    def one(r: Any, w: Any) -> Any:
+    def one(r: np.ndarray, w: np.ndarray) -> Any:
         r, w = r.copy(), w.copy()
         for k in range(n):
             if w[k] != 0:
@@ -72,7 +72,7 @@ def _product_infer(a: Aval, c: Aval, *, alpha: float, beta: float) -> Aval:
 
 
 @quiet
-def _product_numpy(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+def _product_numpy(a: np.ndarray, c: np.ndarray, *, alpha: float, beta: float) -> np.ndarray:
     work = lapack_dtype(a.dtype)
     a, c = a.astype(work), c.astype(work)
     return work.type(alpha) * (a @ a.swapaxes(-1, -2)) + work.type(beta) * c
@@ -101,7 +101,7 @@ def _permutation_infer(pivots: Aval, *, permutation_size: int) -> Aval:
     return make_aval((*pivots.shape[:-1], permutation_size), pivots.dtype)
 
 
-def _permutation_numpy(pivots: Any, *, permutation_size: int) -> Any:
+def _permutation_numpy(pivots: np.ndarray, *, permutation_size: int) -> np.ndarray:
     out = np.empty((*pivots.shape[:-1], permutation_size), np.int32)
     for at in np.ndindex(*pivots.shape[:-1]):
         out[at] = row_order(pivots[at], permutation_size)

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Lowering, o
 from accnp.primitives.kinds import BOOL, full, opaque
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand
 
 __all__ = ["FftType"]
 
@@ -122,8 +125,8 @@ def _load_library() -> Any:
 
 
 def _transform(
-    x: Any, fft_type: FftType, axes: Sequence[int], last: int, out: np.ndarray | None = None
-) -> Any:
+    x: np.ndarray, fft_type: FftType, axes: Sequence[int], last: int, out: np.ndarray | None = None
+) -> np.ndarray:
     """Compute the transforms along these axes in this thread, into `out` if it is given.
 
     SciPy's own `workers` are not used: the library transforms groups of lines with vector
@@ -149,7 +152,7 @@ def _transform(
     return y
 
 
-def _fit_frequencies(x: Any, fft_type: FftType, last: int) -> Any:
+def _fit_frequencies(x: np.ndarray, fft_type: FftType, last: int) -> np.ndarray:
     """Cut or pad the frequencies of an inverse transform to the number that its length requires."""
     known, half = x.shape[-1], last // 2 + 1
     if fft_type != FftType.IRFFT or known == half:
@@ -159,7 +162,7 @@ def _fit_frequencies(x: Any, fft_type: FftType, last: int) -> Any:
     return np.pad(x, [*[(0, 0)] * (x.ndim - 1), (0, half - known)])
 
 
-def _fft_numpy(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
+def _fft_numpy(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> np.ndarray:
     if not x.size or not prod(fft_lengths):
         aval = _fft_infer(make_aval(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
         return np.zeros(aval.shape, aval.dtype)
@@ -223,7 +226,7 @@ def _count_frequencies(shape: tuple[int, ...], n: int, dtype: np.dtype) -> Node:
 
 
 def _fft_transpose(
-    ct: Node, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]
+    ct: Node, x: Operand, *, fft_type: FftType, fft_lengths: tuple[int, ...]
 ) -> tuple[Node]:
     """Transform matrices are symmetric; stored frequencies of real transforms can count twice."""
     p = {"fft_lengths": fft_lengths}
@@ -241,7 +244,9 @@ def _fft_transpose(
     return (o.real(y) if x.aval.dtype.kind == "f" else y,)
 
 
-def _fft_batch(size: int, xs: Sequence[Node], batched: Any, p: dict[str, Any]) -> Any:
+def _fft_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+) -> tuple[Node, bool]:
     return o.fft(xs[0], **p), True
 
 

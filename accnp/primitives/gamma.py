@@ -42,7 +42,7 @@ binary("igammac", "f", scipy_function("gammaincc"), "igammac({0}, {1})", (
 ), cost=60)  # fmt: skip
 
 
-def _unknown_shape_derivative(*_: Any) -> Any:
+def _unknown_shape_derivative(*_: object) -> Any:
     raise ValueError(
         "lax.betainc: the derivative by a and b is not known; got one that is differentiated; "
         "use stop_gradient"
@@ -179,7 +179,7 @@ def _reference(name: str) -> Callable[..., Any]:
     """Return a function that runs the same source as Python, element by element."""
     code = compile(derivative_source(name), name, "exec")
 
-    def run(a: Any, x: Any) -> Any:
+    def run(a: np.ndarray, x: np.ndarray) -> np.ndarray:
         special = imported("scipy.special")
         known = {
             "log": np.log,
@@ -200,7 +200,7 @@ def _reference(name: str) -> Callable[..., Any]:
     return run
 
 
-def _unknown_second_derivative(*_: Any) -> Any:
+def _unknown_second_derivative(*_: object) -> Any:
     raise NotImplementedError(
         "igamma: the second derivative by a is not known; got one that is differentiated twice; "
         "use stop_gradient"
@@ -210,7 +210,7 @@ def _unknown_second_derivative(*_: Any) -> Any:
 for _name in _RESULTS:
 
     def _batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict,
-               name: str = _name) -> Any:  # fmt: skip
+               name: str = _name) -> tuple[Node, bool]:  # fmt: skip
         return getattr(o, name)(*move_batch_first(size, xs, batched)), True
 
     opaque(

@@ -24,7 +24,7 @@ TERMS = 2000  # of a series; 60 are sufficient unless parameters are in the hund
 # Arrays have four rows: the value, and its derivatives by a, b and c.
 
 
-def _multiply(value: Any, derivatives: Sequence[Any], x: Any) -> Any:
+def _multiply(value: np.ndarray, derivatives: Sequence[Any], x: np.ndarray) -> np.ndarray:
     """Return the product of a number, with given derivatives by a, b and c, and an array x."""
     out = value * x
     for row, derivative in zip(out[1:], derivatives, strict=True):
@@ -32,11 +32,11 @@ def _multiply(value: Any, derivatives: Sequence[Any], x: Any) -> Any:
     return out
 
 
-def _has_converged(x: Any, total: Any) -> bool:
+def _has_converged(x: np.ndarray, total: np.ndarray) -> bool:
     return bool(((np.abs(x) <= 1e-17 * np.abs(total)) | ~np.isfinite(total)).all())
 
 
-def _sum_series(a: Any, b: Any, c: Any, z: Any) -> tuple[Any, Any]:
+def _sum_series(a: np.ndarray, b: np.ndarray, c: np.ndarray, z: np.ndarray) -> tuple[Any, Any]:
     """Return the function at z in 0..1/2, and z times its derivative by z."""
     term = np.zeros((4, z.size))
     term[0] = 1
@@ -52,7 +52,13 @@ def _sum_series(a: Any, b: Any, c: Any, z: Any) -> tuple[Any, Any]:
 
 
 def _taylor_step(
-    a: Any, b: Any, c: Any, w: Any, t: Any, f: Any, derivative: Any
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    w: np.ndarray | float,
+    t: np.ndarray,
+    f: np.ndarray,
+    derivative: np.ndarray,
 ) -> tuple[Any, Any]:
     """Return the function and its derivative by z at 1 - w + t, from those at 1 - w."""
     z = 1 - w
@@ -86,7 +92,7 @@ def _evaluate(a: Any, b: Any, c: Any, z: Any, w: Any) -> Any:
     return f
 
 
-def _derivatives_at_one(a: Any, b: Any, c: Any) -> Any:
+def _derivatives_at_one(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Differentiate gamma(c) gamma(c - a - b) / (gamma(c - a) gamma(c - b)) by a, b and c."""
     special = imported("scipy.special")
     rest = c - a - b
@@ -97,7 +103,7 @@ def _derivatives_at_one(a: Any, b: Any, c: Any) -> Any:
     return size * np.stack([-psi - du * v, -psi - u * dv, by_c])
 
 
-def _derivatives(*operands: Any) -> Any:
+def _derivatives(*operands: Any) -> np.ndarray:
     """Return the derivatives by a, b and c for x up to 1, and nan beyond."""
     a, b, c, x = (np.ravel(v) for v in operands)
     turned = b > a  # for x < 0, choose the transformation with the smaller exponent

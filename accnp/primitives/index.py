@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from accnp.primitives.kinds import (
     opaque,
     zeros_like_aval,
 )
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
 
@@ -249,16 +252,16 @@ def fill_value_of(dtype: np.dtype, fill: Any) -> Any:
 
 
 def _gather_numpy(
-    x: Any,
-    starts: Any,
+    x: np.ndarray,
+    starts: np.ndarray,
     *,
     dimension_numbers: Any,
-    slice_sizes: Any,
+    slice_sizes: tuple[int, ...],
     indices_are_sorted: bool,
     unique_indices: bool,
     mode: Any,
     fill_value: Any,
-) -> Any:
+) -> np.ndarray:
     dims = dimension_numbers
     batch_shape = starts.shape[:-1]
     rank = len(batch_shape) + len(dims.offset_dims)
@@ -331,7 +334,7 @@ def scatter_dims(dims: GatherDimensionNumbers) -> ScatterDimensionNumbers:
     return ScatterDimensionNumbers(*dims)
 
 
-def _gather_transpose(ct: Node, x: Any, starts: Any, **p: Any) -> tuple[Any, None]:
+def _gather_transpose(ct: Node, x: Operand, starts: Node, **p: Any) -> tuple[Any, None]:
     # Indices that are out of bounds despite the promise are clamped by the gather but dropped here,
     # as in jax.
     promised = p["mode"] is GatherScatterMode.PROMISE_IN_BOUNDS
@@ -375,7 +378,9 @@ def batched_dims(dims: Any, operand: bool, starts: bool) -> Any:
     )
 
 
-def _gather_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+def _gather_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+) -> tuple[Node, bool]:
     dims = batched_dims(p["dimension_numbers"], *batched)
     sizes = p["slice_sizes"]
     if batched[0]:
@@ -445,7 +450,7 @@ def _check_starts(name: str, x: Aval, sizes: Any, starts: Sequence[Aval]) -> Non
         )
 
 
-def _slice_infer(x: Aval, *starts: Aval, slice_sizes: Any) -> Aval:
+def _slice_infer(x: Aval, *starts: Aval, slice_sizes: tuple[int, ...]) -> Aval:
     _check_starts("dynamic_slice", x, slice_sizes, starts)
     return make_aval(tuple(slice_sizes), x.dtype, x.weak_type)
 
@@ -474,7 +479,9 @@ def _window_of_slice(starts: Sequence[Node], shape: Sequence[int], sizes: Sequen
     return table, tuple(range(len(shape))), [n - m for n, m in zip(shape, sizes, strict=True)]
 
 
-def _slice_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+def _slice_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+) -> tuple[Node, bool]:
     x, starts = xs[0], xs[1:]
     if not any(batched[1:]):
         zero = full((), 0, starts[0].aval.dtype) if starts else full((), 0, np.dtype(np.int32))
@@ -524,20 +531,24 @@ def _update_infer(x: Aval, update: Aval, *starts: Aval) -> Aval:
     return make_aval(x.shape, x.dtype, weak)
 
 
-def _update_numpy(x: Any, update: Any, *starts: Any) -> Any:
+def _update_numpy(
+    x: np.ndarray, update: np.ndarray, *starts: np.ndarray | np.generic
+) -> np.ndarray:
     out = np.array(x)
     out[_clamped_window(x.shape, update.shape, starts)] = update
     return out
 
 
-def _update_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
+def _update_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: dict[str, Any]
+) -> Node | None:
     if ts[0] is None and ts[1] is None:
         return None
     t, u = (zeros_like_aval(x.aval) if v is None else v for v, x in zip(ts, xs[:2], strict=False))
     return o.dynamic_update_slice(t, u, *xs[2:])
 
 
-def _update_transpose(ct: Node, x: Any, update: Any, *starts: Any) -> tuple[Any, ...]:
+def _update_transpose(ct: Node, x: Operand, update: Operand, *starts: Node) -> tuple[Any, ...]:
     ct_x = ct_u = None
     if isinstance(x, Linear):
         ct_x = o.dynamic_update_slice(ct, zeros_like_aval(update.aval), *starts)
@@ -546,7 +557,9 @@ def _update_transpose(ct: Node, x: Any, update: Any, *starts: Any) -> tuple[Any,
     return (ct_x, ct_u, *[None] * len(starts))
 
 
-def _update_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+def _update_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+) -> tuple[Node, bool]:
     x, update, *starts = xs
     if not batched[0]:
         x = broadcast_to(x, (size, *x.aval.shape))

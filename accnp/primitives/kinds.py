@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce, wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, literal
 from accnp.ir.op import COMBINES, ZERO, Combine, Op, declare_combine, o, register
 from accnp.ir.trace import state
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Jvp, JvpRule, Scalar
 
 __all__ = [
     "BOOL", "binary", "broadcast_scalar", "broadcast_to", "compare", "dtype_kind", "in_float32",
@@ -178,7 +181,7 @@ def map_infer(name: str, out: str, dtypes: str) -> Callable[..., Aval]:
     `out` is "same", "bool" or "real"; `dtypes` lists the kinds of dtype it accepts.
     """
 
-    def infer(*avals: Aval, **_: Any) -> Aval:
+    def infer(*avals: Aval, **_: object) -> Aval:
         dtype = avals[0].dtype
         for a in avals[1:]:
             if a.dtype != dtype:
@@ -232,7 +235,9 @@ def _with_unit_axes(xs: Sequence[Node], batched: Sequence[bool]) -> list[Node]:
 
 
 def _map_batch(name: str) -> Callable[..., Any]:
-    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+    def batch(
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+    ) -> tuple[Node, bool]:
         rank = xs[0].aval.ndim
         if state.named:
             xs = _with_unit_axes(xs, batched)
@@ -247,8 +252,8 @@ def map_op(
     name: str,
     *,
     numpy: Callable[..., Any],
-    scalar: Any,
-    jvp: Any = None,
+    scalar: Scalar,
+    jvp: Jvp = None,
     transpose: Callable[..., Any] | None = None,
     infer: Callable[..., Any] | None = None,
     out: str = "same",
@@ -282,18 +287,22 @@ def map_op(
     )
 
 
-def has_derivative(jvp: Any) -> bool:
+def has_derivative(jvp: Jvp) -> bool:
     """Whether the derivative by an operand is known, and not zero everywhere."""
     rules = jvp if isinstance(jvp, tuple) else (jvp,)
     return any(rule is not ZERO and rule is not None for rule in rules)
 
 
-def unary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: Any) -> Op:
+def unary(
+    name: str, dtypes: str, numpy: Callable[..., Any], scalar: Scalar, jvp: JvpRule, **more: Any
+) -> Op:
     """Declare a map op with one operand; `jvp` is its rule (t, y, x) -> tangent, or ZERO."""
     return map_op(name, numpy=numpy, scalar=scalar, jvp=(jvp,), dtypes=dtypes, **more)
 
 
-def binary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: Any) -> Op:
+def binary(
+    name: str, dtypes: str, numpy: Callable[..., Any], scalar: Scalar, jvp: Jvp, **more: Any
+) -> Op:
     """Declare a map op with two operands.
 
     `jvp` is a pair of rules (t, y, x1, x2) -> tangent, or ZERO.
@@ -303,7 +312,7 @@ def binary(name: str, dtypes: str, numpy: Any, scalar: Any, jvp: Any, **more: An
     return map_op(name, numpy=numpy, scalar=scalar, jvp=jvp, dtypes=dtypes, **more)
 
 
-def compare(name: str, dtypes: str, numpy: Any, scalar: Any, **more: Any) -> Op:
+def compare(name: str, dtypes: str, numpy: Callable[..., Any], scalar: Scalar, **more: Any) -> Op:
     """Declare a comparison, which has a bool result and no derivative."""
     jvp = (ZERO, ZERO)
     return map_op(name, numpy=numpy, scalar=scalar, jvp=jvp, dtypes=dtypes, out="bool", **more)
@@ -322,7 +331,7 @@ def _linear_jvp(name: str) -> Callable[..., Any]:
 def bilinear_jvp(name: str) -> Callable[..., Any]:
     """Return the JVP rule of an op that is linear in each of its two operands."""
 
-    def rule(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+    def rule(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Node | None:
         out = None
         for k in (0, 1):
             if ts[k] is not None:
@@ -372,10 +381,10 @@ def reduction(
     name: str,
     combine: str | Combine,
     *,
-    numpy: Any,
+    numpy: Callable[..., Any],
     dtypes: str,
-    jvp: Any,
-    transpose: Any = None,
+    jvp: Jvp,
+    transpose: Callable[..., Any] | None = None,
     **more: Any,
 ) -> Op:
     """Declare a reduction over `axes` (a sorted tuple of non-negative ints).
@@ -395,7 +404,9 @@ def reduction(
         weak = x.weak_type and not bitwise  # bitwise results have a strong type
         return make_aval(reduced_shape(x.shape, axes), x.dtype, weak)
 
-    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+    def batch(
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+    ) -> tuple[Node, bool]:
         axes = tuple(a + 1 for a in params["axes"])
         return getattr(o, name)(xs[0], axes=axes), True
 
@@ -435,9 +446,9 @@ def opaque(
     *,
     infer: Callable[..., Any],
     numpy: Callable[..., Any],
-    jvp: Any = None,
-    transpose: Any = None,
-    batch: Any = None,
+    jvp: Jvp = None,
+    transpose: Callable[..., Any] | None = None,
+    batch: Callable[..., Any] | None = None,
     cost: int = 1000,
     **more: Any,
 ) -> Op:

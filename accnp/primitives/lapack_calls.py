@@ -125,7 +125,7 @@ def square(name: str, a: Aval) -> None:
 def batched(name: str) -> Callable[..., Any]:
     """Return the batching rule of an op whose leading axes are batches already."""
 
-    def batch(size: int, xs: Any, flags: Any, p: dict[str, Any]) -> Any:
+    def batch(size: int, xs: Sequence[Node], flags: Sequence[bool], p: dict[str, Any]) -> Any:
         wide: list[Node] = [
             x if f else broadcast_to(x, (size, *x.aval.shape))
             for x, f in zip(xs, flags, strict=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from accnp.primitives.lapack_calls import (
 )
 from accnp.primitives.reference import quiet
 
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand
+
 __all__ = ["batched_identity", "matmul", "matrix_t", "triangle"]
 
 
@@ -41,7 +44,12 @@ def _free_axes(rank: int, *used: Sequence[int]) -> list[int]:
 
 
 def _dot_infer(
-    a: Aval, b: Aval, *, dimension_numbers: Any, precision: Any, preferred_element_type: Any
+    a: Aval,
+    b: Aval,
+    *,
+    dimension_numbers: Any,
+    precision: object,
+    preferred_element_type: np.dtype | None,
 ) -> Aval:
     (ac, bc), (ab, bb) = dimension_numbers
     for what, x, y in (("contracting", ac, bc), ("lhs batch dimensions and rhs batch", ab, bb)):
@@ -75,8 +83,13 @@ def _compute_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def _dot_numpy(
-    a: Any, b: Any, *, dimension_numbers: Any, precision: Any, preferred_element_type: Any
-) -> Any:
+    a: np.ndarray,
+    b: np.ndarray,
+    *,
+    dimension_numbers: Any,
+    precision: object,
+    preferred_element_type: np.dtype | None,
+) -> np.ndarray:
     (ac, bc), (ab, bb) = dimension_numbers
     out = np.dtype(preferred_element_type or a.dtype)
     work = _compute_dtype(out)
@@ -110,8 +123,11 @@ def dot(
     )
 
 
-def _dot_transpose_one(ct: Node, x: Any, y: Node, dims: Any, first: bool, p: Any) -> Node:
+def _dot_transpose_one(
+    ct: Node, x: Operand, y: Operand, dims: Any, first: bool, p: dict[str, Any]
+) -> Node:
     """Return the cotangent of operand x (the first or second one), given the other operand y."""
+    assert isinstance(y, Node)
     (xc, yc), (xb, yb) = dims
     x_kept, y_kept = _free_axes(x.aval.ndim, xc, xb), _free_axes(y.aval.ndim, yc, yb)
     nb = len(xb)
@@ -131,7 +147,9 @@ def _dot_transpose_one(ct: Node, x: Any, y: Node, dims: Any, first: bool, p: Any
     return o.transpose(out, permutation=tuple(int(d) for d in order))
 
 
-def _dot_transpose(ct: Node, a: Any, b: Any, **p: Any) -> tuple[Any, Any]:
+def _dot_transpose(
+    ct: Node, a: Operand, b: Operand, **p: Any
+) -> tuple[Node, None] | tuple[None, Node]:
     (ac, bc), (ab, bb) = p["dimension_numbers"]
     if isinstance(a, Linear):
         return _dot_transpose_one(ct, a, b, ((ac, bc), (ab, bb)), True, p), None
@@ -142,7 +160,9 @@ def _shift_dims(dims: Any) -> tuple[int, ...]:
     return tuple([d + 1 for d in dims])
 
 
-def _dot_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+def _dot_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+) -> tuple[Node, bool]:
     (ac, bc), (ab, bb) = p["dimension_numbers"]
     a, b = xs
     if batched[0] and batched[1]:
@@ -239,7 +259,7 @@ def _solve_batch(name: str) -> Callable[..., Any]:
     right sides become columns of one right side (or rows, if the matrix is on the right)."""
     general = batched(name)
 
-    def batch(size: int, xs: Any, flags: Any, p: dict[str, Any]) -> Any:
+    def batch(size: int, xs: Sequence[Node], flags: Sequence[bool], p: dict[str, Any]) -> Any:
         if flags[0]:
             return general(size, xs, flags, p)
         a, b = xs
@@ -270,7 +290,7 @@ def _solve_infer(a: Aval, b: Aval) -> Aval:
     return make_aval(b.shape, b.dtype)
 
 
-def _solve_numpy(a: Any, b: Any) -> Any:
+def _solve_numpy(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     work = lapack_dtype(a.dtype)
     a, b = a.astype(work), b.astype(work)
     if not a.size or not b.size:
@@ -281,7 +301,7 @@ def _solve_numpy(a: Any, b: Any) -> Any:
         return map_matrices(_solve_one, a, b)
 
 
-def _solve_one(a: Any, b: Any) -> Any:
+def _solve_one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solve with a singular matrix; dividing by zero pivots gives inf or nan."""
     factors, pivots, _ = routine("getrf", "getrf", a)(a)
     return routine("getrs", "getrs", a)(factors, pivots, b)[0]
@@ -320,15 +340,15 @@ def _tri_infer(a: Aval, b: Aval, **p: Any) -> Aval:
 
 
 def _tri_numpy(
-    a: Any,
-    b: Any,
+    a: np.ndarray,
+    b: np.ndarray,
     *,
     left_side: bool,
     lower: bool,
     transpose_a: bool,
     conjugate_a: bool,
     unit_diagonal: bool,
-) -> Any:
+) -> np.ndarray:
     work = lapack_dtype(a.dtype)
     a, b = a.astype(work), b.astype(work)
     if not b.size:
@@ -336,7 +356,7 @@ def _tri_numpy(
 
     trsm = fortran_routine("_fblas", "trsm", work)
 
-    def one(m: Any, v: Any) -> Any:
+    def one(m: np.ndarray, v: np.ndarray) -> np.ndarray:
         m = m.conj() if conjugate_a else m
         how = {"side": not left_side, "lower": lower, "trans_a": transpose_a}
         return trsm(1.0, m, v, **how, diag=unit_diagonal)
@@ -353,7 +373,7 @@ def _tri_wrt_a(t: Node, y: Node, a: Node, b: Node, **p: Any) -> Node:
     return o.neg(o.triangular_solve(a, right, **p))
 
 
-def _tri_transpose(ct: Node, a: Any, b: Any, **p: Any) -> tuple[None, Node]:
+def _tri_transpose(ct: Node, a: Operand, b: Operand, **p: Any) -> tuple[None, Node]:
     return None, o.triangular_solve(a, ct, **{**p, "transpose_a": not p["transpose_a"]})
 
 
@@ -394,7 +414,7 @@ def _cholesky_infer(a: Aval) -> Aval:
     return make_aval(a.shape, a.dtype)
 
 
-def _cholesky_numpy(a: Any) -> Any:
+def _cholesky_numpy(a: np.ndarray) -> np.ndarray:
     work = lapack_dtype(a.dtype)
     a = a.astype(work)
     if not a.size:
@@ -405,7 +425,7 @@ def _cholesky_numpy(a: Any) -> Any:
         return map_matrices(_cholesky_one, a)
 
 
-def _cholesky_one(a: Any) -> Any:
+def _cholesky_one(a: np.ndarray) -> np.ndarray:
     try:
         return np.linalg.cholesky(a)
     except np.linalg.LinAlgError:

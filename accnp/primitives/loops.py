@@ -8,7 +8,8 @@ values (`masked.py`).
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from accnp.forks import imported
 from accnp.ir.aval import Aval
@@ -28,6 +29,9 @@ from accnp.primitives.control import (
 )
 from accnp.primitives.dependence import fixed_point
 
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand, Tools
+
 __all__ = ["EACH", "no_reverse_mode_error"]
 
 
@@ -42,7 +46,7 @@ def _while_params(cond: Graph, body: Graph, cond_n: int, body_n: int) -> dict[st
 
 def _while_infer(
     *xs: Aval, cond_jaxpr: Graph, body_jaxpr: Graph, cond_nconsts: int, body_nconsts: int
-) -> Any:
+) -> tuple[Aval, ...]:
     check_carry("while_loop", xs[cond_nconsts + body_nconsts :], body_jaxpr.out_avals)
     return body_jaxpr.out_avals
 
@@ -56,14 +60,16 @@ def _while_numpy(
     return carry
 
 
-def _while_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+def _while_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     cond, body = params["cond_jaxpr"], params["body_jaxpr"]
     na, nb = params["cond_nconsts"], params["body_nconsts"]
     a, b, k = split(xs, na, nb)
     _, tb, tk = split(ts, na, nb)
     fb = [t is not None for t in tb]
 
-    def outs_of(carry: list[bool]) -> Any:
+    def outs_of(carry: list[bool]) -> tuple[bool, ...]:
         return tools.jvp_graph(body, (*fb, *carry), tuple(carry))[1]
 
     carry, _ = fixed_point(outs_of, [t is not None for t in tk])
@@ -87,13 +93,17 @@ def _while_jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     return results[: len(k)], place_flagged(carry, results[len(k) :])
 
 
-def _while_linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+def _while_linearize(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     """Take values from the loop itself and tangents from a second loop, which computes both. The
     second one cannot be transposed, but reverse mode may not need its tangents."""
     return call("while", xs, params), _while_jvp(ts, y, xs, params, tools.in_reverse())[1]
 
 
-def _while_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+def _while_transpose(
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+) -> Sequence[Node | None]:
     raise no_reverse_mode_error()
 
 
@@ -111,7 +121,9 @@ def no_reverse_mode_error() -> ValueError:
 EACH = "condition of each row"
 
 
-def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+def _while_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[bool]]:
     cond, body = params["cond_jaxpr"], params["body_jaxpr"]
     na, nb = params["cond_nconsts"], params["body_nconsts"]
     a, b, k = split(xs, na, nb)
@@ -119,7 +131,7 @@ def _while_batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> 
 
     types = [x.aval for x in (*b, *k)]
 
-    def outs_of(carry: list[bool]) -> Any:
+    def outs_of(carry: list[bool]) -> tuple[bool, ...]:
         return tools.batch_graph(body, size, (*fb, *carry), tuple(carry), types)[1]
 
     carry, _ = fixed_point(outs_of, fk)

@@ -12,7 +12,7 @@ array are sharded as the axes behind the first one are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.aval import Aval, make_aval, mesh_sharding, result_devices, spans_processes
 from accnp.ir.graph import Graph, derive_graph, graphs_in, rewrite
@@ -20,6 +20,9 @@ from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, o
 from accnp.ir.trace import in_shard_map
 from accnp.primitives.shards import TO_LOCAL, local_of, localize
+
+if TYPE_CHECKING:
+    from accnp.ir.aval import MeshSharding
 
 __all__ = ["call_on_shards", "is_over_processes"]
 
@@ -107,7 +110,7 @@ def _shardings(avals: Sequence[Aval]) -> Shardings:
     return tuple([mesh_sharding(a) if spans_processes(a) else None for a in avals])
 
 
-def _stacked_sharding(sharding: Any, row: Aval) -> Any:
+def _stacked_sharding(sharding: MeshSharding | None, row: Aval) -> Any:
     """The sharding of an array with rows of a type."""
     return None if sharding is None else sharding.behind_one(row.ndim + 1)
 

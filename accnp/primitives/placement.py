@@ -8,13 +8,18 @@ share no memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.aval import Aval, Devices, ShardedDevices, on_devices
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o, register
 from accnp.ir.trace import types_only
 from accnp.primitives.shards import localize
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from accnp.primitives.rule_types import Operand, Tools
 
 __all__: list[str] = []
 
@@ -23,21 +28,23 @@ def _infer(x: Aval, *, devices: Devices, source: Devices) -> Aval:
     return on_devices(x, devices)
 
 
-def _identity(x: Any, **_: Any) -> Any:
+def _identity(x: np.ndarray, **_: object) -> Any:
     return x
 
 
-def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+def _jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     (t,) = ts
     return [y], [t if t is None else o.device_put(t, **params)]
 
 
-def _transpose(ct: Node, x: Any, *, devices: Devices, source: Devices) -> tuple[Node]:
+def _transpose(ct: Node, x: Operand, *, devices: Devices, source: Devices) -> tuple[Node]:
     return (o.device_put(ct, devices=source, source=devices),)
 
 
 def _batch(
-    size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict[str, Any], tools: Any
+    size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict[str, Any], tools: Tools
 ) -> tuple[list[Node], list[bool]]:
     """Put a batched value as its examples are put, and leave the batch axis as it is."""
     (x,) = xs

@@ -9,7 +9,7 @@ elements. `select_prim` is "ge" for the largest and "le" for the smallest value.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from accnp.primitives.kinds import broadcast_to, dtype_kind, opaque, wrong_dtype
 from accnp.primitives.monoids import largest_value, smallest_value
 from accnp.primitives.reference import quiet
 from accnp.primitives.windows import Window, dilated_length, extract_windows
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand
 
 __all__ = ["windows_over"]
 
@@ -59,7 +62,9 @@ def _batched_params(p: dict[str, Any]) -> dict[str, Any]:
 
 
 def _batch(name: str) -> Callable[..., Any]:
-    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]) -> Any:
+    def batch(
+        size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+    ) -> tuple[Node, bool]:
         whole = [
             x if b else broadcast_to(x, (size, *x.aval.shape))
             for x, b in zip(xs, batched, strict=True)
@@ -69,7 +74,7 @@ def _batch(name: str) -> Callable[..., Any]:
     return batch
 
 
-def _taps_last(x: Any, p: dict[str, Any], fill: Any) -> Any:
+def _taps_last(x: np.ndarray, p: dict[str, Any], fill: Any) -> np.ndarray:
     """Return all windows of an array, with their taps as a single last axis."""
     found = extract_windows(x, windows_over(x.shape, p), fill)
     return found.reshape(*found.shape[: x.ndim], -1)
@@ -78,13 +83,13 @@ def _taps_last(x: Any, p: dict[str, Any], fill: Any) -> Any:
 # --- reductions ----------------------------------------------------------------------------------
 
 
-def _sum_numpy(x: Any, **p: Any) -> Any:
+def _sum_numpy(x: np.ndarray, **p: Any) -> np.ndarray:
     half = dtype_kind(x.dtype) == "f" and x.dtype.itemsize < 4
     out = _taps_last(x.astype(np.float32) if half else x, p, 0)
     return np.add.reduce(out, axis=-1, dtype=out.dtype).astype(x.dtype, copy=False)
 
 
-def _sum_transpose(ct: Node, x: Any, **p: Any) -> tuple[Node]:
+def _sum_transpose(ct: Node, x: Operand, **p: Any) -> tuple[Node]:
     """Give each element the sum over the windows that contain it, which is a window sum of the
     cotangent, dilated by the strides."""
     pads = []
@@ -134,19 +139,19 @@ _declare_extreme("reduce_window_min", "le", largest_value, np.minimum)
 # --- derivatives of maxima and minima ------------------------------------------------------------
 
 
-def _extreme_taps(x: Any, select_prim: str, p: dict[str, Any]) -> Any:
+def _extreme_taps(x: np.ndarray, select_prim: str, p: dict[str, Any]) -> np.ndarray:
     """Return the tap number of each window's extreme value, as a last axis of length 1."""
     if select_prim == "ge":
         return np.argmax(_taps_last(x, p, smallest_value(x.dtype)), axis=-1)[..., None]
     return np.argmin(_taps_last(x, p, largest_value(x.dtype)), axis=-1)[..., None]
 
 
-def _gather_numpy(t: Any, x: Any, *, select_prim: str, **p: Any) -> Any:
+def _gather_numpy(t: np.ndarray, x: np.ndarray, *, select_prim: str, **p: Any) -> np.ndarray:
     taps = _taps_last(t, p, 0)
     return np.take_along_axis(taps, _extreme_taps(x, select_prim, p), -1)[..., 0]
 
 
-def _scatter_numpy(ct: Any, x: Any, *, select_prim: str, **p: Any) -> Any:
+def _scatter_numpy(ct: np.ndarray, x: np.ndarray, *, select_prim: str, **p: Any) -> np.ndarray:
     places = np.arange(1, x.size + 1).reshape(x.shape)  # 0: no element
     where = np.take_along_axis(_taps_last(places, p, 0), _extreme_taps(x, select_prim, p), -1)
     out = np.zeros(x.size + 1, ct.dtype)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -18,6 +18,9 @@ from accnp.ir.graph import Graph, build, interpret
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o, register
 from accnp.primitives.kinds import dtype_kind, full
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand, Tools
 
 __all__ = ["reduce_precision"]
 
@@ -81,7 +84,7 @@ def _infer(x: Aval, *, exponent_bits: int, mantissa_bits: int, jaxpr: Graph) -> 
     return x
 
 
-def _numpy(x: Any, *, exponent_bits: int, mantissa_bits: int, jaxpr: Graph) -> Any:
+def _numpy(x: np.ndarray, *, exponent_bits: int, mantissa_bits: int, jaxpr: Graph) -> np.ndarray:
     return interpret(jaxpr, [x])[0]
 
 
@@ -89,15 +92,21 @@ def _reduce_again(x: Node, params: dict[str, Any]) -> Node:
     return reduce_precision(x, params["exponent_bits"], params["mantissa_bits"])
 
 
-def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+def _jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     return [y], [_reduce_again(ts[0], params)]
 
 
-def _transpose(cts: Sequence[Any], xs: Any, params: dict, tools: Any) -> Any:
+def _transpose(
+    cts: Sequence[Any], xs: Sequence[Operand], params: dict, tools: Tools
+) -> Sequence[Node | None]:
     return [_reduce_again(cts[0], params)]
 
 
-def _batch(size: int, xs: Sequence[Node], batched: Any, params: dict, tools: Any) -> Any:
+def _batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[bool]]:
     return [_reduce_again(xs[0], params)], [True]
 
 

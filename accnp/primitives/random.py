@@ -26,7 +26,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
 
 
-def threefry2x32(k0: Any, k1: Any, c0: Any, c1: Any) -> tuple[Any, Any]:
+def threefry2x32(k0: np.ndarray, k1: np.ndarray, c0: np.ndarray, c1: np.ndarray) -> tuple[Any, Any]:
     """Apply the 20 rounds of threefry to counters with a key; arrays of uint32 broadcast."""
     keys = (k0, k1, k0 ^ k1 ^ _PARITY)
     x, y = c0 + k0, c1 + k1
@@ -65,11 +65,11 @@ def _declare(name: str, pick: Any) -> None:
     )
 
 
-def _first_operand(x: Any, y: Any) -> Any:
+def _first_operand(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return x
 
 
-def _second(x: Any, y: Any) -> Any:
+def _second(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return y
 
 
@@ -82,7 +82,7 @@ for _name, _fn in _PICK:
     _declare(_name, _fn)
 
 
-def _fma_numpy(a: Any, b: Any, c: Any) -> Any:
+def _fma_numpy(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     wide = np.float64 if a.dtype.itemsize < 8 else np.longdouble
     x, y, z = (np.asarray(v).astype(wide) for v in (a, b, c))
     return np.asarray(x * y + z).astype(a.dtype)

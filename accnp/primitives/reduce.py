@@ -7,6 +7,7 @@ The declarations contain the type rules, NumPy references and derivative rules. 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -89,15 +90,15 @@ def _replace_lost_products(others: Node, y: Node, x: Node) -> Node:
     return o.select_n(lost, others, quotient)
 
 
-def _reduce_numpy(fn: Any) -> Any:
+def _reduce_numpy(fn: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     return quiet(lambda x, *, axes: fn(x, axis=tuple(axes)).astype(x.dtype))
 
 
-def _bits_numpy(fn: np.ufunc) -> Any:
+def _bits_numpy(fn: np.ufunc) -> Callable[..., np.ndarray]:
     return lambda x, *, axes: fn.reduce(x, axis=tuple(axes))
 
 
-def _extreme_numpy(fn: Any, low: bool) -> Any:
+def _extreme_numpy(fn: Callable[..., np.ndarray], low: bool) -> Callable[..., np.ndarray]:
     def run(x: Any, *, axes: tuple[int, ...]) -> Any:
         if x.dtype.kind == "b":
             return (np.any if low else np.all)(x, axis=tuple(axes))
@@ -130,7 +131,7 @@ reduction("reduce_xor", "xor", numpy=_bits_numpy(np.bitwise_xor), dtypes="biu", 
 # --- argmax, argmin -------------------------------------------------------------------------------
 
 
-def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: Any) -> Aval:
+def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: np.dtype) -> Aval:
     if x.shape[axes[0]] == 0:
         raise ValueError(
             f"argmax/argmin: the axis is empty; got axis {axes[0]} of shape {x.shape}; pass an "
@@ -140,7 +141,7 @@ def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: Any) -> Aval:
     return make_aval(reduced_shape(x.shape, tuple(axes)), np.dtype(index_dtype))
 
 
-def _declare_arg_extreme(name: str, fn: Any) -> None:
+def _declare_arg_extreme(name: str, fn: Callable[..., np.ndarray]) -> None:
     opaque(
         name,
         lowering=Lowering(f"scans.extremes.{name}"),

@@ -1,12 +1,14 @@
 """NumPy reference implementations of map ops for which no single NumPy function agrees with JAX.
 
 The declarations in `elementwise.py`, `conversion.py` and others pass these functions as `numpy`.
-The engine runs them on the host, and tests compare kernels with them.
+The engine runs them on the host, and tests compare kernels with them. Arrays of rank 0 may be NumPy
+scalars, which have the same methods.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -23,10 +25,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-def quiet(fn: Any) -> Any:
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def quiet(fn: Callable[_P, _R]) -> Callable[_P, _R]:
     """Wrap a NumPy function so that nan, inf and overflow cause no warnings, as in kernels."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         with np.errstate(all="ignore"):
             return fn(*args, **kwargs)
 
@@ -34,7 +40,7 @@ def quiet(fn: Any) -> Any:
     return call
 
 
-def ordered_bits(bits: Any) -> Any:
+def ordered_bits(bits: np.ndarray) -> np.ndarray:
     """Return integers in the total order of the floats with these bits, which are signed integers:
     -NaN < -inf, -0.0 < 0.0, NaN > inf. The same function returns the bits of such integers.
 
@@ -44,10 +50,10 @@ def ordered_bits(bits: Any) -> Any:
     return bits ^ ((bits >> (info.bits - 1)) & bits.dtype.type(info.max))
 
 
-def special(name: str) -> Any:
+def special(name: str) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function of scipy.special that keeps the dtype; SciPy is imported on first use."""
 
-    def call(x: Any) -> Any:
+    def call(x: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             return np.asarray(getattr(imported("scipy.special"), name)(x)).astype(x.dtype)
 
@@ -55,31 +61,31 @@ def special(name: str) -> Any:
     return call
 
 
-def make_complex(a: Any, b: Any) -> Any:
+def make_complex(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return a complex number; a + 1j * b would be nan for infinite parts."""
     out = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, np.complex64))
     out.real, out.imag = a, b
     return out
 
 
-def erf_inv(x: Any) -> Any:
+def erf_inv(x: np.ndarray) -> np.ndarray:
     """Return the inverse error function; SciPy's returns 0 instead of -0 for -0."""
     return np.copysign(special("erfinv")(x), x)
 
 
-def lgamma(x: Any) -> Any:
+def lgamma(x: np.ndarray) -> np.ndarray:
     """Return the logarithm of |gamma(x)|; it is inf at -inf, as in C and jax."""
     return np.where(np.isneginf(x), np.inf, special("gammaln")(x)).astype(x.dtype)
 
 
 @quiet
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: np.ndarray) -> np.ndarray:
     """Compute the root in float32 for half precision, so that it is rounded only once."""
     return (1 / np.sqrt(x.astype(np.result_type(x, np.float32)))).astype(x.dtype)
 
 
 @quiet
-def divide(x: Any, y: Any) -> Any:
+def divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Divide; integers are truncated, x / 0 is -1, and the lowest integer over -1 is itself."""
     if x.dtype.kind not in "iu":
         return np.divide(x, y)
@@ -94,7 +100,7 @@ def divide(x: Any, y: Any) -> Any:
 
 
 @quiet
-def remainder(x: Any, y: Any) -> Any:
+def remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the remainder with the sign of x; for integers, x rem 0 is x."""
     if x.dtype.kind not in "iu":
         return np.fmod(x, y)
@@ -104,24 +110,24 @@ def remainder(x: Any, y: Any) -> Any:
     return np.where(y == 0, x, np.fmod(x, safe)).astype(x.dtype)
 
 
-def _bit_width(x: Any) -> int:
+def _bit_width(x: np.ndarray) -> int:
     return x.dtype.itemsize * 8
 
 
-def shift_left(x: Any, y: Any) -> Any:
+def shift_left(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     n = _bit_width(x)
     inside = (y >= 0) & (y < n)
     return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), 0).astype(x.dtype)
 
 
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
+def shift_right_arithmetic(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     n = _bit_width(x)
     inside = (y >= 0) & (y < n)
     signed = x.astype(f"i{x.dtype.itemsize}")  # unsigned numbers are shifted like signed ones, too
     return np.right_shift(signed, np.where(inside, y, n - 1).astype(signed.dtype)).astype(x.dtype)
 
 
-def shift_right_logical(x: Any, y: Any) -> Any:
+def shift_right_logical(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     n = _bit_width(x)
     inside = (y >= 0) & (y < n)
     u = np.dtype(f"u{x.dtype.itemsize}")
@@ -129,7 +135,7 @@ def shift_right_logical(x: Any, y: Any) -> Any:
     return np.where(inside, shifted, 0).astype(u).astype(x.dtype)
 
 
-def sign(x: Any) -> Any:
+def sign(x: np.ndarray) -> np.ndarray:
     if x.dtype.kind == "c":
         size = np.abs(x)
         with np.errstate(all="ignore"):
@@ -168,7 +174,7 @@ def square(x: Any) -> Any:
 
 
 @quiet
-def integer_pow(x: Any, *, y: int) -> Any:
+def integer_pow(x: np.ndarray, *, y: int) -> np.ndarray:
     """Return x**y by repeated squaring, in the dtype of x."""
     if y < 0:
         one = np.ones_like(x)
@@ -184,11 +190,11 @@ def integer_pow(x: Any, *, y: int) -> Any:
 
 
 @quiet
-def logistic(x: Any) -> Any:
+def logistic(x: np.ndarray) -> np.ndarray:
     return (1 / (1 + np.exp(-x))).astype(x.dtype)
 
 
-def digamma_rise(x: Any, h: Any) -> Any:
+def digamma_rise(x: np.ndarray, h: np.ndarray) -> np.ndarray:
     """Return digamma(x + h) - digamma(x)."""
     y = x.astype(np.float64)
     digamma = special("digamma")
@@ -202,62 +208,62 @@ def sin_pi(z: Any) -> Any:
     return (np.sin(np.pi * (z - whole)) * (1 - 2 * (whole % 2))).astype(z.dtype)
 
 
-def _is_near_one(top: Any, total: Any) -> Any:
+def _is_near_one(top: np.ndarray, total: np.ndarray) -> np.ndarray:
     return np.maximum(np.abs(top) / 2, np.abs(total - total.dtype.type(1))) < 0.75
 
 
 @quiet
-def exp_below(x: Any, top: Any, total: Any) -> Any:
+def exp_below(x: np.ndarray, top: np.ndarray, total: np.ndarray) -> np.ndarray:
     return np.where(_is_near_one(top, total) & (x != top), np.exp(x - top), x.dtype.type(0))
 
 
 @quiet
-def log_beside(rest: Any, top: Any, total: Any) -> Any:
+def log_beside(rest: np.ndarray, top: np.ndarray, total: np.ndarray) -> np.ndarray:
     return np.log1p(np.where(_is_near_one(top, total), rest, total - total.dtype.type(1)))
 
 
 @quiet
-def exp_difference(x: Any, top: Any) -> Any:
+def exp_difference(x: np.ndarray, top: np.ndarray) -> np.ndarray:
     return np.exp(x.astype(np.float64) - top).astype(x.dtype)
 
 
 @quiet
-def logaddexp(a: Any, b: Any) -> Any:
+def logaddexp(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.logaddexp(a.astype(np.float64), b).astype(a.dtype)
 
 
 @quiet
-def logaddexp2(a: Any, b: Any) -> Any:
+def logaddexp2(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.logaddexp2(a.astype(np.float64), b).astype(a.dtype)
 
 
 @quiet
-def silu(x: Any) -> Any:
+def silu(x: np.ndarray) -> np.ndarray:
     return (x * logistic(x.astype(np.float64))).astype(x.dtype)
 
 
 @quiet
-def tanh_law(x: Any) -> Any:
+def tanh_law(x: np.ndarray) -> np.ndarray:
     cube = x + x.dtype.type(0.044715) * x**3
     return (1 / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * cube))).astype(x.dtype)
 
 
 @quiet
-def tanh_gelu(x: Any) -> Any:
+def tanh_gelu(x: np.ndarray) -> np.ndarray:
     return (x * tanh_law(x.astype(np.float64))).astype(x.dtype)
 
 
 @quiet
-def mish(x: Any) -> Any:
+def mish(x: np.ndarray) -> np.ndarray:
     return (x * np.tanh(np.logaddexp(x.astype(np.float64), 0))).astype(x.dtype)
 
 
 @quiet
-def normal_gelu(x: Any) -> Any:
+def normal_gelu(x: np.ndarray) -> np.ndarray:
     return (x * special("ndtr")(x.astype(np.float64))).astype(x.dtype)
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: np.ndarray, *cases: np.ndarray) -> np.ndarray:
     shape = np.broadcast_shapes(which.shape, *[c.shape for c in cases])
     index = np.broadcast_to(which.astype(np.int32), shape)
     out = np.broadcast_to(cases[0], shape)
@@ -267,12 +273,12 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 
 @quiet
-def clamp(lo: Any, x: Any, hi: Any) -> Any:
+def clamp(lo: np.ndarray, x: np.ndarray, hi: np.ndarray) -> np.ndarray:
     return np.minimum(np.maximum(x, lo), hi)
 
 
 @quiet
-def cast(x: Any, *, new_dtype: Any, **_: Any) -> Any:
+def cast(x: Any, *, new_dtype: Any, **_: object) -> Any:
     """Convert; float to integer saturates and maps NaN to 0, complex to real drops a part."""
     new = np.dtype(new_dtype)
     if new.kind == "b":

@@ -28,7 +28,7 @@ def _geqrf_numpy(a: Any) -> Any:
     x = a.astype(lapack_dtype(a.dtype))
     shape = x.shape[-2:]
 
-    def one(x: Any) -> Any:
+    def one(x: np.ndarray) -> tuple[np.ndarray, ...]:
         return routine("geqrf", "geqrf", x)(x)[:2]
 
     return map_batch(one, "2", [x], [(shape, x.dtype), ((min(shape),), x.dtype)])
@@ -52,7 +52,7 @@ def _geqp3_numpy(a: Any) -> Any:
     x = a.astype(lapack_dtype(a.dtype))
     shape = x.shape[-2:]
 
-    def one(x: Any) -> Any:
+    def one(x: np.ndarray) -> tuple[np.ndarray, ...]:
         packed, order, taus, *_ = routine("geqp3", "geqp3", x)(x)
         return packed, order - 1, taus
 
@@ -75,12 +75,12 @@ def _product_infer(a: Aval, taus: Aval) -> Aval:
     return make_aval(a.shape, a.dtype)
 
 
-def _product_numpy(a: Any, taus: Any) -> Any:
+def _product_numpy(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
     work, shape = lapack_dtype(a.dtype), a.shape[-2:]
     if not taus.shape[-1]:
         return np.broadcast_to(np.eye(*shape, dtype=work), a.shape).copy()
 
-    def one(x: Any, taus: Any) -> Any:
+    def one(x: np.ndarray, taus: np.ndarray) -> Any:
         return (routine("orgqr", "ungqr", x)(x, taus)[0],)
 
     return map_batch(one, "21", [a.astype(work), taus.astype(work)], [(shape, work)])[0]
@@ -111,13 +111,15 @@ def _ormqr_infer(a: Aval, taus: Aval, c: Aval, *, left: bool, transpose: bool) -
     return make_aval(c.shape, c.dtype)
 
 
-def _ormqr_numpy(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+def _ormqr_numpy(
+    a: np.ndarray, taus: np.ndarray, c: np.ndarray, *, left: bool, transpose: bool
+) -> np.ndarray:
     work, k = lapack_dtype(a.dtype), taus.shape[-1]
     side, adjoint = "L" if left else "R", "C" if work.kind == "c" else "T"
     if not k:
         return c.astype(work)
 
-    def one(x: Any, taus: Any, c: Any) -> Any:
+    def one(x: np.ndarray, taus: np.ndarray, c: np.ndarray) -> Any:
         multiply = routine("ormqr", "unmqr", x)
         room = 64 * max(c.shape) + 4288  # LAPACK's work size for blocks of 64 columns
         given = multiply(side, adjoint if transpose else "N", x[:, :k], taus, c, room)

@@ -8,7 +8,8 @@ part is a scan whose transpose runs in the opposite direction.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +31,9 @@ from accnp.primitives.control import (
 )
 from accnp.primitives.dependence import fixed_point
 from accnp.primitives.residuals import residuals, summed_scan
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand, Tools
 
 __all__: list[str] = []
 
@@ -54,7 +58,7 @@ def _infer(
 
 
 def _numpy(
-    *args: Any,
+    *args: np.ndarray,
     jaxpr: Graph,
     length: int,
     reverse: bool,
@@ -75,12 +79,14 @@ def _numpy(
 # --- forward mode ---
 
 
-def _jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+def _jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     jaxpr, nc, nk = params["jaxpr"], params["num_consts"], params["num_carry"]
     flags = split([t is not None for t in ts], nc, nk)
     n_ys = len(jaxpr.outputs) - nk
 
-    def outs_of(carry: list[bool]) -> Any:
+    def outs_of(carry: list[bool]) -> tuple[bool, ...]:
         which = (*flags[0], *carry, *flags[2])
         return tools.jvp_graph(jaxpr, which, (*carry, *(False,) * n_ys))[1]
 
@@ -116,13 +122,15 @@ def _jvp(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
 # --- reverse mode ---
 
 
-def _linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
+def _linearize(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     jaxpr, nc, nk = params["jaxpr"], params["num_consts"], params["num_carry"]
     flags = split([t is not None for t in ts], nc, nk)
     n_out = len(jaxpr.outputs)
     n_ys = n_out - nk
 
-    def outs_of(carry: list[bool]) -> Any:
+    def outs_of(carry: list[bool]) -> tuple[bool, ...]:
         mask = (*flags[0], *carry, *flags[2])
         return tools.linearize_graph(jaxpr, mask, (*carry, *(False,) * n_ys))[3]
 
@@ -153,7 +161,9 @@ def _linearize(ts: Any, y: Any, xs: Any, params: dict, tools: Any) -> Any:
     ]
 
 
-def _transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+def _transpose(
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+) -> Sequence[Node | None]:
     """Run the transposed body in the opposite direction. Cotangents of constants are summed in the
     carry, or by one product over all steps after the loop."""
     jaxpr, nc, nk = (params[k] for k in ("jaxpr", "num_consts", "num_carry"))
@@ -202,7 +212,9 @@ def _swap_axes(x: Node) -> Node:
     return o.transpose(x, permutation=(1, 0, *range(2, x.aval.ndim)))
 
 
-def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+def _batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[bool]]:
     jaxpr, nc, nk = params["jaxpr"], params["num_consts"], params["num_carry"]
     flags = split([bool(b) for b in batched], nc, nk)
     n_ys = len(jaxpr.outputs) - nk
@@ -210,7 +222,7 @@ def _batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
     e = [_swap_axes(x) if b else x for x, b in zip(e, flags[2], strict=True)]
     types = [*[x.aval for x in (*c, *k)], *[row_aval(x.aval) for x in e]]
 
-    def outs_of(carry: list[bool]) -> Any:
+    def outs_of(carry: list[bool]) -> tuple[bool, ...]:
         which = (*flags[0], *carry, *flags[2])
         return tools.batch_graph(jaxpr, size, which, (*carry, *(False,) * n_ys), types)[1]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from accnp.primitives.index import (
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque, zeros_like_aval
 from accnp.primitives.reference import quiet
 from accnp.primitives.sort import gather_permuted, permutation_of
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand
 
 __all__ = ["window_sizes"]
 
@@ -74,17 +77,17 @@ def _infer(name: str) -> Callable[..., Aval]:
     return infer
 
 
-def _numpy(combine: Any) -> Any:
+def _numpy(combine: np.ufunc | None) -> Callable[..., np.ndarray]:
     def run(
-        x: Any,
-        starts: Any,
-        updates: Any,
+        x: np.ndarray,
+        starts: np.ndarray,
+        updates: np.ndarray,
         *,
         dimension_numbers: Any,
         indices_are_sorted: bool,
         unique_indices: bool,
         mode: Any,
-    ) -> Any:
+    ) -> np.ndarray:
         dims = dimension_numbers
         out = np.array(x, order="C")
         if not updates.size or not x.size:
@@ -120,7 +123,7 @@ def _numpy(combine: Any) -> Any:
     return quiet(run)
 
 
-def _combine_sequentially(combine: Any, target: Any, at: Any, u: Any, n: int) -> None:
+def _combine_sequentially(combine: np.ufunc, target: Any, at: Any, u: Any, n: int) -> None:
     """Combine one by one through flat indices, for which ufunc.at has a fast path."""
     base = np.ravel_multi_index(tuple(at), target.shape[:n])
     rest = prod(target.shape[n:])
@@ -130,8 +133,10 @@ def _combine_sequentially(combine: Any, target: Any, at: Any, u: Any, n: int) ->
     target[...] = flat.reshape(target.shape)
 
 
-def _batch(name: str) -> Any:
-    def batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+def _batch(name: str) -> Callable[..., tuple[Node, bool]]:
+    def batch(
+        size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+    ) -> tuple[Node, bool]:
         x, starts, updates = xs
         if not batched[0]:
             x = broadcast_to(x, (size, *x.aval.shape))
@@ -168,13 +173,17 @@ def _instantiate(ts: Any, xs: Any) -> tuple[Node, Node] | None:
 # --- scatter -------------------------------------------------------------------------------------
 
 
-def _scatter_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
+def _scatter_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: dict[str, Any]
+) -> Node | None:
     # Duplicates are written in the same order for values and tangents, so the same update wins.
     both = _instantiate(ts, xs)
     return None if both is None else o.scatter(both[0], xs[1], both[1], **p)
 
 
-def _scatter_transpose(ct: Node, x: Any, starts: Any, updates: Any, **p: Any) -> tuple[Any, ...]:
+def _scatter_transpose(
+    ct: Node, x: Operand, starts: Node, updates: Operand, **p: Any
+) -> tuple[Any, ...]:
     ct_x = ct_u = None
     if isinstance(x, Linear):
         ct_x = o.scatter(ct, starts, zeros_like_aval(updates.aval), **p)
@@ -201,7 +210,7 @@ def _scattered_windows(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
     return xs[1], axes, [shape[d] - sizes[d] for d in axes]
 
 
-def _declare(name: str, combine: str | None, numpy: Any, **rules: Any) -> None:
+def _declare(name: str, combine: str | None, numpy: np.ufunc | None, **rules: Any) -> None:
     """Declare a scatter. `combine` is the reduction that combines a new value with an old one."""
     opaque(
         name,
@@ -226,7 +235,9 @@ _declare("scatter", None, None, jvp=_scatter_jvp, transpose=_scatter_transpose, 
 # --- scatter_add ---------------------------------------------------------------------------------
 
 
-def _add_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
+def _add_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: dict[str, Any]
+) -> Node | None:
     both = _instantiate(ts, xs)
     return None if both is None else o.scatter_add(both[0], xs[1], both[1], **p)
 
@@ -286,7 +297,9 @@ def _products_of_others(x: Node, starts: Node, updates: Node, p: dict[str, Any])
     return o.reshape(gather_permuted(products, back, 0), new_sizes=shape, dimensions=None)
 
 
-def _mul_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
+def _mul_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: dict[str, Any]
+) -> Node | None:
     x, starts, updates = xs
     out = None if ts[0] is None else o.scatter_mul(ts[0], starts, updates, **p)
     if ts[2] is not None:
@@ -298,14 +311,18 @@ def _mul_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
     return out
 
 
-def _mul_transpose(ct: Node, x: Any, starts: Any, updates: Any, **p: Any) -> tuple[Any, ...]:
+def _mul_transpose(
+    ct: Node, x: Operand, starts: Node, updates: Operand, **p: Any
+) -> tuple[Any, ...]:
     return o.scatter_mul(ct, starts, updates, **p), None, None
 
 
 _declare("scatter_mul", "prod", np.multiply, jvp=_mul_jvp, transpose=_mul_transpose)
 
 
-def _extreme_jvp(ts: Any, y: Node, xs: Any, p: dict[str, Any]) -> Any:
+def _extreme_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: dict[str, Any]
+) -> Node | None:
     """Return the mean of the tangents of the operand and the updates that attain the extreme."""
     both = _instantiate(ts, xs)
     if both is None:

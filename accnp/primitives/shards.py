@@ -9,7 +9,7 @@ along axes of the mesh if this cannot be derived (`transforms/varying.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from accnp.ir.aval import Aval, ShardedDevices, make_aval, mesh_sharding, on_dev
 from accnp.ir.node import Node, const
 from accnp.ir.op import Op, o, register
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
+
+if TYPE_CHECKING:
+    from accnp.ir.aval import MeshSharding
+    from accnp.primitives.rule_types import Operand, Tools
 
 __all__ = ["TO_GLOBAL", "TO_LOCAL", "install_localize", "local_of", "localize", "wholes"]
 
@@ -33,7 +37,7 @@ def install_localize(
     _localize[:], _wholes[:] = [localize], [wholes]
 
 
-def localize(x: Node, sharding: Any, shape: tuple[int, ...]) -> Node:
+def localize(x: Node, sharding: MeshSharding, shape: tuple[int, ...]) -> Node:
     """Return this process's shard of a value under a sharding."""
     return _localize[0](x, sharding, shape)
 
@@ -54,7 +58,7 @@ def local_of(x: Node) -> Node:
     return o.to_local(x, sharding=mesh_sharding(x.aval))
 
 
-def _identity(x: Any, **_: Any) -> Any:
+def _identity(x: np.ndarray, **_: object) -> Any:
     return x
 
 
@@ -63,29 +67,37 @@ def _whole_infer(x: Aval, *, sharding: Any, shape: tuple[int, ...]) -> Aval:
     return on_devices(make_aval(shape, x.dtype, x.weak_type), where)
 
 
-def _shard_infer(x: Aval, *, sharding: Any) -> Aval:
+def _shard_infer(x: Aval, *, sharding: MeshSharding) -> Aval:
     return make_aval(sharding.shard_shape(x.shape), x.dtype, x.weak_type)
 
 
-def _whole_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+def _whole_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     (t,) = ts
     return [y], [t if t is None else o.to_global(t, **params)]
 
 
-def _shard_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+def _shard_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     (t,) = ts
     return [y], [t if t is None else localize(t, params["sharding"], xs[0].aval.shape)]
 
 
-def _whole_transpose(ct: Node, x: Any, *, sharding: Any, shape: tuple[int, ...]) -> tuple[Node]:
+def _whole_transpose(
+    ct: Node, x: Operand, *, sharding: MeshSharding, shape: tuple[int, ...]
+) -> tuple[Node]:
     return (localize(ct, sharding, shape),)
 
 
-def _shard_transpose(ct: Node, x: Any, *, sharding: Any) -> tuple[Node]:
+def _shard_transpose(ct: Node, x: Operand, *, sharding: Any) -> tuple[Node]:
     return (o.to_global(ct, sharding=sharding.in_types(x.aval.ndim), shape=x.aval.shape),)
 
 
-def _whole_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
+def _whole_batch(
+    size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[bool]]:
     (x,) = xs
     if flags[0]:
         shape = (size, *params["shape"])
@@ -96,7 +108,9 @@ def _whole_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> An
     return [x], [flags[0]]
 
 
-def _shard_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
+def _shard_batch(
+    size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[bool]]:
     """Return the shards of all examples: in each process those of its part of each example."""
     (x,), sharding = xs, params["sharding"]
     if flags[0]:
@@ -118,12 +132,14 @@ TO_LOCAL = register(
 )  # fmt: skip
 
 
-def _same_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Any) -> Any:
+def _same_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     (t,) = ts
     return [y], [t if t is None else o.take_as_same(t, **params)]
 
 
-def _same_transpose(ct: Node, x: Any, *, axis_name: tuple[Any, ...]) -> tuple[Node]:
+def _same_transpose(ct: Node, x: Operand, *, axis_name: tuple[Any, ...]) -> tuple[Node]:
     """Pass the cotangent to the first process along each axis; those of the others are not used."""
     ct = o.pvary(ct, axis_name=axis_name, axis_index_groups=None)
     zero = full((), 0, np.dtype(np.int32))
@@ -133,7 +149,9 @@ def _same_transpose(ct: Node, x: Any, *, axis_name: tuple[Any, ...]) -> tuple[No
     return (ct,)
 
 
-def _same_batch(size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
+def _same_batch(
+    size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[bool]]:
     return [o.take_as_same(xs[0], **params)], [flags[0]]
 
 

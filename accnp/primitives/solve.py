@@ -9,12 +9,16 @@ closed programs in the parameter `rule`, a `LinearSolve` or a `Root`. The public
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.graph import Graph, build, evaluate, interpret
 from accnp.ir.node import Node, items
 from accnp.ir.op import Linear, Op, o, register
 from accnp.primitives.control import call, instantiate, leading, split, zeros_for
+
+if TYPE_CHECKING:
+    from accnp.ir.aval import Aval
+    from accnp.primitives.rule_types import Operand, Tools
 
 __all__ = ["Closed", "LinearSolve", "Root"]
 
@@ -30,7 +34,7 @@ class Closed:
         self.graph = graph
         self.count = count
 
-    def batched(self, size: int, flags: Sequence[bool], tools: Any) -> Closed:
+    def batched(self, size: int, flags: Sequence[bool], tools: Tools) -> Closed:
         """Return the program for a batch of arguments; `flags` says which constants are batched."""
         rest = len(self.graph.inputs) - self.count
         whole = (*[bool(f) for f in flags], *(True,) * rest)
@@ -75,7 +79,7 @@ class _Rule:
         graph = self.program([x.aval for x in inputs])
         return call(name, inputs, {"jaxpr": graph, "rule": self})
 
-    def batched(self, size: int, flags: Sequence[bool], tools: Any) -> _Rule:
+    def batched(self, size: int, flags: Sequence[bool], tools: Tools) -> _Rule:
         """Return the rule for a batch."""
         consts, _ = self.split(flags)
         return type(self)(
@@ -115,16 +119,16 @@ class Root(_Rule):
     order = ("f", "tangent", "solve")
 
 
-def _infer(*_: Any, jaxpr: Graph, **__: Any) -> Any:
+def _infer(*_: object, jaxpr: Graph, **__: object) -> tuple[Aval, ...]:
     return jaxpr.out_avals
 
 
-def _numpy(*xs: Any, jaxpr: Graph, **_: Any) -> Any:
+def _numpy(*xs: Any, jaxpr: Graph, **_: object) -> Any:
     return interpret(jaxpr, xs)
 
 
 def _differentiate_constants(
-    f: Closed, consts: Nodes, tangents: Sequence[Node | None], x: Nodes, tools: Any
+    f: Closed, consts: Nodes, tangents: Sequence[Node | None], x: Nodes, tools: Tools
 ) -> list[Node | None]:
     """Return the derivative of a program by its constants, at x."""
     nonzero = (*[t is not None for t in tangents], *[False] * len(x))
@@ -145,7 +149,9 @@ def _subtract(a: Node | None, b: Node | None) -> Node | None:
 # --- custom_linear_solve ---
 
 
-def _linear_jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+def _linear_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     """Differentiate A x = b: solve A dx = db - dA x."""
     rule = params["rule"]
     consts, b = rule.split(xs)
@@ -166,7 +172,9 @@ def call_again(rule: LinearSolve, fixed: Sequence[Node], b: Sequence[Node]) -> N
     return rule.record("custom_linear_solve", [*fixed, *b])
 
 
-def _linear_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
+def _linear_transpose(
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+) -> Sequence[Node | None]:
     rule = params["rule"]
     consts, b = rule.split(xs)
     if any(isinstance(x, Linear) for part in consts.values() for x in part):
@@ -182,7 +190,9 @@ def _linear_transpose(cts: Any, xs: Any, params: dict, tools: Any) -> Any:
 
 
 def _batch(name: str) -> Callable[..., Any]:
-    def batch(size: int, xs: Any, batched: Any, params: dict, tools: Any) -> Any:
+    def batch(
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+    ) -> tuple[Sequence[Node], Sequence[bool]]:
         rule = params["rule"]
         wide = rule.batched(size, batched, tools)
         _, rest = rule.split(xs)
@@ -209,7 +219,9 @@ register(
 # --- custom_root ---
 
 
-def _root_jvp(ts: Any, y: Node, xs: Any, params: dict, tools: Any) -> Any:
+def _root_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+) -> tuple[Sequence[Node], Sequence[Node | None]]:
     """Differentiate f(p, x) = 0: f'(x) dx = -df(p)."""
     rule = params["rule"]
     consts, guess = rule.split(xs)

@@ -22,12 +22,12 @@ from accnp.primitives.reference import ordered_bits, quiet
 __all__ = ["gather_permuted", "permutation_of", "sortable"]
 
 
-def sortable(x: Any) -> Any:
+def sortable(x: np.ndarray) -> np.ndarray:
     """Convert small floats to float32, because NumPy does not sort NaN last for them."""
     return x.astype(np.float32) if x.dtype.isbuiltin != 1 else x
 
 
-def _sort_values(x: Any, axis: int) -> Any:
+def _sort_values(x: np.ndarray, axis: int) -> np.ndarray:
     """Sort values. NumPy's fastest sort is not stable, which matters only for signed zeros."""
     zeros = x[x == 0] if x.dtype.kind == "f" else x[:0]
     mixed = np.signbit(zeros).any() and not np.signbit(zeros).all()
@@ -35,7 +35,7 @@ def _sort_values(x: Any, axis: int) -> Any:
 
 
 @quiet
-def _stable_order(x: Any, axis: int) -> Any:
+def _stable_order(x: np.ndarray, axis: int) -> np.ndarray:
     """Return the stable order of one key.
 
     Keys of up to 32 bits are combined with positions into 64-bit integers for NumPy's fastest sort
@@ -69,7 +69,7 @@ def _order(keys: Sequence[Any], axis: int) -> Any:
     return np.lexsort([part for key in parts for part in key][::-1], axis=axis)
 
 
-def _take_along_axis(x: Any, order: Any, axis: int) -> Any:
+def _take_along_axis(x: np.ndarray, order: np.ndarray, axis: int) -> np.ndarray:
     """Take elements along an axis by flat indices; takes half the time of np.take_along_axis."""
     lines = np.ascontiguousarray(np.moveaxis(x, axis, -1))
     order = np.moveaxis(order, axis, -1)
@@ -138,13 +138,13 @@ def _sort_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any])
     return out if len(out) > 1 else out[0]
 
 
-def _broadcast_batch(size: int, xs: Any, batched: Any) -> list[Node]:
+def _broadcast_batch(size: int, xs: Sequence[Node], batched: Sequence[bool]) -> list[Node]:
     return [
         x if b else broadcast_to(x, (size, *x.aval.shape)) for x, b in zip(xs, batched, strict=True)
     ]
 
 
-def _sort_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+def _sort_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]) -> Any:
     out = o.sort(*_broadcast_batch(size, xs, batched), **{**p, "dimension": p["dimension"] + 1})
     if len(xs) == 1:
         return out, True
@@ -177,7 +177,7 @@ def _partition_infer(x: Aval, *, kth: int, axis: int) -> Aval:
     return x
 
 
-def _partition_numpy(x: Any, *, kth: int, axis: int) -> Any:
+def _partition_numpy(x: np.ndarray, *, kth: int, axis: int) -> np.ndarray:
     return np.partition(sortable(x), kth, axis).astype(x.dtype, copy=False)
 
 
@@ -223,14 +223,14 @@ def _top_infer(x: Aval, *, k: int, axis: int) -> tuple[Aval, Aval]:
     return make_aval(shape, x.dtype), make_aval(shape, INDEX)
 
 
-def _total_order_keys(x: Any) -> Any:
+def _total_order_keys(x: np.ndarray) -> np.ndarray:
     """Return integers in the total order of floats: -NaN < -inf, -0.0 < 0.0, NaN > inf."""
     if x.dtype.kind != "f":
         return x
     return ordered_bits(np.ascontiguousarray(x).view(f"i{x.itemsize}"))
 
 
-def _top_numpy(x: Any, *, k: int, axis: int) -> Any:
+def _top_numpy(x: np.ndarray, *, k: int, axis: int) -> Any:
     # Sort the reversed axis stably in ascending order and reverse: ties keep the lower index.
     n = x.shape[axis]
     back = _stable_order(_total_order_keys(sortable(np.flip(x, axis))), axis)
@@ -239,13 +239,15 @@ def _top_numpy(x: Any, *, k: int, axis: int) -> Any:
     return _take_along_axis(x, index, axis), index.astype(INDEX)
 
 
-def _top_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+def _top_jvp(
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]
+) -> Sequence[Node | None]:
     if ts[0] is None:
         return [None, None]
     return [gather_permuted(ts[0], items(y)[1], p["axis"]), None]
 
 
-def _top_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+def _top_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]) -> Any:
     out = o.top_k(xs[0], k=p["k"], axis=p["axis"] + 1)
     return list(items(out)), [True, True]
 
@@ -278,14 +280,16 @@ def _search_infer(a: Aval, v: Aval, *, side: str) -> Aval:
     return make_aval(v.shape, INDEX)
 
 
-def _search_numpy(a: Any, v: Any, *, side: Any) -> Any:
+def _search_numpy(a: np.ndarray, v: np.ndarray, *, side: Any) -> np.ndarray:
     out = np.empty(v.shape, INDEX)
     for row in np.ndindex(a.shape[:-1]):
         out[row] = np.searchsorted(sortable(a[row]), sortable(v[row]), side=side)
     return out
 
 
-def _search_batch(size: int, xs: Any, batched: Any, p: dict[str, Any]) -> Any:
+def _search_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
+) -> tuple[Node, bool]:
     a, v = xs
     if not batched[0] and a.aval.ndim == 1:
         return o.searchsorted(a, v, side=p["side"]), True

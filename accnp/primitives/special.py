@@ -28,7 +28,7 @@ _SINGLE = np.dtype(np.float32)
 def scipy_function(name: str) -> Callable[..., Any]:
     """Return a function of scipy.special (imported on first use) in its last operand's dtype."""
 
-    def call(*xs: Any) -> Any:
+    def call(*xs: np.ndarray) -> np.ndarray:
         special = imported("scipy.special")
         with np.errstate(all="ignore"):
             return np.asarray(getattr(special, name)(*xs)).astype(xs[-1].dtype)
@@ -48,7 +48,9 @@ def odd_function(name: str) -> Callable[..., Any]:
 
 
 def _elementwise(name: str, dtypes: str, numpy: Callable[..., Any], jvp: Any) -> None:
-    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+    def batch(
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+    ) -> tuple[Node, bool]:
         return getattr(o, name)(*move_batch_first(size, xs, batched)), True
 
     infer = map_infer(name, "same", dtypes)
@@ -140,7 +142,7 @@ binary("zeta", "f", scipy_function("zeta"), "zeta({0}, {1})", (
 ), cost=250)  # fmt: skip
 
 
-def _unknown_order_derivative(*_: Any) -> Any:
+def _unknown_order_derivative(*_: object) -> Any:
     raise NotImplementedError(
         "polygamma: the derivative by the first operand, the order, is not known; got one that "
         "is differentiated; use stop_gradient, or give the function a rule with custom_jvp"
@@ -160,7 +162,7 @@ binary(
 unary("stop_gradient", "biufc", np.array, "{0}", ZERO, identity=True)
 
 
-def _view_infer(x: Aval, *, new_dtype: Any) -> Aval:
+def _view_infer(x: Aval, *, new_dtype: np.dtype) -> Aval:
     new = np.dtype(new_dtype)
     last = x.shape[-1] * x.dtype.itemsize // new.itemsize
     return make_aval((*x.shape[:-1], last), new)

@@ -24,7 +24,7 @@ Rule = Callable[..., Node]
 
 
 def unknown(name: str, operand: str) -> Rule:
-    def rule(*_: Any) -> Any:
+    def rule(*_: object) -> Any:
         raise NotImplementedError(
             f"{name}: the derivative by {operand} is not known; got one that is differentiated; "
             "use stop_gradient, or give the function a rule with custom_jvp"
@@ -226,13 +226,17 @@ def _declare_pair(name: str, function: Callable[[Any], Any], first: Rule, second
     """Declare an op with one operand and two results, computed by a function of float64 arrays."""
     one = map_infer(name, "same", "f")
 
-    def jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+    def jvp(
+        ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]
+    ) -> Sequence[Node | None]:
         return [o.mul(ts[0], derivative(xs[0])) for derivative in (first, second)]
 
     def run(x: Any) -> Any:
         return tuple([part.astype(x.dtype) for part in function(np.float64(x))])
 
-    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+    def batch(
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+    ) -> tuple[Node, bool]:
         return getattr(o, name)(xs[0]), True
 
     opaque(name, infer=lambda x: (one(x), one(x)), numpy=run, jvp=jvp, batch=batch, several=True)

@@ -8,7 +8,7 @@ element of the upper one are not read. The reference function calls LAPACK, exce
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from accnp.primitives.lapack_calls import (
     routine,
 )
 
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand
+
 __all__: list[str] = []
 
 
@@ -40,7 +43,9 @@ def _infer(dl: Aval, d: Aval, du: Aval, b: Aval, *, perturb_singular: bool) -> A
     return make_aval(b.shape, b.dtype)
 
 
-def _numpy(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> Any:
+def _numpy(
+    dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray, *, perturb_singular: bool
+) -> np.ndarray:
     work = lapack_dtype(d.dtype)
     xs = [x.astype(work) for x in (dl, d, du, b)]
     if perturb_singular:
@@ -118,7 +123,7 @@ def _multiply(diagonals: Sequence[Node], x: Node) -> Node:
     return o.add(o.add(total, shifted(dl, 1)), shifted(du, -1)) if m > 1 else total
 
 
-def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+def _jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Node | None:
     """Differentiate A x = b: solve A dx = db - dA x."""
     right = ts[3]
     if any(t is not None for t in ts[:3]):
@@ -137,12 +142,14 @@ def _shift(x: Node, by: int) -> Node:
     return o.pad(x, full((), 0, x.aval.dtype), padding_config=config)
 
 
-def _transpose(ct: Node, dl: Any, d: Any, du: Any, b: Any, **p: Any) -> Any:
+def _transpose(
+    ct: Node, dl: Node, d: Node, du: Node, b: Operand, **p: Any
+) -> tuple[None, None, None, Node]:
     turned = o.tridiagonal_solve(_shift(du, 1), d, _shift(dl, -1), ct, **p)
     return None, None, None, turned
 
 
-def _batch(size: int, xs: Any, flags: Any, p: dict[str, Any]) -> Any:
+def _batch(size: int, xs: Sequence[Node], flags: Sequence[bool], p: dict[str, Any]) -> Any:
     """If all examples have the same matrix, make their right sides columns of one right side."""
     if any(flags[:3]):
         return batched("tridiagonal_solve")(size, xs, flags, p)

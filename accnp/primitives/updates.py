@@ -52,7 +52,7 @@ class Region(NamedTuple):
         return tuple(found)
 
 
-def _update_numpy(x: Any, update: Any, *, region: Region) -> Any:
+def _update_numpy(x: np.ndarray, update: np.ndarray, *, region: Region) -> np.ndarray:
     out = np.array(x, order="C")
     size, at = out.dtype.itemsize, region.offset(out.shape)
     strides = [s * size for s in region.strides(out.shape)]
@@ -82,7 +82,7 @@ def _overlay_parts(avals: Sequence[Aval], params: dict[str, Any]) -> list[Any]:
     return parts
 
 
-def _overlay_numpy(x: Any, *updates: Any, starts: Any) -> Any:
+def _overlay_numpy(x: np.ndarray, *updates: Any, starts: Any) -> np.ndarray:
     out = np.array(x, order="C")
     for u, at in zip(updates, starts, strict=True):
         out[tuple([slice(i, i + n) for i, n in zip(at, u.shape, strict=True)])] = u

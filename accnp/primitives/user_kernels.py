@@ -24,7 +24,7 @@ __all__ = ["array_op", "scalar_op"]
 
 
 def _no_derivative(name: str) -> Callable[..., Any]:
-    def rule(*_: Any, **__: Any) -> Any:
+    def rule(*_: object, **__: object) -> Any:
         raise NotImplementedError(
             f"kernel: no derivative of {name} is known; got it inside a differentiated function; "
             "give accnp.kernel a rule (jvp= or vjp=), or use lax.stop_gradient on its operands"
@@ -52,7 +52,9 @@ def scalar_op(name: str, mark: str, numpy: Callable[..., Any], cost: int) -> Op:
         places = ", ".join([f"f4({{{i}}})" if h else f"{{{i}}}" for i, h in enumerate(halves)])
         return f"{dtype_code(params['out'])}({mark}({places}))"
 
-    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+    def batch(
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+    ) -> tuple[Node, bool]:
         return record(op, tuple(move_batch_first(size, xs, batched)), params), True
 
     op = Op(
@@ -87,7 +89,7 @@ def array_op(
         cuda: (driver, *arrays of its library, result_avals, **params) -> a list of such arrays.
     """
 
-    def infer(*_: Aval, result_avals: tuple[Aval, ...], **__: Any) -> tuple[Aval, ...]:
+    def infer(*_: Aval, result_avals: tuple[Aval, ...], **__: object) -> tuple[Aval, ...]:
         return result_avals
 
     def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
 from accnp.ir.op import Op, o, register
 from accnp.primitives.kinds import check_index_dtype, full, reduced_shape, view
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand
 
 __all__ = [
     "BROADCAST", "RESHAPE", "SQUEEZE", "TRANSPOSE", "Strided", "contiguous", "reshape_strides",
@@ -39,7 +42,9 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
 # --- broadcast_in_dim -----------------------------------------------------------------------------
 
 
-def _broadcast_infer(x: Aval, *, shape: Any, broadcast_dimensions: Any) -> Aval:
+def _broadcast_infer(
+    x: Aval, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
+) -> Aval:
     if len(broadcast_dimensions) != x.ndim:
         raise IncompatibleShapesError(
             "broadcast_in_dim: broadcast_dimensions must have length equal to operand ndim; "
@@ -61,7 +66,9 @@ def _broadcast_infer(x: Aval, *, shape: Any, broadcast_dimensions: Any) -> Aval:
     return make_aval(tuple(shape), x.dtype, x.weak_type)
 
 
-def _broadcast_numpy(x: Any, *, shape: Any, broadcast_dimensions: Any) -> Any:
+def _broadcast_numpy(
+    x: np.ndarray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
+) -> np.ndarray:
     full_shape = [1] * len(shape)
     for n, d in zip(x.shape, broadcast_dimensions, strict=True):
         full_shape[d] = n
@@ -69,7 +76,7 @@ def _broadcast_numpy(x: Any, *, shape: Any, broadcast_dimensions: Any) -> Any:
 
 
 def _broadcast_strides(
-    s: Any, st: Any, off: int, *, shape: Any, broadcast_dimensions: Any
+    s: Any, st: Any, off: int, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
 ) -> Strided:
     out = [0] * len(shape)
     for n, step, d in zip(s, st, broadcast_dimensions, strict=True):
@@ -77,7 +84,9 @@ def _broadcast_strides(
     return tuple(shape), tuple(out), off
 
 
-def _broadcast_transpose(ct: Node, x: Any, *, shape: Any, broadcast_dimensions: Any) -> tuple[Any]:
+def _broadcast_transpose(
+    ct: Node, x: Operand, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
+) -> tuple[Any]:
     kept = {d for n, d in zip(x.aval.shape, broadcast_dimensions, strict=True) if n == shape[d]}
     axes = tuple(d for d in range(len(shape)) if d not in kept)
     if axes:
@@ -87,7 +96,9 @@ def _broadcast_transpose(ct: Node, x: Any, *, shape: Any, broadcast_dimensions: 
     return (ct,)
 
 
-def _broadcast_batch(size: int, xs: Any, batched: Any, params: dict) -> Any:
+def _broadcast_batch(
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+) -> tuple[Node, bool]:
     dims = (0, *(d + 1 for d in params["broadcast_dimensions"]))
     shape = (size, *params["shape"])
     return o.broadcast_in_dim(xs[0], shape=shape, broadcast_dimensions=dims), True
@@ -109,7 +120,9 @@ BROADCAST = view(
 # --- reshape, squeeze -----------------------------------------------------------------------------
 
 
-def _reshape_infer(x: Aval, *, new_sizes: Any, dimensions: Any = None) -> Aval:
+def _reshape_infer(
+    x: Aval, *, new_sizes: tuple[int, ...], dimensions: tuple[int, ...] | None = None
+) -> Aval:
     if prod(new_sizes) != x.size:
         raise IncompatibleShapesError(
             "reshape: the number of elements must not change; got shape "
@@ -163,7 +176,14 @@ def reshape_strides(shape: Any, strides: Any, new: Sequence[int]) -> tuple[int, 
     return tuple(out)
 
 
-def _reshape_strided(s: Any, st: Any, off: int, *, new_sizes: Any, dimensions: Any = None) -> Any:
+def _reshape_strided(
+    s: Any,
+    st: Any,
+    off: int,
+    *,
+    new_sizes: tuple[int, ...],
+    dimensions: tuple[int, ...] | None = None,
+) -> Any:
     steps = reshape_strides(s, st, new_sizes)
     return None if steps is None else (tuple(new_sizes), steps, off)
 
@@ -223,7 +243,7 @@ SQUEEZE = view(
 # --- transpose, reverse ---------------------------------------------------------------------------
 
 
-def _transpose_infer(x: Aval, *, permutation: Any) -> Aval:
+def _transpose_infer(x: Aval, *, permutation: tuple[int, ...]) -> Aval:
     if sorted(permutation) != list(range(x.ndim)):
         raise TypeError(
             "transpose permutation isn't a permutation of operand dimensions, got permutation "
@@ -279,7 +299,13 @@ view(
 # --- slice ----------------------------------------------------------------------------------------
 
 
-def _slice_infer(x: Aval, *, start_indices: Any, limit_indices: Any, strides: Any = None) -> Aval:
+def _slice_infer(
+    x: Aval,
+    *,
+    start_indices: tuple[int, ...],
+    limit_indices: tuple[int, ...],
+    strides: tuple[int, ...] | None = None,
+) -> Aval:
     steps = strides or (1,) * x.ndim
     if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
         raise IncompatibleShapesError(
@@ -299,7 +325,13 @@ def _slice_infer(x: Aval, *, start_indices: Any, limit_indices: Any, strides: An
 
 
 def _slice_strides(
-    s: Any, st: Any, off: int, *, start_indices: Any, limit_indices: Any, strides: Any = None
+    s: Any,
+    st: Any,
+    off: int,
+    *,
+    start_indices: tuple[int, ...],
+    limit_indices: tuple[int, ...],
+    strides: tuple[int, ...] | None = None,
 ) -> Strided:
     steps = strides or (1,) * len(s)
     shape = tuple(
@@ -311,7 +343,12 @@ def _slice_strides(
 
 
 def _slice_transpose(
-    ct: Node, x: Any, *, start_indices: Any, limit_indices: Any, strides: Any = None
+    ct: Node,
+    x: Operand,
+    *,
+    start_indices: tuple[int, ...],
+    limit_indices: tuple[int, ...],
+    strides: tuple[int, ...] | None = None,
 ) -> tuple[Any]:
     steps = strides or (1,) * x.aval.ndim
     config = []
@@ -353,14 +390,14 @@ view(
 # --- iota -----------------------------------------------------------------------------------------
 
 
-def _iota_infer(*, dtype: Any, shape: Any, dimension: int) -> Aval:
+def _iota_infer(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> Aval:
     kind = np.dtype(dtype)
     if kind.itemsize == 4 and kind.kind in "iu":  # narrower types wrap around, as in jax
         check_index_dtype("iota", shape[dimension], kind)
     return make_aval(tuple(shape), kind)
 
 
-def _iota_numpy(*, dtype: Any, shape: Any, dimension: int) -> Any:
+def _iota_numpy(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> np.ndarray:
     index = np.arange(shape[dimension]).astype(dtype)
     return np.broadcast_to(
         index.reshape([-1 if i == dimension else 1 for i in range(len(shape))]), shape

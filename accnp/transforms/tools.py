@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accnp.ir.aval import Aval, batched_aval, row_aval
 from accnp.ir.graph import Graph, build
@@ -21,6 +21,9 @@ from accnp.transforms.batch import Scope, batched_in_place, batched_outputs, wit
 from accnp.transforms.jvp import forward_graph, instantiate
 from accnp.transforms.transpose import backward
 from accnp.transforms.traversal import dependents, nodes_within, sort_as_recorded
+
+if TYPE_CHECKING:
+    from accnp.primitives import rule_types
 
 __all__ = ["TOOLS", "Tools"]
 
@@ -279,3 +282,6 @@ def _is_primal(x: Node, placed: dict[int, Node]) -> bool:
 
 
 TOOLS = Tools()
+
+if TYPE_CHECKING:
+    _described: rule_types.Tools = TOOLS  # what the rules of lower layers use
