@@ -122,7 +122,9 @@ def build(
         rewrite = imported("accnp.compiler.fusion.updates").rewrite_updates
         values, known = rewrite(values, wanted, Value)
     if any(v.op.indexing == "slice" for v in values):
-        values = imported("accnp.compiler.fusion.slices").hold_slices(values, wanted, Value)
+        values = imported("accnp.compiler.fusion.slices").replace_slices_by_gathers(
+            values, wanted, Value
+        )
     every = leaf_values + builder.extra
     for i, v in enumerate(every + values):
         v.id = i
@@ -196,7 +198,7 @@ class Builder:
         if op.kind == "call":
             return self.inlined(node, ins, env)
         if op.kind == "opaque" and node.params and is_over_mesh(node.params):
-            small = imported("accnp.compiler.fusion.collectives").lowered(self, node, ins)
+            small = imported("accnp.compiler.fusion.collectives").lower_collective(self, node, ins)
             if small is not None:
                 return small
         if op.in_program is not None:
