@@ -133,6 +133,10 @@ def build(
     return program
 
 
+# What replaces a node: its value, or one value for each of its results.
+_Made = Value | list[Value]
+
+
 class _Env:
     """The values of the nodes of a body, and of the enclosing bodies."""
 
@@ -140,9 +144,9 @@ class _Env:
 
     def __init__(self, around: _Env | None) -> None:
         self.around = around
-        self.own: dict[int, Any] = {}
+        self.own: dict[int, _Made] = {}
 
-    def get(self, key: int) -> Value | list[Value] | None:
+    def get(self, key: int) -> _Made | None:
         env: _Env | None = self
         while env is not None:
             found = env.own.get(key)
@@ -159,7 +163,7 @@ class Builder:
         self.fixed = fixed
         self.leaves: dict[int, Value] = {}
         self.extra: list[Value] = []  # additional leaves: constants and literals of inlined bodies
-        self.table: dict[Any, Any] = {}  # for common subexpressions
+        self.table: dict[tuple[object, ...], _Made] = {}  # for common subexpressions
         self.made: list[Value] = []  # all values in order
         self.effects: list[Value] = []  # in order
 
@@ -180,7 +184,7 @@ class Builder:
         v = self.leaves[id(node)] = Value(op, params, (), aval, node)
         return v
 
-    def get(self, x: Node, env: _Env) -> Any:
+    def get(self, x: Node, env: _Env) -> _Made:
         v = self.leaves.get(id(x)) or env.get(id(x))
         return self.extra_leaf(x) if v is None else v
 
@@ -188,13 +192,17 @@ class Builder:
         if env.get(id(node)) is None:
             env.own[id(node)] = self.value_of(node, env)
 
-    def value_of(self, node: Node, env: _Env) -> Any:  # noqa: C901
+    def value_of(self, node: Node, env: _Env) -> _Made:  # noqa: C901
         op = node.op
-        ins = tuple([self.get(x, env) for x in node.inputs])
+        found = [self.get(x, env) for x in node.inputs]
         if op.kind == "mark" or op.identity:
-            return ins[0]
+            return found[0]
         if op is ITEM:
-            return ins[0][node.params["index"]]
+            assert not isinstance(found[0], Value)
+            index: int = node.params["index"]
+            return found[0][index]
+        ins = tuple([v for v in found if isinstance(v, Value)])
+        assert len(ins) == len(found)  # only items have an operand with several results
         if op.kind == "call":
             return self.inlined(node, ins, env)
         if op.kind == "opaque" and node.params and is_over_mesh(node.params):
@@ -213,7 +221,7 @@ class Builder:
                 if x.aval.shape == node.aval.shape:
                     return x
                 params = {"new_sizes": node.aval.shape, "dimensions": None}
-                return self.make(OPS["reshape"], params, (x,), node.aval, node)
+                return self.make_value(OPS["reshape"], params, (x,), node.aval, node)
             return self.reduce(node, x, tuple(node.params["axes"]))
         if op is CONVERT and ins[0].aval.dtype == node.aval.dtype:
             return ins[0]  # only weak types differ, which do not affect values
@@ -236,14 +244,16 @@ class Builder:
         if op.halves == "float32" and any(is_half(x.aval.dtype) for x in ins):
             return self.compute_in_float32(node, ins)
         if op.rewrite is not None:
-            found = op.rewrite(partial(self.inferred, node), node.params, ins)
-            if found is not None:
-                return found
+            cheaper = op.rewrite(partial(self.inferred, node), node.params, ins)
+            if cheaper is not None:
+                return cheaper
         return self.make(op, node.params, ins, node.aval, node)
 
     def constant(self, env: _Env, value: int, dtype: np.dtype) -> Value:
         """Return the value of a constant that a rewriting rule needs."""
-        return self.get(full((), value, dtype), env)
+        found = self.get(full((), value, dtype), env)
+        assert isinstance(found, Value)
+        return found
 
     def broadcast_operands(self, node: Node, ins: tuple[Value, ...]) -> tuple[Value, ...]:
         """Broadcast the operands of a map along axes of length 1."""
@@ -263,7 +273,7 @@ class Builder:
         params = {"new_dtype": dtype, "weak_type": weak}
         return self.inferred(node, "convert_element_type", params, (x,))
 
-    def compute_in_float32(self, node: Node, ins: tuple[Value, ...]) -> Any:
+    def compute_in_float32(self, node: Node, ins: tuple[Value, ...]) -> _Made:
         """Make an operation on half-precision operands that computes in float32."""
         wide = tuple(
             [self.converted(node, x, _SINGLE) if is_half(x.aval.dtype) else x for x in ins]
@@ -275,25 +285,25 @@ class Builder:
             return y if y.aval.dtype == a.dtype else self.converted(node, y, a.dtype, a.weak_type)
 
         results = result_avals(node.aval)
-        if not isinstance(node.aval, tuple):
+        if isinstance(made, Value):
             return back(made, results[0])
         return [back(y, a) for y, a in zip(made, results, strict=True)]
 
     def inferred(
         self, node: Node, name: str, params: dict[str, Any], ins: tuple[Value, ...]
-    ) -> Any:
-        """Make a value of another op in place of a node."""
+    ) -> Value:
+        """Make a value of another op, which has one result, in place of a node."""
         op = OPS[name]
-        return self.make(op, params, ins, op.infer(*[x.aval for x in ins], **params), node)
+        return self.make_value(op, params, ins, op.infer(*[x.aval for x in ins], **params), node)
 
     def make(
         self,
         op: Op,
         params: dict[str, Any],
-        ins: tuple[Any, ...],
+        ins: tuple[Value, ...],
         aval: Aval | tuple[Aval, ...],
         node: Node,
-    ) -> Any:
+    ) -> _Made:
         """Make a value, or return the one that was made before with the same op and operands."""
         if op.kind == "callback" or has_effect(op, params):
             return self.new(op, params, ins, aval, node)
@@ -308,14 +318,22 @@ class Builder:
                 self.table[key] = found
         return found
 
+    def make_value(
+        self, op: Op, params: dict[str, Any], ins: tuple[Value, ...], aval: Aval, node: Node
+    ) -> Value:
+        """Make a value of an op with one result, or return the one that was made before."""
+        found = self.make(op, params, ins, aval, node)
+        assert isinstance(found, Value)
+        return found
+
     def new(
         self,
         op: Op,
         params: dict[str, Any],
-        ins: tuple[Any, ...],
+        ins: tuple[Value, ...],
         aval: Aval | tuple[Aval, ...],
         node: Node,
-    ) -> Any:
+    ) -> _Made:
         """Make a value, or a list of values for an operation with several results."""
         whole = Value(op, params, ins, aval, node)
         self.made.append(whole)
@@ -327,7 +345,7 @@ class Builder:
         self.made += parts
         return parts
 
-    def inlined(self, node: Node, ins: tuple[Any, ...], env: _Env) -> Any:
+    def inlined(self, node: Node, ins: tuple[Value, ...], env: _Env) -> _Made:
         graphs = graphs_in(node.params)
         if not graphs:  # defined in reverse mode only: the reference function raises an error
             node.op.numpy()  # type: ignore[misc]
@@ -340,10 +358,12 @@ class Builder:
             # Set in the environment of this call, because an outer call of the same body may have
             # values for the same nodes.
             inner.own[id(n)] = self.value_of(n, inner)
-        outs = [self.get(x, inner) for x in graph.outputs]
+        found = [self.get(x, inner) for x in graph.outputs]
+        outs = [v for v in found if isinstance(v, Value)]
+        assert len(outs) == len(found)
         return outs if isinstance(node.aval, tuple) else outs[0]
 
-    def add_barrier(self, ins: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
+    def add_barrier(self, ins: tuple[Value, ...], node: Node) -> tuple[Value, ...]:
         """Pass the operands of a recomputation (see `primitives/checkpoint.py`) through a barrier.
 
         It is then not merged with the first computation, and starts when all operands are computed.
@@ -362,12 +382,13 @@ class Builder:
         wanted = tuple(bases.values())
         op = OPS["optimization_barrier"]
         parts = self.new(op, {}, wanted, tuple([x.aval for x in wanted]), node)
+        assert not isinstance(parts, Value)
         behind = dict(zip(bases, parts, strict=True))
 
         def moved(x: Value) -> Value:
             if id(x) in behind or x.op.kind != "view":
                 return behind.get(id(x), x)
-            return self.make(x.op, x.params, (moved(x.inputs[0]),), x.aval, x.node)  # type: ignore[arg-type]
+            return self.make_value(x.op, x.params, (moved(x.inputs[0]),), x.aval, x.node)  # type: ignore[arg-type]
 
         return tuple([moved(x) if held else x for x, held in zip(ins, which, strict=True)])
 
@@ -382,7 +403,7 @@ class Builder:
             x = self.reduce(node, x, first)
             axes = tuple([d - sum(k < d for k in first) for d in axes if d not in first])
         params = {**node.params, "axes": axes}
-        return self.make(node.op, params, (x,), node.op.infer(x.aval, **params), node)
+        return self.make_value(node.op, params, (x,), node.op.infer(x.aval, **params), node)
 
     def move_unit_axes(self, node: Node, ins: tuple[Value, ...]) -> Value | None:
         """Move views that only add or drop axes of length 1 from the operands to the result.
@@ -403,9 +424,9 @@ class Builder:
         if shape is None:
             return None
         aval = node.op.infer(*[x.aval for x in bases], **node.params)
-        below = self.make(node.op, node.params, tuple(bases), aval, node)
+        below = self.make_value(node.op, node.params, tuple(bases), aval, node)
         params = {"new_sizes": node.aval.shape, "dimensions": None}
-        return self.make(OPS["reshape"], params, (below,), node.aval, node)
+        return self.make_value(OPS["reshape"], params, (below,), node.aval, node)
 
 
 def _is_identity(node: Node) -> bool:
