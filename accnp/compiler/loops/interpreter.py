@@ -12,7 +12,7 @@ after the other, except in loops with barriers or warp functions, whose threads 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -55,9 +55,6 @@ from accnp.compiler.loops.printer import print_expr
 from accnp.compiler.loops.types import DType, Pointer, dtype_of
 from accnp.compiler.loops.visiting import statements
 from accnp.ir.op import COMBINES
-
-# Key of the values that a `Break` passes to its loop. No variable of a kernel can have this name.
-_LEFT = Var("values of a loop that is left")
 
 __all__ = ["AlignmentError", "BoundsError", "reduce_in_order", "run"]
 
@@ -110,15 +107,15 @@ def run(
     memory |= {b: np.zeros(b.length, b.dtype.numpy) for b in kernel.shared}
     memory |= {b: np.zeros(values[n], b.dtype.numpy) for b, n in kernel.heap}
     with np.errstate(all="ignore"):
-        _Machine(memory, values, kernels or {}, kernel.threads).block(kernel.body)
+        _Machine(memory, {**values}, kernels or {}, kernel.threads).block(kernel.body)
 
 
 def _combine(combine: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return one step of a reduction for each element of two arrays."""
     found = COMBINES[combine]
     if found.order:
-        later: Any = y > x if found.order == ">" else y < x
-        return cast("Any", np.where(later | (y != y), y, x))
+        later = y > x if found.order == ">" else y < x
+        return np.where(later | (y != y), y, x)
     return found.reference(x, y)
 
 
@@ -163,6 +160,10 @@ class _Place(NamedTuple):
     at: int
 
 
+# The value of a variable; None is the null address.
+_Value = np.generic | int | _Place | None
+
+
 class _Machine:
     """The state of a running kernel: the contents of its buffers and the values of its variables.
 
@@ -172,7 +173,7 @@ class _Machine:
     def __init__(
         self,
         memory: dict[Buffer, np.ndarray],
-        values: dict[Var, Any],
+        values: dict[Var, _Value],
         kernels: Mapping[str, Kernel],
         threads: int = 0,
     ) -> None:
@@ -181,6 +182,7 @@ class _Machine:
         self.values = values
         self.kernels = kernels
         self.thread: BlockThread | None = None  # the GPU thread, if the threads run together
+        self.left: list[_Value] = []  # the values that a `Break` passes to its loop
         self.deep = 0  # the number of enclosing loops over GPU blocks or threads
 
     def block(self, body: Sequence[Stmt]) -> None:
@@ -192,14 +194,14 @@ class _Machine:
             self.values[s.var] = self.expr(s.value)
         elif isinstance(s, Store):
             place = self.place(s.buffer, s.index)
-            place.array[place.at] = self.expr(s.value)
+            place.array[place.at] = self.number(s.value)
         elif isinstance(s, LoadVector):
             for v, x in zip(
                 s.results, self.vector_view(s.buffer, s.index, len(s.results)), strict=True
             ):
                 self.values[v] = x
         elif isinstance(s, StoreVector):
-            values = [self.expr(v) for v in s.values]
+            values = [self.number(v) for v in s.values]
             self.vector_view(s.buffer, s.index, len(values))[:] = values
         elif isinstance(s, Prefetch):
             self.expr(s.index)
@@ -221,10 +223,10 @@ class _Machine:
         elif isinstance(s, Run | Share):
             self.run(s)
         elif isinstance(s, Break):
-            self.values[_LEFT] = [self.expr(v) for v in s.values]
+            self.left = [self.expr(v) for v in s.values]
             raise _Left
         elif isinstance(s, If):
-            test = bool(self.expr(s.test))
+            test = bool(self.number(s.test))
             self.block(s.then if test else s.orelse)
             joined = [self.expr(j.then if test else j.orelse) for j in s.joined]
             for j, value in zip(s.joined, joined, strict=True):
@@ -232,7 +234,7 @@ class _Machine:
         elif isinstance(s, Reduce):
             self.reduce(s)
         else:
-            start, count = int(self.expr(s.start)), int(self.expr(s.extent))
+            start, count = self.integer(s.start), self.integer(s.extent)
             base = self.base(s.buffer)
             for at in (start, start + count - 1) if count else ():
                 self.check_bounds(s.buffer, base, at)
@@ -246,7 +248,7 @@ class _Machine:
             if self.deep or s.function != "barrier":
                 raise NotImplementedError(f"run: {s.function} outside of a loop over threads")
             return
-        found = self.thread.synchronize(s.function, [self.expr(a) for a in s.args])
+        found = self.thread.synchronize(s.function, [self.number(a) for a in s.args])
         if s.result is not None:
             self.values[s.result] = found
 
@@ -255,7 +257,7 @@ class _Machine:
         steps = self.steps(s)
 
         def work(thread: BlockThread) -> None:
-            values = {**self.values, s.index: steps[thread.index]}
+            values: dict[Var, _Value] = {**self.values, s.index: steps[thread.index]}
             one = _Machine(self.memory, values, self.kernels, self.threads)
             one.thread = thread
             one.block(s.body)
@@ -266,48 +268,63 @@ class _Machine:
         """Run another kernel on this thread."""
         kernel = self.kernels[s.kernel]
         first, last = (0, s.count) if isinstance(s, Share) else (s.first, s.last)
-        limits = [int(self.expr(x)) if not isinstance(x, int) else x for x in (first, last)]
-        values: dict[Var, Any] = {kernel.first: limits[0], kernel.last: limits[1]}
+        limits = [x if isinstance(x, int) else self.integer(x) for x in (first, last)]
+        values = {kernel.first: limits[0], kernel.last: limits[1]}
         memory = {b: np.zeros(b.length + 64, b.dtype.numpy) for b in kernel.stack}
         for a, x in zip(kernel.arguments, s.args, strict=True):
             if isinstance(a, Buffer):
-                memory[a] = self.argument(x)
+                memory[a] = self.array(x)
             else:
-                values[a] = int(self.expr(x))
+                values[a] = self.integer(x)
         memory |= {b: np.zeros(values[n], b.dtype.numpy) for b, n in kernel.heap}
-        _Machine(memory, values, self.kernels).block(kernel.body)
+        _Machine(memory, {**values}, self.kernels).block(kernel.body)
 
-    def argument(self, x: Expr) -> Any:
+    def argument(self, x: Expr) -> np.ndarray | np.generic | int | None:
         """Evaluate an argument of a call; an address becomes the array from that element on."""
         found = self.expr(x)
         return found.array[found.at :] if isinstance(found, _Place) else found
 
+    def array(self, x: Expr) -> np.ndarray:
+        """Evaluate an address; returns the array from that element on."""
+        found = self.argument(x)
+        assert isinstance(found, np.ndarray)
+        return found
+
+    def number(self, x: Expr) -> np.generic:
+        """Evaluate an expression that is not an address."""
+        found = self.expr(x)
+        assert isinstance(found, np.generic)
+        return found
+
+    def integer(self, x: Expr) -> int:
+        return int(self.number(x))
+
     def reduce_columns(self, s: ReduceColumns) -> None:
         """Reduce each column of a set of rows."""
-        start, source = int(self.expr(s.start)), self.memory[s.buffer]
-        places = self.memory[s.places][: int(self.expr(s.rows))]
-        for c in range(int(self.expr(s.columns))):
+        start, source = self.integer(s.start), self.memory[s.buffer]
+        places = self.memory[s.places][: self.integer(s.rows)]
+        for c in range(self.integer(s.columns)):
             column = [start + int(k) + c for k in places]
             for at in column:
                 self.check_bounds(s.buffer, _Place(source, 0), at)
             self.memory[s.to][c] = reduce_in_order(s.combine, source[column])
 
     def transpose(self, s: Transpose) -> None:
-        start, step = int(self.expr(s.start)), int(self.expr(s.step))
+        start, step = self.integer(s.start), self.integer(s.step)
         to, source = self.memory[s.to], self.memory[s.buffer]
-        for r in range(int(self.expr(s.rows))):
-            for c in range(int(self.expr(s.columns))):
+        for r in range(self.integer(s.rows)):
+            for c in range(self.integer(s.columns)):
                 at = start + r + step * c
                 self.check_bounds(s.buffer, _Place(source, 0), at)
                 to[s.width * r + c] = source[at]
 
     def reduce(self, s: Reduce) -> None:
-        found: list[list[Any]] = [[] for _ in s.reductions]
-        for j in reversed(range(int(self.expr(s.extent)))):
+        found: list[list[np.generic]] = [[] for _ in s.reductions]
+        for j in reversed(range(self.integer(s.extent))):
             self.values[s.index] = j
             self.block(s.body)
             for f, values in zip(s.reductions, found, strict=True):
-                values.append(self.expr(f.value))
+                values.append(self.number(f.value))
         for f, values in zip(s.reductions, found, strict=True):
             self.values[f.result] = self.reduce_values(f, np.array(values[::-1]))
 
@@ -319,7 +336,7 @@ class _Machine:
     def while_loop(self, s: While) -> None:
         self.begin_loop(s)
         try:
-            while self.expr(s.test):
+            while self.number(s.test):
                 self.run_step(s)
         except _Left:
             self.break_loop(s)
@@ -346,7 +363,7 @@ class _Machine:
 
     def break_loop(self, s: For | While) -> None:
         """Assign the results of a loop that a `Break` has left."""
-        for c, value in zip(s.carried, self.values[_LEFT], strict=True):
+        for c, value in zip(s.carried, self.left, strict=True):
             self.values[c.result] = value
 
     def for_loop(self, s: For) -> None:
@@ -370,20 +387,24 @@ class _Machine:
 
     def steps(self, s: For) -> Sequence[int]:
         """Return the indices of a loop, or those of this block if it runs a part (`For.part`)."""
-        found = range(int(self.expr(s.start)), int(self.expr(s.stop)), s.step)
+        found = range(self.integer(s.start), self.integer(s.stop), s.step)
         if s.part is None:
             return found
-        block, blocks = [int(self.expr(x)) for x in s.part]
+        block, blocks = [self.integer(x) for x in s.part]
         each = self.threads if s.spread == "grid" else 1
         return [i for k, i in enumerate(found) if k // each % blocks == block]
 
     def base(self, memory: Memory) -> _Place:
         """Return the address of element 0 of a buffer, or the address in a variable."""
-        return self.values[memory] if isinstance(memory, Var) else _Place(self.memory[memory], 0)
+        if isinstance(memory, Buffer):
+            return _Place(self.memory[memory], 0)
+        found = self.values[memory]
+        assert isinstance(found, _Place)
+        return found
 
     def place(self, memory: Memory, index: Expr) -> _Place:
         """Return the address of the element at an index, after checking its bounds."""
-        base, at = self.base(memory), int(self.expr(index))
+        base, at = self.base(memory), self.integer(index)
         self.check_bounds(memory, base, at)
         return _Place(base.array, base.at + at)
 
@@ -404,7 +425,7 @@ class _Machine:
         if not -base.at <= at < size:
             raise BoundsError(f"run: {memory.name}[{at}] of {size} elements")
 
-    def expr(self, x: Expr) -> Any:
+    def expr(self, x: Expr) -> _Value:
         """Evaluate an expression."""
         if isinstance(x, Const):
             return x.dtype.numpy.type(x.value) if isinstance(x.dtype, DType) else None
@@ -416,15 +437,17 @@ class _Machine:
             return place.array[place.at]
         if isinstance(x, Address):
             base = self.base(x.buffer)
-            return _Place(base.array, base.at + int(self.expr(x.index)))
+            return _Place(base.array, base.at + self.integer(x.index))
         if isinstance(x, Index):
-            terms = [int(self.values[v]) * int(self.values.get(k, k)) for v, k in x.terms]  # type: ignore[arg-type]
+            terms = [
+                self.integer(v) * (k if isinstance(k, int) else self.integer(k)) for v, k in x.terms
+            ]
             found = sum(terms) + x.constant
             if not -(1 << 63) <= found < 1 << 63:
                 raise OverflowError(f"run: {print_expr(x)} has more than 64 bits: {found}")
             return np.int64(found)
         if isinstance(x, Cast):
-            return _cast(self.expr(x.value), x.dtype)
+            return _cast(self.number(x.value), x.dtype)
         assert isinstance(x, Call)
         if x.function == "asked":  # whether the launch requests non-temporal stores
             return np.int64(0)
@@ -433,4 +456,4 @@ class _Machine:
         reference = function.reference if function and takes else plain.NAMESPACE[x.function]
         found = reference(*[self.argument(a) for a in x.args])
         assert isinstance(x.dtype, DType)
-        return np.asarray(found).astype(x.dtype.numpy)[()]
+        return cast("np.generic", np.asarray(found).astype(x.dtype.numpy)[()])
