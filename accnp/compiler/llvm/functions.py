@@ -147,7 +147,7 @@ def _floor_divide(x: V, y: V, signed: bool) -> tuple[V, V]:
         d = where(good, y, 1)
         q, r = V(b, b.udiv(x.v, d.v)), V(b, b.urem(x.v, d.v))
         return where(good, q, q.const(0)), where(good, r, r.const(0))
-    least = -(1 << y.type.width - 1)
+    least = -(1 << y.width - 1)
     good = y.ne(0) & ~(y.eq(-1) & x.eq(least))
     d = where(good, y, 1)
     q, r = V(b, b.sdiv(x.v, d.v)), V(b, b.srem(x.v, d.v))

@@ -77,7 +77,7 @@ def nextafter(
 ) -> V:
     """The next number toward y; of formats whose bits are others than those in registers, too."""
     i, j = to_bits(x), to_bits(y)
-    top = i.const(-(1 << (i.type.width - 1)))
+    top = i.const(-(1 << (i.width - 1)))
     away = (i ^ j) < 0
     # step the magnitude up when y is farther from zero on the same side
     farther = fabs(y) > fabs(x)

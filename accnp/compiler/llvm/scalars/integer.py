@@ -22,7 +22,7 @@ def idiv(x: V, y: V, signed: bool) -> V:
 def irem(x: V, y: V, signed: bool) -> V:
     """Remainder with the sign of x; x rem 0 = x, MIN rem -1 = 0."""
     zero, y = y.eq(0), _safe_divisor(y, signed)
-    if x.type.width > 32:
+    if x.width > 32:
         return where(zero, x, V(x.b, (x.b.srem if signed else x.b.urem)(x.v, y.v)))
     return where(zero, x, x - _quotient(x, y, signed) * y)
 
@@ -41,15 +41,15 @@ def _quotient(x: V, y: V, signed: bool) -> V:
     less than that (2^-21 / y in doubles, 2^-8 / y in single precision): it is cut off at the right
     one.
     """
-    if x.type.width > 32:
+    if x.width > 32:
         return V(x.b, (x.b.sdiv if signed else x.b.udiv)(x.v, y.v))
-    wide = F64 if x.type.width == 32 else F32
+    wide = F64 if x.width == 32 else F32
     return (x.to(wide, signed) / y.to(wide, signed)).to(x.type, signed)
 
 
 def shift_left(x: V, n: V) -> V:
     """Zero when the count is negative or at least the width."""
-    ok = n.cmp("<", x.type.width, signed=False)
+    ok = n.cmp("<", x.width, signed=False)
     return where(ok, x << _count_of(ok, n), 0)
 
 
@@ -59,18 +59,18 @@ def _count_of(ok: V, n: V) -> V:
     On a GPU the last bits, for LLVM takes the choice away there, with the hardware's own treatment
     of large counts, and loses the upper half of a count of 64 bits.
     """
-    return n & (n.type.width - 1) if on_gpu(n.b.module) else where(ok, n, 0)
+    return n & (n.width - 1) if on_gpu(n.b.module) else where(ok, n, 0)
 
 
 def shift_right_logical(x: V, n: V) -> V:
-    ok = n.cmp("<", x.type.width, signed=False)
+    ok = n.cmp("<", x.width, signed=False)
     return where(ok, x.lshr(_count_of(ok, n)), 0)
 
 
 def shift_right_arithmetic(x: V, n: V) -> V:
     """Copies of the sign when the count is negative or at least the width."""
-    ok = n.cmp("<", x.type.width, signed=False)
-    return x >> where(ok, n, x.type.width - 1)
+    ok = n.cmp("<", x.width, signed=False)
+    return x >> where(ok, n, x.width - 1)
 
 
 def _count(name: str, x: V) -> V:

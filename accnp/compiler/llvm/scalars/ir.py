@@ -8,7 +8,6 @@ intrinsics that the math files need.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -46,8 +45,15 @@ class V:
         self.b, self.v = b, v
 
     @property
-    def type(self) -> Any:
+    def type(self) -> ir.Type:
         return self.v.type
+
+    @property
+    def width(self) -> int:
+        """The number of bits of an integer."""
+        kind = self.v.type
+        assert isinstance(kind, ir.IntType)
+        return kind.width
 
     @property
     def single(self) -> bool:
