@@ -180,7 +180,7 @@ def _run_worker() -> None:
             nice = max(_NICE, os.getpriority(os.PRIO_PROCESS, 0))
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
     while True:
-        while _held or (kernel_cache.busy() and has_room()):
+        while _held or (kernel_cache.has_waiting_threads() and has_room()):
             time.sleep(_PAUSE)
         if not _optimize_next():
             _thread = None

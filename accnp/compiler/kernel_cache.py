@@ -437,7 +437,7 @@ def _starts_in_first_tier(first_tier: FirstTier, text: str, linked: list[str]) -
     return first_tier is FirstTier.ALWAYS or _objects().is_vector_code(text, linked)
 
 
-def busy() -> bool:
+def has_waiting_threads() -> bool:
     """Return whether a thread is waiting for a kernel."""
     return bool(_making)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from accnp.engine.device_steps import LibraryStep
 from accnp.engine.steps import HostOperand
 from accnp.runtime.device import Device
-from accnp.runtime.device_buffer import DeviceBuffer, adopt, driver_of
+from accnp.runtime.device_buffer import DeviceBuffer, driver_of, wrap_foreign_array
 from accnp.runtime.driver import NotCaptured
 
 __all__ = ["Capture", "Span", "capture"]
@@ -72,7 +72,7 @@ def capture(step: LibraryStep, device: Device, inside: dict[int, int]) -> Captur
         graph = driver.capture(lambda: step.call(driver, arrays))
         if graph.value is None:
             return f"the GPU's library has no {step.op.name} of these operands"
-        results = [adopt(device, value, made_by=step.op.name) for value in graph.value]
+        results = [wrap_foreign_array(device, value, made_by=step.op.name) for value in graph.value]
     except (NotCaptured, MemoryError) as error:
         return f"{step.op.name} cannot be captured as a CUDA graph ({error})"
     spans = [Span(first, n, b.ptr) for (first, n), b in zip(wanted, room, strict=True)]
@@ -82,7 +82,7 @@ def capture(step: LibraryStep, device: Device, inside: dict[int, int]) -> Captur
 def _zeros(device: Device, nbytes: int) -> DeviceBuffer:
     driver = driver_of(device)
     made = driver.call(driver.xp.zeros, max(1, nbytes), "u1")
-    return adopt(device, made, made_by="a captured call")
+    return wrap_foreign_array(device, made, made_by="a captured call")
 
 
 def _bytes(operand: HostOperand) -> tuple[int, int]:

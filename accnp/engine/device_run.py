@@ -24,12 +24,12 @@ from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
 from accnp.runtime.device_buffer import (
     DeviceBuffer,
-    adopt,
     copy,
     driver_of,
     empty,
     move,
     retry_after_freeing,
+    wrap_foreign_array,
 )  # fmt: skip
 from accnp.runtime.driver import Driver, explain
 from accnp.runtime.stream import Stream
@@ -162,7 +162,7 @@ def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Driver
     if found is None:
         return False
     for (slot, _), value in zip(step.results, found, strict=True):
-        slots[slot] = adopt(device, value, made_by=step.op.name)
+        slots[slot] = wrap_foreign_array(device, value, made_by=step.op.name)
         slots[slot].origin = origin(step)
     return True
 

@@ -193,7 +193,7 @@ def _combine(
         }
         shape = tuple([size[c] for c in labels])
         pair = (_spread(x, s, labels, shape), _spread(y, t, labels, shape))
-        return multiply(*_alike(*pair, wanted)), labels
+        return multiply(*_promote_factors(*pair, wanted)), labels
     where = [[[v.index(c) for c in group] for v in (s, t)] for group in (summed, batch)]
     rest = [c for c in s if c not in both] + [c for c in t if c not in both]
     labels = "".join(batch + rest)
@@ -203,7 +203,7 @@ def _combine(
     return out, labels
 
 
-def _alike(x: Node, y: Node, wanted: Any) -> tuple[Node, Node]:
+def _promote_factors(x: Node, y: Node, wanted: Any) -> tuple[Node, Node]:
     """Promote two factors to one dtype, for a product of dtype `wanted`."""
     if wanted is None:
         return x, y

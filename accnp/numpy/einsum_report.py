@@ -51,7 +51,7 @@ class PathInfo:
         # The last step has the requested order of labels, others have the order of occurrence.
         order = self.output_subscript if not left else "".join(taken)
         made = "".join([c for c in dict.fromkeys(order) if c in kept])
-        kind = _kind(taken, made, labels - kept, lengths)
+        kind = _contraction_kind(taken, made, labels - kept, lengths)
         left.append(made)
         shapes.append(_lengths(taken, lengths, made))
         rest = tuple(left) if len(left) <= _LISTED else None
@@ -122,7 +122,7 @@ def _lengths(terms: Sequence[str], shapes: Sequence[tuple[int, ...]], made: str)
     return tuple([max([n for c, n in pairs if c == label]) for label in made])
 
 
-def _kind(
+def _contraction_kind(
     terms: list[str], made: str, summed: frozenset[str], shapes: list[tuple[int, ...]]
 ) -> str | bool:
     """Return the BLAS product that a step is; "/EINSUM" where einsum would be as fast."""

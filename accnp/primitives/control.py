@@ -65,7 +65,7 @@ def take_wholes(xs: Sequence[Node]) -> Sequence[Node]:
     """
     if not in_shard_map():
         return xs
-    return imported("accnp.primitives.shards").wholes(xs)
+    return imported("accnp.primitives.shards").gather_operands(xs)
 
 
 def _pass_closed_values(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from accnp.ir.aval import MeshSharding
     from accnp.primitives.rule_types import Operand, Tools
 
-__all__ = ["TO_GLOBAL", "TO_LOCAL", "install_localize", "local_of", "localize", "wholes"]
+__all__ = ["TO_GLOBAL", "TO_LOCAL", "gather_operands", "install_localize", "local_of", "localize"]
 
 _localize: list[Callable[[Node, Any, tuple[int, ...]], Node]] = []
 _wholes: list[Callable[[Sequence[Node]], list[Node]]] = []
@@ -30,11 +30,11 @@ _wholes: list[Callable[[Sequence[Node]], list[Node]]] = []
 
 def install_localize(
     localize: Callable[[Node, Any, tuple[int, ...]], Node],
-    wholes: Callable[[Sequence[Node]], list[Node]],
+    gather_operands: Callable[[Sequence[Node]], list[Node]],
 ) -> None:
     """Set the function that returns the shard of a value for a sharding and a shape, and the one
     that returns the wholes of operands in a function of shards."""
-    _localize[:], _wholes[:] = [localize], [wholes]
+    _localize[:], _wholes[:] = [localize], [gather_operands]
 
 
 def localize(x: Node, sharding: MeshSharding, shape: tuple[int, ...]) -> Node:
@@ -42,7 +42,7 @@ def localize(x: Node, sharding: MeshSharding, shape: tuple[int, ...]) -> Node:
     return _localize[0](x, sharding, shape)
 
 
-def wholes(xs: Sequence[Node]) -> list[Node]:
+def gather_operands(xs: Sequence[Node]) -> list[Node]:
     """Return the operands of an operation in a function of shards, with wholes for arrays over
     processes."""
     return _wholes[0](xs)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from accnp.runtime.driver import DeviceArray, Event
 
 __all__ = [
-    "DeviceBuffer", "adopt", "copy", "driver_of", "empty", "live_bytes", "move",
-    "retry_after_freeing",
+    "DeviceBuffer", "copy", "driver_of", "empty", "live_bytes", "move", "retry_after_freeing",
+    "wrap_foreign_array",
 ]  # fmt: skip
 
 _R = TypeVar("_R")
@@ -229,7 +229,7 @@ def copy(source: DeviceBuffer, made_by: str = "") -> DeviceBuffer:
     return fresh
 
 
-def adopt(
+def wrap_foreign_array(
     device: Device, array: DeviceArray, foreign: bool = False, made_by: str = ""
 ) -> DeviceBuffer:
     """Return a buffer over a C-contiguous array of the driver's library; `foreign`: other code may

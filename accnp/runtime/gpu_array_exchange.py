@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.runtime import buffer as pool
 from accnp.runtime.device import Device, devices
-from accnp.runtime.device_buffer import DeviceBuffer, adopt, driver_of
+from accnp.runtime.device_buffer import DeviceBuffer, driver_of, wrap_foreign_array
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
@@ -121,7 +121,7 @@ def import_gpu_array(
     dtype = np.dtype(mine.dtype)
     if name:
         dtype = pool.ml_dtype(name)
-    made = adopt(device, mine, foreign=mine is array, made_by="another library")
+    made = wrap_foreign_array(device, mine, foreign=mine is array, made_by="another library")
     return made, tuple(array.shape), dtype
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NamedSharding", "P", "PartitionSpec", "Sharding", "SingleDeviceSharding",
     "make_single_device_sharding",
-]  # fmt: skip
+]  # fmt: skip  # fmt: skip
 
 Index = tuple[slice, ...]
 

@@ -12,7 +12,7 @@ import ast
 from typing import cast
 
 from accnp.compiler.frontend.syntax import walk
-from accnp.compiler.loops.visiting import unlike
+from accnp.compiler.loops.visiting import make_unique_name
 from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["LOADS", "STORES", "called_function", "name_elements"]
@@ -49,7 +49,7 @@ def name_elements(tree: ast.FunctionDef) -> ast.FunctionDef:
         count = LOADS[called_function(s.value)]
         names = vectors.setdefault(target.id, [])
         for k in range(len(names), count):
-            names.append(unlike(f"{target.id}_{k}", taken))
+            names.append(make_unique_name(f"{target.id}_{k}", taken))
             taken.add(names[-1])
     return cast("ast.FunctionDef", _Elements(vectors).visit(tree))
 

@@ -17,7 +17,9 @@ from accnp.compiler.fusion.program import Value
 from accnp.compiler.fusion.spaces import in_kernel, strip_views
 from accnp.primitives.conversion import CONVERT
 
-__all__ = ["AGAIN", "cheap", "distinct", "does_not_expand", "is_worth_recomputing", "times", "work"]
+__all__ = [
+    "AGAIN", "distinct", "does_not_expand", "is_cheap", "is_worth_recomputing", "times", "work",
+]  # fmt: skip
 
 CHEAP = 4  # an operation of at most this cost, whose operands are leaves, is recomputed
 # Instructions per element, including loads, that may be repeated to avoid storing a value. Storing
@@ -27,7 +29,7 @@ AGAIN = 32
 HEAVY = 10  # an operation of more than this cost is never recomputed
 
 
-def cheap(v: Value) -> bool:
+def is_cheap(v: Value) -> bool:
     return _is_widening(v) or (
         v.op.cost <= CHEAP
         and len(v.inputs) <= 2

@@ -36,7 +36,7 @@ from accnp.compiler.fusion.clusters import (
     reaches,
     write_last,
 )
-from accnp.compiler.fusion.costs import cheap, distinct, is_worth_recomputing
+from accnp.compiler.fusion.costs import distinct, is_cheap, is_worth_recomputing
 from accnp.compiler.fusion.gathers import Coordinate, is_gather
 from accnp.compiler.fusion.merging import merge, merge_siblings
 from accnp.compiler.fusion.program import Program, Value
@@ -284,7 +284,7 @@ class Fusion:
         """Compute a value inline in its consumer, under views, or in all consumers if that costs
         less than storing it. Return whether this was possible."""
         viewed = any(d.how == "view" for d in v.demands)
-        if not ((viewed or len(v.demands) > 1) and cheap(v)) and not (
+        if not ((viewed or len(v.demands) > 1) and is_cheap(v)) and not (
             viewed and is_worth_recomputing(v)
         ):
             return False

@@ -53,12 +53,12 @@ def _without_warnings(f: Callable[..., Any]) -> Callable[..., Any]:
     def call(*xs: ArrayLike) -> Number:
         with np.errstate(all="ignore"):
             x = np.asarray(xs[0])
-            return _number(np.asarray(f(*xs)).astype(x.dtype))
+            return _as_scalar(np.asarray(f(*xs)).astype(x.dtype))
 
     return call
 
 
-def _number(x: np.ndarray) -> Number:
+def _as_scalar(x: np.ndarray) -> Number:
     """The number in an array without axes."""
     return typing.cast("Number", x[()])
 
@@ -83,7 +83,7 @@ def cast(dtype: DTypeLike) -> Callable[[ArrayLike], Number]:
         with np.errstate(all="ignore"):
             if given.dtype.kind == "f" and target.kind in "iu":
                 return _saturate(given, target)
-            return _number(given.astype(target))
+            return _as_scalar(given.astype(target))
 
     return call
 
@@ -95,7 +95,7 @@ def _saturate(x: np.ndarray, target: np.dtype) -> Number:
     inside = (x > float(info.min) - 1) & (x < top) | (x == float(info.min))
     y = np.where(inside, x, 0).astype(target)
     y = np.where(~inside & (x >= top), info.max, y)
-    return _number(np.where(~inside & (x < 0), info.min, y).astype(target))
+    return _as_scalar(np.where(~inside & (x < 0), info.min, y).astype(target))
 
 
 def idiv(x: Integer, y: Integer) -> Number:
@@ -104,7 +104,7 @@ def idiv(x: Integer, y: Integer) -> Number:
     if b == 0:
         return dtype.type(-1 if dtype.kind == "i" else np.iinfo(dtype).max)
     q = abs(a) // abs(b)
-    return _number(np.asarray(-q if (a < 0) != (b < 0) else q).astype(dtype))
+    return _as_scalar(np.asarray(-q if (a < 0) != (b < 0) else q).astype(dtype))
 
 
 def rem(x: Number, y: Number) -> Number:
@@ -182,7 +182,7 @@ def fma(x: Number, y: Number, z: Number) -> Number:
     """Rounded twice in the widest type, unlike the compiled one."""
     wide = np.longdouble
     with np.errstate(all="ignore"):
-        return _number(np.asarray(wide(x) * wide(y) + wide(z)).astype(np.asarray(x).dtype))
+        return _as_scalar(np.asarray(wide(x) * wide(y) + wide(z)).astype(np.asarray(x).dtype))
 
 
 def square(x: Number) -> Number:
@@ -197,11 +197,11 @@ def square(x: Number) -> Number:
 def make_complex(x: Number, y: Number) -> Number:
     out = np.empty((), np.result_type(x, np.complex64))
     out.real, out.imag = x, y
-    return _number(out)
+    return _as_scalar(out)
 
 
 def bitcast(dtype: DTypeLike) -> Callable[[ArrayLike], Number]:
-    return lambda x: _number(np.asarray(x).view(dtype))
+    return lambda x: _as_scalar(np.asarray(x).view(dtype))
 
 
 def threefry(
@@ -270,7 +270,7 @@ def _block(combine: Combine) -> Callable[[Pointer, Integer], Number]:
         with np.errstate(all="ignore"):
             start = a.dtype.type(found.identity(a.dtype))
             reference = typing.cast("np.ufunc", found.reference)
-            return _number(np.asarray(reference.reduce(a, initial=start)).astype(a.dtype))
+            return _as_scalar(np.asarray(reference.reduce(a, initial=start)).astype(a.dtype))
 
     return call
 

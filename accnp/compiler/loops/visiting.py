@@ -35,9 +35,9 @@ from accnp.compiler.loops.ir import (
 )
 
 __all__ = [
-    "accessed", "addends", "assigned", "every_part", "expressions", "fresh_name", "map_body",
-    "map_expr", "map_statement", "names_of", "parts", "replace_loops", "statements",
-    "subexpressions", "unlike",
+    "accessed", "addends", "assigned", "every_part", "expressions", "fresh_name",
+    "make_unique_name", "map_body", "map_expr", "map_statement", "names_of", "parts",
+    "replace_loops", "statements", "subexpressions",
 ]  # fmt: skip
 
 
@@ -239,10 +239,10 @@ def every_part(s: Stmt) -> list[Expr]:
 
 def fresh_name(name: str, kernel: Kernel) -> str:
     """Return a name, with a numeric suffix if the kernel has the name already."""
-    return unlike(name, names_of(kernel))
+    return make_unique_name(name, names_of(kernel))
 
 
-def unlike(name: str, taken: Set[str]) -> str:
+def make_unique_name(name: str, taken: Set[str]) -> str:
     """Return this name if it is not in use, or otherwise this name with a numeric suffix."""
     found, k = name, 0
     while found in taken:

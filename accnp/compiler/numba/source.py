@@ -42,7 +42,7 @@ from accnp.compiler.loops.ir import (
     dtype,
 )
 from accnp.compiler.loops.types import Pointer
-from accnp.compiler.loops.visiting import fresh_name, names_of, subexpressions, unlike
+from accnp.compiler.loops.visiting import fresh_name, make_unique_name, names_of, subexpressions
 from accnp.compiler.passes.inline_indices import inline_indices
 from accnp.compiler.passes.join_rows import join_rows
 from accnp.compiler.passes.lower_reductions import lower_reductions
@@ -179,7 +179,7 @@ class _Printer:
         return self.expr(buffer) if isinstance(buffer, Var) else buffer.name
 
     def load_vector(self, s: LoadVector, pad: str) -> None:
-        vector = unlike(f"{s.buffer.name}_", names_of(self.kernel))
+        vector = make_unique_name(f"{s.buffer.name}_", names_of(self.kernel))
         at = f"{self.memory(s.buffer)}, {self.place(s.index)}"
         self.lines.append(f"{pad}{vector} = load{len(s.results)}({at})")
         for k, v in enumerate(s.results):

@@ -10,7 +10,7 @@ from collections.abc import Sequence, Set
 
 from accnp.compiler.loops.ir import Expr, Kernel, Let, Load, Store, Var
 from accnp.compiler.loops.types import I8, Type
-from accnp.compiler.loops.visiting import map_statement, names_of, subexpressions, unlike
+from accnp.compiler.loops.visiting import make_unique_name, map_statement, names_of, subexpressions
 from accnp.compiler.passes.replace_variables import replaced
 
 __all__ = ["Body", "Copies", "interleave_copies"]
@@ -32,7 +32,7 @@ class Copies:
 
     def fresh(self, v: Var) -> Var:
         """Return a new variable with the type of another one."""
-        name = unlike(v.name, self.names)
+        name = make_unique_name(v.name, self.names)
         self.names.add(name)
         return v._replace(name=name)
 

@@ -156,11 +156,11 @@ def _core(name: str, fft_type: FftType, a: Any, s: Any, axes: Any, norm: Any) ->
         size = prod(s) or 1
         scale = sqrt(size) if norm == "ortho" else float(size)
         factor = scale if name.startswith("i") else 1 / scale
-        out = wrap(o.mul(out._node, _number(factor, out._node)))
+        out = wrap(o.mul(out._node, _scalar_like(factor, out._node)))
     return out if moved is None or moved == last else moveaxis(out, last, moved)
 
 
-def _number(value: float, x: Node) -> Node:
+def _scalar_like(value: float, x: Node) -> Node:
     return scalar_node(value, x.aval.dtype, False)
 
 
@@ -185,7 +185,9 @@ def _check_one_axis(name: str, axis: Any) -> None:
         )
 
 
-def _one(name: str, fft_type: FftType, a: Any, n: Any, axis: Any, norm: Any) -> Array:
+def _transform_one_axis(
+    name: str, fft_type: FftType, a: Any, n: Any, axis: Any, norm: Any
+) -> Array:
     _check_one_axis(name, axis)
     axes = None if axis is None else [axis]
     return _core(name, fft_type, a, None if n is None else [n], axes, norm)
@@ -274,7 +276,7 @@ def _make_one_axis(name: str, fft_type: FftType, example: str) -> OneAxis:
     def function(
         a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
     ) -> Array:
-        return _one(name, fft_type, a, n, axis, norm)
+        return _transform_one_axis(name, fft_type, a, n, axis, norm)
 
     return _set_docstring(function, name, fft_type, "along one axis", _ONE_AXIS, example)
 
@@ -398,8 +400,8 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     _check_one_axis("hfft", axis)
     x = conj(a)
     count = (x.shape[axis] - 1) * 2 if n is None else n
-    out = _one("hfft", FftType.IRFFT, x, n, axis, norm)._node
-    return wrap(o.mul(out, _number(count, out)))
+    out = _transform_one_axis("hfft", FftType.IRFFT, x, n, axis, norm)._node
+    return wrap(o.mul(out, _scalar_like(count, out)))
 
 
 @api_boundary
@@ -444,8 +446,8 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
             f"jnp.fft.ihfft: the axis is empty; got shape {x.aval.shape}; pass elements"
         )
     count = x.aval.shape[axis] if n is None else n
-    out = conj(_one("ihfft", FftType.RFFT, wrap(x), n, axis, norm))._node
-    return wrap(o.mul(out, _number(1 / count, out)))
+    out = conj(_transform_one_axis("ihfft", FftType.RFFT, wrap(x), n, axis, norm))._node
+    return wrap(o.mul(out, _scalar_like(1 / count, out)))
 
 
 def _spacing(name: str, n: Any, d: Any) -> int:
