@@ -40,14 +40,18 @@ def quiet(fn: Callable[_P, _R]) -> Callable[_P, _R]:
     return call
 
 
-def ordered_bits(bits: np.ndarray) -> np.ndarray:
+_Integers = TypeVar("_Integers")  # an array of NumPy or of CuPy
+
+
+def ordered_bits(bits: _Integers) -> _Integers:
     """Return integers in the total order of the floats with these bits, which are signed integers:
     -NaN < -inf, -0.0 < 0.0, NaN > inf. The same function returns the bits of such integers.
 
     Arrays of CuPy are accepted, too. `compiler/library/sorts/ordered_keys.py` writes it in kernels.
     """
-    info = np.iinfo(bits.dtype)
-    return bits ^ ((bits >> (info.bits - 1)) & bits.dtype.type(info.max))
+    integers: Any = bits
+    info = np.iinfo(integers.dtype)
+    return integers ^ ((integers >> (info.bits - 1)) & integers.dtype.type(info.max))
 
 
 def special(name: str) -> Callable[[np.ndarray], np.ndarray]:

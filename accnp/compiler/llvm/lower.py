@@ -542,8 +542,8 @@ def _for_vectorizer(s: For) -> bool:
 
 
 class _Part(NamedTuple):
-    """A load whose elements are `behind` places before those of the load `last`; the first ones of
-    such loads are `reach` places before them."""
+    """One of several loads of neighboring elements: its elements are `behind` places before those
+    of the load `last`. `reach` is the distance from the first of the loads to the last one."""
 
     last: Load
     behind: int

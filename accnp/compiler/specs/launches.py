@@ -1,8 +1,9 @@
 """Kernels for launches and for calls from other kernels.
 
 Input: a `KernelSpec`, or a `Generated`. Output: a `Generated` with the loop IR, its source text for
-inspection, and its signature; or a kernel under a name that is a hash of its content. Kernels of a
-few elements that are called in loops are specialized to their sizes.
+inspection, and its signature; or a kernel under a name that is a hash of its content. Kernels that
+are called in loops are specialized: those of a few elements to their sizes, and others to how their
+operands lie in memory.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from accnp.ir.kernel import KernelSpec
 
 __all__ = ["as_callee", "build_generated", "specialize_layout", "specialize_sizes"]
 
-MAX_SHIFT = 2  # distance of elements that one vector and the next one contain; most stencils' are 1
+MAX_SHIFT = 2  # most neighbors in stencils are one or two elements apart; the IR allows SHIFT
 MAX_TINY = 32  # the maximum steps and sizes of a kernel that is specialized when called in a loop
 
 
@@ -88,7 +89,12 @@ def specialize_layout(text: Generated, pointers: Sequence[tuple[int, int]]) -> G
     text : Generated
         A kernel.
     pointers : sequence of (int, int)
-        For each of its first buffers, a number of the array, and the first byte in it.
+        For each of its first buffers, the slot of the array, and the first byte in it.
+
+    Returns
+    -------
+    Generated
+        The same kernel if nothing of this holds, or if it is not a map.
     """
     if text.form != "map" or text.kernel is None:
         return text
