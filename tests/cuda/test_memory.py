@@ -123,7 +123,7 @@ def test_gpu_fault_is_raised_by_wait(fake):
             wait()
         (note,) = caught.value.__notes__
         assert "the value of mul, recorded at" in note
-        assert "test_a_fault_is_told" in note
+        assert "test_gpu_fault_is_raised_by_wait" in note
     f = jax.jit(lambda x: jnp.sin(x) + 1)  # results of calls have the line of the operation
     for z in (f(x), f(x)):
         with pytest.raises(RuntimeError) as caught:
