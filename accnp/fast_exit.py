@@ -31,7 +31,7 @@ __all__ = ["watch_exit"]
 # Packages whose objects need no finalization at exit: the system frees their memory.
 _PACKAGES = frozenset(["accnp", "llvmlite", "ml_dtypes", "numba", "numpy", "scipy"])
 # Modules of the standard library whose callbacks only remove an entry from a container.
-_CONTAINERS = frozenset(["weakref", "_weakrefset"])
+_CONTAINERS = frozenset(["weakref", "_weakrefset", "_frozen_importlib"])
 _BUILTIN_CALLBACKS = frozenset(["ReferenceType._destroy", "ReferenceType._localdummy_destroyed"])
 _SUSPENDED = {
     types.GeneratorType: "gi_frame",
@@ -50,7 +50,7 @@ def _at_exit() -> None:
         watch_exit()
         return
     with contextlib.suppress(Exception):  # raised by attributes of the program's objects
-        if not _has_finalizers():
+        if not _finalized_objects():
             _keep(
                 [
                     vars(m).copy()
@@ -70,9 +70,9 @@ def _keep(x: object) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(x))
 
 
-def _has_finalizers() -> bool:
-    """Whether an object has a finalizer that must run."""
-    return any(map(_runs_finalizer, select(gc.get_objects(), _is_of_interest)))
+def _finalized_objects() -> list[object]:
+    """Return the objects that have a finalizer that must run."""
+    return list(filter(_runs_finalizer, select(gc.get_objects(), _is_of_interest)))
 
 
 def _is_of_interest(kind: type) -> bool:

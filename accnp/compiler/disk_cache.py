@@ -140,8 +140,10 @@ class DiskCache:
             name = os.path.join(place, f".new-{os.urandom(8).hex()}")
             handle = os.open(name, _NEW, 0o600)
             temporary = name
-            with os.fdopen(handle, "wb") as file:
-                file.write(_MAGIC + digest(key.encode() + data) + data)
+            try:
+                _write(handle, _MAGIC + digest(key.encode() + data) + data)
+            finally:
+                os.close(handle)
             os.replace(temporary, self.path(key))
         except OSError as error:
             if temporary is not None:
@@ -203,6 +205,13 @@ class DiskCache:
         if not self._complained:
             self._complained = True
             note(f"disk cache: cannot {what} {self.folder}: {error}; kernels compile each time")
+
+
+def _write(handle: int, data: bytes) -> None:
+    """Write all bytes. A file object would have a finalizer, which makes the exit slower."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
 
 
 def _read_private(path: str) -> bytes | None:
