@@ -42,12 +42,12 @@ class Generated:
 
     __slots__ = (
         "blocks", "callees", "extent", "form", "ints", "kernel", "once", "partials", "pointers",
-        "products", "sends", "shares", "signature", "source", "tasks", "then", "threads", "tiles",
-        "tiny", "weight", "whiles",
+        "products", "sends", "shares", "signature", "tasks", "then", "threads", "tiles", "tiny",
+        "weight", "whiles", "_source",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.source = ""
+        self._source: str | Callable[[], str] = ""
         self.kernel: Any = None  # loop IR from which the source was printed; None: only source
         self.form = ""  # form of the spec from which it was generated
         self.signature: tuple[str, ...] = ()
@@ -73,6 +73,18 @@ class Generated:
         self.threads, self.blocks, self.tasks = 256, 1, False
         self.once = False  # whether each block does exactly one piece, so all must be launched
         self.then: tuple[Generated, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """The text of the kernel, which is printed when it is first read: the kernels of loops are
+        specialized before."""
+        if not isinstance(self._source, str):
+            self._source = self._source()
+        return self._source
+
+    @source.setter
+    def source(self, text: str | Callable[[], str]) -> None:
+        self._source = text
 
     @classmethod
     def of(cls, own: OwnKernel, codes: Sequence[str]) -> Generated:

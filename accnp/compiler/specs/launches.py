@@ -62,7 +62,7 @@ def _build_tiny(spec: KernelSpec) -> Generated:
 
 def _with_source(kernel: Kernel, out: Generated) -> Generated:
     out.kernel = kernel
-    out.source = numba_source(kernel)
+    out.source = partial(numba_source, kernel)
     signature = [f"{b.dtype.token}*" for b in kernel.buffers]
     out.signature = (*signature, *["i8"] * len(kernel.integers))
     return out
@@ -109,7 +109,7 @@ def specialize_layout(text: Generated, pointers: Sequence[tuple[int, int]]) -> G
         return text
     made = copy.copy(text)
     made.kernel = kernel._replace(body=body, shifted=shifted, long=long)
-    made.source = numba_source(made.kernel)
+    made.source = partial(numba_source, made.kernel)
     return made
 
 
@@ -158,5 +158,5 @@ def specialize_sizes(text: Generated, extent: int) -> Generated:
     kernel: Kernel = made.kernel
     ends = {kernel.first: 0, kernel.last: extent}
     sized = fix_sizes(kernel, ends | dict(zip(kernel.integers, made.ints, strict=True)))
-    made.kernel, made.source = sized, numba_source(sized)
+    made.kernel, made.source = sized, partial(numba_source, sized)
     return made
