@@ -41,9 +41,9 @@ class Generated:
     """The source of a kernel and everything needed to call it."""
 
     __slots__ = (
-        "blocks", "callees", "extent", "form", "ints", "kernel", "once", "partials", "pointers",
-        "products", "sends", "shares", "signature", "tasks", "then", "threads", "tiles", "tiny",
-        "weight", "whiles", "_source",
+        "_source", "blocks", "callees", "extent", "form", "ints", "kernel", "once", "partials",
+        "pointers", "products", "sends", "shares", "signature", "tasks", "then", "threads", "tiles",
+        "tiny", "weight", "whiles",
     )  # fmt: skip
 
     def __init__(self) -> None:
