@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 import subprocess
 import sys
+import traceback
 from importlib.machinery import PathFinder
+from unittest import mock
 
+import pytest
+
+import accnp.numpy as jnp
 from accnp.removed_names import REMOVED_NAMES
 
 
@@ -21,6 +28,21 @@ def test_advice_is_loaded_on_demand() -> None:
         "assert 'accnp.removed_names' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", text], check=True)
+
+
+def test_similar_names_are_looked_up_when_an_error_is_printed() -> None:
+    """`hasattr` took 3 ms for each name of JAX or NumPy that does not exist here."""
+    text = "module 'accnp.numpy' has no attribute 'arrange'"
+    whole = f"{text}; did you mean 'arange' or 'average'?"
+    with mock.patch("difflib.get_close_matches", side_effect=AssertionError):
+        assert not hasattr(jnp, "arrange")
+    with pytest.raises(AttributeError, match=re.escape(whole)) as caught:
+        getattr(jnp, "arr" + "ange")
+    error = caught.value
+    assert type(error) is AttributeError
+    assert repr(error) == f"AttributeError({whole!r})"
+    assert str(pickle.loads(pickle.dumps(error))) == whole
+    assert whole in traceback.format_exception_only(error)[0]
 
 
 def test_no_removed_name_is_that_of_a_module() -> None:
