@@ -208,10 +208,11 @@ def _user_visible_name(wrapper: Any, frame: FrameType) -> tuple[Any, str]:
 
 def _public(function: Any) -> str:
     """Return the name of a function, or for a private one its name in a public module."""
-    if not function.__name__.startswith("_"):
-        return function.__name__
+    name = function.__name__
+    if not name.startswith("_") or name.endswith("__"):
+        return name
     names = {name for name, value in _public_functions() if value is function}
-    return min(names, default=function.__name__)
+    return min(names, default=name)
 
 
 def _find_transformation(inner: Any) -> str:
