@@ -7,7 +7,6 @@ functions in front, as it is compiled. Seen without Numba.
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 __all__ = ["define", "is_defined", "with_definitions"]
@@ -18,6 +17,8 @@ _texts: dict[str, str] = {}
 
 def define(name: str, text: str) -> str:
     """Keep the text of a function that calls itself `{name}`; returns the name it is called by."""
+    import hashlib  # loads OpenSSL, 6 ms; few programs define functions
+
     mark = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     _texts[mark] = text.replace("{name}", mark)
     return mark
