@@ -68,7 +68,8 @@ def run_passes(
 
 
 def bisect(kernel: Kernel, target: Target, is_right: Callable[[Kernel], bool]) -> str | None:
-    """Return the name of the first pass after which a kernel is wrong; None if it never is.
+    """Return the name of the first pass that fails, leaves a kernel that is not well formed, or
+    after which the kernel is wrong; None if there is none.
 
     Parameters
     ----------
@@ -79,7 +80,13 @@ def bisect(kernel: Kernel, target: Target, is_right: Callable[[Kernel], bool]) -
     is_right : callable
         Whether a kernel computes what it should.
     """
-    for count, name in enumerate(PASSES, 1):
-        if not is_right(run_passes(kernel, target, count)):
+    verify = imported("accnp.compiler.loops.verifier").verify
+    for name, run in PASSES.items():
+        try:
+            kernel = run(kernel, target)
+            verify(kernel)
+        except Exception:  # a pass may fail in any way
+            return name
+        if not is_right(kernel):
             return name
     return None

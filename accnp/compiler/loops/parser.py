@@ -2,13 +2,15 @@
 
 The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Python:
 
+    text      = kernel kernel*
     kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME ["in" ("order" | "steps")]
-                ["threads" INT ["narrow"]] "{" stack* shared* heap* shifted* long*
-                statement* "}"
+                ["past" NAME] ["sized"] ["threads" INT] ["narrow"]
+                "{" stack* shared* heap* calls* shifted* long* statement* "}"
     argument  = NAME ":" TYPE "[" "]"  |  NAME
-    stack     = "stack" NAME ":" TYPE "[" INT "]"
+    stack     = "stack" NAME ":" TYPE "[" INT "]" ["exact"]
     shared    = "shared" NAME ":" TYPE "[" INT "]"
     heap      = "heap" NAME ":" TYPE "[" NAME "]"
+    calls     = "calls" NAME "(" TYPE ["*"],* ")"
     shifted   = "shifted" NAME "=" NAME "+" INT
     long      = "long" NAME
     statement = "let" NAME ":" TYPE "=" expr
@@ -24,13 +26,19 @@ The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Pytho
                 ["part" expr "of" expr]
                 ["vector" "(" INT "," NAME ["," "bypass"] ["," "peel"] ")"]
                 carry* "{" statement* next* "}"
-              | "if" expr "{" statement* "}" ["else" "{" statement* "}"]
+              | "loop" carry* "while" expr "{" statement* next* "}"
+              | "break" "(" expr,* ")"
+              | "if" expr "{" statement* "}" ["else" "{" statement* "}"] join*
               | "reduce" NAME "in" "0" ".." expr "{" statement* (reduction "of" expr)* "}"
               | reduction "=" NAME "[" expr "]" "extent" expr
+              | "do" [NAME ":" TYPE "="] NAME "(" expr,* ")"
+              | "run" NAME "(" expr,* ")" "for" expr ".." expr
+              | "share" NAME "(" expr,* ")" "by" "(" expr "," expr "," expr "," expr "," expr ")"
     reduction = "reduction" NAME ["wide"] NAME ":" TYPE
     carry     = "carry" NAME ":" TYPE "=" expr "then" NAME
     next      = "next" NAME "=" expr
-    expr      = NUMBER ":" TYPE  |  NAME  |  NAME "[" expr "]"  |  NAME "(" expr,* ")"
+    join      = "join" NAME ":" TYPE "=" expr "else" expr
+    expr      = NUMBER ":" TYPE  |  NAME  |  ["&"] NAME "[" expr "]"  |  NAME "(" expr,* ")"
               | "<" (factor "*" NAME "+")* INT ">"
     factor    = INT | NAME
 """
@@ -84,7 +92,7 @@ from accnp.compiler.loops.ir import (
 from accnp.compiler.loops.signatures import type_of_call
 from accnp.compiler.loops.types import B1, DTYPES, I8, DType, Pointer, Type
 
-__all__ = ["ParseError", "parse_kernel"]
+__all__ = ["ParseError", "parse_kernel", "parse_kernels"]
 
 _TOKEN = re.compile(
     r"\s*(?:#[^\n]*\s*)*(?:(?P<number>-?(?:\d+\.(?!\.)\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|\d+|inf\b)|nan\b)"
@@ -182,6 +190,8 @@ class _Parser:
     def kernel(self) -> Kernel:
         self.expect("kernel")
         name = self.name()
+        self.buffers.clear()
+        self.variables.clear()
         buffers: list[Buffer] = []
         integers: list[Var] = []
         stack: list[Buffer] = []
@@ -240,8 +250,6 @@ class _Parser:
             long.append(self.variable())
         body = self.block()
         self.expect("}")
-        if self.kind != "end":
-            self.fail("the end")
         in_order = () if order == [*buffers, *integers] and not explicit else tuple(order)
         return Kernel(
             first, last, tuple(buffers), tuple(integers), tuple(stack), body, name, tuple(heap),
@@ -631,4 +639,28 @@ def parse_kernel(text: str) -> Kernel:
     ParseError
         If the text is not a kernel. The message states line and column.
     """
-    return _Parser(text).kernel()
+    parser = _Parser(text)
+    found = parser.kernel()
+    if parser.kind != "end":
+        parser.fail("the end")
+    return found
+
+
+def parse_kernels(text: str) -> list[Kernel]:
+    """Return the kernels that a text describes, one after the other.
+
+    Parameters
+    ----------
+    text : str
+        Outputs of `print_kernel`.
+
+    Raises
+    ------
+    ParseError
+        If the text is not one kernel or more.
+    """
+    parser = _Parser(text)
+    found = [parser.kernel()]
+    while parser.kind != "end":
+        found.append(parser.kernel())
+    return found
