@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["define", "is_defined", "with_definitions"]
+__all__ = ["define", "is_defined", "keep_linked", "with_definitions", "with_linked"]
 
 _MARK = re.compile(r"\b[A-Za-z_]\w*_[0-9a-f]{16}\b")
 _texts: dict[str, str] = {}
+_linked: dict[str, str] = {}
 
 
 def define(name: str, text: str) -> str:
@@ -42,3 +43,15 @@ def with_definitions(source: str) -> str:
 
     visit(source)
     return "\n".join([*found.values(), source]) if found else source
+
+
+def keep_linked(name: str, text: str) -> None:
+    """Keep the text of a module for Numba that defines a function which kernels call by `name`,
+    since it is beyond the language."""
+    _linked[name] = text
+
+
+def with_linked(source: str) -> str:
+    """The source of a kernel for Numba after the functions that Numba compiles for it."""
+    found = [_linked[name] for name in dict.fromkeys(_MARK.findall(source)) if name in _linked]
+    return "\n".join([*found, source])

@@ -15,7 +15,7 @@ import numpy as np
 
 from accnp.compiler.frontend.branchless import Branchless
 from accnp.compiler.frontend.calls import resolve_call
-from accnp.compiler.frontend.definitions import with_definitions
+from accnp.compiler.frontend.definitions import keep_linked, with_definitions
 from accnp.compiler.frontend.expressions import LARGEST
 from accnp.compiler.frontend.jumps import has_loops, without_jumps
 from accnp.compiler.frontend.statements import Values, Written
@@ -154,6 +154,8 @@ class UserFunctions:
             compiled = imported("accnp.compiler.numba.compile_function").compile_function
             module = ast.Module([*parse_source(header).body, *functions], [])
             define_linked(mark, len(arguments), functools.partial(compiled, name, mark, module))
+            own = [f'@numba.njit(error_model="numpy")\n{ast.unparse(f)}\n' for f in functions]
+            keep_linked(mark, "\n".join([header, "import numba", *own, f"{mark} = {name}", ""]))
         found = resolve_call(mark, arguments)
         if found is None or found[0] is None:
             raise Unsupported(f"a call of {name}")

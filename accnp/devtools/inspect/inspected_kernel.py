@@ -6,9 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from accnp.compiler.frontend.definitions import with_definitions, with_linked
+from accnp.compiler.frontend.program import read_source
+from accnp.compiler.frontend.users import write_users_functions
 from accnp.compiler.fusion.program import Program
 from accnp.compiler.kernel_cache import Callees, Kernel, find_kernel, get_kernel, show_kernel
-from accnp.compiler.numba.reprint import reprint
+from accnp.compiler.loops.ir import Kernel as LoopKernel
+from accnp.compiler.loops.printer import print_kernel
+from accnp.compiler.numba.source import numba_source
 from accnp.config import config
 from accnp.devtools.inspect.kernel_files import kernel_file, memory_of
 from accnp.engine.describe import (
@@ -25,9 +30,10 @@ __all__ = ["InspectedKernel", "kernels_of"]
 class InspectedKernel:
     """A generated kernel of a plan.
 
-    `text` is its source for Numba, and `source` a Python file that can be edited and run by itself
-    (`python file.py` makes operands and times it); kernels that accnp has as restricted Python are
-    in that form there. `signature` has the arguments after the range, `operations` the names of the
+    `ir` is the kernel of the loop IR that is compiled, as text, and `text` its source for Numba.
+    `source` is a Python file that can be edited and run by itself (`python file.py` makes operands
+    and times it); kernels that accnp has as restricted Python are in that form there. `signature`
+    has the arguments after the range, `operations` the names of the
     operations fused in it, `extent` how far its range goes.
     `origin` says where its machine code comes from: "compiled" or "disk" once this plan has run,
     "memory" if another plan has made it, else "on disk" or "not compiled"; `compile_ms` is its
@@ -75,12 +81,26 @@ class InspectedKernel:
         )
 
     @property
+    def ir(self) -> str:
+        """The kernel of the loop IR before the passes, after the kernels that it calls. The
+        commands of `python -m accnp.compiler` read such texts."""
+        return "\n".join(map(print_kernel, self._loop_kernels()))
+
+    @property
     def text(self) -> str:
-        """The source for Numba, which runs outside accnp with `accnp.compiler.numba.functions`."""
-        if self._step.text.kernel is not None:
-            return self.code
-        step = self._step
-        return reprint(self.code, "kernel", self.signature, self.callees, step.programs)[0]
+        """The source for Numba: a function `kernel` of the range, the operands and the integers,
+        after the functions that it calls. It runs outside accnp with the functions of
+        `accnp.compiler.numba.functions`."""
+        return with_linked("\n".join(map(numba_source, self._loop_kernels())))
+
+    def _loop_kernels(self) -> Sequence[LoopKernel]:
+        """Return the kernel after those that it calls; functions of users are written into them."""
+        made: LoopKernel | None = self._step.text.kernel
+        if made is not None and not self.callees:
+            return (write_users_functions(made),)
+        known = self._step.programs | ({} if made is None else {"kernel": made})
+        kernel, others = read_source(self.code, "kernel", self.signature, self.callees, known)
+        return (*others, kernel)
 
     @property
     def source(self) -> str:
@@ -185,7 +205,21 @@ class KernelOnGpu(InspectedKernel):
     @property
     def text(self) -> str:
         """The source that is compiled to PTX."""
-        return self.code
+        return with_definitions(self.code)
+
+    def _loop_kernels(self) -> Sequence[LoopKernel]:
+        made: LoopKernel | None = self._step.text.kernel
+        if made is not None and not self._step.text.tasks:
+            return (write_users_functions(made),)
+        kernel, others = read_source(
+            self.code,
+            "kernel",
+            self.signature,
+            self.callees,
+            threads=self.threads,
+            tasks=bool(self._step.text.tasks),
+        )
+        return (*others, kernel)
 
     def compiled(self, source: str, callees: Callees) -> None:
         self._on_gpu.ptx(source, callees)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from accnp import engine
-from accnp.compiler.frontend.definitions import with_definitions
 from accnp.compiler.fusion.describe import cluster_lines, program_lines
 from accnp.compiler.fusion.program import Program
 from accnp.devtools.inspect.drawing import draw
@@ -78,7 +77,7 @@ class Inspection:
         for i, k in enumerate(self.kernels):
             arguments = f"arguments after lo, hi: {', '.join(k.signature)}"
             out[f"kernel {i} (step {k.step}): {k.label}"] = (
-                f"# {k.came}\n# {arguments}\n{with_definitions(k.text).rstrip()}"
+                f"# {k.came}\n# {arguments}\n{k.text.rstrip()}"
             )
             if isinstance(k, KernelOnGpu):
                 out[f"PTX of kernel {i}"] = k.ptx.rstrip()
