@@ -1,7 +1,9 @@
 """Verifier of the loop IR, which checks that a kernel is well formed.
 
-It checks types, names, that variables are defined before use, and the annotations `independent` and
-`vector`. Tests run it after every pass, and `enable_checks` runs it for every kernel.
+It checks types, names, that variables are defined before use, the annotations `independent` and
+`vector`, and that accesses are within buffers whose length is known, as far as the bounds of their
+indices are (`bounds.py`). Tests run it after every pass, and `enable_checks` runs it for every
+kernel.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from accnp.compiler.loops.block_threads import SYNCHRONIZING
+from accnp.compiler.loops.bounds import Bounds, Limits, exactly
 from accnp.compiler.loops.builder import plus
 from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.ir import (
@@ -115,6 +118,11 @@ class _Verifier:
         self.buffers: set[Buffer] = set()
         self.callees = {c.name: c for c in kernel.callees}
         self.carried: list[tuple[Carried, ...]] = []  # carried values of the enclosing loops
+        self.bounds = Bounds()
+        self.addresses: dict[Var, Address] = {}  # where variables point to, if that is known
+        self.lengths = {b: exactly(b.length) for b in (*kernel.stack, *kernel.shared)}
+        for b, n in kernel.heap:
+            self.lengths[b] = self.bounds.of(n)
 
     def run(self) -> None:
         k = self.kernel
@@ -199,9 +207,12 @@ class _Verifier:
         if isinstance(s, Let):
             self.typed(s.value, s.var.dtype, s.var.name)
             self.define(s.var)
+            if isinstance(s.value, Address):
+                self.addresses[s.var] = s.value
+            elif s.var.dtype == I8:
+                self.bounds.define(s.var, self.bounds.of(s.value))
         elif isinstance(s, Store):
-            self.buffer(s.buffer)
-            self.typed(s.index, I8, f"an index of {s.buffer.name}")
+            self.place(s.buffer, s.index)
             self.typed(s.value, s.buffer.element, f"an element of {s.buffer.name}")
         elif isinstance(s, LoadVector):
             self.access(s, len(s.results))
@@ -237,22 +248,41 @@ class _Verifier:
             self.typed(s.extent, I8, f"the extent of {s.result.name}")
             self.buffer(s.buffer)
             self.typed(s.start, I8, f"the start of {s.result.name}")
+            self.within(s.buffer, s.start, self.bounds.of_steps(Const(0, I8), s.extent))
             self.reduction(s, s.buffer.element)
+
+    def place(self, buffer: Memory, index: Expr, count: int = 1) -> None:
+        """Check the index of an access to adjacent elements."""
+        self.buffer(buffer)
+        self.typed(index, I8, f"an index of {buffer.name}")
+        self.within(buffer, index, Limits(exactly(0).low, exactly(count - 1).high))
+
+    def within(self, buffer: Memory, start: Expr, steps: Limits, beyond: int = 0) -> None:
+        """Check that elements from `start` on are in a buffer, if its length is known, or at most
+        `beyond` elements after it. Their distances from `start` have the bounds `steps`."""
+        reached = self.bounds.of(start).plus(steps)
+        while isinstance(buffer, Var) and buffer in self.addresses:
+            buffer, index = self.addresses[buffer]
+            reached = reached.plus(self.bounds.of(index))
+        if isinstance(buffer, Buffer) and buffer in self.lengths:
+            length = self.lengths[buffer].moved(beyond)
+            at = f"{buffer.name}[{print_expr(start)}]"
+            self.check(not self.bounds.leaves(reached, length), f"{at} is outside of the buffer")
 
     def access(self, s: LoadVector | StoreVector, count: int) -> None:
         """Check a vector access, which may have at most 16 bytes."""
         name, of = s.buffer.name, s.buffer.element
-        self.buffer(s.buffer)
         self.check(self.kernel.threads > 0, f"{name} has vectors in a kernel for processors")
         fits = count in (2, 4) and count * of.size <= 16 and of.kind != "complex"
         self.check(fits, f"an access cannot have {count} elements of {name}")
-        self.typed(s.index, I8, f"an index of {name}")
+        self.place(s.buffer, s.index, count)
 
     def choice(self, s: If) -> None:
         self.typed(s.test, B1, "a condition")
         for body, side in ((s.then, 1), (s.orelse, 2)):
             before = set(self.scope)
-            self.block(body, ends=False)
+            with self.bounds.branch():
+                self.block(body, ends=False)
             if not (body and isinstance(body[-1], Break)):
                 for j in s.joined:
                     self.typed((j.then, j.orelse)[side - 1], j.result.dtype, j.result.name)
@@ -325,6 +355,9 @@ class _Verifier:
         self.check(_is_defined(s.combine, s.to.dtype), f"{name}: no reduction {s.combine!r}")
         for x in (s.start, s.rows, s.columns):
             self.typed(x, I8, f"a number of the columns of {name}")
+        zero = Const(0, I8)
+        for b, n in ((s.to, s.columns), (s.places, s.rows)):
+            self.within(b, zero, self.bounds.of_steps(zero, n))
 
     def transpose(self, s: Transpose) -> None:
         self.buffer(s.to)
@@ -333,6 +366,11 @@ class _Verifier:
         self.check(s.to.dtype == s.buffer.dtype, f"{s.to.name} has another type than its source")
         for x in (s.start, s.step, s.rows, s.columns):
             self.typed(x, I8, f"a number of the tile {s.to.name}")
+        zero = Const(0, I8)
+        rows, columns = (self.bounds.of_steps(zero, n) for n in (s.rows, s.columns))
+        self.within(s.to, zero, columns.plus(rows, s.width))
+        if isinstance(s.step, Const):
+            self.within(s.buffer, s.start, rows.plus(columns, int(s.step.value)))
 
     def loop(self, s: For) -> None:
         name = s.index.name
@@ -346,6 +384,10 @@ class _Verifier:
         self.define(s.index)
         for c in s.carried:
             self.define(c.var)
+        limits = self.bounds.of_steps(s.start, s.stop, s.step)
+        if any(isinstance(x, Break) for x in statements(s.body)):
+            limits = limits._replace(high=())  # some steps may not run
+        self.bounds.define(s.index, limits)
         self.steps(s)
         self.scope = before
         self.results(s.carried)
@@ -456,6 +498,7 @@ class _Verifier:
         self.typed(s.extent, I8, f"the extent of {s.index.name}")
         before = set(self.scope)
         self.define(s.index)
+        self.bounds.define(s.index, self.bounds.of_steps(Const(0, I8), s.extent))
         for x in s.body:
             # Kernels from text may have others than their types say.
             known = isinstance(x, Let | Store)  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -503,9 +546,12 @@ class _Verifier:
             kinds = {"bool": bool, "float": float}
             right = type(x.value) is kinds.get(x.dtype.kind, int) and _is_in_range(x)
             self.check(right, f"{x.value!r} is not a valid {x.dtype.token}")
-        elif isinstance(x, Load | Address):
+        elif isinstance(x, Load):
+            self.place(x.buffer, x.index)
+        elif isinstance(x, Address):
             self.buffer(x.buffer)
             self.typed(x.index, I8, f"an index of {x.buffer.name}")
+            self.within(x.buffer, x.index, exactly(0), beyond=1)
         elif isinstance(x, Index):
             self.integer(x.constant, "the constant of an index")
             for v, k in x.terms:
