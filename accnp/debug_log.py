@@ -12,4 +12,5 @@ __all__ = ["note"]
 def note(text: str) -> None:
     """Print a line on stderr if ACCNP_DEBUG is 1 or more."""
     if config.debug:
-        print(f"accnp: {text}", file=sys.stderr)
+        # In one write: otherwise, another thread may write before the end of the line.
+        print(f"accnp: {text}\n", end="", file=sys.stderr)
