@@ -1,6 +1,7 @@
 """Run the examples of documentation pages: the blocks of type `pycon`, in one namespace per page.
 
-In: the path of a Markdown page. Out: the examples whose output differs from the page.
+In: the path of a Markdown page. Out: the examples whose output differs from the page. Numbers that
+were measured may differ: times, speeds, and percentages.
 `python -m tests.doc_examples PAGE...` writes the outputs that accnp gives into the pages; outputs
 that an ellipsis still describes are kept. Read the difference before committing it.
 """
@@ -18,8 +19,15 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
+# Measured times and speeds, and percentages of these: any others are equal.
+MEASURED = re.compile(r"\d+(?:\.\d+)?(?= ?(?:ns|us|ms|GB/s|%))")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 BLOCK = re.compile(r"^( *)```pycon\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+
+
+def without_measurements(text: str) -> str:
+    """An output with one number in place of those that were measured."""
+    return MEASURED.sub("1", text)
 
 
 class Example:
@@ -48,7 +56,10 @@ class Example:
         self.got = re.sub(r"^$(?=\n)", "<BLANKLINE>", printed.getvalue(), flags=re.MULTILINE)
 
     def matches(self) -> bool:
-        return doctest.OutputChecker().check_output(self.want, self.got, FLAGS)
+        want, got = (
+            without_measurements(x.replace("<BLANKLINE>", "")) for x in (self.want, self.got)
+        )
+        return doctest.OutputChecker().check_output(want, got, FLAGS)
 
     def text(self) -> str:
         """The statement with its prompts and its output."""

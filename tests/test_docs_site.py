@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import os
 import re
 import runpy
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -17,7 +20,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from api.test_names import NAMES, find
-from doc_examples import Page
+from doc_examples import Page, without_measurements
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -191,6 +194,28 @@ def test_sessions_show_what_is_printed(page: str) -> None:
         if not example.matches()
     ]
     assert not wrong, "\n".join([*wrong, f"python -m tests.doc_examples docs/{page}.md"])
+
+
+@pytest.mark.usefixtures("by_llvm")
+def test_debug_logs_are_those_of_the_page(tmp_path: Path) -> None:
+    """A first and a second run at level 1, and launches at level 5, in any order: several threads
+    compile kernels."""
+    text = TEXTS["seeing-inside"].split("\n## ")
+    (section,) = [part for part in text if part.startswith("`ACCNP_DEBUG`")]
+    (source,) = re.findall(r"```python\n(# example.py\n.*?)```", section, re.DOTALL)
+    (tmp_path / "example.py").write_text(source)
+    for level, shown in zip(
+        "115", re.findall(r"```text\n(.*?)```", section, re.DOTALL), strict=True
+    ):
+        logs = {"ACCNP_DEBUG": level, "ACCNP_CACHE_DIR": str(tmp_path / "kernels")}
+        done = subprocess.run(
+            [sys.executable, "example.py"], cwd=tmp_path, env={**os.environ, **logs},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        printed = (done.stdout + done.stderr).replace(f"{tmp_path}{os.sep}", "")
+        lines = [x for x in printed.splitlines() if level == "1" or x.startswith("accnp: launch ")]
+        found, expected = (map(without_measurements, x) for x in (lines, shown.splitlines()))
+        assert sorted(found) == sorted(expected)
 
 
 def api_reference() -> ModuleType:
