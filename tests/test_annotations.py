@@ -22,7 +22,7 @@ ANY = {
     "engine": 1,
     "runtime": 3,
     "transforms": 0,
-    "primitives": 302,
+    "primitives": 0,
 }
 
 

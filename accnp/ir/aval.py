@@ -57,6 +57,10 @@ if TYPE_CHECKING:
             """Return the sharding that replicates values on the same mesh."""
             ...
 
+        def in_types(self, ndim: int) -> MeshSharding:
+            """Return this sharding as types of arrays of `ndim` axes have it."""
+            ...
+
         def of_row(self, ndim: int) -> MeshSharding:
             """Return the sharding of one row of an array of `ndim` axes."""
             ...
@@ -81,6 +85,9 @@ if TYPE_CHECKING:
 
     class ShardedMesh(Protocol):
         """What this layer needs to know about a mesh."""
+
+        @property
+        def devices(self) -> np.ndarray: ...
 
         @property
         def explicit_axes(self) -> Sequence[Hashable]: ...

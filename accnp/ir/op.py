@@ -21,6 +21,7 @@ from accnp.forks import imported
 from accnp.public_names import OP_MODULES
 
 if TYPE_CHECKING:
+    from accnp._native import Node
     from accnp.ir.aval import Aval
 
 __all__ = [
@@ -507,7 +508,7 @@ def _is_loading(module: str | None) -> bool:
 class _LazyOps:
     """`o.name(*nodes, **params)` records the op of that name; the lookup is lazy and cached."""
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Callable[..., Node]:
         try:
             call = _make_caller(OPS[name.rstrip("_")])
         except KeyError:
@@ -517,18 +518,18 @@ class _LazyOps:
 
 
 o = _LazyOps()
-_recorder: list[Callable[..., Any]] = []
+_recorder: list[Callable[[Op, tuple[Node, ...], dict[str, Any]], Node]] = []
 
 
-def install_recorder(record: Callable[..., Any]) -> None:
+def install_recorder(record: Callable[[Op, tuple[Node, ...], dict[str, Any]], Node]) -> None:
     """Set the function that records an operation: `ir.node.record`."""
     _recorder[:] = [record]
 
 
-def _make_caller(op: Op) -> Callable[..., Any]:
+def _make_caller(op: Op) -> Callable[..., Node]:
     record = _recorder[0]
 
-    def call(*inputs: Any, **params: Any) -> Any:
+    def call(*inputs: Node, **params: Any) -> Node:
         return record(op, inputs, params)
 
     call.__name__ = op.name

@@ -12,13 +12,13 @@ from __future__ import annotations
 import string
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
 from accnp.dtypes import canonicalize_dtype
 from accnp.errors import JaxRuntimeError
-from accnp.ir.aval import make_aval
+from accnp.ir.aval import Aval, make_aval
 from accnp.ir.graph import build
 from accnp.ir.node import Node, items, record
 from accnp.ir.op import OPS, ZERO, Op, o, register
@@ -28,7 +28,7 @@ from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.unrolled import row, stack
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Tools
+    from accnp.primitives.rule_types import Batched, Params, Tools
 
 __all__ = ["VMAP_METHODS", "has_placeholders", "scan_examples"]
 
@@ -41,7 +41,10 @@ VMAP_METHODS = (
 )
 
 
-def _infer(*_: object, result_avals: tuple[Any, ...] = (), **__: object) -> tuple[Any, ...]:
+_T = TypeVar("_T")
+
+
+def _infer(*_: object, result_avals: tuple[Aval, ...] = (), **__: object) -> tuple[Aval, ...]:
     return result_avals
 
 
@@ -50,9 +53,7 @@ def _name_of(callback: Callable[..., Any]) -> str:
     return getattr(callback, "place", str(callback))
 
 
-def _call_user_function(
-    name: str, callback: Callable[..., Any], arrays: Sequence[np.ndarray]
-) -> Any:
+def _call_user_function(name: str, callback: Callable[..., _T], arrays: Sequence[np.ndarray]) -> _T:
     """Call the user's function outside of all traces.
 
     The operands are copied, because the user may keep them.
@@ -67,12 +68,15 @@ def _call_user_function(
         ) from error
 
 
-def _checked_callback(name: str) -> Callable[..., Any]:
+def _checked_callback(name: str) -> Callable[..., list[np.ndarray]]:
     """Return the reference function of a callback with results, which are checked and copied."""
 
     def run(
-        *arrays: Any, callback: Callable[..., Any], result_avals: tuple[Any, ...], **_: object
-    ) -> Any:
+        *arrays: np.ndarray,
+        callback: Callable[..., Sequence[object]],
+        result_avals: tuple[Aval, ...],
+        **_: object,
+    ) -> list[np.ndarray]:
         found = _call_user_function(name, callback, arrays)
         if len(found) != len(result_avals):
             raise JaxRuntimeError(
@@ -87,7 +91,7 @@ def _checked_callback(name: str) -> Callable[..., Any]:
     return run
 
 
-def _check_result(name: str, callback: Callable[..., Any], value: Any, aval: Any) -> np.ndarray:
+def _check_result(name: str, callback: Callable[..., Any], value: object, aval: Aval) -> np.ndarray:
     made = np.array(value)
     if made.shape == aval.shape and canonicalize_dtype(made.dtype) == aval.dtype:
         return made.astype(aval.dtype, copy=False)
@@ -129,7 +133,7 @@ def scan_examples(
 
 
 def _call_rows(
-    name: str, size: int, xs: Any, batched: Sequence[bool], params: dict
+    name: str, size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params
 ) -> list[list[Node]]:
     """Record one call per example, in order; return the results of each."""
     op = getattr(o, name)
@@ -140,8 +144,8 @@ def _call_rows(
 
 
 def _pure_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
-) -> tuple[Sequence[Node], bool]:
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
+) -> Batched:
     method, avals = params["vmap_method"], params["result_avals"]
     if method is None and tools.of_shards:
         method = "sequential"  # each device calls the function of its shard
@@ -156,7 +160,7 @@ def _pure_batch(
     if method == "sequential_unrolled":
         columns = zip(*_call_rows("pure_callback", size, xs, batched, params), strict=True)
         return [stack(column) for column in columns], True
-    wide = []
+    wide: list[Node] = []
     for x, b in zip(xs, batched, strict=True):
         shape = x.aval.shape
         if not b and method != "legacy_vectorized":
@@ -168,16 +172,16 @@ def _pure_batch(
 
 
 def _io_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], bool]:
     if params["ordered"]:
         raise ValueError("Cannot `vmap` ordered IO callback.")
     return scan_examples(OPS["io_callback"], size, xs, batched, params), True
 
 
-def _debug_batch(name: str) -> Callable[..., Any]:
+def _debug_batch(name: str) -> Callable[..., Batched]:
     def batch(
-        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
     ) -> tuple[list[Node], list[bool]]:
         _call_rows(name, size, xs, batched, params)
         return [], []
@@ -188,8 +192,8 @@ def _debug_batch(name: str) -> Callable[..., Any]:
 # --- derivatives ---------------------------------------------------------------------------------
 
 
-def _refuse(text: str) -> Callable[..., Any]:
-    def rule(*_: object, **__: object) -> Any:
+def _refuse(text: str) -> Callable[..., NoReturn]:
+    def rule(*_: object, **__: object) -> NoReturn:
         raise ValueError(text)
 
     return rule
@@ -207,11 +211,11 @@ def has_placeholders(fmt: str) -> bool:
 def _print_numpy(
     *arrays: np.ndarray,
     fmt: str,
-    arguments: Callable[..., tuple[tuple, dict]],
+    arguments: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]],
     np_printoptions: tuple[tuple[str, Any], ...],
     write: Callable[[str], None] | None,
     **_: object,
-) -> Any:
+) -> tuple[()]:
     def show(*values: np.ndarray) -> None:
         args, kwargs = arguments(*values)
         if has_placeholders(fmt):
@@ -246,7 +250,7 @@ def _show_debug(params: dict[str, Any]) -> dict[str, Any]:
     return {"callback": params["callback"].callback, "effect": effect, "partitioned": False}
 
 
-def _debug_numpy(*arrays: np.ndarray, callback: Callable[..., Any], **_: object) -> Any:
+def _debug_numpy(*arrays: np.ndarray, callback: Callable[..., Any], **_: object) -> tuple[()]:
     _call_user_function("debug_callback", callback, arrays)
     return ()
 

@@ -10,7 +10,7 @@ the public functions.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from accnp.primitives.kinds import broadcast_to, full
 from accnp.pytree import PyTreeDef
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Tools
+    from accnp.primitives.rule_types import Params, Tools
 
 __all__ = [
     "BatchedError", "CheckError", "Description", "DivisionByZeroError", "FailedCheckError",
@@ -245,7 +245,9 @@ def record_check(state: State, debug: bool) -> None:
     )
 
 
-def state_of(xs: Sequence[Node], kinds: Sequence[Kind], meanings: Any) -> State:
+def state_of(
+    xs: Sequence[Node], kinds: Sequence[Kind], meanings: Iterable[tuple[int, Description]]
+) -> State:
     """Return the state that consists of the operands of a check."""
     blank = State(dict.fromkeys(kinds), dict(meanings))  # type: ignore[arg-type]
     return blank.like(xs)
@@ -263,8 +265,12 @@ def first_error(
 
 
 def _run(
-    *arrays: np.ndarray, kinds: Sequence[Kind], meanings: Any, debug: bool, **_: object
-) -> Any:
+    *arrays: np.ndarray,
+    kinds: Sequence[Kind],
+    meanings: Iterable[tuple[int, Description]],
+    debug: bool,
+    **_: object,
+) -> tuple[()]:
     if debug:
         return ()
     rest = iter(arrays)
@@ -276,7 +282,7 @@ def _run(
 
 
 def _batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     wide = [x if b else broadcast_to(x, (size, *x.aval.shape), tuple(range(1, x.aval.ndim + 1)))
             for x, b in zip(xs, batched, strict=True)]  # fmt: skip

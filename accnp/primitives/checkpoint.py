@@ -33,7 +33,9 @@ from accnp.primitives.control import (
 from accnp.primitives.kinds import unary
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand, Tools
+    import numpy as np
+
+    from accnp.primitives.rule_types import Flags, Operand, Params, Tools
 
 __all__ = [
     "RESIDUAL", "Answer", "Offloadable", "Recompute", "Saveable", "install_primitives",
@@ -108,11 +110,11 @@ def _infer(*_: Aval, jaxpr: Graph, **__: object) -> tuple[Aval, ...]:
     return jaxpr.out_avals
 
 
-def _numpy(*xs: Any, jaxpr: Graph, **_: object) -> Any:
+def _numpy(*xs: np.ndarray, jaxpr: Graph, **_: object) -> list[np.ndarray]:
     return interpret(jaxpr, xs)
 
 
-def _add_flags(prevent_cse: Any, n: int) -> Any:
+def _add_flags(prevent_cse: bool | Flags, n: int) -> bool | Flags:
     """Add flags for `n` more operands, which are behind the barrier as well."""
     return (*prevent_cse, *(True,) * n) if isinstance(prevent_cse, tuple) else prevent_cse
 
@@ -128,7 +130,7 @@ def _drop_done_effects(graph: Graph) -> Graph:
 
 
 def _jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     nonzero = tuple(t is not None for t in ts)
     graph, outs = tools.jvp_graph(params["jaxpr"], nonzero)
@@ -160,10 +162,12 @@ class Split:
     inputs: list[int]
     kept: list[Node]
     tangent: Graph
-    outs: tuple[bool, ...]
+    outs: Flags
 
 
-def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tools: Tools) -> Split:
+def kept_for_backward(
+    graph: Graph, nonzero: Flags, policy: Callable[..., object] | None, tools: Tools
+) -> Split:
     """Split the derivative of a program by a policy (None: no computed value is saved)."""
     key: Any = ("remat", nonzero, policy)
     if key in graph.extra:
@@ -203,7 +207,7 @@ def kept_for_backward(graph: Graph, nonzero: tuple[bool, ...], policy: Any, tool
 
 
 def _find_saved(
-    primal: Graph, needed: Sequence[Node], policy: Any
+    primal: Graph, needed: Sequence[Node], policy: Callable[..., object] | None
 ) -> tuple[list[int], list[Node], list[Node]]:
     """Search from the needed values upward for values that may be saved.
 
@@ -233,7 +237,7 @@ def _find_saved(
     return list(inputs), list(kept.values()), [x for x in primal.nodes if id(x) in recomputed]
 
 
-def _is_saveable(x: Node, policy: Any) -> bool:
+def _is_saveable(x: Node, policy: Callable[..., object] | None) -> bool:
     """Ask a policy about the operation that computes a value."""
     maker = x.inputs[0] if x.op.kind == "item" else x
     if maker.op.kind == "mark" or isinstance(x.aval, tuple):
@@ -282,7 +286,7 @@ def _log_residuals(split: Split, xs: Sequence[Node]) -> None:
 
 
 def _linearize(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if does_io(params["jaxpr"]):
         raise NotImplementedError(
@@ -310,7 +314,7 @@ def _linearize(
 
 
 def _transpose(
-    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: Params, tools: Tools
 ) -> Sequence[Node | None]:
     linear = tuple(isinstance(x, Linear) for x in xs)
     live = tuple(ct is not None for ct in cts)
@@ -332,7 +336,7 @@ def _transpose(
 
 
 def _batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     graph, outs = tools.batch_graph(
         params["jaxpr"], size, tuple(bool(b) for b in batched), given=[x.aval for x in xs]

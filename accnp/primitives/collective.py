@@ -11,7 +11,7 @@ Reductions accept several names and lose one with each batching; the others acce
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -24,21 +24,20 @@ from accnp.primitives.kinds import broadcast_to, full, opaque, zeros_like_aval
 from accnp.primitives.prefix import slice_axis
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Jvp, Tools
+    from accnp.primitives.rule_types import Groups, Jvp, Params, Tools
 
 __all__ = ["AXIS_INDEX", "install_messages", "part_of"]
 
 _INT = np.dtype(np.int32)
 _PLAIN = Collective()
-Params = dict[str, Any]
 # Implementation of a collective on all examples at once: (operand with the mapped axis in front,
 # its length, parameters) -> (result, whether it has the mapped axis).
-Meaning = Callable[[Node, int, Params], tuple[Node, bool]]
+Meaning = Callable[[Node, int, "Params"], tuple[Node, bool]]
 
 
 # Sends messages between processes; set by `runtime/mpi.py`. The arguments are the collective,
 # the array, the axis of the mesh, and groups of positions along it.
-_messages: list[Callable[[Op, np.ndarray, MeshAxis, Any, Params], np.ndarray]] = []
+_messages: list[Callable[[Op, np.ndarray, MeshAxis, Groups, Params], np.ndarray]] = []
 
 
 def install_messages(send: Callable[..., np.ndarray]) -> None:
@@ -49,15 +48,19 @@ def install_messages(send: Callable[..., np.ndarray]) -> None:
 def _message(name: str) -> Callable[..., np.ndarray]:
     """Return the reference function of a message, which needs an axis of a multi-process mesh."""
 
-    def run(*xs: np.ndarray, axis_name: Any, axis_index_groups: Any = None, **params: Any) -> Any:
-        if type(axis_name[0]) is not MeshAxis:
-            _raise_unbound(axis_name=axis_name)
-        return _messages[0](OPS[name], xs[0], axis_name[0], axis_index_groups, params)
+    def run(
+        *xs: np.ndarray,
+        axis_name: tuple[Hashable, ...],
+        axis_index_groups: Groups = None,
+        **params: object,
+    ) -> np.ndarray:
+        axis = _require_mesh(axis_name)[0]
+        return _messages[0](OPS[name], xs[0], axis, axis_index_groups, params)
 
     return run
 
 
-def _gather_rows(x: np.ndarray, axis_name: tuple[Hashable, ...], groups: Any = None) -> np.ndarray:
+def _gather_rows(x: np.ndarray, axis_name: tuple[Hashable, ...], groups: Groups) -> np.ndarray:
     return _message("mesh_gather")(x, axis_name=axis_name, axis_index_groups=groups, of="gather")
 
 
@@ -69,7 +72,7 @@ def _reduce_rows(reduce: str) -> Callable[..., np.ndarray]:
         x: np.ndarray,
         *,
         axis_name: tuple[Hashable, ...],
-        axis_index_groups: Sequence[Sequence[int]] | None,
+        axis_index_groups: Groups,
     ) -> np.ndarray:
         for axis in sorted(_require_mesh(axis_name), key=lambda a: -a.place):
             rows = _gather_rows(x, (axis,), axis_index_groups)
@@ -83,17 +86,18 @@ def _identity_numpy(
     x: np.ndarray,
     *,
     axis_name: tuple[Hashable, ...],
-    axis_index_groups: Sequence[Sequence[int]] | None,
+    axis_index_groups: Groups,
 ) -> np.ndarray:
     _require_mesh(axis_name)
     return x
 
 
-def _require_mesh(names: Any) -> Any:
-    return names if type(names[0]) is MeshAxis else _raise_unbound(axis_name=names)
+def _require_mesh(names: tuple[Hashable, ...]) -> list[MeshAxis]:
+    axes = [axis for axis in names if isinstance(axis, MeshAxis)]
+    return axes if len(axes) == len(names) else _raise_unbound(axis_name=names)
 
 
-def _raise_unbound(*_: object, axis_name: tuple[Hashable, ...], **__: object) -> Any:
+def _raise_unbound(*_: object, axis_name: tuple[Hashable, ...], **__: object) -> NoReturn:
     raise NameError(
         f"collective: the axis is not bound; got {axis_name!r} (axis_name); use it inside "
         "vmap(..., axis_name=...) or pmap"
@@ -162,7 +166,9 @@ def _take_rows(x: Node, rows: Sequence[int]) -> Node:
             mode=GatherScatterMode.FILL_OR_DROP,
             fill_value=0,
         )
-    parts = []  # few ranges, such as a shift: slices can be views, so they need no gather
+    parts: list[
+        Node
+    ] = []  # few ranges, such as a shift: slices can be views, so they need no gather
     for start, stop in spans:
         first, last = (start, *[0] * len(rest)), (stop, *rest)
         parts.append(o.slice(x, start_indices=first, limit_indices=last, strides=None))
@@ -171,7 +177,7 @@ def _take_rows(x: Node, rows: Sequence[int]) -> Node:
 
 def _in_groups(meaning: Meaning, x: Node, params: Params) -> Node:
     groups = params["axis_index_groups"]
-    parts = []
+    parts: list[Node] = []
     for group in groups:
         y, mapped = meaning(_take_rows(x, group), len(group), params)
         parts.append(y if mapped else _repeat(y, len(group)))
@@ -264,7 +270,7 @@ def _show_reduction(params: Params) -> Params:
 def _reduction(
     name: str,
     reduce: str,
-    for_equal: Any,
+    for_equal: Callable[[Node, int], Node],
     jvp: Jvp = None,
     transpose: Callable[..., Any] | None = None,
     equal: bool = True,
@@ -291,7 +297,7 @@ def _reduction(
     )
 
 
-def _extreme_jvp(t: Node, y: Node, x: Node, **params: Any) -> Node:
+def _extreme_jvp(t: Node, y: Node, x: Node, **params: object) -> Node:
     """Share the derivative between the examples that reach the extreme value."""
     hit = o.convert_element_type(o.eq(x, y), new_dtype=x.aval.dtype, weak_type=False)
     # Between processes, the result and therefore its cotangent are equal in all processes.
@@ -375,7 +381,7 @@ def _gather_whole(
     x: np.ndarray,
     *,
     axis_name: tuple[Hashable, ...],
-    axis_index_groups: Sequence[Sequence[int]] | None,
+    axis_index_groups: Groups,
     all_gather_dimension: int,
     axis_size: int,
     tiled: bool,
@@ -385,13 +391,29 @@ def _gather_whole(
     return rows.reshape(_gather_infer(make_aval(x.shape, x.dtype), tiled=tiled, **params).shape)
 
 
-def _scatter_sum(x: np.ndarray, *, scatter_dimension: int, tiled: bool, **params: Any) -> Any:
+def _scatter_sum(
+    x: np.ndarray,
+    *,
+    axis_name: tuple[Hashable, ...],
+    axis_index_groups: Groups,
+    scatter_dimension: int,
+    axis_size: int,
+    tiled: bool,
+) -> np.ndarray:
     at = scatter_dimension
-    rows = _exchange_parts(x, split_axis=at, concat_axis=0, tiled=tiled, whole=False, **params)
+    rows = _exchange_parts(
+        x,
+        axis_name=axis_name,
+        axis_index_groups=axis_index_groups,
+        split_axis=at,
+        concat_axis=0,
+        axis_size=axis_size,
+        tiled=tiled,
+        whole=False,
+    )
     total = OPS["reduce_sum"].numpy(rows, axes=(0,))  # type: ignore[misc]
     aval = make_aval(x.shape, x.dtype)
-    size = params["axis_size"]
-    shape = _scatter_infer(aval, scatter_dimension=at, axis_size=size, tiled=tiled).shape
+    shape = _scatter_infer(aval, scatter_dimension=at, axis_size=axis_size, tiled=tiled).shape
     return total.reshape(shape)
 
 
@@ -399,7 +421,7 @@ def _exchange_parts(
     x: np.ndarray,
     *,
     axis_name: tuple[Hashable, ...],
-    axis_index_groups: Sequence[Sequence[int]] | None,
+    axis_index_groups: Groups,
     split_axis: int,
     concat_axis: int,
     axis_size: int,
@@ -578,7 +600,9 @@ AXIS_INDEX = opaque(
 # --- messages; reductions over mesh axes consist of them ---
 
 
-def _rows_of_group(x: Aval, *, axis_name: Any, axis_index_groups: Any, of: str) -> Aval:
+def _rows_of_group(
+    x: Aval, *, axis_name: tuple[MeshAxis], axis_index_groups: Groups, of: str
+) -> Aval:
     (axis,) = axis_name
     return make_aval((len(axis.members(axis_index_groups)), *x.shape), x.dtype, x.weak_type)
 

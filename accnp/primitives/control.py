@@ -23,7 +23,7 @@ from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand, Tools
+    from accnp.primitives.rule_types import Flags, Operand, Params, Tools
 
 __all__ = [
     "CONSTANTS", "call", "check_carry", "leading", "place_flagged", "select_flagged", "split",
@@ -188,7 +188,7 @@ def with_outputs(graph: Graph, outputs: Sequence[Node]) -> Graph:
 # --- cond ---
 
 
-def _cond_infer(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> tuple[Aval, ...]:
+def _cond_infer(index: Aval, *xs: Aval, branches: tuple[Graph, ...]) -> tuple[Aval, ...]:
     first, *others = [branch.out_avals for branch in branches]
     for outs in others:
         for i, (a, b) in enumerate(zip(first, outs, strict=True)):
@@ -201,12 +201,14 @@ def _cond_infer(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> tuple[Aval
     return first
 
 
-def _cond_numpy(index: Any, *xs: Any, branches: tuple[Graph, ...]) -> Any:
+def _cond_numpy(
+    index: np.ndarray, *xs: np.ndarray, branches: tuple[Graph, ...]
+) -> list[np.ndarray]:
     return interpret(branches[int(index)], xs)
 
 
 def _cond_jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     branches = params["branches"]
     which = tuple(t is not None for t in ts[1:])
@@ -218,7 +220,7 @@ def _cond_jvp(
 
 
 def _cond_linearize(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     """Run the branch that is taken and return its residuals. All branches share one list of
     residuals, in which each fills its own slots. Residuals that are operands are not stored."""
@@ -265,7 +267,7 @@ class _BranchParts:
     __slots__ = ("linear", "operands", "places", "primal", "sources")
 
     def __init__(
-        self, graph: Graph, n: int, primal: Graph, linear: Graph, n_res: int, _: Any
+        self, graph: Graph, n: int, primal: Graph, linear: Graph, n_res: int, _: Flags
     ) -> None:
         where = {id(x): i for i, x in enumerate(primal.inputs)}
         residuals = primal.outputs[len(primal.outputs) - n_res :] if n_res else ()
@@ -294,7 +296,7 @@ class _BranchParts:
 
 
 def _cond_transpose(
-    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: Params, tools: Tools
 ) -> Sequence[Node | None]:
     index, *operands = xs
     assert isinstance(index, Node)
@@ -331,7 +333,7 @@ def reorder(graph: Graph, order: Sequence[int]) -> Graph:
 
 
 def _cond_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     branches = params["branches"]
     if batched[0]:
@@ -385,7 +387,7 @@ def select(index: Node, cases: Sequence[Node]) -> Node:
 
 
 def _taken_jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     t, (x, here) = ts[0], xs
     if t is None:
@@ -395,7 +397,7 @@ def _taken_jvp(
 
 
 def _taken_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     return [o.taken_rows(*map(leading, (size, size), xs, batched))], [True]
 
@@ -417,10 +419,31 @@ register(
 
 
 def loop_op(
-    name: str, control: str, infer: Callable[..., Any], numpy: Callable[..., Any], **rules: Any
+    name: str,
+    control: str,
+    infer: Callable[..., tuple[Aval, ...]],
+    numpy: Callable[..., list[np.ndarray]],
+    *,
+    jvp: Callable[..., Any],
+    linearize: Callable[..., Any],
+    transpose: Callable[..., Any],
+    batch: Callable[..., Any],
 ) -> Op:
     """Declare a control-flow op of the form "cond", "while" or "scan" (`Op.control`)."""
-    return register(Op(name, "loop", infer, numpy=numpy, cost=1000, control=control, **rules))
+    return register(
+        Op(
+            name,
+            "loop",
+            infer,
+            numpy=numpy,
+            jvp=jvp,
+            linearize=linearize,
+            transpose=transpose,
+            batch=batch,
+            cost=1000,
+            control=control,
+        )
+    )
 
 
 cond = loop_op(

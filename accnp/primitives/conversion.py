@@ -7,7 +7,7 @@ which softmax and logsumexp add exponentials without cancellation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from accnp.primitives.kinds import (
 )
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand
+    from accnp.primitives.rule_types import Operand, Params
 
 # --- complex --------------------------------------------------------------------------------------
 
@@ -236,7 +236,7 @@ _IS_BESIDE, _EXP_BELOW, _LOG_BESIDE = (
 )
 
 
-def _by_precision(texts: dict[str, str]) -> Any:
+def _by_precision(texts: dict[str, str]) -> Callable[[Params, np.dtype], str]:
     """Return a function that picks the text for a dtype; halves are float32 in registers."""
     return lambda p, dtype: texts["f8" if dtype == np.float64 else "f4"]
 

@@ -8,9 +8,9 @@ kernels are in `compiler/library/windows/`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -56,7 +56,23 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Sequence[int]
 
 
-def windows_of(lhs: Sequence[int], rhs: Sequence[int], p: dict[str, Any]) -> list[Window]:
+if TYPE_CHECKING:
+
+    class _Static(TypedDict):
+        """The static parameters of a convolution."""
+
+        dimension_numbers: ConvDimensionNumbers
+        window_strides: Sequence[int]
+        padding: Sequence[tuple[int, int]]
+        lhs_dilation: Sequence[int]
+        rhs_dilation: Sequence[int]
+        feature_group_count: int
+        batch_group_count: int
+        precision: object
+        preferred_element_type: np.dtype | None
+
+
+def windows_of(lhs: Sequence[int], rhs: Sequence[int], p: Mapping[str, Any]) -> list[Window]:
     """Return the window of each spatial axis, given the shapes of the operands."""
     dims = p["dimension_numbers"]
     return [
@@ -73,7 +89,7 @@ def windows_of(lhs: Sequence[int], rhs: Sequence[int], p: dict[str, Any]) -> lis
     ]
 
 
-def _infer(lhs: Aval, rhs: Aval, **p: Any) -> Aval:
+def _infer(lhs: Aval, rhs: Aval, **p: Unpack[_Static]) -> Aval:
     dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
     if lhs.ndim != rhs.ndim:
         raise ValueError(
@@ -120,7 +136,7 @@ def _infer(lhs: Aval, rhs: Aval, **p: Any) -> Aval:
     return make_aval(tuple(shape), np.dtype(dtype), lhs.weak_type and rhs.weak_type)
 
 
-def _numpy(lhs: np.ndarray, rhs: np.ndarray, **p: Any) -> np.ndarray:
+def _numpy(lhs: np.ndarray, rhs: np.ndarray, **p: Unpack[_Static]) -> np.ndarray:
     dims, groups = p["dimension_numbers"], p["feature_group_count"] * p["batch_group_count"]
     dtype = np.dtype(p["preferred_element_type"] or lhs.dtype)
     half = dtype_kind(dtype) == "f" and dtype.itemsize < 4
@@ -183,9 +199,9 @@ def _move_groups(x: Node, source: int, to: int, count: int) -> Node:
     return _merge_axis(x, source, to)
 
 
-def _wrt_lhs(ct: Node, lhs: Aval, rhs: Node, p: dict[str, Any]) -> Node:
+def _wrt_lhs(ct: Node, lhs: Aval, rhs: Node, p: _Static) -> Node:
     dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
-    pads = []
+    pads: list[tuple[int, int]] = []
     for w in windows_of(lhs.shape, rhs.aval.shape, p):
         span = dilated_length(w.taps, w.dilation)
         before = span - w.low - 1
@@ -207,9 +223,9 @@ def _wrt_lhs(ct: Node, lhs: Aval, rhs: Node, p: dict[str, Any]) -> Node:
     return _move_groups(out, dims.lhs_spec[1], dims.lhs_spec[0], bgc)
 
 
-def _wrt_rhs(ct: Node, lhs: Node, rhs: Aval, p: dict[str, Any]) -> Node:
+def _wrt_rhs(ct: Node, lhs: Node, rhs: Aval, p: _Static) -> Node:
     dims, fgc, bgc = p["dimension_numbers"], p["feature_group_count"], p["batch_group_count"]
-    pads = []
+    pads: list[tuple[int, int]] = []
     for w in windows_of(lhs.aval.shape, rhs.shape, p):
         room = dilated_length(w.places, w.stride) + dilated_length(w.taps, w.dilation) - 1
         pads.append((w.low, room - dilated_length(w.size, w.base) - w.low))
@@ -228,16 +244,17 @@ def _wrt_rhs(ct: Node, lhs: Node, rhs: Aval, p: dict[str, Any]) -> Node:
     return o.conv_general_dilated(lhs, ct, **{**p, **changed})
 
 
-def _preferred_dtype(p: dict[str, Any], x: Aval) -> Any:
+def _preferred_dtype(p: _Static, x: Aval) -> np.dtype | None:
     return None if p["preferred_element_type"] is None else x.dtype
 
 
 def _transpose(
-    ct: Node, lhs: Operand, rhs: Operand, **p: Any
+    ct: Node, lhs: Operand, rhs: Operand, **p: Unpack[_Static]
 ) -> tuple[Node, None] | tuple[None, Node]:
     if isinstance(lhs, Linear):
         assert isinstance(rhs, Node)
         return _wrt_lhs(ct, lhs.aval, rhs, p), None
+    assert isinstance(lhs, Node)
     return None, _wrt_rhs(ct, lhs, rhs.aval, p)
 
 

@@ -44,7 +44,7 @@ def cumulative_group(dtype: np.dtype, combine: str) -> int:
     return 1 if combine == "prod" and dtype == np.complex128 else GROUP
 
 
-def _make_prefixes(ufunc: np.ufunc, combine: str) -> Callable[..., Any]:
+def _make_prefixes(ufunc: np.ufunc, combine: str) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that computes prefixes in the kernels' order: within groups, then joined
     with the total of all groups before."""
 
@@ -83,7 +83,12 @@ def _find_lost_groups(part: np.ndarray) -> np.ndarray:
 
 
 def _declare(
-    name: str, prefixes: Callable[..., Any], dtypes: str, jvp: JvpRule, **rules: Any
+    name: str,
+    prefixes: Callable[[np.ndarray], np.ndarray],
+    dtypes: str,
+    jvp: JvpRule,
+    transpose: Callable[..., tuple[Node]] | None = None,
+    float0: bool | None = None,
 ) -> None:
     """Declare the prefixes along an axis, or its suffixes with `reverse`; `prefixes` computes those
     of the last axis."""
@@ -94,7 +99,7 @@ def _declare(
         check_axis(name, axis, x.ndim)
         return make_aval(x.shape, x.dtype, x.weak_type)
 
-    def numpy(x: Any, *, axis: int, reverse: bool = False) -> Any:
+    def numpy(x: np.ndarray, *, axis: int, reverse: bool = False) -> np.ndarray:
         step = -1 if reverse else 1
         out = prefixes(np.moveaxis(x, axis, -1)[..., ::step])[..., ::step]
         return np.moveaxis(out, -1, axis).astype(x.dtype)
@@ -107,15 +112,22 @@ def _declare(
     opaque(
         name, lowering=Lowering(f"scans.cumulative.{name}", gpu=f"gpu.cupy_calls.{name}"),
         infer=infer, numpy=quiet(numpy), jvp=(jvp,), batch=batch, dtypes=dtypes,
-        halves="float32", makes_nan=True, sharding="along_axis", **rules,
+        halves="float32", makes_nan=True, sharding="along_axis",
+        transpose=transpose, float0=float0,
     )  # fmt: skip
 
 
-def _declare_reduction(name: str, ufunc: np.ufunc, dtypes: str, jvp: JvpRule, **rules: Any) -> None:
-    _declare(name, _make_prefixes(ufunc, name[3:]), dtypes, jvp, float0=False, **rules)
+def _declare_reduction(
+    name: str,
+    ufunc: np.ufunc,
+    dtypes: str,
+    jvp: JvpRule,
+    transpose: Callable[..., tuple[Node]] | None = None,
+) -> None:
+    _declare(name, _make_prefixes(ufunc, name[3:]), dtypes, jvp, transpose, float0=False)
 
 
-def _prefix_jvp(combine: Combine) -> Any:
+def _prefix_jvp(combine: Combine) -> Callable[..., Node]:
     """Return the JVP rule of a cumulative reduction: prefixes of pairs (value, tangent)."""
 
     def rule(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = False) -> Node:

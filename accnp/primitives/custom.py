@@ -10,7 +10,7 @@ recorded as a single call op instead, because jaxprs show it so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple
 
 from accnp.errors import UnexpectedTracerError
 from accnp.ir.aval import Aval
@@ -31,11 +31,13 @@ from accnp.primitives.kinds import broadcast_to
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.primitives.rule_types import Operand, Tools
+    from accnp.primitives.rule_types import Operand, Params, Tools
 
 __all__ = ["JvpRule", "VjpRule", "boundary", "call_with_rule", "has_symbolic_zeros"]
 
 Nodes = list[Node]
+_T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
 
 
 class _Rule:
@@ -49,7 +51,7 @@ class _Rule:
         self.owner: EffectsOf | None = None  # identifies the function's effects
         self.last: tuple[Any, Any] = (None, None)
 
-    def once(self, key: Sequence[Node | None], run: Callable[[], Any]) -> Any:
+    def once(self, key: Sequence[Node | None], run: Callable[[], _T]) -> _T:
         """Call `run`, or return the result of the previous call if it had the same nodes as key."""
         have = self.last[0]
         if (
@@ -62,7 +64,7 @@ class _Rule:
         self.last = (list(key), found)
         return found
 
-    def run(self, fn: Callable[..., Any], *args: Any) -> Any:
+    def run(self, fn: Callable[[*_Ts], _T], *args: *_Ts) -> _T:
         """Run the user's rule or a part of it.
 
         Raises:
@@ -182,7 +184,7 @@ def _check_not_closed_over(rule: _Rule, t: Node | None) -> None:
 
 
 def _jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     rule, k = params["rule"], params["index"]
     _check_not_closed_over(rule, ts[0])
@@ -216,7 +218,7 @@ def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Tools) 
 
 def _batch(make: Callable[..., Any]) -> Callable[..., Any]:
     def batch(
-        size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Tools
+        size: int, xs: Sequence[Node], flags: Sequence[bool], params: Params, tools: Tools
     ) -> tuple[Sequence[Node], Sequence[bool]]:
         rule, y = params["rule"], xs[0]
         if not flags[0]:
@@ -249,7 +251,7 @@ _FORWARD = "can't apply forward-mode differentiation (jvp) to a custom_vjp funct
 
 
 def _no_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if all(t is None for t in ts):
         return [y], [None]
@@ -257,7 +259,7 @@ def _no_jvp(
 
 
 def _vjp_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if tools.reverse:  # inside a loop, where tangents may be unused
         return _linearize(ts, y, xs, params, tools)
@@ -265,7 +267,7 @@ def _vjp_jvp(
 
 
 def _linearize(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     rule, k = params["rule"], params["index"]
     _check_not_closed_over(rule, ts[0])
@@ -275,7 +277,9 @@ def _linearize(
     return [outs[k]], [touts[k]]
 
 
-def _run_forward(rule: VjpRule, xs: Sequence[Node], ts: Sequence[Node | None]) -> Any:
+def _run_forward(
+    rule: VjpRule, xs: Sequence[Node], ts: Sequence[Node | None]
+) -> tuple[Nodes, Nodes]:
     """Run the forward part of a rule; return its results and their tangents."""
     live = tuple(t is not None for t in ts)
     outs, residuals, extra = rule.run(rule.fwd, list(xs), live)
@@ -304,7 +308,7 @@ def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Tools) 
         n, extra = seen
         return found[:n], found[n:], extra
 
-    def bwd(extra: Any, residuals: Nodes, cts: Maybe) -> Maybe:
+    def bwd(extra: object, residuals: Nodes, cts: Maybe) -> Maybe:
         n = len(residuals)
         live = [ct is not None for ct in cts]
         made: list[bool] = []
@@ -345,7 +349,7 @@ def _holds_symbolic_zeros(graph: Graph) -> bool:
 
 
 def _tangent_transpose(
-    cts: Sequence[Any], xs: Sequence[Any], params: dict, tools: Tools
+    cts: Sequence[Any], xs: Sequence[Any], params: Params, tools: Tools
 ) -> Sequence[Node | None]:
     n = params["n_res"]
     rule = params["rule"]
@@ -354,7 +358,7 @@ def _tangent_transpose(
 
 
 def _tangent_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     """The tangent is linear in tangents; its derivative with respect to residuals is unknown."""
     n = params["n_res"]
@@ -364,7 +368,7 @@ def _tangent_jvp(
     return items(y), list(items(o.custom_vjp_tangent(*xs[:n], *moved, **params)))
 
 
-def _raise_forward_mode(*_: object, **__: object) -> Any:
+def _raise_forward_mode(*_: object, **__: object) -> NoReturn:
     raise TypeError(_FORWARD)
 
 
@@ -402,12 +406,12 @@ def _program_infer(*_: Aval, call_jaxpr: Graph, **__: object) -> tuple[Aval, ...
     return call_jaxpr.out_avals
 
 
-def _program_numpy(*xs: Any, call_jaxpr: Graph, **_: object) -> Any:
+def _program_numpy(*xs: np.ndarray, call_jaxpr: Graph, **_: object) -> list[np.ndarray]:
     return interpret(call_jaxpr, xs)
 
 
 def _program_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     rule, n = params["rule"], params["num_consts"]
     for t in ts[:n]:
@@ -416,7 +420,7 @@ def _program_jvp(
 
 
 def _program_transpose(
-    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: Params, tools: Tools
 ) -> Sequence[Node | None]:
     """Transpose the function itself; the rule is not used, since nothing is differentiated."""
     of = {"name": params["rule"].name, "jaxpr": params["call_jaxpr"]}
@@ -424,7 +428,7 @@ def _program_transpose(
 
 
 def _program_no_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if tools.reverse:
         return _program_linearize(ts, y, xs, params, tools)
@@ -432,7 +436,7 @@ def _program_no_jvp(
 
 
 def _program_linearize(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     rule, n = params["rule"], params["num_consts"]
     for t in ts[:n]:
@@ -442,7 +446,7 @@ def _program_linearize(
 
 def _program_batch(make: Callable[..., Any]) -> Callable[..., Any]:
     def batch(
-        size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Tools
+        size: int, xs: Sequence[Node], flags: Sequence[bool], params: Params, tools: Tools
     ) -> tuple[Sequence[Node], Sequence[bool]]:
         n = params["num_consts"]
         types = [x.aval for x in xs]

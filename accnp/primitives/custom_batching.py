@@ -51,7 +51,7 @@ class BatchRule:
 
     def __init__(
         self,
-        shown: Any,
+        shown: object,
         apply: Callable[[int, Sequence[Node], Sequence[bool]], tuple[Nodes, list[bool]]],
     ) -> None:
         self.shown = shown  # the user's function, for printing
@@ -95,7 +95,9 @@ def _jvp(
     every = (True,) * n_out
     pushed = tools.jvp_graph(graph, nonzero, every)[0]
 
-    def apply(size: int, operands: Sequence[Node], flags: Sequence[bool]) -> Any:
+    def apply(
+        size: int, operands: Sequence[Node], flags: Sequence[bool]
+    ) -> tuple[Nodes, list[bool]]:
         """As in JAX, the rule treats an operand as mapped if it and its tangent are mapped. If only
         one of the two is mapped, the derivative of the rule for one example is batched."""
         of = dict(

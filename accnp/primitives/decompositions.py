@@ -8,7 +8,8 @@ reference function that calls LAPACK through SciPy, and a derivative rule. The k
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from accnp.primitives.lapack_calls import (
 from accnp.primitives.linalg import batched_identity, matmul, matrix_t, triangle
 from accnp.primitives.reference import quiet
 from accnp.primitives.sort import gather_permuted
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Params
 
 __all__ = ["column", "diagonal_of", "last_axis", "row_order", "to_dtype", "trace_of"]
 
@@ -99,7 +103,12 @@ def _complete_tangent(q: Node, dq: Node, k: int) -> Node:
 
 @weak_as_operands
 def _svd_infer(
-    a: Aval, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, algorithm: Any
+    a: Aval,
+    *,
+    full_matrices: bool,
+    compute_uv: bool,
+    subset_by_index: Sequence[int] | None,
+    algorithm: Enum | None,
 ) -> tuple[Aval, ...]:
     inexact("svd", "2", a)
     *outer, m, n = a.shape
@@ -129,15 +138,15 @@ def _svd_infer(
 
 
 def _svd_numpy(
-    a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any, **_: object
-) -> Any:
+    a: np.ndarray, *, full_matrices: bool, compute_uv: bool, algorithm: Enum | None, **_: object
+) -> tuple[np.ndarray, ...]:
     x = a.astype(lapack_dtype(a.dtype))
     m, n = x.shape[-2:]
     k = min(m, n)
     driver = "gesvd" if uses_qr(algorithm) else "gesdd"
     how = {"full_matrices": full_matrices, "compute_uv": compute_uv, "lapack_driver": driver}
 
-    def one(x: Any) -> Any:
+    def one(x: np.ndarray) -> tuple[np.ndarray, ...] | None:
         if not np.isfinite(x).all():  # LAPACK may not terminate
             return None
         try:
@@ -154,7 +163,9 @@ def _svd_numpy(
     return out
 
 
-def _svd_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+def _svd_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params
+) -> Sequence[Node | None]:
     t = ts[0]
     if t is None:
         return [None] * len(y.aval)
@@ -223,7 +234,9 @@ def _qr_infer(
     return (q, r, make_aval((*outer, n), np.dtype(np.int32))) if pivoting else (q, r)
 
 
-def _qr_numpy(a: Any, *, pivoting: bool, full_matrices: bool, **_: object) -> Any:
+def _qr_numpy(
+    a: np.ndarray, *, pivoting: bool, full_matrices: bool, **_: object
+) -> tuple[np.ndarray, ...]:
     x = a.astype(lapack_dtype(a.dtype))
     m, n = x.shape[-2:]
     k = m if full_matrices else min(m, n)
@@ -239,12 +252,15 @@ def _qr_numpy(a: Any, *, pivoting: bool, full_matrices: bool, **_: object) -> An
     return out
 
 
-def _qr_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
-    if ts[0] is None:
+def _qr_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params
+) -> Sequence[Node | None]:
+    whole_t = ts[0]
+    if whole_t is None:
         return [None] * len(y.aval)
     m, n = xs[0].aval.shape[-2:]
     whole_q, whole_r, *order = items(y)
-    k, whole_t = min(m, n), ts[0]
+    k = min(m, n)
     if order:  # the decomposition is that of the permuted columns
         places = last_axis(order[0], whole_t.aval.shape)
         whole_t = gather_permuted(whole_t, places, whole_t.aval.ndim - 1)
@@ -330,12 +346,12 @@ def _lu_infer(a: Aval) -> tuple[Aval, Aval, Aval]:
     )
 
 
-def _lu_numpy(a: Any) -> Any:
+def _lu_numpy(a: np.ndarray) -> tuple[np.ndarray, ...]:
     x = a.astype(lapack_dtype(a.dtype))
     m, n = x.shape[-2:]
     k = min(m, n)
 
-    def one(x: Any) -> Any:
+    def one(x: np.ndarray) -> tuple[np.ndarray, ...] | None:
         packed, pivots, info = routine("getrf", "getrf", x)(x)
         return None if info < 0 else (packed, pivots, row_order(pivots, m))
 
@@ -355,7 +371,7 @@ def row_order(pivots: np.ndarray, m: int) -> np.ndarray:
 
 
 def _lu_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params
 ) -> Sequence[Node | None]:
     """Complete L and U to square matrices and split L^-1 (P dA) U^-1 into its triangles."""
     if ts[0] is None:

@@ -155,7 +155,7 @@ def _slogdet_infer(a: Aval) -> tuple[Aval, Aval]:
     return make_aval(a.shape[:-2], a.dtype), make_aval(a.shape[:-2], real_dtype(a.dtype))
 
 
-def _slogdet_numpy(a: np.ndarray) -> Any:
+def _slogdet_numpy(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sign, log = np.linalg.slogdet(a.astype(lapack_dtype(a.dtype)))
     return np.asarray(sign), np.asarray(log)
 

@@ -8,7 +8,8 @@ is one; only `eigh` has a kernel. The public functions are in `accnp/lax/linalg/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from accnp.primitives.lapack_calls import (
 )
 from accnp.primitives.linalg import batched_identity, matmul, matrix_t
 
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Params
+
 __all__: list[str] = []
 
 
@@ -41,7 +45,7 @@ def _invert_gaps(w: Node, shape: tuple[int, ...]) -> Node:
     return o.sub(o.div(full(shape, 1, w.aval.dtype), o.add(gap, eye)), eye)
 
 
-def _check_no_subset(name: str, given: Any, n: int) -> None:
+def _check_no_subset(name: str, given: Sequence[int] | None, n: int) -> None:
     if given is not None and tuple(given) != (0, n):
         raise NotImplementedError(
             f"{name}: subset_by_index is not implemented on CPU; got {given}; slice the results"
@@ -53,7 +57,12 @@ def _check_no_subset(name: str, given: Any, n: int) -> None:
 
 @weak_as_operands
 def _eigh_infer(
-    a: Aval, *, lower: bool, sort_eigenvalues: bool, subset_by_index: object, algorithm: Any
+    a: Aval,
+    *,
+    lower: bool,
+    sort_eigenvalues: bool,
+    subset_by_index: Sequence[int] | None,
+    algorithm: Enum | None,
 ) -> tuple[Aval, Aval]:
     square("eigh", a)
     _check_no_subset("eigh", subset_by_index, a.shape[-1])
@@ -64,10 +73,10 @@ def _eigh_infer(
     return make_aval(a.shape, a.dtype), make_aval(a.shape[:-1], real_dtype(a.dtype))
 
 
-def _eigh_numpy(a: Any, *, lower: bool, **_: object) -> Any:
+def _eigh_numpy(a: np.ndarray, *, lower: bool, **_: object) -> tuple[np.ndarray, ...]:
     work, n = lapack_dtype(a.dtype), a.shape[-1]
 
-    def one(x: np.ndarray) -> Any:
+    def one(x: np.ndarray) -> tuple[np.ndarray, ...] | None:
         try:
             w, v = np.linalg.eigh(x, "L" if lower else "U")
         except np.linalg.LinAlgError:
@@ -78,13 +87,14 @@ def _eigh_numpy(a: Any, *, lower: bool, **_: object) -> Any:
 
 
 def _eigh_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params
 ) -> Sequence[Node | None]:
-    if ts[0] is None:
+    t = ts[0]
+    if t is None:
         return [None, None]
     v, w = items(y)
     dtype, shape = v.aval.dtype, v.aval.shape
-    inner = matmul(matrix_t(v, True), matmul(ts[0], v))
+    inner = matmul(matrix_t(v, True), matmul(t, v))
     dv = matmul(v, o.mul(to_dtype(_invert_gaps(w, shape), dtype), inner))
     dw = diagonal_of(inner)
     return [dv, o.real(dw) if dtype.kind == "c" else dw]
@@ -115,7 +125,7 @@ def _eig_infer(
     compute_left_eigenvectors: bool,
     compute_right_eigenvectors: bool,
     enable_eigvec_derivs: bool,
-    implementation: Any,
+    implementation: Enum | None,
 ) -> tuple[Aval, ...]:
     square("eig", a)
     if implementation is not None and implementation.name != "LAPACK":
@@ -128,12 +138,16 @@ def _eig_infer(
 
 
 def _eig_numpy(
-    a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: object
-) -> Any:
+    a: np.ndarray,
+    *,
+    compute_left_eigenvectors: bool,
+    compute_right_eigenvectors: bool,
+    **_: object,
+) -> tuple[np.ndarray, ...]:
     wide, n = _complex_dtype(a.dtype), a.shape[-1]
     wanted = [compute_left_eigenvectors, compute_right_eigenvectors]
 
-    def one(x: np.ndarray) -> Any:
+    def one(x: np.ndarray) -> tuple[np.ndarray, ...] | None:
         if not np.isfinite(x).all():  # LAPACK may not terminate
             return None
         geev, power = routine("geev", "geev", x), scaling_power(x)
@@ -184,7 +198,9 @@ def _eigenvector_tangents(w: Node, v: Node, t: Node) -> tuple[Node, Node]:
     return diagonal_of(inner), o.sub(dv, o.mul(v, shift))
 
 
-def _eig_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+def _eig_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params
+) -> Sequence[Node | None]:
     w, *vectors = items(y)
     if ts[0] is None:
         return [None] * (1 + len(vectors))
@@ -227,10 +243,12 @@ def _schur_infer(
     return (make_aval(a.shape, a.dtype),) * (1 + compute_schur_vectors)
 
 
-def _schur_numpy(a: Any, *, compute_schur_vectors: bool, **_: object) -> Any:
+def _schur_numpy(
+    a: np.ndarray, *, compute_schur_vectors: bool, **_: object
+) -> tuple[np.ndarray, ...]:
     work, n = lapack_dtype(a.dtype), a.shape[-1]
 
-    def one(x: Any) -> Any:
+    def one(x: np.ndarray) -> tuple[np.ndarray, ...] | None:
         if not np.isfinite(x).all():
             return None
         gees = routine("gees", "gees", x)
@@ -257,10 +275,10 @@ def _hessenberg_infer(a: Aval) -> tuple[Aval, Aval]:
     return make_aval(a.shape, a.dtype), make_aval(taus, a.dtype)
 
 
-def _hessenberg_numpy(a: Any) -> Any:
+def _hessenberg_numpy(a: np.ndarray) -> tuple[np.ndarray, ...]:
     work, n = lapack_dtype(a.dtype), a.shape[-1]
 
-    def one(x: np.ndarray) -> Any:
+    def one(x: np.ndarray) -> tuple[np.ndarray, ...] | None:
         if n == 1:
             return x, np.zeros(0, work)
         h, taus, info = routine("gehrd", "gehrd", x)(x)
@@ -293,13 +311,13 @@ def _tridiagonal_infer(a: Aval, *, lower: bool) -> tuple[Aval, ...]:
     )
 
 
-def _tridiagonal_numpy(a: Any, *, lower: bool) -> Any:
+def _tridiagonal_numpy(a: np.ndarray, *, lower: bool) -> tuple[np.ndarray, ...]:
     work, n = lapack_dtype(a.dtype), a.shape[-1]
     real = real_dtype(work)
 
-    def one(x: np.ndarray) -> Any:
+    def one(x: np.ndarray) -> Sequence[np.ndarray] | None:
         if n == 1:
-            return x, x[0].real, np.zeros(0, real), np.zeros(0, work)
+            return x, np.real(x[0]), np.zeros(0, real), np.zeros(0, work)
         *found, info = routine("sytrd", "hetrd", x)(x, lower=int(lower))
         return None if info else [part[: n - 1] if i > 1 else part for i, part in enumerate(found)]
 
@@ -319,32 +337,36 @@ opaque(
 # --- eigenvalues of tridiagonal matrices ---------------------------------------------------------
 
 
-def _subset_range(p: dict[str, Any], n: int) -> tuple[int, int]:
-    return (0, n - 1) if p["subset"] is None else p["subset"]
+def _subset_range(subset: tuple[int, int] | None, n: int) -> tuple[int, int]:
+    return (0, n - 1) if subset is None else subset
 
 
-def _eigh_tridiagonal_infer(d: Aval, e: Aval, **p: Any) -> tuple[Aval, Aval]:
+def _eigh_tridiagonal_infer(
+    d: Aval, e: Aval, *, subset: tuple[int, int] | None, **_: object
+) -> tuple[Aval, Aval]:
     inexact("eigh_tridiagonal", "11", d, e)
     *outer, n = d.shape
-    low, high = _subset_range(p, n)
+    low, high = _subset_range(subset, n)
     count = high - low + 1
     return make_aval((*outer, count), d.dtype), make_aval((*outer, n, count), d.dtype)
 
 
-def _eigh_tridiagonal_numpy(d: Any, e: Any, **p: Any) -> Any:
+def _eigh_tridiagonal_numpy(
+    d: np.ndarray, e: np.ndarray, *, subset: tuple[int, int] | None, tol: float
+) -> tuple[np.ndarray, ...]:
     work, n = lapack_dtype(d.dtype), d.shape[-1]
-    low, high = _subset_range(p, n)
+    low, high = _subset_range(subset, n)
     count = high - low + 1
-    how: dict[str, Any] = {"tol": p["tol"]}
-    if p["subset"] is not None:
-        how |= {"select": "i", "select_range": (low, high)}
+    how: dict[str, object] = {}
+    if subset is not None:
+        how = {"select": "i", "select_range": (low, high)}
 
-    def one(d: np.ndarray, e: np.ndarray) -> Any:
+    def one(d: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, ...] | None:
         if not (np.isfinite(d).all() and np.isfinite(e).all()):
             return None
         power = scaling_power(np.concatenate([d, e]))
         d, e = scale_by_power(d, -power), scale_by_power(e, -power)
-        how["tol"] = np.ldexp(p["tol"], -power)
+        how["tol"] = np.ldexp(tol, -power)
         try:
             w, v = imported("scipy.linalg").eigh_tridiagonal(d, e, **how)
         except np.linalg.LinAlgError:
@@ -356,7 +378,7 @@ def _eigh_tridiagonal_numpy(d: Any, e: Any, **p: Any) -> Any:
 
 
 def _eigh_tridiagonal_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params
 ) -> Sequence[Node | None]:
     """Differentiate as for `eigh`; the tangent of each vector is a combination of all vectors."""
     if all(t is None for t in ts):
@@ -383,7 +405,7 @@ def _eigh_tridiagonal_jvp(
     shape = v.aval.shape
     row = o.iota(dtype=np.dtype(np.int32), shape=shape, dimension=rank)
     col = o.iota(dtype=np.dtype(np.int32), shape=shape, dimension=rank + 1)
-    first = full((), _subset_range(p, n)[0], np.dtype(np.int32))
+    first = full((), _subset_range(p["subset"], n)[0], np.dtype(np.int32))
     own = o.convert_element_type(o.eq(row, o.add(col, first)), new_dtype=dtype, weak_type=False)
     gap = o.add(o.sub(last_axis(w, shape), column(whole[0], shape)), own)
     f = o.sub(o.div(full(shape, 1, dtype), gap), own)

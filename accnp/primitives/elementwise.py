@@ -8,7 +8,8 @@ JAX's formulas instead, so that the printed equations agree.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,21 +32,24 @@ from accnp.primitives.kinds import (
     unary,
 )
 
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import JvpRule, Number
+
 REAL, NUMERIC, INEXACT, FLOAT, INTEGER = "iuf", "iufc", "fc", "f", "iu"
 q = ref.quiet
 
 
-def like(x: Node, value: Any) -> Node:
+def like(x: Node, value: Number) -> Node:
     """Return a rank-0 constant of the dtype of x."""
     return full((), value, x.aval.dtype, x.aval.weak_type)
 
 
-def const(x: Node, value: Any) -> Node:
+def const(x: Node, value: Number) -> Node:
     """Return a constant for a derivative: strong if x has axes, because JAX's constants are."""
     return full((), value, x.aval.dtype, x.aval.weak_type and not x.aval.shape)
 
 
-def _for_both(rule: Any) -> tuple[Any, Any]:
+def _for_both(rule: JvpRule) -> tuple[JvpRule, JvpRule]:
     return rule, rule
 
 
@@ -210,10 +214,10 @@ map_op("abs", numpy=q(np.abs), scalar="abs({0})", jvp=(_abs_jvp,), out="real", d
        makes_nan=False)  # fmt: skip
 
 
-def _extreme_jvps(choose: Any) -> tuple[Any, Any]:
+def _extreme_jvps(choose: Callable[[Node, Node], Node]) -> tuple[JvpRule, JvpRule]:
     """JVP rules of max and min: the tangent of the chosen operand, the mean of both for ties."""
 
-    def rule(k: int) -> Any:
+    def rule(k: int) -> JvpRule:
         def go(t: Node, y: Node, a: Node, b: Node) -> Node:
             mine, other = (a, b) if k == 0 else (b, a)
             half, one, zero = like(y, 0.5), like(y, 1), like(y, 0)

@@ -6,8 +6,6 @@ reference function; as in JAX, there are no derivatives.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from accnp.errors import UnsupportedDtypeError
@@ -38,7 +36,7 @@ def _update_numpy(r: np.ndarray, w: np.ndarray) -> np.ndarray:
     """For each row, apply the rotation that makes the next element of the vector zero."""
     work, n = lapack_dtype(r.dtype), r.shape[-1]
 
-    def one(r: np.ndarray, w: np.ndarray) -> Any:
+    def one(r: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
         r, w = r.copy(), w.copy()
         for k in range(n):
             if w[k] != 0:

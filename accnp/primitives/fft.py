@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from math import prod
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from accnp.ir.op import Lowering, o
 from accnp.primitives.kinds import BOOL, full, opaque
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand
+    from accnp.primitives.rule_types import Operand, Params, V
 
 __all__ = ["FftType"]
 
@@ -114,7 +115,7 @@ def _fft_infer(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> A
 
 
 @functools.cache
-def _load_library() -> Any:
+def _load_library() -> ModuleType | None:
     """Return SciPy's internal library, or None if it is missing; scipy.fft's checks take 3-8 us."""
     for name in ("_duccfft.pyduccfft", "_pocketfft.pypocketfft"):  # from SciPy 1.18 on; before
         try:
@@ -250,7 +251,9 @@ def _fft_batch(
     return o.fft(xs[0], **p), True
 
 
-def _half_of_real(make: Any, params: dict[str, Any], operands: tuple[Any, ...]) -> Any | None:
+def _half_of_real(
+    make: Callable[[str, Params, tuple[V, ...]], V], params: Params, operands: tuple[V, ...]
+) -> V | None:
     """Compute only half of the frequencies of real numbers, which determines the others."""
     (x,) = operands
     if params["fft_type"] != FftType.FFT or x.aval.dtype.kind == "c" or not x.aval.size:
@@ -283,13 +286,14 @@ def _mirror_infer(x: Aval, *, fft_lengths: tuple[int, ...]) -> Aval:
     return make_aval((*x.shape[:-1], fft_lengths[-1]), x.dtype)
 
 
-def _mirror_numpy(x: Any, *, fft_lengths: tuple[int, ...]) -> Any:
+def _mirror_numpy(x: np.ndarray, *, fft_lengths: tuple[int, ...]) -> np.ndarray:
     n, half = fft_lengths[-1], x.shape[-1]
     y = np.empty((*x.shape[:-1], n), x.dtype)
     y[..., :half] = x
     back = [-np.arange(k) % k for k in fft_lengths[:-1]]
     y[..., half:] = x[(..., *np.ix_(*back, np.arange(n - half, 0, -1)))].conj()
-    y.imag += 0
+    imaginary = np.imag(y)
+    imaginary += 0  # replaces -0 by 0
     return y
 
 

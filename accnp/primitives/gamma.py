@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -42,7 +42,7 @@ binary("igammac", "f", scipy_function("gammaincc"), "igammac({0}, {1})", (
 ), cost=60)  # fmt: skip
 
 
-def _unknown_shape_derivative(*_: object) -> Any:
+def _unknown_shape_derivative(*_: object) -> NoReturn:
     raise ValueError(
         "lax.betainc: the derivative by a and b is not known; got one that is differentiated; "
         "use stop_gradient"
@@ -200,7 +200,7 @@ def _reference(name: str) -> Callable[..., Any]:
     return run
 
 
-def _unknown_second_derivative(*_: object) -> Any:
+def _unknown_second_derivative(*_: object) -> NoReturn:
     raise NotImplementedError(
         "igamma: the second derivative by a is not known; got one that is differentiated twice; "
         "use stop_gradient"

@@ -9,7 +9,6 @@ and, beyond, Taylor series of the differential equation in steps that halve the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ TERMS = 2000  # of a series; 60 are sufficient unless parameters are in the hund
 # Arrays have four rows: the value, and its derivatives by a, b and c.
 
 
-def _multiply(value: np.ndarray, derivatives: Sequence[Any], x: np.ndarray) -> np.ndarray:
+def _multiply(value: np.ndarray, derivatives: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:
     """Return the product of a number, with given derivatives by a, b and c, and an array x."""
     out = value * x
     for row, derivative in zip(out[1:], derivatives, strict=True):
@@ -36,7 +35,9 @@ def _has_converged(x: np.ndarray, total: np.ndarray) -> bool:
     return bool(((np.abs(x) <= 1e-17 * np.abs(total)) | ~np.isfinite(total)).all())
 
 
-def _sum_series(a: np.ndarray, b: np.ndarray, c: np.ndarray, z: np.ndarray) -> tuple[Any, Any]:
+def _sum_series(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, z: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the function at z in 0..1/2, and z times its derivative by z."""
     term = np.zeros((4, z.size))
     term[0] = 1
@@ -59,7 +60,7 @@ def _taylor_step(
     t: np.ndarray,
     f: np.ndarray,
     derivative: np.ndarray,
-) -> tuple[Any, Any]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the function and its derivative by z at 1 - w + t, from those at 1 - w."""
     z = 1 - w
     last, term = f, t * derivative
@@ -77,7 +78,9 @@ def _taylor_step(
     return total, moved / t
 
 
-def _evaluate(a: Any, b: Any, c: Any, z: Any, w: Any) -> Any:
+def _evaluate(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, z: np.ndarray, w: np.ndarray
+) -> np.ndarray:
     """Return the function with its derivatives by a, b and c at z in [0, 1), where w is 1 - z."""
     f, derivative = _sum_series(a, b, c, np.minimum(z, 0.5))
     derivative = 2 * derivative  # divides by z = 1/2; only the derivative at 1/2 is used
@@ -103,7 +106,7 @@ def _derivatives_at_one(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarr
     return size * np.stack([-psi - du * v, -psi - u * dv, by_c])
 
 
-def _derivatives(*operands: Any) -> np.ndarray:
+def _derivatives(*operands: np.ndarray) -> np.ndarray:
     """Return the derivatives by a, b and c for x up to 1, and nan beyond."""
     a, b, c, x = (np.ravel(v) for v in operands)
     turned = b > a  # for x < 0, choose the transformation with the smaller exponent

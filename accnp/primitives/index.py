@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from accnp.primitives.kinds import (
 )
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand
+    from accnp.primitives.rule_types import Number, Operand
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
 
@@ -144,7 +144,7 @@ class GatherScatterMode(enum.Enum):
     __str__ = __repr__
 
     @staticmethod
-    def from_any(s: Any, function: str = "gather") -> GatherScatterMode:
+    def from_any(s: GatherScatterMode | str | None, function: str = "gather") -> GatherScatterMode:
         """Return the mode for a user's string or None."""
         if isinstance(s, GatherScatterMode):
             return s
@@ -167,6 +167,23 @@ _MODES = {
 DROP = GatherScatterMode.FILL_OR_DROP
 
 
+if TYPE_CHECKING:
+
+    class _Gather(TypedDict):
+        """The static parameters of `gather`."""
+
+        dimension_numbers: GatherDimensionNumbers
+        slice_sizes: tuple[int, ...]
+        indices_are_sorted: bool
+        unique_indices: bool
+        mode: GatherScatterMode
+        fill_value: Number | None
+
+
+DimensionNumbers = GatherDimensionNumbers | ScatterDimensionNumbers
+_Dims = TypeVar("_Dims", GatherDimensionNumbers, ScatterDimensionNumbers)
+
+
 # --- positions of windows ------------------------------------------------------------------------
 
 
@@ -179,15 +196,19 @@ class _Places(NamedTuple):
     """
 
     order: tuple[int, ...]
-    index: tuple[Any, ...]
-    inside: Any  # bool array with the shape of the starts, or None if all windows are inside
+    index: tuple[np.ndarray, ...]
+    inside: np.ndarray | None  # bools of the shape of the starts; None: all windows are inside
     batch: int  # number of axes of the starts
     windowed: tuple[int, ...]  # operand axes with a window among `axes`
     whole: tuple[int, ...]  # operand axes taken whole
 
 
 def _gather_positions(
-    shape: Any, starts: Any, sizes: Any, dims: Any, mode: GatherScatterMode
+    shape: Sequence[int],
+    starts: np.ndarray,
+    sizes: Sequence[int],
+    dims: DimensionNumbers,
+    mode: GatherScatterMode,
 ) -> _Places:
     _, collapsed, mapped, batching, starts_batching = dims
     rank, batch = len(shape), starts.ndim - 1
@@ -213,7 +234,7 @@ def _gather_positions(
     windowed = [d for d in range(rank) if d not in indexed and d not in whole]
     for d in (*indexed, *windowed):
         coordinate.setdefault(d, np.zeros((1,) * batch, np.int64))
-    index = []
+    index: list[np.ndarray] = []
     for d in [*indexed, *windowed]:
         at = coordinate[d]
         at = at.reshape(at.shape + (1,) * len(windowed))
@@ -226,7 +247,9 @@ def _gather_positions(
     )
 
 
-def _layout(p: _Places, window_dims: Any, kept: Sequence[int], rank: int) -> tuple[int, ...]:
+def _layout(
+    p: _Places, window_dims: Sequence[int], kept: Sequence[int], rank: int
+) -> tuple[int, ...]:
     """Return the position of each output axis in an array with axes (starts, windowed, whole)."""
     made = {d: p.batch + k for k, d in enumerate((*p.windowed, *p.whole))}
     inner = [made[d] for d in kept]
@@ -235,11 +258,11 @@ def _layout(p: _Places, window_dims: Any, kept: Sequence[int], rank: int) -> tup
     return tuple([windows[i] if i in windows else next(outer) for i in range(rank)])
 
 
-def _window_axes(rank: int, dims: Any) -> list[int]:
+def _window_axes(rank: int, dims: DimensionNumbers) -> list[int]:
     return [d for d in range(rank) if d not in dims[1] and d not in dims[3]]
 
 
-def fill_value_of(dtype: np.dtype, fill: Any) -> Any:
+def fill_value_of(dtype: np.dtype, fill: Number | None) -> Number:
     """Return the value that a gather reads outside an operand: nan, lowest int, highest uint."""
     if fill is not None:
         return fill
@@ -255,12 +278,12 @@ def _gather_numpy(
     x: np.ndarray,
     starts: np.ndarray,
     *,
-    dimension_numbers: Any,
+    dimension_numbers: GatherDimensionNumbers,
     slice_sizes: tuple[int, ...],
     indices_are_sorted: bool,
     unique_indices: bool,
-    mode: Any,
-    fill_value: Any,
+    mode: GatherScatterMode,
+    fill_value: Number | None,
 ) -> np.ndarray:
     dims = dimension_numbers
     batch_shape = starts.shape[:-1]
@@ -285,13 +308,15 @@ def _gather_numpy(
     return out.transpose(_layout(p, dims.offset_dims, kept, rank))
 
 
-def _output_shape(batch: Any, sizes: Sequence[int], offset_dims: Any) -> tuple[int, ...]:
+def _output_shape(
+    batch: Sequence[int], sizes: Sequence[int], offset_dims: Sequence[int]
+) -> tuple[int, ...]:
     inner, outer = iter(sizes), iter(batch)
     rank = len(batch) + len(sizes)
     return tuple([next(inner) if i in offset_dims else next(outer) for i in range(rank)])
 
 
-def _gather_infer(x: Aval, starts: Aval, **p: Any) -> Aval:
+def _gather_infer(x: Aval, starts: Aval, **p: Unpack[_Gather]) -> Aval:
     dims, sizes = p["dimension_numbers"], p["slice_sizes"]
     if dtype_kind(starts.dtype) not in "iu":
         raise UnsupportedDtypeError(
@@ -325,7 +350,7 @@ def _gather_infer(x: Aval, starts: Aval, **p: Any) -> Aval:
     return make_aval(_output_shape(starts.shape[:-1], kept, dims.offset_dims), x.dtype, x.weak_type)
 
 
-def _gather_jvp(t: Node, y: Node, x: Node, starts: Node, **p: Any) -> Node:
+def _gather_jvp(t: Node, y: Node, x: Node, starts: Node, **p: Unpack[_Gather]) -> Node:
     return o.gather(t, starts, **{**p, "fill_value": 0})
 
 
@@ -334,7 +359,9 @@ def scatter_dims(dims: GatherDimensionNumbers) -> ScatterDimensionNumbers:
     return ScatterDimensionNumbers(*dims)
 
 
-def _gather_transpose(ct: Node, x: Operand, starts: Node, **p: Any) -> tuple[Any, None]:
+def _gather_transpose(
+    ct: Node, x: Operand, starts: Node, **p: Unpack[_Gather]
+) -> tuple[Node, None]:
     # Indices that are out of bounds despite the promise are clamped by the gather but dropped here,
     # as in jax.
     promised = p["mode"] is GatherScatterMode.PROMISE_IN_BOUNDS
@@ -350,11 +377,11 @@ def _gather_transpose(ct: Node, x: Operand, starts: Node, **p: Any) -> tuple[Any
     return out, None
 
 
-def _shift_dims(dims: Any, by: int = 1) -> tuple[int, ...]:
+def _shift_dims(dims: Sequence[int], by: int = 1) -> tuple[int, ...]:
     return tuple([d + by for d in dims])
 
 
-def batched_dims(dims: Any, operand: bool, starts: bool) -> Any:
+def batched_dims(dims: _Dims, operand: bool, starts: bool) -> _Dims:
     """Return dimension numbers if an operand or starts (and updates) have a batch axis in front."""
     window, collapsed, mapped, batching, starts_batching = dims
     if operand and starts:
@@ -416,16 +443,20 @@ opaque(
 # --- dynamic slices ------------------------------------------------------------------------------
 
 
-def _clamp_starts(shape: Any, sizes: Any, starts: Any) -> list[int]:
+def _clamp_starts(
+    shape: Sequence[int], sizes: Sequence[int], starts: Sequence[np.ndarray]
+) -> list[int]:
     return [min(max(int(s), 0), n - k) for n, k, s in zip(shape, sizes, starts, strict=True)]
 
 
-def _clamped_window(shape: Any, sizes: Any, starts: Any) -> tuple[slice, ...]:
+def _clamped_window(
+    shape: Sequence[int], sizes: Sequence[int], starts: Sequence[np.ndarray]
+) -> tuple[slice, ...]:
     at = _clamp_starts(shape, sizes, starts)
     return tuple([slice(s, s + k) for s, k in zip(at, sizes, strict=True)])
 
 
-def _check_starts(name: str, x: Aval, sizes: Any, starts: Sequence[Aval]) -> None:
+def _check_starts(name: str, x: Aval, sizes: Sequence[int], starts: Sequence[Aval]) -> None:
     if len(starts) != x.ndim or len(sizes) != x.ndim:
         raise IncompatibleShapesError(
             f"{name}: expected one start index and one size for each axis of shape {x.shape}; got "
@@ -458,7 +489,7 @@ def _slice_infer(x: Aval, *starts: Aval, slice_sizes: tuple[int, ...]) -> Aval:
 def _stack_starts(starts: Sequence[Node], batched: Sequence[bool], size: int) -> Node:
     """Stack start indices, one per axis, into an array of shape (size, axes)."""
     kind = np.dtype(np.int64 if any(s.aval.dtype.itemsize == 8 for s in starts) else np.int32)
-    columns = []
+    columns: list[Node] = []
     for s, b in zip(starts, batched, strict=True):
         wide = (
             s
@@ -531,9 +562,7 @@ def _update_infer(x: Aval, update: Aval, *starts: Aval) -> Aval:
     return make_aval(x.shape, x.dtype, weak)
 
 
-def _update_numpy(
-    x: np.ndarray, update: np.ndarray, *starts: np.ndarray | np.generic
-) -> np.ndarray:
+def _update_numpy(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> np.ndarray:
     out = np.array(x)
     out[_clamped_window(x.shape, update.shape, starts)] = update
     return out
@@ -548,7 +577,9 @@ def _update_jvp(
     return o.dynamic_update_slice(t, u, *xs[2:])
 
 
-def _update_transpose(ct: Node, x: Operand, update: Operand, *starts: Node) -> tuple[Any, ...]:
+def _update_transpose(
+    ct: Node, x: Operand, update: Operand, *starts: Node
+) -> tuple[Node | None, ...]:
     ct_x = ct_u = None
     if isinstance(x, Linear):
         ct_x = o.dynamic_update_slice(ct, zeros_like_aval(update.aval), *starts)

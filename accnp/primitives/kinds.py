@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce, wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -25,7 +25,17 @@ from accnp.ir.op import COMBINES, ZERO, Combine, Op, declare_combine, o, registe
 from accnp.ir.trace import state
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Jvp, JvpRule, Scalar
+    from accnp.primitives.rule_types import (
+        Avals,
+        Jvp,
+        JvpRule,
+        MapFields,
+        Number,
+        OpaqueFields,
+        OpFields,
+        Params,
+        Scalar,
+    )
 
 __all__ = [
     "BOOL", "binary", "broadcast_scalar", "broadcast_to", "compare", "dtype_kind", "in_float32",
@@ -53,7 +63,7 @@ def check_index_dtype(name: str, n: int, dtype: np.dtype) -> None:
         )
 
 
-def dtype_kind(dtype: np.dtype) -> str:
+def dtype_kind(dtype: np.dtype | ExtendedDType) -> str:
     """Return "b", "i", "u", "f" or "c"; "V" for PRNG keys.
 
     The floats of ml_dtypes count as "f", its small integers as "i" and "u".
@@ -71,7 +81,7 @@ def zeros_like_aval(aval: Aval) -> Node:
     return full(aval.shape, 0, aval.dtype, aval.weak_type)
 
 
-def full(shape: tuple[int, ...], value: Any, dtype: np.dtype, weak: bool = False) -> Node:
+def full(shape: tuple[int, ...], value: Number, dtype: np.dtype, weak: bool = False) -> Node:
     """Return a node of a shape that is filled with one Python scalar."""
     return broadcast_to(_typed_literal(value, dtype, weak), shape)
 
@@ -80,9 +90,13 @@ def _attribute_name(name: str) -> str:
     return name + "_" if name in ("and", "or", "not") else name
 
 
-def _typed_literal(value: Any, dtype: np.dtype, weak: bool = False) -> Node:
-    from_type = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype_kind(dtype)]
-    return literal(from_type(value), np.dtype(dtype), weak)
+def _typed_literal(value: Number, dtype: np.dtype, weak: bool = False) -> Node:
+    return literal(_PYTHON_TYPES[dtype_kind(dtype)](value), np.dtype(dtype), weak)
+
+
+_PYTHON_TYPES: dict[str, Callable[..., complex]] = {
+    "b": bool, "i": int, "u": int, "f": float, "c": complex,
+}  # fmt: skip
 
 
 def broadcast_to(x: Node, shape: tuple[int, ...], dims: tuple[int, ...] | None = None) -> Node:
@@ -97,7 +111,7 @@ def broadcast_to(x: Node, shape: tuple[int, ...], dims: tuple[int, ...] | None =
     return o.broadcast_in_dim(x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
 
 
-def like_full(x: Node, value: Any) -> Node:
+def like_full(x: Node, value: Number) -> Node:
     """Return a constant with the shape and type of x."""
     return full(x.aval.shape, value, x.aval.dtype, x.aval.weak_type)
 
@@ -210,7 +224,7 @@ def move_batch_first(
         size,
         *(reduce(lambda a, b: _broadcast_shapes(a, b) or a, wide) if shape is None else shape),
     )
-    out = []
+    out: list[Node] = []
     for x, b in zip(xs, batched, strict=True):
         if b and x.aval.ndim - 1 < rank:
             x = broadcast_to(x, target, (0,))
@@ -223,7 +237,7 @@ def move_batch_first(
 def _with_unit_axes(xs: Sequence[Node], batched: Sequence[bool]) -> list[Node]:
     """Give operands axes of length 1 where they have none, as in JAX's jaxprs."""
     rank = max(x.aval.ndim - b for x, b in zip(xs, batched, strict=True))
-    out = []
+    out: list[Node] = []
     for x, b in zip(xs, batched, strict=True):
         shape = x.aval.shape
         if b and len(shape) - 1 < rank:
@@ -234,9 +248,9 @@ def _with_unit_axes(xs: Sequence[Node], batched: Sequence[bool]) -> list[Node]:
     return out
 
 
-def _map_batch(name: str) -> Callable[..., Any]:
+def _map_batch(name: str) -> Callable[..., tuple[Node, bool]]:
     def batch(
-        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params
     ) -> tuple[Node, bool]:
         rank = xs[0].aval.ndim
         if state.named:
@@ -261,7 +275,7 @@ def map_op(
     cost: int = 1,
     batch: Callable[..., Any] | None = None,
     makes_nan: bool | None = None,
-    **more: Any,
+    **more: Unpack[OpFields],
 ) -> Op:
     """Declare an op that computes each element from the operands' elements at the same index.
 
@@ -294,14 +308,24 @@ def has_derivative(jvp: Jvp) -> bool:
 
 
 def unary(
-    name: str, dtypes: str, numpy: Callable[..., Any], scalar: Scalar, jvp: JvpRule, **more: Any
+    name: str,
+    dtypes: str,
+    numpy: Callable[..., Any],
+    scalar: Scalar,
+    jvp: JvpRule,
+    **more: Unpack[MapFields],
 ) -> Op:
     """Declare a map op with one operand; `jvp` is its rule (t, y, x) -> tangent, or ZERO."""
     return map_op(name, numpy=numpy, scalar=scalar, jvp=(jvp,), dtypes=dtypes, **more)
 
 
 def binary(
-    name: str, dtypes: str, numpy: Callable[..., Any], scalar: Scalar, jvp: Jvp, **more: Any
+    name: str,
+    dtypes: str,
+    numpy: Callable[..., Any],
+    scalar: Scalar,
+    jvp: Jvp,
+    **more: Unpack[MapFields],
 ) -> Op:
     """Declare a map op with two operands.
 
@@ -312,7 +336,13 @@ def binary(
     return map_op(name, numpy=numpy, scalar=scalar, jvp=jvp, dtypes=dtypes, **more)
 
 
-def compare(name: str, dtypes: str, numpy: Callable[..., Any], scalar: Scalar, **more: Any) -> Op:
+def compare(
+    name: str,
+    dtypes: str,
+    numpy: Callable[..., Any],
+    scalar: Scalar,
+    **more: Unpack[MapFields],
+) -> Op:
     """Declare a comparison, which has a bool result and no derivative."""
     jvp = (ZERO, ZERO)
     return map_op(name, numpy=numpy, scalar=scalar, jvp=jvp, dtypes=dtypes, out="bool", **more)
@@ -321,8 +351,8 @@ def compare(name: str, dtypes: str, numpy: Callable[..., Any], scalar: Scalar, *
 # --- view, reduce, opaque -------------------------------------------------------------------------
 
 
-def _linear_jvp(name: str) -> Callable[..., Any]:
-    def rule(t: Node, y: Node, *xs: Node, **params: Any) -> Node:
+def _linear_jvp(name: str) -> Callable[..., Node]:
+    def rule(t: Node, y: Node, *xs: Node, **params: object) -> Node:
         return getattr(o, name)(t, *xs[1:], **params)
 
     return rule
@@ -331,11 +361,11 @@ def _linear_jvp(name: str) -> Callable[..., Any]:
 def bilinear_jvp(name: str) -> Callable[..., Any]:
     """Return the JVP rule of an op that is linear in each of its two operands."""
 
-    def rule(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Node | None:
+    def rule(ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params) -> Node | None:
         out = None
         for k in (0, 1):
-            if ts[k] is not None:
-                pair = (ts[0], xs[1]) if k == 0 else (xs[0], ts[1])
+            if (t := ts[k]) is not None:
+                pair = (t, xs[1]) if k == 0 else (xs[0], t)
                 part = getattr(o, name)(*pair, **p)
                 out = part if out is None else o.add(out, part)
         return out
@@ -351,7 +381,7 @@ def view(
     strides: Callable[..., Any],
     transpose: Callable[..., Any],
     batch: Callable[..., Any],
-    **more: Any,
+    **more: Unpack[OpFields],
 ) -> Op:
     """Declare an op whose output shows its operand's elements through another index map.
 
@@ -385,7 +415,8 @@ def reduction(
     dtypes: str,
     jvp: Jvp,
     transpose: Callable[..., Any] | None = None,
-    **more: Any,
+    makes_nan: bool = False,
+    **more: Unpack[OpFields],
 ) -> Op:
     """Declare a reduction over `axes` (a sorted tuple of non-negative ints).
 
@@ -405,7 +436,7 @@ def reduction(
         return make_aval(reduced_shape(x.shape, axes), x.dtype, weak)
 
     def batch(
-        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params
     ) -> tuple[Node, bool]:
         axes = tuple(a + 1 for a in params["axes"])
         return getattr(o, name)(xs[0], axes=axes), True
@@ -421,16 +452,17 @@ def reduction(
             batch=batch,
             combine=combine,
             dtypes=dtypes,
+            makes_nan=makes_nan,
             **more,
         )
     )
 
 
-def weak_as_operands(infer: Callable[..., Any]) -> Callable[..., Any]:
+def weak_as_operands(infer: Callable[..., Avals]) -> Callable[..., Avals]:
     """Wrap a type rule so that results, even indices, are weak if all operands are, as in JAX."""
 
     @wraps(infer)
-    def ruled(*avals: Aval, **params: Any) -> Any:
+    def ruled(*avals: Aval, **params: object) -> Avals:
         out = infer(*avals, **params)
         if not all([a.weak_type for a in avals]):
             return out
@@ -450,7 +482,7 @@ def opaque(
     transpose: Callable[..., Any] | None = None,
     batch: Callable[..., Any] | None = None,
     cost: int = 1000,
-    **more: Any,
+    **more: Unpack[OpaqueFields],
 ) -> Op:
     """Declare an op that calls a library; `numpy` gets read-only arrays and returns new ones."""
     return register(

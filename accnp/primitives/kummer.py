@@ -25,7 +25,7 @@ FAR = 600.0
 TERMS = 3000  # of the series in powers of x; it needs about |x| + 20 sqrt(|x|)
 
 
-def _power_series(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> tuple[Any, Any]:
+def _power_series(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the derivatives by a and b of the sum of (a)_n / (b)_n x**n / n!, term by term.
 
     This avoids the digamma function of a, which has poles where the derivative has none.
@@ -45,7 +45,7 @@ def _power_series(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> tuple[Any, Any
     return sum_a, sum_b
 
 
-def inverse_gamma(z: np.ndarray) -> tuple[Any, Any]:
+def inverse_gamma(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return 1 / gamma(z) and its derivative, which is finite at poles of gamma, too."""
     special = imported("scipy.special")
     pole = (z <= 0) & (z == np.floor(z))
@@ -55,7 +55,9 @@ def inverse_gamma(z: np.ndarray) -> tuple[Any, Any]:
     return np.where(pole, 0.0, value), np.where(pole, at_pole, -special.digamma(safe) * value)
 
 
-def _asymptotic_series(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> tuple[Any, Any]:
+def _asymptotic_series(
+    a: np.ndarray, b: np.ndarray, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the same for large negative x: gamma(b) / gamma(b - a) y**-a times a series in 1 / y,
     where y = -x."""
     special = imported("scipy.special")
@@ -80,7 +82,7 @@ def _asymptotic_series(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> tuple[Any
     return size * slope_a, size * slope_b
 
 
-def _derivatives(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> tuple[Any, Any]:
+def _derivatives(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the derivatives of Kummer's function by a and b.
 
     The terms of the series have both signs for x < 0, so M(a, b, x) = exp(x) M(b - a, b, -x) is

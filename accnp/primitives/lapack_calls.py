@@ -9,7 +9,8 @@ use them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,13 +20,17 @@ from accnp.ir.node import Node, items
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to, dtype_kind
 
+if TYPE_CHECKING:
+    from accnp.dtypes.names import DTypeLike
+    from accnp.primitives.rule_types import Batched, Params
+
 __all__ = [
     "batched", "inexact", "lapack_dtype", "map_batch", "real_dtype", "routine", "scale_by_power",
     "scaling_power", "square",
 ]  # fmt: skip
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}  # first letter of routine names, by dtype char
-Result = tuple[tuple[int, ...], Any]  # shape and dtype
+Result = tuple[tuple[int, ...], "DTypeLike"]  # shape and dtype
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
@@ -38,39 +43,42 @@ def lapack_dtype(dtype: np.dtype) -> np.dtype:
     return dtype if dtype.kind in "fc" and dtype.itemsize >= 4 else np.dtype(np.float32)
 
 
-def routine(name: str, complex_name: str, like: np.ndarray) -> Any:
+def routine(name: str, complex_name: str, like: np.ndarray) -> Callable[..., Any]:
     """Return a LAPACK routine from SciPy for matrices with the dtype of `like`."""
     if like.dtype.kind == "c":
         name = complex_name
     return fortran_routine("_flapack", name, like.dtype)
 
 
-def fortran_routine(library: str, name: str, dtype: np.dtype) -> Any:
+def fortran_routine(library: str, name: str, dtype: np.dtype) -> Callable[..., Any]:
     """Return a routine of SciPy's "_flapack" or "_fblas" for a dtype that LAPACK supports."""
     return getattr(load_extension(f"scipy.linalg.{library}"), _LETTERS[dtype.char] + name)
 
 
-def scaling_power(x: Any) -> int:
+def scaling_power(x: np.ndarray) -> int:
     """Return the power of two that scales very large or small numbers to at most 1, otherwise 0.
 
     SciPy 1.17's geev scales matrices beyond 1e12 or below 1e-12 (float32; 1e138 in float64) but
     does not scale the eigenvalues back, and stebz squares its input.
     """
-    parts = (np.abs(part).max() for part in (x.real, x.imag))
+    parts = (np.abs(part).max() for part in (np.real(x), np.imag(x)))
     power = int(np.frexp(max(parts))[1])
     return power if abs(power) > 30 else 0
 
 
-def scale_by_power(x: Any, power: int) -> Any:
+def scale_by_power(x: np.ndarray, power: int) -> np.ndarray:
     """Multiply numbers by a power of two, the parts of complex numbers separately."""
     if not power:
         return x
-    real = np.ascontiguousarray(x).view(x.real.dtype)
+    real = np.ascontiguousarray(x).view(np.real(x).dtype)
     return np.ldexp(real, power).view(x.dtype)
 
 
 def map_batch(
-    fn: Callable[..., Any], ranks: str, xs: Sequence[np.ndarray], results: Sequence[Result]
+    fn: Callable[..., Sequence[np.ndarray] | None],
+    ranks: str,
+    xs: Sequence[np.ndarray],
+    results: Sequence[Result],
 ) -> tuple[np.ndarray, ...]:
     """Apply a function of single arrays with these ranks to each element of a batch.
 
@@ -122,10 +130,10 @@ def square(name: str, a: Aval) -> None:
         )
 
 
-def batched(name: str) -> Callable[..., Any]:
+def batched(name: str) -> Callable[..., Batched]:
     """Return the batching rule of an op whose leading axes are batches already."""
 
-    def batch(size: int, xs: Sequence[Node], flags: Sequence[bool], p: dict[str, Any]) -> Any:
+    def batch(size: int, xs: Sequence[Node], flags: Sequence[bool], p: Params) -> Batched:
         wide: list[Node] = [
             x if f else broadcast_to(x, (size, *x.aval.shape))
             for x, f in zip(xs, flags, strict=True)
@@ -138,6 +146,6 @@ def batched(name: str) -> Callable[..., Any]:
     return batch
 
 
-def uses_qr(algorithm: Any) -> bool:
+def uses_qr(algorithm: Enum | None) -> bool:
     """Whether the parameter `algorithm` of `svd` asks for the QR iteration."""
     return algorithm is not None and algorithm.name == "QR"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -30,9 +30,23 @@ from accnp.primitives.lapack_calls import (
 from accnp.primitives.reference import quiet
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand
+    from accnp.primitives.rule_types import Batched, Operand, Params
 
 __all__ = ["batched_identity", "matmul", "matrix_t", "triangle"]
+
+if TYPE_CHECKING:
+    Axes = Sequence[int]
+    # Contracted axes of both operands, then batch axes of both.
+    DotDimensionNumbers = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
+
+    class _Triangular(TypedDict):
+        """The static parameters of `triangular_solve`."""
+
+        left_side: bool
+        lower: bool
+        transpose_a: bool
+        conjugate_a: bool
+        unit_diagonal: bool
 
 
 # --- dot_general ---------------------------------------------------------------------------------
@@ -47,7 +61,7 @@ def _dot_infer(
     a: Aval,
     b: Aval,
     *,
-    dimension_numbers: Any,
+    dimension_numbers: DotDimensionNumbers,
     precision: object,
     preferred_element_type: np.dtype | None,
 ) -> Aval:
@@ -86,7 +100,7 @@ def _dot_numpy(
     a: np.ndarray,
     b: np.ndarray,
     *,
-    dimension_numbers: Any,
+    dimension_numbers: DotDimensionNumbers,
     precision: object,
     preferred_element_type: np.dtype | None,
 ) -> np.ndarray:
@@ -110,7 +124,12 @@ def _dot_numpy(
 
 
 def dot(
-    a: Node, b: Node, contract: Any, batch: Any = ((), ()), dtype: Any = None, p: Any = None
+    a: Node,
+    b: Node,
+    contract: tuple[Axes, Axes],
+    batch: tuple[Axes, Axes] = ((), ()),
+    dtype: np.dtype | None = None,
+    p: Params | None = None,
 ) -> Node:
     """Record a `dot_general`."""
     dims = tuple(tuple(tuple(int(d) for d in g) for g in pair) for pair in (contract, batch))
@@ -124,7 +143,7 @@ def dot(
 
 
 def _dot_transpose_one(
-    ct: Node, x: Operand, y: Operand, dims: Any, first: bool, p: dict[str, Any]
+    ct: Node, x: Operand, y: Operand, dims: DotDimensionNumbers, first: bool, p: Params
 ) -> Node:
     """Return the cotangent of operand x (the first or second one), given the other operand y."""
     assert isinstance(y, Node)
@@ -148,15 +167,15 @@ def _dot_transpose_one(
 
 
 def _dot_transpose(
-    ct: Node, a: Operand, b: Operand, **p: Any
+    ct: Node, a: Operand, b: Operand, *, dimension_numbers: DotDimensionNumbers, **p: object
 ) -> tuple[Node, None] | tuple[None, Node]:
-    (ac, bc), (ab, bb) = p["dimension_numbers"]
+    (ac, bc), (ab, bb) = dimension_numbers
     if isinstance(a, Linear):
         return _dot_transpose_one(ct, a, b, ((ac, bc), (ab, bb)), True, p), None
     return None, _dot_transpose_one(ct, b, a, ((bc, ac), (bb, ab)), False, p)
 
 
-def _shift_dims(dims: Any) -> tuple[int, ...]:
+def _shift_dims(dims: Axes) -> tuple[int, ...]:
     return tuple([d + 1 for d in dims])
 
 
@@ -246,20 +265,20 @@ def batched_identity(x: Aval) -> Node:
     return o.convert_element_type(o.eq(row, col), new_dtype=x.dtype, weak_type=False)
 
 
-def map_matrices(fn: Callable[..., Any], *xs: Any) -> Any:
-    """Apply a function of matrices to each element of the batch axes."""
+def map_matrices(fn: Callable[..., np.ndarray], *xs: np.ndarray) -> np.ndarray:
+    """Apply a function of matrices to each element of the batch axes; there is at least one."""
     outer = xs[0].shape[:-2]
     flat = [x.reshape(-1, *x.shape[-2:]) for x in xs]
     out = [fn(*parts) for parts in zip(*flat, strict=True)]
-    return np.stack(out).reshape(*outer, *out[0].shape) if out else None
+    return np.stack(out).reshape(*outer, *out[0].shape)
 
 
-def _solve_batch(name: str) -> Callable[..., Any]:
+def _solve_batch(name: str) -> Callable[..., Batched]:
     """Return the batching rule of a linear system: if all examples have the same matrix, their
     right sides become columns of one right side (or rows, if the matrix is on the right)."""
     general = batched(name)
 
-    def batch(size: int, xs: Sequence[Node], flags: Sequence[bool], p: dict[str, Any]) -> Any:
+    def batch(size: int, xs: Sequence[Node], flags: Sequence[bool], p: Params) -> Batched:
         if flags[0]:
             return general(size, xs, flags, p)
         a, b = xs
@@ -328,7 +347,7 @@ opaque(
 
 
 @weak_as_operands
-def _tri_infer(a: Aval, b: Aval, **p: Any) -> Aval:
+def _tri_infer(a: Aval, b: Aval, **p: Unpack[_Triangular]) -> Aval:
     inexact("triangular_solve", "22", a, b)
     square("triangular_solve", a)
     if b.shape[-2 if p["left_side"] else -1] != a.shape[-1]:
@@ -364,7 +383,7 @@ def _tri_numpy(
     return map_matrices(one, a, b)
 
 
-def _tri_wrt_a(t: Node, y: Node, a: Node, b: Node, **p: Any) -> Node:
+def _tri_wrt_a(t: Node, y: Node, a: Node, b: Node, **p: Unpack[_Triangular]) -> Node:
     k = -1 if p["unit_diagonal"] else 0
     t = triangle(t, k, False) if p["lower"] else triangle(t, -k, True)
     t = matrix_t(t) if p["transpose_a"] else t
@@ -373,7 +392,7 @@ def _tri_wrt_a(t: Node, y: Node, a: Node, b: Node, **p: Any) -> Node:
     return o.neg(o.triangular_solve(a, right, **p))
 
 
-def _tri_transpose(ct: Node, a: Operand, b: Operand, **p: Any) -> tuple[None, Node]:
+def _tri_transpose(ct: Node, a: Operand, b: Operand, **p: Unpack[_Triangular]) -> tuple[None, Node]:
     return None, o.triangular_solve(a, ct, **{**p, "transpose_a": not p["transpose_a"]})
 
 

@@ -30,6 +30,8 @@ from accnp.primitives.control import (
 from accnp.primitives.dependence import fixed_point
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from accnp.primitives.rule_types import Operand, Tools
 
 __all__ = ["EACH", "no_reverse_mode_error"]
@@ -52,8 +54,8 @@ def _while_infer(
 
 
 def _while_numpy(
-    *xs: Any, cond_jaxpr: Graph, body_jaxpr: Graph, cond_nconsts: int, body_nconsts: int
-) -> Any:
+    *xs: np.ndarray, cond_jaxpr: Graph, body_jaxpr: Graph, cond_nconsts: int, body_nconsts: int
+) -> list[np.ndarray]:
     a, b, carry = split(xs, cond_nconsts, body_nconsts)
     while interpret(cond_jaxpr, [*a, *carry])[0]:
         carry = interpret(body_jaxpr, [*b, *carry])

@@ -110,7 +110,7 @@ def _shardings(avals: Sequence[Aval]) -> Shardings:
     return tuple([mesh_sharding(a) if spans_processes(a) else None for a in avals])
 
 
-def _stacked_sharding(sharding: MeshSharding | None, row: Aval) -> Any:
+def _stacked_sharding(sharding: MeshSharding | None, row: Aval) -> MeshSharding | None:
     """The sharding of an array with rows of a type."""
     return None if sharding is None else sharding.behind_one(row.ndim + 1)
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ class Monoid:
     """
 
     combine: Callable[[Node, Node], Node]
-    identity: Callable[[np.dtype], Any]
+    identity: Callable[[np.dtype], float]
     reduce: str = ""
     windows: str = ""
 
@@ -53,23 +52,23 @@ def _prefer_first(better: str, extreme: str) -> Callable[[Node, Node], Node]:
     return combine
 
 
-def smallest_value(dtype: np.dtype) -> Any:
+def smallest_value(dtype: np.dtype) -> float:
     """Return the smallest value of a dtype."""
     kind = dtype_kind(dtype)
     return False if kind == "b" else int(np.iinfo(dtype).min) if kind in "iu" else -math.inf
 
 
-def largest_value(dtype: np.dtype) -> Any:
+def largest_value(dtype: np.dtype) -> float:
     """Return the largest value of a dtype."""
     kind = dtype_kind(dtype)
     return True if kind == "b" else int(np.iinfo(dtype).max) if kind in "iu" else math.inf
 
 
-def _zero(dtype: np.dtype) -> Any:
+def _zero(dtype: np.dtype) -> float:
     return 0
 
 
-def _all_bits_set(dtype: np.dtype) -> Any:
+def _all_bits_set(dtype: np.dtype) -> float:
     """Return the number with all bits set."""
     if dtype_kind(dtype) == "b":
         return True

@@ -19,7 +19,7 @@ from accnp.primitives.shards import localize
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.primitives.rule_types import Operand, Tools
+    from accnp.primitives.rule_types import Operand, Params, Tools
 
 __all__: list[str] = []
 
@@ -28,12 +28,12 @@ def _infer(x: Aval, *, devices: Devices, source: Devices) -> Aval:
     return on_devices(x, devices)
 
 
-def _identity(x: np.ndarray, **_: object) -> Any:
+def _identity(x: np.ndarray, **_: object) -> np.ndarray:
     return x
 
 
 def _jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     (t,) = ts
     return [y], [t if t is None else o.device_put(t, **params)]

@@ -8,7 +8,7 @@ elements. `select_prim` is "ge" for the largest and "le" for the smallest value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["windows_over"]
 
 
-def windows_over(shape: Sequence[int], p: dict[str, Any]) -> list[Window]:
+def windows_over(shape: Sequence[int], p: Mapping[str, Any]) -> list[Window]:
     """Return the window of each axis."""
     return [
         Window(n, taps, stride, low, high, base, dilation)
@@ -48,7 +48,7 @@ def _pooled_shape(shape: Sequence[int], p: dict[str, Any]) -> tuple[int, ...]:
 
 
 def _infer(name: str, dtypes: str) -> Callable[..., Aval]:
-    def infer(x: Aval, **p: Any) -> Aval:
+    def infer(x: Aval, **p: object) -> Aval:
         if dtype_kind(x.dtype) not in dtypes:
             raise wrong_dtype(name, x.dtype, dtypes)
         return make_aval(_pooled_shape(x.shape, p), x.dtype, x.weak_type)
@@ -61,7 +61,7 @@ def _batched_params(p: dict[str, Any]) -> dict[str, Any]:
     return {**p, **one, "padding": ((0, 0), *p["padding"])}
 
 
-def _batch(name: str) -> Callable[..., Any]:
+def _batch(name: str) -> Callable[..., tuple[Node, bool]]:
     def batch(
         size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]
     ) -> tuple[Node, bool]:
@@ -74,7 +74,7 @@ def _batch(name: str) -> Callable[..., Any]:
     return batch
 
 
-def _taps_last(x: np.ndarray, p: dict[str, Any], fill: Any) -> np.ndarray:
+def _taps_last(x: np.ndarray, p: dict[str, Any], fill: float) -> np.ndarray:
     """Return all windows of an array, with their taps as a single last axis."""
     found = extract_windows(x, windows_over(x.shape, p), fill)
     return found.reshape(*found.shape[: x.ndim], -1)
@@ -83,16 +83,16 @@ def _taps_last(x: np.ndarray, p: dict[str, Any], fill: Any) -> np.ndarray:
 # --- reductions ----------------------------------------------------------------------------------
 
 
-def _sum_numpy(x: np.ndarray, **p: Any) -> np.ndarray:
+def _sum_numpy(x: np.ndarray, **p: object) -> np.ndarray:
     half = dtype_kind(x.dtype) == "f" and x.dtype.itemsize < 4
     out = _taps_last(x.astype(np.float32) if half else x, p, 0)
     return np.add.reduce(out, axis=-1, dtype=out.dtype).astype(x.dtype, copy=False)
 
 
-def _sum_transpose(ct: Node, x: Operand, **p: Any) -> tuple[Node]:
+def _sum_transpose(ct: Node, x: Operand, **p: object) -> tuple[Node]:
     """Give each element the sum over the windows that contain it, which is a window sum of the
     cotangent, dilated by the strides."""
-    pads = []
+    pads: list[tuple[int, int]] = []
     for w in windows_over(x.aval.shape, p):
         before = dilated_length(w.taps, w.dilation) - 1 - w.low
         room = dilated_length(w.size, w.base) + dilated_length(w.taps, w.dilation) - 1
@@ -119,7 +119,7 @@ opaque(
 
 
 def _declare_extreme(
-    name: str, select: str, identity: Callable[[np.dtype], Any], ufunc: Any
+    name: str, select: str, identity: Callable[[np.dtype], float], ufunc: np.ufunc
 ) -> None:
     opaque(
         name,
@@ -146,12 +146,12 @@ def _extreme_taps(x: np.ndarray, select_prim: str, p: dict[str, Any]) -> np.ndar
     return np.argmin(_taps_last(x, p, largest_value(x.dtype)), axis=-1)[..., None]
 
 
-def _gather_numpy(t: np.ndarray, x: np.ndarray, *, select_prim: str, **p: Any) -> np.ndarray:
+def _gather_numpy(t: np.ndarray, x: np.ndarray, *, select_prim: str, **p: object) -> np.ndarray:
     taps = _taps_last(t, p, 0)
     return np.take_along_axis(taps, _extreme_taps(x, select_prim, p), -1)[..., 0]
 
 
-def _scatter_numpy(ct: np.ndarray, x: np.ndarray, *, select_prim: str, **p: Any) -> np.ndarray:
+def _scatter_numpy(ct: np.ndarray, x: np.ndarray, *, select_prim: str, **p: object) -> np.ndarray:
     places = np.arange(1, x.size + 1).reshape(x.shape)  # 0: no element
     where = np.take_along_axis(_taps_last(places, p, 0), _extreme_taps(x, select_prim, p), -1)
     out = np.zeros(x.size + 1, ct.dtype)
@@ -159,11 +159,11 @@ def _scatter_numpy(ct: np.ndarray, x: np.ndarray, *, select_prim: str, **p: Any)
     return out[1:].reshape(x.shape)
 
 
-def _gather_infer(t: Aval, x: Aval, *, select_prim: str, **p: Any) -> Aval:
+def _gather_infer(t: Aval, x: Aval, *, select_prim: str, **p: object) -> Aval:
     return make_aval(_pooled_shape(x.shape, p), t.dtype, t.weak_type)
 
 
-def _scatter_infer(ct: Aval, x: Aval, *, select_prim: str, **p: Any) -> Aval:
+def _scatter_infer(ct: Aval, x: Aval, *, select_prim: str, **p: object) -> Aval:
     return make_aval(x.shape, ct.dtype, ct.weak_type)
 
 

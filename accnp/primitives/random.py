@@ -7,7 +7,7 @@ rounding, as JAX's compiler does, so that samples agree. `accnp/random/` uses th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,9 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
 
 
-def threefry2x32(k0: np.ndarray, k1: np.ndarray, c0: np.ndarray, c1: np.ndarray) -> tuple[Any, Any]:
+def threefry2x32(
+    k0: np.ndarray, k1: np.ndarray, c0: np.ndarray, c1: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Apply the 20 rounds of threefry to counters with a key; arrays of uint32 broadcast."""
     keys = (k0, k1, k0 ^ k1 ^ _PARITY)
     x, y = c0 + k0, c1 + k1
@@ -50,8 +52,8 @@ def _infer(*avals: Aval) -> Aval:
     return make_aval(map_shape("threefry", avals), WORD)
 
 
-def _declare(name: str, pick: Any) -> None:
-    def numpy(*words: Any) -> Any:
+def _declare(name: str, pick: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+    def numpy(*words: np.ndarray) -> np.ndarray:
         return pick(*threefry2x32(*[np.asarray(w) for w in words]))
 
     map_op(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,13 +29,16 @@ from accnp.primitives.kinds import (
 )
 from accnp.primitives.reference import quiet
 
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Operand
+
 
 def remaining_dims(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the axes that remain after a reduction."""
     return tuple(d for d in range(rank) if d not in axes)
 
 
-def broadcast_back(y: Node, like: Any, axes: tuple[int, ...]) -> Node:
+def broadcast_back(y: Node, like: Operand, axes: tuple[int, ...]) -> Node:
     """Broadcast a reduced value back over the reduced axes."""
     return broadcast_to(y, like.aval.shape, remaining_dims(like.aval.ndim, axes))
 
@@ -99,7 +102,7 @@ def _bits_numpy(fn: np.ufunc) -> Callable[..., np.ndarray]:
 
 
 def _extreme_numpy(fn: Callable[..., np.ndarray], low: bool) -> Callable[..., np.ndarray]:
-    def run(x: Any, *, axes: tuple[int, ...]) -> Any:
+    def run(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
         if x.dtype.kind == "b":
             return (np.any if low else np.all)(x, axis=tuple(axes))
         if dtype_kind(x.dtype) in "iu":

@@ -8,13 +8,16 @@ scalars, which have the same methods.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from accnp.dtypes.names import SUB_INTS
 from accnp.dtypes.questions import iinfo
 from accnp.forks import imported
+
+if TYPE_CHECKING:
+    from accnp.dtypes.names import DTypeLike
 
 __all__ = [
     "cast", "clamp", "digamma_rise", "divide", "erf_inv", "exp_below", "exp_difference",
@@ -148,33 +151,36 @@ def sign(x: np.ndarray) -> np.ndarray:
 
 
 @quiet
-def tanh(x: Any) -> Any:
+def tanh(x: np.ndarray) -> np.ndarray:
     """Return the hyperbolic tangent. At infinity, the imaginary part is a zero with the sign of x's
     imaginary part, as the array API standard requires (in C, with the sign of sin(2 y))."""
     y = np.tanh(x)
     if x.dtype.kind == "c":
-        y = make_complex(y.real, np.where(np.isinf(x.real), np.copysign(0, x.imag), y.imag))
+        y = make_complex(
+            np.real(y), np.where(np.isinf(np.real(x)), np.copysign(0, np.imag(x)), np.imag(y))
+        )
     return y.astype(x.dtype)
 
 
 @quiet
-def tan(x: Any) -> Any:
+def tan(x: np.ndarray) -> np.ndarray:
     if x.dtype.kind != "c":
         return np.tan(x)
-    y = tanh(make_complex(-x.imag, x.real))
-    return make_complex(y.imag, -y.real)
+    y = tanh(make_complex(-np.imag(x), np.real(x)))
+    return make_complex(np.imag(y), -np.real(y))
 
 
 @quiet
-def square(x: Any) -> Any:
+def square(x: np.ndarray) -> np.ndarray:
     """Return x * x. For complex numbers the real part is (a - b) (a + b), which does not cancel for
     parts of similar size, and 0 if one of the factors is 0."""
     if x.dtype.kind != "c":
         return np.square(x)
-    less, more = x.real - x.imag, x.real + x.imag
+    a, b = np.real(x), np.imag(x)
+    less, more = a - b, a + b
     real = np.where((less == 0) | (more == 0), 0, less * more)
-    imag = x.real * x.imag
-    return make_complex(real + x.real.dtype.type(0), imag + imag)
+    imag = a * b
+    return make_complex(real + a.dtype.type(0), imag + imag)
 
 
 @quiet
@@ -206,9 +212,9 @@ def digamma_rise(x: np.ndarray, h: np.ndarray) -> np.ndarray:
 
 
 @quiet
-def sin_pi(z: Any) -> Any:
+def sin_pi(z: np.ndarray) -> np.ndarray:
     """Return sin(pi z) after subtracting the nearest integer from z."""
-    whole = np.rint(z.real)
+    whole = np.rint(np.real(z))
     return (np.sin(np.pi * (z - whole)) * (1 - 2 * (whole % 2))).astype(z.dtype)
 
 
@@ -282,13 +288,13 @@ def clamp(lo: np.ndarray, x: np.ndarray, hi: np.ndarray) -> np.ndarray:
 
 
 @quiet
-def cast(x: Any, *, new_dtype: Any, **_: object) -> Any:
+def cast(x: np.ndarray, *, new_dtype: DTypeLike, **_: object) -> np.ndarray:
     """Convert; float to integer saturates and maps NaN to 0, complex to real drops a part."""
     new = np.dtype(new_dtype)
     if new.kind == "b":
         return x != 0
     if x.dtype.kind == "c" and new.kind != "c":
-        x = x.real
+        x = np.real(x)
     if x.dtype.name in SUB_INTS and (new.kind in "iu" or new.name in SUB_INTS):
         x = x.astype(np.int8)  # ml_dtypes cannot convert between small integer types
     if x.dtype.kind not in "biuc" and (new.kind in "iu" or new.name in SUB_INTS):

@@ -7,8 +7,6 @@ reference functions call LAPACK through SciPy; as in JAX, there are no derivativ
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from accnp.ir.aval import Aval, make_aval
@@ -24,7 +22,7 @@ def _geqrf_infer(a: Aval) -> tuple[Aval, Aval]:
     return make_aval(a.shape, a.dtype), make_aval((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
 
 
-def _geqrf_numpy(a: Any) -> Any:
+def _geqrf_numpy(a: np.ndarray) -> tuple[np.ndarray, ...]:
     x = a.astype(lapack_dtype(a.dtype))
     shape = x.shape[-2:]
 
@@ -48,7 +46,7 @@ def _geqp3_infer(a: Aval) -> tuple[Aval, Aval, Aval]:
     )
 
 
-def _geqp3_numpy(a: Any) -> Any:
+def _geqp3_numpy(a: np.ndarray) -> tuple[np.ndarray, ...]:
     x = a.astype(lapack_dtype(a.dtype))
     shape = x.shape[-2:]
 
@@ -80,7 +78,7 @@ def _product_numpy(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
     if not taus.shape[-1]:
         return np.broadcast_to(np.eye(*shape, dtype=work), a.shape).copy()
 
-    def one(x: np.ndarray, taus: np.ndarray) -> Any:
+    def one(x: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray, ...]:
         return (routine("orgqr", "ungqr", x)(x, taus)[0],)
 
     return map_batch(one, "21", [a.astype(work), taus.astype(work)], [(shape, work)])[0]
@@ -119,7 +117,7 @@ def _ormqr_numpy(
     if not k:
         return c.astype(work)
 
-    def one(x: np.ndarray, taus: np.ndarray, c: np.ndarray) -> Any:
+    def one(x: np.ndarray, taus: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, ...]:
         multiply = routine("ormqr", "unmqr", x)
         room = 64 * max(c.shape) + 4288  # LAPACK's work size for blocks of 64 columns
         given = multiply(side, adjoint if transpose else "N", x[:, :k], taus, c, room)

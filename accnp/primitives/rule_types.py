@@ -7,20 +7,84 @@ is in `transforms/tools.py`, which this layer must not import.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, TypeVar
+
+import numpy as np
 
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
-from accnp.ir.op import Linear, Zero
+from accnp.ir.op import Collective, Linear, Lowering, Zero
 
-__all__ = ["Flags", "Jvp", "JvpRule", "Operand", "Scalar", "Tools"]
+__all__ = [
+    "Avals", "Batched", "Flags", "Groups", "Jvp", "JvpRule", "MapFields", "Number", "OpFields",
+    "OpaqueFields", "Operand", "Params", "Scalar", "Tools", "V",
+]  # fmt: skip
 
+Params = dict[str, Any]  # the static parameters of an operation, by name
+Number = complex | np.generic
+Avals = Aval | tuple[Aval, ...]  # of the result or results
 Flags = tuple[bool, ...]
+Groups = Sequence[Sequence[int]] | None  # `axis_index_groups` of collectives
 Operand = Node | Linear  # of a transpose rule
+# What a batching rule returns: the result or results, and whether they are batched.
+Batched = tuple[Node | Sequence[Node], bool | Sequence[bool]]
 JvpRule = Callable[..., Any] | Zero  # for one operand
 Jvp = JvpRule | Sequence[JvpRule] | None  # see `Op.jvp`
 Scalar = str | Mapping[str, str] | Callable[..., str] | None  # see `Op.scalar`
+
+
+class _Typed(Protocol):
+    @property
+    def aval(self) -> Aval: ...
+
+
+V = TypeVar("V", bound=_Typed)  # a value of a compiled program (`compiler/fusion/program.py`)
+
+
+class OpFields(TypedDict, total=False):
+    """Fields of `Op` that the functions in `kinds.py` pass on, except those that they name."""
+
+    additive: bool
+    collective: Collective | None
+    constants: bool
+    contraction: bool
+    dots_saveable: bool
+    float0: bool | None
+    halves: str
+    identity: bool
+    indexing: str
+    jax_name: str
+    jvp_shapes: str
+    keeps_order: bool
+    lowering: Lowering
+    nonzero: Callable[[np.dtype], str] | None
+    rewrite: Callable[..., Any] | None
+    rounds: Callable[..., Any] | None
+    several: bool
+    sharding: str
+    show: Callable[[Params], Params | None] | None
+    updated_operand: int | None
+    user_name: str
+    windows: Callable[..., Any] | None
+
+
+class MapFields(OpFields, total=False):
+    """The same for map ops with one or two operands."""
+
+    batch: Callable[..., Any] | None
+    cost: int
+    infer: Callable[..., Any] | None
+    makes_nan: bool | None
+    transpose: Callable[..., Any] | None
+
+
+class OpaqueFields(OpFields, total=False):
+    """The same for "opaque" ops."""
+
+    combine: str | None
+    dtypes: str
+    makes_nan: bool
 
 
 class Tools(Protocol):

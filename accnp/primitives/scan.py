@@ -51,7 +51,7 @@ def _infer(
     unroll: int,
     num_consts: int,
     num_carry: int,
-) -> Any:
+) -> tuple[Aval, ...]:
     outs = jaxpr.out_avals
     check_carry("scan", xs[num_consts : num_consts + num_carry], outs[:num_carry])
     return (*outs[:num_carry], *[batched_aval(a, length) for a in outs[num_carry:]])
@@ -65,7 +65,7 @@ def _numpy(
     unroll: int,
     num_consts: int,
     num_carry: int,
-) -> Any:
+) -> list[np.ndarray]:
     consts, carry, xs = split(args, num_consts, num_carry)
     ys = [np.empty((length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]
     for i in reversed(range(length)) if reverse else range(length):

@@ -7,9 +7,9 @@ classes for parameters are in `index.py`, and the kernels in `compiler/library/i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from accnp.ir.node import Node
 from accnp.ir.op import Linear, Lowering, o
 from accnp.primitives.index import (
     GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
     Windows,
     _gather_positions,
     _layout,
@@ -34,8 +36,20 @@ if TYPE_CHECKING:
 
 __all__ = ["window_sizes"]
 
+if TYPE_CHECKING:
 
-def window_sizes(shape: Any, updates: Any, dims: Any) -> tuple[int, ...]:
+    class _Scatter(TypedDict):
+        """The static parameters of scatters."""
+
+        dimension_numbers: ScatterDimensionNumbers
+        indices_are_sorted: bool
+        unique_indices: bool
+        mode: GatherScatterMode
+
+
+def window_sizes(
+    shape: Sequence[int], updates: Sequence[int], dims: ScatterDimensionNumbers
+) -> tuple[int, ...]:
     """Return the size of a window along each axis of the operand."""
     sizes = iter([updates[d] for d in dims.update_window_dims])
     kept = _window_axes(len(shape), dims)
@@ -43,7 +57,7 @@ def window_sizes(shape: Any, updates: Any, dims: Any) -> tuple[int, ...]:
 
 
 def _infer(name: str) -> Callable[..., Aval]:
-    def infer(x: Aval, starts: Aval, updates: Aval, **p: Any) -> Aval:
+    def infer(x: Aval, starts: Aval, updates: Aval, **p: Unpack[_Scatter]) -> Aval:
         dims = p["dimension_numbers"]
         if x.dtype != updates.dtype:
             raise TypeError(
@@ -83,10 +97,10 @@ def _numpy(combine: np.ufunc | None) -> Callable[..., np.ndarray]:
         starts: np.ndarray,
         updates: np.ndarray,
         *,
-        dimension_numbers: Any,
+        dimension_numbers: ScatterDimensionNumbers,
         indices_are_sorted: bool,
         unique_indices: bool,
-        mode: Any,
+        mode: GatherScatterMode,
     ) -> np.ndarray:
         dims = dimension_numbers
         out = np.array(x, order="C")
@@ -123,7 +137,9 @@ def _numpy(combine: np.ufunc | None) -> Callable[..., np.ndarray]:
     return quiet(run)
 
 
-def _combine_sequentially(combine: np.ufunc, target: Any, at: Any, u: Any, n: int) -> None:
+def _combine_sequentially(
+    combine: np.ufunc, target: np.ndarray, at: Sequence[np.ndarray], u: np.ndarray, n: int
+) -> None:
     """Combine one by one through flat indices, for which ufunc.at has a fast path."""
     base = np.ravel_multi_index(tuple(at), target.shape[:n])
     rest = prod(target.shape[n:])
@@ -148,7 +164,9 @@ def _batch(name: str) -> Callable[..., tuple[Node, bool]]:
     return batch
 
 
-def _gather_windows(x: Node, like: Any, starts: Node, p: dict[str, Any], fill: Any = 0) -> Node:
+def _gather_windows(
+    x: Node, like: Operand, starts: Node, p: Mapping[str, Any], fill: float = 0
+) -> Node:
     """Gather from x the windows that a scatter with these parameters writes."""
     dims = p["dimension_numbers"]
     return o.gather(
@@ -163,10 +181,12 @@ def _gather_windows(x: Node, like: Any, starts: Node, p: dict[str, Any], fill: A
     )
 
 
-def _instantiate(ts: Any, xs: Any) -> tuple[Node, Node] | None:
+def _instantiate(ts: Sequence[Node | None], xs: Sequence[Node]) -> tuple[Node, Node] | None:
     if ts[0] is None and ts[2] is None:
         return None
-    t, u = (zeros_like_aval(xs[k].aval) if ts[k] is None else ts[k] for k in (0, 2))
+    t, u = (
+        zeros_like_aval(x.aval) if v is None else v for v, x in zip(ts[::2], xs[::2], strict=True)
+    )
     return t, u
 
 
@@ -182,8 +202,8 @@ def _scatter_jvp(
 
 
 def _scatter_transpose(
-    ct: Node, x: Operand, starts: Node, updates: Operand, **p: Any
-) -> tuple[Any, ...]:
+    ct: Node, x: Operand, starts: Node, updates: Operand, **p: Unpack[_Scatter]
+) -> tuple[Node | None, ...]:
     ct_x = ct_u = None
     if isinstance(x, Linear):
         ct_x = o.scatter(ct, starts, zeros_like_aval(updates.aval), **p)
@@ -210,7 +230,14 @@ def _scattered_windows(xs: Sequence[Node], p: dict[str, Any]) -> Windows:
     return xs[1], axes, [shape[d] - sizes[d] for d in axes]
 
 
-def _declare(name: str, combine: str | None, numpy: np.ufunc | None, **rules: Any) -> None:
+def _declare(
+    name: str,
+    combine: str | None,
+    numpy: np.ufunc | None,
+    jvp: Callable[..., Node | None],
+    transpose: Callable[..., tuple[Node | None, ...]] | None = None,
+    additive: bool = False,
+) -> None:
     """Declare a scatter. `combine` is the reduction that combines a new value with an old one."""
     opaque(
         name,
@@ -225,7 +252,9 @@ def _declare(name: str, combine: str | None, numpy: np.ufunc | None, **rules: An
         combine=combine,
         makes_nan=True,
         jax_name=name.replace("_", "-"),
-        **rules,
+        jvp=jvp,
+        transpose=transpose,
+        additive=additive,
     )
 
 
@@ -312,8 +341,8 @@ def _mul_jvp(
 
 
 def _mul_transpose(
-    ct: Node, x: Operand, starts: Node, updates: Operand, **p: Any
-) -> tuple[Any, ...]:
+    ct: Node, x: Operand, starts: Node, updates: Operand, **p: object
+) -> tuple[Node, None, None]:
     return o.scatter_mul(ct, starts, updates, **p), None, None
 
 

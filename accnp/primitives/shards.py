@@ -20,11 +20,11 @@ from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 
 if TYPE_CHECKING:
     from accnp.ir.aval import MeshSharding
-    from accnp.primitives.rule_types import Operand, Tools
+    from accnp.primitives.rule_types import Operand, Params, Tools
 
 __all__ = ["TO_GLOBAL", "TO_LOCAL", "gather_operands", "install_localize", "local_of", "localize"]
 
-_localize: list[Callable[[Node, Any, tuple[int, ...]], Node]] = []
+_localize: list[Callable[[Node, MeshSharding, tuple[int, ...]], Node]] = []
 _wholes: list[Callable[[Sequence[Node]], list[Node]]] = []
 
 
@@ -58,12 +58,12 @@ def local_of(x: Node) -> Node:
     return o.to_local(x, sharding=mesh_sharding(x.aval))
 
 
-def _identity(x: np.ndarray, **_: object) -> Any:
+def _identity(x: np.ndarray, **_: object) -> np.ndarray:
     return x
 
 
-def _whole_infer(x: Aval, *, sharding: Any, shape: tuple[int, ...]) -> Aval:
-    where = ShardedDevices(sharding, sharding._devices)
+def _whole_infer(x: Aval, *, sharding: MeshSharding, shape: tuple[int, ...]) -> Aval:
+    where = ShardedDevices(sharding, sharding.mesh.devices.flat)
     return on_devices(make_aval(shape, x.dtype, x.weak_type), where)
 
 
@@ -72,14 +72,14 @@ def _shard_infer(x: Aval, *, sharding: MeshSharding) -> Aval:
 
 
 def _whole_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     (t,) = ts
     return [y], [t if t is None else o.to_global(t, **params)]
 
 
 def _shard_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     (t,) = ts
     return [y], [t if t is None else localize(t, params["sharding"], xs[0].aval.shape)]
@@ -91,12 +91,12 @@ def _whole_transpose(
     return (localize(ct, sharding, shape),)
 
 
-def _shard_transpose(ct: Node, x: Operand, *, sharding: Any) -> tuple[Node]:
+def _shard_transpose(ct: Node, x: Operand, *, sharding: MeshSharding) -> tuple[Node]:
     return (o.to_global(ct, sharding=sharding.in_types(x.aval.ndim), shape=x.aval.shape),)
 
 
 def _whole_batch(
-    size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], flags: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     (x,) = xs
     if flags[0]:
@@ -109,7 +109,7 @@ def _whole_batch(
 
 
 def _shard_batch(
-    size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], flags: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     """Return the shards of all examples: in each process those of its part of each example."""
     (x,), sharding = xs, params["sharding"]
@@ -133,7 +133,7 @@ TO_LOCAL = register(
 
 
 def _same_jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     (t,) = ts
     return [y], [t if t is None else o.take_as_same(t, **params)]
@@ -150,7 +150,7 @@ def _same_transpose(ct: Node, x: Operand, *, axis_name: tuple[Any, ...]) -> tupl
 
 
 def _same_batch(
-    size: int, xs: Sequence[Node], flags: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], flags: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     return [o.take_as_same(xs[0], **params)], [flags[0]]
 

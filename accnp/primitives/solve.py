@@ -17,6 +17,8 @@ from accnp.ir.op import Linear, Op, o, register
 from accnp.primitives.control import call, instantiate, leading, split, zeros_for
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from accnp.ir.aval import Aval
     from accnp.primitives.rule_types import Operand, Tools
 
@@ -123,7 +125,7 @@ def _infer(*_: object, jaxpr: Graph, **__: object) -> tuple[Aval, ...]:
     return jaxpr.out_avals
 
 
-def _numpy(*xs: Any, jaxpr: Graph, **_: object) -> Any:
+def _numpy(*xs: np.ndarray, jaxpr: Graph, **_: object) -> list[np.ndarray]:
     return interpret(jaxpr, xs)
 
 

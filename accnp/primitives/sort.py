@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from accnp.ir.op import ZERO, Lowering, o
 from accnp.primitives.index import GatherDimensionNumbers, GatherScatterMode
 from accnp.primitives.kinds import INDEX, broadcast_to, check_index_dtype, opaque, weak_as_operands
 from accnp.primitives.reference import ordered_bits, quiet
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Avals, Batched, Params
 
 __all__ = ["gather_permuted", "permutation_of", "sortable"]
 
@@ -56,13 +59,14 @@ def _stable_order(x: np.ndarray, axis: int) -> np.ndarray:
     return np.sort((key << 32) | places, axis=axis) & 0xFFFFFFFF
 
 
-def _complex_keys(x: Any) -> list[Any]:
+def _complex_keys(x: np.ndarray) -> list[np.ndarray]:
     """Return the keys of complex numbers; those with NaN are last, as in NumPy."""
-    nan = [np.isnan(part) for part in (x.real, x.imag)]
-    return [*(nan if any(v.any() for v in nan) else ()), x.real, x.imag]
+    parts = [np.real(x), np.imag(x)]
+    nan = [np.isnan(part) for part in parts]
+    return [*nan, *parts] if any(v.any() for v in nan) else parts
 
 
-def _order(keys: Sequence[Any], axis: int) -> Any:
+def _order(keys: Sequence[np.ndarray], axis: int) -> np.ndarray:
     if len(keys) == 1 and keys[0].dtype.kind != "c":
         return _stable_order(sortable(keys[0]), axis)
     parts = [_complex_keys(x) if x.dtype.kind == "c" else [sortable(x)] for x in keys]
@@ -78,7 +82,7 @@ def _take_along_axis(x: np.ndarray, order: np.ndarray, axis: int) -> np.ndarray:
     return np.moveaxis(lines.reshape(-1).take(order + first, mode="clip"), -1, axis)
 
 
-def _sort_infer(*xs: Aval, dimension: int, is_stable: bool, num_keys: int) -> Any:
+def _sort_infer(*xs: Aval, dimension: int, is_stable: bool, num_keys: int) -> Avals:
     shape = xs[0].shape
     if any(x.shape != shape for x in xs):
         shapes = ", ".join(str(x.shape) for x in xs)
@@ -98,7 +102,9 @@ def _sort_infer(*xs: Aval, dimension: int, is_stable: bool, num_keys: int) -> An
     return out if len(out) != 1 else out[0]
 
 
-def _sort_numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
+def _sort_numpy(
+    *xs: np.ndarray, dimension: int, is_stable: bool, num_keys: int
+) -> np.ndarray | tuple[np.ndarray, ...]:
     if len(xs) == 1 and xs[0].dtype.isbuiltin == 1 and xs[0].dtype.kind != "c":
         return _sort_values(xs[0], dimension)
     perm = _order(xs[:num_keys], dimension)
@@ -131,7 +137,9 @@ def gather_permuted(x: Node, index: Node, axis: int) -> Node:
     )
 
 
-def _sort_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]) -> Any:
+def _sort_jvp(
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params
+) -> Node | Sequence[Node | None] | None:
     axis = p["dimension"]
     perm = permutation_of(xs[: p["num_keys"]], axis)
     out = [None if t is None else gather_permuted(t, perm, axis) for t in ts]
@@ -144,7 +152,7 @@ def _broadcast_batch(size: int, xs: Sequence[Node], batched: Sequence[bool]) -> 
     ]
 
 
-def _sort_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]) -> Any:
+def _sort_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params) -> Batched:
     out = o.sort(*_broadcast_batch(size, xs, batched), **{**p, "dimension": p["dimension"] + 1})
     if len(xs) == 1:
         return out, True
@@ -230,7 +238,7 @@ def _total_order_keys(x: np.ndarray) -> np.ndarray:
     return ordered_bits(np.ascontiguousarray(x).view(f"i{x.itemsize}"))
 
 
-def _top_numpy(x: np.ndarray, *, k: int, axis: int) -> Any:
+def _top_numpy(x: np.ndarray, *, k: int, axis: int) -> tuple[np.ndarray, ...]:
     # Sort the reversed axis stably in ascending order and reverse: ties keep the lower index.
     n = x.shape[axis]
     back = _stable_order(_total_order_keys(sortable(np.flip(x, axis))), axis)
@@ -247,7 +255,7 @@ def _top_jvp(
     return [gather_permuted(ts[0], items(y)[1], p["axis"]), None]
 
 
-def _top_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], p: dict[str, Any]) -> Any:
+def _top_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params) -> Batched:
     out = o.top_k(xs[0], k=p["k"], axis=p["axis"] + 1)
     return list(items(out)), [True, True]
 
@@ -280,7 +288,7 @@ def _search_infer(a: Aval, v: Aval, *, side: str) -> Aval:
     return make_aval(v.shape, INDEX)
 
 
-def _search_numpy(a: np.ndarray, v: np.ndarray, *, side: Any) -> np.ndarray:
+def _search_numpy(a: np.ndarray, v: np.ndarray, *, side: Literal["left", "right"]) -> np.ndarray:
     out = np.empty(v.shape, INDEX)
     for row in np.ndindex(a.shape[:-1]):
         out[row] = np.searchsorted(sortable(a[row]), sortable(v[row]), side=side)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, NoReturn
 
 import ml_dtypes
 import numpy as np
@@ -22,10 +22,13 @@ from accnp.ir.op import ZERO, Lowering, o
 from accnp.primitives.elementwise import like, like_full
 from accnp.primitives.kinds import binary, map_infer, move_batch_first, opaque, unary
 
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Jvp
+
 _SINGLE = np.dtype(np.float32)
 
 
-def scipy_function(name: str) -> Callable[..., Any]:
+def scipy_function(name: str) -> Callable[..., np.ndarray]:
     """Return a function of scipy.special (imported on first use) in its last operand's dtype."""
 
     def call(*xs: np.ndarray) -> np.ndarray:
@@ -37,17 +40,17 @@ def scipy_function(name: str) -> Callable[..., Any]:
     return call
 
 
-def odd_function(name: str) -> Callable[..., Any]:
+def odd_function(name: str) -> Callable[[np.ndarray], np.ndarray]:
     """Return the same for odd functions, for which SciPy returns 0 instead of -0 for -0."""
     call = scipy_function(name)
 
-    def odd(x: Any) -> Any:
+    def odd(x: np.ndarray) -> np.ndarray:
         return np.copysign(call(x), x)
 
     return odd
 
 
-def _elementwise(name: str, dtypes: str, numpy: Callable[..., Any], jvp: Any) -> None:
+def _elementwise(name: str, dtypes: str, numpy: Callable[..., np.ndarray], jvp: Jvp) -> None:
     def batch(
         size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
     ) -> tuple[Node, bool]:
@@ -142,7 +145,7 @@ binary("zeta", "f", scipy_function("zeta"), "zeta({0}, {1})", (
 ), cost=250)  # fmt: skip
 
 
-def _unknown_order_derivative(*_: object) -> Any:
+def _unknown_order_derivative(*_: object) -> NoReturn:
     raise NotImplementedError(
         "polygamma: the derivative by the first operand, the order, is not known; got one that "
         "is differentiated; use stop_gradient, or give the function a rule with custom_jvp"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,7 +24,7 @@ Rule = Callable[..., Node]
 
 
 def unknown(name: str, operand: str) -> Rule:
-    def rule(*_: object) -> Any:
+    def rule(*_: object) -> NoReturn:
         raise NotImplementedError(
             f"{name}: the derivative by {operand} is not known; got one that is differentiated; "
             "use stop_gradient, or give the function a rule with custom_jvp"
@@ -222,7 +222,12 @@ _declare("spence", "spence", _spence_derivative)
 # --- several results; complex numbers -------------------------------------------------------------
 
 
-def _declare_pair(name: str, function: Callable[[Any], Any], first: Rule, second: Rule) -> None:
+def _declare_pair(
+    name: str,
+    function: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    first: Rule,
+    second: Rule,
+) -> None:
     """Declare an op with one operand and two results, computed by a function of float64 arrays."""
     one = map_infer(name, "same", "f")
 
@@ -231,8 +236,8 @@ def _declare_pair(name: str, function: Callable[[Any], Any], first: Rule, second
     ) -> Sequence[Node | None]:
         return [o.mul(ts[0], derivative(xs[0])) for derivative in (first, second)]
 
-    def run(x: Any) -> Any:
-        return tuple([part.astype(x.dtype) for part in function(np.float64(x))])
+    def run(x: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple([part.astype(x.dtype) for part in function(x.astype(np.float64))])
 
     def batch(
         size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
@@ -246,7 +251,7 @@ def _fresnel_derivative(f: str) -> Rule:
     return lambda x: getattr(o, f)(_scale(o.square(x), math.pi / 2))
 
 
-def _sici(x: Any) -> Any:
+def _sici(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return imported("scipy.special").sici(x)
 
 
@@ -258,7 +263,7 @@ _FRESNEL_F, _FRESNEL_G = (
 _FRESNEL_BLOCK = 8192  # numbers whose temporaries fit into the caches: 3 times as fast as one block
 
 
-def _fresnel(x: Any) -> tuple[Any, Any]:
+def _fresnel(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return (S, C). SciPy's function rounds x^2 before taking its sine and cosine, which is
     inaccurate for large x, so |x| >= 5 is computed here."""
     flat = x.reshape(-1)
@@ -274,7 +279,7 @@ def _fresnel(x: Any) -> tuple[Any, Any]:
     return found[0].reshape(x.shape), found[1].reshape(x.shape)
 
 
-def _fresnel_far(x: Any) -> tuple[Any, Any]:
+def _fresnel_far(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Subtract from 1/2 the sine and cosine of the exact square times f and g, by their asymptotic
     series (NIST's Digital Library of Mathematical Functions, 7.5.3, 7.5.4, 7.12.2, 7.12.3)."""
     y = np.minimum(np.abs(x), 1e17)  # both integrals are 1/2 from 1e16 on

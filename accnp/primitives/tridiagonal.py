@@ -26,7 +26,7 @@ from accnp.primitives.lapack_calls import (
 )
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand
+    from accnp.primitives.rule_types import Batched, Operand, Params
 
 __all__: list[str] = []
 
@@ -51,7 +51,9 @@ def _numpy(
     if perturb_singular:
         return _solve_perturbed(*xs)
 
-    def one(dl: Any, d: Any, du: Any, b: Any) -> Any:
+    def one(
+        dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray
+    ) -> tuple[np.ndarray, ...] | None:
         *_, x, info = routine("gtsv", "gtsv", d)(dl[1:], d, du[:-1], b)
         return None if info else (x,)
 
@@ -62,7 +64,7 @@ def _numpy(
     return map_batch(one, "1112", xs, [(b.shape[-2:], work)])[0]
 
 
-def _solve_perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
+def _solve_perturbed(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Eliminate with exchanges of neighboring rows, for all systems of the batch at once. Pivots
     that are zero or subnormal are replaced by eps times the largest element of U, with their sign,
     as in jax."""
@@ -90,7 +92,7 @@ def _solve_perturbed(dl: Any, d: Any, du: Any, b: Any) -> Any:
     size = np.abs(main)
     largest = np.max(np.abs(np.stack([main, up, far])), axis=(0, 1))
     least = np.maximum(kind.eps * largest, kind.tiny)
-    signed = np.copysign(least, main.real).astype(main.dtype)
+    signed = np.copysign(least, np.real(main)).astype(main.dtype)
     main = np.where(size < kind.tiny, signed, main)
     x[m - 1] /= main[m - 1][:, None]
     for i in range(m - 2, -1, -1):
@@ -143,13 +145,13 @@ def _shift(x: Node, by: int) -> Node:
 
 
 def _transpose(
-    ct: Node, dl: Node, d: Node, du: Node, b: Operand, **p: Any
+    ct: Node, dl: Node, d: Node, du: Node, b: Operand, **p: object
 ) -> tuple[None, None, None, Node]:
     turned = o.tridiagonal_solve(_shift(du, 1), d, _shift(dl, -1), ct, **p)
     return None, None, None, turned
 
 
-def _batch(size: int, xs: Sequence[Node], flags: Sequence[bool], p: dict[str, Any]) -> Any:
+def _batch(size: int, xs: Sequence[Node], flags: Sequence[bool], p: Params) -> Batched:
     """If all examples have the same matrix, make their right sides columns of one right side."""
     if any(flags[:3]):
         return batched("tridiagonal_solve")(size, xs, flags, p)

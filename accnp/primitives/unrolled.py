@@ -95,7 +95,7 @@ def _evaluate_with_effects(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
     return [env.get(id(x), x) for x in graph.outputs]
 
 
-def _record_operation(node: Node, inputs: list[Node]) -> Any:
+def _record_operation(node: Node, inputs: list[Node]) -> Node | list[Node]:
     """Record an operation with other operands; return the node, or an unrolled call's results."""
     op = node.op
     if op.kind in CALLS and is_unrolled(op, inputs, node.params):

@@ -82,7 +82,9 @@ def _overlay_parts(avals: Sequence[Aval], params: dict[str, Any]) -> list[Any]:
     return parts
 
 
-def _overlay_numpy(x: np.ndarray, *updates: Any, starts: Any) -> np.ndarray:
+def _overlay_numpy(
+    x: np.ndarray, *updates: np.ndarray, starts: Sequence[Sequence[int]]
+) -> np.ndarray:
     out = np.array(x, order="C")
     for u, at in zip(updates, starts, strict=True):
         out[tuple([slice(i, i + n) for i, n in zip(at, u.shape, strict=True)])] = u

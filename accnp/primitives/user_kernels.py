@@ -9,7 +9,7 @@ to the object that users call, which adds user-defined rules for derivatives and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -20,11 +20,14 @@ from accnp.ir.op import Op
 from accnp.primitives.callback import scan_examples
 from accnp.primitives.kinds import map_shape, move_batch_first
 
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Batched, Params
+
 __all__ = ["array_op", "scalar_op"]
 
 
-def _no_derivative(name: str) -> Callable[..., Any]:
-    def rule(*_: object, **__: object) -> Any:
+def _no_derivative(name: str) -> Callable[..., NoReturn]:
+    def rule(*_: object, **__: object) -> NoReturn:
         raise NotImplementedError(
             f"kernel: no derivative of {name} is known; got it inside a differentiated function; "
             "give accnp.kernel a rule (jvp= or vjp=), or use lax.stop_gradient on its operands"
@@ -92,7 +95,7 @@ def array_op(
     def infer(*_: Aval, result_avals: tuple[Aval, ...], **__: object) -> tuple[Aval, ...]:
         return result_avals
 
-    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict) -> Any:
+    def batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params) -> Batched:
         return scan_examples(op, size, xs, batched, params), True
 
     op = Op(

@@ -17,17 +17,18 @@ import numpy as np
 from accnp.errors import IncompatibleShapesError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
-from accnp.ir.op import Op, o, register
+from accnp.ir.op import Op, Strided, o, register
 from accnp.primitives.kinds import check_index_dtype, full, reduced_shape, view
 
 if TYPE_CHECKING:
+    from accnp.dtypes.names import DTypeLike
     from accnp.primitives.rule_types import Operand
 
 __all__ = [
     "BROADCAST", "RESHAPE", "SQUEEZE", "TRANSPOSE", "Strided", "contiguous", "reshape_strides",
 ]  # fmt: skip
 
-Strided = tuple[tuple[int, ...], tuple[int, ...], int]
+Shape = tuple[int, ...]
 
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
@@ -76,7 +77,7 @@ def _broadcast_numpy(
 
 
 def _broadcast_strides(
-    s: Any, st: Any, off: int, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
+    s: Shape, st: Shape, off: int, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
 ) -> Strided:
     out = [0] * len(shape)
     for n, step, d in zip(s, st, broadcast_dimensions, strict=True):
@@ -132,7 +133,9 @@ def _reshape_infer(
     return make_aval(tuple(new_sizes), x.dtype, x.weak_type)
 
 
-def reshape_strides(shape: Any, strides: Any, new: Sequence[int]) -> tuple[int, ...] | None:
+def reshape_strides(
+    shape: Sequence[int], strides: Sequence[int], new: Sequence[int]
+) -> tuple[int, ...] | None:
     """Return strides that show a strided array in a new shape, or None if there are none."""
     old = [(n, st) for n, st in zip(shape, strides, strict=True) if n != 1]
     out: list[int] = []
@@ -177,13 +180,13 @@ def reshape_strides(shape: Any, strides: Any, new: Sequence[int]) -> tuple[int, 
 
 
 def _reshape_strided(
-    s: Any,
-    st: Any,
+    s: Shape,
+    st: Shape,
     off: int,
     *,
     new_sizes: tuple[int, ...],
     dimensions: tuple[int, ...] | None = None,
-) -> Any:
+) -> Strided | None:
     steps = reshape_strides(s, st, new_sizes)
     return None if steps is None else (tuple(new_sizes), steps, off)
 
@@ -210,7 +213,7 @@ RESHAPE = view(
 )
 
 
-def _squeeze_infer(x: Aval, *, dimensions: Any) -> Aval:
+def _squeeze_infer(x: Aval, *, dimensions: tuple[int, ...]) -> Aval:
     for d in dimensions:
         if not 0 <= d < x.ndim or x.shape[d] != 1:
             raise ValueError(
@@ -274,13 +277,13 @@ TRANSPOSE = view(
 )
 
 
-def _rev_strides(s: Any, st: Any, off: int, *, dimensions: Any) -> Strided:
-    st = list(st)
+def _rev_strides(s: Shape, st: Shape, off: int, *, dimensions: tuple[int, ...]) -> Strided:
+    steps = list(st)
     for d in dimensions:
         if s[d]:
-            off += (s[d] - 1) * st[d]
-        st[d] = -st[d]
-    return tuple(s), tuple(st), off
+            off += (s[d] - 1) * steps[d]
+        steps[d] = -steps[d]
+    return tuple(s), tuple(steps), off
 
 
 view(
@@ -325,8 +328,8 @@ def _slice_infer(
 
 
 def _slice_strides(
-    s: Any,
-    st: Any,
+    s: Shape,
+    st: Shape,
     off: int,
     *,
     start_indices: tuple[int, ...],
@@ -390,14 +393,14 @@ view(
 # --- iota -----------------------------------------------------------------------------------------
 
 
-def _iota_infer(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> Aval:
+def _iota_infer(*, dtype: DTypeLike, shape: tuple[int, ...], dimension: int) -> Aval:
     kind = np.dtype(dtype)
     if kind.itemsize == 4 and kind.kind in "iu":  # narrower types wrap around, as in jax
         check_index_dtype("iota", shape[dimension], kind)
     return make_aval(tuple(shape), kind)
 
 
-def _iota_numpy(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> np.ndarray:
+def _iota_numpy(*, dtype: DTypeLike, shape: tuple[int, ...], dimension: int) -> np.ndarray:
     index = np.arange(shape[dimension]).astype(dtype)
     return np.broadcast_to(
         index.reshape([-1 if i == dimension else 1 for i in range(len(shape))]), shape

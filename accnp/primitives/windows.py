@@ -8,7 +8,7 @@ returns all windows of a NumPy array for the reference functions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def pads_of(
     """Return the (low, high) padding of each axis for "SAME", "SAME_LOWER" or "VALID"."""
     if kind == "VALID":
         return [(0, 0)] * len(sizes)
-    pads = []
+    pads: list[tuple[int, int]] = []
     for n, span, stride in zip(sizes, windows, strides, strict=True):
         total = max(0, (-(-n // stride) - 1) * stride + span - n)
         less, more = total // 2, total - total // 2
@@ -58,14 +58,15 @@ def pads_of(
     return pads
 
 
-def extract_windows(x: Any, windows: Sequence[Window], fill: Any) -> Any:
+def extract_windows(x: np.ndarray, windows: Sequence[Window], fill: float) -> np.ndarray:
     """Return all windows of an array: first the axes of positions, then those of taps."""
     rank = x.ndim
     wide = [dilated_length(w.size, w.base) for w in windows]
     room = [max(0, n + w.low + w.high) for n, w in zip(wide, windows, strict=True)]
     padded = np.full(room, fill, x.dtype)
     # Where the elements are copied; negative padding omits some.
-    into, out_of = [], []
+    into: list[slice] = []
+    out_of: list[slice] = []
     for n, w, total in zip(wide, windows, room, strict=True):
         first = -(-max(0, -w.low) // w.base)
         last = min(w.size, -(-max(0, total - w.low) // w.base))
