@@ -20,8 +20,8 @@ from accnp.ir.op import as_tuple
 from accnp.ir.trace import Trace, current, sets_site, state
 
 __all__ = [
-    "Graph", "build", "derive_graph", "evaluate", "graphs_in", "inline_calls", "interpret",
-    "rewrite", "steps_of", "toposort",
+    "Graph", "build", "derive_graph", "evaluate", "graphs_in", "inline_calls",
+    "install_effects", "interpret", "rewrite", "steps_of", "toposort",
 ]  # fmt: skip
 
 
@@ -164,7 +164,12 @@ def toposort(
 
 
 # Runs a program with effects operation by operation outside of traces (`primitives/unrolled.py`).
-_with_effects: list[Callable[..., list[Node]]] = []
+_with_effects: list[Callable[[Graph, Sequence[Node]], list[Node]]] = []
+
+
+def install_effects(evaluate_with_effects: Callable[[Graph, Sequence[Node]], list[Node]]) -> None:
+    """Set the function that runs a program with effects outside of traces."""
+    _with_effects[:] = [evaluate_with_effects]
 
 
 @sets_site

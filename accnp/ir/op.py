@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from accnp._native import Node
     from accnp.ir.aval import Aval
 
+
 __all__ = [
     "CALLS", "COMBINES", "OPS", "ZERO", "Collective", "Combine", "Linear", "Lowering", "Op",
     "as_tuple", "declare_combine", "distinct_number", "for_each_combine", "install_recorder", "o",
@@ -219,6 +220,50 @@ for _combine in (
 # How elements lie in memory: shape, strides in elements, offset.
 Strided = tuple[tuple[int, ...], tuple[int, ...], int]
 
+if TYPE_CHECKING:
+    # The rules of an op; see `Op`. The forms with a known number of operands give the parameters of
+    # lambdas their types.
+    Params = dict[str, Any]  # the static parameters of an operation, by name
+    Avals = Aval | tuple[Aval, ...]  # of the result or results
+    Infer = Callable[[Aval], Avals] | Callable[[Aval, Aval], Avals] | Callable[..., Avals]
+    Array = np.ndarray
+    Reference = (
+        Callable[[Array], Array | tuple[Array, ...]]
+        | Callable[[Array, Array], Array]
+        | Callable[..., Any]
+    )
+    JvpRule = (
+        Callable[[Node, Node, Node], Node]
+        | Callable[[Node, Node, Node, Node], Node]
+        | Callable[[Node, Node, Node, Node, Node], Node]
+        | Callable[[Node, Node, Node, Node, Node, Node], Node]
+        | Callable[..., Any]
+        | Zero
+    )
+    Tangents = Sequence[Node | None]
+    Jvp = (
+        Sequence[JvpRule]
+        | Callable[[Tangents, Node, Sequence[Node], Params], Tangents | Node | None]
+        | Callable[..., Any]
+        | Zero
+        | None
+    )
+    Operand = Node | Linear  # of a transpose rule
+    Cotangents = Sequence[Node | None]
+    Transpose = (
+        Callable[[Node, Operand], Cotangents]
+        | Callable[[Node, Operand, Operand], Cotangents]
+        | Callable[[Node, Operand, Operand, Operand], Cotangents]
+        | Callable[..., Any]
+        | None
+    )
+    # What a batching rule returns: the result or results, and whether they are batched.
+    Batched = tuple[Node | Sequence[Node], bool | Sequence[bool]]
+    Batch = Callable[[int, Sequence[Node], Sequence[bool], Params], Batched] | Callable[..., Any]
+    Scalar = str | Mapping[str, str] | Callable[[Params], str] | Callable[..., str] | None
+    Show = Callable[[Params], Params | None] | None
+    Windows = Callable[[Sequence[Node], Params], tuple[Node, tuple[int, ...], list[int]]] | None
+
 # Kinds of ops that contain programs; their rules receive the transformations as `tools`.
 CALLS = ("call", "loop")
 
@@ -346,14 +391,14 @@ class Op:
         self,
         name: str,
         kind: str,
-        infer: Callable[..., Any],
-        numpy: Callable[..., Any] | None = None,
-        jvp: Callable[..., Any] | Sequence[Callable[..., Any] | Zero] | Zero | None = None,
+        infer: Infer,
+        numpy: Reference | None = None,
+        jvp: Jvp = None,
         linearize: Callable[..., Any] | None = None,
-        transpose: Callable[..., Any] | None = None,
-        batch: Callable[..., Any] | None = None,
-        scalar: str | Mapping[str, str] | Callable[..., str] | None = None,
-        nonzero: Callable[..., str] | None = None,
+        transpose: Transpose = None,
+        batch: Batch | None = None,
+        scalar: Scalar = None,
+        nonzero: Callable[[np.dtype], str] | None = None,
         cuda: Callable[..., Any] | None = None,
         lowering: Lowering = _REFERENCE,
         strides: Callable[..., Strided | None] | None = None,
@@ -364,7 +409,7 @@ class Op:
         rounds: Callable[..., Any] | None = None,
         constants: bool = False,
         cost: int = 1,
-        show: Callable[..., Any] | None = None,
+        show: Show = None,
         dtypes: str = "",
         effect: bool = False,
         several: bool = False,
@@ -375,13 +420,13 @@ class Op:
         contraction: bool = False,
         dots_saveable: bool = False,
         indexing: str = "",
-        windows: Callable[..., Any] | None = None,
+        windows: Windows = None,
         control: str = "",
         inline: bool = False,
         recomputes: bool = False,
         closes_over: bool = False,
         rewrite: Callable[..., Any] | None = None,
-        in_program: Callable[..., list[Any]] | None = None,
+        in_program: Callable[[Params], list[Any]] | None = None,
         immediate: bool = False,
         raises_cause: bool = False,
         float0: bool | None = None,
@@ -395,12 +440,12 @@ class Op:
     ) -> None:
         self.name = name
         self.kind = kind
-        self.infer = infer
-        self.numpy = numpy
+        self.infer: Callable[..., Any] = infer
+        self.numpy: Callable[..., Any] | None = numpy
         self.jvp: Any = jvp
         self.linearize = linearize
-        self.transpose = transpose
-        self.batch = batch
+        self.transpose: Callable[..., Any] | None = transpose
+        self.batch: Callable[..., Any] | None = batch
         self.scalar: Any = scalar
         self.nonzero = nonzero
         self.cuda = cuda

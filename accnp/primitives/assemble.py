@@ -21,9 +21,12 @@ from accnp.primitives.kinds import broadcast_to, dtypes_differ, full, zeros_like
 from accnp.primitives.views import Strided, contiguous
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand
+    from accnp.primitives.rule_types import Operand, Params
 
 # --- concatenate ---
+
+# The number of the operand that fills a region of the output, and how both lie in memory.
+Part = tuple[int, Strided, Strided]
 
 
 def _concat_infer(*xs: Aval, dimension: int) -> Aval:
@@ -46,24 +49,24 @@ def _concat_infer(*xs: Aval, dimension: int) -> Aval:
     return make_aval(shape, first.dtype, all(x.weak_type for x in xs))
 
 
-def _concat_parts(avals: Sequence[Aval], params: dict) -> list[Any]:
-    d = params["dimension"]
+def _concat_parts(avals: Sequence[Aval], params: Params) -> list[Part]:
+    d: int = params["dimension"]
     out = _concat_infer(*avals, **params)
     strides = contiguous(out.shape)
-    at, parts = 0, []
+    at, parts = 0, list[Part]()
     for k, x in enumerate(avals):
         parts.append((k, (x.shape, contiguous(x.shape), 0), (x.shape, strides, at * strides[d])))
         at += x.shape[d]
     return parts
 
 
-def _concat_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Node | None:
+def _concat_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params) -> Node | None:
     whole = [zeros_like_aval(x.aval) if t is None else t for t, x in zip(ts, xs, strict=True)]
     return o.concatenate(*whole, **params)
 
 
-def _concat_transpose(ct: Node, *xs: Operand, dimension: int) -> tuple[Any, ...]:
-    at, out = 0, []
+def _concat_transpose(ct: Node, *xs: Operand, dimension: int) -> tuple[Node | None, ...]:
+    at, out = 0, list[Node | None]()
     for x in xs:
         n = x.aval.shape[dimension]
         if isinstance(x, Linear):
@@ -80,7 +83,7 @@ def _concat_transpose(ct: Node, *xs: Operand, dimension: int) -> tuple[Any, ...]
 
 
 def _concat_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params
 ) -> tuple[Node, bool]:
     whole = [
         x if b else broadcast_to(x, (size, *x.aval.shape)) for x, b in zip(xs, batched, strict=True)
@@ -88,12 +91,16 @@ def _concat_batch(
     return o.concatenate(*whole, dimension=params["dimension"] + 1), True
 
 
+def _concat_numpy(*xs: np.ndarray, dimension: int) -> np.ndarray:
+    return np.concatenate(xs, dimension)
+
+
 CONCATENATE = register(
     Op(
         "concatenate",
         "assemble",
         _concat_infer,
-        numpy=lambda *xs, dimension: np.concatenate(xs, dimension),
+        numpy=_concat_numpy,
         jvp=_concat_jvp,
         transpose=_concat_transpose,
         batch=_concat_batch,
@@ -116,7 +123,7 @@ def _pad_infer(x: Aval, value: Aval, *, padding_config: Sequence[tuple[int, int,
             f"and a rank-0 padding value; got {padding_config} and shape {value.shape}; "
             "pass three integers for each axis"
         )
-    shape = []
+    shape: list[int] = []
     for n, (lo, hi, mid) in zip(x.shape, padding_config, strict=True):
         m = lo + hi + n + max(0, n - 1) * mid
         if m < 0 or mid < 0:
@@ -136,7 +143,7 @@ def pad_regions(
     value = make_aval((), x.dtype)
     out = _pad_infer(x, value, **params)
     src, dst = src or contiguous(x.shape), contiguous(out.shape)
-    shape, in_off, out_off, steps = [], 0, 0, []
+    shape, in_off, out_off, steps = list[int](), 0, 0, list[int]()
     for d, (lo, _, mid) in enumerate(params["padding_config"]):
         n, m, k = x.shape[d], out.shape[d], mid + 1
         first = 0 if lo >= 0 else -(lo // k)  # first element with an output index >= 0
@@ -149,7 +156,7 @@ def pad_regions(
     return out, (tuple(shape), src, in_off), (tuple(shape), tuple(steps), out_off)
 
 
-def _pad_parts(avals: Sequence[Aval], params: dict) -> list[Any]:
+def _pad_parts(avals: Sequence[Aval], params: Params) -> list[Part]:
     out, src, dst = pad_regions(avals[0], params)
     fill = (1, (out.shape, (0,) * out.ndim, 0), (out.shape, contiguous(out.shape), 0))
     return [fill, (0, src, dst)]
@@ -170,14 +177,14 @@ def _pad_numpy(
     return y
 
 
-def _pad_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Node | None:
+def _pad_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params) -> Node | None:
     t, v = (zeros_like_aval(x.aval) if t is None else t for t, x in zip(ts, xs, strict=True))
     return o.pad(t, v, **params)
 
 
 def _pad_transpose(
     ct: Node, x: Operand, value: Operand, *, padding_config: Sequence[tuple[int, int, int]]
-) -> tuple[Any, Any]:
+) -> tuple[Node | None, Node | None]:
     zero = full((), 0, ct.aval.dtype)
     cropped = tuple((-lo, -hi, 0) for lo, hi, _ in padding_config)
     inner = o.pad(ct, zero, padding_config=cropped)
@@ -196,7 +203,7 @@ def _pad_transpose(
 
 
 def _pad_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params
 ) -> tuple[Node, bool]:
     config = ((0, 0, 0), *params["padding_config"])
     x = xs[0] if batched[0] else broadcast_to(xs[0], (size, *xs[0].aval.shape))

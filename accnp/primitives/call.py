@@ -19,7 +19,7 @@ from accnp.primitives.control import call, place_flagged, reorder, select_flagge
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.primitives.rule_types import Operand, Tools
+    from accnp.primitives.rule_types import Operand, Params, Tools
 
 __all__ = ["transpose_call"]
 
@@ -37,7 +37,7 @@ def _record_call(graph: Graph, xs: Sequence[Node], params: dict[str, Any]) -> li
 
 
 def _jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     nonzero = tuple(t is not None for t in ts)
     graph, outs = tools.jvp_graph(params["jaxpr"], nonzero)
@@ -47,7 +47,7 @@ def _jvp(
 
 
 def _linearize(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     nonzero = tuple(t is not None for t in ts)
     graph = params["jaxpr"]
@@ -68,7 +68,7 @@ def _linearize(
 
 
 def transpose_call(
-    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: Params, tools: Tools
 ) -> Sequence[Node | None]:
     """Call the transpose of a program that is linear in some operands; return their cotangents."""
     linear = tuple(isinstance(x, Linear) for x in xs)
@@ -88,7 +88,7 @@ def transpose_call(
 
 
 def _batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     graph, outs = tools.batch_graph(
         params["jaxpr"], size, tuple(bool(b) for b in batched), given=[x.aval for x in xs]

@@ -143,11 +143,7 @@ class State:
 
     def like(self, leaves: Sequence[Node]) -> State:
         """Return a state of the same kinds with other nodes."""
-        rest = iter(leaves)
-        places: dict[Kind, Place] = {}
-        for k in sorted(self.places):
-            places[k] = (next(rest), next(rest), [next(rest) for _ in k.avals])
-        return State(places, self.meanings)
+        return State(_places_of(self.places, leaves), self.meanings)
 
     def with_kinds(self, kinds: Sequence[Kind]) -> State:
         """Return the state with additional kinds, for which no error has happened."""
@@ -249,8 +245,12 @@ def state_of(
     xs: Sequence[Node], kinds: Sequence[Kind], meanings: Iterable[tuple[int, Description]]
 ) -> State:
     """Return the state that consists of the operands of a check."""
-    blank = State(dict.fromkeys(kinds), dict(meanings))  # type: ignore[arg-type]
-    return blank.like(xs)
+    return State(_places_of(kinds, xs), dict(meanings))
+
+
+def _places_of(kinds: Iterable[Kind], leaves: Iterable[Node]) -> dict[Kind, Place]:
+    rest = iter(leaves)
+    return {k: (next(rest), next(rest), [next(rest) for _ in k.avals]) for k in sorted(kinds)}
 
 
 def first_error(

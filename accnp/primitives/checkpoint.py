@@ -273,7 +273,7 @@ def _log_residuals(split: Split, xs: Sequence[Node]) -> None:
     if not logger.isEnabledFor(level):
         return
     inputs = [f"  {xs[i].aval.str_short()}\n" for i in split.inputs]
-    saved = []
+    saved: list[str] = []
     for x in split.kept:
         maker = x.inputs[0] if x.op.kind == "item" else x
         what = f"named '{x.params['name']}'" if x.op is NAME else f"output of {maker.op.name}"
@@ -305,7 +305,7 @@ def _linearize(
     else:
         results = list(items(y))
     moving = select_flagged(nonzero, ts)
-    flags = params["prevent_cse"]
+    flags: bool | Flags = params["prevent_cse"]
     if isinstance(flags, tuple):
         flags = _add_flags(tuple(flags[i] for i in split.inputs), len(split.kept) + len(moving))
     given = [*[xs[i] for i in split.inputs], *results[n:], *moving]
@@ -327,7 +327,7 @@ def _transpose(
         reordered = reorder(graph, order)
         reordered = with_outputs(reordered, select_flagged(live, reordered.outputs))
         found = graph.extra[key] = tools.transpose_graph(reordered, sum(fixed))
-    flags = params["prevent_cse"]
+    flags: bool | Flags = params["prevent_cse"]
     if isinstance(flags, tuple):
         flags = _add_flags(tuple(select_flagged(fixed, flags)), sum(live))
     given = [*select_flagged(fixed, xs), *select_flagged(live, cts)]
@@ -362,10 +362,16 @@ register(
 
 # --- names, barriers -----------------------------------------------------------------------------
 
-NAME = unary(
-    "name", "biufc", lambda x, *, name: x, "{0}", lambda t, y, x, *, name: t, float0=True,
-    makes_nan=False,
-)  # fmt: skip
+
+def _name_numpy(x: np.ndarray, *, name: str) -> np.ndarray:
+    return x
+
+
+def _name_jvp(t: Node, y: Node, x: Node, *, name: str) -> Node:
+    return t
+
+
+NAME = unary("name", "biufc", _name_numpy, "{0}", _name_jvp, float0=True, makes_nan=False)
 
 
 def _apply_barrier(xs: Sequence[Node | None]) -> list[Node | None]:
@@ -374,15 +380,27 @@ def _apply_barrier(xs: Sequence[Node | None]) -> list[Node | None]:
     return place_flagged(there, items(o.optimization_barrier(*select_flagged(there, xs))))
 
 
+def _barrier_infer(*avals: Aval) -> tuple[Aval, ...]:
+    return avals
+
+
+def _barrier_numpy(*xs: np.ndarray) -> tuple[np.ndarray, ...]:
+    return xs
+
+
+def _barrier_transpose(cts: Sequence[Node | None], *_: Operand) -> list[Node | None]:
+    return _apply_barrier(cts)
+
+
 # The results are the operands, for consumers that run after all of them; nothing is copied.
 register(
     Op(
         "optimization_barrier",
         "barrier",
-        lambda *avals: avals,
-        numpy=lambda *xs: xs,
+        _barrier_infer,
+        numpy=_barrier_numpy,
         jvp=lambda ts, y, xs, params: _apply_barrier(ts),
-        transpose=lambda cts, *xs: _apply_barrier(cts),
+        transpose=_barrier_transpose,
         batch=lambda size, xs, batched, params: (o.optimization_barrier(*xs), list(batched)),
         several=True,
     )

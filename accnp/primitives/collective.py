@@ -11,7 +11,7 @@ Reductions accept several names and lose one with each batching; the others acce
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from accnp.primitives.kinds import broadcast_to, full, opaque, zeros_like_aval
 from accnp.primitives.prefix import slice_axis
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Groups, Jvp, Params, Tools
+    from accnp.primitives.rule_types import Groups, Jvp, Operand, Params, Tools
 
 __all__ = ["AXIS_INDEX", "install_messages", "part_of"]
 
@@ -64,6 +64,12 @@ def _gather_rows(x: np.ndarray, axis_name: tuple[Hashable, ...], groups: Groups)
     return _message("mesh_gather")(x, axis_name=axis_name, axis_index_groups=groups, of="gather")
 
 
+def _reduce(name: str, rows: np.ndarray) -> np.ndarray:
+    reference = OPS[name].numpy
+    assert reference is not None
+    return reference(rows, axes=(0,))
+
+
 def _reduce_rows(reduce: str) -> Callable[..., np.ndarray]:
     """Return the reference function of a reduction; programs contain its parts instead (see
     `compiler/fusion/collectives.py`)."""
@@ -76,7 +82,7 @@ def _reduce_rows(reduce: str) -> Callable[..., np.ndarray]:
     ) -> np.ndarray:
         for axis in sorted(_require_mesh(axis_name), key=lambda a: -a.place):
             rows = _gather_rows(x, (axis,), axis_index_groups)
-            x = OPS[reduce].numpy(rows, axes=(0,))  # type: ignore[misc]
+            x = _reduce(reduce, rows)
         return x
 
     return run
@@ -142,7 +148,11 @@ def _table(*, values: tuple[int, ...]) -> np.ndarray:
     return np.asarray(values, _INT).reshape(len(values), 1)
 
 
-opaque("table", infer=lambda *, values: make_aval((len(values), 1), _INT), numpy=_table, jvp=())
+def _table_infer(*, values: tuple[int, ...]) -> Aval:
+    return make_aval((len(values), 1), _INT)
+
+
+opaque("table", infer=_table_infer, numpy=_table, jvp=())
 
 
 def _take_rows(x: Node, rows: Sequence[int]) -> Node:
@@ -237,14 +247,21 @@ def _collective(
         rest = tuple([n for n in params["axis_name"] if n != tools.axis])
         return (record_same(y, {**params, "axis_name": rest}) if rest else y), mapped
 
+    def move_tangent(t: Node, y: Node, x: Node, **params: object) -> Node:
+        return record_same(t, params)
+
+    def move_back(ct: Node, x: Operand, **params: object) -> tuple[Node]:
+        assert transpose is not None
+        return (transpose(ct, params),)
+
     return opaque(
         name,
         infer=infer,
         numpy=numpy,
         collective=facts,
         makes_nan=makes_nan,
-        jvp=jvp or (lambda t, y, x, **params: record_same(t, params),),
-        transpose=transpose and (lambda ct, x, **params: (transpose(ct, params),)),
+        jvp=jvp or (move_tangent,),
+        transpose=transpose and move_back,
         batch=batch,
         show=show,
         user_name=user_name,
@@ -272,7 +289,7 @@ def _reduction(
     reduce: str,
     for_equal: Callable[[Node, int], Node],
     jvp: Jvp = None,
-    transpose: Callable[..., Any] | None = None,
+    transpose: Callable[[Node, Params], Node] | None = None,
     equal: bool = True,
     aligns: bool = True,
     makes_nan: bool = False,
@@ -411,7 +428,7 @@ def _scatter_sum(
         tiled=tiled,
         whole=False,
     )
-    total = OPS["reduce_sum"].numpy(rows, axes=(0,))  # type: ignore[misc]
+    total = _reduce("reduce_sum", rows)
     aval = make_aval(x.shape, x.dtype)
     shape = _scatter_infer(aval, scatter_dimension=at, axis_size=axis_size, tiled=tiled).shape
     return total.reshape(shape)
@@ -582,13 +599,17 @@ def _index_batch(
     return o.iota(dtype=_INT, shape=(size,), dimension=0), True
 
 
+def _index_infer(**_: object) -> Aval:
+    return make_aval((), _INT)
+
+
 def _index_numpy(*, axis_name: tuple[Hashable, ...]) -> np.ndarray:
     return np.array(_require_mesh(axis_name)[0].here, _INT)
 
 
 AXIS_INDEX = opaque(
     "axis_index",
-    infer=lambda **_: make_aval((), _INT),
+    infer=_index_infer,
     numpy=_index_numpy,
     jvp=(),
     batch=_index_batch,
@@ -598,6 +619,18 @@ AXIS_INDEX = opaque(
 
 
 # --- messages; reductions over mesh axes consist of them ---
+
+
+def _bytes_for_all(size: int, n: int) -> int:
+    return size * (n - 1)
+
+
+def _bytes_for_each(size: int, n: int) -> int:
+    return size // n * (n - 1)
+
+
+def _bytes_for_one(size: int, n: int) -> int:
+    return size
 
 
 def _rows_of_group(
@@ -611,23 +644,23 @@ opaque(
     "mesh_gather",
     infer=_rows_of_group,
     numpy=_message("mesh_gather"),
-    collective=Collective(sent=lambda size, n: size * (n - 1), message="gather"),
+    collective=Collective(sent=_bytes_for_all, message="gather"),
 )
 opaque(
     "mesh_exchange",
-    infer=lambda x, **_: x,
+    infer=_identity,
     numpy=_message("mesh_exchange"),
-    collective=Collective(sent=lambda size, n: size // n * (n - 1), message="exchange"),
+    collective=Collective(sent=_bytes_for_each, message="exchange"),
 )
 opaque(
     "mesh_sum",
-    infer=lambda x, **_: x,
+    infer=_identity,
     numpy=_message("mesh_sum"),
     collective=Collective(message="sum"),
 )
 opaque(
     "mesh_swap",  # between two processes
-    infer=lambda x, **_: x,
+    infer=_identity,
     numpy=_message("mesh_swap"),
-    collective=Collective(sent=lambda size, n: size, message="swap"),
+    collective=Collective(sent=_bytes_for_one, message="swap"),
 )

@@ -17,7 +17,7 @@ from accnp.forks import imported
 from accnp.ir.aval import Aval, any_value_spans_processes, make_aval
 from accnp.ir.graph import Graph, build, derive_graph, evaluate, graphs_in, interpret
 from accnp.ir.node import Node, items, record
-from accnp.ir.op import OPS, ZERO, Linear, Op, o, register
+from accnp.ir.op import OPS, ZERO, Linear, Op, as_tuple, o, register
 from accnp.ir.trace import in_shard_map, state, types_only
 from accnp.primitives.kinds import broadcast_to, full, zeros_like_aval
 from accnp.primitives.unrolled import is_unrolled, unrolled
@@ -75,7 +75,7 @@ def _pass_closed_values(
     may close over such values."""
     for key, (place, count) in CONSTANTS.get(name, {}).items():
         value = params[key]
-        graphs = value if isinstance(value, tuple) else (value,)
+        graphs: tuple[Graph, ...] = as_tuple(value)
         free = [x for g in graphs for x in _closed_over(g)]
         outer = list({id(x): x for x in free if x.value is None}.values())
         if not outer:
@@ -164,7 +164,7 @@ def union(masks: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
 
 def split(xs: Sequence[Any], *sizes: int) -> list[list[Any]]:
     """Split a list into parts of these sizes and the rest."""
-    out, at = [], 0
+    out, at = list[list[Any]](), 0
     for n in sizes:
         out.append(list(xs[at : at + n]))
         at += n
@@ -346,7 +346,7 @@ def _cond_batch(
         masks = imported("accnp.primitives.masked")  # imported with the first batch only
         # Branches that call Python functions run for all rows.
         calls = any(g.calls_python for g in branches)
-        inplace = {} if calls else masks.in_place(branches)
+        inplace: dict[int, Any] = {} if calls else masks.in_place(branches)
         made: dict[int, Node] = {}
         if inplace:
             avals = [make_aval((), xs[0].aval.dtype), *branches[0].in_avals]
@@ -358,8 +358,8 @@ def _cond_batch(
             given = [xs[0].aval, *types]
             graph = tools.batch_graph(one, size, (True, *every), (True,) * len(inplace), given)[0]
             made = dict(zip(inplace, evaluate(graph, [xs[0], *operands]), strict=True))
-        cases = []
-        for k, g in enumerate(branches if calls or len(made) < n else ()):
+        cases: list[list[Node]] = []
+        for k, g in enumerate(branches[: None if calls or len(made) < n else 0]):
             here = o.eq(xs[0], full((), k, xs[0].aval.dtype))
             graph = tools.batch_graph(g, size, every, (True,) * n, types)[0]
             cases.append(evaluate(graph, [o.taken_rows(x, here) for x in operands]))

@@ -54,7 +54,7 @@ map_op("imag", numpy=np.imag, scalar="{0}.imag", out="real", dtypes="c",
 
 
 def _complex_infer(a: Aval, b: Aval) -> Aval:
-    if a.dtype != b.dtype or a.dtype not in (np.float32, np.float64):
+    if a.dtype != b.dtype or a.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise TypeError(
             "complex: needs two float32 or two float64 operands; got "
             f"{a.dtype.name} and {b.dtype.name}; convert both with astype"
@@ -137,7 +137,11 @@ def _bitcast_scalar(params: dict[str, Any], in_dtype: np.dtype) -> str:
     return "{0}" if new == in_dtype else f"bitcast_{dtype_code(new)}({{0}})"
 
 
-map_op("bitcast_convert_type", numpy=lambda x, *, new_dtype: x.view(new_dtype),
+def _bitcast_numpy(x: np.ndarray, *, new_dtype: np.dtype) -> np.ndarray:
+    return x.view(new_dtype)
+
+
+map_op("bitcast_convert_type", numpy=_bitcast_numpy,
        infer=_bitcast_infer, scalar=_bitcast_scalar, jvp=(ZERO,))  # fmt: skip
 unary("copy", "biufc", np.array, "{0}", lambda t, y, x: t, transpose=lambda ct, x: (ct,),
       float0=True, makes_nan=False)  # fmt: skip
@@ -188,7 +192,7 @@ def _select_among(first: int, last: int) -> str:
     return f"select({{0}} >= {middle - 1}, {upper}, {lower})"
 
 
-def _select_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict) -> Node | None:
+def _select_jvp(ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params) -> Node | None:
     cases = [like_full(y, 0) if t is None else broadcast_scalar(t, y.aval.shape) for t in ts[1:]]
     return o.select_n(xs[0], *cases)
 
@@ -203,7 +207,7 @@ def _select_transpose(ct: Node, which: Operand, *cases: Operand) -> tuple[Any, .
 
 
 def _select_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params
 ) -> tuple[Node, bool]:
     if not batched[0] and xs[0].aval.ndim == 0:
         cases = move_batch_first(size, xs[1:], batched[1:])

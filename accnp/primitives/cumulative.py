@@ -21,7 +21,7 @@ from accnp.primitives.prefix import Combine, prefixes
 from accnp.primitives.reference import quiet
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import JvpRule
+    from accnp.primitives.rule_types import JvpRule, Operand
 
 __all__ = ["GROUP", "cumulative_dtype", "cumulative_group"]
 
@@ -60,10 +60,10 @@ def _make_prefixes(ufunc: np.ufunc, combine: str) -> Callable[[np.ndarray], np.n
         lost = _find_lost_groups(part) if combine == "prod" and x.dtype == np.float64 else None
         if lost is not None and lost[..., 1:, :].any():
             for g in range(1, groups):
-                before = part[..., g - 1, -1]
-                joined = ufunc(before[..., None], part[..., g, :])
+                before: np.ndarray = part[..., g - 1, -1]
+                joined: np.ndarray = ufunc(before[..., None], part[..., g, :])
                 for k in range(GROUP):
-                    after = ufunc(before, each[..., g, k])
+                    after: np.ndarray = ufunc(before, each[..., g, k])
                     before = np.where(lost[..., g, k], after, joined[..., k])
                     part[..., g, k] = before
         elif groups > 1:
@@ -170,13 +170,15 @@ def _log_sums(x: np.ndarray) -> np.ndarray:
     return np.logaddexp.accumulate(x.astype(np.float64), axis=-1) + 0.0
 
 
-_declare_reduction(
-    "cumsum",
-    np.add,
-    "iufc",
-    lambda t, y, x, *, axis, reverse=False: o.cumsum(t, axis=axis, reverse=reverse),
-    transpose=lambda ct, x, *, axis, reverse=False: (o.cumsum(ct, axis=axis, reverse=not reverse),),
-)
+def _sum_jvp(t: Node, y: Node, x: Node, *, axis: int, reverse: bool = False) -> Node:
+    return o.cumsum(t, axis=axis, reverse=reverse)
+
+
+def _sum_transpose(ct: Node, x: Operand, *, axis: int, reverse: bool = False) -> tuple[Node]:
+    return (o.cumsum(ct, axis=axis, reverse=not reverse),)
+
+
+_declare_reduction("cumsum", np.add, "iufc", _sum_jvp, _sum_transpose)
 _declare_reduction("cumprod", np.multiply, "iufc", _prefix_jvp(_combine_pairs("mul")))
 _declare_reduction("cummax", np.maximum, "iufc", _prefix_jvp(_combine_pairs("max")))
 _declare_reduction("cummin", np.minimum, "iufc", _prefix_jvp(_combine_pairs("min")))

@@ -348,6 +348,10 @@ def _holds_symbolic_zeros(graph: Graph) -> bool:
     return found
 
 
+def _tangent_infer(*_: Aval, avals: tuple[Aval, ...], **__: object) -> tuple[Aval, ...]:
+    return avals
+
+
 def _tangent_transpose(
     cts: Sequence[Any], xs: Sequence[Any], params: Params, tools: Tools
 ) -> Sequence[Node | None]:
@@ -390,7 +394,7 @@ TANGENT = register(
     Op(
         "custom_vjp_tangent",
         "call",
-        lambda *_, avals, **__: avals,
+        _tangent_infer,
         numpy=_raise_forward_mode,
         jvp=_tangent_jvp,
         transpose=_tangent_transpose,

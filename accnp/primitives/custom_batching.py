@@ -20,7 +20,7 @@ from accnp.primitives.control import call, select_flagged
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.primitives.rule_types import Tools
+    from accnp.primitives.rule_types import Params, Tools
 
 __all__ = ["BatchRule", "has_batching_rule"]
 
@@ -70,7 +70,7 @@ def _run(*arrays: np.ndarray, call: Graph, **_: object) -> list[Any]:
 
 
 def _batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     rule = params["rule"]
     outs, flags = rule.apply(size, xs, [bool(b) for b in batched])
@@ -85,7 +85,7 @@ def _batch(
 
 
 def _jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     if tools.reverse:
         raise ValueError(_REVERSE)
@@ -158,7 +158,7 @@ def _diagonal(x: Node) -> Node:
 
 
 def _linearize(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     raise ValueError(_REVERSE)
 

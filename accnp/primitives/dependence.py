@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from accnp.ir.aval import result_avals
 from accnp.ir.graph import Graph, graphs_in
 from accnp.ir.node import Node
 
@@ -54,7 +55,7 @@ def depends(graph: Graph, flags: Sequence[bool]) -> Flags:
 
 def results_depend(node: Node, flags: Sequence[bool]) -> Flags:
     """Return which results of an operation depend on its flagged operands."""
-    n = len(node.aval) if isinstance(node.aval, tuple) else 1
+    n = len(result_avals(node.aval))
     if not any(flags):
         return (False,) * n
     rule = _RULES.get(node.op.control)

@@ -121,10 +121,15 @@ def _tangent_by_matrix(s: Node, y: Node, a: Node, t: Node) -> Node:
     return o.div(total, _broadcast_numbers(det, shape))
 
 
+def _adjugate_infer(a: Aval, *_: Aval) -> Aval:
+    square("adjugate", a)
+    return make_aval(a.shape, a.dtype)
+
+
 opaque(
     "adjugate_tangent",
     lowering=Lowering("linalg.small_matrices.adjugate_tangent"),
-    infer=lambda a, t: (square("adjugate", a), make_aval(a.shape, a.dtype))[1],
+    infer=_adjugate_infer,
     numpy=quiet(_adjugate_tangent),
     jvp=(_tangent_by_matrix, lambda s, y, a, t: o.adjugate_tangent(a, s)),
     transpose=lambda ct, a, t: (None, matrix_t(o.adjugate_tangent(a, matrix_t(ct)))),
@@ -133,7 +138,7 @@ opaque(
 opaque(
     "adjugate",
     lowering=Lowering("linalg.small_matrices.adjugate"),
-    infer=lambda a: (square("adjugate", a), make_aval(a.shape, a.dtype))[1],
+    infer=_adjugate_infer,
     numpy=quiet(_adjugate),
     jvp=(lambda t, y, a: o.adjugate_tangent(a, t),),
     batch=batched("adjugate"),

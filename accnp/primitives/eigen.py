@@ -243,6 +243,10 @@ def _schur_infer(
     return (make_aval(a.shape, a.dtype),) * (1 + compute_schur_vectors)
 
 
+def _select_none(real: object, imaginary: object = None) -> None:
+    """Select no eigenvalues for the start of the diagonal."""
+
+
 def _schur_numpy(
     a: np.ndarray, *, compute_schur_vectors: bool, **_: object
 ) -> tuple[np.ndarray, ...]:
@@ -252,9 +256,7 @@ def _schur_numpy(
         if not np.isfinite(x).all():
             return None
         gees = routine("gees", "gees", x)
-        t, *_, vectors, _, info = gees(
-            lambda x, y=None: None, x, compute_v=int(compute_schur_vectors)
-        )
+        t, *_, vectors, _, info = gees(_select_none, x, compute_v=int(compute_schur_vectors))
         return None if info else (t, vectors)
 
     return map_batch(one, "2", [a.astype(work)], [((n, n), work)] * (1 + compute_schur_vectors))

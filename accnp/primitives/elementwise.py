@@ -33,7 +33,7 @@ from accnp.primitives.kinds import (
 )
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import JvpRule, Number
+    from accnp.primitives.rule_types import JvpRule, Number, Params
 
 REAL, NUMERIC, INEXACT, FLOAT, INTEGER = "iuf", "iufc", "fc", "f", "iu"
 q = ref.quiet
@@ -144,8 +144,13 @@ def _pow_wrt_base(t: Node, y: Node, a: Node, b: Node) -> Node:
     return o.mul(t, derivative)
 
 
+@q
+def _pow_numpy(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.power(a, b).astype(a.dtype)
+
+
 map_op(
-    "pow", numpy=q(lambda a, b: np.power(a, b).astype(a.dtype)), infer=_pow_infer,
+    "pow", numpy=_pow_numpy, infer=_pow_infer,
     scalar="pow({0}, {1})", jvp=(_pow_wrt_base, lambda t, y, a, b: _pow_wrt_exponent(t, y, a, b)),
     dtypes=INEXACT, cost=30,
 )  # fmt: skip
@@ -310,10 +315,16 @@ binary(
 )
 binary("shift_right_arithmetic", INTEGER, ref.shift_right_arithmetic,
        "shift_right_arithmetic({0}, {1})", ZERO, constants=True)  # fmt: skip
+
+
+def _count_bits(x: np.ndarray) -> np.ndarray:
+    return np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype)
+
+
 unary(
     "population_count",
     INTEGER,
-    lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype),
+    _count_bits,
     "popcount({0})",
     ZERO,
 )
@@ -348,10 +359,11 @@ def _round_numpy(x: np.ndarray, *, rounding_method: int) -> np.ndarray:
     return np.copysign(np.where(size - low < 0.5, low, low + 1), x).astype(x.dtype)
 
 
-unary(
-    "round", FLOAT, _round_numpy,
-    lambda p: "round_even({0})" if int(p["rounding_method"]) == 1 else "round_away({0})", ZERO,
-)  # fmt: skip
+def _round_scalar(params: Params, _: np.dtype) -> str:
+    return "round_even({0})" if int(params["rounding_method"]) == 1 else "round_away({0})"
+
+
+unary("round", FLOAT, _round_numpy, _round_scalar, ZERO)
 
 # --- exponentials and friends ---------------------------------------------------------------------
 
@@ -368,11 +380,22 @@ unary("sqrt", INEXACT, q(np.sqrt), "sqrt({0})",
       lambda t, y, x: o.mul(t, o.div(const(x, 0.5), y)), cost=6)  # fmt: skip
 unary("rsqrt", INEXACT, ref.rsqrt, "rsqrt({0})",
       lambda t, y, x: o.mul(o.mul(t, y), o.div(const(x, -0.5), x)), cost=8)  # fmt: skip
-unary(
-    "log_base", FLOAT, lambda x, *, base: q(np.log2 if base == 2 else np.log10)(x),
-    lambda p: f"log{p['base']}({{0}})",
-    lambda t, y, x, *, base: o.div(t, o.mul(x, like(x, np.log(base)))), cost=25,
-)  # fmt: skip
+
+
+@q
+def _log_numpy(x: np.ndarray, *, base: int) -> np.ndarray:
+    return np.log2(x) if base == 2 else np.log10(x)
+
+
+def _log_scalar(params: Params, _: np.dtype) -> str:
+    return f"log{params['base']}({{0}})"
+
+
+def _log_jvp(t: Node, y: Node, x: Node, *, base: int) -> Node:
+    return o.div(t, o.mul(x, like(x, np.log(base))))
+
+
+unary("log_base", FLOAT, _log_numpy, _log_scalar, _log_jvp, cost=25)
 unary(
     "cbrt", FLOAT, q(np.cbrt), "cbrt({0})",
     lambda t, y, x: o.mul(t, o.mul(const(x, 1 / 3), o.integer_pow(y, y=-2))), cost=20,
@@ -382,18 +405,22 @@ binary("exp_difference", FLOAT, ref.exp_difference, "exp_difference({0}, {1})",
        cost=20)  # fmt: skip
 
 
+def _log_sum_jvps(exp: str) -> tuple[JvpRule, JvpRule]:
+    def by_first(t: Node, y: Node, a: Node, b: Node) -> Node:
+        return o.mul(t, getattr(o, exp)(o.sub(a, y)))
+
+    def by_second(t: Node, y: Node, a: Node, b: Node) -> Node:
+        return o.mul(t, getattr(o, exp)(o.sub(b, y)))
+
+    return by_first, by_second
+
+
 # These rules are wrong for infinite results; `numpy/derivative_rules.py` handles that case.
 for _name, _exp, _function in (
     ("logaddexp", "exp", ref.logaddexp),
     ("logaddexp2", "exp2", ref.logaddexp2),
 ):
-    binary(
-        _name, FLOAT, _function, f"{_name}({{0}}, {{1}})",
-        (
-            lambda t, y, a, b, exp=_exp: o.mul(t, getattr(o, exp)(o.sub(a, y))),
-            lambda t, y, a, b, exp=_exp: o.mul(t, getattr(o, exp)(o.sub(b, y))),
-        ), cost=40,
-    )  # fmt: skip
+    binary(_name, FLOAT, _function, f"{_name}({{0}}, {{1}})", _log_sum_jvps(_exp), cost=40)
 
 
 def _logistic_jvp(t: Node, y: Node, x: Node) -> Node:

@@ -75,7 +75,8 @@ _NAMES = {
 
 
 def _complex_dtype(dtype: np.dtype) -> np.dtype:
-    return np.dtype(np.complex128 if dtype in (np.float64, np.complex128) else np.complex64)
+    wide = dtype in (np.dtype(np.float64), np.dtype(np.complex128))
+    return np.dtype(np.complex128 if wide else np.complex64)
 
 
 def _fft_infer(x: Aval, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Aval:
@@ -226,6 +227,10 @@ def _count_frequencies(shape: tuple[int, ...], n: int, dtype: np.dtype) -> Node:
     return o.select_n(once, full(shape, 2, dtype), full(shape, 1, dtype))
 
 
+def _fft_jvp(t: Node, y: Node, x: Node, **p: object) -> Node:
+    return o.fft(t, **p)
+
+
 def _fft_transpose(
     ct: Node, x: Operand, *, fft_type: FftType, fft_lengths: tuple[int, ...]
 ) -> tuple[Node]:
@@ -267,7 +272,7 @@ opaque(
     lowering=Lowering(gpu="gpu.cupy_calls.fft"),
     infer=_fft_infer,
     numpy=_fft_numpy,
-    jvp=(lambda t, y, x, **p: o.fft(t, **p),),
+    jvp=(_fft_jvp,),
     transpose=_fft_transpose,
     batch=_fft_batch,
     rounds=_fft_rounds,
@@ -287,10 +292,11 @@ def _mirror_infer(x: Aval, *, fft_lengths: tuple[int, ...]) -> Aval:
 
 
 def _mirror_numpy(x: np.ndarray, *, fft_lengths: tuple[int, ...]) -> np.ndarray:
-    n, half = fft_lengths[-1], x.shape[-1]
+    n = fft_lengths[-1]
+    half: int = x.shape[-1]
     y = np.empty((*x.shape[:-1], n), x.dtype)
     y[..., :half] = x
-    back = [-np.arange(k) % k for k in fft_lengths[:-1]]
+    back: list[np.ndarray] = [-np.arange(k) % k for k in fft_lengths[:-1]]
     y[..., half:] = x[(..., *np.ix_(*back, np.arange(n - half, 0, -1)))].conj()
     imaginary = np.imag(y)
     imaginary += 0  # replaces -0 by 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from accnp.ir.op import Lowering, o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import binary, like_full, map_infer, map_op, move_batch_first, opaque
 from accnp.primitives.special import scipy_function
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Params
 
 
 def _gamma_density(x: Node, a: Node) -> Node:
@@ -192,7 +195,9 @@ def _reference(name: str) -> Callable[..., Any]:
         out = np.empty(x.shape, np.float64)
         with np.errstate(all="ignore"):
             for place in np.ndindex(x.shape):
-                names = known | _NAMES | {"a": np.float64(a[place]), "x": np.float64(x[place])}
+                names: dict[str, Any] = (
+                    known | _NAMES | {"a": np.float64(a[place]), "x": np.float64(x[place])}
+                )
                 exec(code, names)
                 out[place] = names["y"]
         return out.astype(x.dtype)
@@ -209,7 +214,7 @@ def _unknown_second_derivative(*_: object) -> NoReturn:
 
 for _name in _RESULTS:
 
-    def _batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict,
+    def _batch(size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params,
                name: str = _name) -> tuple[Node, bool]:  # fmt: skip
         return getattr(o, name)(*move_batch_first(size, xs, batched)), True
 

@@ -196,14 +196,14 @@ class _Places(NamedTuple):
     """
 
     order: tuple[int, ...]
-    index: tuple[np.ndarray, ...]
+    indices: tuple[np.ndarray, ...]
     inside: np.ndarray | None  # bools of the shape of the starts; None: all windows are inside
     batch: int  # number of axes of the starts
     windowed: tuple[int, ...]  # operand axes with a window among `axes`
     whole: tuple[int, ...]  # operand axes taken whole
 
 
-def _gather_positions(
+def gather_positions(
     shape: Sequence[int],
     starts: np.ndarray,
     sizes: Sequence[int],
@@ -226,8 +226,8 @@ def _gather_positions(
             coordinate[d] = np.clip(at, 0, max(top, 0))
     for k, d in enumerate(batching):
         axis = starts_batching[k]
-        run = np.arange(starts.shape[axis])
-        coordinate[d] = run.reshape([-1 if i == axis else 1 for i in range(batch)])
+        length: int = starts.shape[axis]
+        coordinate[d] = np.arange(length).reshape([-1 if i == axis else 1 for i in range(batch)])
     indexed = [d for d in range(rank) if d in collapsed or d in batching]
     # A window over a whole axis can only start at 0, so it needs no index.
     whole = [d for d in range(rank) if d not in indexed and sizes[d] == shape[d]]
@@ -247,7 +247,7 @@ def _gather_positions(
     )
 
 
-def _layout(
+def layout_of(
     p: _Places, window_dims: Sequence[int], kept: Sequence[int], rank: int
 ) -> tuple[int, ...]:
     """Return the position of each output axis in an array with axes (starts, windowed, whole)."""
@@ -258,7 +258,7 @@ def _layout(
     return tuple([windows[i] if i in windows else next(outer) for i in range(rank)])
 
 
-def _window_axes(rank: int, dims: DimensionNumbers) -> list[int]:
+def window_axes(rank: int, dims: DimensionNumbers) -> list[int]:
     return [d for d in range(rank) if d not in dims[1] and d not in dims[3]]
 
 
@@ -288,15 +288,15 @@ def _gather_numpy(
     dims = dimension_numbers
     batch_shape = starts.shape[:-1]
     rank = len(batch_shape) + len(dims.offset_dims)
-    kept = _window_axes(x.ndim, dims)
+    kept = window_axes(x.ndim, dims)
     sizes = [slice_sizes[d] for d in kept]
     if any(n == 0 for d, n in enumerate(x.shape) if slice_sizes[d] > n) or 0 in batch_shape:
         shape = _output_shape(batch_shape, sizes, dims.offset_dims)
         return np.full(shape, fill_value_of(x.dtype, fill_value), x.dtype)
-    p = _gather_positions(x.shape, starts, slice_sizes, dims, mode)
+    p = gather_positions(x.shape, starts, slice_sizes, dims, mode)
     moved = x.transpose(p.order)
-    if p.index:
-        out = moved[p.index]
+    if p.indices:
+        out = moved[p.indices]
         want = (*batch_shape, *[slice_sizes[d] for d in (*p.windowed, *p.whole)])
         out = np.broadcast_to(out, want) if out.shape != want else out
     else:
@@ -305,7 +305,7 @@ def _gather_numpy(
         shown = p.inside.reshape(p.inside.shape + (1,) * (out.ndim - p.batch))
         fill = np.asarray(fill_value_of(x.dtype, fill_value)).astype(x.dtype)
         out = np.where(shown, out, fill)
-    return out.transpose(_layout(p, dims.offset_dims, kept, rank))
+    return out.transpose(layout_of(p, dims.offset_dims, kept, rank))
 
 
 def _output_shape(
@@ -341,7 +341,7 @@ def _gather_infer(x: Aval, starts: Aval, **p: Unpack[_Gather]) -> Aval:
             f"{sizes} and collapsed_slice_dims {dims.collapsed_slice_dims}; remove axis {wide[0]} "
             "from the latter"
         )
-    kept = [sizes[d] for d in _window_axes(x.ndim, dims)]
+    kept = [sizes[d] for d in window_axes(x.ndim, dims)]
     if len(kept) != len(dims.offset_dims):
         raise TypeError(
             "gather: offset_dims needs one entry for each axis of the window that is not collapsed;"
@@ -536,17 +536,25 @@ def _slice_batch(
     return out, True
 
 
+def _slice_numpy(x: np.ndarray, *starts: np.ndarray, slice_sizes: tuple[int, ...]) -> np.ndarray:
+    return x[_clamped_window(x.shape, slice_sizes, starts)]
+
+
+def _slice_transpose(
+    ct: Node, x: Operand, *starts: Node, slice_sizes: tuple[int, ...]
+) -> tuple[Node | None, ...]:
+    whole = o.dynamic_update_slice(zeros_like_aval(x.aval), ct, *starts)
+    return whole, *[None] * len(starts)
+
+
 opaque(
     "dynamic_slice",
     lowering=Lowering("indexing.gathers.dynamic_slice"),
     infer=_slice_infer,
     halves="own",
-    numpy=lambda x, *starts, slice_sizes: x[_clamped_window(x.shape, slice_sizes, starts)],
+    numpy=_slice_numpy,
     jvp=lambda ts, y, xs, p: None if ts[0] is None else o.dynamic_slice(ts[0], *xs[1:], **p),
-    transpose=lambda ct, x, *starts, slice_sizes: (
-        o.dynamic_update_slice(zeros_like_aval(x.aval), ct, *starts),
-        *[None] * len(starts),
-    ),
+    transpose=_slice_transpose,
     batch=_slice_batch,
     indexing="slice",
     windows=lambda xs, p: _window_of_slice(xs[1:], xs[0].aval.shape, p["slice_sizes"]),

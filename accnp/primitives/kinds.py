@@ -21,12 +21,24 @@ from accnp.dtypes import ExtendedDType
 from accnp.errors import AxisError, UnsupportedDtypeError
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node, literal
-from accnp.ir.op import COMBINES, ZERO, Combine, Op, declare_combine, o, register
+from accnp.ir.op import (
+    COMBINES,
+    ZERO,
+    Combine,
+    Op,
+    Strided,
+    as_tuple,
+    declare_combine,
+    o,
+    register,
+)
 from accnp.ir.trace import state
 
 if TYPE_CHECKING:
     from accnp.primitives.rule_types import (
         Avals,
+        Batch,
+        Infer,
         Jvp,
         JvpRule,
         MapFields,
@@ -34,7 +46,9 @@ if TYPE_CHECKING:
         OpaqueFields,
         OpFields,
         Params,
+        Reference,
         Scalar,
+        Transpose,
     )
 
 __all__ = [
@@ -265,15 +279,15 @@ def _map_batch(name: str) -> Callable[..., tuple[Node, bool]]:
 def map_op(
     name: str,
     *,
-    numpy: Callable[..., Any],
+    numpy: Reference,
     scalar: Scalar,
     jvp: Jvp = None,
-    transpose: Callable[..., Any] | None = None,
-    infer: Callable[..., Any] | None = None,
+    transpose: Transpose = None,
+    infer: Infer | None = None,
     out: str = "same",
     dtypes: str = "biufc",
     cost: int = 1,
-    batch: Callable[..., Any] | None = None,
+    batch: Batch | None = None,
     makes_nan: bool | None = None,
     **more: Unpack[OpFields],
 ) -> Op:
@@ -303,14 +317,13 @@ def map_op(
 
 def has_derivative(jvp: Jvp) -> bool:
     """Whether the derivative by an operand is known, and not zero everywhere."""
-    rules = jvp if isinstance(jvp, tuple) else (jvp,)
-    return any(rule is not ZERO and rule is not None for rule in rules)
+    return any(rule is not ZERO and rule is not None for rule in as_tuple(jvp))
 
 
 def unary(
     name: str,
     dtypes: str,
-    numpy: Callable[..., Any],
+    numpy: Reference,
     scalar: Scalar,
     jvp: JvpRule,
     **more: Unpack[MapFields],
@@ -322,7 +335,7 @@ def unary(
 def binary(
     name: str,
     dtypes: str,
-    numpy: Callable[..., Any],
+    numpy: Reference,
     scalar: Scalar,
     jvp: Jvp,
     **more: Unpack[MapFields],
@@ -339,7 +352,7 @@ def binary(
 def compare(
     name: str,
     dtypes: str,
-    numpy: Callable[..., Any],
+    numpy: Reference,
     scalar: Scalar,
     **more: Unpack[MapFields],
 ) -> Op:
@@ -376,11 +389,11 @@ def bilinear_jvp(name: str) -> Callable[..., Any]:
 def view(
     name: str,
     *,
-    infer: Callable[..., Aval],
-    numpy: Callable[..., Any],
-    strides: Callable[..., Any],
-    transpose: Callable[..., Any],
-    batch: Callable[..., Any],
+    infer: Infer,
+    numpy: Reference,
+    strides: Callable[..., Strided | None],
+    transpose: Transpose,
+    batch: Batch,
     **more: Unpack[OpFields],
 ) -> Op:
     """Declare an op whose output shows its operand's elements through another index map.
@@ -411,10 +424,10 @@ def reduction(
     name: str,
     combine: str | Combine,
     *,
-    numpy: Callable[..., Any],
+    numpy: Reference,
     dtypes: str,
     jvp: Jvp,
-    transpose: Callable[..., Any] | None = None,
+    transpose: Transpose = None,
     makes_nan: bool = False,
     **more: Unpack[OpFields],
 ) -> Op:
@@ -476,11 +489,11 @@ def weak_as_operands(infer: Callable[..., Avals]) -> Callable[..., Avals]:
 def opaque(
     name: str,
     *,
-    infer: Callable[..., Any],
-    numpy: Callable[..., Any],
+    infer: Infer,
+    numpy: Reference,
     jvp: Jvp = None,
-    transpose: Callable[..., Any] | None = None,
-    batch: Callable[..., Any] | None = None,
+    transpose: Transpose = None,
+    batch: Batch | None = None,
     cost: int = 1000,
     **more: Unpack[OpaqueFields],
 ) -> Op:

@@ -8,7 +8,7 @@ here and in `gauss.py`; the JVP rules of `hyp1f1` and `hyp2f1` use them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from accnp.ir.op import o
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import map_infer, move_batch_first, opaque
 from accnp.primitives.special_functions import unknown
+
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Params
 
 # From here on |x|**-k decreases fast enough for the series in powers of 1 / x. Below, the terms of
 # the other series and their sum do not overflow in float64.
@@ -50,8 +53,10 @@ def inverse_gamma(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     special = imported("scipy.special")
     pole = (z <= 0) & (z == np.floor(z))
     safe = np.where(pole, 1.0, z)
-    value = special.rgamma(safe)
-    at_pole = np.where(z % 2 == 0, 1.0, -1.0) * special.gamma(1 - np.where(pole, z, 0.0))
+    value: np.ndarray = special.rgamma(safe)
+    at_pole: np.ndarray = np.where(z % 2 == 0, 1.0, -1.0) * special.gamma(
+        1 - np.where(pole, z, 0.0)
+    )
     return np.where(pole, 0.0, value), np.where(pole, at_pole, -special.digamma(safe) * value)
 
 
@@ -124,16 +129,19 @@ def derivative_op(
             )
 
     def batch(
-        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params
     ) -> tuple[Node, bool]:
         return getattr(o, name)(*move_batch_first(size, xs, batched)), True
+
+    def move_tangent(t: Node, y: Node, *xs: Node) -> Node:
+        return o.mul(t, by_x(*xs))
 
     refused = [unknown(f"{of}, of second order", p) for p in parameters]
     opaque(
         name,
         infer=map_infer(name, "same", "f"),
         numpy=run,
-        jvp=(*refused, lambda t, y, *xs: o.mul(t, by_x(*xs))),
+        jvp=(*refused, move_tangent),
         batch=batch,
     )
 

@@ -140,7 +140,8 @@ def batched(name: str) -> Callable[..., Batched]:
         ]
         out = getattr(o, name)(*wide, **p)
         if isinstance(out.aval, tuple):
-            return list(items(out)), [True] * len(out.aval)
+            results = items(out)
+            return results, [True] * len(results)
         return out, True
 
     return batch

@@ -159,7 +159,7 @@ def _dot_transpose_one(
     out = dot(ct, y, (ct_y, y_kept), (range(nb), yb), np.result_type(*kinds) if whole else own, p)
     if whole:
         out = o.convert_element_type(o.real(out), new_dtype=own, weak_type=False)
-    by_y = [xc[i] for i in np.argsort(yc)] if yc else []
+    by_y: list[int] = [xc[i] for i in np.argsort(yc)] if yc else []
     order = np.argsort([*xb, *x_kept, *by_y])
     if list(order) == list(range(x.aval.ndim)):
         return out
@@ -326,6 +326,10 @@ def _solve_one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return routine("getrs", "getrs", a)(factors, pivots, b)[0]
 
 
+def _solve_transpose(ct: Node, a: Node, b: Operand) -> tuple[None, Node]:
+    return None, o.linear_solve(matrix_t(a), ct)
+
+
 opaque(
     "linear_solve",
     lowering=Lowering(
@@ -337,7 +341,7 @@ opaque(
         lambda t, y, a, b: o.neg(o.linear_solve(a, matmul(t, y))),
         lambda t, y, a, b: o.linear_solve(a, t),
     ),
-    transpose=lambda ct, a, b: (None, o.linear_solve(matrix_t(a), ct)),
+    transpose=_solve_transpose,
     batch=_solve_batch("linear_solve"),
     makes_nan=True,
 )
@@ -392,6 +396,10 @@ def _tri_wrt_a(t: Node, y: Node, a: Node, b: Node, **p: Unpack[_Triangular]) -> 
     return o.neg(o.triangular_solve(a, right, **p))
 
 
+def _tri_wrt_b(t: Node, y: Node, a: Node, b: Node, **p: Unpack[_Triangular]) -> Node:
+    return o.triangular_solve(a, t, **p)
+
+
 def _tri_transpose(ct: Node, a: Operand, b: Operand, **p: Unpack[_Triangular]) -> tuple[None, Node]:
     return None, o.triangular_solve(a, ct, **{**p, "transpose_a": not p["transpose_a"]})
 
@@ -405,7 +413,7 @@ opaque(
     ),
     infer=_tri_infer,
     numpy=quiet(_tri_numpy),
-    jvp=(_tri_wrt_a, lambda t, y, a, b, **p: o.triangular_solve(a, t, **p)),
+    jvp=(_tri_wrt_a, _tri_wrt_b),
     transpose=_tri_transpose,
     batch=_solve_batch("triangular_solve"),
 )

@@ -32,7 +32,7 @@ from accnp.primitives.dependence import fixed_point
 if TYPE_CHECKING:
     import numpy as np
 
-    from accnp.primitives.rule_types import Operand, Tools
+    from accnp.primitives.rule_types import Operand, Params, Tools
 
 __all__ = ["EACH", "no_reverse_mode_error"]
 
@@ -63,7 +63,7 @@ def _while_numpy(
 
 
 def _while_jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     cond, body = params["cond_jaxpr"], params["body_jaxpr"]
     na, nb = params["cond_nconsts"], params["body_nconsts"]
@@ -96,7 +96,7 @@ def _while_jvp(
 
 
 def _while_linearize(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     """Take values from the loop itself and tangents from a second loop, which computes both. The
     second one cannot be transposed, but reverse mode may not need its tangents."""
@@ -104,7 +104,7 @@ def _while_linearize(
 
 
 def _while_transpose(
-    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: Params, tools: Tools
 ) -> Sequence[Node | None]:
     raise no_reverse_mode_error()
 
@@ -124,7 +124,7 @@ EACH = "condition of each row"
 
 
 def _while_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     cond, body = params["cond_jaxpr"], params["body_jaxpr"]
     na, nb = params["cond_nconsts"], params["body_nconsts"]
@@ -139,6 +139,7 @@ def _while_batch(
     carry, _ = fixed_point(outs_of, fk)
     tested = [x.aval for x in (*a, *k)]
     new_cond, (is_batched,) = tools.batch_graph(cond, size, (*fa, *carry), (False,), tested)
+    kept: Graph | None = None
     if is_batched:
         if does_io(body) or does_io(cond):
             raise NotImplementedError(

@@ -139,7 +139,7 @@ def _shard_of_operand(node: Node, operands: list[Node]) -> list[Node] | None:
 
 def _shards(xs: Sequence[Node], shardings: Sequence[Any]) -> list[Node]:
     """The shards of values; those without a sharding are needed as a whole."""
-    found = []
+    found: list[Node] = []
     for x, sharding in zip(xs, shardings, strict=True):
         if sharding is None and spans_processes(x.aval):
             sharding = mesh_sharding(x.aval).whole()
@@ -150,7 +150,7 @@ def _shards(xs: Sequence[Node], shardings: Sequence[Any]) -> list[Node]:
 def _gather_shards(
     xs: Sequence[Node], shardings: Sequence[Any], shapes: Sequence[tuple[int, ...]]
 ) -> list[Node]:
-    found = []
+    found: list[Node] = []
     for x, sharding, shape in zip(xs, shardings, shapes, strict=True):
         if sharding is not None:
             x = o.to_global(x, sharding=sharding.in_types(len(shape)), shape=shape)

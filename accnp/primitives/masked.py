@@ -42,8 +42,8 @@ def in_place(branches: Sequence[Graph]) -> dict[int, int]:
     provided that it is the same operand in all branches and no other result."""
     graphs = [inline_calls(g) for g in branches]
     columns = list(zip(*map(_find_roots, graphs), strict=True))
-    roots = [column[0] if len(set(column)) == 1 else None for column in columns]
-    found = {}
+    roots: list[int | None] = [column[0] if len(set(column)) == 1 else None for column in columns]
+    found: dict[int, int] = {}
     for c, j in enumerate(roots):
         if j is None or roots.count(j) > 1:
             continue

@@ -89,6 +89,10 @@ def _sum_numpy(x: np.ndarray, **p: object) -> np.ndarray:
     return np.add.reduce(out, axis=-1, dtype=out.dtype).astype(x.dtype, copy=False)
 
 
+def _sum_jvp(t: Node, y: Node, x: Node, **p: object) -> Node:
+    return o.reduce_window_sum(t, **p)
+
+
 def _sum_transpose(ct: Node, x: Operand, **p: object) -> tuple[Node]:
     """Give each element the sum over the windows that contain it, which is a window sum of the
     cotangent, dilated by the strides."""
@@ -110,7 +114,7 @@ opaque(
     lowering=Lowering("windows.pooling.window_sum"),
     infer=_infer("reduce_window_sum", "iufc"),
     numpy=quiet(_sum_numpy),
-    jvp=(lambda t, y, x, **p: o.reduce_window_sum(t, **p),),
+    jvp=(_sum_jvp,),
     transpose=_sum_transpose,
     batch=_batch("reduce_window_sum"),
     halves="float32",
@@ -121,12 +125,18 @@ opaque(
 def _declare_extreme(
     name: str, select: str, identity: Callable[[np.dtype], float], ufunc: np.ufunc
 ) -> None:
+    def numpy(x: np.ndarray, **p: object) -> np.ndarray:
+        return ufunc.reduce(_taps_last(x, p, identity(x.dtype)), axis=-1)
+
+    def tangent(t: Node, y: Node, x: Node, **p: object) -> Node:
+        return o.select_and_gather_add(t, x, select_prim=select, **p)
+
     opaque(
         name,
         lowering=Lowering(f"windows.pooling.{name.removeprefix('reduce_')}"),
         infer=_infer(name, "biuf"),
-        numpy=quiet(lambda x, **p: ufunc.reduce(_taps_last(x, p, identity(x.dtype)), axis=-1)),
-        jvp=(lambda t, y, x, **p: o.select_and_gather_add(t, x, select_prim=select, **p),),
+        numpy=quiet(numpy),
+        jvp=(tangent,),
         batch=_batch(name),
         halves="float32",
     )
@@ -167,6 +177,22 @@ def _scatter_infer(ct: Aval, x: Aval, *, select_prim: str, **p: object) -> Aval:
     return make_aval(x.shape, ct.dtype, ct.weak_type)
 
 
+def _gather_jvp(t: Node, y: Node, u: Node, x: Node, **p: object) -> Node:
+    return o.select_and_gather_add(t, x, **p)
+
+
+def _gather_transpose(ct: Node, t: Operand, x: Node, **p: object) -> tuple[Node, None]:
+    return o.select_and_scatter_add(ct, x, **p), None
+
+
+def _scatter_jvp(t: Node, y: Node, ct: Node, x: Node, **p: object) -> Node:
+    return o.select_and_scatter_add(t, x, **p)
+
+
+def _scatter_transpose(ct: Node, u: Operand, x: Node, **p: object) -> tuple[Node, None]:
+    return o.select_and_gather_add(ct, x, **p), None
+
+
 def _show_scatter(p: dict[str, Any]) -> dict[str, Any]:
     """Print parameters as JAX does, whose op has no dilations."""
     plain = all(d == 1 for k in ("base_dilation", "window_dilation") for d in p[k])
@@ -178,8 +204,8 @@ opaque(
     lowering=Lowering("windows.pooling.gather_extremes"),
     infer=_gather_infer,
     numpy=_gather_numpy,
-    jvp=(lambda t, y, u, x, **p: o.select_and_gather_add(t, x, **p), ZERO),
-    transpose=lambda ct, t, x, **p: (o.select_and_scatter_add(ct, x, **p), None),
+    jvp=(_gather_jvp, ZERO),
+    transpose=_gather_transpose,
     batch=_batch("select_and_gather_add"),
 )
 opaque(
@@ -187,8 +213,8 @@ opaque(
     lowering=Lowering("windows.pooling.scatter_extremes"),
     infer=_scatter_infer,
     numpy=_scatter_numpy,
-    jvp=(lambda t, y, ct, x, **p: o.select_and_scatter_add(t, x, **p), ZERO),
-    transpose=lambda ct, u, x, **p: (o.select_and_gather_add(ct, x, **p), None),
+    jvp=(_scatter_jvp, ZERO),
+    transpose=_scatter_transpose,
     batch=_batch("select_and_scatter_add"),
     show=_show_scatter,
 )

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
 
+from accnp import dtypes
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph, build, interpret
 from accnp.ir.node import Node
@@ -20,7 +20,7 @@ from accnp.ir.op import Op, o, register
 from accnp.primitives.kinds import dtype_kind, full
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand, Tools
+    from accnp.primitives.rule_types import Operand, Params, Tools
 
 __all__ = ["reduce_precision"]
 
@@ -52,7 +52,7 @@ def _round_bits(x: Node, exponent_bits: int, mantissa_bits: int) -> Node:
         wide = o.convert_element_type(x, new_dtype=np.dtype(np.float16), weak_type=False)
         rounded = _round_bits(wide, exponent_bits, mantissa_bits)
         return o.convert_element_type(rounded, new_dtype=dtype, weak_type=False)
-    info = ml_dtypes.finfo(dtype)
+    info = dtypes.finfo(dtype)
     word = np.dtype(f"u{dtype.itemsize}")
     width, own_exponent, own_mantissa = 8 * word.itemsize, info.nexp, info.nmant
     exponents = (1 << own_exponent) - 1 << own_mantissa
@@ -93,19 +93,19 @@ def _reduce_again(x: Node, params: dict[str, Any]) -> Node:
 
 
 def _jvp(
-    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Any], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     return [y], [_reduce_again(ts[0], params)]
 
 
 def _transpose(
-    cts: Sequence[Any], xs: Sequence[Operand], params: dict, tools: Tools
+    cts: Sequence[Any], xs: Sequence[Operand], params: Params, tools: Tools
 ) -> Sequence[Node | None]:
     return [_reduce_again(cts[0], params)]
 
 
 def _batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     return [_reduce_again(xs[0], params)], [True]
 

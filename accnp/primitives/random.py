@@ -99,7 +99,11 @@ map_op(
     "fma",
     numpy=quiet(_fma_numpy),
     scalar=_fma_scalar,
-    jvp=(lambda t, y, a, b, c: o.mul(t, b), lambda t, y, a, b, c: o.mul(a, t), lambda t, *_: t),
+    jvp=(
+        lambda t, y, a, b, c: o.mul(t, b),
+        lambda t, y, a, b, c: o.mul(a, t),
+        lambda t, y, a, b, c: t,
+    ),
     dtypes="f",
     cost=1,
     makes_nan=False,

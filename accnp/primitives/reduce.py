@@ -94,11 +94,17 @@ def _replace_lost_products(others: Node, y: Node, x: Node) -> Node:
 
 
 def _reduce_numpy(fn: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    return quiet(lambda x, *, axes: fn(x, axis=tuple(axes)).astype(x.dtype))
+    def run(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
+        return fn(x, axis=tuple(axes)).astype(x.dtype)
+
+    return quiet(run)
 
 
 def _bits_numpy(fn: np.ufunc) -> Callable[..., np.ndarray]:
-    return lambda x, *, axes: fn.reduce(x, axis=tuple(axes))
+    def run(x: np.ndarray, *, axes: tuple[int, ...]) -> np.ndarray:
+        return fn.reduce(x, axis=tuple(axes))
+
+    return run
 
 
 def _extreme_numpy(fn: Callable[..., np.ndarray], low: bool) -> Callable[..., np.ndarray]:
@@ -115,9 +121,16 @@ def _extreme_numpy(fn: Callable[..., np.ndarray], low: bool) -> Callable[..., np
     return quiet(run)
 
 
+def _sum_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
+    return o.reduce_sum(t, axes=axes)
+
+
+def _sum_transpose(ct: Node, x: Operand, *, axes: tuple[int, ...]) -> tuple[Node]:
+    return (broadcast_back(ct, x, axes),)
+
+
 SUM = reduction("reduce_sum", "sum", numpy=_reduce_numpy(np.sum), dtypes="iufc",
-          jvp=(lambda t, y, x, *, axes: o.reduce_sum(t, axes=axes),),
-          transpose=lambda ct, x, *, axes: (broadcast_back(ct, x, axes),), makes_nan=True,
+          jvp=(_sum_jvp,), transpose=_sum_transpose, makes_nan=True,
           show=lambda p: {**p, "out_sharding": None})  # fmt: skip
 reduction("reduce_prod", "prod", numpy=_reduce_numpy(np.prod), dtypes="iufc", jvp=(_prod_jvp,),
           makes_nan=True)  # fmt: skip
@@ -145,11 +158,14 @@ def _arg_infer(x: Aval, *, axes: tuple[int, ...], index_dtype: np.dtype) -> Aval
 
 
 def _declare_arg_extreme(name: str, fn: Callable[..., np.ndarray]) -> None:
+    def numpy(x: np.ndarray, *, axes: tuple[int, ...], index_dtype: np.dtype) -> np.ndarray:
+        return np.asarray(fn(x, axis=axes[0])).astype(index_dtype)
+
     opaque(
         name,
         lowering=Lowering(f"scans.extremes.{name}"),
         infer=_arg_infer,
-        numpy=lambda x, *, axes, index_dtype: np.asarray(fn(x, axis=axes[0])).astype(index_dtype),
+        numpy=numpy,
         halves="float32",
         jvp=(ZERO,),
         float0=False,

@@ -225,7 +225,7 @@ def _split_products(x: Node, place: dict[int, int], n_fixed: int) -> Products | 
     if x.op is ADD:
         parts = [_split_products(v, place, n_fixed) for v in x.inputs]
         return None if None in parts else [p for part in parts for p in part or ()]
-    views = []
+    views: list[Node] = []
     while x.op in (BROADCAST, RESHAPE, TRANSPOSE):
         views.append(x)
         x = x.inputs[0]

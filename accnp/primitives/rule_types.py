@@ -6,7 +6,7 @@ is in `transforms/tools.py`, which this layer must not import.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, TypedDict, TypeVar
 
 import numpy as np
@@ -14,24 +14,34 @@ import numpy as np
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
-from accnp.ir.op import Collective, Linear, Lowering, Zero
+from accnp.ir.op import (
+    Avals,
+    Batch,
+    Batched,
+    Collective,
+    Infer,
+    Jvp,
+    JvpRule,
+    Lowering,
+    Operand,
+    Params,
+    Reference,
+    Scalar,
+    Show,
+    Tangents,
+    Transpose,
+    Windows,
+)
 
 __all__ = [
-    "Avals", "Batched", "Flags", "Groups", "Jvp", "JvpRule", "MapFields", "Number", "OpFields",
-    "OpaqueFields", "Operand", "Params", "Scalar", "Tools", "V",
+    "Avals", "Batch", "Batched", "Flags", "Groups", "Infer", "Jvp", "JvpRule", "MapFields",
+    "Number", "OpFields", "OpaqueFields", "Operand", "Params", "Reference", "Scalar", "Show",
+    "Tangents", "Tools", "Transpose", "V", "Windows",
 ]  # fmt: skip
 
-Params = dict[str, Any]  # the static parameters of an operation, by name
 Number = complex | np.generic
-Avals = Aval | tuple[Aval, ...]  # of the result or results
 Flags = tuple[bool, ...]
 Groups = Sequence[Sequence[int]] | None  # `axis_index_groups` of collectives
-Operand = Node | Linear  # of a transpose rule
-# What a batching rule returns: the result or results, and whether they are batched.
-Batched = tuple[Node | Sequence[Node], bool | Sequence[bool]]
-JvpRule = Callable[..., Any] | Zero  # for one operand
-Jvp = JvpRule | Sequence[JvpRule] | None  # see `Op.jvp`
-Scalar = str | Mapping[str, str] | Callable[..., str] | None  # see `Op.scalar`
 
 
 class _Typed(Protocol):
@@ -63,20 +73,20 @@ class OpFields(TypedDict, total=False):
     rounds: Callable[..., Any] | None
     several: bool
     sharding: str
-    show: Callable[[Params], Params | None] | None
+    show: Show
     updated_operand: int | None
     user_name: str
-    windows: Callable[..., Any] | None
+    windows: Windows
 
 
 class MapFields(OpFields, total=False):
     """The same for map ops with one or two operands."""
 
-    batch: Callable[..., Any] | None
+    batch: Batch | None
     cost: int
-    infer: Callable[..., Any] | None
+    infer: Infer | None
     makes_nan: bool | None
-    transpose: Callable[..., Any] | None
+    transpose: Transpose
 
 
 class OpaqueFields(OpFields, total=False):

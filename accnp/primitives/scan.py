@@ -33,12 +33,12 @@ from accnp.primitives.dependence import fixed_point
 from accnp.primitives.residuals import residuals, summed_scan
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Operand, Tools
+    from accnp.primitives.rule_types import Operand, Params, Tools
 
 __all__: list[str] = []
 
 
-def like(params: dict, jaxpr: Graph, num_consts: int, num_carry: int) -> dict[str, Any]:
+def like(params: Params, jaxpr: Graph, num_consts: int, num_carry: int) -> dict[str, Any]:
     """Return the parameters of a scan with the same number of steps over another body."""
     return {**params, "jaxpr": jaxpr, "num_consts": num_consts, "num_carry": num_carry}
 
@@ -80,7 +80,7 @@ def _numpy(
 
 
 def _jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     jaxpr, nc, nk = params["jaxpr"], params["num_consts"], params["num_carry"]
     flags = split([t is not None for t in ts], nc, nk)
@@ -123,7 +123,7 @@ def _jvp(
 
 
 def _linearize(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     jaxpr, nc, nk = params["jaxpr"], params["num_consts"], params["num_carry"]
     flags = split([t is not None for t in ts], nc, nk)
@@ -162,7 +162,7 @@ def _linearize(
 
 
 def _transpose(
-    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: Params, tools: Tools
 ) -> Sequence[Node | None]:
     """Run the transposed body in the opposite direction. Cotangents of constants are summed in the
     carry, or by one product over all steps after the loop."""
@@ -213,7 +213,7 @@ def _swap_axes(x: Node) -> Node:
 
 
 def _batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     jaxpr, nc, nk = params["jaxpr"], params["num_consts"], params["num_carry"]
     flags = split([bool(b) for b in batched], nc, nk)

@@ -22,10 +22,10 @@ from accnp.primitives.index import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     Windows,
-    _gather_positions,
-    _layout,
-    _window_axes,
     batched_dims,
+    gather_positions,
+    layout_of,
+    window_axes,
 )
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full, opaque, zeros_like_aval
 from accnp.primitives.reference import quiet
@@ -52,7 +52,7 @@ def window_sizes(
 ) -> tuple[int, ...]:
     """Return the size of a window along each axis of the operand."""
     sizes = iter([updates[d] for d in dims.update_window_dims])
-    kept = _window_axes(len(shape), dims)
+    kept = window_axes(len(shape), dims)
     return tuple([next(sizes) if d in kept else 1 for d in range(len(shape))])
 
 
@@ -69,7 +69,7 @@ def _infer(name: str) -> Callable[..., Aval]:
                 f"{name}: indices must be integers; got {starts.dtype.name}; "
                 "convert with astype(int)"
             )
-        if len(_window_axes(x.ndim, dims)) != len(dims.update_window_dims):
+        if len(window_axes(x.ndim, dims)) != len(dims.update_window_dims):
             raise TypeError(
                 f"{name}: update_window_dims do not fit shape {x.shape}; got {dims}; "
                 "name axes of the updates"
@@ -107,18 +107,18 @@ def _numpy(combine: np.ufunc | None) -> Callable[..., np.ndarray]:
         if not updates.size or not x.size:
             return out
         sizes = window_sizes(x.shape, updates.shape, dims)
-        p = _gather_positions(x.shape, starts, sizes, dims, mode)
-        layout = _layout(p, dims.update_window_dims, _window_axes(x.ndim, dims), updates.ndim)
+        p = gather_positions(x.shape, starts, sizes, dims, mode)
+        layout = layout_of(p, dims.update_window_dims, window_axes(x.ndim, dims), updates.ndim)
         u = updates.transpose(np.argsort(layout))  # axes: starts, windowed, whole
         target = out.transpose(p.order)
-        if not p.index:  # all windows cover the whole operand
+        if not p.indices:  # all windows cover the whole operand
             each = u.reshape(-1, *target.shape)
             inside = np.ones(len(each), bool) if p.inside is None else p.inside.reshape(-1)
             for one in each[inside]:
                 target[...] = one if combine is None else combine(target, one)
             return out
-        n = len(p.index)
-        at = np.broadcast_arrays(*p.index)
+        n = len(p.indices)
+        at = np.broadcast_arrays(*p.indices)
         at = [np.broadcast_to(a, u.shape[: u.ndim - len(p.whole)]) for a in at]
         if p.inside is not None:
             keep = np.broadcast_to(
@@ -271,18 +271,17 @@ def _add_jvp(
     return None if both is None else o.scatter_add(both[0], xs[1], both[1], **p)
 
 
-_declare(
-    "scatter_add",
-    "sum",
-    np.add,
-    additive=True,
-    jvp=_add_jvp,
-    transpose=lambda ct, x, starts, updates, **p: (
+def _add_transpose(
+    ct: Node, x: Operand, starts: Node, updates: Operand, **p: Unpack[_Scatter]
+) -> tuple[Node | None, ...]:
+    return (
         ct if isinstance(x, Linear) else None,
         None,
         _gather_windows(ct, updates, starts, p) if isinstance(updates, Linear) else None,
-    ),
-)
+    )
+
+
+_declare("scatter_add", "sum", np.add, _add_jvp, _add_transpose, additive=True)
 
 
 # --- scatter_mul, _min, _max ---------------------------------------------------------------------

@@ -8,7 +8,7 @@ along axes of the mesh if this cannot be derived (`transforms/varying.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -155,9 +155,13 @@ def _same_batch(
     return [o.take_as_same(xs[0], **params)], [flags[0]]
 
 
+def _same_infer(x: Aval, *, axis_name: tuple[Hashable, ...]) -> Aval:
+    return x
+
+
 register(
     Op(
-        "take_as_same", "mark", lambda x, *, axis_name: x, numpy=_identity, jvp=_same_jvp,
+        "take_as_same", "mark", _same_infer, numpy=_identity, jvp=_same_jvp,
         transpose=_same_transpose, batch=_same_batch,
     )
 )  # fmt: skip

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from accnp.ir.aval import Aval
-    from accnp.primitives.rule_types import Operand, Tools
+    from accnp.primitives.rule_types import Operand, Params, Tools
 
 __all__ = ["Closed", "LinearSolve", "Root"]
 
@@ -152,7 +152,7 @@ def _subtract(a: Node | None, b: Node | None) -> Node | None:
 
 
 def _linear_jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     """Differentiate A x = b: solve A dx = db - dA x."""
     rule = params["rule"]
@@ -175,7 +175,7 @@ def call_again(rule: LinearSolve, fixed: Sequence[Node], b: Sequence[Node]) -> N
 
 
 def _linear_transpose(
-    cts: Sequence[Node | None], xs: Sequence[Operand], params: dict, tools: Tools
+    cts: Sequence[Node | None], xs: Sequence[Operand], params: Params, tools: Tools
 ) -> Sequence[Node | None]:
     rule = params["rule"]
     consts, b = rule.split(xs)
@@ -193,7 +193,7 @@ def _linear_transpose(
 
 def _batch(name: str) -> Callable[..., Any]:
     def batch(
-        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict, tools: Tools
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
     ) -> tuple[Sequence[Node], Sequence[bool]]:
         rule = params["rule"]
         wide = rule.batched(size, batched, tools)
@@ -222,7 +222,7 @@ register(
 
 
 def _root_jvp(
-    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: dict, tools: Tools
+    ts: Sequence[Node | None], y: Node, xs: Sequence[Node], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[Node | None]]:
     """Differentiate f(p, x) = 0: f'(x) dx = -df(p)."""
     rule = params["rule"]

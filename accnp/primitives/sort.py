@@ -44,7 +44,8 @@ def _stable_order(x: np.ndarray, axis: int) -> np.ndarray:
     Keys of up to 32 bits are combined with positions into 64-bit integers for NumPy's fastest sort
     (1e5 float32: 1.5 ms; NumPy's stable argsort takes 15 ms).
     """
-    n, kind = x.shape[axis], x.dtype.kind
+    n: int = x.shape[axis]
+    kind = x.dtype.kind
     if x.dtype.itemsize > 4 or kind not in "iuf" or n < 32 or n > np.iinfo(np.int32).max:
         return np.argsort(x, axis=axis, kind="stable")
     if kind == "f":

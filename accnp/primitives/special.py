@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
-import ml_dtypes
 import numpy as np
 
+from accnp import dtypes
 from accnp.forks import imported
 from accnp.ir.aval import Aval, make_aval
 from accnp.ir.node import Node
@@ -23,7 +23,7 @@ from accnp.primitives.elementwise import like, like_full
 from accnp.primitives.kinds import binary, map_infer, move_batch_first, opaque, unary
 
 if TYPE_CHECKING:
-    from accnp.primitives.rule_types import Jvp
+    from accnp.primitives.rule_types import Jvp, Params
 
 _SINGLE = np.dtype(np.float32)
 
@@ -52,7 +52,7 @@ def odd_function(name: str) -> Callable[[np.ndarray], np.ndarray]:
 
 def _elementwise(name: str, dtypes: str, numpy: Callable[..., np.ndarray], jvp: Jvp) -> None:
     def batch(
-        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params
     ) -> tuple[Node, bool]:
         return getattr(o, name)(*move_batch_first(size, xs, batched)), True
 
@@ -61,7 +61,11 @@ def _elementwise(name: str, dtypes: str, numpy: Callable[..., np.ndarray], jvp: 
     opaque(name, lowering=lowering, infer=infer, numpy=numpy, jvp=jvp, batch=batch)
 
 
-_elementwise("gcd", "iu", lambda a, b: np.gcd(a, b).astype(a.dtype), (ZERO, ZERO))
+def _gcd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.gcd(a, b).astype(a.dtype)
+
+
+_elementwise("gcd", "iu", _gcd, (ZERO, ZERO))
 unary(
     "bessel_i0e",
     "f",
@@ -74,7 +78,7 @@ unary(
 
 def _i1e_jvp(t: Node, y: Node, x: Node) -> Node:
     # The derivative i0e(x) - y * (sign(x) + 1/x) tends to 1/2 at 0.
-    tiny = o.le(o.abs(x), like(x, float(ml_dtypes.finfo(x.aval.dtype).eps)))
+    tiny = o.le(o.abs(x), like(x, dtypes.finfo(x.aval.dtype).eps))
     safe = o.select_n(tiny, x, like_full(x, 1))
     derivative = o.sub(o.bessel_i0e(safe), o.mul(y, o.add(o.sign(safe), o.integer_pow(safe, y=-1))))
     return o.mul(t, o.select_n(tiny, derivative, like_full(x, 0.5)))
@@ -171,18 +175,30 @@ def _view_infer(x: Aval, *, new_dtype: np.dtype) -> Aval:
     return make_aval((*x.shape[:-1], last), new)
 
 
+def _view_numpy(x: np.ndarray, *, new_dtype: np.dtype) -> np.ndarray:
+    return np.ascontiguousarray(x).view(new_dtype).copy()
+
+
+def _swap_infer(x: Aval) -> Aval:
+    return make_aval(x.shape, x.dtype)
+
+
+def _swap_numpy(x: np.ndarray) -> np.ndarray:
+    return x.byteswap()
+
+
 # The bytes of the last axis, read as a dtype of another width.
 opaque(
     "view_bytes",
     infer=_view_infer,
-    numpy=lambda x, *, new_dtype: np.ascontiguousarray(x).view(new_dtype).copy(),
+    numpy=_view_numpy,
     jvp=(ZERO,),
     batch=lambda size, xs, batched, p: (o.view_bytes(xs[0], new_dtype=p["new_dtype"]), True),
 )
 opaque(
     "swap_bytes",
-    infer=lambda x: make_aval(x.shape, x.dtype),
-    numpy=lambda x: x.byteswap(),
+    infer=_swap_infer,
+    numpy=_swap_numpy,
     jvp=(ZERO,),
     batch=lambda size, xs, batched, p: (o.swap_bytes(xs[0]), True),
 )

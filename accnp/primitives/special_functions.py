@@ -9,18 +9,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
 from accnp.forks import imported
+from accnp.ir.aval import Aval
 from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.elementwise import like, like_full
 from accnp.primitives.kinds import map_infer, map_op, opaque
 from accnp.primitives.special import odd_function, scipy_function
 
+if TYPE_CHECKING:
+    from accnp.primitives.rule_types import Params
+
 Rule = Callable[..., Node]
+# A function (y, *operands) -> derivative.
+Derivative = (
+    Callable[[Node, Node], Node]
+    | Callable[[Node, Node, Node], Node]
+    | Callable[[Node, Node, Node, Node], Node]
+    | Callable[[Node, Node, Node, Node, Node], Node]
+)
 
 
 def unknown(name: str, operand: str) -> Rule:
@@ -33,12 +44,14 @@ def unknown(name: str, operand: str) -> Rule:
     return rule
 
 
-def _declare(name: str, ufunc: str, *derivatives: Rule | str) -> None:
-    """Declare an op; each derivative is a function (y, *operands) -> derivative, or a string with
-    the operand's name if the derivative is unknown."""
+def _declare(name: str, ufunc: str, *derivatives: Derivative | str) -> None:
+    """Declare an op; an unknown derivative is given as the name of the operand."""
 
     def tangent(derivative: Rule) -> Rule:
-        return lambda t, y, *xs: o.mul(t, derivative(y, *xs))
+        def rule(t: Node, y: Node, *xs: Node) -> Node:
+            return o.mul(t, derivative(y, *xs))
+
+        return rule
 
     rules = [unknown(name, s) if isinstance(s, str) else tangent(s) for s in derivatives]
     places = ", ".join(f"{{{k}}}" for k in range(len(derivatives)))
@@ -225,14 +238,14 @@ _declare("spence", "spence", _spence_derivative)
 def _declare_pair(
     name: str,
     function: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-    first: Rule,
-    second: Rule,
+    first: Callable[[Node], Node],
+    second: Callable[[Node], Node],
 ) -> None:
     """Declare an op with one operand and two results, computed by a function of float64 arrays."""
     one = map_infer(name, "same", "f")
 
     def jvp(
-        ts: Sequence[Any], y: Node, xs: Sequence[Node], p: dict[str, Any]
+        ts: Sequence[Node | None], y: Node, xs: Sequence[Node], p: Params
     ) -> Sequence[Node | None]:
         return [o.mul(ts[0], derivative(xs[0])) for derivative in (first, second)]
 
@@ -240,14 +253,17 @@ def _declare_pair(
         return tuple([part.astype(x.dtype) for part in function(x.astype(np.float64))])
 
     def batch(
-        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params
     ) -> tuple[Node, bool]:
         return getattr(o, name)(xs[0]), True
 
-    opaque(name, infer=lambda x: (one(x), one(x)), numpy=run, jvp=jvp, batch=batch, several=True)
+    def infer(x: Aval) -> tuple[Aval, Aval]:
+        return one(x), one(x)
+
+    opaque(name, infer=infer, numpy=run, jvp=jvp, batch=batch, several=True)
 
 
-def _fresnel_derivative(f: str) -> Rule:
+def _fresnel_derivative(f: str) -> Callable[[Node], Node]:
     return lambda x: getattr(o, f)(_scale(o.square(x), math.pi / 2))
 
 

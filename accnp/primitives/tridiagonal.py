@@ -78,7 +78,11 @@ def _solve_perturbed(dl: np.ndarray, d: np.ndarray, du: np.ndarray, b: np.ndarra
     low[0], up[-1] = 0, 0
     for i in range(m - 1):
         swap = np.abs(low[i + 1]) > np.abs(main[i])
-        rows = [(main[i], low[i + 1]), (up[i], main[i + 1]), (far[i], up[i + 1])]
+        rows: list[tuple[np.ndarray, np.ndarray]] = [
+            (main[i], low[i + 1]),
+            (up[i], main[i + 1]),
+            (far[i], up[i + 1]),
+        ]
         (p0, q0), (p1, q1), (p2, q2) = (
             (np.where(swap, q, p), np.where(swap, p, q)) for p, q in rows
         )

@@ -12,9 +12,9 @@ import contextlib
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
-from accnp.ir.graph import Graph, _with_effects, evaluate, graphs_in
+from accnp.ir.graph import Graph, evaluate, graphs_in, install_effects
 from accnp.ir.node import MARK, Node, has_effect, record, run_effect, value_of
-from accnp.ir.op import CALLS, ZERO, Op, o
+from accnp.ir.op import CALLS, ZERO, Op, as_tuple, o
 from accnp.ir.trace import EffectsOf, Trace, collect_effects, sets_site, state
 from accnp.primitives.kinds import broadcast_to, dtype_kind, full
 
@@ -43,7 +43,9 @@ def depends_on_marks(xs: Iterable[Node], traces: Container[Trace] | None = None)
         if isinstance(x.aval, tuple) or dtype_kind(x.aval.dtype) in "fc":
             if x.op is MARK and not x.trace.walked and (traces is None or x.trace in traces):
                 return True
-            rules = x.op.jvp if isinstance(x.op.jvp, tuple) else (x.op.jvp,) * len(x.inputs)
+            rules = as_tuple(x.op.jvp)
+            if not isinstance(x.op.jvp, tuple):
+                rules *= len(x.inputs)
             stack += [y for y, rule in zip(x.inputs, rules, strict=False) if rule is not ZERO]
     return False
 
@@ -103,7 +105,7 @@ def _record_operation(node: Node, inputs: list[Node]) -> Node | list[Node]:
     return record(op, tuple(inputs), node.params)
 
 
-_with_effects.append(_evaluate_with_effects)
+install_effects(_evaluate_with_effects)
 
 
 def _cond(xs: list[Node], params: dict[str, Any]) -> list[Node]:
@@ -123,7 +125,7 @@ def _while(xs: list[Node], params: dict[str, Any]) -> list[Node]:
 def _scan(xs: list[Node], params: dict[str, Any]) -> list[Node]:
     n, m, length = params["num_consts"], params["num_carry"], params["length"]
     carry, rows = xs[n : n + m], xs[n + m :]
-    made = []
+    made: list[list[Node]] = []
     for i in reversed(range(length)) if params["reverse"] else range(length):
         outs = evaluate(params["jaxpr"], [*xs[:n], *carry, *[row(x, i) for x in rows]])
         carry = outs[:m]

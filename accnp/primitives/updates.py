@@ -60,10 +60,14 @@ def _update_numpy(x: np.ndarray, update: np.ndarray, *, region: Region) -> np.nd
     return out
 
 
+def _update_infer(x: Aval, update: Aval, *, region: Region) -> Aval:
+    return x
+
+
 UPDATE = Op(
     "update_slice",
     "opaque",
-    lambda x, update, region: x,
+    _update_infer,
     lowering=Lowering("indexing.scatters.update_slice"),
     halves="own",
     updated_operand=0,
@@ -91,10 +95,14 @@ def _overlay_numpy(
     return out
 
 
+def _overlay_infer(x: Aval, *_: Aval, **__: object) -> Aval:
+    return x
+
+
 OVERLAY = Op(
     "overlay",
     "assemble",
-    lambda x, *updates, starts: x,
+    _overlay_infer,
     numpy=_overlay_numpy,
     parts=_overlay_parts,
 )

@@ -56,7 +56,7 @@ def scalar_op(name: str, mark: str, numpy: Callable[..., Any], cost: int) -> Op:
         return f"{dtype_code(params['out'])}({mark}({places}))"
 
     def batch(
-        size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+        size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params
     ) -> tuple[Node, bool]:
         return record(op, tuple(move_batch_first(size, xs, batched)), params), True
 

@@ -22,7 +22,7 @@ from accnp.primitives.kinds import check_index_dtype, full, reduced_shape, view
 
 if TYPE_CHECKING:
     from accnp.dtypes.names import DTypeLike
-    from accnp.primitives.rule_types import Operand
+    from accnp.primitives.rule_types import Operand, Params
 
 __all__ = [
     "BROADCAST", "RESHAPE", "SQUEEZE", "TRANSPOSE", "Strided", "contiguous", "reshape_strides",
@@ -33,7 +33,8 @@ Shape = tuple[int, ...]
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
     """Return row-major strides, in elements."""
-    out, step = [], 1
+    out: list[int] = []
+    step = 1
     for n in reversed(shape):
         out.append(step)
         step *= n
@@ -98,7 +99,7 @@ def _broadcast_transpose(
 
 
 def _broadcast_batch(
-    size: int, xs: Sequence[Node], batched: Sequence[bool], params: dict
+    size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params
 ) -> tuple[Node, bool]:
     dims = (0, *(d + 1 for d in params["broadcast_dimensions"]))
     shape = (size, *params["shape"])
@@ -170,7 +171,7 @@ def reshape_strides(
             if s0 != n1 * s1:
                 return None
         step = group[-1][1]
-        steps = []
+        steps: list[int] = []
         for n in reversed(new[k:j]):
             steps.append(step)
             step *= n
@@ -191,15 +192,23 @@ def _reshape_strided(
     return None if steps is None else (tuple(new_sizes), steps, off)
 
 
+def _reshape_numpy(
+    x: np.ndarray, *, new_sizes: Shape, dimensions: Shape | None = None
+) -> np.ndarray:
+    return np.reshape(x, new_sizes)
+
+
+def _reshape_back(ct: Node, x: Operand, **_: object) -> tuple[Node]:
+    return (o.reshape(ct, new_sizes=x.aval.shape, dimensions=None),)
+
+
 RESHAPE = view(
     "reshape",
     infer=_reshape_infer,
-    numpy=lambda x, *, new_sizes, dimensions=None: np.reshape(x, new_sizes),
+    numpy=_reshape_numpy,
     strides=_reshape_strided,
     keeps_order=True,
-    transpose=lambda ct, x, *, new_sizes, dimensions=None: (
-        o.reshape(ct, new_sizes=x.aval.shape, dimensions=None),
-    ),
+    transpose=_reshape_back,
     batch=lambda size, xs, batched, p: (
         o.reshape(xs[0], new_sizes=(size, *p["new_sizes"]), dimensions=None),
         True,
@@ -223,19 +232,25 @@ def _squeeze_infer(x: Aval, *, dimensions: tuple[int, ...]) -> Aval:
     return make_aval(reduced_shape(x.shape, tuple(dimensions)), x.dtype, x.weak_type)
 
 
-SQUEEZE = view(
-    "squeeze",
-    infer=_squeeze_infer,
-    numpy=lambda x, *, dimensions: np.squeeze(x, tuple(dimensions)),
-    keeps_order=True,
-    strides=lambda s, st, off, *, dimensions: (
+def _squeeze_numpy(x: np.ndarray, *, dimensions: Shape) -> np.ndarray:
+    return np.squeeze(x, tuple(dimensions))
+
+
+def _squeeze_strides(s: Shape, st: Shape, off: int, *, dimensions: Shape) -> Strided:
+    return (
         tuple(n for i, n in enumerate(s) if i not in dimensions),
         tuple(v for i, v in enumerate(st) if i not in dimensions),
         off,
-    ),
-    transpose=lambda ct, x, *, dimensions: (
-        o.reshape(ct, new_sizes=x.aval.shape, dimensions=None),
-    ),
+    )
+
+
+SQUEEZE = view(
+    "squeeze",
+    infer=_squeeze_infer,
+    numpy=_squeeze_numpy,
+    keeps_order=True,
+    strides=_squeeze_strides,
+    transpose=_reshape_back,
     batch=lambda size, xs, batched, p: (
         o.squeeze(xs[0], dimensions=tuple(d + 1 for d in p["dimensions"])),
         True,
@@ -259,16 +274,24 @@ def _inverse(perm: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.argsort(perm))
 
 
+def _transpose_numpy(x: np.ndarray, *, permutation: Shape) -> np.ndarray:
+    return np.transpose(x, permutation)
+
+
+def _transpose_strides(s: Shape, st: Shape, off: int, *, permutation: Shape) -> Strided:
+    return tuple(s[p] for p in permutation), tuple(st[p] for p in permutation), off
+
+
+def _transpose_back(ct: Node, x: Operand, *, permutation: Shape) -> tuple[Node]:
+    return (o.transpose(ct, permutation=_inverse(permutation)),)
+
+
 TRANSPOSE = view(
     "transpose",
     infer=_transpose_infer,
-    numpy=lambda x, *, permutation: np.transpose(x, permutation),
-    strides=lambda s, st, off, *, permutation: (
-        tuple(s[p] for p in permutation),
-        tuple(st[p] for p in permutation),
-        off,
-    ),
-    transpose=lambda ct, x, *, permutation: (o.transpose(ct, permutation=_inverse(permutation)),),
+    numpy=_transpose_numpy,
+    strides=_transpose_strides,
+    transpose=_transpose_back,
     batch=lambda size, xs, batched, p: (
         o.transpose(xs[0], permutation=(0, *(d + 1 for d in p["permutation"]))),
         True,
@@ -286,12 +309,24 @@ def _rev_strides(s: Shape, st: Shape, off: int, *, dimensions: tuple[int, ...]) 
     return tuple(s), tuple(steps), off
 
 
+def _rev_infer(x: Aval, *, dimensions: Shape) -> Aval:
+    return make_aval(x.shape, x.dtype, x.weak_type)
+
+
+def _rev_numpy(x: np.ndarray, *, dimensions: Shape) -> np.ndarray:
+    return np.flip(x, tuple(dimensions))
+
+
+def _rev_transpose(ct: Node, x: Operand, *, dimensions: Shape) -> tuple[Node]:
+    return (o.rev(ct, dimensions=dimensions),)
+
+
 view(
     "rev",
-    infer=lambda x, *, dimensions: make_aval(x.shape, x.dtype, x.weak_type),
-    numpy=lambda x, *, dimensions: np.flip(x, tuple(dimensions)),
+    infer=_rev_infer,
+    numpy=_rev_numpy,
     strides=_rev_strides,
-    transpose=lambda ct, x, *, dimensions: (o.rev(ct, dimensions=dimensions),),
+    transpose=_rev_transpose,
     batch=lambda size, xs, batched, p: (
         o.rev(xs[0], dimensions=tuple(d + 1 for d in p["dimensions"])),
         True,
@@ -315,7 +350,7 @@ def _slice_infer(
             "slice: start_indices, limit_indices and strides need one entry for each axis of "
             f"shape {x.shape}; got {start_indices}, {limit_indices}, {strides}; pass that many"
         )
-    shape = []
+    shape: list[int] = []
     for n, a, b, s in zip(x.shape, start_indices, limit_indices, steps, strict=True):
         if not 0 <= a <= b <= n or s <= 0:
             raise TypeError(
@@ -354,7 +389,7 @@ def _slice_transpose(
     strides: tuple[int, ...] | None = None,
 ) -> tuple[Any]:
     steps = strides or (1,) * x.aval.ndim
-    config = []
+    config: list[tuple[int, int, int]] = []
     for n, a, m, k in zip(x.aval.shape, start_indices, ct.aval.shape, steps, strict=True):
         used = a + (m - 1) * k + 1 if m else a
         config.append((a, n - used, k - 1) if m else (a, n - a, 0))
@@ -362,15 +397,17 @@ def _slice_transpose(
     return (o.pad(ct, zero, padding_config=tuple(config)),)
 
 
+def _slice_numpy(
+    x: np.ndarray, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None = None
+) -> np.ndarray:
+    steps = strides or (1,) * x.ndim
+    return x[tuple(map(slice, start_indices, limit_indices, steps))]
+
+
 view(
     "slice",
     infer=_slice_infer,
-    numpy=lambda x, *, start_indices, limit_indices, strides=None: x[
-        tuple(
-            slice(a, b, k)
-            for a, b, k in zip(start_indices, limit_indices, strides or (1,) * x.ndim, strict=True)
-        )
-    ],
+    numpy=_slice_numpy,
     strides=_slice_strides,
     transpose=_slice_transpose,
     batch=lambda size, xs, batched, p: (
