@@ -1,10 +1,11 @@
-"""Compile the library kernels and the kernels of matrix products for a level of x86-64, when the
-package is built.
+"""Compile library kernels in advance, when the package is built.
 
-In: a level (`processor.LEVELS`) and a folder. Out: one object file for each kernel, under the name
-by which `prebuilt.py` finds it at run time. `setup.py` runs ``python -m
-accnp.compiler.library.build LEVEL FOLDER`` in a separate process for each level, because the whole
-process then generates code for that level.
+`setup.py` runs ``python -m accnp.compiler.library.build LEVEL FOLDER`` once for each level of
+x86-64 (`processor.LEVELS`), in a separate process, because the whole process then generates code
+for that level. The script compiles the library kernels (`library.py`) and the kernels of common
+matrix products (`products/dot_general.py`). It writes one object file for each kernel to FOLDER.
+At run time, `prebuilt.py` finds a file by its name, which contains a digest of the kernel's source
+and of the compiler's, so that the first product of a process does not need LLVM.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from accnp.primitives.views import contiguous
 
 __all__ = ["build"]
 
-# Kernels that are compiled for each machine: without the instructions that came after level v4,
-# products of 16-bit integers take 17 % longer.
-_LEFT_OUT = {"gemm_i2"}
-
+# Kernels that are compiled on the user's machine instead: without instructions that level v4 does
+# not have, products of 16-bit integers take 17 % longer.
+_NOT_PREBUILT = {"gemm_i2"}
 
 # Products whose kernels are compiled: the shapes of the operands, and the number of batch axes.
-# Sizes and strides are arguments, so that a few products have the kernels of nearly all: those of
-# matrices and of a matrix and a vector, in one task and in several, and batches of small ones.
+# Sizes and strides are arguments of kernels, so the kernels of these products are also those of
+# nearly all others: products of matrices, products of a matrix and a vector, with one task and with
+# several, and batches of small products.
 _PRODUCTS: list[tuple[tuple[int, ...], tuple[int, ...], int]] = [
     ((3, 3), (3, 3), 0), ((64, 64), (64, 64), 0), ((1024, 1024), (1024, 1024), 0),
     ((3, 3), (3,), 0), ((40, 40), (40,), 0), ((200, 200), (200,), 0), ((3000, 3000), (3000,), 0),
@@ -45,7 +46,7 @@ _PRODUCTS: list[tuple[tuple[int, ...], tuple[int, ...], int]] = [
 
 def _product_kernels() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the sources and signatures of the kernels of products."""
-    found = {}
+    kernels: dict[tuple[str, tuple[str, ...]], None] = {}
     for (left, right, batch), code in itertools.product(_PRODUCTS, ("f4", "f8")):
         dtype = np.dtype(code)
         a, b = (Operand(shape, dtype, contiguous(shape)) for shape in (left, right))
@@ -58,43 +59,42 @@ def _product_kernels() -> Iterator[tuple[str, tuple[str, ...]]]:
         pointers = [code] * 3 + [memory for memory, _ in own.memory]
         for kernel in (own, *own.then):
             signature = (*[f"{each}*" for each in pointers], *["i8"] * len(kernel.ints))
-            found[kernel.source, signature] = None
-    yield from found
+            kernels[kernel.source, signature] = None
+    yield from kernels
 
 
 def build(level: processor.Level, folder: str) -> int:
-    """Compile the library kernels for a level into a folder; returns the number of kernels.
+    """Compile the library kernels for a level into a folder, and return the number of kernels.
 
     All code that this process generates afterwards is for this level.
     """
-    # The compiler reads the level when it is imported: by name, after the level is set.
+    # The compiler reads the level when it is imported, so it is imported after the level is set.
     processor.build_for(level)
-    compile, library = (
-        imported("accnp.compiler.kernel_cache"),
-        imported("accnp.compiler.library.library"),
-    )
+    kernel_cache = imported("accnp.compiler.kernel_cache")
+    library = imported("accnp.compiler.library.library")
     objects = imported("accnp.compiler.llvm.objects")
-    place = os.path.join(folder, level.name)
-    os.makedirs(place, exist_ok=True)
+    level_folder = os.path.join(folder, level.name)
+    os.makedirs(level_folder, exist_ok=True)
     stamp = disk_cache.compiler_stamp()
-    made: set[str] = set()
+    written: set[str] = set()
     kernels = [
         (name, library.source(name, processor.VECTOR_BYTES), signature)
         for name, signature in library.SIGNATURES.items()
-        if name not in _LEFT_OUT
+        if name not in _NOT_PREBUILT
     ]
     kernels += [("kernel", *kernel) for kernel in _product_kernels()]
     for name, source, signature in kernels:
-        identity = compile.identity_of(source, name, signature)
-        made.add(file_name(identity, level.name, stamp))
-        with open(os.path.join(place, file_name(identity, level.name, stamp)), "wb") as file:
-            file.write(objects.build(*compile.lower(source, name, signature)))
-    for file in set(os.listdir(place)) - made:
-        os.unlink(os.path.join(place, file))
-    return len(made)
+        identity = kernel_cache.identity_of(source, name, signature)
+        file = file_name(identity, level.name, stamp)
+        with open(os.path.join(level_folder, file), "wb") as opened:
+            opened.write(objects.build(*kernel_cache.lower(source, name, signature)))
+        written.add(file)
+    for file in set(os.listdir(level_folder)) - written:
+        os.unlink(os.path.join(level_folder, file))
+    return len(written)
 
 
 if __name__ == "__main__":
-    begin, (_, wanted, target) = time.perf_counter(), sys.argv
-    number = build(next(level for level in processor.LEVELS if level.name == wanted), target)
-    print(f"{wanted}: {number} kernels in {time.perf_counter() - begin:.1f} s")
+    begin, (_, level_name, target) = time.perf_counter(), sys.argv
+    number = build(next(level for level in processor.LEVELS if level.name == level_name), target)
+    print(f"{level_name}: {number} kernels in {time.perf_counter() - begin:.1f} s")

@@ -212,11 +212,11 @@ def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
         else:
             found[name] = _gemv(fma) if family == "gemv" else _compile_source(name, scope)
     for of in SHAPES.values():
-        found[f"dots_{of.dots}"] = _dots(of.dots, fma)
-        for shape in (f"{of.tall}x1", f"{of.tall}x2"):
-            found["tile_" + shape] = _tile(of.tall, 1, fma)
-            found["twin_" + shape] = _tile(of.tall, 2, fma)
-            found["apart_" + shape] = _complex_gemm(of.tall, fma)
+        found[f"dots_{of.dot_rows}"] = _dots(of.dot_rows, fma)
+        for shape in (f"{of.tile_rows}x1", f"{of.tile_rows}x2"):
+            found["tile_" + shape] = _tile(of.tile_rows, 1, fma)
+            found["twin_" + shape] = _tile(of.tile_rows, 2, fma)
+            found["apart_" + shape] = _complex_gemm(of.tile_rows, fma)
     for rows, shape in ((2, "2x4"), (4, "4x2")):
         found["tile_" + shape], found["twin_" + shape] = _tile(rows, 1, fma), _tile(rows, 2, fma)
     for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):

@@ -1,11 +1,11 @@
-"""Kernels of convolutions, for the op in `convolution.py`.
+"""Kernels of convolutions, for the op in `primitives/convolution.py`.
 
 `convolution_kernel` takes the memory layout of the operands, the windows and the dimension numbers,
 and returns an `OwnKernel`. Real convolutions with several output features are matrix products: rows
 are examples and positions, columns are output features, and the contracted axis has input features
 and taps. The left matrix is not stored; tables contain the addresses of its elements
-(`compiler/library/convolution.py`). All other cases and dtypes are loops over taps around one loop
-along the contiguous axis of the result.
+(`compiler/library/indirect_convolution.py`). All other cases and dtypes are loops over taps around
+one loop along the contiguous axis of the result.
 """
 
 from __future__ import annotations

@@ -74,8 +74,8 @@ def _library(name: str, tokens: Sequence[str]) -> None:
     define(name, len(kinds), rule)
 
 
-_TALL = [(shape.tall, vectors) for shape in SHAPES.values() for vectors in (1, 2)]
-for _rows, _vectors in (*_TALL, (2, 4), (4, 2)):
+_TILES = [(shape.tile_rows, vectors) for shape in SHAPES.values() for vectors in (1, 2)]
+for _rows, _vectors in (*_TILES, (2, 4), (4, 2)):
     for _parts, _name in ((1, "tile"), (2, "twin")):
         _vector(
             f"{_name}_{_rows}x{_vectors}",
@@ -84,7 +84,7 @@ for _rows, _vectors in (*_TALL, (2, 4), (4, 2)):
                 b, rows, vectors, parts, args
             ),
         )
-for _rows, _vectors in _TALL:
+for _rows, _vectors in _TILES:
     _vector(
         f"apart_{_rows}x{_vectors}",
         _APART,
@@ -92,9 +92,9 @@ for _rows, _vectors in _TALL:
     )
 for _shape in SHAPES.values():
     _vector(
-        f"dots_{_shape.dots}",
+        f"dots_{_shape.dot_rows}",
         "ippipii",
-        lambda b, args, rows=_shape.dots: gemm.dots(b, rows, args),
+        lambda b, args, rows=_shape.dot_rows: gemm.dots(b, rows, args),
     )
 _vector("add_scaled", "ppipii", lambda b, args: gemm.add_scaled(b, 1, args))
 _vector("add_scaled_4", "ppipii", lambda b, args: gemm.add_scaled(b, 4, args))
