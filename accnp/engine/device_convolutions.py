@@ -18,7 +18,7 @@ import numpy as np
 
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.library.copies import copy_in_order
-from accnp.compiler.library.gpu.cupy_calls import coarse
+from accnp.compiler.library.cupy.calls import allows_tf32
 from accnp.compiler.library.windows.block_convolutions import FEATURES
 from accnp.compiler.library.windows.convolutions import Case, case_of
 from accnp.compiler.library.windows.window_copies import Part, window_copy
@@ -67,7 +67,7 @@ def convolution_steps(planner: DevicePlanner, v: Value, call: HostStep) -> list[
         return []
     case = case_of(lhs, rhs, v.aval, windows_of(lhs.shape, rhs.shape, v.params), v.params)
     work = v.aval.size * case.inputs * prod([w.taps for w in case.windows])
-    fast = lhs.dtype.name in ("float32", "complex64") and coarse(v.params["precision"])
+    fast = lhs.dtype.name in ("float32", "complex64") and allows_tf32(v.params["precision"])
     fast = fast or is_half(lhs.dtype)
     if case.features < FEATURES or work < (LARGE // 8 if fast else LARGE):
         return []

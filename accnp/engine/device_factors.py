@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accnp.compiler.fusion.program import Value
-from accnp.compiler.library.gpu.cupy_calls import MATRICES, SMALL
+from accnp.compiler.library.cupy.calls import MAX_SEQUENTIAL_SYSTEMS, MAX_SMALL_SYSTEM
 from accnp.compiler.library.linalg import large_factors
 from accnp.engine.device_products import copy_layout, factors, merge_axes
 from accnp.engine.device_series import Series, SeriesStep
@@ -114,7 +114,9 @@ class _Factors(Series):
         self.size: int = call.operands[0][2].itemsize
         *outer, self.rows, self.columns = call.operands[0][1]
         self.outer, self.count = tuple(outer), prod(outer)
-        few = self.count <= MATRICES and max(self.rows, self.columns) > SMALL
+        few = (
+            self.count <= MAX_SEQUENTIAL_SYSTEMS and max(self.rows, self.columns) > MAX_SMALL_SYSTEM
+        )
         self.singly = self.count == 1 or few
 
     # --- parts ---
@@ -248,7 +250,7 @@ class _Factors(Series):
         """The slots of factors by columns and of exchanges, counted from 1."""
         m, n, least = self.rows, self.columns, min(self.rows, self.columns)
         if m != n:  # there is no function for stacks of these
-            self.singly = self.count <= MATRICES
+            self.singly = self.count <= MAX_SEQUENTIAL_SYSTEMS
             if not self.singly:
                 return None
         made, swaps, marks = (self.planner.new_slot() for _ in range(3))
@@ -337,10 +339,10 @@ class _Factors(Series):
 
 # By the library function of the op's lowering.
 _PLANS: dict[str, Callable[[_Factors], bool]] = {
-    "gpu.cupy_calls.cholesky": _Factors.cholesky,
-    "gpu.cupy_calls.triangular_solve": _Factors.triangular_solve,
-    "gpu.cupy_calls.lu": _Factors.lu,
-    "gpu.cupy_calls.solve": _Factors.linear_solve,
-    "gpu.cupy_calls.det": _Factors.det,
-    "gpu.cupy_calls.slogdet": _Factors.det,
+    "cupy.calls.cholesky": _Factors.cholesky,
+    "cupy.calls.triangular_solve": _Factors.triangular_solve,
+    "cupy.calls.lu": _Factors.lu,
+    "cupy.calls.solve": _Factors.linear_solve,
+    "cupy.calls.det": _Factors.det,
+    "cupy.calls.slogdet": _Factors.det,
 }

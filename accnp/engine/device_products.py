@@ -17,7 +17,7 @@ import numpy as np
 
 from accnp.compiler.fusion.program import Value
 from accnp.compiler.library.copies import copy_in_order
-from accnp.compiler.library.gpu.cupy_calls import coarse
+from accnp.compiler.library.cupy.calls import allows_tf32
 from accnp.compiler.library.writing.loop_nests import Axis
 from accnp.engine.device_steps import AddressStep
 from accnp.engine.steps import HostOperand
@@ -193,7 +193,7 @@ def kinds_of(a: np.dtype, b: np.dtype, out: np.dtype, precision: object) -> Kind
     if a != b or a.name not in _TYPES or not (out == a or wide):
         return None
     kind, compute, _ = _TYPES[a.name]
-    if a.name in ("float32", "complex64") and coarse(precision):
+    if a.name in ("float32", "complex64") and allows_tf32(precision):
         compute = _TF32
     return kind, _TYPES[out.name][0], compute
 

@@ -110,7 +110,7 @@ def _declare(
         return getattr(o, name)(xs[0], **{**p, "axis": p["axis"] + 1}), True
 
     opaque(
-        name, lowering=Lowering(f"scans.cumulative.{name}", gpu=f"gpu.cupy_calls.{name}"),
+        name, lowering=Lowering(f"scans.cumulative.{name}", gpu=f"cupy.calls.{name}"),
         infer=infer, numpy=quiet(numpy), jvp=(jvp,), batch=batch, dtypes=dtypes,
         halves="float32", makes_nan=True, sharding="along_axis",
         transpose=transpose, float0=float0,

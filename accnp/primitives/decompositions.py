@@ -211,7 +211,7 @@ def _svd_jvp(
 
 opaque(
     "svd",
-    lowering=Lowering("linalg.lapack.svd", "linalg.block_spectra.svd", "gpu.cupy_calls.svd"),
+    lowering=Lowering("linalg.lapack.svd", "linalg.block_spectra.svd", "cupy.calls.svd"),
     infer=_svd_infer,
     numpy=_svd_numpy,
     jvp=_svd_jvp,
@@ -322,7 +322,7 @@ def _reflector_tangent(q: Node, dq: Node, k: int) -> Node:
 
 opaque(
     "qr",
-    lowering=Lowering("linalg.lapack.qr", "linalg.block_factors.qr", "gpu.cupy_calls.qr"),
+    lowering=Lowering("linalg.lapack.qr", "linalg.block_factors.qr", "cupy.calls.qr"),
     infer=_qr_infer,
     numpy=_qr_numpy,
     jvp=_qr_jvp,
@@ -411,7 +411,7 @@ def _pad_columns(x: Node, n: int) -> Node:
 
 opaque(
     "lu",
-    lowering=Lowering("linalg.lowering.lu", "linalg.block_factors.lu", "gpu.cupy_calls.lu"),
+    lowering=Lowering("linalg.lowering.lu", "linalg.block_factors.lu", "cupy.calls.lu"),
     infer=_lu_infer,
     numpy=quiet(_lu_numpy),
     jvp=_lu_jvp,

@@ -147,7 +147,7 @@ opaque(
 
 opaque(
     "det",
-    lowering=Lowering("linalg.lowering.det", "linalg.block_factors.det", "gpu.cupy_calls.det"),
+    lowering=Lowering("linalg.lowering.det", "linalg.block_factors.det", "cupy.calls.det"),
     infer=_det_infer,
     numpy=quiet(lambda a: np.asarray(np.linalg.det(a.astype(lapack_dtype(a.dtype))))),
     jvp=(lambda t, y, a: trace_of(matmul(o.adjugate(a), t)),),
@@ -180,7 +180,7 @@ def _slogdet_jvp(
 
 opaque(
     "slogdet",
-    lowering=Lowering("linalg.lowering.det", "linalg.block_factors.det", "gpu.cupy_calls.slogdet"),
+    lowering=Lowering("linalg.lowering.det", "linalg.block_factors.det", "cupy.calls.slogdet"),
     infer=_slogdet_infer,
     numpy=quiet(_slogdet_numpy),
     jvp=_slogdet_jvp,

@@ -102,7 +102,7 @@ def _eigh_jvp(
 
 opaque(
     "eigh",
-    lowering=Lowering("linalg.lapack.eigh", "linalg.block_spectra.eigh", "gpu.cupy_calls.eigh"),
+    lowering=Lowering("linalg.lapack.eigh", "linalg.block_spectra.eigh", "cupy.calls.eigh"),
     infer=_eigh_infer,
     numpy=_eigh_numpy,
     jvp=_eigh_jvp,

@@ -269,7 +269,7 @@ def _half_of_real(
 
 opaque(
     "fft",
-    lowering=Lowering(gpu="gpu.cupy_calls.fft"),
+    lowering=Lowering(gpu="cupy.calls.fft"),
     infer=_fft_infer,
     numpy=_fft_numpy,
     jvp=(_fft_jvp,),

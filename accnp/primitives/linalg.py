@@ -213,7 +213,7 @@ def _show_dot(p: dict[str, Any]) -> dict[str, Any]:
 
 opaque(
     "dot_general",
-    lowering=Lowering("products.dot_general.dot_general", gpu="gpu.cupy_calls.product"),
+    lowering=Lowering("products.dot_general.dot_general", gpu="cupy.calls.product"),
     infer=_dot_infer,
     numpy=quiet(_dot_numpy),
     jvp=bilinear_jvp("dot_general"),
@@ -333,7 +333,7 @@ def _solve_transpose(ct: Node, a: Node, b: Operand) -> tuple[None, Node]:
 opaque(
     "linear_solve",
     lowering=Lowering(
-        "linalg.lowering.linear_solve", "linalg.block_factors.solve", "gpu.cupy_calls.solve"
+        "linalg.lowering.linear_solve", "linalg.block_factors.solve", "cupy.calls.solve"
     ),
     infer=_solve_infer,
     numpy=quiet(_solve_numpy),
@@ -409,7 +409,7 @@ opaque(
     lowering=Lowering(
         "linalg.lowering.triangular_solve",
         "linalg.block_factors.triangular_solve",
-        "gpu.cupy_calls.triangular_solve",
+        "cupy.calls.triangular_solve",
     ),
     infer=_tri_infer,
     numpy=quiet(_tri_numpy),
@@ -472,7 +472,7 @@ def _cholesky_jvp(t: Node, y: Node, a: Node) -> Node:
 opaque(
     "cholesky",
     lowering=Lowering(
-        "linalg.lowering.cholesky", "linalg.block_factors.cholesky", "gpu.cupy_calls.cholesky"
+        "linalg.lowering.cholesky", "linalg.block_factors.cholesky", "cupy.calls.cholesky"
     ),
     infer=_cholesky_infer,
     numpy=quiet(_cholesky_numpy),

@@ -162,7 +162,7 @@ def _sort_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], p: Param
 
 opaque(
     "sort",
-    lowering=Lowering("sorts.lowering.sort", gpu="gpu.cupy_calls.sort"),
+    lowering=Lowering("sorts.lowering.sort", gpu="cupy.calls.sort"),
     infer=_sort_infer,
     numpy=_sort_numpy,
     halves="float32",
@@ -263,7 +263,7 @@ def _top_batch(size: int, xs: Sequence[Node], batched: Sequence[bool], p: Params
 
 opaque(
     "top_k",
-    lowering=Lowering("sorts.short_sorts.top_k", gpu="gpu.cupy_calls.top_k"),
+    lowering=Lowering("sorts.short_sorts.top_k", gpu="cupy.calls.top_k"),
     infer=_top_infer,
     numpy=_top_numpy,
     halves="float32",
@@ -310,7 +310,7 @@ def _search_batch(
 
 opaque(
     "searchsorted",
-    lowering=Lowering("sorts.searches.searchsorted", gpu="gpu.cupy_calls.searchsorted"),
+    lowering=Lowering("sorts.searches.searchsorted", gpu="cupy.calls.searchsorted"),
     infer=_search_infer,
     numpy=_search_numpy,
     halves="float32",

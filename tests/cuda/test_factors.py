@@ -22,7 +22,7 @@ RNG = np.random.default_rng(0)
 def _small(monkeypatch):
     """No matrix is for a block of threads, and those of more than 5 rows are large."""
     monkeypatch.setattr(block_factors, "CLASSES", ())
-    monkeypatch.setattr(device_factors, "SMALL", 5)
+    monkeypatch.setattr(device_factors, "MAX_SMALL_SYSTEM", 5)
 
 
 def draw(*shape, dtype="f4"):

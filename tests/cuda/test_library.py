@@ -7,7 +7,7 @@ from cuda.strict_cupy import Array, library
 import accnp as jax
 import accnp.numpy as jnp
 from accnp import lax
-from accnp.compiler.library.gpu import cupy_calls
+from accnp.compiler.library.cupy import calls as cupy_calls
 
 TF32, FULL = 3, 0
 RNG = np.random.default_rng(0)
@@ -76,11 +76,11 @@ def test_types_that_the_library_lacks(fake):
     np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("count", [1, 3, cupy_calls.MATRICES + 1])
+@pytest.mark.parametrize("count", [1, 3, cupy_calls.MAX_SEQUENTIAL_SYSTEMS + 1])
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("transposed", [True, False])
 def test_triangular_systems(fake, monkeypatch, count, left, transposed):
-    monkeypatch.setattr(cupy_calls, "SMALL", 4 if count == 3 else 512)
+    monkeypatch.setattr(cupy_calls, "MAX_SMALL_SYSTEM", 4 if count == 3 else 512)
     fake.solves = None  # test_factors.py has those by cuBLAS
     n = 112  # more than a kernel of ours does
     a = (np.eye(n) * 3 + RNG.normal(size=(count, n, n)) / 40).astype("f4")
@@ -142,17 +142,17 @@ def test_scatter_add_is_shared_by_threads(fake, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
-def test_ranks_are_integers_in_the_order_of_numbers(dtype):
-    """CuPy's kernels take subnormal numbers for zeros; their bits are another matter."""
+def test_sort_keys_are_integers_in_the_order_of_numbers(dtype):
+    """CuPy's kernels treat subnormal numbers as zeros, but integers of their bits differ."""
     info = np.finfo(dtype)
     small = info.smallest_subnormal
     x = np.array([-np.inf, info.min, -1, -info.tiny, -small, -0.0, 0.0, small, info.tiny, 1,
                   info.max, np.inf, np.nan, -np.nan], dtype)  # fmt: skip
-    rank = cupy_calls._rank(np, x)
-    assert rank.dtype == f"i{x.itemsize}"
-    assert (np.diff(rank) > 0).tolist() == [True] * 5 + [False] + [True] * 6 + [False]
-    assert rank[5] == rank[6] == 0
-    assert rank[-1] == rank[-2]
+    keys = cupy_calls._sort_keys(np, x)
+    assert keys.dtype == f"i{x.itemsize}"
+    assert (np.diff(keys) > 0).tolist() == [True] * 5 + [False] + [True] * 6 + [False]
+    assert keys[5] == keys[6] == 0
+    assert keys[-1] == keys[-2]
 
 
 @pytest.mark.parametrize("dtype", ["f4", "c8"])

@@ -1,5 +1,12 @@
-"""The kernels of ops that fusion does not generate, by family; the ops name them (`Op.lowering`).
+"""Kernels and library calls for the ops that fusion does not generate code for.
 
-Also library kernels in restricted Python that they call, the table of LAPACK routines, and NumPy
-versions of everything that kernels call, for tests and printed kernels.
+Matrix products, convolutions, sorts, scans, gathers and linear algebra have kernels that are
+written by hand. The declaration of such an op names a function of this package (`Op.lowering`).
+The planner calls it with the operands and the parameters, and gets the source of a kernel in
+restricted Python (`lowerings.py`), which the front end lowers to the loop IR. There is one folder
+for each family of ops; `cupy/` has the functions that call CuPy instead.
+
+The package also contains the library kernels that those kernels call by name (`library.py`), the
+table of LAPACK routines (`routines.py`), and NumPy versions of all functions that kernels call
+(`plain.py`), with which tests and printed kernels run as ordinary Python.
 """

@@ -29,7 +29,7 @@ def writer(name: str) -> Writer | None:
 
 def gpu_call_of(op: Op) -> Callable[..., Any] | None:
     """Return the function that computes an op for GPUs: that of a user's kernel, which gets the
-    driver, or a function of `gpu/cupy_calls.py`. None if there is none."""
+    driver, or a function of `cupy/calls.py`. None if there is none."""
     if op.cuda is not None:
         return op.cuda
     name = op.lowering.gpu

@@ -3,7 +3,7 @@
 Each function takes the library, its arrays, and the parameters of the op. It returns new arrays, or
 None for operands that it does not support, which the reference function then handles.
 The module is imported when a plan for a GPU first contains such an op. It uses no features that
-only CuPy has, except behind `_is_cupy`, so that tests can run it with NumPy.
+only CuPy has, except where `_is_cupy` is true, so that tests can run it with NumPy.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from accnp.primitives.reference import ordered_bits
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from accnp.compiler.library.gpu.array_library import Array, ArrayLibrary, Arrays, Join
+    from accnp.compiler.library.cupy.array_types import Array, ArrayLibrary, Arrays, Combine
 
 __all__ = [
-    "cholesky", "coarse", "cumlogsumexp", "cummax", "cummin", "cumprod",
-    "cumsum", "det", "eigh", "fft", "lu", "product", "qr", "searchsorted", "slogdet", "solve",
+    "allows_tf32", "cholesky", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum",
+    "det", "eigh", "fft", "lu", "product", "qr", "searchsorted", "slogdet", "solve",
     "sort", "svd", "top_k", "triangular_solve",
 ]  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable[..., object])
 _Axes = Sequence[int]
 
-MATRICES = 64  # maximum batch size for which large systems are solved one by one
-SMALL = 512  # maximum number of unknowns of a small system
+MAX_SEQUENTIAL_SYSTEMS = 64  # maximum batch size for which large systems are solved one by one
+MAX_SMALL_SYSTEM = 512  # maximum number of unknowns of a small system
 
 
 def _mark_as_blocking(function: _F) -> _F:
@@ -45,7 +45,7 @@ def _mark_as_blocking(function: _F) -> _F:
 
 
 # Precisions for which float32 products may use TF32 (19 bits).
-_COARSE = (
+_TF32_PRECISIONS = (
     "default", "fastest", "high", "bfloat16", "tensorfloat32", "tf32_tf32_f32", "bf16_bf16_f32",
     "f16_f16_f32", "any_f8_any_f8_f32",
 )  # fmt: skip
@@ -55,22 +55,24 @@ def _is_cupy(xp: ArrayLibrary) -> bool:
     return xp.__name__ == "cupy"
 
 
-def coarse(wanted: object) -> bool:
+def allows_tf32(precision: object) -> bool:
     """Whether a precision allows TF32 for products of float32."""
-    both = cast("tuple[object, ...]", wanted) if isinstance(wanted, tuple) else (wanted,)
-    named = [str(getattr(p, "name", p)).lower() for p in both if p is not None]
-    return wanted is not None and all(name in _COARSE for name in named)
+    if precision is None:
+        return False
+    each = cast("tuple[object, ...]", precision) if isinstance(precision, tuple) else (precision,)
+    names = [str(getattr(p, "name", p)).lower() for p in each if p is not None]
+    return all(name in _TF32_PRECISIONS for name in names)
 
 
 @contextlib.contextmanager
-def _precision(xp: ArrayLibrary, wanted: object, small: bool = False) -> Generator[None]:
+def _precision(xp: ArrayLibrary, precision: object, small: bool = False) -> Generator[None]:
     """Allow TF32 for float32 products if a program requests less than full precision, or if `small`
     says that the operands had 16 bits, which TF32 represents exactly.
 
     This sets the mode of the thread's cuBLAS handle. CuPy's own switch (`set_compute_type`) applies
     to the whole process, and products of stacked matrices ignore it.
     """
-    if not (small or coarse(wanted)) or not _is_cupy(xp):
+    if not (small or allows_tf32(precision)) or not _is_cupy(xp):
         yield
         return
     cublas, handle = xp.cuda.cublas, xp.cuda.device.get_cublas_handle()
@@ -177,19 +179,23 @@ def triangular_solve(
     m = a.conj() if conjugate_a else a
     # With the unknowns on the left, the transposed system has them on the right.
     right = b if left_side else b.swapaxes(-1, -2)
-    how = {"lower": lower, "unit_diagonal": unit_diagonal, "trans": int(transpose_a == left_side)}
+    options = {
+        "lower": lower,
+        "unit_diagonal": unit_diagonal,
+        "trans": int(transpose_a == left_side),
+    }
     count = prod(a.shape[:-2])
     try:
-        if _is_cupy(xp) and (count > MATRICES or a.shape[-1] <= SMALL):
-            y = library.solve_triangular(m, right, **how)
+        if _is_cupy(xp) and (count > MAX_SEQUENTIAL_SYSTEMS or a.shape[-1] <= MAX_SMALL_SYSTEM):
+            y = library.solve_triangular(m, right, **options)
             return y if left_side else y.swapaxes(-1, -2)
-        found = xp.empty(b.shape, b.dtype)
+        solutions = xp.empty(b.shape, b.dtype)
         for i in np.ndindex(a.shape[:-2]):
-            y = library.solve_triangular(m[i], right[i], **how, check_finite=False)
-            found[i] = y if left_side else y.T
+            y = library.solve_triangular(m[i], right[i], **options, check_finite=False)
+            solutions[i] = y if left_side else y.T
     except np.linalg.LinAlgError:
         return None
-    return found
+    return solutions
 
 
 @_mark_as_blocking
@@ -207,13 +213,12 @@ def lu(xp: ArrayLibrary, a: Array) -> Arrays | None:
         for i in np.ndindex(*outer):
             factors[i], pivots[i] = library.lu_factor(a[i], check_finite=False)
     order = np.empty((*outer, m), np.int32)
-    for found, given in zip(
-        order.reshape(-1, m), pivots.reshape(-1, min(m, n)).tolist(), strict=True
-    ):
+    pivot_rows = pivots.reshape(-1, min(m, n)).tolist()
+    for matrix_order, exchanges in zip(order.reshape(-1, m), pivot_rows, strict=True):
         rows = list(range(m))
-        for i, j in enumerate(given):
+        for i, j in enumerate(exchanges):
             rows[i], rows[j] = rows[j], rows[i]
-        found[:] = rows
+        matrix_order[:] = rows
     return factors, pivots, xp.asarray(order)
 
 
@@ -271,27 +276,28 @@ def fft(
 # --- sorting, searching, cumulative reductions ---------------------------------------------------
 
 
-def _rank(xp: ArrayLibrary, x: Array) -> Array:
-    """Return integers in the order of floats: zeros are equal, NaN are last. CuPy's own kernels
-    treat subnormal numbers as zeros."""
+def _sort_keys(xp: ArrayLibrary, x: Array) -> Array:
+    """Return integers that sort like the elements of x: zeros are equal, and NaNs come last. CuPy's
+    own kernels treat subnormal numbers as zeros."""
     if x.dtype.kind != "f":
         return x
     bits = xp.ascontiguousarray(x).view(f"i{x.itemsize}")
     info = np.iinfo(bits.dtype)
     bits = xp.where(bits == info.min, bits.dtype.type(0), bits)
-    rank = ordered_bits(bits)
+    keys = ordered_bits(bits)
     infinite = int(np.array(np.inf, x.dtype).view(bits.dtype))
-    return xp.where((bits & bits.dtype.type(info.max)) > infinite, bits.dtype.type(info.max), rank)
+    return xp.where((bits & bits.dtype.type(info.max)) > infinite, bits.dtype.type(info.max), keys)
 
 
 def _order(xp: ArrayLibrary, keys: Sequence[Array], axis: int) -> Array:
     """Return the stable order by several keys, the first of which is the most significant."""
     order: Array | None = None
     for key in reversed(keys):
-        key = _rank(xp, key)
-        seen = key if order is None else xp.take_along_axis(key, order, axis)
-        step = xp.argsort(seen, axis=axis, kind="stable")
-        order = step if order is None else xp.take_along_axis(order, step, axis)
+        key = _sort_keys(xp, key)
+        if order is not None:
+            key = xp.take_along_axis(key, order, axis)
+        by_key = xp.argsort(key, axis=axis, kind="stable")
+        order = by_key if order is None else xp.take_along_axis(order, by_key, axis)
     assert order is not None
     return order
 
@@ -316,8 +322,8 @@ def top_k(xp: ArrayLibrary, x: Array, *, k: int, axis: int) -> Arrays | None:
     n, key = x.shape[axis], x
     if x.dtype.kind == "f":  # total order of the bits
         key = ordered_bits(xp.ascontiguousarray(x).view(f"i{x.itemsize}"))
-    back = _order(xp, [xp.flip(key, axis)], axis)
-    index = xp.take(n - 1 - xp.flip(back, axis), xp.arange(k), axis=axis)
+    ascending = _order(xp, [xp.flip(key, axis)], axis)  # of ties, the last element of x first
+    index = xp.take(n - 1 - xp.flip(ascending, axis), xp.arange(k), axis=axis)
     return xp.take_along_axis(x, index, axis), index.astype(np.int32)
 
 
@@ -328,11 +334,11 @@ def searchsorted(xp: ArrayLibrary, a: Array, v: Array, *, side: str) -> Array | 
     if a.ndim > 1:
         out = xp.empty(v.shape, np.int32)
         for row in np.ndindex(a.shape[:-1]):
-            found = searchsorted(xp, a[row], v[row], side=side)
-            assert found is not None
-            out[row] = found
+            indices = searchsorted(xp, a[row], v[row], side=side)
+            assert indices is not None
+            out[row] = indices
         return out
-    return xp.searchsorted(_rank(xp, a), _rank(xp, v), side=side).astype(np.int32)
+    return xp.searchsorted(_sort_keys(xp, a), _sort_keys(xp, v), side=side).astype(np.int32)
 
 
 def cumsum(xp: ArrayLibrary, x: Array, *, axis: int, reverse: bool = False) -> Array | None:
@@ -343,8 +349,8 @@ def cumsum(xp: ArrayLibrary, x: Array, *, axis: int, reverse: bool = False) -> A
 def cumprod(xp: ArrayLibrary, x: Array, *, axis: int, reverse: bool = False) -> Array | None:
     """Implement cumprod in float64: CUB multiplies intermediate products, which may over- or
     underflow even if the prefixes do not."""
-    wide = {"f": np.float64, "c": np.complex128}.get(x.dtype.kind, x.dtype)
-    return _cumulative(xp, xp.cumprod, x, axis, reverse, wide)
+    accumulator = {"f": np.float64, "c": np.complex128}.get(x.dtype.kind, x.dtype)
+    return _cumulative(xp, xp.cumprod, x, axis, reverse, accumulator)
 
 
 def _cumulative(
@@ -353,11 +359,11 @@ def _cumulative(
     x: Array,
     axis: int,
     reverse: bool,
-    wide: DTypeLike | None = None,
+    accumulator: DTypeLike | None = None,
 ) -> Array | None:
     if not x.size or x.dtype.kind not in "iufc" or x.dtype.itemsize < 4:
         return None
-    y = accumulate(xp.flip(x, axis) if reverse else x, axis=axis, dtype=wide or x.dtype)
+    y = accumulate(xp.flip(x, axis) if reverse else x, axis=axis, dtype=accumulator or x.dtype)
     y = y.astype(x.dtype, copy=False)
     return xp.flip(y, axis) if reverse else y
 
@@ -377,14 +383,14 @@ def _cumulative_extreme(
 ) -> Array:
     """Compute extremes of float32 as those of integers in the order of bits, with NaN as the best
     value; CuPy's own kernels treat subnormal numbers as zeros."""
-    join = xp.maximum if largest else xp.minimum
+    combine = xp.maximum if largest else xp.minimum
     if x.dtype != np.float32:
-        return _prefixes_by_doubling(xp, join, x, axis, reverse)
+        return _prefixes_by_doubling(xp, combine, x, axis, reverse)
     bits, most = xp.ascontiguousarray(x).view(np.int32), np.int32(np.iinfo(np.int32).max)
-    better = most if largest else ~most
-    lost = (bits & most) > np.float32(np.inf).view(np.int32)
-    keys = xp.where(lost, better, ordered_bits(bits))
-    keys = _prefixes_by_doubling(xp, join, keys, axis, reverse)
+    best = most if largest else ~most
+    is_nan = (bits & most) > np.float32(np.inf).view(np.int32)
+    keys = xp.where(is_nan, best, ordered_bits(bits))
+    keys = _prefixes_by_doubling(xp, combine, keys, axis, reverse)
     return xp.ascontiguousarray(ordered_bits(keys)).view(np.float32)
 
 
@@ -396,7 +402,7 @@ def cumlogsumexp(xp: ArrayLibrary, x: Array, *, axis: int, reverse: bool = False
 
 
 def _prefixes_by_doubling(
-    xp: ArrayLibrary, join: Join, x: Array, axis: int, reverse: bool
+    xp: ArrayLibrary, combine: Combine, x: Array, axis: int, reverse: bool
 ) -> Array:
     """Compute prefixes in steps of 1, 2, 4, ... positions, each of which processes all elements in
     parallel (Hillis, Steele: Data parallel algorithms, 1986)."""
@@ -407,9 +413,9 @@ def _prefixes_by_doubling(
         fresh = xp.empty(y.shape, y.dtype)
         if reverse:
             fresh[..., after] = y[..., after]
-            fresh[..., before] = join(y[..., rest], y[..., before])
+            fresh[..., before] = combine(y[..., rest], y[..., before])
         else:
             fresh[..., first] = y[..., first]
-            fresh[..., rest] = join(y[..., before], y[..., rest])
+            fresh[..., rest] = combine(y[..., before], y[..., rest])
         y, step = fresh, 2 * step
     return y.swapaxes(axis, -1)

@@ -1,6 +1,6 @@
-"""Types of a GPU array library and its arrays, as far as `cupy_calls.py` uses them.
+"""Types of a GPU array library and its arrays, as far as `calls.py` uses them.
 
-NumPy and CuPy have these functions and methods. The annotations of `cupy_calls.py` use this module;
+NumPy and CuPy have these functions and methods. The annotations of `calls.py` use this module;
 nothing imports it when a program runs.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, overload
 import numpy as np
 from numpy.typing import DTypeLike
 
-__all__ = ["Array", "ArrayLibrary", "Arrays", "Join"]
+__all__ = ["Array", "ArrayLibrary", "Arrays", "Combine"]
 
 Index: TypeAlias = "int | slice | tuple[object, ...] | Array"
 Operand: TypeAlias = "Array | np.generic | float"
@@ -49,11 +49,11 @@ class Array(Protocol):
 
 
 Arrays: TypeAlias = tuple[Array, ...]
-Join: TypeAlias = Callable[[Array, Array], Array]
+Combine: TypeAlias = Callable[[Array, Array], Array]
 
 
 class LinearAlgebra(Protocol):
-    """Its namespace `linalg`."""
+    """The namespace `linalg` of an `ArrayLibrary`."""
 
     def cholesky(self, a: Array, /) -> Array: ...
     def det(self, a: Array, /) -> Array: ...

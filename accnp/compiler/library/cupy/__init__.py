@@ -1,0 +1,1 @@
+"""Functions that compute ops by calls of CuPy, on a GPU."""

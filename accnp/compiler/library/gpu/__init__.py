@@ -1,1 +1,0 @@
-"""Calls of CuPy's functions."""
