@@ -281,15 +281,15 @@ def _find(a: Pointer, n: Integer, value: Number) -> np.int64:
     return np.int64(same[0] if same.size else n)
 
 
-def is_odd(x: np.ndarray | np.number) -> np.bool | np.ndarray:
-    """Whether products are no normal numbers."""
+def _is_not_normal(x: np.ndarray | np.number) -> np.bool | np.ndarray:
+    """Return whether products are not normal numbers."""
     size = np.maximum(np.abs(np.real(x)), np.abs(np.imag(x)))
     return ~((size >= np.finfo(size.dtype).tiny) & (size < np.inf))
 
 
-def _first_odd(a: Pointer, n: Integer) -> np.int64:
-    odd = np.flatnonzero(is_odd(a[: int(n)]))
-    return np.int64(odd[0] if odd.size else n)
+def _find_not_normal(a: Pointer, n: Integer) -> np.int64:
+    indices = np.flatnonzero(_is_not_normal(a[: int(n)]))
+    return np.int64(indices[0] if indices.size else n)
 
 
 def _compute_in_float64(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -449,8 +449,8 @@ NAMESPACE: dict[str, Any] = {
     "prefetch_second": _ignore_pointer,
     "touch": _ignore_pointer,
     "block_find": _find,
-    "block_odd": _first_odd,
-    "odd": is_odd,
+    "block_find_not_normal": _find_not_normal,
+    "not_normal": _is_not_normal,
     "block_wide_sum": _wide_sum,
 }
 for _name, _function in FUNCTIONS_OF_OPS.items():

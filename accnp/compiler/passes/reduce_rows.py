@@ -44,7 +44,7 @@ from accnp.compiler.loops.ir import (
 )
 from accnp.compiler.loops.types import B1, F4, F8, I8, DType
 from accnp.compiler.passes.copies import Copies
-from accnp.compiler.passes.reduction_lanes import first_value, joined_lanes, lane_count
+from accnp.compiler.passes.reduction_lanes import combine_lanes, initial_value
 from accnp.compiler.passes.replace_variables import replaced
 from accnp.compiler.passes.row_passes import (
     BLOCK,
@@ -56,6 +56,7 @@ from accnp.compiler.passes.row_passes import (
 )
 from accnp.compiler.passes.spread import collapse, nest_of
 from accnp.compiler.unsupported import Unsupported
+from accnp.ir.op import COMBINES
 
 __all__ = ["RowPlan", "RowWriter", "reduce_chunks", "reduce_rows"]
 
@@ -383,9 +384,9 @@ class RowWriter:
         if not (p.steps or p.reductions):
             return []
         lanes: _Values = [
-            first_value(f.combine, number_type(f.value))
+            initial_value(f.combine, number_type(f.value))
             for f in p.reductions
-            for _ in range(lane_count(f.combine) // LANES)
+            for _ in range(COMBINES[f.combine].lanes // LANES)
         ]
         j: Expr = self.lane
         if self.plan.width < LANES:
@@ -399,15 +400,15 @@ class RowWriter:
             lanes = self.loop(p, (start, count, j), lanes)
         found: _Values = []
         for f in p.reductions:
-            many = lane_count(f.combine) // LANES
+            many = COMBINES[f.combine].lanes // LANES
             mine, lanes = lanes[:many], lanes[many:]
-            x = mine[0] if many == 1 else self.let("u", joined_lanes(f.combine, *mine))
+            x = mine[0] if many == 1 else self.let("u", combine_lanes(f.combine, *mine))
             by = self.plan.width // 2
             while by:
                 other = self.shuffle_lanes("shuffle_down", x, Const(by, I8))
-                x = self.let("u", joined_lanes(f.combine, x, other))
+                x = self.let("u", combine_lanes(f.combine, x, other))
                 by //= 2
-            found.append(self.again(p, f, x, (start, count)))
+            found.append(self.recompute_product(p, f, x, (start, count)))
         return found
 
     def reduce_whole_or_partial_block(
@@ -437,7 +438,7 @@ class RowWriter:
         then, orelse = sides
         kept = [after[0][key][k] for key, k in keys]
         others = [
-            after[1][key][k] if k < short else first_value("sum", self.kept[key].dtype)
+            after[1][key][k] if k < short else initial_value("sum", self.kept[key].dtype)
             for key, k in keys
         ]
         test = call("eq", where[1], Const(BLOCK, I8))
@@ -530,9 +531,9 @@ class RowWriter:
         for k in some:
             inside, at = places[k][1], 0
             for f in p.reductions:
-                many = lane_count(f.combine) // threads
+                many = COMBINES[f.combine].lanes // threads
                 lane = at + k % many
-                joined = joined_lanes(f.combine, lanes[lane], replaced(f.value, known[k]))
+                joined = combine_lanes(f.combine, lanes[lane], replaced(f.value, known[k]))
                 if inside is not None:
                     joined = call("select", inside, joined, lanes[lane])
                 lanes[lane] = self.let("u", joined)
@@ -618,27 +619,32 @@ class RowWriter:
 
     # --- products ---
 
-    def again(self, p: Pass, f: Reduction, x: Expr, where: tuple[Expr, Expr]) -> Expr:
-        """Reduce a block again if its product is no normal number, with the exponents apart."""
+    def recompute_product(self, p: Pass, f: Reduction, x: Expr, where: tuple[Expr, Expr]) -> Expr:
+        """Compute the product of a block again, with separate exponents, if it is not a normal
+        number."""
         of = number_type(x)
         if f.combine != "prod" or of.kind not in ("float", "complex"):
             return x
         width = self.plan.width
         first = _ZERO if width == LANES else self.head
-        odd = self.let("wild", Call("odd", (self.shuffle_lanes("shuffle_at", x, first),), B1))
+        not_normal = self.let(
+            "not_normal", Call("not_normal", (self.shuffle_lanes("shuffle_at", x, first),), B1)
+        )
         # All lanes of a warp shuffle, or none.
-        test = odd if width == LANES else self.do("some", B1, "any_lane", odd)
+        test = not_normal if width == LANES else self.do("some", B1, "any_lane", not_normal)
         body: list[Stmt] = []
         with self.into(body):
-            found = self.apart(p, f, x, where, odd)
+            found = self.multiply_with_exponents(p, f, x, where, not_normal)
         (result,) = self.choose(test, body, [found], [], [x])
         return result
 
-    def apart(self, p: Pass, f: Reduction, x: Expr, where: tuple[Expr, Expr], odd: Var) -> Expr:
-        """The product with the exponents apart, which is hardly ever needed."""
+    def multiply_with_exponents(
+        self, p: Pass, f: Reduction, x: Expr, where: tuple[Expr, Expr], not_normal: Var
+    ) -> Expr:
+        """Return the product, computed with separate exponents. It is rarely needed."""
         of, width, real = number_type(x), self.plan.width, number_type(x).kind == "float"
         start, count = where
-        one = first_value("prod", of)
+        one = initial_value("prod", of)
         starts: list[Expr] = [one, _ZERO]
         starts += [Const(False, B1), Const(True, B1)] if real else []
         names = ("m", "e", "zero", "small")
@@ -664,7 +670,7 @@ class RowWriter:
             now: _Values = []
             m, e = vars_[:2]
             mantissa = Call("mantissa", (value,), of)
-            m1 = self.let("m", joined_lanes("prod", m, mantissa))
+            m1 = self.let("m", combine_lanes("prod", m, mantissa))
             powers = [Call("exponent", (v,), I8) for v in (value, m1)]
             now = [
                 self.let("m", Call("mantissa", (m1,), of)),
@@ -683,7 +689,7 @@ class RowWriter:
         values: _Values = [*results]
         by = width // 2
         functions: list[Callable[[Expr, Expr], Expr]] = [
-            partial(joined_lanes, "prod"),
+            partial(combine_lanes, "prod"),
             *[partial(call, n) for n in ("add", "or", "and")],
         ]
         while by:
@@ -693,16 +699,17 @@ class RowWriter:
                 for join, v, other in zip(functions, values, others, strict=False)
             ]
             by //= 2
-        found: Expr = Call("raised", (values[0], values[1]), of)
-        # No order of numbers of at most 1 leaves more of them than the lanes did.
+        found: Expr = Call("ldexp", (values[0], values[1]), of)
+        # A product of 0 is right if an element is 0, or if none is larger than 1 in magnitude:
+        # partial products then never grow, in any order.
         if real:
             is_known = call("and", call("eq", x, Const(0.0, of)), call("or", *values[2:]))
             found = call("select", is_known, x, found)
         if width < LANES:
             found = (
-                call("select", odd, found, x)
+                call("select", not_normal, found, x)
                 if of.kind != "complex"
-                else Call("select", (odd, found, x), of)
+                else Call("select", (not_normal, found, x), of)
             )
         return self.let("u", found)
 

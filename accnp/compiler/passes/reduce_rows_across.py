@@ -28,10 +28,11 @@ from accnp.compiler.loops.ir import (
 )
 from accnp.compiler.loops.types import B1, I8
 from accnp.compiler.passes.reduce_rows import RowPlan, RowWriter
-from accnp.compiler.passes.reduction_lanes import first_value, joined_lanes, lane_count
+from accnp.compiler.passes.reduction_lanes import combine_lanes, initial_value
 from accnp.compiler.passes.row_passes import BLOCK, Pass, passes_of
 from accnp.compiler.passes.spread import collapse, nest_of
 from accnp.compiler.unsupported import Unsupported
+from accnp.ir.op import COMBINES
 
 __all__ = ["SIDE", "THREADS", "reduce_rows_across"]
 
@@ -113,7 +114,7 @@ class _Across:
         self.shared = shared
         # The index of a row, the statements for it, and the first and the last of these rows.
         self.row = row
-        self.many = [lane_count(f.combine) // WARPS for f in p.reductions]
+        self.many = [COMBINES[f.combine].lanes // WARPS for f in p.reductions]
         self.most = max(self.many) * WARPS
 
     def blocks(self) -> list[Expr]:
@@ -134,7 +135,7 @@ class _Across:
                 parts: list[Expr] = [
                     Load(buffer, Index(((made.lane, 1),), SIDE * k)) for k in range(WARPS)
                 ]
-                values.append(self.again(f, self.combine_by_halves(f, parts), b, end))
+                values.append(self.recompute_product(f, self.combine_by_halves(f, parts), b, end))
             now = made.gathered(p, accs, values)
             made.wait()
         results = [made.new("acc", v.dtype) for v in accs]  # type: ignore[arg-type]
@@ -149,7 +150,7 @@ class _Across:
         """Join the elements of a block to the lanes of this thread."""
         made, p, most = self.made, self.p, self.most
         starts: list[Expr] = [
-            first_value(f.combine, number_type(f.value))
+            initial_value(f.combine, number_type(f.value))
             for f, many in zip(p.reductions, self.many, strict=True) for _ in range(many)
         ]  # fmt: skip
         first = made.let("g", affine((b, 1), (made.warp, 1)))
@@ -181,22 +182,22 @@ class _Across:
         while len(lanes) > 1:
             half = len(lanes) // 2
             lanes = [
-                self.made.let("u", joined_lanes(f.combine, x, y))
+                self.made.let("u", combine_lanes(f.combine, x, y))
                 for x, y in zip(lanes[:half], lanes[half:], strict=True)
             ]
         return lanes[0]
 
-    def again(self, f: Reduction, x: Expr, b: Var, end: Var) -> Expr:
-        """Reduce the block of a row again if its product is no normal number; each thread of the
-        first warp has the product of one row."""
+    def recompute_product(self, f: Reduction, x: Expr, b: Var, end: Var) -> Expr:
+        """Compute the product of the block of a row again if it is not a normal number. Each thread
+        of the first warp has the product of one row."""
         made, of = self.made, number_type(x)
         if f.combine != "prod" or of.kind not in ("float", "complex"):
             return x
         index, heads, first, last = self.row
         body: list[Stmt] = []
         with made.into(body):
-            odd = made.let("wild", Call("odd", (x,), B1))
-            some = made.do("some", B1, "any_lane", odd)
+            not_normal = made.let("not_normal", Call("not_normal", (x,), B1))
+            some = made.do("some", B1, "any_lane", not_normal)
             k, now = made.new("k"), made.new("u", of)
             steps: list[Stmt] = []
             with made.into(steps):
@@ -205,7 +206,7 @@ class _Across:
                 made.others = {index: y}
                 made.out += made.names.copy(heads, made.others)
                 count = made.let("m", call("sub", end, b))
-                found = made.again(self.p, f, mine, (b, count))
+                found = made.recompute_product(self.p, f, mine, (b, count))
                 found = made.shuffle_lanes("shuffle_at", found, _ZERO)
                 made.others = {}
                 kept = made.let("u", _select(call("eq", made.lane, k), found, now))

@@ -1,4 +1,9 @@
-"""The lanes of a reduction: from what they start, and how they are joined."""
+"""Expressions for the lanes of a reduction on a GPU.
+
+A row is reduced in several lanes (`ir.op.Combine.lanes`), each of which has its own partial result.
+`initial_value` is the value with which a lane starts, and `combine_lanes` combines a lane with an
+element or with another lane. `reduce_rows.py` and `reduce_rows_across.py` use both.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +14,24 @@ from accnp.compiler.loops.ir import Cast, Const, Expr, number_type
 from accnp.compiler.loops.types import F4, DType, part_of
 from accnp.ir.op import COMBINES
 
-__all__ = ["first_value", "joined_lanes", "lane_count"]
+__all__ = ["combine_lanes", "initial_value"]
 
 
-def lane_count(combine: str) -> int:
-    """Return the number of lanes of a `Reduction`."""
-    return COMBINES[combine].lanes
-
-
-def first_value(combine: str, of: DType) -> Expr:
-    """Return the value from which a lane starts."""
+def initial_value(combine: str, of: DType) -> Expr:
+    """Return the value with which a lane starts."""
     if of.kind == "complex":
-        return Cast(first_value(combine, part_of(of)), of)
+        return Cast(initial_value(combine, part_of(of)), of)
     kind = F4 if of.kind == "half" else of
     start = Const(identity(combine, kind), kind)
     return start if kind == of else Cast(start, of)
 
 
-def joined_lanes(combine: str, x: Expr, y: Expr) -> Expr:
-    """Return a lane and an element, or two lanes, joined."""
+def combine_lanes(combine: str, x: Expr, y: Expr) -> Expr:
+    """Return the combination of a lane and an element, or of two lanes."""
     of = number_type(x)
-    found = COMBINES[combine]
+    reduction = COMBINES[combine]
     if of.kind == "complex":
-        return computed(found.function, x, y)
+        return computed(reduction.function, x, y)
     if of.kind == "bool":
-        return call(found.of_bools or found.function, x, y)
-    return call(found.lane_function, x, y)
+        return call(reduction.of_bools or reduction.function, x, y)
+    return call(reduction.lane_function, x, y)

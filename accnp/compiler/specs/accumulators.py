@@ -1,7 +1,8 @@
 """Accumulators of reductions, and sums whose pass can be skipped.
 
-Input: reductions and passes of a `KernelSpec`. Output: the dtype and the number of lanes of
-accumulators, and the condition without which a pass would only add zeros.
+The functions take reductions and passes of a `KernelSpec`. They return the dtype of accumulators,
+whether lanes may overflow, and the condition without which a pass would only add zeros. The modules
+of this folder that write loops use them.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from accnp.ir.kernel import Phase, RowReduction, Statement
-from accnp.ir.op import COMBINES
 
-__all__ = ["accumulator", "condition", "is_product", "lanes"]
+__all__ = ["accumulator", "condition", "is_product"]
 
 
 def accumulator(dtype: np.dtype, combine: str) -> np.dtype:
@@ -21,11 +21,6 @@ def accumulator(dtype: np.dtype, combine: str) -> np.dtype:
     if combine == "sum" and dtype == np.complex64:
         return np.dtype(np.complex128)
     return dtype
-
-
-def lanes(combine: str) -> int:
-    """Return the number of lanes in which `block_*` reduces a block."""
-    return COMBINES[combine].lanes
 
 
 def is_product(f: RowReduction) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from math import prod
 
-from accnp.compiler.specs.accumulators import lanes
 from accnp.compiler.specs.short_axes import LANES
 from accnp.config import default_threads
 from accnp.ir.kernel import Access, KernelSpec, RowReduction, Statement
+from accnp.ir.op import COMBINES
 
 __all__ = [
     "LINE", "MIN_TILED_LENGTH", "TILE_DEPTH", "TILE_WIDTH", "is_contiguous_reduction",
@@ -86,7 +86,7 @@ def supports_transposed_rows(spec: KernelSpec, d: int) -> bool:
     """Whether `add_transposed_rows` supports a row kernel: no load has a large stride along d."""
     reductions = spec.phases[0].reductions
     return (
-        len({lanes(f.combine) for f in reductions}) == 1
+        len({COMBINES[f.combine].lanes for f in reductions}) == 1
         and not any(f.dtype.kind == "c" for f in reductions)
         and all(a.strides[d] in (0, 1) for a in _loads(spec.phases[0].full))
         and not any(s.index is not None for s in spec.phases[0].full)

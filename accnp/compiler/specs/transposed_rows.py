@@ -27,7 +27,7 @@ from accnp.compiler.loops.ir import (
     Var,
 )
 from accnp.compiler.loops.types import I8
-from accnp.compiler.specs.accumulators import accumulator, is_product, lanes
+from accnp.compiler.specs.accumulators import accumulator, is_product
 from accnp.compiler.specs.blocked_reductions import combine_partials, initial_value
 from accnp.compiler.specs.layouts import (
     LINE,
@@ -93,7 +93,7 @@ class _TransposedRows:
         self.made, self.d = made, d
         (self.phase,) = made.spec.phases
         b, reductions = made.b, self.phase.reductions
-        self.lane_count = lanes(reductions[0].combine)
+        self.lane_count = COMBINES[reductions[0].combine].lanes
         self.direct = all(reduces_operand_directly(f, d) for f in reductions)
         accs = [loop_type(accumulator(f.dtype, f.combine)) for f in reductions]
         self.totals = [b.stack("total", acc, BLOCK) for acc in accs]
@@ -143,7 +143,7 @@ class _TransposedRows:
             b.stack("slab", part.dtype, TILE_DEPTH * BLOCK),
         )
         zero, one = Const(0.0, part.dtype), Const(1.0, part.dtype)
-        with b.when(_has_odd(part, _ZERO, m)):
+        with b.when(_has_not_normal(part, _ZERO, m)):
             with b.loop("j", _ZERO, m, independent=True) as steps:
                 b.store(left, steps.index, one)
             with self.elements(begin, stop, (_ZERO, m)) as (_, j):
@@ -156,7 +156,7 @@ class _TransposedRows:
             with b.loop("k", _ZERO, m, REDONE_ROWS) as loop:
                 k = loop.index
                 last = b.let("last", call("fmin", affine((k, 1), constant=REDONE_ROWS), m))
-                with b.when(_has_odd(left, k, affine((last, 1), (k, -1)))):
+                with b.when(_has_not_normal(left, k, affine((last, 1), (k, -1)))):
                     with self.elements(begin, stop, (k, last)) as (r, j):
                         at = affine((j, PITCH), (k, -PITCH), (r, 1), (begin, -1))
                         b.store(slab, at, self.made.values[f.source])
@@ -323,10 +323,10 @@ class _TransposedRows:
                 b.store(part, to, _combine_in_lane(f, Load(part, to), Load(part, other)))
 
 
-def _has_odd(buffer: Buffer, start: Const | Var, count: Expr) -> Expr:
-    """Whether any of some numbers is 0, or no normal number."""
-    found = Call("block_odd", (Address(buffer, start), count), I8)
-    return call("lt", found, count)
+def _has_not_normal(buffer: Buffer, start: Const | Var, count: Expr) -> Expr:
+    """Return whether any of some numbers is not a normal number, such as 0."""
+    place = Call("block_find_not_normal", (Address(buffer, start), count), I8)
+    return call("lt", place, count)
 
 
 def _combine_in_lane(f: RowReduction, x: Expr, y: Expr) -> Expr:

@@ -13,7 +13,7 @@ from accnp import engine
 from accnp.array_type import from_numpy, wrap
 from accnp.compiler.loops.ir import Cast, Const
 from accnp.compiler.loops.types import dtype_of
-from accnp.compiler.passes.reduction_lanes import first_value
+from accnp.compiler.passes.reduction_lanes import initial_value
 from accnp.ir.graph import build
 
 
@@ -95,7 +95,7 @@ def test_identities_change_nothing(dtype, combine):
         return
     of = dtype_of(dtype)
     assert of is not None
-    start = first_value(combine, of)
+    start = initial_value(combine, of)
     start = start.value if isinstance(start, Cast) else start
     assert isinstance(start, Const)
     value = dtype.type(start.value)

@@ -91,14 +91,14 @@ def _row_kernel(
                 text.add(f"{y(i)} = {accumulation.store}(s{k})")
         text.add(f"acc = s{accumulation.group - 1}")
     if accumulation.careful:
-        text.add("lost = False", "s = acc")
+        text.add("sequential = False", "s = acc")
     with text.block(f"for i in range({whole}, {size}):"):
         text.add(f"v = {accumulation.load}({x('i')})")
         text.add(f"t = v if i == {whole} else {accumulation.join('t', 'v')}")
         joined = accumulation.join("acc", "t")
         if accumulation.careful:
-            text.add(f"lost = lost | ((i > {whole}) & odd(t))")
-            joined = f"({accumulation.join('s', 'v')} if lost else {joined})"
+            text.add(f"sequential = sequential | ((i > {whole}) & not_normal(t))")
+            joined = f"({accumulation.join('s', 'v')} if sequential else {joined})"
         text.add(f"s = t if {whole} == 0 else {joined}")
         text.add(f"{y('i')} = {accumulation.store}(s)")
     return nest.own(2 * n)
@@ -112,12 +112,12 @@ def _multiply_subnormal_group(text: Text, accumulation: _Accumulation, values: l
         text.add(f"t{k} = {accumulation.join(f't{k - 1}', f'v{k}') if k else 'v0'}")
     for k in range(GROUP):
         text.add(f"s{k} = t{k} if i == 0 else {accumulation.join('acc', f't{k}')}")
-    lost = [f"odd(t{k})" for k in range(1, GROUP)]
-    with text.block(f"if (i > 0) & ({' | '.join(lost)}):"):
-        text.add("lost = False")
-        for k, odd in enumerate(lost, 1):
-            text.add(f"lost = lost | {odd}")
-            text.add(f"s{k} = {accumulation.join(f's{k - 1}', f'v{k}')} if lost else s{k}")
+    tests = [f"not_normal(t{k})" for k in range(1, GROUP)]
+    with text.block(f"if (i > 0) & ({' | '.join(tests)}):"):
+        text.add("sequential = False")
+        for k, test in enumerate(tests, 1):
+            text.add(f"sequential = sequential | {test}")
+            text.add(f"s{k} = {accumulation.join(f's{k - 1}', f'v{k}')} if sequential else s{k}")
 
 
 def _columns(
@@ -156,10 +156,9 @@ def _columns(
             text.add(f"t = v if fresh else {accumulation.join('part[j]', 'v')}")
             joined = accumulation.join("acc[j]", "t")
             if accumulation.careful:  # infinity marks the rest of the group
-                text.add(
-                    "lost = odd(t) & late", f"part[j] = {accumulation.wide}(1e999) if lost else t"
-                )
-                joined = f"({accumulation.join('last[j]', 'v')} if lost else {joined})"
+                text.add("sequential = not_normal(t) & late")
+                text.add(f"part[j] = {accumulation.wide}(1e999) if sequential else t")
+                joined = f"({accumulation.join('last[j]', 'v')} if sequential else {joined})"
             else:
                 text.add("part[j] = t")
             text.add(f"s = t if i < {GROUP} else {joined}")

@@ -250,14 +250,14 @@ def _find(p: Type, n: Type, value: Type) -> Resolved | None:
     return INT, (p, INT, of), emit
 
 
-def _resolve_odd(p: Type, n: Type) -> Resolved | None:
+def _resolve_find_not_normal(p: Type, n: Type) -> Resolved | None:
     """The index of the first product that is not a normal number, or n."""
     if not isinstance(p, Pointer) or p.of.kind != "float":
         return None
     of = p.of
 
     def emit(b: ir.IRBuilder, place: ir.Value, count: ir.Value) -> ir.Value:
-        return block.find_odd(b, place, count, memory_type(of))
+        return block.find_not_normal(b, place, count, memory_type(of))
 
     return INT, (p, INT), emit
 
@@ -291,7 +291,7 @@ define("at", 2, _resolve_at)
 define("aligned", 1, _resolve_aligned)
 define("block_find", 3, _find)
 define("block_wide_sum", 2, _wide_sum)
-define("block_odd", 2, _resolve_odd)
+define("block_find_not_normal", 2, _resolve_find_not_normal)
 define("move", 3, _move)
 _prefetch("prefetch", 3)
 _prefetch("prefetch_second", 2)

@@ -1,7 +1,10 @@
-"""Reductions of elements that lie across: next to each other in memory are those that never meet.
+"""LLVM IR for reductions over rows, whose adjacent elements belong to different results.
 
-In: pointers and 64-bit integers. Out: stores. `columns` joins rows to sums one after the other,
-`strips` has the order of `block_reduce`; no square and no strip shows in a bit.
+The functions get pointers to the rows and to the results, and 64-bit integers, and emit code that
+stores the results. `columns` adds the rows to the results one after the other. `strips` reduces
+each column in the order of `block.block_reduce`. Rows are processed in squares or strips of a few
+columns, which do not change the bits of the results. `intrinsics/memory.py` defines the procedures
+that kernels call.
 """
 
 from __future__ import annotations
@@ -11,17 +14,17 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from accnp.compiler.llvm.scalars import cold
-from accnp.compiler.llvm.scalars.block import REDUCTIONS, combine_and_identity, lane_count
+from accnp.compiler.llvm.scalars.block import REDUCTIONS, combine_and_identity
 from accnp.compiler.llvm.scalars.ir import F32, I64, V, below, is_float, masked_load
 from accnp.compiler.llvm.scalars.transpose import begin, const, loaded, loop, side, square
 
-LANES_BYTES = 1 << 14  # of the lanes of a strip: half of the nearest cache
-TOGETHER = 4  # rows of a lane that are joined with it at a time
+LANES_BYTES = 1 << 14  # memory for the lanes of a strip: half of the L1 cache
+ROWS_PER_STEP = 4  # rows that are combined with a lane together
 State = tuple[ir.Value, Sequence[ir.Value]]
 
 
 def _extreme(b: ir.IRBuilder, name: str, signed: bool, x: ir.Value, y: ir.Value) -> ir.Value:
-    """What `fmax` and `fmin` do, with vectors."""
+    """Emit the maximum or minimum of two vectors, as the functions `fmax` and `fmin` compute it."""
     t = x.type
     if not is_float(t.element):
         compare = b.icmp_signed if signed else b.icmp_unsigned
@@ -35,7 +38,7 @@ def _extreme(b: ir.IRBuilder, name: str, signed: bool, x: ir.Value, y: ir.Value)
 
 
 def _fence_floats(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """A vector of floats, as something that nothing is known about."""
+    """Return a vector of floats about whose value LLVM makes no assumptions."""
     called = f"llvm.arithmetic.fence.v{x.type.count}f{32 if x.type.element == F32 else 64}"
     fn = b.module.globals.get(called)
     return b.call(fn or ir.Function(b.module, ir.FunctionType(x.type, [x.type]), called), [x])
@@ -44,9 +47,8 @@ def _fence_floats(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
 def columns(
     b: ir.IRBuilder, t: ir.Type, size: int, name: str, signed: bool, args: Sequence[ir.Value]
 ) -> None:
-    """sums[c] joined with source[r + c * lds], for each r below rows in turn; c below columns.
-
-    There is room for whole squares behind the sums.
+    """Emit ``sums[c] = combine(sums[c], source[r + c * lds])`` for each row r in order, for each
+    column c. The memory of the sums has room for whole squares.
     """
     sums, source, lds, rows, wide = args
     combine, identity = combine_and_identity(name, t, signed)
@@ -75,7 +77,7 @@ def columns(
             return b.add(r, const(n)), [acc]
 
         state = const(0), [b.load(place, align=size)]
-        if size >= 4:  # squares of small elements take LLVM long: one text of them is enough
+        if size >= 4:  # LLVM takes long to compile squares of small elements: emit them only once
             state = _repeat(b, state, step, lambda r: b.icmp_signed("<", r, whole))
         state = _repeat(
             b,
@@ -89,23 +91,23 @@ def columns(
 def strips(
     b: ir.IRBuilder, t: ir.Type, size: int, name: str, signed: bool, args: Sequence[ir.Value]
 ) -> None:
-    """sums[c] = the block reduction of source[places[r] + c] over r below rows; c below columns.
+    """Emit ``sums[c] = block_reduce(source[places[r] + c] over all rows r)`` for each column c.
 
-    Rows are read a strip of columns of each, those of a lane TOGETHER at a time, and joined with
-    the lane of the block that they belong to; lanes are in the nearest cache. Then halves of the
-    lanes meet.
+    The columns are processed in strips, for which all lanes fit into the L1 cache. ROWS_PER_STEP
+    rows of a lane are read together and combined with the lane. Then the lanes are combined by
+    halves.
     """
     sums, source, places, rows, wide = args
     combine, identity = combine_and_identity(name, t, signed)
     n = max(2, cold.vector_bytes // size)
-    many = lane_count(name)
-    most = LANES_BYTES // (many * size)
+    lane_count = REDUCTIONS[name].lanes
+    most = LANES_BYTES // (lane_count * size)
     vector = ir.VectorType(t, n)
     start = ir.Constant(vector, [ir.Constant(t, identity)] * n)
     with b.goto_entry_block():
-        room = b.alloca(ir.ArrayType(t, many * most))
-        room.align = 64
-        lanes = b.gep(room, [const(0), const(0)])
+        memory = b.alloca(ir.ArrayType(t, lane_count * most))
+        memory.align = 64
+        lanes = b.gep(memory, [const(0), const(0)])
 
     def at(p: ir.Value, *indices: ir.Value) -> ir.Value:
         for i in indices:
@@ -116,7 +118,7 @@ def strips(
         y = b.load(to, align=size)
         for x in xs:
             y = combine(V(b, y), V(b, x)).v
-        if REDUCTIONS[name].order and is_float(t):  # LLVM would store the larger ones under a mask
+        if REDUCTIONS[name].order and is_float(t):  # LLVM would store the larger ones with a mask
             y = _fence_floats(b, y)
         b.store(y, to, align=size)
 
@@ -125,29 +127,35 @@ def strips(
         left = b.select(b.icmp_signed("<", left, const(most)), left, const(most))
         whole = b.and_(left, const(-n))
         rest = b.sub(left, whole)
-        mask, off = below(b, rest, n), ir.Constant(vector, ir.Undefined)
+        mask, undef = below(b, rest, n), ir.Constant(vector, ir.Undefined)
         across = b.and_(b.add(left, const(n - 1)), const(-n))
-        with loop(b, b.mul(across, const(many)), n) as i:
+        with loop(b, b.mul(across, const(lane_count)), n) as i:
             b.store(start, at(lanes, i), align=size)
 
         def add_rows(first: ir.Value, number: ir.Value, count: int, c: ir.Value = c) -> None:
             lane = b.gep(lanes, [b.mul(number, across)])
-            numbers = [b.add(first, b.add(number, const(k * many))) for k in range(count)]
-            those = [b.gep(source, [b.add(b.load(b.gep(places, [r])), c)]) for r in numbers]
+            numbers = [b.add(first, b.add(number, const(k * lane_count))) for k in range(count)]
+            rows_of_lane = [b.gep(source, [b.add(b.load(b.gep(places, [r])), c)]) for r in numbers]
             with loop(b, whole, n) as i:
-                join(at(lane, i), *[b.load(at(row, i), align=size) for row in those])
+                join(at(lane, i), *[b.load(at(row, i), align=size) for row in rows_of_lane])
             with b.if_then(b.icmp_signed("<", whole, left)):
-                last = [masked_load(b, at(row, whole), vector, size, mask, off) for row in those]
+                last = [
+                    masked_load(b, at(row, whole), vector, size, mask, undef)
+                    for row in rows_of_lane
+                ]
                 join(at(lane, whole), *last)
 
-        together = b.and_(rows, const(-TOGETHER * many))
-        with loop(b, together, TOGETHER * many) as r, loop(b, const(many), 1) as k:
-            add_rows(r, k, TOGETHER)
-        with loop(b, b.sub(rows, together), 1) as r:
-            lane = b.and_(r, const(many - 1))
-            add_rows(b.add(together, b.sub(r, lane)), lane, 1)
-        for level in range(1, many.bit_length()):
-            half = b.mul(across, const(many >> level))
+        whole_rows = b.and_(rows, const(-ROWS_PER_STEP * lane_count))
+        with (
+            loop(b, whole_rows, ROWS_PER_STEP * lane_count) as r,
+            loop(b, const(lane_count), 1) as k,
+        ):
+            add_rows(r, k, ROWS_PER_STEP)
+        with loop(b, b.sub(rows, whole_rows), 1) as r:
+            lane = b.and_(r, const(lane_count - 1))
+            add_rows(b.add(whole_rows, b.sub(r, lane)), lane, 1)
+        for level in range(1, lane_count.bit_length()):
+            half = b.mul(across, const(lane_count >> level))
             with loop(b, half, n) as i:
                 join(at(lanes, i), b.load(at(lanes, i, half), align=size))
         with loop(b, across, n) as i:
@@ -160,10 +168,11 @@ def _repeat(
     step: Callable[[ir.Value, Sequence[ir.Value]], State],
     more: Callable[[ir.Value], ir.Value],
 ) -> State:
-    """What `step` makes of the state, again and again, while `more` says so of its number."""
+    """Emit a loop that applies `step` to the state while `more(number of the row)` is true, and
+    return the final state."""
     kinds = [x.type for x in state[1]]
     before = b.block
-    body, end = (b.append_basic_block(s) for s in ("again", "enough"))
+    body, end = (b.append_basic_block(s) for s in ("again", "end"))
     b.cbranch(more(state[0]), body, end)
     b.position_at_end(body)
     number, values = b.phi(I64), [b.phi(t) for t in kinds]

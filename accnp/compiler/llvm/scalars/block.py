@@ -19,10 +19,17 @@ import numpy as np
 from llvmlite import ir
 
 from accnp.compiler.llvm.scalars.ir import F32, F64, I32, I64, V, below, is_float, masked_load
-from accnp.compiler.llvm.scalars.products import apart, constant, is_odd, raised, times, whole
+from accnp.compiler.llvm.scalars.products import (
+    constant,
+    exponent_type,
+    is_not_normal,
+    multiply,
+    scale_by_power_of_two,
+    split_exponents,
+)
 
 LANES = 32
-FOUND = 64  # elements that a search compares in one step; the hits are the bits of an i64
+SEARCH_LANES = 64  # elements that a search tests in one step; the results are the bits of an i64
 EmitCombine = Callable[[V, V], V]  # emits the code that combines two values
 State = Sequence[ir.Value]
 Step = Callable[[State, ir.Value], State]  # (state, vector of elements) -> new state
@@ -79,11 +86,13 @@ INSTRUCTIONS: dict[str, EmitCombine] = {
 
 def combine_and_identity(name: str, t: ir.Type, signed: bool) -> tuple[EmitCombine, float]:
     """Return the combining function and the identity element of a reduction for an element type."""
-    found = REDUCTIONS[name]
-    identity = found.identity(_dtype_of(t, signed))
+    reduction = REDUCTIONS[name]
+    identity = reduction.identity(_dtype_of(t, signed))
     if is_float(t):
         identity = float(identity)
-    return (_select_extreme(found.order, signed) if found.order else found.combine), identity
+    if reduction.order:
+        return _select_extreme(reduction.order, signed), identity
+    return reduction.combine, identity
 
 
 def _dtype_of(t: ir.Type, signed: bool) -> np.dtype:
@@ -92,17 +101,12 @@ def _dtype_of(t: ir.Type, signed: bool) -> np.dtype:
     return np.dtype(f"{'i' if signed else 'u'}{_size_in_bytes(t)}")
 
 
-def lane_count(name: str) -> int:
-    """Return the number of lanes of a reduction."""
-    return REDUCTIONS[name].lanes
-
-
 def block_reduce(
     b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: ir.Type, name: str, signed: bool
 ) -> ir.Value:
     """Emit the reduction `name` of n real elements of type t at p, and return its result."""
     combine, identity = combine_and_identity(name, t, signed)
-    count = lane_count(name)
+    count = REDUCTIONS[name].lanes
     start = ir.Constant(ir.VectorType(t, count), [ir.Constant(t, identity)] * count)
     if (order := REDUCTIONS[name].order) and is_float(t):
         return _float_extreme(b, p, n, start, order, combine)
@@ -119,7 +123,7 @@ def block_wide_sum(b: ir.IRBuilder, p: ir.Value, n: ir.Value) -> ir.Value:
     (acc,) = _loop_over_lanes(
         b, p, n, pad, [start], lambda s, x: [combine(V(b, s[0]), V(b, b.fpext(x, wide))).v]
     )
-    return b.extract_element(_combine_halves(V(b, acc), 1, combine).v, ir.Constant(I32, 0))
+    return _combined_lanes(V(b, acc), combine)
 
 
 def _reduce_block(
@@ -129,7 +133,7 @@ def _reduce_block(
     (acc,) = _loop_over_lanes(
         b, p, n, start, [start], lambda s, x: [combine(V(b, s[0]), V(b, x)).v]
     )
-    return b.extract_element(_combine_halves(V(b, acc), 1, combine).v, ir.Constant(I32, 0))
+    return _combined_lanes(V(b, acc), combine)
 
 
 def _float_extreme(
@@ -145,8 +149,8 @@ def _float_extreme(
     """
     count = start.type.count
     part = 64 // _size_in_bytes(start.type.element)
-    mask = ir.VectorType(ir.IntType(1), part)
-    clear = [ir.Constant(mask, [0] * part)] * (count // part // 2)
+    mask_type = ir.VectorType(ir.IntType(1), part)
+    clear = [ir.Constant(mask_type, [0] * part)] * (count // part // 2)
     undef = ir.Constant(start.type, ir.Undefined)
 
     def larger(x: V, y: V) -> V:
@@ -159,44 +163,44 @@ def _float_extreme(
             )
             for k in range(0, count, part)
         ]
-        lost = [b.fcmp_unordered("uno", u, v) for u, v in zip(parts[::2], parts[1::2], strict=True)]
-        lost = [b.or_(u, v) for u, v in zip(state[1:], lost, strict=True)]
-        return [larger(V(b, state[0]), V(b, x)).v, *lost]
+        nans = [b.fcmp_unordered("uno", u, v) for u, v in zip(parts[::2], parts[1::2], strict=True)]
+        nans = [b.or_(u, v) for u, v in zip(state[1:], nans, strict=True)]
+        return [larger(V(b, state[0]), V(b, x)).v, *nans]
 
-    acc, *lost = _loop_over_lanes(b, p, n, start, [start, *clear], step)
-    quick = b.extract_element(_combine_halves(V(b, acc), 1, larger).v, ir.Constant(I32, 0))
-    some = lost[0]
-    for m in lost[1:]:
-        some = b.or_(some, m)
-    bits = b.bitcast(some, ir.IntType(part))
-    good = b.icmp_unsigned("==", bits, ir.Constant(bits.type, 0))
-    return _select_or_compute(b, good, quick, lambda: _reduce_block(b, p, n, start, combine))
+    acc, *nans = _loop_over_lanes(b, p, n, start, [start, *clear], step)
+    result = _combined_lanes(V(b, acc), larger)
+    has_nan = nans[0]
+    for mask in nans[1:]:
+        has_nan = b.or_(has_nan, mask)
+    bits = b.bitcast(has_nan, ir.IntType(part))
+    is_right = b.icmp_unsigned("==", bits, ir.Constant(bits.type, 0))
+    return _select_or_compute(b, is_right, result, lambda: _reduce_block(b, p, n, start, combine))
 
 
 def _select_or_compute(
-    b: ir.IRBuilder, good: ir.Value, quick: ir.Value, slow: Callable[[], ir.Value]
+    b: ir.IRBuilder, is_right: ir.Value, value: ir.Value, compute: Callable[[], ir.Value]
 ) -> ir.Value:
-    """Emit a branch: the value `quick` if `good` is true, otherwise the value that `slow` emits."""
-    return _select_or_compute_all(b, good, [quick], lambda: [slow()])[0]
+    """Emit a branch: `value` if `is_right` is true, otherwise the value that `compute` emits."""
+    return _select_or_compute_all(b, is_right, [value], lambda: [compute()])[0]
 
 
 def _select_or_compute_all(
     b: ir.IRBuilder,
-    good: ir.Value,
-    quick: Sequence[ir.Value],
-    slow: Callable[[], Sequence[ir.Value]],
+    is_right: ir.Value,
+    values: Sequence[ir.Value],
+    compute: Callable[[], Sequence[ir.Value]],
 ) -> Sequence[ir.Value]:
     """`_select_or_compute` for several values."""
     before = b.block
     again, end = (b.function.append_basic_block(s) for s in ("again", "known"))
-    b.cbranch(good, end, again)
+    b.cbranch(is_right, end, again)
     b.position_at_end(again)
-    other = slow()
+    computed = compute()
     after = b.block
     b.branch(end)
     b.position_at_end(end)
-    out = [b.phi(x.type) for x in quick]
-    for phi, x, y in zip(out, quick, other, strict=True):
+    out = [b.phi(x.type) for x in values]
+    for phi, x, y in zip(out, values, computed, strict=True):
         phi.add_incoming(x, before)
         phi.add_incoming(y, after)
     return out
@@ -211,34 +215,36 @@ def _float_product(
     not a normal number, it is therefore computed again with separate exponents, except where its
     value 0 is known to be right.
     """
-    quick = _reduce_block(b, p, n, start, combine)
-    t = quick.type
-    good = b.not_(is_odd(b, [quick]))
-    nothing = V(b, quick).eq(0.0).v
+    product = _reduce_block(b, p, n, start, combine)
+    t = product.type
+    is_right = b.not_(is_not_normal(b, [product]))
+    is_zero = V(b, product).eq(0.0).v
 
     def zero_or_scaled() -> ir.Value:
         """A product of 0 is right if an element is 0."""
         place = find(b, p, n, ir.Constant(t, 0.0), t)
-        some = b.icmp_signed("<", place, n)
-        known = b.and_(nothing, some)
-        return _select_or_compute(b, known, quick, shrunk_or_scaled)
+        has_zero = b.icmp_signed("<", place, n)
+        return _select_or_compute(b, b.and_(is_zero, has_zero), product, shrunk_or_scaled)
 
     def shrunk_or_scaled() -> ir.Value:
         """A product of 0 is right if no element is larger than 1 in magnitude: partial products
         then never grow, in any order."""
-        largest = _loop_over_lanes(
+        squares = _loop_over_lanes(
             b, p, n, start, [start], lambda s, x: [larger(s[0], b.fmul(x, x))]
         )[0]
-        most = _combine_halves(V(b, largest), 1, lambda x, y: V(b, larger(x.v, y.v)))
-        small = V(b, b.extract_element(most.v, _first_index())).eq(1.0).v
+        largest = _combined_lanes(V(b, squares), lambda x, y: V(b, larger(x.v, y.v)))
+        never_grows = V(b, largest).eq(1.0).v
         return _select_or_compute(
-            b, b.and_(nothing, small), quick, lambda: _scaled_product(b, p, n, start, 1)[0]
+            b,
+            b.and_(is_zero, never_grows),
+            product,
+            lambda: _scaled_product(b, p, n, start, 1)[0],
         )
 
     def larger(x: ir.Value, y: ir.Value) -> ir.Value:
         return b.select(b.fcmp_ordered(">", y, x), y, x)
 
-    return _select_or_compute(b, good, quick, zero_or_scaled)
+    return _select_or_compute(b, is_right, product, zero_or_scaled)
 
 
 def _scaled_product(
@@ -251,13 +257,15 @@ def _scaled_product(
     have two `parts`, which alternate in memory and in `pad`.
     """
     t = ir.VectorType(pad.type.element, LANES)
-    exponents = whole(t)
+    exponents = exponent_type(t)
     one = [constant(t, 1.0), constant(t, 0.0)][:parts]
 
     def step(state: State, x: ir.Value) -> State:
         *acc, total = state
-        those, first = apart(b, [_strided_elements(b, x, k, parts) for k in range(parts)])
-        acc, second = apart(b, times(b, acc, those))
+        mantissas, first = split_exponents(
+            b, [_strided_elements(b, x, k, parts) for k in range(parts)]
+        )
+        acc, second = split_exponents(b, multiply(b, acc, mantissas))
         return [*acc, b.add(total, b.add(first, second))]
 
     *acc, total = _loop_over_lanes(b, p, n, pad, [*one, constant(exponents, 0)], step)
@@ -266,9 +274,9 @@ def _scaled_product(
         lower, upper = (
             [_adjacent_elements(b, x, k, half) for x in (*acc, total)] for k in (0, half)
         )
-        acc, total = times(b, lower[:-1], upper[:-1]), b.add(lower[-1], upper[-1])
-    power = V(b, b.extract_element(total, _first_index()))
-    return [raised(V(b, b.extract_element(x, _first_index())), power).v for x in acc]
+        acc, total = multiply(b, lower[:-1], upper[:-1]), b.add(lower[-1], upper[-1])
+    power = V(b, _lane(b, total, 0))
+    return [scale_by_power_of_two(V(b, _lane(b, x, 0)), power).v for x in acc]
 
 
 def _strided_elements(b: ir.IRBuilder, x: ir.Value, first: int, step: int) -> ir.Value:
@@ -287,8 +295,8 @@ def _adjacent_elements(b: ir.IRBuilder, x: ir.Value, first: int, count: int) -> 
     return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), mask)
 
 
-def _first_index() -> ir.Value:
-    return ir.Constant(I32, 0)
+def _lane(b: ir.IRBuilder, x: ir.Value, k: int) -> ir.Value:
+    return b.extract_element(x, ir.Constant(I32, k))
 
 
 def block_reduce_complex(
@@ -304,16 +312,18 @@ def block_reduce_complex(
         combine, one = _complex_product, 1.0
     start = [ir.Constant(t, one), ir.Constant(t, 0.0)] * LANES
     pad = ir.Constant(ir.VectorType(t, 2 * LANES), start)
-    twice = b.shl(n, ir.Constant(I64, 1))
-    (found,) = _loop_over_lanes(
-        b, p, twice, pad, [pad], lambda s, x: [combine(V(b, s[0]), V(b, x)).v]
+    count = b.shl(n, ir.Constant(I64, 1))
+    (acc,) = _loop_over_lanes(
+        b, p, count, pad, [pad], lambda s, x: [combine(V(b, s[0]), V(b, x)).v]
     )
-    acc = _combine_halves(V(b, found), 2, combine)
-    quick = [b.extract_element(acc.v, ir.Constant(I32, k)) for k in (0, 1)]
+    pair = _combine_halves(V(b, acc), 2, combine).v
+    result: Sequence[ir.Value] = [_lane(b, pair, k) for k in (0, 1)]
     if name == "prod":
-        good = b.not_(is_odd(b, quick))
-        quick = _select_or_compute_all(b, good, quick, lambda: _scaled_product(b, p, twice, pad, 2))
-    real, imag = quick
+        is_right = b.not_(is_not_normal(b, result))
+        result = _select_or_compute_all(
+            b, is_right, result, lambda: _scaled_product(b, p, count, pad, 2)
+        )
+    real, imag = result
     return real, imag
 
 
@@ -333,6 +343,11 @@ def _complex_product(x: V, y: V) -> V:
     direct = b.fmul(x.v, pick(y.v, 0, 0), flags=keep)
     crossed = b.fmul(b.fmul(pick(x.v, 1, 0), pick(y.v, 1, 1), flags=keep), signs, flags=keep)
     return V(b, b.fadd(direct, crossed, flags=keep))
+
+
+def _combined_lanes(acc: V, combine: EmitCombine) -> ir.Value:
+    """Emit the value of all lanes of a vector, combined by halves."""
+    return _lane(acc.b, _combine_halves(acc, 1, combine).v, 0)
 
 
 def _combine_halves(acc: V, last: int, combine: EmitCombine) -> V:
@@ -415,46 +430,46 @@ def _loop_over_lanes(
 def find(b: ir.IRBuilder, p: ir.Value, n: ir.Value, value: ir.Value, t: ir.Type) -> ir.Value:
     """Emit the index of the first of n elements of type t at p that equals a value, or n if there
     is none. NaN equals NaN."""
-    off = ir.Constant(ir.VectorType(t, FOUND), ir.Undefined)
-    one = b.insert_element(off, value, ir.Constant(I32, 0))
-    wanted = b.shuffle_vector(one, off, ir.Constant(ir.VectorType(I32, FOUND), None))
+    undef = ir.Constant(ir.VectorType(t, SEARCH_LANES), ir.Undefined)
+    first = b.insert_element(undef, value, ir.Constant(I32, 0))
+    wanted = b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, SEARCH_LANES), None))
 
-    def hits(x: ir.Value) -> ir.Value:
+    def test(x: ir.Value) -> ir.Value:
         if not is_float(t):
             return b.icmp_signed("==", x, wanted)
-        lost = b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_unordered("uno", wanted, wanted))
-        return b.or_(b.fcmp_ordered("==", x, wanted), lost)
+        both_nan = b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_unordered("uno", wanted, wanted))
+        return b.or_(b.fcmp_ordered("==", x, wanted), both_nan)
 
-    return _find_first(b, p, n, t, hits)
+    return _find_first(b, p, n, t, test)
 
 
-def find_odd(b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: ir.Type) -> ir.Value:
+def find_not_normal(b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: ir.Type) -> ir.Value:
     """Emit the index of the first of n products at p that is not a normal number, or n."""
-    return _find_first(b, p, n, t, lambda x: is_odd(b, [x]))
+    return _find_first(b, p, n, t, lambda x: is_not_normal(b, [x]))
 
 
 def _find_first(
-    b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: ir.Type, hits: Callable[[ir.Value], ir.Value]
+    b: ir.IRBuilder, p: ir.Value, n: ir.Value, t: ir.Type, test: Callable[[ir.Value], ir.Value]
 ) -> ir.Value:
-    """Emit the index of the first of n elements for which `hits` is true, or n.
+    """Emit the index of the first of n elements for which `test` is true, or n.
 
-    `hits` emits the test of a vector of elements, and returns a mask.
+    `test` emits the test of a vector of elements, and returns a mask.
     """
-    vector, zero = ir.VectorType(t, FOUND), ir.Constant(I64, 0)
-    off = ir.Constant(vector, ir.Undefined)
+    vector, zero = ir.VectorType(t, SEARCH_LANES), ir.Constant(I64, 0)
+    undef = ir.Constant(vector, ir.Undefined)
     loop, again, tail, fill, end = (
-        b.function.append_basic_block(s) for s in ("look", "again", "tail", "fill", "found")
+        b.function.append_basic_block(s) for s in ("search", "again", "tail", "fill", "found")
     )
-    whole = b.and_(n, ir.Constant(I64, -FOUND))
+    whole = b.and_(n, ir.Constant(I64, -SEARCH_LANES))
     before = b.block
     b.cbranch(b.icmp_signed(">", whole, zero), loop, tail)
     b.position_at_end(loop)
     i = b.phi(I64)
     i.add_incoming(zero, before)
-    bits = b.bitcast(hits(_load_vector(b, p, i, t, vector)), I64)
+    bits = b.bitcast(test(_load_vector(b, p, i, t, vector)), I64)
     b.cbranch(b.icmp_unsigned("==", bits, zero), again, end)
     b.position_at_end(again)
-    following = b.add(i, ir.Constant(I64, FOUND))
+    following = b.add(i, ir.Constant(I64, SEARCH_LANES))
     i.add_incoming(following, again)
     b.cbranch(b.icmp_signed("<", following, whole), loop, tail)
     b.position_at_end(tail)
@@ -462,15 +477,15 @@ def _find_first(
     b.cbranch(b.icmp_signed(">", rest, zero), fill, end)
     b.position_at_end(fill)
     place = b.bitcast(_element_pointer(b, p, whole, t), vector.as_pointer())
-    mask = below(b, rest, FOUND)
-    some = b.bitcast(
-        b.and_(hits(masked_load(b, place, vector, _size_in_bytes(t), mask, off)), mask), I64
+    mask = below(b, rest, SEARCH_LANES)
+    rest_bits = b.bitcast(
+        b.and_(test(masked_load(b, place, vector, _size_in_bytes(t), mask, undef)), mask), I64
     )
     b.branch(end)
     b.position_at_end(end)
-    start, left = b.phi(I64), b.phi(I64)
-    for block, spot, which in ((loop, i, bits), (tail, n, zero), (fill, whole, some)):
-        start.add_incoming(spot, block)
-        left.add_incoming(which, block)
-    place = b.add(start, b.cttz(left, ir.Constant(ir.IntType(1), 0)))
-    return b.select(b.icmp_unsigned("==", left, zero), n, place)
+    start, hits = b.phi(I64), b.phi(I64)
+    for block, first, block_hits in ((loop, i, bits), (tail, n, zero), (fill, whole, rest_bits)):
+        start.add_incoming(first, block)
+        hits.add_incoming(block_hits, block)
+    place = b.add(start, b.cttz(hits, ir.Constant(ir.IntType(1), 0)))
+    return b.select(b.icmp_unsigned("==", hits, zero), n, place)
