@@ -3,6 +3,7 @@ for stacks, as the processor has them, and without Python in loops."""
 
 import itertools
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def positive(*shape, dtype="f4"):
     return (x @ x.conj().swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1])).astype(dtype)
 
 
-def compare(f, *args, close=1e-5, gpu=None, calls=None):
+def compare(f: Callable[..., object], *args, close=1e-5, gpu=None, calls=None):
     """What a function gives on the GPU is what the processor gives; nothing is called by Python."""
     gpu = gpu or jax.devices("gpu")[0]
     with jax.enable_x64(any(x.dtype.itemsize // (1 + (x.dtype.kind == "c")) > 4 for x in args)):

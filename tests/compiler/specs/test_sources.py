@@ -29,7 +29,8 @@ PROGRAMS = {
     "split": (lambda x: (x * x).sum(), lambda x: (x * x).sum()),
     "transposed": (lambda x: x.T + 1, lambda x: x.T + 1),
     "strided": (lambda x: x[::2, ::-1] * 3, lambda x: x[::2, ::-1] * 3),
-    "indices": (lambda x: x + jnp.arange(x.shape[1]), lambda x: x + np.float32(range(x.shape[1]))),
+    "indices": (lambda x: x + jnp.arange(x.shape[1]),
+                lambda x: x + np.arange(x.shape[1], dtype="f4")),
     "joined": (lambda x: jnp.concatenate([x, -x], 1), lambda x: np.concatenate([x, -x], 1)),
 }  # fmt: skip
 
