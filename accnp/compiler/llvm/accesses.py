@@ -1,8 +1,8 @@
 """Write loads and stores of vectors: contiguous, masked, strided, and gathered.
 
-In: an address and a number of lanes. Out: LLVM text. Elements with a small stride are loaded as
-contiguous vectors, which are then shuffled, because a gather instruction accesses the cache once
-for each lane.
+The functions get an address, the LLVM type of an element, and the number of lanes, and write LLVM
+text; `vector_loop.py` calls them. Elements with a small stride are loaded as contiguous vectors,
+which are then shuffled, because a gather instruction accesses the cache once for each lane.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
 SIZES = (4, 8)  # bytes of elements whose vectors one instruction shuffles, or gathers
 _I64 = ir.IntType(64)
 
-Put = Callable[[str], str]  # writes an instruction, gives its name
+Put = Callable[[str], str]  # writes an instruction, and returns the name of its result
 _Load = Callable[[ir.Value, str | None], str]  # loads lanes from an address, under a mask
 # The active lanes: all (None), those of a vector of bits, or the first ones, given by their number.
 # The last form is loaded and stored in pieces without a mask, so that later loads can be forwarded
@@ -30,7 +30,7 @@ _Load = Callable[[ir.Value, str | None], str]  # loads lanes from an address, un
 Mask = str | int | None
 
 
-def first_of(b: ir.IRBuilder, put: Put, count: ir.Value, n: int, register: int) -> str:
+def mask_of_first(b: ir.IRBuilder, put: Put, count: ir.Value, n: int, register: int) -> str:
     """Write a mask of the first `count` of n lanes; at least one, and all if `count` is above n."""
     if register < 64:
         return mask_of(b, put, count, n, register)
@@ -75,31 +75,35 @@ def load_vector(
     if mask is None:
         return put(f"load {lanes}, {at}, align {size}")
     if isinstance(mask, int):
-        return _joined(put, kind, place, 1, n, mask)
+        return _load_pieces(put, kind, place, 1, n, mask)
     name, masks = f"@llvm.masked.load.v{n}{kind.intrinsic_name}.p0", vector("i1", n)
     declares[name] = f"declare {lanes} {name}(ptr, i32, {masks}, {lanes})"
-    under = f"call {lanes} {name}({at}, i32 {size}, {masks} {mask}, {lanes} zeroinitializer)"
+    masked = f"call {lanes} {name}({at}, i32 {size}, {masks} {mask}, {lanes} zeroinitializer)"
     if whole is None or size in SIZES:
-        return put(under)
-    found: list[str] = []  # without a masked load instruction, LLVM writes a branch for each lane
-    with _both(b, whole) as ways:
-        for block, text in zip(ways, (f"load {lanes}, {at}, align {size}", under), strict=True):
+        return put(masked)
+    incoming: list[
+        str
+    ] = []  # without a masked load instruction, LLVM writes a branch for each lane
+    with _branch_on_whole(b, whole) as branches:
+        for block, text in zip(
+            branches, (f"load {lanes}, {at}, align {size}", masked), strict=True
+        ):
             b.position_at_end(block)
-            found.append(f"[{put(text)}, %{block.get_reference().lstrip('%')}]")
-    return put(f"phi {lanes} {', '.join(found)}")
+            incoming.append(f"[{put(text)}, %{block.get_reference().lstrip('%')}]")
+    return put(f"phi {lanes} {', '.join(incoming)}")
 
 
 @contextlib.contextmanager
-def _both(b: ir.IRBuilder, whole: ir.Value) -> Generator[tuple[ir.Block, ir.Block]]:
-    """Write two branches: one for whole vectors, and one for others."""
-    ways = b.append_basic_block("whole"), b.append_basic_block("part")
-    on = b.append_basic_block("on")
-    b.cbranch(whole, ways[0], ways[1])
-    yield ways
-    for block in ways:
+def _branch_on_whole(b: ir.IRBuilder, whole: ir.Value) -> Generator[tuple[ir.Block, ir.Block]]:
+    """Write a branch on `whole`, and yield its two blocks: for whole vectors, and for others."""
+    branches = b.append_basic_block("whole"), b.append_basic_block("part")
+    end = b.append_basic_block("on")
+    b.cbranch(whole, branches[0], branches[1])
+    yield branches
+    for block in branches:
         b.position_at_end(block)
-        b.branch(on)
-    b.position_at_end(on)
+        b.branch(end)
+    b.position_at_end(end)
 
 
 def store_vector(
@@ -115,20 +119,20 @@ def store_vector(
         insert_line(b, f"store {lanes} {value}, {at}, align {size}")
         return
     if isinstance(mask, int):
-        for first, count in _pieces(mask):
+        for first, count in _split(mask):
             here = put(f"getelementptr {kind}, {at}, i64 {first}")
             piece = shuffled(put, kind, n, value, "poison", range(first, first + count))
             insert_line(b, f"store {vector(kind, count)} {piece}, ptr {here}, align {size}")
         return
     name, masks = f"@llvm.masked.store.v{n}{kind.intrinsic_name}.p0", vector("i1", n)
     declares[name] = f"declare void {name}({lanes}, ptr, i32, {masks})"
-    under = f"call void {name}({lanes} {value}, {at}, i32 {size}, {masks} {mask})"
+    masked = f"call void {name}({lanes} {value}, {at}, i32 {size}, {masks} {mask})"
     if whole is None:
-        insert_line(b, under)
+        insert_line(b, masked)
         return
-    with _both(b, whole) as ways:
+    with _branch_on_whole(b, whole) as branches:
         plain = f"store {lanes} {value}, {at}, align {size}"
-        for block, text in zip(ways, (plain, under), strict=True):
+        for block, text in zip(branches, (plain, masked), strict=True):
             b.position_at_end(block)
             insert_line(b, text)
 
@@ -161,7 +165,7 @@ def load_strided(
     """
 
     if isinstance(left, int):
-        return _joined(put, kind, first, step, n, left)
+        return _load_pieces(put, kind, first, step, n, left)
 
     def load(place: ir.Value, mask: str | None) -> str:
         return load_vector(b, put, declares, kind, place, size, mask)
@@ -171,7 +175,7 @@ def load_strided(
     for lane in range(0, n, size):
         wanted = None if left is None else b.sub(left, ir.Constant(_I64, lane))
         here = b.gep(first, [ir.Constant(_I64, lane * step)])
-        part = _backwards if step < 0 else _apart
+        part = _load_reversed if step < 0 else _load_spaced
         parts.append(part(b, put, load, kind, here, step, size, wanted, register))
     while len(parts) > 1:
         both = range(2 * width)
@@ -181,21 +185,21 @@ def load_strided(
     return parts[0]
 
 
-def _pieces(count: int) -> list[tuple[int, int]]:
-    """Split a number into powers of two; returns the start and the size of each."""
+def _split(count: int) -> list[tuple[int, int]]:
+    """Split a number into powers of two, and return the start and the size of each."""
     first = 0
-    found: list[tuple[int, int]] = []
+    pieces: list[tuple[int, int]] = []
     while first < count:
         size = 1 << ((count - first).bit_length() - 1)
-        found.append((first, size))
+        pieces.append((first, size))
         first += size
-    return found
+    return pieces
 
 
-def _joined(put: Put, kind: ir.Type, place: ir.Value, step: int, n: int, count: int) -> str:
+def _load_pieces(put: Put, kind: ir.Type, place: ir.Value, step: int, n: int, count: int) -> str:
     """Load the first `count` of n lanes with a stride, in pieces; the other lanes are 0."""
     found = "zeroinitializer"
-    for first, size in _pieces(count) if step == 1 else [(k, 1) for k in range(count)]:
+    for first, size in _split(count) if step == 1 else [(k, 1) for k in range(count)]:
         at = put(f"getelementptr {kind}, ptr {place.get_reference()}, i64 {first * step}")
         loaded = put(f"load {vector(kind, size)}, ptr {at}, align {byte_size(kind)}")
         wide = shuffled(
@@ -206,7 +210,7 @@ def _joined(put: Put, kind: ir.Type, place: ir.Value, step: int, n: int, count: 
     return found
 
 
-def _backwards(
+def _load_reversed(
     b: ir.IRBuilder, put: Put, load: _Load, kind: ir.Type, first: ir.Value, step: int, size: int,
     wanted: ir.Value | None, register: int,
 ) -> str:  # fmt: skip
@@ -216,7 +220,7 @@ def _backwards(
     return shuffled(put, kind, size, loaded, "poison", range(size - 1, -1, -1))
 
 
-def _apart(
+def _load_spaced(
     b: ir.IRBuilder, put: Put, load: _Load, kind: ir.Type, first: ir.Value, step: int, size: int,
     wanted: ir.Value | None, register: int,
 ) -> str:  # fmt: skip

@@ -1,7 +1,9 @@
 """Lower a kernel of the loop IR to the text of an LLVM module, with its entry.
 
-In: a kernel after the passes. Out: text for `llvmlite.binding.parse_assembly`. Variables of the IR
-become LLVM values, so LLVM's passes need not promote memory to registers.
+The input is a kernel after the passes, and the output is text for
+`llvmlite.binding.parse_assembly`, which `objects.py` optimizes and compiles. `Function` writes
+scalar code, and `_Vectors` writes the bodies of vector loops. Variables of the IR become LLVM
+values, so LLVM's passes need not promote memory to registers.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from accnp.compiler.llvm.spreading import (
     step_of,
     store_elements,
 )
-from accnp.compiler.llvm.stepping import go_over
+from accnp.compiler.llvm.stepping import write_loop
 from accnp.compiler.llvm.templates import (
     INLINED_ATTRIBUTES,
     Functions,
@@ -89,7 +91,13 @@ from accnp.compiler.loops.visiting import (
 from accnp.ir.kernel import STRIDES
 
 __all__ = [
-    "SHARED", "Function", "Platform", "argument_types", "lower", "take_apart", "write_function",
+    "SHARED",
+    "Function",
+    "Platform",
+    "argument_types",
+    "break_cycles",
+    "lower",
+    "write_function",
 ]  # fmt: skip
 
 MAX_SCALAR_RUNS = 8  # kernels of one step in loops; with more, LLVM's passes take too long
@@ -172,18 +180,18 @@ class Function:
         self.values: dict[Var, ir.Value] = {}
         self.pointers: dict[Buffer, ir.Value] = {}
         self.ends: list[ir.Block] = []  # blocks after the enclosing loops
-        # Blocks that leave them, and values.
-        self.leaving: list[list[tuple[ir.Block, list[ir.Value]]]] = []
+        # The blocks that leave these loops by a break, and the carried values there.
+        self.breaks: list[list[tuple[ir.Block, list[ir.Value]]]] = []
         self.bypasses = False  # whether a loop has non-temporal stores
-        self.left = False  # whether a loop is left to LLVM's vectorizer
+        self.uses_vectorizer = False  # whether a loop is left to LLVM's vectorizer
         # Entries get this from the launch; other functions have an argument for it.
         self.may_bypass = kernel.name == "kernel" or kernel.past is not None
         kinds = [_I64, _I64, _I64, *[register_type(t) for t in argument_types(kernel)]]
         kind = ir.FunctionType(ir.VoidType(), kinds)
-        self.made = ir.Function(self.module, kind, f"accnp_{kernel.name}_body")
-        self.made.linkage = "internal"
-        self.made.attributes.add("alwaysinline")
-        first, last, self.past, *given = self.made.args
+        self.function = ir.Function(self.module, kind, f"accnp_{kernel.name}_body")
+        self.function.linkage = "internal"
+        self.function.attributes.add("alwaysinline")
+        first, last, self.past, *given = self.function.args
         self.values |= {kernel.first: first, kernel.last: last}
         for a, value in zip(kernel.arguments, given, strict=True):
             if isinstance(a, Buffer):
@@ -191,7 +199,7 @@ class Function:
                 self.pointers[a] = value
             else:
                 self.values[a] = value
-        self.b = ir.IRBuilder(self.made.append_basic_block("entry"))
+        self.b = ir.IRBuilder(self.function.append_basic_block("entry"))
         for b in kernel.stack:
             place = self.b.alloca(ir.ArrayType(memory_type(b.dtype), b.length))
             place.align = min(64, 16 * b.length)
@@ -206,12 +214,12 @@ class Function:
         for b, _ in kernel.heap:
             free_aligned(self.b, self.pointers[b])
         self.b.ret_void()
-        self.name, self.kinds = self.made.name, [str(a.type) for a in self.made.args[3:]]
+        self.name, self.kinds = self.function.name, [str(a.type) for a in self.function.args[3:]]
         if fast:
             allow_fast(self.module)
         self.linked = linked_modules(self.module.globals)
         self.written = f"{self.module}\n{self.functions.text(self.module.globals)}"
-        take_apart(self.module)
+        break_cycles(self.module)
 
     def text(self, attributes: str, facts: Sequence[str] = ()) -> str:
         """Return the text of the module with the entry; `facts` are names of metadata."""
@@ -221,7 +229,7 @@ class Function:
     def body(self, facts: Sequence[str] = ()) -> str:
         """Return the text of the module without an entry."""
         sized = self.kernel.sized or has_scalar_steps(self.kernel)
-        every = [*[VECTORS] * (not self.left), *[SIZED] * sized, *facts]
+        every = [*[VECTORS] * (not self.uses_vectorizer), *[SIZED] * sized, *facts]
         return "\n".join([self.written, *[f"!{fact} = !{{ }}" for fact in every]])
 
     def entry(self, name: str, linkage: str = "") -> str:
@@ -295,7 +303,7 @@ class Function:
             self.share(s)
         elif isinstance(s, Break):
             values = [self.value(v) for v in s.values]
-            self.leaving[-1].append((self.b.block, values))
+            self.breaks[-1].append((self.b.block, values))
             self.b.branch(self.ends[-1])
         elif isinstance(s, For):
             if s.vector is not None and self.vector_bytes:
@@ -316,7 +324,7 @@ class Function:
 
     def loop(self, s: For) -> None:
         """Write a loop over single steps."""
-        self.left |= _for_vectorizer(s)
+        self.uses_vectorizer |= _is_vectorizable(s)
         b = self.b
         start, stop = self.value(s.start), self.value(s.stop)
         block, blocks = [self.value(x) for x in s.part] if s.part is not None else (None, None)
@@ -347,28 +355,28 @@ class Function:
             for phi, value in zip(phis, following, strict=True):
                 phi.add_incoming(value, b.block)
             b.branch(head)
-        self.left_loop(s, head, phis)
+        self.leave_loop(s, head, phis)
 
     def enter_loop(self, end: ir.Block) -> None:
         self.ends.append(end)
-        self.leaving.append([])
+        self.breaks.append([])
 
-    def left_loop(self, s: For | While, head: ir.Block, phis: Sequence[ir.PhiInstr]) -> None:
+    def leave_loop(self, s: For | While, head: ir.Block, phis: Sequence[ir.PhiInstr]) -> None:
         """Define the carried values after a loop, from its head and from the breaks."""
-        end, ways = self.ends.pop(), self.leaving.pop()
+        end, breaks = self.ends.pop(), self.breaks.pop()
         self.b.position_at_end(end)
         for k, (c, phi) in enumerate(zip(s.carried, phis, strict=True)):
-            found = phi
-            if ways:
-                found = self.b.phi(phi.type)
-                found.add_incoming(phi, head)
-                for block, values in ways:
-                    found.add_incoming(values[k], block)
-            self.values[c.result] = found
+            result = phi
+            if breaks:
+                result = self.b.phi(phi.type)
+                result.add_incoming(phi, head)
+                for block, values in breaks:
+                    result.add_incoming(values[k], block)
+            self.values[c.result] = result
 
     def condition_loop(self, s: While) -> None:
         """Write a loop that runs as long as a condition holds."""
-        self.left |= not any(_is_apart(x) for x in statements(s.body))
+        self.uses_vectorizer |= not any(_prevents_vectorizer(x) for x in statements(s.body))
         b = self.b
         initial = [self.value(c.start) for c in s.carried]
         before = b.block
@@ -389,15 +397,15 @@ class Function:
             for phi, value in zip(phis, following, strict=True):
                 phi.add_incoming(value, b.block)
             b.branch(head)
-        self.left_loop(s, head_end, phis)
+        self.leave_loop(s, head_end, phis)
 
     def do(self, s: Do) -> None:
         """Write a call of a procedure."""
         found = resolve(s.function, tuple([loops.dtype(a) for a in s.args]))
         assert found is not None, s.function
-        made = found[2](self.b, *[self.value(a) for a in s.args])
+        result = found[2](self.b, *[self.value(a) for a in s.args])
         if s.result is not None:
-            self.values[s.result] = made
+            self.values[s.result] = result
 
     def share(self, s: Share) -> None:
         """Pack the arguments, and call `parallel_for` of `_native/thread_pool.c`."""
@@ -419,7 +427,7 @@ class Function:
         assert s.vector is not None
         self.bypasses |= s.vector.bypass and self.may_bypass
         loop = _Vectors(self, s)
-        go_over(loop, self.value(s.start), self.value(s.stop))
+        write_loop(loop, self.value(s.start), self.value(s.stop))
 
     def transpose(self, s: Transpose) -> None:
         """Call a library kernel: the code for a square takes long to compile."""
@@ -432,17 +440,17 @@ class Function:
         b, test = self.b, self.value(s.test)
         then, orelse, end = (b.append_basic_block(n) for n in ("then", "else", "end"))
         b.cbranch(test, then, orelse)
-        ways: list[tuple[ir.Block, list[ir.Value]]] = []
+        exits: list[tuple[ir.Block, list[ir.Value]]] = []
         for start, body, side in ((then, s.then, 1), (orelse, s.orelse, 2)):
             b.position_at_end(start)
             self.block(body)
             if not b.block.is_terminated:  # by a break
-                ways.append((b.block, [self.value(j[side]) for j in s.joined]))
+                exits.append((b.block, [self.value(j[side]) for j in s.joined]))
                 b.branch(end)
         b.position_at_end(end)
         for k, j in enumerate(s.joined):
             phi = self.values[j.result] = b.phi(register_type(j.result.dtype))
-            for before, values in ways:
+            for before, values in exits:
                 phi.add_incoming(values[k], before)
 
     def reduce_elements(self, s: ReduceElements) -> ir.Value:
@@ -501,7 +509,7 @@ class Function:
         return self.b.gep(self.base(buffer), [self.b.add(at, constant, flags=("nsw",))])
 
 
-def take_apart(module: ir.Module) -> None:
+def break_cycles(module: ir.Module) -> None:
     """Break the reference cycles in a module after its text has been written. A kernel leaves
     thousands of objects; otherwise, every tenth kernel would trigger a full garbage collection."""
     for f in module.functions:
@@ -521,7 +529,7 @@ def argument_types(kernel: Kernel) -> list[Type]:
     return [Pointer(a.dtype) if isinstance(a, Buffer) else a.dtype for a in kernel.arguments]
 
 
-def _is_apart(s: Stmt) -> bool:
+def _prevents_vectorizer(s: Stmt) -> bool:
     """Return whether LLVM's vectorizer cannot handle a loop with this statement: another loop, a
     reduction, or a call that reads or writes memory."""
     if isinstance(
@@ -532,28 +540,31 @@ def _is_apart(s: Stmt) -> bool:
     return any(isinstance(loops.dtype(a), Pointer) for x in calls for a in x.args)
 
 
-def _for_vectorizer(s: For) -> bool:
+def _is_vectorizable(s: For) -> bool:
     """Return whether LLVM's vectorizer may vectorize a loop: not if it contains another loop or a
     reduction, nor if all its steps do the same."""
     inner = list(statements(s.body))
-    if any(_is_apart(x) for x in inner):
+    if any(_prevents_vectorizer(x) for x in inner):
         return False
     return any(s.index in subexpressions(e) for x in inner for e in expressions(x))
 
 
-class _Part(NamedTuple):
-    """One of several loads of neighboring elements: its elements are `behind` places before those
-    of the load `last`. `reach` is the distance from the first of the loads to the last one."""
+class _OverlappingLoad(NamedTuple):
+    """One of several loads whose vectors overlap: its elements are `behind` places before those of
+    the load `last`. `reach` is the distance from the first of the loads to the last one."""
 
     last: Load
     behind: int
     reach: int
 
 
-class _Pairs(NamedTuple):
-    """The vectors that loads share in a loop: by the last of these loads, the LLVM type of an
-    element, and the names of the vectors of the step before the first, the step before, and this
-    step. Also the block before the loop, and its limits."""
+class _OverlappingVectors(NamedTuple):
+    """The vectors of a loop from which overlapping loads are shuffled.
+
+    `found` maps the last one of such loads to the LLVM type of an element, and the names of the
+    vectors before the loop, of the previous step, and of this step. `before` is the block before
+    the loop, which runs from `start` to `stop`.
+    """
 
     before: ir.Block
     start: ir.Value
@@ -572,22 +583,25 @@ class _Vectors(VectorLoop):
         self.rest = s.vector.rest
         self.flat = (s.start, s.stop) == (f.kernel.first, f.kernel.last)
         self.outer = {id(v) for v in f.values.values()}
-        self.origin: ir.Value | None = None  # what `common_start` returns
-        # Accesses that move by one element each step, with their starts; stores are among them.
-        self.by_one: dict[Load, _Start] = {}
+        self.offset_in_index: ir.Value | None = None  # the result of `common_offset`
+        # Accesses, including stores, that move by one element each step, and the rest of the index.
+        self.unit_stride: dict[Load, _Start] = {}
         self.other_uses = False  # whether the index is used for anything else
         self.find_accesses()
-        self.pairs: _Pairs | None = None  # set while a loop is written whose loads are shared
+        # Set while a loop with overlapping loads is written.
+        self.overlaps: _OverlappingVectors | None = None
         self.names: dict[Var, LaneValue] = {}
         self.narrow: dict[str, Vector] = {}  # lanes of 32 bits, by the name of those of 64
         if s.start == loops.Const(0, I8):
             self.padded = frozenset([b for b in f.kernel.stack if not b.exact])
             if isinstance(s.stop, loops.Const) and 0 < s.stop.value <= self.n:
                 self.count = int(s.stop.value)
-        self.shared = self.find_shared()
+        self.overlapping = self.find_overlapping_loads()
 
     def first_aligned(self, start: ir.Value, stop: ir.Value) -> ir.Value | None:
-        """The parts of the kernel's range begin with cache lines, but rows and slices do not.
+        """Return where the loop reaches a cache line, or None.
+
+        The parts of the kernel's range begin with cache lines, but rows and slices do not.
 
         Vectors that are stored across cache lines take longer: an average of three neighbours over
         30,000 float64 took 15 us, and 7.5 us with aligned stores (AVX-512, 2026-11). Rows that are
@@ -610,21 +624,22 @@ class _Vectors(VectorLoop):
         size = store.buffer.element.size
         return until_aligned(b, peeled, self.n, size, place, start, stop)
 
-    def common_start(self) -> ir.Value | None:
-        """Return where most operands of a row start, counted from their first elements, if several
-        start there.
+    def common_offset(self) -> ir.Value | None:
+        """Return the loop-invariant part of the index that most accesses of the loop have in
+        common, or None if no two accesses have the same.
 
-        With it in the index of the loop, their first elements are the only addresses that a row
-        needs. Otherwise each row computes an address for each operand.
+        `stepping.write_loop` adds it to the index of the loop, once for each row. These accesses
+        then use the base addresses of their buffers. Otherwise, the address of each operand would
+        be computed for each row.
         """
-        if self.flat or self.other_uses or not self.by_one:
+        if self.flat or self.other_uses or not self.unit_stride:
             return None
-        starts = Counter(self.by_one.values())
+        starts = Counter(self.unit_stride.values())
         (terms, constant), count = starts.most_common(1)[0]
         if count < 2 or not terms:
             return None
-        _, self.origin, _ = self.terms(loops.Index(terms, constant))
-        return self.origin
+        _, self.offset_in_index, _ = self.terms(loops.Index(terms, constant))
+        return self.offset_in_index
 
     def find_accesses(self) -> None:
         """Find the accesses that move by one element each step, and whether the index of the loop
@@ -641,16 +656,17 @@ class _Vectors(VectorLoop):
                 if isinstance(index, loops.Index) and (i, 1) in index.terms:
                     others = tuple([term for term in index.terms if term != (i, 1)])
                     if assigned.union([i]).isdisjoint(parts(loops.Index(others))):
-                        self.by_one[x] = others, index.constant
+                        self.unit_stride[x] = others, index.constant
                         continue
             self.other_uses |= x == i
             unseen += parts(x)
 
-    def find_shared(self) -> dict[Load, _Part]:
-        """Find loads of neighboring elements: those of shifted buffers at one index.
+    def find_overlapping_loads(self) -> dict[Load, _OverlappingLoad]:
+        """Find loads whose vectors overlap: loads of shifted buffers (`loops.ir.Shifted`) at one
+        index.
 
-        A step loads the vector of the last of these elements, and shuffles with the vector of the
-        step before have the others. A five-point average over 150 x 150 float64 takes 530 us in
+        A step loads only the vector of the last of them. The others are shuffled from this vector
+        and that of the previous step. A five-point average over 150 x 150 float64 takes 530 us in
         80 sweeps, 650 us with five loads for each vector, and a copy 415 us (AVX-512, 2026-11).
         Without AVX-512, such a shuffle takes two instructions.
         """
@@ -660,52 +676,58 @@ class _Vectors(VectorLoop):
             b: (of, distance) for b, of, distance in self.f.kernel.shifted
         }
         groups: dict[tuple[Memory, Expr], dict[Load, int]] = {}
-        for x in self.by_one if roots else ():
+        for x in self.unit_stride if roots else ():
             if x.buffer.element.kind in ("int", "uint", "float") and x.buffer.element.size in SIZES:
                 root, distance = roots.get(x.buffer, (x.buffer, 0))
                 groups.setdefault((root, x.index), {})[x] = distance
-        found: dict[Load, _Part] = {}
+        found: dict[Load, _OverlappingLoad] = {}
         for group in groups.values():
             last = max(group, key=lambda x: group[x])
             reach = group[last] - min(group.values())
             if reach:
-                found |= {x: _Part(last, group[last] - n, reach) for x, n in group.items()}
+                found |= {
+                    x: _OverlappingLoad(last, group[last] - n, reach) for x, n in group.items()
+                }
         return found
 
     @contextmanager
-    def shared_loads(
+    def overlapping_loads(
         self, before: ir.Block, head: ir.Block, start: ir.Value, stop: ir.Value
     ) -> Generator[None]:
-        self.pairs = _Pairs(before, start, stop, {}) if self.shared else None
+        self.overlaps = _OverlappingVectors(before, start, stop, {}) if self.overlapping else None
         yield
-        found, self.pairs = self.pairs.found if self.pairs is not None else {}, None
+        vectors = {} if self.overlaps is None else self.overlaps.found
+        self.overlaps = None
         b = ir.IRBuilder(head)
         b.position_at_start(head)
-        came, end = (x.get_reference().lstrip("%") for x in (before, self.f.b.block))
-        for kind, initial, previous, now in found.values():
-            ways = f"[{initial}, %{came}], [{now}, %{end}]"
-            insert_line(b, f"{previous} = phi {vector(kind, self.n)} {ways}")
+        entry, end = (x.get_reference().lstrip("%") for x in (before, self.f.b.block))
+        for kind, initial, previous, now in vectors.values():
+            incoming = f"[{initial}, %{entry}], [{now}, %{end}]"
+            insert_line(b, f"{previous} = phi {vector(kind, self.n)} {incoming}")
 
-    def shared_lanes(self, part: _Part, kind: ir.Type, at: Index) -> str:
-        """Return the elements of a load as lanes of the vectors of the step before and this one."""
-        assert self.pairs is not None
-        if part.last not in self.pairs.found:
-            self.load_shared(self.pairs, part, kind, at)
-        _, _, previous, now = self.pairs.found[part.last]
-        lanes = range(self.n - part.behind, 2 * self.n - part.behind)
-        return shuffled(self.put, kind, self.n, previous, now, lanes) if part.behind else now
+    def overlapping_lanes(self, load: _OverlappingLoad, kind: ir.Type, at: Index) -> str:
+        """Return the elements of an overlapping load, shuffled from the vectors of the previous
+        step and of this one."""
+        assert self.overlaps is not None
+        if load.last not in self.overlaps.found:
+            self.load_overlapping(self.overlaps, load, kind, at)
+        _, _, previous, now = self.overlaps.found[load.last]
+        lanes = range(self.n - load.behind, 2 * self.n - load.behind)
+        return shuffled(self.put, kind, self.n, previous, now, lanes) if load.behind else now
 
-    def load_shared(self, pairs: _Pairs, part: _Part, kind: ir.Type, at: Index) -> None:
-        """Load the vector of this step, and before the loop the elements before the first one."""
-        f, n, base = self.f, self.n, self.f.base(part.last.buffer)
+    def load_overlapping(
+        self, overlaps: _OverlappingVectors, load: _OverlappingLoad, kind: ir.Type, at: Index
+    ) -> None:
+        """Load the vector of this step, and before the loop the elements before the first step."""
+        f, n, base = self.f, self.n, self.f.base(load.last.buffer)
         place = self.place(base, at)
         self.read.append((place, n * byte_size(kind)))
         now = load_vector(f.b, self.put, self.declares, kind, place, n, None)
         b = self.ahead
-        if pairs.before is not self.before:
-            branch = pairs.before.terminator
+        if overlaps.before is not self.before:
+            branch = overlaps.before.terminator
             assert branch is not None
-            b = ir.IRBuilder(pairs.before)
+            b = ir.IRBuilder(overlaps.before)
             b.position_before(branch)
         if at.offset is not None:
             base = self.early("gep", base, at.offset)
@@ -713,13 +735,13 @@ class _Vectors(VectorLoop):
         def put(text: str) -> str:
             return self.put(text, b)
 
-        some = b.icmp_signed("<", pairs.start, pairs.stop)
-        count = b.select(some, ir.Constant(_I64, part.reach), _ZERO)
+        some = b.icmp_signed("<", overlaps.start, overlaps.stop)
+        count = b.select(some, ir.Constant(_I64, load.reach), _ZERO)
         mask = mask_of(b, put, count, n, f.vector_bytes, at_end=True)
-        place = b.gep(base, [b.sub(pairs.start, ir.Constant(_I64, n), flags=("nsw",))])
+        place = b.gep(base, [b.sub(overlaps.start, ir.Constant(_I64, n), flags=("nsw",))])
         initial = load_vector(b, put, self.declares, kind, place, n, mask)
         f.functions.serial += 1
-        pairs.found[part.last] = kind, initial, f"%v{f.functions.serial}", now
+        overlaps.found[load.last] = kind, initial, f"%v{f.functions.serial}", now
 
     def same(self, value: LaneValue) -> TypeGuard[ir.Value]:
         return isinstance(value, ir.Constant | ir.Argument) or id(value) in self.outer
@@ -733,7 +755,7 @@ class _Vectors(VectorLoop):
         self, at: ir.Value, mask: Mask, left: ir.Value | int | None, past: ir.Value | None
     ) -> None:
         self.mask, self.left, self.past = mask, left, past
-        back = None if self.origin is None else self.early("neg", self.origin)
+        back = None if self.offset_in_index is None else self.early("neg", self.offset_in_index)
         self.names = {self.s.index: Index(at, 1, back)}
         self.read = []
         for s in self.s.body:
@@ -836,7 +858,7 @@ class _Vectors(VectorLoop):
         """Return an index plus a loop-invariant offset."""
         if offset is None or index.offset is None:
             return Index(index.now, index.step, index.offset if offset is None else offset)
-        if offset is self.origin:  # the index was moved by it
+        if offset is self.offset_in_index:  # the index was moved by it
             return Index(index.now, index.step)
         return Index(index.now, index.step, self.early("add", index.offset, offset))
 
@@ -913,8 +935,8 @@ class _Vectors(VectorLoop):
         if not isinstance(at.step, int) or at.step not in (1, *STRIDES):
             return self.gathered(x, at, None, [])
         kind = memory_type(of)
-        if self.pairs is not None and x in self.shared:
-            return Vector(kind, self.shared_lanes(self.shared[x], kind, at))
+        if self.overlaps is not None and x in self.overlapping:
+            return Vector(kind, self.overlapping_lanes(self.overlapping[x], kind, at))
         place, mask = self.place(base, at), self.mask_at(x.buffer, x.index)
         if of.kind == "bool":
             raw = Vector(kind, self.load_lanes(kind, place, at.step, mask))
@@ -991,10 +1013,10 @@ class _Vectors(VectorLoop):
             _templates.store(key, found)
         if isinstance(found, str):
             self.fail(found)
-        made = self.write_template(name, found, [v.name for v in values])
+        result = self.write_template(name, found, [v.name for v in values])
         if name == "cast" and [*of] == [I4, I8]:
-            self.narrow[made.name] = values[0]
-        return made
+            self.narrow[result.name] = values[0]
+        return result
 
 
 def _product(b: ir.IRBuilder, args: Sequence[ir.Value]) -> ir.Value:

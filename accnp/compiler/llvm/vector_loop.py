@@ -1,6 +1,8 @@
-"""Write a loop of independent steps as vector code: one copy of the body, and a mask at the end.
+"""The base class of writers of vector loops: loops of independent steps as vector code.
 
-In: the operations of one step, in order. Out: LLVM text with vectors of the given number of lanes.
+A subclass (`lower._Vectors`) writes the operations of one step, in order, for several steps at a
+time, and `stepping.write_loop` writes the loop around them. This module writes the LLVM text of
+vector values, loads and stores. There is one copy of the body, and a mask for the last steps.
 LLVM's own vectorizer tries several widths and leaves three copies of the body (vectors, shorter
 vectors, single steps), which takes half of the time to compile a kernel.
 
@@ -63,7 +65,7 @@ class VectorLoop:
     rest = "tail"  # as `loops.ir.Vector.rest`
     count = 0  # steps, if their number is known and one vector computes them all
     flat = False  # whether it is a loop over all elements of the kernel
-    # `go_over` sets these before it writes the body.
+    # `stepping.write_loop` sets these before it writes the body.
     before: ir.Block  # the block before the loop, which grows until the end
     ahead: ir.IRBuilder  # writes into that block
     join: ir.Block  # the block after it
@@ -93,15 +95,16 @@ class VectorLoop:
         with a cache line, or no results are stored non-temporally."""
         raise NotImplementedError
 
-    def common_start(self) -> ir.Value | None:
-        """Return the number that is added to the index of the loop while it runs, or None."""
+    def common_offset(self) -> ir.Value | None:
+        """Return a loop-invariant number that `stepping.write_loop` adds to the index of the loop,
+        or None. `steps_of` gets the index with it."""
         raise NotImplementedError
 
-    def shared_loads(
+    def overlapping_loads(
         self, before: ir.Block, head: ir.Block, start: ir.Value, stop: ir.Value
     ) -> AbstractContextManager[None]:
-        """Share vectors of loads in the body of a loop from `start` on. `before` is the block
-        before the loop, and `head` its first one."""
+        """Reuse the vector of the previous step for loads that overlap, in the body of a loop from
+        `start` on. `before` is the block before the loop, and `head` its first one."""
         raise NotImplementedError
 
     def steps_of(
