@@ -186,5 +186,5 @@ def _nothing_left_on():
     they run after it."""
     yield
     asked = os.environ.get("ACCNP_TEST_GPU") == "1"
-    assert (list(scoped), watch.on, watch.unusual) == ([], False, False)
+    assert (list(scoped), watch.on, watch.unkeyed_options) == ([], False, False)
     assert asked or not device.gpu_possible

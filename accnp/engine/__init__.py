@@ -182,10 +182,10 @@ def _find_plan(
 ) -> tuple[Plan | None, tuple[int, ...], Any, Any]:
     """Return the cached plan of a pending graph or None, the leaves that it overwrites, and the
     two keys that `_make_keys` returns."""
-    lost = unreferenced_leaves(found, found.taken) if found.taken and not watch.one_by_one else ()
+    lost = unreferenced_leaves(found, found.taken) if found.taken and not watch.synchronous else ()
     key, general = _make_keys(found, (places, lost, *rest))
     plan = _plans.get(key) or _plans.recall(key)
-    if plan is not None and plan.spare and not watch.one_by_one:
+    if plan is not None and plan.spare and not watch.synchronous:
         # Large results can overwrite operands that are not referenced elsewhere.
         more = unreferenced_leaves(found, {*found.taken, *plan.spare})
         if more != lost:
@@ -276,7 +276,7 @@ def _launch(
     """Run a plan: at once if it has less work than `most`, otherwise on the stream."""
     quick = plan.quick
     if watch.on:
-        if watch.one_by_one:
+        if watch.synchronous:
             _launch_watched(plan, leaves, outputs, order)
             return
         quick = None  # observers are called after every step
@@ -326,7 +326,7 @@ def _run(
 def _launch_watched(
     plan: Plan, leaves: list[Node], outputs: list[Node], order: Sequence[Node]
 ) -> None:
-    kinds = watch.watched_kinds()
+    kinds = watch.searched_kinds()
     program = plan.program or (build(sorted_order(order), leaves, outputs) if kinds else None)
 
     def work() -> None:

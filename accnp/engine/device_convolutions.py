@@ -254,8 +254,8 @@ class _Convolution(Series):
             )
             step = ProductStep(self.v, [a, b], gemm, out[4])
             step.results = [(self.slot, -1)]
-            step.fresh = self.fresh(self.slot, self.v.aval.size * self.made.itemsize)
-            step.operands += [] if step.fresh else [(self.slot, *out[1:])]
+            step.own_allocs = self.allocate(self.slot, self.v.aval.size * self.made.itemsize)
+            step.operands += [] if step.own_allocs else [(self.slot, *out[1:])]
             step.work = count * rows * columns * terms
             moved = rows * terms + columns * (rows + terms)
             step.nbytes = count * moved * self.dtype.itemsize

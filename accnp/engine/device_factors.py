@@ -70,7 +70,7 @@ class CallStep(AddressStep):
 
     def words(self, place: PlaceOf, calls: Calls) -> tuple[str, int, int, list[Place]]:
         address, handle, bit = self.solver.function(self.name, self.letter)
-        calls.alone = True  # a handle is for one thread at a time
+        calls.exclusive = True  # a handle is for one thread at a time
         given = [(0, handle)]
         for x in self.arguments:
             if isinstance(x, tuple):
@@ -78,7 +78,7 @@ class CallStep(AddressStep):
             elif isinstance(x, int):
                 given.append((0, x))
             else:
-                calls.kept.append(x)
+                calls.referenced.append(x)
                 given.append((0, x.ctypes.data))
         return self.name, address, bit, given
 
@@ -135,10 +135,10 @@ class _Factors(Series):
         """A call; `changed` are slots that it writes to, and their bytes, `read` are those that it
         knows by addresses in memory."""
         step = CallStep(self.v, self.solver, name, LETTERS[self.code], arguments)
-        step.fresh = [pair for slot, nbytes in changed for pair in self.fresh(slot, nbytes)]
+        step.own_allocs = [pair for slot, nbytes in changed for pair in self.allocate(slot, nbytes)]
         step.nbytes //= self.count if self.singly else 1
         step.work //= self.count if self.singly else 1
-        made = {slot for slot, _ in step.fresh}
+        made = {slot for slot, _ in step.own_allocs}
         known: list[int] = [as_tuple(x)[0] for x in arguments if isinstance(x, tuple)]
         for slot in dict.fromkeys([*known, *read, *[slot for slot, _ in changed]]):
             if slot not in made:

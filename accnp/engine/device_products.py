@@ -80,13 +80,13 @@ class ProductStep(AddressStep):
     @property
     def what(self) -> str:
         """What kind of step it is."""
-        return f"{'' if self.fresh is None else 'a part of it: '}product by the GPU's library"
+        return f"{'' if self.own_allocs is None else 'a part of it: '}product by the GPU's library"
 
     def words(self, place: PlaceOf, calls: Calls) -> tuple[str, int, int, list[Place]]:
         a, b = [place(o[0], o[4]) for o in self.operands[:2]]
         ((slot, _),) = self.results
         out, g, held = place(slot, self.start), self.gemm, factors(self.operands[0][2])
-        calls.kept.append(held)
+        calls.referenced.append(held)
         address, handle = calls.driver.blas()
         one = held.ctypes.data
         zero = one if g.more else one + held.itemsize

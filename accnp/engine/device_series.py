@@ -1,7 +1,10 @@
-"""Several steps of a GPU in the place of one operation.
+"""Several steps for a GPU that together compute one operation.
 
-In: a planner, and the operation whose call is planned. Out: launches and calls by address, with the
-slots that each makes.
+A call of a GPU library may need kernels before or after it, for example to change the memory layout
+of an operand. `device_products.py`, `device_factors.py` and `device_convolutions.py` create a
+`Series` from the planner and the operation, and add launches and library calls to it in order. For
+each step, the series records the slots that it allocates. The planner puts the steps into the plan
+in place of the library call.
 """
 
 from __future__ import annotations
@@ -23,20 +26,22 @@ SeriesStep = KernelStep | AddressStep
 
 
 class Series:
-    """The steps so far."""
+    """The steps of one operation, in order."""
 
     def __init__(self, planner: DevicePlanner, v: Value, call: HostStep) -> None:
         self.planner, self.v, self.operands = planner, v, call.operands
-        # The slots of the results that are wanted, by their numbers; -1 is an only one.
+        # Slots of the results that are used, by index; a single result has index -1.
         self.results: dict[int, int] = {index: slot for slot, index in call.results}
         self.steps: list[SeriesStep] = []
-        self.begun: set[int] = set()  # slots that steps have made
+        self.allocated: set[int] = set()  # slots that steps have allocated
 
-    def fresh(self, slot: int, nbytes: int) -> list[tuple[int, int]]:
-        """What a step that writes to a slot makes: that, if no step before it has."""
-        there = slot in self.begun
-        self.begun.add(slot)
-        return [] if there else [(slot, nbytes)]
+    def allocate(self, slot: int, nbytes: int) -> list[tuple[int, int]]:
+        """Return the allocations of a step that writes to a slot: none if an earlier step has
+        allocated the slot."""
+        if slot in self.allocated:
+            return []
+        self.allocated.add(slot)
+        return [(slot, nbytes)]
 
     def launch(
         self,
@@ -51,7 +56,7 @@ class Series:
         to, slots and their bytes."""
         step = self.planner.own_step(own, list(codes), self.v)
         step.pointers, step.label, step.moved = list(pointers), label, moved
-        step.allocs = [pair for slot, nbytes in made for pair in self.fresh(slot, nbytes)]
+        step.allocs = [pair for slot, nbytes in made for pair in self.allocate(slot, nbytes)]
         step.stores = {slot for slot, _ in made}
         step.load(self.planner.plan.fastmath)
         self.steps.append(step)

@@ -30,8 +30,8 @@ def early_start_words(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
     if body.work > AHEAD or not all(map(_surely_terminates, body.steps)):
         return NEVER
     word, event, held = calls.driver.flag()
-    calls.kept.append(held)
-    calls.alone = True
+    calls.referenced.append(held)
+    calls.exclusive = True
     return word, event, calls.entries.mark, calls.entries.passed
 
 

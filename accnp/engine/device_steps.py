@@ -175,20 +175,22 @@ class LibraryStep(HostStep):
 
 
 class AddressStep(LibraryStep):
-    """A call of a function of cuBLAS or cuSOLVER by its address, on the device's stream. `fresh`
-    are the slots that it makes, and their bytes, where these are not its results alone."""
+    """A call of a function of cuBLAS or cuSOLVER by its address, on the device's stream.
 
-    __slots__ = ("fresh", "walk")
+    `own_allocs` are the slots that it allocates, and their bytes; None if these are its results.
+    """
+
+    __slots__ = ("own_allocs", "walk")
 
     def __init__(self, v: Value) -> None:
         super().__init__(v)
-        self.fresh: list[tuple[int, int]] | None = None
-        self.walk: Walk | None = None  # what does this step alone, once that is made
+        self.own_allocs: list[tuple[int, int]] | None = None
+        self.walk: Walk | None = None  # executes only this step; created on first use
 
     @property
     def allocs(self) -> list[tuple[int, int]]:
-        """Slots that it makes, and their bytes."""
-        return super().allocs if self.fresh is None else self.fresh
+        """The slots that it allocates, and their bytes."""
+        return super().allocs if self.own_allocs is None else self.own_allocs
 
     def words(self, place: PlaceOf, calls: Calls) -> tuple[str, int, int, list[Place]]:
         """The function's name among `driver.CALLS`, its address, the bit of its errors, and its

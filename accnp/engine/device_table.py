@@ -249,7 +249,7 @@ def _body(
     given: dict[int, Place] = dict(enumerate(leaves))
     for slot, buffer in enumerate(plan.constants, len(leaves)):
         given[slot] = 0, buffer.ptr
-    calls.kept.append(plan)
+    calls.referenced.append(plan)
     root = root_slots(plan.steps)
     copies: list[tuple[int, tuple[int, int], int]] = []
     for slot, (to, nbytes) in zip(plan.output_slots, wanted, strict=True):
@@ -316,7 +316,7 @@ def _exchange_words(carry: Sequence[_Carry]) -> list[int]:
 
 def _record(inside: _Inside, *rest: int) -> list[int]:
     calls, e = inside.calls, inside.calls.entries
-    return [inside.widest, e.fetch, e.wait, e.copy, calls.stream, calls.where, *rest]
+    return [inside.widest, e.fetch, e.wait, e.copy, calls.stream, calls.error_address, *rest]
 
 
 def _scan(outer: _Steps, step: ControlStep, behind: int) -> int:
@@ -380,7 +380,7 @@ def _cond(outer: _Steps, step: ControlStep, behind: int) -> int:
     results = [(inside.base(inside.result(i)), a.nbytes) for i, a in enumerate(step.avals)]
     ways = [inside.steps(body, operands, results) for body in step.bodies]
     calls, e = inside.calls, inside.calls.entries
-    record = [inside.widest, e.fetch, e.wait, calls.stream, calls.where]
+    record = [inside.widest, e.fetch, e.wait, calls.stream, calls.error_address]
     record += [step.inputs[0].dtype.itemsize, index, 0, len(ways)]
     for way in ways:
         record += [way.count, calls.words(way.words)]
@@ -461,7 +461,7 @@ class _Table:
                 error.accnp_step = step  # type: ignore[attr-defined]
                 raise
         driver.enter()
-        with _one if self.calls.alone else nullcontext():
+        with _one if self.calls.exclusive else nullcontext():
             self.walk(*map(_address, buffers))
         if self.calls.error.value:
             code, self.calls.error.value = self.calls.error.value, 0

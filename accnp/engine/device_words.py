@@ -1,7 +1,9 @@
-"""Words of a table for a GPU: steps come in, lists of numbers that machine code takes go out.
+"""Encode steps for a GPU as words of a table that machine code executes.
 
-The entries and their arguments are those of `runtime/device_calls.py`; `device_table.py` puts the
-words together and says where slots lie.
+A plan whose steps are launches, copies, library calls, loops and branches runs without Python: its
+steps are written once as 64-bit words, and `_native/launch.c` executes this table. `Calls` encodes
+one step. It gets the step and the places of its operands, which `device_table.py` assigns, and
+returns the words for one of the entries that `runtime/device_calls.py` defines.
 """
 
 from __future__ import annotations
@@ -20,20 +22,20 @@ from accnp.runtime.driver import CALLS
 
 __all__ = ["Calls", "Guard", "Place", "graph_of"]
 
-Place = tuple[int, int]  # a base, and what is added to it
+Place = tuple[int, int]  # the number of a base address, and an offset in bytes
 
 
 class Guard(NamedTuple):
-    """When the launches of a branch are meant: an index is one of first..last."""
+    """The condition for the launches of a branch: an index is one of first..last."""
 
-    code: str  # its type
+    code: str  # the type of the index
     place: Place
     first: int
     last: int
 
 
 class Calls:
-    """What the words of a table need of a device."""
+    """Encodes steps for one device. The memory that words point to lives as long as this object."""
 
     def __init__(self, device: Device, fastmath: bool) -> None:
         self.device, self.fastmath = device, fastmath
@@ -41,68 +43,77 @@ class Calls:
         self.entries = self.driver.entries()
         self.code = addresses()
         self.stream = self.driver.stream
-        self.error = ctypes.c_int64(0)  # the first that a function gave
-        self.where = ctypes.addressof(self.error)
-        self.kept: list[Any] = []  # memory that words point to
-        self.alone = False  # whether walks must not mix
+        self.error = ctypes.c_int64(0)  # the first error that a function returned
+        self.error_address = ctypes.addressof(self.error)
+        self.referenced: list[Any] = []  # objects whose memory words point to
+        self.exclusive = False  # whether no two threads may execute the table at the same time
 
     def words(self, values: Sequence[int]) -> int:
-        """The address of words that stay."""
+        """Store words, and return their address."""
         array = (ctypes.c_int64 * len(values))(*values)
-        self.kept.append(array)
+        self.referenced.append(array)
         return ctypes.addressof(array)
 
     def step(self, entry: str, n: int, arguments: Sequence[Place]) -> list[int]:
-        found = [self.code[entry], n, n, len(arguments)]  # all at once, by one thread
+        """Return the words of a step: an entry, whose arguments end with `n` of the kernel's."""
+        words = [self.code[entry], n, n, len(arguments)]  # all at once, by one thread
         for place in arguments:
-            found += place
-        return found
+            words += place
+        return words
 
     def launch(
         self, step: DeviceStep, place: Callable[[int, int], Place], guard: Guard | None = None
     ) -> list[int]:
         handle = self.driver.handle(step.function or step.load(self.fastmath))
-        head = [self.entries.launch, handle, step.blocks, step.threads, self.stream, self.where]
-        given = [place(slot, offset) for slot, offset in step.pointers]
-        given += [(0, buffer.ptr) for buffer in step.constants]
-        given += [(0, word) for word in step.words]
+        head = [
+            self.entries.launch,
+            handle,
+            step.blocks,
+            step.threads,
+            self.stream,
+            self.error_address,
+        ]
+        arguments = [place(slot, offset) for slot, offset in step.pointers]
+        arguments += [(0, buffer.ptr) for buffer in step.constants]
+        arguments += [(0, word) for word in step.words]
         if guard is not None:
-            given += [guard.place, (0, guard.first), (0, guard.last)]
-        self.kept.append(step)
-        return self.step(LAUNCH, len(given), [*[(0, word) for word in head], *given])
+            arguments += [guard.place, (0, guard.first), (0, guard.last)]
+        self.referenced.append(step)
+        return self.step(LAUNCH, len(arguments), [*[(0, word) for word in head], *arguments])
 
     def call(self, step: AddressStep, place: Callable[[int, int], Place]) -> list[int]:
         name, address, bit, arguments = step.words(place, self)
-        self.kept.append(step)
-        head = [(0, address), (0, self.where), (0, bit)]
+        self.referenced.append(step)
+        head = [(0, address), (0, self.error_address), (0, bit)]
         return self.step(call_of(CALLS[name]), 0, [*head, *arguments])
 
     def copy(self, to: Place, source: Place, nbytes: int, guard: Guard | None = None) -> list[int]:
         if guard is not None:
             step = _move(self.device, nbytes, guard.code)
             return self.launch(step, lambda slot, _: (to, source)[slot], guard)
-        last = [(0, nbytes), (0, self.stream), (0, self.where)]
+        last = [(0, nbytes), (0, self.stream), (0, self.error_address)]
         return self.step(COPY, 0, [(0, self.entries.copy), to, source, *last])
 
     def graph(self, step: LibraryStep, place: Callable[[int, int], Place]) -> list[list[int]]:
-        """The steps of a captured call: what is not there is copied to where the graph reads, what
-        is wanted elsewhere from where it writes."""
-        made = graph_of(step)
-        found: list[list[int]] = []
-        for (slot, *_), span in zip(step.operands, made.spans, strict=True):
+        """Return the steps of a captured call: copies of operands to the addresses that the graph
+        reads, the launch of the graph, and copies of results from the addresses that it writes.
+        Operands and results that are there already are not copied."""
+        capture = graph_of(step)
+        steps: list[list[int]] = []
+        for (slot, *_), span in zip(step.operands, capture.spans, strict=True):
             source, to = place(slot, span.first), (0, span.address)
             if span.nbytes and source != to:
-                found.append(self.copy(to, source, span.nbytes))
-        found.append(self.step(GRAPH, 0, [(0, word) for word in (
-            self.entries.graph, made.handle, self.stream, self.where,
+                steps.append(self.copy(to, source, span.nbytes))
+        steps.append(self.step(GRAPH, 0, [(0, word) for word in (
+            self.entries.graph, capture.handle, self.stream, self.error_address,
         )]))  # fmt: skip
-        for (slot, nbytes), address in zip(step.allocs, made.results, strict=True):
+        for (slot, nbytes), address in zip(step.allocs, capture.results, strict=True):
             to, source = place(slot, 0), (0, address)
             if nbytes and source != to:
-                found.append(self.copy(to, source, nbytes))
-        self.kept.append(made)
-        self.alone = True
-        return found
+                steps.append(self.copy(to, source, nbytes))
+        self.referenced.append(capture)
+        self.exclusive = True
+        return steps
 
 
 def graph_of(step: LibraryStep) -> Capture:
@@ -112,7 +123,7 @@ def graph_of(step: LibraryStep) -> Capture:
 
 
 def _move(device: Device, nbytes: int, guard: str) -> DeviceStep:
-    """The launch that copies bytes from slot 1 to slot 0, where a branch is meant."""
+    """Return a launch that copies bytes from slot 1 to slot 0 if a branch is taken."""
     text, size = Generated(), 4 if nbytes % 4 == 0 else 1
     text.source = "def kernel(lo, hi, x, y):\n    for i in range(lo, hi):\n        x[i] = y[i]\n"
     text.signature = ("i4*", "i4*") if size == 4 else ("u1*", "u1*")

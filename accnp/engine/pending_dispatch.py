@@ -125,7 +125,13 @@ def _make_python_entry(now: object, found: Pending, plan: Plan) -> Record | None
     two = both and not same
 
     def compute(node: Node) -> bool:
-        if epoch["now"] is not now or scoped or watch.on or watch.unusual or devices.gpu_possible:
+        if (
+            epoch["now"] is not now
+            or scoped
+            or watch.on
+            or watch.unkeyed_options
+            or devices.gpu_possible
+        ):
             return False
         inputs = node.inputs
         if node.trace is not None or (inputs[0] is inputs[-1]) is not same:

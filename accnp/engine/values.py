@@ -1,8 +1,17 @@
 """Thread-safe access to the values of nodes.
 
-The value of a node is None while it is pending; then a task that will deliver it, or the claim of a
-thread that is computing it; and finally its buffer. The engine sets these values with `set_values`,
-`set_pending_task` and `Claim`. Other threads never see a state in between.
+The attribute `Node.value` has one of five states:
+
+- None: the node is pending, that is, it has not been computed yet.
+- A `Claim`: a thread is computing the node with a plan that overwrites its operands.
+- A `Task`: a submitted task will set the value.
+- A `Buffer`, or a tuple of buffers for an operation with several results: the node is computed.
+- `DELETED`: the buffer was donated to a jitted call or deleted by the user. The node never gets
+  another value, and a request of its value raises RuntimeError.
+
+Only the engine sets values. It uses `set_values` for results, `set_pending_task` when it submits a
+task, and `Claim.take` and `Claim.end`. It stores `DELETED` itself when an array is donated or
+deleted. All of these hold `value_lock`, so other threads never see a state in between.
 """
 
 from __future__ import annotations
@@ -29,14 +38,14 @@ value_lock = renewed(threading.RLock())
 
 
 class _Deleted:
-    """The value of a donated or deleted array, in place of a buffer."""
+    """The class of `DELETED`, the value of the node of a donated or deleted array."""
 
 
 DELETED = _Deleted()
 
 
 def make_deleted_error() -> RuntimeError:
-    """Return the error for a request of the value of such an array."""
+    """Return the error for a request of the value of a deleted array."""
     return RuntimeError(
         "Array has been deleted: its buffer was donated or freed; make a copy before donating it"
     )
@@ -94,7 +103,7 @@ claimed: set[Claim] = set()  # active claims
 
 
 def find_claim(nodes: Iterable[Node]) -> Claim | None:
-    """Return a claim on one of some nodes, or None."""
+    """Return the claim on one of the nodes, or None."""
     for node in nodes:
         value = node.value
         if type(value) is Claim:
@@ -117,11 +126,12 @@ def available_buffer(node: Node) -> Buffer | None:
 
 def set_values(nodes: Sequence[Node], buffers: Iterable[Any]) -> None:
     """Set the values of nodes, and drop their inputs, which are no longer needed."""
-    it = iter(buffers)
+    remaining = iter(buffers)
     with value_lock:
         for node in nodes:
             several = type(node.aval) is tuple
-            node.value = tuple([next(it) for _ in result_avals(node.aval)]) if several else next(it)
+            values = [next(remaining) for _ in result_avals(node.aval)]
+            node.value = tuple(values) if several else values[0]
             trace = node.trace
             # The derivative that recorded a node may have ended within one that differentiates it.
             while trace is not None and not trace.active:

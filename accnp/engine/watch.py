@@ -1,9 +1,10 @@
-"""Observed execution of plans: the time of every step (ACCNP_DEBUG=5), the search for nan and inf
-(`debug_nans`, `debug_infs`), and observers such as the profiler, which see each run of a plan.
+"""Execution of plans with observation: times of steps, the search for NaN and infinity, observers.
 
-Input: a plan, its program, and the buffers of its leaves. Output: the same results as from
-`execute.run`, or FloatingPointError. `on` is true while one of these modes is enabled, so that
-execution without them only tests this flag.
+`run` computes the same results as `execute.run` from a plan, its program, and the buffers of its
+leaves. At debug level 5 (ACCNP_DEBUG=5) it also logs the time of every step. With `debug_nans` or
+`debug_infs`, it searches the results, and raises FloatingPointError with the operation and the
+user's line that produced such a value. The profiler and `explain` call `observe` to see each run of
+a plan. `on` is true while one of these modes is enabled; other execution only tests this flag.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ from accnp.ir.graph import Graph
 from accnp.ir.node import Node, site_text
 from accnp.runtime.buffer import Buffer
 
-__all__ = ["find_bad", "first_bad_operation", "observe", "run", "watched_kinds"]
+__all__ = ["find_bad", "first_bad_operation", "observe", "run", "searched_kinds"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-on = False
-one_by_one = False  # whether runs are synchronous: times are logged, or values are searched
-# Whether any thread has enabled options that entries of single operations do not take into account.
-unusual = False
+on = False  # whether any of these modes is enabled
+synchronous = False  # whether steps run one by one: times are logged, or values are searched
+# Whether any thread has enabled options that are not part of the keys of pending dispatch.
+unkeyed_options = False
 TIMES = 5
 _observers = 0
 _PENDING = nodes.PENDING_LIMIT
 
 
 def _refresh() -> None:
-    global on, one_by_one, unusual
-    unusual = any(config.anywhere("fastmath")) or any(config.anywhere("kernel_overrides"))
+    global on, synchronous, unkeyed_options
+    unkeyed_options = any(config.anywhere("fastmath")) or any(config.anywhere("kernel_overrides"))
     searching = any(config.anywhere("debug_nans")) or any(config.anywhere("debug_infs"))
-    one_by_one = searching or max(config.anywhere("debug")) >= TIMES
-    on = one_by_one or _observers > 0
+    synchronous = searching or max(config.anywhere("debug")) >= TIMES
+    on = synchronous or _observers > 0
     # During a search, operations run when they are recorded, so that errors name the right line.
     nodes.PENDING_LIMIT = 0 if searching else _PENDING
     set_pending_limit(nodes.PENDING_LIMIT)
@@ -58,7 +59,7 @@ def observe(more: int) -> None:
     _refresh()
 
 
-def watched_kinds() -> tuple[str, ...]:
+def searched_kinds() -> tuple[str, ...]:
     """Return which values this thread searches for in results: "nan", "inf"."""
     return (("nan",) if config.debug_nans else ()) + (("inf",) if config.debug_infs else ())
 
@@ -86,18 +87,18 @@ def run_timed(plan: Plan, leaves: Sequence[Buffer]) -> list[Buffer]:
             step.load(plan.fastmath)
     last = time.perf_counter()
 
-    def tell(step: Step, span: tuple[float, float] | None = None) -> None:
+    def log_step(step: Step, span: tuple[float, float] | None = None) -> None:
         nonlocal last
         now = time.perf_counter()
         if isinstance(step, KernelStep):
             what = f"kernel {step.label}, for 0..{step.extent}"
         else:
             what = f"{step.op.name} (library call or loop)"
-        took = now - last if span is None else span[1] - span[0]
-        note(f"launch {what}: {took * 1e6:.1f} us")
+        seconds = now - last if span is None else span[1] - span[0]
+        note(f"launch {what}: {seconds * 1e6:.1f} us")
         last = time.perf_counter()
 
-    return execute.run(plan, leaves, tell)
+    return execute.run(plan, leaves, log_step)
 
 
 # --- the search for nan and inf ---
@@ -118,7 +119,9 @@ def find_bad(value: np.ndarray, kinds: Sequence[str]) -> str:
 _SMALL_FLOATS = ("bfloat16", "float16")
 
 
-class _Found(Exception):
+class _BadValue(Exception):
+    """An operation had a result with a value that is searched for."""
+
     def __init__(self, node: Node, kind: str, operands: Sequence[Any], result: np.ndarray) -> None:
         super().__init__(kind)
         self.node, self.kind, self.operands, self.result = node, kind, operands, result
@@ -126,10 +129,10 @@ class _Found(Exception):
 
 def first_bad_operation(
     program: Program, leaves: Sequence[Buffer], kinds: Sequence[str]
-) -> _Found | None:
+) -> _BadValue | None:
     """Recompute a program, operation by operation, with the reference functions.
 
-    Returns the first operation whose result has a value of the given kinds, or None.
+    Return the first operation whose result has a value of the given kinds, or None.
     """
     env: dict[int, Any] = {}
     for v, buffer in zip(program.leaves, leaves, strict=True):
@@ -137,7 +140,7 @@ def first_bad_operation(
     try:
         for v in program.values:
             env[id(v)] = _compute_checked(v, env, kinds)
-    except _Found as found:
+    except _BadValue as found:
         return found
     return None
 
@@ -159,7 +162,7 @@ def _compute_checked(
         if kind:
             _search_bodies(v, operands, kinds)
             assert v.node is not None
-            raise _Found(v.node, kind, *_with_recorded_axes(v.node, operands, result))
+            raise _BadValue(v.node, kind, *_with_recorded_axes(v.node, operands, result))
     return results if several else results[0]
 
 
@@ -184,7 +187,7 @@ def _search_bodies(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> N
         inner.append(g)
         for n in g.nodes:
             todo += graphs.graphs_in(n.params)
-    kept = [g.extra.get("steps") for g in inner]
+    saved = [g.extra.get("steps") for g in inner]
     try:
         for g in inner:
             slots, steps, results = graphs.steps_of(g)
@@ -197,7 +200,7 @@ def _search_bodies(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> N
         with np.errstate(all="ignore"):
             v.op.numpy(*operands, **v.params)
     finally:
-        for g, steps in zip(inner, kept, strict=True):
+        for g, steps in zip(inner, saved, strict=True):
             if steps is None:
                 g.extra.pop("steps", None)
             else:
@@ -211,7 +214,7 @@ def _add_nan_check(fn: Callable[_P, _R], node: Node, kinds: Sequence[str]) -> Ca
         for result in map(np.asarray, results):
             kind = find_bad(result, kinds)
             if kind:
-                raise _Found(node, kind, operands, result)
+                raise _BadValue(node, kind, operands, result)
         return out
 
     return call
@@ -233,20 +236,20 @@ def _error(
         where = f"{node.op.name}, recorded at {site_text(node)}"
     bad = np.isnan(result) if kind == "nan" else np.isinf(result)
     at = tuple(int(k) for k in np.argwhere(bad)[0])
-    took = [np.asarray(x) for x in operands]
+    arrays = [np.asarray(x) for x in operands]
     values = [
         _format_value(x[at] if x.shape == result.shape else x[()])
-        for x in took
+        for x in arrays
         if x.shape in (result.shape, ())
     ]
     place = f" at index {at}" if at else ""
     among = (
         f"{int(bad.sum())} of {bad.size} results, first{place}" if bad.size > 1 else "the result"
     )
-    came = f", from {', '.join(values)}" if values and len(values) == len(took) else ""
+    origin = f", from {', '.join(values)}" if values and len(values) == len(arrays) else ""
     option = f"debug_{kind}s"
     return FloatingPointError(
-        f"invalid value ({kind}) encountered in {where}: {among}{came}; "
+        f"invalid value ({kind}) encountered in {where}: {among}{origin}; "
         f"mask such operands before the operation, or turn off {option} to continue"
     )
 

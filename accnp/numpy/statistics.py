@@ -1,4 +1,10 @@
-"""Weighted means, counts of nonzero elements, covariances, trapezoidal integrals and `unwrap`."""
+"""Statistics of NumPy's namespace that are not plain reductions.
+
+These public functions of `accnp.numpy` are `average`, `count_nonzero`, `cov`, `corrcoef`,
+`trapezoid` and `unwrap`. They convert and promote their arguments like JAX, and are compositions of
+other operations, so they are lazy, differentiable and batched. Sums, means, variances and extremes
+are in `reductions.py`, and medians and percentiles in `quantiles.py`.
+"""
 
 from __future__ import annotations
 

@@ -66,20 +66,26 @@ def five_points(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
     return b.at[1:-1, 1:-1].set(0.2 * around), a
 
 
-def test_kernels_know_neighbors_and_equal_strides(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def specialized(monkeypatch: pytest.MonkeyPatch) -> list[Generated]:
+    """The kernels that are specialized to the layout of their operands during a test."""
+    kernels: list[Generated] = []
+
+    def specialize(text: Generated, pointers: Any) -> Generated:
+        kernels.append(launches.specialize_layout(text, pointers))
+        return kernels[-1]
+
+    monkeypatch.setattr("accnp.engine.native.specialize_layout", specialize)
+    return kernels
+
+
+def test_kernels_know_neighbors_and_equal_strides(specialized: list[Generated]) -> None:
     """Arrays of any shape have the same kernel."""
-    made: list[Generated] = []
-
-    def watched(text: Generated, pointers: Any) -> Generated:
-        made.append(launches.specialize_layout(text, pointers))
-        return made[-1]
-
-    monkeypatch.setattr("accnp.engine.native.specialize_layout", watched)
     for shape in ((40, 50), (60, 71)):
         a = jnp.ones(shape)
         f = jax.jit(lambda a, b: jax.lax.fori_loop(0, 3, five_points, (a, b)))
         f(a, a + 1)[0].block_until_ready()
-    first, second = [text for text in made if text.kernel.shifted]
+    first, second = [text for text in specialized if text.kernel.shifted]
     assert not first.kernel.long
     assert first.source == second.source
     assert first.kernel.shifted == second.kernel.shifted
@@ -89,18 +95,11 @@ def test_kernels_know_neighbors_and_equal_strides(monkeypatch: pytest.MonkeyPatc
     assert len(set(strides)) == 1
 
 
-def test_kernels_of_long_rows_know_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Generated] = []
-
-    def watched(text: Generated, pointers: Any) -> Generated:
-        made.append(launches.specialize_layout(text, pointers))
-        return made[-1]
-
-    monkeypatch.setattr("accnp.engine.native.specialize_layout", watched)
+def test_kernels_of_long_rows_know_it(specialized: list[Generated]) -> None:
     a = jnp.ones((40, launches.LONG + 2))
     f = jax.jit(lambda a, b: jax.lax.fori_loop(0, 3, five_points, (a, b)))
     f(a, a + 1)[0].block_until_ready()
-    (text,) = [text for text in made if text.kernel.long]
+    (text,) = [text for text in specialized if text.kernel.long]
     rows = [s for s in statements(text.kernel.body) if isinstance(s, For)][-1]
     assert text.kernel.long == (rows.stop,)
     assert f"    # {rows.stop.name} >= {launches.LONG}\n" in text.source

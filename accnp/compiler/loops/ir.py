@@ -376,7 +376,7 @@ class Shifted(NamedTuple):
     distance: int
 
 
-SHIFT = 4  # the maximum `Shifted.distance`: the elements of two vectors in a row are shuffled
+MAX_SHIFT_DISTANCE = 4  # of `Shifted.distance`: elements are shuffled from two adjacent vectors
 LONG = 128  # see `Kernel.long`
 
 

@@ -19,7 +19,7 @@ from accnp.compiler.loops.bounds import Bounds, Limits, exactly
 from accnp.compiler.loops.builder import plus
 from accnp.compiler.loops.functions import FUNCTIONS
 from accnp.compiler.loops.ir import (
-    SHIFT,
+    MAX_SHIFT_DISTANCE,
     Address,
     Break,
     Buffer,
@@ -159,7 +159,7 @@ class _Verifier:
         for b, of, distance in k.shifted:
             pair, named = {b, of}, f"{b.name}, shifted by {distance} from {of.name},"
             self.check(pair <= {*k.buffers}, f"{named} is not an argument, or the other one is not")
-            self.check(0 < distance <= SHIFT, f"{named} is too far away")
+            self.check(0 < distance <= MAX_SHIFT_DISTANCE, f"{named} is too far away")
             self.check(of not in of_another, f"{named} is shifted from one that is shifted as well")
             self.check(b.dtype == of.dtype, f"{named} has another type")
             stores = [s for s in statements(k.body) if isinstance(s, Store | StoreVector)]

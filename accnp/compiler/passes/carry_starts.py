@@ -1,8 +1,9 @@
 """Pass that carries the starts of rows from row to row (strength reduction of row offsets).
 
-The vector code of a row begins at an index that depends on the positions of the row along the other
-axes. These are divided out of the number of the row, and multiplied by strides. After this pass, a
-loop over rows carries positions and starts, and only adds:
+`pipeline.py` runs it after vectorization. It gets a kernel, and rewrites its loops over rows of
+vector code. The vector code of a row begins at an index that depends on the positions of the row
+along the other axes. These are computed by dividing the number of the row, and are multiplied by
+strides. After this pass, a loop over rows carries positions and starts, and only adds:
 
 for o in lo..hi {                           for o in lo..hi carry or = ... carry start = ... {
   let oq: i8 = floordiv(o, n)                 for j in 0..m vector(...) {
@@ -54,7 +55,7 @@ from accnp.compiler.passes.replace_variables import replaced
 
 __all__ = ["carry_starts"]
 
-_Start = tuple[tuple[Var, int | Var], ...]  # positions and what they are multiplied by
+_Start = tuple[tuple[Var, int | Var], ...]  # positions and their strides
 
 
 def carry_starts(kernel: Kernel) -> Kernel:
@@ -96,12 +97,14 @@ class _Rows:
         last = self.divided[-1][0].var if self.divided else s.index
         self.positions = [*[remainder.var for _, remainder in self.divided], last]
         self.first: dict[Var, Expr] = {s.index: s.start}
+        # Variables that change from row to row. A stride among them is not loop-invariant.
+        self.changing = {*self.positions, *[v for b in self.body for v in assigned(b)]}
         self.starts: dict[_Start, Var] = {}
 
     def find_divisions(self) -> list[tuple[Let, Let]]:
         """Return the pairs of statements that divide the index of the loop, then its quotient, and
         so on, and compute the remainders."""
-        found: list[tuple[Let, Let]] = []
+        divisions: list[tuple[Let, Let]] = []
         of = self.s.index
         for quotient, remainder in zip(self.s.body[::2], self.s.body[1::2], strict=False):
             if not isinstance(quotient, Let) or not isinstance(remainder, Let):
@@ -111,11 +114,11 @@ class _Rows:
                 break
             if remainder.value != call("sub", of, call("mul", quotient.var, x.args[1])):
                 break
-            if found and _is_used(of, self.s.body[2 * len(found) + 2 :]):
-                break  # it is not only divided again
-            found.append((quotient, remainder))
+            if divisions and _is_read(of, self.s.body[2 * len(divisions) + 2 :]):
+                break  # the previous quotient is needed for more than this division
+            divisions.append((quotient, remainder))
             of = quotient.var
-        return found
+        return divisions
 
     def let(self, name: str, value: Expr) -> Expr:
         """Compute a value before the loop."""
@@ -146,7 +149,7 @@ class _Rows:
             ends.append(at_end)
             carried.append(self.carry(position, call("select", at_end, Const(0, I8), following)))
         last = self.positions[-1]
-        if self.divided and _is_used(last, body):
+        if self.divided and _is_read(last, body):
             one = affine((last, 1), constant=1)
             carried.append(self.carry(last, call("select", ends[-1], one, last)))
         for start, var in self.starts.items():
@@ -162,23 +165,23 @@ class _Rows:
         return Carried(v, self.first[v], following, self.copies.fresh(v))
 
     def compute_steps(self, start: Mapping[Var, int | Var]) -> list[Expr]:
-        """Return by how much a start grows: within a row of rows, at its end, at the end of a plane
-        of rows, and so on."""
+        """Return by how much a start grows from one row to the next: within a plane of rows, at the
+        end of a plane, at the end of a volume, and so on."""
 
         def factor(v: Var) -> Expr:
             k = start.get(v, 0)
             return k if isinstance(k, Var) else Const(k, I8)
 
-        found: list[Expr] = []
+        steps: list[Expr] = []
         back: Expr = Const(0, I8)  # from the start of the last row to that of the first one
         for k, position in enumerate(self.positions):
-            found.append(self.let("step", call("sub", factor(position), back)))
+            steps.append(self.let("step", call("sub", factor(position), back)))
             if k < len(self.divided):
                 division = self.divided[k][0].value
                 assert isinstance(division, Call)
                 rows = call("sub", division.args[1], Const(1, I8))
                 back = self.let("back", call("add", back, call("mul", rows, factor(position))))
-        return found
+        return steps
 
     def with_starts(self, s: Stmt) -> Stmt:
         """Return a statement with carried starts, if it is a loop over the elements of a row."""
@@ -204,8 +207,7 @@ class _Rows:
         if not isinstance(x, Index):
             return x
         start = [t for t in x.terms if t[0] in self.positions and t[1] not in own]
-        changing = {*self.positions, *[v for b in self.body for v in assigned(b)]}
-        if not start or any(k in changing for _, k in start):
+        if not start or any(k in self.changing for _, k in start):
             return x
         if len({v for v, _ in start}) < len(start) or start == [(self.s.index, 1)]:
             return x
@@ -224,6 +226,6 @@ class _Rows:
         return Index(((self.starts[key], 1), *rest), x.constant)
 
 
-def _is_used(v: Var, body: Sequence[Stmt]) -> bool:
-    parts = [p for s in statements(body) for x in expressions(s) for p in subexpressions(x)]
-    return v in parts
+def _is_read(v: Var, body: Sequence[Stmt]) -> bool:
+    """Return whether an expression of some statements contains a variable."""
+    return any(v in subexpressions(x) for s in statements(body) for x in expressions(s))

@@ -1,9 +1,10 @@
-"""Pass that distributes a map over the blocks of a GPU in patches of 16 rows and 128 columns.
+"""Pass that distributes a two-dimensional map over the thread blocks of a GPU, in patches.
 
-It is used for rows that cannot be loaded four elements at a time. A warp computes two rows, and a
-thread every 32nd column of them. It issues all its loads before it uses the first result. The
-position of a patch is computed once per patch and not per element. Neighbors of a stencil are in
-the same patch, so that most shared elements are loaded from memory once.
+`specs/grid.py` applies it to maps whose rows cannot be loaded four elements at a time. A thread
+block computes a patch of 16 rows and 128 columns, a warp two of these rows, and a thread every 32nd
+column of them. A thread issues all its loads before it uses the first result. The position of a
+patch is computed once per patch and not once per element. If the map is a stencil, most neighbors
+are in the same patch, so that each element is loaded from memory only once.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["ACROSS", "DOWN", "HEIGHT", "WIDTH", "patch"]
 
-LANES = 32
-THREADS = 256
+LANES = 32  # threads of a warp
+THREADS = 256  # threads of a block
 ACROSS, DOWN = 4, 2  # columns per thread, rows per warp
 WIDTH, HEIGHT = LANES * ACROSS, THREADS // LANES * DOWN
 _ZERO = Const(0, I8)

@@ -1,8 +1,11 @@
-"""Pass that distributes the elements of a map over the threads of a GPU, several per thread.
+"""Pass that distributes the elements of a map over the threads of a GPU.
 
-The elements of a thread are adjacent, and are accessed with vector loads and stores, if the
-operands permit it. Otherwise they are one thread block apart, so that the threads of a warp access
-adjacent elements, and all loads of a thread are issued before it uses the first result.
+`specs/grid.py` applies it to the kernel of a map whose elements or rows are independent. The result
+is a kernel for a GPU: its loops have the mark `For.spread`, which tells the back end which indices
+a thread computes. A thread computes several elements. They are adjacent, and are accessed with
+vector loads and stores, if the memory layout of the operands permits it. Otherwise they are one
+thread block apart, so that the threads of a warp access adjacent elements, and a thread issues all
+its loads before it uses the first result. `patch.py` and `tile.py` handle other memory layouts.
 """
 
 from __future__ import annotations
@@ -67,8 +70,8 @@ def spread(kernel: Kernel, threads: int, several: int, adjacent: bool) -> Kernel
         body = [s for s in nest[-1].body if isinstance(s, Let | Store)]
         if len(body) < len(nest[-1].body):
             raise Unsupported("a kernel that is not a map over single elements")
-        made = _Spread(kernel, nest, body, threads)
-        loops = made.adjacent(several) if adjacent else made.apart(several)
+        map_ = _Distribution(kernel, nest, body, threads)
+        loops = map_.adjacent(several) if adjacent else map_.block_apart(several)
     return kernel._replace(body=(*before, *loops), threads=threads)
 
 
@@ -129,7 +132,9 @@ def _distribute_single_steps(kernel: Kernel, nest: Sequence[For]) -> For:
     return For(i, _ZERO, kernel.last, 1, body, independent=True, spread="grid")
 
 
-class _Spread:
+class _Distribution:
+    """A map whose elements are distributed, and the names of new variables."""
+
     def __init__(self, kernel: Kernel, nest: Sequence[For], body: Body, threads: int) -> None:
         self.kernel = kernel
         self.nest = nest
@@ -200,7 +205,7 @@ class _Spread:
             self.single(affine((groups, several))),
         ]
 
-    def apart(self, several: int) -> list[Let | For]:
+    def block_apart(self, several: int) -> list[Let | For]:
         """Return a loop over groups of elements that are a thread block apart, and a loop over the
         remaining elements."""
         tile = several * self.threads

@@ -31,7 +31,9 @@ from accnp.ir.kernel import KernelSpec
 
 __all__ = ["as_callee", "build_generated", "specialize_layout", "specialize_sizes"]
 
-MAX_SHIFT = 2  # most neighbors in stencils are one or two elements apart; the IR allows SHIFT
+# Buffers up to so many elements apart share vectors. Most neighbors in stencils are one or two
+# elements apart. The IR allows more (`loops.ir.MAX_SHIFT_DISTANCE`).
+MAX_STENCIL_DISTANCE = 2
 MAX_TINY = 32  # the maximum steps and sizes of a kernel that is specialized when called in a loop
 
 
@@ -114,18 +116,19 @@ def specialize_layout(text: Generated, pointers: Sequence[tuple[int, int]]) -> G
 
 
 def _find_shifted(kernel: Kernel, pointers: Sequence[tuple[int, int]]) -> Iterator[Shifted]:
+    """Yield the operands that are read a few elements after another operand in the same array."""
     stored = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
-    given = [(b, *p) for b, p in zip(kernel.buffers, pointers, strict=False)]
-    written = {array for b, array, _ in given if b in stored}
+    operands = [(b, *p) for b, p in zip(kernel.buffers, pointers, strict=False)]
+    written = {array for b, array, _ in operands if b in stored}
     arrays: dict[tuple[int, DType], list[tuple[int, Buffer]]] = {}
-    for b, array, first in given:
+    for b, array, first in operands:
         if array not in written:
             arrays.setdefault((array, b.dtype), []).append((first // b.dtype.size, b))
     for parts in arrays.values():
         parts.sort(key=lambda part: part[0])
         start, of = parts[0]
         for first, b in parts[1:]:
-            if 0 < first - start <= MAX_SHIFT:
+            if 0 < first - start <= MAX_STENCIL_DISTANCE:
                 yield Shifted(b, of, first - start)
             elif first > start:
                 start, of = first, b
@@ -136,11 +139,11 @@ def _equal_strides(kernel: Kernel, ints: Sequence[int]) -> dict[Var, Expr]:
     parts = [p for s in statements(kernel.body) for e in expressions(s) for p in subexpressions(e)]
     strides = {k for p in parts if isinstance(p, Index) for _, k in p.terms}
     first: dict[int, Var] = {}
-    found: dict[Var, Expr] = {}
+    replacements: dict[Var, Expr] = {}
     for v, n in zip(kernel.integers, ints, strict=False):
         if v in strides and first.setdefault(n, v) != v:
-            found[v] = first[n]
-    return found
+            replacements[v] = first[n]
+    return replacements
 
 
 def specialize_sizes(text: Generated, extent: int) -> Generated:
