@@ -120,8 +120,8 @@ def _sinc_derivative(x: Node) -> Node:
         term = (-1) ** k * 2 * k / math.factorial(2 * k + 1)
         series = o.add(o.mul(series, square), like(x, term))
     far = select(near, filled(x, 1), x)
-    slope = o.div(o.sub(_cos_pi(far), _sinc_value(far)), far)
-    return select(near, o.mul(o.mul(like(x, math.pi), y), series), slope)
+    derivative = o.div(o.sub(_cos_pi(far), _sinc_value(far)), far)
+    return select(near, o.mul(o.mul(like(x, math.pi), y), series), derivative)
 
 
 def _sinc_value(x: Node) -> Node:
@@ -166,8 +166,8 @@ def i0(x: Node) -> Node:
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         (x,), (t,) = xs, ts
-        slope = o.mul(o.exp(o.abs(x)), o.bessel_i1e(x))
-        return [i0(x)], [t and o.mul(t, slope)]
+        derivative = o.mul(o.exp(o.abs(x)), o.bessel_i1e(x))
+        return [i0(x)], [t and o.mul(t, derivative)]
 
     return call_with_rule(JvpRule("_i0", rule, _jaxpr_params("_i0")), [x], value)[0]
 

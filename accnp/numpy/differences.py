@@ -274,8 +274,8 @@ def _gradient(f: ArrayLike, *given: Any) -> Array | list[Array]:
         raise TypeError(
             f"{name}: Invalid number of spacing arguments {len(spacing)} for axis={axis}"
         )
-    slopes = [_derivative(x, h, a) for a, h in zip(axes, spacing, strict=True)]
-    return slopes[0] if len(axes) == 1 else slopes
+    derivatives = [_derivative(x, h, a) for a, h in zip(axes, spacing, strict=True)]
+    return derivatives[0] if len(axes) == 1 else derivatives
 
 
 def _is_extrapolated(value: Any, side: str) -> bool:

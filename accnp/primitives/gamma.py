@@ -109,7 +109,7 @@ if a > 2.0e4 and abs(x - a) < 0.02 * a:
     front = exp(-a * m * near - one / (12.0 * a)) * s * 0.3989422804014327
 elif x <= 1.0 or x < a:
     whole = one
-    slope = zero
+    derivative = zero
     term = one
     turn = zero
     while going == 1:
@@ -118,10 +118,10 @@ elif x <= 1.0 or x < a:
         turn = (turn - term / shift) * x / shift
         term = term * x / shift
         whole = whole + term
-        slope = slope + turn
-        if (term < whole * tiny and -turn < -slope * tiny) or n > 2000.0:
+        derivative = derivative + turn
+        if (term < whole * tiny and -turn < -derivative * tiny) or n > 2000.0:
             going = 0
-    bracket = (log(x) - digamma(a + one)) * whole + slope
+    bracket = (log(x) - digamma(a + one)) * whole + derivative
     front = exp(a * log(x) - x - lgamma(a + one))
 else:
     b = x + one - a

@@ -123,9 +123,9 @@ def _samples(key: Any, alpha: Array, log_space: bool) -> Array:
             g = o.exp(y)
             small = wrap(g) == 0
             safe = where(small, 1, wrap(g))
-            slope = where(small, 1 / wrap(xs[0]) ** 2 * -wrap(y) * wrap(xs[0]),
+            derivative = where(small, 1 / wrap(xs[0]) ** 2 * -wrap(y) * wrap(xs[0]),
                           wrap(o.random_gamma_grad(xs[0], safe._node)) / safe)  # fmt: skip
-            return ys, [o.mul(ts[0], slope._node)]
+            return ys, [o.mul(ts[0], derivative._node)]
         return ys, [o.mul(ts[0], o.random_gamma_grad(xs[0], y))]
 
     made = JvpRule("random_gamma", rule, {"jvp": "random_gamma_jvp", "symbolic_zeros": False})

@@ -101,8 +101,8 @@ def value_and_grad(
     Examples
     --------
     >>> import accnp as jnp
-    >>> value, slope = jnp.value_and_grad(lambda x: x**2)(3.0)
-    >>> float(value), float(slope)
+    >>> value, gradient = jnp.value_and_grad(lambda x: x**2)(3.0)
+    >>> float(value), float(gradient)
     (9.0, 6.0)
     """
     return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
@@ -137,9 +137,9 @@ def _value_and_grad(
         check_output(function, aval, holomorphic)
         one = literal(1.0 if aval.dtype.kind != "c" else 1 + 0j, aval.dtype, aval.weak_type)
         grads = tree_unflatten(lin.in_tree, gradients(lin.map.pull([one]), lin.in_avals))
-        slope = grads[0] if isinstance(argnums, int | np.integer) else grads
+        gradient = grads[0] if isinstance(argnums, int | np.integer) else grads
         value = wrap(lin.out[0])
-        return ((value, lin.aux) if has_aux else value), slope
+        return ((value, lin.aux) if has_aux else value), gradient
 
     describe(
         value_and_grad_fun,
@@ -221,8 +221,8 @@ def grad(
     @wraps(fun)
     @api_boundary
     def grad_fun(*args: Any, **kwargs: Any) -> Any:
-        value, slope = both(*args, **kwargs)
-        return (slope, value[1]) if has_aux else slope
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
 
     describe(grad_fun, fun, f"Gradient of {{}} with respect to the arguments {argnums}.")
     return grad_fun

@@ -54,8 +54,8 @@ _B_MIDDLE = (
 _SAFETY, _MAX_FACTOR, _MIN_FACTOR, _ORDER = 0.9, 10.0, 0.2, 5
 
 
-def _weighted_sum(weights: tuple[float, ...], slopes: list[Array]) -> Array:
-    terms = [w * k for w, k in zip(weights, slopes, strict=True) if w]
+def _weighted_sum(weights: tuple[float, ...], stages: list[Array]) -> Array:
+    terms = [w * k for w, k in zip(weights, stages, strict=True) if w]
     total = terms[0]
     for term in terms[1:]:
         total = total + term
@@ -65,13 +65,13 @@ def _weighted_sum(weights: tuple[float, ...], slopes: list[Array]) -> Array:
 def _step(rhs: Rhs, y: Array, f: Array, t: Array, dt: Array) -> tuple[Array, Array, Array, Any]:
     """Take one step; return the new state, its derivative, the error, and an interpolant."""
     h = dt.astype(y.dtype)
-    slopes = [f]
+    stages = [f]
     for c, weights in zip(_C, _A, strict=True):
-        slopes.append(rhs(y + h * _weighted_sum(weights, slopes), t + c * dt))
-    after = y + h * _weighted_sum(_B, slopes)
-    slopes.append(rhs(after, t + dt))
-    middle = y + h * _weighted_sum(_B_MIDDLE, slopes)
-    df, d_after = h * f, h * slopes[-1]
+        stages.append(rhs(y + h * _weighted_sum(weights, stages), t + c * dt))
+    after = y + h * _weighted_sum(_B, stages)
+    stages.append(rhs(after, t + dt))
+    middle = y + h * _weighted_sum(_B_MIDDLE, stages)
+    df, d_after = h * f, h * stages[-1]
     # The polynomial of degree 4 through y, middle and after, with the derivatives at both ends.
     quartic = stack([
         2 * (d_after - df) - 8 * (y + after) + 16 * middle,
@@ -80,7 +80,7 @@ def _step(rhs: Rhs, y: Array, f: Array, t: Array, dt: Array) -> tuple[Array, Arr
         df,
         y,
     ])  # fmt: skip
-    return after, slopes[-1], h * _weighted_sum(_B_ERROR, slopes), quartic
+    return after, stages[-1], h * _weighted_sum(_B_ERROR, stages), quartic
 
 
 def _norm(x: Array) -> Array:
@@ -120,7 +120,7 @@ def _solve(
 ) -> Array:  # fmt: skip
     """Return the states [times, n]. Steps continue from one time to the next, and may pass it."""
 
-    def slope(y: Array, t: Array) -> Array:
+    def derivative(y: Array, t: Array) -> Array:
         return rhs(y, t, *args)
 
     def to_target(carry: Any, target: Array) -> tuple[Any, Array]:
@@ -130,7 +130,7 @@ def _solve(
 
         def step(state: Any) -> Any:
             count, y, f, t, dt, t_begin, quartic = state
-            after, f_after, error, new = _step(slope, y, f, t, dt)
+            after, f_after, error, new = _step(derivative, y, f, t, dt)
             allowed = atol + rtol * uf.maximum(uf.abs(y), uf.abs(after))
             ratio = uf.sqrt(mean((uf.abs(error) / allowed) ** 2))
             accepted = ratio <= 1
@@ -149,8 +149,8 @@ def _solve(
         fraction = where((t < target) & ~(dt > 0), np.nan, fraction)
         return carry, _evaluate_quartic(quartic, fraction.astype(quartic.dtype))
 
-    f = slope(y, ts[0])
-    dt = uf.clip(_first_step(slope, y, f, ts[0], rtol, atol), 0.0, hmax)
+    f = derivative(y, ts[0])
+    dt = uf.clip(_first_step(derivative, y, f, ts[0], rtol, atol), 0.0, hmax)
     start = [y, f, ts[0], dt, ts[0], stack([y] * 5)]
     _, ys = scan(to_target, start, ts[1:])
     return concatenate([y[None], ys])
@@ -186,10 +186,10 @@ def _backward(
 
     def adjoint(state: Array, t: Array, *args: Any) -> Array:
         y, y_bar, _, _ = unravel(state)
-        slope, back = vjp(
+        derivative, back = vjp(
             lambda y, t, w: rhs_at(y, t, w, args), y, -t, [args[k] for k in differentiable]
         )
-        return ravel_pytree((-slope, *back(y_bar)))[0]
+        return ravel_pytree((-derivative, *back(y_bar)))[0]
 
     def step_back(carry: Any, x: Any) -> Any:
         y_bar, t_bar, args_bar = carry

@@ -239,13 +239,13 @@ def custom_root(
     n = len(system.avals)
     own, consts = system.closed("f", f, f)
     wanted = (*[False] * own.count, *[True] * n)
-    slope, _ = TOOLS.jvp_graph(own.graph, wanted, (True,) * n)
+    tangent_program, _ = TOOLS.jvp_graph(own.graph, wanted, (True,) * n)
 
     def tangent(x: Any, y: Any) -> Any:
         at = system.leaves(x)
 
         def g(v: Any) -> Any:
-            return system.vector(evaluate(slope, [*consts, *at, *system.leaves(v)])[n:])
+            return system.vector(evaluate(tangent_program, [*consts, *at, *system.leaves(v)])[n:])
 
         return tangent_solve(g, y)
 

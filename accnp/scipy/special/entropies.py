@@ -61,12 +61,12 @@ def _log_ratio(x: Node, y: Node) -> Node:
 
 
 def _with_derivatives(
-    name: str, value: Callable[..., Node], slopes: Callable[..., list[Node]], *xs: Node
+    name: str, value: Callable[..., Node], derivatives: Callable[..., list[Node]], *xs: Node
 ) -> Node:
     """Make a function with explicit derivatives, since the chain rule would give nan."""
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
-        parts = [o.mul(t, s) for t, s in zip(ts, slopes(*xs), strict=True) if t is not None]
+        parts = [o.mul(t, s) for t, s in zip(ts, derivatives(*xs), strict=True) if t is not None]
         return call_with_rule(made, xs, run), [reduce(o.add, parts)]
 
     def run(xs: list[Node]) -> list[Node]:
@@ -84,11 +84,11 @@ def entropy(x: Node) -> Node:
         product = rules.select(zero, rules.filled(x, 0), o.mul(x, o.log(x)))
         return rules.select(below, rules.filled(x, -np.inf), o.neg(product))
 
-    def slopes(x: Node) -> list[Node]:
+    def derivatives(x: Node) -> list[Node]:
         inside = o.sub(like(x, -1), o.log(x))
         return [rules.select(o.lt(x, like(x, 0)), rules.filled(x, 0), inside)]
 
-    return _with_derivatives("entr", value, slopes, x)
+    return _with_derivatives("entr", value, derivatives, x)
 
 
 def entropy_between(x: Node, y: Node) -> Node:
@@ -98,18 +98,18 @@ def entropy_between(x: Node, y: Node) -> Node:
         both, a, b = _replace_invalid(x, y)
         return _value_at_borders(x, y, both, o.mul(a, _log_ratio(a, b)))
 
-    def slopes(x: Node, y: Node) -> list[Node]:
+    def derivatives(x: Node, y: Node) -> list[Node]:
         both, a, b = _replace_invalid(x, y)
         inside = o.add(_log_ratio(a, b), like(a, 1)), o.neg(o.div(a, b))
         return [rules.select(both, s, rules.filled(s, 0)) for s in inside]
 
-    return _with_derivatives("rel_entr", value, slopes, x, y)
+    return _with_derivatives("rel_entr", value, derivatives, x, y)
 
 
 def divergence(x: Node, y: Node) -> Node:
     """x log(x / y) - x + y."""
 
-    def slopes(x: Node, y: Node) -> list[Node]:
+    def derivatives(x: Node, y: Node) -> list[Node]:
         both, a, b = _replace_invalid(x, y)
         by_y = o.sub(like(a, 1), o.div(a, b))
         near = o.and_(o.gt(a, o.mul(like(a, 0.5), b)), o.lt(a, o.mul(like(a, 2), b)))
@@ -117,7 +117,7 @@ def divergence(x: Node, y: Node) -> Node:
         by_x = rules.select(both, _log_ratio(a, b), rules.filled(a, -1))
         return [by_x, rules.select(both, by_y, rules.filled(b, 1))]
 
-    return _with_derivatives("kl_div", _divergence, slopes, x, y)
+    return _with_derivatives("kl_div", _divergence, derivatives, x, y)
 
 
 def _divergence(x: Node, y: Node) -> Node:

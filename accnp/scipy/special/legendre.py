@@ -167,8 +167,8 @@ def _function_derivatives(p: Pair, x: Array, powers: Array) -> Array:
     parts = _difference(first, second)[0] * _signs(top)[:, :, None]
     once = parts[1:2] / powers[1]
     inside = np.arange(top + 1)[:, None] <= np.arange(top + 1)
-    slopes = concatenate([above[:1], once, parts[2:] * powers[: top - 1, None]])
-    return where(inside[:, :, None], slopes, 0)
+    derivatives = concatenate([above[:1], once, parts[2:] * powers[: top - 1, None]])
+    return where(inside[:, :, None], derivatives, 0)
 
 
 def _check_arguments(name: str, m: Any, n: Any, z: Any) -> tuple[int, Array]:
@@ -231,8 +231,8 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
         wide = _to_float64(x)
         parts, powers = _derivatives(degree, wide), _powers(degree, wide)
         values = _apply_signs(parts[0], powers)
-        slopes = _function_derivatives(parts, wide, powers)
-    return values.astype(x.dtype), slopes.astype(x.dtype)
+        derivatives = _function_derivatives(parts, wide, powers)
+    return values.astype(x.dtype), derivatives.astype(x.dtype)
 
 
 @api_boundary
