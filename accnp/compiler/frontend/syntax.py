@@ -1,7 +1,9 @@
-"""Syntax trees of kernels: texts come in, definitions go out; an expression, and its nodes.
+"""Parsing and traversal of the syntax trees of kernels.
 
-`ast.walk` looks at every field of every node, operators and contexts among them, and took a third
-of the time that lowering a kernel of a hundred operations took.
+`parse_source` parses the text of kernels in restricted Python, `functions_of` returns their
+definitions, and `walk` the nodes of a tree. The other modules of the front end use them. `ast.walk`
+visits every field of every node, including operators and contexts, which took a third of the time
+of lowering a kernel of a hundred operations.
 """
 
 from __future__ import annotations
@@ -12,18 +14,19 @@ from typing import Any, cast
 
 __all__ = ["functions_of", "parse_source", "walk"]
 
-_MARKS = {"op", "ops", "ctx", "type_comment", "decorator_list", "returns", "type_ignores", "kind"}
+_SKIPPED = {"op", "ops", "ctx", "type_comment", "decorator_list", "returns", "type_ignores", "kind"}
 
-_TIMES = 8  # that a text is parsed, at most
+_MAX_ATTEMPTS = 8  # to parse a text
 
 
 def parse_source(source: str) -> ast.Module:
-    """The tree of a text.
+    """Return the syntax tree of a text.
 
-    Python 3.11 counts the depth of trees for all threads together, and fails where another one
-    makes a tree meanwhile ("AST constructor recursion depth mismatch"): then it is done again.
+    Python 3.11 counts the depth of trees for all threads together. `ast.parse` fails ("AST
+    constructor recursion depth mismatch") if another thread parses at the same time; then it is
+    called again.
     """
-    for _ in range(_TIMES - 1):
+    for _ in range(_MAX_ATTEMPTS - 1):
         try:
             return ast.parse(source)
         except SystemError:
@@ -32,7 +35,7 @@ def parse_source(source: str) -> ast.Module:
 
 
 def functions_of(source: str) -> dict[str, ast.FunctionDef]:
-    """The functions of a text by their names."""
+    """Return the functions of a text by name."""
     return {d.name: d for d in parse_source(source).body if isinstance(d, ast.FunctionDef)}
 
 
@@ -41,15 +44,15 @@ def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
     return (
         ()
         if kind in (ast.Name, ast.Constant)
-        else tuple([f for f in kind._fields if f not in _MARKS])
+        else tuple([f for f in kind._fields if f not in _SKIPPED])
     )
 
 
 def walk(tree: ast.AST) -> list[ast.AST]:
-    """A node and what is below it, without operators and contexts."""
-    found = [tree]
-    add = found.append
-    for node in found:  # which grows meanwhile
+    """Return a node and all nodes below it, without operators and contexts."""
+    nodes = [tree]
+    add = nodes.append
+    for node in nodes:  # the list grows during the loop
         for field in _fields(type(node)):
             below: Any = getattr(node, field)
             if type(below) is list:
@@ -58,4 +61,4 @@ def walk(tree: ast.AST) -> list[ast.AST]:
                         add(n)
             elif isinstance(below, ast.AST):
                 add(below)
-    return found
+    return nodes

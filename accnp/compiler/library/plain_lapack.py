@@ -1,5 +1,9 @@
-"""LAPACK's routines and the procedures of ``intrinsics/buckets.py`` for kernels that run as plain
-Python: the same calls, by ctypes."""
+"""Versions in Python of routines of LAPACK, sorts and compaction, for kernels that run as Python.
+
+`plain.py` adds this namespace to that of the other functions that kernels call. Routines of LAPACK
+are called by ctypes, as compiled kernels do. The procedures of `llvm/intrinsics/compaction.py` are
+loops over elements.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from accnp.compiler.library.routines import (
     kinds,
     symbol,
 )
-from accnp.compiler.llvm.scalars.deal import LISTS
+from accnp.compiler.llvm.scalars.compaction import LISTS
 
 if TYPE_CHECKING:
     from accnp.compiler.library.plain_types import Integer, Number, Places, Pointer
@@ -66,35 +70,35 @@ def _sort(p: Pointer, n: Integer) -> None:
         p.seen[p.at : p.at + int(n)] = True
 
 
-def _distribute_to_lists(
+def _distribute(
     to: Pointer, room: Integer, src: Pointer, n: Integer, limits: Pointer, counts: Pointer
 ) -> None:
     lists: list[list[Number]] = [[] for _ in range(LISTS)]
     for i in range(int(n)):
         lists[sum(int(src[i] >= limits[j]) for j in range(LISTS - 1))].append(src[i])
-    for k, found in enumerate(lists):
-        counts[k] = len(found)
-        for i, key in enumerate(found):
+    for k, elements in enumerate(lists):
+        counts[k] = len(elements)
+        for i, key in enumerate(elements):
             to[k * room + i] = key
 
 
-def _pick(
+def _collect_at_least(
     values: Pointer, places: Pointer, src: Pointer, n: Integer, first: Integer, limit: Number
 ) -> int:
-    found = [i for i in range(int(n)) if not src[i] < limit]
-    for k, i in enumerate(found):
+    indices = [i for i in range(int(n)) if not src[i] < limit]
+    for k, i in enumerate(indices):
         values[k], places[k] = src[i], np.int32(first + i)
-    return len(found)
+    return len(indices)
 
 
-def _sift(
+def _collect_between(
     values: Pointer, places: Pointer, src: Pointer, n: Integer, first: Integer, limit: Number,
     end: Number,
 ) -> int:  # fmt: skip
-    found = [i for i in range(int(n)) if limit <= src[i] < end]
-    for k, i in enumerate(found):
+    indices = [i for i in range(int(n)) if limit <= src[i] < end]
+    for k, i in enumerate(indices):
         values[k], places[k] = src[i], np.int32(first + i)
-    return len(found)
+    return len(indices)
 
 
 def _permute(to: Pointer, src: Pointer, size: Integer, n: Integer, places: Places) -> None:
@@ -108,10 +112,13 @@ def _constant(value: int) -> Callable[[], int]:
 
 
 def namespace() -> dict[str, Callable[..., Any]]:
-    """Names and functions."""
+    """Return the functions by name."""
     found: dict[str, Callable[..., Any]] = {
-        "deal": _distribute_to_lists, "permute": _permute, "pick": _pick, "sift": _sift,
-    }  # fmt: skip
+        "distribute": _distribute,
+        "permute": _permute,
+        "collect_at_least": _collect_at_least,
+        "collect_between": _collect_between,
+    }
     found |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
     found |= {f"quick_{code}": _constant(most) for code, most in QUICK.items()}
     found |= {name: lambda: None for name in ALONE}

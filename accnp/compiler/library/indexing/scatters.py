@@ -446,7 +446,8 @@ def _position_parts_kernel(
                 value = f"select(inside, {value}, -1)" if nest.inside else value
                 text.add(f"f[j0 - s] = i4({value})")
                 text.depth = depth
-            text.add(f"c = sift(g, r, {'at(a0, s)' if plain else 'f'}, m, 0, i4(first), i4(stop))")
+            indices = "at(a0, s)" if plain else "f"
+            text.add(f"c = collect_between(g, r, {indices}, m, 0, i4(first), i4(stop))")
             with text.block("for k in range(c):"):
                 text.add(f"p = {total(text.times('i8(g[k])', scale))}", "j0 = s + r[k]")
                 if len(axes) > 1:

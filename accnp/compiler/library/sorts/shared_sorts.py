@@ -26,7 +26,7 @@ from accnp.primitives.views import contiguous
 
 __all__ = ["Keys", "Lines", "first_zero", "partition", "shared_sort", "sort_list", "write_signs"]
 
-LISTS = 8  # number of lists; the intrinsic `deal` supports exactly this many
+LISTS = 8  # number of lists; the intrinsic `distribute` supports exactly this many
 SAMPLE = 1024  # keys of the sample of a line; list lengths then vary by about 8 %
 BLOCK = 1 << 13  # keys that are distributed at a time, so that they fit into the L2 cache
 LONG = 1 << 14  # minimum length of lines for which partition uses these kernels
@@ -167,8 +167,8 @@ def sort_list(text: Text, code: str, f: str, m: str) -> None:
     text.add("begins[0] = 0", f"ends[0] = {m}", "top = 1")
     with text.block("while top > 0:"):
         text.add("top -= 1", "begin = begins[top]", "n = ends[top] - begin", f"x = at({f}, begin)")
-        text.add(f"deals = n > quick_{code}() and top < {STACK - LISTS}")
-        with text.block("if deals:"):
+        text.add(f"splits = n > quick_{code}() and top < {STACK - LISTS}")
+        with text.block("if splits:"):
             with text.block(f"for q in range({one}):"):
                 # The position inside the q-th part varies, so that periodic data do not alias.
                 text.add(f"step = n // ({one})", "h = q * 40503", "h = h - h // step * step")
@@ -186,7 +186,7 @@ def sort_list(text: Text, code: str, f: str, m: str) -> None:
                     "more = more if more > last else last",
                     "some[q] = limit if limit > last else more",
                 )
-            text.add(f"deal(lists, n + {PAD}, x, n, some, counts)", "o = 0", "most = 0")
+            text.add(f"distribute(lists, n + {PAD}, x, n, some, counts)", "o = 0", "most = 0")
             with text.block(f"for q in range({LISTS}):"):
                 text.add("its = counts[q]", f"move(at(x, o), at(lists, q * (n + {PAD})), its)")
                 text.add("begins[top + q] = begin + o", "o = o + its", "ends[top + q] = begin + o")
@@ -196,8 +196,8 @@ def sort_list(text: Text, code: str, f: str, m: str) -> None:
                 text.block(f"if {code}(some[q] - some[q - 1]) == {code}(1):"),
             ):
                 text.add("begins[top + q] = ends[top + q]")
-            text.add("deals = most < n", f"top = top + {LISTS} if deals else top")
-        with text.block("if not deals:"):
+            text.add("splits = most < n", f"top = top + {LISTS} if splits else top")
+        with text.block("if not splits:"):
             text.add(f"sort_{code}(x, n)")
     text.add("release(lists)")
     text.depth -= 1
@@ -239,7 +239,7 @@ def _distribute_keys(keys: Keys, axis: int, memories: int, blocks: int) -> OwnKe
             text.add("at_i = start + i", f"v = {lines.element(0, 'at_i')}")
             text.add(f"f[i] = {keys.encode(text, 'v', 'at_i')}")
         text.add(f"c = at(a{limits + 1}, t * {LISTS})")
-        text.add(f"deal(r, {BLOCK + PAD}, f, m, at(a{limits}, g * {LISTS}), c)")
+        text.add(f"distribute(r, {BLOCK + PAD}, f, m, at(a{limits}, g * {LISTS}), c)")
         text.add(f"o = g * {size} + start")
         with text.block(f"for k in range({LISTS}):"):
             text.add(f"move(at(a{limits + 2}, o), at(r, k * {BLOCK + PAD}), c[k])", "o = o + c[k]")

@@ -231,7 +231,7 @@ def _insert_candidates(
     text.add(f"sort_{code}(g, {GROUPS})", f"limit = g[{GROUPS} - {count}]")
     with text.block(f"for i0 in range(0, {size}, {STACK}):"):
         text.add(f"m = fmin({size} - i0, {STACK})")
-        text.add("found = pick(some, where, at(x, i0), m, i0, limit)")
+        text.add("found = collect_at_least(some, where, at(x, i0), m, i0, limit)")
         with text.block("for q in range(found):"):
             ranks.load(text, "some[q]")
             text.add("i = i8(where[q])")

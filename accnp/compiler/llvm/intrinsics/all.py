@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accnp.compiler.llvm.intrinsics import (
-    buckets,
+    compaction,
     exponents,
     grid,
     interrupts,
@@ -16,6 +16,6 @@ from accnp.compiler.llvm.intrinsics import (
 from accnp.compiler.llvm.intrinsics.table import TABLE, resolve
 
 __all__ = [
-    "TABLE", "buckets", "exponents", "grid", "interrupts", "memory", "messages", "products",
+    "TABLE", "compaction", "exponents", "grid", "interrupts", "memory", "messages", "products",
     "resolve", "routines", "scalars",
 ]  # fmt: skip

@@ -1,4 +1,8 @@
-"""The function with which loops ask whether they are to end, because of an interrupt."""
+"""The function `stopped(count, mask)`, with which a loop in a kernel asks whether to end early.
+
+`_native/interrupts.c` sets a flag when a long launch is interrupted, for example by Ctrl-C. Loops
+that may run long call this function in each iteration; it reads the flag only if count & mask is 0.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +19,15 @@ _INT = DTYPES["i8"]
 
 
 def _write_stopped(b: ir.IRBuilder, count: ir.Value, mask: ir.Value) -> ir.Value:
-    """Whether the launch is to end (`_native/interrupts.c`); asked if count & mask is 0."""
+    """Emit whether the launch must end; the flag is read only if count & mask is 0."""
     zero = ir.Constant(I64, 0)
     before = b.block
     with b.if_then(b.icmp_signed("==", b.and_(count, mask), zero), likely=False):
         stopped = b.icmp_signed("!=", call_external(b, STOPPED, I64, []), zero)
-        asked = b.block
+        reading = b.block
     result = b.phi(ir.IntType(1))
     result.add_incoming(ir.Constant(ir.IntType(1), 0), before)
-    result.add_incoming(stopped, asked)
+    result.add_incoming(stopped, reading)
     return result
 
 

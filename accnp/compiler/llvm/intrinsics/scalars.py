@@ -57,7 +57,7 @@ def _int_unary(name: str, t: Type) -> Callable[[V], V] | None:
 
 def _unary(name: str, precise: Callable[[V], V]) -> None:
     def build(x: V) -> V:
-        made = GPU.get(name, precise) if units.own(x) else precise
+        made = GPU.get(name, precise) if units.has_units(x) else precise
         return (FAST.get(name, made) if fast(x) else made)(x)
 
     def rule(t: Type) -> Resolved | None:

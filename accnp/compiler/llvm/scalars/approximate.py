@@ -11,7 +11,7 @@ from collections.abc import Callable
 from accnp.compiler.llvm.scalars.exp import RATE
 from accnp.compiler.llvm.scalars.ir import V, clamp_above, fabs
 from accnp.compiler.llvm.scalars.logsum import fix_infinite_operands, larger_operand
-from accnp.compiler.llvm.scalars.units import cos, ex2, lg2, rcp, sin, unit
+from accnp.compiler.llvm.scalars.units import approximate, cos, ex2, lg2, rcp, sin
 
 __all__ = ["FAST", "FAST_BINARY", "fast"]
 
@@ -55,13 +55,13 @@ FAST: dict[str, Callable[[V], V]] = {
     "sin": sin,
     "cos": cos,
     "tan": lambda x: sin(x) * rcp(cos(x)),
-    "tanh": unit("tanh.approx"),
+    "tanh": approximate("tanh.approx"),
     "logistic": _logistic,
     "silu": lambda x: x * _logistic(x),
     "mish": _mish,
     "tanh_law": _tanh_law,
-    "rsqrt": unit("rsqrt.approx.ftz"),
-    "sqrt": unit("sqrt.approx.ftz"),
+    "rsqrt": approximate("rsqrt.approx.ftz"),
+    "sqrt": approximate("sqrt.approx.ftz"),
 }
 # The precise ones of floats are in doubles.
 FAST_BINARY: dict[str, Callable[[V, V], V]] = {

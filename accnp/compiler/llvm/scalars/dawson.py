@@ -1,8 +1,8 @@
 """Dawson's integral, exp(-x^2) times the integral of exp(t^2) from 0 to x.
 
-In: a float or double ``V``. Out: a ``V`` of the same type; floats are computed as doubles. In three
-pieces, by polynomials interpolated at Chebyshev's nodes with mpmath (NIST's Digital Library of
-Mathematical Functions, 7.2.5).
+The function gets a float or double ``V``, and returns a ``V`` of the same type; floats are computed
+as doubles. It uses three polynomials, for near, middle and far arguments, which were interpolated
+at Chebyshev nodes with mpmath (NIST Digital Library of Mathematical Functions, 7.2.5).
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def _scale_by_exponent(y: V, t: V, shift: int = 0) -> V:
 
 @define(UNARY)
 def exp(x: V) -> V:
-    return units.exp(x) if units.own(x) else exp_halved(x)
+    return units.exp(x) if units.has_units(x) else exp_halved(x)
 
 
 @define(BINARY)
@@ -109,7 +109,7 @@ def exp_difference(x: V, top: V) -> V:
     lowest, _ = RANGE[x.single]
     y = (
         units.exp(d)
-        if units.own(d)
+        if units.has_units(d)
         else _scale_by_exponent(*_exp_parts(where(d < lowest, lowest, d)))
     )
     # not a number where x is infinite, and y is 0: any number serves
@@ -145,7 +145,7 @@ def logistic(x: V) -> V:
     e = exp_halved(-fabs(x))
     n = where(x < 0.0, e, 1.0)
     d = e + 1.0
-    r = units.inverse(d)
+    r = units.reciprocal(d)
     y = n * r
     # the remainder of the division, with what the sum 1 + e lost
     return fma(fma(-y, d, n) - y * (e - (d - 1.0)), r, y)
@@ -159,13 +159,13 @@ def silu(x: V) -> V:
     """
     lowest, highest, shift = (-105.0, 120.0, 32) if x.single else (-747.0, 760.0, 64)
     s = 2.0**-shift
-    if units.own(x):
+    if units.has_units(x):
         e = units.exp(-x, shift)
     else:
         e = _scale_by_exponent(*_exp_parts(clamp(-x, lowest, highest)), shift)
     low = x < -1.0
     n, d = where(low, x * s, s), e + s
-    return (units.inverse(d) * n if units.own(d) else n / d) * where(low, 1.0, x)
+    return (units.reciprocal(d) * n if units.has_units(d) else n / d) * where(low, 1.0, x)
 
 
 @define(UNARY)
@@ -179,7 +179,7 @@ def mish(x: V) -> V:
     e = _scale_by_exponent(*_exp_parts(c), -shift)
     n = fma(e, e * 2.0**-shift, e + e)
     d = n + 2.0 ** (shift + 1)
-    r = units.inverse(d)
+    r = units.reciprocal(d)
     p, p_lo = two_prod(c, n)
     y = p * r
     y = fma(fma(-y, d, p) + p_lo, r, y)
@@ -223,9 +223,11 @@ def _tanh_law(x: V, times: V) -> V:
     g = fma(n, step_lo, fma(x, w, n * step))
     g = fma(x, w_lo, g)
     # exp(-RATE g), times 2^-shift: exp(-2 u) itself overflows where the result is not 0
-    if units.own(x):
+    if units.has_units(x):
         power = unbits((bits(t) - (127 + 40)) << MANT[True])  # t has the bias twice
-        return units.inverse(units.ex2(g * (-RATE * LOG2E)) * power + 2.0**-40) * (times * 2.0**-40)
+        return units.reciprocal(units.ex2(g * (-RATE * LOG2E)) * power + 2.0**-40) * (
+            times * 2.0**-40
+        )
     shift = 24 if single else 64
     series = (1.0, *(EXP_SHORT_32 if single else k.EXP_64))
     y = fma(g, poly(g, [c * (-RATE) ** (i + 1) for i, c in enumerate(series)]), x.const(1.0))
@@ -257,11 +259,13 @@ def sinh(x: V) -> V:
     small = fma(z * x, poly(z, k.SINH_32 if x.single else k.SINH_64), x)
     e = exp_halved(a, 1)
     return where(
-        a < 1.0, small, copysign(e - (units.inverse(e) * 0.25 if units.own(e) else 0.25 / e), x)
+        a < 1.0,
+        small,
+        copysign(e - (units.reciprocal(e) * 0.25 if units.has_units(e) else 0.25 / e), x),
     )
 
 
 @define(UNARY)
 def cosh(x: V) -> V:
     e = exp_halved(fabs(x), 1)
-    return e + (units.inverse(e) * 0.25 if units.own(e) else 0.25 / e)
+    return e + (units.reciprocal(e) * 0.25 if units.has_units(e) else 0.25 / e)

@@ -24,7 +24,7 @@ from accnp.compiler.llvm.scalars.ir import (
     where,
 )
 from accnp.compiler.llvm.scalars.log import LOG2E_32, LOG10_2_32
-from accnp.compiler.llvm.scalars.units import ex2, exp2, lg2, rcp, unit
+from accnp.compiler.llvm.scalars.units import approximate, ex2, exp2, lg2, rcp
 
 __all__ = ["GPU"]
 
@@ -124,7 +124,7 @@ GPU: dict[str, Callable[[V], V]] = {
     "log2": log2,
     "log10": log10,
     "log1p": log1p,
-    "rsqrt": unit("rsqrt.approx"),
+    "rsqrt": approximate("rsqrt.approx"),
     "tanh": tanh,
     "erf": erf,
 }

@@ -1,6 +1,7 @@
 """Integer arithmetic without traps, bit counts, and threefry2x32.
 
-In: integer ``V`` of one width (and whether it is signed). Out: a ``V`` of the same type.
+The functions get integer ``V`` of one width, and for some operations whether they are signed, and
+return a ``V`` of the same type. `intrinsics/scalars.py` defines the functions that kernels call.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def idiv(x: V, y: V, signed: bool) -> V:
-    """Truncating quotient; x / 0 = -1 (all bits), MIN / -1 = MIN."""
+    """Return the truncated quotient; x / 0 is -1 (all bits), and MIN / -1 is MIN."""
     zero, q = y.eq(0), _quotient(x, _safe_divisor(y, signed), signed)
     q = where(y.eq(-1), x.const(0) - x, q) if signed else q
     return where(zero, x.const(-1), q)
 
 
 def irem(x: V, y: V, signed: bool) -> V:
-    """Remainder with the sign of x; x rem 0 = x, MIN rem -1 = 0."""
+    """Return the remainder with the sign of x; x rem 0 is x, and MIN rem -1 is 0."""
     zero, y = y.eq(0), _safe_divisor(y, signed)
     if x.width > 32:
         return where(zero, x, V(x.b, (x.b.srem if signed else x.b.urem)(x.v, y.v)))
@@ -28,18 +29,20 @@ def irem(x: V, y: V, signed: bool) -> V:
 
 
 def _safe_divisor(y: V, signed: bool) -> V:
-    """A divisor by which no processor traps: 1 in the place of 0 and of -1 (MIN / -1 overflows)."""
+    """Return a divisor that never traps: 1 instead of 0, and of -1 (MIN / -1 overflows)."""
     return where(y.eq(0) | y.eq(-1) if signed else y.eq(0), y.const(1), y)
 
 
 def _quotient(x: V, y: V, signed: bool) -> V:
-    """The whole part of x / y: up to 32 bits by a division of floating numbers that hold both, for
-    processors have that for vectors (`I // 7` on 1e6 int32: 0.97 -> 0.19 ms; a reciprocal before
-    the loop gained nothing more: memory is the limit).
+    """Return the integer part of x / y.
 
-    A quotient that is not whole lies 1 / y or more from the next whole number, and it is rounded by
-    less than that (2^-21 / y in doubles, 2^-8 / y in single precision): it is cut off at the right
-    one.
+    Integers of up to 32 bits are divided as floats that represent them exactly, because processors
+    have vector instructions for this: `I // 7` for 1e6 int32 takes 0.19 ms instead of 0.97 ms. A
+    reciprocal that is computed before the loop is not faster, since memory is the limit.
+
+    The truncated float quotient is exact: if x / y is not an integer, it differs from the nearest
+    one by at least 1 / y, and rounding changes it by less (2^-21 / y in double, 2^-8 / y in single
+    precision).
     """
     if x.width > 32:
         return V(x.b, (x.b.sdiv if signed else x.b.udiv)(x.v, y.v))
@@ -48,16 +51,16 @@ def _quotient(x: V, y: V, signed: bool) -> V:
 
 
 def shift_left(x: V, n: V) -> V:
-    """Zero when the count is negative or at least the width."""
+    """Return x << n, or 0 if the count is negative or at least the width."""
     ok = n.cmp("<", x.width, signed=False)
     return where(ok, x << _count_of(ok, n), 0)
 
 
 def _count_of(ok: V, n: V) -> V:
-    """A count below the width.
+    """Return a count below the width.
 
-    On a GPU the last bits, for LLVM takes the choice away there, with the hardware's own treatment
-    of large counts, and loses the upper half of a count of 64 bits.
+    On a GPU, these are the last bits of n. With a select, LLVM would rely on how the hardware
+    treats large counts, and would ignore the upper half of a count of 64 bits.
     """
     return n & (n.width - 1) if on_gpu(n.b.module) else where(ok, n, 0)
 
@@ -68,7 +71,7 @@ def shift_right_logical(x: V, n: V) -> V:
 
 
 def shift_right_arithmetic(x: V, n: V) -> V:
-    """Copies of the sign when the count is negative or at least the width."""
+    """Return x >> n, or copies of the sign if the count is negative or at least the width."""
     ok = n.cmp("<", x.width, signed=False)
     return x >> where(ok, n, x.width - 1)
 
@@ -94,7 +97,7 @@ def _rotate(x: V, r: int) -> V:
 
 
 def threefry(k0: V, k1: V, c0: V, c1: V) -> tuple[V, V]:
-    """The two output words of threefry2x32 with 20 rounds."""
+    """Return the two output words of threefry2x32 with 20 rounds."""
     keys = (k0, k1, k0 ^ k1 ^ 0x1BD11BDA)
     x, y = c0 + k0, c1 + k1
     for i in range(5):

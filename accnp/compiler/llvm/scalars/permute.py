@@ -1,8 +1,9 @@
-"""Vector code that takes elements of a short row at places that are computed.
+"""LLVM IR that takes elements of a short row at computed indices.
 
-In: pointers to elements of 32 or 64 bits, 32-bit places, counts. Out: stores. Where one instruction
-permutes 64 bytes by a register (AVX-512) it does the row at once; elsewhere elements move one by
-one. LLVM has no operation that permutes by what is not a constant.
+It gets pointers to elements of 32 or 64 bits, 32-bit indices and counts, and emits code that stores
+the elements; the intrinsic `permute` (`intrinsics/compaction.py`) calls it. If one instruction
+permutes 64 bytes by a register (AVX-512), it processes the whole row. On other processors, elements
+are moved one by one. LLVM itself has no operation for permutations that are not constant.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from llvmlite import ir
 from accnp.compiler.llvm.scalars import cold
 from accnp.compiler.llvm.scalars.ir import I32, I64, below, masked_load
 
-BYTES = 64  # of a row that is permuted at once
+BYTES = 64  # the maximum size of a row
 
 
 def permute(b: ir.IRBuilder, floating: bool, args: Sequence[ir.Value]) -> None:
-    """to[k] = src[places[k]] for k < n, of a row of `size` elements; all must fit in BYTES.
+    """Emit ``to[k] = src[places[k]]`` for k < n, where src has `size` elements.
 
-    Both `to` and `places` have room for BYTES of elements. What is beyond n is overwritten.
+    All must fit into BYTES. `to` and `places` have room for BYTES, and the elements of `to` from n
+    on are overwritten.
     """
     to, src, size, n, places = args
     t = to.type.pointee

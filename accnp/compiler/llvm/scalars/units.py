@@ -1,9 +1,9 @@
-"""The units of GPUs for functions of float32, and what functions of both targets make of them: exp
-and reciprocals.
+"""The approximate units of GPUs for functions of float32, and functions that use them if possible.
 
-In: a float ``V``. Out: a ``V``. As far from the right number as NVIDIA says: reciprocals 1 ulp,
-powers of two 2 ulp, base-2 logarithms an absolute 2^-22 near 1,
-tanh 2^-11, sine and cosine an absolute 2^-21 within a turn. Subnormal numbers are 0 for those here.
+The functions get a float ``V`` and return a ``V``. They require that `has_units` is true, except
+`reciprocal`, which divides otherwise. Error bounds by NVIDIA's documentation: reciprocals 1 ulp,
+powers of two 2 ulp, base-2 logarithms 2^-22 (absolute) near 1, tanh 2^-11, sine and cosine 2^-21
+(absolute) within a turn. The units treat subnormal numbers as 0.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from llvmlite import ir
 from accnp.compiler.llvm.scalars.ir import F32, MAGIC, V, bits, fma, on_gpu, unbits
 
 __all__ = [
-    "cos", "down", "ex2", "exp", "exp2", "inverse", "lg2", "own", "rcp", "saturated", "sin", "unit",
+    "approximate", "cos", "ex2", "exp", "exp2", "fma_down", "fma_saturated", "has_units", "lg2",
+    "rcp", "reciprocal", "sin",
 ]  # fmt: skip
 
 # log2(e) in two pieces
 LOG2E = (1.4426950216293335, 1.925963033500011e-08)
 
 
-def own(x: V) -> bool:
-    """Whether functions of a value are made of units."""
+def has_units(x: V) -> bool:
+    """Return whether functions of a value use the approximate units."""
     return x.single and on_gpu(x.b.module)
 
 
-def unit(name: str) -> Callable[[V], V]:
-    """What builds an instruction, by its name without the type."""
+def approximate(name: str) -> Callable[[V], V]:
+    """Return a function that emits an instruction, by its name without the type."""
 
     def build(x: V) -> V:
         asm = ir.InlineAsm(ir.FunctionType(F32, [F32]), f"{name}.f32 $0, $1;", "=f,f")
@@ -37,11 +38,13 @@ def unit(name: str) -> Callable[[V], V]:
     return build
 
 
-ex2, lg2, sin, cos, rcp = (unit(f"{n}.approx.ftz") for n in ("ex2", "lg2", "sin", "cos", "rcp"))
+ex2, lg2, sin, cos, rcp = (
+    approximate(f"{n}.approx.ftz") for n in ("ex2", "lg2", "sin", "cos", "rcp")
+)
 
 
 def _with_rounding(kind: str) -> Callable[[V, float, float], V]:
-    """What builds x y + z, rounded, or limited, in a way of its own."""
+    """Return a function that emits x * y + z with a rounding mode or a limit of PTX."""
 
     def build(x: V, y: float, z: float) -> V:
         asm = ir.InlineAsm(
@@ -52,12 +55,12 @@ def _with_rounding(kind: str) -> Callable[[V, float, float], V]:
     return build
 
 
-saturated = _with_rounding("rn.sat")  # between 0 and 1; 0 for what is no number
-down = _with_rounding("rm")
+fma_saturated = _with_rounding("rn.sat")  # limited to 0..1; 0 for NaN
+fma_down = _with_rounding("rm")  # rounds down
 
 
 def exp(x: V, shift: int = 0) -> V:
-    """exp(x) 2^-shift"""
+    """Return exp(x) * 2^-shift."""
     hi, lo = LOG2E
     minus_n, power = _exponent(x, hi, shift)
     return ex2(fma(x, x.const(lo), fma(x, x.const(hi), minus_n))) * power
@@ -69,19 +72,20 @@ def exp2(x: V) -> V:
 
 
 def _exponent(x: V, rate: float, shift: int) -> tuple[V, V]:
-    """-n and 2^(n - shift), n the whole number below x rate, or the nearest one with a normal
-    power: far out, the power of what is left is too large, or leaves too little.
+    """Return -n and 2^(n - shift), where n is the largest integer up to x * rate.
 
-    What is left is not negative: there the unit of an H200 is up to 2.06 ulp too small, else
-    within 1.4."""
+    If 2^(n - shift) is not a normal number, n is the nearest integer for which it is. The power of
+    the rest then overflows or underflows, as it has to. The rest x * rate - n is not negative:
+    for negative numbers, the unit of an H200 is up to 2.06 ulp too small, and otherwise within 1.4.
+    """
     lowest, count = shift - 126, 253
     bias = MAGIC[True] + 127 - shift
-    # So much less that what is left is not below 0 by rounding.
-    part = saturated(x, rate / count, -lowest / count - 2.0**-24)
-    t = down(part, count, bias + lowest)
+    # Slightly less, so that rounding does not make the rest negative.
+    part = fma_saturated(x, rate / count, -lowest / count - 2.0**-24)
+    t = fma_down(part, count, bias + lowest)
     return bias - t, unbits(bits(t) << 23)
 
 
-def inverse(x: V) -> V:
-    """1 / x; on a GPU within an ulp, and 0 where it is below the normal numbers."""
-    return rcp(x) if own(x) else 1.0 / x
+def reciprocal(x: V) -> V:
+    """Return 1 / x; on a GPU within an ulp, and 0 instead of subnormal results."""
+    return rcp(x) if has_units(x) else 1.0 / x

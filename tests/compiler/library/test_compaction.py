@@ -9,15 +9,15 @@ from accnp.compiler.llvm.scalars import cold
 from accnp.config import cache_dir
 
 N = 77
-PICK = """
+COLLECT = """
 def kernel(lo, hi, values, places, src, limit, found):
     for u in range(lo, hi):
-        found[u] = pick(values, places, src, 77, 5, limit[0])
+        found[u] = collect_at_least(values, places, src, 77, 5, limit[0])
 """
-DEAL = """
+DISTRIBUTE = """
 def kernel(lo, hi, to, src, limits, counts):
     for u in range(lo, hi):
-        deal(to, 100, src, 77, limits, counts)
+        distribute(to, 100, src, 77, limits, counts)
 """
 
 
@@ -31,9 +31,9 @@ def width(request, monkeypatch):
 
 
 @pytest.mark.parametrize("code", ["f4", "f8", "i8"])
-def test_pick_selects_values_not_below_limit(code, width):
+def test_collected_values_are_not_below_the_limit(code, width):
     kernel = kernel_cache.get_kernel(
-        PICK, "kernel", (f"{code}*", "i4*", f"{code}*", f"{code}*", "i8*")
+        COLLECT, "kernel", (f"{code}*", "i4*", f"{code}*", f"{code}*", "i8*")
     )
     src = (np.random.default_rng(0).standard_normal(N) * 9).astype(code)
     if code != "i8":
@@ -48,8 +48,10 @@ def test_pick_selects_values_not_below_limit(code, width):
 
 
 @pytest.mark.parametrize("code", ["i4", "i8"])
-def test_deal_keeps_the_order_of_lists(code, width):
-    kernel = kernel_cache.get_kernel(DEAL, "kernel", (f"{code}*", f"{code}*", f"{code}*", "i8*"))
+def test_distribute_keeps_the_order_of_lists(code, width):
+    kernel = kernel_cache.get_kernel(
+        DISTRIBUTE, "kernel", (f"{code}*", f"{code}*", f"{code}*", "i8*")
+    )
     src = np.random.default_rng(1).integers(0, 800, N).astype(code)
     to, counts = np.zeros(8 * 100 + 16, code), np.zeros(8, np.int64)
     limits = np.arange(100, 800, 100).astype(code)

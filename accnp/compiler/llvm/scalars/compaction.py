@@ -1,7 +1,10 @@
-"""Vector code that deals elements out: each goes to the end of one of several lists, or of one.
+"""LLVM IR for stream compaction: selected elements of an array are written to lists, in order.
 
-In: pointers and 64-bit integers. Out: stores. A vector is compressed once for each list, and stored
-whole: what is behind the end of a list is overwritten by its next elements.
+`distribute` writes each element to one of several lists, and `collect` writes those in a range and
+their indices. Both get an IR builder, pointers and 64-bit integers, and emit loops over vectors. A
+vector is compressed once for each list, and the whole vector is stored; what it writes after the
+end of a list is overwritten by the next elements. The intrinsics in `intrinsics/compaction.py` call
+them, for sorts, selections and scatters.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from llvmlite import ir
 from accnp.compiler.llvm.scalars import cold
 from accnp.compiler.llvm.scalars.ir import I32, I64, below, call_external, masked_load
 
-LISTS = 8
+LISTS = 8  # number of lists of `distribute`
 
 
 def _broadcast_lane(b: ir.IRBuilder, x: ir.Value, t: ir.VectorType) -> ir.Value:
@@ -23,7 +26,7 @@ def _broadcast_lane(b: ir.IRBuilder, x: ir.Value, t: ir.VectorType) -> ir.Value:
 
 
 def _store(b: ir.IRBuilder, x: ir.Value, mask: ir.Value, p: ir.Value) -> None:
-    """Store the lanes of x that are on, one after the other."""
+    """Store the lanes of x that the mask selects, without gaps."""
     t, size = x.type, x.type.element.width // 8
     if cold.vector_bytes == 32 and cold.permutes:
         packed = _compress_lanes(b, x, mask)
@@ -35,8 +38,8 @@ def _store(b: ir.IRBuilder, x: ir.Value, mask: ir.Value, p: ir.Value) -> None:
 
 
 def _compress_lanes(b: ir.IRBuilder, x: ir.Value, mask: ir.Value) -> ir.Value:
-    """The lanes of x that are on, at the front; AVX2 has no instruction for that but a permutation
-    of eight words, which is looked up by the mask."""
+    """Return x with the selected lanes at the front. AVX2 has no instruction for this, but a
+    permutation of eight words, which is looked up by the mask."""
     count, words = x.type.count, x.type.element.width // 32
     eight, kind = ir.VectorType(I32, 8), ir.ArrayType(I64, 1 << count)
     name = f"accnp.packing.{count}.{words}"
@@ -53,15 +56,15 @@ def _compress_lanes(b: ir.IRBuilder, x: ir.Value, mask: ir.Value) -> ir.Value:
     bits = b.zext(b.bitcast(mask, ir.IntType(count)), I64)
     order = b.load(b.gep(table, [ir.Constant(I64, 0), bits], source_etype=kind), typ=I64)
     order = b.zext(b.bitcast(order, ir.VectorType(ir.IntType(8), 8)), eight)
-    given = b.bitcast(x, ir.VectorType(I32, count * words))
-    if given.type != eight:
+    words_of_x = b.bitcast(x, ir.VectorType(I32, count * words))
+    if words_of_x.type != eight:
         places = ir.Constant(eight, [*range(count), *[0] * (8 - count)])
-        given = b.shuffle_vector(given, given, places)
-    found = call_external(b, "llvm.x86.avx2.permd", eight, [given, order])
+        words_of_x = b.shuffle_vector(words_of_x, words_of_x, places)
+    permuted = call_external(b, "llvm.x86.avx2.permd", eight, [words_of_x, order])
     if count * words < 8:
         first = ir.Constant(ir.VectorType(I32, count), list(range(count)))
-        found = b.shuffle_vector(found, found, first)
-    return b.bitcast(found, x.type)
+        permuted = b.shuffle_vector(permuted, permuted, first)
+    return b.bitcast(permuted, x.type)
 
 
 def _count(b: ir.IRBuilder, mask: ir.Value) -> ir.Value:
@@ -73,11 +76,12 @@ def _zero(t: ir.VectorType) -> ir.Value:
     return ir.Constant(t, [ir.Constant(t.element, 0)] * t.count)
 
 
-def deal(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
-    """List k, which begins at to + k * room, gets the first n integers of src that are less than
-    limits[k] but not than limits[k - 1], the last one what is left; counts[k] says how many.
+def distribute(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
+    """Emit code that distributes the first n integers of src to lists.
 
-    A list may be written to up to a vector behind its end.
+    List k begins at to + k * room. It gets the integers from limits[k - 1] up to, but without,
+    limits[k]; the last list gets the rest. The lengths are stored in counts. Up to a vector may be
+    written after the end of a list.
     """
     to, room, src, n, limits, counts = args
     fn, t = b.function, to.type.pointee
@@ -88,7 +92,7 @@ def deal(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
         starts.append(b.gep(starts[-1], [room]))
         edges.append(_broadcast_lane(b, b.load(b.gep(limits, [ir.Constant(I64, k)])), v))
     before = b.block
-    loop, done = (fn.append_basic_block(s) for s in ("dealing", "dealt"))
+    loop, done = (fn.append_basic_block(s) for s in ("distribute", "end"))
     b.cbranch(b.icmp_signed(">", n, ir.Constant(I64, 0)), loop, done)
 
     b.position_at_end(loop)
@@ -100,12 +104,12 @@ def deal(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     following: list[ir.Value] = []
     mask: ir.Value | None = None
     for end, upper in zip(ends, less, strict=True):
-        mine = b.and_(upper, rest)
+        selected = b.and_(upper, rest)
         if mask is not None:
-            mine = b.and_(mine, b.not_(mask))
+            selected = b.and_(selected, b.not_(mask))
         mask = upper
-        _store(b, x, mine, end)
-        following.append(b.gep(end, [_count(b, mine)]))
+        _store(b, x, selected, end)
+        following.append(b.gep(end, [_count(b, selected)]))
     more = b.add(i, ir.Constant(I64, v.count))
     i.add_incoming(ir.Constant(I64, 0), before)
     i.add_incoming(more, loop)
@@ -116,38 +120,38 @@ def deal(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
 
     b.position_at_end(done)
     size = ir.Constant(I64, t.width // 8)
-    found = [b.phi(to.type) for _ in starts]
-    for k, (end, start, new) in enumerate(zip(found, starts, following, strict=True)):
+    final = [b.phi(to.type) for _ in starts]
+    for k, (end, start, new) in enumerate(zip(final, starts, following, strict=True)):
         end.add_incoming(start, before)
         end.add_incoming(new, loop)
         length = b.sdiv(b.sub(b.ptrtoint(end, I64), b.ptrtoint(start, I64)), size)
         b.store(length, b.gep(counts, [ir.Constant(I64, k)]))
 
 
-def pick(b: ir.IRBuilder, signed: bool, args: Sequence[ir.Value]) -> ir.Value:
-    """Write those of the first n elements of src that are not less than a limit, NaN among them,
-    and their places, counted from `first`, as 32-bit integers; how many there are.
+def collect(b: ir.IRBuilder, signed: bool, args: Sequence[ir.Value]) -> ir.Value:
+    """Emit code that collects elements of the first n of src, and return their number.
 
-    Integers may have an end as well, which they are less than. Both lists may be written to up to
-    a vector behind their end.
+    The elements that are not less than `limit`, including NaN, are written to `values`, and their
+    indices plus `first`, as 32-bit integers, to `places`. A last argument `end` excludes integers
+    that are not less than it. Up to a vector may be written after the end of both lists.
     """
     values, places, src, n, first, limit, *ends = args
     fn, t = b.function, values.type.pointee
-    whole = isinstance(t, ir.IntType)
-    size = t.width // 8 if whole else (4 if isinstance(t, ir.FloatType) else 8)
+    is_integer = isinstance(t, ir.IntType)
+    size = t.width // 8 if is_integer else (4 if isinstance(t, ir.FloatType) else 8)
     v = ir.VectorType(t, cold.vector_bytes // size)
     bits, index = ir.VectorType(ir.IntType(8 * size), v.count), ir.VectorType(I32, v.count)
     edge = _broadcast_lane(b, limit, v)
     numbers = ir.Constant(index, [ir.Constant(I32, k) for k in range(v.count)])
     before = b.block
-    loop, done = (fn.append_basic_block(s) for s in ("picking", "picked"))
+    loop, done = (fn.append_basic_block(s) for s in ("collect", "end"))
     b.cbranch(b.icmp_signed(">", n, ir.Constant(I64, 0)), loop, done)
 
     b.position_at_end(loop)
-    i, found = b.phi(I64), b.phi(I64)
+    i, count = b.phi(I64), b.phi(I64)
     rest = below(b, b.sub(n, i), v.count)
     x = masked_load(b, b.gep(src, [i]), v, size, rest, _zero(v))
-    if whole:
+    if is_integer:
         compare = b.icmp_signed if signed else b.icmp_unsigned
         mask = compare(">=", x, edge)
         for end in ends:
@@ -156,11 +160,11 @@ def pick(b: ir.IRBuilder, signed: bool, args: Sequence[ir.Value]) -> ir.Value:
         mask = b.fcmp_unordered(">=", x, edge)
     mask = b.and_(mask, rest)
     at = b.trunc(b.add(first, i), I32)
-    _store(b, b.bitcast(x, bits), mask, b.gep(values, [found]))
-    _store(b, b.add(numbers, _broadcast_lane(b, at, index)), mask, b.gep(places, [found]))
+    _store(b, b.bitcast(x, bits), mask, b.gep(values, [count]))
+    _store(b, b.add(numbers, _broadcast_lane(b, at, index)), mask, b.gep(places, [count]))
     more = b.add(i, ir.Constant(I64, v.count))
-    new = b.add(found, _count(b, mask))
-    for phi, following in ((i, more), (found, new)):
+    new = b.add(count, _count(b, mask))
+    for phi, following in ((i, more), (count, new)):
         phi.add_incoming(ir.Constant(I64, 0), before)
         phi.add_incoming(following, loop)
     b.cbranch(b.icmp_signed("<", more, n), loop, done)

@@ -1,31 +1,34 @@
-"""Procedures that distribute elements of 32 or 64 bits to lists, for sorts and selections, or
-collect them from rows."""
+"""Procedures that write selected elements of 32 or 64 bits to lists, or collect them from rows.
+
+They are `distribute`, `collect_at_least`, `collect_between` (`scalars/compaction.py`) and `permute`
+(`scalars/permute.py`). The kernels of sorts, partitions, `top_k` and scatters call them.
+"""
 
 from __future__ import annotations
 
 from llvmlite import ir
 
 from accnp.compiler.llvm.intrinsics.table import Resolved, define
-from accnp.compiler.llvm.scalars.deal import deal, pick
+from accnp.compiler.llvm.scalars.compaction import collect, distribute
 from accnp.compiler.llvm.scalars.permute import permute
 from accnp.compiler.loops.types import I4, I8, Pointer, Type
 
 _WORDS = Pointer(I8)
 
 
-def _resolve_deal(
+def _resolve_distribute(
     to: Type, room: Type, src: Type, n: Type, limits: Type, counts: Type
 ) -> Resolved | None:
     if to not in (Pointer(I4), _WORDS) or src != to or limits != to:
         return None
 
     def emit(b: ir.IRBuilder, *args: ir.Value) -> None:
-        deal(b, args)
+        distribute(b, args)
 
     return None, (to, I8, to, I8, to, _WORDS), emit
 
 
-def _pick(
+def _resolve_collect_at_least(
     values: Type, places: Type, src: Type, n: Type, first: Type, limit: Type
 ) -> Resolved | None:
     if not isinstance(values, Pointer) or src != values:
@@ -35,25 +38,25 @@ def _pick(
         return None
 
     def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
-        return pick(b, t.signed, args)
+        return collect(b, t.signed, args)
 
     places = Pointer(I4)
     return I8, (values, places, src, I8, I8, t), emit
 
 
-def _sift(
+def _resolve_collect_between(
     values: Type, places: Type, src: Type, n: Type, first: Type, limit: Type, end: Type
 ) -> Resolved | None:
     if values != Pointer(I4) or src != values:
         return None
 
     def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
-        return pick(b, True, args)
+        return collect(b, True, args)
 
     return I8, (values, values, src, I8, I8, I4, I4), emit
 
 
-def _permute(to: Type, src: Type, size: Type, n: Type, places: Type) -> Resolved | None:
+def _resolve_permute(to: Type, src: Type, size: Type, n: Type, places: Type) -> Resolved | None:
     if not isinstance(to, Pointer) or src != to:
         return None
     t = to.of
@@ -66,7 +69,7 @@ def _permute(to: Type, src: Type, size: Type, n: Type, places: Type) -> Resolved
     return None, (to, to, I8, I8, Pointer(I4)), emit
 
 
-define("deal", 6, _resolve_deal)
-define("permute", 5, _permute)
-define("pick", 6, _pick, acts=True)
-define("sift", 7, _sift, acts=True)
+define("distribute", 6, _resolve_distribute)
+define("permute", 5, _resolve_permute)
+define("collect_at_least", 6, _resolve_collect_at_least, acts=True)
+define("collect_between", 7, _resolve_collect_between, acts=True)
