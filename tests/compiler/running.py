@@ -26,10 +26,10 @@ def launched(
     arrays: Mapping[str, np.ndarray],
     integers: Mapping[str, int],
     steps: tuple[int, int],
-    bypass: bool = False,
+    nontemporal: bool = False,
 ) -> None:
     """Call an entry for some steps: without a counter, and the rest by chunks from a counter. With
-    `bypass`, the first ones ask for stores that bypass the caches."""
+    `nontemporal`, the first ones request non-temporal stores."""
     entry = ctypes.CFUNCTYPE(
         None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
     )(address)
@@ -38,7 +38,7 @@ def launched(
     first, last = steps
     middle = (first + last) // 2
     counter = ctypes.c_int64(middle)
-    entry(ctypes.addressof(argv), int(bypass), middle, first)
+    entry(ctypes.addressof(argv), int(nontemporal), middle, first)
     entry(ctypes.addressof(argv), ctypes.addressof(counter), last, 3)
 
 
@@ -47,10 +47,12 @@ def signature(kernel: Kernel) -> tuple[str, ...]:
     return (*[f"{b.dtype.token}*" for b in kernel.buffers], *["i8"] * len(kernel.integers))
 
 
-def by_llvm(kernel: Kernel, vector_bytes: int = WIDTH, bypass: bool = False) -> tuple[int, object]:
-    """The entry of a kernel, and what keeps it; with `bypass` one that can bypass the caches."""
+def by_llvm(
+    kernel: Kernel, vector_bytes: int = WIDTH, nontemporal: bool = False
+) -> tuple[int, object]:
+    """The entry of a kernel, and what keeps it; with `nontemporal` one that has such stores."""
     done = run_passes(kernel, Target(vector_bytes), check=True)
-    if bypass:
+    if nontemporal:
         assert "prefix i64 1" in lower(done, vector_bytes, "nounwind")
     data = objects.build(lower(done, vector_bytes, objects.ENTRY_ATTRIBUTES), [])
     (address,), kept = elf_loader.load(data, ENTRY, kernel="kernel")

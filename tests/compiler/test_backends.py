@@ -159,8 +159,8 @@ def results(
         interpreted(kernel, arrays, integers, steps)
     else:
         address, kept = make(kernel)
-        bypass = isinstance(make, partial) and bool(make.keywords.get("bypass"))
-        launched(address, kernel, arrays, integers, steps, bypass)
+        nontemporal = isinstance(make, partial) and bool(make.keywords.get("nontemporal"))
+        launched(address, kernel, arrays, integers, steps, nontemporal)
         del kept
     return [arrays[b.name] for b in kernel.buffers[-outputs:]]
 
@@ -208,7 +208,7 @@ def test_row_kernels_match_bitwise_in_all_forms(seed: int):
     found = results(by_llvm, kernel, 12 * n, 1, integers, (0, 4))
     assert bits(found) == bits(results(by_text, kernel, 12 * n, 1, integers, (0, 4)))
     assert bits(found) == bits(results(None, kernel, 12 * n, 1, integers, (0, 4)))
-    aside = results(partial(by_llvm, bypass=True), kernel, 12 * n, 1, integers, (0, 4))
+    aside = results(partial(by_llvm, nontemporal=True), kernel, 12 * n, 1, integers, (0, 4))
     assert bits(found) == bits(aside)
 
 
@@ -313,7 +313,7 @@ def test_tiles(code: str):
         for way in (by_llvm, by_text, None, *[by_numba] * (code == "f4"))
     ]
     assert all(x == found[0] for x in found)
-    assert "bypass, peel" in print_kernel(run_passes(kernel, Target(64), check=True))
+    assert "nontemporal, peel" in print_kernel(run_passes(kernel, Target(64), check=True))
 
 
 @pytest.mark.parametrize("combine", ["sum", "max", "or"])

@@ -443,17 +443,17 @@ def test_unsupported_syntax_is_refused():
 
 
 SHARED = """
-def part(lo, hi, x, y, n0, past):
+def part(lo, hi, x, y, n0, flag):
     for i in range(lo, hi):
         y[i] = x[i] * 2.0 + n0
 
 
 def kernel(lo, hi, x, y, n, s):
-    past = asked()
+    flag = nontemporal_requested()
     for t in range(lo, hi):
-        part(t * n, t * n + n, x, at(y, 0), s, past)
+        part(t * n, t * n + n, x, at(y, 0), s, flag)
     if n < 0:
-        parallel_for(part, s, n, n, n, n, x, y, s, past)
+        parallel_for(part, s, n, n, n, n, x, y, s, flag)
 """
 
 
@@ -462,11 +462,11 @@ def test_a_kernel_calls_others():
     signature = ("f8*", "f8*", "i8", "i8")
     kernel, others = read_source(SHARED, "kernel", signature, callees)
     assert [k.name for k in others] == ["part"]
-    assert others[0].past in others[0].integers
-    renamed = SHARED.replace("past", "hint").replace("n0", "past")  # names say nothing
+    assert others[0].nontemporal in others[0].integers
+    renamed = SHARED.replace("flag", "hint").replace("n0", "flag")  # names say nothing
     (other,) = read_source(renamed, "kernel", signature, callees)[1]
-    assert other.past is not None
-    assert other.past.name == "hint"
+    assert other.nontemporal is not None
+    assert other.nontemporal.name == "hint"
     assert any(isinstance(s, Share) for s in statements(kernel.body))
     for k in (kernel, *others):
         verify(k)

@@ -75,7 +75,7 @@ def test_every_grammar_rule_round_trips():
       heap h: f8[n]
       prefetch x[<1*lo + 5000>]
       transpose s[64] = x[lo] step n shape 7:i8 by <1*n + 2>
-      for i in 0:i8..n independent vector(32, masked, bypass, peel) {
+      for i in 0:i8..n independent vector(32, masked, nontemporal, peel) {
         s[i] = select(a[<2*i + n*lo + -3>], inf:f8, -1e-300:f8)
       }
       for i2 in 0:i8..n independent vector(8, whole) { s[i2] = nan:f8 }
@@ -95,7 +95,7 @@ def test_every_grammar_rule_round_trips():
     kernel = parse_kernel(text)
     printed = print_kernel(kernel)
     assert print_kernel(parse_kernel(printed)) == printed  # NaN differs from itself
-    assert "vector(32, masked, bypass, peel)" in printed
+    assert "vector(32, masked, nontemporal, peel)" in printed
     assert "reduction or any: b1 = a[n] extent 7:i8" in printed
 
 

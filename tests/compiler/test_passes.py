@@ -189,11 +189,11 @@ kernel k(a0: f4[], a1: f4[], a2: f8[]) for lo..hi {
 @pytest.mark.parametrize(
     ("value", "vector_bytes", "expected"),
     [
-        ("add(t, t)", 64, "vector(32, tail, bypass, peel)"),
-        ("add(t, t)", 32, "vector(16, tail, bypass, peel)"),
-        ("tanh(t)", 64, "vector(64, tail, bypass, peel)"),  # four vectors side by side
-        ("tanh(exp(sin(t)))", 64, "vector(64, masked, bypass)"),
-        ("f4(a2[i])", 64, "vector(16, tail, bypass, peel)"),
+        ("add(t, t)", 64, "vector(32, tail, nontemporal, peel)"),
+        ("add(t, t)", 32, "vector(16, tail, nontemporal, peel)"),
+        ("tanh(t)", 64, "vector(64, tail, nontemporal, peel)"),  # four vectors side by side
+        ("tanh(exp(sin(t)))", 64, "vector(64, masked, nontemporal)"),
+        ("f4(a2[i])", 64, "vector(16, tail, nontemporal, peel)"),
     ],
 )
 def test_lanes(value: str, vector_bytes: int, expected: str):
@@ -219,8 +219,8 @@ def test_loops_over_buffers_on_the_stack_need_no_mask():
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("a1[<1*j + n*o + 0>] = a0[j]", "vector(16, tail, bypass, peel)"),
-        ("a1[<1*j + n*o + 0>] = a0[<2*j + 1>]", "vector(16, tail, bypass, peel)"),
+        ("a1[<1*j + n*o + 0>] = a0[j]", "vector(16, tail, nontemporal, peel)"),
+        ("a1[<1*j + n*o + 0>] = a0[<2*j + 1>]", "vector(16, tail, nontemporal, peel)"),
         ("s[j] = a0[j]", "vector(16, tail)"),  # memory that is read again
     ],
 )

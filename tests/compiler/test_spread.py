@@ -175,7 +175,7 @@ def test_elements_of_an_access_are_those_of_one_step():
         ("load x: f4,", "load x: f8,", "x has another type"),
         ("store a[i] = w, z, y, x", "store b[i] = w, z", "access cannot have 2 elements of b"),
         ("q: f4", "part: f4", "the name part has a meaning"),
-        ("for lo..hi threads", "for lo..hi past s threads", "what only processors have"),
+        ("for lo..hi threads", "for lo..hi nontemporal s threads", "what only processors have"),
     ],
 )
 def test_malformed_kernels_are_refused(old: str, new: str, message: str):

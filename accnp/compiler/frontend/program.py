@@ -95,29 +95,30 @@ def read_source(
                 )  # fmt: skip
             made.append(_with_short_vectors(write_users_functions(found)))
             known.append(Callee(callee, tuple([_type(t) for t in its])))
-        *others, kernel = _with_hints(made)
+        *others, kernel = _with_nontemporal_arguments(made)
         return (distribute_steps(kernel) if tasks else kernel), others
     except Unsupported as error:
         error.move(source.count("\n") - text.count("\n"))
         raise
 
 
-def _with_hints(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Kernels whose arguments say whether to bypass the caches (`Kernel.past`): those to which one
-    passes what `asked()` returns."""
+def _with_nontemporal_arguments(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Return kernels with the argument that enables non-temporal stores (`Kernel.nontemporal`): the
+    one for which a caller passes the result of `nontemporal_requested()`."""
     if any(k.threads for k in kernels):
         return list(kernels)  # GPUs have no such stores
-    hints: dict[str, Var] = {}
+    flags: dict[str, Var] = {}
     arguments = {k.name: k.arguments for k in kernels}
+    request = Call("nontemporal_requested", (), I8)
     for k in kernels:
         body = list(statements(k.body))
-        asked = {s.var for s in body if isinstance(s, Let) and s.value == Call("asked", (), I8)}
+        requests = {s.var for s in body if isinstance(s, Let) and s.value == request}
         for s in body:
             if isinstance(s, Run | Share):
                 for a, x in zip(arguments[s.kernel], s.args, strict=True):
-                    if x in asked and isinstance(a, Var):
-                        hints[s.kernel] = a
-    return [k._replace(past=hints[k.name]) if k.name in hints else k for k in kernels]
+                    if x in requests and isinstance(a, Var):
+                        flags[s.kernel] = a
+    return [k._replace(nontemporal=flags.get(k.name, k.nontemporal)) for k in kernels]
 
 
 def _type(token: str) -> Type:
@@ -178,11 +179,11 @@ def lower_source(
         inline = [t.inline] if t.inline and t.name not in called else []
         separate += [] if inline else [t.call]
         linked = [*inline, *linked]  # callers first: what nothing refers to yet is dropped
-    facts = [*[LIBRARY] * (name != "kernel"), *[DRIVER] * bool(called)]
+    metadata = [*[LIBRARY] * (name != "kernel"), *[DRIVER] * bool(called)]
     passed = run_passes(kernel, target, check=check)
     made = write_function(passed, target.vector_bytes, target.fast)
     linked += dict.fromkeys([*made.linked, *[module for t in texts for module in t.linked]])
-    return made.text(attributes, facts), linked, separate
+    return made.text(attributes, metadata), linked, separate
 
 
 def _with_short_vectors(kernel: Kernel) -> Kernel:

@@ -375,8 +375,8 @@ class _Reader(Expressions, Statements):
         function, args = self.arguments(x)
         if function in self.users.functions:
             return self.users.call(function, args)
-        if function == "asked":
-            return Call("asked", (), I8)
+        if function == "nontemporal_requested":
+            return Call("nontemporal_requested", (), I8)
         if function == "at":
             memory = self.memory(x.args[0])
             return Address(memory, self.index(x.args[1]))

@@ -440,7 +440,7 @@ NAMESPACE: dict[str, Any] = {
     "join_min": _join_min,
     "at": _offset_array,
     "aligned": _is_aligned,
-    "asked": lambda: 0,
+    "nontemporal_requested": lambda: 0,
     "stopped": _is_stopped,
     "parallel_for": _run_all,
     "move": _move,

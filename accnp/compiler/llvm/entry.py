@@ -40,7 +40,7 @@ def entry_text(
     leading: Sequence[str],
     before: Sequence[str] = (),
     after_counter: Sequence[str] = (),
-    can_bypass: bool = False,
+    stores_nontemporally: bool = False,
     linkage: str = "",
 ) -> str:
     """Return the LLVM text of an entry.
@@ -87,7 +87,7 @@ def entry_text(
         [
             f"define {linkage}void @{name}(i64* noalias nocapture readonly %argv, "
             f"i64* noalias nocapture %counter, i64 %n, i64 %chunk) #{ATTRIBUTES} "
-            f"prefix i64 {int(can_bypass)} {{",
+            f"prefix i64 {int(stores_nontemporally)} {{",
             "start:",
             *before,
             *lines,

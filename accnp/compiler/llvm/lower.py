@@ -182,16 +182,16 @@ class Function:
         self.ends: list[ir.Block] = []  # blocks after the enclosing loops
         # The blocks that leave these loops by a break, and the carried values there.
         self.breaks: list[list[tuple[ir.Block, list[ir.Value]]]] = []
-        self.bypasses = False  # whether a loop has non-temporal stores
+        self.stores_nontemporally = False  # whether a loop has non-temporal stores
         self.uses_vectorizer = False  # whether a loop is left to LLVM's vectorizer
         # Entries get this from the launch; other functions have an argument for it.
-        self.may_bypass = kernel.name == "kernel" or kernel.past is not None
+        self.may_store_nontemporally = kernel.name == "kernel" or kernel.nontemporal is not None
         kinds = [_I64, _I64, _I64, *[register_type(t) for t in argument_types(kernel)]]
         kind = ir.FunctionType(ir.VoidType(), kinds)
         self.function = ir.Function(self.module, kind, f"accnp_{kernel.name}_body")
         self.function.linkage = "internal"
         self.function.attributes.add("alwaysinline")
-        first, last, self.past, *given = self.function.args
+        first, last, self.nontemporal, *given = self.function.args
         self.values |= {kernel.first: first, kernel.last: last}
         for a, value in zip(kernel.arguments, given, strict=True):
             if isinstance(a, Buffer):
@@ -239,9 +239,9 @@ class Function:
             [t.token for t in argument_types(self.kernel)],
             self.kinds,
             f"void @{self.name}",
-            ["i64 %lo", "i64 %hi", "i64 %past"],
-            after_counter=["  %past = and i64 %word, 1"],
-            can_bypass=self.bypasses and self.kernel.past is None,
+            ["i64 %lo", "i64 %hi", "i64 %nontemporal"],
+            after_counter=["  %nontemporal = and i64 %word, 1"],
+            stores_nontemporally=self.stores_nontemporally and self.kernel.nontemporal is None,
             linkage=linkage,
         )
 
@@ -250,10 +250,12 @@ class Function:
         `shared` if threads share its steps, which needs an entry."""
         name, kernel = self.kernel.name, self.kernel
         given = [f"{kind} %a{k}" for k, kind in enumerate(self.kinds)]
-        past = f"%a{kernel.arguments.index(kernel.past)}" if kernel.past is not None else "0"
+        nontemporal = "0"
+        if kernel.nontemporal is not None:
+            nontemporal = f"%a{kernel.arguments.index(kernel.nontemporal)}"
         linkage = "linkonce_odr " if inline else ""
         head = ", ".join(["i64 %lo", "i64 %hi", *given])
-        passed = ", ".join(["i64 %lo", "i64 %hi", f"i64 {past}", *given])
+        passed = ", ".join(["i64 %lo", "i64 %hi", f"i64 {nontemporal}", *given])
         lines = [
             f"define {linkage}void @{name}({head}) #771 {{",
             f"  call void @{self.name}({passed})",
@@ -425,7 +427,7 @@ class Function:
     def vectors(self, s: For) -> None:
         """Write a vector loop."""
         assert s.vector is not None
-        self.bypasses |= s.vector.bypass and self.may_bypass
+        self.stores_nontemporally |= s.vector.nontemporal and self.may_store_nontemporally
         loop = _Vectors(self, s)
         write_loop(loop, self.value(s.start), self.value(s.stop))
 
@@ -476,9 +478,9 @@ class Function:
             return self.place(x.buffer, x.index)
         if isinstance(x, loops.Cast):
             return write_cast(number_type(x.value), x.dtype, self.b, self.value(x.value))
-        if x.function == "asked":
-            self.bypasses = True
-            return self.past
+        if x.function == "nontemporal_requested":
+            self.stores_nontemporally = True
+            return self.nontemporal
         args = [self.value(a) for a in x.args]
         return write_call(x.function, [loops.dtype(a) for a in x.args], self.b, args)
 
@@ -608,15 +610,16 @@ class _Vectors(VectorLoop):
         not known to be long keep their order: the test takes 12 % of the time of 23 elements.
         """
         assert self.s.vector is not None
-        self.asked = self.f.past if self.s.vector.bypass and self.f.may_bypass else None
+        if self.s.vector.nontemporal and self.f.may_store_nontemporally:
+            self.requested = self.f.nontemporal
         long = self.flat or self.s.stop in self.f.kernel.long
-        if not self.s.vector.peel or (self.asked is None and not long):
+        if not self.s.vector.peel or (self.requested is None and not long):
             return None
         b = self.f.b
         long = b.icmp_signed(">=", b.sub(stop, start), ir.Constant(_I64, PEELED * self.n))
         peeled = b.zext(long, _I64)
-        if self.asked is not None:
-            peeled = b.or_(peeled, self.asked)
+        if self.requested is not None:
+            peeled = b.or_(peeled, self.requested)
         # The rows of other results mostly have the same alignment.
         store = next(x for x in self.s.body if isinstance(x, Store))
         self.f.values[self.s.index] = start
@@ -752,9 +755,9 @@ class _Vectors(VectorLoop):
         return found
 
     def steps_of(
-        self, at: ir.Value, mask: Mask, left: ir.Value | int | None, past: ir.Value | None
+        self, at: ir.Value, mask: Mask, left: ir.Value | int | None, nontemporal: ir.Value | None
     ) -> None:
-        self.mask, self.left, self.past = mask, left, past
+        self.mask, self.left, self.nontemporal = mask, left, nontemporal
         back = None if self.offset_in_index is None else self.early("neg", self.offset_in_index)
         self.names = {self.s.index: Index(at, 1, back)}
         self.read = []

@@ -16,7 +16,7 @@ from accnp.compiler.llvm.accesses import Put
 from accnp.compiler.llvm.private import insert_line
 from accnp.compiler.llvm.templates import byte_size, vector
 
-__all__ = ["LINE", "asked_of_whole", "prefetch", "store_either", "until_aligned"]
+__all__ = ["LINE", "nontemporal_if_whole", "prefetch", "store_maybe_nontemporally", "until_aligned"]
 
 _PREFETCH = "@llvm.prefetch.p0"
 _SOON = 2048  # bytes that loops over all elements prefetch ahead while they use such stores;
@@ -25,17 +25,17 @@ LINE = 64  # bytes of a cache line
 _I64 = ir.IntType(64)
 
 
-def asked_of_whole(
-    b: ir.IRBuilder, asked: ir.Value, now: ir.Value, n: int, stop: ir.Value
+def nontemporal_if_whole(
+    b: ir.IRBuilder, requested: ir.Value, now: ir.Value, n: int, stop: ir.Value
 ) -> ir.Value:
-    """Return `asked` (1 for non-temporal stores) if n steps are left, else 0."""
+    """Return `requested` (1 for non-temporal stores) if n steps are left, else 0."""
     fits = b.icmp_signed("<=", b.add(now, ir.Constant(_I64, n), flags=("nsw",)), stop)
-    return b.select(fits, asked, ir.Constant(_I64, 0))
+    return b.select(fits, requested, ir.Constant(_I64, 0))
 
 
 def until_aligned(
     b: ir.IRBuilder,
-    asked: ir.Value,
+    requested: ir.Value,
     n: int,
     size: int,
     place: ir.Value,
@@ -43,10 +43,11 @@ def until_aligned(
     stop: ir.Value,
 ) -> ir.Value:
     """Return the first step at which vectors of n elements of `size` bytes begin with a cache line:
-    the first step if that is not `asked` for (0 or 1), the last if the row ends before."""
+    the first step if non-temporal stores are not `requested` (0 or 1), and the last if the row ends
+    before."""
     align = min(LINE, n * size)
     gap = b.and_(b.neg(b.ptrtoint(place, _I64)), ir.Constant(_I64, align - 1))
-    steps = b.mul(asked, b.lshr(gap, ir.Constant(_I64, size.bit_length() - 1)))
+    steps = b.mul(requested, b.lshr(gap, ir.Constant(_I64, size.bit_length() - 1)))
     first = b.add(start, steps, flags=("nsw",))
     return b.select(b.icmp_signed("<", first, stop), first, stop)
 
@@ -64,27 +65,30 @@ def prefetch(
         insert_line(b, f"call void {_PREFETCH}(ptr {at}, i32 0, i32 3, i32 1)")
 
 
-def store_either(
-    b: ir.IRBuilder, put: Put, declares: dict[str, str], past: ir.Value, n: int, kind: ir.Type,
-    place: ir.Value, name: str, near: Callable[[], object], read: Sequence[tuple[ir.Value, int]],
-    flat: bool,
+def store_maybe_nontemporally(
+    b: ir.IRBuilder, put: Put, declares: dict[str, str], nontemporal: ir.Value, n: int,
+    kind: ir.Type, place: ir.Value, name: str, store_normally: Callable[[], object],
+    read: Sequence[tuple[ir.Value, int]], flat: bool,
 ) -> None:  # fmt: skip
-    """Store n lanes non-temporally if `past` is 1 and a cache line begins there; else call `near`.
+    """Store n lanes non-temporally if `nontemporal` is 1 and a cache line begins there. Otherwise
+    call `store_normally`.
 
     In the first case, the operands that are `read` (addresses and bytes) are prefetched: the
     processor does not prefetch across pages or rows by itself, so its arithmetic would wait.
     """
     align = min(LINE, n * byte_size(kind))
-    off = b.and_(b.ptrtoint(place, _I64), ir.Constant(_I64, align - 1))
-    far, usual, on = (b.append_basic_block(x) for x in ("far", "near", "on"))
-    b.cbranch(b.icmp_unsigned("<", off, past), far, usual)
-    b.position_at_end(far)
+    misaligned = b.and_(b.ptrtoint(place, _I64), ir.Constant(_I64, align - 1))
+    nontemporal_block, normal_block, end = (
+        b.append_basic_block(x) for x in ("nontemporal", "normal", "end")
+    )
+    b.cbranch(b.icmp_unsigned("<", misaligned, nontemporal), nontemporal_block, normal_block)
+    b.position_at_end(nontemporal_block)
     for where, nbytes in read:
         prefetch(b, put, declares, where, _SOON if flat else _ROWS, nbytes)
     typed = f"{vector(kind, n)} {name}, {place.type} {place.get_reference()}"
     insert_line(b, f"store {typed}, align {align}, !nontemporal !{{i32 1}}")
-    b.branch(on)
-    b.position_at_end(usual)
-    near()
-    b.branch(on)
-    b.position_at_end(on)
+    b.branch(end)
+    b.position_at_end(normal_block)
+    store_normally()
+    b.branch(end)
+    b.position_at_end(end)

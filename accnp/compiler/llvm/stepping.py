@@ -12,7 +12,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from accnp.compiler.llvm.accesses import mask_of_first
-from accnp.compiler.llvm.nontemporal import asked_of_whole
+from accnp.compiler.llvm.nontemporal import nontemporal_if_whole
 from accnp.compiler.llvm.vector_loop import VectorLoop
 
 __all__ = ["write_loop"]
@@ -52,7 +52,7 @@ def write_loop(loop: VectorLoop, start: ir.Value, stop: ir.Value) -> None:
 def _write_single_vector(loop: VectorLoop, start: ir.Value) -> None:
     """Write all steps as one vector: their number is known and needs no test at run time."""
     b = loop.f.b
-    loop.fetches = loop.asked = None
+    loop.fetches = loop.requested = None
     loop.ahead = ir.IRBuilder(loop.before)
     loop.join = b.append_basic_block("once")
     b.position_at_end(loop.join)
@@ -124,16 +124,16 @@ def _write_vector_loop(
     out = end if first is None else b.append_basic_block("more")
     b.cbranch(b.icmp_signed("<", now, limit), body, out)
     b.position_at_end(body)
-    mask, left, past, loop.whole = None, None, loop.asked, None
+    mask, left, nontemporal, loop.whole = None, None, loop.requested, None
     if masked:
         left = b.sub(limit, now)
         mask = mask_of_first(b, loop.put, left, n, loop.f.vector_bytes)
         if loop.f.vector_bytes < 64:
             loop.whole = b.icmp_signed(">=", left, ir.Constant(_I64, n))
-        if past is not None:
-            past = asked_of_whole(b, past, now, n, limit)
+        if nontemporal is not None:
+            nontemporal = nontemporal_if_whole(b, nontemporal, now, n, limit)
     with loop.overlapping_loads(before, head, start, stop):
-        loop.steps_of(now, mask, left, past)
+        loop.steps_of(now, mask, left, nontemporal)
     following = b.add(now, ir.Constant(_I64, n), flags=("nsw",))
     if varying_limit is not None:
         following = b.select(b.icmp_signed("<", following, limit), following, limit)

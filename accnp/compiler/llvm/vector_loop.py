@@ -28,7 +28,7 @@ from accnp.compiler.llvm.accesses import (
     load_vector,
     store_vector,
 )
-from accnp.compiler.llvm.nontemporal import prefetch, store_either
+from accnp.compiler.llvm.nontemporal import prefetch, store_maybe_nontemporally
 from accnp.compiler.llvm.private import insert_line
 from accnp.compiler.llvm.templates import Index, LaneValue, Template, Vector, byte_size, vector
 from accnp.compiler.loops.ir import For, Load, Memory
@@ -77,13 +77,13 @@ class VectorLoop:
         self.declares = f.functions.declares
         self.splats: dict[int, Vector] = {}
         self.starts: dict[tuple[object, ...], ir.Value] = {}  # loop-invariant addresses and numbers
-        self.asked: ir.Value | None = None  # 1 if results are stored non-temporally
+        self.requested: ir.Value | None = None  # 1 if the launch requests non-temporal stores
         self.read: list[tuple[ir.Value, int]] = []  # addresses and bytes of operands of a step
         self.mask: Mask = None
         self.left: ir.Value | int | None = None  # remaining steps, if there is a mask
         self.whole: ir.Value | None = None  # 1 if they fill a vector; set if that is worth a branch
         # 1 if whole vectors are stored non-temporally; None: never
-        self.past: ir.Value | None = None
+        self.nontemporal: ir.Value | None = None
         self.fetches: set[Load] | None = None  # loads that are prefetched; None: no prefetches
         self.padded: Collection[Memory] = ()  # memory with room for whole vectors under the index
 
@@ -91,8 +91,8 @@ class VectorLoop:
         raise NotVector(self.node, why)
 
     def first_aligned(self, start: ir.Value, stop: ir.Value) -> ir.Value | None:
-        """Set `asked`. Returns the step up to which a row is computed separately; None if it begins
-        with a cache line, or no results are stored non-temporally."""
+        """Set `requested`, and return the step up to which a row is computed separately. None if
+        the row begins with a cache line, or no results are stored non-temporally."""
         raise NotImplementedError
 
     def common_offset(self) -> ir.Value | None:
@@ -108,11 +108,11 @@ class VectorLoop:
         raise NotImplementedError
 
     def steps_of(
-        self, at: ir.Value, mask: Mask, left: ir.Value | int | None, past: ir.Value | None
+        self, at: ir.Value, mask: Mask, left: ir.Value | int | None, nontemporal: ir.Value | None
     ) -> None:
         """Write the body for the steps from `at` on: those of the mask, or one for each lane.
         `left` is the number of remaining steps, or None. Whole vectors are stored non-temporally if
-        `past` is 1."""
+        `nontemporal` is 1."""
         raise NotImplementedError
 
     # --- text ---
@@ -169,16 +169,16 @@ class VectorLoop:
 
     def store_lanes(self, code: ir.Type, place: ir.Value, name: str, mask: Mask) -> None:
         """Store a vector, non-temporally if that is requested."""
-        near = functools.partial(
+        store_normally = functools.partial(
             store_vector, self.f.b, self.put, self.declares, code, place, self.n, mask, name,
             self.whole,
         )  # fmt: skip
-        if self.past is None:
-            near()
+        if self.nontemporal is None:
+            store_normally()
         else:
             read, self.read = () if self.fetches is not None else self.read, []
-            how = self.past, self.n, code, place, name, near, read, self.flat
-            store_either(self.f.b, self.put, self.declares, *how)
+            how = self.nontemporal, self.n, code, place, name, store_normally, read, self.flat
+            store_maybe_nontemporally(self.f.b, self.put, self.declares, *how)
 
     def load_lanes(self, kind: ir.Type, place: ir.Value, step: int, mask: Mask) -> str:
         """Load a vector of elements with a stride of `step`."""

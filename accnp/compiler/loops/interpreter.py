@@ -449,7 +449,7 @@ class _Machine:
         if isinstance(x, Cast):
             return _cast(self.number(x.value), x.dtype)
         assert isinstance(x, Call)
-        if x.function == "asked":  # whether the launch requests non-temporal stores
+        if x.function == "nontemporal_requested":  # whether the launch requests non-temporal stores
             return np.int64(0)
         function = FUNCTIONS.get(x.function)
         takes = function is not None and function.rule([dtype(a) for a in x.args]) is not None  # type: ignore[misc]

@@ -245,7 +245,7 @@ class Vector(NamedTuple):
     # How the last steps are computed: by one more copy of the body under a mask, by the loop itself
     # under a mask, or by the loop without one if memory after the last step may be written.
     rest: Literal["tail", "masked", "whole"]
-    bypass: bool = False  # whether stores are non-temporal if the launch requests it
+    nontemporal: bool = False  # whether stores are non-temporal if the launch requests it
     # Whether the steps before the first cache line are peeled, if there are many, or if stores are
     # non-temporal.
     peel: bool = False
@@ -414,7 +414,7 @@ class Kernel(NamedTuple):
     order: tuple[Memory, ...] = ()
     callees: tuple[Callee, ...] = ()
     # The integer argument that enables non-temporal stores; None if the launch does.
-    past: Var | None = None
+    nontemporal: Var | None = None
     sized: bool = False  # whether it is specialized to all its sizes
     threads: int = 0  # threads of a block of a GPU; 0 for a kernel for CPUs
     shared: tuple[Buffer, ...] = ()

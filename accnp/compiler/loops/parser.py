@@ -218,7 +218,7 @@ class _Parser:
             order = [first, last, *order]
         elif explicit:
             self.expect("order")
-        past = self.variable() if self.accept("past") else None
+        nontemporal = self.variable() if self.accept("nontemporal") else None
         sized = self.accept("sized")
         threads = self.integer() if self.accept("threads") else 0
         narrow = self.accept("narrow")
@@ -253,7 +253,7 @@ class _Parser:
         in_order = () if order == [*buffers, *integers] and not explicit else tuple(order)
         return Kernel(
             first, last, tuple(buffers), tuple(integers), tuple(stack), body, name, tuple(heap),
-            in_order, tuple(callees), past, sized, threads, tuple(shared),
+            in_order, tuple(callees), nontemporal, sized, threads, tuple(shared),
             narrow, tuple(shifted), tuple(long),
         )  # fmt: skip
 
@@ -500,10 +500,10 @@ class _Parser:
                 facts: set[str] = set()
                 while self.accept(","):
                     facts.add(self.name())
-                if not facts <= {"bypass", "peel"}:
-                    self.fail("bypass or peel")
+                if not facts <= {"nontemporal", "peel"}:
+                    self.fail("nontemporal or peel")
                 self.expect(")")
-                return Vector(lanes, rest, "bypass" in facts, "peel" in facts)
+                return Vector(lanes, rest, "nontemporal" in facts, "peel" in facts)
         self.fail(" or ".join(_RESTS))
 
     def reduction(self) -> Reduce:

@@ -74,7 +74,7 @@ def print_kernel(k: Kernel) -> str:
     words = [f"kernel {k.name}({', '.join(arguments)}) for {k.first.name}..{k.last.name}"]
     if k.threads and k.order:
         words.append("in steps" if k.first in k.order else "in order")
-    words += [f"past {k.past.name}"] if k.past is not None else []
+    words += [f"nontemporal {k.nontemporal.name}"] if k.nontemporal is not None else []
     words += ["sized"] * k.sized + [f"threads {k.threads}"] * bool(k.threads)
     words += ["narrow"] * k.narrow
     head = f"{' '.join(words)} {{"
@@ -138,7 +138,7 @@ def _statement(s: Stmt, pad: str, lines: list[str]) -> None:  # noqa: C901
         words += [f"spread {s.spread}"] * bool(s.spread)
         words += [f"part {' of '.join(map(print_expr, s.part))}"] if s.part is not None else []
         if s.vector is not None:
-            facts = [", bypass"] * s.vector.bypass + [", peel"] * s.vector.peel
+            facts = [", nontemporal"] * s.vector.nontemporal + [", peel"] * s.vector.peel
             words.append(f"vector({s.vector.lanes}, {s.vector.rest}{''.join(facts)})")
         _loop([*words, *_print_carried(s.carried)], s, pad, lines)
     elif isinstance(s, While):

@@ -35,7 +35,7 @@ def is_of_gpu(name: str) -> bool:
 def type_of_call(name: str, of: Sequence[Type]) -> Type | None:
     """Return the type of the result of a function for arguments of these types; None if it does not
     accept them."""
-    if name == "asked":
+    if name == "nontemporal_requested":
         return None if of else I8
     numbers = [t for t in of if isinstance(t, DType)]
     found: Type | None = result_of(name, numbers) if len(numbers) == len(of) else None

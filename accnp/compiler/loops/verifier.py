@@ -134,7 +134,7 @@ class _Verifier:
         if k.threads:
             self.check(k.threads > 0, f"a block has {k.threads} threads")
             self.scope -= {k.first, k.last} - {*k.parameters}
-            alone = not (k.heap or k.past)
+            alone = not (k.heap or k.nontemporal)
             self.check(alone, "a kernel for GPUs has what only processors have")
         else:
             self.check(not k.shared, "a kernel for processors has memory that a block shares")
@@ -153,7 +153,10 @@ class _Verifier:
             self.check(n in k.integers, f"the length of {b.name} is not an argument")
         same = not k.order or {*k.arguments} == {*k.buffers, *k.integers}
         self.check(same, "the order does not list the arguments")
-        self.check(k.past is None or k.past in k.integers, "the integer past is not an argument")
+        self.check(
+            k.nontemporal is None or k.nontemporal in k.integers,
+            "the integer `nontemporal` is not an argument",
+        )
         of_another = [b for b, _, _ in k.shifted]
         self.check(len({*of_another}) == len(of_another), "a buffer is shifted twice")
         for b, of, distance in k.shifted:

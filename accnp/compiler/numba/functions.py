@@ -381,7 +381,7 @@ for _name in TABLE:
         _intrinsic(_name)
 __all__.append("parallel_for")
 _define("distinct_buffers", 0, _distinct_buffers)
-_define("asked", 0, _type_nontemporal_request)
+_define("nontemporal_requested", 0, _type_nontemporal_request)
 _define("at", 2, _type_offset_pointer)
 _define("release", 1, _release)
 _define("prefetch", 1, _prefetch)

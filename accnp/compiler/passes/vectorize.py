@@ -76,11 +76,11 @@ def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
         if found is None:
             return None
         if flat and found.rest == "tail":
-            found = found._replace(peel=_stores_by_one(s, kernel))
+            found = found._replace(peel=_stores_all_elements(s, kernel))
         if not flat and found.rest != "whole" and _are_results(s, kernel, vector_bytes):
             # Peeling adds copies of the body, which take long to compile in kernels with more
             # loops. Kernels with tiles contain no reductions.
-            found = found._replace(bypass=True, peel=loops == 2 or tiled)
+            found = found._replace(nontemporal=True, peel=loops == 2 or tiled)
         return [s._replace(vector=found)]
 
     tiled = any(isinstance(s, Transpose) for s in statements(kernel.body))
@@ -102,7 +102,7 @@ def _vector(s: For, flat: bool, stack: frozenset[Memory], vector_bytes: int) -> 
     if not all(_is_loaded(x, s, moving, vector_bytes) for x in loads):
         return None
     stores = [x for x in s.body if isinstance(x, Store)]
-    if not all(_moves_by_one(x.index, s.index) for x in stores):
+    if not all(_has_unit_stride(x.index, s.index) for x in stores):
         return None
     buffers = {x.buffer for x in (*loads, *stores)}
     far = any(isinstance(p, Call) and not _is_simple(p) for p in parts)
@@ -124,8 +124,8 @@ def _vector(s: For, flat: bool, stack: frozenset[Memory], vector_bytes: int) -> 
         return Vector(lanes, "whole")
     # If a cache line takes several stores, lines of several arrays may be evicted from the write
     # combining buffers before they are complete.
-    bypass = flat and (vector_bytes == LINE or len(stores) == 1)
-    return Vector(lanes, "masked" if size > SHORT else "tail", bypass)
+    nontemporal = flat and (vector_bytes == LINE or len(stores) == 1)
+    return Vector(lanes, "masked" if size > SHORT else "tail", nontemporal)
 
 
 def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
@@ -137,8 +137,8 @@ def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
     parts = [p for inner in s.body for p in every_part(inner)]
     # Kernels that others call have an argument that enables non-temporal stores. With tiles, such
     # kernels were slower for small results (1.1 times the time for joined transposes).
-    told = kernel.past is not None
-    tiles = {x.to for x in statements(kernel.body) if isinstance(x, Transpose) and not told}
+    has_argument = kernel.nontemporal is not None
+    tiles = {x.to for x in statements(kernel.body) if isinstance(x, Transpose) and not has_argument}
     kept = {b for b in kernel.stack if b not in tiles}
     if any(isinstance(p, Load) and p.buffer in kept for p in parts):
         return False
@@ -148,7 +148,7 @@ def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
     )
 
 
-def _stores_by_one(s: For, kernel: Kernel) -> bool:
+def _stores_all_elements(s: For, kernel: Kernel) -> bool:
     """Whether the first store of a loop fills memory of the caller, element by element."""
     store = next((x for x in s.body if isinstance(x, Store)), None)
     return store is not None and store.buffer in kernel.buffers and store.index == s.index
@@ -160,7 +160,7 @@ def _statements_outside(body: Sequence[Stmt], s: For) -> list[Stmt]:
     return [x for x in statements(body) if id(x) not in inside]
 
 
-def _moves_by_one(x: Expr, index: Var) -> bool:
+def _has_unit_stride(x: Expr, index: Var) -> bool:
     """Whether adjacent steps access adjacent elements."""
     return x == index or (isinstance(x, Index) and (index, 1) in x.terms)
 

@@ -39,8 +39,8 @@ class CallerBuilder:
         self.pointers: dict[Buffer, Access] = {}
         self.rooms: dict[Buffer, Room] = {}
         self.callees: dict[str, Called] = {}
-        self.past = Var(self.b.fresh("past"))  # whether to use non-temporal stores
-        self.asks = False  # whether a called kernel needs this variable
+        self.nontemporal = Var(self.b.fresh("nontemporal"))  # whether to use non-temporal stores
+        self.reads_request = False  # whether a called kernel needs this variable
 
     def integer(self, value: int) -> Var:
         """Add an integer argument and return it."""
@@ -83,22 +83,22 @@ class CallerBuilder:
                 more = [(self.integer(a.offset), 1)] if a.offset else []
                 args.append(Address(memory.buffer, affine((memory.start, 1), *more)))
         args += [self.integer(n) for n in text.ints]
-        if called.kernel.past is not None:
-            args.append(self.past if final else Const(0, I8))
-            self.asks |= final
+        if called.kernel.nontemporal is not None:
+            args.append(self.nontemporal if final else Const(0, I8))
+            self.reads_request |= final
         self.b.add(Run(called.name, *steps, tuple(args)))
 
     def finish(self, extent: int, work: int) -> Generated:
         """Return the kernel; `work` is the work of its whole extent."""
         kernel = self.b.kernel()
-        asked = (Let(self.past, Call("asked", (), I8)),) if self.asks else ()
+        request = Let(self.nontemporal, Call("nontemporal_requested", (), I8))
         callees: list[Callee] = []
         for c in self.callees.values():
             of = [Pointer(a.dtype) if isinstance(a, Buffer) else I8 for a in c.kernel.arguments]
             callees.append(Callee(c.name, tuple(of)))
         kernel = kernel._replace(
             buffers=(*self.pointers, *self.rooms),
-            body=(*asked, *kernel.body),
+            body=(*[request] * self.reads_request, *kernel.body),
             callees=tuple(callees),
         )
         out = Generated()

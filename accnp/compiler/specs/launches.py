@@ -51,8 +51,8 @@ def build_generated(
     """
     kernel, out = build(spec, edge)
     if nontemporal_argument and spec.form == "map":
-        past = Var(fresh_name("past", kernel))
-        kernel = kernel._replace(integers=(*kernel.integers, past), past=past)
+        nontemporal = Var(fresh_name("nontemporal", kernel))
+        kernel = kernel._replace(integers=(*kernel.integers, nontemporal), nontemporal=nontemporal)
     out = _with_source(kernel, out)
     out.tiny = partial(_build_tiny, spec)
     return out

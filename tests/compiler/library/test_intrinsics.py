@@ -89,7 +89,7 @@ def test_plain_python_defines_every_intrinsic():
     own = {n for n, f in TABLE.items() if not f.gpu and not re.search(r"_[0-9a-f]{16}$", n)}
     own.remove("send_message")  # a kernel that runs as plain Python has no other processes
     for_gpus = {n for n, f in TABLE.items() if f.gpu}  # some of them have a plain version
-    assert set(plain.NAMESPACE) - for_gpus == {*own, "asked", "parallel_for"}
+    assert set(plain.NAMESPACE) - for_gpus == {*own, "nontemporal_requested", "parallel_for"}
 
 
 @pytest.mark.parametrize("dtype", INTS)
