@@ -108,7 +108,7 @@ def ptx_of(
             if program is None:
                 read = imported("accnp.compiler.frontend.program").read_source
                 program, called = read(
-                    source, name, signature, callees, threads=threads, tasks=tasks
+                    source, name, signature, callees, threads=threads, distribute=tasks
                 )
             write = imported("accnp.compiler.llvm.ptx").write_program
             check = config.enable_checks

@@ -90,7 +90,7 @@ def test_kernels_that_others_call_share_memory_too():
 
 def test_steps_are_distributed_to_threads():
     text = "def kernel(lo, hi, x, n):\n    for i in range(lo, hi):\n        x[i] = x[i] + n\n"
-    kernel, _ = read(text, "i8*", "i8", tasks=True)
+    kernel, _ = read(text, "i8*", "i8", distribute=True)
     (loop,) = kernel.body
     assert loop.spread == "grid"
     assert kernel.parameters == (*kernel.buffers, kernel.last, *kernel.integers)

@@ -1,7 +1,9 @@
-"""Functions of numbers without loops, written into the kernels that call them without branches.
+"""Write a user's function of numbers without loops into the kernel that calls it, without branches.
 
 Both sides of an `if` are computed, and one of the values is selected, so that a loop around the
-call can be vectors.
+call can become vector code. `Branchless` gets the syntax tree of the function and the values of its
+arguments, and returns the value of the function. `functions.py` uses it first, and
+`structured_function.py` for functions that it does not support.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Functions of numbers that users bring: their texts, by the names under which kernels call them.
+"""The texts of users' functions of numbers, by the names under which kernels call them.
 
-In: the text of a function without its name. Out: a name that says all of the text, so that a kernel
-that calls it is told from others by its own source; `with_definitions`, that source with the
-functions in front, as it is compiled. Seen without Numba.
+`define` stores the text of a function, and returns a name that contains a hash of the text. The
+source of a kernel that calls the function by this name therefore identifies the function, and can
+be part of cache keys. `with_definitions` returns the source of a kernel with the texts of all
+functions that it calls in front, which is what is compiled.
 """
 
 from __future__ import annotations

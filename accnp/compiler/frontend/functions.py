@@ -1,7 +1,9 @@
-"""Functions of numbers that users bring, written into the kernels that call them.
+"""Write users' functions of numbers into the kernels that call them.
 
-A function without loops becomes a value without branches (`branchless`), others are written as they
-stand (`steps`). A function that is beyond both is compiled by Numba, and called.
+`expressions.py` asks this module for the value of such a call. A function without loops becomes one
+value without branches (`branchless.py`). Other functions become statements with branches and loops
+(`structured_function.py`). A function that neither of the two supports is compiled by Numba, and
+the kernel calls it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from accnp.compiler.frontend.definitions import keep_linked, with_definitions
 from accnp.compiler.frontend.expressions import LARGEST
 from accnp.compiler.frontend.jumps import has_loops, without_jumps
 from accnp.compiler.frontend.statements import Values, Written
-from accnp.compiler.frontend.steps import Steps
+from accnp.compiler.frontend.structured_function import StructuredFunction
 from accnp.compiler.frontend.syntax import functions_of, parse_source
 from accnp.compiler.llvm.intrinsics.all import TABLE
 from accnp.compiler.llvm.intrinsics.linked import define_linked
@@ -140,7 +142,7 @@ class UserFunctions:
         self.left = left
         if tree.name not in self.structured:
             self.structured[tree.name] = without_jumps(tree)
-        return Steps(self.structured[tree.name], dict(given), self, self.out).result()
+        return StructuredFunction(self.structured[tree.name], dict(given), self, self.out).result()
 
     def linked(self, name: str, arguments: Sequence[Expr]) -> Expr:
         """A call of a function that Numba compiles."""

@@ -1,12 +1,13 @@
-"""Functions of users in a form without jumps: `return` is the last statement, and `continue` is
-gone, so that what remains are the structured statements of the loop IR with `break`.
+"""Bring users' functions into a form without jumps, except for `break` and a last `return`.
 
-In: the syntax tree of a function. Out: a tree of the same meaning. A `return` elsewhere assigns the
-result and a flag, and what would follow is done only if the flag is not set; inside a loop, it also
-leaves the loop. Assignments to several names become one assignment for each, the index of a loop
-becomes a variable like others, and the condition of a `while` loop that is not a simple expression
-is computed before the loop and at the end of each step. (Erosa and Hendren, Taming control flow: a
-structured approach to eliminating goto statements, 1994.)
+The input is the syntax tree of a function, and the output a tree of the same meaning, which
+`structured_function.py` translates to the structured statements of the loop IR. A `return` at
+another place assigns the result and a flag, and the statements after it run only if the flag is not
+set; inside a loop, it also leaves the loop. `continue` is replaced in the same way. An assignment
+to several names becomes one assignment for each, the index of a loop becomes an ordinary variable,
+and the condition of a `while` loop that is not a simple expression is computed before the loop and
+at the end of each step. (Erosa and Hendren, Taming control flow: a structured approach to
+eliminating goto statements, 1994.)
 """
 
 from __future__ import annotations

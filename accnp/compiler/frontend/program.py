@@ -1,7 +1,9 @@
-"""The LLVM text of a source in restricted Python: a kernel, and those that it calls.
+"""Lower a source in restricted Python, a kernel and those that it calls, to LLVM text.
 
-A kernel that another one calls is inlined there if it has no inner loop, and if not more than
-`MAX_INLINED` would be inlined in all; else it is compiled on its own.
+`read_source` reads the source into kernels of the loop IR. `lower_source` also runs the passes and
+the LLVM back end, and returns the texts of modules for `llvm/objects.py`. A kernel that is called
+by another one is inlined there if it has no inner loop, and if the text that would be inlined is
+not longer than `MAX_INLINED` in total. Otherwise it is compiled on its own.
 """
 
 from __future__ import annotations
@@ -38,16 +40,16 @@ from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["lower_source", "read_source"]
 
-# Characters of LLVM text that a kernel inlines of those that it calls. A physics step (a loop over
-# 4,800 operations, 2.6 million characters) compiled for 25 s when all was inlined, 6 s when called
-# (x86-64 with AVX-512, 2 threads, 2026-11-28).
+# Characters of LLVM text of called kernels that are inlined into one kernel. A physics step (a loop
+# over 4,800 operations, 2.6 million characters) took 25 s to compile with everything inlined, and
+# 6 s with calls (x86-64 with AVX-512, 2 threads, 2026-11-28).
 MAX_INLINED = 400_000
 Callees = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def read_source(
     source: str, name: str, signature: Sequence[str], callees: Callees = (),
-    programs: Mapping[str, Kernel] | None = None, threads: int = 0, tasks: bool = False,
+    programs: Mapping[str, Kernel] | None = None, threads: int = 0, distribute: bool = False,
 ) -> tuple[Kernel, list[Kernel]]:  # fmt: skip
     """Return the kernel of a source, and those that it calls.
 
@@ -62,16 +64,17 @@ def read_source(
     callees : tuple
         The other kernels in the source with their signatures; each calls only those before it.
     programs : mapping of str to Kernel, optional
-        Kernels of which there is more than the source, by name.
+        Kernels that exist as loop IR, by name; their source is not read.
     threads : int, optional
         For GPUs, the number of threads of a block.
-    tasks : bool, optional
-        Whether the kernel is one for processors, whose steps the threads of a GPU do one by one.
+    distribute : bool, optional
+        Whether to distribute the steps of the kernel, which is one for CPUs, to the threads of a
+        GPU.
 
     Raises
     ------
     Unsupported
-        If the source is beyond the language.
+        If the source uses something that the language does not have.
     ValueError
         If the source does not have the kernel, or the signature is not one of its arguments.
     """
@@ -84,19 +87,19 @@ def read_source(
     functions = {n: tree for n, tree in trees.items() if n not in kernels}
     constants = constants_of(module)
     known: list[Callee] = []
-    made: list[Kernel] = []
+    read: list[Kernel] = []
     try:
         for callee, its in (*callees, (name, signature)):
             found = (programs or {}).get(callee)
             if found is None:
                 found = read_kernel(
                     trees[callee], its, known, functions, constants, threads,
-                    tasks or callee != name,
+                    distribute or callee != name,
                 )  # fmt: skip
-            made.append(_with_short_vectors(write_users_functions(found)))
+            read.append(_with_short_vectors(write_users_functions(found)))
             known.append(Callee(callee, tuple([_type(t) for t in its])))
-        *others, kernel = _with_nontemporal_arguments(made)
-        return (distribute_steps(kernel) if tasks else kernel), others
+        *others, kernel = _with_nontemporal_arguments(read)
+        return (distribute_steps(kernel) if distribute else kernel), others
     except Unsupported as error:
         error.move(source.count("\n") - text.count("\n"))
         raise
@@ -128,12 +131,12 @@ def _type(token: str) -> Type:
 
 
 class _Text(NamedTuple):
-    """A kernel that others call, as the text of a module in two forms."""
+    """The texts of the module of a kernel that others call: to be inlined, and to be called."""
 
     name: str
-    inline: str  # inlined where it is called; "" for one with inner loops, which never is
+    inline: str  # "" for a kernel with inner loops, which is not inlined
     call: str
-    calls: int  # places where it is called
+    calls: int  # number of places where it is called
     linked: list[str]  # texts of other modules that it needs
 
 
@@ -178,18 +181,20 @@ def lower_source(
     for t in texts:
         inline = [t.inline] if t.inline and t.name not in called else []
         separate += [] if inline else [t.call]
-        linked = [*inline, *linked]  # callers first: what nothing refers to yet is dropped
+        linked = [*inline, *linked]  # callers first: the linker drops what has no reference yet
     metadata = [*[LIBRARY] * (name != "kernel"), *[DRIVER] * bool(called)]
     passed = run_passes(kernel, target, check=check)
-    made = write_function(passed, target.vector_bytes, target.fast)
-    linked += dict.fromkeys([*made.linked, *[module for t in texts for module in t.linked]])
-    return made.text(attributes, metadata), linked, separate
+    function = write_function(passed, target.vector_bytes, target.fast)
+    linked += dict.fromkeys([*function.linked, *[module for t in texts for module in t.linked]])
+    return function.text(attributes, metadata), linked, separate
 
 
 def _with_short_vectors(kernel: Kernel) -> Kernel:
-    """A kernel before the passes. The loops of a source do not say which steps are independent, and
-    here those of few independent steps become one vector instead of being written out: columns of
-    three numbers in a loop took 110 us, and take 66."""
+    """Return a kernel whose loops are marked as independent where possible.
+
+    The loops of a source have no such marks. With them, a loop of few steps becomes one vector, and
+    is not unrolled: columns of three numbers in a loop take 66 us instead of 110 us.
+    """
     return find_independent(inline_indices(kernel))
 
 
@@ -199,18 +204,18 @@ def _callee(
     here = [s for s in calls if isinstance(s, Run | Share) and s.kernel == kernel.name]
     passed = run_passes(kernel, target, check=check)
     loops = sum([isinstance(s, For) for s in statements(passed.body)])
-    # In a kernel with its sizes in it, that over one step is none: another one may be left.
+    # A kernel that is specialized to its sizes has no loop over its range of one step.
     over_range = 0 if kernel.sized else 1
     short = over_range <= loops <= 1
-    # Scalar code where one step is done each time, since that needs no loop.
+    # A kernel that is always called for one step needs no loop, so it is scalar code.
     once = loops == over_range and all(
         isinstance(s, Run) and (s.first, s.last) == (Const(0, I8), Const(1, I8)) for s in here
     )
     if once:
         target = target._replace(vector_bytes=0)
         passed = run_passes(kernel, target, check=check)
-    made = write_function(passed, target.vector_bytes, target.fast)
+    function = write_function(passed, target.vector_bytes, target.fast)
     shared = any(isinstance(s, Share) for s in here)
-    inline = made.callee(attributes, True, shared) if short else ""
-    call = made.callee(attributes, False, shared) + (f"!{VECTORS} = !{{ }}\n" if once else "")
-    return _Text(kernel.name, inline, call, len(here), made.linked)
+    inline = function.callee(attributes, True, shared) if short else ""
+    call = function.callee(attributes, False, shared) + (f"!{VECTORS} = !{{ }}\n" if once else "")
+    return _Text(kernel.name, inline, call, len(here), function.linked)

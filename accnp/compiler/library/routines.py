@@ -1,9 +1,10 @@
-"""Routines of LAPACK and BLAS, and NumPy's sorts, that kernels call: their names, their arguments,
-their addresses.
+"""The routines of LAPACK and BLAS, and NumPy's sorts, that kernels call.
 
-In: a name and the code of an element type. Out: for `intrinsics/routines.py` and `plain.py` what
-the arguments are, for the loader addresses. Those of LAPACK come from SciPy, imported when a kernel
-first asks, those of sorts from the table of functions that a NumPy dtype has. Seen without Numba.
+The tables have their names, and their arguments for the code of an element type; the intrinsics in
+`llvm/intrinsics/routines.py` and the plain Python versions in `plain_lapack.py` are derived from
+them. `address` returns the address of a routine for the loader of object files. Routines of LAPACK
+come from SciPy, which is imported when a kernel first needs one, and sorts from the table of
+functions that a NumPy dtype has. This module does not import Numba.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Special functions that kernels call in SciPy, one number at a time: names and arguments.
+"""The special functions of SciPy that kernels call, one number at a time.
 
-In: a name. Out: for `scalars.py` and `plain.py` how many arguments it has, for
-`routines.py` what it is called in `scipy.special.cython_special`. All take and give doubles. Seen
-without Numba.
+The table has the number of arguments of each function, for `llvm/intrinsics/scalars.py` and
+`plain.py`, and its name in `scipy.special.cython_special`, for `routines.py`. All functions have
+arguments and results of type double. This module does not import Numba.
 """
 
 from __future__ import annotations

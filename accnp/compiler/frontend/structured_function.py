@@ -1,4 +1,10 @@
-"""Functions of numbers with loops, written into the kernels that call them as they stand."""
+"""Write a user's function of numbers, with its loops and branches, into the kernel that calls it.
+
+`jumps.py` first brings the function into a form whose only jumps are `break` and a last `return`.
+`StructuredFunction` gets this syntax tree and the values of the arguments, writes statements of the
+loop IR into the caller, and returns the value of the function. `functions.py` uses it for functions
+that `branchless.py` does not support.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +20,11 @@ from accnp.compiler.loops.ir import Const, Expr, If, Joined, Stmt, Var, dtype, n
 from accnp.compiler.loops.types import B1, I8
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = ["Steps"]
+__all__ = ["StructuredFunction"]
 
 
-class Steps(Expressions, Statements):
-    """The statements of a function without jumps (`jumps`), for some arguments."""
+class StructuredFunction(Expressions, Statements):
+    """The statements of a function without jumps (`jumps.without_jumps`), for some arguments."""
 
     branches = True
 
@@ -69,17 +75,17 @@ class Steps(Expressions, Statements):
     def sum_of(self, name: str, x: Expr, y: Expr) -> Expr:
         return call(name, x, y)
 
-    # --- what is computed only where it is needed, since it may not end ---
+    # --- operands that are computed only if needed, since they may not end ---
 
     def calls(self, *nodes: ast.expr) -> bool:
-        """Whether expressions call functions of users."""
+        """Return whether expressions call functions of users."""
         every = [n for x in nodes for n in walk(x)]
         return any(isinstance(n, ast.Name) and n.id in self.users.functions for n in every)
 
     def expr(self, x: ast.expr, name: str = "t") -> Expr:
         if isinstance(x, ast.IfExp) and self.calls(x.body, x.orelse):
             test = self.test(x.test)
-            return self.either(test, lambda: self.expr(x.body), lambda: self.expr(x.orelse))
+            return self.lazy_select(test, lambda: self.expr(x.body), lambda: self.expr(x.orelse))
         if isinstance(x, ast.BoolOp) and self.calls(*x.values[1:]):
             return self.logical(x, self.expr)
         return super().expr(x, name)
@@ -90,30 +96,30 @@ class Steps(Expressions, Statements):
         return super().test(x)
 
     def logical(self, x: ast.BoolOp, value: Callable[[ast.expr], Expr]) -> Expr:
-        """`and` and `or`, of which later operands are computed only if they matter."""
+        """Return `and` or `or` of operands, of which later ones are computed only if needed."""
         found = value(x.values[0])
         for v in x.values[1:]:
             if dtype(found) != B1:
                 raise Unsupported("and, or of values that are not bool")
             other: Callable[[], Expr] = lambda v=v: value(v)  # noqa: E731
             if isinstance(x.op, ast.Or):
-                found = self.either(found, lambda: Const(True, B1), other)
+                found = self.lazy_select(found, lambda: Const(True, B1), other)
             else:
-                found = self.either(found, other, lambda: Const(False, B1))
+                found = self.lazy_select(found, other, lambda: Const(False, B1))
         return found
 
-    def either(self, test: Expr, then: Callable[[], Expr], orelse: Callable[[], Expr]) -> Expr:
-        """One of two values, of which the other one is not computed."""
-        ways: list[tuple[Stmt, ...]] = []
+    def lazy_select(self, test: Expr, then: Callable[[], Expr], orelse: Callable[[], Expr]) -> Expr:
+        """Return one of two values; only this one is computed."""
+        blocks: list[tuple[Stmt, ...]] = []
         values: list[Expr] = []
         for side in (then, orelse):
             self.out.blocks.append([])
             try:
                 values.append(side())
             finally:
-                ways.append(tuple(self.out.blocks.pop()))
+                blocks.append(tuple(self.out.blocks.pop()))
         of = common_type([dtype(v) for v in values])
-        made = Var(self.out.fresh("choice"), of)
-        joined = Joined(made, as_type(values[0], of), as_type(values[1], of))
-        self.out.add(If(test, ways[0], ways[1], (joined,)))
-        return made
+        result = Var(self.out.fresh("choice"), of)
+        joined = Joined(result, as_type(values[0], of), as_type(values[1], of))
+        self.out.add(If(test, blocks[0], blocks[1], (joined,)))
+        return result
