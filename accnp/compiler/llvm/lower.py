@@ -91,13 +91,7 @@ from accnp.compiler.loops.visiting import (
 from accnp.ir.kernel import STRIDES
 
 __all__ = [
-    "SHARED",
-    "Function",
-    "Platform",
-    "argument_types",
-    "break_cycles",
-    "lower",
-    "write_function",
+    "SHARED", "Function", "Platform", "argument_types", "break_cycles", "lower", "write_function",
 ]  # fmt: skip
 
 MAX_SCALAR_RUNS = 8  # kernels of one step in loops; with more, LLVM's passes take too long
