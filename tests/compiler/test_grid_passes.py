@@ -14,7 +14,7 @@ from accnp.compiler.loops.verifier import VerificationError, verify
 from accnp.compiler.passes.divide_by_products import divide_by_products
 from accnp.compiler.passes.join_kernels import join_kernels
 from accnp.compiler.passes.patch import patch
-from accnp.compiler.passes.reduce_columns import reduce_columns, reduce_columns_apart
+from accnp.compiler.passes.reduce_columns import reduce_columns, reduce_columns_in_two_kernels
 from accnp.compiler.passes.reduce_rows import RowPlan, reduce_rows
 from accnp.compiler.passes.reduce_rows_across import reduce_rows_across
 from accnp.compiler.passes.spread import spread
@@ -187,9 +187,9 @@ def test_columns(apart: bool, m: int):
         assert parse_kernel(print_kernel(made)) == made
         run(made, arrays, integers, 0, n0 * n1)
     else:
-        found = reduce_columns_apart(kernel, 64, 4)
+        found = reduce_columns_in_two_kernels(kernel, 64, 4)
         parts, tiles = -(-m // 8), -(-n0 * n1 // 32)
-        arrays |= {b.name: np.zeros(parts * n0 * n1, np.float32) for b in found.rooms}
+        arrays |= {b.name: np.zeros(parts * n0 * n1, np.float32) for b in found.partials}
         verify(found.first)
         verify(found.second)
         more = {found.columns.name: n0 * n1, found.tiles.name: tiles}

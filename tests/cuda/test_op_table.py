@@ -55,10 +55,10 @@ def older(monkeypatch):
     made, here, make = {}, threading.local(), ptx.ptx_of
 
     def emit(text, linked, cpu):
-        module = ptx_module.optimised(text, linked, cpu)
+        module = ptx_module.link_and_optimize(text, linked, cpu)
         copy = llvm.parse_bitcode(module.as_bitcode(), llvm.create_context())
-        here.text = ptx_module.lowered(copy, "sm_80")
-        return ptx_module.lowered(module, cpu)
+        here.text = ptx_module.emit_ptx(copy, "sm_80")
+        return ptx_module.emit_ptx(module, cpu)
 
     def ptx_of(*given, **named):
         here.text = ""

@@ -190,10 +190,10 @@ from accnp.compiler.llvm import ptx as ptx_module
 from accnp.compiler.ptx import ptx_of
 
 text = "def kernel(lo, hi, x, y):\\n    for i in range(lo, hi): y[i] = exp(x[i]) * %d\\n"
-lowered = ptx_module.lowered
+lowered = ptx_module.emit_ptx
 def fails(module, cpu):
     raise RuntimeError("lost")
-ptx_module.lowered = fails
+ptx_module.emit_ptx = fails
 gc.disable()
 for k in range(20):
     try:
@@ -202,7 +202,7 @@ for k in range(20):
         error.others = [error, error.__cause__]
         error.__cause__.others = error.others
 gc.collect()
-ptx_module.lowered = lowered
+ptx_module.emit_ptx = lowered
 print("entry" in ptx_of(text % 1, ("f4*", "f4*"), tasks=True).text)
 """
 

@@ -1,7 +1,7 @@
-"""Modules of LLVM, and kernels of the loop IR, to PTX for NVIDIA's GPUs, by llvmlite alone.
+"""Compile kernels of the loop IR and LLVM modules to PTX for NVIDIA's GPUs, with llvmlite only.
 
-In: the text of a module, or a kernel with `threads`. Out: PTX. `ptx.py` loads this module by name,
-for a kernel that no cache holds.
+`write_program` gets a kernel with `threads`, and `emit` the text of an LLVM module; both return
+PTX. The module `accnp.compiler.ptx` imports this one by name, for kernels that are in no cache.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from accnp.compiler.loops.ir import Buffer, Kernel
 from accnp.compiler.pipeline import Target, run_passes
 from accnp.forks import imported
 
-__all__ = ["TRIPLE", "emit", "lowered", "optimised", "write_program"]
+__all__ = ["TRIPLE", "emit", "emit_ptx", "link_and_optimize", "write_program"]
 
 llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
@@ -27,21 +27,23 @@ TRIPLE = "nvptx64-nvidia-cuda"
 # Every driver since CUDA 12.0 reads PTX 8.0.
 FEATURES = "+ptx80"
 _target = llvm.Target.from_triple(TRIPLE)
-_mine = threading.local()  # a target machine can be used by one thread at a time
+_machines = threading.local()  # target machines by GPU; each can be used by one thread only
 # Functions that are declared but not defined, and that a CPU would call by address (GPUs have only
 # vprintf); and LLVM's intrinsics for which its NVPTX target aborts the process.
-_OUTSIDE = re.compile(
+_UNAVAILABLE = re.compile(
     r'^declare [^@\n]*@"?((?!llvm\.|vprintf\b)[^"(]+|llvm\.(?:a?sin|a?cos|a?tan|atan2|sinh|cosh|'
     r'tanh|exp|exp2|exp10|log|log2|log10|pow|powi|frexp|ldexp|modf|sincos|sincospi)\.[^"(]+)',
     re.MULTILINE,
 )
 
 # C functions of the CPU's library that Numba calls.
-_OF_CPU = re.compile(r'^declare [^@\n]*@"?(?:numba_(?:ldexp|frexp)|hypot)f?"?\(', re.MULTILINE)
+_CPU_FUNCTIONS = re.compile(
+    r'^declare [^@\n]*@"?(?:numba_(?:ldexp|frexp)|hypot)f?"?\(', re.MULTILINE
+)
 
 
 def _machine(cpu: str) -> llvm.TargetMachine:
-    found = _mine.__dict__
+    found = _machines.__dict__
     if cpu not in found:
         found[cpu] = _target.create_target_machine(cpu=cpu, features=FEATURES, opt=3)
     return found[cpu]
@@ -80,24 +82,28 @@ def write_program(
     for callee in callees:  # each calls only those before it
         called = _write_function(callee, platform, fast, check)
         linked = [called.callee("nounwind", True, False), *called.linked, *linked]
-    made = _write_function(kernel, platform, fast, check)
+    function = _write_function(kernel, platform, fast, check)
     names = {p: f"%a{k}" for k, p in enumerate(kernel.parameters)}
-    words = [f"{'ptr noalias' if isinstance(p, Buffer) else 'i64'} {x}" for p, x in names.items()]
-    kinds = zip(kernel.arguments, made.kinds, strict=True)
-    given = [f"{kind} {names[p]}" for p, kind in kinds]
+    parameters = [
+        f"{'ptr noalias' if isinstance(p, Buffer) else 'i64'} {x}" for p, x in names.items()
+    ]
+    kinds = zip(kernel.arguments, function.kinds, strict=True)
+    arguments = [f"{kind} {names[p]}" for p, kind in kinds]
     last = names.get(kernel.last, "0")
-    steps = ["i64 0", f"i64 {last}", "i64 0"]  # and whether to bypass the caches
-    call = f"  call void @{made.name}({', '.join([*steps, *given])})"
-    text = _entry_text(entry, words, [call], kernel.threads, guard)
-    return emit(f"{made.written}\n{text}", _with_device_functions([*made.linked, *linked]), cpu)
+    steps = ["i64 0", f"i64 {last}", "i64 0"]  # and no non-temporal stores
+    call = f"  call void @{function.name}({', '.join([*steps, *arguments])})"
+    text = _entry_text(entry, parameters, [call], kernel.threads, guard)
+    return emit(
+        f"{function.written}\n{text}", _with_device_functions([*function.linked, *linked]), cpu
+    )
 
 
 def _with_device_functions(linked: list[str]) -> list[str]:
     """Add the functions of the CPU's library that functions of users call, which Numba compiled."""
-    if not any(_OF_CPU.search(t) for t in linked):
+    if not any(_CPU_FUNCTIONS.search(t) for t in linked):
         return linked
     device = imported("accnp.compiler.numba.user_device")
-    return [*linked, device.definitions(device.declared(linked))]
+    return [*linked, device.define_functions(device.find_declared(linked))]
 
 
 def _write_function(kernel: Kernel, platform: Platform, fast: bool, check: bool) -> Function:
@@ -106,7 +112,7 @@ def _write_function(kernel: Kernel, platform: Platform, fast: bool, check: bool)
 
 def _entry_text(
     entry: str,
-    words: Sequence[str],
+    parameters: Sequence[str],
     body: Sequence[str],
     threads: int,
     guard: str,
@@ -118,7 +124,7 @@ def _entry_text(
     """
     chosen = ["ptr %choice", "i64 %low", "i64 %high"] if guard else []
     lines = [
-        f"define ptx_kernel void @{entry}({', '.join([*words, *chosen])}) #770 {{",
+        f"define ptx_kernel void @{entry}({', '.join([*parameters, *chosen])}) #770 {{",
         "begin:",
         *(_GUARDS[guard] if guard else ["  br label %start"]),
         "start:",
@@ -131,7 +137,7 @@ def _entry_text(
     return "\n".join(lines)
 
 
-_MEANT = [
+_TEST_RANGE = [
     "  %above = icmp sge i64 %chosen, %low",
     "  %below = icmp sle i64 %chosen, %high",
     "  %meant = and i1 %above, %below",
@@ -141,25 +147,25 @@ _MEANT = [
 ]
 _GUARDS = {
     "b1": ["  %read = load i8, ptr %choice", "  %bit = and i8 %read, 1",
-           "  %chosen = zext i8 %bit to i64", *_MEANT],
-    "i4": ["  %read = load i32, ptr %choice", "  %chosen = sext i32 %read to i64", *_MEANT],
-    "i8": ["  %chosen = load i64, ptr %choice", *_MEANT],
+           "  %chosen = zext i8 %bit to i64", *_TEST_RANGE],
+    "i4": ["  %read = load i32, ptr %choice", "  %chosen = sext i32 %read to i64", *_TEST_RANGE],
+    "i8": ["  %chosen = load i64, ptr %choice", *_TEST_RANGE],
 }  # fmt: skip
 
 
 @in_order
 def emit(text: str, linked: list[str], cpu: str) -> str:
     """Return the PTX of a module and of the modules linked to it."""
-    return lowered(optimised(text, linked, cpu), cpu)
+    return emit_ptx(link_and_optimize(text, linked, cpu), cpu)
 
 
-def lowered(module: llvm.ModuleRef, cpu: str) -> str:
+def emit_ptx(module: llvm.ModuleRef, cpu: str) -> str:
     """Return the PTX of an optimized module, which is modified."""
     return _machine(cpu).emit_assembly(module)
 
 
-def optimised(text: str, linked: list[str], cpu: str) -> llvm.ModuleRef:
-    """Link a text with others and optimize the module; rejects calls that a GPU cannot make."""
+def link_and_optimize(text: str, linked: list[str], cpu: str) -> llvm.ModuleRef:
+    """Link a text with others and optimize the module; reject calls that a GPU cannot make."""
     context = llvm.create_context()
     machine = _machine(cpu)
     module = llvm.parse_assembly(text, context)
@@ -171,7 +177,7 @@ def optimised(text: str, linked: list[str], cpu: str) -> llvm.ModuleRef:
     tuning.loop_vectorization = tuning.slp_vectorization = False  # threads of a GPU have no vectors
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
-    missing = sorted(set(_OUTSIDE.findall(str(module))))
+    missing = sorted(set(_UNAVAILABLE.findall(str(module))))
     if missing:
         raise NotImplementedError(
             f"a GPU cannot call {', '.join(missing)}; compute this operation on the host"

@@ -1,7 +1,8 @@
 """Compile printed kernels through Numba's public API.
 
-In: the source that `numba.source` prints, and a signature. Out: the address of an entry, which
-`llvm.entry` writes for both back ends: it takes chunks of the range from a counter.
+`kernel_cache.py` calls `compile_source` with the source that `numba/source.py` prints, and a
+signature. It returns the address of the entry of the kernel. `llvm/entry.py` writes entries for
+both back ends: an entry takes chunks of the range from a counter, and calls the kernel for each.
 """
 
 from __future__ import annotations
@@ -27,8 +28,7 @@ Callees = tuple[tuple[str, tuple[str, ...]], ...]
 
 # Only other kernels call these functions, not Python or C.
 _INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-# Kernels have no array expressions.
-_QUICK: dict[str, Any] = {"no_rewrites": True, "looplift": False}
+_NO_ARRAY_EXPRESSIONS: dict[str, Any] = {"no_rewrites": True, "looplift": False}
 
 
 def _release() -> None:
@@ -36,8 +36,8 @@ def _release() -> None:
         COMPILER_LOCK.release()
 
 
-# A fork waits until no thread compiles: a child would wait for the lock for ever, or meet typing
-# contexts that are half made.
+# A fork waits until no thread compiles. Otherwise, the child process could wait for the lock
+# forever, or use typing contexts that are incomplete.
 at_fork(_release, before=COMPILER_LOCK.acquire, parent=_release)
 
 
@@ -50,7 +50,7 @@ def compile_source(
     shared: Collection[str] = (),
     fastmath: bool = False,
 ) -> tuple[int, Any]:
-    """Return the address of the entry of a kernel, and what keeps its code.
+    """Return the address of the entry of a kernel, and an object that keeps its code alive.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ def compile_source(
     signature : sequence of str
         A token for each argument: `f4*` for a pointer, `i8` for an integer.
     enter : callable
-        Makes the entry of a function, from the address and the signature; returns the address of
-        the entry, and what keeps it.
+        Creates the entry of a function from its address and the signature. Returns the address of
+        the entry, and an object that keeps it alive.
     callees : tuple, optional
         Other kernels in the source with their signatures; each calls only those before it.
     shared : collection of str, optional
@@ -71,8 +71,8 @@ def compile_source(
     fastmath : bool, optional
         Whether operations may be reordered and fused.
     """
-    # The gate before the lock: the thread that closes it at exit may need the lock afterwards. The
-    # lock also covers Numba's start, which makes its typing contexts.
+    # `at_work` comes first: the thread that waits for it at exit may need the lock afterwards. The
+    # lock also covers the start of Numba, which creates its typing contexts.
     with at_work, global_compiler_lock:
         scope = functions.scope()
         known = dict(scope)
@@ -82,7 +82,9 @@ def compile_source(
             n: f for n, f in scope.items() if isinstance(f, FunctionType) and f is not known.get(n)
         }
         for n, f in own.items():
-            scope[n] = njit(error_model="numpy", fastmath=flags, **_INNER, **_QUICK)(f)
+            scope[n] = njit(error_model="numpy", fastmath=flags, **_INNER, **_NO_ARRAY_EXPRESSIONS)(
+                f
+            )
         kept: list[Any] = [scope]
         for callee, its in callees:
             if callee in shared:
@@ -97,7 +99,9 @@ def compile_source(
 def _compile(kernel: FunctionType, signature: Sequence[str], fastmath: set[str] | bool) -> CFunc:
     """The kernel as a function for C."""
     kinds = [types.int64, types.int64, *map(_type_of, signature)]
-    return cfunc(types.void(*kinds), error_model="numpy", fastmath=fastmath, **_QUICK)(kernel)
+    return cfunc(
+        types.void(*kinds), error_model="numpy", fastmath=fastmath, **_NO_ARRAY_EXPRESSIONS
+    )(kernel)
 
 
 def _type_of(token: str) -> types.Type:

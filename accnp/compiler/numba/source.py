@@ -53,8 +53,8 @@ __all__ = ["STACKS", "numba_source"]
 # Elements of buffers on the stack, by the names of the functions that give them.
 STACKS = {"stack": BLOCK, "tile": 4 * BLOCK, "slab": 16 * BLOCK}
 
-# What says which steps of a loop a thread does: the number of the first one, and how far apart.
-_DEALT = {"grid": ("thread", "threads"), "blocks": ("block_of_grid", "blocks")}
+# The functions that give the first step of a loop for a thread, and the distance to its next one.
+_FIRST_AND_STEP = {"grid": ("thread", "threads"), "blocks": ("block_of_grid", "blocks")}
 
 
 def numba_source(kernel: Kernel, to_compile: bool = False) -> str:
@@ -196,7 +196,7 @@ class _Printer:
             add(f"{pad}{i} = {number}(){step}")
             self.block(s.body, pad)
             return
-        number, count = [f"{name}()" for name in _DEALT[s.spread]]
+        number, count = [f"{name}()" for name in _FIRST_AND_STEP[s.spread]]
         if s.part is not None:
             number, count = map(self.operand, s.part)
             if s.spread == "grid":

@@ -164,10 +164,10 @@ def _compile_to_ptx(
         own = made.fndesc.llvm_func_name
         texts = [_strip_layout(t, own) for t in made.library.llvm_strs]
     first, *others = texts
-    mine = user_device.declared(texts)
+    mine = user_device.find_declared(texts)
     called = {m for text in texts for m in _CALLED.findall(text) if f"__nv_{m[1]}" not in mine}
     beside = [_definitions(sorted(called))] if called else []
-    beside += [user_device.definitions(mine)] if mine else []
+    beside += [user_device.define_functions(mine)] if mine else []
     entry = _entry(own, name, kinds, ranks, threads)
     try:
         return emit(f"{first}\n{entry}", [*others, *beside], f"sm_{cc[0]}{cc[1]}")
@@ -242,7 +242,7 @@ def _strip_layout(text: str, own: str) -> str:
     """A module of Numba's without its layout, whose own function is inlined into the entry. Calls
     of its functions stay where they are, since threads may meet in these."""
     text = re.sub(r"target datalayout = .*", "", text)
-    text = user_device.renamed(text.replace("= common global", "= internal global"))
+    text = user_device.rename_intrinsics(text.replace("= common global", "= internal global"))
     text = _HEAD.sub(r"\1 convergent", text)
     head = re.compile(rf'define (?:linkonce_odr )?(i32 @"{re.escape(own)}"\(.*\))')
     return head.sub(r"define internal \1 alwaysinline", text)

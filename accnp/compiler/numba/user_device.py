@@ -1,10 +1,11 @@
-"""Functions that users' kernels for GPUs call, and LLVM's target for GPUs has not got under that
-name: votes and shuffles of a warp, atomic operations on floats, small ones of libdevice, and its
-fast ones, of GPUs' units.
+"""Functions that users' kernels for GPUs call, and that LLVM's target for GPUs does not define.
 
-In: the texts of a kernel's modules, and names that they declare. Out: the text of a module with
-these functions, which are inlined. `max` and `min` of several numbers become known to Numba's
-target for GPUs, which types them as functions of one argument (0.68).
+They are votes and shuffles of a warp, atomic operations on floats, small functions of libdevice,
+and its fast functions, which use the approximate units. `user_cuda.py` passes the texts of the
+modules of a kernel; `find_declared` returns the functions among these that they declare, and
+`define_functions` a module with definitions, which are inlined. This module also registers `max`
+and `min` of several numbers with Numba's target for GPUs, which types them as functions of one
+argument (Numba 0.68).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from accnp.compiler.llvm.scalars.ir import (
 )
 from accnp.compiler.llvm.scalars.units import ex2, lg2, rcp
 
-__all__ = ["declared", "definitions", "renamed"]
+__all__ = ["define_functions", "find_declared", "rename_intrinsics"]
 
 _PAIR = ir.LiteralStructType((I32, I1))
 _LIBNVVM = re.compile(r'@"?llvm\.nvvm\.(shfl\.sync\.i32|vote\.sync|match\.all\.sync\.i\d+)"?(?=\()')
@@ -54,18 +55,19 @@ _Form = Callable[Concatenate[V, ...], V]
 _known: dict[str, tuple[ir.Type, tuple[ir.Type, ...], Body]] = {}
 
 
-def renamed(text: str) -> str:
-    """A module's text in which intrinsics of libnvvm's that LLVM has not got are functions."""
+def rename_intrinsics(text: str) -> str:
+    """Return a module's text in which intrinsics of libnvvm that LLVM does not have are functions
+    of this module."""
     return _LIBNVVM.sub(r'@"accnp_\1"', text)
 
 
-def declared(texts: Iterable[str]) -> set[str]:
-    """The functions of this file that modules declare."""
+def find_declared(texts: Iterable[str]) -> set[str]:
+    """Return the functions of this module that modules declare."""
     return {name for t in texts for name in _DECLARED.findall(t) if name in _known}
 
 
-def definitions(names: Iterable[str]) -> str:
-    """A module that defines them."""
+def define_functions(names: Iterable[str]) -> str:
+    """Return the text of a module that defines functions."""
     module = ir.Module("device")
     module.triple = TRIPLE
     for name in sorted(names):

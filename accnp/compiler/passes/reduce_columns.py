@@ -36,7 +36,7 @@ from accnp.compiler.passes.replace_variables import replaced
 from accnp.compiler.passes.spread import collapse, nest_of
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = ["Apart", "reduce_columns", "reduce_columns_apart"]
+__all__ = ["TwoKernels", "reduce_columns", "reduce_columns_in_two_kernels"]
 
 LANES = 32
 # The number of parts of a column that the second kernel loads together, before it uses the first.
@@ -44,12 +44,12 @@ PARTS = (32, 8, 1)
 _ZERO = Const(0, I8)
 
 
-class Apart(NamedTuple):
+class TwoKernels(NamedTuple):
     """Two kernels that run one after the other, with their additional arguments.
 
     The range of the first kernel is all parts of all tiles of 32 columns, and that of the second is
     the columns. `columns` and `tiles` are arguments of the first kernel, and `parts` is one of the
-    second. `rooms` are buffers of both with an element for each part and column.
+    second. `partials` are buffers of both with an element for each part and column.
     """
 
     first: Kernel
@@ -57,7 +57,7 @@ class Apart(NamedTuple):
     columns: Var
     tiles: Var
     parts: Var
-    rooms: tuple[Buffer, ...]
+    partials: tuple[Buffer, ...]
 
 
 class _Columns:
@@ -225,7 +225,7 @@ def _shift(step: int) -> Const:
     return Const(step.bit_length() - 1, I8)
 
 
-def reduce_columns_apart(kernel: Kernel, threads: int, side: int) -> Apart:
+def reduce_columns_in_two_kernels(kernel: Kernel, threads: int, side: int) -> TwoKernels:
     """Return two kernels: one writes the results of all parts to memory, the other combines them.
 
     Parameters
@@ -241,7 +241,7 @@ def reduce_columns_apart(kernel: Kernel, threads: int, side: int) -> Apart:
     made = _Columns(kernel)
     new = made.new
     columns, tiles = new("count"), new("tiles")
-    rooms = [Buffer(new("room").name, number_type(c.var)) for c in made.rows.carried]
+    partials = [Buffer(new("room").name, number_type(c.var)) for c in made.rows.carried]
     warps = threads // LANES
     b, t, u, part, i, begin = (new(n) for n in ("b", "t", "u", "piece", "i", "begin"))
     indices, known = made.column(i)
@@ -255,23 +255,23 @@ def reduce_columns_apart(kernel: Kernel, threads: int, side: int) -> Apart:
     lane = call("and", t, Const(LANES - 1, I8))
     body.append(Let(i, call("add", tile, lane)))
     first = Let(begin, affine((part, made.parts.step)))
-    leave = [Store(room, place, x) for room, x in zip(rooms, found, strict=True)]
+    leave = [Store(room, place, x) for room, x in zip(partials, found, strict=True)]
     inside = call("and", call("lt", u, kernel.last), call("lt", i, columns))
     body.append(If(inside, (*indices, first, *down, *leave)))
     each = For(t, _ZERO, Const(threads, I8), 1, tuple(body), independent=True, spread="threads")
     whole = For(b, _ZERO, kernel.last, warps, (each,), independent=True, spread="blocks")
-    buffers = (*kernel.buffers, *rooms)
+    buffers = (*kernel.buffers, *partials)
     one = kernel._replace(
         body=(*made.before, whole), buffers=buffers, threads=threads,
         integers=(*kernel.integers, columns, tiles),
     )  # fmt: skip
-    parts, two = _make_second_kernel(_Columns(kernel), rooms)
-    return Apart(one, two, columns, tiles, parts, tuple(rooms))
+    parts, two = _make_second_kernel(_Columns(kernel), partials)
+    return TwoKernels(one, two, columns, tiles, parts, tuple(partials))
 
 
-def _make_second_kernel(made: _Columns, rooms: Sequence[Buffer]) -> tuple[Var, Kernel]:
+def _make_second_kernel(made: _Columns, partials: Sequence[Buffer]) -> tuple[Var, Kernel]:
     """Return the kernel that combines the results of the parts of each column."""
-    kernel = made.kernel._replace(buffers=(*made.kernel.buffers, *rooms))
+    kernel = made.kernel._replace(buffers=(*made.kernel.buffers, *partials))
     made.names = Copies(kernel)
     made.new = made.names.new
     i, parts = made.new("i"), made.new("parts")
@@ -283,7 +283,7 @@ def _make_second_kernel(made: _Columns, rooms: Sequence[Buffer]) -> tuple[Var, K
         stop = made.new("whole")
         count = call("and", call("sub", parts, start), Const(-side, I8))
         body.append(Let(stop, call("add", start, count)))
-        loop = _combine_parts(made, (known, i), rooms, (start, stop, side), accs)
+        loop = _combine_parts(made, (known, i), partials, (start, stop, side), accs)
         body.append(loop)
         accs = [c.result for c in loop.carried]
         start = stop
@@ -298,7 +298,7 @@ def _make_second_kernel(made: _Columns, rooms: Sequence[Buffer]) -> tuple[Var, K
 def _combine_parts(
     made: _Columns,
     column: tuple[dict[Var, Expr], Var],
-    rooms: Sequence[Buffer],
+    partials: Sequence[Buffer],
     steps: tuple[Expr, Expr, int],
     values: Sequence[Expr],
 ) -> For:
@@ -311,7 +311,7 @@ def _combine_parts(
     now: list[Expr] = list(starts)
     for x in range(side):
         here: list[Expr] = []
-        for room in rooms:
+        for room in partials:
             part = made.new("piece", room.dtype)
             at = call("add", call("mul", plus(k, Const(x, I8)), columns), i)
             loads.append(Let(part, Load(room, at)))

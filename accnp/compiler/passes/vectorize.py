@@ -1,8 +1,8 @@
 """Pass that decides which loops of independent steps become vector code, and how.
 
-Input: a kernel without reductions, and the size of vector registers. Output: the kernel with
-`Vector` annotations (lanes, treatment of the last steps, non-temporal stores), which the LLVM back
-end implements.
+`pipeline.py` runs it on a kernel without reductions, with the size of vector registers. It adds
+`Vector` annotations to loops (the number of lanes, the treatment of the last steps, non-temporal
+stores), which the LLVM back end implements (`llvm/vector_loop.py`).
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ __all__ = ["vectorize"]
 
 LANES = 64  # the maximum number of lanes
 LINE = 64  # bytes of a cache line
-# A body with at least LONG instructions processes four vectors together, where a gather counts as
-# GATHER more instructions, because it waits for the cache. The exception are bodies that access at
-# least SEVERAL arrays and call no function, for which memory is the bottleneck.
-LONG = 16
-GATHER = 8
-SEVERAL = 8
-SHORT = 32  # the maximum instructions of a body with a separate copy without mask for whole vectors
+# A body with at least MIN_LONG_BODY instructions processes four vectors together, where a gather
+# counts as GATHER_COST more instructions, because it waits for the cache. The exception are bodies
+# that access at least MANY_ARRAYS and call no function, for which memory is the bottleneck.
+MIN_LONG_BODY = 16
+GATHER_COST = 8
+MANY_ARRAYS = 8
+# The maximum instructions of a body that has a separate copy for whole vectors, without a mask.
+MAX_COPIED_BODY = 32
 
 
 def vectorize(kernel: Kernel, vector_bytes: int) -> Kernel:
@@ -111,9 +112,13 @@ def _vector(s: For, flat: bool, stack: frozenset[Memory], vector_bytes: int) -> 
     # they are chains of dependent instructions, so that a single vector does not fill the
     # pipelines. With 16 registers, short bodies get two vectors, which are a cache line.
     gathers = sum([isinstance(x.index, Call | Cast | Load) for x in loads])
-    many = flat and size + GATHER * gathers >= LONG and (len(buffers) < SEVERAL or far)
-    two = flat if vector_bytes == 64 else size <= SHORT and not far
-    side = 4 if many else 2 if two else 1
+    four_vectors = (
+        flat
+        and size + GATHER_COST * gathers >= MIN_LONG_BODY
+        and (len(buffers) < MANY_ARRAYS or far)
+    )
+    two = flat if vector_bytes == 64 else size <= MAX_COPIED_BODY and not far
+    side = 4 if four_vectors else 2 if two else 1
     sizes = [4 if b.element.kind == "half" else b.element.size for b in buffers]  # in registers
     lanes = min(LANES, side * vector_bytes // max(sizes))
     if isinstance(s.start, Const) and isinstance(s.stop, Const):  # no longer than the loop
@@ -125,7 +130,7 @@ def _vector(s: For, flat: bool, stack: frozenset[Memory], vector_bytes: int) -> 
     # If a cache line takes several stores, lines of several arrays may be evicted from the write
     # combining buffers before they are complete.
     nontemporal = flat and (vector_bytes == LINE or len(stores) == 1)
-    return Vector(lanes, "masked" if size > SHORT else "tail", nontemporal)
+    return Vector(lanes, "masked" if size > MAX_COPIED_BODY else "tail", nontemporal)
 
 
 def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
@@ -210,7 +215,7 @@ def _weight(x: Expr) -> int:
     if isinstance(x, Call):
         if x.function in INFIX or x.function in ("neg", "not"):
             return 1
-        return 2 if _is_simple(x) else SHORT // 2
+        return 2 if _is_simple(x) else MAX_COPIED_BODY // 2
     if isinstance(x, Index):
         return int(len(x.terms) > 1)  # terms that are the same in all steps are hoisted
     return 2 if isinstance(x, Cast) else 0

@@ -12,7 +12,11 @@ from math import prod
 from accnp.compiler.loops.ir import Kernel, Var
 from accnp.compiler.passes.divide_by_products import divide_by_products
 from accnp.compiler.passes.patch import ACROSS, DOWN, HEIGHT, WIDTH, patch
-from accnp.compiler.passes.reduce_columns import LANES, reduce_columns, reduce_columns_apart
+from accnp.compiler.passes.reduce_columns import (
+    LANES,
+    reduce_columns,
+    reduce_columns_in_two_kernels,
+)
 from accnp.compiler.passes.reduce_rows import RowPlan, reduce_chunks, reduce_rows
 from accnp.compiler.passes.reduce_rows_across import reduce_rows_across
 from accnp.compiler.passes.spread import spread
@@ -231,20 +235,20 @@ def _build_column_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Genera
         out.threads, out.blocks = LANES * min(warps, parts), tiles
         out.ints.insert(0, columns)
         return _finish_range(made, reduce_columns(kernel, out.threads, side))
-    apart = reduce_columns_apart(kernel, THREADS, side)
+    split = reduce_columns_in_two_kernels(kernel, THREADS, side)
     out.blocks = -(-tiles * parts // warps)
     rooms = [Room(b.name, f.dtype, columns * parts)
-             for b, f in zip(apart.rooms, spec.phases[0].reductions, strict=True)]  # fmt: skip
+             for b, f in zip(split.partials, spec.phases[0].reductions, strict=True)]  # fmt: skip
     then = Generated()
     then.form, then.ints, then.pointers = out.form, list(out.ints), [*out.pointers, *rooms]
     then.threads, then.blocks = LANES, tiles  # there are few columns: a block for each 32
     then.extent, then.weight = columns, parts
     out.pointers += rooms
     out.ints.insert(0, tiles * parts)
-    first = _finish_range(made, apart.first, [(apart.columns, columns), (apart.tiles, tiles)])
+    first = _finish_range(made, split.first, [(split.columns, columns), (split.tiles, tiles)])
     made.out = then
     then.ints.insert(0, columns)
-    then.kernel, _ = _finish_range(made, apart.second, [(apart.parts, parts)])
+    then.kernel, _ = _finish_range(made, split.second, [(split.parts, parts)])
     out.then = (then,)
     return first
 
