@@ -24,7 +24,7 @@ EXCEPTIONS = {
 }
 # Parameters and results whose annotation is `Any` alone. Values of users may have any type.
 ANY = {
-    "ir": 8,
+    "ir": 4,
     "compiler": 2,
     "engine": 1,
     "runtime": 3,

@@ -86,17 +86,25 @@ def _identity(x: _T, **_: object) -> _T:
     return x
 
 
-def _item(xs: Sequence[_T], *, index: int) -> _T:
+def _item_infer(avals: Sequence[Aval], *, index: int) -> Aval:
+    return avals[index]
+
+
+def _item_numpy(xs: Sequence[np.ndarray], *, index: int) -> np.ndarray:
     return xs[index]
+
+
+def _together_infer(*avals: Aval) -> tuple[Aval, ...]:
+    return avals
 
 
 LITERAL = register(Op("literal", "leaf", _leaf_infer))
 CONST = register(Op("const", "leaf", _leaf_infer))
 ARG = register(Op("arg", "leaf", _leaf_infer))
 MARK = register(Op("mark", "mark", _identity, numpy=_identity))
-ITEM = register(Op("item", "item", _item, numpy=_item))
+ITEM = register(Op("item", "item", _item_infer, numpy=_item_numpy))
 # Holds results that were recorded one by one; taking one of them gives its node.
-TOGETHER = Op("together", "mark", lambda *xs: xs)
+TOGETHER = Op("together", "mark", _together_infer)
 
 _getframe = sys._getframe  # pyright: ignore[reportPrivateUsage]
 
@@ -409,7 +417,7 @@ def is_user_held_scalar(x: Node) -> bool:
     return x.op is LITERAL and "held" in x.params
 
 
-def const(value: Any, aval: Aval) -> Node:
+def const(value: object, aval: Aval) -> Node:
     """Return a leaf with a ready buffer, or with a task that will produce one."""
     return Node(CONST, (), EMPTY, aval, value, None, 0, None)
 

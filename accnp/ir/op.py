@@ -261,7 +261,7 @@ if TYPE_CHECKING:
     Batched = tuple[Node | Sequence[Node], bool | Sequence[bool]]
     Batch = Callable[[int, Sequence[Node], Sequence[bool], Params], Batched] | Callable[..., Any]
     Scalar = str | Mapping[str, str] | Callable[[Params], str] | Callable[..., str] | None
-    Show = Callable[[Params], Params | None] | None
+    Show = Callable[[Params], Params] | None
     Windows = Callable[[Sequence[Node], Params], tuple[Node, tuple[int, ...], list[int]]] | None
 
 # Kinds of ops that contain programs; their rules receive the transformations as `tools`.
@@ -574,7 +574,7 @@ def install_recorder(record: Callable[[Op, tuple[Node, ...], dict[str, Any]], No
 def _make_caller(op: Op) -> Callable[..., Node]:
     record = _recorder[0]
 
-    def call(*inputs: Node, **params: Any) -> Node:
+    def call(*inputs: Node, **params: object) -> Node:
         return record(op, inputs, params)
 
     call.__name__ = op.name
