@@ -55,7 +55,7 @@ gpu-tests:
 		>$(OUT)/tests.txt 2>&1; failed=$$?; \
 		grep -aE "ended with|passed|failed|^FAILED" $(OUT)/tests.txt; exit $$failed
 gpu-floats:
-	$(GPU_RUN) tests/cuda/floats.py 2>&1 | tee $(OUT)/floats.txt
+	$(GPU_RUN) tests/cuda/float32_errors.py 2>&1 | tee $(OUT)/floats.txt
 gpu-chance:
 	$(GPU_RUN) -m tests.chance $$(($(STEP) - 20)) --processes 12 \
 		--against gpu,gpu-marks,gpu-lives,gpu 2>&1 | tee $(OUT)/chance.txt
@@ -78,9 +78,10 @@ CHECKS = $(PYTHON) tests/cuda/smoke.py $(SMOKE)
 GPU_LIMIT = 280
 GPU_PARTS = 0 1 2 3 4 5 6 7 8 9
 # First what was written last, and has not run on hardware.
-GPU_TESTS = factors products_of_rows convolution_products user_device kernels_page \
-	programs glue memory tables products captures scatter blocks block_convolutions user_kernels \
-	floats $(GPU_PARTS:%=op_table.%)
+GPU_TESTS = cusolver_factorizations products_of_rows convolution_products user_device kernels_page \
+	programs gpu_arrays memory machine_code_loops products graph_capture scatter \
+	block_factorizations block_convolutions user_kernels float32_errors \
+	$(GPU_PARTS:%=op_table.%)
 test-gpu:
 	$(CHECKS); failed=$$?; logs=$$(mktemp -d); \
 	for name in $(GPU_TESTS); do \

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.checkpoint_policies`: what `checkpoint` may keep for the backward pass."""
+"""`accnp.checkpoint_policies`: policies that select the residuals which `checkpoint` saves."""
 
 from typing import TYPE_CHECKING
 

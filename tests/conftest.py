@@ -167,24 +167,24 @@ def _by_llvm(request):
 
 @pytest.fixture
 def by_llvm():
-    """A test of what LLVM's path alone has, in a module of tests of both back ends."""
+    """Compile with LLVM a test in a module whose other tests use both back ends."""
     with _compiled_by_llvm():
         yield
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _forgetful_oracle():
-    """What jax compiled for a module of tests is dropped after it: it takes gigabytes otherwise."""
+def _clear_jax_caches():
+    """Clear the caches of jax after each module: its compiled programs would take gigabytes."""
     yield
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _nothing_left_on():
-    """What keeps all later work from the short ways: the tests that count would fail then, wherever
-    they run after it."""
+def _fast_paths_are_enabled():
+    """Check that a module leaves nothing on that disables the fast paths: later tests that count
+    would fail."""
     yield
-    asked = os.environ.get("ACCNP_TEST_GPU") == "1"
+    uses_gpu = os.environ.get("ACCNP_TEST_GPU") == "1"
     assert (list(scoped), watch.on, watch.unkeyed_options) == ([], False, False)
-    assert asked or not device.gpu_possible
+    assert uses_gpu or not device.gpu_possible

@@ -1,11 +1,13 @@
-"""Large convolutions on a GPU as steps that machine code can take: kernels of ours lay windows out,
-cuBLAS multiplies them.
+"""Large convolutions on a GPU as steps that machine code executes: accnp's own kernels copy
+windows, and cuBLAS multiplies them by the weights.
 
-In: a `conv_general_dilated` and how its operands lie in memory. Out: launches and `ProductStep`s;
-none where kernels of ours do it without windows: small ones, few features, other types. Windows are
-a matrix of rows (examples and places) by terms (input features and taps). There may be no room for
-all of it, and caches hold little: it comes about part by part, in the same memory. Where strides
-say that matrix, nothing is laid out.
+`convolution_steps` takes a `conv_general_dilated` and the layouts of its operands, and returns
+launches and `ProductStep`s, or no steps where accnp's convolution kernels are used instead: for
+small convolutions, few features, and types that cuBLAS lacks.
+
+Windows form a matrix of rows (examples and output positions) by terms (input features and taps). It
+may not fit into memory, and caches are small, so it is written and multiplied in chunks that reuse
+the same buffer. If strides of the array can describe the matrix, nothing is copied.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ from accnp.compiler.library.windows.window_copies import Part, window_copy
 from accnp.compiler.library.writing.loop_nests import Axis
 from accnp.engine.device_products import (
     LIMIT,
-    Kinds,
     ProductStep,
+    TypeCodes,
     copy_layout,
     gemm_of,
-    kinds_of,
     matrix_layout,
     merge_axes,
+    type_codes,
 )  # fmt: skip
 from accnp.engine.device_series import Series, SeriesStep
 from accnp.engine.steps import HostOperand, HostStep
@@ -45,23 +47,24 @@ if TYPE_CHECKING:
 
 __all__ = ["convolution_steps"]
 
-# Multiplications from which cuBLAS is better, an eighth of them where it may use TF32: a
-# millisecond of a GPU's time (guesses).
+# The number of multiplications from which cuBLAS is used (an eighth of it where TF32 is allowed):
+# about a millisecond of GPU time. Estimated, not measured.
 LARGE = 1 << 34
-ROOM = 1 << 27  # bytes of windows that are there at once
-ROWS = 1 << 12  # rows at once, as long as there is room for some of their terms
-NARROW = 64  # rows from which matrices are multiplied one by one, rather than turned afterwards
+BUFFER_BYTES = 1 << 27  # bytes of the buffer for windows
+ROWS = 1 << 12  # rows of a chunk, if the buffer has space for some of their terms
+NARROW = 64  # rows from which matrices are multiplied separately, not transposed afterwards
 
 
 def convolution_steps(planner: DevicePlanner, v: Value, call: HostStep) -> list[SeriesStep]:
-    """The steps of a convolution whose call is planned; none if it is not one of products."""
-    given: list[Operand] = []
+    """Return the steps of a convolution in place of its library call; none if cuBLAS is not
+    used."""
+    operands: list[Operand] = []
     for _, shape, dtype, strides, *_ in call.operands:
         steps = contiguous(shape) if strides is None else [s // dtype.itemsize for s in strides]
-        given.append(Operand(shape, dtype, tuple(steps)))
-    lhs, rhs = given
-    kinds = kinds_of(lhs.dtype, rhs.dtype, v.aval.dtype, v.params["precision"])
-    if kinds is None or not (v.aval.size and prod(lhs.shape) and prod(rhs.shape)):
+        operands.append(Operand(shape, dtype, tuple(steps)))
+    lhs, rhs = operands
+    types = type_codes(lhs.dtype, rhs.dtype, v.aval.dtype, v.params["precision"])
+    if types is None or not (v.aval.size and prod(lhs.shape) and prod(rhs.shape)):
         return []
     if max(v.aval.size, prod(lhs.shape), prod(rhs.shape)) >= LIMIT:
         return []
@@ -71,12 +74,12 @@ def convolution_steps(planner: DevicePlanner, v: Value, call: HostStep) -> list[
     fast = fast or is_half(lhs.dtype)
     if case.features < FEATURES or work < (LARGE // 8 if fast else LARGE):
         return []
-    return _Convolution(planner, v, call, case, kinds).run()
+    return _Convolution(planner, v, call, case, types).run()
 
 
 class _Matrix(NamedTuple):
-    """What is multiplied: where it lies, and its strides in elements: down, along, from group to
-    group and from stack to stack of rows."""
+    """A matrix of a product: its operand, and strides in elements between rows (`down`), columns
+    (`along`), groups and stacks of rows."""
 
     operand: HostOperand
     down: int
@@ -86,17 +89,18 @@ class _Matrix(NamedTuple):
 
 
 class _Convolution(Series):
-    """One that is planned. Axes of rows are n (examples), p0, p1... (places), those of terms c
-    (input features), k0, k1... (taps)."""
+    """The steps of one convolution. The axes of rows are n (examples) and p0, p1, ... (output
+    positions); the axes of terms are c (input features) and k0, k1, ... (taps)."""
 
     def __init__(
-        self, planner: DevicePlanner, v: Value, call: HostStep, case: Case, kinds: Kinds
+        self, planner: DevicePlanner, v: Value, call: HostStep, case: Case, types: TypeCodes
     ) -> None:
         super().__init__(planner, v, call)
-        self.case, self.kinds, self.dtype = case, kinds, call.operands[0][2]
+        self.case, self.types, self.dtype = case, types, call.operands[0][2]
         self.slot = self.results[-1]
-        self.made: np.dtype = v.aval.dtype
-        # Sizes and strides of the array, of the weights or the result.
+        self.out_dtype: np.dtype = v.aval.dtype
+        # For each axis: its size, and its strides in the array and in the result (rows) or weights
+        # (terms).
         self.rows = {"n": (case.examples, *case.example)}
         self.terms = {"c": (case.inputs, *case.input)}
         for d, w in enumerate(case.windows):
@@ -104,58 +108,58 @@ class _Convolution(Series):
             self.terms[f"k{d}"] = w.taps, case.lhs[d] * w.dilation, case.rhs[d]
         self.n_rows = prod([n for n, *_ in self.rows.values()])
         self.n_terms = prod([n for n, *_ in self.terms.values()])
-        # Rows in the order of the result: `each` of them follow each other for each feature.
+        # Rows in the order of the result; `each` of them are consecutive for one feature.
         self.order = sorted(self.rows, key=lambda name: -self.rows[name][2])
-        behind = [name for name in self.order if self.rows[name][2] < case.feature[1]]
-        self.each = prod([self.rows[name][0] for name in behind])
+        after_features = [name for name in self.order if self.rows[name][2] < case.feature[1]]
+        self.each = prod([self.rows[name][0] for name in after_features])
 
     def run(self) -> list[SeriesStep]:
-        """Plan it; returns the steps."""
+        """Plan and return the steps."""
         groups, features, each = self.case.groups, self.case.features, self.each
-        # Rows of a few places are turned when they are done.
+        # If few positions are consecutive, the result is transposed at the end.
         turned = 1 < each < min(NARROW, self.n_rows)
         if turned or each == 1:
             self.each = self.n_rows
-        several, terms = self.pieces()
-        array = self.strided()
-        # Sums of parts are in float32.
-        parted = is_half(self.made) and array is None and terms < self.n_terms
-        code = "f4" if parted else _code(self.made)
-        if parted:
-            self.made, self.kinds = np.dtype(np.float32), (self.kinds[0], 0, self.kinds[2])
-        if parted or turned:
+        row_count, terms = self.chunk_sizes()
+        array = self.strided_windows()
+        # Partial sums are accumulated in float32.
+        partial = is_half(self.out_dtype) and array is None and terms < self.n_terms
+        code = "f4" if partial else _code(self.out_dtype)
+        if partial:
+            self.out_dtype, self.types = np.dtype(np.float32), (self.types[0], 0, self.types[2])
+        if partial or turned:
             self.slot = self.planner.new_slot()
-        given = self.slot, (), self.made, None, 0, self.v.aval.size
+        result = self.slot, (), self.out_dtype, None, 0, self.v.aval.size
         if self.each > each:
-            into = _Matrix(given, groups * features, 1, features)
+            into = _Matrix(result, groups * features, 1, features)
         else:
-            into = _Matrix(given, 1, each, features * each, groups * features * each)
+            into = _Matrix(result, 1, each, features * each, groups * features * each)
         if array is None:
-            self.laid(several, terms, into)
+            self.copied_windows(row_count, terms, into)
         else:
             x, rows, names = array
             if rows < self.each:
                 into = into._replace(stack=rows * into.down)
             self.product(x, self.weights(names), into, (rows, self.n_terms), self.n_rows // rows)
-        if parted or turned:
+        if partial or turned:
             self.finish(code, each if turned else 0)
         return self.steps
 
-    def pieces(self) -> tuple[int, int]:
-        """How many rows and terms of windows are there at once."""
-        room = max(1, ROOM // self.dtype.itemsize // self.case.groups)
+    def chunk_sizes(self) -> tuple[int, int]:
+        """Return the number of rows and terms of a chunk of windows."""
+        capacity = max(1, BUFFER_BYTES // self.dtype.itemsize // self.case.groups)
         least = min(self.n_rows, -(-ROWS // self.case.groups))
-        several = max(least, room // self.n_terms)
-        terms = _even_part_size(self.n_terms, max(1, room // several))
+        several = max(least, capacity // self.n_terms)
+        terms = _even_part_size(self.n_terms, max(1, capacity // several))
         if several >= self.each:
             return min(self.n_rows, several - several % self.each), terms
         return _even_part_size(self.each, several), terms
 
     # --- operands ---
 
-    def strided(self) -> tuple[_Matrix, int, list[str]] | None:
-        """The array as a matrix of windows by its strides alone, how many rows it has for each of a
-        stack, and its terms in their order."""
+    def strided_windows(self) -> tuple[_Matrix, int, list[str]] | None:
+        """Return the array as a strided matrix of windows, the rows of each stack, and its terms in
+        order; None if strides cannot describe it."""
         group = self.case.group[0] if self.case.groups > 1 else 0
         if group < 0 or not all(map(_needs_no_padding, self.case.windows)):
             return None
@@ -166,36 +170,36 @@ class _Convolution(Series):
         for k in range(len(self.order) + 1 if across else 0):
             outer, inner = ([self.rows[x][:2] for x in y] for y in (self.order[:k], self.order[k:]))
             (rows, down), (_, stack) = merge_axes(inner) or (0, 0), merge_axes(outer) or (0, -1)
-            # Where features come before them, rows are a matrix up to there.
+            # If features precede rows in the result, a matrix ends there.
             whole = self.each in (self.n_rows, rows)
             if rows and stack >= 0 and whole and matrix_layout(rows, down, self.n_terms, across):
                 return _Matrix(operand, down, across, group, stack), rows, names
         return None
 
     def weights(self, names: Sequence[str]) -> _Matrix:
-        """The weights with terms in an order, laid out anew where strides cannot say it."""
+        """Return the weights with terms in this order, copied if strides cannot describe it."""
         step, operand = self.case.feature[0], self.operands[1]
-        found = merge_axes([(self.terms[name][0], self.terms[name][2]) for name in names])
-        if found is None or not matrix_layout(self.n_terms, found[1], self.case.features, step):
+        merged = merge_axes([(self.terms[name][0], self.terms[name][2]) for name in names])
+        if merged is None or not matrix_layout(self.n_terms, merged[1], self.case.features, step):
             spec = self.v.params["dimension_numbers"].rhs_spec
             order = [spec[1] if name == "c" else spec[2 + int(name[1:])] for name in names]
             copy = copy_layout(1, operand, [spec[0], *order])
             slot = self.planner.copied(self.v, self.operands, copy)
             operand, step = (slot, operand[1], self.dtype, None, 0, operand[5]), self.n_terms
             return _Matrix(operand, 1, step, self.case.features * step)
-        return _Matrix(operand, found[1], step, self.case.group[1])
+        return _Matrix(operand, merged[1], step, self.case.group[1])
 
     # --- steps ---
 
-    def laid(self, several: int, terms: int, into: _Matrix) -> None:
-        """Windows part by part, and what is made of them."""
-        along_terms = self.near(self.terms) > self.near(self.rows)
+    def copied_windows(self, several: int, terms: int, into: _Matrix) -> None:
+        """Append copies of chunks of windows and their products."""
+        along_terms = self.contiguous_length(self.terms) > self.contiguous_length(self.rows)
         names = sorted(self.terms, key=lambda name: -self.terms[name][1 if along_terms else 2])
         weights, slot = self.weights(names), self.planner.new_slot()
         axes = [[(name, x[name][0]) for name in order]
                 for x, order in ((self.rows, self.order), (self.terms, names))]  # fmt: skip
         code = _code(self.dtype)
-        for first, rows, stacks in self.ranges(several):
+        for first, rows, stacks in self.row_chunks(several):
             for start in range(0, self.n_terms, terms):
                 count, n = rows * stacks, min(terms, self.n_terms - start)
                 parts = Part(axes[0], first, count), Part(axes[1], start, n)
@@ -205,23 +209,23 @@ class _Convolution(Series):
                 array = self.operands[0][0], self.operands[0][4]
                 pointers = [array, (slot, 0)]
                 self.launch(own, [code] * 2, pointers, [(slot, nbytes)], "windows", 2 * nbytes)
-                given = slot, (), self.dtype, None, 0, size
+                windows = slot, (), self.dtype, None, 0, size
                 if along_terms:
-                    x = _Matrix(given, n, 1, count * n, rows * n)
+                    x = _Matrix(windows, n, 1, count * n, rows * n)
                 else:
-                    x = _Matrix(given, 1, count, count * n, rows)
+                    x = _Matrix(windows, 1, count, count * n, rows)
                 w = weights._replace(operand=_offset_operand(weights.operand, start * weights.down))
                 stack, row = divmod(first, self.each)
                 at = _offset_operand(into.operand, stack * into.stack + row * into.down)
                 self.product(x, w, into._replace(operand=at), (rows, n), stacks, start > 0)
 
-    def near(self, axes: dict[str, tuple[int, int, int]]) -> int:
-        """How many elements of the array lie side by side along one of some axes."""
+    def contiguous_length(self, axes: dict[str, tuple[int, int, int]]) -> int:
+        """Return the largest number of elements of the array that are contiguous along one axis."""
         spread = [f"{x}{d}" for d, w in enumerate(self.case.windows) if w.base > 1 for x in "pk"]
         return max([n for name, (n, x, _) in axes.items() if x == 1 and name not in spread] or [0])
 
-    def ranges(self, several: int) -> Iterator[tuple[int, int, int]]:
-        """Parts of the rows: the first one, how many for each of a stack, how many of these."""
+    def row_chunks(self, several: int) -> Iterator[tuple[int, int, int]]:
+        """Yield chunks of rows: the first row, the rows of each stack, and the number of stacks."""
         for first in range(0, self.n_rows, max(several, self.each)):
             stacks = min(several, self.n_rows - first) // self.each
             if stacks:
@@ -232,29 +236,30 @@ class _Convolution(Series):
 
     def product(
         self, x: _Matrix, w: _Matrix, into: _Matrix, sizes: tuple[int, int], stacks: int,
-        more: bool = False,
+        accumulate: bool = False,
     ) -> None:  # fmt: skip
-        """Products of all groups and stacks: the more of both are one call's."""
+        """Append the products of all groups and stacks. The more numerous of both form the batch of
+        a call; there is one call for each of the others."""
         (rows, terms), columns = sizes, self.case.features
         several = (self.case.groups, x.group, w.group, into.group), (stacks, x.stack, 0, into.stack)
         (calls, *moves), (count, *strides) = sorted(several, key=lambda pair: pair[0])
-        if into.along != 1:  # its transpose is by rows
+        if into.along != 1:  # the transposed result is row-major
             rows, columns = columns, rows
             x, w = (m._replace(down=m.along, along=m.down) for m in (w, x))
             moves, strides = ([y[1], y[0], y[2]] for y in (moves, strides))
         for k in range(calls):
             gemm = gemm_of(
-                self.kinds, (rows, columns, terms), (x.down, x.along), (w.down, w.along),
-                max(into.down, into.along), strides, count, more,
+                self.types, (rows, columns, terms), (x.down, x.along), (w.down, w.along),
+                max(into.down, into.along), strides, count, accumulate,
             )  # fmt: skip
-            assert gemm is not None, "strides that were looked at"
+            assert gemm is not None, "the layout was checked"
             a, b, out = (
                 _offset_operand(m.operand, k * move)
                 for m, move in zip((x, w, into), moves, strict=True)
             )
             step = ProductStep(self.v, [a, b], gemm, out[4])
             step.results = [(self.slot, -1)]
-            step.own_allocs = self.allocate(self.slot, self.v.aval.size * self.made.itemsize)
+            step.own_allocs = self.allocate(self.slot, self.v.aval.size * self.out_dtype.itemsize)
             step.operands += [] if step.own_allocs else [(self.slot, *out[1:])]
             step.work = count * rows * columns * terms
             moved = rows * terms + columns * (rows + terms)
@@ -262,7 +267,7 @@ class _Convolution(Series):
             self.steps.append(step)
 
     def finish(self, code: str, each: int) -> None:
-        """The result of what was made beside it: in its type, places behind features."""
+        """Append the conversion of an intermediate result to the final dtype and layout."""
         aval = self.v.aval
         to = _code(aval.dtype) if code != "f4" else dtype_code(aval.dtype)
         width = self.case.groups * self.case.features
@@ -272,28 +277,31 @@ class _Convolution(Series):
             sizes = (self.n_rows // each, width, each)
             axes = [Axis(n, (step,)) for n, step in zip(sizes, steps, strict=True)]
         own = copy_in_order(axes, aval.size, to)
-        pointers, made = [(self.slot, 0), (self.results[-1], 0)], [(self.results[-1], aval.nbytes)]
+        pointers, outputs = (
+            [(self.slot, 0), (self.results[-1], 0)],
+            [(self.results[-1], aval.nbytes)],
+        )
         label = "turned" if each else "rounded"
-        self.launch(own, [code, to], pointers, made, label, 2 * aval.nbytes)
+        self.launch(own, [code, to], pointers, outputs, label, 2 * aval.nbytes)
 
 
 def _code(dtype: np.dtype) -> str:
-    """What a number is moved as: halves as what they are in memory."""
+    """Return the type with which numbers are copied: halves as integers."""
     return "i2" if dtype.itemsize == 2 else dtype_code(dtype)
 
 
 def _even_part_size(n: int, most: int) -> int:
-    """The size of parts of n that are all as large, at most so many."""
+    """Return the size of parts of n that are equally large and at most `most`."""
     return -(-n // -(-n // most))
 
 
 def _offset_operand(operand: HostOperand, elements: int) -> HostOperand:
-    """An operand from an element on."""
+    """Return an operand that starts at an element."""
     slot, shape, dtype, strides, offset, size = operand
     return slot, shape, dtype, strides, offset + elements * dtype.itemsize, size
 
 
 def _needs_no_padding(w: Window) -> bool:
-    """Whether a window sees elements alone, wherever it is."""
+    """Return whether no position of a window reaches into padding."""
     last = dilated_length(w.places, w.stride) + dilated_length(w.taps, w.dilation) - 1
     return w.base == 1 and w.low <= 0 and last - w.low <= w.size

@@ -31,10 +31,10 @@ from accnp.runtime.device_buffer import (
     retry_after_freeing,
     wrap_foreign_array,
 )  # fmt: skip
-from accnp.runtime.driver import Driver, explain
+from accnp.runtime.driver import Driver, add_failure_note
 from accnp.runtime.stream import Stream
 
-__all__ = ["copy", "explain", "move_leaves", "run", "stream_of"]
+__all__ = ["add_failure_note", "copy", "move_leaves", "run", "stream_of"]
 
 _streams: dict[Device, Stream] = {}
 _lock = renewed(threading.Lock())

@@ -60,7 +60,7 @@ def run(
         try:
             return _device_run().run(plan, leaves, tell)
         except RuntimeError as error:
-            _device_run().explain(error)
+            _device_run().add_failure_note(error)
             raise
     if not plan.loaded:
         preload(plan)
@@ -276,7 +276,7 @@ def annotating_gpu_errors(node: Node) -> Generator[None]:
             f"the error was reported while waiting for the value of {name}, recorded at "
             f"{line_of(site)}; it may have been caused by any work submitted to the GPU before"
         )
-        _device_run().explain(error)
+        _device_run().add_failure_note(error)
         raise
 
 

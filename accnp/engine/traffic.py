@@ -27,8 +27,6 @@ __all__ = ["LARGE", "find_nontemporal", "find_nontemporal_in_nests", "spec_bytes
 # Bytes of a result from which its stores bypass the caches: half of a typical last-level cache.
 LARGE = 15 << 20
 
-# Ops that read as many elements of their first operand as they return.
-
 
 def spec_bytes(specs: Iterable[KernelSpec], between: Value | None = None) -> int:
     """Return the bytes of the elements that a kernel loads and stores, over all its loop nests.
@@ -106,15 +104,15 @@ def value_bytes(v: Value) -> int:
     counts a copy of the operand before the update.
     """
     results = result_avals(v.aval)
-    made = sum(a.nbytes for a in results)
+    result_bytes = sum(a.nbytes for a in results)
     sizes = [x.aval.nbytes for x in v.inputs]
     if v.op.updated_operand is not None:
         others = [x.aval for i, x in enumerate(v.inputs) if i != v.op.updated_operand]
         # If the operand repeats one value, the whole result is written, then updated in the cache.
         if is_one_value(v.inputs[v.op.updated_operand]):
-            return sum(a.nbytes for a in others) + made
-        given = max([a.nbytes for a in others if a.dtype == results[0].dtype], default=0)
-        return sum(a.nbytes for a in others) + 2 * given
+            return sum(a.nbytes for a in others) + result_bytes
+        update_bytes = max([a.nbytes for a in others if a.dtype == results[0].dtype], default=0)
+        return sum(a.nbytes for a in others) + 2 * update_bytes
     if v.op.indexing in ("slice", "gather") and sizes:
-        sizes[0] = min(sizes[0], made)
-    return made + sum(sizes)
+        sizes[0] = min(sizes[0], result_bytes)
+    return result_bytes + sum(sizes)

@@ -25,7 +25,7 @@ from accnp.numpy.manipulation import cut
 from accnp.numpy.selection import where
 from accnp.primitives.elementwise import like
 from accnp.primitives.kinds import dtype_kind, dtypes_differ, wrong_dtype
-from accnp.sharding.device_placement import made
+from accnp.sharding.device_placement import new_array
 
 __all__ = [
     "broadcast_like", "dtype_of", "empty", "empty_p", "eq_to_p", "le_to_p",
@@ -515,7 +515,7 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike = None) 
     """
     new = dtypes.requested_dtype(dtype, "lax.empty")
     node = empty_p.bind(shape=as_shape(shape, "lax.empty"), dtype=new)._node
-    return made(node, out_sharding)
+    return new_array(node, out_sharding)
 
 
 stage_p = composed("stage", lambda x: x)

@@ -38,7 +38,7 @@ from accnp.numpy.ufunc_factories import documented, with_parameters
 from accnp.primitives.kinds import dtype_kind
 from accnp.primitives.precision import reduce_precision as rounded_bits
 from accnp.pytree import PyTree, flatten_arrays, map_arrays, tree_unflatten
-from accnp.sharding.device_placement import made
+from accnp.sharding.device_placement import new_array
 
 ACCURATE = ", *, accuracy=None"  # accepted and ignored
 _KEYWORD = {"and": "and_", "or": "or_", "not": "not_"}
@@ -711,7 +711,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         )
     if node.aval.dtype.kind == "c" and new.kind == "b":
         node = o.real(node)
-    return made(cast(without_float0(node, new), new), None)
+    return new_array(cast(without_float0(node, new), new), None)
 
 
 def _convert_python_int(value: int, dtype: np.dtype) -> np.ndarray:

@@ -27,7 +27,7 @@ from accnp.numpy.creation import full as jnp_full
 from accnp.numpy.creation import full_like as jnp_full_like
 from accnp.numpy.creation import iota as jnp_iota
 from accnp.primitives.kinds import broadcast_to
-from accnp.sharding.device_placement import made, record_sharded
+from accnp.sharding.device_placement import new_array, record_sharded
 
 
 def _ints(values: Any, name: str) -> tuple[int, ...]:
@@ -236,7 +236,7 @@ def broadcasted_iota(
         raise TypeError(
             "lax.broadcasted_iota: dtype cannot be bool; got bool; pass a numeric dtype"
         )
-    return made(o.iota(dtype=new, shape=sizes, dimension=at), out_sharding)
+    return new_array(o.iota(dtype=new, shape=sizes, dimension=at), out_sharding)
 
 
 @api_boundary

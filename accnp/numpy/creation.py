@@ -37,7 +37,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import dtype_kind
 from accnp.primitives.kinds import full as full_node
-from accnp.sharding.device_placement import made, put_node
+from accnp.sharding.device_placement import new_array, put_node
 
 __all__ = [
     "arange", "array", "asarray", "empty", "empty_like", "eye", "full", "full_like", 
@@ -62,13 +62,13 @@ def _by_position(
         f"deprecated; got {args}; pass them by keyword",
         DeprecationWarning,
     )
-    given = dict(enumerate(args))
-    return given.get(0, copy), given.get(1, order), given.get(2, ndmin)
+    positional = dict(enumerate(args))
+    return positional.get(0, copy), positional.get(1, order), positional.get(2, ndmin)
 
 
 def _resolve_placement(device: DeviceLike, out_sharding: ShardingLike) -> DeviceLike:
-    """Return where a new array is to be. A sharding whose mesh has no axes, which types of arrays
-    without a sharding have, says nothing."""
+    """Return the device or sharding of a new array. A sharding whose mesh has no axes, as in types
+    of arrays without a sharding, is ignored."""
     if device is not None:
         return device
     mesh = getattr(out_sharding, "mesh", None)
@@ -135,7 +135,7 @@ def array(
     if args:
         copy, order, ndmin = _by_position(args, copy, order, ndmin)
     if type(object) is np.ndarray and dtype is None and order == "K" and ndmin == 0:
-        return made(numpy_node(object, "jnp.array", copy), device)
+        return new_array(numpy_node(object, "jnp.array", copy), device)
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
             f"array: order must be 'K' or 'C'; got {order!r}; "
@@ -147,7 +147,7 @@ def array(
         x = o.reshape(x, new_sizes=shape, dimensions=None)
     if type(object) is Array and object._node is x and device is None and not copy:
         return object
-    return made(x, device)  # a new handle, which survives donation of `object`
+    return new_array(x, device)  # a new handle, which survives donation of `object`
 
 
 @api_boundary
@@ -204,13 +204,13 @@ def asarray(
         return a
     if type(a) is np.ndarray and dtype is None and not copy and order is None and device is None:
         x = numpy_node(a, "jnp.asarray", copy)
-        return wrap(x) if x.aval.dtype.kind != "V" else made(x, None)
+        return wrap(x) if x.aval.dtype.kind != "V" else new_array(x, None)
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
             f"asarray: order must be 'K' or 'C'; got {order!r}; "
             "leave it out, since all arrays are row-major"
         )
-    return made(node_of(a, dtype, copy, "jnp.asarray"), device)
+    return new_array(node_of(a, dtype, copy, "jnp.asarray"), device)
 
 
 # --- filled --------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def zeros(
     Array([0., 0.], dtype=float32)
     """
     device = device if out_sharding is None else _resolve_placement(device, out_sharding)
-    return made(full_node(as_shape(shape, "jnp.zeros"), 0, _dtype(dtype, "jnp.zeros")), device)
+    return new_array(full_node(as_shape(shape, "jnp.zeros"), 0, _dtype(dtype, "jnp.zeros")), device)
 
 
 @api_boundary
@@ -299,7 +299,7 @@ def ones(
     Array([[1., 1.]], dtype=float32)
     """
     device = device if out_sharding is None else _resolve_placement(device, out_sharding)
-    return made(full_node(as_shape(shape, "jnp.ones"), 1, _dtype(dtype, "jnp.ones")), device)
+    return new_array(full_node(as_shape(shape, "jnp.ones"), 1, _dtype(dtype, "jnp.ones")), device)
 
 
 @api_boundary
@@ -340,7 +340,7 @@ def empty(
     Array([], shape=(0,), dtype=float32)
     """
     device = device if out_sharding is None else _resolve_placement(device, out_sharding)
-    return made(full_node(as_shape(shape, "jnp.empty"), 0, _dtype(dtype, "jnp.empty")), device)
+    return new_array(full_node(as_shape(shape, "jnp.empty"), 0, _dtype(dtype, "jnp.empty")), device)
 
 
 def _fill(shape: tuple[int, ...], value: Any, dtype: Any, function: str) -> Node:
@@ -396,7 +396,7 @@ def full(
     Array([7, 7], dtype=int32, weak_type=True)
     """
     device = device if out_sharding is None else _resolve_placement(device, out_sharding)
-    return made(_fill(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"), device)
+    return new_array(_fill(as_shape(shape, "jnp.full"), fill_value, dtype, "jnp.full"), device)
 
 
 @api_boundary
@@ -468,7 +468,7 @@ def _fill_like(a: Any, value: Any, dtype: Any, shape: Any, device: Any, function
         x = to_shape(cast(x, like[1], like[2] and not x.aval.ndim), new, function)
     if device is None and type(a) is Array and x.aval.dtype != dtypes.float0:
         return wrap(put_node(x, a._node.aval.devices))
-    return made(x, device)
+    return new_array(x, device)
 
 
 def shape_and_type(a: Any, function: str) -> tuple[tuple[int, ...], Any, bool]:
@@ -731,17 +731,17 @@ def arange(
     if by is None and not first:
         if kind.kind == "b":
             raise TypeError("arange: bool cannot count; got dtype bool; pass a numeric dtype")
-        return made(o.iota(dtype=kind, shape=(max(0, math.ceil(last)),), dimension=0), device)
+        return new_array(o.iota(dtype=kind, shape=(max(0, math.ceil(last)),), dimension=0), device)
     if kind.kind in "iu" and all(isinstance(v, int) for v in (first, last, by or 1)):
         size = max(0, -((first - last) // (by or 1)))
         x = o.iota(dtype=kind, shape=(size,), dimension=0)
         if by not in (None, 1):
             x = o.mul(x, scalar_node(by, kind, False))
-        return made(o.add(x, scalar_node(first, kind, False)) if first else x, device)
+        return new_array(o.add(x, scalar_node(first, kind, False)) if first else x, device)
     # In 16 bits the rounding errors of the steps would accumulate, as they do in NumPy.
     near = np.float64 if dtype_kind(kind) == "f" and kind.itemsize < 4 else kind
     x = np.arange(first, last, 1 if by is None else by, dtype=near)
-    return made(numpy_node(x.astype(kind, copy=False), name), device)
+    return new_array(numpy_node(x.astype(kind, copy=False), name), device)
 
 
 def _as_python_number(v: Any) -> Any:
@@ -797,7 +797,7 @@ def eye(
     n = as_int(N, name, "N", "shape")
     m = n if M is None else as_int(M, name, "M", "shape")
     shape = as_shape((n, m), name)
-    return made(cast(diagonal_mask(shape, as_diagonal(k, name)), _dtype(dtype, name)), device)
+    return new_array(cast(diagonal_mask(shape, as_diagonal(k, name)), _dtype(dtype, name)), device)
 
 
 def as_diagonal(k: Any, name: str) -> int | Array:

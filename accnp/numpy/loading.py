@@ -14,7 +14,7 @@ from accnp.array_type import Array, DeviceLike, wrap
 from accnp.dtypes.names import DTypeLike
 from accnp.errors import api_boundary
 from accnp.runtime import buffer
-from accnp.sharding.device_placement import made
+from accnp.sharding.device_placement import new_array
 
 __all__ = ["from_dlpack", "frombuffer", "fromfile", "fromiter", "fromstring", "load"]
 
@@ -290,7 +290,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
     Array([1, 2], dtype=int32)
     """
     if hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) != 1:
-        return made(node_on_gpu(x, copy), device)
+        return new_array(node_on_gpu(x, copy), device)
     if not hasattr(x, "__dlpack__"):
         raise TypeError(
             f"jnp.from_dlpack: x must have __dlpack__ and __dlpack_device__; got {x!r}; use asarray"
@@ -304,4 +304,4 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
                 f"{value.dtype.name}{[*value.shape]} that is misaligned, not contiguous, or of a "
                 "dtype that needs jax_enable_x64; pass copy=None"
             )
-    return made(numpy_node(value, "jnp.from_dlpack", copy is not False), device)
+    return new_array(numpy_node(value, "jnp.from_dlpack", copy is not False), device)

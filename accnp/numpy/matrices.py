@@ -21,7 +21,7 @@ from accnp.ir.op import o
 from accnp.numpy.creation import arange, as_diagonal, diagonal_mask
 from accnp.primitives.kinds import broadcast_to
 from accnp.primitives.kinds import full as full_node
-from accnp.sharding.device_placement import made
+from accnp.sharding.device_placement import new_array
 
 __all__ = [
     "astype", "copy", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal",
@@ -920,4 +920,4 @@ def astype(
     node = as_node(x, "jnp.astype")
     kind = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "astype")
     node = astype_node(without_float0(node, kind), kind, "astype")
-    return made(o.copy(node) if copy else node, device)
+    return new_array(o.copy(node) if copy else node, device)

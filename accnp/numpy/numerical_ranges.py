@@ -28,7 +28,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.primitives.kinds import broadcast_to, dtype_kind
 from accnp.primitives.kinds import full as full_node
-from accnp.sharding.device_placement import made
+from accnp.sharding.device_placement import new_array
 
 __all__ = ["geomspace", "linspace", "logspace"]
 
@@ -145,8 +145,8 @@ def linspace(
         out = o.floor(astype_node(out, dtypes.real_part(work), name) if work.kind == "c" else out)
     out = astype_node(out, out_kind, name)
     if not retstep:
-        return made(out, device)
-    return made(out, device), wrap(cast(delta, dtypes.to_inexact(out_kind)))
+        return new_array(out, device)
+    return new_array(out, device), wrap(cast(delta, dtypes.to_inexact(out_kind)))
 
 
 _named = promotes_inside(promote_inexact)

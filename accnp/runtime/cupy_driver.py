@@ -22,7 +22,16 @@ import numpy as np
 from accnp.errors import warn
 from accnp.forks import at_fork
 from accnp.runtime.cupy_solver import CupySolver
-from accnp.runtime.driver import BLAS, GEMM, LITTLE, SOLVER, Entries, Memory, Missing, NotCaptured
+from accnp.runtime.driver import (
+    BLAS,
+    DEFAULT_SHARED_BYTES,
+    GEMM,
+    SOLVER,
+    Entries,
+    GPUUnavailable,
+    Memory,
+    NotCaptured,
+)
 
 if TYPE_CHECKING:
     from accnp.runtime.driver import DeviceArray
@@ -53,27 +62,27 @@ def provide() -> list[CupyDriver]:
     """Return one driver for each GPU.
 
     Raises:
-        Missing: CuPy, NVIDIA's driver or a GPU is missing.
+        GPUUnavailable: CuPy, NVIDIA's driver or a GPU is missing.
     """
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
-        raise Missing(f"CuPy cannot be imported ({error}); {INSTALL}") from error
+        raise GPUUnavailable(f"CuPy cannot be imported ({error}); {INSTALL}") from error
     runtime = cupy.cuda.runtime
     try:
         count = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:
         if error.status == NO_DRIVER:
-            raise Missing(
+            raise GPUUnavailable(
                 "CuPy is installed, but NVIDIA's driver is missing or older than CuPy needs "
                 f"({error}); install a driver for this GPU"
             ) from error
         if error.status == NO_DEVICE:
             count = 0
         else:
-            raise Missing(f"CUDA does not start ({error}); run nvidia-smi") from error
+            raise GPUUnavailable(f"CUDA does not start ({error}); run nvidia-smi") from error
     if count == 0:
-        raise Missing(
+        raise GPUUnavailable(
             "CuPy and NVIDIA's driver are installed, but no GPU is visible; check nvidia-smi and "
             "CUDA_VISIBLE_DEVICES"
         )
@@ -311,7 +320,7 @@ class CupyDriver:
         places = (ctypes.c_void_p * count)(*range(first, first + 8 * count, 8))
         where = ctypes.addressof(places)
         sizes = (*_extend_to_three(blocks), *_extend_to_three(threads))
-        if shared > LITTLE:
+        if shared > DEFAULT_SHARED_BYTES:
             most = self._cuda.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self._cuda.funcSetAttribute(function.ptr, most, shared)
         self._cuda.launchKernel(function.ptr, *sizes, shared, self._stream(), where, 0)

@@ -223,7 +223,7 @@ def _gpu_devices(function: str, name: str) -> tuple[Device, ...]:
     source = importlib.import_module("accnp.runtime.driver")
     try:
         found = source.drivers()
-    except source.Missing as error:
+    except source.GPUUnavailable as error:
         raise RuntimeError(
             f"{function}: backend {name!r} is not available: {error}, or use the cpu"
         ) from error

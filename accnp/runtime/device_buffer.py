@@ -16,7 +16,7 @@ import numpy as np
 from accnp.runtime import buffer as pool
 from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device
-from accnp.runtime.driver import Driver, Memory, drivers, explain
+from accnp.runtime.driver import Driver, Memory, add_failure_note, drivers
 
 if TYPE_CHECKING:
     from accnp.runtime.driver import DeviceArray, Event
@@ -162,7 +162,7 @@ def retry_after_freeing(
         _small.clear()
         driver_of(device).free_all()
     except RuntimeError as error:
-        explain(error)
+        add_failure_note(error)
         raise
     try:
         return make()

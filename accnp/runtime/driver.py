@@ -24,11 +24,26 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 __all__ = [
-    "BLAS", "CALLS", "GEMM", "LITTLE", "ROOMS", "SOLVER", "Driver", "Entries", "Graph", "Memory",
-    "Missing", "NotCaptured", "Solver", "drivers", "explain", "install", "prototype",
+    "BLAS",
+    "CALLS",
+    "DEFAULT_SHARED_BYTES",
+    "GEMM",
+    "SOLVER",
+    "WORKSPACE_QUERIES",
+    "Driver",
+    "Entries",
+    "GPUUnavailable",
+    "Graph",
+    "Memory",
+    "NotCaptured",
+    "Solver",
+    "add_failure_note",
+    "drivers",
+    "install",
+    "prototype",
 ]  # fmt: skip
 
-LITTLE = 48 << 10  # bytes of shared memory of a block, unless a kernel requests more
+DEFAULT_SHARED_BYTES = 48 << 10  # bytes of shared memory of a block, unless a kernel requests more
 
 BLAS, SOLVER = 1 << 20, 1 << 21  # bits that mark error codes of cuBLAS and of cuSOLVER
 # The arguments of C functions that machine code calls, as in the headers of CUDA 12: i is an int or
@@ -46,7 +61,7 @@ CALLS = {
     "cusolverDn?getrs": "wiiiwiwwiw",
 }
 # The same for the functions that return the workspace of a factorization, in elements.
-ROOMS = {"cusolverDn?potrf": "wiiwiw", "cusolverDn?getrf": "wiiwiw"}
+WORKSPACE_QUERIES = {"cusolverDn?potrf": "wiiwiw", "cusolverDn?getrf": "wiiwiw"}
 
 
 def prototype(kinds: str) -> Callable[[int], Callable[..., int]]:
@@ -58,7 +73,7 @@ def prototype(kinds: str) -> Callable[[int], Callable[..., int]]:
 GEMM = prototype(CALLS["cublasGemmStridedBatchedEx"])
 
 
-class Missing(RuntimeError):
+class GPUUnavailable(RuntimeError):
     """No GPU can be used; the message says what is missing, and what to do."""
 
 
@@ -76,7 +91,7 @@ _LOST = (
 )
 
 
-def explain(error: BaseException) -> None:
+def add_failure_note(error: BaseException) -> None:
     """Add a note to such an error, once."""
     lost = getattr(error, "status", None) in LOST
     if lost and _LOST not in getattr(error, "__notes__", ()):
@@ -117,8 +132,8 @@ class Solver(Protocol):
         """Return the address of one of `CALLS` for a type, its handle, and its error bit."""
         ...
 
-    def room(self, name: str, letter: str, first: int, second: int) -> int:
-        """Return the workspace in elements from one of `ROOMS`, given its two integers."""
+    def workspace_size(self, name: str, letter: str, first: int, second: int) -> int:
+        """Return the workspace in elements, from one of `WORKSPACE_QUERIES` with two integers."""
         ...
 
 
@@ -326,7 +341,7 @@ class Driver(Protocol):
 Provider = Callable[[], Sequence[Driver]]
 
 _lock = renewed(threading.Lock())
-_found: tuple[Driver, ...] | Missing | None = None
+_found: tuple[Driver, ...] | GPUUnavailable | None = None
 _provider: Provider | None = None
 
 
@@ -342,23 +357,23 @@ def drivers() -> tuple[Driver, ...]:
     """Return one driver for each GPU; the first call finds them.
 
     Raises:
-        Missing: no GPU can be used.
+        GPUUnavailable: no GPU can be used.
     """
     global _found
     if _found is None:
         with _lock:
             if _found is None:
                 _found = _find_drivers()
-    if isinstance(_found, Missing):
+    if isinstance(_found, GPUUnavailable):
         raise _found.with_traceback(None)
     return _found
 
 
-def _find_drivers() -> tuple[Driver, ...] | Missing:
+def _find_drivers() -> tuple[Driver, ...] | GPUUnavailable:
     provider = _provider
     if provider is None:
         provider = importlib.import_module("accnp.runtime.cupy_driver").provide
     try:
         return tuple(provider())
-    except Missing as error:
+    except GPUUnavailable as error:
         return error

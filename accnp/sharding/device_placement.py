@@ -38,7 +38,7 @@ from accnp.runtime.buffer import Buffer
 from accnp.runtime.device import Device, check_has_local_device, devices, gpu_among
 
 __all__ = [
-    "METHODS", "PROPERTIES", "beside", "device_put", "is_place", "made", "put_node",
+    "METHODS", "PROPERTIES", "beside", "device_put", "is_place", "new_array", "put_node",
     "put_tree", "record_sharded", "with_out_sharding",
 ]  # fmt: skip
 
@@ -84,8 +84,8 @@ def beside(function: str, x: Node, *others: Node) -> Node:
     return put_node(x, result_devices(function, [n.aval for n in others], x.aval).devices)
 
 
-def made(x: Node, device: Any) -> Array:
-    """Return an Array with a new value, on a device if one is given.
+def new_array(x: Node, device: Any) -> Array:
+    """Return a new Array for a node, on a device if one is given.
 
     Values of dtype float0, which store no data, are NumPy arrays.
     """
@@ -273,7 +273,7 @@ def _to_device(self: Array, device: DeviceLike, *, stream: None = None) -> Array
         raise NotImplementedError(
             f"to_device: streams are not supported; got {stream!r}; leave it out"
         )
-    return made(self._node, device)
+    return new_array(self._node, device)
 
 
 @api_boundary

@@ -17,7 +17,7 @@ from accnp.ir.aval import Aval, ShardedDevices, spans_processes
 from accnp.ir.node import Node
 from accnp.primitives.shards import local_of
 from accnp.runtime.device import Device, process_index
-from accnp.sharding.device_placement import device_put, made, put_node
+from accnp.sharding.device_placement import device_put, new_array, put_node
 from accnp.sharding.meshes import NO_MESH, Mesh
 from accnp.sharding.partition_specs import (
     NamedSharding,
@@ -205,7 +205,9 @@ def _of_shards(
         )
     need = sharding.shard_shape(tuple(shape))
     part = (
-        parts[0] if isinstance(parts[0], Array) else made(_copy_to_node(np.asarray(parts[0])), None)
+        parts[0]
+        if isinstance(parts[0], Array)
+        else new_array(_copy_to_node(np.asarray(parts[0])), None)
     )
     if part.shape != need:
         raise ValueError(
@@ -233,7 +235,7 @@ def _join_parts(
     whole = np.empty(tuple(shape), dtype)
     for index, v in zip(indices, values, strict=True):
         whole[index] = v
-    return device_put(made(_copy_to_node(whole), None), sharding)
+    return device_put(new_array(_copy_to_node(whole), None), sharding)
 
 
 @api_boundary
@@ -355,7 +357,7 @@ def make_array_from_process_local_data(
                 "make_array_from_process_local_data: one process holds the whole; got data of "
                 f"shape {data.shape} for global_shape {tuple(global_shape)}; pass all of it"
             )
-    return device_put(made(_copy_to_node(data), None), sharding)
+    return device_put(new_array(_copy_to_node(data), None), sharding)
 
 
 def _of_local_data(sharding: Any, data: Any, shape: Any) -> Array:

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.oracle import Answer, remembered
+from api.oracle import JaxArray, jax_result
 
 import accnp
 from accnp import engine
@@ -82,7 +82,7 @@ def same(ours: Any, theirs: Any, scale: float = 1.0) -> None:
         for a, b in zip(ours, theirs):
             same(a, b, scale)
         return
-    if not isinstance(theirs, jax.Array | Answer):
+    if not isinstance(theirs, jax.Array | JaxArray):
         assert ours == theirs
         return
     assert isinstance(ours, accnp.Array), type(ours)
@@ -121,7 +121,7 @@ def agree(ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, **kw
         other = [jax.numpy.asarray(a) if isinstance(a, np.ndarray) else a for a in args]
         return outcome(lambda: theirs(*other, **kw))
 
-    a, b = outcome(lambda: ours(*mine, **kw)), remembered(ask, args, kw)
+    a, b = outcome(lambda: ours(*mine, **kw)), jax_result(ask, args, kw)
     if isinstance(b, Exception):
         assert isinstance(a, Exception), f"jax raises {b!r}"
         assert isinstance(a, TypeError | ValueError | NotImplementedError | OverflowError)

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from api.oracle import remembered
+from api.oracle import jax_result
 from api.support import outcome, same
 
 import accnp
@@ -28,7 +28,7 @@ def compare(
 
     for convert in (False, True):
         mine = evaluated(ours, accnp.numpy, convert)
-        other = remembered(lambda c=convert: evaluated(theirs, jax.numpy, c), text, arrays)
+        other = jax_result(lambda c=convert: evaluated(theirs, jax.numpy, c), text, arrays)
         if isinstance(other, Exception):
             raise AssertionError(f"jax refuses {text}: {other!r}")
         if isinstance(mine, Exception):
@@ -57,7 +57,7 @@ def gradients_agree(text: str, scale: float = 1.0, **arrays: Any) -> None:
         return jax.grad(total(jax.numpy))({n: jax.numpy.asarray(a) for n, a in arrays.items()})
 
     mine = accnp.grad(total(accnp.numpy))({n: accnp.asarray(a) for n, a in arrays.items()})
-    other = remembered(ask, text, arrays)
+    other = jax_result(ask, text, arrays)
     for name in arrays:
         a, b = np.asarray(mine[name]), np.asarray(other[name])
         np.testing.assert_allclose(a, b, rtol=2e-4 * scale, atol=2e-5 * scale, err_msg=name)

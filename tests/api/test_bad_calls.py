@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from api.bad_calls import OURS, TABLE, calls, given, outcome, value
 from api.exceptions import exceptions
-from api.oracle import stored
+from api.oracle import stored_result
 from api.test_names import NAMES, find
 
 import accnp
@@ -156,7 +156,7 @@ ELSEWHERE = re.compile(r"unbound axis name|got multiple values|[\w.\[\]]+\(\) (m
 def complaints(name: str) -> list[tuple[str, str, str]]:
     """What is wrong with what a function says of its bad calls: kind, call, text."""
     found = []
-    answers = stored("bad_calls", name, lambda: of_jax(name))
+    answers = stored_result("bad_calls", name, lambda: of_jax(name))
     for (call, wild, bad), theirs in zip(calls(name), answers, strict=True):
         if theirs == ".":
             continue
@@ -187,7 +187,9 @@ def test_every_function_has_a_bad_call() -> None:
         if kind in ("function", "ufunc", "method") and name.startswith(FAMILIES)
     }
     refused = {
-        name for name in TABLE if set(stored("bad_calls", name, lambda n=name: of_jax(n))) - {"."}
+        name
+        for name in TABLE
+        if set(stored_result("bad_calls", name, lambda n=name: of_jax(n))) - {"."}
     }
     assert {name for name in wanted - refused if not excused(name, "none", "")} == set()
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from api.oracle import stored
+from api.oracle import stored_result
 from api.support import only_recorded, value_of
 from sampling import in_sample
 
@@ -180,7 +180,7 @@ def close(found, expected, kind, text):
 def expectation(family, line, definitions):
     """A line without its mark, the mark, and what jax answers."""
     mark, text = (line[0], line[2:]) if line[:2] in ("! ", "~ ") else ("", line)
-    expected = stored(
+    expected = stored_result(
         f"families_{family}", line + repr(definitions or ""), ask(text, definitions, family)
     )
     return mark, text, expected

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 import pytest
 from api.matrix import CASES, inputs
-from api.oracle import remembered
+from api.oracle import jax_result
 
 import accnp
 
@@ -127,7 +127,7 @@ def close(ours: Any, theirs: Any, why: str, scale: float = 1.0) -> None:
 def test_as_jax(text: str) -> None:
     """Values, tangents and gradients, with types and weak flags."""
     data, chunk = named(text, inputs()), CASES.index(text) // GROUP
-    expected, static = remembered(lambda: [found[text] for found in oracle(chunk)], text, data)
+    expected, static = jax_result(lambda: [found[text] for found in oracle(chunk)], text, data)
     scale = next((v for k, v in SCALE.items() if k in text), 1)
     arrays = {k: accnp.asarray(v) for k, v in data.items()}
     assert facts(accnp, program(text, accnp)(**arrays)) == static

@@ -17,7 +17,7 @@ import jax
 import ml_dtypes
 import numpy as np
 import pytest
-from api.oracle import stored
+from api.oracle import stored_result
 from api.test_names import NAMES, find
 
 import accnp
@@ -115,7 +115,7 @@ def ask(name: str, x64: bool) -> Any:
 @pytest.mark.parametrize("x64", [False, True], ids=["x32", "x64"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_types(name: str, x64: bool) -> None:
-    expected = stored("result_types", f"{name} {'x64' if x64 else 'x32'}", ask(name, x64))
+    expected = stored_result("result_types", f"{name} {'x64' if x64 else 'x32'}", ask(name, x64))
     last = name.rpartition(".")[2]
     with accnp.enable_x64(x64):
         for operands, want in zip(draws(name), expected, strict=True):

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from api.answers import call, flat
 from api.exceptions import exceptions
-from api.oracle import stored
+from api.oracle import stored_result
 from api.recipes import Case, cases, operands, recipes
 
 import accnp
@@ -96,7 +96,7 @@ def excuses(name: str, text: str | None = None) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("name", [n for n in sorted(recipes()) if n.startswith(FAMILIES)])
 def test_weak_results(name: str) -> None:
-    expected = stored("weak_types", name, lambda: of_jax(name)).split()
+    expected = stored_result("weak_types", name, lambda: of_jax(name)).split()
     found, used = [], set()
     for (case, weak), theirs in zip(calls(name), expected, strict=True):
         ours = types_of(accnp, name, case, weak)

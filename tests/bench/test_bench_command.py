@@ -115,7 +115,7 @@ def test_info_says_why_there_is_no_gpu():
     """Also where one is asked for as the default."""
 
     def missing():
-        raise driver.Missing("no driver here")
+        raise driver.GPUUnavailable("no driver here")
 
     driver.install(missing)
     try:

@@ -1,6 +1,7 @@
-"""What PTX's instructions compute, on arrays.
+"""The arithmetic of PTX instructions, on NumPy arrays.
 
-In: an instruction's parts ("add", "rn", "f32"). Out: the types of its operands, and the function.
+`interpreter.py` asks for the function of an instruction by its parts ("add", "rn", "f32") and gets
+the types of its operands and a function of arrays.
 """
 
 from __future__ import annotations

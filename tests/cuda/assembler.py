@@ -1,7 +1,7 @@
-"""NVIDIA's assembler, `ptxas`, on the PTX that tests made: what it refuses, no GPU would load.
+"""Assemble the PTX that tests generate with NVIDIA's `ptxas`, which rejects what no GPU would load.
 
-LLVM writes PTX without knowing whether NVIDIA's tools read it the same way. The assembler comes as
-a package of the extra `test` (Linux on x86-64), or with a toolkit on the path.
+LLVM writes PTX without checking whether NVIDIA's tools accept it. The assembler comes as a package
+of the extra `test` (Linux on x86-64), or with a CUDA toolkit on the path.
 """
 
 import importlib.metadata

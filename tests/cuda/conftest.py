@@ -1,4 +1,4 @@
-"""Which GPU the tests of this folder use: a fake one, or with ACCNP_TEST_GPU=1 the machine's."""
+"""Fixtures that choose the GPU of these tests: a fake one, or the real one if ACCNP_TEST_GPU=1."""
 
 import os
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ def pytest_sessionstart():
 
 @pytest.fixture(scope="module")
 def gpu():
-    """A GPU; of a fake one, the driver is `gpu.fake`."""
+    """A GPU, real or fake. The driver of a fake GPU is `gpu.fake`."""
     if REAL:
         yield accnp.devices("gpu")[0]
         return
@@ -37,34 +37,34 @@ def gpu():
 
 @pytest.fixture
 def fake():
-    """The driver of a fake GPU of its own, whatever the machine has."""
-    with gpus() as (made,):
-        yield made
+    """The driver of a fake GPU, whether or not the machine has a real one."""
+    with gpus() as (driver,):
+        yield driver
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _assembled():
-    """NVIDIA's assembler takes all PTX that the tests of a module have made."""
-    with _taken():
+    """Assemble all PTX that the tests of a module have generated with NVIDIA's assembler."""
+    with _assembling():
         yield
 
 
 @pytest.fixture(scope="module")
-def one_form():
-    """Functions are computed as on the processor, without the units of GPUs, so that whole kernels
-    can be held against its bits; such texts stay off the disk."""
+def cpu_formulas():
+    """Use the CPU's formulas in GPU kernels, without approximate instructions, so that results can
+    be compared bitwise. These kernels are not stored in the disk cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ptx, "_found", BoundedCache("kernel_cache_size"))
         patch.setattr(ptx, "disk_cache", lambda: None)
         patch.setattr(units, "own", lambda x: False)
-        with _taken():
+        with _assembling():
             yield
 
 
 @contextmanager
-def _taken():
+def _assembling():
     before = set(ptx._found)
     yield
     if not REAL and ptxas():
-        made = {p.text for key, p in ptx._found.items() if key not in before}
-        assert refused(sorted(made)) == []
+        generated = {p.text for key, p in ptx._found.items() if key not in before}
+        assert refused(sorted(generated)) == []

@@ -117,7 +117,7 @@ class FakeDriver:
         self.marks: dict[int, dict[int, bytes]] = {}
         self._c_gemm = GEMM(self._gemm)
         self.gemm = True  # whether machine code may call cuBLAS
-        self.solves: Any = FakeSolver(self)
+        self.solver_functions: Any = FakeSolver(self)
         self._c_wait = _Wait(lambda stream: self._guarded(self._arrive))
 
     def _not_captured(self, what: str) -> None:
@@ -212,7 +212,7 @@ class FakeDriver:
         return self._guarded(work)
 
     def solver(self) -> Any:
-        return self.solves
+        return self.solver_functions
 
     def entries(self) -> Entries:
         every = (*self._c, self._c_wait, self._c_graph, self._c_mark, self._c_passed)

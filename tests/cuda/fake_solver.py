@@ -1,8 +1,8 @@
-"""cuBLAS's and cuSOLVER's functions for factorisations, over the memory of a fake GPU, by LAPACK.
+"""Fake cuBLAS and cuSOLVER factorization functions, computed by LAPACK in the memory of a fake GPU.
 
-They have the arguments of those in C, matrices by columns, and work in place as those do: what lies
-in the other triangle stays, pivots are counted from 1, a matrix that is not positive definite is
-left half done.
+They have the C signatures of the real functions, expect column-major matrices, and work in place
+with the same side effects: the other triangle is unchanged, pivots are counted from 1, and a matrix
+that is not positive definite is left partly factorized.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ TYPES = {"S": "f4", "D": "f8", "C": "c8", "Z": "c16"}
 
 
 class FakeSolver:
-    """Functions by their names; `rooms` has what was asked for memory."""
+    """Functions by their names; `queries` lists the workspace queries."""
 
     def __init__(self, driver: Any) -> None:
-        self.driver, self.kept, self.rooms = driver, {}, []
+        self.driver, self.kept, self.queries = driver, {}, []
 
     def function(self, name: str, letter: str) -> tuple[int, int, int]:
         work = getattr(self, "_" + name.partition("?")[2])
@@ -45,8 +45,8 @@ class FakeSolver:
             self.kept[key] = prototype(CALLS[name])(call)
         return ctypes.cast(self.kept[key], ctypes.c_void_p).value or 0, handle, bit
 
-    def room(self, name: str, letter: str, first: int, second: int) -> int:
-        self.rooms.append((name, letter, first, second))
+    def workspace_size(self, name: str, letter: str, first: int, second: int) -> int:
+        self.queries.append((name, letter, first, second))
         return 5 * second
 
     def _matrix(self, at: int, dtype: Any, rows: int, columns: int, leading: int) -> np.ndarray:

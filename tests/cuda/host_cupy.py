@@ -1,5 +1,5 @@
-"""A stand-in for CuPy that has its calls and signatures and works in the host's memory: what a
-driver asks of CUDA, in order."""
+"""A stand-in for CuPy in host memory with the same calls and signatures, which records the CUDA
+calls of a driver in order."""
 
 import contextlib
 import ctypes

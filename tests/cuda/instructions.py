@@ -1,7 +1,9 @@
-"""The instructions of PTX, each made into a function of the machine, the threads and its place.
+"""PTX instructions as functions of the interpreter's state, the selected threads and their
+position.
 
-In: a line of text. Out: `step(machine, chosen, at)`, which does it for the chosen threads and says
-where they go on: None for the next place, another place, or -1 where it has set their places.
+`interpreter.py` passes one line of PTX and gets `step(machine, chosen, at)`, which executes the
+instruction for the chosen threads and returns their next position: None for the following line,
+another position, or -1 if the instruction has set the positions itself.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from cuda import arithmetic, warps
+from cuda import arithmetic, warp_instructions
 from cuda.arithmetic import PTXError
 
 __all__ = ["END", "PTXError", "decode", "dtype_of"]
@@ -201,7 +203,8 @@ def _call(op: list[str], args: list[str], scope: _Scope, guard: Any) -> Step:
 
     def step(m: Any, c: Any, at: int) -> int:
         if name == "vprintf":
-            warps.printed(m, c, *[_room(m, p)[:, :8].view(np.int64)[c, 0] for p in passed])
+            pointers = [_room(m, p)[:, :8].view(np.int64)[c, 0] for p in passed]
+            warp_instructions.printed(m, c, *pointers)
             return at + 1
         callee = scope.module.functions[name]
         for mine, its in zip(passed, callee.params, strict=True):
@@ -407,7 +410,7 @@ def _nothing(op: list[str], args: list[str], scope: _Scope) -> Step:
 _MOVES = {
     "ld": _ld, "ldu": _ld, "st": _st, "mov": _mov, "cvta": _mov,
     "atom": _atom, "red": _atom, "membar": _nothing, "fence": _nothing, "prefetch": _nothing,
-    "discard": _nothing, "nanosleep": _nothing, **warps.INSTRUCTIONS,
+    "discard": _nothing, "nanosleep": _nothing, **warp_instructions.INSTRUCTIONS,
 }  # fmt: skip
 
 

@@ -1,11 +1,10 @@
-"""An interpreter of PTX: the text of a kernel and memory come in, the memory is as the kernel
-leaves it.
+"""An interpreter of PTX: it executes a kernel on simulated memory, on any machine.
 
-It runs what LLVM writes for generated kernels, on any machine. All threads of a grid are one
-vector; where they part, those at the lowest place in the text go on first, which lets them meet
-again. What a GPU would do in silence is an error here: an access outside of what was allocated or
-not aligned, a barrier that some threads never reach, a shuffle with a thread that is elsewhere.
-Numbers are rounded as PTX says; the approximate units give the nearest number or one beside it.
+It supports what LLVM emits for generated kernels. All threads of a grid are one vector. Where they
+diverge, those at the lowest position run first, so that threads converge again. It raises errors
+where a GPU would fail silently: accesses out of bounds or unaligned, barriers that some threads
+never reach, shuffles with a thread that is elsewhere. Rounding follows the PTX specification;
+approximate instructions return the nearest number or a neighbour of it.
 """
 
 from __future__ import annotations

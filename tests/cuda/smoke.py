@@ -1,10 +1,11 @@
-"""The first minutes on a machine with a GPU: what only hardware can tell, the simplest first.
+"""Checks for the first minutes on a machine with a GPU: what only hardware can show, simplest
+first.
 
     python tests/cuda/smoke.py [FILE]
 
-Each check is a process of its own, since a fault of a kernel ends all work with the GPU in its
-process; one that fails or hangs is written down, and the next one runs. A line of JSON for each
-comes out, in FILE as well.
+Each check runs in its own process, because a fault in a kernel ends all GPU work of its process. A
+check that fails or hangs is recorded, and the next one runs. Each prints a line of JSON, which is
+also written to FILE.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def convolutions_by_products() -> Any:
     from accnp.engine import device_convolutions
 
     x, w = np.resize(X, (2, 5, 6, 6)) / 4, np.resize(M, (6, 5, 3, 3)) / 4
-    with patch.multiple(device_convolutions, LARGE=0, FEATURES=1, ROOM=1 << 12, ROWS=16):
+    with patch.multiple(device_convolutions, LARGE=0, FEATURES=1, BUFFER_BYTES=1 << 12, ROWS=16):
         return {n: _same(f, x, w, close=1e-3) for n, f in _convolutions().items()}
 
 

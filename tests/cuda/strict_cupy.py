@@ -1,8 +1,8 @@
-"""A stand-in for CuPy over NumPy, which takes what CuPy takes: its names, its parameters.
+"""A stand-in for CuPy over NumPy that accepts only CuPy's names and parameters.
 
-`cupy_names.txt` has those that accnp uses, as CuPy's release has them; other names and arguments
-are errors here, as they would be on a GPU, and so are arrays of NumPy's among the operands. To use
-one more function, look it up in CuPy and add its line.
+`cupy_names.txt` lists those that accnp uses, as in CuPy's release. Other names and arguments are
+errors, as they would be on a GPU, and so are NumPy arrays among the operands. To use another
+function, look it up in CuPy and add its line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Kernels of one statement after the other, points to try them at, and both ways to run them."""
+"""Kernels of elementwise operations, test values for them, and functions that run them on the CPU
+and in the PTX interpreter."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ INTEREST = [
 
 
 def points(code: str, n: int, seed: int) -> np.ndarray:
-    """Numbers of a type: edges, any bits, and usual ones."""
+    """Return numbers of a type: special values, random bits, and common magnitudes."""
     dtype, rng = code_dtype(code), np.random.default_rng(seed)
     if dtype.kind == "b":
         return rng.random(n) < 0.5
@@ -50,7 +51,7 @@ def points(code: str, n: int, seed: int) -> np.ndarray:
         return rng.permutation(np.concatenate([np.asarray(p, dtype) for p in parts]))[:n]
 
 
-class Work(NamedTuple):
+class ElementwiseCase(NamedTuple):
     """One operation on operands of certain types."""
 
     op: str
@@ -60,9 +61,9 @@ class Work(NamedTuple):
 
 
 @functools.cache
-def elementwise() -> list[Work]:
-    """Every operation of the table that is one expression for each element, in every type."""
-    found: dict[Work, None] = {}
+def elementwise_cases() -> list[ElementwiseCase]:
+    """Return every elementwise operation of the table in every type."""
+    found: dict[ElementwiseCase, None] = {}
     for name, op in sorted(OPS.whole().items()):
         if op.kind != "map":
             continue
@@ -71,17 +72,20 @@ def elementwise() -> list[Work]:
             first = dtypes[-1]
             for code in sorted(CODES):
                 mine = code_dtype(code)
-                # Operands of one type stay so; others, as a condition, keep theirs.
+                # Operands of the same type as the last change with it; others, as a condition, do
+                # not.
                 types = [mine if d == first else d for d in dtypes]
                 if op.dtypes and dtype_kind(mine) not in op.dtypes and first.kind in op.dtypes:
                     continue
-                work = _work(name, op, case, types)
+                work = _elementwise_case(name, op, case, types)
                 if work is not None:
                     found.setdefault(work)
     return list(found)
 
 
-def _work(name: str, op: Any, case: Any, types: list[np.dtype]) -> Work | None:
+def _elementwise_case(
+    name: str, op: Any, case: Any, types: list[np.dtype]
+) -> ElementwiseCase | None:
     from types import SimpleNamespace
 
     from accnp.compiler.fusion.lower import scalar_text
@@ -97,20 +101,21 @@ def _work(name: str, op: Any, case: Any, types: list[np.dtype]) -> Work | None:
         return None
     codes = tuple(dtype_code(t) for t in types)
     out = dtype_code(result.dtype)
-    return Work(name, text, codes, out) if {*codes, out} <= CODES else None
+    return ElementwiseCase(name, text, codes, out) if {*codes, out} <= CODES else None
 
 
-def spec_of(works: list[Work]) -> KernelSpec:
-    """A kernel over one axis that does all of them; operands of one place and type are shared."""
+def elementwise_spec(cases: list[ElementwiseCase]) -> KernelSpec:
+    """Return a kernel over one axis that computes all cases; operands of the same position and type
+    are shared."""
     accesses: dict[tuple[int, str], Access] = {}
     phase = Phase()
-    for w in works:
+    for w in cases:
         for k, code in enumerate(w.operands):
             if (k, code) not in accesses:
                 access = accesses[k, code] = Access(None, code_dtype(code), (1,), 0)
                 phase.full.append(Statement(f"x{k}{code}", access.dtype, access=access))
     stores = []
-    for j, w in enumerate(works):
+    for j, w in enumerate(cases):
         args = tuple(f"x{k}{code}" for k, code in enumerate(w.operands))
         phase.full.append(Statement(f"t{j}", code_dtype(w.result), w.text, args))
         stores.append(Access(None, code_dtype(w.result), (1,), 0, True))
@@ -124,16 +129,16 @@ def spec_of(works: list[Work]) -> KernelSpec:
 N = 300
 
 
-def groups(works: list[Work], size: int) -> list[list[Work]]:
-    """Operations of the same types together, so many at a time: compiling one by one takes long."""
-    by_types: dict[Any, list[Work]] = {}
-    for w in works:
+def groups(cases: list[ElementwiseCase], size: int) -> list[list[ElementwiseCase]]:
+    """Return groups of up to `size` cases of the same types: compiling one at a time takes long."""
+    by_types: dict[Any, list[ElementwiseCase]] = {}
+    for w in cases:
         by_types.setdefault(w.operands[0] if w.operands else "", []).append(w)
     return [g[k : k + size] for g in by_types.values() for k in range(0, len(g), size)]
 
 
-def on_cpu(text: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """What the processor's kernel makes of copies of the arrays."""
+def run_on_cpu(text: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Run a CPU kernel on copies of the arrays and return them."""
     arrays = [a.copy() for a in arrays]
     kernel = get_kernel(text.source, "kernel", text.signature, callees=callees(text))
     kernel.call(text.extent, text.extent, *[a.ctypes.data for a in arrays], *text.ints)
@@ -144,19 +149,19 @@ def callees(text: Any) -> tuple:
     return tuple((name, its) for name, its, *_ in text.callees)
 
 
-def on_gpu(
-    made: Ptx, arrays: list[np.ndarray], ints: list[int], blocks: int = 2, threads: int = 64
+def interpret(
+    kernel: Ptx, arrays: list[np.ndarray], ints: list[int], blocks: int = 2, threads: int = 64
 ) -> tuple[list[np.ndarray], Any]:
-    """What the interpreter leaves in copies of the arrays, and the machine."""
+    """Interpret a GPU kernel on copies of the arrays; return them and the interpreter's machine."""
     memory = Memory()
     places = [memory.put(a) for a in arrays]
-    machine = Module(made.text).launch(made.name, blocks, threads, [*places, *ints], memory)
+    machine = Module(kernel.text).launch(kernel.name, blocks, threads, [*places, *ints], memory)
     return [memory.get(p, a) for p, a in zip(places, arrays, strict=True)], machine
 
 
 def check_no_python(fake: Any, f: Any, args: Any) -> None:
-    """A jitted function of loops on a fake GPU is one call of machine code, without calls of a
-    library and without the processor's help, and gives what the processor gives."""
+    """Check that a jitted function of loops on a fake GPU is one call of machine code, which
+    neither calls a library nor copies to the host, and that results match the CPU."""
     there = jax.device_put(args, jax.devices("gpu")[0])
     g = jax.jit(f)
     jax.block_until_ready(g(*there))
@@ -170,7 +175,7 @@ def check_no_python(fake: Any, f: Any, args: Any) -> None:
 
 
 def same_bits(found: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Where two arrays have the same bits, or are both no number."""
+    """Return where two arrays have the same bits or are both NaN."""
     if want.dtype.kind == "c":
         return same_bits(found.real, want.real) & same_bits(found.imag, want.imag)
     if dtype_kind(want.dtype) != "f":

@@ -1,4 +1,4 @@
-"""The assembler that looks over the PTX of all tests here (`conftest._assembled`)."""
+"""`assembler.py`, which checks the PTX of all tests in this folder (`conftest._assembled`)."""
 
 import platform
 import sys

@@ -1,4 +1,4 @@
-"""`python -m accnp bench --device gpu` in a tiny form, on a fake GPU."""
+"""`python -m accnp bench --device gpu` with tiny sizes, on a fake GPU."""
 
 import json
 import sys

@@ -1,5 +1,5 @@
-"""Convolutions by kernels of ours: as the CPU's up to rounding, whatever is padded, dilated or in
-groups, and launched by machine code where they are in loops."""
+"""Convolutions by accnp's own GPU kernels: they match the CPU up to rounding for all padding,
+dilation and groups, and machine code launches them in loops."""
 
 import numpy as np
 import pytest

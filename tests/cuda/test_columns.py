@@ -1,8 +1,8 @@
-"""Folds down columns on GPUs: the processor's order of summation, and its bits."""
+"""Reductions of columns on GPUs: the order of summation and the bits are those of the CPU."""
 
 import numpy as np
 import pytest
-from cuda.forms import Case, grids_of
+from cuda.kernel_cases import Case, grid_kernels
 from cuda.support import same_bits
 
 import accnp as jnp
@@ -11,7 +11,7 @@ from accnp.compiler.specs.launches import build_generated
 from accnp.ir.generated import Room
 from accnp.ir.kernel import ROWS
 
-pytestmark = pytest.mark.usefixtures("one_form")
+pytestmark = pytest.mark.usefixtures("cpu_formulas")
 
 
 def f4(*shape):
@@ -43,19 +43,19 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_match_cpu_bitwise(name):
     f, *arrays = PROGRAMS[name]
-    for spec, text in grids_of(f, *arrays):
+    for spec, text in grid_kernels(f, *arrays):
         assert text.kernel is not None
         verify(text.kernel)
         case = Case(spec)
-        want = case.on_cpu(build_generated(spec))
+        want = case.run_on_cpu(build_generated(spec))
         for blocks in (None, 1):
-            found = case.on_gpu(text, blocks)
+            found = case.interpret(text, blocks)
             assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks
 
 
 def test_few_columns_of_many_rows_are_two_kernels():
     f, *arrays = PROGRAMS["parts apart"]
-    ((_, text),) = grids_of(f, *arrays)
+    ((_, text),) = grid_kernels(f, *arrays)
     (second,) = text.then
     assert text.blocks > 1
     assert text.pointers[-1] is second.pointers[-1]

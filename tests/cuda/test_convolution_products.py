@@ -1,4 +1,5 @@
-"""Large convolutions: windows laid out part by part, or not at all, and products by cuBLAS."""
+"""Large convolutions as matrix products by cuBLAS, with windows copied chunk by chunk or not at
+all."""
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ def _small(monkeypatch):
     monkeypatch.setattr(device_convolutions, "LARGE", 0)
     monkeypatch.setattr(device_convolutions, "FEATURES", 2)
     monkeypatch.setattr(device_convolutions, "NARROW", 12)
-    monkeypatch.setattr(device_convolutions, "ROOM", 3000)
+    monkeypatch.setattr(device_convolutions, "BUFFER_BYTES", 3000)
     monkeypatch.setattr(device_convolutions, "ROWS", 8)
 
 
@@ -73,7 +74,7 @@ def test_values(gpu, name):
 
 
 def test_loops_run_without_python(fake, monkeypatch):
-    monkeypatch.setattr(device_convolutions, "ROOM", 600)
+    monkeypatch.setattr(device_convolutions, "BUFFER_BYTES", 600)
 
     def f(x, w):
         return lax.scan(lambda c, k: (jnp.tanh(same()(c, k)), c.sum()), x, jnp.stack([w, -w, w]))
@@ -107,7 +108,7 @@ def test_strided_operands_are_not_copied(fake):
 
 
 def test_windows_are_copied_in_parts(fake, monkeypatch):
-    monkeypatch.setattr(device_convolutions, "ROOM", 1 << 13)
+    monkeypatch.setattr(device_convolutions, "BUFFER_BYTES", 1 << 13)
     x, w = jax.device_put((normal(1, 2, 40, 40), normal(4, 2, 3, 3)), jax.devices("gpu")[0])
     f = jax.jit(same())
     f(x, w).block_until_ready()
@@ -125,7 +126,7 @@ def test_precision_selects_the_algorithm(fake, monkeypatch):
     asked, gemm = [], fake._gemm
     monkeypatch.setattr(fake, "_c_gemm", type(fake._c_gemm)(
         lambda *given: asked.append(given[-2]) or gemm(*given)))  # fmt: skip
-    monkeypatch.setattr(device_convolutions, "ROOM", 1 << 20)
+    monkeypatch.setattr(device_convolutions, "BUFFER_BYTES", 1 << 20)
     x, w = jax.device_put((normal(2, 3, 9), normal(5, 3, 4)), jax.devices("gpu")[0])
     for precision in (None, "highest", "high", "default"):
         lax.conv(x, w, (1,), "SAME", precision).block_until_ready()

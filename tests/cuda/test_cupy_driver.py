@@ -1,5 +1,5 @@
-"""The driver of real GPUs, over a stand-in for CuPy that has its calls and signatures and works in
-the host's memory: which stream waits for what, and that nothing is let go too early."""
+"""The driver of real GPUs, over a stand-in for CuPy in host memory: which stream waits for which
+event, and that no memory is freed too early."""
 
 import ctypes
 import gc

@@ -1,5 +1,5 @@
-"""What the threads of a GPU do together, as loop IR: memory of a block, barriers, values of other
-lanes, votes and atomic updates."""
+"""Loop IR intrinsics for cooperating GPU threads: shared memory, barriers, shuffles, votes and
+atomic updates."""
 
 import numpy as np
 import pytest

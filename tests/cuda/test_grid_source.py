@@ -1,8 +1,8 @@
-"""Kernels for GPUs that are written in restricted Python become loop IR."""
+"""Kernels for GPUs that are written in restricted Python are parsed to loop IR."""
 
 import numpy as np
 import pytest
-from cuda.support import on_gpu
+from cuda.support import interpret
 
 from accnp.compiler.frontend.program import read_source
 from accnp.compiler.kernel_cache import CompileError, get_kernel
@@ -63,7 +63,7 @@ def read(text, *signature, **how):
 def test_loops_carry_vectors():
     x = np.arange(12, dtype=np.float32) ** 2
     read(PAIRS, "f4*", "f4*", "i8")
-    (_, y), _ = on_gpu(ptx_of(PAIRS, ("f4*", "f4*", "i8")), [x, np.zeros(6, np.float32)], [6])
+    (_, y), _ = interpret(ptx_of(PAIRS, ("f4*", "f4*", "i8")), [x, np.zeros(6, np.float32)], [6])
     np.testing.assert_array_equal(y, [*(x[1:-1:2] - x[2::2]), x[-1]])
 
 
@@ -72,7 +72,7 @@ def test_bools_are_loaded_as_bytes():
     arrays = [x, np.zeros(20, np.int32), np.zeros(40, bool)]
     made = ptx_of(BOOLS, ("b1*", "i4*", "b1*", "i8"))
     for blocks, threads in ((1, 8), (2, 32)):
-        (_, y, z), _ = on_gpu(made, arrays, [20], blocks, threads)
+        (_, y, z), _ = interpret(made, arrays, [20], blocks, threads)
         total = x.reshape(20, 4).sum(1)
         np.testing.assert_array_equal(y, total)
         np.testing.assert_array_equal(z, np.stack([x[::4], total > 2], 1).ravel())
@@ -84,7 +84,7 @@ def test_kernels_that_others_call_share_memory_too():
     _, (total,) = read(HELPED, "f4*", "f4*", "i8", callees=callees)
     assert [b.length for b in total.shared] == [2]
     made = ptx_of(HELPED, ("f4*", "f4*", "i8"), callees=callees, threads=64)
-    (_, y), _ = on_gpu(made, [x, np.zeros(3, np.float32)], [3], 2, 64)
+    (_, y), _ = interpret(made, [x, np.zeros(3, np.float32)], [3], 2, 64)
     np.testing.assert_array_equal(y, x.reshape(3, 100).sum(1))
 
 

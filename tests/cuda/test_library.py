@@ -1,4 +1,5 @@
-"""Operations by the array library: what CuPy takes, how exact products are, types it lacks."""
+"""Operations by the array library: which arguments CuPy accepts, the precision of products, and
+types that CuPy lacks."""
 
 import importlib
 
@@ -84,7 +85,7 @@ def test_types_that_the_library_lacks(fake):
 @pytest.mark.parametrize("transposed", [True, False])
 def test_triangular_systems(fake, monkeypatch, count, left, transposed):
     monkeypatch.setattr(cupy_calls, "MAX_SMALL_SYSTEM", 4 if count == 3 else 512)
-    fake.solves = None  # test_factors.py has those by cuBLAS
+    fake.solver_functions = None  # test_cusolver_factorizations.py has those by cuBLAS
     n = 112  # more than a kernel of ours does
     a = (np.eye(n) * 3 + RNG.normal(size=(count, n, n)) / 40).astype("f4")
     b = RNG.normal(size=(count, n, 2) if left else (count, 2, n)).astype("f4")

@@ -1,5 +1,5 @@
-"""Kernels for GPUs that are made from the loop IR: the text that is printed of them computes the
-same, and they need few registers."""
+"""GPU kernels built as loop IR: their printed source computes the same results, and they need few
+registers."""
 
 import re
 import subprocess
@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from cuda import test_facts
+from cuda import test_ptx_statistics
 from cuda.assembler import ptxas, refused
-from cuda.forms import Case, grids_of, specs_of
+from cuda.kernel_cases import Case, grid_kernels, kernel_specs
 from cuda.support import same_bits
 from cuda.test_maps import PROGRAMS, f4, ints
 
@@ -23,7 +23,7 @@ from accnp.ir.generated import Generated
 from tests.compiler.renaming import renamed
 
 MORE = {
-    "gelu": (test_facts.gelu, f4(4096)),
+    "gelu": (test_ptx_statistics.gelu, f4(4096)),
     "half": (lambda x: x * 2 + 1, f4(1003).astype(np.float16)),
     "complex double": (lambda x, y: x * y, f4(77) + 1j, f4(77) + 2j),
     "words": (lambda x, y: x * y + 3, ints(1003, dtype=np.int64), ints(1003, dtype=np.int64)),
@@ -50,7 +50,7 @@ def made(name):
     """The description of a kernel, and the kernel."""
     f, *arrays = ALL[name]
     with jnp.enable_x64(True):
-        ((spec,),) = specs_of(f, *arrays)
+        ((spec,),) = kernel_specs(f, *arrays)
     return spec, build_grid_kernel(spec)
 
 
@@ -83,8 +83,8 @@ def test_maps_and_short_rows_are_loop_ir(name):
 
 
 LONG = {
-    "softmax": (test_facts.softmax, f4(5, 200)),
-    "softmax of blocks": (test_facts.softmax, f4(2, 3000)),
+    "softmax": (test_ptx_statistics.softmax, f4(5, 200)),
+    "softmax of blocks": (test_ptx_statistics.softmax, f4(2, 3000)),
     "sum": (lambda x: x.sum(), f4(5000)),
     "product": (lambda x: x.prod(1), f4(3, 20)),
     "columns": (lambda x: x.sum(0), f4(700, 40)),
@@ -97,7 +97,7 @@ def test_variable_names_do_not_affect_code(name):
     """The PTX is the same whatever variables and buffers are called."""
     f, *arrays = (ALL | LONG)[name]
     with jnp.enable_x64(True):
-        ((_, text),) = grids_of(f, *arrays)
+        ((_, text),) = grid_kernels(f, *arrays)
     other = renamed(text.kernel, 1)._replace(name=text.kernel.name)
     verify(other)
     texts = [write_program(k, "sm_90", "entry", "", False) for k in (text.kernel, other)]
@@ -105,21 +105,23 @@ def test_variable_names_do_not_affect_code(name):
 
 
 def test_share_of_source_kernels_does_not_grow():
-    pairs = [p for f, *arrays in (PROGRAMS | test_facts.PROGRAMS).values()
-             for p in grids_of(f, *arrays)]  # fmt: skip
+    pairs = [p for f, *arrays in (PROGRAMS | test_ptx_statistics.PROGRAMS).values()
+             for p in grid_kernels(f, *arrays)]  # fmt: skip
     assert sum([text.kernel is None for _, text in pairs]) == TEXT
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_printed_source_is_the_same_kernel(name, one_form):
+def test_the_printed_source_is_the_same_kernel(name, cpu_formulas):
     spec, new = made(name)
     case = Case(spec)
-    want = case.on_cpu(build_generated(spec))
+    want = case.run_on_cpu(build_generated(spec))
     for program in (new.kernel, None):
         new.kernel = program
         for blocks, shift in ((None, 0), (3, 0), (2, 8)):
             case.machines = []
-            found = case.on_gpu(new, blocks, shift=shift, cc=(8, 0) if program is None else (9, 0))
+            found = case.interpret(
+                new, blocks, shift=shift, cc=(8, 0) if program is None else (9, 0)
+            )
             assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
 
 
@@ -137,14 +139,14 @@ def test_the_assembler_takes_it_and_needs_few_registers(name):
 CODE = """
 import sys
 import numpy as np
-from cuda.forms import specs_of
+from cuda.kernel_cases import kernel_specs
 from accnp.compiler.grid_kernels import build_grid_kernel
 from accnp.compiler.llvm.ptx import write_program
 from accnp.compiler.loops.verifier import verify
 from accnp.compiler.ptx import ptx_of
 import accnp as jnp
 x = np.linspace(0, 1, 999, dtype=np.float32)
-((spec,),) = specs_of(lambda x: jnp.tanh(x) * 2, x)
+((spec,),) = kernel_specs(lambda x: jnp.tanh(x) * 2, x)
 text = build_grid_kernel(spec)
 made = ptx_of(text.source, text.signature, program=text.kernel)
 print("ex2.approx" in made.text, "numba" in sys.modules)

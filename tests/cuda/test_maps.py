@@ -1,14 +1,14 @@
-"""Maps on GPUs: the same bits as the processor's kernels, whatever the layout and the grid."""
+"""Elementwise kernels on GPUs match the CPU bitwise for any layout and grid."""
 
 import numpy as np
 import pytest
-from cuda.forms import Case, grids_of
+from cuda.kernel_cases import Case, grid_kernels
 from cuda.support import same_bits
 
 import accnp as jnp
 from accnp.compiler.specs.launches import build_generated
 
-pytestmark = pytest.mark.usefixtures("one_form")
+pytestmark = pytest.mark.usefixtures("cpu_formulas")
 
 
 def f4(*shape):
@@ -57,13 +57,13 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_match_cpu_bitwise(name):
     f, *arrays = PROGRAMS[name]
-    for spec, text in grids_of(f, *arrays):
+    for spec, text in grid_kernels(f, *arrays):
         case = Case(spec)
-        want = case.on_cpu(build_generated(spec))
+        want = case.run_on_cpu(build_generated(spec))
         for blocks in (None, 1, 3):
-            found = case.on_gpu(text, blocks)
+            found = case.interpret(text, blocks)
             assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks
-        found = case.on_gpu(text, shift=max(a.dtype.itemsize for a in spec.accesses))
+        found = case.interpret(text, shift=max(a.dtype.itemsize for a in spec.accesses))
         assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
 
 
@@ -75,9 +75,9 @@ def test_results_match_cpu_bitwise(name):
 def test_four_elements_are_one_access(name, loads, stores):
     """Four doubles are two; four bytes are a word."""
     f, *arrays = PROGRAMS[name]
-    ((spec, text),) = grids_of(f, *arrays)
+    ((spec, text),) = grid_kernels(f, *arrays)
     case = Case(spec)
-    case.on_gpu(text)
+    case.interpret(text)
     ptx = case.ptx.text
     kinds = [line.split()[0] for line in ptx.split("\n") if ".v2." in line or ".v4." in line]
     assert sum(k.startswith("ld.global") for k in kinds) == loads
@@ -89,7 +89,7 @@ def test_patches(name):
     """What cannot be loaded four elements at a time is loaded eight at a time, by 32 lanes each,
     and divides its numbers once for a patch."""
     f, *arrays = PROGRAMS[name]
-    ((_, text),) = grids_of(f, *arrays)
+    ((_, text),) = grid_kernels(f, *arrays)
     whole = text.source.split("        else:")[0]
     assert whole.split("if ((r + 1) <")[1].count(" = a1[") == 8
     assert whole.count("quotient(") == (2 if name == "planes" else 1)
@@ -99,9 +99,9 @@ def test_patches(name):
 def test_small_numbers_for_small_arrays():
     """Places are computed by 32 bits where they are small enough, also by the assembler's text."""
     f, *arrays = PROGRAMS["odd rows"]
-    ((spec, text),) = grids_of(f, *arrays)
+    ((spec, text),) = grid_kernels(f, *arrays)
     case = Case(spec)
-    case.on_gpu(text)
+    case.interpret(text)
     assert "mul.wide.u32" in case.ptx.text
     assert "mul.lo.s64" not in case.ptx.text.split("ld.global")[-1]
 
@@ -110,5 +110,5 @@ def test_texts_do_not_depend_on_sizes():
     for name in ("flat", "two results", "strided", "mixed", "transposed", "stencil"):
         f, *arrays = PROGRAMS[name]
         larger = [np.concatenate([x, x, x]) for x in arrays]
-        texts = {t.source for xs in (arrays, larger) for _, t in grids_of(f, *xs)}
+        texts = {t.source for xs in (arrays, larger) for _, t in grid_kernels(f, *xs)}
         assert len(texts) == 1

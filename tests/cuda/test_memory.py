@@ -1,4 +1,4 @@
-"""Memory of a GPU, too little of it, and faults of kernels."""
+"""Memory of a GPU: allocation failures and faults of kernels."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""Every operation of the table on a GPU, against the CPU: its values, once eagerly. All that is
-launched for it has PTX for 8.0, too."""
+"""Every operation of the table runs eagerly on a GPU and matches the CPU. All of its kernels also
+have PTX for compute capability 8.0."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Generated kernels of GPUs as files that run by themselves, and edited ones in their place."""
+"""Generated GPU kernels as standalone files, and edited files that replace them."""
 
 import runpy
 

@@ -1,5 +1,5 @@
-"""Matrix products on a GPU: what cuBLAS is told of them, loops whose bodies are products without
-Python, and CuPy's calls where cuBLAS cannot be called."""
+"""Matrix products on a GPU: the arguments for cuBLAS, loops of products without Python, and CuPy's
+functions where cuBLAS cannot be called."""
 
 from collections import Counter
 

@@ -1,9 +1,9 @@
-"""Products along rows on GPUs whose lanes overflow or vanish where the whole does not: the bits of
-the processor, which does such blocks again with the exponents apart."""
+"""Products (`prod`) of rows on GPUs in which partial products overflow or underflow and the whole
+does not: results match the CPU bitwise, which recomputes such blocks with separate exponents."""
 
 import numpy as np
 import pytest
-from cuda.forms import Case, grids_of
+from cuda.kernel_cases import Case, grid_kernels
 from cuda.support import same_bits
 
 import accnp as jax
@@ -64,19 +64,19 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.usefixtures("one_form")
+@pytest.mark.usefixtures("cpu_formulas")
 def test_results_match_cpu_bitwise(name):
     f, *arrays = PROGRAMS[name]
     with np.errstate(all="ignore"):
-        for spec, text in grids_of(f, *arrays):
+        for spec, text in grid_kernels(f, *arrays):
             assert text.kernel is not None
             verify(text.kernel)
             assert "not_normal(" in text.source
             case = Case(spec, values=values)
-            want, rooms = case.on_cpu(build_generated(spec)), case.rooms
-            found = case.on_gpu(text)
+            want, rooms = case.run_on_cpu(build_generated(spec)), case.scratch
+            found = case.interpret(text)
             assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
-            assert all(same_bits(x, rooms[k]).all() for k, x in case.rooms.items())
+            assert all(same_bits(x, rooms[k]).all() for k, x in case.scratch.items())
 
 
 @pytest.mark.parametrize("axis", [None, 1, (1, 2)])
@@ -89,7 +89,7 @@ def test_product_matches_cpu_bitwise(axis, gpu):
     assert same_bits(np.asarray(there.transpose(2, 1, 0).prod(axis)), want).all()
 
 
-@pytest.mark.usefixtures("one_form")
+@pytest.mark.usefixtures("cpu_formulas")
 def test_result_buffer_holds_the_reduced_values(monkeypatch):
     """Where there is no room for a row, a pass leaves what it folds in the row of the result."""
     monkeypatch.setattr(grid, "MAX_UNROLLED_COST", 0)
@@ -99,21 +99,21 @@ def test_result_buffer_holds_the_reduced_values(monkeypatch):
         e = jnp.fmod(x * 1.5, jnp.abs(x).max(1, keepdims=True) * 1.5 * 1.5)
         return e * e.prod(1, keepdims=True)
 
-    ((spec, text),) = grids_of(f, f4(2, 1100))
+    ((spec, text),) = grid_kernels(f, f4(2, 1100))
     x, out = [next(a for a in spec.accesses if a.store == s and any(a.strides)) for s in (0, 1)]
     assert [v is x.value for v in elementwise_operands(spec)] == [True]
     case = Case(spec, values=lambda a, n, rng: whole(n, rng) if n > 1 else np.full(1, 1.5))
-    want = case.on_cpu(build_generated(spec))[case.of[id(out.value)]]
+    want = case.run_on_cpu(build_generated(spec))[case.position[id(out.value)]]
     assert np.isfinite(np.log(want)).all()
-    case.of[id(out.value)] = case.of[id(x.value)]
-    assert same_bits(case.on_gpu(text)[case.of[id(x.value)]], want).all()
+    case.position[id(out.value)] = case.position[id(x.value)]
+    assert same_bits(case.interpret(text)[case.position[id(x.value)]], want).all()
 
 
-@pytest.mark.usefixtures("one_form")
+@pytest.mark.usefixtures("cpu_formulas")
 def test_only_float_products_are_considered():
     for f, x in (
         (lambda x: (x.sum(1), x.max(1)), f4(9, 300)),
         (lambda x: x.prod(1), np.ones((9, 300), np.int32)),
     ):
-        ((_, text),) = grids_of(f, x)
+        ((_, text),) = grid_kernels(f, x)
         assert "not_normal(" not in text.source

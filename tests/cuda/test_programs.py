@@ -1,4 +1,4 @@
-"""What users write, on a GPU: the same values as on the CPU, and the values are on the GPU."""
+"""Programs of users on a GPU: values match the CPU, and results are on the GPU."""
 
 import numpy as np
 import pytest

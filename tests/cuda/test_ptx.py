@@ -1,5 +1,5 @@
-"""From source to PTX: names, caches, errors, calls, both ways of launching, and the interpreter's
-own errors."""
+"""Compilation from source to PTX: names, caches, errors, calls, both ways of launching, and errors
+of the interpreter."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from cuda.interpreter import Memory, Module, PTXError
-from cuda.support import on_gpu
+from cuda.support import interpret
 
 from accnp.caches import BoundedCache
 from accnp.compiler import ptx
@@ -32,7 +32,7 @@ def test_every_index_runs_once_for_any_grid():
     made = ptx_of(SQUARE, SIGNATURE, tasks=True)
     x = np.arange(100, dtype=np.float32)
     for blocks, threads in ((1, 1), (1, 32), (3, 64), (7, 96)):
-        (_, y), _ = on_gpu(made, [x, np.zeros_like(x)], [100, 2], blocks, threads)
+        (_, y), _ = interpret(made, [x, np.zeros_like(x)], [100, 2], blocks, threads)
         np.testing.assert_array_equal(y, x * x + 2)
 
 
@@ -89,7 +89,7 @@ def kernel(lo, hi, x, y):
 def test_a_kernel_calls_another():
     made = ptx_of(CALLING, ("f4*", "f4*"), tasks=True, callees=(("half", ("f4*", "f4*")),))
     x = np.arange(40, dtype=np.float32)
-    (_, y), _ = on_gpu(made, [x, np.zeros_like(x)], [40])
+    (_, y), _ = interpret(made, [x, np.zeros_like(x)], [40])
     np.testing.assert_array_equal(y, x * np.float32(1.5))
 
 
@@ -109,11 +109,11 @@ def test_interpreter_checks_what_gpus_ignore():
     made = ptx_of(SQUARE, SIGNATURE, tasks=True)
     x = np.ones(10, np.float32)
     with pytest.raises(PTXError, match="out of bounds"):
-        on_gpu(made, [x, np.zeros(9, np.float32)], [10, 0])
+        interpret(made, [x, np.zeros(9, np.float32)], [10, 0])
     with pytest.raises(PTXError, match="takes 4 arguments"):
-        on_gpu(made, [x, x], [10])
+        interpret(made, [x, x], [10])
     with pytest.raises(PTXError, match="blocks of 256"):
-        on_gpu(made, [x, x], [10, 0], 1, 512)
+        interpret(made, [x, x], [10, 0], 1, 512)
     memory = Memory()
     a = memory.put(x)
     with pytest.raises(PTXError, match="not aligned"):
@@ -166,7 +166,7 @@ def kernel(lo, hi, x, y):
 """
     made = ptx_of(text, ("f8*", "f8*"), tasks=True)
     x = np.linspace(-1, 1, 40)
-    (_, y), _ = on_gpu(made, [x, np.zeros_like(x)], [40])
+    (_, y), _ = interpret(made, [x, np.zeros_like(x)], [40])
     np.testing.assert_array_equal(y, x * 6)
 
 

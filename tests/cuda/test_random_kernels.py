@@ -1,4 +1,4 @@
-"""The kernels of random programs on GPUs: the bits of the processor's.
+"""Kernels of random programs on GPUs match the CPU bitwise.
 
 `ACCNP_FUZZ=20` takes twenty times as many programs.
 """
@@ -6,7 +6,7 @@
 import os
 
 import pytest
-from cuda.forms import Case
+from cuda.kernel_cases import Case
 from cuda.support import same_bits
 from fuzz import ways
 from fuzz.programs import Seeded, make
@@ -18,12 +18,12 @@ from accnp.compiler.grid_kernels import build_grid_kernel
 from accnp.compiler.specs.launches import build_generated
 from accnp.ir.graph import build
 
-pytestmark = pytest.mark.usefixtures("one_form")
+pytestmark = pytest.mark.usefixtures("cpu_formulas")
 
 SCALE = int(os.environ.get("ACCNP_FUZZ", "1"))
 
 
-def specs_of(p):
+def kernel_specs(p):
     """The kernel descriptions of a program."""
 
     def whole(xs):
@@ -39,10 +39,10 @@ def specs_of(p):
 
 
 def check(p, seed):
-    for k, spec in enumerate(specs_of(p)):
+    for k, spec in enumerate(kernel_specs(p)):
         case = Case(spec, seed)
-        want = case.on_cpu(build_generated(spec))
-        found = case.on_gpu(build_grid_kernel(spec), 2, cc=(8, 0) if seed % 2 else (9, 0))
+        want = case.run_on_cpu(build_generated(spec))
+        found = case.interpret(build_grid_kernel(spec), 2, cc=(8, 0) if seed % 2 else (9, 0))
         for a, b in zip(found, want, strict=True):
             assert same_bits(a, b).all(), f"kernel {k} of {p!r}: {a}, on the processor {b}"
 

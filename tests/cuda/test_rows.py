@@ -1,12 +1,12 @@
-"""Folds along rows on GPUs: the order of summation, and so the bits, of the processor's kernels."""
+"""Reductions of rows on GPUs: the order of summation, and so the bits, are those of the CPU."""
 
 from collections import Counter
 
 import numpy as np
 import pytest
 from cuda.assembler import ptxas, spilled
-from cuda.forms import Case, grids_of
 from cuda.interpreter import Memory, Module
+from cuda.kernel_cases import Case, grid_kernels
 from cuda.support import same_bits
 
 import accnp as jnp
@@ -17,7 +17,7 @@ from accnp.compiler.ptx import ptx_of
 from accnp.compiler.specs.launches import build_generated
 from accnp.ir.kernel import CHUNK
 
-pytestmark = pytest.mark.usefixtures("one_form")
+pytestmark = pytest.mark.usefixtures("cpu_formulas")
 
 
 def f4(*shape):
@@ -82,16 +82,16 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_match_cpu_bitwise(name):
     f, *arrays = PROGRAMS[name]
-    for spec, text in grids_of(f, *arrays):
+    for spec, text in grid_kernels(f, *arrays):
         assert text.kernel is not None
         verify(text.kernel)
         case = Case(spec)
-        want = case.on_cpu(build_generated(spec))
-        parts = case.rooms
+        want = case.run_on_cpu(build_generated(spec))
+        parts = case.scratch
         for blocks in (None, 1):
-            found = case.on_gpu(text, blocks)
+            found = case.interpret(text, blocks)
             assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks
-            for k, x in case.rooms.items():
+            for k, x in case.scratch.items():
                 assert same_bits(x, parts[k]).all()
 
 
@@ -104,10 +104,10 @@ def numbers(a, n, rng):
 
 @pytest.mark.parametrize("fold", ["max", "min", "sum"])
 def test_signed_zeros_and_nan(fold):
-    ((spec, text),) = grids_of(lambda x: getattr(x, fold)(1), f4(60, 100))
+    ((spec, text),) = grid_kernels(lambda x: getattr(x, fold)(1), f4(60, 100))
     case = Case(spec, values=numbers)
-    want = case.on_cpu(build_generated(spec))
-    found = case.on_gpu(text)
+    want = case.run_on_cpu(build_generated(spec))
+    found = case.interpret(text)
     assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
 
 
@@ -126,7 +126,7 @@ def loads_of(text):
 )  # fmt: skip
 def test_an_operand_is_read_once(name, loads):
     f, *arrays = PROGRAMS[name]
-    ((_, text),) = grids_of(f, *arrays)
+    ((_, text),) = grid_kernels(f, *arrays)
     assert set(loads_of(text).values()) - {1} == {loads}
     assert (4096 in [b.length for b in text.kernel.shared]) == (name == "costly")
 
@@ -136,19 +136,19 @@ def ifs_of(text):
 
 
 def test_rows_of_a_block_stay_in_registers():
-    ((_, text),) = grids_of(softmax, f4(3, 1024))
+    ((_, text),) = grid_kernels(softmax, f4(3, 1024))
     assert not text.kernel.shared
     assert ifs_of(text) == 1  # all elements are there, if the row is
-    ((_, text),) = grids_of(softmax, f4(3, 1000))
+    ((_, text),) = grid_kernels(softmax, f4(3, 1000))
     assert not text.kernel.shared
     assert ifs_of(text) == 1 + 4
-    ((_, text),) = grids_of(lambda x: softmax(jnp.tanh(x)), f4(3, 1000))
+    ((_, text),) = grid_kernels(lambda x: softmax(jnp.tanh(x)), f4(3, 1000))
     assert 8192 in [b.length for b in text.kernel.shared]  # that much code is a loop
 
 
 def test_there_are_blocks_of_threads_for_all_rows():
     for shape, blocks in {(40000, 1024): 10000, (40000, 3000): 40000, (1 << 20, 20): 5141}.items():
-        ((_, text),) = grids_of(softmax, f4(*shape))
+        ((_, text),) = grid_kernels(softmax, f4(*shape))
         assert text.blocks == blocks
         # Long rows have no loop over rows, so that many blocks must be launched.
         (loop,) = [s for s in text.kernel.body if isinstance(s, For)]
@@ -179,7 +179,7 @@ def test_multiplication_by_inverse_matches_division_bitwise():
 
 def test_rows_of_a_block_for_each_warp_stay_in_registers():
     for length, threads in {2048: 64, 16384: 512}.items():
-        ((_, text),) = grids_of(softmax, f4(3000, length))
+        ((_, text),) = grid_kernels(softmax, f4(3000, length))
         assert text.threads == threads
         assert [(b.dtype.token, b.length) for b in text.kernel.shared] == [("f4", 128)] * 2
 
@@ -189,7 +189,7 @@ def test_rows_of_doubles_stay_in_registers(length):
     """With all loads of a row first, up to 1340 bytes of each thread went to memory and back."""
     x, g = np.zeros((3, length)), np.zeros(length)
     with jnp.enable_x64(True):
-        ((_, text),) = grids_of(layer_norm, x, g, g)
+        ((_, text),) = grid_kernels(layer_norm, x, g, g)
     assert text.signature[:4] == ("f8*",) * 4
     assert text.threads == 32 * -(-length // 1024)
     made = ptx_of(text.source, text.signature, threads=text.threads, program=text.kernel)

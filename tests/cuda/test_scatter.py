@@ -1,5 +1,5 @@
-"""Scatters of narrow rows on a GPU: atomics where no order is seen, else threads that own places;
-the bits are the processor's."""
+"""Scatters of narrow rows on a GPU: by atomics where the order of updates does not matter, else by
+threads that own elements of the result. Results match the CPU bitwise."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The checks for the first minutes with hardware run, say what is wrong, and go on."""
+"""The checks of `smoke.py` run, report what is wrong, and continue."""
 
 import json
 

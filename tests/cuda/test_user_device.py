@@ -1,4 +1,4 @@
-"""What kernels for `numba.cuda` may call: each as its PTX computes it in the interpreter."""
+"""Functions that kernels for `numba.cuda` may call, each with its PTX interpreted."""
 
 import math
 import re

@@ -1,5 +1,5 @@
-"""Users' kernels for GPUs: `numba.cuda`'s compiled to PTX and run by the interpreter, CUDA C handed
-to the library, both without a GPU by what stands for them."""
+"""Users' GPU kernels: those for `numba.cuda` are compiled to PTX and interpreted, and CUDA C is
+passed to a fake of the library."""
 
 import importlib.util
 import math

@@ -1,5 +1,5 @@
-"""Users' kernels on the disk: the key of one changes with all that it reads, and kernels that read
-what no key can hold are compiled in each process."""
+"""Disk cache keys of users' kernels: the key changes with everything that a kernel reads, and
+kernels that read what no key can contain are compiled in each process."""
 
 import math
 import subprocess

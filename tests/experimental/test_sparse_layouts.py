@@ -7,7 +7,7 @@ import jax
 import jax.experimental.sparse as theirs
 import numpy as np
 import pytest
-from api.oracle import same, stored
+from api.oracle import assert_same_result, stored_result
 
 import accnp
 import accnp.experimental.sparse as ours
@@ -58,9 +58,9 @@ def agree(call, *, layout=False, number=0):
             return error
 
     name = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0].rpartition("::")[2]
-    expected = stored("sparse_layouts", f"{name} {number}", ask)
+    expected = stored_result("sparse_layouts", f"{name} {number}", ask)
     if expected != "NotImplementedError":
-        same(described(call(ours, accnp), layout), expected, rtol=1e-5)
+        assert_same_result(described(call(ours, accnp), layout), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("old", [(0, 0), (1, 1), (2, 1), (1, 2)])

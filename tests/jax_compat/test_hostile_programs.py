@@ -1,4 +1,5 @@
-"""`export.deserialize` refuses hostile bytes with a ValueError before anything of them runs."""
+"""`export.deserialize` refuses malicious programs with a ValueError before it runs any part of
+them."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from accnp.jax_compat.export.serialization import Encoder, decode_program
 from accnp.jax_compat.export.size_interpolation import number_at
 
 sys.path.insert(0, str(Path(__file__).parent))
-from hostile import closed, head_of, opened
+from fuzz_exports import make_header, pack, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 FUZZ_SECONDS = float(os.environ.get("ACCNP_FUZZ_SECONDS", "3"))
@@ -260,7 +261,7 @@ OPERANDS: list[tuple[str, list[Any]]] = [
 def program(op: str, ins: list[Any], params: dict[str, Any]) -> bytes:
     """The bytes of a program of one operation; its result is not used."""
     values = [*ins, [op, list(range(len(ins))), params], ["literal", 1.0, "float32", False]]
-    return closed(head_of(values, [len(ins) + 1], [[[], "float32", False]]))
+    return pack(make_header(values, [len(ins) + 1], [[[], "float32", False]]))
 
 
 def test_the_programs_that_are_changed_are_valid() -> None:
@@ -299,7 +300,7 @@ def deep(n: int) -> Any:
     return x
 
 
-BASE = head_of([*ADD], [2], OUT)
+BASE = make_header([*ADD], [2], OUT)
 LITERALS = [
     ["literal", 1.5, "int32", False], ["literal", 2**40, "int32", False], ["literal", "1", "bool",
     False], ["literal", None, "float32", False], ["literal", -1, "uint8", False],
@@ -320,9 +321,9 @@ LITERALS = [
 
 def test_values_that_do_not_fit() -> None:
     for entry in LITERALS:
-        head = {**BASE, "program": {"values": [*ADD, entry], "out": [2]}}
+        header = {**BASE, "program": {"values": [*ADD, entry], "out": [2]}}
         with pytest.raises(ValueError, match=r"export\.deserialize"):
-            pytest.fail(f"{export.deserialize(closed(head))} {entry}")
+            pytest.fail(f"{export.deserialize(pack(header))} {entry}")
 
 
 HEADS: list[dict[str, Any]] = [
@@ -346,14 +347,14 @@ HEADS: list[dict[str, Any]] = [
 
 
 def test_invalid_headers() -> None:
-    assert export.deserialize(closed(BASE)).call(jnp.ones(4), jnp.ones(4))[0].tolist() == [2] * 4
+    assert export.deserialize(pack(BASE)).call(jnp.ones(4), jnp.ones(4))[0].tolist() == [2] * 4
     for change in HEADS:
         with pytest.raises(ValueError, match=r"export\.deserialize|symbolic"):
-            pytest.fail(f"{export.deserialize(closed({**BASE, **change}))} {change}")
+            pytest.fail(f"{export.deserialize(pack({**BASE, **change}))} {change}")
     for missing in BASE:
-        head = {k: v for k, v in BASE.items() if k != missing}
+        header = {k: v for k, v in BASE.items() if k != missing}
         with pytest.raises(ValueError, match=r"export\.deserialize"):
-            export.deserialize(closed(head))
+            export.deserialize(pack(header))
 
 
 SIZED = {
@@ -366,16 +367,16 @@ SIZED = {
 
 def test_symbolic_headers_are_checked_on_reading() -> None:
     """Before the sizes are known: fields that only a call uses must be there and well-formed."""
-    read = export.deserialize(closed(SIZED))
+    read = export.deserialize(pack(SIZED))
     assert read.call(jnp.ones(4), jnp.ones(4))[0].tolist() == [2] * 4
     for missing in SIZED:
-        head = {k: v for k, v in SIZED.items() if k != missing}
+        header = {k: v for k, v in SIZED.items() if k != missing}
         with pytest.raises(ValueError, match=r"export\.deserialize.*" + missing):
-            export.deserialize(closed(head))
+            export.deserialize(pack(header))
     for program in (None, [], {}, {"values": []}, {"out": []}, {"values": {}, "out": []},
                     {"values": [5], "out": []}, {"values": [[5]], "out": [0]}):  # fmt: skip
         with pytest.raises(ValueError, match=r"export\.deserialize"):
-            pytest.fail(f"{export.deserialize(closed({**SIZED, 'program': program}))} {program}")
+            pytest.fail(f"{export.deserialize(pack({**SIZED, 'program': program}))} {program}")
 
 
 def test_constraints_on_symbols_that_a_program_does_not_use() -> None:
@@ -399,7 +400,7 @@ SIZES = [
 def test_huge_or_missing_sizes(size: str) -> None:
     start = time.process_time()
     with pytest.raises(ValueError, match=r"symbolic_shape|export\.deserialize"):
-        export.deserialize(closed({**BASE, "in_types": [[[size], "float32", False]] * 2}))
+        export.deserialize(pack({**BASE, "in_types": [[[size], "float32", False]] * 2}))
     assert time.process_time() - start < 30
     if size:
         with pytest.raises(ValueError, match="symbolic_shape"):
@@ -411,16 +412,16 @@ def test_sizes_that_depend_on_symbols_are_checked_when_they_are_known() -> None:
     of = jax.ShapeDtypeStruct((b, 3), np.float32)
     step = lambda c, r: (c + r.sum(), r)  # noqa: E731
     blob = export.export(jax.jit(lambda x: lax.scan(step, 0.0, x)))(of).serialize()
-    head, rest = opened(bytes(blob))
-    (scan,) = [e for e in head["program"]["values"] if e[0] == "scan"]
-    assert export.deserialize(closed(head, rest)).call(jnp.ones((5, 3)))[0] == 15
+    header, rest = unpack(bytes(blob))
+    (scan,) = [e for e in header["program"]["values"] if e[0] == "scan"]
+    assert export.deserialize(pack(header, rest)).call(jnp.ones((5, 3)))[0] == 15
     for length in (
         {"poly": [[[1], 2, 1]]}, {"poly": [[[1], 1, 0]]}, {"poly": [[[10**6], 1, 1]]}, 16,
         {"poly": [[[1, 1], 1, 1]]}, {"poly": [[[-1], 1, 1]]}, {"inverse": [[[1], 0, 1]]},
         {"poly": "b"}, {"poly": [[[1], 1, 2]]}, {"poly": [[[1], "1", 1]]}, {"poly": 5},
     ):  # fmt: skip
         scan[2]["length"] = length
-        read = export.deserialize(closed(head, rest))
+        read = export.deserialize(pack(header, rest))
         with pytest.raises(ValueError, match="the program is not valid"):
             read.call(jnp.ones((5, 3)))
 
@@ -434,40 +435,42 @@ def test_compressed_data_is_bounded() -> None:
         zlib.compress(json.dumps({"x": deep(300)}).encode()),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=r"export\.deserialize: the program is not valid"):
-            export.deserialize(closed(None, b"", packed))
+            export.deserialize(pack(None, b"", packed))
 
 
 def test_derivatives_belong_to_their_program() -> None:
     def blob(n: int, order: int = 1) -> bytes:
         return bytes(export.export(jax.jit(jnp.sin))(jnp.ones(n)).serialize(order))
 
-    head, inner = opened(blob(4))
-    other = opened(blob(9))[1]
-    assert export.deserialize(closed(head, inner)).has_vjp()
+    header, inner = unpack(blob(4))
+    other = unpack(blob(9))[1]
+    assert export.deserialize(pack(header, inner)).has_vjp()
     for rest in (other, inner[:-3], blob(4, 0)):
         with pytest.raises(ValueError, match=r"export\.deserialize"):
-            export.deserialize(closed({**head, "vjp": len(rest)}, rest))
-    of, inside = opened(inner)
+            export.deserialize(pack({**header, "vjp": len(rest)}, rest))
+    of, inside = unpack(inner)
     for tree in ({"in_tree": ["tuple", [["tuple", [["list", ["*", "*"]]]], ["dict", []]]]},
                  {"out_tree": ["dict", [["a", "*"]]]}):  # fmt: skip
-        rest = closed({**of, **tree}, inside)
+        rest = pack({**of, **tree}, inside)
         with pytest.raises(ValueError, match=r"export\.deserialize.*the tree of"):
-            export.deserialize(closed({**head, "vjp": len(rest)}, rest))
-    data = closed(BASE)
+            export.deserialize(pack({**header, "vjp": len(rest)}, rest))
+    data = pack(BASE)
     for _ in range(40):  # each the derivative of the next one
-        data = closed({**BASE, "vjp": len(data)}, data)
+        data = pack({**BASE, "vjp": len(data)}, data)
     with pytest.raises(ValueError, match="orders"):
         export.deserialize(data)
 
 
 def test_constants_have_the_values_of_their_types() -> None:
     values = [["const", 0, False]]
-    head = head_of(values, [0], [[[4], "bool", False]], arrays=[["bool", [4]]])
-    read = export.deserialize(closed(head, bytes([0, 1, 2, 255])))
+    header = make_header(values, [0], [[[4], "bool", False]], arrays=[["bool", [4]]])
+    read = export.deserialize(pack(header, bytes([0, 1, 2, 255])))
     assert np.asarray(read.call()[0]).view(np.uint8).tolist() == [0, 1, 1, 1]
-    head = head_of(values, [0], [[[2], "float4_e2m1fn", False]], arrays=[["float4_e2m1fn", [2]]])
+    header = make_header(
+        values, [0], [[[2], "float4_e2m1fn", False]], arrays=[["float4_e2m1fn", [2]]]
+    )
     with pytest.raises(ValueError, match="float4"):
-        export.deserialize(closed(head, bytes([1, 255])))
+        export.deserialize(pack(header, bytes([1, 255])))
 
 
 def test_every_operation_can_be_read_again() -> None:
@@ -501,7 +504,12 @@ def test_mutations_of_valid_programs(seed: int) -> None:
     """Four parts, which workers share. ACCNP_FUZZ_SECONDS sets the seconds of each, which are 15 in
     `make test-full`."""
     found = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("hostile.py")), str(seed), str(FUZZ_SECONDS)],
+        [
+            sys.executable,
+            str(Path(__file__).with_name("fuzz_exports.py")),
+            str(seed),
+            str(FUZZ_SECONDS),
+        ],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

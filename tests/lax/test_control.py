@@ -4,7 +4,7 @@ import jax
 import jax.numpy
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 
 import accnp
 import accnp.numpy
@@ -175,7 +175,7 @@ def numbers(args):
 
 @every
 def test_values_eager_and_jitted(f, args):
-    want = remembered(lambda: jax.jit(bind(f, THEIRS))(*args), f, args)
+    want = jax_result(lambda: jax.jit(bind(f, THEIRS))(*args), f, args)
     arrays = [accnp.numpy.asarray(a) for a in args]
     same(bind(f, OURS)(*arrays), want)
     same(accnp.jit(bind(f, OURS))(*arrays), want)
@@ -188,7 +188,7 @@ def test_values_without_jit(f, args):
         with jax.disable_jit():
             return bind(f, THEIRS)(*map(jax.numpy.asarray, args))
 
-    want = remembered(ask, f, args)
+    want = jax_result(ask, f, args)
     with accnp.disable_jit():
         same(bind(f, OURS)(*[accnp.numpy.asarray(a) for a in args]), want)
 
@@ -196,13 +196,13 @@ def test_values_without_jit(f, args):
 @every
 def test_forward_derivatives(f, args):
     tangents = tuple(np.cos(a) for a in args)
-    want = remembered(lambda: jax.jvp(jax.jit(total(THEIRS, f)), args, tangents), f, args)
+    want = jax_result(lambda: jax.jvp(jax.jit(total(THEIRS, f)), args, tangents), f, args)
     same(accnp.jit(lambda a, t: accnp.jvp(total(OURS, f), a, t))(args, tangents), want, 2e-4)
 
 
 @reversible
 def test_gradients(f, args):
-    want = remembered(lambda: jax.grad(total(THEIRS, f), numbers(args))(*args), f, args)
+    want = jax_result(lambda: jax.grad(total(THEIRS, f), numbers(args))(*args), f, args)
     mine = accnp.grad(total(OURS, f), numbers(args))
     same(accnp.jit(mine)(*args), want, 2e-4)
     if f in (cond_plain, switch_three, scan_reversed, fori_static):
@@ -216,7 +216,7 @@ def test_second_derivatives(f, args):
         g = b.top.grad(total(b, f))
         return b.top.grad(lambda *a: (g(*a) ** 2).sum())
 
-    want = remembered(lambda: jax.jit(curvature(THEIRS))(*args), f, args)
+    want = jax_result(lambda: jax.jit(curvature(THEIRS))(*args), f, args)
     same(accnp.jit(curvature(OURS))(*args), want, 2e-3)
 
 
@@ -228,7 +228,7 @@ def test_batches(f, args, where):
     ]
     rows = [np.stack([a, a * 2, -a]) if m else a for a, m in zip(args, flags, strict=True)]
     axes = tuple(0 if m else None for m in flags)
-    want = remembered(lambda: jax.vmap(jax.jit(bind(f, THEIRS)), axes)(*rows), f, rows)
+    want = jax_result(lambda: jax.vmap(jax.jit(bind(f, THEIRS)), axes)(*rows), f, rows)
     mine = accnp.vmap(bind(f, OURS), axes)
     same((mine if where == "all" else accnp.jit(mine))(*rows), want)
 
@@ -236,7 +236,7 @@ def test_batches(f, args, where):
 @deep
 def test_batches_of_gradients(f, args):
     rows = [np.stack([a, a * 2, -a]) for a in args]
-    want = remembered(lambda: jax.vmap(jax.grad(total(THEIRS, f)))(*rows), f, rows)
+    want = jax_result(lambda: jax.vmap(jax.grad(total(THEIRS, f)))(*rows), f, rows)
     same(accnp.vmap(accnp.grad(total(OURS, f)))(*rows), want, 2e-4)
 
 

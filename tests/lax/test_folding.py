@@ -7,7 +7,7 @@ import jax
 import jax.numpy
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 
 import accnp
 import accnp.numpy
@@ -61,7 +61,7 @@ REDUCE = {
 
 @pytest.mark.parametrize("f", REDUCE.values(), ids=REDUCE)
 def test_reduce(f):
-    want = remembered(lambda: jax.jit(lambda x: f(jax, x))(M), f, M)
+    want = jax_result(lambda: jax.jit(lambda x: f(jax, x))(M), f, M)
     close(f(accnp, accnp.numpy.asarray(M)), want)
     close(accnp.jit(lambda x: f(accnp, x))(M), want)
 
@@ -77,12 +77,12 @@ def test_reduce_with_any_function_under_grad_and_vmap():
         return y
 
     one = np.float32(0.5)
-    want = remembered(lambda: jax.jacrev(plain, (0, 1))(M, one), plain, M, one)
+    want = jax_result(lambda: jax.jacrev(plain, (0, 1))(M, one), plain, M, one)
     close(accnp.jacrev(lambda x, i: fold(accnp, x, i), (0, 1))(M, one), want)
     close(accnp.jacfwd(lambda x, i: fold(accnp, x, i), (0, 1))(M, one), want)
     many, firsts = np.stack([M, -M]), np.float32([0.5, 2.0])
     got = accnp.vmap(lambda x, i: fold(accnp, x, i))(many, firsts)
-    close(got, remembered(lambda: jax.vmap(plain)(many, firsts), plain, many, firsts))
+    close(got, jax_result(lambda: jax.vmap(plain)(many, firsts), plain, many, firsts))
 
 
 def test_reduce_closes_over_traced_values():
@@ -174,7 +174,7 @@ def test_derivatives_of_windows(where, first, f):
 
     tangent = np.cos(M)
     both = jax.jit(lambda x: (jax.value_and_grad(loop)(x), jax.jvp(loop, (x,), (tangent,))))
-    want: Any = remembered(lambda: both(M), loop, by_hand, where, first, f, weights, M)
+    want: Any = jax_result(lambda: both(M), loop, by_hand, where, first, f, weights, M)
     close(accnp.jit(accnp.value_and_grad(ours))(M, weights), want[0])
     close(accnp.jvp(lambda x: ours(x, weights), (M,), (tangent,)), want[1])
 
@@ -337,7 +337,7 @@ def test_derivatives_of_cumulative_reductions(name, reverse):
         ws = np.stack([w, w, w])
         return b.jit(lambda x: (b.vjp(f, x)[1](ws), b.jvp(f, (x,), (ws,))))(ROWS)
 
-    close(both(accnp), remembered(lambda: both(jax), both, w, ROWS))
+    close(both(accnp), jax_result(lambda: both(jax), both, w, ROWS))
 
 
 def test_derivatives_of_long_cumulative_reductions_need_little_memory():

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as J
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 
 import accnp as jnp
 from accnp import lax
@@ -29,7 +29,7 @@ def numbers(shape, dtype):
 
 def same(got, ask, tol=2e-5):
     """Compare with jax's answer, which is kept: of a program's text and what it refers to."""
-    want = remembered(ask, ask, [c.cell_contents for c in ask.__closure__ or ()])
+    want = jax_result(ask, ask, [c.cell_contents for c in ask.__closure__ or ()])
     assert (got.dtype, got.shape, got.weak_type) == (want.dtype, want.shape, want.weak_type)
     scale = max(1.0, float(np.abs(np.asarray(want)).max(initial=0)))
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), atol=tol * scale)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 
 import accnp
 
@@ -87,7 +87,7 @@ def same(ours, theirs, **tolerance):
 def test_values(name):
     f, *xs = CASES[name]
     ours = f(accnp, *map(accnp.numpy.asarray, xs))
-    theirs = remembered(lambda: f(jax, *map(jnp.asarray, xs)), f, xs)
+    theirs = jax_result(lambda: f(jax, *map(jnp.asarray, xs)), f, xs)
     same(ours, theirs, rtol=2e-6, atol=2e-6)
     jitted = accnp.jit(lambda *xs: f(accnp, *xs))(*xs)
     for a, b in zip(leaves(accnp, ours), leaves(accnp, jitted), strict=True):
@@ -107,12 +107,12 @@ def test_derivatives_and_batches(name):
         return lambda x, *rest: sum([(y * y).sum() for y in leaves(m, f(m, x, *rest))])
 
     ours = accnp.grad(total(accnp))(*map(accnp.numpy.asarray, xs))
-    theirs = remembered(lambda: jax.grad(total(jax))(*map(jnp.asarray, xs)), f, xs)
+    theirs = jax_result(lambda: jax.grad(total(jax))(*map(jnp.asarray, xs)), f, xs)
     same(ours, theirs, rtol=1e-4, atol=1e-4)
     axes = (0, *[None] * (len(xs) - 1))
     two = np.stack([xs[0], xs[0] * 2])
     ours = accnp.vmap(lambda *xs: f(accnp, *xs), axes)(two, *xs[1:])
-    theirs = remembered(lambda: jax.vmap(lambda *xs: f(jax, *xs), axes)(two, *xs[1:]), f, xs)
+    theirs = jax_result(lambda: jax.vmap(lambda *xs: f(jax, *xs), axes)(two, *xs[1:]), f, xs)
     same(ours, theirs, rtol=1e-5, atol=1e-5)
 
 

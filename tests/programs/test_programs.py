@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 from programs import dynamics, inference, learning
 
 import accnp
@@ -29,7 +29,7 @@ def run(library: Any, program: Any, jit: bool) -> tuple[list, Any]:
 def test_program(name):
     eager, structure = run(accnp, PROGRAMS[name], jit=False)
     jitted, jitted_structure = run(accnp, PROGRAMS[name], jit=True)
-    answer: Any = remembered(lambda: run(jax, PROGRAMS[name], jit=True), PROGRAMS[name])
+    answer: Any = jax_result(lambda: run(jax, PROGRAMS[name], jit=True), PROGRAMS[name])
     want, want_structure = answer
     assert structure == jitted_structure == want_structure
     for a, b, w in zip(eager, jitted, want, strict=True):

@@ -8,7 +8,7 @@ import jax
 import ml_dtypes
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 from api.tables import cases
 from jax import random as theirs
 
@@ -52,7 +52,7 @@ def _both(text: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     mine = eval(
         text, {**{n: getattr(ours, n) for n in ours.__all__}, **scope, "k": ours.PRNGKey(seed)}
     )
-    other = remembered(
+    other = jax_result(
         lambda: eval(text, {**vars(theirs), **scope, "k": theirs.PRNGKey(seed)}), text
     )
     assert mine.shape == other.shape
@@ -319,7 +319,7 @@ def test_one_key_draws_for_all_examples(impl: str) -> None:
             v(v(lambda q: generate(q, (2,), "uint16"), 1), 0)(raw.reshape(1, 4, 3)),
         ]
 
-    for ours_, theirs_ in zip(drawn(accnp), remembered(lambda: drawn(jax), drawn), strict=True):
+    for ours_, theirs_ in zip(drawn(accnp), jax_result(lambda: drawn(jax), drawn), strict=True):
         for a, b in zip(jax.tree.leaves(ours_), jax.tree.leaves(theirs_), strict=True):
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-6)
 

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 
 import accnp
 
@@ -268,7 +268,7 @@ NAMES = [NUMPY, LAX, NN, BINARY, [*ON_ROWS.values()]]
 def results(family: str) -> tuple[dict[str, Any], dict[str, Any]]:
     build = FAMILIES[family]
     ask = jax.jit(lambda: build(jax, jax.numpy), compiler_options=QUICK)
-    return remembered(ask, build, POINTS, ROWS, COMPLEX, NAMES), build(accnp, accnp.numpy)
+    return jax_result(ask, build, POINTS, ROWS, COMPLEX, NAMES), build(accnp, accnp.numpy)
 
 
 def unlike(family: str, name: str) -> str:

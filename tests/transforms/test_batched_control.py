@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 
 import accnp
 
@@ -230,7 +230,7 @@ def close(got: Any, want: Any) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_like_jax(name: str) -> None:
     make, axes, arrays = PROGRAMS[name]
-    want = remembered(
+    want = jax_result(
         lambda: jax.jit(jax.vmap(make(jax), axes, axis_name="i"))(*arrays), make, arrays
     )
     f = accnp.vmap(make(accnp), axes, axis_name="i")
@@ -281,7 +281,7 @@ def test_doubly_batched_control_flow_matches_jax(name: str) -> None:
     def run(m: Any) -> Any:
         return m.jit(m.vmap(m.vmap(make(m), axes), outer))(wide, *arrays[1:])
 
-    close(run(accnp), remembered(lambda: run(jax), make, wide))
+    close(run(accnp), jax_result(lambda: run(jax), make, wide))
 
 
 def test_a_predicate_for_all_stays_a_branch() -> None:

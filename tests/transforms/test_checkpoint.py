@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 from jax._src.ad_checkpoint import saved_residuals as jax_saved_residuals
 from jax.ad_checkpoint import checkpoint_name as jax_name
 
@@ -205,7 +205,7 @@ def _compare(body: Any, policy: str, way: str) -> None:
     jax_body = body(jax, jax.numpy, jax_name)
     # Values do not depend on the policy: the oracle needs none.
     run = WAYS[way]
-    want: Any = remembered(
+    want: Any = jax_result(
         lambda: jax.tree.leaves(run(jax, jax.numpy, jax.checkpoint(jax_body))), run, body
     )
     chosen = POLICIES[policy](accnp.checkpoint_policies)

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 
 import accnp
 
@@ -85,7 +85,7 @@ def leaves(tree: Any) -> list[np.ndarray]:
 
 def compare(run: Callable[[Any], Any], rtol: float = 1e-5) -> None:
     made = [c.cell_contents for c in run.__closure__ or () if callable(c.cell_contents)]
-    want = remembered(lambda: jax.tree.leaves(run(jax)), run, made)
+    want = jax_result(lambda: jax.tree.leaves(run(jax)), run, made)
     for g, w in zip(leaves(run(accnp)), leaves(want), strict=True):
         assert g.dtype == w.dtype
         np.testing.assert_allclose(g, w, rtol=rtol, atol=1e-6)

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 from transforms.ruled import (
     converted,
     forward_closed,
@@ -129,7 +129,7 @@ def test_like_jax(body: Any, way: str) -> None:
 
 
 def _assert_equal(program: Callable[..., Any], *parts: Any) -> None:
-    want = remembered(lambda: jax.tree.leaves(program(jax, jax.numpy)), program, *parts)
+    want = jax_result(lambda: jax.tree.leaves(program(jax, jax.numpy)), program, *parts)
     got = accnp.tree_util.tree_leaves(program(accnp, accnp.numpy))
     assert len(got) == len(want)
     for g, w in zip(got, want, strict=True):

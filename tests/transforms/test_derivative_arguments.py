@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 
 import accnp
 import accnp.numpy as jnp
@@ -219,7 +219,7 @@ def structure(x: Any) -> Any:
 @pytest.mark.parametrize("name", SAME)
 def test_like_jax(name: str) -> None:
     got = SAME[name](accnp, jnp)
-    want = remembered(lambda: SAME[name](jax, jax.numpy), SAME[name])
+    want = jax_result(lambda: SAME[name](jax, jax.numpy), SAME[name])
     assert structure(got) == structure(want)
     leaves = accnp.tree_util.tree_leaves(got), jax.tree.leaves(want)
     for g, w in zip(*leaves, strict=True):

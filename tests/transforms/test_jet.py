@@ -4,7 +4,7 @@ import jax
 import jax.experimental.jet
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 
 import accnp
 from accnp.experimental.jet import jet
@@ -44,7 +44,7 @@ def close(ours, theirs):
 def test_terms_match_jax(name):
     f = BY_RULES[name]
     ours = jet(lambda x: f(accnp, x), (POINT,), (TERMS,))
-    want = remembered(
+    want = jax_result(
         lambda: jax.experimental.jet.jet(lambda x: f(jax, x), (POINT,), (TERMS,)), f, POINT, TERMS
     )
     close(ours, want)

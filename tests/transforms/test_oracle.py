@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from api.oracle import remembered
+from api.oracle import jax_result
 
 import accnp
 
@@ -137,7 +137,7 @@ PROGRAMS: dict[str, Program] = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_like_jax(name: str) -> None:
     program = PROGRAMS[name]
-    want = remembered(lambda: jax.tree.leaves(program(jax, jax.numpy)), program)
+    want = jax_result(lambda: jax.tree.leaves(program(jax, jax.numpy)), program)
     got = accnp.tree_util.tree_leaves(program(accnp, accnp.numpy))
     assert len(got) == len(want)
     for g, w in zip(got, want, strict=True):

@@ -24,7 +24,7 @@ from accnp.errors import JaxRuntimeError
 from accnp.ir.aval import Aval
 from accnp.ir.node import Node, items, record
 from accnp.primitives.user_kernels import array_op
-from accnp.runtime.driver import LITTLE, Missing, drivers
+from accnp.runtime.driver import DEFAULT_SHARED_BYTES, GPUUnavailable, drivers
 from accnp.trace_fn import function_place
 
 __all__ = ["CudaFunction", "is_cuda"]
@@ -105,7 +105,7 @@ class CudaFunction:
         try:
             drivers()
             why = "move them with device_put(x, devices('gpu')[0])"
-        except Missing as error:
+        except GPUUnavailable as error:
             why = f"no GPU is available: {error}"
         raise JaxRuntimeError(
             f"kernel: {self.of} is written for GPUs, and its operands are on the CPU; {why}; or "
@@ -144,7 +144,7 @@ class CudaFunction:
         found = self.loaded.get(id(xp))
         if found is None:
             found = self.loaded[id(xp)] = xp.RawKernel(self.function, self.entry)
-        if shared > LITTLE:
+        if shared > DEFAULT_SHARED_BYTES:
             found.max_dynamic_shared_size_bytes = shared
         return found
 

@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Kind(NamedTuple):
+class _Encoding(NamedTuple):
     """How nodes of a type are encoded."""
 
     name: str
@@ -27,18 +27,18 @@ class _Kind(NamedTuple):
     make: Callable[[Any, Any], Any] | None
 
 
-_kinds: dict[type, _Kind] = {}
+_encodings: dict[type, _Encoding] = {}
 _names: dict[str, type] = {}
 
 
-def _register(function: str, nodetype: type, kind: _Kind) -> None:
-    known = _names.get(kind.name)
-    if nodetype in _kinds or (known is not None and known is not nodetype):
+def _register(function: str, nodetype: type, encoding: _Encoding) -> None:
+    registered = _names.get(encoding.name)
+    if nodetype in _encodings or (registered is not None and registered is not nodetype):
         raise ValueError(
             f"{function}: Duplicate serialization registration; got {nodetype.__name__} as "
-            f"{kind.name!r}; each type and each name can be given once"
+            f"{encoding.name!r}; each type and each name can be given once"
         )
-    _kinds[nodetype], _names[kind.name] = kind, nodetype
+    _encodings[nodetype], _names[encoding.name] = encoding, nodetype
 
 
 @api_boundary
@@ -50,7 +50,8 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
     nodetype : type
         Named tuple class.
     serialized_name : str
-        Identifier in the bytes, which must mean the same class where they are read.
+        Identifier of the class in serialized programs. It must be registered for the same class
+        where they are read.
 
     Returns
     -------
@@ -60,11 +61,11 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
     Raises
     ------
     ValueError
-        If it is not a named tuple class, or the class or the name is already registered.
+        If `nodetype` is not a named tuple class, or the class or the name is already registered.
 
     See Also
     --------
-    export.register_pytree_node_serialization : The same for any class.
+    export.register_pytree_node_serialization : Register any pytree class.
 
     Examples
     --------
@@ -79,8 +80,8 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
             "use register_pytree_node_serialization for other classes"
         )
     make = lambda _, children: nodetype(*children)  # noqa: E731
-    kind = _Kind(serialized_name, lambda _: b"", lambda _: None, make)
-    _register("register_namedtuple_serialization", nodetype, kind)
+    encoding = _Encoding(serialized_name, lambda _: b"", lambda _: None, make)
+    _register("register_namedtuple_serialization", nodetype, encoding)
     return nodetype
 
 
@@ -98,9 +99,10 @@ def register_pytree_node_serialization(
     Parameters
     ----------
     nodetype : type
-        Class known to `tree_util.register_pytree_node`.
+        Class registered to `tree_util.register_pytree_node`.
     serialized_name : str
-        Identifier in the bytes, which must mean the same class where they are read.
+        Identifier of the class in serialized programs. It must be registered for the same class
+        where they are read.
     serialize_auxdata : callable
         Function from the static data of a node to bytes.
     deserialize_auxdata : callable
@@ -120,7 +122,7 @@ def register_pytree_node_serialization(
 
     See Also
     --------
-    export.register_namedtuple_serialization : The same for named tuples.
+    export.register_namedtuple_serialization : Register named tuples.
     tree_util.register_pytree_node : Register a class.
 
     Examples
@@ -131,19 +133,19 @@ def register_pytree_node_serialization(
     ...         self.x, self.by = x, by
     >>> jax.tree_util.register_pytree_node(
     ...     Scaled, lambda s: ((s.x,), s.by), lambda by, children: Scaled(*children, by))
-    >>> kept = jax.export.register_pytree_node_serialization(
+    >>> registered = jax.export.register_pytree_node_serialization(
     ...     Scaled, serialized_name="docs.Scaled", serialize_auxdata=lambda by: bytes([by]),
     ...     deserialize_auxdata=lambda b: b[0])
-    >>> kept is Scaled
+    >>> registered is Scaled
     True
     """
-    kind = _Kind(serialized_name, serialize_auxdata, deserialize_auxdata, from_children)
-    _register("register_pytree_node_serialization", nodetype, kind)
+    encoding = _Encoding(serialized_name, serialize_auxdata, deserialize_auxdata, from_children)
+    _register("register_pytree_node_serialization", nodetype, encoding)
     return nodetype
 
 
 def write_tree(tree: PyTreeDef) -> Any:
-    """Encode a structure as data."""
+    """Encode a structure as nested lists for JSON."""
     return _write(tree.unflatten([_LEAF] * tree.num_leaves))
 
 
@@ -168,8 +170,8 @@ def _write(x: Any) -> Any:
         return ["dict", [[k, _write(v)] for k, v in x.items()]]
     if isinstance(x, PRNGKeyArray):
         return ["key", [x.dtype.name]]
-    kind = _kinds.get(type(x))
-    if kind is None:
+    encoding = _encodings.get(type(x))
+    if encoding is None:
         raise ValueError(
             f"export: values of type {type(x).__name__} cannot be stored; register the type with "
             "export.register_pytree_node_serialization or register_namedtuple_serialization"
@@ -178,11 +180,11 @@ def _write(x: Any) -> Any:
         children, aux = tuple(x), None
     else:
         children, aux = default_registry.flatten_one_level(x)
-    return [kind.name, [_write(v) for v in children], kind.write(aux).hex()]
+    return [encoding.name, [_write(v) for v in children], encoding.write(aux).hex()]
 
 
 def read_tree(data: Any) -> PyTreeDef:
-    """Decode a structure."""
+    """Decode a structure from nested lists."""
     return flatten_arrays(_read(data))[1]
 
 
@@ -196,17 +198,17 @@ def _read(data: Any) -> Any:
         return {k: _read(v) for k, v in children}
     if name == "key":
         return PRNGKeyArray(0, generator(children[0], "export.deserialize").dtype())
-    made = [_read(v) for v in children]
+    children = [_read(v) for v in children]
     if name in ("list", "tuple"):
-        return made if name == "list" else tuple(made)
+        return children if name == "list" else tuple(children)
     nodetype = _names.get(name)
     if nodetype is None:
         raise ValueError(
-            f"export.deserialize: a type is not registered here; got {name!r}; register it with "
-            "export.register_pytree_node_serialization before"
+            f"export.deserialize: the type {name!r} is not registered; register it with "
+            "export.register_pytree_node_serialization first"
         )
-    kind = _kinds[nodetype]
-    aux = kind.read(bytes.fromhex(data[2]))
-    if kind.make is not None:
-        return kind.make(aux, made)
-    return NODES[nodetype].unflatten(aux, tuple(made))
+    encoding = _encodings[nodetype]
+    aux = encoding.read(bytes.fromhex(data[2]))
+    if encoding.make is not None:
+        return encoding.make(aux, children)
+    return NODES[nodetype].unflatten(aux, tuple(children))

@@ -15,7 +15,7 @@ import jax.experimental
 import numpy as np
 import pytest
 from api.effects.callback_programs import F32, PROGRAMS, TWO, VECTOR, chain, shape
-from api.oracle import same, stored
+from api.oracle import assert_same_result, stored_result
 
 import accnp as jnp
 import accnp.experimental
@@ -40,9 +40,9 @@ def run(module, program, *args):
 def test_programs(name):
     program, *args = PROGRAMS[name]
     lines, found = run(jnp, program, *args)
-    expected, want = stored("callbacks", name, lambda: run(jax, program, *args))
+    expected, want = stored_result("callbacks", name, lambda: run(jax, program, *args))
     assert sorted(lines) == sorted(expected)
-    same(found, want)
+    assert_same_result(found, want)
 
 
 @pytest.mark.parametrize("name", ["jit", "grad", "jit of grad of jit", "grad of jit"])
@@ -73,7 +73,10 @@ def test_vmap_methods(method, transform):
 
     y = VECTOR if transform == "vmap twice" else TWO
     found = run(jnp, program, VECTOR, y)
-    same(found, stored("callbacks", f"{transform}, {method}", lambda: run(jax, program, VECTOR, y)))
+    assert_same_result(
+        found,
+        stored_result("callbacks", f"{transform}, {method}", lambda: run(jax, program, VECTOR, y)),
+    )
     if method is None:
         assert "vmap_method" in str(found[1])
 
@@ -106,8 +109,8 @@ def test_formats(number):
     def program(m):
         return lambda: m.debug.print(*args, **kwargs)
 
-    expected = stored("callbacks", f"format {number}", lambda: run(jax, program))
-    same(run(jnp, program), expected)
+    expected = stored_result("callbacks", f"format {number}", lambda: run(jax, program))
+    assert_same_result(run(jnp, program), expected)
 
 
 def test_print_options_are_those_of_the_call():

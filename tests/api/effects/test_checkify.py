@@ -6,7 +6,7 @@ import jax
 import jax.experimental.checkify
 import numpy as np
 import pytest
-from api.oracle import same, stored
+from api.oracle import assert_same_result, stored_result
 
 import accnp as jnp
 import accnp.experimental.checkify
@@ -237,8 +237,8 @@ def outcome(m, name, way="plain"):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name):
-    expected = stored("checkify", name, lambda: outcome(jax, name))
-    same(outcome(jnp, name), expected, 1e-5)
+    expected = stored_result("checkify", name, lambda: outcome(jax, name))
+    assert_same_result(outcome(jnp, name), expected, 1e-5)
 
 
 @pytest.mark.parametrize("way", ["jit", "vmap"])
@@ -247,7 +247,7 @@ def test_programs(name):
              "custom_jvp, grad", "0/0, both", "set"]
 )  # fmt: skip
 def test_transformed(name, way):
-    expected = stored("checkify", f"{name} ({way})", lambda: outcome(jax, name, way)[0])
+    expected = stored_result("checkify", f"{name} ({way})", lambda: outcome(jax, name, way)[0])
     assert outcome(jnp, name, way)[0] == expected
 
 

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from api.oracle import same, stored
+from api.oracle import assert_same_result, stored_result
 
 import accnp as jnp
 from accnp.config import config
@@ -110,7 +110,7 @@ def test_programs(name):
 
     with jnp.disable_jit():
         found = outcome(jnp, program, args)
-    same(found, stored("disable_jit", name, ask))
+    assert_same_result(found, stored_result("disable_jit", name, ask))
 
 
 def test_disabled_jit_computes_values_step_by_step():

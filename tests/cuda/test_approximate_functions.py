@@ -1,12 +1,13 @@
-"""Functions of float32 that are made of the units of GPUs, which give a number beside the right
-one: the accuracy of the processor's forms, and a little less where a unit's error is seen whole."""
+"""float32 functions built from the GPU's approximate instructions, which return a neighbour of the
+right number: they are as accurate as on the CPU, or slightly less where an instruction's error is
+not hidden by later rounding."""
 
 import re
 
 import numpy as np
 import pytest
 from compiler.library.test_mathlib import REFERENCE, points, worst_ulp
-from cuda.support import on_gpu
+from cuda.support import interpret
 from mpmath import mp, mpf
 
 from accnp.compiler.llvm.scalars.gpu import GPU
@@ -17,13 +18,13 @@ NAMES = [*GPU, "exp", "logistic", "silu", "mish", "tanh_law", "sinh", "cosh", "s
 BOUNDS = {"exp": 2.3, "exp2": 2.3, **dict.fromkeys(["silu", "mish", "tanh_law"], 4.0)}
 
 
-def mapped(expression, *xs, **how):
+def run_elementwise(expression, *xs, **how):
     names = "xy"[: len(xs)]
     source = f"def kernel(lo, hi, {', '.join(names)}, o):\n    for i in range(lo, hi):\n"
     calls = ", ".join(f"{name}[i]" for name in names)
     source += f"        o[i] = {expression}({calls})\n"
     made = ptx_of(source, ("f4*",) * (len(xs) + 1), tasks=True, **how)
-    (*_, found), _ = on_gpu(made, [*xs, np.zeros_like(xs[0])], [xs[0].size])
+    (*_, found), _ = interpret(made, [*xs, np.zeros_like(xs[0])], [xs[0].size])
     return found, made.text
 
 
@@ -35,7 +36,7 @@ def test_within_two_ulp(name):
     x = np.concatenate([x, limits, -limits, *beside, *(-b for b in beside)])
     x = x[x != 0] if name == "rsqrt" else x
     want = [REFERENCE[name](float(v)) for v in x]
-    found, text = mapped(name, x)
+    found, text = run_elementwise(name, x)
     assert not re.search(r"\.global \.align 4", text)  # tables
     assert worst_ulp(found, want, (x,), np.float32) <= BOUNDS.get(name, 2.0)
 
@@ -47,7 +48,7 @@ def test_exp_of_a_difference():
     x, top = x.astype(np.float32), top.astype(np.float32)
     top = np.maximum(x, top)
     want = [mp.exp(mpf(float(a)) - mpf(float(b))) for a, b in zip(x, top, strict=True)]
-    found, _ = mapped("exp_difference", x, top)
+    found, _ = run_elementwise("exp_difference", x, top)
     assert worst_ulp(found, want, (x, top), np.float32) <= 3.0
 
 
@@ -55,13 +56,13 @@ def test_exp_of_a_difference():
 def test_fast_kernels_have_them_too(name):
     x = np.linspace(0.1, 3, 200, dtype=np.float32)
     want = [float(REFERENCE[name](float(v))) for v in x]
-    found, _ = mapped(name, x, fastmath=True)
+    found, _ = run_elementwise(name, x, fastmath=True)
     np.testing.assert_allclose(found, want, rtol=2e-6, atol=2e-6)
 
 
 def test_inverse_roots_at_the_edges():
     x = np.array([0.0, -0.0, np.inf, -np.inf, -1.0, np.nan, 1e-45], np.float32)
-    found, _ = mapped("rsqrt", x)
+    found, _ = run_elementwise("rsqrt", x)
     np.testing.assert_array_equal(found[:6], [np.inf, -np.inf, 0, np.nan, np.nan, np.nan])
     np.testing.assert_allclose(found[6], 2.6713738e22, rtol=3e-7)
 

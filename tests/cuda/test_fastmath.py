@@ -1,8 +1,8 @@
-"""Fast kernels on GPUs: approximate units, and products with sums in one rounding."""
+"""GPU kernels with `fastmath`: approximate instructions and fused multiply-adds."""
 
 import numpy as np
 import pytest
-from cuda.support import on_gpu
+from cuda.support import interpret
 
 from accnp.compiler.llvm.scalars.approximate import FAST, FAST_BINARY
 from accnp.compiler.ptx import ptx_of
@@ -26,10 +26,10 @@ def test_functions_are_units(name):
     made = ptx_of(text(f"{name}(x[i])"), ("f4*", "f4*"), tasks=True, fastmath=True)
     assert ".approx" in made.text
     plain = ptx_of(text(f"{name}(x[i])"), ("f4*", "f4*"), tasks=True)
-    (_, found), fast = on_gpu(made, [X, np.zeros_like(X)], [X.size])
+    (_, found), fast = interpret(made, [X, np.zeros_like(X)], [X.size])
     want = EXACT.get(name, getattr(np, name, None))(X.astype(np.float64))
     np.testing.assert_allclose(found, want, rtol=2e-6, atol=2e-6)
-    _, slow = on_gpu(plain, [X, np.zeros_like(X)], [X.size])
+    _, slow = interpret(plain, [X, np.zeros_like(X)], [X.size])
     assert fast.steps <= slow.steps
 
 
@@ -43,7 +43,7 @@ def test_functions_of_two_are_units(name):
     assert ".approx" not in ptx_of(source, ("f4*",) * 3, tasks=True).text
     y = np.where(np.arange(X.size) % 50, -X[::-1], np.inf).astype(np.float32)
     x = np.where(np.arange(X.size) % 100, X, np.inf).astype(np.float32)
-    (*_, found), _ = on_gpu(made, [x, y, np.zeros_like(X)], [X.size])
+    (*_, found), _ = interpret(made, [x, y, np.zeros_like(X)], [X.size])
     want = getattr(np, name)(x.astype(np.float64), y)
     np.testing.assert_allclose(found, want, rtol=2e-6, atol=2e-6)
 

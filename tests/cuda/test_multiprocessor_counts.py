@@ -1,9 +1,10 @@
-"""Kernels for GPUs with more or fewer multiprocessors: other numbers of blocks, the same bits."""
+"""Kernels for GPUs with other numbers of multiprocessors: the number of blocks changes, the bits of
+results do not."""
 
 import numpy as np
 import pytest
 from cuda.fake import gpus
-from cuda.forms import Case, specs_of
+from cuda.kernel_cases import Case, kernel_specs
 from cuda.support import same_bits
 
 import accnp as jnp
@@ -33,7 +34,7 @@ MANY = {
 @pytest.mark.parametrize("name", MANY)
 def test_block_count_depends_on_the_gpu(name):
     f, x, waves = MANY[name]
-    ((spec,),) = specs_of(f, x)
+    ((spec,),) = kernel_specs(f, x)
     made = {card: build_grid_kernel(spec, wave) for card, wave in WAVES.items()}
     assert len({t.source for t in made.values()}) == 1  # one PTX for all cards
     for card, text in made.items():
@@ -43,15 +44,15 @@ def test_block_count_depends_on_the_gpu(name):
             assert text.blocks >= 2 * WAVES[card]
 
 
-@pytest.mark.usefixtures("one_form")
+@pytest.mark.usefixtures("cpu_formulas")
 @pytest.mark.parametrize("wave", [8, *WAVES.values()])
 def test_sums_of_columns_have_the_same_bits(wave):
     """Whether the parts of the rows have blocks of their own depends on the card."""
-    ((spec,),) = specs_of(lambda x: (x * 2).sum(0), np.zeros((5000, 96), np.float32))
+    ((spec,),) = kernel_specs(lambda x: (x * 2).sum(0), np.zeros((5000, 96), np.float32))
     case, text = Case(spec, 3), build_grid_kernel(spec, wave)
     assert bool(text.then) == (wave > 12)
-    assert all(same_bits(a, b).all() for a, b in
-               zip(case.on_gpu(text), case.on_cpu(build_generated(spec)), strict=True))  # fmt: skip
+    expected = case.run_on_cpu(build_generated(spec))
+    assert all(same_bits(a, b).all() for a, b in zip(case.interpret(text), expected, strict=True))
 
 
 def test_launch_uses_block_count_of_its_gpu():

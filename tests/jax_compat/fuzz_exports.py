@@ -1,9 +1,11 @@
-"""Valid programs as bytes, and changes of them that keep the checksums right: what an attacker
-would send. `python tests/jax_compat/hostile.py SEED SECONDS` mutates valid programs at random,
-reads each, runs what is not refused in a child, and prints how many were refused and ran. It fails
-if reading raises anything but a ValueError, and if a child is ended by a signal.
+"""Fuzz `export.deserialize` with serialized programs that an attacker could send.
 
-In: data of programs. Out: bytes for `export.deserialize`.
+`python tests/jax_compat/fuzz_exports.py SEED SECONDS` mutates valid programs at random with correct
+checksums, deserializes each, runs those that are accepted in a child process, and prints how many
+were refused and how many ran. It fails if `deserialize` raises anything but a ValueError, or if a
+signal ends a child.
+
+`test_hostile_programs.py` imports the functions that pack and unpack programs.
 """
 
 from __future__ import annotations
@@ -29,22 +31,22 @@ from accnp import export, lax
 MAGIC = b"accnp program 1\n"
 
 
-def opened(blob: bytes) -> tuple[dict[str, Any], bytes]:
-    """The head of a program, and what comes after it."""
+def unpack(blob: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the JSON header of a serialized program, and the bytes after it."""
     start = len(MAGIC) + 12
     n = int.from_bytes(blob[len(MAGIC) + 4 : start], "big")
     return json.loads(zlib.decompress(blob[start : start + n])), bytes(blob[start + n :])
 
 
-def closed(head: Any, rest: bytes = b"", packed: bytes | None = None) -> bytes:
-    """The bytes of a head, with a right checksum."""
-    packed = zlib.compress(json.dumps(head).encode()) if packed is None else packed
+def pack(header: Any, rest: bytes = b"", packed: bytes | None = None) -> bytes:
+    """Return the bytes of a program with this header and a correct checksum."""
+    packed = zlib.compress(json.dumps(header).encode()) if packed is None else packed
     body = packed + rest
     return MAGIC + zlib.crc32(body).to_bytes(4, "big") + len(packed).to_bytes(8, "big") + body
 
 
-def head_of(values: list[Any], out: list[int], outs: list[Any], **more: Any) -> dict[str, Any]:
-    """A head around values of a program; its inputs are the arguments."""
+def make_header(values: list[Any], out: list[int], outs: list[Any], **more: Any) -> dict[str, Any]:
+    """Return the header of a program with these values, whose inputs are the arguments."""
     ins = [[e[1], e[2], e[3]] for e in values if e[0] == "in"]
     tree = ["tuple", [["tuple", ["*"] * len(ins)], ["dict", []]]]
     return {
@@ -82,7 +84,7 @@ def _arrays(x: Any) -> Any:
 
 
 def programs() -> list[tuple[bytes, list[Any]]]:
-    """Valid programs, with arguments for each."""
+    """Return valid serialized programs, each with arguments."""
     rng = np.random.default_rng(0)
     w = {"w": np.ones((4, 5), np.float32), "b": np.ones(5, np.float32)}
     x, y = (rng.standard_normal(s).astype(np.float32) for s in ((3, 4), (4, 5)))
@@ -102,19 +104,19 @@ _NUMBERS = (0, 1, -1, 2, 3, 5, 7, 8, 100, -8, 2**31 - 1, 2**31, 2**32, 2**62, -(
 _OTHERS = (None, "", "f", [], {}, {"tuple": []}, {"tuple": [0]}, {"tuple": [9, 9]}, "float64", "U5")
 
 
-def _places(x: Any, found: list[tuple[Any, Any]]) -> None:
+def _list_places(x: Any, places: list[tuple[Any, Any]]) -> None:
     for key in x if isinstance(x, dict) else range(len(x)):
-        found.append((x, key))
+        places.append((x, key))
         if isinstance(x[key], dict | list):
-            _places(x[key], found)
+            _list_places(x[key], places)
 
 
-def mutate(head: Any, rng: random.Random) -> Any:
-    """A head with one or a few places of its data changed."""
-    head = copy.deepcopy(head)
+def mutate(header: Any, rng: random.Random) -> Any:
+    """Return a copy of a header with one or a few random changes."""
+    header = copy.deepcopy(header)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         places: list[tuple[Any, Any]] = []
-        _places(head, places)
+        _list_places(header, places)
         where, key = rng.choice(places)
         old = where[key]
         how = rng.random()
@@ -124,7 +126,7 @@ def mutate(head: Any, rng: random.Random) -> Any:
             where[key] = rng.choice(_NUMBERS)
         elif how < 0.62:
             where[key] = rng.choice(_OTHERS)
-        elif how < 0.9:  # what stands elsewhere, of the same type
+        elif how < 0.9:  # another value of the same type
             same = [w[k] for w, k in places if type(w[k]) is type(old)]
             where[key] = copy.deepcopy(rng.choice(same))
         elif isinstance(where, list):
@@ -134,28 +136,28 @@ def mutate(head: Any, rng: random.Random) -> Any:
                 where.insert(key, copy.deepcopy(old))
         else:
             where.pop(key)
-    return head
+    return header
 
 
-def _damaged(blob: bytes, rng: random.Random) -> bytes:
+def _corrupt(blob: bytes, rng: random.Random) -> bytes:
     data = bytearray(blob)
     for _ in range(rng.choice((1, 3, 20))):
         data[rng.randrange(len(data))] = rng.randrange(256)
     return bytes(data[: rng.choice((len(data), len(data), rng.randrange(len(data))))])
 
 
-def read(blob: bytes) -> export.Exported | None:
-    """The program, or None if the bytes are refused as they should be."""
+def deserialize(blob: bytes) -> export.Exported | None:
+    """Deserialize a program; return None if it is refused with the expected error."""
     try:
         return export.deserialize(blob)
     except ValueError as error:
         if "export.deserialize" not in str(error) and "symbolic_shape" not in str(error):
-            raise TypeError("an error that does not say where it comes from") from error
+            raise TypeError("the error does not name the function that raised it") from error
         return None
 
 
 def run(program: export.Exported, args: list[Any]) -> None:
-    """Call a program; errors of a valid program are no fault."""
+    """Call a program and ignore its errors: an accepted program may raise."""
     try:
         for v in jax.tree.leaves(program.call(*args)):
             np.asarray(v)
@@ -163,8 +165,8 @@ def run(program: export.Exported, args: list[Any]) -> None:
         pass
 
 
-def run_apart(program: export.Exported, args: list[Any], seconds: float = 4) -> str:
-    """Call a program in a child: "ran", "left" if it takes long, or the signal that ended it."""
+def run_in_child(program: export.Exported, args: list[Any], seconds: float = 4) -> str:
+    """Call a program in a child; return "ran", "timed out", or the signal that ended it."""
     child = os.fork()
     if not child:
         resource.setrlimit(resource.RLIMIT_AS, (12 << 30, 12 << 30))
@@ -174,32 +176,32 @@ def run_apart(program: export.Exported, args: list[Any], seconds: float = 4) -> 
         os._exit(0)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
             code = os.waitstatus_to_exitcode(status)
             return "ran" if code == 0 else f"ended with {code}"
         time.sleep(0.002)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return "left"
+    return "timed out"
 
 
 def main(seed: int, seconds: float) -> None:
-    """Mutate valid programs until the time is over."""
+    """Mutate and run programs for this many seconds."""
     warnings.simplefilter("ignore")
     rng = random.Random(seed)
-    known = [(blob, *opened(blob), args) for blob, args in programs()]
+    valid = [(blob, *unpack(blob), args) for blob, args in programs()]
     end = time.monotonic() + seconds
-    counts = {"refused": 0, "ran": 0, "left": 0}
+    counts = {"refused": 0, "ran": 0, "timed out": 0}
     while time.monotonic() < end:
-        blob, head, rest, args = rng.choice(known)
-        bad = _damaged(blob, rng) if rng.random() < 0.05 else closed(mutate(head, rng), rest)
+        blob, header, rest, args = rng.choice(valid)
+        bad = _corrupt(blob, rng) if rng.random() < 0.05 else pack(mutate(header, rng), rest)
         try:
-            program = read(bad)
+            program = deserialize(bad)
         except Exception:
             print(f"seed {seed}: this was not refused by a ValueError: {bad.hex()}", flush=True)
             raise
-        how = "refused" if program is None else run_apart(program, args)
+        how = "refused" if program is None else run_in_child(program, args)
         if how not in counts:
             print(f"seed {seed}: this {how}: {bad.hex()}", flush=True)
             sys.exit(1)

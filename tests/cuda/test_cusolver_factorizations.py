@@ -1,5 +1,5 @@
-"""Large factorisations and systems: functions of cuSOLVER and cuBLAS by their addresses, singly and
-for stacks, as the processor has them, and without Python in loops."""
+"""Large factorizations and linear systems by cuSOLVER and cuBLAS, single and batched: they match
+the CPU, and loops call the functions by address without Python."""
 
 import itertools
 from collections import Counter
@@ -198,7 +198,7 @@ def test_workspace_is_queried_once_per_plan(fake):
     f, a = jax.jit(lambda a: jnp.linalg.cholesky(a)), jax.device_put(positive(7, 7), gpu)
     for _ in range(3):
         f(a).block_until_ready()
-    assert fake.solves.rooms == [("cusolverDn?potrf", "S", 1, 7)]
+    assert fake.solver_functions.queries == [("cusolverDn?potrf", "S", 1, 7)]
     assert fake.calls["cusolverDn?potrf"] == 3
 
 
@@ -206,25 +206,25 @@ def test_workspace_is_queried_once_per_plan(fake):
 def test_pivots_out_of_range_are_ignored(fake, room, monkeypatch):
     """Libraries may say so of columns that are NaN."""
     monkeypatch.setattr(large_factors, "SHARED", room)
-    getrf = fake.solves._getrf
+    getrf = fake.solver_functions._getrf
 
     def strange(t, m, n, a, lda, w, p, info):
         getrf(t, m, n, a, lda, w, p, info)
-        fake.solves._ints(p, 4)[:] = 3, 0, m + 1, 1 << 30
+        fake.solver_functions._ints(p, 4)[:] = 3, 0, m + 1, 1 << 30
 
-    monkeypatch.setattr(fake.solves, "_getrf", strange)
+    monkeypatch.setattr(fake.solver_functions, "_getrf", strange)
     a = jax.device_put(draw(7, 4), jax.devices("gpu")[0])
     assert lax.linalg.lu(a)[2].tolist() == [2, 1, 0, 3, 4, 5, 6]
 
 
 def test_failure_names_a_workaround(fake, monkeypatch):
-    monkeypatch.setattr(fake.solves, "_potrf", lambda *_: 1 / 0)
+    monkeypatch.setattr(fake.solver_functions, "_potrf", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         jnp.linalg.cholesky(jax.device_put(positive(7, 7), jax.devices("gpu")[0])).sum().item()
 
 
 def test_missing_functions_fall_back_to_cupy(fake):
-    fake.solves = None
+    fake.solver_functions = None
     (gpu,) = jax.devices("gpu")
     a = positive(7, 7)
     found = jax.jit(jnp.linalg.cholesky)(jax.device_put(a, gpu))

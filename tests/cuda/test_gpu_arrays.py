@@ -1,4 +1,4 @@
-"""What is around kernels on a GPU: places, copies, looking inside, other libraries."""
+"""Arrays on a GPU outside of kernels: placement, copies, inspection, other libraries."""
 
 import os
 import subprocess

@@ -1,10 +1,11 @@
-"""Errors of the functions of float32 that kernels for GPUs have, and of the units that these are
-made of, in units of the last place.
+"""Measure the errors of float32 functions in GPU kernels, and of the approximate instructions
+that they use (ex2, lg2, rcp, rsqrt), in units in the last place (ulp).
 
-    python tests/cuda/floats.py [NAME...]     on a GPU, all 2^32 arguments of each: some 15 s
+    python tests/cuda/float32_errors.py [NAME...]
 
-In tests: on a GPU likewise; without one some arguments through the interpreter of PTX, and many
-where the units are off by as much as one likes (`native.py`). References are float64.
+computes all 2^32 arguments of each function on a GPU (about 15 s) and prints the largest errors.
+`test_float32_errors.py` does the same on a GPU; without one, it interprets the PTX for a few
+arguments and runs `native_functions.py` for many. References are computed in float64.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from accnp.compiler.llvm.scalars.gpu import GPU
 from accnp.compiler.ptx import ptx_of
 
 __all__ = [
-    "BOUNDS", "NAMES", "OF_UNITS", "UNITS", "Worst", "errors", "limit", "mapped",
-    "of_unit", "on_device", "wanted",
+    "APPROXIMATE", "INSTRUCTIONS", "MAX_ULP", "NAMES", "LargestError", "device_functions",
+    "elementwise_source", "instruction_kernel", "max_ulp", "reference", "ulp_errors",
 ]  # fmt: skip
 
-OF_UNITS = (
+APPROXIMATE = (
     *GPU,
     "exp",
     "logistic",
@@ -46,9 +47,9 @@ OTHERS = (
     "sin", "cos", "tan", "erfc", "normal_law", "normal_gelu", "sqrt", "cbrt", "atan", "asin",
     "acos", "asinh", "acosh", "atanh",
 )  # fmt: skip
-NAMES = (*OF_UNITS, *OTHERS)
+NAMES = (*APPROXIMATE, *OTHERS)
 # All others are within 2.
-BOUNDS = {
+MAX_ULP = {
     "silu": 4.3,
     "mish": 3.5,
     "tanh_law": 4.3,
@@ -56,8 +57,8 @@ BOUNDS = {
     "normal_law": 3.0,
     "normal_gelu": 3.0,
 }
-# Instructions, what each is in float64, and ranges of arguments to look at one by one.
-UNITS: dict[str, tuple[Callable[..., Any], list[tuple[float, float]]]] = {
+# Instructions, their functions in float64, and ranges in which every argument is tried.
+INSTRUCTIONS: dict[str, tuple[Callable[..., Any], list[tuple[float, float]]]] = {
     "ex2.approx.ftz": (lambda m, x: m.exp2(x), [(1e-8, 1.0), (-1e-8, -1.0)]),
     "lg2.approx.ftz": (lambda m, x: m.log2(x), [(2.0, 3e38)]),
     "rcp.approx.ftz": (lambda m, x: 1 / x, [(1.0, 4.0)]),
@@ -93,24 +94,24 @@ _OTHER_NAMES = {"atan": "arctan", "asin": "arcsin", "acos": "arccos", "asinh": "
                 "acosh": "arccosh", "atanh": "arctanh"}  # fmt: skip
 
 
-def wanted(name: str, x: Any, m: Any, special: Any) -> Any:
-    """The right values for float64 arguments, by a library and its special functions."""
+def reference(name: str, x: Any, m: Any, special: Any) -> Any:
+    """Return float64 values of a function, by an array library and its special functions."""
     if name in _SPECIAL:
         return _SPECIAL[name](m, special, x)
     return getattr(m, _OTHER_NAMES.get(name, name))(x)
 
 
-def limit(name: str) -> float:
-    """The largest error that a function may have."""
-    return BOUNDS.get(name, 2.0)
+def max_ulp(name: str) -> float:
+    """Return the largest error that a function may have."""
+    return MAX_ULP.get(name, 2.0)
 
 
 TOP = float(np.finfo(np.float32).max) * (1 + 2.0**-25)  # rounded to infinity from here on
 
 
-def errors(y: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Errors of float32 values beside float64 ones; special values that are not as they should be
-    have enormous ones."""
+def ulp_errors(y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return the errors of float32 values against float64 values; wrong special values (infinities,
+    NaNs, signed zeros) have errors above 1e29."""
     with np.errstate(all="ignore"):
         size, g = np.abs(w), y.astype("f8")
         power = np.where(w == 0, -125, np.maximum(np.frexp(size)[1], -125))
@@ -123,9 +124,9 @@ def errors(y: np.ndarray, w: np.ndarray) -> np.ndarray:
         return np.where(np.isnan(w) | np.isnan(g), np.where(np.isnan(w) & np.isnan(g), 0, 1e30), e)
 
 
-class Worst(NamedTuple):
-    """What was found of a function: the largest error, where, what was there; how many are beyond
-    2; seconds. Of a unit: the errors below and above."""
+class LargestError(NamedTuple):
+    """The largest error of a function or instruction, the argument and value where it occurs, the
+    number of arguments whose errors exceed 2 ulp, and the duration of the measurement."""
 
     name: str
     error: float
@@ -165,8 +166,8 @@ _ERRORS = """
 """.replace("TOP", repr(TOP))
 
 
-class OnDevice:
-    """A GPU that computes functions, and their errors."""
+class DeviceFunctions:
+    """Functions of the first GPU, and their errors."""
 
     def __init__(self) -> None:
         import cupy
@@ -183,13 +184,15 @@ class OnDevice:
         self.errors = kernel("uint32 b, float64 w", "float32 e", _ERRORS, "errors", preamble=_WIDE)
         self.wide = kernel("uint32 b", "float64 w", "w = wide(b)", "widen", preamble=_WIDE)
 
-    def made(self, source: str) -> Any:
-        """The function of a kernel of x and y."""
+    def compile(self, source: str) -> Any:
+        """Compile and load a kernel with the arguments x and y."""
         text = ptx_of(source, ("f4*", "f4*"), tasks=True, cc=self.driver.cc)
         return self.driver.load(text.text, text.name)
 
-    def signed(self, function: Any, want: Callable[[Any], Any], first: int, count: int) -> Any:
-        """Arguments by their bits, values, errors."""
+    def signed_errors(
+        self, function: Any, want: Callable[[Any], Any], first: int, count: int
+    ) -> Any:
+        """Return `count` arguments (bit patterns from `first`), values, and signed errors."""
         xp = self.xp
         x = xp.arange(count, dtype=xp.uint32) + xp.uint32(first)
         y = xp.empty(count, xp.float32)
@@ -198,74 +201,75 @@ class OnDevice:
         self.driver.synchronize()
         return x, y, self.errors(y.view(xp.uint32), want(self.wide(x)))
 
-    def whole(self, name: str) -> Worst:
-        """A function of all float32."""
-        begin, worst, at, found, beyond = time.perf_counter(), 0.0, 0.0, 0.0, 0
-        function = self.made(mapped(name))
+    def largest_error(self, name: str) -> LargestError:
+        """Return the largest error of a function among all float32 arguments."""
+        begin, worst, at, value, beyond = time.perf_counter(), 0.0, 0.0, 0.0, 0
+        function = self.compile(elementwise_source(name))
         for first in range(0, 1 << 32, CHUNK):
-            x, y, e = self.signed(
-                function, lambda w: wanted(name, w, self.xp, self.special), first, CHUNK
+            x, y, e = self.signed_errors(
+                function, lambda w: reference(name, w, self.xp, self.special), first, CHUNK
             )
             e = self.xp.abs(e)
             k = int(e.argmax())
             beyond += int((e > 2).sum())
             if float(e[k]) > worst:
                 worst = float(e[k])
-                at, found = float(x[k : k + 1].get().view("f4")[0]), float(y[k])
-        return Worst(name, worst, at, found, beyond, time.perf_counter() - begin)
+                at, value = float(x[k : k + 1].get().view("f4")[0]), float(y[k])
+        return LargestError(name, worst, at, value, beyond, time.perf_counter() - begin)
 
-    def unit(self, name: str) -> list[Worst]:
-        """The errors of an instruction, below and above the right number, range by range."""
-        want, ranges = UNITS[name]
-        text, found = of_unit(name, self.driver.cc), []
-        function = self.driver.load(text.text, text.name)
+    def instruction_errors(self, name: str) -> list[LargestError]:
+        """Return the most negative and the most positive error of an instruction in each range."""
+        want, ranges = INSTRUCTIONS[name]
+        kernel, results = instruction_kernel(name, self.driver.cc), []
+        function = self.driver.load(kernel.text, kernel.name)
         for ends in ranges:
             begin, beyond = time.perf_counter(), 0
             low, high = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
             a, b = (int(np.float32(v).view(np.uint32)) for v in ends)
             for first in range(a, b, CHUNK):
                 count = min(CHUNK, b - first)
-                x, y, e = self.signed(function, lambda w: want(self.xp, w), first, count)
+                x, y, e = self.signed_errors(function, lambda w: want(self.xp, w), first, count)
                 beyond += int((self.xp.abs(e) > 2).sum())
                 for k, pick in ((int(e.argmin()), min), (int(e.argmax()), max)):
                     at = float(x[k : k + 1].get().view("f4")[0])
                     here = (float(e[k]), at, float(y[k]))
                     low, high = (pick(low, here), high) if pick is min else (low, pick(high, here))
-            for error, at, value in (low, high):
-                seconds = time.perf_counter() - begin
-                found.append(Worst(f"{name} {ends[0]:g}..{ends[1]:g}", error, at, value, beyond,
-                                   seconds))  # fmt: skip
-        return found
+            seconds = time.perf_counter() - begin
+            label = f"{name} {ends[0]:g}..{ends[1]:g}"
+            results += [LargestError(label, *worst, beyond, seconds) for worst in (low, high)]
+        return results
 
 
-def on_device() -> OnDevice:
-    """The first GPU."""
-    return OnDevice()
+def device_functions() -> DeviceFunctions:
+    """Return the functions of the first GPU."""
+    return DeviceFunctions()
 
 
-def mapped(name: str) -> str:
+def elementwise_source(name: str) -> str:
     return f"def kernel(lo, hi, x, y):\n    for i in range(lo, hi):\n        y[i] = {name}(x[i])\n"
 
 
-def of_unit(name: str, cc: tuple[int, int]) -> Any:
-    """A kernel of an instruction alone."""
-    made = ptx_of(mapped("exp2"), ("f4*", "f4*"), tasks=True, cc=cc, fastmath=True)
-    assert made.text.count("ex2.approx.ftz.f32") == 1
-    return made._replace(text=made.text.replace("ex2.approx.ftz", name))
+def instruction_kernel(name: str, cc: tuple[int, int]) -> Any:
+    """Return a kernel that computes one instruction."""
+    kernel = ptx_of(elementwise_source("exp2"), ("f4*", "f4*"), tasks=True, cc=cc, fastmath=True)
+    assert kernel.text.count("ex2.approx.ftz.f32") == 1
+    return kernel._replace(text=kernel.text.replace("ex2.approx.ftz", name))
 
 
 def main(names: list[str]) -> int:
-    """Print the errors of all functions, and of the units."""
-    device = on_device()
+    """Print the errors of all functions and instructions; return 1 if one is too large."""
+    device = device_functions()
     print(f"{device.driver.kind}, all float32, largest errors", flush=True)
     failed = 0
     for name in names or NAMES:
-        found = device.whole(name)
-        failed += found.error > limit(name)
-        print(found, "" if found.error <= limit(name) else f"MISSED {limit(name)}", flush=True)
-    for name in () if names else UNITS:
-        for found in device.unit(name):
-            print(found, flush=True)
+        result = device.largest_error(name)
+        failed += result.error > max_ulp(name)
+        print(
+            result, "" if result.error <= max_ulp(name) else f"MISSED {max_ulp(name)}", flush=True
+        )
+    for name in () if names else INSTRUCTIONS:
+        for result in device.instruction_errors(name):
+            print(result, flush=True)
     return min(1, failed)
 
 

@@ -1,8 +1,9 @@
-"""float16 and bfloat16 in kernels for GPUs: the bits of the processor's, for two generations."""
+"""float16 and bfloat16 in GPU kernels: results match the CPU bitwise for two compute
+capabilities."""
 
 import numpy as np
 import pytest
-from cuda.forms import Case, grids_of
+from cuda.kernel_cases import Case, grid_kernels
 from cuda.support import same_bits
 from cuda.test_op_table import of
 from primitives.cases import CASES
@@ -29,11 +30,11 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_match_cpu_bitwise(name, code):
     x = np.random.default_rng(0).standard_normal((36, 64)).astype(code_dtype(code))
-    pairs = grids_of(PROGRAMS[name], x)
+    pairs = grid_kernels(PROGRAMS[name], x)
     assert any(code in text.source or f"{code}*" in text.signature for _, text in pairs)
     for spec, text in pairs:
         case = Case(spec)
-        found, want = case.on_gpu(text), case.on_cpu(build_generated(spec))
+        found, want = case.interpret(text), case.run_on_cpu(build_generated(spec))
         for a, f, w in zip(case.arrays, found, want, strict=True):
             assert f.dtype == a.dtype
             if name in ("chain", "side by side", "turned", "gathered", "converted", "largest"):

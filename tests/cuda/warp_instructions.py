@@ -1,7 +1,7 @@
-"""What threads of a warp do together: shuffles, votes, matches; and what they print.
+"""PTX instructions in which the threads of a warp cooperate: shuffles, votes, matches and printing.
 
-In: an instruction's parts, its operands and how these are read. Out: what it does, as in
-`instructions.py`.
+`instructions.py` passes the parts of an instruction, its operands and functions that read these,
+and gets a `step` as described there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Joined arrays on GPUs: all parts in one launch, with the processor's bits."""
+"""Concatenated arrays on GPUs: one launch writes all parts, and results match the CPU bitwise."""
 
 import numpy as np
 import pytest
-from cuda.forms import Case, specs_of
+from cuda.kernel_cases import Case, kernel_specs
 from cuda.support import same_bits
 
 import accnp as jnp
@@ -10,7 +10,7 @@ from accnp.compiler.grid_kernels import build_fused_grid_kernel
 from accnp.compiler.loops.verifier import verify
 from accnp.compiler.specs.horizontal_fusion import fuse_horizontally
 
-pytestmark = pytest.mark.usefixtures("one_form")
+pytestmark = pytest.mark.usefixtures("cpu_formulas")
 
 
 def f4(*shape):
@@ -29,14 +29,14 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_match_cpu_bitwise(name):
     f, *arrays = PROGRAMS[name]
-    (specs,) = specs_of(f, *arrays)
+    (specs,) = kernel_specs(f, *arrays)
     assert len(specs) > 1
-    case = Case.of_all(specs)
-    want = case.on_cpu(fuse_horizontally([[s] for s in specs]))
+    case = Case.for_specs(specs)
+    want = case.run_on_cpu(fuse_horizontally([[s] for s in specs]))
     text = build_fused_grid_kernel(specs)
     assert text is not None
     assert text.kernel is not None
     verify(text.kernel)
     for blocks in (None, 1, 5):
-        found = case.on_gpu(text, blocks)
+        found = case.interpret(text, blocks)
         assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))

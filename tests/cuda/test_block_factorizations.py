@@ -1,5 +1,5 @@
-"""Factorisations and systems by kernels of ours, a block of threads each: as the CPU's up to
-rounding, launched by machine code where they are in loops."""
+"""Factorizations and linear systems by accnp's own GPU kernels, one thread block per matrix: they
+match the CPU up to rounding, and machine code launches them in loops."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Plans for GPUs as tables: loops whose kernels machine code launches, without Python."""
+"""GPU plans as tables of steps: machine code launches the kernels of loops, without Python."""
 
 from collections import Counter
 

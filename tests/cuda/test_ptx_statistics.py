@@ -1,8 +1,8 @@
-"""What the PTX of kernels looks like, against `facts.txt`: loads and stores of 16 bytes, shared and
-local memory, double precision, pieces of memory touched beside those needed.
+"""Statistics of the PTX of kernels against `ptx_statistics.txt`: loads and stores of 16 bytes,
+shared and local memory, double precision, memory sectors touched in excess of those needed.
 
-`ACCNP_FACTS=1` writes the file anew. Instructions depend on LLVM's version: 15 percent more are
-let pass.
+`ACCNP_UPDATE_STATISTICS=1` rewrites the file. The number of instructions depends on the version of
+LLVM, so up to 15 percent more are accepted.
 """
 
 import os
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cuda.forms import Case, grids_of
+from cuda.kernel_cases import Case, grid_kernels
 
 import accnp as jnp
 
-FILE = Path(__file__).with_name("facts.txt")
+FILE = Path(__file__).with_name("ptx_statistics.txt")
 HEADS = ["instructions", "wide", "shared", "local", "double", "fma", "barriers", "sectors", "least"]
 
 
@@ -51,9 +51,9 @@ PROGRAMS = {
 
 def facts_of(name):
     f, *arrays = PROGRAMS[name]
-    ((spec, text),) = grids_of(f, *arrays)
+    ((spec, text),) = grid_kernels(f, *arrays)
     case = Case(spec)
-    case.on_gpu(text)
+    case.interpret(text)
     (machine,) = case.machines
     body = case.ptx.text[case.ptx.text.index(".entry") :]
     lines = [x.strip() for x in body.split("\n")]
@@ -71,7 +71,7 @@ def stored():
     return {row[0]: [int(n) for n in row[1:]] for row in rows}
 
 
-if os.environ.get("ACCNP_FACTS"):
+if os.environ.get("ACCNP_UPDATE_STATISTICS"):
     lines = [" ".join([name, *map(str, facts_of(name))]) for name in PROGRAMS]
     FILE.write_text("\n".join([" ".join(["kernel", *HEADS]), *lines, ""]))
 

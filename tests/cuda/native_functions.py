@@ -1,9 +1,10 @@
-"""Functions of float32 that are made of GPUs' units, as machine code of this processor: millions of
-arguments in a second, with units that are off from the right number by what one likes.
+"""GPU formulas of float32 functions compiled for the CPU, to check millions of arguments a second
+with any error of the GPU's approximate instructions.
 
-In: names. Out: a function of each. A unit's error is given in units of the last place of its
-result (of a logarithm: in 2^-22), one for arguments below 0 and one for others; a result that
-float32 has is exact. What a unit does to subnormal numbers it does here.
+`natives(names)` returns one function for each name. The error of an instruction is errors in units
+in the last place of its result (for logarithms, in 2^-22), separately for negative and other
+arguments. Results that float32 represents exactly have no error, and subnormal numbers are treated
+as by the instruction.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ TINY = 2.0**-126
 _FUNCTION = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_longlong, ctypes.c_void_p)
 
 
-def natives(names: Sequence[str], of_units: bool = True) -> dict[str, Callable[..., np.ndarray]]:
-    """Functions of float32 arguments and of errors `{unit: (below 0, else)}`; or, without units,
-    those of processors."""
+def natives(names: Sequence[str], approximate: bool = True) -> dict[str, Callable[..., np.ndarray]]:
+    """Return functions of float32 arguments and of errors `{instruction: (below 0, else)}`; or,
+    unless `approximate`, the functions of CPU kernels."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     module = ir.Module("natives")
     triple = llvm.get_process_triple()
-    module.triple = "nvptx64-nvidia-cuda" if of_units else triple  # says which forms there are
+    module.triple = "nvptx64-nvidia-cuda" if approximate else triple  # selects the formulas
     for name in names:
-        _loop(module, name, of_units)
+        _loop(module, name, approximate)
     module.triple = triple
     parsed = llvm.parse_assembly(str(module))
     parsed.verify()
@@ -63,23 +64,23 @@ def natives(names: Sequence[str], of_units: bool = True) -> dict[str, Callable[.
     )
     engine = llvm.create_mcjit_compiler(parsed, machine)
     engine.finalize_object()
-    return {name: _called(engine, name) for name in names}
+    return {name: _callable(engine, name) for name in names}
 
 
-def _called(engine: Any, name: str) -> Callable[..., np.ndarray]:
+def _callable(engine: Any, name: str) -> Callable[..., np.ndarray]:
     call = _FUNCTION(engine.get_function_address(name))
 
     def f(x: np.ndarray, **off: tuple[float, float]) -> np.ndarray:
         assert engine
         x, y = np.ascontiguousarray(x), np.empty_like(x)
-        given = np.array([off.get(unit, (0.0, 0.0)) for unit in ERRORS], "f8")
-        call(x.ctypes.data, y.ctypes.data, x.size, given.ctypes.data)
+        errors = np.array([off.get(name, (0.0, 0.0)) for name in ERRORS], "f8")
+        call(x.ctypes.data, y.ctypes.data, x.size, errors.ctypes.data)
         return y
 
     return f
 
 
-def _loop(module: Any, name: str, of_units: bool) -> None:
+def _loop(module: Any, name: str, approximate: bool) -> None:
     pointer = F32.as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, I64, F64.as_pointer()])
     f = ir.Function(module, kind, name)
@@ -94,8 +95,8 @@ def _loop(module: Any, name: str, of_units: bool) -> None:
     i = b.phi(I64)
     i.add_incoming(ir.Constant(I64, 0), start)
     x = V(b, b.load(b.gep(f.args[0], [i])))
-    with _units(errors):
-        form = gpu.GPU.get(name) if of_units else None
+    with _simulated_instructions(errors):
+        form = gpu.GPU.get(name) if approximate else None
         y = (form or mathlib.UNARY[name])(x)
     b.store(y.v, b.gep(f.args[1], [i]))
     after = b.add(i, ir.Constant(I64, 1))
@@ -106,28 +107,28 @@ def _loop(module: Any, name: str, of_units: bool) -> None:
 
 
 @contextmanager
-def _units(errors: dict[str, list[Any]]) -> Iterator[None]:
-    """Units in arithmetic that every processor has."""
-    made = {
-        "ex2": _unit(exp.exp2, *errors["ex2"]),
-        "lg2": _unit(log.log2, *errors["lg2"], steps=2.0**-22),
-        "rcp": _unit(lambda d: 1.0 / d, *errors["rcp"]),
+def _simulated_instructions(errors: dict[str, list[Any]]) -> Iterator[None]:
+    """Replace the approximate instructions by arithmetic of the CPU."""
+    simulated = {
+        "ex2": _instruction(exp.exp2, *errors["ex2"]),
+        "lg2": _instruction(log.log2, *errors["lg2"], steps=2.0**-22),
+        "rcp": _instruction(lambda d: 1.0 / d, *errors["rcp"]),
     }
-    kept = {(m, n): getattr(m, n) for m in (units, gpu) for n in made}
+    originals = {(m, n): getattr(m, n) for m in (units, gpu) for n in simulated}
     root, roundings = gpu.GPU["rsqrt"], (units.saturated, units.down)
-    for m, n in kept:
-        setattr(m, n, made[n])
-    gpu.GPU["rsqrt"] = _unit(lambda d: 1.0 / sqrt(d), *errors["rsqrt"], flushed=False)
+    for m, n in originals:
+        setattr(m, n, simulated[n])
+    gpu.GPU["rsqrt"] = _instruction(lambda d: 1.0 / sqrt(d), *errors["rsqrt"], flushed=False)
     units.saturated, units.down = _saturated, _down
     try:
         yield
     finally:
-        for (m, n), f in kept.items():
+        for (m, n), f in originals.items():
             setattr(m, n, f)
         gpu.GPU["rsqrt"], (units.saturated, units.down) = root, roundings
 
 
-def _unit(
+def _instruction(
     f: Callable[[V], V], below: Any, above: Any, flushed: bool = True, steps: float = 0.0
 ) -> Callable[[V], V]:
     def flush(x: V) -> V:
@@ -137,12 +138,12 @@ def _unit(
         b, x = x.b, flush(x)
         y = f(V(b, b.fpext(x.v, F64)))
         off = V(b, b.select((x < 0.0).v, below, above))
-        # the power of two of a number in float64, by its exponent alone
+        # the power of two with the exponent of y
         whole = b.and_(b.bitcast(y.v, I64), ir.Constant(I64, 0x7FF << 52))
         step = y.const(steps) if steps else V(b, b.bitcast(whole, F64)) * 2.0**-23
         moved = fma(off, step, y)
         exact = V(b, b.fpext(b.fptrunc(y.v, F32), F64)).eq(y)
-        lost = (fabs(y) < 3.4e38).v  # infinite ones stay, as those that are no number
+        lost = (fabs(y) < 3.4e38).v  # infinities and NaNs stay
         y = where(V(b, b.and_(b.not_(exact.v), lost)), moved, y)
         return flush(V(b, b.fptrunc(y.v, F32)))
 
@@ -156,7 +157,7 @@ def _saturated(x: V, y: float, z: float) -> V:
 
 
 def _down(x: V, y: float, z: float) -> V:
-    """The sum is exact in float64, and a whole number where it is rounded."""
+    """Round down: the sum is exact in float64, and an integer where it is rounded."""
     wide = V(x.b, x.b.fpext(x.v, F64))
     whole = floor(fma(wide, wide.const(y), wide.const(z)))
     return V(x.b, x.b.fptrunc(whole.v, F32))
