@@ -1,8 +1,8 @@
 """Bounded caches, and the list of all caches that `accnp.memory_stats` and `clear_caches` use.
 
-In: keys and values, or functions that count and clear a cache. Out: a dictionary that evicts the
-entries that have not been used for the longest time, and the numbers of entries. The bounds are
-options (`trace_cache_size`, and so on), which are read whenever an entry is added.
+`BoundedCache` is a dictionary that evicts the least recently used entries. Other caches register
+functions that count and clear them. The bounds are options (`trace_cache_size`, and so on), which
+are read whenever an entry is added.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Text that docstrings share: descriptions of parameters, errors and differences from NumPy.
 
-In: a docstring in NumPy style with lines such as `{axis}`. Out: the docstring with the block of
+The input is a docstring in NumPy style with lines such as `{axis}`; the output has the block of
 that name from `BLOCKS` in its place. `errors.api_boundary` fills in the docstrings of public
 functions; classes and generated functions use `filled`.
 """

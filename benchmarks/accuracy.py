@@ -1,10 +1,9 @@
-"""How exact the functions are: the largest error against mpmath, beside jax's, NumPy's and SciPy's.
+"""Measure the accuracy of functions: the largest error against mpmath, next to the errors of JAX,
+NumPy and SciPy.
 
 `python -m benchmarks.accuracy` writes `data/accuracy*.csv`, which the page docs/accuracy.md shows;
-`--only NAME` prints rows.
-
-In: the cases of `accuracy_cases`, a function with its exact value and its domain. Out: tables of
-errors in units of the last place (ulp) of the exact value, float32 and float64.
+`--only NAME` prints rows. The cases are in `accuracy_cases`: functions with their exact values and
+domains. Errors are in units in the last place (ulp) of the exact value, for float32 and float64.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""What is measured of one function, and tools that exact values are made of.
-
-In: nothing. Out: `Case`, `Cases` (a list of them), helpers over mpmath, which is imported late.
-"""
+"""`Case`, the description of a function whose accuracy is measured, `Cases` (a list of them), and
+helper functions for exact values by mpmath, which is imported late."""
 
 from __future__ import annotations
 

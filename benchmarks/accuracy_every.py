@@ -1,12 +1,12 @@
-"""Errors of functions of one float32 over all 2^32 arguments: samples miss where they are worst.
+"""Find the largest errors of functions of one float32 over all 2^32 arguments, which samples miss.
 
-`python -m benchmarks.accuracy_every [NAME...]` looks at all functions, or those named, and writes
-the worst argument of each to `accuracy_worst.txt`, with the error by mpmath; `accuracy.py` takes
-these arguments into its tables, and the tests into their samples. Some 10 to 60 seconds a function
-on two quiet cores, minutes where the function of float64 is slow.
+`python -m benchmarks.accuracy_every [NAME...]` tries all functions, or those that are named, and
+writes the worst argument of each to `accuracy_worst.txt`, with its error against mpmath.
+`accuracy.py` adds these arguments to its tables, and the tests add them to their samples. It takes
+10 to 60 seconds per function on two idle cores, and minutes where the float64 function is slow.
 
-In: the cases of `accuracy_cases`. Out: of each, where the error is largest among normal results,
-and among subnormal ones, by accnp's own float64, whose errors are 1e-8 of these units.
+The cases are in `accuracy_cases`. For each, it finds the largest error among normal and among
+subnormal results, compared with accnp's own float64 function, whose errors are 1e-8 of these units.
 """
 
 from __future__ import annotations

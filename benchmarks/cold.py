@@ -1,8 +1,8 @@
 """Measure a whole process that computes one expression: the cold start of `docs/performance.md`.
 
-In: the number of processes of each kind. Out: `data/cold.csv`, the minima of their wall and CPU
-times in milliseconds. `python -m benchmarks.cold` writes it; then `python -m benchmarks.headline`
-brings the figures into README.md.
+`python -m benchmarks.cold` runs several processes of each kind and writes the minima of their wall
+and CPU times in milliseconds to `data/cold.csv`; then `python -m benchmarks.headline` copies the
+figures into README.md.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Counts of what must not grow unseen: kernels, bytes, traces, texts and allocations of the
+"""Count what must not grow unnoticed: kernels, bytes, traces, kernel sources and allocations of the
 expressions of all groups, and the modules that `import accnp` loads.
 
-`python -m benchmarks.counts` compares with `tests/expected/counts/`; `--write` makes these anew;
-`--only GROUP...` does either for some groups. In: `EXPRESSIONS`. Out: numbers that depend neither
-on the machine's speed nor on what lies in its caches.
+`python -m benchmarks.counts` compares with `tests/expected/counts/`; `--write` rewrites these
+files; `--only GROUP...` limits either to some groups. The expressions are in `EXPRESSIONS`. The
+counts depend neither on the speed of the machine nor on the contents of its caches.
 """
 
 import argparse

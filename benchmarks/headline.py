@@ -1,8 +1,8 @@
 """The table of figures in README.md and its chart, from the data files that the site shows.
 
-In: `data/headline.csv` and `data/cold.csv`, measured figures. Out: the lines between the markers in
-README.md, and `docs/pictures/headline.svg`. `python -m benchmarks.headline` writes both;
-`tests/test_readme.py` checks that they show the data.
+`python -m benchmarks.headline` reads the measured figures in `data/headline.csv` and
+`data/cold.csv`, and writes the lines between the markers in README.md, and
+`docs/pictures/headline.svg`. `tests/test_readme.py` checks that they show the data.
 """
 
 from __future__ import annotations

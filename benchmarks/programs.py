@@ -1,7 +1,7 @@
 """Whole programs with loops, batches and derivatives, each written once for both libraries.
 
-In: a library that has jax's names. Out: a function of arrays and its arguments, as NumPy arrays.
-`PROGRAMS` has, for each, what the table calls it and its bar against JAX's `jit`.
+Each function takes a library with JAX's names, and returns a function of arrays and its arguments,
+as NumPy arrays. `PROGRAMS` has, for each, its label in the table and its bar against JAX's `jit`.
 """
 
 from collections.abc import Callable

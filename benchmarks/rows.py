@@ -1,7 +1,8 @@
 """The main rows of the comparison: each function measures one and returns `Row`s.
 
-In: a number of rounds. Work that needs a fresh interpreter is given as source text with the
-library's names filled in. The rows of further groups are in `rows_<group>.py`.
+The functions take a number of rounds. Work that needs a fresh interpreter is given as source code
+into which the names of the library are inserted. The rows of further groups are in
+`rows_<group>.py`.
 """
 
 import tempfile

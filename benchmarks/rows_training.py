@@ -1,7 +1,8 @@
-"""Train steps of small networks: one step of gradient descent as a function of parameters and
-examples, waited for.
+"""Training steps of small networks: one step of gradient descent as a function of parameters and
+examples, timed until its results are ready.
 
-In: a library that has jax's names. Out: the step, and its arguments as NumPy arrays.
+Each function takes a library with JAX's names, and returns the step, and its arguments as NumPy
+arrays.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
-"""Train a two-layer network on scikit-learn's digits: 8x8 grey pictures in, the digit out.
+"""Train a two-layer network that classifies scikit-learn's digits, 8x8 grey images.
 
-In: the data set inside scikit-learn. Out: the test accuracy, `digits_curve.png` (loss and
-accuracy per epoch) and `digits_misread.png` (pictures that the network gets wrong).
+The data set is included in scikit-learn. The demo prints the test accuracy, and writes
+`digits_curve.png` (loss and accuracy per epoch) and `digits_misread.png` (images that the network
+misclassifies).
 """
 
 import argparse

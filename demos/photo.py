@@ -1,7 +1,8 @@
 """An image pipeline on a real photograph, written as plain NumPy code and run eagerly.
 
-In: the photograph `china.jpg` inside scikit-learn. Out: `photo_before_after.png`. Each function
-takes the array module `xp`; the same lines run on NumPy (the peer in the table) and on accnp.
+It reads the photograph `china.jpg` from scikit-learn and writes `photo_before_after.png`. Each
+function takes the array module `xp`; the same lines run on NumPy (the peer in the table) and on
+accnp.
 """
 
 import argparse

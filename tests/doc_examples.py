@@ -1,9 +1,10 @@
 """Run the examples of documentation pages: the blocks of type `pycon`, in one namespace per page.
 
-In: the path of a Markdown page. Out: the examples whose output differs from the page. Numbers that
-were measured may differ: times, speeds, and percentages.
-`python -m tests.doc_examples PAGE...` writes the outputs that accnp gives into the pages; outputs
-that an ellipsis still describes are kept. Read the difference before committing it.
+The functions take the path of a Markdown page, and return the examples whose output differs from
+the page. Measured numbers may differ: times, speeds, and percentages.
+
+`python -m tests.doc_examples PAGE...` writes the outputs of accnp into the pages; outputs that an
+ellipsis still matches are kept. Read the difference before committing it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Which cases of a long table `make test` runs, and which ones only `make test-full` runs.
+"""Select the cases of a long table that `make test` runs; `make test-full` runs all.
 
-In: parameters of a test. Out: the same parameters, of which all but some carry the mark `full`. The
-choice depends on their names alone, so that it is the same in each run and each process.
+The functions take the parameters of a test, and return them with the mark `full` on all but a
+sample. The choice depends only on the names of the parameters, so it is the same in each run and
+each process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Docstrings of public names follow the NumPy style.
 
-In: the public functions, classes and methods of the tables of names. A docstring has a summary, a
-description of every parameter, what is returned, which errors are raised, related functions and an
-example. `docstring_exceptions.txt` says where something is not required, and why.
+The test covers the public functions, classes and methods of the tables of names. A docstring has a
+summary, a description of every parameter, the return value, the errors, related functions and an
+example. `docstring_exceptions.txt` lists sections that are not required, with the reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Docstrings say what a caller has to know: an example, shapes, dtypes and errors.
+"""Docstrings contain what a caller has to know: an example, shapes, dtypes and errors.
 
-In: the public functions, classes and methods of the tables of names; `docstring_exceptions.txt`
-says of which something is not asked: a pattern of names, what, a reason. And what generated
-docstrings of elementwise functions say of dtypes is asked of the functions.
+The test covers the public functions, classes and methods of the tables of names.
+`docstring_exceptions.txt` lists exceptions: a pattern of names, what is not required, and the
+reason. The dtypes that generated docstrings of elementwise functions state are checked by calling
+the functions.
 """
 
 from __future__ import annotations

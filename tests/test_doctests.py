@@ -1,6 +1,6 @@
 """The examples of docstrings run, and each public function has one.
 
-In: every function, class and method of the package, also those that makers made.
+The test covers every function, class and method of the package, including generated ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Each error class has a page with its cause, a program that raises it, and the fix.
 
-In: the docstrings of `accnp.errors`, from which the site and the command `accnp docs` take the
-pages. The text of an error names the page of its class.
+The pages are the docstrings of `accnp.errors`; the site and the command `accnp docs` show them. The
+message of an error names the page of its class.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Every declared op, once eagerly and once under jit, against its reference.
 
-In: the first case of each op of the table (`primitives/cases.py`), or a program for an op that has
-none, because it holds programs, calls functions or lives inside a transformation. Out: assertions
-that the op ran, that its results are those of the reference, and that jit has the bits of eager
-code. More cases, both precisions, and derivatives are in `tests/primitives`.
+The operands are those of the first case of each op of the table (`primitives/cases.py`), or a
+program for an op that has none, because it holds programs, calls functions or exists only inside a
+transformation. The tests check that the op ran, that its results match the reference, and that jit
+gives the same bits as eager code. More cases, both precisions, and derivatives are in
+`tests/primitives`.
 """
 
 from __future__ import annotations

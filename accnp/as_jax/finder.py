@@ -1,7 +1,7 @@
-"""The finder of modules that stand for those of JAX, and these modules.
+"""The import finder of modules below `jax` and `jaxlib`, and the modules that it creates.
 
-In: names of modules below `jax` and `jaxlib`. Out: modules that take their names from a module of
-accnp when they are first asked for them (`names.py`).
+It takes the names of modules that a program imports, and creates modules whose attributes come from
+a module of accnp when they are first accessed (`names.py`).
 """
 
 from __future__ import annotations

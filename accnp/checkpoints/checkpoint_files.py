@@ -1,8 +1,9 @@
 """`save` and `load`: pytrees of arrays in folders, whole or in shards.
 
-In: a pytree of arrays, which may be sharded over several processes, and a path that all of them
-reach. Out: a folder with `checkpoint.json` and a store (`stores.py`); and the pytree again, with
-any sharding and any number of processes. Each process reads and writes its own shards.
+`save` takes a pytree of arrays, which may be sharded over several processes, and a path that all
+processes can access. It writes a folder with `checkpoint.json` and a store (`stores.py`). `load`
+returns the pytree, with any sharding and any number of processes. Each process reads and writes its
+own shards.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The parts of arrays that this process writes to files, and what files say about an array.
+"""The regions of arrays that this process writes to files, and the metadata of an array in files.
 
-In: arrays, those over several processes among them. Out: `ArrayFacts`, and the regions of an array
-that this process is to write, so that all processes together write each element once.
+It takes arrays, which may be sharded over several processes, and returns `ArrayFacts` and the
+regions that this process writes, so that all processes together write each element once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""New files and folders that get their names when they are complete.
+"""Write files and folders under a temporary name and rename them when they are complete.
 
-In: a path that may exist. Out: a unique path next to it to write to, which is renamed at the end.
-Process 0 chooses the path and renames it. Nothing else in the parent folder is touched.
+It takes a path that may exist, and returns a unique path next to it to write to, which is renamed
+at the end. Process 0 chooses the path and renames it. Nothing else in the parent folder changes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Where a checkpoint keeps its arrays: one `.npy` file for each shard, or a zarr group.
+"""The files of a checkpoint that contain its arrays: one `.npy` file per shard, or a zarr group.
 
-In: names of arrays, what is known about them (`ArrayFacts`), and regions with values. Out: files;
-and the values of any region, from however many shards. Values are of the dtype in which they are
-stored.
+A store writes regions of named arrays (`ArrayFacts`) to files, and reads any region back,
+regardless of how many shards were written. Values have the dtype in which they are stored.
 """
 
 from __future__ import annotations

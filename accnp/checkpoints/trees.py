@@ -1,7 +1,8 @@
-"""Names for the leaves of a pytree, and the pytree in JSON, for checkpoints.
+"""Names for the leaves of a pytree, and its structure as JSON, for checkpoints.
 
-In: a pytree. Out: a name for each leaf, which is a relative path of a file; the structure as dicts
-and lists, if it consists of dicts, lists, tuples and None; and the pytree again.
+It takes a pytree and returns a name for each leaf, which is a relative path of a file, and the
+structure as dicts and lists, if it consists of dicts, lists, tuples and None. It also rebuilds the
+pytree from these.
 """
 
 from __future__ import annotations

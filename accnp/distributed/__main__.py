@@ -1,8 +1,8 @@
 """`mpiexec -n 4 python -m accnp.distributed program.py`: run a program so that an error in one
 process ends all of them.
 
-In: a script, `-m module` or `-c text`, with arguments, as for `python`. An uncaught exception is
-shown, and MPI ends the other processes, which may be waiting for this one.
+It takes a script, `-m module` or `-c text`, with arguments, as `python` does. An uncaught exception
+is shown, and MPI ends the other processes, which may be waiting for this one.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 Checks such as `equinox.error_if` put a callback into a branch that is almost never taken. A native
 loop cannot call Python: without this module such a loop runs on the host, where each kernel of each
-iteration is launched on its own.
+iteration is launched separately.
 
-In: the ControlStep of a `scan` or `while` whose callbacks are all in branches of its body, and the
-plan of that body without them (`transforms/trapping.py`), whose last result is whether Python would
-have been called. Out: a `Bailout`, a native loop over that plan. Where the last result is true, the
-loop stops before the carry changes; the host runs that iteration with the whole body, and the
-native loop goes on after it.
+The input is the ControlStep of a `scan` or `while` whose callbacks are all in branches of its body,
+and the plan of that body without them (`transforms/trapping.py`), whose last result is whether
+Python would have been called. The output is a `Bailout`, a native loop over that plan. If the last
+result is true, the loop stops before the carry changes; the host runs that iteration with the whole
+body, and the native loop continues after it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Library calls on a GPU as CUDA graphs: captured once, launched by machine code.
 
-In: a call of the array library in the body of a loop or a branch. Out: a `Capture`, which is a step
-of the table that the loop is (`device_table.py`), or a text that says why there is none: then each
-step of the loop is a matter of Python.
+It takes a call of the array library in the body of a loop or a branch. It returns a `Capture`, a
+step in the table of the loop (`device_table.py`), or a string that says why the call cannot be
+captured; then each step of the loop runs from Python.
 
-A graph has the addresses that the call had when it was captured, so it reads and writes memory of
-its own: operands are copied there before it is launched (or made there, by the kernel before it),
-results from there. What the call allocates for itself belongs to the graph, too.
+A graph contains the addresses of the call that was captured, so it reads and writes fixed memory of
+its own. Operands are copied there before the launch (or written there by the preceding kernel), and
+results are copied from there. Memory that the call allocates belongs to the graph, too.
 """
 
 from __future__ import annotations

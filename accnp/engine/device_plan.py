@@ -1,8 +1,9 @@
-"""Program to `Plan` for a GPU: the same fusion and lowering as for the processor, other steps.
+"""Plan a Program for a GPU: fusion and lowering are the same as for the CPU, the steps differ.
 
-In: a Program and a device. Out: a Plan whose kernels are in PTX; all of them are compiled (or
-taken from the disk) here, side by side, since what cannot be is planned otherwise: a fused kernel
-is then the processor's, on copies of its operands, and an operation is its reference function.
+It takes a Program and a device, and returns a Plan whose kernels are PTX. All kernels are compiled
+here, in parallel, or read from the disk cache, because the plan depends on success: if a fused
+kernel cannot be compiled, the CPU kernel runs on copies of its operands, and an operation falls
+back to its reference function.
 """
 
 from __future__ import annotations

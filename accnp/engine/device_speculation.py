@@ -1,9 +1,9 @@
-"""Loops on a GPU that go on before the host knows whether they do.
+"""Loops on a GPU that start an iteration before the host knows whether the loop continues.
 
-In: the body of a `while`. Out: words of the loop's record (`runtime/device_calls.py`). The host
-asks for the answer of the test, launches the body, and waits for the answer while the GPU is busy
-with that. The last body is made for nothing: carries have two places, so the one that was is still
-there. It must end, whatever it begins with, and be short.
+It takes the body of a `while`, and returns words for the loop's record (`runtime/device_calls.py`).
+The host requests the result of the test, launches the body, and waits for the result while the GPU
+is busy with the body. The last iteration is discarded: carries have two buffers, so the previous
+value is still available. The body must terminate for any carry, and be short.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The steps of plans for a GPU: launches of kernels in PTX, calls of the array library.
+"""The steps of plans for a GPU: launches of PTX kernels and calls of the array library.
 
-In: what the planner decided. Out: records that `device_run` runs. Steps of the other kinds
-(`KernelStep`, `HostStep`) in such a plan are done by the processor, on copies of the operands.
+The planner creates them, and `device_run` runs the records that they return. Steps of other kinds
+(`KernelStep`, `HostStep`) in such a plan run on the CPU, on copies of the operands.
 """
 
 from __future__ import annotations

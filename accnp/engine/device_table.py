@@ -1,17 +1,18 @@
-"""A plan for a GPU as one table, which machine code walks through: all launches in a single call.
+"""A plan for a GPU as one table that machine code executes: all launches in a single call.
 
-In: a plan all of whose steps are launches, or loops and branches over such plans. Out: a function:
-leaves' buffers in, output buffers out, as `device_run.run`. What a launch costs in Python is paid
-once, and a loop runs on the host without Python: its trips, the rows that move on, the carries that
-change places and the look at a condition are words of the table (`runtime/device_calls.py`).
+It takes a plan whose steps are all launches, or loops and branches over such plans. It returns a
+function from the leaves' buffers to output buffers, like `device_run.run`. The Python overhead of a
+launch is paid once, and a loop runs on the host without Python: its trip count, the rows that
+advance, the carries that swap buffers and the reading of a condition are words of the table
+(`runtime/device_calls.py`).
 
 Words are as in `engine/table.py`: base 0 is zero, base 1 the address of the bases (in a loop, of
-its record), then come the buffers. Memory for the time of the call is one block, the last base,
-shared by what does not live at the same time.
+its record), then the buffers follow. Memory that is needed only during the call is one block, the
+last base, which values with disjoint lifetimes share.
 
-A carry of a loop has two places besides that of its operand, which is never written: a step makes
-the next value in one while it reads the other. Where the body updates it in place there is one,
-which begins as a copy.
+A carry of a loop has two buffers in addition to that of its operand, which is never written: a step
+writes the next value to one while it reads the other. If the body updates a carry in place, it has
+one buffer, which starts as a copy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Measure the memory bandwidth of the machine, the limit to which `explain` compares kernels.
 
-In: a number of bytes. Out: a function that copies them with all threads (a streaming copy), or the
-bytes per second that such a copy moves.
+It takes a number of bytes, and returns a function that copies them with all threads (a streaming
+copy), or the bytes per second that such a copy moves.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The buffer pool.
 
-In: sizes, NumPy arrays, and arrays of other libraries. Out: `Buffer`s, memory that is aligned to 64
-bytes. Freed blocks are returned to the pool, keyed by size class, when the last reference to their
-Buffer dies. A NumPy view made by `Buffer.view` holds the Buffer, so visible memory is not reused.
+It creates `Buffer`s, memory that is aligned to 64 bytes, from sizes, NumPy arrays, and arrays of
+other libraries. Freed blocks are returned to the pool, keyed by size class, when the last reference
+to their Buffer is dropped. A NumPy view made by `Buffer.view` holds the Buffer, so visible memory
+is not reused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Messages in compiled programs, which call MPI by address (`_native/messages.c`).
 
-In: a collective in a jitted function, or in the body of a loop that is compiled to one function.
-Out: an address, with which machine code sends the message. The communicator is made when a program
-first reaches the message, and this module waits for messages that take long, as `mpi.World` does.
+It takes a collective in a jitted function, or in the body of a loop that is compiled to one
+function, and returns an address that machine code calls to send the message. The communicator is
+created when a program first reaches the message. This module waits for slow messages as `mpi.World`
+does.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The devices of this process, by platform.
 
-In: the name of a platform. Out: `Device` objects. The CPU is one device, or several that share its
-memory and its cores (`num_cpu_devices`), to try programs for many devices. Of several processes
-(`join`) each has one. GPUs are looked up when a program first selects them, by name or as the
-default (`config.default_device`, `config.platforms`).
+It takes the name of a platform and returns `Device` objects. The CPU is one device, or several that
+share its memory and cores (`num_cpu_devices`), to try programs for many devices. If there are
+several processes (`join`), each has one device. GPUs are looked up when a program first selects
+them, by name or as the default (`config.default_device`, `config.platforms`).
 """
 
 from __future__ import annotations

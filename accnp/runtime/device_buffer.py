@@ -1,8 +1,8 @@
 """Memory of a GPU with the interface of `Buffer`.
 
-In: sizes and buffers of the host. Out: `DeviceBuffer`s. A buffer is available as soon as the kernel
-that fills it has been launched. Reading its values (`view`) waits for the kernel and returns a copy
-in the memory of the host.
+It creates `DeviceBuffer`s from sizes and from buffers of the host. A buffer is available as soon as
+the kernel that fills it has been launched. Reading its values (`view`) waits for the kernel and
+returns a copy in host memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Launch work on a GPU from machine code: LLVM IR of the entries in a table of steps.
 
-In: the C functions of a driver (`driver.Entries`). Out: entries that `engine/device_table.py`
-writes into tables, which `_native/launch.c` executes: a launch, a copy inside the GPU, a library
-call, a loop, and a conditional. Like the entries of kernels, they take a block of words:
+It takes the C functions of a driver (`driver.Entries`), and returns entries that
+`engine/device_table.py` writes into tables, which `_native/launch.c` executes: a launch, a copy
+inside the GPU, a library call, a loop, and a conditional. Like the entries of kernels, they take a
+block of words:
 
 - LAUNCH: launch function, kernel, blocks, threads, stream, address for errors; then the n arguments
   of the kernel.

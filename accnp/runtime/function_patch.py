@@ -1,9 +1,9 @@
 """Wrap functions of the package temporarily, without cost while they are not wrapped.
 
-In: a function, and a wrapper that is called instead, with the original function as its first
-argument. `FunctionPatch.start` replaces the code object of the function by one that calls the
+`FunctionPatch` takes a function, and a wrapper that is called instead, with the original function
+as its first argument. `start` replaces the code object of the function by one that calls the
 wrapper. The function object stays the same, so this works in every module that has imported it.
-`FunctionPatch.stop` restores the code object. `explain` and the profiler use this.
+`stop` restores the code object. `explain` and the profiler use this.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Share arrays on GPUs with other libraries, without copies.
 
-In: a `DeviceBuffer` with a shape and a dtype, or an array of CuPy, PyTorch, or another library.
-Out: DLPack capsules and `__cuda_array_interface__`, or buffers over the memory of the array. Both
-protocols name the stream that computes the values, so that the consumer's stream waits for it; the
-host does not wait.
+It exports a `DeviceBuffer` with a shape and a dtype as a DLPack capsule or
+`__cuda_array_interface__`, and imports arrays of CuPy, PyTorch, or another library as buffers over
+their memory. Both protocols name the stream that computes the values, so that the consumer's stream
+waits for it; the host does not wait.
 """
 
 from __future__ import annotations

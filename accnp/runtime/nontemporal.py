@@ -1,7 +1,7 @@
 """Decide when kernels write large results with non-temporal stores, and how they are launched then.
 
-In: the bytes that a step of the parallel index reads and writes. Out: the block size, and the
-arguments of the entries `BYPASS` and `STREAM` of `_native/stores.c`.
+It takes the bytes that a step of the parallel index reads and writes, and returns the block size
+and the arguments of the entries `BYPASS` and `STREAM` of `_native/stores.c`.
 
 A plain store first reads the cache line that it overwrites, which is a third of the traffic of a
 sum of two arrays. Kernels of one loop over all elements contain non-temporal stores, which `STREAM`

@@ -1,8 +1,8 @@
 """Run functions asynchronously, in the order of their submission.
 
-In: functions. Out: `Task`s (futures). A stream has one worker thread. A thread that waits for a
-task that has not begun runs the queue itself up to that task, which avoids a hand-over to another
-thread (70 us).
+A stream takes functions and returns `Task`s (futures). It has one worker thread. A thread that
+waits for a task that has not begun runs the queue itself up to that task, which avoids a hand-over
+to another thread (70 us).
 
 An interrupt (Ctrl-C) may arrive after any call on the main thread, which may be running tasks that
 other threads submitted. The main thread raises it; tasks never store it, and no lock and no task is

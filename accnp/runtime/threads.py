@@ -1,9 +1,10 @@
 """Run a kernel on several threads: the calling thread and a pool of helper threads.
 
-In: a kernel, its arguments and a range 0..n. All threads call the same machine code with a shared
-counter, from which they take chunks, so a thread that starts late or is preempted does fewer. The
-caller works too and does not wait for helpers that have not begun. An idle helper polls for work
-for some 50 us before it sleeps. None of this takes the GIL (`_native/thread_pool.c`).
+It takes a kernel, its arguments and a range 0..n. All threads call the same machine code with a
+shared counter, from which they take chunks, so a thread that starts late or is preempted processes
+fewer chunks. The caller works too and does not wait for helpers that have not begun. An idle helper
+polls for work for about 50 us before it sleeps. None of this takes the GIL
+(`_native/thread_pool.c`).
 """
 
 from __future__ import annotations

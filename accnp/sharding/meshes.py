@@ -1,6 +1,7 @@
 """Meshes: the devices of a program as a grid, whose axes have names.
 
-In: devices and names. Out: `Mesh`, hashable; the mesh in use (`set_mesh`, `with mesh:`).
+`make_mesh` and `Mesh` take devices and axis names; a `Mesh` is hashable. `set_mesh` and `with
+mesh:` select the current mesh.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The parameter `out_sharding`: results whose sharding the caller asks for.
+"""The parameter `out_sharding`: results whose sharding the caller requests.
 
-In: a function that records an operation (`record_as`), or any function of arrays (`call_as`), its
-operands, and the sharding of the result. Out: the result under this sharding. What is ambiguous on
-Explicit meshes is then decided: operands are moved as the result needs it. Over several processes,
-the rules see the sharding (`requested`), so that a product scatters its sums instead of gathering
-them. The devices of one process share their memory; there the operands count as whole, and only the
-result has a sharding.
+It takes a function that records an operation (`record_as`), or any function of arrays (`call_as`),
+its operands, and the sharding of the result, and returns the result with this sharding. The request
+also decides cases that are ambiguous on Explicit meshes: operands are moved as the result requires.
+If there are several processes, the rules see the sharding (`requested`), so that a product scatters
+its sums instead of gathering them. The devices of one process share their memory; there, the
+operands count as whole, and only the result has a sharding.
 """
 
 from __future__ import annotations

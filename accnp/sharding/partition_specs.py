@@ -1,6 +1,7 @@
-"""How an array lies on devices: `PartitionSpec`, and the shardings.
+"""How an array is distributed over devices: `PartitionSpec`, and the shardings.
 
-In: meshes, names of their axes. Out: for a shape, which part of it each device holds.
+Shardings combine a mesh with the names of its axes, and return which part of an array of a given
+shape each device holds.
 """
 
 from __future__ import annotations

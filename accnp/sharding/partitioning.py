@@ -1,10 +1,10 @@
-"""Operations on arrays over several devices: each is recorded as its shards need it.
+"""Operations on arrays over several devices: each is recorded as its shards require.
 
-In: an operation and its operands, of which some are sharded. Out, over several processes: the array
-whose shard this process computes, by the same operation on shards and a collective where the rules
-(`sharding_rules.py`) say so. Out, for the devices of one process, which share memory: how the
-result is sharded. Both apply the same rules. Each process calls the function of a callback with the
-whole arrays.
+It takes an operation and its operands, some of which are sharded. If there are several processes,
+it returns the array whose shard this process computes, by the same operation on shards and, where
+the rules (`sharding_rules.py`) require it, a collective. For the devices of one process, which
+share memory, it returns the sharding of the result. Both apply the same rules. Each process calls
+the function of a callback with the whole arrays.
 """
 
 from __future__ import annotations

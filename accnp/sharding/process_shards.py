@@ -1,9 +1,10 @@
-"""Shards of this process: what an array over several processes is to each of them.
+"""Shards of this process: the parts of arrays over several processes that each process holds.
 
-In: values of any kind, and shardings over a mesh of several processes. Out: the shard that this
-process has (`shard_of`), and arrays that consist of shards (`whole_of`). A value that is put on no
-device is the same in all processes, which is not checked; its shard is a part of it. An array with
-another sharding is moved: its shards are gathered along the axes that are no longer sharded.
+It takes values of any kind, and shardings over a mesh of several processes. `shard_of` returns the
+shard of this process, and `whole_of` returns an array that consists of shards. A value that is on
+no device is assumed to be the same in all processes (this is not checked); its shard is a part of
+it. An array with another sharding is moved: its shards are gathered along the axes that are no
+longer sharded.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""`shard_map`: a function of the part of each device, over a mesh.
+"""`shard_map`: apply a function to the part of each device, over a mesh.
 
-In: a function of parts, specs that say how whole arrays are cut into them. Out: a function of whole
-arrays. The devices of one process share memory and cores: the function is traced once for one part
-and batched for all along each axis of the mesh, as nested `vmap`s would do, so that one program
-computes all parts, and derivatives, `jit` and `vmap` see nothing but ordinary operations. Over
-several processes the program of one part is recorded as it is: its collectives send messages.
+It takes a function of parts, and specs that say how whole arrays are divided into them, and returns
+a function of whole arrays. The devices of one process share memory and cores: the function is
+traced once for one part and batched along each axis of the mesh, as nested `vmap`s would do, so
+that one program computes all parts, and derivatives, `jit` and `vmap` see only ordinary operations.
+If there are several processes, the program of one part is recorded unchanged: its collectives send
+messages.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""How the result of an operation is sharded: the rules of jax's Explicit meshes.
+"""How the result of an operation is sharded: the rules of JAX's Explicit meshes.
 
-In: an operation, the types of its operands, and the mesh axes that cut each dimension of these.
-Out: a `Way`: how each operand must be cut, how each result then is, the parameters for shards, and
-the collective that completes the result. On axes of type Explicit, what is ambiguous or needs
-messages that the program does not ask for is an error; on Auto axes operands are moved.
+It takes an operation, the types of its operands, and the mesh axes that divide each dimension of
+these. It returns a `Way`: the required sharding of each operand, the resulting sharding of each
+result, the parameters for shards, and the collective that completes the result. On axes of type
+Explicit, ambiguity and messages that the program does not request are errors; on Auto axes,
+operands are moved.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Pictures of how arrays lie on devices, as text.
+"""Tables, as text, that show the devices of each part of an array.
 
-In: a shape and a sharding, or an array. Out: a table with the devices of each part.
+The input is a shape and a sharding, or an array.
 """
 
 from __future__ import annotations

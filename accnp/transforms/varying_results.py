@@ -1,11 +1,12 @@
-"""Along which mesh axes the results of a function of shards differ, also those of its loops.
+"""Along which mesh axes the results of a function of shards differ, including those of its loops.
 
-In: the program of one shard, and the axes along which its operands differ. Out: for each result
-the axes along which it may differ, so that `shard_map` can refuse a result that `out_specs` says
-is equal. A value differs along the axes of its operands and of its own collective; a carried value
-also along those of what the body returns, and a result of `cond` or `while_loop` along those of
-the predicate. `Varying` is coarser: it decides while the program is recorded, when the body of a
-loop is not known yet, and `pvary` marks what it assumes; here such marks change nothing.
+It takes the program of one shard, and the axes along which its operands differ. It returns, for
+each result, the axes along which it may differ, so that `shard_map` can refuse a result that
+`out_specs` declares equal. A value differs along the axes of its operands and of its own
+collective; a carried value also along those of the body's result, and a result of `cond` or
+`while_loop` along those of the predicate. `Varying` is coarser: it decides while the program is
+recorded, when the body of a loop is not known yet, and `pvary` marks its assumptions; these marks
+have no effect here.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""What jax answers to the cases of `recipes.py`, stored in `expected/values_*.json`.
+"""Results of JAX for the cases of `recipes.py`, stored in `expected/values_*.json`.
 
-`ACCNP_ORACLE=1 pytest tests/api/test_values.py -k called` asks it again about names whose cases
-have changed, `ACCNP_ORACLE=all` about all (some minutes each hundred names).
+`ACCNP_ORACLE=1 pytest tests/api/test_values.py -k called` runs JAX again for names whose cases have
+changed, `ACCNP_ORACLE=all` for all (some minutes per hundred names).
 
-In: a name of the tables. Out: of each case a record: `result`, a tree of leaves (dtype, weak flag,
-shape, numbers) or the error; `concrete` where values must be known; `unsupported` where jax's
-compiler gives up; `vmap` and `grad` (the gradient
-of a weighted sum) where jax has them.
+For each case of a name there is a record: `result`, a tree of leaves (dtype, weak flag, shape,
+numbers), or the error; `concrete` if values must be known; `unsupported` if JAX cannot compile it;
+`vmap` and `grad` (the gradient of a weighted sum) if JAX supports them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Bad calls, made from good ones: each argument in turn is replaced by what it cannot be.
+"""Bad calls, derived from good ones: each argument in turn is replaced by an invalid value.
 
-In: rows of `bad_calls.txt`, `name | call`: a call that jax takes, which is spoiled here, or after
-`!` one that it refuses. Out: `calls(name)`, texts over the names of `given`, each with whether the
-argument is of quite another kind, and the argument; and `outcome(call, space)`, the error that one
-raises.
+The input is `bad_calls.txt` with rows `name | call`: a call that JAX accepts, which this module
+spoils, or after `!` one that it refuses. `calls(name)` returns the source of each bad call over the
+names of `given`, whether the argument has a completely different type, and the argument.
+`outcome(call, space)` returns the error that a call raises.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Comparing arrays with jax's answers, or with what is right where the two differ.
+"""Compare arrays with JAX's results, or with reference values where JAX is less accurate.
 
-In: what accnp gives, what jax gives, and the call (`recipes.Case`, or what is like one), of which
-`references.py` knows the right numbers. Out: nothing, or `Differs`.
+The functions take accnp's result, JAX's result, and the call (a `recipes.Case`, or an object with
+the same attributes), for which `references.py` has reference values. They raise `Differs` if the
+results disagree.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The core namespace as a table of expressions: what the matrix test evaluates in every way.
+"""The core namespace as a table of expressions, which the matrix test evaluates under all
+transformations.
 
-In: nothing. Out: `CASES`, texts over the names of `jnp`, `lax`, `random`, `nn` and the inputs of
-`inputs()`.
+`CASES` contains sources of expressions over the names of `jnp`, `lax`, `random`, `nn` and the
+inputs of `inputs()`.
 """
 
 from __future__ import annotations

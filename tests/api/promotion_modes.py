@@ -1,13 +1,14 @@
 """Calls of the whole namespace under `numpy_rank_promotion="raise"` and
 `numpy_dtype_promotion="strict"`.
 
-In: the expressions of `families/*.txt`, and seeds of the random sweep (`tests/sweep/calls.py`) by
-their values, `vmap`, `jvp` and `vjp`. Out: for each, the modes in which a library refuses it. They
-are only traced (`eval_shape`), for refusals of promotion do not depend on values.
+The calls are the expressions of `families/*.txt`, and seeds of the random sweep
+(`tests/sweep/calls.py`) with their values, `vmap`, `jvp` and `vjp`. For each, this module returns
+the modes in which a library refuses it. Calls are only traced (`eval_shape`), because refusals of
+promotion do not depend on values.
 
-`expected/promotion_modes.json` holds the modes in which jax refuses a call, for those calls that it
-does not accept in all. `ACCNP_ORACLE=1 pytest tests/api/test_promotion_modes.py -k namespace` asks
-it again, which takes a quarter of an hour.
+`expected/promotion_modes.json` contains the modes in which JAX refuses a call, for those calls that
+it does not accept in all modes. `ACCNP_ORACLE=1 pytest tests/api/test_promotion_modes.py -k
+namespace` runs JAX again, which takes 15 minutes.
 """
 
 from __future__ import annotations

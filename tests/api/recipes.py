@@ -1,6 +1,7 @@
-"""Recipes: how each function of the tables is called, and the cases that follow from them.
+"""Recipes: how each function of the tables is called, and the test cases that follow from them.
 
-In: `values/*.txt`, a file for each namespace (`scipy.stats` holds `norm.cdf` as well). A line is
+The recipes are in `values/*.txt`, a file for each namespace (`scipy.stats` includes `norm.cdf`). A
+line is
 
     names | arguments | parameter=value / value; parameter=value
 
@@ -10,7 +11,9 @@ A line that begins with `few | `, `single | ` or `fewest | ` draws fewer layouts
 functions take long to compile. Those of `single | ` and `fewest | ` have no pairs of parameters,
 and those of `single | ` special values for one operand only, as parameters of distributions are
 not all numbers. A name with several lines has the cases of all.
-Out: `cases(name)`, and of these `fused(name)`, those that are compiled as one program and mapped.
+
+`cases(name)` returns the cases of a function; `fused(name)` returns those that are compiled as one
+program and mapped.
 """
 
 from __future__ import annotations

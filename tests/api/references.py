@@ -1,8 +1,8 @@
-"""What is right where accnp and jax differ: NumPy, SciPy or a formula in float64, for values; the
-quotient of differences, for slopes; and what of a result is free.
+"""Reference values where accnp and JAX differ: results by NumPy, SciPy or a formula in float64,
+difference quotients for derivatives, and the parts of a result that are unspecified.
 
-In: a name and a case (`recipes.py`). Out: numbers to compare with. Only what differs from jax's
-answer is looked up here, so this costs nothing where the two agree.
+The functions take a name and a case (`recipes.py`), and return the numbers to compare with. They
+are called only if accnp's result differs from JAX's, so they cost nothing where the two agree.
 """
 
 from __future__ import annotations

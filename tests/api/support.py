@@ -1,10 +1,8 @@
-"""Comparing a result with jax's: type, weak flag, values.
+"""Assertions that results of two functions have the same type, weak flag and values as JAX's.
 
-In: two functions and inputs. Out: assertions.
-
-Values come from the ops' NumPy meanings, without kernels: what is tested here is which ops are
-recorded. That kernels agree with those meanings is tested op by op in tests/primitives and
-tests/compiler/library.
+Values are computed by the NumPy reference functions of the ops, without kernels: these tests check
+which ops are recorded. Tests in tests/primitives and tests/compiler/library check op by op that
+kernels agree with the reference functions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Tables of expressions, evaluated with our functions and with jax's; results are compared.
+"""Assertions that expressions of a table have the same results in accnp and in JAX.
 
-In: a text such as "roll(X, 2)", two modules, and the arrays that the text names. Out: assertions.
+They take the source of an expression such as "roll(X, 2)", two modules, and the arrays that the
+source names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What each public function says of bad arguments: it refuses what jax refuses, with an error of
-jax's class, whose text names the function as the user called it and what was wrong about which
+"""Errors of public functions for bad arguments: they refuse what JAX refuses, with an error of the
+same class. The message names the function as the user called it, says what was wrong with which
 value, and says what to do.
 
-In: `bad_calls.py`, and what differs on purpose (`exceptions.txt`). Out: assertions.
-What jax does is stored (`oracle.py`).
+The calls are those of `bad_calls.py`; `exceptions.txt` lists intended differences. JAX's errors are
+stored (`oracle.py`).
 """
 
 from __future__ import annotations

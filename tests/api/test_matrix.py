@@ -1,7 +1,7 @@
-"""Functions of the core namespace with their tangents and gradients; the oracle is jax.
+"""Functions of the core namespace with their tangents and gradients, compared with JAX.
 
-In: the table of `matrix.py`. The oracle compiles one program for each handful of expressions.
-`jit`, `vmap` and both precisions are the subject of `test_values.py`.
+The expressions are in `matrix.py`. JAX compiles one program for each group of a few expressions.
+`test_values.py` covers `jit`, `vmap` and both precisions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Phrases of errors and warnings that people search for and that tests of libraries match.
 
-In: rows of `phrases.txt`, `phrase | call`. Each phrase was in jax 0.10.2's own text for that call
-when the file was written; `ACCNP_ORACLE=1` checks that again.
+`phrases.txt` has rows `phrase | call`. Each phrase was in JAX 0.10.2's message for that call when
+the file was written; `ACCNP_ORACLE=1` checks that again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What docstrings say is refused: the error and the first words of its message, by function.
+"""Errors that docstrings document: the class and the first words of the message, by function.
 
-In: rows of `refusals.txt`: a name, a call with GIVEN and `f`, the function of that name, and what
-is raised.
+`refusals.txt` has rows with a name, a call with GIVEN and `f`, the function of that name, and the
+error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Dtypes and weak flags of the functions of one and of two operands, for a draw of their dtypes.
+"""Dtypes and weak flags of functions of one and two operands, for a sample of their dtypes.
 
-In: the functions that `names.tsv` has with such signatures, both precisions. jax's answers are
-stored; `ACCNP_ORACLE=1` asks it again. Nothing is computed: types are known when recorded.
+The functions are those with such signatures in `names.tsv`, in both precisions. JAX's results are
+stored; `ACCNP_ORACLE=1` runs JAX again. Nothing is computed: types are known when an operation is
+recorded.
 """
 
 from __future__ import annotations

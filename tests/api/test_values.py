@@ -1,8 +1,8 @@
 """Every function of the tables by values: layouts, dtypes, special values, each parameter.
 
-In: `names.tsv` says which functions there are, `values/*.txt` how each is called (`recipes.py`),
-`expected/values_*.json` what jax answers (`answers.py`). `exceptions.txt` says where accnp differs
-on purpose.
+`names.tsv` lists the functions, `values/*.txt` how each is called (`recipes.py`),
+`expected/values_*.json` the results of JAX (`answers.py`), and `exceptions.txt` intended
+differences.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Which results are weak, as those of Python's numbers are: of each recipe's calls, with operands
-that are weak arrays, all of them or one.
+"""Weak types of results, for the calls of each recipe with one or all operands weak.
 
-In: the recipes of `recipes.py`. Out: of each call the dtypes of its results, `~` before one that is
-weak, compared with what jax answers (`expected/weak_types.json`). Only types are asked for, so that
-nothing is compiled. `exceptions.txt` says where accnp differs on purpose.
+The calls are those of `recipes.py`. The dtypes of the results, with `~` before a weak one, are
+compared with those of JAX (`expected/weak_types.json`). Only types are inferred, so that nothing is
+compiled. `exceptions.txt` lists intended differences.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Arrays drawn by hypothesis, and the comparison of a call with `array_api_strict`'s.
+"""Hypothesis strategies for arrays, and assertions that a call agrees with `array_api_strict`.
 
-In: kinds of dtypes, a function of a namespace. Out: strategies, assertions.
-
-Values come from the ops' NumPy meanings (`api.support.value_of`): what is tested is which ops are
-recorded, for which shapes and dtypes; kernels have tests of their own.
+They take kinds of dtypes, and a function of a namespace. Values are computed by the NumPy reference
+functions of the ops (`api.support.value_of`): the tests check which ops are recorded, for which
+shapes and dtypes; other tests check kernels.
 """
 
 from __future__ import annotations

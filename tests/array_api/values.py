@@ -1,7 +1,5 @@
-"""The special cases of `special_cases.txt`, read into operands and what must come out of them.
-
-In: the text. Out: for each function a list of (operands, expectation), concrete numbers.
-"""
+"""Parse `special_cases.txt`: for each function, a list of concrete operands and expected
+results."""
 
 from __future__ import annotations
 

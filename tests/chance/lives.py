@@ -1,7 +1,8 @@
-"""Random lives of arrays, on the processor or a GPU: made, held, donated, deleted, written over,
-lent to other libraries on other streams, brought back. In: a seed. Out: what went wrong, or None.
+"""Random operations on the lifetime of arrays, on the CPU or a GPU: arrays are created, held,
+donated, deleted, overwritten, shared with other libraries on other streams, and moved back.
 
-Each array has its values beside it, by NumPy; both are compared now and then, and at the end.
+`python -m tests.chance` passes a seed and gets a description of what went wrong, or None. Each
+array has a copy of its values in NumPy; both are compared now and then, and at the end.
 """
 
 from __future__ import annotations

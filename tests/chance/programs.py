@@ -1,7 +1,8 @@
-"""Random programs as text. In: a seed. Out: a `Program`: leaves, and statements over v0, v1, ...
+"""Random programs as source code: a seed gives a `Program` with leaves, and statements over v0, v1,
+...
 
-Nothing is computed here: each statement is drawn from the templates of `texts.py` and kept if
-accnp can record it. What fails can be cut down to the statements that it needs.
+Nothing is computed here: each statement is drawn from the templates of `texts.py` and kept if accnp
+can record it. A program that fails can be reduced to the statements that it needs.
 """
 
 from __future__ import annotations

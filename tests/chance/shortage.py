@@ -1,5 +1,8 @@
-"""Memory of a GPU that runs out, at random: what is said, what is left, and whether all works
-afterwards. In: a seed. Out: nothing, or what went wrong."""
+"""Random failures of memory allocation on a GPU: which error is raised, what memory remains
+allocated, and whether everything works afterwards.
+
+A seed gives a description of what went wrong, or None.
+"""
 
 from __future__ import annotations
 

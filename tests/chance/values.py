@@ -1,6 +1,7 @@
-"""Arrays of random programs and how two results are held against each other.
+"""Arrays for random programs, and the comparison of two results.
 
-In: a seed, a shape, a dtype. Out: the same array on any machine; words for how two arrays differ.
+A seed, a shape and a dtype give the same array on any machine. The comparison describes how two
+arrays differ.
 """
 
 from __future__ import annotations

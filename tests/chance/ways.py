@@ -1,5 +1,7 @@
-"""The ways to run a random program, held against each other. In: a kind of check and a seed. Out:
-nothing, or what went wrong with the shortest program that shows it.
+"""The ways to run a random program, whose results are compared with each other.
+
+A kind of check and a seed give None, or a description of what went wrong with the shortest program
+that shows it.
 """
 
 from __future__ import annotations

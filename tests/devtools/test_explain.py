@@ -1,4 +1,5 @@
-"""`explain`: kernels, boundaries, looks, traces, compiles, advice; as text and as a page."""
+"""`explain`: kernels, boundaries, uses of values, traces, compiles, advice; as text and as a
+page."""
 
 import html.parser
 import os

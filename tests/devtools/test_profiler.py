@@ -35,12 +35,12 @@ def timeline():
 
 def test_kinds_of_events(timeline):
     kinds = {e.kind for e in timeline.events}
-    assert kinds >= {"record", "trace", "plan", "pass", "look", "run", "step", "call"}
+    assert kinds >= {"record", "trace", "plan", "pass", "use", "run", "step", "call"}
     for e in timeline.events:
         assert e.end >= e.start
-    looked = [e for e in timeline.events if e.kind == "look"]
-    assert looked[0].name == "float(x)"
-    assert __file__ in looked[0].line
+    uses = [e for e in timeline.events if e.kind == "use"]
+    assert uses[0].name == "float(x)"
+    assert __file__ in uses[0].line
 
 
 def test_the_trace_is_what_chrome_and_perfetto_read(timeline, tmp_path):

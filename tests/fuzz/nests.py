@@ -1,7 +1,7 @@
-"""Random nests of control flow and transformations. In: a seeded generator. Out: a `Nest`, one
-program for both libraries.
+"""Random nests of control flow and transformations: a seeded generator gives a `Nest`, one program
+for both libraries.
 
-Every construct is a function of two vectors (x, w) that returns a vector: x is handed in as an
+Every construct is a function of two vectors (x, w) that returns a vector: x is passed as an
 operand, w is closed over, so that nests close over values of every level around them.
 """
 

@@ -1,5 +1,5 @@
-"""Random programs over the op table. In: a source of choices (hypothesis or a seeded generator).
-Out: a `Program`.
+"""Random programs over the op table: a source of choices (hypothesis or a seeded generator) gives a
+`Program`.
 
 Programs of the exact kind keep every float a small multiple of a power of two, so that any order of
 summation gives the same bits and all ways of running a program must agree exactly.

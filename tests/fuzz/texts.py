@@ -1,7 +1,7 @@
-"""Random programs as texts: elementwise functions, folds, indices, products, control flow and
-transformations in each other, on real, complex, empty and 0-d arrays.
+"""Random programs as source code: nested elementwise functions, reductions, indices, products,
+control flow and transformations, on real, complex, empty and 0-d arrays.
 
-In: a seed. Out: an expression over `jnp`, `lax`, `jax` and the arrays of `arrays()`, for both
+A seed gives an expression over `jnp`, `lax`, `jax` and the arrays of `arrays()`, for both
 libraries.
 """
 

@@ -1,6 +1,7 @@
-"""One or more cases for every op of the table: operands, static parameters, what may be checked.
+"""One or more cases for every op of the table: operands, static parameters, and the checks that
+apply.
 
-In: nothing. Out: `CASES`, and `EXCEPTIONS` with the reason why an op has none.
+`CASES` contains them, and `EXCEPTIONS` the reason why an op has none.
 """
 
 from __future__ import annotations

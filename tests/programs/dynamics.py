@@ -1,6 +1,7 @@
-"""Programs that step, search and solve: differential equations, fixed points, beams, automata.
+"""Programs that integrate, search and solve: differential equations, fixed points, beams, automata.
 
-In: a library that has jax's names. Out: a function of arrays and its arguments, as NumPy arrays.
+Each function takes a library with JAX's names, and returns a function of arrays and its arguments,
+as NumPy arrays.
 """
 
 from typing import Any

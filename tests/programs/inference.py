@@ -1,6 +1,7 @@
 """Programs of statistics: marginal likelihoods, sampling, filters, transport, hidden states.
 
-In: a library that has jax's names. Out: a function of arrays and its arguments, as NumPy arrays.
+Each function takes a library with JAX's names, and returns a function of arrays and its arguments,
+as NumPy arrays.
 """
 
 from typing import Any

@@ -1,6 +1,7 @@
-"""Programs of machine learning: regression, networks with memory, attention, learning to learn.
+"""Programs of machine learning: regression, recurrent networks, attention, meta-learning.
 
-In: a library that has jax's names. Out: a function of arrays and its arguments, as NumPy arrays.
+Each function takes a library with JAX's names, and returns a function of arrays and its arguments,
+as NumPy arrays.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""Runs a seed's program as written, with only its imports changed.
+"""Run a seed program as written, with only its imports changed.
 
-In: the name of a file in `programs/` (the text as the seeds' authors wrote it) and a library.
-Out: a `Run` with the program's printed text, its global names and the exception that ended it.
+`ours` and `theirs` take the name of a file in `programs/` (with the source as its authors wrote
+it), and return a `Run` with the printed output, the global names and the exception that ended it.
 Notebook timing lines (`%timeit expression`) evaluate the expression once.
 """
 

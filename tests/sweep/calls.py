@@ -1,7 +1,7 @@
-"""Random calls of the public functions: a seed says which.
+"""Random calls of the public functions, chosen by a seed.
 
-In: a seed; the recipes of `tests/api/values` say how each function is called. Out: a `Call`: its
-arguments as a text with letters for operands, and an expression for each letter.
+The recipes of `tests/api/values` say how each function is called. A `Call` has the source of its
+arguments with letters for operands, and an expression for each letter.
 """
 
 from __future__ import annotations

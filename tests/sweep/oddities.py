@@ -1,6 +1,6 @@
-"""Arguments as people write them: the usual values of a parameter, and the same spelt another way.
+"""Unusual spellings of arguments: the usual values of a parameter, and other spellings of a value.
 
-In: a parameter, or the text of a value. Out: texts.
+The functions take a parameter, or the source of a value, and return sources.
 """
 
 from __future__ import annotations

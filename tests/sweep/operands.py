@@ -1,7 +1,7 @@
-"""Operands of random calls, as expressions of NumPy's and jnp's that anybody can paste.
+"""Operands of random calls, as expressions of NumPy and jnp that can be pasted into a program.
 
-In: what a letter of a recipe holds, a shape, a dtype. Out: a text, and whether the value is an
-array of the library, which `jit` and the like make a traced one.
+The functions take the description of a recipe's letter, a shape and a dtype. They return a source,
+and whether the value is an array of the library, which `jit` and other transformations trace.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What accnp gives for a call, by all ways that jax has it.
+"""Results of accnp for a call, by all ways for which JAX has results.
 
-In: a call, jax's record of it (`theirs.py`), or None without jax. Out: a record of arrays by ways,
-"alone" for the calls one by one beside `vmap`; a text in the place of arrays is an error.
+The input is a call and JAX's record of it (`theirs.py`), or None without JAX. The output is a
+record of arrays by way, with "alone" for the separate calls next to `vmap`; a string in place of
+arrays is an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What jax answers to calls, several of them in one program: compiling takes most of the time.
+"""Results of JAX for calls, several of them in one program, because compiling takes most of the
+time.
 
-In: calls of one precision. Out: of each a record: "error" (the class, its bases, whether a value
-would have to be known), or "tree", "value" (arrays); "vmap", "grad", "jvp": True or arrays where
-jax has them. A call without these was too much for its compiler.
+The input is a list of calls of one precision. The output is a record for each: "error" (the class,
+its bases, whether a value would have to be known), or "tree" and "value" (arrays); "vmap", "grad",
+"jvp": True, or arrays if JAX has them. If these are missing, JAX could not compile the call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is different between two records of a call.
+"""The differences between two records of a call.
 
-In: a call, what jax answers (None without jax), what accnp gives. Out: differences: the way, a word
-(`value`, `limit` of slopes, `type`, `weak`, `tree`, `refuses`), how.
+The input is a call, JAX's record (None without JAX), and accnp's record. Each difference has the
+way, a kind (`value`, `limit` of derivatives, `type`, `weak`, `tree`, `refuses`), and a description.
 """
 
 from __future__ import annotations

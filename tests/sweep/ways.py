@@ -1,6 +1,7 @@
-"""The ways by which a call is run, in either library.
+"""The ways to run a call in either library.
 
-In: the module (`jax` or `accnp`), a call. Out: a structure and arrays, or what the library raises.
+The functions take a module (`jax` or `accnp`) and a call, and return a structure and arrays, or
+raise the library's error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""One library in a process of its own, so that a crash or a hang is a finding.
+"""Run one library in a process of its own, so that a crash or a hang is reported as a finding.
 
-In: jobs over a pipe. Out: their results; `Ended` where the process did not answer.
+Jobs are sent over a pipe, and their results come back; `Ended` is returned if the process did not
+answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Arguments, results and refusals of the derivative functions, as jax's.
+"""Arguments, results and errors of the derivative functions match those of JAX.
 
-In: programs over either library. Compared: structure, values, dtypes, shapes, weak types; the class
-of errors, and what their text says.
+The programs run in either library. The tests compare structure, values, dtypes, shapes, weak types,
+and the class and the message of errors.
 """
 
 from __future__ import annotations

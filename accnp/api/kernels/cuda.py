@@ -1,8 +1,8 @@
-"""A user's kernel for GPUs as an operation: one for `numba.cuda`, or the text of one in CUDA C.
+"""A user's kernel for GPUs (for `numba.cuda`, or CUDA C source) as an operation.
 
-In: the kernel, its grid, the types of its results. Out: `record`, which makes nodes of operands. On
-a GPU it is launched on the stream of everything else; on the CPU a function for the CPU stands for
-it, or Numba's simulator.
+It takes the kernel, its grid and the types of its results, and returns `record`, a function that
+records the operation for given operands. On a GPU, the kernel is launched on accnp's stream. On the
+CPU, a replacement function or Numba's simulator runs instead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""`kernel`: a user's function as an operation. In: the function and what it makes. Out: a callable
-that records one operation for each call.
+"""`kernel`: a user's function as an operation.
 
-A function of numbers becomes part of generated kernels, a function of arrays is called whole.
+It takes the function and the types of its results, and returns a callable that records one
+operation per call. A function of numbers becomes part of generated kernels; a function of arrays is
+called as a whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`override`: an edited kernel in the place of a generated one, and how the two compare.
+"""`override`: run an edited kernel in place of a generated one, and compare the two.
 
-In: a kernel that `inspect` shows, and its edited text. Out: an `Override`, under which plans are
-made with the edited kernel; a `Report` of values and times.
+It takes a kernel from `inspect` and its edited source, and returns an `Override`, a context in
+which plans use the edited kernel, and a `Report` of the values and times of both kernels.
 """
 
 from __future__ import annotations

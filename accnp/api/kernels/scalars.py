@@ -1,6 +1,7 @@
-"""A user's function of numbers as an elementwise operation, whose text goes into kernels.
+"""A user's function of numbers as an elementwise operation, whose source becomes part of kernels.
 
-In: the function. Out: `record`, which makes a node of operands.
+It takes the function and returns `record`, a function that records the operation for given
+operands.
 """
 
 from __future__ import annotations

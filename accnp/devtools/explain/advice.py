@@ -1,11 +1,11 @@
-"""Advice about slow patterns, from events and pictures of plans."""
+"""Advice about slow patterns, from events and facts about plans."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from accnp.devtools.explain.plan_facts import Picture
+from accnp.devtools.explain.plan_facts import PlanFacts
 from accnp.devtools.explain.session import Event
 
 __all__ = ["advice"]
@@ -15,15 +15,15 @@ TRACES = 3  # traces of one function above which they are reported
 LARGE = 1 << 12  # bytes of the smallest copies that are reported
 
 
-def advice(events: Sequence[Event], pictures: Iterable[Picture]) -> list[str]:
+def advice(events: Sequence[Event], plans: Iterable[PlanFacts]) -> list[str]:
     """Return one sentence for each pattern found, with its line and a remedy."""
-    pictures = list(pictures)
+    plans = list(plans)
     return [
         *_advise_on_reads(events),
         *_advise_on_retraces(events),
-        *_copies(events, pictures),
-        *_advise_on_widening(pictures),
-        *_host_loops(pictures),
+        *_copies(events, plans),
+        *_advise_on_widening(plans),
+        *_host_loops(plans),
     ]
 
 
@@ -32,7 +32,7 @@ def _advise_on_reads(events: Sequence[Event]) -> list[str]:
     first: dict[object, Event] = {}
     for e in events:
         # `explain` itself waits for the result of each of its calls of the function.
-        if e.kind == "look" and e.more["place"] is not None and e.name != "explain()":
+        if e.kind == "use" and e.more["place"] is not None and e.name != "explain()":
             counted[e.more["place"]] += 1
             first.setdefault(e.more["place"], e)
     return [
@@ -63,7 +63,7 @@ def _advise_on_retraces(events: Sequence[Event]) -> list[str]:
     return out
 
 
-def _copies(events: Sequence[Event], pictures: Sequence[Picture]) -> list[str]:
+def _copies(events: Sequence[Event], plans: Sequence[PlanFacts]) -> list[str]:
     eager: Counter[tuple[str, str, str]] = Counter()
     sizes: dict[tuple[str, str, str], int] = {}
     for e in events:
@@ -76,7 +76,7 @@ def _copies(events: Sequence[Event], pictures: Sequence[Picture]) -> list[str]:
         f"{f' {n} times' if n > 1 else ''}, since {why}; write x = x.at[...]"
         for (line, name, why), n in eager.items()
     ]
-    for p in pictures:
+    for p in plans:
         if p.of.startswith("jit") and p.runs:
             for name, why, nbytes in dict.fromkeys(p.copies):
                 if nbytes >= LARGE:
@@ -85,8 +85,8 @@ def _copies(events: Sequence[Event], pictures: Sequence[Picture]) -> list[str]:
     return out
 
 
-def _advise_on_widening(pictures: Sequence[Picture]) -> list[str]:
-    lines = dict.fromkeys(text for p in pictures for text in p.widened)
+def _advise_on_widening(plans: Sequence[PlanFacts]) -> list[str]:
+    lines = dict.fromkeys(text for p in plans for text in p.widened)
     return [
         f"{text}: later results have twice the bytes; to avoid this, convert the 64-bit operand to "
         "another dtype (arrays and scalars of NumPy have 64 bits by default)"
@@ -94,6 +94,6 @@ def _advise_on_widening(pictures: Sequence[Picture]) -> list[str]:
     ]
 
 
-def _host_loops(pictures: Sequence[Picture]) -> list[str]:
-    found = dict.fromkeys((p.of, *loop) for p in pictures for loop in p.host_loops)
+def _host_loops(plans: Sequence[PlanFacts]) -> list[str]:
+    found = dict.fromkeys((p.of, *loop) for p in plans for loop in p.host_loops)
     return [f"{of}: {name} runs as a loop in Python, because {why}" for of, name, why in found]

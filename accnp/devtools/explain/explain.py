@@ -21,7 +21,7 @@ from accnp.compiler.kernel_cache import wait_for_background
 from accnp.devtools.explain.advice import advice
 from accnp.devtools.explain.comparison_note import limit_text
 from accnp.devtools.explain.html_page import page
-from accnp.devtools.explain.plan_facts import Picture
+from accnp.devtools.explain.plan_facts import PlanFacts
 from accnp.devtools.explain.session import Event, Session
 from accnp.devtools.inspect.inspection import plural
 from accnp.engine.steps import Plan
@@ -32,27 +32,27 @@ from accnp.trace_fn import function_place
 
 __all__ = ["Explanation", "explain"]
 
-KINDS = frozenset(["trace", "miss", "call", "plan", "compile", "look", "copy", "step", "run"])
+KINDS = frozenset(["trace", "miss", "call", "plan", "compile", "use", "copy", "step", "run"])
 REPEATS = 5  # calls after the first one, for times
 
 
-class _Pictures(Session):
-    """A session that takes a picture of each plan while its details are available."""
+class _PlanRecorder(Session):
+    """A session that records the facts about each plan while its details are available."""
 
     def __init__(self) -> None:
         super().__init__(KINDS)
-        self.pictures: dict[int, Picture] = {}
+        self.plans: dict[int, PlanFacts] = {}
 
     def planned(self, program: Program, plan: Plan, of: str) -> None:
-        self.pictures[id(plan)] = Picture(program, plan, of)
+        self.plans[id(plan)] = PlanFacts(program, plan, of)
 
-    def of(self, plan: Plan) -> Picture:
-        """Return the picture of a plan; older plans have only what is still known."""
-        found = self.pictures.get(id(plan))
-        if found is None:
+    def of(self, plan: Plan) -> PlanFacts:
+        """Return the facts about a plan; plans from before the session have fewer details."""
+        facts = self.plans.get(id(plan))
+        if facts is None:
             title = "planned before" if plan.program is None else "jit, planned before"
-            found = self.pictures[id(plan)] = Picture(plan.program, plan, title)
-        return found
+            facts = self.plans[id(plan)] = PlanFacts(plan.program, plan, title)
+        return facts
 
 
 class Explanation:
@@ -68,8 +68,8 @@ class Explanation:
         self.title = title
         self.seconds: list[float] = []  # of the calls, for a function
         self.result: Any = None
-        self.load: Load | None = None  # the worse one of before and after
-        self._session = _Pictures()
+        self.load: Load | None = None  # the higher load of before and after
+        self._session = _PlanRecorder()
         self._known: dict[Any, Plan] = {}
         self._counts: dict[str, int] = dict.fromkeys(
             _read_counters(), 0
@@ -124,17 +124,17 @@ class Explanation:
         return self._session.events
 
     @property
-    def plans(self) -> list[Picture]:
+    def plans(self) -> list[PlanFacts]:
         """The programs that ran."""
-        return [p for p in self._session.pictures.values() if p.runs]
+        return [p for p in self._session.plans.values() if p.runs]
 
     @property
     def value_uses(self) -> list[tuple[str, str, int, float]]:
         """Uses that needed values: line, cause, count, and total time in seconds."""
-        found: dict[tuple[str, str], list[float]] = {}
-        for e in self._events_of_kind("look"):
-            found.setdefault((e.line, e.name), []).append(e.seconds)
-        return [(*key, len(took), sum(took)) for key, took in found.items()]
+        uses: dict[tuple[str, str], list[float]] = {}
+        for e in self._events_of_kind("use"):
+            uses.setdefault((e.line, e.name), []).append(e.seconds)
+        return [(*key, len(took), sum(took)) for key, took in uses.items()]
 
     @property
     def traces(self) -> list[str]:
@@ -152,7 +152,7 @@ class Explanation:
         """The kernels that were compiled or read from disk, with their times."""
         names = {
             s.text.source: p.steps[i].text
-            for p in self._session.pictures.values()
+            for p in self._session.plans.values()
             for i, s in enumerate(p.plan.steps)
             if hasattr(s, "text")
         }
@@ -180,7 +180,7 @@ class Explanation:
     @property
     def advice(self) -> list[str]:
         """Return sentences about what is slow, and what helps."""
-        return advice(self.events, self._session.pictures.values())
+        return advice(self.events, self._session.plans.values())
 
     def _events_of_kind(self, kind: str) -> list[Event]:
         return [e for e in self.events if e.kind == kind]

@@ -9,7 +9,7 @@ from accnp.ir.svg import escape
 
 if TYPE_CHECKING:
     from accnp.devtools.explain.explain import Explanation
-    from accnp.devtools.explain.plan_facts import Picture, StepFacts
+    from accnp.devtools.explain.plan_facts import PlanFacts, StepFacts
 
 __all__ = ["page"]
 
@@ -81,7 +81,7 @@ def _warning(e: Explanation) -> str:
     return f'<p class="busy">Unreliable times, {escape(str(e.load))}.</p>'
 
 
-def _plan(p: Picture) -> list[str]:
+def _plan(p: PlanFacts) -> list[str]:
     out = [
         f"<h2>{escape(p.title)}</h2>",
         f'<p class="quiet">run {p.runs} times; steps together {1e3 * p.seconds:.3g} ms</p>',

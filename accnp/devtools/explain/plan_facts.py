@@ -1,6 +1,6 @@
-"""`Picture`: the facts about a plan that reports need, taken while its clusters exist.
+"""`PlanFacts`: the facts about a plan that reports need, recorded while its clusters exist.
 
-A picture has the kernels with their operations, what they store and why, and the graph as SVG; the
+They contain the kernels with their operations, what they store and why, and the graph as SVG; the
 times of the steps are added later.
 """
 
@@ -19,9 +19,9 @@ from accnp.engine.traffic import LARGE
 from accnp.ir.node import ARG, site_text
 from accnp.runtime.bandwidth import bandwidth, limit_load
 
-__all__ = ["Boundary", "Picture", "StepFacts"]
+__all__ = ["Boundary", "PlanFacts", "StepFacts"]
 
-_FASTER = 1.1  # times a copy's bandwidth: operands were in caches
+_FASTER = 1.1  # times the bandwidth of a copy: above, operands were in caches
 _LARGE = 300  # operations; pictures of larger graphs are unreadable
 
 
@@ -95,7 +95,7 @@ class StepFacts:
         return f" (unreliable: the copy was slow{', on a busy machine' if busy else ''})"
 
 
-class Picture:
+class PlanFacts:
     """A plan that ran: `title`, `steps`, `boundaries`, `svg`, and facts for advice."""
 
     def __init__(self, program: Program | None, plan: Plan, of: str) -> None:
@@ -111,8 +111,10 @@ class Picture:
             clusters = clusters_of(plan, program)
             for number, text, stored in cluster_parts(program, clusters):
                 parts[number] = text
-                found = [Boundary(v, number) for v in stored]
-                self.boundaries += [b for b in found if b.reasons and _is_read(b, stored, program)]
+                boundaries = [Boundary(v, number) for v in stored]
+                self.boundaries += [
+                    b for b in boundaries if b.reasons and _is_read(b, stored, program)
+                ]
             if len(program.values) <= _LARGE:
                 self.svg = draw(program, clusters, of)
             self.widened = _widening_lines(program)

@@ -75,7 +75,7 @@ def emit(event: Event) -> None:
 class Session:
     """Events of the requested kinds from `start` to `stop`; sessions may overlap.
 
-    Kinds: "record", "trace", "miss", "call", "plan", "pass", "compile", "look", "copy", "run",
+    Kinds: "record", "trace", "miss", "call", "plan", "pass", "compile", "use", "copy", "run",
     "step", "wait", and "note" for what users mark themselves.
     """
 
@@ -276,7 +276,7 @@ def _record_materialise(original: Any, nodes: Any, wait: bool = False) -> None:
         place = (frame.f_code, _position(frame)) if frame else None
         emit(
             Event(
-                "look",
+                "use",
                 why,
                 start,
                 perf_counter_ns(),

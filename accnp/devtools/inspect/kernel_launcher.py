@@ -1,4 +1,8 @@
-"""What runs a kernel's file. In: the file and its launch. Out: operands, a time, lines."""
+"""Run the kernel of a kernel file, as the script part of such a file does.
+
+`main` takes the path of the file and its launch data, runs the kernel on generated operands on the
+CPU or a GPU, and prints and returns the median time.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +24,11 @@ from accnp.runtime.threads import parallel_run
 
 __all__ = ["main"]
 
-SECONDS = 0.3  # of measuring
+SECONDS = 0.3  # duration of the measurement
 
 
 def main(path: str, launch: Mapping[str, Any]) -> float:
-    """Run the kernel of a file on made-up operands and print how long it takes.
+    """Run the kernel of a file on generated operands and print how long it takes.
 
     Floating operands are normal numbers, others zeros (integers may be places in an array).
     Returns the median time in seconds.

@@ -18,10 +18,10 @@ from accnp.runtime.bandwidth import bandwidth
 __all__ = ["KernelTotal", "Timeline", "kernel_totals"]
 
 KINDS = frozenset(
-    ["trace", "call", "plan", "pass", "compile", "look", "copy", "run", "step", "wait", "note"]
+    ["trace", "call", "plan", "pass", "compile", "use", "copy", "run", "step", "wait", "note"]
 )
 # Display names of kinds.
-_SHOWN = {"look": "materialise", "step": "launch"}
+_SHOWN = {"use": "materialise", "step": "launch"}
 
 
 class KernelTotal:
