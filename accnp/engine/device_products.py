@@ -30,18 +30,8 @@ if TYPE_CHECKING:
     from accnp.engine.device_words import Calls, Place
 
 __all__ = [
-    "LIMIT",
-    "Copy",
-    "Gemm",
-    "ProductStep",
-    "TypeCodes",
-    "copy_layout",
-    "gemm_of",
-    "matrix_layout",
-    "merge_axes",
-    "one_and_zero",
-    "product_step",
-    "type_codes",
+    "LIMIT", "Copy", "Gemm", "ProductStep", "TypeCodes", "copy_layout", "gemm_of", "matrix_layout",
+    "merge_axes", "one_and_zero", "product_step", "type_codes",
 ]  # fmt: skip
 
 LIMIT = 1 << 31  # sizes are C's int

@@ -24,23 +24,9 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 __all__ = [
-    "BLAS",
-    "CALLS",
-    "DEFAULT_SHARED_BYTES",
-    "GEMM",
-    "SOLVER",
-    "WORKSPACE_QUERIES",
-    "Driver",
-    "Entries",
-    "GPUUnavailable",
-    "Graph",
-    "Memory",
-    "NotCaptured",
-    "Solver",
-    "add_failure_note",
-    "drivers",
-    "install",
-    "prototype",
+    "BLAS", "CALLS", "DEFAULT_SHARED_BYTES", "GEMM", "SOLVER", "WORKSPACE_QUERIES", "Driver",
+    "Entries", "GPUUnavailable", "Graph", "Memory", "NotCaptured", "Solver", "add_failure_note",
+    "drivers", "install", "prototype",
 ]  # fmt: skip
 
 DEFAULT_SHARED_BYTES = 48 << 10  # bytes of shared memory of a block, unless a kernel requests more
