@@ -909,7 +909,7 @@ def escape(handles: list[Any], trace: Trace) -> None:
 
 
 def is_traced(node: Node) -> bool:
-    """Whether a node has no concrete value, because it is being traced.
+    """Return whether a node has no concrete value, because it is being traced.
 
     Raises UnexpectedTracerError for a node that leaked from its trace.
     """

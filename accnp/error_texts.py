@@ -121,7 +121,7 @@ def interrupted(tb: TracebackType | None) -> None:
 
 
 def _may_complete(kind: type) -> bool:
-    """Whether messages of errors of this class may be completed."""
+    """Return whether messages of errors of this class may be completed."""
     return kind.__module__ in ("builtins", "accnp.errors") and kind.__name__ not in _COMPLETE
 
 
@@ -136,7 +136,7 @@ _COMPLETE = (
 
 
 def _is_library_file(file: str) -> bool:
-    """Whether a file belongs to the package or to a library that it uses."""
+    """Return whether a file belongs to the package or to a library that it uses."""
     if file.startswith(_PACKAGE):
         return True
     # The folder of the standard library also contains the installed packages.

@@ -882,7 +882,7 @@ def _join_with_and(names: list[str]) -> str:
 
 
 def is_internal(filename: str) -> bool:
-    """Whether a source file belongs to the package."""
+    """Return whether a source file belongs to the package."""
     return filename.startswith(PACKAGE_DIR)
 
 
@@ -926,7 +926,7 @@ def own_frame() -> FrameType | None:
 
 
 def called_by_us(frame: FrameType) -> bool:
-    """Whether the package itself called the function of a frame."""
+    """Return whether the package itself called the function of a frame."""
     back = frame.f_back
     return back is not None and back.f_code.co_filename.startswith(PACKAGE_DIR)
 
@@ -966,7 +966,7 @@ _NO_OBJECTS = str(make_shortage_error("accnp: not enough memory for Python objec
 
 
 def _raised_by_library(tb: TracebackType) -> bool:
-    """Whether an error was raised in the package, or in an import."""
+    """Return whether an error was raised in the package, or in an import."""
     while tb.tb_next is not None:
         tb = tb.tb_next
     return tb.tb_frame.f_code.co_filename.startswith((PACKAGE_DIR, "<frozen importlib"))

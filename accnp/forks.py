@@ -271,8 +271,8 @@ def _extension(name: str) -> Any:
 
 
 def _loading_here() -> bool:
-    """Whether this thread is importing a module. Then it must not import on another thread, which
-    would wait for the import lock of that module."""
+    """Return whether this thread is importing a module. Then it must not import on another thread,
+    which would wait for the import lock of that module."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":

@@ -102,7 +102,7 @@ class PRNGKeyArray(Array):
         return self
 
     def is_ready(self) -> bool:
-        """Whether the keys are computed."""
+        """Return whether the keys are computed."""
         return self._base.is_ready()
 
     def copy_to_host_async(self) -> None:
@@ -110,7 +110,7 @@ class PRNGKeyArray(Array):
         self._base.copy_to_host_async()
 
     def is_deleted(self) -> bool:
-        """Whether the keys were donated or deleted."""
+        """Return whether the keys were donated or deleted."""
         return self._base.is_deleted()
 
     def delete(self) -> None:

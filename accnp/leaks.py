@@ -61,5 +61,6 @@ def check_assigned(entries: Sequence[Rebinding], info: Any) -> None:
 
 
 def _is_held(entry: Rebinding) -> bool:
-    """Whether there are other references to the array than those of the entry and of the call."""
+    """Return whether there are other references to the array than those of the entry and of the
+    call."""
     return sys.getrefcount(entry.array) > 2

@@ -177,8 +177,8 @@ _BY_PYTHON = {"bool": "flag", "int": "number", "index": "number", "float": "numb
 
 
 def _calls_user(frame: FrameType) -> bool:
-    """Whether the function of a frame was passed or made for a user's function, which may have
-    converted the value itself."""
+    """Return whether the function of a frame was passed or made for a user's function, which may
+    have converted the value itself."""
     code, held = frame.f_code, frame.f_locals
     names = (*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], *code.co_freevars)
     functions = [held[n] for n in names if n != "dtype" and callable(held.get(n))]

@@ -36,7 +36,7 @@ def _rank_in_dtype(x: float, dtype: Any) -> int:
 
 
 def one_number(case: Case) -> bool:
-    """Whether a case is a function of one real number."""
+    """Return whether a case is a function of one real number."""
     return len(case.domains) == 1 and not case.row and not case.whole
 
 

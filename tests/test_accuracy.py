@@ -82,7 +82,7 @@ def test_table_has_every_function():
 
 
 def is_elementwise(module, name, signature):
-    """Whether it takes floating arrays alone and gives floats of their shape."""
+    """Return whether it takes floating arrays alone and gives floats of their shape."""
     names = re.findall(r"(?:^|, )(x|y|x1|x2|a|b|q|m)(?=,|$)", signature.split(", *")[0])
     plain = re.fullmatch(r"(x|y|x1|x2|a|b|q|m|, |/|\*, accuracy=None|\*args|out=None|where=None)*",
                          signature)  # fmt: skip

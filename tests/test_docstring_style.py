@@ -72,7 +72,7 @@ def entries(body: str) -> dict[str, tuple[str, str]]:
 
 
 def says_something(name: str, kind: str, description: str) -> bool:
-    """Whether a description has words other than those of the name and the type."""
+    """Return whether a description has words other than those of the name and the type."""
     known = EMPTY | set(re.findall(r"[a-z0-9]+", f"{name} {kind}".lower()))
     return len(set(re.findall(r"[a-z0-9]+", description.lower())) - known) >= 2
 

@@ -92,7 +92,7 @@ def type_checking_only(tree):
 
 
 def may_import(top, path, root):
-    """Whether a file may import a package of other authors."""
+    """Return whether a file may import a package of other authors."""
     place = path.relative_to(root).as_posix()
     return place.startswith(COMPILERS.get(top, ("",)))
 

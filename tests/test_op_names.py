@@ -25,7 +25,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def is_op_name(x: ast.AST | None) -> bool:
-    """Whether an expression is `op.name`, `node.op.name` or `eqn.primitive.name`."""
+    """Return whether an expression is `op.name`, `node.op.name` or `eqn.primitive.name`."""
     if not isinstance(x, ast.Attribute) or x.attr != "name":
         return False
     owner = x.value.attr if isinstance(x.value, ast.Attribute) else getattr(x.value, "id", "")
@@ -67,7 +67,7 @@ def name_tests(tree: ast.Module) -> Iterator[int]:
 
 
 def branches(n: ast.AST, held: set[str]) -> bool:
-    """Whether a node compares a name, or looks something up by it."""
+    """Return whether a node compares a name, or looks something up by it."""
 
     def reads(x: ast.AST) -> bool:
         x = x.value if isinstance(x, ast.NamedExpr) else x

@@ -392,7 +392,7 @@ _NUMBERS = {4: "float32", 8: "float64", -4: "int64", -8: "int64", 0: "int64"}
 
 
 def _equals(x: Any, wanted: Any, hashed: int) -> bool:
-    """Whether two values of one class are equal as keys of a dictionary."""
+    """Return whether two values of one class are equal as keys of a dictionary."""
     try:
         return hash(x) == hashed and (wanted is x or bool(wanted == x))
     except TypeError:  # the general way says what is wrong
@@ -413,7 +413,7 @@ def _as_children(children: Any) -> Sequence[Any] | None:
 
 
 def _is_like(x: Any, dtype: Any, shape: Any) -> bool:
-    """Whether a NumPy array has a dtype and a shape."""
+    """Return whether a NumPy array has a dtype and a shape."""
     return x.dtype == dtype and x.shape == shape
 
 
@@ -503,7 +503,7 @@ class _Writer:
         self.lines.append(f"return {result if build < 0 else f'o{build}({result})'}")
 
     def differs(self) -> str:
-        """Whether a name in a dictionary does not stand for an object."""
+        """Return whether a name in a dictionary does not stand for an object."""
         where, name, wanted = self.object(), self.object(), self.object()
         return f"{where}.get({name}) is not {wanted}"
 
@@ -587,7 +587,7 @@ class _Writer:
                     self.miss(f"len({x}) != {count}")
 
     def unequal(self, x: str) -> str:
-        """Whether a value has another class or is not equal to that of the record."""
+        """Return whether a value has another class or is not equal to that of the record."""
         class_, wanted, hashed = self.object(), self.object(), next(self.words)
         return f"type({x}) is not {class_} or not equals({x}, {wanted}, {hashed})"
 

@@ -48,5 +48,5 @@ def waiting(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_pending(result: Any) -> bool:
-    """Whether a result, a pytree, contains an accnp array that is not computed yet."""
+    """Return whether a result, a pytree, contains an accnp array that is not computed yet."""
     return any(isinstance(x, Array) and not x.is_ready() for x in tree_leaves(result))

@@ -53,7 +53,7 @@ def _end_all(code: int) -> NoReturn:
 
 
 def _is_ours(file: str) -> bool:
-    """Whether frames of a file are not shown: they only call the program."""
+    """Return whether frames of a file are not shown: they only call the program."""
     return file in (__file__, runpy.__file__, "<frozen runpy>")
 
 

@@ -396,7 +396,7 @@ def _compute(node: Node) -> None:
 
 
 def is_ready(node: Node) -> bool:
-    """Whether the value of a node has been computed."""
+    """Return whether the value of a node has been computed."""
     return isinstance(node.value, Buffer) and node.value.done()
 
 

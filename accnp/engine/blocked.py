@@ -111,7 +111,8 @@ class _Blocks(Driver):
         return all(self.is_elementwise(b) for b in bodies)
 
     def is_elementwise(self, plan: Plan) -> bool:
-        """Whether each kernel computes one element, or each element from those at its index."""
+        """Return whether each kernel computes one element, or each element from those at its
+        index."""
         for inner in plan.steps:
             if not isinstance(inner, KernelStep) or inner.updated_slots or inner.text.callees:
                 return False

@@ -68,7 +68,7 @@ def kernels(plan: Plan) -> list[KernelStep]:
 
 
 def is_message(step: HostStep) -> bool:
-    """Whether a step is a message to other processes that a native loop can send."""
+    """Return whether a step is a message to other processes that a native loop can send."""
     if len(step.operands) != 1 or not is_over_mesh(step.params):
         return False
     ((_, shape, dtype, strides, *_),) = step.operands
@@ -82,7 +82,8 @@ def is_message(step: HostStep) -> bool:
 
 
 def _is_empty(step: HostStep) -> bool:
-    """Whether all results of a library call are empty; false for callbacks, which have effects."""
+    """Return whether all results of a library call are empty; false for callbacks, which have
+    effects."""
     if step.op.kind == "callback":
         return False
     avals = result_avals(step.aval)

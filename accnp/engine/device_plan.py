@@ -188,7 +188,8 @@ class DevicePlanner(Planner):
         return slot
 
     def known(self, v: Value) -> bool:
-        """Whether the array library has the types of an operation; users' kernels see to theirs."""
+        """Return whether the array library has the types of an operation; users' kernels see to
+        theirs."""
         avals = [x.aval for x in v.inputs] + [*result_avals(v.aval)]
         knows = driver_of(self.device).knows
         return v.op.cuda is not None or all(knows(a.dtype) for a in avals)
@@ -320,7 +321,7 @@ def _launches(step: Step) -> int:
 
 
 def _makes_host_wait(step: Step) -> bool:
-    """Whether the host waits for a step, so that it is better done by another thread."""
+    """Return whether the host waits for a step, so that it is better done by another thread."""
     if isinstance(step, ControlStep):
         bodies = any([_makes_host_wait(s) for body in step.bodies for s in body.steps])
         waits = step.op.control == "while" or (step.op.control == "cond" and not step.guard)

@@ -16,7 +16,8 @@ ALIGN = 256  # bytes: that of memory of a GPU
 
 
 def is_table(steps: Sequence[Any]) -> bool:
-    """Whether steps are launches, products, captured calls, and loops and branches over such."""
+    """Return whether steps are launches, products, captured calls, and loops and branches over
+    such."""
     return not why_not_table(steps)
 
 

@@ -36,7 +36,7 @@ def early_start_words(calls: Calls, body: Plan) -> tuple[int, int, int, int]:
 
 
 def _surely_terminates(step: TableStep) -> bool:
-    """Whether a step surely ends: there is no `while` in it, nor a user function."""
+    """Return whether a step surely ends: there is no `while` in it, nor a user function."""
     if isinstance(step, ControlStep):
         return step.op.control != "while" and all(
             _surely_terminates(s) for b in step.bodies for s in b.steps

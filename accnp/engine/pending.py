@@ -111,13 +111,14 @@ def sorted_order(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _is_leaf(node: Node) -> bool:
-    """Whether a node is a leaf of the pending graph."""
+    """Return whether a node is a leaf of the pending graph."""
     kind = node.op.kind
     return node.value is not None or kind == "leaf" or (kind == "item" and _is_item_settled(node))
 
 
 def _is_item_settled(node: Node) -> bool:
-    """Whether the node whose result an item node selects has its values or a task for them."""
+    """Return whether the node whose result an item node selects has its values or a task for
+    them."""
     value: Any = node.inputs[0].value
     if isinstance(value, tuple):
         node.value = as_tuple(value)[node.params["index"]]
@@ -141,7 +142,7 @@ def nodes_to_store(found: Pending) -> tuple[list[Node], tuple[int, ...]]:
 
 
 def is_kept(found: Pending, place: int) -> bool:
-    """Whether a value that is referenced outside the graph is worth storing."""
+    """Return whether a value that is referenced outside the graph is worth storing."""
     order, key = found.order, found.key
     if order[place].op.kind in ("mark", "item", "iota"):
         return False
@@ -201,7 +202,7 @@ def _needed_later(found: Pending) -> set[int]:
 
 
 def has_own_buffer(leaf: Node) -> bool:
-    """Whether a leaf holds a pooled buffer to which nothing else refers."""
+    """Return whether a leaf holds a pooled buffer to which nothing else refers."""
     if not isinstance(leaf.value, Buffer) or leaf.op is LITERAL:
         return False
     return leaf.value.pooled and getrefcount(leaf.value) == _BUFFER_ALONE
@@ -224,7 +225,8 @@ def _committed_device(aval: Aval | tuple[Aval, ...]) -> Device | None:
 
 
 def needs_copy_between(source: Devices, devices: Devices) -> bool:
-    """Whether values must be copied between two placements; false if either is unspecified."""
+    """Return whether values must be copied between two placements; false if either is
+    unspecified."""
     if source is None or devices is None:
         return False
     return gpu_among(source) != gpu_among(devices)

@@ -269,7 +269,7 @@ OFTEN = 2
 
 
 def is_due_for_entry(hits: int, first: int = OFTEN) -> bool:
-    """Whether to make a dispatch cache entry after this run."""
+    """Return whether to make a dispatch cache entry after this run."""
     return hits >= first and not hits & (hits - 1)
 
 

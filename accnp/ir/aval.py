@@ -405,7 +405,8 @@ def _resharded(aval: Aval, sharding: MeshSharding) -> ShardedDevices:
 
 
 def spans_processes(aval: object) -> bool:
-    """Whether the devices of a value belong to several processes, each of which has one shard."""
+    """Return whether the devices of a value belong to several processes, each of which has one
+    shard."""
     return (
         type(aval) is Aval and type(aval.devices) is ShardedDevices and aval.devices.spans_processes
     )
@@ -435,7 +436,8 @@ def batched_aval(aval: Aval, size: int, given: Aval | None = None) -> Aval:
 
 
 def keeps_sharding(aval: Aval) -> bool:
-    """Whether the shards of a value matter for operations: on Explicit axes or on processes."""
+    """Return whether the shards of a value matter for operations: on Explicit axes or on
+    processes."""
     where = aval.devices
     return type(where) is ShardedDevices and (
         where.spans_processes or bool(where.sharding.mesh.explicit_axes)

@@ -74,7 +74,7 @@ class Graph:
         return self._order
 
     def holds(self, node: Node) -> bool:
-        """Whether a node was recorded in this program or in a trace nested in it."""
+        """Return whether a node was recorded in this program or in a trace nested in it."""
         trace = node.trace
         if self.trace is None:
             return trace is not None and trace.level >= self.level

@@ -279,7 +279,7 @@ def dtype_code(dtype: np.dtype) -> str:
 
 
 def is_half(dtype: np.dtype) -> bool:
-    """Whether a dtype has half precision."""
+    """Return whether a dtype has half precision."""
     return dtype_code(dtype) in HALVES
 
 

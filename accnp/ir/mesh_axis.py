@@ -85,13 +85,13 @@ class MeshAxis:
 
 
 def is_over_mesh(params: dict[str, Any]) -> bool:
-    """Whether an operation is a collective over the axes of a multi-process mesh."""
+    """Return whether an operation is a collective over the axes of a multi-process mesh."""
     names = params.get("axis_name")
     return type(names) is tuple and bool(names) and type(names[0]) is MeshAxis  # pyright: ignore[reportUnknownArgumentType]
 
 
 def communicates(op: Op, params: dict[str, Any]) -> bool:
-    """Whether an operation, or one in the programs it contains, sends messages."""
+    """Return whether an operation, or one in the programs it contains, sends messages."""
     if op.kind in CALLS:
         return any([_has_messages(g) for g in _communicating_programs(params)])
     of = op.collective

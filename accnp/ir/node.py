@@ -139,7 +139,7 @@ def _place_results(
 
 
 def has_effect(op: Op, params: dict[str, Any]) -> bool:
-    """Whether an operation, or one in the programs it contains, has an effect."""
+    """Return whether an operation, or one in the programs it contains, has an effect."""
     if op.effect or op.kind not in CALLS:
         return op.effect
     for value in params.values():
@@ -150,7 +150,8 @@ def has_effect(op: Op, params: dict[str, Any]) -> bool:
 
 
 def calls_python(params: dict[str, Any]) -> bool:
-    """Whether a program among a call's parameters has a callback, with or without an effect."""
+    """Return whether a program among a call's parameters has a callback, with or without an
+    effect."""
     for value in params.values():
         for program in as_tuple(value):
             if getattr(program, "calls_python", False):
@@ -413,7 +414,7 @@ def literal_of_array(x: Node) -> Node:
 
 
 def is_user_held_scalar(x: Node) -> bool:
-    """Whether a node is the leaf of a Python scalar that a user holds as an array."""
+    """Return whether a node is the leaf of a Python scalar that a user holds as an array."""
     return x.op is LITERAL and "held" in x.params
 
 

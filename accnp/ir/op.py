@@ -518,7 +518,7 @@ class Table(dict[str, Op]):
         return op
 
     def holds(self, op: Op) -> bool:
-        """Whether this op is in the table; those that users define are not."""
+        """Return whether this op is in the table; those that users define are not."""
         return self.get(op.name) is op
 
     def whole(self) -> Table:

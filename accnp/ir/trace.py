@@ -235,7 +235,8 @@ class Trace:
 
 
 def frame_belongs(frame: FrameType) -> bool:
-    """Whether nodes recorded by a frame belong to the current trace; call it only during a trace.
+    """Return whether nodes recorded by a frame belong to the current trace; call it only during a
+    trace.
 
     Traces whose functions have ended without `__exit__` are discarded: a signal handler may raise
     between the entry of a trace and the block that would leave it. The result is False in a signal
@@ -259,7 +260,7 @@ OWN: dict[str | None, bool] = {}
 
 
 def is_part_of_accnp(package: str | None) -> bool:
-    """Whether a package of this name is accnp or a part of it."""
+    """Return whether a package of this name is accnp or a part of it."""
     own = OWN[package] = bool(package) and (package == "accnp" or package.startswith("accnp."))
     return own
 
@@ -301,8 +302,8 @@ def _find_enclosing_trace(frame: FrameType) -> Trace | None:
 
 
 def _is_handler(frame: FrameType) -> bool:
-    """Whether a frame is a signal handler that interrupted its caller, whose frame it received as
-    an argument."""
+    """Return whether a frame is a signal handler that interrupted its caller, whose frame it
+    received as an argument."""
     code = frame.f_code
     if code.co_argcount < 2 and not code.co_flags & _VARIADIC:
         return False
@@ -438,7 +439,7 @@ class EffectsOf:
         self.held: list[Any] = []  # outside of traces: the effects that have not been run yet
 
     def have(self, node: Node) -> bool:
-        """Whether an operation with an effect belongs to the function."""
+        """Return whether an operation with an effect belongs to the function."""
         if node.op.kind != "callback":  # a call belongs to it if all effects of its programs do
             programs: list[Any] = []
             for v in node.params.values():
@@ -522,8 +523,8 @@ def current() -> Trace | None:
 
 
 def differentiating() -> bool:
-    """Whether this thread is recording for a derivative, with only mapped functions in between.
-    Programs recorded then are kept, and may or may not be differentiated later."""
+    """Return whether this thread is recording for a derivative, with only mapped functions in
+    between. Programs recorded then are kept, and may or may not be differentiated later."""
     for trace in reversed(state.stack):
         if trace.kind != "jit":
             return True
@@ -589,7 +590,7 @@ def is_distributed(aval: object) -> bool:
 
 
 def mapping(trace: Trace) -> bool:
-    """Whether a trace that has ended, and its ended ancestors, were made by `vmap` or by
+    """Return whether a trace that has ended, and its ended ancestors, were made by `vmap` or by
     derivatives inside mapped functions only."""
     at: Trace | None = trace
     while at is not None and not at.active:

@@ -145,7 +145,7 @@ def verify_operation(v: Operation) -> None:
 
 
 def _have_same_types(some: Sequence[Aval], others: Sequence[Aval]) -> bool:
-    """Whether two sequences of values have the same shapes and dtypes."""
+    """Return whether two sequences of values have the same shapes and dtypes."""
     return len(some) == len(others) and all(
         (a.shape, a.dtype) == (b.shape, b.dtype) for a, b in zip(some, others, strict=True)
     )

@@ -87,7 +87,7 @@ NODES[defaultdict] = Rules(
 
 
 def is_namedtuple(kind: type) -> bool:
-    """Whether a class is a namedtuple. Namedtuples are nodes without registration."""
+    """Return whether a class is a namedtuple. Namedtuples are nodes without registration."""
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
@@ -677,7 +677,7 @@ def array_structure(tree: Any) -> PyTreeDef:
 
 
 def is_leaf_value(x: Any, is_leaf: IsLeaf = None) -> bool:
-    """Whether a value is a leaf. None is not a leaf."""
+    """Return whether a value is a leaf. None is not a leaf."""
     return (is_leaf is not None and is_leaf(x)) or one_level(x) is None
 
 

@@ -96,7 +96,7 @@ def _exporter(size: int) -> type[ctypes.Array[ctypes.c_char]]:
 
 
 def is_pooled(owner: object) -> bool:
-    """Whether an object exports the memory of a Buffer of the pool to NumPy."""
+    """Return whether an object exports the memory of a Buffer of the pool to NumPy."""
     return type(getattr(owner, "buffer", None)) is Buffer and isinstance(owner, ctypes.Array)
 
 

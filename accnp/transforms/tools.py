@@ -277,7 +277,7 @@ def _find_residuals(
 
 
 def _is_primal(x: Node, placed: dict[int, Node]) -> bool:
-    """Whether the primal part computes a value."""
+    """Return whether the primal part computes a value."""
     return id(x) in placed and x.trace is not None and x.trace.kind != "linear"
 
 

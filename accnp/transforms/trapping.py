@@ -65,7 +65,7 @@ def _may_call_python(node: Node) -> bool:
 
 
 def _may_not_terminate(node: Node) -> bool:
-    """Whether an operation has a loop whose number of steps depends on values."""
+    """Return whether an operation has a loop whose number of steps depends on values."""
     inner = [x for g in graphs_in(node.params) for x in g.nodes]
     return node.op.control == "while" or any(map(_may_not_terminate, inner))
 
@@ -174,7 +174,8 @@ def _record_cond_without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
 
 
 def _selects_branch(index: Node, k: int, last: int) -> Node:
-    """Whether an index selects branch k; indices out of range select the first or last branch."""
+    """Return whether an index selects branch k; indices out of range select the first or last
+    branch."""
     if index.aval.dtype == _BOOL:
         return index if k else o.not_(index)
     test = o.le if k == 0 else o.ge if k == last else o.eq

@@ -22,7 +22,8 @@ _INEXACT: dict[np.dtype, bool] = {}
 
 
 def inexact(dtype: np.dtype) -> bool:
-    """Whether values of this dtype have tangents, which is true for floating and complex ones."""
+    """Return whether values of this dtype have tangents, which is true for floating and complex
+    ones."""
     found = _INEXACT.get(dtype)
     if found is None:
         found = _INEXACT[dtype] = dtype_kind(dtype) in "fc"
@@ -30,7 +31,7 @@ def inexact(dtype: np.dtype) -> bool:
 
 
 def within(node: Node, trace: Trace) -> bool:
-    """Whether a node was recorded in a trace or in a trace nested in it."""
+    """Return whether a node was recorded in a trace or in a trace nested in it."""
     t = node.trace
     while t is not None and t is not trace:
         t = t.parent

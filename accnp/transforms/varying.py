@@ -25,12 +25,12 @@ _NONE: Names = frozenset()
 
 
 def _is_equal(x: Node) -> bool:
-    """Whether a value is equal in all parts, whatever its use requires."""
+    """Return whether a value is equal in all parts, whatever its use requires."""
     return x.op is LITERAL or x.op.kind == "iota"
 
 
 def _is_body(trace: Trace) -> bool:
-    """Whether a trace is that of the body of a loop, a branch or another call."""
+    """Return whether a trace is that of the body of a loop, a branch or another call."""
     return trace.kind == "jit" and getattr(trace.info, "transform", "") not in ("vmap", "pmap")
 
 

@@ -112,7 +112,8 @@ def is_wide(case: Case) -> bool:
 
 
 def with_gradient(case: Case) -> bool:
-    """Whether the gradient of a case is compared: one of each layout and of each parameter."""
+    """Return whether the gradient of a case is compared: one of each layout and of each
+    parameter."""
     plain = case.layout not in ("special", "strided", "turned") and case.dtype == "float32"
     return plain and len(case.more) < 2
 

@@ -96,7 +96,7 @@ def _pulled(ways: Ways, f: Callable[..., Any], xs: list[Any]) -> Any:
 
 
 def accepts(m: Any, call: Call, chosen: tuple[str, ...]) -> bool | str:
-    """Whether a call is accepted in some modes; else the error."""
+    """Return whether a call is accepted in some modes; else the error."""
 
     def run() -> Any:
         with modes_of(m, chosen):

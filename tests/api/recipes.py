@@ -239,7 +239,7 @@ def _others(name: str) -> set[str]:
 
 
 def _drawn(case: Case, many: str) -> bool:
-    """Whether a line that says `many` has a case."""
+    """Return whether a line that says `many` has a case."""
     return not many or {case.layout, case.dtype} <= DRAWN[many]
 
 
@@ -283,13 +283,13 @@ def _of(name: str, text: str, given: dict[str, list[str]], many: str) -> Iterato
 
 
 def takes(name: str, parameter: str) -> bool:
-    """Whether a function has a parameter, by name or among those that it has no list of."""
+    """Return whether a function has a parameter, by name or among those that it has no list of."""
     found = stated(NAMES[name][1] or "()")
     return parameter in found or "VAR_KEYWORD" in {way for way, _ in found.values()}
 
 
 def taken(name: str, text: str, parameter: str) -> bool:
-    """Whether a parameter is given by its place in the arguments already."""
+    """Return whether a parameter is given by its place in the arguments already."""
     places = [p for p, (way, _) in stated(NAMES[name][1]).items() if way != "KEYWORD_ONLY"]
     call = ast.parse(f"f({text})", mode="eval").body
     assert isinstance(call, ast.Call)

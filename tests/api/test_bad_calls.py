@@ -39,7 +39,7 @@ LETTERS = {
 
 
 def excused(name: str, kind: str, call: str) -> bool:
-    """Whether a difference is in the file of exceptions."""
+    """Return whether a difference is in the file of exceptions."""
     return any(
         fnmatch.fnmatchcase(name, names) and what == kind and fnmatch.fnmatchcase(call, which)
         for names, what, which, _ in EXCEPTIONS
@@ -126,7 +126,8 @@ def form(name: str, call: str, text: str) -> str:
 
 
 def shows(text: str, v: Any) -> bool:
-    """Whether an error says what a bad argument is: itself, its type, shape, length or dtype."""
+    """Return whether an error says what a bad argument is: itself, its type, shape, length or
+    dtype."""
     found = {repr(v), str(v), type(v).__name__, getattr(v, "__name__", repr(v))}
     shape: Any = None
     if isinstance(v, tuple | list):

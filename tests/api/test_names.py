@@ -80,7 +80,8 @@ def stated(signature: str) -> Parameters:
 
 
 def same_default(text: str | None, parameter: inspect.Parameter) -> bool:
-    """Whether a default is the one of the table, which has the class of objects without a text."""
+    """Return whether a default is the one of the table, which has the class of objects without a
+    text."""
     if text is None or parameter.default is parameter.empty:
         return text is None and parameter.default is parameter.empty
     if text in SENTINELS:

@@ -107,7 +107,7 @@ def _cases(rule: str, given: str, result: str, complex_: bool) -> Iterator[Case]
 
 
 def meets(found: Any, expected: Any, tolerance: float) -> bool:
-    """Whether one part of a result is what a rule asks for: signs of zeros and all."""
+    """Return whether one part of a result is what a rule asks for: signs of zeros and all."""
     if isinstance(expected, bool):
         return bool(found) is expected
     if expected == "±0":

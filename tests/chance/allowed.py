@@ -25,7 +25,8 @@ LIBRARIES = (
 
 
 def on_gpu(p: Program, output: str, got: np.ndarray, want: np.ndarray) -> bool:
-    """Whether what a GPU gives for an output of a program may differ so from the processor's."""
+    """Return whether what a GPU gives for an output of a program may differ so from the
+    processor's."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return False
     how = p.how[output]

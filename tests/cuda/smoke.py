@@ -123,7 +123,7 @@ def several_kernels() -> Any:
 
 @check
 def products_by_address() -> Any:
-    """Whether machine code may call cuBLAS."""
+    """Return whether machine code may call cuBLAS."""
     _, _, driver = _there()
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -218,7 +218,7 @@ def _factors() -> dict[str, Any]:
 
 @check
 def factorisations_by_address() -> Any:
-    """Whether machine code may call cuSOLVER, and what comes of it, in loops too."""
+    """Return whether machine code may call cuSOLVER, and what comes of it, in loops too."""
     from unittest.mock import patch
 
     from accnp import lax

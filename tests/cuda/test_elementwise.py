@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("cpu_formulas")
 
 
 def called(work):
-    """Whether an operation is a function of SciPy's."""
+    """Return whether an operation is a function of SciPy's."""
     return any(f"{name}(" in work.text for name in CALLS if f"{name}(" in work.text)
 
 

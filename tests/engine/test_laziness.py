@@ -1,4 +1,4 @@
-"""What users can see of laziness: nothing but `is_ready`."""
+"""Asynchronous execution is invisible to users except through `is_ready`."""
 
 import threading
 import time
@@ -11,11 +11,11 @@ from accnp.array_type import from_numpy, wrap
 from accnp.ir.node import items, record
 from accnp.ir.op import OPS, Op
 
-AROUND = threading.Event()
+RELEASE = threading.Event()
 
 
 def _slow(x):
-    AROUND.wait(5)
+    RELEASE.wait(5)
     return x + 1
 
 
@@ -27,7 +27,7 @@ def _two(x):
     return x + 1, x * 2
 
 
-# Ops of these tests alone: they stay out of the table.
+# Ops for these tests only, which are not in the table.
 SLOW = Op("slow_for_tests", "opaque", lambda x: x, numpy=_slow, cost=1 << 30)
 BROKEN = Op("broken_for_tests", "opaque", lambda x: x, numpy=_broken, cost=1 << 30)
 TWO = Op("two_for_tests", "opaque", lambda x: (x, x), numpy=_two, cost=1)
@@ -39,9 +39,9 @@ def apply(op, x):
 
 @pytest.fixture
 def slow():
-    AROUND.clear()
+    RELEASE.clear()
     yield lambda x: apply(SLOW, x)
-    AROUND.set()
+    RELEASE.set()
 
 
 def ones(n=10):
@@ -75,7 +75,7 @@ def test_a_slow_operation_is_a_future(slow):
     later = x * 2 + 1
     assert not x.is_ready()
     assert not later.is_ready()
-    AROUND.set()
+    RELEASE.set()
     np.testing.assert_array_equal(np.asarray(later), 5)
     assert x.is_ready()
 
@@ -99,7 +99,7 @@ def test_work_runs_in_the_order_of_dispatch(slow):
     x = slow(ones())
     a = apply(first, x)
     b = apply(second, ones())
-    AROUND.set()
+    RELEASE.set()
     b.block_until_ready()
     assert seen == [1, 2]
     a.block_until_ready()
@@ -109,7 +109,7 @@ def test_an_error_comes_at_the_wait_with_the_users_line(slow):
     gate = slow(ones())
     bad = apply(BROKEN, gate)  # the line that is named
     worse = bad + 1
-    AROUND.set()
+    RELEASE.set()
     for x in (bad, worse, worse):
         with pytest.raises(ArithmeticError, match="never works") as caught:
             x.block_until_ready()
@@ -137,7 +137,7 @@ def test_two_results_of_a_slow_operation(slow):
     a, b = items(record(TWO, (x._node,)))
     assert not wrap(b).is_ready()
     total = wrap(a) * 10 + wrap(b)
-    AROUND.set()
+    RELEASE.set()
     np.testing.assert_array_equal(np.asarray(total), 34)
 
 
@@ -147,7 +147,7 @@ def test_jit_on_pending_arguments(slow):
     pending = ones() * 4
     a, b = f(x, pending)
     c = pending + a
-    AROUND.set()
+    RELEASE.set()
     np.testing.assert_array_equal(np.asarray(b), 8)
     np.testing.assert_array_equal(np.asarray(c), 10)
 
@@ -171,7 +171,7 @@ def test_threads_read_one_pending_graph():
             total = jnp.sin(total) + p
         found, errors = [], []
 
-        def look(y=total, parts=parts, found=found, errors=errors):
+        def read_values(y=total, parts=parts, found=found, errors=errors):
             try:
                 for p in parts:
                     np.asarray(p)
@@ -179,7 +179,7 @@ def test_threads_read_one_pending_graph():
             except Exception as error:
                 errors.append(error)
 
-        threads = [threading.Thread(target=look) for _ in range(4)]
+        threads = [threading.Thread(target=read_values) for _ in range(4)]
         for t in threads:
             t.start()
         for t in threads:

@@ -101,7 +101,7 @@ def test_gather(data, place):
 
 
 def alone(shape, starts, updates, params):
-    """Whether no element is written twice."""
+    """Return whether no element is written twice."""
     ones = {**params, "unique_indices": False}
     count = OPS["scatter_add"].numpy(np.zeros(shape, int), starts, np.ones(updates, int), **ones)
     return int(np.max(count, initial=0)) <= 1

@@ -19,16 +19,16 @@ from accnp.config import config, default_threads
 
 FACTS = """
 import accnp as jax
-from processes.asking import refused
+from processes.program_helpers import assert_raises
 initialize = jax.distributed.initialize
-refused(ValueError, "MPI says that num_processes is 2; got num_processes=3", lambda: initialize(
-    num_processes=3))
-refused(ValueError, "process_id", lambda: initialize(process_id=5))
+message = "MPI says that num_processes is 2; got num_processes=3"
+assert_raises(ValueError, message, lambda: initialize(num_processes=3))
+assert_raises(ValueError, "process_id", lambda: initialize(process_id=5))
 jax.config.update("num_cpu_devices", 2)
-refused(RuntimeError, "one device of the CPU", initialize)
+assert_raises(RuntimeError, "one device of the CPU", initialize)
 jax.config.update("num_cpu_devices", 1)
 initialize("localhost:1234", 2)
-refused(RuntimeError, "called once", initialize)
+assert_raises(RuntimeError, "called once", initialize)
 me = jax.process_index()
 assert (jax.process_count(), jax.process_indices()) == (2, [0, 1])
 assert [d.process_index for d in jax.devices()] == [0, 1]
@@ -36,7 +36,7 @@ assert jax.local_devices() == [jax.devices()[me]]
 assert jax.local_devices(1 - me) == [jax.devices()[1 - me]]
 assert (jax.device_count(), jax.local_device_count()) == (2, 1)
 assert (jax.numpy.ones(2) + 1).device == jax.devices()[me]
-refused(RuntimeError, "num_cpu_devices", lambda: jax.config.update("num_cpu_devices", 4))
+assert_raises(RuntimeError, "num_cpu_devices", lambda: jax.config.update("num_cpu_devices", 4))
 print(f"process {me} has {jax.config.threads} threads;")
 """
 

@@ -58,7 +58,7 @@ def places_of(code: CodeType) -> set[int]:
 
 
 def enters_or_leaves(code: CodeType) -> bool:
-    """Whether it is a part of a context manager, or sets options."""
+    """Return whether it is a part of a context manager, or sets options."""
     generator = code.co_flags & inspect.CO_GENERATOR and code.co_name != "<genexpr>"
     named = code.co_name in ("__enter__", "__exit__")
     return bool(generator) or named or code.co_filename.endswith("config.py")

@@ -16,7 +16,7 @@ def finished(run):
 
 
 def is_traced(value) -> bool:
-    """Whether asking for the value is refused."""
+    """Return whether asking for the value is refused."""
     try:
         float(value)
     except accnp.errors.ConcretizationTypeError:

@@ -34,7 +34,7 @@ class Difference(NamedTuple):
 
 
 def excused(call: Call, found: Difference) -> bool:
-    """Whether `exceptions.txt` has the difference."""
+    """Return whether `exceptions.txt` has the difference."""
     return any(
         fnmatch.fnmatchcase(call.name, name)
         and what in (found.what, found.way)
@@ -136,7 +136,8 @@ def _values(call: Call, ours: Packed, theirs: Packed | None) -> Iterator[Differe
 
 
 def _rounded(call: Call, found: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
-    """Whether a result is what 64-bit types give, and jax's what fewer bits have made of it."""
+    """Return whether a result is what 64-bit types give, and jax's what fewer bits have made of
+    it."""
     if not all(x.dtype.name in ROUNDED for x in found):
         return False
     try:
@@ -265,7 +266,8 @@ def _moves(x: Any) -> bool:
 
 
 def _near(way: str, call: Call, ours: Packed, theirs: Packed) -> bool:
-    """Whether slopes are those of 64-bit types, and jax's what fewer bits have made of them."""
+    """Return whether slopes are those of 64-bit types, and jax's what fewer bits have made of
+    them."""
     if not all(x.dtype.name in ROUNDED for x, _ in ours):
         return False
     try:

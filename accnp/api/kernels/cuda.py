@@ -36,7 +36,7 @@ _ENTRY = re.compile(r"__global__[^;{(]*?\bvoid\b(?:\s+__launch_bounds__\s*\([^)]
 
 
 def is_cuda(function: Any) -> bool:
-    """Whether something is a kernel for GPUs: of `numba.cuda`, or a text."""
+    """Return whether something is a kernel for GPUs: of `numba.cuda`, or a text."""
     if isinstance(function, str):
         return True
     home = type(function).__module__

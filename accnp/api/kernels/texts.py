@@ -235,7 +235,7 @@ class ScalarText(ast.NodeTransformer):
         return node.id in (*code.co_varnames, *code.co_cellvars)
 
     def is_outside(self, node: ast.expr) -> bool:
-        """Whether an expression is a name from outside, or an attribute of one."""
+        """Return whether an expression is a name from outside, or an attribute of one."""
         while isinstance(node, ast.Attribute):
             node = node.value
         return isinstance(node, ast.Name) and not self.is_local(node)
@@ -388,7 +388,8 @@ def _arguments(node: ast.Call) -> int:
 
 
 def _is_of(function: types.FunctionType, tree: ast.FunctionDef | ast.Lambda) -> bool:
-    """Whether a definition is that of a function: a file may have changed since it was loaded."""
+    """Return whether a definition is that of a function: a file may have changed since it was
+    loaded."""
     code = function.__code__
     bare = copy.deepcopy(tree)
     if isinstance(bare, ast.FunctionDef):
@@ -433,5 +434,5 @@ def _is_zero(x: ast.expr) -> bool:
 
 
 def _may_contain(x: ast.Lambda, columns: set[int]) -> bool:
-    """Whether code with these columns may be that of a lambda on one line."""
+    """Return whether code with these columns may be that of a lambda on one line."""
     return all(x.col_offset <= c <= (x.end_col_offset or c) for c in columns)

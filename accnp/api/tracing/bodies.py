@@ -400,7 +400,7 @@ def promoted_carry_types(avals: Sequence[Aval], outs: Sequence[Aval]) -> list[Av
 
 
 def _is_whole(aval: Aval) -> bool:
-    """Whether each device has the whole of a value."""
+    """Return whether each device has the whole of a value."""
     return not keeps_sharding(aval) or mesh_sharding(aval).is_fully_replicated
 
 

@@ -101,7 +101,7 @@ def _step(s: StepFacts) -> list[str]:
         return [*cells, _number_cell("-"), _number_cell("-"), "<td>not run</td>"]
     rate = s.nbytes / s.seconds / 1e9
     width = min(100, round(100 * s.share))
-    bar = f'<span class="bar"><i style="width:{width}%"></i></span>{s.share:.0%}{escape(s.mark)}'
+    bar = f'<span class="bar"><i style="width:{width}%"></i></span>{s.share:.0%}{escape(s.caveat)}'
     return [
         *cells,
         _number_cell(f"{1e3 * s.seconds:.3g}"),

@@ -71,7 +71,7 @@ class StepFacts:
 
     @property
     def figures(self) -> str:
-        """Bytes, milliseconds, share of the limit, in words."""
+        """Bytes, milliseconds and the share of the limit as a string."""
         moved = f"{self.nbytes / 1e6:.3g} MB"
         if not self.seconds or self.share is None:
             return f"{moved}, not run"
@@ -79,11 +79,11 @@ class StepFacts:
         text = f"{moved}, {1e3 * self.seconds:.3g} ms, {rate:.1f} GB/s"
         # A kernel whose data come from caches can be faster than the copy from memory.
         share = f", {self.share:.0%} of a copy" if self.share <= _FASTER else ""
-        return f"{text}{share}{self.mark}"
+        return f"{text}{share}{self.caveat}"
 
     @property
-    def mark(self) -> str:
-        """A mark for figures that are not reliable."""
+    def caveat(self) -> str:
+        """A caveat for figures that are not reliable, or an empty string."""
         if not self.reliable:
             return " (unreliable: busy machine)"
         load = limit_load(self.device)
@@ -104,7 +104,7 @@ class PlanFacts:
         self.runs = 0
         self.boundaries: list[Boundary] = []
         self.widened: list[str] = []  # lines where float32 became float64
-        self.copies: list[tuple[str, str, int]] = []  # what an update copied: operation, why, bytes
+        self.copies: list[tuple[str, str, int]] = []  # copies by updates: operation, reason, bytes
         self.svg = ""
         parts: dict[int, str] = {}
         if program is not None:

@@ -176,7 +176,7 @@ def kernel_text(edited: Any) -> KernelText:
 
 
 def _is_frame(n: ast.stmt, place: int) -> bool:
-    """Whether a statement is there for people and for the launch only."""
+    """Return whether a statement is there for people and for the launch only."""
     if isinstance(n, ast.Expr):
         return place == 0 and isinstance(n.value, ast.Constant)
     if isinstance(n, ast.Assign):

@@ -1,5 +1,5 @@
 # isort: skip_file
-"""`accnp.experimental.pallas.tpu`: kinds of memory, scalars that are known first, copies.
+"""`accnp.experimental.pallas.tpu`: memory spaces, scalar prefetch, and asynchronous copies.
 
 >>> from accnp.experimental.pallas import tpu as pltpu
 >>> pltpu.VMEM((8, 128), "float32").shape

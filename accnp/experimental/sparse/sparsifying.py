@@ -53,7 +53,7 @@ _DENSE = "exp exp2 cos cosh acos acosh log logistic eq ne lt le gt ge and or xor
 
 
 def _is_call(op: Op | None) -> bool:
-    """Whether an operation runs the program it contains."""
+    """Return whether an operation runs the program it contains."""
     return op is not None and (op.inline or op.recomputes or op is JVP_PROGRAM)
 
 

@@ -98,7 +98,7 @@ class PartialVal(NamedTuple):
         return cls(aval, None)
 
     def is_known(self) -> bool:
-        """Whether the value is known."""
+        """Return whether the value is known."""
         return self.pval is None
 
     def get_known(self) -> Any:

@@ -1,7 +1,7 @@
-"""Arrays over the processes: what each has of them, and what is refused."""
+"""Arrays over the processes: what each has of them, and what they refuse."""
 
 import numpy as np
-from processes.asking import refused
+from processes.program_helpers import assert_raises
 
 import accnp as jnp
 from accnp import P
@@ -70,21 +70,23 @@ assert np.array_equal(
     jnp.random.key_data(jnp.random.split(jnp.random.key(0), 4))[4 // n * me : 4 // n * (me + 1)],
 )
 
-# --- refused ---
+# --- errors ---
 gone = "spans non-addressable"
 assert repr(x) == str(x) == "Array(shape=(8, 3), dtype=float32)"
-refused(RuntimeError, gone, lambda: np.asarray(x))
-refused(RuntimeError, gone, lambda: x.tolist())
-refused(RuntimeError, gone, lambda: memoryview(x.__array__()))
-refused(ValueError, "tiled=True", lambda: utils.process_allgather(x))
-refused(ValueError, "must divide", lambda: jnp.device_put(values[:7], rows))
-refused(ValueError, "addressable devices", lambda: jnp.device_put(1.0, jnp.devices()[n - 1 - me]))
-refused(
+assert_raises(RuntimeError, gone, lambda: np.asarray(x))
+assert_raises(RuntimeError, gone, lambda: x.tolist())
+assert_raises(RuntimeError, gone, lambda: memoryview(x.__array__()))
+assert_raises(ValueError, "tiled=True", lambda: utils.process_allgather(x))
+assert_raises(ValueError, "must divide", lambda: jnp.device_put(values[:7], rows))
+assert_raises(
+    ValueError, "addressable devices", lambda: jnp.device_put(1.0, jnp.devices()[n - 1 - me])
+)
+assert_raises(
     ValueError,
     "must have shape",
     lambda: jnp.make_array_from_callback((8, 3), rows, lambda i: values),
 )
-refused(
+assert_raises(
     ValueError,
     "pass the shard",
     lambda: jnp.make_array_from_process_local_data(rows, values[:3], (8, 3)),
@@ -96,9 +98,11 @@ assert utils.process_allgather(np.full(2, me)).tolist() == [[r, r] for r in rang
 assert utils.process_allgather(me).tolist() == [*range(n)]
 assert utils.broadcast_one_to_all({"a": np.arange(2) + me})["a"].tolist() == [0, 1]
 assert utils.broadcast_one_to_all(np.float32(me), me == n - 1) == n - 1
-refused(ValueError, "one process must be the source", lambda: utils.broadcast_one_to_all(1, True))
+assert_raises(
+    ValueError, "one process must be the source", lambda: utils.broadcast_one_to_all(1, True)
+)
 utils.assert_equal(np.arange(3))
-refused(AssertionError, "differ", lambda: utils.assert_equal(np.arange(3) + me))
+assert_raises(AssertionError, "differ", lambda: utils.assert_equal(np.arange(3) + me))
 mapped = jnp.pmap(lambda a: jnp.lax.psum(a, "i") + 10 * jnp.lax.axis_index("i"), axis_name="i")
 assert mapped(jnp.array([1.0 + me])).tolist() == [sum(range(1, n + 1)) + 10 * me]
 print(f"process {me} is done")

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from processes.asking import refused
+from processes.program_helpers import assert_raises
 
 import accnp as jax
 from accnp import P
@@ -40,7 +40,9 @@ if what == "save":
     for store in ("npy", "zarr"):
         tree = {"arrays": arrays(), "keys": jax.device_put(keys, rows), "step": 3}
         jax.checkpoints.save(folder / store, tree, store=store)
-        refused(FileExistsError, "overwrite", partial(jax.checkpoints.save, folder / store, tree))
+        assert_raises(
+            FileExistsError, "overwrite", partial(jax.checkpoints.save, folder / store, tree)
+        )
         tree["step"] = 4
         jax.checkpoints.save(folder / store, tree, store=store, overwrite=True)
     jax.checkpoints.save_safetensors(folder / "m", arrays(), metadata={"n": str(n)})
@@ -74,13 +76,13 @@ elif what == "fail":
         kind, text = OSError, "no space left"
         if me != failing:
             kind, text = RuntimeError, f"got an error in process {failing}: OSError: [Errno 28]"
-        refused(kind, text, save)
+        assert_raises(kind, text, save)
         setattr(place, name, held)
     if me == 0:
         sys.modules["zarr"] = None
     text = "needs the package zarr"
     save = partial(jax.checkpoints.save, folder / "new" / "z", tree, store="zarr")
-    refused(ImportError if me == 0 else RuntimeError, text, save)
+    assert_raises(ImportError if me == 0 else RuntimeError, text, save)
     found = jax.checkpoints.load(folder / "c", like=tree)
     assert int(found["step"]) == 3
 else:

@@ -3,7 +3,7 @@
 from functools import partial
 
 import numpy as np
-from processes.asking import refused
+from processes.program_helpers import assert_raises
 
 import accnp as jax
 from accnp import P
@@ -37,7 +37,7 @@ for _ in range(2):
     assert np.array_equal(plain + placed, [4, 4, 4])
     assert np.array_equal((x * 2).addressable_data(0), own * 2)  # needs no message
     for f in (lambda: float(total(x)), lambda: utils.process_allgather(x, tiled=True)):
-        refused(RuntimeError, "call distributed.initialize again", f)
+        assert_raises(RuntimeError, "call distributed.initialize again", f)
     jax.distributed.initialize()
     assert float(total(x)) == values.sum()
     assert np.array_equal(utils.process_allgather(x, tiled=True), values)
@@ -46,8 +46,10 @@ for _ in range(2):
 # --- data of all processes ---
 local = jax.make_array_from_process_local_data
 assert local(rows, own).shape == (8, 3)
-refused(ValueError, "process 1: an array float32[", lambda: local(rows, np.zeros((2 + me, 3), "f")))
-refused(
+assert_raises(
+    ValueError, "process 1: an array float32[", lambda: local(rows, np.zeros((2 + me, 3), "f"))
+)
+assert_raises(
     ValueError, "all processes must agree", lambda: local(rows, own.astype(f"f{4 << (me == 1)}"))
 )
 assert np.array_equal(utils.process_allgather(local(rows, own), tiled=True), values)
@@ -57,7 +59,7 @@ other = jax.devices()[(me + 1) % n]
 theirs = jax.NamedSharding(jax.make_mesh((1,), ("x",), devices=[other]), P())
 for place in (other, theirs, jax.sharding.SingleDeviceSharding(other)):
     put = partial(jax.device_put, values, place)
-    refused(ValueError, "which represents addressable devices", put)
+    assert_raises(ValueError, "which represents addressable devices", put)
 mine = jax.NamedSharding(jax.make_mesh((1,), ("x",), devices=jax.local_devices()), P())
 assert np.array_equal(jax.device_put(values, mine), values)
 
@@ -69,6 +71,6 @@ assert keys.global_shards[me].index == x.global_shards[me].index[:1]
 
 # --- shardings of operands ---
 for operand in (values, jax.device_put(values, whole)):
-    refused(ValueError, "P('x', None) does not match the specs of the input: P(None, None)",
+    assert_raises(ValueError, "P('x', None) does not match the specs of the input: P(None, None)",
             lambda: total(operand))  # noqa: B023  # fmt: skip
 print(f"process {me} is done")

@@ -2,8 +2,8 @@
 
 import json
 
-from processes.asking import gather
 from processes.gathered_operations import results
+from processes.program_helpers import gather
 
 import accnp
 

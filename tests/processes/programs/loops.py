@@ -3,7 +3,7 @@
 import json
 import sys
 
-from processes.asking import gather, refused
+from processes.program_helpers import assert_raises, gather
 from processes.sharded_loops import OPERANDS, results
 
 import accnp as jnp
@@ -17,7 +17,7 @@ if explicit:
     mesh = jnp.make_mesh((jnp.process_count(),), ("d",))
     xs = jnp.device_put(OPERANDS[0], jnp.NamedSharding(mesh, jnp.P("d")))
     text = "scan: the first axis of xs must not be sharded; got float32[8,4,12] with P("
-    refused(ValueError, text, lambda: jnp.lax.scan(lambda c, x: (c, x), 0, xs))
+    assert_raises(ValueError, text, lambda: jnp.lax.scan(lambda c, x: (c, x), 0, xs))
     # Loops send messages without Python.
     c = jnp.device_put(OPERANDS[2], jnp.NamedSharding(mesh, jnp.P(None, "d")))
 

@@ -1,7 +1,7 @@
 """`shard_map` over some axes of a mesh: processes along the others compute the same."""
 
 import numpy as np
-from processes.asking import gather
+from processes.program_helpers import gather
 
 import accnp as jnp
 from accnp import P, lax

@@ -1,4 +1,4 @@
-"""What programs of several processes ask."""
+"""Helper functions for the programs that several processes run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from accnp.experimental.multihost_utils import process_allgather
 
 
 def gather(y: Any) -> Any:
-    """Return an array of which this process has the whole."""
+    """Return the whole array on this process."""
     return y if y.is_fully_replicated else process_allgather(y, tiled=True)
 
 
-def refused(kind: type[Exception], text: str, f: Callable[[], Any]) -> None:
+def assert_raises(kind: type[Exception], text: str, f: Callable[[], Any]) -> None:
     """Check that a call raises an error with this text."""
     try:
         f()
@@ -21,4 +21,4 @@ def refused(kind: type[Exception], text: str, f: Callable[[], Any]) -> None:
         if text not in str(error):
             raise
         return
-    raise AssertionError(f"nothing was raised; wanted {kind.__name__}: {text}")
+    raise AssertionError(f"nothing was raised; expected {kind.__name__}: {text}")
