@@ -27,6 +27,7 @@ DTYPES = (np.float32, np.float64)
 TABLE = Path(__file__).parent / "data" / "accuracy.csv"
 SUBNORMAL_TABLE = Path(__file__).parent / "data" / "accuracy_subnormal.csv"
 WORST = Path(__file__).parent / "accuracy_worst.txt"  # written by `accuracy_every.py`
+WORST_COLUMNS = "# function | argument, ulp among normal results | the same, subnormal results\n"
 
 
 def _rank_in_dtype(x: float, dtype: Any) -> int:
@@ -44,7 +45,7 @@ def one_number(case: Case) -> bool:
 def worst_arguments() -> dict[str, list[str]]:
     """Of functions, by label, the float32 where the error is largest among normal results, and
     among subnormal ones, each with the error in ulp; "-" where there is none."""
-    lines = WORST.read_text().splitlines() if WORST.exists() else []
+    lines = WORST.read_text().splitlines()[1:] if WORST.exists() else []
     return {label: rest for label, *rest in (line.split(" | ") for line in lines)}
 
 

@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 
 import accnp as jnp
-from benchmarks.accuracy import WORST, errors, function_of, one_number, worst_arguments
+from benchmarks.accuracy import (
+    WORST,
+    WORST_COLUMNS,
+    errors,
+    function_of,
+    one_number,
+    worst_arguments,
+)  # fmt: skip
 from benchmarks.accuracy_case import Case
 from benchmarks.accuracy_cases import all_cases
 
@@ -90,7 +97,9 @@ def main() -> None:
             found[case.label] = line
             print(case.label, *line, sep=" | ", flush=True)
             labels = [c.label for c in all_cases() if c.label in found]
-            WORST.write_text("".join(f"{k} | {' | '.join(found[k])}\n" for k in labels))
+            WORST.write_text(
+                WORST_COLUMNS + "".join(f"{k} | {' | '.join(found[k])}\n" for k in labels)
+            )
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def carried_inputs(control: str, params: dict[str, Any], body: int) -> range:
     return range(0)
 
 
-class _Keeper:
+class _CarryCopier:
     """Copies carried buffers that a body updates in place and that may be visible elsewhere."""
 
     def __init__(self, body: Plan, first: int, memory: Memory) -> None:
@@ -42,16 +42,16 @@ class _Keeper:
         fresh = _fresh_slots(body)
         slots = body.output_slots
         self.fresh = [s in fresh and slots.count(s) == 1 for s in slots]
-        self.begun = False
+        self.started = False
 
     def safe(self, carry: Sequence[Buffer]) -> list[Buffer]:
         """Return the carry, with copies of those buffers that may be visible elsewhere."""
-        found = list(carry)
+        result = list(carry)
         for i in self.overwritten:
-            if not (self.begun and self.fresh[i]):
-                found[i] = self.memory.copy(found[i])
-        self.begun = True
-        return found
+            if not (self.started and self.fresh[i]):
+                result[i] = self.memory.copy(result[i])
+        self.started = True
+        return result
 
 
 def _fresh_slots(plan: Plan) -> set[int]:
@@ -121,7 +121,7 @@ def _run_body(plan: Plan, leaves: Sequence[Buffer], run: Run) -> list[Buffer]:
 
 def _run_while(step: ControlStep, operands: list[Buffer], run: Run, memory: Memory) -> list[Buffer]:
     test, body = step.bodies
-    keep = _Keeper(body, step.params["body_nconsts"], memory)
+    keep = _CarryCopier(body, step.params["body_nconsts"], memory)
     n_test, n_body = step.params["cond_nconsts"], step.params["body_nconsts"]
     test_consts = operands[:n_test]
     body_consts = operands[n_test : n_test + n_body]
@@ -134,7 +134,7 @@ def _run_while(step: ControlStep, operands: list[Buffer], run: Run, memory: Memo
             if done < 0:
                 return list(carry)
             native = None if native.is_idle(done > 0) else native
-            keep.begun = False
+            keep.started = False
         elif not _run_body(test, [*test_consts, *carry], run)[0].view((), flag):
             return list(carry)
         carry = keep.safe(carry)
@@ -162,7 +162,7 @@ def _run_scan(
     ]
     steps = [a.nbytes // length if length else 0 for a in step.avals[n_carry:]]
     rows_of = [memory.parts(x, n) for x, n in zip(xs, sizes, strict=True)]
-    keep = _Keeper(body, n_consts, memory)
+    keep = _CarryCopier(body, n_consts, memory)
     native = step.bailout if memory is _HOST_MEMORY else None
     done = 0  # completed iterations
     while done < length:
@@ -172,7 +172,7 @@ def _run_scan(
             if done >= length:
                 break
             native = None if native.is_idle(done > first) else native
-            keep.begun = False
+            keep.started = False
         i = length - 1 - done if p["reverse"] else done
         done += 1
         carry = keep.safe(carry)

@@ -16,7 +16,17 @@ from cuda.kernel_cases import Case, grid_kernels
 import accnp as jnp
 
 FILE = Path(__file__).with_name("ptx_statistics.txt")
-HEADS = ["instructions", "wide", "shared", "local", "double", "fma", "barriers", "sectors", "least"]
+COLUMNS = [
+    "instructions",
+    "wide",
+    "shared",
+    "local",
+    "double",
+    "fma",
+    "barriers",
+    "sectors",
+    "least",
+]
 
 
 def f4(*shape):
@@ -49,7 +59,7 @@ PROGRAMS = {
 }
 
 
-def facts_of(name):
+def statistics_of(name):
     f, *arrays = PROGRAMS[name]
     ((spec, text),) = grid_kernels(f, *arrays)
     case = Case(spec)
@@ -72,20 +82,20 @@ def stored():
 
 
 if os.environ.get("ACCNP_UPDATE_STATISTICS"):
-    lines = [" ".join([name, *map(str, facts_of(name))]) for name in PROGRAMS]
-    FILE.write_text("\n".join([" ".join(["kernel", *HEADS]), *lines, ""]))
+    lines = [" ".join([name, *map(str, statistics_of(name))]) for name in PROGRAMS]
+    FILE.write_text("\n".join([" ".join(["kernel", *COLUMNS]), *lines, ""]))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_facts_are_those_of_the_file(name):
+def test_statistics_match_the_file(name):
     want = stored()[name]
-    found = facts_of(name)
+    found = statistics_of(name)
     assert found[0] <= want[0] * 1.15
     assert found[1:] == want[1:]
 
 
 def test_stored_kernel_facts_meet_limits():
-    rows = {name: dict(zip(HEADS, row, strict=True)) for name, row in stored().items()}
+    rows = {name: dict(zip(COLUMNS, row, strict=True)) for name, row in stored().items()}
     assert rows.keys() == PROGRAMS.keys()
     for name, row in rows.items():
         assert row["local"] == 0, name

@@ -1,4 +1,5 @@
-"""Plans as tables: one call gives what running step by step gives."""
+"""Plans as tables of steps: one call of machine code gives the same results as running each step
+from Python."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -27,7 +28,7 @@ def network(x, w):
 
 
 PROGRAMS = {
-    "two folds": (lambda x: (x / x.sum(), x.max()), [V]),
+    "two reductions": (lambda x: (x / x.sum(), x.max()), [V]),
     "network": (network, [M, M]),
     "a constant that is a result": (lambda x: (jnp.asarray(CONSTANT), x @ x.T, x.T @ x), [M]),
     "an argument that is a result": (lambda x, y: (x, (y @ x.T).sum(1), y, x), [M, M]),

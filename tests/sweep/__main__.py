@@ -1,18 +1,21 @@
-"""Random calls of all public functions beside jax, for as long as one likes.
+"""Compare random calls of all public functions with JAX, for a given time.
 
     python -m tests.sweep SECONDS [--seed N] [--calls N] [--names PATTERN,PATTERN]
                           [--ways value,jit,vmap,grad,jvp,hvp,ranks,strict] [--wide] [--alone]
 
-A seed is a call: a function, its arguments, operands of all shapes, dtypes and layouts
-(`calls.py`); seeds that follow each other go through all names. Of calls that jax takes, values,
-dtypes and weak flags are compared with jax's, or with NumPy, SciPy or a formula where jax is wrong
-(`tests/api/references.py`); `jit` with the eager bits, `vmap` with the calls one by one, `grad`
-and `jvp` with jax's slopes or quotients of differences, `hvp` (second derivatives along tangents)
-with jax's or differences of gradients; `ranks` and `strict` are the values under the two promotion
-modes, where jax accepts them. Every other six calls have 64-bit types,
-with `--wide` all; with `--alone` there is no jax, and only what others know is compared.
-Differences that are meant are rules of `tests/api/exceptions.txt`. Each other one is printed as a
-line to be pasted behind `from tests.sweep.scope import *`. Returns 1 where there was one.
+A seed selects a call (`calls.py`): a function, its arguments, and operands of all shapes, dtypes
+and layouts. Consecutive seeds go through all names. If JAX accepts a call, the sweep compares:
+
+- values, dtypes and weak flags with JAX's, or with NumPy, SciPy or a formula where JAX is wrong
+(`tests/api/references.py`), - `jit` with eager results, bitwise, and `vmap` with separate calls, -
+`grad` and `jvp` with JAX's derivatives or difference quotients, and `hvp` (second derivatives along
+tangents) with JAX's or differences of gradients, - `ranks` and `strict`: the values under the two
+promotion modes, where JAX accepts them.
+
+Half of the batches of six calls have 64-bit types, with `--wide` all of them. With `--alone`, JAX
+is not used, and only values with another reference are compared. `tests/api/exceptions.txt` lists
+intended differences. Each other difference is printed as a line that can be pasted after `from
+tests.sweep.scope import *`. Returns 1 if there was one.
 """
 
 from __future__ import annotations
@@ -39,22 +42,22 @@ from sweep.verdict import Difference, compared, differences  # noqa: E402
 from sweep.ways import WAYS  # noqa: E402
 from sweep.worker import Ended, Worker  # noqa: E402
 
-BATCH = 6  # calls in one program of jax's
-SLOW = 60  # seconds for a call of accnp's; then it hangs
-OFTEN = 3  # lines for differences of one kind of a name
+BATCH = 6  # calls in one program of JAX
+SLOW = 60  # seconds after which a call of accnp counts as hanging
+OFTEN = 3  # printed differences of one kind per name
 
 
 class Sweep:
-    """What is compared, and what was found."""
+    """The settings of a sweep, and the differences so far."""
 
     def __init__(self, ways: Sequence[str], alone: bool) -> None:
         self.ways, self.alone = ways, alone
         self.jax, self.accnp = Worker("jax", 3 * SLOW), Worker("accnp", SLOW)
         self.counts: Counter[str] = Counter()
-        self.found: Counter[tuple[str, str, str]] = Counter()
+        self.differences: Counter[tuple[str, str, str]] = Counter()
 
-    def asked(self, calls: Sequence[Call]) -> list[Any]:
-        """What jax answers; {} for what is too much for it."""
+    def jax_results(self, calls: Sequence[Call]) -> list[Any]:
+        """Return JAX's records of calls; {} for a call that JAX cannot compile in time."""
         if self.alone:
             return [None] * len(calls)
         try:
@@ -62,7 +65,7 @@ class Sweep:
         except Ended:
             if len(calls) == 1:
                 return [{}]
-            return [record for call in calls for record in self.asked([call])]
+            return [record for call in calls for record in self.jax_results([call])]
 
     def compare(self, call: Call, record: Any) -> None:
         self.counts["calls"] += 1
@@ -71,47 +74,47 @@ class Sweep:
             return
         try:
             mine = self.accnp.ask(ours.answer, call, record, self.ways)
-            found = differences(call, record, mine)
+            different = differences(call, record, mine)
             self.counts.update(compared(call, record, mine))
         except Ended as error:
-            found = [Difference("value", "crash", str(error))]
-        except Exception as error:  # comparing goes on; whoever reads it mends the comparison
-            found = [Difference("value", "not compared", repr(error))]
-        for difference in found:
-            self.tell(call, difference)
+            different = [Difference("value", "crash", str(error))]
+        except Exception as error:  # report it and continue: the comparison is wrong
+            different = [Difference("value", "not compared", repr(error))]
+        for difference in different:
+            self.report(call, difference)
 
-    def tell(self, call: Call, found: Difference) -> None:
-        kind = (call.name, found.way, found.what)
-        self.found[kind] += 1
-        if self.found[kind] <= OFTEN:
+    def report(self, call: Call, difference: Difference) -> None:
+        kind = (call.name, difference.way, difference.what)
+        self.differences[kind] += 1
+        if self.differences[kind] <= OFTEN:
             wide = f"{call.seed}{', 64-bit types' if call.wide else ''}"
-            print(f"=== {found.way}, {found.what}: {call.name}, seed {wide}", flush=True)
-            print(f"{call.expression(found.way)}\n    {found.how[:700]}", flush=True)
+            print(f"=== {difference.way}, {difference.what}: {call.name}, seed {wide}", flush=True)
+            print(f"{call.expression(difference.way)}\n    {difference.how[:700]}", flush=True)
 
     def run(self, batches: Iterator[list[Call]], going: Callable[[], bool]) -> None:
-        """jax is some calls ahead."""
+        """Compare calls until `going` returns False. A thread runs JAX some batches ahead."""
         ready: queue.Queue[Any] = queue.Queue(3)
 
-        def ask() -> None:
+        def run_jax() -> None:
             for calls in batches:
                 if not going():
                     break
-                ready.put((calls, self.asked(calls)))
+                ready.put((calls, self.jax_results(calls)))
             ready.put(None)
 
-        asking = threading.Thread(target=ask, daemon=True)
-        asking.start()
+        jax_thread = threading.Thread(target=run_jax, daemon=True)
+        jax_thread.start()
         while (item := ready.get()) is not None:
             for call, record in zip(*item, strict=True):
                 if going():
                     self.compare(call, record)
-        asking.join()
+        jax_thread.join()
         self.jax.close()
         self.accnp.close()
 
     def summary(self) -> str:
         kinds: Counter[str] = Counter()
-        for (_, way, what), n in self.found.items():
+        for (_, way, what), n in self.differences.items():
             kinds[f"{way}, {what}"] += n
         texts = (", ".join(f"{n} {k}" for k, n in c.most_common()) for c in (self.counts, kinds))
         return "; differences: ".join(text or "none" for text in texts)
@@ -120,7 +123,7 @@ class Sweep:
 def batches(
     first: int, among: Sequence[str], wide: bool, count: int | None
 ) -> Iterator[list[Call]]:
-    """Calls of one precision each time."""
+    """Yield batches of calls of the same precision."""
     seeds = range(first, first + (count or 1 << 40))
     for at in range(0, len(seeds), BATCH):
         some = seeds[at : at + BATCH]
@@ -136,16 +139,16 @@ def main(args: list[str] | None = None) -> int:
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--wide", action="store_true")
     parser.add_argument("--alone", action="store_true")
-    given = parser.parse_args(args)
-    patterns = given.names.split(",")
+    options = parser.parse_args(args)
+    patterns = options.names.split(",")
     among = [n for n in names() if any(fnmatch.fnmatchcase(n, p) for p in patterns)]
-    print(f"{len(among)} names, seeds from {given.seed}", flush=True)
-    end = time.monotonic() + given.seconds
-    sweep = Sweep(given.ways.split(","), given.alone)
-    made = batches(given.seed, among, given.wide, given.calls)
-    sweep.run(made, lambda: time.monotonic() < end)
+    print(f"{len(among)} names, seeds from {options.seed}", flush=True)
+    end = time.monotonic() + options.seconds
+    sweep = Sweep(options.ways.split(","), options.alone)
+    calls = batches(options.seed, among, options.wide, options.calls)
+    sweep.run(calls, lambda: time.monotonic() < end)
     print(sweep.summary())
-    return 1 if sweep.found else 0
+    return 1 if sweep.differences else 0
 
 
 if __name__ == "__main__":

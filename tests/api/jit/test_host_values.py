@@ -1,5 +1,5 @@
-"""Python numbers and NumPy arrays that functions hand through unchanged are returned as jax returns
-them: the same object, or the value in the dtype that arrays have."""
+"""Python numbers and NumPy arrays that functions return unchanged are returned as in JAX: the same
+object, or the value in the dtype of an array."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ VALUES: dict[str, Any] = {
 
 
 def of_closure(m: Any, x: Any) -> Any:
-    """A converted function that returns its argument and a constant."""
+    """Call a function, converted by `closure_convert`, that returns its argument and a constant."""
     f, consts = m.closure_convert(lambda y: (y, x), 1.0)
     return f(x, *consts) if np.ndim(x) == 0 and isinstance(x, float) else f(1.0, *consts)
 
 
 def with_rule(m: Any, x: Any) -> Any:
-    """A function with a derivative of its own."""
+    """Call a function with a custom derivative that returns its argument."""
     f = m.custom_vjp(lambda x: (x, None))
     f.defvjp(lambda x: ((x, None), x), lambda x, ct: (ct[0],))
     return f(x)
 
 
 def shared(m: Any, x: Any) -> Any:
-    """An argument that all examples share."""
+    """Call a mapped function that returns an argument shared by all examples."""
     f = m.vmap(lambda a, b: (a, b, x), in_axes=(0, None), out_axes=(0, None, None))
     return f(m.numpy.ones(3), x)
 
 
 def along(m: Any, name: str, x: Any) -> Any:
-    """A collective of a constant."""
+    """Apply a collective to a constant."""
     reduce = getattr(m.lax, name)
     return m.vmap(lambda _: reduce(x, "i"), axis_name="i", out_axes=None)(m.numpy.ones(3))
 
