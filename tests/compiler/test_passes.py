@@ -224,7 +224,7 @@ def test_loops_over_buffers_on_the_stack_need_no_mask():
         ("s[j] = a0[j]", "vector(16, tail)"),  # memory that is read again
     ],
 )
-def test_rows_of_results_bypass_the_caches(body: str, expected: str):
+def test_rows_of_results_are_stored_non_temporally(body: str, expected: str):
     text = f"""
     kernel k(a0: f4[], a1: f4[], n) for lo..hi {{
       stack s: f4[1024]

@@ -59,8 +59,8 @@ def entry_text(
         Its arguments before those of the signature, with their types.
     before, after_counter : sequence of str, optional
         Instructions at the start, and such that use `%word`, the counter as an integer.
-    can_bypass : bool, optional
-        Whether the kernel can bypass the caches.
+    stores_nontemporally : bool, optional
+        Whether the kernel has non-temporal stores.
     linkage : str, optional
         The linkage of the entry.
 

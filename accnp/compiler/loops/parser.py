@@ -4,7 +4,7 @@ The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Pytho
 
     text      = kernel kernel*
     kernel    = "kernel" NAME "(" argument,* ")" "for" NAME ".." NAME ["in" ("order" | "steps")]
-                ["past" NAME] ["sized"] ["threads" INT] ["narrow"]
+                ["nontemporal" NAME] ["sized"] ["threads" INT] ["narrow"]
                 "{" stack* shared* heap* calls* shifted* long* statement* "}"
     argument  = NAME ":" TYPE "[" "]"  |  NAME
     stack     = "stack" NAME ":" TYPE "[" INT "]" ["exact"]
@@ -24,7 +24,7 @@ The grammar, with `x*` for any number of x, and NAME, INT and NUMBER as in Pytho
               | "for" NAME "in" expr ".." expr ["step" INT] ["independent"]
                 ["interchangeable"] ["spread" ("grid" | "blocks" | "once" | "threads")]
                 ["part" expr "of" expr]
-                ["vector" "(" INT "," NAME ["," "bypass"] ["," "peel"] ")"]
+                ["vector" "(" INT "," NAME ["," "nontemporal"] ["," "peel"] ")"]
                 carry* "{" statement* next* "}"
               | "loop" carry* "while" expr "{" statement* next* "}"
               | "break" "(" expr,* ")"
