@@ -56,7 +56,7 @@ def cpu_formulas():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ptx, "_found", BoundedCache("kernel_cache_size"))
         patch.setattr(ptx, "disk_cache", lambda: None)
-        patch.setattr(units, "own", lambda x: False)
+        patch.setattr(units, "has_units", lambda x: False)
         with _assembling():
             yield
 
