@@ -217,7 +217,7 @@ class KernelOnGpu(InspectedKernel):
             self.signature,
             self.callees,
             threads=self.threads,
-            tasks=bool(self._step.text.tasks),
+            distribute=bool(self._step.text.tasks),
         )
         return (*others, kernel)
 
