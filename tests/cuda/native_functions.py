@@ -115,17 +115,17 @@ def _simulated_instructions(errors: dict[str, list[Any]]) -> Iterator[None]:
         "rcp": _instruction(lambda d: 1.0 / d, *errors["rcp"]),
     }
     originals = {(m, n): getattr(m, n) for m in (units, gpu) for n in simulated}
-    root, roundings = gpu.GPU["rsqrt"], (units.saturated, units.down)
+    root, roundings = gpu.GPU["rsqrt"], (units.fma_saturated, units.fma_down)
     for m, n in originals:
         setattr(m, n, simulated[n])
     gpu.GPU["rsqrt"] = _instruction(lambda d: 1.0 / sqrt(d), *errors["rsqrt"], flushed=False)
-    units.saturated, units.down = _saturated, _down
+    units.fma_saturated, units.fma_down = _saturated, _down
     try:
         yield
     finally:
         for (m, n), f in originals.items():
             setattr(m, n, f)
-        gpu.GPU["rsqrt"], (units.saturated, units.down) = root, roundings
+        gpu.GPU["rsqrt"], (units.fma_saturated, units.fma_down) = root, roundings
 
 
 def _instruction(

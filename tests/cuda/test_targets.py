@@ -6,7 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 MAKEFILE = (HERE.parent.parent / "Makefile").read_text()
 # With a driver of their own, or about texts alone: the same on any machine.
-OTHERS = {"bench", "cupy_driver", "library", "ptx", "smoke"}
+OTHERS = {"bench", "cupy_driver", "kernel_texts", "library", "ptx", "smoke"}
 
 
 def test_every_file_with_a_gpu_is_run():
