@@ -119,6 +119,7 @@ def test_loop_carries_values_that_are_read_later():
         def kernel(lo, hi, x, y, n):
             total = 0.0
             before = 1.0
+            last = 0.0
             for i in range(n):
                 t = x[i] * before
                 before = total
@@ -427,19 +428,198 @@ def kernel(lo, hi, x, n, m, k):
     assert by_llvm(source, kernel, args, (0, 1))[0][39] == 0
 
 
-def test_unsupported_syntax_is_refused():
-    for text, why in (
-        ("x[0] = [1.0]", r"expression \[1.0\]"),
-        ("x[0] = unknown(1)", "unknown"),
-        ("x[0] = y", "is not defined"),
-        ("x[0] = lo ** 9", "a power"),
-        ("for k in range(lo, hi, 0):\n        pass", "a step of 0"),
-        ("for v in x:\n        pass", "range"),
-        ("x[0] = f8(x)", "address"),
-        ("lo[0] = 1.0", "number"),
-    ):
-        with pytest.raises(Unsupported, match=why):
-            read(f"def kernel(lo, hi, x):\n    {text}\n", (np.zeros(3),))
+NUMBER = "an array or address as a number"
+LOOP = "for k in range(lo):\n    "
+HELPERS = """
+def no_name(a):
+    b = a
+    return b + nothing
+
+
+def caller(a):
+    return no_name(a)
+
+
+def one_path(a):
+    if a > 0:
+        b = a
+    return b
+
+
+def nothing_returned(a):
+    if a > 0:
+        return a
+
+
+def raises(a):
+    b = a
+    raise ValueError
+
+
+def no_function(a):
+    return np.floot(a)
+
+
+def defaults(a, b=2):
+    return a
+
+
+def counted(a):
+    return a
+"""
+
+
+# Statements of a kernel, where v is a number and x an array; the message; the line from the first.
+REFUSED = [
+    ("x[0] = [1.0]", r"expression \[1.0\]", 0),
+    ("x[0] = unknown(1)", "name 'unknown' is not defined", 0),
+    ("v = v\nx[0] = y", "name 'y' is not defined", 1),
+    ("x[0] = lo ** 9", "a power whose exponent is neither", 0),
+    ("for k in range(lo, hi, 0):\n    pass", "a step of 0", 0),
+    ("for w in x:\n    pass", "a loop over x; loops are over a range", 0),
+    ("for w in range(0, stop=3):\n    pass", "loops are over a range of 1 to 3 numbers", 0),
+    ("for u, w in range(3):\n    pass", r"whose index is \(u, w\)", 0),
+    ("for k in range(3):\n    pass\nelse:\n    pass", "else of a loop", 0),
+    ("range = 3\nfor k in range(3):\n    pass", "call of the variable range", 1),
+    ("lo[0] = 1.0", "an element of lo, which is a number", 0),
+    ("v.x = 1", "an assignment to an attribute", 0),
+    ("x[0] += v", r"write a\[i\] = a\[i\] \+ x", 0),
+    ("v **= 2", r"the operator \*\*", 0),
+    ("v = v @ v", "the operator @", 0),
+    ("v |= 1", r"\| of floats", 0),
+    ("v = v // v", "// of floats", 0),
+    ("v = v << 1", "<< of numbers that are not integers", 0),
+    ("v = ~v", "~ of f8", 0),
+    ("u = ~f2(v)", "~ of f2", 0),
+    ("v = v is v", "the comparison is", 0),
+    ("v = v.real", "real of f8, which is not complex", 0),
+    ("v = v.shape", "the attribute shape", 0),
+    ("v = x[0, 1]", r"the index \[0, 1\]; arrays are flat", 0),
+    ("v = x[0:2]", r"the index \[0:2\]; arrays are flat", 0),
+    ("v = x[0.5]", "not an integer", 0),
+    ("x[0] = f8(x)", NUMBER, 0),
+    ("v = x + 1", NUMBER, 0),
+    ("v = -x", NUMBER, 0),
+    ("v = x == x", NUMBER, 0),
+    ("x[0] = x", NUMBER, 0),
+    ("for k in range(x):\n    pass", NUMBER, 0),
+    ("if x:\n    v = 1", NUMBER, 0),
+    ("while 'a':\n    break", "the constant 'a'", 0),
+    ("if 1 < 'a':\n    pass", "the constant 'a'", 0),
+    ("v = at(x)", r"at\(x\), which takes 2 arguments", 0),
+    ("v = nontemporal_requested(3)", r"nontemporal_requested\(3\), which takes 0", 0),
+    ("w = stack_f8(3)", r"stack_f8\(3\), which takes 0", 0),
+    ("parallel_for()", "call of parallel_for without a kernel", 0),
+    ("v = exp(v, v)", r"no function exp of \(f8, f8\)", 0),
+    ("move(x)", r"no procedure move of \(f8\*\)", 0),
+    ("v = exp(x=v)", "arguments by name in a call of exp", 0),
+    ("v = math.exp(x=v)", "arguments by name in a call of math.exp", 0),
+    ("v = exp", "name 'exp' is a function, not a number", 0),
+    ("v = kernel(v)", "a call of kernel in itself", 0),
+    ("v = load4(x, 0)", "name 'load4' is not defined", 0),
+    ("v = w = 1", "several names", 0),
+    ("v: float = 1", "an assignment with an annotation", 0),
+    ("try:\n    v = 1\nfinally:\n    v = 2", "a try statement", 0),
+    ("if v > 0:\n    return", "a return statement", 1),
+    ("for k in range(3):\n    continue", "a continue statement", 1),
+    ("del v", "a del statement", 0),
+    ("def g(a):\n    return a", "a function in another one", 0),
+    ("assert v", "an assert statement", 0),
+    # names
+    ("u += v", "name 'u' is read where it may have no value", 0),
+    ("if v > 0:\n    u = v\nw = 1\nv = u", "name 'u' is read where it may have no", 3),
+    ("if v > 0:\n    u = v\nelse:\n    w = 1\nv = u", "name 'u' is read where", 4),
+    (LOOP + "u = v\nv = u", "name 'u' is read where it may", 2),
+    ("while v > 0:\n    u = v\n    v = -1.0\nv = u", "name 'u' is read where it may", 3),
+    ("while True:\n    if v > 0:\n        break\n    u = v\nv = u", "'u' is read where", 4),
+    (LOOP + "v = v\nw = 2\nx[k] = v", "name 'k' is the index of a loop and is read after it", 3),
+    # functions of numbers
+    ("v = counted(v, v)", "2 arguments of counted, which takes 1", 0),
+    ("v = counted(x)", "an array as an argument of counted", 0),
+    ("v = no_name(v)", "name 'nothing' is not defined", "return b + nothing"),
+    ("v = caller(v)", "name 'nothing' is not defined", "return b + nothing"),
+    ("v = one_path(v)", "name 'b' is read where it may have no value", "return b\n"),
+    ("v = nothing_returned(v)", "nothing_returned returns nothing on some", "def nothing_returned"),
+    ("v = raises(v)", "in raises, raise has no meaning", "raise ValueError"),
+    ("v = no_function(v)", "np.floot is not defined", "return np.floot"),
+    ("v = defaults(v)", "parameters of defaults with defaults", "def defaults"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "why", "line"), REFUSED)
+def test_unsupported_statements_are_refused_at_their_lines(text, why, line):
+    source = HELPERS + "\ndef kernel(lo, hi, x):\n    v = x[0]\n"
+    number = source.count("\n") + 1 + line if isinstance(line, int) else 0
+    if isinstance(line, str):
+        number = source[: source.index(line)].count("\n") + 1
+    source += textwrap.indent(text, "    ") + "\n    x[1] = v\n"
+    with pytest.raises(Unsupported, match=why) as error:
+        read(source, (np.zeros(3),))
+    assert error.value.line == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if v > 0:\n    u = v\nelse:\n    u = -v\nv = u",
+        "for k in range(3):\n    u = v\nv = u",
+        "while True:\n    u = v\n    if u > 0:\n        break\n    v += 1.0\nv = u",
+        "if ON:\n    u = v\nv = u",
+        "v = annotated(v)",
+        "for k in range(3):\n    if v > 0:\n        break\n    u = v * 2.0\n    v = u",
+        "u = 0.0\nfor k in range(lo, hi):\n    u = v\nv = u",
+        "for k in range(3):\n    v += k\nfor k in range(2):\n    v += k\nk = 3\nv += k",
+    ],
+)
+def test_names_with_a_value_on_every_path_are_read(text):
+    source = "ON = True\n\ndef annotated(a):\n    b: unknown\n    b: unknown = a\n    return b\n\n"
+    source += "def kernel(lo, hi, x):\n    v = x[0]\n"
+    source += textwrap.indent(text, "    ") + "\n    x[1] = v\n"
+    check(source, np.array([-2.0, 0.0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("raise ValueError(1)", "a raise statement outside of functions"),
+        ("class A:\n    pass", "a class outside of functions"),
+        ("if True:\n    X = 1", "an if statement outside of functions"),
+        ("@jit\ndef g(x):\n    return x", "a decorator of g"),
+        ("import os", "kernels can import math, numpy, and numpy as np"),
+        ("from math import exp", "an import statement outside of functions"),
+        ("TABLE = [1, 2]", r"\[1, 2\], which is not a number"),
+        ("HALF = 1 / 0", "1 / 0, which is not a number .division by zero"),
+        ("N = 99999999999999999999999", "the constant 9999"),
+        ("a, b = 1, 2", "an assignment to something other than names outside of functions"),
+        ("N += 1", "an augmented assignment outside of functions"),
+        ("print(1)", "an expression whose value is not used outside of functions"),
+        ("async def g(x):\n    return x", "an async function outside of functions"),
+    ],
+)
+def test_statements_outside_of_functions_are_refused(text, why):
+    source = f"import math\nimport numpy as np\nN = 3\n{text}\n\ndef kernel(lo, hi, x):\n    pass\n"
+    with pytest.raises(Unsupported, match=why) as error:
+        read(source, (np.zeros(3),))
+    assert error.value.line == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "line"),
+    [
+        (
+            "x[9223372036854775807 + lo] = 1.0\nx[4611686018427387904 * 4] = 1.0",
+            "not a valid i8",
+            1,
+        ),
+        ("if lo > 0:\n    x[4611686018427387904 * 4] = 1.0", "not a valid i8", 1),
+        ("\n".join([f"s{k} = stack_c16()" for k in range(99)]), "buffers on the stack have", -1),
+    ],
+)
+def test_verification_names_the_line(text, why, line):
+    source = f"def kernel(lo, hi, x):\n{textwrap.indent(text, '    ')}\n"
+    with pytest.raises(Unsupported, match=why) as error:
+        read_source(source, "kernel", ("f8*",), check=True)
+    assert error.value.line == 2 + line
 
 
 SHARED = """

@@ -6,11 +6,13 @@ import ast
 import linecache
 import subprocess
 import sys
+from typing import Any
 
 import numba
 import numpy as np
 import pytest
 from numba.core.registry import cpu_target
+from numba.np.numpy_support import from_dtype
 
 import accnp as jnp
 from accnp.api.kernels.texts import ScalarText
@@ -21,7 +23,7 @@ from accnp.compiler.frontend.program import read_source
 from accnp.compiler.frontend.statements import Written
 from accnp.compiler.frontend.syntax import functions_of
 from accnp.compiler.loops.ir import For, If, Var, While
-from accnp.compiler.loops.types import DTYPES, F8
+from accnp.compiler.loops.types import DTYPES, F8, DType
 from accnp.compiler.loops.verifier import verify
 from accnp.compiler.loops.visiting import statements
 from accnp.compiler.unsupported import Unsupported
@@ -101,12 +103,14 @@ def test_random_functions_match_python(first):
 
 
 def test_names_have_the_types_of_numba():
-    context = cpu_target.typing_context
+    context: Any = cpu_target.typing_context
     numbers = {t: d for t, d in DTYPES.items() if d.kind in ("bool", "int", "uint", "float")}
     for x in numbers.values():
         for y in numbers.values():
-            want = context.unify_types(numba.from_dtype(x.numpy), numba.from_dtype(y.numpy))
-            assert numba.from_dtype(common_type([x, y]).numpy) == want
+            want = context.unify_types(from_dtype(x.numpy), from_dtype(y.numpy))
+            found = common_type([x, y])
+            assert isinstance(found, DType)
+            assert from_dtype(found.numpy) == want
 
 
 def returns_from_loops(x, n):
@@ -216,7 +220,7 @@ def test_loops_match_numba_semantics(function):
         found = computed(function, x, n)
         np.testing.assert_array_equal(found, want)
         got = compiled.nopython_signatures[-1].return_type
-        assert numba.from_dtype(found.dtype) == numba.types.unliteral(got), (function, kinds)
+        assert from_dtype(found.dtype) == numba.types.unliteral(got), (function, kinds)
 
 
 def halved(n):
@@ -324,12 +328,12 @@ def test_numba_compiles_the_helpers_of_a_function_too():
     ("text", "what", "line"),
     [
         ("for i in range(x):\n        x = x + i\n    return x", "signed integers", 2),
-        ("for k in (1, 2):\n        x = x + k\n    return x", "anything but a range", 2),
+        ("for k in (1, 2):\n        x = x + k\n    return x", "a loop over", 2),
         ("while x > 1:\n        x = x / 2\n    else:\n        x = 1\n    return x", "else", 5),
         ("while x > 1:\n        if x > 3:\n            return x\n        x = x / 2", "nothing", 1),
         ("y = [x]\n    while x > 1:\n        x = x / 2\n    return y[0]", r"expression \[x\]", 2),
         (
-            "while x > 1:\n        x = x / 2\n        y = x.real\n    return y",
+            "while x > 1:\n        x = x / 2\n        x = x.real\n    return x",
             "expression x.real",
             4,
         ),

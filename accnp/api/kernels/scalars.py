@@ -60,7 +60,10 @@ class ScalarFunction:
         if found is None:
             given = [computed(k) for k in kinds]
             frontend = importlib.import_module("accnp.compiler.frontend.functions")
-            said = frontend.result_type(self.mark, given)
+            try:
+                said = frontend.result_type(self.mark, given)
+            except RecursionError:
+                self.text.refuse_depth()
             if said is None:
                 compiled = importlib.import_module("accnp.compiler.numba.user_functions")
                 said = compiled.scalar_result(self.text.python, self.of, given)

@@ -22,13 +22,20 @@ import math
 import textwrap
 import types
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from accnp.api.kernels import number_definitions
+from accnp.compiler.frontend.checks import check_assignments, find_refusal, has_plain_parameters
 from accnp.compiler.frontend.definitions import define
-from accnp.compiler.frontend.syntax import parse_source
+from accnp.compiler.frontend.syntax import (
+    TOO_DEEP,
+    line_of_deepest,
+    line_of_longest,
+    parse_source,
+)
+from accnp.compiler.unsupported import Unsupported
 from accnp.numpy.scalar_types import ScalarType
 from accnp.trace_fn import function_place
 
@@ -58,9 +65,6 @@ _NOT_NUMPYS = frozenset({"conj", "spacing"})
 # What the text calls by these names; local variables of these names are renamed.
 _RESERVED = frozenset({"builtins", "cmath", "math", "np", "numpy", "range"})
 _CHANGED = "its file has changed since it was imported; import it again"
-_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp,
-          ast.SetComp, ast.DictComp, ast.GeneratorExp)  # fmt: skip
-_LEAVES = (ast.Raise, ast.Try, ast.With, ast.Global, ast.Nonlocal, ast.Yield, ast.Await, ast.Assert)
 
 
 def python_function(f: Any) -> Any:
@@ -94,11 +98,15 @@ class ScalarText(ast.NodeTransformer):
         self.of = "{} ({}:{})".format(*function_place(function))
         self.modules: set[str] = set()
         self.helpers: dict[str, ScalarText] = {}
-        self.tree = self.definition(self.source_tree())
+        try:
+            self.tree = self.definition(self.source_tree())
+            body = ast.unparse(self.tree)
+        except RecursionError:
+            self.refuse_depth()
         imports = {"np": "import numpy as np"}
         lines = [imports.get(m, f"import {m}") for m in sorted(self.modules)]
         # Braces of the user's own would be taken for places of the name.
-        text = "\n".join([*lines, ast.unparse(self.tree), ""]).replace("__accnp_name__", "{name}")
+        text = "\n".join([*lines, body, ""]).replace("__accnp_name__", "{name}")
         self.name = define(function_name(function), text)
         self._python: types.FunctionType | None = None
 
@@ -115,9 +123,19 @@ class ScalarText(ast.NodeTransformer):
             self._python.__name__ = function_name(self.function)
         return self._python
 
-    def refuse(self, what: str, node: ast.AST | None = None) -> Any:
+    def refuse_depth(self) -> NoReturn:
+        """Refuse the function because it is nested too deeply for this program."""
+        source = inspect.getsource(self.function)
+        try:
+            line = line_of_deepest(parse_source(textwrap.dedent(source)))
+        except RecursionError:
+            line = line_of_longest(source)
+        self.refuse(TOO_DEEP, line=line + self.function.__code__.co_firstlineno - 1)
+
+    def refuse(self, what: str, node: ast.AST | None = None, line: int | None = None) -> NoReturn:
         file = self.function.__code__.co_filename
-        line = getattr(node, "lineno", self.function.__code__.co_firstlineno)
+        if line is None:
+            line = int(getattr(node, "lineno", self.function.__code__.co_firstlineno))
         text = f"kernel: {self.of} cannot be part of a kernel: {what}"
         if "; got " not in text:
             given = self.function.__name__ if node is None else ast.unparse(node).split("\n")[0]
@@ -170,8 +188,8 @@ class ScalarText(ast.NodeTransformer):
 
     def definition(self, tree: ast.FunctionDef) -> ast.FunctionDef:
         a = tree.args
-        if a.vararg or a.kwarg or a.kwonlyargs or a.defaults:
-            self.refuse("its parameters must be plain ones; got defaults, * or **", tree)
+        if not has_plain_parameters(tree):
+            self.refuse("its parameters must be plain ones; got defaults, *, ** or /", tree)
         body = tree.body
         first = body[0]
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and body[1:]:
@@ -180,14 +198,23 @@ class ScalarText(ast.NodeTransformer):
         tree.name, tree.decorator_list, tree.returns = "__accnp_name__", [], None
         for x in a.args:
             x.annotation, x.arg = None, self.renamed(x.arg)
-        return ast.fix_missing_locations(tree)
+        ast.fix_missing_locations(tree)
+        try:
+            check_assignments(tree, {})
+        except Unsupported as error:
+            self.refuse(str(error), line=error.line)
+        return tree
 
     def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, _INNER):
-            self.refuse("functions and comprehensions within it are not supported", node)
-        if isinstance(node, _LEAVES):
-            self.refuse(f"{type(node).__name__.lower()} has no meaning in a kernel", node)
+        why = find_refusal(node)
+        if why is not None:
+            self.refuse(why, node)
         return super().visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        """Leave out the annotation, which is not evaluated."""
+        made = ast.Pass() if node.value is None else ast.Assign([node.target], node.value)
+        return self.visit(ast.copy_location(made, node))
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if self.is_local(node):
@@ -420,6 +447,9 @@ def _code_instructions(code: types.CodeType) -> list[tuple[str, str]]:
             continue
         name = x.opname.replace("LOAD_METHOD", "LOAD_ATTR")
         jump = x.opcode in dis.hasjrel or x.opcode in dis.hasjabs
+        if isinstance(x.argval, types.CodeType):  # of a function within it
+            found += [("", x.argval.co_name), *_code_instructions(x.argval)]
+            continue
         value = type(x.argval).__name__ + x.argrepr.replace("NULL|self + ", "").replace(
             "NULL + ", ""
         )

@@ -51,5 +51,5 @@ def convert_argument(x: Expr, to: Type) -> Expr:
     if of == to or (of.kind == "half" and to == F4):
         return x
     if not isinstance(to, DType) or not isinstance(of, DType):
-        raise Unsupported("memory of another type")
+        raise Unsupported(f"an argument of type {of.token} in place of {to.token}")
     return stored_as(x, to)

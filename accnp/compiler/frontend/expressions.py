@@ -21,9 +21,11 @@ from accnp.compiler.frontend.operators import (
     computed,
     constant,
     negate,
+    number_of,
 )
+from accnp.compiler.frontend.syntax import symbol_of
 from accnp.compiler.loops.builder import call
-from accnp.compiler.loops.ir import Buffer, Const, Expr, Var, dtype, number_type
+from accnp.compiler.loops.ir import Buffer, Const, Expr, Var, dtype
 from accnp.compiler.loops.types import B1, DType
 from accnp.compiler.unsupported import Unsupported
 
@@ -31,6 +33,10 @@ __all__ = ["LARGEST", "SQUARINGS", "Expressions", "Users"]
 
 LARGEST = 2000  # operations of a function, its copies after each `if` that returns among them
 SQUARINGS = 8  # constant exponents up to this are products
+_POWERS = (
+    f"a power whose exponent is neither a whole number from 1 to {SQUARINGS} nor a float of the "
+    "type of the base"
+)
 
 
 class Users(Protocol):
@@ -113,18 +119,18 @@ class Expressions:
     def binary(self, op: ast.operator, x: Expr, y: Expr) -> Expr:
         known = BINARY.get(type(op))
         if known is None:
-            raise Unsupported(type(op).__name__)
+            raise Unsupported(f"the operator {symbol_of(op)}")
         return computed(known, x, y)
 
     def power(self, x: ast.BinOp) -> Expr:
         base, exponent = self.kept("base", self.expr(x.left)), x.right
         if not isinstance(exponent, ast.Constant) or type(exponent.value) is not int:
             other = self.expr(exponent)
-            if dtype(base) != dtype(other) or number_type(base).kind != "float":
-                raise Unsupported("a power of two types")
+            if dtype(base) != dtype(other) or number_of(base).kind != "float":
+                raise Unsupported(_POWERS)
             return call("pow", base, other)
         if not 1 <= exponent.value <= SQUARINGS:
-            raise Unsupported("a power")
+            raise Unsupported(_POWERS)
         found = base
         for bit in bin(exponent.value)[3:]:
             found = self.kept("power", computed("mul", found, found))
@@ -150,7 +156,7 @@ class Expressions:
         for op, a, b in zip(x.ops, values, values[1:], strict=False):
             known = COMPARE.get(type(op))
             if known is None:
-                raise Unsupported(type(op).__name__)
+                raise Unsupported(f"the comparison {symbol_of(op)}")
             test = compare_numbers(known, a, b)
             found = test if found is None else call("and", found, test)
         assert found is not None
@@ -158,7 +164,7 @@ class Expressions:
 
     def call(self, x: ast.Call) -> Expr:
         if x.keywords:
-            raise Unsupported("arguments by name")
+            raise Unsupported(f"arguments by name in a call of {ast.unparse(x.func)}", x)
         arguments = [self.expr(a) for a in x.args]
         if isinstance(x.func, ast.Name) and x.func.id in self.users.functions:
             return self.users.call(x.func.id, arguments, self.branches)
@@ -169,7 +175,7 @@ class Expressions:
         found = number_function(module, name, arguments, self.kept) if module else None
         if found is None:
             of = ", ".join([dtype(a).token for a in arguments])
-            raise Unsupported(f"a call of {ast.unparse(x.func)} for ({of})", x)
+            raise Unsupported(f"no function {ast.unparse(x.func)} of ({of})", x)
         return found
 
     def truth(self, x: Expr) -> Expr:
@@ -183,10 +189,11 @@ class Expressions:
                 first = call("or" if isinstance(x.op, ast.Or) else "and", first, other)
             return first
         if isinstance(x, ast.Constant):
-            return Const(bool(x.value), B1)
+            return Const(bool(constant(x.value).value), B1)
         if isinstance(x, ast.Compare) and len(x.ops) == 1 and type(x.ops[0]) in COMPARE:
             sides = (x.left, x.comparators[0])
-            if all(isinstance(v, ast.Constant) for v in sides):  # as Numba, which leaves a side out
+            known = [constant(v.value) for v in sides if isinstance(v, ast.Constant)]
+            if len(known) == 2:  # as Numba, which leaves a side out
                 return Const(bool(eval(ast.unparse(x), {})), B1)
         return self.truth(self.expr(x))
 

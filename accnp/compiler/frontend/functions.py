@@ -9,6 +9,7 @@ the kernel calls it.
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -17,9 +18,11 @@ import numpy as np
 
 from accnp.compiler.frontend.branchless import Branchless
 from accnp.compiler.frontend.calls import resolve_call
+from accnp.compiler.frontend.checks import check_function
 from accnp.compiler.frontend.definitions import keep_linked, with_definitions
 from accnp.compiler.frontend.expressions import LARGEST
 from accnp.compiler.frontend.jumps import has_loops, without_jumps
+from accnp.compiler.frontend.liveness import names_in
 from accnp.compiler.frontend.statements import Values, Written
 from accnp.compiler.frontend.structured_function import StructuredFunction
 from accnp.compiler.frontend.syntax import functions_of, parse_source
@@ -34,6 +37,7 @@ __all__ = ["UserFunctions", "result_type"]
 
 # What the texts of functions name (`api.kernels.texts`).
 _IMPORTS = "import builtins\nimport cmath\nimport math\nimport numpy\nimport numpy as np"
+_OUTSIDE = frozenset({*dir(builtins), "builtins", "cmath", "math", "numpy", "np"})
 
 
 def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
@@ -72,6 +76,8 @@ class UserFunctions:
         self.left = LARGEST
         self.active: list[str] = []  # the functions around
         self.structured: dict[str, ast.FunctionDef] = {}
+        self.outside = {*_OUTSIDE, *self.constants, *self.functions}  # what these can read
+        self.checked: set[str] = set()
 
     def count(self) -> None:
         """Count an operation.
@@ -103,11 +109,12 @@ class UserFunctions:
             If the function is beyond the language.
         """
         tree = self.functions[name]
+        self.check(name)
         names = [a.arg for a in tree.args.args]
         if len(names) != len(arguments):
-            raise Unsupported(f"{name} takes {len(names)} arguments")
+            raise Unsupported(f"{len(arguments)} arguments of {name}, which takes {len(names)}")
         if any(not isinstance(dtype(a), DType) for a in arguments):
-            raise Unsupported(f"{name} of memory")
+            raise Unsupported(f"an array as an argument of {name}, which takes numbers")
         if name in self.active:
             raise Unsupported(f"{name} calls itself")
         if not self.active:
@@ -128,6 +135,16 @@ class UserFunctions:
             return self.linked(name, kept)
         finally:
             self.active.pop()
+
+    def check(self, name: str) -> None:
+        """Check a function and those that it calls, before another way to compile it is tried."""
+        if name in self.checked:
+            return
+        self.checked.add(name)
+        tree = self.functions[name]
+        check_function(tree, self.outside, self.constants)
+        for other in sorted(names_in(*tree.body) & self.functions.keys()):
+            self.check(other)
 
     def written(self, tree: ast.FunctionDef, given: Values, branches: bool) -> Expr:
         begin, depth, left = len(self.out.blocks[-1]), len(self.out.blocks), self.left
@@ -160,5 +177,5 @@ class UserFunctions:
             keep_linked(mark, "\n".join([header, "import numba", *own, f"{mark} = {name}", ""]))
         found = resolve_call(mark, arguments)
         if found is None or found[0] is None:
-            raise Unsupported(f"a call of {name}")
+            raise Unsupported(f"a call of {name}, whose result is not a number")
         return Call(mark, found[1], found[0])

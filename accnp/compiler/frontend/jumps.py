@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = ["has_loops", "split_assignment", "without_jumps"]
+__all__ = ["falls_through", "has_loops", "split_assignment", "without_jumps"]
 
 _SIMPLE = (ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Attribute)
 
@@ -27,6 +27,11 @@ _SIMPLE = (ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Bin
 def has_loops(tree: ast.FunctionDef) -> bool:
     """Return whether a function has a loop."""
     return any(isinstance(n, ast.For | ast.While) for n in walk(tree))
+
+
+def falls_through(body: Sequence[ast.stmt]) -> bool:
+    """Return whether control may come to the end of statements."""
+    return "next" in _exit_kinds(body)
 
 
 def without_jumps(tree: ast.FunctionDef) -> ast.FunctionDef:
@@ -112,7 +117,7 @@ class _Structured:
         return found
 
     def function(self, tree: ast.FunctionDef) -> ast.FunctionDef:
-        if "next" in _exit_kinds(tree.body):
+        if falls_through(tree.body):
             raise Unsupported("a way that returns nothing", tree)
         body = self.block(tree.body, None)
         flags = any(isinstance(n, ast.Name) and n.id == self.done for s in body for n in walk(s))

@@ -33,14 +33,17 @@ class Liveness:
     """The names that are read after statements of a function.
 
     `after` has those of each `if` and loop, and `at_head` those that are read after the beginning
-    of a step of each loop; keys are the ids of the nodes.
+    of a step of each loop; keys are the ids of the nodes. `at_entry` has those that are read on
+    some path from the beginning of the function on, and `after_loops` the indices of loops that are
+    read after them.
     """
 
     def __init__(self, function: ast.FunctionDef) -> None:
         self.after: dict[int, set[str]] = {}
         self.at_head: dict[int, set[str]] = {}
         self._exits: list[set[str]] = []  # the names that are read after the loops around
-        self.block(function.body, set())
+        self.after_loops: set[str] = set()
+        self.at_entry = self.block(function.body, set())
 
     def block(self, body: Sequence[ast.stmt], live: set[str]) -> set[str]:
         """Return the names that are read from the beginning of statements on."""
@@ -63,6 +66,7 @@ class Liveness:
     def loop(self, s: ast.For | ast.While, live: set[str]) -> set[str]:
         self.after[id(s)] = live
         own: set[str] = names_in(s.target) if isinstance(s, ast.For) else set()
+        self.after_loops |= own & live
         head: set[str] = names_in(s.test) | live if isinstance(s, ast.While) else live.copy()
         self._exits.append(live)
         while True:  # what a step reads, the step before may have assigned

@@ -9,14 +9,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from accnp.compiler.frontend.syntax import symbol_of
 from accnp.compiler.loops.builder import call
-from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype, number_type
+from accnp.compiler.loops.ir import Call, Cast, Const, Expr, dtype
 from accnp.compiler.loops.types import B1, DTYPES, F4, F8, I8, U8, DType, Type, part_of
 from accnp.compiler.unsupported import Unsupported
 
 __all__ = [
     "BINARY", "COMPARE", "cast_to", "common_type", "compare_numbers", "computed", "constant",
-    "negate", "stored_as", "zero",
+    "negate", "number_of", "stored_as", "zero",
 ]  # fmt: skip
 
 # The functions of the loop IR for the operators of Python.
@@ -32,6 +33,21 @@ _WHOLE = ("int", "uint")
 _BITS = ("and", "or", "xor")
 _SHIFTS = ("shl", "shr")
 _DIVISIONS = ("floor_quotient", "floor_remainder")
+_WRITTEN = {name: symbol_of(op()) for op, name in BINARY.items()}  # in Python
+
+
+def number_of(x: Expr) -> DType:
+    """Return the type of an expression, which must be a number.
+
+    Raises
+    ------
+    Unsupported
+        If it is an address.
+    """
+    found = dtype(x)
+    if not isinstance(found, DType):
+        raise Unsupported("an array or address as a number; write a[i] for an element")
+    return found
 
 
 def constant(value: object) -> Const:
@@ -47,11 +63,9 @@ def constant(value: object) -> Const:
 
 def cast_to(x: Expr, to: DType) -> Expr:
     """Return an expression as another type; constants where that is exact."""
-    of = dtype(x)
+    of = number_of(x)
     if of == to:
         return x
-    if not isinstance(of, DType):
-        raise Unsupported("an address as a number")
     if isinstance(x, Const) and of.kind in _WHOLE:
         if to.kind == "float" and abs(x.value) <= 1 << 24:
             return Const(float(x.value), to)
@@ -64,7 +78,7 @@ def cast_to(x: Expr, to: DType) -> Expr:
 
 def stored_as(x: Expr, to: DType) -> Expr:
     """Return what is stored of an expression in memory of another type."""
-    of = number_type(x)
+    of = number_of(x)
     loses = of.kind in ("float", "half") and to.kind not in ("float", "half", "complex")
     if of != to and (loses or (of.kind == "complex" and to.kind != "complex")):
         raise Unsupported(f"{of.token} stored as {to.token}; convert it")
@@ -80,16 +94,18 @@ def _common_dtype(of: Sequence[DType]) -> DType:
     """The type in which two numbers of different types are computed."""
     kinds = {d.kind for d in of}
     if "complex" in kinds:
-        raise Unsupported("complex numbers with others")
+        raise Unsupported("a complex number with another type; convert one of them")
     if "float" in kinds:
         whole = [d for d in of if d.kind != "float"]
         if any(d.kind == "bool" or d.size < 4 for d in whole):
-            raise Unsupported("floats with short integers")
+            raise Unsupported(
+                "a float with a bool or an integer of 8 or 16 bits; convert one of them"
+            )
         return F8
     if kinds == {"uint"}:
         return U8
     if any(d == U8 for d in of):
-        raise Unsupported("uint64 with signed integers")
+        raise Unsupported("a uint64 with a signed integer; convert one of them")
     return I8
 
 
@@ -106,9 +122,9 @@ def _unify_types(x: Type, y: Type) -> DType:
     """The type of a name that holds numbers of two types."""
     kinds = {x.kind, y.kind}
     if not isinstance(x, DType) or not isinstance(y, DType):
-        raise Unsupported("a name with an address and a number")
+        raise Unsupported("an array or address in one case and a number in another")
     if not kinds <= {"bool", "int", "uint", "float"}:
-        raise Unsupported("a name with numbers of two types")
+        raise Unsupported("numbers of two types where one is needed; convert one of them")
     if "bool" in kinds:
         return y if x.kind == "bool" else x
     if len(kinds) == 1:
@@ -124,7 +140,7 @@ def _unify_types(x: Type, y: Type) -> DType:
 
 def computed(name: str, x: Expr, y: Expr) -> Expr:
     """Return an operator of two numbers."""
-    of = [_widen_half(number_type(a)) for a in (x, y)]
+    of = [_widen_half(number_of(a)) for a in (x, y)]
     alike = of[0] == of[1]
     if alike and of[0].kind == "complex":
         if name == "mul":
@@ -133,7 +149,7 @@ def computed(name: str, x: Expr, y: Expr) -> Expr:
             return call(name, x, y)
     if name in _SHIFTS:
         if any(d.kind not in _WHOLE for d in of):
-            raise Unsupported(f"{name} of numbers that are not integers")
+            raise Unsupported(f"{_WRITTEN[name]} of numbers that are not integers")
         to = I8 if of[0].signed else U8
     elif alike and (of[0].kind == "float" or (of[0] == B1 and name in _BITS)):
         to = of[0]
@@ -141,16 +157,16 @@ def computed(name: str, x: Expr, y: Expr) -> Expr:
         to = _common_dtype(of)
         to = F8 if name == "div" else to
     if to.kind == "float" and name in (*_BITS, *_DIVISIONS):
-        raise Unsupported(f"{name} of floats")
+        raise Unsupported(f"{_WRITTEN[name]} of floats")
     return call(name, cast_to(x, to), cast_to(y, to))
 
 
 def compare_numbers(name: str, x: Expr, y: Expr) -> Expr:
     """Return a comparison of two numbers."""
-    of = [_widen_half(number_type(a)) for a in (x, y)]
+    of = [_widen_half(number_of(a)) for a in (x, y)]
     complex_ones = [d for d in of if d.kind == "complex"]
     if complex_ones and name not in ("eq", "ne"):
-        raise Unsupported("an order of complex numbers")
+        raise Unsupported("an order comparison of complex numbers")
     if complex_ones:
         to = max(complex_ones, key=lambda d: d.size)
     elif of[0] == of[1]:
@@ -164,11 +180,11 @@ def compare_numbers(name: str, x: Expr, y: Expr) -> Expr:
 
 def negate(name: str, x: Expr) -> Expr:
     """Return -x ("neg") or ~x ("not") of a number."""
-    of = number_type(x)
-    if of.kind == "half":
+    of = number_of(x)
+    if of.kind == "half" and name == "neg":
         return Call(name, (x,), of)
     if of == B1 or (name == "not" and of.kind not in _WHOLE):
-        raise Unsupported(f"{name} of {of.token}")
+        raise Unsupported(f"{'-' if name == 'neg' else '~'} of {of.token}")
     if of.kind in _WHOLE:
         x = cast_to(x, I8 if of.signed else U8)
     return call(name, x)

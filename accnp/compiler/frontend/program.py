@@ -50,6 +50,7 @@ Callees = tuple[tuple[str, tuple[str, ...]], ...]
 def read_source(
     source: str, name: str, signature: Sequence[str], callees: Callees = (),
     programs: Mapping[str, Kernel] | None = None, threads: int = 0, distribute: bool = False,
+    check: bool = False,
 ) -> tuple[Kernel, list[Kernel]]:  # fmt: skip
     """Return the kernel of a source, and those that it calls.
 
@@ -70,11 +71,14 @@ def read_source(
     distribute : bool, optional
         Whether to distribute the steps of the kernel, which is one for CPUs, to the threads of a
         GPU.
+    check : bool, optional
+        Whether the kernels are verified.
 
     Raises
     ------
     Unsupported
-        If the source uses something that the language does not have.
+        If the source uses something that the language does not have, or a kernel is not well
+        formed.
     ValueError
         If the source does not have the kernel, or the signature is not one of its arguments.
     """
@@ -85,16 +89,16 @@ def read_source(
         raise ValueError(f"get_kernel: the source must define the function; got name={name!r}")
     kernels = {name, *[callee for callee, _ in callees]}
     functions = {n: tree for n, tree in trees.items() if n not in kernels}
-    constants = constants_of(module)
     known: list[Callee] = []
     read: list[Kernel] = []
     try:
+        constants = constants_of(module)
         for callee, its in (*callees, (name, signature)):
             found = (programs or {}).get(callee)
             if found is None:
                 found = read_kernel(
                     trees[callee], its, known, functions, constants, threads,
-                    distribute or callee != name,
+                    distribute or callee != name, check,
                 )  # fmt: skip
             read.append(_with_short_vectors(write_users_functions(found)))
             known.append(Callee(callee, tuple([_type(t) for t in its])))
@@ -169,7 +173,7 @@ def lower_source(
     Unsupported
         If the source is beyond the language.
     """
-    kernel, others = read_source(source, name, signature, callees, programs)
+    kernel, others = read_source(source, name, signature, callees, programs, check=check)
     calls = [s for k in (kernel, *others) for s in statements(k.body) if isinstance(s, Run | Share)]
     texts = [_callee(k, calls, target, attributes, check) for k in others]
     called: set[str] = {s.kernel for s in statements(kernel.body) if isinstance(s, Run | Share)}

@@ -16,6 +16,7 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from accnp.compiler.frontend.calls import convert_argument, resolve_call
+from accnp.compiler.frontend.checks import check_assignments, check_parameters
 from accnp.compiler.frontend.expressions import Expressions
 from accnp.compiler.frontend.functions import UserFunctions
 from accnp.compiler.frontend.indices import as_index, combined_index, is_index
@@ -26,11 +27,12 @@ from accnp.compiler.frontend.operators import (
     cast_to,
     common_type,
     computed,
+    number_of,
     stored_as,
 )
 from accnp.compiler.frontend.statements import Statements, Written, as_type
-from accnp.compiler.frontend.syntax import walk
-from accnp.compiler.frontend.wide_loads import STORES, called_function, name_elements
+from accnp.compiler.frontend.syntax import called_function, symbol_of, walk
+from accnp.compiler.frontend.wide_loads import LOADS, STORES, name_elements
 from accnp.compiler.llvm.intrinsics.all import TABLE
 from accnp.compiler.llvm.intrinsics.stack import length_of
 from accnp.compiler.loops.builder import call
@@ -53,11 +55,10 @@ from accnp.compiler.loops.ir import (
     StoreVector,
     Var,
     dtype,
-    number_type,
 )
 from accnp.compiler.loops.signatures import is_of_gpu, type_of_call
 from accnp.compiler.loops.types import B1, DTYPES, I8, U1, DType, Pointer
-from accnp.compiler.loops.verifier import OF_GPUS, RESERVED
+from accnp.compiler.loops.verifier import OF_GPUS, RESERVED, VerificationError, verify
 from accnp.compiler.unsupported import Unsupported
 
 __all__ = ["read_kernel"]
@@ -71,6 +72,7 @@ def read_kernel(
     constants: Mapping[str, Const] | None = None,
     threads: int = 0,
     called: bool = False,
+    check: bool = False,
 ) -> Kernel:
     """Return the kernel of a function.
 
@@ -93,18 +95,30 @@ def read_kernel(
     called : bool, optional
         Whether others call the kernel with steps to do: only such kernels for GPUs have `lo` and
         `hi`.
+    check : bool, optional
+        Whether the kernel is verified.
 
     Raises
     ------
     Unsupported
-        If the function is beyond the language.
+        If the function is beyond the language, or the kernel is not well formed.
     ValueError
         If the signature is not one of its arguments.
     """
+    check_parameters(tree)
     out = Written({n.id for n in walk(tree) if isinstance(n, ast.Name)} | RESERVED | OF_GPUS)
     users = UserFunctions(functions or {}, out, constants or {})
     ranged = called or not threads
-    return _Reader(name_elements(tree), signature, callees, users, threads, ranged).kernel()
+    tree = name_elements(tree) if threads else tree
+    kernel = _Reader(tree, signature, callees, users, threads, ranged).kernel()
+    if check:
+        try:
+            verify(kernel)
+        except VerificationError as error:
+            found = Unsupported(error.reason)
+            found.line = out.lines.get(id(error.statement), tree.lineno)
+            raise found from None
+    return kernel
 
 
 class _Reader(Expressions, Statements):
@@ -120,6 +134,9 @@ class _Reader(Expressions, Statements):
         ranged: bool,
     ) -> None:
         Statements.__init__(self, tree, users.out)
+        live = self.liveness  # which is there already, and says whether to look for a name
+        if live.after_loops or not live.at_entry.isdisjoint(assigned(tree.body)):
+            check_assignments(tree, users.constants, index_ends=True)
         self.callees = {c.name: c for c in callees}
         self.called: dict[str, Callee] = {}
         self.users = users
@@ -194,25 +211,32 @@ class _Reader(Expressions, Statements):
 
     def statement(self, s: ast.stmt) -> None:
         if isinstance(s, ast.Assign):
-            (target,) = s.targets
+            target = s.targets[0]
+            if len(s.targets) > 1:
+                raise Unsupported("an assignment to several names")
             if isinstance(target, ast.Name):
                 self.assign(target.id, self.memory_or_value(s.value, target.id))
             elif isinstance(target, ast.Subscript):
                 self.store(target, self.expr(s.value))
-            elif isinstance(target, ast.Tuple) and isinstance(s.value, ast.Call):
-                self.load_vector([n.id for n in target.elts if isinstance(n, ast.Name)], s.value)
+            elif self.threads and called_function(s.value) in LOADS:
+                self.load_vector(target, s.value)
+            elif isinstance(target, ast.Attribute):
+                raise Unsupported("an assignment to an attribute")
             else:
                 raise Unsupported("an assignment to several names")
         elif isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
             self.assign(s.target.id, self.binary(s.op, self.name(s.target.id), self.expr(s.value)))
+        elif isinstance(s, ast.AugAssign):
+            raise Unsupported("an augmented assignment to an element; write a[i] = a[i] + x")
         elif isinstance(s, ast.Expr) and isinstance(s.value, ast.Call):
             self.procedure(s.value)
         else:
             super().statement(s)
 
-    def load_vector(self, names: Sequence[str], x: ast.Call) -> None:
+    def load_vector(self, target: ast.expr, x: ast.expr) -> None:
         """Load several elements; those of bools are bytes."""
-        place, index = x.args
+        names = [n.id for n in walk(target) if isinstance(n, ast.Name)]
+        place, index = self.given(x, 2)
         memory, at = self.memory(place), self.index(index)
         made = tuple([Var(self.out.fresh(n), memory.element) for n in names])
         self.out.add(LoadVector(made, memory, at))
@@ -221,7 +245,7 @@ class _Reader(Expressions, Statements):
 
     def store_vector(self, x: ast.Call) -> None:
         """Store several elements."""
-        place, index, *values = x.args
+        place, index, *values = self.given(x, 2 + STORES[called_function(x)])
         memory, at = self.memory(place), self.index(index)
         stored = tuple([stored_as(self.expr(v), memory.element) for v in values])
         self.out.add(StoreVector(memory, at, stored))
@@ -237,6 +261,7 @@ class _Reader(Expressions, Statements):
         found = length_of(function)
         if found is None:
             return self.expr(x, name)
+        self.given(x, 0)
         of, length, exact = found
         self.out.stack.append(Buffer(self.out.fresh(name), of, length, exact))
         return self.out.stack[-1]
@@ -248,6 +273,13 @@ class _Reader(Expressions, Statements):
             raise Unsupported("shared memory whose length is not known", x)
         self.shared.append(Buffer(self.out.fresh(name), of, int(length.value)))
         return self.shared[-1]
+
+    def given(self, x: ast.expr, count: int) -> list[ast.expr]:
+        """The arguments of a call of a function that takes a number of them."""
+        assert isinstance(x, ast.Call)
+        if len(x.args) != count or x.keywords:
+            raise Unsupported(f"{ast.unparse(x)}, which takes {count} arguments", x)
+        return x.args
 
     def store(self, target: ast.Subscript, value: Expr) -> None:
         memory = self.memory(target.value)
@@ -263,7 +295,8 @@ class _Reader(Expressions, Statements):
         name, args = self.arguments(x)
         found = resolve_call(name, args)
         if found is None:
-            raise Unsupported(f"a call of {name}")
+            of = ", ".join([dtype(a).token for a in args])
+            raise Unsupported(f"no procedure {name} of ({of})", x)
         result, passed = found
         made = None if result is None else Var(self.out.fresh(name), result)
         self.out.add(Do(name, passed, made))
@@ -272,15 +305,16 @@ class _Reader(Expressions, Statements):
         """A call of another kernel, or one that shares its steps among threads."""
         shared = name == "parallel_for"
         if shared:
-            name = given[0].id if isinstance(given[0], ast.Name) else ""
+            name = given[0].id if given and isinstance(given[0], ast.Name) else ""
             given = given[1:]
         if name not in self.callees:
-            raise Unsupported(f"a call of {name}")
+            raise Unsupported(f"a call of {name or 'parallel_for'} without a kernel of this source")
         callee = self.called[name] = self.callees[name]
         values = [self.expr(a) for a in given]
         leading, rest = (values[:5], values[5:]) if shared else (values[:2], values[2:])
-        if len(rest) != len(callee.arguments):
-            raise Unsupported(f"{len(rest)} arguments of {name}")
+        count = len(callee.arguments) + (5 if shared else 2)
+        if len(values) != count:
+            raise Unsupported(f"{len(values)} arguments of {name}, which takes {count}")
         first = [as_index(cast_to(v, I8)) for v in leading]
         args = tuple([convert_argument(*pair) for pair in zip(rest, callee.arguments, strict=True)])
         if shared:
@@ -296,6 +330,8 @@ class _Reader(Expressions, Statements):
         if found is None:
             known = name in assigned(self.tree.body)
             what = "is read where it may have no value" if known else "is not defined"
+            if name in self.users.functions or name in TABLE or name in FUNCTIONS or name in DTYPES:
+                what = "is a function, not a number"
             raise Unsupported(f"name {name!r} {what}")
         return found
 
@@ -308,14 +344,17 @@ class _Reader(Expressions, Statements):
         if not isinstance(found, Buffer | Var):
             found = self.let("p", found)
         if isinstance(found, Var) and not isinstance(found.dtype, Pointer):
-            raise Unsupported("an element of a number")
+            raise Unsupported(f"an element of {ast.unparse(x)}, which is a number")
         return found
 
     def index(self, x: ast.expr) -> Expr:
         """An expression as an index."""
+        if isinstance(x, ast.Tuple | ast.Slice):
+            shown = ast.unparse(ast.Subscript(ast.Name("a"), x))[1:]
+            raise Unsupported(f"the index {shown}; arrays are flat, with one integer")
         value = self.expr(x)
-        if number_type(value).kind not in ("int", "uint"):
-            raise Unsupported("an index that is not an integer")
+        if number_of(value).kind not in ("int", "uint"):
+            raise Unsupported("an index or a limit of a range that is not an integer")
         return as_index(cast_to(value, I8))
 
     def count(self) -> None:
@@ -341,7 +380,7 @@ class _Reader(Expressions, Statements):
     def binary(self, op: ast.operator, x: Expr, y: Expr) -> Expr:
         name = BINARY.get(type(op))
         if name is None:
-            raise Unsupported(type(op).__name__)
+            raise Unsupported(f"the operator {symbol_of(op)}")
         of_size = name == "floor_quotient" and isinstance(y, Var) and y in self.sizes
         if of_size and dtype(x) == I8:
             return call("floordiv", x, y)
@@ -357,13 +396,20 @@ class _Reader(Expressions, Statements):
     def part(self, attribute: str, z: Expr) -> Expr:
         if attribute not in ("real", "imag"):
             raise Unsupported(f"the attribute {attribute}")
+        of = number_of(z)
+        if of.kind != "complex":
+            raise Unsupported(f"{attribute} of {of.token}, which is not complex")
         return call(attribute, z)
 
     def arguments(self, x: ast.Call) -> tuple[str, list[Expr]]:
-        if not isinstance(x.func, ast.Name) or x.keywords:
+        if not isinstance(x.func, ast.Name):
             raise Unsupported(f"a call of {ast.unparse(x.func)}")
+        if x.keywords:
+            raise Unsupported(f"arguments by name in a call of {x.func.id}", x)
         if x.func.id in self.values:
             raise Unsupported(f"a call of the variable {x.func.id}")
+        if x.func.id == self.tree.name:
+            raise Unsupported(f"a call of {x.func.id} in itself", x)
         if is_of_gpu(x.func.id) and not self.threads:
             raise Unsupported(f"name {x.func.id!r} is not defined", x)
         return x.func.id, [self.expr(a) for a in x.args]
@@ -371,15 +417,16 @@ class _Reader(Expressions, Statements):
     def call_by_name(self, x: ast.Call, name: str) -> Expr:
         if isinstance(x.func, ast.Attribute) and x.func.attr == "conjugate" and not x.args:
             z = self.expr(x.func.value)
-            return call("conj", z) if number_type(z).kind == "complex" else z
+            return call("conj", z) if number_of(z).kind == "complex" else z
         function, args = self.arguments(x)
         if function in self.users.functions:
             return self.users.call(function, args)
         if function == "nontemporal_requested":
+            self.given(x, 0)
             return Call("nontemporal_requested", (), I8)
         if function == "at":
-            memory = self.memory(x.args[0])
-            return Address(memory, self.index(x.args[1]))
+            place, index = self.given(x, 2)
+            return Address(self.memory(place), self.index(index))
         if function in DTYPES and len(args) == 1:
             return cast_to(args[0], DTYPES[function])
         result, passed = resolve_call(function, args) or (None, ())

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from accnp.compiler.frontend.indices import combined_index
 from accnp.compiler.frontend.liveness import Liveness, assigned
 from accnp.compiler.frontend.operators import cast_to, common_type, zero
-from accnp.compiler.frontend.syntax import walk
+from accnp.compiler.frontend.syntax import called_function, describe_statement, walk
 from accnp.compiler.loops.builder import call
 from accnp.compiler.loops.ir import (
     Address,
@@ -52,6 +52,8 @@ class Written:
         self.stack: list[Buffer] = []
         self.count = 0
         self.pure = False  # whether no statement may be added: in the condition of a loop
+        self.line = 0  # of the statement that is being read
+        self.lines: dict[int, int] = {}  # of statements that were written, by their ids
 
     def fresh(self, name: str) -> str:
         """A name that the kernel does not have yet."""
@@ -66,6 +68,7 @@ class Written:
     def add(self, s: Stmt) -> None:
         if self.pure:
             raise Unsupported("a condition with effects")
+        self.lines[id(s)] = self.line
         self.blocks[-1].append(s)
 
     def let(self, name: str, value: Expr) -> Var:
@@ -117,12 +120,16 @@ class Statements:
     # --- statements ---
 
     def body(self, nodes: Sequence[ast.stmt]) -> None:
+        around = self.out.line
         for node in nodes:
+            self.out.line = node.lineno
             try:
                 self.statement(node)
             except Unsupported as error:
                 error.locate(node)
                 raise
+            finally:
+                self.out.line = around
             if _leaves(self.out.blocks[-1]):
                 break
 
@@ -138,7 +145,7 @@ class Statements:
         elif not isinstance(s, ast.Pass) and not (
             isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)
         ):
-            raise Unsupported(type(s).__name__)
+            raise Unsupported(describe_statement(s))
 
     def assign(self, name: str, value: Expr | Buffer) -> None:
         if not isinstance(value, Buffer | Const | Var):
@@ -232,8 +239,6 @@ class Statements:
         own: set[str] = set()
         if isinstance(s, ast.For) and isinstance(s.target, ast.Name):
             own = {s.target.id}
-        if own & live:
-            raise Unsupported("the index of a loop after it")
         before, names = dict(self.values), sorted(assigned(s.body) - own)
         types = {n: dtype(self.address(before[n])) for n in names if n in before and n in at_head}
         handed = [n for n in names if n in types or n in live]
@@ -295,10 +300,17 @@ class Statements:
 
     def loop(self, s: ast.For) -> None:
         limits = s.iter.args if isinstance(s.iter, ast.Call) else []
-        if not isinstance(s.target, ast.Name) or s.orelse or not 1 <= len(limits) <= 3:
-            raise Unsupported("a loop over anything but a range")
-        if not isinstance(s.iter, ast.Call) or getattr(s.iter.func, "id", "") != "range":
-            raise Unsupported("a loop over anything but a range")
+        if s.orelse:
+            raise Unsupported("else of a loop")
+        if not isinstance(s.target, ast.Name):
+            raise Unsupported(f"a loop whose index is {ast.unparse(s.target)}; use one name")
+        named = isinstance(s.iter, ast.Call) and s.iter.keywords
+        if called_function(s.iter) != "range" or named or not 1 <= len(limits) <= 3:
+            raise Unsupported(
+                f"a loop over {ast.unparse(s.iter)}; loops are over a range of 1 to 3 numbers"
+            )
+        if "range" in self.values:
+            raise Unsupported("a call of the variable range")
         name = s.target.id
         given = [self.index(a) for a in limits]
         start, stop = (_ZERO, given[0]) if len(given) == 1 else (given[0], given[1])
@@ -374,7 +386,7 @@ def as_type(x: Expr, to: Type) -> Expr:
     if dtype(x) == to:
         return x
     if not isinstance(to, DType):
-        raise Unsupported("a number as an address")
+        raise Unsupported("a number as an array or address")
     return cast_to(x, to)
 
 

@@ -12,11 +12,11 @@ import ast
 from collections.abc import Callable
 
 from accnp.compiler.frontend.expressions import Expressions, Users
-from accnp.compiler.frontend.operators import cast_to, common_type
+from accnp.compiler.frontend.operators import cast_to, common_type, number_of
 from accnp.compiler.frontend.statements import Statements, Values, Written, as_type
 from accnp.compiler.frontend.syntax import walk
 from accnp.compiler.loops.builder import call
-from accnp.compiler.loops.ir import Const, Expr, If, Joined, Stmt, Var, dtype, number_type
+from accnp.compiler.loops.ir import Const, Expr, If, Joined, Stmt, Var, dtype
 from accnp.compiler.loops.types import B1, I8
 from accnp.compiler.unsupported import Unsupported
 
@@ -61,7 +61,7 @@ class StructuredFunction(Expressions, Statements):
 
     def index(self, x: ast.expr) -> Expr:
         value = self.expr(x)
-        if number_type(value).kind != "int":
+        if number_of(value).kind != "int":
             raise Unsupported("a range of other numbers than signed integers", x)
         return cast_to(value, I8)
 

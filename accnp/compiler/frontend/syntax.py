@@ -10,13 +10,41 @@ from __future__ import annotations
 
 import ast
 import functools
+import io
+import tokenize
 from typing import Any, cast
 
-__all__ = ["functions_of", "parse_source", "walk"]
+__all__ = [
+    "TOO_DEEP", "called_function", "describe_statement", "functions_of", "line_of_deepest",
+    "line_of_longest", "parse_source", "symbol_of", "walk",
+]  # fmt: skip
 
 _SKIPPED = {"op", "ops", "ctx", "type_comment", "decorator_list", "returns", "type_ignores", "kind"}
 
 _MAX_ATTEMPTS = 8  # to parse a text
+TOO_DEEP = "an expression or a statement that is nested too deeply; divide it into several"
+_SYMBOLS: dict[type[ast.operator | ast.cmpop], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**", ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+    ast.LShift: "<<", ast.RShift: ">>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is", ast.IsNot: "is not", ast.In: "in",
+    ast.NotIn: "not in",
+}  # fmt: skip
+# Statements that a description by the name of their class would not name as in Python.
+_STATEMENTS: dict[type[ast.stmt], str] = {
+    ast.AnnAssign: "an assignment with an annotation",
+    ast.AsyncFor: "an async for statement",
+    ast.AsyncFunctionDef: "an async function",
+    ast.AsyncWith: "an async with statement",
+    ast.Assign: "an assignment to something other than names",
+    ast.AugAssign: "an augmented assignment",
+    ast.ClassDef: "a class",
+    ast.Delete: "a del statement",
+    ast.Expr: "an expression whose value is not used",
+    ast.FunctionDef: "a function in another one",
+    ast.ImportFrom: "an import statement",
+    ast.TryStar: "a try statement",
+}
 
 
 def parse_source(source: str) -> ast.Module:
@@ -37,6 +65,49 @@ def parse_source(source: str) -> ast.Module:
 def functions_of(source: str) -> dict[str, ast.FunctionDef]:
     """Return the functions of a text by name."""
     return {d.name: d for d in parse_source(source).body if isinstance(d, ast.FunctionDef)}
+
+
+def called_function(x: ast.expr) -> str:
+    """Return the name of the function that an expression calls, or "" if it is not such a call."""
+    return x.func.id if isinstance(x, ast.Call) and isinstance(x.func, ast.Name) else ""
+
+
+def symbol_of(op: ast.operator | ast.cmpop) -> str:
+    """Return how an operator or a comparison is written."""
+    return _SYMBOLS[type(op)]
+
+
+def describe_statement(s: ast.stmt) -> str:
+    """Return what a statement is, for an error message."""
+    name = type(s).__name__.lower()
+    article = "an" if name[0] in "aeiou" else "a"
+    return _STATEMENTS.get(type(s), f"{article} {name} statement")
+
+
+def line_of_deepest(tree: ast.AST) -> int:
+    """Return the line of the statement with the most deeply nested part."""
+    found, most = 1, -1
+    waiting: list[tuple[ast.AST, int, int]] = [(tree, 0, 1)]
+    while waiting:
+        node, depth, line = waiting.pop()
+        if isinstance(node, ast.stmt):
+            line = node.lineno
+        if depth > most:
+            found, most = line, depth
+        waiting += [(n, depth + 1, line) for n in ast.iter_child_nodes(node)]
+    return found
+
+
+def line_of_longest(source: str) -> int:
+    """Return the line of the statement of the most tokens, in a text that cannot be parsed."""
+    found, most, begin, count = 1, 0, 1, 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        begin = begin if count else token.start[0]
+        count += 1
+        if token.type in (tokenize.NEWLINE, tokenize.NL):
+            found, most = (begin, count) if count > most else (found, most)
+            count = 0
+    return found
 
 
 @functools.cache

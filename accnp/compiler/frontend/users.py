@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
@@ -12,7 +11,7 @@ from accnp.compiler.frontend.functions import UserFunctions
 from accnp.compiler.frontend.number_functions import MODULES, NUMBERS
 from accnp.compiler.frontend.operators import cast_to, constant
 from accnp.compiler.frontend.statements import Written
-from accnp.compiler.frontend.syntax import parse_source
+from accnp.compiler.frontend.syntax import describe_statement, functions_of
 from accnp.compiler.loops.ir import Call, Const, Expr, For, If, Kernel, Stmt, While, number_type
 from accnp.compiler.loops.visiting import (
     every_part,
@@ -49,21 +48,54 @@ _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
 _UNARY: dict[type[ast.unaryop], Callable[[float], float]] = {
     ast.UAdd: operator.pos, ast.USub: operator.neg, ast.Not: operator.not_,
 }  # fmt: skip
+# Modules that sources can import, and under which names: the text of a function imports these.
+_IMPORTED = {(name, None) for name in ("builtins", "cmath", "math", "numpy")} | {("numpy", "np")}
 
 
 def constants_of(module: ast.Module) -> dict[str, Const]:
-    """Return the names that a source gives a number, which may be computed from others."""
+    """Return the names that a source gives a number, which may be computed from others.
+
+    Raises
+    ------
+    Unsupported
+        If the source has anything but functions, such names, and imports of modules that functions
+        of numbers call.
+    """
     values: dict[str, float] = {}
-    for s in module.body:
-        if isinstance(s, ast.Assign) and all(isinstance(t, ast.Name) for t in s.targets):
-            names = [t.id for t in s.targets if isinstance(t, ast.Name)]
-            with contextlib.suppress(ValueError, ArithmeticError, TypeError):
-                values |= dict.fromkeys(names, _evaluate_constant(s.value, values))
     found: dict[str, Const] = {}
-    for name, value in values.items():
-        with contextlib.suppress(Unsupported):
-            found[name] = constant(value)
+    for s in module.body:
+        try:
+            for name, value in _definitions(s, values).items():
+                values[name], found[name] = value, constant(value)
+        except Unsupported as error:
+            error.locate(s)
+            raise
     return found
+
+
+def _definitions(s: ast.stmt, values: Mapping[str, float]) -> dict[str, float]:
+    """The numbers that a statement outside of functions defines."""
+    if isinstance(s, ast.FunctionDef):
+        if s.decorator_list:
+            raise Unsupported(f"a decorator of {s.name}", s.decorator_list[0])
+        return {}
+    if isinstance(s, ast.Import):
+        unknown = [a.name for a in s.names if (a.name, a.asname) not in _IMPORTED]
+        if unknown:
+            raise Unsupported(f"{ast.unparse(s)}; kernels can import math, numpy, and numpy as np")
+        return {}
+    if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant):
+        return {}  # a docstring
+    targets = s.targets if isinstance(s, ast.Assign) else []
+    names = [t.id for t in targets if isinstance(t, ast.Name)]
+    if not names or len(names) != len(targets):
+        raise Unsupported(f"{describe_statement(s)} outside of functions")
+    assert isinstance(s, ast.Assign)
+    try:
+        return dict.fromkeys(names, _evaluate_constant(s.value, values))
+    except (ValueError, ArithmeticError, TypeError) as error:
+        why = f" ({error})" if isinstance(error, ArithmeticError) else ""
+        raise Unsupported(f"{ast.unparse(s.value)}, which is not a number{why}") from None
 
 
 def _evaluate_constant(x: ast.expr, values: Mapping[str, float]) -> float:
@@ -95,9 +127,7 @@ def write_users_functions(kernel: Kernel) -> Kernel:
         return kernel
     kernel = lower_reductions(inline_indices(kernel))  # whose steps may have no loops in them
     out = Written(names_of(kernel))
-    module = parse_source(with_definitions("\n".join(names)))
-    functions = {d.name: d for d in module.body if isinstance(d, ast.FunctionDef)}
-    users = UserFunctions(functions, out, constants_of(module))
+    users = UserFunctions(functions_of(with_definitions("\n".join(names))), out)
     body = _block(kernel.body, users, out)
     return kernel._replace(body=body, stack=(*kernel.stack, *out.stack))
 

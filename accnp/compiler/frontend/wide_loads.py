@@ -11,20 +11,15 @@ from __future__ import annotations
 import ast
 from typing import cast
 
-from accnp.compiler.frontend.syntax import walk
+from accnp.compiler.frontend.syntax import called_function, walk
 from accnp.compiler.loops.visiting import make_unique_name
 from accnp.compiler.unsupported import Unsupported
 
-__all__ = ["LOADS", "STORES", "called_function", "name_elements"]
+__all__ = ["LOADS", "STORES", "name_elements"]
 
 # Functions that access several adjacent elements, and the number of elements.
 LOADS = {"load2": 2, "load4": 4}
 STORES = {"store2": 2, "store4": 4}
-
-
-def called_function(x: ast.expr) -> str:
-    """Return the name of the function that an expression calls, or "" if it is not such a call."""
-    return x.func.id if isinstance(x, ast.Call) and isinstance(x.func, ast.Name) else ""
 
 
 def name_elements(tree: ast.FunctionDef) -> ast.FunctionDef:

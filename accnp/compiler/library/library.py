@@ -244,6 +244,7 @@ def {name}(lo, hi, m, n, k, a, rsa, csa, b, rsb, csb, c, ldc, how):{doubled}
 _LEFT = {
     "test_left": """
     pack_left = {pack_left}
+    rows = at(a, 0)
     if pack_left:
         rows = heap_{code}((fmin(m, {band}) + {one}) * {run})""",
     "copy_left": """

@@ -91,7 +91,20 @@ _WORD = np.iinfo(np.int64)
 
 
 class VerificationError(ValueError):
-    """A kernel is not well formed."""
+    """A kernel is not well formed.
+
+    Attributes
+    ----------
+    reason : str
+        What is wrong.
+    statement : Stmt or None
+        The statement in which it is, if it is in one.
+    """
+
+    def __init__(self, kernel: str, reason: str) -> None:
+        super().__init__(f"verify: {kernel}: {reason}")
+        self.reason = reason
+        self.statement: Stmt | None = None
 
 
 def _is_defined(combine: str, of: DType) -> bool:
@@ -173,7 +186,7 @@ class _Verifier:
         self.block(k.body)
 
     def fail(self, what: str) -> None:
-        raise VerificationError(f"verify: {self.kernel.name}: {what}")
+        raise VerificationError(self.kernel.name, what)
 
     def check(self, holds: bool, what: str) -> None:
         if not holds:
@@ -201,10 +214,18 @@ class _Verifier:
     def block(self, body: Sequence[Stmt], ends: bool = True) -> None:
         """Check statements. If their block `ends`, their variables are out of scope afterwards."""
         before = set(self.scope)
-        for s in body:
-            self.statement(s)
+        self.statements(body)
         if ends:
             self.scope = before
+
+    def statements(self, body: Sequence[Stmt]) -> None:
+        """Check statements; errors say in which one they are."""
+        for s in body:
+            try:
+                self.statement(s)
+            except VerificationError as error:
+                error.statement = error.statement or s
+                raise
 
     def statement(self, s: Stmt) -> None:  # noqa: C901
         if isinstance(s, Let):
@@ -337,8 +358,7 @@ class _Verifier:
     def steps(self, s: For | While) -> None:
         """Check the statements of a step, and its carried values."""
         self.carried.append(s.carried)
-        for inner in s.body:
-            self.statement(inner)
+        self.statements(s.body)
         self.carried.pop()
         for c in s.carried:
             self.typed(c.following, c.var.dtype, c.var.name)

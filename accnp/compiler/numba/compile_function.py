@@ -77,7 +77,9 @@ def compile_function(
     known = isinstance(returned, types.Number | types.Boolean)
     result = dtype_of(as_dtype(returned)) if known else None
     if result is None:
-        raise Unsupported(f"{name} returns {returned}")
+        found = Unsupported(f"{name} returns {returned}, which is not a number")
+        found.line = scope[name].py_func.__code__.co_firstlineno
+        raise found
     code = made.inspect_llvm(given)
     (symbol,) = _DEFINED.findall(code)
     code = _DEFINED.sub(lambda m: m[0].replace("define ", "define linkonce_odr ", 1), code)
