@@ -21,6 +21,7 @@ from accnp.compiler.fusion.lower import lower, lower_rows
 from accnp.compiler.fusion.program import Program, Value, from_graph
 from accnp.compiler.fusion.spaces import apply_views, strip_views
 from accnp.config import config
+from accnp.engine.edited_kernels import EditedKernel
 from accnp.engine.steps import (
     BRIEF,
     SECOND_STAGE,
@@ -100,15 +101,23 @@ def make_plan(
 
 def _substitute_edited_kernels(plan: Plan) -> None:
     """Replace generated kernels by edited ones, also in bodies of loops on the host."""
-    edited = {(old, its): (new, callees) for old, its, new, callees in config.kernel_overrides}
+    edited: dict[tuple[str, tuple[str, ...]], EditedKernel] = {
+        (e.code, e.signature): e for e in config.kernel_overrides
+    }
     for step in plan.steps:
         if isinstance(step, ControlStep):
             for body in step.bodies:
                 _substitute_edited_kernels(body)
-        elif isinstance(step, KernelStep) and (step.text.source, step.text.signature) in edited:
-            new, callees = edited[step.text.source, step.text.signature]
-            step.text.source = new
-            step.text.callees = tuple([Called(name, its, new) for name, its in callees])
+        elif isinstance(step, KernelStep):
+            found = edited.get((step.text.source, step.text.signature))
+            for e in edited.values():
+                if e is not found:
+                    e.differs(step.label)
+            if found is None:
+                continue
+            found.used = True
+            step.text.source = found.source
+            step.text.callees = tuple([Called(n, its, found.source) for n, its in found.callees])
             step.text.kernel = None  # the loop IR has not been edited
             step.forget()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,15 +17,15 @@ import numpy as np
 
 from accnp import engine
 from accnp.api.jit.jit import JitFunction, jit
-from accnp.compiler.frontend.syntax import functions_of
-from accnp.compiler.kernel_cache import CompileError, wait_for_background
+from accnp.compiler.kernel_cache import Callees, CompileError, wait_for_background
 from accnp.compiler.unsupported import Unsupported
 from accnp.config import config, scope
 from accnp.devtools.inspect.inspected_kernel import InspectedKernel
-from accnp.devtools.inspect.kernel_files import KernelText, defined, kernel_text
+from accnp.devtools.inspect.kernel_files import defined, explain, kernel_text
 from accnp.engine import execute
+from accnp.engine.edited_kernels import EditedKernel
 from accnp.engine.steps import KernelStep, Plan
-from accnp.errors import api_boundary
+from accnp.errors import api_boundary, warn
 from accnp.ir.trace import innermost
 
 __all__ = ["Override", "Report", "override"]
@@ -68,13 +67,14 @@ class Override(contextlib.ContextDecorator):
     """An edited kernel that stands for a generated one: in a `with` block, or in one function.
 
     What is computed inside uses it, wherever the very same kernel would be used; what is only
-    recorded inside and looked at later does not.
+    recorded inside and looked at later does not. If no kernel has been replaced by the end of a
+    block or a call, a `UserWarning` says which kernels there were instead.
     """
 
-    def __init__(self, original: InspectedKernel, source: str, callees: tuple[Any, ...]) -> None:
+    def __init__(self, original: InspectedKernel, source: str, callees: Callees) -> None:
         self.original = original
         self.source = source
-        self._entry = (original.code, original.signature, source, callees)
+        self._edited = EditedKernel.of(original.code, original.signature, source, callees)
         self._scopes: list[Any] = []
 
     def __repr__(self) -> str:
@@ -88,6 +88,19 @@ class Override(contextlib.ContextDecorator):
 
     def __exit__(self, *error: Any) -> None:
         self._scopes.pop().__exit__(*error)
+        if error[0] is None:
+            self._warn_if_unused()
+
+    def _warn_if_unused(self) -> None:
+        if self._edited.used:
+            return
+        original = self.original
+        others = ", ".join(map(repr, self._edited.others)) or "nothing that was computed"
+        warn(
+            "override: the edited kernel has not replaced any kernel; got "
+            f"{others} in place of {original.label!r} for ({', '.join(original.signature)}); "
+            "compute in its scope what was inspected, with operands of the same types"
+        )
 
     def _scope(self) -> contextlib.AbstractContextManager[None]:
         trace = innermost()
@@ -97,7 +110,7 @@ class Override(contextlib.ContextDecorator):
                 "got a call within jit, vmap or control flow, whose program runs later; call the "
                 "function with the edited kernel outside of them"
             )
-        return scope("kernel_overrides", (*(config.kernel_overrides or ()), self._entry))
+        return scope("kernel_overrides", (*(config.kernel_overrides or ()), self._edited))
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """The function, jitted, with the edited kernel in it."""
@@ -107,7 +120,9 @@ class Override(contextlib.ContextDecorator):
         @api_boundary
         def call(*args: Any, **kwargs: Any) -> Any:
             with self._scope():
-                return function(*args, **kwargs)
+                found = function(*args, **kwargs)
+            self._warn_if_unused()
+            return found
 
         return call
 
@@ -123,7 +138,7 @@ class Override(contextlib.ContextDecorator):
         fastmath = self.original.fastmath
         _, entry, leaves = function.entry_of(args, kwargs)
         plans, buffers = [], []
-        for one in (contextlib.nullcontext(), self):
+        for one in (contextlib.nullcontext(), self._scope()):
             with one:
                 plan, closed = engine.plan_of_graph(
                     entry.graph, fastmath, device=self.original.device
@@ -218,7 +233,8 @@ def override(kernel: InspectedKernel, edited: Any) -> Override:
     Raises
     ------
     ValueError
-        If the text does not compile, or takes other arguments. The original stays in place.
+        If the text does not compile, takes other arguments, or is nothing but functions and
+        numbers with names. The original stays in place.
     TypeError
         If `kernel` does not come from `inspect`.
 
@@ -249,24 +265,9 @@ def override(kernel: InspectedKernel, edited: Any) -> Override:
     callees = defined(text.source, kernel.callees)
     try:
         kernel.compiled(text.source, callees)
-    except (CompileError, ValueError) as error:
+    except (CompileError, Unsupported, ValueError, RecursionError) as error:
         raise ValueError(
             f"override: the edited kernel of step {kernel.step} cannot take the place of the "
-            f"generated one; got {_diagnose(error.__cause__ or error, text)}; fix the source"
+            f"generated one; got {explain(error, text)}; fix the source"
         ) from None
     return Override(kernel, text.source, callees)
-
-
-def _diagnose(error: BaseException, text: KernelText) -> str:
-    """What the compiler says of a text, and the line that it means."""
-    if isinstance(error, Unsupported):
-        said, line = str(error), error.line
-    elif isinstance(error, ValueError):
-        said, line = str(error).removeprefix("get_kernel: "), None
-    else:
-        user: Any = importlib.import_module("accnp.compiler.numba.user_functions")
-        said, line = user.gist(error), user.line_in(error, "<accnp kernel kernel>")
-    if line is None:
-        definition = functions_of(text.source).get("kernel")
-        line = 1 if definition is None else definition.lineno
-    return f"{said}, at {text.place(line)}"

@@ -109,8 +109,9 @@ class InspectedKernel:
         return kernel_file(self._step, self._sizes, self.fastmath, title)
 
     def compiled(self, source: str, callees: Callees) -> None:
-        """Compile another text instead of this one; raises CompileError or ValueError if that is
-        impossible."""
+        """Compile another text instead of this one; raises Unsupported, CompileError, or ValueError
+        if that is impossible."""
+        read_source(source, "kernel", self.signature, callees, check=True)
         get_kernel(source, "kernel", self.signature, fastmath=self.fastmath, callees=callees)
 
     def llvm(self) -> str:
@@ -222,7 +223,12 @@ class KernelOnGpu(InspectedKernel):
         return (*others, kernel)
 
     def compiled(self, source: str, callees: Callees) -> None:
-        self._on_gpu.ptx(source, callees)
+        step = self._on_gpu
+        read_source(
+            source, "kernel", self.signature, callees, threads=self.threads,
+            distribute=bool(step.text.tasks), check=True,
+        )  # fmt: skip
+        step.ptx(source, callees)
 
     def assembly(self) -> str:
         """The PTX."""

@@ -7,18 +7,26 @@ kernel. `kernel_text` reads the source of the kernel back from such a file after
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from accnp.compiler.frontend.definitions import with_definitions
-from accnp.compiler.frontend.syntax import functions_of, parse_source
+from accnp.compiler.frontend.syntax import (
+    TOO_DEEP,
+    functions_of,
+    line_of_deepest,
+    line_of_longest,
+    parse_source,
+)
 from accnp.compiler.fusion.program import Program
+from accnp.compiler.kernel_cache import Callees, CompileError
+from accnp.compiler.unsupported import Unsupported
 from accnp.engine.steps import HostStep, KernelStep, Plan
 
-__all__ = ["KernelText", "defined", "kernel_file", "kernel_text", "memory_of"]
+__all__ = ["KernelText", "defined", "explain", "kernel_file", "kernel_text", "memory_of"]
 
 # What no path contains, and every text of a kernel.
 _LOOKS_LIKE_SOURCE = re.compile(r"\n|\bdef\s")
@@ -151,14 +159,18 @@ def kernel_text(edited: Any) -> KernelText:
     where = f" of {path}" if path else ""
     try:
         body = parse_source(text).body
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or 1
-        said = getattr(error, "msg", None) or str(error)
+        compile(text, path or "<kernel>", "exec", dont_inherit=True)  # finds more than parsing does
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        what = "is not valid Python"
+        if isinstance(error, RecursionError | MemoryError):
+            what, line, said = "cannot be parsed", line_of_longest(text), TOO_DEEP
+        else:
+            line = getattr(error, "lineno", None) or 1
+            said = getattr(error, "msg", None) or str(error)
         code = text.split("\n")[line - 1 : line]
         shown = f": {code[0].strip()!r}" if code else ""
         raise ValueError(
-            f"override: the kernel is not valid Python; got {said}, at line {line}{where}{shown}; "
-            "fix the source"
+            f"override: the kernel {what}; got {said}, at line {line}{where}{shown}; fix the source"
         ) from None
     if not any(isinstance(n, ast.FunctionDef) and n.name == "kernel" for n in body):
         names = ", ".join([n.name for n in body if isinstance(n, ast.FunctionDef)])
@@ -184,7 +196,27 @@ def _is_frame(n: ast.stmt, place: int) -> bool:
     return isinstance(n, ast.If) and "__name__" in ast.unparse(n.test)
 
 
-def defined(source: str, callees: Sequence[Any]) -> tuple[Any, ...]:
+def explain(error: BaseException, text: KernelText) -> str:
+    """Return what the compiler says of the text of a kernel, and the line that it means."""
+    if isinstance(error, CompileError):
+        error = error.__cause__ or error
+    line: int | None = None
+    if isinstance(error, Unsupported):
+        said, line = str(error), error.line
+    elif isinstance(error, RecursionError):
+        said, line = TOO_DEEP, line_of_deepest(parse_source(text.source))
+    elif isinstance(error, ValueError):
+        said = str(error).removeprefix("get_kernel: ")
+    else:
+        user: Any = importlib.import_module("accnp.compiler.numba.user_functions")
+        said, line = user.gist(error), user.line_in(error, "<accnp kernel kernel>")
+    if line is None:
+        definition = functions_of(text.source).get("kernel")
+        line = 1 if definition is None else definition.lineno
+    return f"{said}, at {text.place(line)}"
+
+
+def defined(source: str, callees: Callees) -> Callees:
     """Those of the callees of a kernel that a source defines."""
     names = functions_of(source)
     return tuple([c for c in callees if c[0] in names])

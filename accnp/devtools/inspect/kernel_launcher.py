@@ -6,16 +6,19 @@ CPU or a GPU, and prints and returns the median time.
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from accnp.compiler.kernel_cache import get_kernel
-from accnp.compiler.ptx import ptx_of
-from accnp.devtools.inspect.kernel_files import kernel_text
+from accnp.compiler.frontend.program import read_source
+from accnp.compiler.kernel_cache import Callees, CompileError, Kernel, get_kernel
+from accnp.compiler.ptx import Ptx, ptx_of
+from accnp.compiler.unsupported import Unsupported
+from accnp.devtools.inspect.kernel_files import defined, explain, kernel_text
 from accnp.engine.steps import PARALLEL
 from accnp.ir.kernel import code_dtype
 from accnp.runtime import buffer as pool
@@ -25,23 +28,25 @@ from accnp.runtime.threads import parallel_run
 __all__ = ["main"]
 
 SECONDS = 0.3  # duration of the measurement
+_Made = TypeVar("_Made")
 
 
 def main(path: str, launch: Mapping[str, Any]) -> float:
     """Run the kernel of a file on generated operands and print how long it takes.
 
     Floating operands are normal numbers, others zeros (integers may be places in an array).
-    Returns the median time in seconds.
+    Returns the median time in seconds. If the kernel is wrong, the program ends with a message that
+    shows the line.
     """
     if "blocks" in launch:
         return _on_gpu(path, launch)
-    kernel = get_kernel(
-        kernel_text(Path(path)).source,
-        "kernel",
-        launch["signature"],
-        fastmath=launch["fastmath"],
-        callees=launch["callees"],
-    )
+
+    def make(source: str, callees: Callees) -> Kernel:
+        signature = launch["signature"]
+        read_source(source, "kernel", signature, callees, check=True)
+        return get_kernel(source, "kernel", signature, fastmath=launch["fastmath"], callees=callees)
+
+    kernel = _compile(path, launch, make)
     memory = _operands(launch)
     arguments = [memory[i].ctypes.data + at for i, at in launch["pointers"]]
     arguments += launch["ints"]
@@ -64,6 +69,18 @@ def main(path: str, launch: Mapping[str, Any]) -> float:
     return _print_times(launch, times, memory)
 
 
+def _compile(path: str, launch: Mapping[str, Any], make: Callable[[str, Callees], _Made]) -> _Made:
+    """Return what is made of the kernel of a file and its callees; exit if the kernel is wrong."""
+    try:
+        text = kernel_text(Path(path))
+    except ValueError as error:
+        sys.exit(str(error).replace("override:", "kernel:", 1))
+    try:
+        return make(text.source, defined(text.source, launch["callees"]))
+    except (CompileError, Unsupported, ValueError, RecursionError) as error:
+        sys.exit(f"kernel: it does not compile; got {explain(error, text)}; fix the source")
+
+
 def _print_times(
     launch: Mapping[str, Any], times: Sequence[float], memory: Sequence[np.ndarray]
 ) -> float:
@@ -79,15 +96,19 @@ def _print_times(
 def _on_gpu(path: str, launch: Mapping[str, Any]) -> float:
     """The same on the first GPU, by its own clock."""
     driver = drivers()[0]
-    made = ptx_of(
-        kernel_text(Path(path)).source,
-        launch["signature"],
-        fastmath=launch["fastmath"],
-        cc=driver.cc,
-        tasks=launch["tasks"],
-        threads=launch["threads"],
-        callees=launch["callees"],
-    )
+
+    def make(source: str, callees: Callees) -> Ptx:
+        signature = launch["signature"]
+        tasks, threads = launch["tasks"], launch["threads"]
+        read_source(
+            source, "kernel", signature, callees, threads=threads, distribute=tasks, check=True
+        )
+        return ptx_of(
+            source, signature, fastmath=launch["fastmath"], cc=driver.cc, tasks=tasks,
+            threads=threads, callees=callees,
+        )  # fmt: skip
+
+    made = _compile(path, launch, make)
     function = driver.load(made.text, made.name)
     facts = ", ".join([f"{n} {name}" for name, n in driver.facts(function).items()])
     print(f"{driver.kind}: {launch['blocks']} blocks of {launch['threads']} threads; {facts}")
