@@ -529,8 +529,7 @@ REFUSED = [
     ("u += v", "name 'u' is read where it may have no value", 0),
     ("if v > 0:\n    u = v\nw = 1\nv = u", "name 'u' is read where it may have no", 3),
     ("if v > 0:\n    u = v\nelse:\n    w = 1\nv = u", "name 'u' is read where", 4),
-    (LOOP + "u = v\nv = u", "name 'u' is read where it may", 2),
-    ("while v > 0:\n    u = v\n    v = -1.0\nv = u", "name 'u' is read where it may", 3),
+    (LOOP + "if v > 0:\n        u = v\nv = u", "name 'u' is read where it may", 3),
     ("while True:\n    if v > 0:\n        break\n    u = v\nv = u", "'u' is read where", 4),
     (LOOP + "v = v\nw = 2\nx[k] = v", "name 'k' is the index of a loop and is read after it", 3),
     # functions of numbers

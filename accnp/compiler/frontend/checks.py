@@ -115,6 +115,8 @@ def check_assignments(
 ) -> None:
     """Check that every name of a function that is read has a value.
 
+    A loop counts as if it had steps: after it, names have the values of its last step.
+
     Parameters
     ----------
     tree : ast.FunctionDef
@@ -202,11 +204,9 @@ class _Assignments:
         self.exits.append(([], []))
         end = self.block(s.body, state | index) if test is not False else state
         breaks, continues = self.exits.pop()
-        after: _State = state
-        if test:
-            after = None
-        elif isinstance(s, ast.For) and _steps(s.iter):
-            after = _meet(end, *continues)
+        after = None if test else _meet(end, *continues)
+        if after is None and not breaks:
+            after = state
         after = _meet(self.block(s.orelse, after), *breaks)
         return after - index if self.index_ends and after is not None else after
 
@@ -246,14 +246,3 @@ def _meet(*states: _State) -> _State:
         return None
     first, *others = known
     return first.intersection(*others)
-
-
-def _steps(x: ast.expr) -> bool:
-    """Whether what a loop runs over is known to have steps: a range of literals."""
-    if not isinstance(x, ast.Call) or not isinstance(x.func, ast.Name) or x.func.id != "range":
-        return False
-    try:
-        limits = [ast.literal_eval(a) for a in x.args]
-        return len(range(*limits)) > 0
-    except (TypeError, ValueError, OverflowError):
-        return False

@@ -108,9 +108,9 @@ def test_the_file_of_a_wrong_kernel_shows_its_line_only(tmp_path: Path, wrong: s
 FUNCTIONS = [
     ("if x > 0:\n    y = x\nreturn y", "'y' is read where it may have no value", 4),
     (
-        "while x > 1:\n    y = x\n    x = x / 2\nreturn y",
+        "while x > 1:\n    if x > 2:\n        y = x\n    x = x / 2\nreturn y",
         "'y' is read where it may have no value",
-        5,
+        6,
     ),
     ("y = x\nreturn (lambda v: v)(y)", "comprehensions within it are not supported", 3),
     ("y = x\nreturn sum([y for _ in range(3)])", "comprehensions within it are not supported", 3),
@@ -151,3 +151,17 @@ def test_parameters_and_annotations(tmp_path: Path) -> None:
     f = imported("def f(x, /):\n    return x\n", str(tmp_path / "positional.py"))
     with pytest.raises(ValueError, match=r"parameters must be plain .*positional\.py:1: def f"):
         jnp.kernel(f)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("for i in range(int(x)):\n    y = x * i\nreturn y", [2.0, 6.0]),
+        ("while x < 10:\n    x = x * 2 + 1\n    y = x\nreturn x + y", [22.0, 30.0]),
+        ("while True:\n    y = x\n    x += 1\n    if x > 8:\n        break\nreturn y", [8.0, 8.0]),
+    ],
+)
+def test_values_of_the_last_step_are_kept(tmp_path: Path, body: str, expected: list[float]) -> None:
+    text = "def f(x):\n    " + body.replace("\n", "\n    ") + "\n"
+    f = imported(text, str(tmp_path / f"loop{len(body)}.py"))
+    np.testing.assert_array_equal(jnp.kernel(f)(np.array([2, 3], "f4")), expected)
