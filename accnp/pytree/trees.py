@@ -255,6 +255,8 @@ def tree_transpose(
     ------
     TypeError
         If the pytree does not have the two structures.
+    ValueError
+        If the outer structure has no leaves, and the inner one has some.
     IndexError
         If `inner_treedef` is None and the pytree is empty.
 
@@ -285,7 +287,8 @@ def tree_transpose(
             f"tree_transpose: Mismatch of structures; got {found}; "
             f"pass a pytree of structure {outer_treedef.compose(inner_treedef)}"
         )
-    rows = [outer_treedef.unflatten(leaves[i::size]) for i in range(size)]
+    # As in JAX, an outer structure without leaves has no rows for the leaves of the inner one.
+    rows = [outer_treedef.unflatten(leaves[i::size]) for i in range(size if leaves else 0)]
     return inner_treedef.unflatten(rows)
 
 

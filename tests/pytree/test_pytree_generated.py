@@ -211,6 +211,19 @@ def test_two_trees(data):
         assert mine == other
 
 
+@pytest.mark.parametrize("outer", [[], {"a": ()}, None, [1], [1, 2]])
+@pytest.mark.parametrize("inner", [[], 1, [1, 2], {"a": ([],)}])
+def test_transposed_structures_without_leaves(outer, inner):
+    results = []
+    for module in (ours, theirs):
+        trees = module.tree_structure(outer), module.tree_structure(inner)
+        whole = trees[0].compose(trees[1])
+        results.append(
+            outcome(module.tree_transpose, *trees, whole.unflatten(range(whole.num_leaves)))
+        )
+    assert results[0] == results[1]
+
+
 @quick
 @given(trees, st.integers(0, 4))
 def test_reductions(x, start):
