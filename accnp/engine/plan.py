@@ -21,7 +21,6 @@ from accnp.compiler.fusion.lower import lower, lower_rows
 from accnp.compiler.fusion.program import Program, Value, from_graph
 from accnp.compiler.fusion.spaces import apply_views, strip_views
 from accnp.config import config
-from accnp.engine.edited_kernels import EditedKernel
 from accnp.engine.steps import (
     BRIEF,
     SECOND_STAGE,
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     from accnp.compiler.library.indexing.computed_operands import Computed
     from accnp.compiler.library.lowerings import Writer
     from accnp.engine.bailout import Bailout
+    from accnp.engine.edited_kernels import EditedKernel
 
 __all__ = ["Planner", "make_plan", "plan_graph"]
 
