@@ -1,7 +1,11 @@
-"""Write scalar functions as LLVM IR, with the same bits as Numba's and accnp's functions.
+"""Write the scalar functions of the loop IR as LLVM IR.
 
-In: the name of a function of the loop IR, the types of its operands, and their values. Out: the
-value of the result. Mathematical functions are in `llvm/scalars`.
+`write_call` gets the name of a function, the types of its operands and their LLVM values, and
+returns the LLVM value of the result. It writes arithmetic, comparisons and selections itself; all
+other functions are intrinsics (`llvm/intrinsics`), whose mathematics is in `llvm/scalars`.
+`write_library_call` writes a call of a library kernel. `lower.py` and the Numba back end
+(`numba/functions.py`, `numba/vector_forms.py`) use `write_call`, so both back ends compute the
+same bits.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ _TESTS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 def write_call(
     name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[ir.Value]
 ) -> ir.Value:
-    """Write a function of operands of some types; returns the result."""
+    """Write a call of a function for operands of these types, and return the result."""
     of = kinds[-1] if kinds else I8
     if not isinstance(of, DType) or name not in FUNCTIONS:
         return _intrinsic(name, kinds, b, args)
@@ -64,7 +68,7 @@ def _intrinsic(
 def _complex(
     name: str, kinds: Sequence[Type], b: ir.IRBuilder, args: Sequence[ir.Value]
 ) -> ir.Value:
-    """Write an operator of complex numbers, or a part of one."""
+    """Write an operator on complex numbers, or the real or imaginary part of one."""
     if name not in ("real", "imag", "conj", "neg", "add", "sub", "eq", "ne"):
         return _intrinsic(name, kinds, b, args)
     pairs = [split_parts(b, a) for a in args]
@@ -90,7 +94,7 @@ def _test(op: str, of: DType, b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.V
 
 
 def _special(name: str, of: DType) -> Callable[..., V] | None:
-    """What builds a function; None for mathematics, which the table has."""
+    """Return a function that writes the call; None for functions in the table of intrinsics."""
     if name == "select":
         return where
     if name in ("join_max", "join_min"):
@@ -131,7 +135,8 @@ def _order(op: str, of: DType) -> Callable[[V, V], V]:
 
 
 def _floor(x: V, y: V) -> V:
-    """x // y for a size y that is positive or 0; 0 counts as 1, since such loops have no steps."""
+    """Return x // y for a size y >= 0. A size of 0 is replaced by 1, since loops over it have no
+    steps."""
     b = x.b
     y = y | y.eq(0).to(y.type, signed=False)
     q = V(b, b.sdiv(x.v, y.v))
@@ -139,8 +144,8 @@ def _floor(x: V, y: V) -> V:
 
 
 def _floor_divide(x: V, y: V, signed: bool) -> tuple[V, V]:
-    """The quotient rounded down, and the remainder. Both are 0 if the divisor is 0, or if the least
-    number is divided by -1."""
+    """Return the quotient rounded down, and the remainder. Both are 0 if the divisor is 0, or if
+    the most negative number is divided by -1."""
     b = x.b
     if not signed:
         good = y.ne(0)
@@ -173,12 +178,12 @@ _FLOATS: dict[str, Callable[..., V]] = {
 
 
 def write_library_call(b: ir.IRBuilder, name: str, words: Sequence[ir.Value]) -> None:
-    """Write a call of the entry of a library kernel, whose arguments are integers of 64 bits."""
+    """Write a call of the entry of a library kernel, whose arguments are 64-bit integers."""
     pointer = I64.as_pointer()
     callee = external(b, PREFIX + name, ir.VoidType(), [pointer, pointer, I64, I64])
     with b.goto_entry_block():
         block = b.alloca(I64, size=ir.Constant(I64, len(words)))
     for k, word in enumerate(words):
         b.store(word, b.gep(block, [ir.Constant(I64, k)]))
-    # Without a counter, the entry runs the steps from 0 on.
+    # Without a counter, the entry runs the range chunk..n, which is 0..1 here.
     b.call(callee, [block, ir.Constant(pointer, None), ir.Constant(I64, 1), ir.Constant(I64, 0)])

@@ -1,9 +1,10 @@
 """Write non-temporal stores in vector loops, next to ordinary stores.
 
-In: a vector to store, and the value that says whether whole vectors are stored non-temporally. Out:
-code that branches to one of the two stores, in the same direction in all steps of a launch. Rows
-need not begin with a cache line: their first steps, up to the first line, are stored separately
-(`until_aligned`).
+`vector_loop.py` passes a vector to store, and a value that says whether whole vectors are stored
+non-temporally. `store_maybe_nontemporally` writes a branch to one of the two stores, which goes in
+the same direction in nearly all steps of a launch. Rows need not start at a cache line:
+`until_aligned` returns the step at which the first line starts, and `stepping.py` splits the loop
+there. In loops with masks, `nontemporal_if_whole` selects ordinary stores for partial vectors.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from accnp.compiler.llvm.templates import byte_size, vector
 __all__ = ["LINE", "nontemporal_if_whole", "prefetch", "store_maybe_nontemporally", "until_aligned"]
 
 _PREFETCH = "@llvm.prefetch.p0"
-_SOON = 2048  # bytes that loops over all elements prefetch ahead while they use such stores;
-_ROWS = 8192  # the same of loops over rows: mostly beyond the next row
-LINE = 64  # bytes of a cache line
+# Prefetch distances in bytes of loops with non-temporal stores.
+_SOON = 2048  # loops over all elements
+_ROWS = 8192  # loops over rows; this is usually further ahead than the next row
+LINE = 64  # bytes in a cache line
 _I64 = ir.IntType(64)
 
 
@@ -42,9 +44,11 @@ def until_aligned(
     start: ir.Value,
     stop: ir.Value,
 ) -> ir.Value:
-    """Return the first step at which vectors of n elements of `size` bytes begin with a cache line:
-    the first step if non-temporal stores are not `requested` (0 or 1), and the last if the row ends
-    before."""
+    """Return the first step at which vectors of n elements of `size` bytes start at a cache line.
+
+    This is `start` if `requested` is 0 instead of 1, and `stop` if the row ends before the next
+    cache line.
+    """
     align = min(LINE, n * size)
     gap = b.and_(b.neg(b.ptrtoint(place, _I64)), ir.Constant(_I64, align - 1))
     steps = b.mul(requested, b.lshr(gap, ir.Constant(_I64, size.bit_length() - 1)))
@@ -55,13 +59,13 @@ def until_aligned(
 def prefetch(
     b: ir.IRBuilder, put: Put, declares: dict[str, str], place: ir.Value, ahead: int, nbytes: int
 ) -> None:
-    """Prefetch the cache lines of `nbytes` bytes, at a distance from an address; backwards if
-    `nbytes` is negative."""
+    """Prefetch the cache lines of `nbytes` bytes, which start `ahead` bytes after an address. If
+    `nbytes` is negative, the direction is backwards."""
     declares[_PREFETCH] = f"declare void {_PREFETCH}(ptr, i32, i32, i32)"
     way = 1 if nbytes > 0 else -1
     for k in range(ahead, ahead + abs(nbytes), LINE):
         at = put(f"getelementptr i8, ptr {place.get_reference()}, i64 {way * k}")
-        # A read of data, into all caches.
+        # The arguments mean: a read, into all cache levels, of data.
         insert_line(b, f"call void {_PREFETCH}(ptr {at}, i32 0, i32 3, i32 1)")
 
 
@@ -70,11 +74,11 @@ def store_maybe_nontemporally(
     kind: ir.Type, place: ir.Value, name: str, store_normally: Callable[[], object],
     read: Sequence[tuple[ir.Value, int]], flat: bool,
 ) -> None:  # fmt: skip
-    """Store n lanes non-temporally if `nontemporal` is 1 and a cache line begins there. Otherwise
-    call `store_normally`.
+    """Store n lanes non-temporally if `nontemporal` is 1 and the address is aligned. Otherwise,
+    store them with the code that `store_normally` writes.
 
-    In the first case, the operands that are `read` (addresses and bytes) are prefetched: the
-    processor does not prefetch across pages or rows by itself, so its arithmetic would wait.
+    In the first case, the operands in `read` (addresses and numbers of bytes) are prefetched. The
+    processor does not prefetch across pages or rows by itself, so the arithmetic would wait.
     """
     align = min(LINE, n * byte_size(kind))
     misaligned = b.and_(b.ptrtoint(place, _I64), ir.Constant(_I64, align - 1))

@@ -1,8 +1,10 @@
 """Compile LLVM IR to object files with llvmlite.
 
-In: the text of a module, and of modules to link with it. Out: object files, which `elf_loader.py`
-loads now or in later processes. This module is imported by name on first use, since llvmlite takes
-50 ms.
+The functions get the text of a module and of the modules to link with it, run LLVM's passes, and
+return object files. `kernel_cache.py`, `background_compile.py` and `library/build.py` call them;
+`elf_loader.py` loads the object files in this process, and in later ones from the cache on disk.
+For files that it cannot load, it calls `link`, which uses LLVM's linker. This module is imported by
+name on first use, since importing llvmlite takes 50 ms.
 """
 
 from __future__ import annotations
@@ -49,19 +51,21 @@ _DEFINED = re.compile(r'^define [^@\n]*@"?([^"(]+)', re.MULTILINE)
 FEATURES = _HOST.flatten() + (",-prefer-256-bit" if WIDE else "")
 ENTRY_ATTRIBUTES = 'nounwind "prefer-vector-width"="512"' if WIDE else "nounwind"
 
-# Relative addresses have 32 bits, or fewer on AArch64. Our loader and JITLink keep a kernel in one
-# place and add jumps to other functions. RuntimeDyld, on Windows, adds them, but not for data.
+# Relative addresses have 32 bits, or fewer on AArch64. `elf_loader.py` and JITLink keep a kernel in
+# one piece of memory and add jumps to functions elsewhere. RuntimeDyld, which is used on Windows,
+# adds jumps too, but has no substitute for data that is out of reach.
 _CODE_MODEL = "large" if os.name == "nt" else "small"
 
 _target = llvm.Target.from_triple(_TRIPLE)
-_machines: dict[int, list[Any]] = {0: [], 3: []}  # unused target machines, by level
+_machines: dict[int, list[Any]] = {0: [], 3: []}  # unused target machines, by optimization level
 _jit: Any = None
 
 
 @contextlib.contextmanager
 def _target_machine(level: int = 3) -> Generator[llvm.TargetMachine]:
-    """Give this thread a target machine that generates code at a level. Making a new one, with the
-    setup in its first use, takes 1.2 ms."""
+    """Yield a target machine, for this thread alone, that generates code at a level of
+    optimization. Unused machines are kept: creating one, with the setup in its first use, takes
+    1.2 ms."""
     free = _machines[level]
     try:
         machine = free.pop()
@@ -78,10 +82,10 @@ def _target_machine(level: int = 3) -> Generator[llvm.TargetMachine]:
 class Passes(NamedTuple):
     """The passes that a module needs, according to flags in its text."""
 
-    vectors: bool  # all its loops are vector code, so that LLVM's loop passes are not needed
+    vectors: bool  # all loops are vector code, so LLVM's loop passes are not needed
     library: bool  # a library kernel, which many kernels call
     sized: bool  # a tiny kernel whose sizes are constants
-    level: int  # of optimization in code generation
+    level: int  # the optimization level of code generation
 
     def run(self, module: llvm.ModuleRef, machine: llvm.TargetMachine) -> llvm.ModuleRef:
         if self.vectors:
@@ -97,7 +101,7 @@ class Passes(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A module of a kernel in its first tier, as bitcode, and the passes that it still needs."""
+    """A module of an unoptimized kernel, as bitcode, and the passes that it still needs."""
 
     bitcode: bytes
     passes: Passes | None  # None: they have been run
@@ -112,7 +116,7 @@ def is_vector_code(text: str, linked: Sequence[str]) -> bool:
 def _link_modules(
     text: str, linked: Sequence[str], machine: llvm.TargetMachine, context: llvm.ContextRef
 ) -> tuple[llvm.ModuleRef, Passes]:
-    """Return a module linked with the modules that it needs, before any pass."""
+    """Return a module linked with the modules that it needs, before any pass, and its passes."""
     module = llvm.parse_assembly(text, context)
     module.triple = _TRIPLE
     module.data_layout = str(machine.target_data)
@@ -155,7 +159,7 @@ def _run_and_free(
 
 
 def _called_modules(text: str, linked: Sequence[str]) -> list[str]:
-    """Return the modules that define a name to which a text, or an earlier one of them, refers."""
+    """Return the modules that define a name used by a text, or by an earlier one of them."""
     found: list[str] = []
     names = _names_in(text)
     for other in linked:
@@ -173,16 +177,16 @@ def _names_in(text: str) -> frozenset[str]:
 
 @functools.lru_cache(256)
 def _defined_in(text: str) -> tuple[str, ...]:
-    """Return the functions that a module's text defines."""
+    """Return the names of the functions that a module's text defines."""
     return tuple(_DEFINED.findall(text))
 
 
 def _run_vector_passes(
     module: llvm.ModuleRef, machine: llvm.TargetMachine, often: bool, tiny: bool
 ) -> llvm.ModuleRef:
-    """Run the passes that vector code needs: without LLVM's loop passes, which take most time.
+    """Run the passes that vector code needs, without LLVM's loop passes, which take most time.
 
-    Library kernels get two more passes, with which products are 5 % faster; other kernels gain
+    Library kernels get two more passes, which make matrix products 5 % faster; other kernels gain
     nothing from them. Tiny kernels of constant sizes get LLVM's function passes, which hoist common
     work out of loops or unroll them (n-body with 5 bodies: 30 instead of 37 us).
     """
@@ -292,7 +296,8 @@ def show_assembly(text: str, linked: Sequence[str], separate: Sequence[str] = ()
 def link(
     images: Sequence[bytes], outer: Mapping[str, int], symbols: Sequence[str]
 ) -> tuple[list[int], Any]:
-    """Load object files with LLVM's linker; returns addresses and an object that holds the code."""
+    """Load object files with LLVM's linker. Return the addresses of the symbols, and an object that
+    keeps the code in memory."""
     global _jit
     with _lock:
         if _jit is None:

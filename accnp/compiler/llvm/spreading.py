@@ -1,7 +1,10 @@
-"""Loops whose steps are dealt to the threads of a GPU, memory that a block of threads shares, and
-accesses to several elements at once.
+"""Write loops over the threads of a GPU, shared memory, and accesses to several elements.
 
-In: a builder of a module for a GPU. Out: values of LLVM.
+The functions get an IR builder of a module for a GPU, emit instructions, and return LLVM values.
+They read the indices of a thread and its block, compute which steps of a loop a thread or a block
+runs, allocate memory that the threads of a block share, and load or store adjacent elements with
+one instruction. `lower.py` calls them for loops whose `spread` is set, and `intrinsics/grid.py`
+uses the indices.
 """
 
 from __future__ import annotations
@@ -23,20 +26,21 @@ __all__ = [
 
 
 def register(b: ir.IRBuilder, name: str) -> ir.Value:
-    """Return a special register, as an integer of 64 bits."""
+    """Return the value of a special register, as a 64-bit integer."""
     name = f"llvm.nvvm.read.ptx.sreg.{name}"
     fn = b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(I32, []), name)
     return b.zext(b.call(fn, []), I64)
 
 
 def thread(b: ir.IRBuilder, block: ir.Value | None = None) -> ir.Value:
-    """Return the number of this thread in the grid, or among those of blocks up to this one."""
+    """Return the index of this thread. `block` is the index of its block among those that run the
+    loop; by default, its index in the grid."""
     block = register(b, "ctaid.x") if block is None else block
     return b.add(b.mul(block, register(b, "ntid.x")), register(b, "tid.x"))
 
 
 def threads(b: ir.IRBuilder, blocks: ir.Value | None = None) -> ir.Value:
-    """Return how many threads the grid has, or some blocks of it."""
+    """Return the number of threads in `blocks` blocks; by default, in the grid."""
     blocks = register(b, "nctaid.x") if blocks is None else blocks
     return b.mul(blocks, register(b, "ntid.x"))
 
@@ -44,8 +48,8 @@ def threads(b: ir.IRBuilder, blocks: ir.Value | None = None) -> ir.Value:
 def first_of(
     b: ir.IRBuilder, to: Spread, start: ir.Value, step: int, block: ir.Value | None
 ) -> ir.Value:
-    """Return the first index of a loop that this thread or its block does; `block` is its number
-    among those that do the loop, or None."""
+    """Return the first index of a loop that this thread or its block runs. `block` is the index of
+    the block among those that run the loop, or None if all do."""
     if to == "grid":
         number = thread(b, block)
     else:
@@ -54,8 +58,8 @@ def first_of(
 
 
 def step_of(b: ir.IRBuilder, to: Spread, step: int, blocks: ir.Value | None) -> ir.Value:
-    """Return how far apart the indices are that this thread or its block does; `blocks` is the
-    number of blocks that do the loop, or None."""
+    """Return the distance between the indices that this thread or its block runs. `blocks` is the
+    number of blocks that run the loop, or None if all do."""
     if to == "grid":
         number = threads(b, blocks)
     else:
@@ -64,7 +68,7 @@ def step_of(b: ir.IRBuilder, to: Spread, step: int, blocks: ir.Value | None) -> 
 
 
 def one_of(b: ir.IRBuilder, to: Spread, step: int) -> ir.Value:
-    """Return the one index of a loop that this thread, or its block, does."""
+    """Return the only index of a loop that this thread or its block runs."""
     return _multiply_by_step(b, register(b, "tid.x" if to == "threads" else "ctaid.x"), step)
 
 
@@ -75,13 +79,13 @@ def _multiply_by_step(b: ir.IRBuilder, x: ir.Value, step: int) -> ir.Value:
 def _vector_address(
     b: ir.IRBuilder, place: ir.Value, of: DType, count: int
 ) -> tuple[ir.Value, int]:
-    """The address of a vector, and its bytes."""
+    """Return the address of a vector, and its size in bytes."""
     kind = ir.VectorType(memory_type(of), count)
     return b.bitcast(place, kind.as_pointer()), count * of.size
 
 
 def load_elements(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> list[ir.Value]:
-    """Load adjacent elements by one access; returns numbers in registers."""
+    """Load adjacent elements with one access, and return numbers in registers."""
     where, size = _vector_address(b, place, of, count)
     vector = b.load(where, align=size)
     parts = [b.extract_element(vector, ir.Constant(I32, k)) for k in range(count)]
@@ -89,7 +93,7 @@ def load_elements(b: ir.IRBuilder, place: ir.Value, of: DType, count: int) -> li
 
 
 def store_elements(b: ir.IRBuilder, place: ir.Value, of: DType, values: Sequence[ir.Value]) -> None:
-    """Store numbers in registers to adjacent elements by one access."""
+    """Store numbers in registers to adjacent elements with one access."""
     where, size = _vector_address(b, place, of, len(values))
     vector = ir.Constant(ir.VectorType(memory_type(of), len(values)), ir.Undefined)
     for k, x in enumerate(values):
@@ -98,7 +102,7 @@ def store_elements(b: ir.IRBuilder, place: ir.Value, of: DType, values: Sequence
 
 
 def share_memory(b: ir.IRBuilder, buffer: Buffer) -> ir.Value:
-    """Return the address of a buffer that the threads of a block share."""
+    """Allocate a buffer that the threads of a block share, and return its address."""
     kind = ir.ArrayType(memory_type(buffer.dtype), buffer.length)
     name = b.module.get_unique_name("accnp.shared")
     room: Any = ir.GlobalVariable(b.module, kind, name, addrspace=3)

@@ -1,7 +1,11 @@
 """Make operations on vectors, as LLVM text, from the code for scalars.
 
-In: a function that writes the scalar code, and a number of lanes. Out: a `Template` with the same
-instructions on vectors. `Functions` collects the long ones, which become functions of the module.
+`make_template` gets a function that writes the scalar code of an operation, and the number of
+lanes. It returns a `Template`, which is the text of the same instructions on vectors, so scalar and
+vector code compute the same bits. The vector loops of `lower.py` and `vector_loop.py` insert
+templates into their bodies. `Functions` collects the long ones, which become functions of the
+module. `define_vectors` adds one function to a module, for `intrinsics/memory.py` and
+`numba/vector_forms.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 INLINED_ATTRIBUTES = 772  # the number of the attribute group of functions of vectors
-INLINED = 4  # a function is inlined if it has at most this many calls
+INLINED = 4  # a function with at most this many calls is inlined
 _PURE = frozenset(
     """fadd fsub fmul fdiv frem fneg add sub mul shl lshr ashr and or xor trunc zext sext fptrunc
     fpext fptosi fptoui sitofp uitofp bitcast icmp fcmp select call""".split()  # noqa: SIM905
@@ -39,13 +43,13 @@ def vector(kind: ir.Type | str, n: int) -> str:
 
 
 def byte_size(kind: ir.Type | str) -> int:
-    """Return the bytes of a number in memory."""
+    """Return the size of a number in memory, in bytes."""
     size = max(1, getattr(kind, "width", 0) // 8)
     return {"float": 4, "double": 8}.get(str(kind), size)
 
 
 class Vector:
-    """The lanes of a value: the LLVM type of a lane, and the name of the vector."""
+    """A vector in LLVM text: the LLVM type of a lane, and the name of the value."""
 
     __slots__ = ("name", "type")
 
@@ -55,8 +59,8 @@ class Vector:
 
 
 class Index:
-    """Integers that grow by `step`, a number or a value, from lane to lane. The first one is `now`
-    plus `offset`, a loop-invariant value, if there is one."""
+    """Integers that increase by `step`, a number or a value, from lane to lane. The first one is
+    `now`, plus the loop-invariant value `offset` if there is one."""
 
     __slots__ = ("now", "offset", "step")
 
@@ -68,12 +72,12 @@ class Index:
         self.offset = offset
 
 
-# A value in a vector loop; an LLVM value is the same in all lanes.
+# A value in a vector loop. An `ir.Value` is the same in all lanes.
 LaneValue = Vector | Index | ir.Value
 
 
 class Template:
-    """An operation on vectors as text: lines with fields for a prefix and for the operands."""
+    """An operation on vectors as text: lines with placeholders for a prefix and the operands."""
 
     def __init__(
         self,
@@ -156,7 +160,7 @@ class Functions:
         self.serial = 0
 
     def called(self, template: Template, what: str, n: int) -> str:
-        """Count a call of a function; returns its name."""
+        """Count a call of a template as a function, and return the name of the function."""
         name = self.names.get(id(template))
         if name is None:
             name = self.names[id(template)] = f"@accnp_lanes_{what}_{len(self.names)}"
@@ -165,7 +169,7 @@ class Functions:
         return name
 
     def text(self, known: Collection[str]) -> str:
-        """Return functions and declarations, to follow those of the module, which are `known`."""
+        """Return the text of the functions, and of the declarations that are not `known` yet."""
         found: list[str] = []
         for name, (template, n) in self.templates.items():
             inlined = self.calls[name] <= INLINED
@@ -191,7 +195,11 @@ def make_template(
     n: int,
     leading: Sequence[ir.Type] = (),
 ) -> Template | str:
-    """Return an operation on vectors, made from the code for scalars; or why that is not possible.
+    """Return an operation on vectors, made from the code for scalars, or a string that says why
+    this is not possible.
+
+    Branches are removed, and both sides are computed: they have no side effects, and no value
+    depends on the branch that was taken.
 
     Parameters
     ----------
@@ -203,9 +211,6 @@ def make_template(
         The number of lanes.
     leading : sequence of llvmlite types, optional
         The types of arguments before the operands, which the code must not use.
-
-    Branches are left out, and both sides are computed: they have no side effects, and no value
-    depends on the branch that was taken.
     """
     kind = ir.FunctionType(ir.VoidType(), [*leading, *kinds])
     scratch = ir.Function(ir.Module(), kind, "scratch")
@@ -246,7 +251,7 @@ def make_template(
 
 
 class _Text:
-    """What a module contains as text, under a name."""
+    """A named global of a module whose definition is given as text."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -257,7 +262,7 @@ class _Text:
 
 
 class _Defined(ir.Function):
-    """A function whose definition is text."""
+    """A function whose definition is given as text."""
 
     text = ""
 
@@ -270,7 +275,7 @@ class _Defined(ir.Function):
 
 
 def define_vectors(module: ir.Module, symbol: str, form: Template, n: int) -> ir.Function:
-    """Add a template to a module, as a function of vectors with `n` lanes; return the function."""
+    """Add a template to a module as a function of vectors with n lanes, and return the function."""
     group = f"attributes #{INLINED_ATTRIBUTES}"
     texts = {group: f"{group} = {{ nounwind }}", **form.declares}
     for name, text in texts.items():

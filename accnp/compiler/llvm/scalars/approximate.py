@@ -1,7 +1,10 @@
-"""Functions of float32 in one or two instructions, for fast kernels on GPUs.
+"""Approximate functions of float32, for fast kernels on GPUs.
 
-In: a float ``V`` of a fast module for a GPU. Out: a ``V``. As far from the right number as the
-units are (`units.py`); exp and log more where their argument or result is large, or near 1.
+The functions get a float ``V`` of a module for a GPU that is compiled for speed, and return a
+``V``. Most of them are one or two instructions of the approximate units, and have the errors that
+`units.py` gives. The errors of exp and log are larger if their argument or result is large, or near
+1. `intrinsics/scalars.py` uses the tables `FAST` and `FAST_BINARY` in place of the precise
+functions if `fast` is true, and `numba/user_device.py` uses `FAST` for device functions of users.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ LOG2E, LN2, LOG10_2 = 1.4426950216293335, 0.6931471824645996, 0.3010300099849701
 
 
 def fast(x: V) -> bool:
-    """Whether a value is of a module and a type for which these are."""
+    """Return whether these functions are used for a value: a float32 in a fast kernel for a GPU."""
     return x.single and getattr(x.b.module, "approximate", False)
 
 
@@ -63,7 +66,7 @@ FAST: dict[str, Callable[[V], V]] = {
     "rsqrt": approximate("rsqrt.approx.ftz"),
     "sqrt": approximate("sqrt.approx.ftz"),
 }
-# The precise ones of floats are in doubles.
+# The precise functions of float32 compute in float64.
 FAST_BINARY: dict[str, Callable[[V, V], V]] = {
     "logaddexp": _logaddexp,
     "logaddexp2": _logaddexp2,

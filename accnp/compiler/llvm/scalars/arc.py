@@ -1,6 +1,8 @@
-"""asin acos atan atan2.
+"""Inverse trigonometric functions: asin acos atan atan2.
 
-In: float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
+The functions emit LLVM IR. They take one or two float or double ``V`` and return a ``V`` of the
+same type, without branches or library calls. The registry makes them available to kernels, and
+`cplx.py` calls `atan2`.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ PI_64 = (3.141592653589793, 1.2246467991473532e-16)
 
 
 def _angle(num: V, den: V) -> tuple[V, V]:
-    """atan(num / den) for 0 <= num, 0 <= den, as a sum of two numbers."""
-    # t = num/den up to tan(pi/8), (num - den)/(num + den) in the middle, -den/num past tan(3 pi/8)
+    """Return atan(num / den) for num >= 0 and den >= 0, as a sum of two numbers."""
+    # t = num/den up to tan(pi/8), (num - den)/(num + den) in the middle, and -den/num above
+    # tan(3 pi/8)
     high = num * 0.41421356 > den
     mid = num > den * 0.41421356
     n = where(high, -den, where(mid, num - den, num))
@@ -43,12 +46,12 @@ def atan2(y: V, x: V) -> V:
     inf = float("inf")
     both = a.eq(inf) & b.eq(inf)
     a, b = where(both, 1.0, a), where(both, 1.0, b)
-    # infinity against a finite number acts as 1 against 0
+    # Infinity and a finite number have the same angle as 1 and 0.
     b, a = where(a.eq(inf), 0.0, b), where(b.eq(inf), 0.0, a)
     a, b = where(a.eq(inf), 1.0, a), where(b.eq(inf), 1.0, b)
     big = 1e38 if y.single else 1e307
     scale = where((a > big) | (b > big), y.const(0.0625), 1.0)
-    # two subnormal numbers have too few digits for the steps that follow
+    # Two subnormal numbers have too few digits for the following steps.
     small, grow = (1e-30, 2.0**64) if y.single else (1e-290, 2.0**100)
     scale = where((a < small) & (b < small), y.const(grow), scale)
     a, b = a * scale, b * scale
@@ -62,12 +65,12 @@ def atan2(y: V, x: V) -> V:
 
 
 def _asin_tail(t: V, z: V) -> V:
-    """asin(t) - t with z = t^2 <= 1/4."""
+    """Return asin(t) - t for z = t^2 <= 1/4."""
     return t * z * poly(z, k.ASIN_32 if t.single else k.ASIN_64)
 
 
 def _root(a: V) -> tuple[V, V, V]:
-    """(sqrt(z), its correction, z) with z = (1 - a) / 2."""
+    """Return (sqrt(z), its correction, z) with z = (1 - a) / 2."""
     z = fma(a, a.const(-0.5), 0.5)
     s = sqrt(z)
     lo = fma(-s, s, z) / (s + s)

@@ -1,7 +1,9 @@
-"""Comparisons, signs, rounding and conversions that NumPy's and jax's elementwise functions need.
+"""Elementwise functions for signs, comparisons, rounding, remainders and conversions.
 
-In: float or double ``V`` (integers for ``int_*``). Out: a ``V``. Branch-free; fmod of large
-quotients goes to libm.
+The functions emit LLVM IR. They take float or double ``V`` and return a ``V`` of the same type, or
+an integer (`to_int`). They have no branches and call no library, except `fmod`: it calls the C
+library on a CPU, and is a loop on a GPU. The registry makes most of them available to kernels;
+`casts.py`, `functions.py` and `intrinsics/scalars.py` call the others.
 """
 
 from __future__ import annotations
@@ -31,13 +33,13 @@ from accnp.compiler.llvm.scalars.registry import BINARY, UNARY, define
 
 @define(UNARY)
 def sign(x: V) -> V:
-    """-1, 0, 1 with NaN passed through; 0 for -0, as the array API standard requires."""
+    """Return -1, 0 or 1, or NaN for NaN; 0 for -0, as the array API standard requires."""
     return where(fabs(x) > 0.0, copysign(x.const(1.0), x), where(x.eq(0.0), x.const(0.0), x))
 
 
 @define(BINARY)
 def fmax(x: V, y: V) -> V:
-    """The larger; NaN if either is; +0 is above -0."""
+    """Return the larger number, or NaN if either is NaN; +0 is larger than -0."""
     return call("llvm.maximum", x, y)
 
 
@@ -75,7 +77,8 @@ def is_finite(x: V) -> V:
 def nextafter(
     x: V, y: V, to_bits: Callable[[V], V] = bits, of_bits: Callable[[V], V] = unbits
 ) -> V:
-    """The next number toward y; of formats whose bits are others than those in registers, too."""
+    """Return the next number after x toward y. `to_bits` and `of_bits` convert a number to its
+    bits and back, for formats whose bits in memory differ from those in registers."""
     i, j = to_bits(x), to_bits(y)
     top = i.const(-(1 << (i.width - 1)))
     away = (i ^ j) < 0
@@ -90,15 +93,16 @@ def nextafter(
 
 @define(BINARY, "rem")
 def fmod(x: V, y: V) -> V:
-    """C's fmod, exact."""
+    """Return C's fmod, which is exact."""
     return _fmod_by_division(x, y) if on_gpu(x.b.module) else V(x.b, x.b.frem(x.v, y.v))
 
 
 def _fmod_by_division(x: V, y: V) -> V:
-    """The same where no library has a function for it: multiples of y, scaled by powers of two so
-    that quotients are whole numbers of the working precision, are taken away until none fits.
+    """Return fmod on targets without a library function for it.
 
-    LLVM's own for such targets is x - trunc(x / y) * y, which is wrong for large quotients.
+    Multiples of y are subtracted until none fits. They are scaled by powers of two, so that the
+    quotients are integers of the working precision. LLVM's own code for such targets is
+    x - trunc(x / y) * y, which is wrong for large quotients.
     """
     b, digits = x.b, MANT[x.single]
     start, divisor = fabs(x), fabs(y)
@@ -120,12 +124,12 @@ def _fmod_by_division(x: V, y: V) -> V:
     phi.add_incoming(left.v, b.block)
     b.branch(head)
     b.position_at_end(end)
-    # Nothing was taken from what is no number, and zero fits into everything once: into NaN.
+    # If x is NaN, the loop has no steps. If y is 0, its first step makes the result NaN.
     return copysign(where(isnan(divisor), divisor, rest), x)
 
 
 def _exponent(x: V) -> V:
-    """The exponent of a positive number, biased; below 1 for subnormal ones."""
+    """Return the biased exponent of a positive number; it is below 1 if x is subnormal."""
     digits = MANT[x.single]
     tiny = bits(x).lshr(digits).eq(0)
     shifted = bits(where(tiny, x * 2.0**digits, x)).lshr(digits)
@@ -133,7 +137,7 @@ def _exponent(x: V) -> V:
 
 
 def to_int(x: V, t: ir.Type, signed: bool) -> V:
-    """Float to integer: truncated, saturated at the ends of the range, NaN to 0."""
+    """Convert a float to an integer: truncated, saturated to the range, and 0 for NaN."""
     kind = "si" if signed else "ui"
     assert isinstance(t, ir.IntType)
     name = f"llvm.fpto{kind}.sat.i{t.width}.{'f32' if x.type == F32 else 'f64'}"

@@ -1,9 +1,10 @@
-"""Modified Bessel functions of orders 0 and 1, and these times exp(-|x|).
+"""Modified Bessel functions of orders 0 and 1, and their products with exp(-|x|).
 
-In: a float or double ``V``. Out: a ``V`` of the same type; floats are computed as doubles. Up to 8
-by their series in x^2/4, from there on by polynomials in 1/x over sqrt(x): interpolated at
-Chebyshev's nodes with mpmath. Functions: NIST's Digital Library of Mathematical Functions, 10.25.2
-and 10.40.1.
+The functions bessel_i0, bessel_i1, bessel_i0e and bessel_i1e emit LLVM IR. They take a float or
+double ``V`` and return a ``V`` of the same type; floats are computed as doubles. The registry makes
+them available to kernels. Up to 8, they use the series in x^2/4, and from there on polynomials in
+1/x over sqrt(x) (NIST Digital Library of Mathematical Functions, 10.25.2 and 10.40.1), interpolated
+at Chebyshev nodes with mpmath.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ I1_FAR_32 = (
 
 
 def _evaluate_branches(x: V, single: bool, order: int) -> tuple[V, V, V]:
-    """Whether |x| is small, the function there, and times exp(-|x|) elsewhere."""
+    """Return, for x >= 0, whether x is small, the function for small x, and the function times
+    exp(-x) for other x."""
     near, far = ((I0_NEAR_32, I0_FAR_32), (I1_NEAR_32, I1_FAR_32))[order] if single else (
         (I0_NEAR_64, I0_FAR_64), (I1_NEAR_64, I1_FAR_64)
     )[order]  # fmt: skip
@@ -89,7 +91,8 @@ def _scaled_bessel(x: V, single: bool, order: int) -> V:
 
 
 def _unscaled_bessel(x: V, single: bool, order: int) -> V:
-    """exp(x) alone overflows before the product does. Of infinity nan, as SciPy's and jax's."""
+    """Return the function without the factor exp(-x). For large x, exp(x) has two factors, since it
+    overflows before the product does. The result is NaN for infinity, as in SciPy and JAX."""
     low, near, far = _evaluate_branches(x, single, order)
     high = x > 700.0
     return where(
@@ -98,7 +101,7 @@ def _unscaled_bessel(x: V, single: bool, order: int) -> V:
 
 
 def _make_bessel(form: Callable[[V, bool, int], V], order: int) -> Callable[[V], V]:
-    """The function of any number; that of order 1 is odd."""
+    """Return the function of numbers of either sign; the function of order 1 is odd."""
 
     def function(x: V) -> V:
         y = form(fabs(x.to(F64) if x.single else x), x.single, order)

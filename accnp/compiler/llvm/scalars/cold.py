@@ -1,9 +1,10 @@
-"""Lets a loop with a rare scalar call vectorize.
+"""Vector variants of functions that are called rarely, and features of the processor.
 
-In: a pure scalar function of numbers of its own type, called under a condition. Out: the same
-function with masked vector variants attached, each of which tests whether any lane needs the call
-at all. LLVM refuses to vectorize a loop around a call that has no variant, and computes a call
-without a *masked* variant for every lane.
+`masked_variants` gets a pure scalar function that is called under a condition, and whose operands
+have the type of its result. It attaches a vector variant with a mask, which first tests whether any
+lane needs the call. LLVM does not vectorize a loop with a call that has no variant, and executes a
+call without a *masked* variant for every lane. `forms.rarely` uses the variants. The variables
+below are set by `llvm/processor.py` and read by the modules of this folder.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ from llvmlite import ir
 from accnp.compiler.llvm.private import add_attribute
 from accnp.compiler.llvm.scalars.ir import I1, I32
 
-# The width that the vectoriser will pick; with another it tests lane by lane: right, slower.
+# The vector width in bytes that LLVM's vectorizer is expected to choose. With another width, the
+# code tests lane by lane, which is correct but slower.
 vector_bytes = 32
-# What the processor has (`llvm/processor.py`):
+# Features of the processor:
 permutes = False  # permutations of 32 bytes by a register (AVX2)
-shuffles = False  # those of 16 bytes, and selects by the sign (SSSE3 and SSE4.1)
-neon = False  # vectors of AArch64, and tables of 64 bytes
+shuffles = False  # permutations of 16 bytes, and selects by the sign (SSSE3 and SSE4.1)
+neon = False  # vectors of AArch64, and lookups in tables of 64 bytes
 halves = False  # instructions that convert numbers of half precision (F16C)
 
 
 def masked_variants(fn: ir.Function) -> None:
+    """Attach a masked vector variant to a function."""
     w = vector_bytes // (4 if isinstance(fn.ftype.return_type, ir.FloatType) else 8)
     v = variant(fn, w)
     text = f"_ZGV_LLVM_M{w}{'v' * len(fn.args)}_{fn.name}({v.name})"
@@ -31,7 +34,8 @@ def masked_variants(fn: ir.Function) -> None:
 
 
 def keep(module: ir.Module, functions: list[ir.Function]) -> None:
-    """Lists functions in llvm.compiler.used: nothing calls the variants before vectorization."""
+    """Add functions to llvm.compiler.used. Otherwise, LLVM would delete the variants, since nothing
+    calls them before vectorization."""
     name = "llvm.compiler.used"
     g = module.globals.get(name)
     items = list(dict.fromkeys([*(g.initializer.constant if g else ()), *functions]))
@@ -44,7 +48,8 @@ def keep(module: ir.Module, functions: list[ir.Function]) -> None:
 
 
 def variant(fn: ir.Function, w: int) -> ir.Function:
-    """The function of w lanes and a mask of those wanted; others are the first argument."""
+    """Return the variant of a function for w lanes and a mask. Lanes that are not in the mask
+    return the first argument."""
     t = fn.ftype.return_type
     vt, mt, bt = ir.VectorType(t, w), ir.VectorType(I1, w), ir.IntType(w)
     name = f"{fn.name}.x{w}"

@@ -1,7 +1,9 @@
-"""Elementary functions of complex double arguments.
+"""Elementary functions of complex numbers, in double precision.
 
-In: (real, imaginary) pairs of double ``V``. Out: such a pair. Complex64 callers widen first,
-which also makes the naive products and squares below safe for them.
+The functions emit LLVM IR. They take (real, imaginary) pairs of double ``V`` and return such pairs.
+The registry makes them available to kernels. Complex64 operands are converted to doubles first, so
+their products and squares do not overflow, and simpler code for them is in `COMPLEX64_BINARY`.
+Powers are in `cpower.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from accnp.compiler.llvm.scalars.registry import COMPLEX, COMPLEX64_BINARY, COMP
 C = tuple[V, V]
 INF = float("inf")
 LN2, LN2_REST, HALF_PI = 0.6931471805599453, 2.3190468138462996e-17, 1.5707963267948966
-# Up to here what an angle lost by rounding is so small that its square does not count.
+# Below this bound, the rounding error of an angle is so small that its square can be neglected.
 FIRST_ORDER = 2.0**26
 PI = (3.141592653589793, 1.2246467991473532e-16)
 
@@ -27,8 +29,8 @@ def mul(x: C, y: C) -> C:
 
 @define(COMPLEX_BINARY, "cdiv")
 def div(x: C, y: C) -> C:
-    """Both are scaled by a power of two, so that neither the sums of Smith's method overflow nor
-    small numbers lose digits in them."""
+    """Return x / y. Both are scaled by a power of two, so that the sums of Smith's method do not
+    overflow, and small numbers do not lose digits in them."""
     (a, b), (c, d) = x, y
     over, under = _larger(fabs(a), fabs(b)), _larger(fabs(c), fabs(d))
     high, low = _larger(over, under), where(over > under, under, over)
@@ -38,7 +40,7 @@ def div(x: C, y: C) -> C:
 
 @define(COMPLEX64_BINARY, "cdiv")
 def narrow_div(x: C, y: C) -> C:
-    """Of numbers that were complex64: Smith's division with selects."""
+    """Return x / y of numbers that were complex64, by Smith's method with selects."""
     (a, b), (c, d) = x, y
     big = fabs(c) >= fabs(d)
     p, q = where(big, c, d), where(big, d, c)
@@ -47,7 +49,7 @@ def narrow_div(x: C, y: C) -> C:
     s = 1.0 / fma(q, r, p)
     t, u = where(big, a, b), where(big, b, a)
     v = where(big, b, -a)
-    # by zero each part is divided for itself
+    # A division by zero divides each part separately.
     re = where(zero, t, fma(u, r, t)) * s
     im = where(zero, v, fma(where(big, -a, b), r, v)) * s
     return re, im
@@ -58,7 +60,7 @@ def _larger(a: V, b: V) -> V:
 
 
 def scaled_abs(x: C) -> V:
-    """hypot: the largest part is taken out, so that squares neither overflow nor vanish."""
+    """Return |x|. The larger part is factored out, so that squares neither overflow nor vanish."""
     a, b = fabs(x[0]), fabs(x[1])
     hi, lo = where(a > b, a, b), where(a > b, b, a)
     r = where(hi.eq(0.0), 0.0, lo / hi)
@@ -77,7 +79,7 @@ def cexp(x: C) -> C:
 
 
 def _polar_power(power: Callable[[V], V], x: C, cos: V, sin: V) -> C:
-    """A power of the real part times e^(i angle), whose cosine and sine are given."""
+    """Return a power of the real part times e^(i angle), whose cosine and sine are given."""
     re, im = x
     # e^re in two factors: the product with a cosine may be finite where e^re is not
     h = where(_finite(re), re * 0.5, re)
@@ -86,7 +88,7 @@ def _polar_power(power: Callable[[V], V], x: C, cos: V, sin: V) -> C:
     full = power(re)
     a = where(real, full, (cos * e) * where(_finite(re), e, 1.0))
     b = where(real, im, (sin * e) * where(_finite(re), e, 1.0))
-    # e^inf is infinite and e^-inf 0 whatever the angle is
+    # For every angle, e^inf is infinite and e^-inf is 0.
     a = where(some | re.ne(INF), a, INF)
     zero = ~some & re.eq(-INF)
     return where(zero, 0.0, a), where(zero, copysign(re.const(0.0), im), b)
@@ -94,7 +96,7 @@ def _polar_power(power: Callable[[V], V], x: C, cos: V, sin: V) -> C:
 
 @define(COMPLEX, "exp2")
 def cexp2(x: C) -> C:
-    # The rounding of the angle im ln 2 counts as often as that is large.
+    # The rounding error of the angle im ln 2 grows with the angle, so it is corrected.
     angle, rest = two_prod(x[1], x[1].const(LN2))
     rest = fma(x[1], LN2_REST, rest)
     rest = where(fabs(angle) < FIRST_ORDER, rest, 0.0)
@@ -119,7 +121,7 @@ def clog(x: C) -> C:
     a, b = fabs(re), fabs(im)
     hi, lo = where(a > b, a, b), where(a > b, b, a)
     near = (hi > 0.5) & (hi < 2.0)
-    # |x| near 1: log of 2 d + d^2 + lo^2 past 1, d = hi - 1; what is rounded off is added at last
+    # |x| near 1: log1p of 2 d + d^2 + lo^2 with d = hi - 1; rounding errors are added at the end
     d = hi - 1.0
     p, p_lo = two_prod(d, d)
     q, q_lo = two_prod(lo, lo)
@@ -144,8 +146,8 @@ def clog1p(x: C) -> C:
 
 
 def _scale_into_range(x: C) -> tuple[C, V]:
-    """x times a power of 4, so that |x| + |re| is finite and has all its digits; the root of the
-    inverse of that."""
+    """Return x times a power of 4, so that |x| + |re| is finite and has all its digits, and the
+    square root of the inverse of that power."""
     size = _larger(fabs(x[0]), fabs(x[1]))
     big, small, one = size > 2.0**1000, size < 2.0**-900, size.const(1.0)
     f = where(big, 2.0**-4, where(small, 2.0**120, one))
@@ -172,7 +174,8 @@ def crsqrt(x: C) -> C:
 
 
 def _hyperbolic(re: V) -> tuple[V, V, V]:
-    """(sinh, cosh, factor): both parts times the factor, so that products with it stay finite."""
+    """Return (sinh, cosh, factor). Callers multiply a result by the factor at the end, so that
+    other products stay finite."""
     large = fabs(re) > 40.0
     e = exp.exp(fabs(re) * 0.5)
     sh = where(large, copysign(e * 0.5, re), exp.sinh(re))
@@ -185,7 +188,7 @@ def csinh(x: C) -> C:
     re, im = x
     sh, co, more = _hyperbolic(re)
     a, b = sh * trig.cos(im) * more, co * trig.sin(im) * more
-    open_ = ~_finite(im) & (re.eq(0.0) | fabs(re).eq(INF))  # the sine of infinity has a size only
+    open_ = ~_finite(im) & (re.eq(0.0) | fabs(re).eq(INF))  # C leaves this sign open
     real = im.eq(0.0)
     return where(open_, re, where(real, exp.sinh(re), a)), where(real, im, b)
 
@@ -220,7 +223,7 @@ def ctanh(x: C) -> C:
 
 
 def _rotate_function(f: Callable[[C], C], x: C) -> C:
-    """-i f(i x)."""
+    """Return -i f(i x)."""
     a, b = f((-x[1], x[0]))
     return b, -a
 
@@ -232,8 +235,8 @@ def csin(x: C) -> C:
 
 @define(COMPLEX, "sin_pi")
 def csin_pi(x: C) -> C:
-    """sin(pi x), with what pi times the imaginary part loses by rounding: it counts as often as
-    that is large."""
+    """Return sin(pi x), corrected for the rounding error of pi times the imaginary part, whose
+    effect grows with that part."""
     part, sign = trig.from_whole(x[0])
     im = x[1]
     high, low = two_prod(im, im.const(PI[0]))
@@ -254,12 +257,12 @@ def ctan(x: C) -> C:
 
 
 # The inverse functions are those of W. Kahan, "Branch cuts for complex elementary functions"
-# (1987): real functions of the parts of square roots, so that nothing cancels and zeros keep their
-# signs.
+# (1987): real functions of the parts of square roots, which avoid cancellation and keep the signs
+# of zeros.
 
 
 def _log_of_huge(x: C) -> tuple[V, V]:
-    """Whether squares of a part overflow, and log |2 x| for such x."""
+    """Return whether squares of a part overflow, and log |2 x| for such x."""
     big = (fabs(x[0]) > 1e150) | (fabs(x[1]) > 1e150)
     return big, log.log(scaled_abs((x[0] * 0.5, x[1] * 0.5))) + 2 * LN2
 
@@ -335,7 +338,8 @@ def clogistic(x: C) -> C:
 
 @define(COMPLEX_BINARY, "fmax")
 def cmax(x: C, y: C) -> C:
-    """By the real part, then by the imaginary part; the first number with a nan, if any."""
+    """Return the larger number, by the real part and then by the imaginary part, or the first
+    operand that contains NaN."""
     (a, b), (c, d) = x, y
     first = ((a > c) | (a.eq(c) & (b > d))) & c.eq(c) & d.eq(d) | a.ne(a) | b.ne(b)
     return where(first, a, c), where(first, b, d)

@@ -1,8 +1,10 @@
-"""Powers of complex doubles, from a logarithm that has more digits than a double.
+"""Powers of complex numbers, in double precision.
 
-In: (real, imaginary) pairs of double ``V``. Out: such a pair. The rounding of w log z counts as
-often as that is large, so log |z|, the angle and both products are carried as unevaluated sums of
-two doubles, to about 2^-64.
+The functions emit LLVM IR. They take (real, imaginary) pairs of double ``V`` and return such a
+pair; the registry makes them available to kernels. The power z^w is exp(w log z), and the error of
+the exponential grows with the size of w log z. Therefore log |z|, the angle and both products are
+carried as unevaluated sums of two doubles, to about 2^-64. Numbers that were complex64 need only
+doubles (`narrow_pow`).
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ PI, HALF_PI = (
     (3.141592653589793, 1.2246467991473532e-16),
     (1.5707963267948966, 6.123233995736766e-17),
 )
-# Short numbers t, to one of which each tangent of the first octant is near, and atan(t).
+# (t, atan(t) in two pieces) for short numbers t. Each tangent in the first octant is near one of
+# them, which BOUNDS selects.
 ANGLES = (
     (0.1875, 0.18534794999569476, 4.180692268843079e-18),
     (0.40625, 0.38588266939807375, 2.378822732491941e-17),
@@ -54,14 +57,14 @@ def _multiply_pair(x: Pair, y: V) -> Pair:
 
 
 def _add_pairs(x: Pair, y: Pair) -> Pair:
-    """The sum; without its second part where it is not finite."""
+    """Return the sum of two pairs. Its second part is 0 if the sum is not finite."""
     s, r = two_sum(x[0], y[0])
     r = r + (x[1] + y[1])
     return s, where(fabs(s) < INF, r, 0.0)
 
 
 def _angle(num: V, den: V) -> Pair:
-    """atan(num / den) for 0 <= num <= den, both within the range of squares."""
+    """Return atan(num / den) for 0 <= num <= den, whose squares are normal numbers."""
     c, base, base_lo = (num.const(0.0) for _ in range(3))
     for bound, (tangent, angle, rest) in zip(BOUNDS, ANGLES, strict=True):
         past = num > den * bound
@@ -77,7 +80,7 @@ def _angle(num: V, den: V) -> Pair:
     inverse = 1.0 / d
     t = n * inverse
     t_lo = (fma(-t, d, n) + (n_lo - t * d_lo)) * inverse
-    # t + t w (w A(w) - 1/3), w = t^2, the factor as a pair
+    # t + t w (w A(w) - 1/3) with w = t^2, where the factor is a pair
     w, w_lo = two_prod(t, t)
     w_lo = fma(t + t, t_lo, w_lo)
     f, f_lo = fast_two_sum(t.const(THIRD[0]), w * poly(w, ATAN_SHORT))
@@ -92,10 +95,10 @@ def _angle(num: V, den: V) -> Pair:
 
 
 def _log(x: C) -> tuple[Pair, Pair]:
-    """log |x| and the angle of x; the edges of clog."""
+    """Return log |x| and the angle of x, with the special values of clog."""
     a, b = fabs(x[0]), fabs(x[1])
     infinite = a.eq(INF) | b.eq(INF)
-    # infinity against a finite number acts as 1 against 0
+    # Infinity and a finite number have the same angle as 1 and 0.
     a, b = (where(infinite, where(v.eq(INF), 1.0, v * 0.0), v) for v in (a, b))
     none = a.eq(0.0) & b.eq(0.0)
     a = where(none, 1.0, a)
@@ -128,7 +131,8 @@ def _log(x: C) -> tuple[Pair, Pair]:
 
 
 def _exp(re: Pair, im: Pair) -> C:
-    """exp of finite numbers; its parts are rounded once at last, and finite where they are."""
+    """Return exp(re + i im) of finite numbers. Its parts are rounded once, at the end, and do not
+    overflow before that."""
     hi = clamp(re[0], -1400.0, 1400.0)
     t, n = nearest(hi * 1.4426950408889634)
     r, r_lo = fast_two_sum(fma(t, hi.const(-LN2_HI), hi), fma(t, hi.const(-LN2_LO), re[1]))
@@ -142,7 +146,7 @@ def _exp(re: Pair, im: Pair) -> C:
 
 @define(COMPLEX64_BINARY, "pow")
 def narrow_pow(x: C, y: C) -> C:
-    """Of numbers that were complex64."""
+    """Return x^y of numbers that were complex64."""
     m, t = clog(x)
     real = y[1].eq(0.0)
     re, im = mul(y, (m, t))
@@ -152,7 +156,7 @@ def narrow_pow(x: C, y: C) -> C:
 @define(COMPLEX_BINARY, "pow")
 def cpow(x: C, y: C) -> C:
     size, angle = _log(x)
-    # A real power of an infinite number has no product of that and 0.
+    # For a real exponent, its imaginary part 0 is not multiplied by an infinite logarithm.
     real = y[1].eq(0.0)
     grown = [where(real, 0.0, part) for part in _multiply_pair(size, y[1])]
     turned = [where(real, 0.0, part) for part in _multiply_pair((-angle[0], -angle[1]), y[1])]
@@ -165,7 +169,8 @@ def cpow(x: C, y: C) -> C:
 
 
 def _edges(x: C, y: C, z: C) -> C:
-    """1 to the power 0; of zero, 0 or, as NumPy and jax have it, no number."""
+    """Return z = x^y with its special values: 1 if y is 0; if x is 0, then 0 or, as in NumPy and
+    JAX, NaN."""
     zero = x[0].eq(0.0) & x[1].eq(0.0)
     none = y[0].eq(0.0) & y[1].eq(0.0)
     of_zero = where(y[0] > 0.0, 0.0, x[0].const(float("nan")))

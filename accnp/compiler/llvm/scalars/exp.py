@@ -1,7 +1,10 @@
-"""Exponential family: exp exp_difference exp2 expm1 logistic silu mish
-tanh_law tanh sinh cosh.
+"""Exponential and hyperbolic functions.
 
-In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
+The functions exp, exp_difference, exp2, expm1, logistic, silu, mish, tanh_law, tanh_gelu, tanh,
+sinh and cosh emit LLVM IR. They take a float or double ``V`` (`exp_difference` takes two) and
+return a ``V`` of the same type, without branches or library calls. On a GPU, most of those of
+float32 use the approximate units (`units.py`). The registry makes them available to kernels.
+`power.py`, `special.py` and `cpower.py` use the argument reduction and the scaling as well.
 """
 
 from __future__ import annotations
@@ -31,33 +34,33 @@ from accnp.compiler.llvm.scalars.registry import BINARY, UNARY, define
 from accnp.compiler.llvm.scalars.tables import TANH_32
 
 LOG2E = 1.4426950408889634
-# ln 2 in two pieces of the working precision, so that two fma reduce the argument.
+# ln 2 in two pieces of the working precision, so that two fma reduce the argument
 LN2_32 = (0.693147182464599609375, -1.904654323148236e-09)
 LN2_64 = (0.6931471805599453, 2.3190468138462996e-17)
 
 
 def reduce_exp(x: V) -> tuple[V, V]:
-    """(r, n) with x = n ln 2 + r, |r| <= ln 2 / 2, n an integer value."""
+    """Return (r, n) with x = n ln 2 + r and |r| <= ln 2 / 2, where n is an integer."""
     hi, lo = LN2_32 if x.single else LN2_64
     t, n = nearest(x * LOG2E)
     return fma(t, -lo, fma(t, -hi, x)), n
 
 
 def expm1_poly(r: V) -> V:
-    """exp(r) - 1 on the reduced range."""
+    """Return exp(r) - 1 of a reduced argument."""
     return fma(r * r, poly(r, k.EXP_32 if r.single else k.EXP_64), r)
 
 
 def scale(y: V, n: V) -> V:
-    """y * 2^n rounded once, also where 2^n itself is not a normal number."""
+    """Return y * 2^n, rounded once, also if 2^n itself is not a normal number."""
     if scales(y):
         return scalef(y, int_to_float(n))
     h = n >> 1
     return y * pow2(h) * pow2(n - h)
 
 
-# 1.5 * 2^mantissa, which rounds to an integer when added, plus twice the exponent bias: low bits
-# hold n + 2 * bias, of which both halves, shifted into the exponent field, are powers of two.
+# Adding 1.5 * 2^mantissa rounds to an integer n. With twice the exponent bias added as well, the
+# low bits hold n + 2 * bias. Each half of that, shifted into the exponent field, is a power of two.
 ROUND = {True: 1.5 * 2.0**23 + 254.0, False: 1.5 * 2.0**52 + 2046.0}
 # (exp(r) - 1 - r) / r^2, interpolated at Chebyshev's nodes of |r| <= ln 2 / 2
 EXP_SHORT_32 = (
@@ -69,17 +72,17 @@ EXP_SHORT_32 = (
 )
 
 
-# Where exp is neither 0 nor infinite, and a little more.
+# The range in which exp is neither 0 nor infinite, with a small margin
 RANGE = {True: (-105.0, 90.0), False: (-747.0, 712.0)}
 
 
 def exp_halved(x: V, shift: int = 0) -> V:
-    """exp(x) * 2^-shift without overflow before the last step."""
+    """Return exp(x) * 2^-shift, without overflow before the last step."""
     return _scale_by_exponent(*_exp_parts(clamp(x, *RANGE[x.single])), shift)
 
 
 def _exp_parts(x: V) -> tuple[V, V]:
-    """y and t with exp(x) = y 2^(t - ROUND)."""
+    """Return y and t with exp(x) = y 2^(t - ROUND)."""
     hi, lo = LN2_32 if x.single else LN2_64
     t = fma(x, x.const(LOG2E), ROUND[x.single])
     n = t - ROUND[x.single]
@@ -88,7 +91,7 @@ def _exp_parts(x: V) -> tuple[V, V]:
 
 
 def _scale_by_exponent(y: V, t: V, shift: int = 0) -> V:
-    """y 2^(t - ROUND - shift)"""
+    """Return y 2^(t - ROUND - shift)."""
     if scales(y):
         n = t - ROUND[y.single]
         return scalef(y, n - shift if shift else n)
@@ -104,7 +107,7 @@ def exp(x: V) -> V:
 
 @define(BINARY)
 def exp_difference(x: V, top: V) -> V:
-    """exp(x - top) for x <= top, with what rounding takes from the difference."""
+    """Return exp(x - top) for x <= top, corrected for the rounding error of the difference."""
     d, low = two_sum(x, -top)
     lowest, _ = RANGE[x.single]
     y = (
@@ -112,7 +115,7 @@ def exp_difference(x: V, top: V) -> V:
         if units.has_units(d)
         else _scale_by_exponent(*_exp_parts(where(d < lowest, lowest, d)))
     )
-    # not a number where x is infinite, and y is 0: any number serves
+    # If x is infinite, `low` is NaN. Then y is 0, and any number can replace `low`.
     return fma(y, where(low < 1.0, low, 1.0), y)
 
 
@@ -147,15 +150,17 @@ def logistic(x: V) -> V:
     d = e + 1.0
     r = units.reciprocal(d)
     y = n * r
-    # the remainder of the division, with what the sum 1 + e lost
+    # Add the remainder of the division, and the rounding error of the sum 1 + e.
     return fma(fma(-y, d, n) - y * (e - (d - 1.0)), r, y)
 
 
 @define(UNARY)
 def silu(x: V) -> V:
-    """x / (1 + exp(-x)), of which a factor would be below the normal numbers before the product.
+    """Return x / (1 + exp(-x)).
 
-    Both sides are times 2^-shift: exp(-x) is infinite only where the result is 0.
+    The quotient 1 / (1 + exp(-x)) could be subnormal before its product with x. Therefore, the
+    numerator and the denominator are multiplied by 2^-shift, so that exp(-x) is infinite only if
+    the result is 0.
     """
     lowest, highest, shift = (-105.0, 120.0, 32) if x.single else (-747.0, 760.0, 64)
     s = 2.0**-shift
@@ -170,12 +175,12 @@ def silu(x: V) -> V:
 
 @define(UNARY)
 def mish(x: V) -> V:
-    """x tanh(log(1 + exp(x))) = x n / (n + 2), n = exp(x) (exp(x) + 2).
+    """Return x tanh(log(1 + exp(x))) = x n / (n + 2), where n = exp(x) (exp(x) + 2).
 
-    Both sides are times 2^shift, so that no factor is below the normal numbers.
+    The numerator and the denominator are multiplied by 2^shift, so that no factor is subnormal.
     """
     lowest, shift = (-115.0, 40) if x.single else (-760.0, 80)
-    c = clamp(x, lowest, 20.0)  # from 20 on it is x
+    c = clamp(x, lowest, 20.0)  # from 20 on, the result is x
     e = _scale_by_exponent(*_exp_parts(c), -shift)
     n = fma(e, e * 2.0**-shift, e + e)
     d = n + 2.0 ** (shift + 1)
@@ -183,12 +188,13 @@ def mish(x: V) -> V:
     p, p_lo = two_prod(c, n)
     y = p * r
     y = fma(fma(-y, d, p) + p_lo, r, y)
-    # not a number of minus infinity, as a product by 0
+    # The product of minus infinity and 0 is NaN, and so is the result.
     return where(x > 20.0, x, copysign(fma(x, 0.0, y), x))
 
 
-# 2 u = RATE x (x^2 + K), u = sqrt(2 / pi) (x + 0.044715 x^3), and ln 2 / RATE: K and that one as
-# a short number and the rest, so that a difference from K and a product with an exponent are exact.
+# 2 u = RATE x (x^2 + K), where u = sqrt(2 / pi) (x + 0.044715 x^3). CUBE is K, and STEP is
+# ln 2 / RATE. Each is a short number and the rest, so that a difference from K and a product with
+# an exponent are exact.
 RATE = 0.07135481627260025
 CUBE_32 = (22.363861083984375, -1.081748e-06)
 CUBE_64 = (22.36386000223638, 7.068084733670861e-15)
@@ -198,17 +204,20 @@ STEP_64 = (9.714091028028633, -4.9373498940974755e-12)
 
 @define(UNARY)
 def tanh_law(x: V) -> V:
-    """(1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)); far below 0 a rounding of u counts 2 u times."""
+    """Return (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)). For negative u, the relative error of the
+    result is up to 2 |u| times that of u."""
     return _tanh_law(x, x.const(1.0))
 
 
 @define(UNARY)
 def tanh_gelu(x: V) -> V:
-    """x times the law, which itself would be below the normal numbers before the product."""
+    """Return x tanh_law(x). The product is formed before tanh_law itself would become
+    subnormal."""
     least, low = -11.0 if x.single else -22.0, x < -1.0
-    # Far below 0 x is a factor before the quotient, elsewhere, where it may be tiny, behind it.
+    # Below -1, x is a factor of the numerator. Elsewhere x may be tiny, and multiplies the
+    # quotient.
     y = _tanh_law(x, where(low, where(x < least, least, x), 1.0)) * where(low, 1.0, x)
-    # not a number of minus infinity, as a product by 0
+    # The product of minus infinity and 0 is NaN, and so is the result.
     return where(x > 8.0, x, fma(x, x.const(0.0), y))
 
 
@@ -222,9 +231,9 @@ def _tanh_law(x: V, times: V) -> V:
     n = t - ROUND[single]
     g = fma(n, step_lo, fma(x, w, n * step))
     g = fma(x, w_lo, g)
-    # exp(-RATE g), times 2^-shift: exp(-2 u) itself overflows where the result is not 0
+    # exp(-RATE g) times 2^-shift, since exp(-2 u) itself may overflow if the result is not 0
     if units.has_units(x):
-        power = unbits((bits(t) - (127 + 40)) << MANT[True])  # t has the bias twice
+        power = unbits((bits(t) - (127 + 40)) << MANT[True])  # t contains the bias twice
         return units.reciprocal(units.ex2(g * (-RATE * LOG2E)) * power + 2.0**-40) * (
             times * 2.0**-40
         )
@@ -237,7 +246,7 @@ def _tanh_law(x: V, times: V) -> V:
 
 def _tanh_pieces(a: V) -> V:
     d, rows = piece(a, TANH_32)
-    # The first interval adds to its argument.
+    # In the first interval, the polynomial is tanh(a) / a - 1, and its product is added to a.
     return fma(d, poly(d, rows[1:]), where(rows[0] > d, rows[0], d))
 
 

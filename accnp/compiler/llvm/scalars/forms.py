@@ -1,8 +1,10 @@
-"""What vectors do by instructions of their own, or by a jump that single numbers take in place.
+"""Operations with separate implementations for scalars and for vectors.
 
-In: values of the code of one step. Out: its scalar code; or, where vectors are made of that
-(`Lanes`), a call of `accnp.<form>.<type>`, of which `vector_call` writes the text. Both have the
-same bits.
+In scalar code, the functions write ordinary instructions, such as a load from a table or a branch.
+If vectors are made from the code (the builder is a `Lanes`), they write a call of
+`accnp.<form>.<type>` instead, and `templates.py` replaces it with a call of the vector function
+whose text `vector_call` returns. Both implementations compute the same bits; `scalef`, `mantissa`
+and `exponent` exist for vectors only. The mathematical functions of this folder use the operations.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ from llvmlite import ir
 from accnp.compiler.llvm.scalars import cold
 from accnp.compiler.llvm.scalars.ir import F32, I64, V, bits, on_gpu, where
 
-LOOKED_UP = 16  # entries of a table
-_tables: dict[str, int] = {}  # numbers of their names
+LOOKED_UP = 16  # number of entries of a table
+_tables: dict[str, int] = {}  # the number in the name of a table, by its content
 _TABLE = ir.VectorType(F32, LOOKED_UP)
 
 
 class Lanes(ir.IRBuilder):
-    """Writes the code of one step, of which vectors of this many lanes are made."""
+    """A builder for the code of one step, from which vectors of `count` lanes are made."""
 
     def __init__(self, block: ir.Block, count: int) -> None:
         super().__init__(block)
@@ -28,7 +30,7 @@ class Lanes(ir.IRBuilder):
 
 
 def _form(name: str, result: ir.Type, *args: V) -> V:
-    """A call that vectors have a text for."""
+    """Return a call that `vector_call` replaces."""
     b = args[0].b
     kinds = [a.type for a in args]
     name = f"accnp.{name}.{'f4' if result == F32 else 'f8'}"
@@ -37,7 +39,8 @@ def _form(name: str, result: ir.Type, *args: V) -> V:
 
 
 def lookup(table: Sequence[float], i: V) -> V:
-    """Of 16 floats, the one at the last four bits of an integer of 32 bits."""
+    """Return the one of 16 floats that the last four bits of a 32-bit integer select. A shorter
+    table is repeated."""
     values = [ir.Constant(F32, x) for x in (*table,) * (LOOKED_UP // len(table))]
     if isinstance(i.b, Lanes):
         return _form("lookup", F32, i, V(i.b, ir.Constant(_TABLE, values)))
@@ -59,20 +62,20 @@ def lookup(table: Sequence[float], i: V) -> V:
 
 
 def piece(a: V, table: Sequence[Sequence[float]]) -> tuple[V, list[V]]:
-    """The distance of a float, at least 0 and below 15, from the middle of its interval, and the
-    coefficients there; see `tables`."""
+    """Return the distance of a float, 0 <= a < 15, from the middle of its interval, and the
+    coefficients for that interval; see `tables`."""
     i = bits(a + 1.0).lshr(21)
     middle, *rows = [lookup(row, i) for row in table]
     return a - middle, rows
 
 
 def scales(x: V) -> bool:
-    """Whether `scalef` is there."""
+    """Return whether there is an instruction for `scalef` (vectors of AVX-512)."""
     return isinstance(x.b, Lanes) and cold.vector_bytes == 64
 
 
 def scalef(y: V, n: V) -> V:
-    """y * 2^n of an integer value, rounded once."""
+    """Return y * 2^n, rounded once; n is a float with an integer value."""
     return _form("scalef", y.type, y, n)
 
 
@@ -80,23 +83,24 @@ has_exponents = scales
 
 
 def mantissa(x: V) -> V:
-    """x = 2^e m, 3/4 <= m < 3/2; 1 for infinity and zero, no number for what is negative."""
+    """Return m with x = 2^e m, 3/4 <= m < 3/2; 1 for infinity and zero, NaN if x is negative."""
     return _form("getmant", x.type, x)
 
 
 def exponent(x: V) -> V:
-    """x = 2^e m, 1 <= m < 2; infinity for infinity, its opposite for zero."""
+    """Return e with x = 2^e m, 1 <= m < 2; infinity for infinity, minus infinity for zero."""
     return _form("getexp", x.type, x)
 
 
 def rarely(test: V, usual: V, xs: Sequence[V], name: str, make: Callable[..., V]) -> V:
-    """`usual`, or make(*xs) where the test holds, which is rare and takes long."""
+    """Return `usual`, or make(*xs), which is slow, where the test holds, which is rare."""
     b = usual.b
     fn = apart(usual, len(xs), name, make)
     if isinstance(b, Lanes):
         cold.variant(fn, b.count)
         return _form(f"rarely.{fn.name}", usual.type, test, usual, *xs)
-    # What is apart itself is no loop, and its text is taken without the metadata of its module.
+    # The code of a separate function contains no loop to vectorize, and its text is used without
+    # the metadata of its module.
     inner = "cold" in b.function.attributes
     if not inner and not on_gpu(b.module):
         cold.masked_variants(fn)
@@ -111,7 +115,7 @@ def rarely(test: V, usual: V, xs: Sequence[V], name: str, make: Callable[..., V]
 
 
 def apart(like: V, count: int, name: str, make: Callable[..., V]) -> ir.Function:
-    """A function of this many numbers that is not inlined; defined once a module."""
+    """Return a function of `count` numbers that is not inlined, defined once in each module."""
     module = like.b.module
     name = f"accnp.{name}.{'f4' if like.single else 'f8'}"
     known = module.globals.get(name)
@@ -133,10 +137,12 @@ def apart(like: V, count: int, name: str, make: Callable[..., V]) -> ir.Function
 def vector_call(
     name: str, kinds: Sequence[ir.Type], result: ir.Type, n: int
 ) -> tuple[str, dict[str, str]]:
-    """The name of the function that does a form for n lanes, and definitions that it needs.
+    """Return the name of the vector function for a form, and the definitions that it needs.
 
-    Raises:
-        ValueError: this processor has no such instruction.
+    Raises
+    ------
+    ValueError
+        If this processor has no such instruction.
     """
     what = name.split(".")[1]
     if what == "rarely":
@@ -145,8 +151,11 @@ def vector_call(
 
 
 def _instruction(what: str, result: ir.Type) -> tuple[int, list[str], list[str]]:
-    """Lanes of an instruction, its lines ({0}, {1}.. operands, {r} a prefix of names; the last
-    line is the result), and declarations."""
+    """Return the number of lanes of an instruction, its lines, and its declarations.
+
+    In the lines, {0}, {1}... are the operands, and {r} is a prefix of names. The last line is the
+    result.
+    """
     if cold.vector_bytes == 64:
         n, t = (16, "ps") if result == F32 else (8, "pd")
         kind = f"<{n} x {result}>"
@@ -179,12 +188,13 @@ def _instruction(what: str, result: ir.Type) -> tuple[int, list[str], list[str]]
 
 
 def _lookup_of_bytes() -> tuple[int, list[str], list[str]]:
-    """`lookup` by instructions that pick bytes of 64 (AArch64) or of 16 (SSSE3) bytes."""
+    """Return `lookup`, in the form of `_instruction`, for processors with instructions that select
+    bytes from a table of 64 (AArch64) or 16 (SSSE3) bytes."""
     one, four = "<16 x i8>", "<4 x i32>"
     numbers = ", ".join(f"i32 {j // 4 * 4}" for j in range(16))
     places = ", ".join(f"i8 {j % 4}" for j in range(16))
     lines = [
-        # The bytes of each float: four times its index, and on.
+        # The positions of the bytes of each float: four times its index, plus 0 to 3.
         f"shl {four} {{0}}, splat (i32 2)",
         f"and {four} {{r}}.0, splat (i32 {60 if cold.neon else 12})",
         f"bitcast {four} {{r}}.1 to {one}",
@@ -205,7 +215,7 @@ def _lookup_of_bytes() -> tuple[int, list[str], list[str]]:
     lines += [
         *[f"call {one} @{f}({one} {{r}}.{k}, {one} {{r}}.4)" for k in (6, 7, 8, 9)],
         *[f"bitcast {one} {{r}}.{k} to {four}" for k in (10, 11, 12, 13)],
-        # The third and fourth bit of the index choose among the four.
+        # The third and fourth bits of the index select one of the four results.
         f"shl {four} {{0}}, splat (i32 29)",
         f"icmp slt {four} {{r}}.18, zeroinitializer",
         f"shl {four} {{0}}, splat (i32 28)",
@@ -219,7 +229,7 @@ def _lookup_of_bytes() -> tuple[int, list[str], list[str]]:
 
 
 def _indices(start: int, stop: int) -> str:
-    """The elements of a mask that picks those from start to stop."""
+    """Return the elements of a mask that selects lanes from start up to stop."""
     return ", ".join([f"i32 {j}" for j in range(start, stop)])
 
 
@@ -232,7 +242,8 @@ def _split_into_pieces(
     lines: Sequence[str],
     declares: Sequence[str],
 ) -> tuple[str, dict[str, str]]:
-    """A function of n lanes that does an instruction of so many for one piece after the other."""
+    """Return the name and the definitions of a function of n lanes that applies an instruction of
+    `width` lanes to one piece after the other."""
     made = f'@"{name}.x{n}"'
     vectors = [isinstance(k, ir.VectorType) for k in kinds]
     types = [str(k) if whole else f"<{n} x {k}>" for k, whole in zip(kinds, vectors, strict=True)]

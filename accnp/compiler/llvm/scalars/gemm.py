@@ -1,10 +1,11 @@
-"""Vector code of matrix products: a tile of the result in registers, copies that lay out panels.
+"""LLVM IR for matrix products: tiles of the result in registers, and copies that pack panels.
 
-In: pointers and 64-bit integers. Out: stores. Every element of a tile is one chain of `fma` over
-the inner index in its order, so that neither tile sizes nor layouts change a bit. Integers of 32
-bits stand for two of 16, of two steps: their products are added up to sums of 32 bits, an
-instruction that most processors have. The scheme is
-Goto and van de Geijn's, Anatomy of high-performance matrix multiplication (ACM TOMS 34, 2008).
+The functions get an IR builder, pointers and 64-bit integers, and emit code that stores results.
+Every element of a tile is one chain of `fma` over the inner index, in order, so neither tile sizes
+nor layouts change a bit. A 32-bit integer holds two 16-bit integers, of two steps; one instruction,
+which most processors have, adds up their products to 32-bit sums. `intrinsics/products.py` defines
+the procedures that the library kernels call. The scheme is that of Goto and van de Geijn, Anatomy
+of high-performance matrix multiplication (ACM TOMS 34, 2008).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from accnp.compiler.library.library import CHAINS
 from accnp.compiler.llvm.scalars import cold
 from accnp.compiler.llvm.scalars.ir import I1, I32, I64, call_external, fetch
 
-# Bytes from what is read to what is asked for: rows end where the processor expects more.
+# Prefetch distance in bytes. The processor's own prefetcher continues past the ends of rows.
 FAR = 1024
 
 
@@ -31,8 +32,8 @@ def _const(k: int) -> ir.Constant:
 
 
 def _uses_whole_vectors() -> bool:
-    """Whether loops read vectors whole, and store under masks only where vectors are not: masks of
-    AVX2 take registers that sums need, and a store under one 12 cycles on some processors."""
+    """Return whether loops use masks only for partial vectors. Masks of AVX2 take registers that
+    sums need, and a masked store takes 12 cycles on some processors."""
     return cold.vector_bytes < 64
 
 
@@ -40,7 +41,7 @@ _Load = Callable[[ir.Value], ir.Value]
 
 
 class _Vectors:
-    """Loads, stores and arithmetic on vectors of one type, some lanes of which are off."""
+    """Loads, stores and arithmetic on vectors of one type, whose lanes may be masked."""
 
     def __init__(self, b: ir.IRBuilder, t: ir.Type, nbytes: int = 0) -> None:
         self.b, self.t, self.width = b, t, (nbytes or cold.vector_bytes) // _size(t)
@@ -54,7 +55,7 @@ class _Vectors:
         return call_external(self.b, name, result, args)
 
     def splat(self, x: ir.Value, t: ir.VectorType | None = None) -> ir.Value:
-        """A value in every lane."""
+        """Return a vector with a value in every lane."""
         t = self.type if t is None else t
         undef = ir.Constant(t, ir.Undefined)
         zeros = ir.Constant(ir.VectorType(I32, t.count), [0] * t.count)
@@ -62,10 +63,11 @@ class _Vectors:
         return self.b.shuffle_vector(one, undef, zeros)
 
     def below(self, n: ir.Value, first: int = 0) -> ir.Value:
-        """The mask of lanes whose number, counted from `first`, is less than n.
+        """Return the mask of lanes whose number, counted from `first`, is less than n.
 
-        Compared as 32 bits: of 16 lanes of 64 bits LLVM joins two masks in each step of a loop, by
-        an instruction that waits for the place of one of a Xeon's two units of `fma`.
+        The numbers are compared as 32-bit integers. For 16 lanes of 64 bits, LLVM would join two
+        masks in each step of a loop, by an instruction that occupies the port of one of the two
+        `fma` units of a Xeon.
         """
         b, most = self.b, _const(first + self.width)
         low = b.trunc(b.select(b.icmp_signed("<", n, most), n, most), I32)
@@ -74,11 +76,11 @@ class _Vectors:
         return b.icmp_signed("<", numbers, self.splat(low, t))
 
     def at(self, p: ir.Value, k: int = 0) -> ir.Value:
-        """The vector that begins k elements after a pointer."""
+        """Return a pointer to the vector that starts k elements after p."""
         return self.b.bitcast(self.b.gep(p, [_const(k)]) if k else p, self.type.as_pointer())
 
     def load(self, p: ir.Value, mask: ir.Value) -> ir.Value:
-        """Lanes that are off are zero, and not looked at."""
+        """Load a vector. Lanes that are not in the mask are zero, and their memory is not read."""
         align = ir.Constant(I32, _size(self.t))
         name = f"llvm.masked.load.{self.suffix}.p0"
         return self._call(name, self.type, p, align, mask, self.zero)
@@ -94,7 +96,7 @@ class _Vectors:
         self.b.store(x, p, align=_size(self.t))
 
     def gather(self, p: ir.Value, offsets: ir.Value, mask: ir.Value) -> ir.Value:
-        """The elements at offsets from a pointer; lanes that are off are zero."""
+        """Load the elements at offsets from a pointer. Lanes that are not in the mask are zero."""
         align = ir.Constant(I32, _size(self.t))
         size = self.splat(_const(_size(self.t)), offsets.type)
         start = self.splat(self.b.ptrtoint(p, I64), offsets.type)
@@ -109,8 +111,8 @@ class _Vectors:
         return self._call(f"llvm.fma.{self.suffix}", self.type, x, y, z)
 
     def _of_pairs(self, x: ir.Value, y: ir.Value) -> ir.Value:
-        """The sum of the products of the lower and of the upper halves of words, in the form that
-        LLVM knows as one instruction."""
+        """Return the sum of the products of the lower halves and of the upper halves of words, in
+        the form that LLVM recognizes as one instruction."""
         b, both = self.b, ir.VectorType(self.t, 2 * self.width)
         halves, places = ir.VectorType(ir.IntType(16), both.count), ir.VectorType(I32, self.width)
         left, right = [b.sext(b.bitcast(each, halves), both) for each in (x, y)]
@@ -121,13 +123,14 @@ class _Vectors:
         return b.add(lower, upper)
 
     def numbers(self, of: Callable[[int], int] = lambda k: k) -> ir.Value:
-        """A constant vector of integers, by lane."""
+        """Return a constant vector of integers that depend on the lane."""
         t = ir.VectorType(I64, self.width)
         return ir.Constant(t, [ir.Constant(I64, of(k)) for k in range(self.width)])
 
 
 class _Adding:
-    """Stores that set (0), add to (1) or (not integers) subtract from (-1) what is there."""
+    """Stores that overwrite the values in memory (0), add to them (1) or, except for integers,
+    subtract from them (-1)."""
 
     def __init__(self, v: _Vectors, how: ir.Value) -> None:
         b, self.v = v.b, v
@@ -148,11 +151,11 @@ class _Adding:
 def multiply(
     b: ir.IRBuilder, rows: int, vectors: int, parts: int, args: Sequence[ir.Value]
 ) -> None:
-    """c (op)= a @ b for as many elements of c as m and n say, at most `rows` x `vectors` * lanes.
+    """Write c (op)= a @ b for m rows and n columns of c, at most `rows` and `vectors` * lanes.
 
-    a[i, p] is at a + i * rsa + p * csa, and its imaginary part beside it if `parts` is 2: then each
-    p has two rows of b. Rows of b and c are contiguous; without AVX-512 those of b are as wide as
-    the tile. `how` is 0 to set c, 1 to add, -1 to subtract; c is not read where it is set.
+    a[i, p] is at a + i * rsa + p * csa. If `parts` is 2, its imaginary part is next to it, and each
+    p has two rows of b. Rows of b and c are contiguous; without AVX-512, those of b are as wide as
+    the tile. `how` is 0 to set c, 1 to add, -1 to subtract; c is not read if it is set.
     """
     k, a, rsa, csa, pb, ldb, c, ldc, m, n, how = args
     last = b.sub(m, _const(1))
@@ -170,8 +173,10 @@ def multiply(
 
 
 def multiply_apart(b: ir.IRBuilder, rows: int, vectors: int, args: Sequence[ir.Value]) -> None:
-    """The same, where tables say how far from a, b and c rows and steps lie: a[i, p] is at
-    a + down[i] + along[p], row p of b at b + across[p], row i of c at c + out[i]."""
+    """Write the product of `multiply` for matrices whose rows and steps are at offsets in tables.
+
+    a[i, p] is at a + down[i] + along[p], row p of b at b + across[p], and row i of c at c + out[i].
+    """
     k, a, down, along, pb, across, c, out, m, n, how = args
     last = b.sub(m, _const(1))
 
@@ -188,7 +193,7 @@ def multiply_apart(b: ir.IRBuilder, rows: int, vectors: int, args: Sequence[ir.V
 
 
 def _clamp_row(b: ir.IRBuilder, i: int, m: ir.Value, last: ir.Value) -> ir.Value:
-    """The number of a row: rows that are not there are read as the last one."""
+    """Return the index of a row, or of the last row if there are fewer rows."""
     if i == 0:
         return _const(0)
     return b.select(b.icmp_signed("<", _const(i), m), _const(i), last)
@@ -202,8 +207,9 @@ def _tile(
     reach: Callable[[ir.Value], tuple[ir.Value, Sequence[ir.Value]]],
     places: Sequence[Callable[[], ir.Value]],
 ) -> None:
-    """A tile of c: `starts` are where rows of a begin, `places` where rows of c do, and `reach`
-    says for a step how far it is along a, and where its rows of b begin."""
+    """Write the code of a tile of c. `starts` are the addresses of the rows of a, and `places`
+    return those of the rows of c. `reach` returns, for a step, the offset in a row of a, and the
+    addresses of the rows of b."""
     k, m, n, how = sizes
     fn, v = b.function, _Vectors(b, starts[0].type.pointee)
     masks = [v.below(n, j * v.width) for j in range(vectors)]
@@ -241,7 +247,7 @@ def _tile(
         store(sums, _Adding(v, how))
         return
     with b.if_else(b.icmp_signed("==", how, _const(0))) as (setting, adding):
-        with setting:  # to 0, as elsewhere: -0 is no sum
+        with setting:  # adds 0, as `_Adding` does, so that no sum is -0
             store(sums if v.pairs else [[b.fadd(x, v.zero) for x in row] for row in sums], None)
         with adding:
             store(sums, _Adding(v, how))
@@ -255,7 +261,7 @@ def _store(
     sums: Sequence[Sequence[ir.Value]],
     add: _Adding | None,
 ) -> None:
-    """The rows of a tile that are there go to their places, or are added to what is there."""
+    """Store the rows of a tile that exist, or add them to the values in memory."""
     b, (m, n) = v.b, sizes
     end = b.append_basic_block("end")
     for i, place in enumerate(places):
@@ -287,7 +293,7 @@ def _count(
     loop: ir.Block,
     after: ir.Block,
 ) -> None:
-    """The end of a loop over p from 0 to stop."""
+    """Write the end of a loop over p from 0 to stop."""
     p.add_incoming(_const(0), before)
     following = b.add(p, _const(step))
     p.add_incoming(following, loop)
@@ -295,16 +301,16 @@ def _count(
 
 
 def dots(b: ir.IRBuilder, rows: int, args: Sequence[ir.Value]) -> None:
-    """c[j] (op)= the sum of x[p] * b[j, p], rows of b contiguous, for as many j as n says.
+    """Write c[j] (op)= the sum of x[p] * b[j, p] for j < n, where rows of b are contiguous.
 
-    Step p goes to lane p mod LANES; the lanes are combined by halves. What is read FAR bytes later,
-    in these rows or at the beginning of those that follow, is asked for.
+    Step p goes to lane p modulo the number of lanes, and the lanes are combined by halves. The code
+    prefetches what is read FAR bytes later, in these rows or at the beginning of the next ones.
     """
     k, x, pb, ldb, c, n, how = args
     v = _Vectors(b, x.type.pointee, CHAINS)
     last = b.sub(n, _const(1))
     starts = [pb]
-    for i in range(1, rows):  # rows that are not there are read as the last one
+    for i in range(1, rows):  # for missing rows, the last one is read
         row = b.select(b.icmp_signed("<", _const(i), n), _const(i), last)
         starts.append(b.gep(pb, [b.mul(row, ldb)]))
 
@@ -354,8 +360,9 @@ def _loop_over_vectors(
         [ir.Value, Sequence[ir.Value], Callable[[ir.Value], ir.Value]], Sequence[ir.Value]
     ],
 ) -> Sequence[ir.Value]:
-    """What some values become in steps of a vector each, along n elements. A step loads by what it
-    is given: under a mask, or whole vectors and what is left of them under a mask."""
+    """Return what the values `given` become in a loop over n elements, one vector in each step. A
+    step gets a function that loads vectors: all under a mask, or whole vectors, and the remaining
+    elements under a mask."""
     b, before, whole = v.b, v.b.block, _uses_whole_vectors()
     loop, done = (b.append_basic_block(s) for s in ("along", "done"))
     stop = b.sub(n, _const(v.width - 1)) if whole else n
@@ -388,9 +395,9 @@ def _loop_over_vectors(
 
 
 def add_scaled(b: ir.IRBuilder, rows: int, args: Sequence[ir.Value]) -> None:
-    """acc[j] += x[0] * src[j] for j below n, and the same for some rows that follow.
+    """Write acc[j] += x[0] * src[j] for j < n, and add the following `rows` - 1 rows likewise.
 
-    From row to row x and src move on by sx and lds; acc has room for whole vectors.
+    From row to row, x and src advance by sx and lds. acc has room for whole vectors.
     """
     acc, x, sx, src, lds, n = args
     v = _Vectors(b, acc.type.pointee)
@@ -413,7 +420,8 @@ def add_scaled(b: ir.IRBuilder, rows: int, args: Sequence[ir.Value]) -> None:
 
 
 def lay(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
-    """One vector from src, whose elements lie apart by a stride; only the first n are looked at."""
+    """Copy one vector from src, whose elements are a stride apart, to dst. Only the first n
+    elements are read."""
     dst, src, stride, n = args
     v = _Vectors(b, dst.type.pointee)
     if not _uses_whole_vectors():
@@ -428,8 +436,8 @@ def lay(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
 
 
 def lay_words(b: ir.IRBuilder, args: Sequence[ir.Value], signed: bool) -> None:
-    """n integers of 8 or 16 bits from src, two in a word of dst; the last word is filled with 0.
-    dst has room for whole vectors."""
+    """Copy n integers of 8 or 16 bits from src to dst, two in a word. The last word is filled with
+    0, and dst has room for whole vectors."""
     dst, src, n = args
     v = _Vectors(b, dst.type.pointee)
     both, t = 2 * v.width, src.type.pointee
@@ -448,7 +456,7 @@ def lay_words(b: ir.IRBuilder, args: Sequence[ir.Value], signed: bool) -> None:
 
 
 def lay_pairs(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
-    """Complex numbers from src as two vectors: to dst as they are, to other times i."""
+    """Copy complex numbers from src as two vectors: unchanged to dst, and times i to other."""
     dst, other, src, stride, n = args
     v = _Vectors(b, dst.type.pointee)
     x = _load_strided_groups(v, src, stride, v.below(n), 2)
@@ -462,7 +470,7 @@ def lay_pairs(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
 def _load_strided_groups(
     v: _Vectors, src: ir.Value, stride: ir.Value, mask: ir.Value, group: int
 ) -> ir.Value:
-    """The elements of src in groups whose beginnings are a stride apart."""
+    """Load the elements of src, in groups whose starts are a stride apart."""
     b = v.b
     near = b.icmp_signed("==", stride, _const(group))
     with b.if_else(near) as (yes, no):
@@ -488,7 +496,8 @@ def turn(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
 
 
 def _transpose_square(v: _Vectors, src: ir.Value, lds: ir.Value) -> Sequence[ir.Value]:
-    """The columns of a square, by exchanging the off-diagonal blocks of ever larger squares."""
+    """Return the columns of a square, by swapping the off-diagonal blocks of larger and larger
+    squares."""
     b = v.b
     rows: list[ir.Value] = []
     for _ in range(v.width):

@@ -1,10 +1,11 @@
-"""Functions of float32 that GPUs compute in a way of their own: exp2 log log2 log10 log1p rsqrt
-tanh erf.
+"""Functions of float32 that have a separate implementation for GPUs.
 
-In: a float ``V`` of a module for a GPU. Out: a ``V``. A GPU has a unit for powers of two, and no
-instruction that looks up a coefficient for each lane, as the forms for processors do. Both forms
-are within 2 ulp of the right number, and so may differ; float64 has one form for both. What is made
-of exp and quotients has its units by `units.py`.
+The functions exp2, log, log2, log10, log1p, rsqrt, tanh and erf emit LLVM IR. They take a float
+``V`` of a module for a GPU and return a ``V``. A GPU has a unit for powers of two, but no
+instruction that looks up a coefficient for each lane, as the implementations for CPUs do. Both are
+within 2 ulp of the exact value, so their results may differ; float64 has one implementation for
+both. `intrinsics/scalars.py` selects functions from `GPU`. Functions that consist of exp and
+quotients use the units through `units.py`, and are not here.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = ["GPU"]
 
 INF = float("inf")
 LN2 = 0.6931471824645996
-# log10(e) in two pieces of one sign: both are infinite times infinity
+# log10(e) in two pieces of the same sign, so that the products with infinity have the same sign
 LOG10E = (0.4342944622039795, 1.9699271547324315e-08)
 # (log1p(f) - f) / f^2 in f, sqrt(1/2) <= 1 + f <= sqrt(2)
 LOG = (
@@ -53,21 +54,21 @@ TANH = (
     0.0023018846,
     -0.0003585959,
 )
-# erf(x) / x - 1 in x^2, and log2(erfc(x)) in x, which meet here. The last coefficient is negative:
-# far out, erfc is 0.
+# erf(x) / x - 1 in x^2, and log2(erfc(x)) in x, which meet at ERF_ENDS. The last coefficient is
+# negative, so that erfc is 0 for large x.
 ERF_ENDS = 0.95
 ERF = (0.12837914, -0.3761241, 0.112810135, -0.026739476, 0.004955833, -0.00058112323)
 ERFC = (-0.0031678279, -1.614481, -0.9410568, -0.12995733, 0.021990087, -0.0017436993)
 
 
 def _fraction(f: V) -> V:
-    """log(1 + f)"""
+    """Return log(1 + f)."""
     return fma(f * f, poly(f, LOG), f)
 
 
 def _log_parts(x: V) -> tuple[V, V]:
-    """(log(m), t): x = 2^t m with m from about sqrt(1/2) to sqrt(2). What is no positive finite
-    number has its logarithm as t, and any as that of m."""
+    """Return (log(m), t) with x = 2^t m and m from about sqrt(1/2) to sqrt(2). If x is not positive
+    and finite, t is its logarithm, and log(m) has any value."""
     tiny = x < 2.0**-126
     n = where(tiny, x * 2.0**25, x)
     s = lg2(n) + MAGIC[True]
@@ -94,8 +95,8 @@ def log10(x: V) -> V:
 
 
 def log1p(x: V) -> V:
-    e = (bits(x + 1.0) - 0x3F3504F3) & -0x800000  # of sqrt(1/2)
-    # 2^-e x + (2^-e - 1), the first by its exponent: small numbers have an e of 0
+    e = (bits(x + 1.0) - 0x3F3504F3) & -0x800000  # relative to sqrt(1/2)
+    # 2^-e x + (2^-e - 1). The first term is x with another exponent; e is 0 if x is small.
     unity = unbits(0x40800000 - e) * 0.25 - 1.0  # 2^-128 is not normal
     y = _fraction(unbits(bits(x) - e) + unity)
     y = fma(unbits((e >> 23) + MAGIC_BITS[True]) - MAGIC[True], x.const(LN2), y)

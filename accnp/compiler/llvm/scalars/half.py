@@ -1,9 +1,11 @@
-"""Numbers of half precision: 16 bits in memory, and a float32 with such a value in registers.
+"""Conversions between half precision in memory and float32 in registers.
 
-In: bits, or a float or double ``V``. Out: the same value in the other form, or the nearest number
-of that format (ties to even, subnormal numbers kept, NaN stays NaN, too large is infinite). Formats
-are "f2" (IEEE 754 binary16) and "e2" (bfloat16, the upper half of a float32). The processor's
-conversions are used where it has them (F16C); else, and for bfloat16, integers give the same bits.
+The functions get 16 bits, or a float or double ``V``. They return the same value in the other form,
+or the nearest number of the format (ties to even; subnormal numbers are kept, NaN stays NaN, and
+numbers out of range become infinite). Formats are "f2" (IEEE 754 binary16) and "e2" (bfloat16, the
+upper half of a float32). Conversion instructions are used if the processor has them (F16C);
+otherwise, and for bfloat16, integer arithmetic gives the same bits. `registers.py`, `casts.py`,
+`intrinsics/scalars.py` and `numba/halves.py` call the functions.
 """
 
 from __future__ import annotations
@@ -27,18 +29,19 @@ from accnp.compiler.llvm.scalars.ir import (
 )
 
 _HALF = ir.HalfType()
-_QUIET = 0x00400000  # the bit that a NaN keeps when its payload is cut off
-_TINY = 2.0**-14  # the least normal number of binary16
+_QUIET = 0x00400000  # the bit that marks a NaN if its payload is cut off
+_TINY = 2.0**-14  # the smallest normal number of binary16
 
 
 def _has_conversions(x: V) -> bool:
-    """Whether there are instructions for binary16."""
+    """Return whether there are instructions for binary16."""
     return cold.halves or on_gpu(x.b.module)
 
 
 def _bits(x: V) -> V:
-    """Binary16 of a float32, by an instruction. The sign goes its own way in single numbers: LLVM
-    takes that of a double apart by a function that does not exist."""
+    """Return the binary16 bits of a float32, by an instruction. In scalar code, the sign is
+    converted separately: for the sign of a double, LLVM would call a function that does not
+    exist."""
     if _elides_conversions(x):
         return V(x.b, x.b.bitcast(x.b.fptrunc(x.v, _HALF), I16))
     size = V(x.b, x.b.bitcast(x.b.fptrunc(fabs(x).v, _HALF), I16))
@@ -46,13 +49,14 @@ def _bits(x: V) -> V:
 
 
 def _elides_conversions(x: V) -> bool:
-    """Whether LLVM makes nothing of a number that is widened and narrowed, as of vectors. The
-    instructions make NaN quiet, which loses bits of what is only moved."""
+    """Return whether LLVM removes the conversions of a number that is widened and then narrowed, as
+    in vector code. The instructions make NaN quiet, which would change numbers that are only
+    copied."""
     return isinstance(x.b, Lanes) or on_gpu(x.b.module)
 
 
 def widen(h: V, code: str) -> V:
-    """16 bits as a float32."""
+    """Return the number with these 16 bits, as a float32."""
     if code == "e2":
         return unbits(h.to(I32, signed=False) << 16)
     u = h.to(I32, signed=False)
@@ -69,7 +73,7 @@ def widen(h: V, code: str) -> V:
 
 
 def narrow(x: V, code: str) -> V:
-    """The 16 bits of a float32 that has such a value."""
+    """Return the 16 bits of a float32 whose value the format has."""
     if code == "e2":
         return bits(x).lshr(16).to(I16)
     u, a = bits(x), fabs(x)
@@ -85,10 +89,10 @@ def narrow(x: V, code: str) -> V:
 
 
 def rounded(x: V, code: str) -> V:
-    """A float32, or a double, to the nearest number of the format, as a float32.
+    """Round a float32 or a double to the nearest number of the format, and return a float32.
 
-    Doubles become bfloat16 by way of float32, as jax and ml_dtypes do it; binary16 is rounded once,
-    as NumPy does.
+    Doubles become bfloat16 via float32, as in JAX and ml_dtypes; binary16 is rounded once, as in
+    NumPy.
     """
     if x.type == F64:
         x = _round_to_odd(x) if code == "f2" else x.to(F32)
@@ -109,8 +113,8 @@ def rounded(x: V, code: str) -> V:
 
 
 def _round_to_odd(x: V) -> V:
-    """A double as a float32 whose last bit says whether something was cut off: what is rounded
-    afterwards to fewer bits is rounded as if from the double (Boldo and Melquiond, 2008)."""
+    """Return a double as a float32 whose last bit says whether digits were cut off. Rounding this
+    to fewer bits has the same result as rounding the double (Boldo and Melquiond, 2008)."""
     y = V(x.b, x.b.fptrunc(x.v, F32))
     back, u = y.to(F64), bits(y)
     inexact = back.ne(x) & ~isnan(x)

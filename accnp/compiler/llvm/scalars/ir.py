@@ -1,8 +1,10 @@
-"""A thin value wrapper so that formulas over LLVM IR read like Python.
+"""Wrap LLVM values so that formulas over LLVM IR read like Python.
 
-In: an llvmlite ``IRBuilder`` and an IR value. Out: ``V`` objects whose operators emit
-instructions of the value's own type (no fast-math flags), plus the handful of target-neutral LLVM
-intrinsics that the math files need.
+A ``V`` holds an llvmlite ``IRBuilder`` and an LLVM value. Its operators emit instructions for the
+type of the value, with no fast-math flags that change results, and return another ``V``. The module
+also has the building blocks that formulas share: LLVM's intrinsics, error-free sums and products,
+polynomials, conversions between floats and their bits, and calls of external functions. Most
+modules of this folder use it, and so do `functions.py`, `lower.py` and `intrinsics/`.
 """
 
 from __future__ import annotations
@@ -17,18 +19,18 @@ F32, F64 = ir.FloatType(), ir.DoubleType()
 I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 I128 = ir.IntType(128)
 
-# Flags without effect on these instructions. Numba's fastmath adds its own where there is none;
-# reassociation would undo the compensated arithmetic of the math files.
+# These flags have no effect on the instructions that get them. Numba's fastmath adds its own flags
+# to instructions without any, and reassociation would break the compensated arithmetic here.
 _KEEP, _KEEP_DIV = ("afn",), ("contract",)
 
 
-# Whether the processor has instructions for fma (`llvm/processor.py`). Without them, LLVM calls a
-# function of the C library for each number.
+# Whether the processor has fma instructions; `llvm/processor.py` sets it. Without them, LLVM calls
+# a function of the C library for each number.
 fuses = True
 
 
 def on_gpu(module: ir.Module) -> bool:
-    """Whether a module is for a GPU, which has neither the processor's vectors nor its library."""
+    """Return whether a module is for a GPU, which has no vector registers and no C library."""
     return module.triple.startswith("nvptx")
 
 
@@ -37,7 +39,7 @@ def is_float(t: ir.Type) -> bool:
 
 
 class V:
-    """One IR value with its builder; integers are signed unless a method says otherwise."""
+    """An LLVM value with its builder. Integers are signed unless a method says otherwise."""
 
     __slots__ = ("b", "v")
 
@@ -50,7 +52,7 @@ class V:
 
     @property
     def width(self) -> int:
-        """The number of bits of an integer."""
+        """The width of an integer in bits."""
         kind = self.v.type
         assert isinstance(kind, ir.IntType)
         return kind.width
@@ -124,7 +126,7 @@ class V:
         return V(self.b, self.b.lshr(self.v, self._arg(o)))
 
     def cmp(self, op: str, o: V | float | int, signed: bool = True) -> V:
-        """Ordered comparison of floats (false on NaN), except ``!=`` which is true on NaN."""
+        """Return a comparison. Those of floats are false for NaN, except ``!=``, which is true."""
         x, y = self.v, self._arg(o)
         if is_float(self.v.type):
             emit = self.b.fcmp_unordered if op == "!=" else self.b.fcmp_ordered
@@ -151,7 +153,7 @@ class V:
         return self.cmp("!=", o)
 
     def to(self, t: ir.Type, signed: bool = True) -> V:
-        """Width or kind conversion; float to integer is the bare instruction (poison outside)."""
+        """Convert to another type. A float that is out of an integer's range becomes poison."""
         s, b = self.v.type, self.b
         if s == t:
             return self
@@ -168,7 +170,7 @@ class V:
 
 
 def call(name: str, *args: V) -> V:
-    """The LLVM intrinsic ``name`` overloaded on the first argument's type."""
+    """Call the LLVM intrinsic ``name``, overloaded on the type of the first argument."""
     b = args[0].b
     fn = b.module.declare_intrinsic(name, [args[0].type], _signature(name, args))
     return V(b, b.call(fn, [a.v for a in args]))
@@ -187,8 +189,9 @@ def fma(x: V, y: V | float, z: V | float) -> V:
 
 
 def _fma_in_doubles(x: V, y: V, z: V) -> V:
-    """The same for floats, with the same bits: the product of two floats is a double, and a sum
-    that is rounded to odd can be rounded once more (Boldo and Melquiond, 2008)."""
+    """Return fma of floats, computed in doubles with the same bits. The product of two floats is
+    exact in doubles, and a sum that is rounded to odd may be rounded again (Boldo and Melquiond,
+    2008)."""
     s, error = two_sum(x.to(F64) * y.to(F64), z.to(F64))
     i = bits(s)
     farther = (error > 0.0).cmp("==", s > 0.0)
@@ -244,7 +247,7 @@ def unbits(i: V) -> V:
 
 
 def poly(x: V, coefs: Sequence[float | V]) -> V:
-    """Horner's rule with fma; ``coefs`` from the constant term up."""
+    """Return a polynomial by Horner's rule with fma; ``coefs`` start with the constant term."""
     last = coefs[-1]
     r = last if isinstance(last, V) else x.const(last)
     for c in reversed(coefs[:-1]):
@@ -253,9 +256,12 @@ def poly(x: V, coefs: Sequence[float | V]) -> V:
 
 
 def estrin(x: V, coefs: Sequence[float | V]) -> V:
-    """The same by Estrin's scheme, pairs of coefficients first: half as many steps follow each
-    other, and a product more for each halving. For functions whose callers wait for them; alone,
-    most functions keep the units for products busy, and take 5 to 10 % longer this way."""
+    """Return a polynomial by Estrin's scheme, which combines pairs of coefficients first.
+
+    Each halving makes the chain of dependent steps half as long and costs one more product. The
+    scheme is for functions whose callers wait for the result. Otherwise, most functions keep the
+    multipliers busy, and take 5 to 10 % longer with this scheme than with Horner's rule.
+    """
     values = [c if isinstance(c, V) else x.const(c) for c in coefs]
     while len(values) > 1:
         odd = values[2 * (len(values) // 2) :]
@@ -265,7 +271,7 @@ def estrin(x: V, coefs: Sequence[float | V]) -> V:
 
 
 def clamp(x: V, lo: float, hi: float) -> V:
-    """NaN passes through: both comparisons are false on it."""
+    """Return x limited to [lo, hi]. NaN passes through, since both comparisons are false."""
     x = where(x > hi, hi, x)
     return where(x < lo, lo, x)
 
@@ -280,24 +286,24 @@ MAGIC_BITS = {True: 0x4B400000, False: 0x4338000000000000}
 
 
 def nearest(x: V) -> tuple[V, V]:
-    """``x`` rounded to an integer, as float and as integer; |x| < 2^22 (2^51).
+    """Return ``x`` rounded to an integer, as a float and as an integer; |x| < 2^22 (2^51).
 
-    Adding 1.5 * 2^mantissa leaves the integer in the low bits: no float-to-int instruction, which
-    AVX2 lacks for doubles and which gives poison on NaN.
+    Adding 1.5 * 2^mantissa leaves the integer in the low bits. A conversion instruction would give
+    poison for NaN, and AVX2 has none for doubles.
     """
     t = x + MAGIC[x.single]
     return t - MAGIC[x.single], bits(t) - MAGIC_BITS[x.single]
 
 
 def int_to_float(i: V) -> V:
-    """Small integers (|i| < 2^22 or 2^51) to float by the same trick."""
+    """Convert a small integer (|i| < 2^22 or 2^51) to a float, as `nearest` does it."""
     single = i.type == I32
     t = unbits(i + MAGIC_BITS[single])
     return t - MAGIC[single]
 
 
 def pow2(n: V) -> V:
-    """2^n of an integer in the normal exponent range, as float of the same width."""
+    """Return 2^n, as a float of the same width, for an integer n in the normal exponent range."""
     single = n.type == I32
     return unbits((n + (127 if single else 1023)) << MANT[single])
 
@@ -309,7 +315,7 @@ def two_sum(x: V, y: V) -> tuple[V, V]:
 
 
 def fast_two_sum(x: V, y: V) -> tuple[V, V]:
-    """Exact when |x| >= |y|."""
+    """Return x + y and its rounding error, which is exact if |x| >= |y|."""
     s = x + y
     return s, y - (s - x)
 
@@ -320,7 +326,7 @@ def two_prod(x: V, y: V) -> tuple[V, V]:
 
 
 def below(b: ir.IRBuilder, n: ir.Value, count: int) -> ir.Value:
-    """The mask of the first n (a 64-bit integer) of this many lanes."""
+    """Return the mask of the first n (a 64-bit integer) of `count` lanes."""
     t = ir.VectorType(I64, count)
     undef = ir.Constant(t, ir.Undefined)
     zeros = ir.Constant(ir.VectorType(I32, count), [0] * count)
@@ -329,22 +335,22 @@ def below(b: ir.IRBuilder, n: ir.Value, count: int) -> ir.Value:
 
 
 def external(b: ir.IRBuilder, name: str, result: ir.Type, kinds: Sequence[ir.Type]) -> ir.Function:
-    """Return a function that is defined elsewhere, which the module declares once."""
+    """Return a function that is defined in another module, and declare it if necessary."""
     return b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, kinds), name)
 
 
 def call_external(
     b: ir.IRBuilder, name: str, result: ir.Type, args: Sequence[ir.Value]
 ) -> ir.Value:
-    """Call a function that is defined elsewhere."""
+    """Call a function that is defined in another module."""
     return b.call(external(b, name, result, [a.type for a in args]), args)
 
 
 def masked_load(
     b: ir.IRBuilder, p: ir.Value, t: ir.VectorType, size: int, mask: ir.Value, off: ir.Value
 ) -> ir.Value:
-    """A vector of type t, of elements of `size` bytes, at p; lanes that are off are those of
-    `off`."""
+    """Load a vector of type t, with elements of `size` bytes, from p. Lanes that are not in the
+    mask have the values of `off`."""
     kind = "i" if isinstance(t.element, ir.IntType) else "f"
     name = f"llvm.masked.load.v{t.count}{kind}{8 * size}.p0"
     args = [p, ir.Constant(I32, size), mask, off]
@@ -352,7 +358,7 @@ def masked_load(
 
 
 def fetch(b: ir.IRBuilder, p: ir.Value, near: int = 3) -> None:
-    """Ask for the cache line at an address, which need not be valid: into all caches (3), or the
-    second one and those beyond (2)."""
+    """Prefetch the cache line at an address, which need not be valid, into all cache levels (3), or
+    into the second and higher levels (2)."""
     fn = external(b, "llvm.prefetch.p0", ir.VoidType(), [p.type, I32, I32, I32])
     b.call(fn, [b.bitcast(p, fn.args[0].type), *[ir.Constant(I32, k) for k in (0, near, 1)]])

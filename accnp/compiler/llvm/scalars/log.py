@@ -1,7 +1,9 @@
-"""Logarithms and their inverse hyperbolic kin: log log2 log10 log1p asinh acosh atanh, and the
-split used by pow.
+"""Logarithms and inverse hyperbolic functions: log log2 log10 log1p asinh acosh atanh.
 
-In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
+The functions emit LLVM IR. They take a float or double ``V`` and return a ``V`` of the same type,
+without branches or library calls. A logarithm splits its argument into an exponent and a mantissa
+near 1, for which it evaluates a polynomial. The registry makes the functions available to kernels;
+`power.py` uses the split as well, and `gpu.py` has other implementations for float32 on GPUs.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from accnp.compiler.llvm.scalars.registry import UNARY, define
 
 LN2_32 = (0.693145751953125, 1.42860677e-06)
 LN2_64 = (0.693147180369123816490, 1.90821492927058770002e-10)
-# log2(e), log10(e), log10(2) in two pieces; log10(2) starts short: exact times an exponent.
+# log2(e), log10(e) and log10(2) in two pieces. The first piece of log10(2) is short, so that its
+# product with an exponent is exact.
 LOG2E_32, LOG2E_64 = (
     (1.4426950216293335, 1.925963033500011e-08),
     (1.4426950408889634, 2.0355273740931033e-17),
@@ -45,21 +48,23 @@ LOG10_2_64 = (0.3010299956658855, -1.9043128467164274e-12)
 
 
 def split(x: V) -> tuple[V, V]:
-    """(f, e): x = 2^e (1 + f), x normal; 3/4 <= 1 + f < 3/2 (f32), sqrt(1/2) to sqrt(2) (f64)."""
+    """Return (f, e) with x = 2^e (1 + f) for a normal x. The range of 1 + f is 3/4 to 3/2 for
+    float32, and sqrt(1/2) to sqrt(2) for float64."""
     i = bits(x)
     e = (i - (0x3F400000 if x.single else 0x3FE6A09E667F3BCD)) >> MANT[x.single]
     return unbits(i - (e << MANT[x.single])) - 1.0, e
 
 
 def normal(x: V) -> tuple[V, V]:
-    """(x scaled into the normal range, the exponent to add)."""
+    """Return x scaled into the normal range, and the exponent to add."""
     tiny = x < (1.1754943508222875e-38 if x.single else 2.2250738585072014e-308)
     up = 2.0**25 if x.single else 2.0**54
     return where(tiny, x * up, x), where(tiny, x.const(-25.0 if x.single else -54.0), 0.0)
 
 
 def log1p_tail(f: V) -> V:
-    """log(1 + f) - f on the reduced range. Logarithms are long chains in front of others."""
+    """Return log(1 + f) - f of a reduced argument. It uses Estrin's scheme, since a logarithm is a
+    long chain of dependent steps, for which other steps wait."""
     z = f * f
     if f.single:
         return z * fma(f, estrin(f, k.LOG_32), f.const(-0.5))
@@ -70,14 +75,14 @@ def log1p_tail(f: V) -> V:
 
 
 def fix_log_domain(x: V, y: V) -> V:
-    """The values of any logarithm outside the positive finite numbers."""
+    """Return y = log(x), or the value that all logarithms have if x is not positive and finite."""
     y = where(x < float("inf"), y, x)
     y = where(x < 0.0, float("nan"), y)
     return where(x.eq(0.0), -float("inf"), y)
 
 
 def split_exponent(x: V) -> tuple[V, V]:
-    """(f, t) with x = 2^t (1 + f), as `split`."""
+    """Return (f, t) with x = 2^t (1 + f), as `split` does, where t is a float."""
     if x.single and has_exponents(x):
         m, t = mantissa(x), exponent(x)
         return m - 1.0, where(m < 1.0, t + 1.0, t)
@@ -91,12 +96,13 @@ def log(x: V) -> V:
     f, t = split_exponent(x)
     hi, lo = LN2_32 if x.single else LN2_64
     y = fma(t, x.const(hi), f + fma(t, x.const(lo), log1p_tail(f)))
-    # Infinite exponents and mantissas that are no numbers have made the edges already.
+    # The special values are right already: `exponent` may be infinite, and `mantissa` NaN.
     return y if x.single and has_exponents(x) else fix_log_domain(x, y)
 
 
 def _log_to_base(x: V, inv: tuple[float, float], one: tuple[float, float]) -> V:
-    """Logarithm to another base: ``inv`` is 1 / ln(base), ``one`` the logarithm of 2."""
+    """Return the logarithm to another base. ``inv`` is 1 / ln(base) and ``one`` is the logarithm of
+    2, in two pieces each."""
     f, t = split_exponent(x)
     h, low = fast_two_sum(f, log1p_tail(f))
     p, q = two_prod(h, x.const(inv[0]))
@@ -117,7 +123,7 @@ def log10(x: V) -> V:
 
 
 def log1p_sum(x: V, lo: V | None) -> V:
-    """log(1 + x + lo) for x > -1, with lo a correction far below x."""
+    """Return log(1 + x + lo) for x > -1, where lo is a correction much smaller than x."""
     _, e = split(where(x < -1.0, -0.5, x) + 1.0)
     # 2^-e in two factors: e reaches 128 (1024), where 2^-e is subnormal.
     h = e >> 1
@@ -144,13 +150,13 @@ def log1p(x: V) -> V:
 
 @define(UNARY)
 def asinh(x: V) -> V:
-    if x.single:  # as doubles, which have digits and exponents to spare
+    if x.single:  # in doubles, whose precision and range suffice
         a = fabs(x.to(F64))
         root = sqrt(fma(a, a, 1.0))
         y = log1p(fma(a, a / (root + 1.0), a))
         return copysign(where(a < float("inf"), y, a).to(F32), x)
     a = fabs(x)
-    # Past 2^28 the square is dropped (and would overflow): asinh(a) = log(a) + ln 2 there.
+    # Above 2^28, asinh(a) = log(a) + ln 2; the square could overflow.
     big = a > 2.0**28
     c = where(big, 1.0, a)
     p, q = two_prod(c, c)

@@ -1,6 +1,9 @@
-"""Functions of the normal distribution beside its law: erfcx, log_ndtr, ndtri.
+"""Functions of the normal distribution: erfcx log_ndtr ndtri.
 
-In: a float or double ``V``. Out: a ``V`` of the same type; floats are computed as doubles.
+The functions emit LLVM IR. They take a float or double ``V`` and return a ``V`` of the same type;
+floats are computed as doubles. The registry makes them available to kernels. `ndtri` uses Wichura's
+approximation (AS 241) in the tails. The distribution function itself, `normal_law`, is in
+`special.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from accnp.compiler.llvm.scalars.registry import UNARY, define
 from accnp.compiler.llvm.scalars.special import ROOT_HALF
 
 # (1 + 2 a) exp(a^2) erfc(a) in (a - 4) / (a + 4), a >= 0: interpolated at Chebyshev's nodes with
-# mpmath; for floats to 2e-10
+# mpmath; for floats, to 2e-10
 ERFCX_ALL_64 = (
     1.2329951186255526, -0.13962111684056228, 0.015379652102619974, 0.06809705425466839,
     -0.10103906603631811, 0.09373283499911264, -0.06633036581186058, 0.037167515526338006,
@@ -61,12 +64,12 @@ FAR = (
 
 
 def _scaled_tail(a: V, single: bool) -> V:
-    """exp(a^2) erfc(a) of doubles that are not negative."""
+    """Return exp(a^2) erfc(a) of nonnegative doubles."""
     q = where(a < 1e18, (a - 4.0) / (a + 4.0), 1.0)
     d = fma(a, a.const(2.0), 1.0)
     if single:
         return poly(q, ERFCX_ALL_32) / d
-    # The quotient with what rounding takes from the last step of the polynomial, and from itself.
+    # Correct the quotient for its rounding error and that of the last step of the polynomial.
     first, *rest = ERFCX_ALL_64
     t = poly(q, rest)
     p = fma(q, t, a.const(first))
@@ -77,7 +80,7 @@ def _scaled_tail(a: V, single: bool) -> V:
 
 @define(UNARY)
 def erfcx(x: V) -> V:
-    """exp(x^2) erfc(x)."""
+    """Return exp(x^2) erfc(x)."""
     if x.single:
         return _erfcx(x.to(F64), True).to(F32)
     return _erfcx(x, False)
@@ -95,7 +98,8 @@ def _erfcx(x: V, single: bool) -> V:
 
 @define(UNARY)
 def log_ndtr(x: V) -> V:
-    """The logarithm of the normal law; below 0 with what the law's smallness takes apart."""
+    """Return the logarithm of the normal distribution function. For x < 0, -x^2 / 2 is added to the
+    logarithm, since the function itself becomes too small."""
     if x.single:
         return _log_ndtr(x.to(F64), True).to(F32)
     return _log_ndtr(x, False)
@@ -103,19 +107,19 @@ def log_ndtr(x: V) -> V:
 
 def _log_ndtr(x: V, single: bool) -> V:
     a = fabs(x)
-    half = _scaled_tail(a * ROOT_HALF, single) * 0.5  # the law at -|x| over exp(-x^2 / 2)
+    half = _scaled_tail(a * ROOT_HALF, single) * 0.5  # cdf(-|x|) / exp(-x^2 / 2)
     s, s_lo = two_prod(a * 0.5, a)
     s_lo = where(s < float("inf"), s_lo, 0.0)
     law = exp(-s) * half
     low = x < 0.0
-    # Where a half is lost beside 1 its logarithm is lost beside s.
+    # If `half` is negligible in a sum with 1, its logarithm is negligible in a sum with s.
     y = log1p(where(low, where(half < 2.0**-50, 2.0**-50, half) - 1.0, -fma(law, -s_lo, law)))
     return where(low, (y - s_lo) - s, y)
 
 
 @define(UNARY)
 def ndtri(p: V) -> V:
-    """Where the normal law is p."""
+    """Return the x for which the normal distribution function is p."""
     return _ndtri(p.to(F64)).to(F32) if p.single else _ndtri(p)
 
 

@@ -1,6 +1,9 @@
 """Powers and roots: pow cbrt rsqrt.
 
-In: float or double ``V``. Out: a ``V`` of the same type. Branch-free; float32 pow works in double.
+The functions emit LLVM IR. They take one or two float or double ``V`` and return a ``V`` of the
+same type, without branches or library calls; floats are computed as doubles. The registry makes
+them available to kernels. `log_pair` and `exp_pair` compute with sums of two doubles; `cpower.py`,
+`special.py` and `zeta.py` use them as well.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ INF = float("inf")
 
 
 def log_short(a: V) -> V:
-    """log of a normal double to about 2^-38."""
+    """Return the logarithm of a normal double, to about 2^-38."""
     f, e = split(a)
     s = f / (f + 2.0)
     w = s * s
@@ -44,14 +47,14 @@ def log_short(a: V) -> V:
 
 
 def exp_short(x: V) -> V:
-    """exp of a double to about 2^-37, |x| < 700."""
+    """Return exp(x) of a double, |x| < 700, to about 2^-37."""
     t, n = nearest(x * 1.4426950408889634)
     r = fma(t, x.const(-LN2_HI), x)
     return fma(r * r, poly(r, k.POWEXP_64), r + 1.0) * pow2(n)
 
 
 def log_pair(a: V) -> tuple[V, V]:
-    """log of a positive double as a pair good to about 2^-66."""
+    """Return the logarithm of a positive double as a sum of two doubles, to about 2^-66."""
     n, up = normal(a)
     f, e = split(n)
     t = int_to_float(e) + up
@@ -77,7 +80,7 @@ def log_pair(a: V) -> tuple[V, V]:
 
 
 def exp_pair(hi: V, lo: V) -> V:
-    """exp(hi + lo) of doubles."""
+    """Return exp(hi + lo) of doubles."""
     x = clamp(hi, -747.0, 712.0)
     lo = where(fabs(hi) < 747.0, lo, 0.0)
     t, n = nearest(x * 1.4426950408889634)
@@ -88,12 +91,13 @@ def exp_pair(hi: V, lo: V) -> V:
 
 
 def pow_abs(a: V, y: V) -> V:
-    """a^y for a >= 0 and finite, y finite."""
+    """Return a^y for a finite a >= 0 and a finite y."""
     if a.single:
         w = y.to(F64) * log_short(where(a.eq(0.0), 1.0, a).to(F64))
         return exp_short(clamp(w, -200.0, 200.0)).to(F32)
     h, low = log_pair(where(a.eq(0.0), 1.0, a))
-    # A huge exponent must not make inf - inf: 2^70 already over- or underflows every base but 1.
+    # A huge exponent must not lead to inf - inf. With 2^70, powers of all bases but 1 overflow or
+    # underflow already.
     y = clamp(y, -(2.0**70), 2.0**70)
     p, q = two_prod(h, y)
     return exp_pair(p, fma(low, y, q))
@@ -101,7 +105,7 @@ def pow_abs(a: V, y: V) -> V:
 
 @define(BINARY)
 def pow(x: V, y: V) -> V:
-    """C99's pow, special cases included."""
+    """Return x^y, with the special cases of C99."""
     a = fabs(x)
     finite = a < INF
     z = pow_abs(where(finite, a, 1.0), where(fabs(y) < INF, y, 1.0))

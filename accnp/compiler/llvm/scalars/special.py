@@ -1,7 +1,10 @@
-"""Error functions and the gamma family: erf erfc normal_law normal_gelu erf_inv lgamma digamma
-digamma_rise.
+"""Error functions and the gamma family.
 
-In: a float or double ``V``. Out: a ``V`` of the same type. Branch-free, no library calls.
+The functions erf, erfc, normal_law, normal_gelu, erf_inv, lgamma, digamma and digamma_rise emit
+LLVM IR. They take a float or double ``V`` (`digamma_rise` takes two) and return a ``V`` of the same
+type, without branches or library calls. The registry makes them available to kernels. The error
+functions of float32 are piecewise polynomials (`tables.py`), and the other functions of float32 are
+computed as doubles. `normal.py` and `zeta.py` use parts of this module.
 """
 
 from __future__ import annotations
@@ -51,14 +54,14 @@ ROOT_PI_HALF, ROOT_HALF = 0.886226925452758, 0.7071067811865476
 
 
 def _erfc_tail(a: V) -> V:
-    """erfc(a) of doubles for a >= 0.4."""
+    """Return erfc(a) of doubles for a >= 0.4."""
     a = clamp(a, 0.4, 27.5)
     return _gauss_tail(a, *two_prod(a, a))
 
 
 def _gauss_tail(a: V, s: V, s_lo: V, times: V | float = 1.0) -> V:
-    """times exp(-s - s_lo) exp(a^2) erfc(a) of doubles for 0.4 <= a <= 27.5; its last factor is the
-    power of two, which alone may bring it below the normal numbers."""
+    """Return times exp(-s - s_lo) exp(a^2) erfc(a) of doubles for 0.4 <= a <= 27.5. The last factor
+    is a power of two, and only the last product may be subnormal."""
     q = (a - 4.0) / (a + 4.0)
     c = k.ERFCX_64
     t = poly(q, c[1:])
@@ -79,27 +82,27 @@ def _gauss_tail(a: V, s: V, s_lo: V, times: V | float = 1.0) -> V:
 
 
 def _erf_small(x: V) -> V:
-    """erf(x) of doubles for |x| < 1."""
+    """Return erf(x) of doubles for |x| < 1."""
     return fma(x, poly(x * x, k.ERF_64), x)
 
 
-STEP = 0.2549936771392822  # chosen so that erf of its first multiples are nearly floats
+STEP = 0.2549936771392822  # chosen so that erf of its first multiples is close to floats
 
 
 def _erf_pieces(a: V) -> V:
-    """erf of floats that are not negative."""
-    a = clamp_above(a, 3.952147)  # from there on it is 1
+    """Return erf of nonnegative floats."""
+    a = clamp_above(a, 3.952147)  # from there on, erf is 1
     t = fma(a, a.const(1 / STEP), MAGIC[True])
     d = fma(t - MAGIC[True], a.const(-STEP), a)
     first, *rows = [lookup(row, bits(t)) for row in ERF_32]
-    # The first interval adds to its argument.
+    # In the first interval, the polynomial is erf(a) / a - 1, and its product is added to a.
     return fma(d, poly(d, rows), where(first > d, first, d))
 
 
 def _tail_pieces(
     a: V, s: V, s_lo: V, table: Sequence[Sequence[float]], times: V | float = 1.0
 ) -> V:
-    """times exp(-s - s_lo) and a function in pieces, of floats that are not negative; see
+    """Return times exp(-s - s_lo) times a piecewise polynomial, of nonnegative floats; see
     `_gauss_tail`."""
     d, rows = piece(a, table)
     p = poly(d, rows)
@@ -133,8 +136,8 @@ def erfc(x: V) -> V:
 
 @define(UNARY)
 def normal_law(x: V) -> V:
-    """erfc(-x / sqrt(2)) / 2, from the square of x itself: a rounding of x / sqrt(2) counts x^2
-    times."""
+    """Return erfc(-x / sqrt(2)) / 2, computed from the square of x itself: the relative error of
+    x / sqrt(2) would be multiplied by x^2."""
     a = clamp_above(fabs(x), 14.5 if x.single else 38.8)
     y = _normal_tail(a, a.const(1.0))
     y = where(x > 0.0, 1.0 - y, y)
@@ -143,15 +146,15 @@ def normal_law(x: V) -> V:
 
 @define(UNARY)
 def normal_gelu(x: V) -> V:
-    """x normal_law(x) = max(x, 0) - |x| normal_law(-|x|): the law itself would be below the normal
-    numbers before the product."""
+    """Return x normal_law(x) = max(x, 0) - |x| normal_law(-|x|). The product is formed before
+    normal_law itself would become subnormal."""
     a = clamp_above(fabs(x), 14.5 if x.single else 38.8)
-    # not a number of minus infinity, as a product by 0
+    # The product of minus infinity and 0 is NaN, and so is the result.
     y = where(x > 0.0, x, x * 0.0) - _normal_tail(a, a)
     return y if x.single else where(a < NEAR, _normal_near(x, a) * x, y)
 
 
-NEAR = 0.6363961030678927  # up to there doubles take the law from erf
+NEAR = 0.6363961030678927  # below this, normal_law of doubles is computed from erf
 
 
 def _normal_near(x: V, a: V) -> V:
@@ -160,7 +163,7 @@ def _normal_near(x: V, a: V) -> V:
 
 
 def _normal_tail(a: V, times: V) -> V:
-    """`times` the law at -a."""
+    """Return `times` normal_law(-a)."""
     s, s_lo = two_prod(a * 0.5, a)
     if a.single:
         return _tail_pieces(a, s, s_lo, NORMAL_32, times)
@@ -189,7 +192,7 @@ def _erf_inv_edges(x: V, y: V) -> V:
 
 
 def _erf_inv_guess(x: V) -> V:
-    """erf_inv of doubles to about 1e-10."""
+    """Return erf_inv of doubles, to about 1e-10."""
     w = -log((1.0 - x) * (x + 1.0))
     low = w < 6.25
     near = poly(where(low, w, 0.0) - 3.125, k.ERFINV_64)
@@ -198,7 +201,7 @@ def _erf_inv_guess(x: V) -> V:
 
 
 def _sin_pi(x: V) -> tuple[V, V]:
-    """(sin(pi f), cos(pi f)) with f = x minus the nearest integer."""
+    """Return (sin(pi f), cos(pi f)), where f is x minus the nearest integer."""
     f = x - floor(x + 0.5)
     return sin(f * 3.141592653589793), cos(f * 3.141592653589793)
 
@@ -232,7 +235,7 @@ DIGAMMA_64 = (
 
 
 def _sin_pi_share(x: V) -> Pair:
-    """|sin(pi x)| / pi."""
+    """Return |sin(pi x)| / pi as a pair."""
     f = fabs(x - rint(x))
     z = f * f
     s, s_lo = fast_two_sum(x.const(1.0), z * poly(z, SIN_PI_64))
@@ -242,27 +245,28 @@ def _sin_pi_share(x: V) -> Pair:
 
 @define(UNARY)
 def lgamma(x: V) -> V:
-    """log |gamma(x)|; within a fraction of 2^-52 next to its zeros at negative arguments."""
+    """Return log |gamma(x)|. Next to its zeros at negative arguments, the error is a fraction of
+    2^-52."""
     if x.single:
         return _lgamma(x.to(F64), lambda a: (log(a), a.const(0.0))).to(F32)
     return _lgamma(x, log_pair)
 
 
 def _lgamma(x: V, logarithm: Callable[[V], Pair]) -> V:
-    """Below 0 minus log gamma(|x|) + log(|x| |sin(pi x)| / pi), the sum of what nearly cancels
-    from pairs."""
+    """Return log |gamma(x)|. For x < 0, it is -(log gamma(|x|) + log(|x| |sin(pi x)| / pi)), whose
+    terms nearly cancel, so they are pairs."""
     left, a = x < 0.0, fabs(x)
     low = a < 8.0
     u = where(low, a, 2.0)
     below = u < 1.0
-    # down into [1, 2.5] by factors (up by one from below 1): only positive terms add up
+    # Shift into [1, 2.5] by factors (by one up from below 1): only positive terms are added.
     p, p_lo = where(below.cmp("==", left), 1.0, a), x.const(0.0)
     for _ in range(6):
         more = u > 2.5
         u = where(more, u - 1.0, u)
         p, p_lo = _multiply_pairs(p, p_lo, where(more, u, 1.0), x.const(0.0))
     u = where(below, u + 1.0, u)
-    # below 1 the zero is taken from the argument itself, before the rounding of x + 1
+    # Below 1, the zeros are computed from the argument itself, without the rounding error of x + 1.
     zeros = where(below, a * (a - 1.0), (u - 1.0) * (u - 2.0))
     near = zeros * poly(u - 1.75, k.LGAMMA_64)
     y = where(low, 8.0, a)
@@ -282,7 +286,8 @@ def _lgamma(x: V, logarithm: Callable[[V], Pair]) -> V:
 
 
 def stirling(y: V, logarithm: Callable[[V], Pair]) -> Pair:
-    """log gamma(y) from 8 on; the second number is less than 1, not tiny."""
+    """Return log gamma(y) for y >= 8 as a pair. The second number is less than 1, but not as small
+    as a rounding error."""
     r = 1.0 / y
     h, h_lo = logarithm(y)
     h, carry = fast_two_sum(h, y.const(-1.0))
@@ -299,13 +304,14 @@ def _multiply_pairs(p: V, p_lo: V, q: V, q_lo: V) -> Pair:
 
 @define(UNARY)
 def digamma(x: V) -> V:
-    """The derivative of lgamma; near its negative zeros only the absolute error is small."""
+    """Return the derivative of lgamma. Near its zeros at negative arguments, only the absolute
+    error is small."""
     if x.single:
         return digamma(x.to(F64)).to(F32)
     left = x < 0.0
     y = where(left, 1.0 - x, x)
-    # Into [1, 2]: by steps down only positive terms are added to what is least there, by the one up
-    # from below 1 two negative numbers.
+    # Shift into [1, 2]. Steps down add only positive terms to the smallest value, and the step up
+    # from below 1 adds two negative numbers.
     low = y < 10.0
     u = where(low, y, 1.5)
     below = u < 1.0
@@ -332,7 +338,7 @@ def digamma(x: V) -> V:
 
 @define(BINARY)
 def digamma_rise(x: V, h: V) -> V:
-    """digamma(x + h) - digamma(x); of positive numbers only such are added up."""
+    """Return digamma(x + h) - digamma(x). For positive numbers, only positive terms are added."""
     if x.single:
         return digamma_rise(x.to(F64), h.to(F64)).to(F32)
     positive = (x > 0.0) & (x + h > 0.0)
@@ -341,7 +347,7 @@ def digamma_rise(x: V, h: V) -> V:
         more = y < 10.0
         steps = where(more, steps + h / (y * (y + h)), steps)
         y = where(more, y + 1.0, y)
-    # Differences of powers of r^2 and q^2 are that of these two times a sum.
+    # A difference of powers of r^2 and q^2 is r^2 - q^2 times a sum.
     r, q = 1.0 / y, 1.0 / (y + h)
     u, v, power = r * r, q * q, q * q
     between, tail = x.const(1.0), x.const(BERNOULLI[0])

@@ -1,10 +1,12 @@
-"""Polynomials of float32 functions in pieces: a row for each coefficient, from the constant up,
-with one number for each of 16 intervals, to be looked up (`forms.lookup`).
+"""Tables of piecewise polynomials for functions of float32.
 
-In: nothing. Out: the tables. Interpolated at Chebyshev's nodes of each interval.
+A table has a row for each coefficient, from the constant term up, and a row has one number for each
+of 16 intervals. `forms.lookup` selects the number for the interval of an argument; `exp.py` and
+`special.py` evaluate the polynomials. They were interpolated at the Chebyshev nodes of each
+interval.
 """
 
-# erf in a - i h, h = 0.25499368, |a - i h| <= h / 2; of the first interval erf(a) / a - 1
+# erf in a - i h, h = 0.25499368, |a - i h| <= h / 2; in the first interval, erf(a) / a - 1
 ERF_32 = (
     (0.0, 0.2816131, 0.5292326, 0.7206793, 0.85082793, 0.928624, 0.9695121, 0.9884074,
      0.9960849, 0.9988277, 0.9996892, 0.99992716, 0.9999849, 0.99999726, 0.9999996,
@@ -26,10 +28,11 @@ ERF_32 = (
      0.0007870523, 0.00022821702, 5.5884964e-05, 1.1651001e-05),
 )  # fmt: skip
 
-# The intervals of the next two are those of a + 1 between 1, 1.25, 1.5, 1.75, 2, 2.5 ... 14, 16,
-# beginning with that of 2: what is looked up are the last two bits of the exponent and the first
-# two that follow. A first row has the middles, chosen so that the values there are nearly floats.
-# tanh in a - middle; of the first interval tanh(a) / a - 1
+# The intervals of the following tables are those of a + 1 between 1, 1.25, 1.5, 1.75, 2, 2.5 ...
+# 14, 16, and start with the one at 2: the index consists of the last two bits of the exponent and
+# the first two bits of the mantissa. The first row contains the middles of the intervals, chosen so
+# that the values of the function there are close to floats.
+# tanh in a - middle; in the first interval, tanh(a) / a - 1
 TANH_32 = (
     (1.25394, 1.749765, 2.24469, 2.753805, 3.51985, 4.48506, 5.48368, 6.5, 8.0, 9.0, 11.0,
      13.0, 0.0, 0.3766075, 0.6206725, 0.8796475),

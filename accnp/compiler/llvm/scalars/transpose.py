@@ -1,8 +1,11 @@
-"""Transposition of a tile in registers: what lies across the loops of a kernel is laid along them.
+"""LLVM IR that transposes a tile in registers.
 
-In: pointers and 64-bit integers. Out: stores. A square of elements, one row of it to a vector,
-goes through log2 stages, each of which swaps blocks between two rows; loads and stores are whole
-vectors.
+`transpose` gets an IR builder, pointers and 64-bit integers, and emits code that stores the
+transposed tile. It is for operands that are contiguous across the loops of a kernel: the copy is
+contiguous along them. A square of elements, with one row in each vector, goes through log2 stages,
+each of which swaps blocks between two rows; loads and stores are whole vectors.
+`intrinsics/memory.py` defines the procedure for kernels, and `across.py` reduces columns with the
+same squares.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from llvmlite import ir
 from accnp.compiler.llvm.scalars import cold
 from accnp.compiler.llvm.scalars.ir import I32, I64, below, masked_load
 
-SIDE = 16  # rows and columns of the destination are written in multiples of this at most
+SIDE = 16  # the largest number of rows of a square
 
 
 def const(k: int) -> ir.Constant:
@@ -22,15 +25,15 @@ def const(k: int) -> ir.Constant:
 
 
 def side(size: int) -> int:
-    """Rows of the square for elements of this many bytes."""
+    """Return the number of rows of a square of elements of `size` bytes."""
     return max(2, min(SIDE, cold.vector_bytes // size))
 
 
 def transpose(b: ir.IRBuilder, t: ir.Type, size: int, args: Sequence[ir.Value]) -> None:
-    """to[r * ldt + c] = source[r + c * lds] for r below rows and c below columns.
+    """Write to[r * ldt + c] = source[r + c * lds] for r < rows and c < columns.
 
-    `t` is an integer or float type of `size` bytes. The destination has room for whole squares;
-    what lies beyond the rows and columns there is not kept.
+    `t` is an integer or float type of `size` bytes. The destination has room for whole squares, and
+    elements after its rows and columns are overwritten.
     """
     to, ldt, source, lds, rows, columns = args
     n = side(size)
@@ -60,7 +63,8 @@ def transpose(b: ir.IRBuilder, t: ir.Type, size: int, args: Sequence[ir.Value]) 
 
 
 def begin(b: ir.IRBuilder, size: int, tile: Sequence[ir.Value], c: ir.Value) -> Sequence[ir.Value]:
-    """Where the columns of a square begin, from c on, in a tile (source, lds, columns)."""
+    """Return the addresses of the columns of a square, from c on, in a tile (source, lds,
+    columns)."""
     source, lds, columns = tile
     last = b.sub(columns, const(1))
     found: list[ir.Value] = []
@@ -80,7 +84,8 @@ def loaded(
     left: ir.Value | None = None,
     beyond: float | None = None,
 ) -> Sequence[ir.Value]:
-    """A vector of each column, from row r on; if few rows are left, with `beyond` behind them."""
+    """Load a vector of each column, from row r on. If only `left` rows are left, the other lanes
+    are `beyond`."""
     n = side(size)
     vector = ir.VectorType(t, n)
     places = [b.bitcast(b.gep(p, [r]), vector.as_pointer()) for p in starts]
@@ -92,7 +97,7 @@ def loaded(
 
 
 def square(b: ir.IRBuilder, lanes: Sequence[ir.Value]) -> Sequence[ir.Value]:
-    """The transpose of a square of vectors."""
+    """Return the transpose of a square of vectors."""
     n = len(lanes)
     step = 1
     while step < n:
@@ -113,7 +118,7 @@ def _order(numbers: Sequence[int]) -> ir.Value:
 
 
 class loop:
-    """A loop over 0, step... below n; `with` gives the index."""
+    """A context manager that writes a loop over 0, step... below n, and returns the index."""
 
     def __init__(self, b: ir.IRBuilder, n: ir.Value, step: int) -> None:
         self.b, self.n, self.step = b, n, step

@@ -1,7 +1,9 @@
-"""sin cos tan sin_pi.
+"""Trigonometric functions: sin cos tan sin_pi.
 
-In: a float or double ``V``. Out: a ``V`` of the same type. Moderate arguments are reduced by fma
-with three pieces of pi/2; huge ones take a call, out of line, of a Payne-Hanek reduction.
+The functions emit LLVM IR. They take a float or double ``V`` and return a ``V`` of the same type;
+the registry makes them available to kernels. Moderate arguments are reduced by fma with three
+pieces of pi/2. Huge arguments are reduced by the method of Payne and Hanek, in a separate function
+that is called rarely. A polynomial of the reduced argument gives the result.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from accnp.compiler.llvm.scalars.registry import UNARY, define
 
 PIO2_32 = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
 PIO2_64 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
-# Rounded down, all of one sign: what is taken away from -0 leaves it as it is.
+# The pieces are rounded down and have the same sign, so that the reduction of -0 is -0.
 DOWN_32 = (1.570796251296997, 7.549789415861596e-08, 5.390302529957764e-15)
 Finish = Callable[[V, V, V], V]
 TWO_OVER_PI = 0.6366197723675814
@@ -53,13 +55,13 @@ TABLE = (
 
 
 def reduce_pio2(x: V) -> tuple[V, V, V]:
-    """(r, correction of r, quadrant) for |x| below the limit."""
+    """Return (r, correction of r, quadrant) for |x| below LIMIT."""
     a, b, c = PIO2_32 if x.single else PIO2_64
     t, q = nearest(x * TWO_OVER_PI)
     r1 = fma(t, x.const(-a), x)  # exact
     r2 = fma(t, x.const(-b), r1)
     r = fma(t, x.const(-c), r2)
-    # What the second fma rounded off; r1 - r2 would be inexact where they differ much.
+    # The rounding error of the second fma; r1 - r2 would be inexact if they differ much.
     p = t * b
     s, e = two_sum(r1, -p)
     lost = ((s - r2) + e) - fma(t, x.const(b), -p)
@@ -67,7 +69,8 @@ def reduce_pio2(x: V) -> tuple[V, V, V]:
 
 
 def payne_hanek(x: V) -> tuple[V, V, V]:
-    """The same for doubles of magnitude at least 2^16, by integer products with bits of 2/pi."""
+    """Reduce doubles with |x| >= 2^16 as `reduce_pio2` does, by integer products with bits of
+    2/pi."""
     b = x.b
     i = bits(fabs(x))
     m = (i & 0xFFFFFFFFFFFFF) | 0x10000000000000
@@ -123,7 +126,7 @@ def _periodic(x: V, name: str, finish: Finish) -> V:
 
 
 def _handle_huge(x: V, y: V, name: str, finish: Finish) -> V:
-    """y, but for arguments that are huge or no numbers."""
+    """Return y, or the value of the function for arguments that are huge, infinite or NaN."""
 
     def far(x: V) -> V:
         z = finish(*payne_hanek(x.to(F64))).to(x.type)
@@ -144,7 +147,7 @@ def _cos_poly(r: V) -> V:
 
 
 def _rotate_by_quarters(r: V, q: V) -> V:
-    """sin(r + q pi/2)."""
+    """Return sin(r + q pi/2)."""
     y = where((q & 1).ne(0), _cos_poly(r), _sin_poly(r))
     return unbits(bits(y) ^ ((q & 2) << (30 if r.single else 62)))
 
@@ -166,14 +169,14 @@ def _finish_tan(r: V, rl: V, q: V) -> V:
 
 
 def _wave(x: V, name: str, shift: int, finish: Finish) -> V:
-    """sin(x + shift pi/2) of floats: one polynomial with the coefficients of the quadrant."""
+    """Return sin(x + shift pi/2) of floats, by a polynomial with coefficients of the quadrant."""
     t = fma(x, x.const(TWO_OVER_PI), x.const(MAGIC[True]))
     q = bits(t)
     n = t - MAGIC[True]
     a, b, c = DOWN_32
     r = fma(n, -c, fma(n, -b, fma(n, -a, x)))
     z = r * r
-    if on_gpu(x.b.module):  # the same without tables, which would be in memory
+    if on_gpu(x.b.module):  # without tables, which would be in memory
         turn = q + shift
         odd = (turn & 1).ne(0)
         u = unbits(bits(where(odd, 1.0, r)) ^ ((turn & 2) << 30))
@@ -190,7 +193,7 @@ def _wave(x: V, name: str, shift: int, finish: Finish) -> V:
 def sin(x: V) -> V:
     if x.single:
         return _wave(x, "sin", 0, _finish_sin)
-    # the reduction loses the sign of -0
+    # The reduction loses the sign of -0.
     return where(x.eq(0.0), x, _periodic(x, "sin", _finish_sin))
 
 
@@ -205,7 +208,7 @@ def tan(x: V) -> V:
 
 
 def from_whole(x: V) -> tuple[V, V]:
-    """(distance from the nearest whole number, 1 or -1 as that is even or odd)."""
+    """Return the distance from the nearest integer, and 1 or -1 if that is even or odd."""
     whole = rint(x)
     half = whole * 0.5
     return x - whole, where(half.eq(floor(half)), x.const(1.0), -1.0)
@@ -213,6 +216,7 @@ def from_whole(x: V) -> tuple[V, V]:
 
 @define(UNARY)
 def sin_pi(x: V) -> V:
-    """sin(pi x): far from 0 the rounding of pi x would be as large as a turn."""
+    """Return sin(pi x). The argument is reduced before the product: far from 0, the rounding error
+    of pi x would be as large as a period."""
     part, sign = from_whole(x)
     return sin(part * 3.141592653589793) * sign

@@ -1,10 +1,10 @@
-"""Hurwitz's zeta function, and the derivatives of digamma: zeta polygamma.
+"""Hurwitz's zeta function and the derivatives of digamma: zeta polygamma.
 
-In: two float or double ``V``. Out: a ``V`` of the same type; floats are computed as doubles.
-
-Right of 0 by the formula of Euler and Maclaurin (NIST's Digital Library of Mathematical Functions,
-25.11.5): some terms of the sum, an integral for the others, and corrections with Bernoulli numbers.
-Left of 0, where the order must be whole, by the sum over all whole numbers, which has period 1.
+The functions emit LLVM IR. They take two float or double ``V`` and return a ``V`` of the same type;
+floats are computed as doubles. The registry makes them available to kernels. For q > 0, they use
+the Euler-Maclaurin formula (NIST Digital Library of Mathematical Functions, 25.11.5): some terms of
+the sum, an integral for the others, and corrections with Bernoulli numbers. For q < 0, where the
+order must be an integer, they use the sum over all integers, which has period 1.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ from accnp.compiler.llvm.scalars.registry import BINARY, define
 from accnp.compiler.llvm.scalars.special import digamma, stirling
 
 INF, NAN = float("inf"), float("nan")
-# B_2j / (2 j)!, with Bernoulli's numbers, for j from 1 on
+# B_2j / (2 j)!, where B are the Bernoulli numbers, for j from 1 on
 CORRECTIONS = (
     0.08333333333333333, -0.001388888888888889, 3.306878306878307e-05, -8.267195767195768e-07,
     2.08767569878681e-08, -5.284190138687493e-10, 1.3382536530684679e-11, -3.3896802963225827e-13,
     8.586062056277845e-15, -2.174868698558062e-16, 5.5090028283602295e-18,
 )  # fmt: skip
-# (terms of the sum, corrections), to 4e-10 for floats and 1e-17 for doubles
+# (number of terms, number of corrections), to 4e-10 for floats and 1e-17 for doubles
 COUNTS = {True: (4, 5), False: (7, 11)}
 
 
 def _power(q: V, k: int, y: V, single: bool) -> V:
-    """(q + k)^y of doubles q > 0; for floats to about 2^-36, and within e^690 of 1."""
+    """Return (q + k)^y of doubles q > 0. For floats, it is computed to about 2^-36, and limited to
+    e^-690 to e^690."""
     if single:
         return exp_short(clamp(y * log_short(q + float(k)), -690.0, 690.0))
-    # What rounding takes from the base is y times as much of the power.
+    # The relative rounding error of the base is multiplied by y in the power.
     a, lost = two_sum(q, q.const(float(k)))
     h, low = log_pair(a)
     low = low + lost / a
@@ -52,11 +53,11 @@ def _power(q: V, k: int, y: V, single: bool) -> V:
 
 
 def _series(x: V, q: V, single: bool) -> V:
-    """The function of doubles x > 1, q > 0."""
+    """Return zeta(x, q) of doubles x > 1, q > 0."""
     count, last = COUNTS[single]
     w = q + float(count)
     inverse = 1.0 / w
-    # Where the order is that large, the first term is all there is, and the last factors overflow.
+    # For a larger order, only the first terms matter, and the last factors would overflow.
     ahead = x * inverse < 100.0
     s = where(ahead, x, 1.5)
     rising = s * inverse * inverse
@@ -77,8 +78,8 @@ def _series(x: V, q: V, single: bool) -> V:
 
 
 def _zeta_of_negative(x: V, q: V) -> V:
-    """The function of a whole order at q < 0, for floats too as exact as for doubles: near its
-    zeros terms cancel."""
+    """Return zeta(x, q) for an integer order and q < 0. Floats are computed with the accuracy of
+    doubles, since terms cancel near the zeros."""
 
     def of_doubles(x: V, q: V) -> V:
         return _series(x, q, False)
@@ -88,7 +89,8 @@ def _zeta_of_negative(x: V, q: V) -> V:
     def series(q: V) -> V:
         return V(x.b, x.b.call(fn, [x.v, q.v]))
 
-    # Either distance to a whole number is its own difference: 1 - f has lost that to a pole at 0.
+    # Both distances to an integer are differences of q. The rounding error of 1 - f would be large
+    # next to a pole.
     f, g = q - floor(q), -floor(-q) - q
     f, g = (where(v > 0.0, v, 0.5) for v in (f, g))  # at the poles
     up, down, beyond = series(f), series(g), series(1.0 - q)
@@ -98,7 +100,7 @@ def _zeta_of_negative(x: V, q: V) -> V:
 
 def _zeta(x: V, q: V, single: bool) -> V:
     inside = (x > 1.0) & (q > 0.0) & (q < INF)
-    # Beyond that, terms are 0, 1 or infinite, and infinity times log(1) is no number.
+    # For orders above 2^70, terms are 0, 1 or infinite, and infinity times log(1) would be NaN.
     order, at = where(inside, where(x < 2.0**70, x, 2.0**70), 2.0), where(inside, q, 1.0)
     y = _series(order, at, single)
     y = where(q.eq(INF), 0.0, y)
@@ -112,7 +114,7 @@ def _zeta(x: V, q: V, single: bool) -> V:
 
 @define(BINARY)
 def zeta(x: V, q: V) -> V:
-    """The sum of 1 / (q + k)^x over k from 0 on."""
+    """Return the sum of 1 / (q + k)^x over all integers k >= 0."""
     if x.single:
         return _zeta(x.to(F64), q.to(F64), True).to(F32)
     return _zeta(x, q, False)
@@ -120,7 +122,7 @@ def zeta(x: V, q: V) -> V:
 
 @define(BINARY)
 def polygamma(n: V, x: V) -> V:
-    """The derivative of order n of digamma."""
+    """Return the derivative of order n of digamma."""
     if x.single:
         return _polygamma(n.to(F64), x.to(F64), True).to(F32)
     return _polygamma(n, x, False)
@@ -135,7 +137,7 @@ def _polygamma(n: V, x: V, single: bool) -> V:
 
 
 def _factorial(n: V, single: bool) -> V:
-    """gamma(n + 1) of whole numbers; the product that brings them to 10 is exact."""
+    """Return gamma(n + 1) of an integer n. The product that shifts n + 1 to 10 is exact."""
     y = where((n > 0.0) & (n < 1e4), n + 1.0, 2.0)
     below = y.const(1.0)
     for _ in range(8):
