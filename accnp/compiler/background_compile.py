@@ -1,13 +1,12 @@
 """Compile kernels with short first calls in two tiers.
 
 A kernel starts with code that LLVM generates without optimization. A background thread generates
-optimized code from the same module and replaces the first code by it. Both versions do the
-operations of the module in the same order, so their results are bit-identical.
-
-In: a kernel in its first tier, its modules as bitcode, and the address of the word that holds the
-address of its optimized code. Out: that word and the kernel's address are set, and the disk cache
-has the optimized code. Addresses of the first tier stay valid, because tables of plans hold them:
-the first code passes each call on to the second.
+optimized code from the same modules, which then replaces the first code. Both do the operations of
+the modules in the same order, so their results are bit-identical. `kernel_cache.py` passes the
+kernel, its modules, and the address of the word that will contain the address of the optimized
+code. This module sets that word and the address of the kernel, and stores the code in the disk
+cache. Tables of plans contain addresses of the first code, which forwards calls to the optimized
+code.
 """
 
 from __future__ import annotations

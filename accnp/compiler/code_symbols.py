@@ -1,8 +1,9 @@
-"""Tell profilers and debuggers the names of machine code, if the option `code_symbols` is on.
+"""Publish the names of machine code to profilers and debuggers, if the option `code_symbols` is on.
 
-In: a kernel's name, and the functions in its machine code. Out: lines in `perf-PID.map` in the
-temporary folder, which Linux's `perf` reads, and an object file in memory that is registered with
-gdb (only if the C extension is in use).
+`elf_loader.py` calls `publish` with the name of a kernel and the functions in its machine code
+after it has loaded them. This module appends lines to `perf-PID.map` in the temporary folder, which
+Linux's `perf` reads. If the C extension is in use, it also registers an object file in memory with
+gdb.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _GLOBAL_FUNCTION = 0x12
 
 
 def _object_file(functions: Sequence[Function]) -> bytes:
-    """An ELF file with the symbols of functions in memory, and no contents."""
+    """Return an ELF file with the symbols of functions in memory, and no contents."""
     begin = min(f.address for f in functions)
     end = max(f.address + f.size for f in functions)
     names, symbols = b"\0", [_SYMBOL.pack(0, 0, 0, 0, 0, 0)]

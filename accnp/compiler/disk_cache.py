@@ -1,10 +1,10 @@
-"""Keep object files on disk, for later processes.
+"""Keep object files and PTX on disk, so that later processes need not compile the same kernels.
 
-In: a key and bytes. Out: the same bytes for the same key, in any process. An entry is written to a
-temporary file, which is then renamed. It contains a checksum of key and bytes; entries that are
-damaged or renamed are removed. If the folder is not writable, kernels are compiled in each process,
-and debug mode reports it once. Entries are machine code, so they are read only from folders and
-regular files that no other user can change (`private_folders.py`).
+`kernel_cache.py`, `ptx.py` and `numba/user_cuda.py` store bytes under a key, and read them back in
+any process. An entry is written to a temporary file, which is then renamed. It contains a checksum
+of key and bytes, and damaged or renamed entries are removed. If the folder is not writable, kernels
+are compiled in each process, and debug mode reports it once. Entries are machine code, so they are
+read only from folders and regular files that no other user can change (`private_folders.py`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Load object files into memory without LLVM.
 
-In: the object files of one kernel, and the names of symbols. Out: the addresses of the symbols. The
-loader copies the sections, resolves relocations, and makes code executable. It handles ELF files
-for x86-64 and AArch64; LLVM's linker loads all others. All sections of a kernel are in one piece of
-memory, so that their relative addresses have few bits, as the small code model assumes; calls of
-other functions go through jumps there. Code is unmapped when its `Code` is garbage collected, so
-callers must keep a reference to the `Code`, or to the `Kernel` that contains it.
+`kernel_cache.py` passes the object files of one kernel and the names of symbols, and gets the
+addresses of the symbols. The loader copies the sections, resolves relocations, and makes the code
+executable. It handles ELF files for x86-64 and AArch64; LLVM's linker loads all others. Code is
+unmapped when its `Code` is garbage collected, so callers must keep a reference to the `Code`, or to
+the `Kernel` that contains it.
 """
 
 from __future__ import annotations
@@ -112,7 +111,11 @@ class _UnknownError(Exception):
 
 
 class _Image:
-    """Object files in memory, linked with each other."""
+    """Object files in memory, linked with each other.
+
+    All sections of a kernel are in one block of memory, so that their relative addresses have few
+    bits, as the small code model assumes. Calls of other functions go through jumps in this block.
+    """
 
     def __init__(self, images: Sequence[bytes], outer: Mapping[str, int]) -> None:
         self.outer = outer

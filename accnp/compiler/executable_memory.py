@@ -1,7 +1,8 @@
 """Map memory for machine code, and find the C functions of the process.
 
-In: machine code. Out: addresses. Memory is never writable and executable at the same time: it is
-mapped writable, filled, and then made executable. This works on systems with `mmap` (POSIX); on
+`elf_loader.py` uses it for kernels, and `processor.py` for the functions that read `cpuid`. They
+map memory, copy machine code to it, and make it executable; the functions return addresses. Memory
+is never writable and executable at the same time. This works on systems with `mmap` (POSIX); on
 others, such as Windows, `SUPPORTED` is False, and LLVM's linker loads all code.
 """
 

@@ -141,7 +141,7 @@ def _widen_half(x: Expr) -> Expr:
 
 
 def _common_dtype(name: str, of: Sequence[DType]) -> DType:
-    """The type in which Numba computes an operator."""
+    """Return the type in which Numba computes an operator."""
     alike = all(d == of[0] for d in of)
     if alike and (of[0].kind == "float" or name in _TESTS or (of[0] == B1 and name in _BITWISE)):
         return of[0]
@@ -172,7 +172,7 @@ def _function(name: str, args: Sequence[Expr]) -> Expr:
 
 
 def _one_of_dtype(of: DType) -> Expr:
-    """The number 1 of a type."""
+    """Return the number 1 of a type."""
     if of.kind == "complex":
         return Cast(Const(1.0, part_of(of)), of)
     if of.kind == "half":
@@ -181,7 +181,8 @@ def _one_of_dtype(of: DType) -> Expr:
 
 
 def _call_intrinsic(name: str, args: Sequence[Expr]) -> Call:
-    """A function of complex numbers, or one that only the table of intrinsics has."""
+    """Return a call of a function of complex numbers, or of one that only the table of intrinsics
+    has."""
     if name == "select" and dtype(args[1]) == dtype(args[2]):  # without loading the table
         return Call(name, tuple(args), dtype(args[1]))
     result, passed = resolve_call(name, args) or (None, ())

@@ -1,8 +1,9 @@
 """Get machine code for kernels, from this process, the disk, the package or the compiler.
 
-In: the source of a kernel and its signature, or a kernel of the loop IR. Out: a `Kernel`, which can
-be called. llvmlite is imported by name when it is first needed, and so is Numba: it compiles users'
-functions that the front end does not accept, and all kernels with `ACCNP_COMPILER=numba`.
+The input is the source of a kernel and its signature, or a kernel of the loop IR; the output is a
+`Kernel`, which can be called. The engine calls `get_kernel` for the steps of its plans. llvmlite is
+imported by name when it is first needed, and so is Numba, which compiles users' functions that the
+front end does not accept, and all kernels with `ACCNP_COMPILER=numba`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
 
 
 class FirstTier(enum.IntEnum):
-    """Whether a kernel starts in the first of two tiers (see `background_compile.py`)."""
+    """When a kernel starts in the first of two tiers (see `background_compile.py`)."""
 
     NEVER = 0
     VECTORS = 1  # if all its loops are vector code
@@ -366,9 +367,9 @@ def _native(
     upgrades: list[_Upgrade] | None = None,
     first_tier: FirstTier = FirstTier.NEVER,
 ) -> tuple[list[int], Any, str]:
-    """Return the addresses of symbols, an object that keeps the code, and the origin.
+    """Return the addresses of symbols, an object that keeps the code loaded, and the origin.
 
-    If the code is of the first tier, what its optimization needs is appended to `upgrades`.
+    If the code is of the first tier, the data for its optimization is appended to `upgrades`.
     """
     loader = _elf_loader()
     disk = disk_cache() if stored else None
@@ -498,7 +499,8 @@ def _lowered_source(
     source: str, name: str, signature: tuple[str, ...], callees: Callees, fastmath: bool,
     programs: Programs,
 ) -> tuple[str, list[str], list[str]]:  # fmt: skip
-    """The LLVM texts of a source in restricted Python, of which some kernels are loop IR."""
+    """Return the LLVM texts of a source in restricted Python. Some of its kernels exist as loop
+    IR."""
     return imported("accnp.compiler.frontend.program").lower_source(
         source, name, signature, callees, _target(fastmath), _objects().ENTRY_ATTRIBUTES,
         config.enable_checks, programs,
@@ -508,7 +510,7 @@ def _lowered_source(
 def _lowered_program(
     program: LoopKernel, source: str, fastmath: bool
 ) -> tuple[str, list[str], list[str]]:
-    """The same of a kernel of the loop IR that calls no other one."""
+    """Return the LLVM texts of a kernel of the loop IR that calls no other kernel."""
     if _calls_users(source):
         program = imported("accnp.compiler.frontend.users").write_users_functions(program)
     target = _target(fastmath)
@@ -520,7 +522,7 @@ def _lowered_program(
 
 
 def _calls_users(source: str) -> bool:
-    """Whether a kernel calls functions of users, which its source does not define."""
+    """Return whether a kernel calls users' functions, which its source does not define."""
     definitions = imported("accnp.compiler.frontend.definitions")
     return definitions.with_definitions(source) != source
 

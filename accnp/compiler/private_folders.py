@@ -1,8 +1,9 @@
 """Find folders and files that no other user can change, for the machine code of the disk cache.
 
-In: the folder that a user asked for. Out: its resolved path if only the current user (and root) can
-change it, otherwise a private folder in the temporary folder. On systems without user numbers
-(Windows), any folder is accepted: there, access lists protect a user's profile.
+`disk_cache.py` passes the folder that a user has chosen, and gets its resolved path if only the
+current user (and root) can change it, and otherwise a private folder in the temporary folder. It
+also checks each file that it reads. On systems without user ids (Windows), any folder is accepted:
+there, access lists protect a user's profile.
 """
 
 from __future__ import annotations

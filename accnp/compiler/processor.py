@@ -1,13 +1,10 @@
 """Describe the processor for which kernels are compiled, as LLVM sees it.
 
-Out: ``STAMP``, which differs between processors whose machine code may differ, and which is part of
-every key of the disk cache; the width of vectors; and the level of x86-64 (``LEVELS``) of the
-kernels compiled in advance (`library/prebuilt.py`).
-
-LLVM selects instructions by `cpuid` on x86-64, and by `/proc/cpuinfo` on Linux on AArch64. This
-module reads the same, so an emulator or a virtual machine that hides features changes both. On
-other systems, LLVM is asked: loading it takes 50 ms, which a process with a warm disk cache saves.
-With the environment variable ``ACCNP_CPU_LEVEL``, code is for a level instead of for this machine.
+``STAMP`` differs between processors whose machine code may differ, and is part of every key of the
+disk cache. The module also has the width of vectors, and the level of x86-64 (``LEVELS``) of the
+kernels that were compiled in advance (`library/prebuilt.py`). It reads what LLVM reads, so an
+emulator or a virtual machine that hides features changes both. With the environment variable
+``ACCNP_CPU_LEVEL``, code is generated for a level instead of this machine.
 """
 
 # `build_for` changes what is constant otherwise.
@@ -27,6 +24,10 @@ from accnp.forks import imported
 from accnp.host_machine import MACHINE
 
 __all__ = ["LEVELS", "STAMP", "TARGET", "VECTOR_BYTES", "WIDE", "Level", "build_for"]
+
+# LLVM selects instructions by `cpuid` on x86-64, and by `/proc/cpuinfo` on Linux on AArch64; this
+# module reads the same. On other systems, it calls LLVM: loading LLVM takes 50 ms, which a process
+# with a warm disk cache saves.
 
 # void cpuid(uint32 leaf, uint32 subleaf, uint32 out[4]), for the System V calling convention.
 _CPUID = bytes.fromhex("534989d089f889f10fa241890041895804418948084189500c5bc3")
@@ -59,7 +60,7 @@ class Level(NamedTuple):
 
     @property
     def wide(self) -> bool:
-        """Whether it has vectors of 64 bytes."""
+        """Return whether the level has vectors of 64 bytes."""
         return "avx512f" in self.features
 
     @property

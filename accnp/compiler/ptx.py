@@ -1,11 +1,11 @@
 """Compile kernels for NVIDIA GPUs to PTX.
 
-In: the source of a kernel and its signature. Out: PTX. A source in restricted Python becomes a
-kernel of the loop IR (`frontend/`), if it is not a print of one, and llvmlite alone lowers it
-(`llvm/ptx.py`). The functions of `accnp/compiler/llvm/scalars` are those of kernels for the CPU:
-the same LLVM instructions, so that both compute the same bits. LLVM's NVPTX target writes the PTX,
-without software from NVIDIA. Both modules are imported by name if neither the process nor the disk
-has the PTX.
+The input is the source of a kernel and its signature, and the output is PTX, which the engine
+launches. The front end (`frontend/`) translates a source in restricted Python to a kernel of the
+loop IR, unless the kernel exists as loop IR already, and `llvm/ptx.py` lowers it with LLVM's NVPTX
+target, without software from NVIDIA. The scalar functions are the LLVM instructions of kernels for
+the CPU (`llvm/scalars`), so that both compute the same bits. Both modules are imported by name if
+neither the process nor the disk has the PTX.
 """
 
 from __future__ import annotations

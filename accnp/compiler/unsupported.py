@@ -1,4 +1,4 @@
-"""The exception of what the loop IR does not express: its callers try another way."""
+"""The exception for programs that the loop IR does not express; its callers try another way."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ __all__ = ["Unsupported"]
 
 
 class Unsupported(Exception):
-    """What the loop IR does not express yet.
+    """Raised for something that the loop IR does not express.
 
     Parameters
     ----------
     what : str
-        What it is.
+        Description of what is not supported.
     node : ast.AST, optional
-        The syntax that means it, of which `line` and `column` are taken.
+        Its syntax, which determines `line` and `column`.
 
     Attributes
     ----------
     line, column : int or None
-        The place in the source, both from 1 on; None if it is not known.
+        The position in the source, both counted from 1; None if it is not known.
     """
 
     def __init__(self, what: str, node: ast.AST | None = None) -> None:
@@ -31,11 +31,12 @@ class Unsupported(Exception):
             self.locate(node)
 
     def move(self, lines: int) -> None:
-        """Count lines from another one on; a place before that is not known."""
+        """Add a number of lines to the position; it becomes unknown if it is then before the first
+        line."""
         if self.line is not None:
             self.line = self.line + lines if self.line + lines > 0 else None
 
     def locate(self, node: ast.AST) -> None:
-        """Say where it is, unless that is known already."""
+        """Set the position, unless it is known already."""
         if self.line is None and isinstance(node, ast.stmt | ast.expr) and hasattr(node, "lineno"):
             self.line, self.column = node.lineno, node.col_offset + 1

@@ -203,7 +203,7 @@ def _refuse(text: str) -> Callable[..., NoReturn]:
 
 
 def has_placeholders(fmt: str) -> bool:
-    """Whether a field follows the first literal text of a format string."""
+    """Return whether a field follows the first literal text of a format string."""
     first = next(iter(string.Formatter().parse(fmt)), None)
     return first is not None and first[1] is not None
 

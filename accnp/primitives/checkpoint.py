@@ -115,7 +115,7 @@ def _numpy(*xs: np.ndarray, jaxpr: Graph, **_: object) -> list[np.ndarray]:
 
 
 def _add_flags(prevent_cse: bool | Flags, n: int) -> bool | Flags:
-    """Add flags for `n` more operands, which are behind the barrier as well."""
+    """Add flags for `n` more operands, which pass through the barrier as well."""
     return (*prevent_cse, *(True,) * n) if isinstance(prevent_cse, tuple) else prevent_cse
 
 

@@ -145,7 +145,7 @@ def check_carry(name: str, carry: Sequence[Aval], outs: Sequence[Aval]) -> None:
 
 
 def does_io(graph: Graph) -> bool:
-    """Whether a program has effects that must not run for examples outside of the branch."""
+    """Return whether a program has effects that must not run for examples outside of the branch."""
     inner = [g for node in graph.effects for g in graphs_in(node.params)]
     return any(n.op.kind == "callback" and n.op.jvp is not ZERO for n in graph.effects) or any(
         does_io(g) for g in inner

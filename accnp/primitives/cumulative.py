@@ -75,7 +75,8 @@ def _make_prefixes(ufunc: np.ufunc, combine: str) -> Callable[[np.ndarray], np.n
 
 
 def _find_lost_groups(part: np.ndarray) -> np.ndarray:
-    """Whether a product of several leading elements of a group was not a normal number."""
+    """Return for each element whether a product of several leading elements of its group, up to
+    this element, was not a normal number."""
     size = np.abs(part)
     odd = ~((size >= np.finfo(part.dtype).tiny) & (size < np.inf))
     odd[..., 0] = False

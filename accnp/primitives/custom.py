@@ -330,8 +330,8 @@ def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Tools) 
 
 
 def has_symbolic_zeros(nodes: Sequence[Node]) -> bool:
-    """Whether the nodes, or programs among their parameters, contain a tangent whose rule wants to
-    know which cotangents are zero (`symbolic_zeros`)."""
+    """Return whether the nodes, or programs among their parameters, contain a tangent whose rule
+    uses `symbolic_zeros`, that is, distinguishes cotangents that are zero."""
     for node in nodes:
         if node.op is TANGENT:
             if node.params["rule"].shown.get("symbolic_zeros"):

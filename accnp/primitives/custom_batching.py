@@ -28,7 +28,7 @@ Nodes = list[Node]
 
 
 def has_batching_rule(nodes: Sequence[Node]) -> bool:
-    """Whether nodes, or the programs they contain, have a function with a batching rule."""
+    """Return whether nodes, or the programs they contain, have a function with a batching rule."""
     for node in nodes:
         if node.op is CALL:
             return True

@@ -316,7 +316,7 @@ def map_op(
 
 
 def has_derivative(jvp: Jvp) -> bool:
-    """Whether the derivative by an operand is known, and not zero everywhere."""
+    """Return whether the derivative by an operand is known, and not zero everywhere."""
     return any(rule is not ZERO and rule is not None for rule in as_tuple(jvp))
 
 

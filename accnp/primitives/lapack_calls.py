@@ -148,5 +148,5 @@ def batched(name: str) -> Callable[..., Batched]:
 
 
 def uses_qr(algorithm: Enum | None) -> bool:
-    """Whether the parameter `algorithm` of `svd` asks for the QR iteration."""
+    """Return whether the parameter `algorithm` of `svd` asks for the QR iteration."""
     return algorithm is not None and algorithm.name == "QR"

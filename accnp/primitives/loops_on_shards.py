@@ -1,12 +1,12 @@
-"""Loops and branches over arrays on several processes: each process runs them on its shards.
+"""Run loops and branches over arrays on several processes: each process runs them on its shards.
 
-In: a control-flow op, its operands, and its parameters, whose programs take and return whole
-arrays. Out: the results of the same op over shards. The operations of the programs are distributed
-already (`sharding/partitioning.py`): each is recorded on shards, between the ops `to_local` and
-`to_global`. What is left to do is to take the shards of the operands and to return shards.
-
-A carried value keeps the sharding that it has in the type of the body's input, and the rows of an
-array are sharded as the axes behind the first one are.
+The input is a control-flow op, its operands, and its parameters, whose programs take and return
+whole arrays. The output is the results of the same op over shards. `control.call` uses this module
+if an operand spans processes. The operations of the programs are distributed already
+(`sharding/partitioning.py`): each is recorded on shards, between the ops `to_local` and
+`to_global`. This module takes the shards of the operands and returns shards. A carried value keeps
+the sharding that it has in the type of the body's input, and rows are sharded like the axes of the
+array after the first one.
 """
 
 from __future__ import annotations
@@ -111,12 +111,12 @@ def _shardings(avals: Sequence[Aval]) -> Shardings:
 
 
 def _stacked_sharding(sharding: MeshSharding | None, row: Aval) -> MeshSharding | None:
-    """The sharding of an array with rows of a type."""
+    """Return the sharding of an array with rows of a type."""
     return None if sharding is None else sharding.behind_one(row.ndim + 1)
 
 
 def _local(graph: Graph, ins: Shardings, outs: Shardings) -> Graph:
-    """The program of shards for a program of whole arrays."""
+    """Return the program of shards for a program of whole arrays."""
     own = _shardings(graph.in_avals)
 
     def run(nodes: list[Node]) -> list[Node]:
@@ -138,7 +138,7 @@ def _shard_of_operand(node: Node, operands: list[Node]) -> list[Node] | None:
 
 
 def _shards(xs: Sequence[Node], shardings: Sequence[Any]) -> list[Node]:
-    """The shards of values; those without a sharding are needed as a whole."""
+    """Return the shards of values; those without a sharding are needed as a whole."""
     found: list[Node] = []
     for x, sharding in zip(xs, shardings, strict=True):
         if sharding is None and spans_processes(x.aval):

@@ -107,8 +107,8 @@ def _select(flag: Node, old: Node, new: Node) -> Node:
 
 
 def _is_write(node: Node) -> bool:
-    """Whether a node is an indexed write that can be dropped. A scatter is dropped by an index out
-    of bounds, so its mode must not move indices inside."""
+    """Return whether a node is an indexed write that can be dropped. A scatter is dropped by an
+    index out of bounds, so its mode must not move indices inside."""
     if node.op.indexing == "update":
         return True
     if node.op.indexing != "scatter" or node.params["mode"] is GatherScatterMode.CLIP:

@@ -76,13 +76,13 @@ class Residuals:
         self.hoisted = [x for x in self.consts.values() if id(x) not in self.inputs]
 
     def is_available(self, x: Node, depth: int = 3) -> bool:
-        """Whether a value is available, or is computed from available values at little cost."""
+        """Return whether a value is available, or is cheap to compute from available values."""
         if id(x) in self.rows or id(x) not in self.varying:
             return True
         return depth > 0 and _is_cheap(x) and all(self.is_available(v, depth - 1) for v in x.inputs)
 
     def is_recomputed(self, x: Node) -> bool:
-        """Whether the linear part recomputes a value."""
+        """Return whether the linear part recomputes a value."""
         if id(x) in self.rows or id(x) in self.inputs or x.op.kind == "leaf":
             return False
         return id(x) in self.varying or not x.inputs or _is_derived_from_smaller(x)
@@ -145,7 +145,7 @@ def _is_cheap(x: Node) -> bool:
 
 
 def _is_derived_from_smaller(x: Node) -> bool:
-    """Whether a value is a view or a conversion of a value that is not larger."""
+    """Return whether a value is a view or a conversion of a value that is not larger."""
     if x.op.kind != "view" and x.op is not CONVERT:
         return False
     return x.inputs[0].aval.nbytes <= x.aval.nbytes

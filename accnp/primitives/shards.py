@@ -140,7 +140,8 @@ def _same_jvp(
 
 
 def _same_transpose(ct: Node, x: Operand, *, axis_name: tuple[Any, ...]) -> tuple[Node]:
-    """Pass the cotangent to the first process along each axis; those of the others are not used."""
+    """Pass the cotangent to the first process along each axis; cotangents of other processes are
+    not used."""
     ct = o.pvary(ct, axis_name=axis_name, axis_index_groups=None)
     zero = full((), 0, np.dtype(np.int32))
     for axis in axis_name:

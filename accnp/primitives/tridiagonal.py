@@ -156,7 +156,8 @@ def _transpose(
 
 
 def _batch(size: int, xs: Sequence[Node], flags: Sequence[bool], p: Params) -> Batched:
-    """If all examples have the same matrix, make their right sides columns of one right side."""
+    """Batch a system: if all examples have the same matrix, their right sides become columns of one
+    right side."""
     if any(flags[:3]):
         return batched("tridiagonal_solve")(size, xs, flags, p)
     *diagonals, b = xs

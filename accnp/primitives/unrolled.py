@@ -22,7 +22,7 @@ __all__ = ["depends_on_marks", "is_unrolled", "row", "stack", "unrolled"]
 
 
 def is_unrolled(op: Op, inputs: Sequence[Node], params: dict[str, Any]) -> bool:
-    """Whether a call must be recorded operation by operation."""
+    """Return whether a call must be recorded operation by operation."""
     if state.abstract is not None or not has_effect(op, params):
         return False
     if op.recomputes or not graphs_in(params):
@@ -32,7 +32,7 @@ def is_unrolled(op: Op, inputs: Sequence[Node], params: dict[str, Any]) -> bool:
 
 
 def depends_on_marks(xs: Iterable[Node], traces: Container[Trace] | None = None) -> bool:
-    """Whether values depend differentiably on marks of these traces (None: of any trace)."""
+    """Return whether values depend differentiably on marks of these traces (None: of any trace)."""
     seen: set[int] = set()
     stack = [x for x in xs if x.trace is not None]
     while stack:

@@ -40,7 +40,7 @@ class Region(NamedTuple):
 
     @property
     def in_order(self) -> bool:
-        """Whether the axes of the update are in the order of those of the array."""
+        """Return whether the axes of the update are in the order of those of the array."""
         axes = [d for d, _ in self.axes if d >= 0]
         return axes == sorted(axes)
 

@@ -40,7 +40,7 @@ class Window(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Whether the window has one tap and reads each element once, in order."""
+        """Return whether the window has one tap and reads each element once, in order."""
         return self[1:] == (1, 1, 0, 0, 1, 1)
 
 

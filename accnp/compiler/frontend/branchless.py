@@ -42,7 +42,8 @@ class Branchless(Expressions):
         return self.out.let(name, value)
 
     def block(self, nodes: Sequence[ast.stmt]) -> Expr | None:
-        """Do statements; returns what they return, or None where they come to their end."""
+        """Translate statements. Return the value that they return, or None if they do not
+        return."""
         for k, node in enumerate(nodes):
             self.users.count()
             try:
@@ -60,7 +61,7 @@ class Branchless(Expressions):
         return None
 
     def side(self, nodes: Sequence[ast.stmt]) -> tuple[Expr | None, Values]:
-        """What statements return, and the values of names after them."""
+        """Return the value that statements return, and the values of names after them."""
         before = dict(self.values)
         found = self.block(nodes)
         after, self.values = self.values, before

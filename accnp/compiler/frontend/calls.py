@@ -1,7 +1,9 @@
-"""Calls of intrinsics: the types of their results, and the conversions of their arguments.
+"""Type the calls of intrinsics, and convert their arguments.
 
-In: the name of a function or procedure, and expressions as its arguments. Out: the type of the
-result, and the arguments as it takes them. Formulas of operations and the front end use this.
+The input is the name of a function or procedure and its arguments as expressions of the loop IR.
+The output is the type of the result, and the arguments after conversion to the types of the
+parameters. The front end uses this for calls in kernels and in users' functions, and `formulas.py`
+for the scalar formulas of ops.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Checks of functions in restricted Python before they are translated.
+"""Check functions in restricted Python before they are translated.
 
-In: syntax trees. Out: nothing, or `Unsupported` with the place of what is wrong: a name that is not
-defined or may have no value, syntax that has no meaning for numbers, or a path that returns
-nothing. The builder alone would find some of these at other lines, and Numba accepts some of them.
-
-Source of `check_assignments`: The Java Language Specification, chapter 16, "Definite Assignment".
+The input is the syntax tree of a function. The checks return nothing, or raise `Unsupported` with
+the position of the error: a name that is not defined or may have no value, syntax that has no
+meaning for numbers, or a path that returns nothing. The builder of the loop IR would report some of
+these errors at other lines, and Numba accepts some of them. The front end checks kernels and users'
+functions, and `api/kernels/` checks a function when a user declares it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _REFUSED: dict[type[ast.AST], str] = {
     ast.TryStar: "try", ast.With: "with", ast.Yield: "yield", ast.YieldFrom: "yield",
 }  # fmt: skip
 _MODULES = {"builtins": builtins, "cmath": cmath, "math": math, "numpy": np, "np": np}
-# The names with a value at some point of a function; None where control never comes.
+# The names with a value at some point of a function; None where control never arrives.
 _State = set[str] | None
 
 
@@ -115,7 +115,8 @@ def check_assignments(
 ) -> None:
     """Check that every name of a function that is read has a value.
 
-    A loop counts as if it had steps: after it, names have the values of its last step.
+    A loop counts as if it had steps: after it, names have the values of its last step. This is
+    definite assignment as in The Java Language Specification, chapter 16.
 
     Parameters
     ----------
@@ -137,7 +138,7 @@ def check_assignments(
 
 
 def _is_missing(node: ast.AST, local: Collection[str]) -> bool:
-    """Whether a node is an attribute that a module does not have."""
+    """Return whether a node is an attribute that a module does not have."""
     if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
         return False
     module = _MODULES.get(node.value.id)
@@ -159,7 +160,7 @@ class _Assignments:
         self.indices = {
             name for n in walk(tree) if isinstance(n, ast.For) for name in names_in(n.target)
         }
-        # Of each loop around: the states where `break` leaves it, and where `continue` ends a step.
+        # For each enclosing loop: the states where `break` leaves it or `continue` ends a step.
         self.exits: list[tuple[list[_State], list[_State]]] = []
 
     def check(self) -> None:
@@ -211,7 +212,7 @@ class _Assignments:
         return after - index if self.index_ends and after is not None else after
 
     def truth(self, test: ast.expr) -> bool | None:
-        """The value of a condition, or None if it is not known."""
+        """Return the value of a condition, or None if it is not known."""
         if isinstance(test, ast.Constant):
             return bool(test.value)
         if isinstance(test, ast.Name) and test.id in self.constants and test.id not in self.local:
@@ -222,7 +223,7 @@ class _Assignments:
         """Check the names that are read in a statement or an expression."""
         nodes = walk(x)
         if any(isinstance(n, _INNER) for n in nodes):
-            return  # these have names of their own
+            return  # these have their own scope
         inner = {n.target.id for n in nodes if isinstance(n, ast.NamedExpr)}
         for n in nodes:
             target = x.target if isinstance(x, ast.AugAssign) else None
@@ -240,7 +241,7 @@ class _Assignments:
 
 
 def _meet(*states: _State) -> _State:
-    """The names with a value where several paths meet."""
+    """Return the names with a value where several paths meet."""
     known = [s for s in states if s is not None]
     if not known:
         return None

@@ -18,7 +18,7 @@ _linked: dict[str, str] = {}
 
 
 def define(name: str, text: str) -> str:
-    """Keep the text of a function that calls itself `{name}`; returns the name it is called by."""
+    """Keep the text of a function that calls itself `{name}`. Return its name in kernels."""
     import hashlib  # loads OpenSSL, 6 ms; few programs define functions
 
     mark = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -27,13 +27,13 @@ def define(name: str, text: str) -> str:
 
 
 def is_defined(name: str) -> bool:
-    """Whether a name is that of a function that a user has brought."""
+    """Return whether this is the name of a user's function."""
     return name in _texts
 
 
 def with_definitions(source: str) -> str:
-    """The source of a kernel with the functions that it calls in front of it, those that these call
-    before them."""
+    """Return the source of a kernel, preceded by the functions that it calls; each function comes
+    after those that it calls."""
     found: dict[str, str] = {}
 
     def visit(text: str) -> None:
@@ -47,12 +47,12 @@ def with_definitions(source: str) -> str:
 
 
 def keep_linked(name: str, text: str) -> None:
-    """Keep the text of a module for Numba that defines a function which kernels call by `name`,
-    since it is beyond the language."""
+    """Keep the text of a module that defines the function `name`, for functions that the front end
+    does not support and Numba compiles."""
     _linked[name] = text
 
 
 def with_linked(source: str) -> str:
-    """The source of a kernel for Numba after the functions that Numba compiles for it."""
+    """Return the source of a kernel for Numba, preceded by the functions compiled for it."""
     found = [_linked[name] for name in dict.fromkeys(_MARK.findall(source)) if name in _linked]
     return "\n".join([*found, source])

@@ -61,11 +61,11 @@ class Expressions:
     branches: bool  # whether calls may have branches and loops
 
     def let(self, name: str, value: Expr) -> Var:
-        """A new variable."""
+        """Assign a value to a new variable, and return the variable."""
         raise NotImplementedError
 
     def kept(self, name: str, x: Expr) -> Expr:
-        """A value under a name, so that it is computed once."""
+        """Return a variable with this value, so that it is computed once."""
         return x if isinstance(x, Const | Var) else self.let(name, x)
 
     def count(self) -> None:
@@ -111,7 +111,7 @@ class Expressions:
         return found
 
     def module_of(self, x: ast.expr) -> str:
-        """The name of the module of which something is a member; empty for anything else."""
+        """Return the name of the module of which an expression is a member, or ""."""
         if isinstance(x, ast.Attribute) and isinstance(x.value, ast.Name):
             return x.value.id if x.value.id in MODULES and x.value.id not in self.values else ""
         return ""
@@ -182,7 +182,7 @@ class Expressions:
         return cast_to(x, B1)
 
     def test(self, x: ast.expr) -> Expr:
-        """A condition: operands of `and` and `or` need not be bool."""
+        """Return an expression as a condition; operands of `and` and `or` need not be bool."""
         if isinstance(x, ast.BoolOp):
             first, *others = [self.test(v) for v in x.values]
             for other in others:
@@ -193,7 +193,7 @@ class Expressions:
         if isinstance(x, ast.Compare) and len(x.ops) == 1 and type(x.ops[0]) in COMPARE:
             sides = (x.left, x.comparators[0])
             known = [constant(v.value) for v in sides if isinstance(v, ast.Constant)]
-            if len(known) == 2:  # as Numba, which leaves a side out
+            if len(known) == 2:  # like Numba, which omits one side
                 return Const(bool(eval(ast.unparse(x), {})), B1)
         return self.truth(self.expr(x))
 

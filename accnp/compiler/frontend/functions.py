@@ -41,7 +41,7 @@ _OUTSIDE = frozenset({*dir(builtins), "builtins", "cmath", "math", "numpy", "np"
 
 
 def result_type(name: str, of: Sequence[np.dtype]) -> np.dtype | None:
-    """Return the dtype of what a user's function gives; None if Numba must say.
+    """Return the dtype of the result of a user's function; None if only Numba can determine it.
 
     Parameters
     ----------
@@ -71,10 +71,10 @@ class UserFunctions:
     ) -> None:
         self.constants = dict(constants or {})
         self.functions = dict(functions)
-        self.by_numba = by_numba  # whether Numba compiles what is beyond the language
+        self.by_numba = by_numba  # whether Numba compiles unsupported functions
         self.out = written
         self.left = LARGEST
-        self.active: list[str] = []  # the functions around
+        self.active: list[str] = []  # the enclosing functions
         self.structured: dict[str, ast.FunctionDef] = {}
         self.outside = {*_OUTSIDE, *self.constants, *self.functions}  # what these can read
         self.checked: set[str] = set()
@@ -137,7 +137,7 @@ class UserFunctions:
             self.active.pop()
 
     def check(self, name: str) -> None:
-        """Check a function and those that it calls, before another way to compile it is tried."""
+        """Check a function and those that it calls, before it is compiled in another way."""
         if name in self.checked:
             return
         self.checked.add(name)
@@ -162,7 +162,7 @@ class UserFunctions:
         return StructuredFunction(self.structured[tree.name], dict(given), self, self.out).result()
 
     def linked(self, name: str, arguments: Sequence[Expr]) -> Expr:
-        """A call of a function that Numba compiles."""
+        """Return the call of a function that Numba compiles."""
         numbers = [f"{n} = float('{x.value}')" if isinstance(x.value, float) else f"{n} = {x.value}"
                    for n, x in self.constants.items()]  # fmt: skip
         header = "\n".join([_IMPORTS, *numbers])

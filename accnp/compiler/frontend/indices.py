@@ -19,8 +19,8 @@ def is_index(x: Expr, known: Collection[Var]) -> bool:
 
 
 def combined_index(name: str, x: Expr, y: Expr) -> Expr | None:
-    """Return the sum, the difference or the product of two affine indices; None if that is none, or
-    for other operators."""
+    """Return the sum, the difference or the product of two affine indices; None if the result is
+    not an affine index, or for other operators."""
     if not all(isinstance(v, Const | Var | Index) and dtype(v) == I8 for v in (x, y)):
         return None
     if name == "add":
@@ -34,7 +34,7 @@ def combined_index(name: str, x: Expr, y: Expr) -> Expr | None:
 
 
 def _multiply_index(x: Expr, y: Expr) -> Expr | None:
-    """An index times a constant or a variable, which may be the factor of a term only."""
+    """Return an index times a constant or a variable, which may be the factor of a term only."""
     if isinstance(x, Const):
         if isinstance(y, Const):
             return Const(x.value * y.value, I8)
@@ -53,7 +53,7 @@ def _multiply_index(x: Expr, y: Expr) -> Expr | None:
 
 
 def as_index(x: Expr) -> Expr:
-    """Return an expression of integers as an affine index where it is one: places in memory do not
+    """Return an expression of integers as an affine index if it is one; indices in memory do not
     overflow."""
     if isinstance(x, Call) and x.dtype == I8 and x.function in ("add", "sub", "mul"):
         parts = [as_index(a) for a in x.args]

@@ -78,7 +78,7 @@ class _Loop(NamedTuple):
 
 
 def _exit_kinds(body: Sequence[ast.stmt]) -> frozenset[str]:
-    """How control leaves statements: "next", "break", "continue" or "return"."""
+    """Return how control leaves statements: "next", "break", "continue" or "return"."""
     found: frozenset[str] = frozenset()
     for s in body:
         its = _ways_of(s)
@@ -128,7 +128,7 @@ class _Structured:
         )
 
     def block(self, body: Sequence[ast.stmt], loop: _Loop | None) -> list[ast.stmt]:
-        """Statements up to the first one after which control does not go on."""
+        """Return the statements up to the first one after which control does not continue."""
         made: list[ast.stmt] = []
         for k, s in enumerate(body):
             ways, rest = _ways_of(s), body[k + 1 :]
@@ -149,13 +149,13 @@ class _Structured:
         return made
 
     def jumps(self, ways: frozenset[str], loop: _Loop | None) -> bool:
-        """Whether a statement may skip those after it without leaving a loop."""
+        """Return whether a statement may skip those after it without leaving a loop."""
         return ("return" if loop is None else "continue") in ways
 
     def divide_branches(
         self, s: ast.If, rest: Sequence[ast.stmt], loop: _Loop | None
     ) -> list[ast.stmt]:
-        """An `if` that may skip what follows, which moves to the side that goes on."""
+        """Return an `if` that may skip what follows it, which moves to the side that continues."""
         then, orelse = _exit_kinds(s.body), _exit_kinds(s.orelse)
         if "next" not in then:
             below = self.block([*s.orelse, *rest], loop)
@@ -170,7 +170,7 @@ class _Structured:
     def after_loop(
         self, s: ast.For | ast.While, rest: Sequence[ast.stmt], loop: _Loop | None
     ) -> list[ast.stmt]:
-        """What follows a loop that may have returned."""
+        """Return the statements after a loop that may have returned."""
         if loop is None:
             return [self.unless(self.done, self.block(rest, loop), s)] if rest else []
         leave = ast.If(_read(self.done, s), [_copy_location(ast.Break(), s)], [])
@@ -222,7 +222,7 @@ class _Structured:
 
 
 def _uses_values_twice(x: ast.AST) -> bool:
-    """Whether an expression needs more than one value of a part of it."""
+    """Return whether an expression needs the value of one of its parts more than once."""
     return (isinstance(x, ast.Compare) and len(x.ops) > 1) or (
         isinstance(x, ast.BinOp) and isinstance(x.op, ast.Pow)
     )

@@ -1,4 +1,7 @@
-"""Which names of a function are read later, so that loops hand on what is needed and no more.
+"""Liveness of the names of a function: which of them are read later.
+
+`Liveness` takes the syntax tree of a function. `statements.py` uses the result to pass on only
+those names from a loop or a branch that are read after it.
 
 Source: Aho, Lam, Sethi and Ullman, Compilers, 2nd edition, 9.2.5. The blocks are those of the
 syntax tree; the only jump is `break`.
@@ -41,7 +44,7 @@ class Liveness:
     def __init__(self, function: ast.FunctionDef) -> None:
         self.after: dict[int, set[str]] = {}
         self.at_head: dict[int, set[str]] = {}
-        self._exits: list[set[str]] = []  # the names that are read after the loops around
+        self._exits: list[set[str]] = []  # the names that are read after the enclosing loops
         self.after_loops: set[str] = set()
         self.at_entry = self.block(function.body, set())
 

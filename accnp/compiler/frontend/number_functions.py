@@ -98,7 +98,7 @@ def _ufunc_extremum(name: str, arguments: Sequence[Expr], keep: _Keep) -> Expr |
 
 
 def _make_rounding(name: str) -> Callable[[str, Expr], Expr]:
-    """A function that gives an integer in `math`, and a float in NumPy."""
+    """Return a function that returns an integer for `math`, and a float for NumPy."""
 
     def write(module: str, x: Expr) -> Expr:
         found = call(name, x)

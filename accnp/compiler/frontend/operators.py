@@ -86,12 +86,12 @@ def stored_as(x: Expr, to: DType) -> Expr:
 
 
 def _widen_half(of: DType) -> DType:
-    """The type in which operators take numbers of half precision."""
+    """Return the type in which operators compute with numbers of half precision."""
     return F4 if of.kind == "half" else of
 
 
 def _common_dtype(of: Sequence[DType]) -> DType:
-    """The type in which two numbers of different types are computed."""
+    """Return the type in which two numbers of different types are computed."""
     kinds = {d.kind for d in of}
     if "complex" in kinds:
         raise Unsupported("a complex number with another type; convert one of them")
@@ -119,7 +119,7 @@ def common_type(of: Sequence[Type]) -> Type:
 
 
 def _unify_types(x: Type, y: Type) -> DType:
-    """The type of a name that holds numbers of two types."""
+    """Return the type of a name that holds numbers of two types."""
     kinds = {x.kind, y.kind}
     if not isinstance(x, DType) or not isinstance(y, DType):
         raise Unsupported("an array or address in one case and a number in another")

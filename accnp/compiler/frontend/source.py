@@ -178,7 +178,7 @@ class _Reader(Expressions, Statements):
         self.order = () if in_order and not threads else tuple(order)
         if threads and ranged:
             self.order = (self.first, self.last, *order)
-        self.sizes = {self.first, self.last, *self.integers}  # what came in
+        self.sizes = {self.first, self.last, *self.integers}  # the arguments
         self.indices |= self.sizes
 
     def kernel(self) -> Kernel:
@@ -251,9 +251,12 @@ class _Reader(Expressions, Statements):
         self.out.add(StoreVector(memory, at, stored))
 
     def memory_or_value(self, x: ast.expr, name: str) -> Expr | Buffer:
-        """What is assigned: a number, an address, or memory on the stack, or of a block of threads.
-        Another name of memory is an address, whose loops are LLVM's: gathers are slower where there
-        is nothing to compute."""
+        """Return what a statement assigns: a number, an address, or memory on the stack or of a
+        thread block.
+
+        A second name for memory is an address. Loops over it are left to LLVM, because gathers are
+        slower if there is nothing else to compute.
+        """
         function = called_function(x)
         token = function.removeprefix("shared_")
         if self.threads and token in DTYPES and token != function:
@@ -267,7 +270,7 @@ class _Reader(Expressions, Statements):
         return self.out.stack[-1]
 
     def share(self, of: DType, x: ast.expr, name: str) -> Buffer:
-        """Memory that the threads of a block share."""
+        """Allocate memory that the threads of a block share."""
         length = self.expr(x.args[0]) if isinstance(x, ast.Call) and len(x.args) == 1 else None
         if not isinstance(length, Const) or length.dtype != I8:
             raise Unsupported("shared memory whose length is not known", x)
@@ -275,7 +278,7 @@ class _Reader(Expressions, Statements):
         return self.shared[-1]
 
     def given(self, x: ast.expr, count: int) -> list[ast.expr]:
-        """The arguments of a call of a function that takes a number of them."""
+        """Return the arguments of a call of a function that takes this number of them."""
         assert isinstance(x, ast.Call)
         if len(x.args) != count or x.keywords:
             raise Unsupported(f"{ast.unparse(x)}, which takes {count} arguments", x)
@@ -302,7 +305,7 @@ class _Reader(Expressions, Statements):
         self.out.add(Do(name, passed, made))
 
     def run(self, name: str, given: Sequence[ast.expr]) -> None:
-        """A call of another kernel, or one that shares its steps among threads."""
+        """Write a call of another kernel, or one that shares its steps among threads."""
         shared = name == "parallel_for"
         if shared:
             name = given[0].id if given and isinstance(given[0], ast.Name) else ""
@@ -339,7 +342,7 @@ class _Reader(Expressions, Statements):
         return self.address(self.named(name))
 
     def memory(self, x: ast.expr) -> Memory:
-        """The memory of which something is an element."""
+        """Return the memory that an expression denotes."""
         found = self.named(x.id) if isinstance(x, ast.Name) else self.expr(x)
         if not isinstance(found, Buffer | Var):
             found = self.let("p", found)
@@ -348,7 +351,7 @@ class _Reader(Expressions, Statements):
         return found
 
     def index(self, x: ast.expr) -> Expr:
-        """An expression as an index."""
+        """Return an expression as an index."""
         if isinstance(x, ast.Tuple | ast.Slice):
             shown = ast.unparse(ast.Subscript(ast.Name("a"), x))[1:]
             raise Unsupported(f"the index {shown}; arrays are flat, with one integer")
@@ -358,7 +361,7 @@ class _Reader(Expressions, Statements):
         return as_index(cast_to(value, I8))
 
     def count(self) -> None:
-        """Kernels may be of any length."""
+        """Do nothing: the length of kernels is not limited."""
 
     def kept(self, name: str, x: Expr) -> Expr:
         return x if self.out.pure else super().kept(name, x)

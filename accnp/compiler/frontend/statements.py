@@ -1,10 +1,10 @@
-"""Statements of restricted Python as statements of the loop IR.
+"""Translate statements of restricted Python to statements of the loop IR.
 
-In: assignments to names, `if`, `for ... in range(...)`, `while` and `break`. Out: nodes in which
-every variable is assigned once: what a name means after branches and loops is handed on
-explicitly, where it is read later (`liveness`). A name that holds numbers of several types gets the
-common type that Numba gives it. `source` adds memory and calls of procedures, `steps` is for
-functions of users.
+The input is assignments to names, `if`, `for ... in range(...)`, `while` and `break`. The output is
+nodes in which every variable is assigned once: if the value of a name is read after a branch or a
+loop (`liveness.py`), the node passes it on explicitly. A name that holds numbers of several types
+gets the common type that Numba gives it. `Statements` is a base class: `source.py` adds memory and
+calls of procedures for kernels, and `structured_function.py` is for users' functions.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Written:
         self.lines: dict[int, int] = {}  # of statements that were written, by their ids
 
     def fresh(self, name: str) -> str:
-        """A name that the kernel does not have yet."""
+        """Return a name that does not exist in the kernel."""
         self.count += 1
         found = f"{name}_{self.count}"
         while found in self.used:
@@ -78,8 +78,9 @@ class Written:
 
 
 class _Loop(NamedTuple):
-    """A loop that is being read: what each name is at the head of a step, None for those without a
-    value there; the types of names where the loop is left; and names that have no value there."""
+    """A loop that is being translated: the variable of each name at the start of a step (None if it
+    has no value there), the types of names where the loop is left, and names without a value
+    there."""
 
     heads: dict[str, Var | None]
     left: dict[str, list[Type]]
@@ -87,34 +88,34 @@ class _Loop(NamedTuple):
 
 
 class Statements:
-    """The names of a function, and what its statements mean."""
+    """Translates the statements of a function, and keeps the current value of each name."""
 
     def __init__(self, tree: ast.FunctionDef, written: Written) -> None:
         self.tree = tree
         self.out = written
         self.liveness = Liveness(tree)
         self.values: Values = {}  # of the names so far
-        self.loops: list[_Loop] = []  # the loops around
+        self.loops: list[_Loop] = []  # the enclosing loops
 
     # --- what languages differ in ---
 
     def expr(self, x: ast.expr, name: str = "t") -> Expr:
-        """An expression."""
+        """Translate an expression."""
         raise NotImplementedError
 
     def test(self, x: ast.expr) -> Expr:
-        """A condition."""
+        """Translate a condition."""
         raise NotImplementedError
 
     def index(self, x: ast.expr) -> Expr:
-        """A limit of a loop."""
+        """Translate a limit of a loop."""
         raise NotImplementedError
 
     def counts(self, index: Var) -> None:
         """Note the index of a loop."""
 
     def let(self, name: str, value: Expr) -> Var:
-        """A new variable."""
+        """Assign a value to a new variable, and return the variable."""
         return self.out.let(name, value)
 
     # --- statements ---
@@ -153,7 +154,7 @@ class Statements:
         self.values[name] = value
 
     def inside(self, nodes: Sequence[ast.stmt]) -> tuple[tuple[Stmt, ...], Values]:
-        """The statements of a block, and the values of names after it."""
+        """Translate a block. Return its statements, and the values of names after it."""
         before = dict(self.values)
         self.out.blocks.append([])
         self.body(nodes)
@@ -171,7 +172,7 @@ class Statements:
         if leaves and other_leaves:
             self.out.add(If(test, then, orelse))
             return
-        if leaves or other_leaves:  # the other way goes on, with what it has assigned
+        if leaves or other_leaves:  # the other side continues, with the values that it has assigned
             self.out.add(If(test, then, ()) if leaves else If(call("not", test), orelse, ()))
             for other in orelse if leaves else then:
                 self.out.add(other)
@@ -180,7 +181,7 @@ class Statements:
         joined: list[Joined] = []
         changed = assigned([*s.body, *s.orelse])
         for name in sorted(changed):
-            self.values.pop(name, None)  # a value on one of two ways only
+            self.values.pop(name, None)  # a value on one side only
             if name not in self.liveness.after[id(s)]:
                 continue
             x, y = values.get(name), others.get(name)
@@ -197,7 +198,7 @@ class Statements:
         self.out.add(If(test, then, orelse, tuple(joined)))
 
     def alike(self, x: Expr | Buffer | None, y: Expr | Buffer | None) -> tuple[Expr, Expr]:
-        """Two values that a name may have, of one type; what is missing is 0."""
+        """Return two values that a name may have, converted to one type; missing values are 0."""
         given = [self.address(v) for v in (x, y) if v is not None]
         of = common_type([dtype(v) for v in given])
         if len(given) == 2:
@@ -229,11 +230,11 @@ class Statements:
     def repeat(
         self, s: ast.For | ast.While, prepare: Callable[[], Expr]
     ) -> tuple[Expr, tuple[Stmt, ...], tuple[Carried, ...]]:
-        """Read the body of a loop: what `prepare` gives at the head of a step, the statements, and
-        what is handed from step to step. The names have the values after the loop then.
+        """Translate the body of a loop. Return the result of `prepare` at the start of a step, the
+        statements, and the carried values. Afterwards, names have their values after the loop.
 
-        The types of names at the head depend on what a step assigns: the body is read again until
-        they no longer change.
+        The types of names at the start of a step depend on what a step assigns, so the body is
+        translated repeatedly until they no longer change.
         """
         live, at_head = self.liveness.after[id(s)], self.liveness.at_head[id(s)]
         own: set[str] = set()
@@ -282,7 +283,7 @@ class Statements:
     def types_of(
         self, s: ast.For | ast.While, types: dict[str, Type], last: dict[str, Expr], loop: _Loop
     ) -> dict[str, Type]:
-        """The types of what a loop hands on, from one reading of its body."""
+        """Return the types of the carried values of a loop, from one translation of its body."""
         found: dict[str, Type] = {}
         for name in loop.heads:
             at_head: list[Type] = [types[name]] if name in types else []
@@ -335,7 +336,8 @@ class Statements:
     def counted(
         self, start: Expr, stop: Expr, step: Expr, index: Var
     ) -> tuple[tuple[Expr, Expr, int], Expr]:
-        """The limits of a loop that counts its steps, and the index in terms of its own."""
+        """Return the limits of a loop that counts its steps, and the user's index in terms of its
+        index."""
         if isinstance(step, Const):
             size, span = Const(-step.value, I8), self.sum_of("sub", start, stop)
             steps = self.quotient(span, size)
@@ -350,12 +352,12 @@ class Statements:
         return (_ZERO, steps, 1), index_of
 
     def quotient(self, span: Expr, size: Expr) -> Expr:
-        """How many steps of a size a range has."""
+        """Return the number of steps of this size in a range."""
         more = self.sum_of("add", span, self.sum_of("sub", size, _ONE))
         return more if size == _ONE else call("floordiv", more, size)
 
     def sum_of(self, name: str, x: Expr, y: Expr) -> Expr:
-        """A sum, a difference or a product of indices."""
+        """Return the sum, the difference or the product of two indices."""
         return combined_index(name, x, y) or call(name, x, y)
 
     def condition_loop(self, s: ast.While) -> None:
@@ -374,7 +376,7 @@ class Statements:
 
 
 def _leaves(block: Sequence[Stmt]) -> bool:
-    """Whether statements always end by leaving a loop."""
+    """Return whether statements always end by leaving a loop."""
     last = block[-1] if block else None
     if isinstance(last, If):
         return _leaves(last.then) and _leaves(last.orelse)
@@ -391,7 +393,7 @@ def as_type(x: Expr, to: Type) -> Expr:
 
 
 def _read(s: ast.For | ast.While) -> set[str]:
-    """The names that a loop reads."""
+    """Return the names that a loop reads."""
     nodes = [n for x in (*s.body, getattr(s, "test", None)) if x is not None for n in walk(x)]
     found = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     changed = [n.target for n in nodes if isinstance(n, ast.AugAssign)]

@@ -74,7 +74,7 @@ def constants_of(module: ast.Module) -> dict[str, Const]:
 
 
 def _definitions(s: ast.stmt, values: Mapping[str, float]) -> dict[str, float]:
-    """The numbers that a statement outside of functions defines."""
+    """Return the numbers that a statement outside of functions defines, by name."""
     if isinstance(s, ast.FunctionDef):
         if s.decorator_list:
             raise Unsupported(f"a decorator of {s.name}", s.decorator_list[0])
@@ -99,7 +99,7 @@ def _definitions(s: ast.stmt, values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _evaluate_constant(x: ast.expr, values: Mapping[str, float]) -> float:
-    """The value of an expression of numbers, as Python computes it."""
+    """Return the value of an expression of numbers, as Python computes it."""
     if isinstance(x, ast.Constant) and isinstance(x.value, bool | int | float):
         return x.value
     if isinstance(x, ast.Name) and x.id in values:
@@ -138,7 +138,7 @@ def users_functions(kernel: Kernel) -> list[str]:
 
 
 def _calls(s: Stmt) -> list[Call]:
-    """The calls of functions of users in a statement."""
+    """Return the calls of functions of users in a statement."""
     return [p for p in every_part(s) if isinstance(p, Call) and is_defined(p.function)]
 
 

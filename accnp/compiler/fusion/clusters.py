@@ -80,7 +80,7 @@ class Cluster:
         self.merged: Cluster | None = None
 
     def has_room(self, more: int = 1, cuts: Cuts = ()) -> bool:
-        """Whether the cluster may get more members or more cuts, by the size limits."""
+        """Return whether the cluster may get more members or more cuts, by the size limits."""
         size = self.size + more
         cells = count_cells(union_of_cuts(self.cuts, cuts))
         return size <= MAX_MEMBERS and cells <= MAX_CELLS and size * cells <= MAX_STATEMENTS
@@ -138,7 +138,7 @@ class Chain:
 
 
 def reaches(a: Cluster, b: Cluster) -> bool:
-    """Whether `a` needs `b`, directly or indirectly.
+    """Return whether `a` needs `b`, directly or indirectly.
 
     This is a bidirectional search that advances the smaller side and stays between the two levels.
     A search through all clusters for each pair would make planning quadratic.

@@ -38,8 +38,8 @@ def is_cheap(v: Value) -> bool:
 
 
 def _is_widening(v: Value) -> bool:
-    """Whether a value is the conversion of a float32 value to float64. Storing the float32 value
-    instead takes half the memory."""
+    """Return whether a value is the conversion of a float32 value to float64. Storing the float32
+    value instead takes half the memory."""
     return (
         v.op is CONVERT
         and v.aval.dtype == np.float64
@@ -69,7 +69,7 @@ def work(v: Value) -> int:
 
 
 def does_not_expand(d: Demand, v: Value) -> bool:
-    """Whether a reader needs at most as many elements as the value has."""
+    """Return whether a reader needs at most as many elements as the value has."""
     top = None
     for w in d.chain:
         top = w.aval.size if top is None else top
@@ -85,7 +85,7 @@ def does_not_expand(d: Demand, v: Value) -> bool:
 
 
 def is_worth_recomputing(v: Value) -> bool:
-    """Whether to compute a value once for each demand instead of storing it."""
+    """Return whether to compute a value once for each demand instead of storing it."""
     if not all(does_not_expand(d, v) for d in v.demands):
         return False
     if len(v.demands) == 1:

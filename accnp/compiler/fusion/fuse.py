@@ -84,7 +84,7 @@ def fuse(program: Program) -> list[Cluster]:
 
 
 def is_computed(v: Value) -> bool:
-    """Whether a generated kernel can compute a value, and it is not a view or an iota."""
+    """Return whether a generated kernel can compute a value, and it is not a view or an iota."""
     return is_gather(v) or (in_kernel(v) and v.op.kind not in ("view", "iota"))
 
 
@@ -320,8 +320,8 @@ class Fusion:
         return None
 
     def accept_row(self, home: Cluster, v: Value, demands: list[Demand] | None = None) -> bool:
-        """Whether a cluster can compute a value once per row, because its rows are those of the
-        demands. A map cluster becomes a row cluster."""
+        """Return whether a cluster can compute a value once per row, because its rows are those of
+        the demands. A map cluster becomes a row cluster."""
         wanted: set[int] | None = None
         for d in v.demands if demands is None else demands:
             if d.how == "same" and d.context == "row":

@@ -55,7 +55,7 @@ class Coordinate:
 
     @property
     def outside(self) -> bool:
-        """Whether the loops over windows are inside of those over indices."""
+        """Return whether the loops over windows are inside of those over indices."""
         return self.axes == list(range(len(self.axes)))
 
 
@@ -81,7 +81,7 @@ def gathered_strides(v: Value, steps: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def can_express_views(v: Value, chain: tuple[View, ...]) -> bool:
-    """Whether strides can express a reader's views of the gathered elements."""
+    """Return whether strides can express a reader's views of the gathered elements."""
     x = v.inputs[0]
     base, below = strip_views(x)
     seen = strided(base, below) or strided(x, ())
@@ -90,7 +90,7 @@ def can_express_views(v: Value, chain: tuple[View, ...]) -> bool:
 
 
 def is_gather(v: Value) -> bool:
-    """Whether a value is a gather that a kernel can compute."""
+    """Return whether a value is a gather that a kernel can compute."""
     if v.op.indexing != "gather" or v.parent is not None:
         return False
     x, starts = v.inputs

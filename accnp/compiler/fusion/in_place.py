@@ -70,7 +70,7 @@ def place_updates(
 
 
 def _is_single(c: Cluster) -> bool:
-    """Whether a kernel computes one number from numbers, which other kernels may recompute."""
+    """Return whether a kernel computes one number from numbers; other kernels may recompute it."""
     return c.form == "map" and len(c.roots) == 1 and c.roots[0].role == "scalar"
 
 
@@ -99,7 +99,7 @@ def _delay_update_kernels(
 
 
 def _may_overwrite(c: Cluster, loads: Collection[int]) -> bool:
-    """Whether a step may overwrite one of these arrays."""
+    """Return whether a step may overwrite one of these arrays."""
     v = c.roots[0] if c.form == "host" and c.roots else None
     if v is None or v.op.updated_operand is None:
         return False
@@ -107,8 +107,8 @@ def _may_overwrite(c: Cluster, loads: Collection[int]) -> bool:
 
 
 def _is_stored_once(c: Cluster, v: Value) -> bool:
-    """Whether a kernel stores each element of a value once: the result of a map, or of reductions
-    that the kernel completes."""
+    """Return whether a kernel stores each element of a value once: the result of a map, or of
+    reductions that the kernel completes."""
     ways = {"map": ("full", "scalar"), "row": ("row",), "column": ("row",)}
     stores = not c.cuts and v in c.roots and v.role in ways.get(c.form, ())
     return stores and v.aval.size > 0 and v.aval.dtype in NATIVE
@@ -136,7 +136,7 @@ def _find_position(u: Value, v: Value) -> tuple[tuple[int, ...], int] | None:
 
 
 def _is_known(array: Value, c: Cluster, order: dict[Cluster, int]) -> bool:
-    """Whether an array is computed before a kernel runs."""
+    """Return whether an array is computed before a kernel runs."""
     if array.is_leaf:
         return True
     made = _cluster_of(array.parent or array)
@@ -146,7 +146,7 @@ def _is_known(array: Value, c: Cluster, order: dict[Cluster, int]) -> bool:
 def _is_read(
     array: Value, u: Value, c: Cluster, order: dict[Cluster, int], clusters: Sequence[Cluster]
 ) -> bool:
-    """Whether a step between a kernel and an update reads the array."""
+    """Return whether a step between a kernel and an update reads the array."""
     between = clusters[order[c] + 1 : order[u.cluster.resolve_merged()]]
     for other in between:
         if array.id in other.loads:

@@ -186,7 +186,7 @@ class ClusterLowering:
         return found
 
     def is_computed_here(self, v: Value) -> bool:
-        """Whether this kernel computes a value instead of loading it."""
+        """Return whether this kernel computes a value instead of loading it."""
         if v.is_leaf or v.parent is not None:
             return False
         if v.role == "scalar" or v.role == "inline" or v.op.kind == "iota":

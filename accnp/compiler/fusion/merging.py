@@ -58,8 +58,8 @@ def merge_siblings(clusters: Sequence[Cluster]) -> None:
 
 
 def share_pass(a: Cluster, b: Cluster) -> bool:
-    """Whether two kernels that sum over the same axes should read their array in one pass, such as
-    a sum of float32 values and the float64 sum for a variance.
+    """Return whether two kernels that sum over the same axes should read their array in one pass,
+    such as a sum of float32 values and the float64 sum for a variance.
 
     For minimum and maximum, one pass is slower (1.3 times the time of two passes, for 1000 x 64
     float32 values on two cores).

@@ -430,7 +430,7 @@ class Builder:
 
 
 def _is_identity(node: Node) -> bool:
-    """Whether a view, whose shape is that of its operand, shows each element where it was."""
+    """Return whether a view of its operand's shape shows each element where it was."""
     x = node.inputs[0].aval
     steps = contiguous(x.shape)
     seen = node.op.strides(x.shape, steps, 0, **node.params)  # type: ignore[misc]

@@ -74,7 +74,7 @@ class Placed:
         return self.aval.shape, tuple(strides), offset + sum([(f - s) * t for f, s, t in moved])
 
     def holds(self, index: tuple[int, ...]) -> bool:
-        """Whether an index of the assembled value is in this region."""
+        """Return whether an index of the assembled value is in this region."""
         return all([s <= i < s + n for i, s, n in zip(index, self.start, self.size, strict=True)])
 
 

@@ -90,7 +90,7 @@ def place_gather(f: Fusion, v: Value) -> None:
 
 
 def _reaches_starts(v: Value) -> bool:
-    """Whether strides can express every reader's views of the indices."""
+    """Return whether strides can express every reader's views of the indices."""
     base, chain = strip_views(v.inputs[1])
     views = [(*d.chain, Coordinate(v, 0), *chain) for d in v.demands]
     return base.aval.ndim == 0 or all(strided(base, view) is not None for view in views)

@@ -44,7 +44,7 @@ class View(Protocol):
 
 
 def in_kernel(v: Value) -> bool:
-    """Whether generated kernels can compute a value; otherwise the op's reference function does."""
+    """Return whether generated kernels can compute a value. If not, its reference function does."""
     if v.parent is not None or v.op.kind not in ("map", "iota", "reduce", "view", "assemble"):
         return False
     if v.aval.size == 0:
@@ -69,7 +69,7 @@ def strip_views(v: Value, through: bool = False) -> tuple[Value, tuple[Value, ..
 
 
 def is_one_value(v: Value) -> bool:
-    """Whether a value repeats a single element by broadcasting, such as zeros."""
+    """Return whether a value repeats a single element by broadcasting, such as zeros."""
     base, chain = strip_views(v)
     return bool(chain) and base.aval.size == 1 and v.aval.size > 1
 
@@ -97,7 +97,8 @@ def row_axes(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...
 def is_row(
     shape: tuple[int, ...], strides: tuple[int, ...], rows: tuple[int, ...], base: tuple[int, ...]
 ) -> bool:
-    """Whether strides show a base of this shape in order, with each element repeated over a row."""
+    """Return whether strides show a base of this shape in order, each element repeated over a
+    row."""
     head = shape[: rows[0]]
     want = contiguous(head)
     return [n for n in head if n != 1] == [n for n in base if n != 1] and all(
@@ -106,7 +107,7 @@ def is_row(
 
 
 def is_turned(view: Value, axes: Iterable[int]) -> bool:
-    """Whether the reduced axes of a view are in another order in memory."""
+    """Return whether the reduced axes of a view are in another order in memory."""
     base, chain = strip_views(view)
     seen = strided(base, chain) if base.aval.ndim else None
     if seen is None:
@@ -117,8 +118,8 @@ def is_turned(view: Value, axes: Iterable[int]) -> bool:
 
 
 def is_walkable(view: Value, axes: Iterable[int]) -> bool:
-    """Whether the rows of a view can be reduced in memory order, because a kept axis is contiguous
-    (`compiler/specs/transposed_rows.py`)."""
+    """Return whether the rows of a view can be reduced in memory order, because a kept axis is
+    contiguous (`compiler/specs/transposed_rows.py`)."""
     base, chain = strip_views(view)
     seen = strided(base, chain)
     assert seen is not None
@@ -144,7 +145,7 @@ def axes_longer_than_one(shape: tuple[int, ...], axes: tuple[int, ...] | None) -
 
 
 def keeps_order(view: View) -> bool:
-    """Whether a view only adds or drops axes of length 1."""
+    """Return whether a view only adds or drops axes of length 1."""
     a = [n for n in view.inputs[0].aval.shape if n != 1]
     b = [n for n in view.aval.shape if n != 1]
     return a == b and view.op.keeps_order

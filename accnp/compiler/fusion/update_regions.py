@@ -86,7 +86,7 @@ class _Reader:
 
 
 def _fits_dtype(aval: Aval, f: _Affine) -> bool:
-    """Whether the dtype of an array can represent all values of a function."""
+    """Return whether the dtype of an array can represent all values of a function."""
     low = high = f.constant
     for step, n in zip(f.steps, aval.shape, strict=True):
         reach = step * max(n - 1, 0)
@@ -144,7 +144,7 @@ _RULES: dict[Op, Callable[..., _Affine | None]] = {
 
 
 def is_update(v: Value | Node) -> bool:
-    """Whether a recorded operation writes to positions of an array and keeps its other elements."""
+    """Return whether an operation writes to positions of an array and keeps its other elements."""
     return v.op.indexing in ("update", "scatter")
 
 
@@ -181,7 +181,7 @@ def _is_pending(x: Node) -> bool:
 
 
 def _is_computed(x: Node) -> bool:
-    """Whether pending operations compute the elements of a node, and it is not a view of a leaf."""
+    """Return whether pending operations compute a node's elements; false for a view of a leaf."""
     while _is_pending(x) and x.op.kind == "view":
         (x,) = x.inputs
     return _is_pending(x) and x.aval.ndim > 0

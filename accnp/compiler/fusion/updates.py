@@ -172,6 +172,6 @@ class _Rewriting:
 
 
 def _is_computed(u: Value) -> bool:
-    """Whether an elementwise operation computes the values of an update."""
+    """Return whether an elementwise operation computes the values of an update."""
     base = strip_views(u)[0]
     return base.op.kind == "map" and in_kernel(base)

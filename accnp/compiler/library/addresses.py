@@ -1,8 +1,9 @@
-"""Find what kernels call outside of their own object file: library kernels, routines of LAPACK and
-NumPy, and SciPy's special functions.
+"""Find the functions that kernels call outside of their own object file: library kernels, routines
+of LAPACK and NumPy, and SciPy's special functions.
 
-In: an object file. Out: the addresses of the symbols that it refers to. The sources of library
-kernels are in `accnp.compiler.library.library`, and the names of routines in
+The input is an object file, and the output is the addresses of the symbols that it refers to, with
+the library kernels that must stay loaded. `elf_loader.py` uses it when it loads a kernel. The
+sources of library kernels are in `accnp.compiler.library.library`, and the names of routines in
 `accnp.compiler.library.routines`; both are imported by name on first use. `called_by` returns the
 library kernels that a source calls.
 """

@@ -1,8 +1,10 @@
-"""Triangular systems and factorizations of matrices, as texts of library kernels.
+"""Sources of the library kernels for triangular systems and factorizations of real matrices.
 
-In: the type of the elements, a real one. Out: texts in the language of kernels. All work in place
-on contiguous rows. They are blocked, so that most of the work is done by products of matrices:
-Golub and Van Loan, Matrix Computations, 4th edition, 3.1.4, 3.2.11, 3.4.8, 4.2.6.
+`TEXTS` contains the sources in restricted Python, with a placeholder for the element type, and
+`SIGNATURES` the types of the arguments; `library.py` adds them to the other library kernels. The
+kernels that `linalg/small_matrices.py` writes call them. All of them work in place on contiguous
+rows, and in blocks, so that matrix products do most of the work: Golub and Van Loan, Matrix
+Computations, 4th edition, 3.1.4, 3.2.11, 3.4.8, 4.2.6.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "lu": ("i8", "i8", "*", "i8", "i4*"),
 }
 
-# x becomes the solution of a @ x = x for r right sides. a is triangular: upper or lower.
+# Replaces the r right sides x by the solution of a @ y = x; a is upper or lower triangular.
 _SOLVE = """
 def solve_{code}(lo, hi, n, r, a, rsa, csa, x, ldx, upper, unit):
     for step in range(0, n, 16):
@@ -54,7 +56,7 @@ def solve_{code}(lo, hi, n, r, a, rsa, csa, x, ldx, upper, unit):
                     row[q] = row[q] / f
 """
 
-# x becomes the solution of x @ t = x, where t is a transposed, for m rows.
+# Replaces the m rows x by the solution of y @ t = x, where t is a transposed.
 _SOLVE_RIGHT = """
 def solve_right_{code}(lo, hi, m, n, a, rsa, csa, x, ldx, upper, unit):
     buf = stack_{code}()
@@ -85,8 +87,8 @@ def solve_right_{code}(lo, hi, m, n, a, rsa, csa, x, ldx, upper, unit):
                     row[j] = buf[j * 64 + i]
 """
 
-# The lower triangle of a becomes its factor; bad[0] is set where a is not positive definite. Blocks
-# are turned for the divisions, so that their rows are whole vectors.
+# Replaces the lower triangle of a by its factor, and sets bad[0] if a is not positive definite.
+# Blocks are transposed for the divisions, so that their rows are whole vectors.
 _CHOLESKY = """
 def cholesky_{code}(lo, hi, n, a, lda, bad):
     buf = stack_{code}()
@@ -144,7 +146,7 @@ def cholesky_{code}(lo, hi, n, a, lda, bad):
             solve_right_{code}(rest, count, block, lda, 1, below, lda, 0, 0)
 """
 
-# a becomes its factors, rows exchanged; pivots[i] is the row that took the place of row i.
+# Replaces a by its factors with exchanged rows; pivots[i] is the row exchanged with row i.
 _LU = """
 def lu_{code}(lo, hi, m, n, a, lda, pivots):
     for k0 in range(0, fmin(m, n), 32):

@@ -1,8 +1,10 @@
-"""The same names as ``intrinsics.NAMESPACE``, as NumPy functions: a generated source runs as
-ordinary Python.
+"""NumPy versions of all functions that kernels call, with which kernels run as ordinary Python.
 
-In: NumPy scalars, and arrays in place of pointers. Out: ``NAMESPACE``. Values agree with the
-compiled ones to a few ulp; casts, integers, bits and special values agree exactly.
+``NAMESPACE`` maps the names of the intrinsics, library kernels and routines to functions of NumPy
+scalars, and of arrays in place of pointers. Tests execute the sources of kernels with it and
+compare the results with those of compiled kernels. The interpreter of the loop IR uses it for
+procedures, and for functions without another reference. Values agree with the compiled ones to a
+few ulp; casts, integers, bits and special values agree exactly.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ TILE, SLAB = 4096, 16384
 
 
 def _without_warnings(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function in the dtype of its first argument, without warnings."""
+    """Return the function in the dtype of its first argument, without warnings."""
 
     def call(*xs: ArrayLike) -> Number:
         with np.errstate(all="ignore"):
@@ -59,12 +61,12 @@ def _without_warnings(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _as_scalar(x: np.ndarray) -> Number:
-    """The number in an array without axes."""
+    """Return the number in an array without axes."""
     return typing.cast("Number", x[()])
 
 
 def _keep_integers(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A rounding function that leaves integers alone."""
+    """Return a rounding function that returns integers unchanged."""
 
     def call(x: object) -> object:
         return x if np.asarray(x).dtype.kind in "iu" else f(x)
@@ -73,7 +75,7 @@ def _keep_integers(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def cast(dtype: DTypeLike) -> Callable[[ArrayLike], Number]:
-    """Conversion by jax's rules: float to integer saturates, NaN gives 0."""
+    """Return a conversion by JAX's rules: float to integer saturates, and NaN becomes 0."""
     target = np.dtype(dtype)
 
     def call(x: ArrayLike) -> Number:
@@ -179,14 +181,14 @@ def round_away(x: Number) -> Number:
 
 
 def fma(x: Number, y: Number, z: Number) -> Number:
-    """Rounded twice in the widest type, unlike the compiled one."""
+    """Return x * y + z, rounded twice in the widest type, unlike the compiled function."""
     wide = np.longdouble
     with np.errstate(all="ignore"):
         return _as_scalar(np.asarray(wide(x) * wide(y) + wide(z)).astype(np.asarray(x).dtype))
 
 
 def square(x: Number) -> Number:
-    """x * x; the real part of that of a complex number is a product of a difference and a sum."""
+    """Return x * x. The real part of a complex square is the product of a difference and a sum."""
     if not np.iscomplexobj(x):
         return x * x
     less, more, imag = x.real - x.imag, x.real + x.imag, x.real * x.imag
@@ -207,7 +209,7 @@ def bitcast(dtype: DTypeLike) -> Callable[[ArrayLike], Number]:
 def threefry(
     k0: SupportsInt, k1: SupportsInt, c0: SupportsInt, c1: SupportsInt
 ) -> tuple[np.uint32, np.uint32]:
-    """The two output words of threefry2x32 with 20 rounds."""
+    """Return the two output words of threefry2x32 with 20 rounds."""
     mask = 0xFFFFFFFF
     k0, k1 = int(k0), int(k1)
     keys = (k0, k1, k0 ^ k1 ^ 0x1BD11BDA)
@@ -225,7 +227,7 @@ def _stack(dtype: DTypeLike, count: int = STACK) -> Callable[[], np.ndarray]:
 
 
 def _offset_array(a: Pointer, k: Integer) -> Pointer:
-    """An array, or what stands for a pointer, from another element on."""
+    """Return an array, or an object in place of a pointer, from an element on."""
     if isinstance(a, np.ndarray):
         return a[int(k) :]
     return a.moved(int(k))
@@ -293,12 +295,13 @@ def _find_not_normal(a: Pointer, n: Integer) -> np.int64:
 
 
 def _compute_in_float64(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of double numbers, whose result has the type of its first operand."""
+    """Return a function in float64, with the type of its first operand as the result's."""
     return _without_warnings(lambda *xs: f(*[np.float64(x) for x in xs]))
 
 
 def _widen_to_float64(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The reference of an op, computed with double numbers in the type of the first operand."""
+    """Return the reference of an op in float64, with the type of its first operand as the
+    result's."""
 
     def widened(x: ArrayLike) -> np.ndarray:
         given = np.asarray(x)

@@ -1,7 +1,9 @@
-"""The intrinsics of matrix products as plain Python: for kernels that call the library, and for the
-library's own texts, written for vectors of VECTOR_BYTES.
+"""Plain Python versions of the intrinsics of matrix products.
 
-In: NumPy scalars, and arrays in place of pointers. Out: entries of ``plain.NAMESPACE``.
+`namespace` returns functions of NumPy scalars, and of arrays in place of pointers; `plain.py` adds
+them to its ``NAMESPACE``. They serve kernels that call the library kernels of products, and the
+sources of these library kernels themselves, written for vectors of VECTOR_BYTES. They have the
+library's order of summation (`library.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ VECTOR_BYTES = 32
 
 
 def _gemm(dtype: type[Number], fma: MultiplyAdd) -> Callable[..., None]:
-    """c (op)= a @ b in the library's order: runs of a chain of fma, added up."""
+    """Return c (op)= a @ b in the library's order: sums of runs, each a chain of `fma`."""
     twice = np.dtype(dtype).kind == "c"
     run = RUN // 2 if twice else RUN
 
@@ -51,13 +53,13 @@ def _gemm(dtype: type[Number], fma: MultiplyAdd) -> Callable[..., None]:
 
 
 def _multiply_add_pairs(x: Number, y: Number, z: Number) -> np.int32:
-    """z and the products of the lower and of the upper halves of two words."""
+    """Return z plus the products of the lower and of the upper halves of two words."""
     halves = [np.array([int(v)], np.int32).view(np.int16).astype(np.int64) for v in (x, y)]
     return np.array([int(z) + int(halves[0] @ halves[1])]).astype(np.int32)[0]
 
 
 def _type(p: Pointer) -> type[Number]:
-    """The element type of a pointer, which may be an array or something around one."""
+    """Return the element type of a pointer: an array, or an object that contains one."""
     a = p if isinstance(p, np.ndarray) else p.data
     return a.dtype.type
 
@@ -119,7 +121,7 @@ def _dots(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
 
 
 def _gemv(fma: MultiplyAdd) -> Callable[..., None]:
-    """c (op)= x @ b: runs over lanes, combined by halves."""
+    """Return c (op)= x @ b: runs over lanes, combined by halves."""
     dots = _dots(1, fma)
 
     def call(
@@ -177,7 +179,7 @@ def _release(p: object) -> None:
 
 
 def _compile_source(name: str, scope: dict[str, Any]) -> Callable[..., None]:
-    """A library kernel by its text."""
+    """Return a function that executes the source of a library kernel."""
 
     def call(*args: Pointer | Integer) -> None:
         mine = dict(scope)
@@ -188,7 +190,8 @@ def _compile_source(name: str, scope: dict[str, Any]) -> Callable[..., None]:
 
 
 def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
-    """Names and functions; `scope` has those that library kernels are written with."""
+    """Return the functions by name; `scope` contains the functions that the sources of library
+    kernels call."""
     types: dict[str, type[Number]] = {
         "f4": np.float32, "f8": np.float64, "c8": np.complex64, "c16": np.complex128,
         "i2": np.int32,

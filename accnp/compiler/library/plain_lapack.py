@@ -55,7 +55,8 @@ def _routine(routine: str, code: str) -> Callable[..., int]:
 
 
 def _address(p: Pointer) -> int:
-    """Of an array, or of what stands for a pointer, which may be written to from there on."""
+    """Return the address of an array, or of an object in place of a pointer, whose elements count
+    as written from there on."""
     if isinstance(p, np.ndarray):
         return p.ctypes.data
     p.seen[p.at :] = True

@@ -1,13 +1,11 @@
-"""Library kernels, and those of matrix products that call them, which are compiled when the package
-is built: one object file for each kernel and level of x86-64.
+"""Find library kernels, and kernels of matrix products that call them, that were compiled when the
+package was built.
 
-In: the identity of a kernel (`kernel_cache.identity_of`). Out: its object file, if the package has
-one for this processor. These kernels do not depend on the user's program, and compiling one takes
-0.1 s or more. With these files, the first matrix product of a process does not load LLVM.
-
-`build.py` writes the files. A file name contains a digest of the kernel's source and of the
-compiler's. If there is no file of this name, because the file is missing or was built by another
-version, the kernel is compiled like any other.
+The package contains one object file for each kernel and level of x86-64, which `build.py` has
+written. The input is the identity of a kernel (`kernel_cache.identity_of`), and the output is its
+object file, if there is one for this processor. These kernels do not depend on the user's program,
+and compiling one takes 0.1 s or more. With these files, the first matrix product of a process does
+not load LLVM.
 """
 
 from __future__ import annotations
@@ -60,6 +58,11 @@ def count() -> int:
 
 
 def file_name(identity: tuple[str, ...], level: str, stamp: str) -> str:
-    """Return the name of the object file of a kernel, compiled by the compiler with this stamp."""
+    """Return the name of the object file of a kernel, compiled by the compiler with this stamp.
+
+    The name contains a digest of the kernel's source and of the compiler's. If there is no file of
+    this name, because the file is missing or was built by another version, the kernel is compiled
+    like any other.
+    """
     key = disk_cache.digest("\0".join([level, stamp, *identity]).encode())
     return f"{identity[0]}-{key.hex()[:32]}.o"

@@ -49,12 +49,12 @@ _BLAS = ("trsm",)
 # library's: `blas_threads.py` has their addresses.
 ALONE = ("blas_alone", "blas_shared")
 
-# The symbol of the function with which loops ask whether they are to end (`_native/interrupts.c`).
+# The symbol of the function that tells loops whether to end (`_native/interrupts.c`).
 STOPPED = "accnp_stopped"
 # The symbol of the function with which loops send messages (`_native/messages.c`).
 MESSAGE = "accnp_message"
 
-# What NumPy sorts; NaN come last.
+# The types that NumPy sorts; NaN come last.
 SORTS = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 QUICK = {"i4": 512, "i8": 256}  # elements that it sorts in registers, where they have AVX-512
 # Places in NumPy's C interface, which do not change within a major version (and did not in 2.0):
@@ -63,23 +63,23 @@ _GET_TABLE, _QUICK, _STABLE = 365, 33, 35
 
 
 def kinds(routine: str, code: str) -> str:
-    """The letters of the arguments."""
+    """Return the letters of the arguments of a routine."""
     return ROUTINES[routine][code[0] == "c"]
 
 
 def has_info(routine: str) -> bool:
-    """Whether the routine says how it went."""
+    """Return whether the routine has an `info` argument, which reports failures."""
     return routine not in _BLAS
 
 
 def symbol(routine: str, code: str) -> str:
-    """The name in object files."""
+    """Return the name of a routine in object files."""
     name = _COMPLEX_NAMES.get(routine, routine) if code[0] == "c" else routine
     return PREFIX + {"f4": "s", "f8": "d", "c8": "c", "c16": "z"}[code] + name
 
 
 def address(symbol: str, load: Callable[[str], ModuleType] = importlib.import_module) -> int:
-    """The address of a routine; `load` loads the extension module of SciPy that has it."""
+    """Return the address of a routine; `load` loads the extension module of SciPy that has it."""
     name = symbol.removeprefix(PREFIX)
     if name.startswith("sort_"):
         return _sort_address(name.removeprefix("sort_"))
@@ -91,7 +91,7 @@ def address(symbol: str, load: Callable[[str], ModuleType] = importlib.import_mo
 
 
 def _capsule_address(module: ModuleType, name: str) -> int:
-    """The address of a C function that a module of Cython offers."""
+    """Return the address of a C function that a Cython module exports."""
     capsule: Any = module.__pyx_capi__[name]
     name_of, pointer_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
@@ -100,17 +100,18 @@ def _capsule_address(module: ModuleType, name: str) -> int:
 
 
 def special_symbol(name: str) -> str:
-    """The name of a special function in object files."""
+    """Return the name of a special function in object files."""
     return f"{PREFIX}special_{name}"
 
 
 def sort_symbol(code: str) -> str:
-    """The name of NumPy's sort of such elements in object files: (start, count, null) -> 0."""
+    """Return the name of NumPy's sort of this type in object files: (start, count, null) -> 0."""
     return f"{PREFIX}sort_{code}"
 
 
 def _sort_address(code: str) -> int:
-    """NumPy's quickest sort of a type: a radix sort up to 16 bits, vectors beyond."""
+    """Return the address of NumPy's fastest sort of a type: a radix sort up to 16 bits, and a
+    vectorized sort of wider types."""
     dtype = np.dtype("?" if code == "b1" else code)
     numpy: Any = importlib.import_module("numpy._core._multiarray_umath")
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer

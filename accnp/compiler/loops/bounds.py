@@ -1,13 +1,8 @@
 """Bounds of indices, as far as they follow from the text of a kernel.
 
-In: the definitions of variables, in the order of the statements. Out: whether an access is outside
-of a buffer whose length is known. The verifier uses this; the interpreter checks the accesses that
-a run makes.
-
-An index is bounded by linear combinations of variables. The variable that was defined last is
-replaced by its own bounds first, so that the bounds of an inner loop may depend on an outer one. An
-access is outside if one of its bounds is, by a known distance, and no other one is inside.
-Arguments may have any value, so the second bound of `fmin(n, 2048)` counts.
+The verifier passes the definitions of variables in the order of the statements to `Bounds`, which
+returns the bounds of an index and whether an access is outside of a buffer whose length is known.
+At run time, the interpreter checks the accesses that a run makes.
 """
 
 from __future__ import annotations
@@ -45,7 +40,7 @@ class Limits(NamedTuple):
     high: Sequence[Linear]
 
     def plus(self, other: Limits, times: int = 1) -> Limits:
-        """The bounds of a sum, or of `self + times * other`."""
+        """Return the bounds of a sum, or of `self + times * other`."""
         low, high = (other.low, other.high) if times >= 0 else (other.high, other.low)
         return Limits(_sums(self.low, low, times), _sums(self.high, high, times))
 
@@ -54,7 +49,7 @@ class Limits(NamedTuple):
 
 
 def exactly(value: int) -> Limits:
-    """The bounds of a known number."""
+    """Return the bounds of a known number."""
     return Limits([Linear({}, value)], [Linear({}, value)])
 
 
@@ -66,7 +61,13 @@ _UNKNOWN = Limits([], [])
 
 
 class Bounds:
-    """The bounds of the variables so far."""
+    """The bounds of the variables that have been defined so far.
+
+    An index is bounded by linear combinations of variables. The variable that was defined last is
+    replaced by its own bounds first, so that the bounds of an inner loop may depend on an outer
+    one. An access is outside if one of its bounds is, by a known distance, and no other one is
+    inside. Arguments may have any value, so the second bound of `fmin(n, 2048)` counts.
+    """
 
     def __init__(self) -> None:
         self.known: dict[Var, Limits] = {}  # in the order in which they are defined
@@ -80,15 +81,15 @@ class Bounds:
 
     @contextmanager
     def branch(self) -> Generator[None]:
-        """Within statements that a condition guards, ranges from before are not known: the
-        condition may restrict them."""
+        """Discard known ranges within statements that a condition guards, since it may restrict
+        them."""
         before = self.known
         self.known = {v: x for v, x in before.items() if v in self.exact}
         yield
         self.known = before
 
     def of_steps(self, start: Expr, stop: Expr, step: int = 1) -> Limits:
-        """The bounds of the index of a loop."""
+        """Return the bounds of the index of a loop."""
         low, high = self.of(start), self.of(stop)
         if step == 1:
             return Limits(low.low, high.moved(-1).high)
@@ -100,7 +101,7 @@ class Bounds:
         return Limits(low.low, [Linear({}, x) for x in last])
 
     def of(self, x: Expr) -> Limits:
-        """The bounds of an expression, in terms of variables."""
+        """Return the bounds of an expression, in terms of variables."""
         if isinstance(x, Const):
             return exactly(int(x.value))
         if isinstance(x, Var):
@@ -145,7 +146,7 @@ class Bounds:
         return found
 
     def leaves(self, x: Limits, length: Limits) -> bool:
-        """Whether numbers with these bounds are below 0, or not below a length."""
+        """Return whether a number with these bounds is negative, or not less than a length."""
         above = [y.plus(n, -1) for y in self.resolve(x.high, True) for n in length.low]
         below = [y for y in self.resolve(x.low, False)]
         after = [y.constant >= 0 for y in above if not y.terms]

@@ -179,8 +179,8 @@ class Builder:
         self.add(If(test, tuple(self._blocks.pop())))
 
     def break_if_stopped(self, loop: Loop, mask: int) -> None:
-        """Leave a loop if an interrupt is to end the launch (`compiler/intrinsics/interrupts.py`);
-        whether it is, is asked if index & mask is 0."""
+        """Leave a loop if an interrupt ends the launch (`compiler/intrinsics/interrupts.py`); this
+        is checked if index & mask is 0."""
         stopped = Var(self.fresh("stopped"), B1)
         self.add(Do("stopped", (loop.index, Const(mask, I8)), stopped))
         with self.when(stopped):

@@ -239,7 +239,7 @@ class Carried(NamedTuple):
 
 
 class Vector(NamedTuple):
-    """How a loop of independent steps becomes vector code."""
+    """The form in which a loop of independent steps becomes vector code."""
 
     lanes: int
     # How the last steps are computed: by one more copy of the body under a mask, by the loop itself

@@ -39,7 +39,7 @@ class DType(NamedTuple):
 
     @property
     def signed(self) -> bool:
-        """Whether integers of this type have a sign."""
+        """Return whether integers of this type have a sign."""
         return self.kind == "int"
 
 

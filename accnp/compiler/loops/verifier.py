@@ -438,7 +438,7 @@ class _Verifier:
             self.typed(x, I8, f"a number of the blocks of {name}")
         some = s.part is None or s.spread in ("grid", "blocks")
         self.check(some, f"{name} is dealt to some blocks, and has one step for each")
-        # Whether threads write places of their own is not known of kernels from source.
+        # In kernels from source, it is not known whether threads write different elements.
         alone = not s.carried and s.vector is None
         self.check(alone, f"{name} is spread, and carries values from step to step")
         if s.spread == "threads":
@@ -510,8 +510,8 @@ class _Verifier:
             self.check(apart, f"steps of {name} write {buffer.name}, and use it at several places")
 
     def moves(self, x: Expr, index: Var) -> bool:
-        """Whether a place moves with an index, by a number or by an argument: a stride, which is
-        not 0 where a kernel writes."""
+        """Return whether an index grows with a loop index, by a number or by an argument: a stride,
+        which is not 0 if a kernel writes."""
         known = [k for v, k in _index_terms(x) if v == index]
         return len(known) == 1 and (
             known[0] != 0 if isinstance(known[0], int) else known[0] in self.kernel.integers
@@ -523,7 +523,7 @@ class _Verifier:
         self.define(s.index)
         self.bounds.define(s.index, self.bounds.of_steps(Const(0, I8), s.extent))
         for x in s.body:
-            # Kernels from text may have others than their types say.
+            # Kernels from text may have other statements than the annotations declare.
             known = isinstance(x, Let | Store)  # pyright: ignore[reportUnnecessaryIsInstance]
             self.check(known, f"steps of {s.index.name} have statements inside")
             self.statement(x)
@@ -594,8 +594,9 @@ class _Verifier:
 
 
 def _has_computed_places(s: For) -> bool:
-    """Whether a loop over threads writes at indices that it computes from its own index. Passes
-    that collapse a nest do this, and keep different elements different."""
+    """Return whether a loop over threads writes at indices that it computes from its own index.
+    Passes that collapse a nest of loops produce such loops; different steps still write different
+    elements."""
     own = {s.index}
     for inner in statements(s.body):
         if isinstance(inner, Let) and any(x in own for x in subexpressions(inner.value)):
@@ -606,13 +607,13 @@ def _has_computed_places(s: For) -> bool:
 
 
 def _is_together(s: For) -> bool:
-    """Whether the threads that do the steps of a loop wait for each other: what they write at one
-    place, one of them does, or all write the same."""
+    """Return whether the threads that run the steps of a loop wait for each other. Then an element
+    that several threads address is written by one of them, or all write the same value."""
     return any(isinstance(x, Do) and x.function in SYNCHRONIZING for x in statements(s.body))
 
 
 def _step(x: Expr, index: Var) -> int:
-    """By how much a place moves with an index; 0 if it does not, or by no known number."""
+    """Return by how much an index grows with another one; 0 if not, or if it is unknown."""
     if x == index:
         return 1
     found = [k for v, k in x.terms if v == index] if isinstance(x, Index) else []
@@ -620,7 +621,7 @@ def _step(x: Expr, index: Var) -> int:
 
 
 def _adjacent(x: Expr, count: int) -> list[Expr]:
-    """The places of several elements from one on."""
+    """Return the indices of several adjacent elements."""
     return [plus(x, Const(k, I8)) for k in range(count)]
 
 
@@ -629,15 +630,15 @@ def _index_terms(x: Expr) -> tuple[tuple[Expr, int | Var], ...]:
 
 
 def _of_equal_terms(places: set[Expr]) -> list[set[Expr]]:
-    """Places in groups whose members differ by a constant."""
+    """Return groups of indices whose members differ by constants."""
     return [
         {x for x in places if _index_terms(x) == terms} for terms in {*map(_index_terms, places)}
     ]
 
 
 def _are_apart(places: set[Expr], index: Var, width: int) -> bool:
-    """Whether no place of a step is one of another step: all move alike, by more than they are
-    apart."""
+    """Return whether the elements of a step are different from those of all other steps: all
+    indices grow by the same number, which is larger than the distance between them."""
     rest = {*map(_index_terms, places)}
     offsets = [x.constant if isinstance(x, Index) else 0 for x in places]
     step = min([abs(_step(x, index)) for x in places]) * width
@@ -645,18 +646,18 @@ def _are_apart(places: set[Expr], index: Var, width: int) -> bool:
 
 
 def _never_meet(places: set[Expr], index: Var, width: int, extent: int | None) -> bool:
-    """Whether no two places, which differ by constants, are the same in different steps."""
+    """Return whether indices that differ by constants are different in different steps."""
     move = abs(_step(next(iter(places)), index))
     offsets = sorted([x.constant if isinstance(x, Index) else 0 for x in places])
     apart = [b - a for k, a in enumerate(offsets) for b in offsets[k + 1 :]]
-    if not move:  # by a number that is an argument
+    if not move:  # it grows by a number that is an argument
         return not apart
     far = math.inf if extent is None else move * extent
     return all(d % (move * width) or d >= far for d in apart)
 
 
 def _is_in_range(x: Const) -> bool:
-    """Whether the type of a constant has its value, rounded if it is a float."""
+    """Return whether a type can represent the value of a constant; floats are rounded."""
     if not isinstance(x.dtype, DType):
         return x.value == 0
     if x.dtype.kind == "bool":

@@ -97,7 +97,7 @@ def compile_source(
 
 
 def _compile(kernel: FunctionType, signature: Sequence[str], fastmath: set[str] | bool) -> CFunc:
-    """The kernel as a function for C."""
+    """Return the kernel as a C function."""
     kinds = [types.int64, types.int64, *map(_type_of, signature)]
     return cfunc(
         types.void(*kinds), error_model="numpy", fastmath=fastmath, **_NO_ARRAY_EXPRESSIONS

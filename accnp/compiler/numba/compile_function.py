@@ -24,7 +24,7 @@ from accnp.compiler.worker_threads import at_work
 
 __all__ = ["compile_function"]
 
-# What others can call: the function itself.
+# Other functions can call only the function itself.
 _DEFINED = re.compile(
     r"^define (?!internal |private |linkonce)[^@\n]*@\"?([^\s\"(]+)", re.MULTILINE
 )
@@ -66,7 +66,7 @@ def compile_function(
     try:
         with at_work:
             made.compile(given)
-    except Exception as error:  # Numba lets some through that are not its own
+    except Exception as error:  # not all are NumbaError
         text = "a function of numbers makes no arrays, lists or texts"
         found = Unsupported(text if "NRT required" in str(error) else f"{name}: {gist(error)}")
         found.line = line_in(error, f"<{mark}>") or scope[name].py_func.__code__.co_firstlineno

@@ -69,8 +69,8 @@ def _dtype(t: types.Type) -> DType | None:
 
 
 def _link_external(typed: Callable[..., Typed]) -> Callable[..., Typed]:
-    """The same rule; its code makes known to LLVM what it calls outside of the module, since
-    Numba ends the process where a symbol is missing."""
+    """Return a typing rule whose code also registers with LLVM the symbols outside of the module
+    that it calls, because Numba ends the process if a symbol is missing."""
 
     def rule(*args: types.Type) -> Typed:
         found = typed(*args)
@@ -181,7 +181,7 @@ def _heap(of: DType) -> None:
 
 
 def _release(p: types.Type) -> Typed:
-    """Give a buffer on the heap back."""
+    """Free a buffer on the heap."""
 
     def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         free_aligned(b, values[0])
@@ -191,7 +191,7 @@ def _release(p: types.Type) -> Typed:
 
 
 def _prefetch(p: types.Type) -> Typed:
-    """Bring the cache line of an address into the caches."""
+    """Prefetch the cache line of an address."""
 
     def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         fetch(b, values[0])
@@ -201,7 +201,7 @@ def _prefetch(p: types.Type) -> Typed:
 
 
 def _type_intrinsic(name: str, args: Sequence[types.Type]) -> Typed:
-    """The signature and the code of a function or procedure of the table of intrinsics."""
+    """Return the signature and the code of a function or procedure of the table of intrinsics."""
     of = [_element(a) if isinstance(a, types.CPointer) else _dtype(a) for a in args]
     if None in of:
         return None
@@ -235,14 +235,14 @@ def scope() -> dict[str, Any]:
 
 
 def _numba_type(t: Type) -> types.Type:
-    """The type of Numba for one of the loop IR."""
+    """Return the type of Numba for one of the loop IR."""
     if isinstance(t, Pointer):
         return types.CPointer(NUMBA_TYPES[t.of.token])
     return NUMBA_TYPES[t.token]
 
 
 def _can_reduce(combine: str, of: DType) -> bool:
-    """Whether kernels can reduce numbers of a type with a function."""
+    """Return whether kernels can reduce numbers of a type with a function."""
     return of.kind != "float" or "f" in COMBINES[combine].kinds
 
 
@@ -265,7 +265,7 @@ def _declare_strip_reduction(combine: str) -> None:
 
 
 def _type_offset_pointer(p: types.Type, k: types.Type) -> Typed:
-    """The pointer to element k."""
+    """Return the signature and the code of `at`, the pointer to element k."""
 
     def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         return b.gep(values[0], [values[1]])
@@ -288,7 +288,7 @@ def _declare_block_reduction(combine: str) -> None:
 
 
 def _wide_sum(p: types.Type, n: types.Type) -> Typed:
-    """The sum of float32 in float64."""
+    """Return the signature and the code of the sum of float32 numbers in float64."""
 
     def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         return block.block_wide_sum(b, *values)
@@ -329,8 +329,9 @@ def parallel_for(
 
 
 def _distinct_buffers() -> Typed:
-    """Tell LLVM that no two buffers of the calling kernel overlap, as in the loop IR, and that its
-    vectors are as long as those of the other back end."""
+    """Return the signature and the code of `distinct_buffers`, which declares to LLVM that no two
+    buffers of the calling kernel overlap, as in the loop IR, and that vectors are as long as those
+    of the LLVM back end."""
 
     def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         for a in b.function.args:
@@ -344,7 +345,7 @@ def _distinct_buffers() -> Typed:
 
 
 def _type_nontemporal_request() -> Typed:
-    """Whether the launch wants results to bypass the caches; Numba's entries are not told."""
+    """Return the signature and the code of `nontemporal_requested`: always 0 with Numba."""
 
     def code(context: Context, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
         return ir.Constant(ir.IntType(64), 0)
@@ -354,14 +355,14 @@ def _type_nontemporal_request() -> Typed:
 
 @lower_builtin(operator.setitem, types.CPointer(types.boolean), types.Integer, types.Boolean)
 def _store_bool(context: object, b: ir.IRBuilder, signature: object, values: Values) -> None:
-    """Numba stores the one-bit value, which does not fit a byte pointer."""
+    """Store a one-bit value as a byte; Numba would store one bit through the byte pointer."""
     p, k, value = values
     b.store(b.zext(value, ir.IntType(8)), b.gep(p, [k]))
 
 
 @lower_builtin(operator.getitem, types.CPointer(types.boolean), types.Integer)
 def _load_bool(context: object, b: ir.IRBuilder, signature: object, values: Values) -> ir.Value:
-    """A byte of 0 or 1 becomes the one-bit value."""
+    """Load a byte of 0 or 1 as a one-bit value."""
     p, k = values
     return from_memory(B1, b, b.load(b.gep(p, [k])))
 

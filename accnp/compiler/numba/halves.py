@@ -1,6 +1,8 @@
-"""Half precision as Numba sees it: 16 bits in memory, a float32 in registers, and a type of its
-own, so that what has been rounded is not rounded again when it is stored. Operators take such
-numbers as float32."""
+"""Half precision in Numba: 16 bits in memory, and a float32 in registers.
+
+`functions.py` uses the types `F2` and `E2`. They differ from float32, so that a number that was
+rounded is not rounded again when it is stored. Operators convert such numbers to float32.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ class Half(types.Type):
         return Conversion.safe if other is types.float64 else None
 
     def can_convert_from(self, typingctx: object, other: types.Type) -> Conversion | None:
-        """What is stored, or assigned, is rounded."""
+        """Return the conversion of another number, which is rounded when stored or assigned."""
         real = isinstance(other, types.Boolean | types.Integer | types.Float | Half)
         return Conversion.unsafe if real else None
 
@@ -62,12 +64,12 @@ class _Model(models.PrimitiveModel):
 
 
 def loaded(b: ir.IRBuilder, t: Half, v: ir.Value) -> ir.Value:
-    """What memory holds, as a float32."""
+    """Return a number from memory as a float32."""
     return half.widen(V(b, v), t.code).v
 
 
 def stored(b: ir.IRBuilder, t: Half, v: ir.Value) -> ir.Value:
-    """The same the other way round."""
+    """Return a float32 as it is stored in memory."""
     return half.narrow(V(b, v), t.code).v
 
 
@@ -117,7 +119,7 @@ def _load(context: Context, b: ir.IRBuilder, sig: Signature, args: Sequence[ir.V
 
 @type_callable(operator.neg)
 def _declare_negation(context: Context) -> Callable[[types.Type], types.Type | None]:
-    """The one operator whose result needs no rounding."""
+    """Return the typing rule of negation, the one operator whose result needs no rounding."""
 
     def typer(x: types.Type) -> types.Type | None:
         return x if isinstance(x, Half) else None

@@ -1,6 +1,6 @@
-"""Names of Numba that are not part of its public API, for this back end and for kernels of users.
+"""Names of Numba that are not part of its public API, for this back end and for users' kernels.
 
-`tests/compiler/test_private_names.py` says which of them a version of Numba has changed.
+`tests/compiler/test_private_names.py` reports which of them a version of Numba has changed.
 """
 
 from __future__ import annotations

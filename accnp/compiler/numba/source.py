@@ -78,15 +78,15 @@ class _Printer:
         self.kernel = kernel
         self.to_compile = to_compile
         self.lines: list[str] = []
-        self.around: list[For | While] = []  # the loops around
-        self.names: dict[Var, str] = {}  # of what loops have handed on, after them
+        self.around: list[For | While] = []  # the enclosing loops
+        self.names: dict[Var, str] = {}  # of the results of loops, after them
 
     def text(self) -> str:
         k = self.kernel
         self.lines.append(f"def {k.name}({', '.join([a.name for a in k.parameters])}):")
         if self.to_compile:
             self.lines.append("    distinct_buffers()")
-        else:  # what the machine code takes as given; kernels get their names from the source
+        else:  # the assumptions of the machine code; kernels get their names from the source
             self.lines += [f"    # {b.name}[i] is {of.name}[i + {n}]" for b, of, n in k.shifted]
             self.lines += [f"    # {v.name} >= {LONG}" for v in k.long]
         for b in k.stack:
@@ -163,13 +163,13 @@ class _Printer:
             add(f"{pad}{s.result.name} = block_{combine}({memory}, {self.expr(s.extent)})")
 
     def at(self, buffer: Memory, index: Expr) -> str:
-        """The pointer to an element."""
+        """Return the pointer to an element."""
         place = self.expr(index)
         name = self.memory(buffer)
         return name if place == "0" else f"at({name}, {place})"
 
     def place(self, x: Expr) -> str:
-        """The index of an access."""
+        """Return the index of an access."""
         if not self.kernel.narrow or not isinstance(x, Index):
             return self.expr(x)
         constant = f" {'-' if x.constant < 0 else '+'} {abs(x.constant)}" * bool(x.constant)
@@ -188,7 +188,7 @@ class _Printer:
             self.lines.append(f"{pad}{v.name} = {part}")
 
     def spread(self, s: For, pad: str) -> None:
-        """The steps of a loop that this thread or its block does."""
+        """Write a loop of which this thread, or its thread block, runs a part."""
         add, i = self.lines.append, s.index.name
         step = f" * {s.step}" if s.step != 1 else ""
         if s.spread in ("threads", "once"):
@@ -220,11 +220,11 @@ class _Printer:
         self.step(s, inner)
 
     def begin(self, s: For | While, pad: str) -> None:
-        """What the first step of a loop gets."""
+        """Write the initial values of the carried variables of a loop."""
         self.lines += [f"{pad}{c.var.name} = {self.expr(c.start)}" for c in s.carried]
 
     def step(self, s: For | While, pad: str) -> None:
-        """The body of a loop, and what the next step gets."""
+        """Write the body of a loop, and the assignments for the next step."""
         self.around.append(s)
         self.block(s.body, pad)
         self.around.pop()
@@ -233,8 +233,8 @@ class _Printer:
             self.names[c.result] = c.var.name
 
     def assign(self, variables: Sequence[Var], values: Sequence[Expr], pad: str) -> None:
-        """Assign several variables as if at once: each before one that it is computed from, and
-        by way of another name where they change places."""
+        """Assign several variables simultaneously: each one after the last value that reads it, and
+        through a temporary variable if they depend on each other in a cycle."""
         names = {v: self.expr(v) for v in variables}
         texts = [(v, self.expr(x), x) for v, x in zip(variables, values, strict=True)]
         left = [(names[v], text, self.names_in(x)) for v, text, x in texts if text != names[v]]
@@ -251,7 +251,7 @@ class _Printer:
                 left[0] = (name, new, {new})
 
     def names_in(self, x: Expr) -> set[str]:
-        """The names of the variables that an expression reads."""
+        """Return the names of the variables that an expression reads."""
         return {self.expr(y) for y in subexpressions(x) if isinstance(y, Var)}
 
     # --- expressions ---
@@ -272,12 +272,12 @@ class _Printer:
         return self.call(x)
 
     def operand(self, x: Expr) -> str:
-        """An operand of an operator."""
+        """Return an operand of an operator."""
         text = self.expr(x)
         return f"({text})" if self.is_operator(x) or text.startswith("-") else text
 
     def is_operator(self, x: Expr) -> bool:
-        """Whether an expression is printed as an operator, not as a call or a name."""
+        """Return whether an expression is printed as an operator, not as a call or a name."""
         if not isinstance(x, Call):
             return isinstance(x, Index)
         return (x.function in INFIX or x.function in ("neg", "not")) and not _is_widened(x)
@@ -294,7 +294,7 @@ class _Printer:
         elif x.function == "not":
             sign = "not " if dtype(x.args[0]).kind == "bool" else "~"
             text = f"{sign}{self.operand(x.args[0])}"
-        elif is_defined(x.function):  # of a user, who may give another type
+        elif is_defined(x.function):  # a user's function, which may return another type
             return f"{x.dtype.token}({x.function}({self.listed(*x.args)}))"
         else:
             return f"{x.function}({self.listed(*x.args)})"
@@ -313,12 +313,12 @@ class _Printer:
 
 
 def _is_widened(x: Call) -> bool:
-    """Whether an operator of Numba gives a wider number."""
+    """Return whether an operator of Numba gives a wider number."""
     return x.dtype.kind == "half" or (x.dtype.kind in ("int", "uint") and x.dtype.size < 8)
 
 
 def function_of(b: Buffer) -> str:
-    """The function that gives a buffer on the stack; the lengths are those of `intrinsics`."""
+    """Return the name of the function that allocates a buffer on the stack."""
     kinds = [name for name, most in STACKS.items() if b.length <= most]
     if not kinds:  # a panel has the bytes of vectors, a power of two
         size = b.length * b.dtype.size

@@ -1,10 +1,9 @@
-"""Users' kernels for GPUs, written for `numba.cuda`: a kernel and what it is called with come in,
-PTX goes out.
+"""Compile users' GPU kernels, written for `numba.cuda`, to PTX.
 
-Numba types and lowers the kernel; the rest is that of generated kernels: LLVM's own target writes
-the PTX, and `math.exp` and its like are the functions that kernels have themselves, in place of
-NVIDIA's libdevice. Neither libnvvm nor a GPU is needed. It is loaded by name, when such a kernel is
-used.
+The input is a kernel and the types of the arguments of its call; the output is PTX. Numba types and
+lowers the kernel. As for generated kernels, LLVM's NVPTX target then writes the PTX, and `math.exp`
+and similar functions are those of `llvm/scalars` instead of NVIDIA's libdevice. Neither libnvvm nor
+a GPU is needed. `api/kernels/` imports this module by name when such a kernel is first used.
 """
 
 from __future__ import annotations
@@ -48,14 +47,14 @@ __all__ = ["Argument", "number_word", "ptx_of_user"]
 
 
 class Argument(NamedTuple):
-    """What a kernel is given: an array in C order, or a number (of rank None)."""
+    """The type of an argument of a kernel: an array in C order, or a number (of rank None)."""
 
     dtype: np.dtype
     rank: int | None
     readonly: bool = False
 
 
-# Names of libdevice without `__nv_` and the f of float32, where kernels have others.
+# Names of libdevice without `__nv_` and the f of float32, if kernels use other names.
 _OTHER = {"fabs": "abs", "fmod": "rem", "tgamma": "gamma", "rint": "round_even"}
 _CALLED = re.compile(r'^declare (float|double) @"?__nv_(\w+?)"?\(([^)]*)\)', re.MULTILINE)
 _HEAD = re.compile(
@@ -67,7 +66,7 @@ renewed(COMPILER_LOCK)
 
 
 class _Layout:
-    """What Numba asks libnvvm for while it lowers."""
+    """The part of libnvvm's interface that Numba uses while it lowers."""
 
     data_layout = _LAYOUT
 
@@ -76,7 +75,7 @@ class _Layout:
 
 
 class _Device:
-    """What functions that a kernel calls ask of the device."""
+    """The properties of the device that functions called by a kernel read."""
 
     def __init__(self, cc: tuple[int, int]) -> None:
         self.compute_capability = cc
@@ -87,8 +86,8 @@ def _row_stack(tup: Sequence[ArrayLike]) -> np.ndarray:
 
 
 def _load_array_support() -> None:
-    """Load what numba-cuda knows of arrays, whose text (0.30.4) names a function that NumPy 2.5 has
-    no longer: it is there for so long, and no kernel can name it."""
+    """Import numba-cuda's support for arrays. Its source (0.30.4) uses a function that NumPy 2.5 no
+    longer has, which exists during the import only."""
     name = "numba.cuda.np.arrayobj"
     if hasattr(np, "row_stack") or name in sys.modules:
         return
@@ -123,12 +122,12 @@ def ptx_of_user(
     threads: int,
     cc: tuple[int, int] = (9, 0),
 ) -> Ptx:
-    """The PTX of a `numba.cuda` kernel for arguments of these types; from the disk where it holds
-    one of all that the kernel reads. A launch passes an array's address and its shape, or
-    `number_word`.
+    """Return the PTX of a `numba.cuda` kernel for arguments of these types, from the disk cache if
+    it has the PTX. A launch passes the address and the shape of an array, or `number_word`.
 
     Raises:
-        NotImplementedError: it calls what a GPU has not got; numba's errors: it does not compile.
+        NotImplementedError: it calls a function that GPUs do not have.
+        numba.core.errors.NumbaError: it does not compile.
     """
     cc = min(cc, NEWEST)
     name = "kernel_" + re.sub(r"\W", "_", function.py_func.__name__)
@@ -155,7 +154,7 @@ def _compile_to_ptx(
     threads: int,
     cc: tuple[int, int],
 ) -> str:
-    """The text of a kernel that no cache holds."""
+    """Return the PTX text of a kernel that is not in a cache."""
     kinds = [_numba_type(a) for a in arguments]
     ranks = [a.rank for a in arguments]
     with warnings.catch_warnings(), global_compiler_lock, _without_device(cc):
@@ -184,7 +183,7 @@ def _compile_with_numba(
     kinds: Sequence[_Scalar],
     cc: tuple[int, int],
 ) -> CompileResult:
-    """What Numba makes of a kernel."""
+    """Return the result of Numba's compilation of a kernel."""
     compiler = cuda_part("compiler")
     options = {"fastmath": bool(function.targetoptions.get("fastmath")), "opt": 3}
 
@@ -209,15 +208,14 @@ def _compile_with_numba(
     except NumbaError as error:
         if "Cannot modify readonly array" in str(error):
             raise
-        # A function with a user-defined signature may ask for arrays that can be written to.
+        # A function with a user-defined signature may require writable arrays.
         with contextlib.suppress(NumbaError):
             return attempt(False)
         raise
 
 
 def _check_atomics(found: TypeAnnotation) -> None:
-    """Refuse atomic operations on what must not be written to: Numba types them whatever an array
-    is."""
+    """Refuse atomic operations on read-only arrays, which Numba accepts."""
     for call, signature in found.calltypes.items():
         if getattr(call, "op", "") != "call" or not (signature and signature.args):
             continue
@@ -229,7 +227,7 @@ def _check_atomics(found: TypeAnnotation) -> None:
 
 
 def _numba_type(argument: Argument) -> _Scalar:
-    """Numba's type of a dtype that kernels can be given; of complex numbers, arrays."""
+    """Return Numba's type for the dtype of an argument; only arrays may be complex."""
     dtype, known = argument.dtype, "biuf" if argument.rank is None else "biufc"
     if dtype.isbuiltin != 1 or dtype.kind not in known:
         raise NotImplementedError(f"numbers of type {dtype} cannot be passed to numba.cuda")
@@ -239,8 +237,9 @@ def _numba_type(argument: Argument) -> _Scalar:
 
 
 def _strip_layout(text: str, own: str) -> str:
-    """A module of Numba's without its layout, whose own function is inlined into the entry. Calls
-    of its functions stay where they are, since threads may meet in these."""
+    """Return the text of a module from Numba without its data layout. Its own function is inlined
+    into the entry. Calls of its other functions are not moved, since threads may synchronize in
+    them."""
     text = re.sub(r"target datalayout = .*", "", text)
     text = user_device.rename_intrinsics(text.replace("= common global", "= internal global"))
     text = _HEAD.sub(r"\1 convergent", text)
@@ -253,14 +252,14 @@ def _fastmath_options(options: dict[str, Any]) -> dict[str, bool]:
 
 
 def number_word(value: ArrayLike) -> int:
-    """What a launch passes for a number."""
+    """Return the 64-bit word that a launch passes for a number."""
     return int.from_bytes(np.asarray(value).tobytes().ljust(8, b"\0"), "little")
 
 
 def _entry(
     device: str, name: str, kinds: Sequence[_Scalar], ranks: Sequence[int | None], threads: int
 ) -> str:
-    """The function that is launched: it makes Numba's arrays of addresses and shapes."""
+    """Return the launched function, which makes Numba's arrays from addresses and shapes."""
     lines: list[str] = []
     words: list[str] = []
     passed: list[str] = ["i8** %ret"]
@@ -315,7 +314,7 @@ def _convert_word(k: int, code: str) -> list[str]:
 
 
 def _definitions(called: Sequence[tuple[str, str, str]]) -> str:
-    """A module with functions of libdevice, by those of kernels."""
+    """Return a module that defines functions of libdevice by the functions of generated kernels."""
     module = ir.Module("libdevice")
     module.triple = TRIPLE
     for result, name, arguments in called:
@@ -324,7 +323,7 @@ def _definitions(called: Sequence[tuple[str, str, str]]) -> str:
         of = (F4 if single else F8,) * (int(arguments.count(",")) + 1)
         found = resolve(own, of)
         if found is None:
-            continue  # told by name when nothing defines it
+            continue  # reported by name if nothing defines it
         code = register_type(of[0])
         made = ir.Function(module, ir.FunctionType(code, [code] * len(of)), f"__nv_{name}")
         made.linkage = "linkonce_odr"

@@ -82,7 +82,8 @@ def define_functions(names: Iterable[str]) -> str:
 
 
 def _define(name: str, result: ir.Type, *arguments: ir.Type) -> Callable[[Body], Body]:
-    """What a name stands for: a function of the builder and the arguments, which returns."""
+    """Return a decorator that registers the code of a function; the code gets a builder and the
+    arguments, and writes the `ret`."""
 
     def keep(body: Body) -> Body:
         _known[name] = result, arguments, body
@@ -94,8 +95,8 @@ def _define(name: str, result: ir.Type, *arguments: ir.Type) -> Callable[[Body],
 def _formula(
     single: str, double: str, result: ir.Type | None, formula: _Form, *others: ir.Type | None
 ) -> None:
-    """A function of a float and others, by a formula of values; `result` None is the float's
-    type."""
+    """Define a function of a float and other arguments by a formula of values; `result` None means
+    the float's type."""
     for name, kind in ((single, F32), (double, F64)):
         out = kind if result is None else result
         rest = [kind if t is None else t for t in others]
@@ -116,7 +117,8 @@ _VOTES = ("all", "any", "uni", "ballot")
 def _switch_on_mode(
     b: ir.IRBuilder, mode: ir.Value, ways: Iterable[Callable[[], ir.Value]]
 ) -> None:
-    """Return what one of several ways gives; the number of it is known once this is inlined."""
+    """Write a switch over a mode, which is a constant after inlining. Each case returns the value
+    of one of `ways`."""
     end = b.append_basic_block()
     switch = b.switch(mode, end)
     for k, way in enumerate(ways):
@@ -218,7 +220,7 @@ def _exponent_mask(x: V) -> int:
 
 
 def _scale(x: V, power: V) -> V:
-    """x * 2^power, rounded once."""
+    """Return x * 2^power, rounded once."""
     if x.single:
         power = where(power > 300, 300, where(power < -300, -300, power))
         return (x.to(F64) * unbits((power.to(I64) + 1023) << 52)).to(F32)
@@ -232,7 +234,7 @@ def _scale(x: V, power: V) -> V:
 
 
 def _split_exponent(x: V, place: V) -> V:
-    """m and n with x = m 2^n and 1/2 <= |m| < 1."""
+    """Return m, and store n, with x = m 2^n and 1/2 <= |m| < 1."""
     mantissa, mask = MANT[x.single], _exponent_mask(x)
     bias = mask >> 1
     tiny = fabs(x) < 2.0 ** (1 - bias)
@@ -246,14 +248,14 @@ def _split_exponent(x: V, place: V) -> V:
 
 
 def _modf(x: V, place: V) -> V:
-    """The part of x behind the point, and that before it."""
+    """Return the fractional part of x, and store the integral part."""
     whole = call("llvm.trunc", x)
     x.b.store(whole.v, place.v)
     return copysign(where(fabs(x).eq(float("inf")), 0.0, x - whole), x)
 
 
 def _hypotenuse(x: V, y: V) -> V:
-    """sqrt(x^2 + y^2); infinite if one of them is."""
+    """Return sqrt(x^2 + y^2); infinite if one of them is."""
     if x.single:
         found = sqrt(x.to(F64) * x.to(F64) + y.to(F64) * y.to(F64)).to(F32)
     else:
@@ -266,7 +268,7 @@ def _hypotenuse(x: V, y: V) -> V:
 
 
 def _first_set(x: V) -> V:
-    """The place of the lowest bit that is set, from 1 on; 0 if there is none."""
+    """Return the position of the lowest bit that is set, counted from 1; 0 if there is none."""
     kind = ir.FunctionType(x.type, [x.type, I1])
     function = x.b.module.declare_intrinsic("llvm.cttz", [x.type], kind)
     zeros = V(x.b, x.b.call(function, [x.v, ir.Constant(I1, 0)]))
@@ -338,7 +340,7 @@ _Chosen3 = Callable[[Any, Any, Any], Any] | None
 
 
 def _extreme_of(which: Callable[..., Any], better: Callable[..., Any]) -> None:
-    """What `max` and `min` of two numbers and of three are to Numba's target for GPUs."""
+    """Define `max` or `min` of two and of three numbers for Numba's GPU target."""
 
     def of_two(x: types.Type, y: types.Type) -> _Chosen:
         return (lambda x, y: y if better(y, x) else x) if _are_numbers(x, y) else None

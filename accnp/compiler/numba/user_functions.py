@@ -1,8 +1,10 @@
-"""Functions of users that Numba compiles whole: on arrays, or of numbers for reference.
+"""Compile users' functions as a whole with Numba: functions of arrays, and functions of numbers
+that serve as references.
 
-In: a function, and the types of what it will be called with. Out: a Numba function that lets go of
-the interpreter's lock, compiled for these types, or an error in few words at the user's line. It is
-loaded by name, when the first such function is used.
+The input is a function and the types of the arguments of its calls. The output is a Numba function
+that releases the interpreter lock, compiled for these types, or an error with a short message and
+the user's line. The classes of `api/kernels/` import this module by name when such a function is
+first used.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from numba.core.dispatcher import Dispatcher
 
     class Shaped(Protocol):
-        """An array, or what has the shape and the dtype of one."""
+        """An array, or another object with a shape and a dtype."""
 
         @property
         def shape(self) -> tuple[int, ...]: ...
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["compile_for", "gist", "line_in", "released", "scalar_result", "short", "vectorised"]
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-# Lines of Numba's messages that say nothing of the user's program.
+# Lines of Numba's messages that contain nothing about the user's program.
 _NOISE = re.compile(
     r"^(Failed in|During:|File |This error may|Use of|Enable logging|- |There are \d|"
     r"Overload of|Of which|.*_?(overload|template)|\^+|\.\.\.|$|<source elided>|Known signatures)"
@@ -57,7 +59,8 @@ _PLACES = (re.compile(r'File "(.+?)", line (\d+)'), re.compile(r"at (\S+) \((\d+
 
 
 def released(function: FunctionType | Dispatcher) -> Dispatcher:
-    """A Numba function of the same Python function and options that holds no lock while it runs."""
+    """Return a Numba function of the same Python function and options that releases the interpreter
+    lock while it runs."""
     options = {**getattr(function, "targetoptions", {}), "nogil": True}
     options.pop("nopython", None)
     return numba.njit(**options)(getattr(function, "py_func", function))
@@ -75,11 +78,11 @@ def compile_for(
     results: Sequence[Shaped],
     static: dict[str, Any],
 ) -> list[tuple[int, np.dtype]]:
-    """Compile a function for operands (of rank 0: numbers) and arrays for results; both have shape
-    and dtype. Returns rank and dtype of what it returns.
+    """Compile a function for operands (numbers if of rank 0) and arrays for results, given by shape
+    and dtype. Returns the rank and the dtype of each value that the function returns.
 
     Raises:
-        TypeError: it does not compile for these; the text has what Numba says in short.
+        TypeError: it does not compile for these; the text contains Numba's message in short.
     """
     try:
         kinds = [_numba_type(a.shape, a.dtype, True) for a in operands]
@@ -88,7 +91,7 @@ def compile_for(
         folded = fold_types(function, tuple(kinds), named)
         function.compile(folded)
         found = function.overloads[folded].signature.return_type
-    except Exception as error:  # Numba lets some through that are not its own
+    except Exception as error:  # not all are NumbaError
         raise TypeError(short(error, name, function.py_func, operands)) from None
     if isinstance(found, types.NoneType):
         return []
@@ -111,19 +114,19 @@ def _array_form(kind: types.Type, name: str) -> tuple[int, np.dtype]:
 
 
 def scalar_result(function: FunctionType, name: str, dtypes: Sequence[np.dtype]) -> np.dtype:
-    """The dtype that a function of numbers returns for numbers of these.
+    """Return the dtype of the result of a function of numbers for arguments of these dtypes.
 
     Raises:
-        TypeError: it does not compile for these; the text has what Numba says in short.
+        TypeError: it does not compile for these; the text contains Numba's message in short.
     """
     kinds = tuple([from_dtype(d) for d in dtypes])
-    # Without Numba's memory: kernels have none, and would fail later and say less.
+    # Kernels have no memory management of Numba; they would fail later, with less detail.
     options: Any = {"_nrt": False}
     helpers: dict[FunctionType, Any] = {}
     made: Any = numba.njit(**options)(_substitute_helpers(function, helpers))
     try:
         made.compile(kinds)
-    except Exception as error:  # Numba lets some through that are not its own
+    except Exception as error:  # not all are NumbaError
         raise TypeError(short(error, name, function, [_Number(d) for d in dtypes])) from None
     if any(s.args != kinds for s in helpers[function].nopython_signatures):
         raise TypeError(
@@ -157,12 +160,12 @@ class _Number:
 
 @functools.lru_cache(256)
 def vectorised(function: FunctionType) -> Callable[..., Any]:
-    """A function of numbers as one of arrays, element by element; kernels' reference."""
+    """Return a function of numbers as a function of arrays, which is the reference of kernels."""
     return numba.vectorize(nopython=True)(_substitute_helpers(function, {}))
 
 
 def gist(error: Exception) -> str:
-    """Return what Numba says, in its first lines that are not about Numba."""
+    """Return the first lines of an error message from Numba, without those about Numba itself."""
     quotes = False
     said: list[str] = []
     for line in _COLOURS.sub("", str(error)).split("\n"):
@@ -178,13 +181,13 @@ def gist(error: Exception) -> str:
 
 
 def line_in(error: Exception, file: str) -> int | None:
-    """The line of a file that Numba names first."""
+    """Return the first line number of a file that a message from Numba names."""
     text = _COLOURS.sub("", str(error))
     return next((int(n) for p in _PLACES for name, n in p.findall(text) if name == file), None)
 
 
 def short(error: Exception, name: str, function: FunctionType, operands: Sequence[Shaped]) -> str:
-    """What Numba says, without what is about Numba, and the user's line."""
+    """Return a message of Numba without what concerns only Numba, and with the user's line."""
     text, said = str(error), gist(error)
     if "Cannot modify readonly array" in text:
         said = "it writes to an operand, and these are read only: write to a result"

@@ -1,7 +1,8 @@
-"""What a user's Numba function is, as text: its code and all that it reads come in, a key for the
-disk goes out, or None where something in it could change without being seen.
+"""Keys of users' Numba functions for the disk cache.
 
-It is loaded by name, when a kernel of `numba.cuda` is compiled.
+The input is a Numba function. The output is a key that contains its code and everything that it
+reads, or None if something in it could change without being noticed. `user_cuda.py` uses the key
+for the PTX of `numba.cuda` kernels.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from accnp.compiler.disk_cache import digest
 
 __all__ = ["user_key"]
 
-# Modules whose attributes are what their versions say.
+# Modules whose attributes are determined by their versions.
 _KNOWN = ("math", "cmath", "operator", "builtins", "numpy", "numba", "numba_cuda", "llvmlite")
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
 
 class _Unknown(Exception):
-    """Something whose meaning no text holds."""
+    """Raised for a value that no text can identify."""
 
 
 def user_key(function: object) -> str | None:
-    """The key of a Numba function with its options, the functions it calls, and the constants it
-    reads; None if it reads something else."""
+    """Return the key of a Numba function with its options, the functions it calls, and the
+    constants it reads; None if it reads anything else."""
     numba = sys.modules.get("numba_cuda")  # stands for Numba's own, where it is installed
     versions = f"{sys.version_info[:3]} {getattr(numba, '__version__', '')}"
     try:

@@ -1,9 +1,11 @@
-"""Scalar functions as functions of their own, with variants for vectors.
+"""Define scalar functions with vector variants in the modules that Numba compiles.
 
-In: the name of a function, the type of its operands, and the module that Numba writes. Out: a
-function in that module. LLVM's vectorizer cannot read the code of functions that look numbers up in
-tables, or branch; the attribute `vector-function-abi-variant` says which function does the same for
-several lanes. Its code is that of the other back end, so the bits are the same.
+LLVM's vectorizer cannot vectorize functions that read tables or branch. The input is the name of
+such a function, the type of its operands, and the module that Numba writes. The output is a
+function in this module, whose attribute `vector-function-abi-variant` names the functions that
+compute the same for several lanes. Their code is that of the LLVM back end, so that both back ends
+give the same bits. `numba/functions.py` calls `vectorized_function` for each call of a scalar
+function.
 """
 
 from __future__ import annotations
@@ -68,7 +70,8 @@ def vectorized_function(module: ir.Module, name: str, of: Sequence[DType]) -> ir
 
 @functools.cache
 def _templates(name: str, of: tuple[DType, ...]) -> list[tuple[int, Template]]:
-    """The code for several numbers of lanes; none for what is short, or has no such code."""
+    """Return the code for several numbers of lanes; none for functions that are short or have no
+    such code."""
     kinds = [register_type(d) for d in of]
     found: list[tuple[int, Template]] = []
     # As many lanes as there are doubles, too, for loops over numbers of both sizes.

@@ -79,7 +79,7 @@ def _is_independent(s: For, own: Set[Var]) -> bool:
 
 
 def _advances_with_loop(x: Expr, index: Var, inside: Set[Var]) -> bool:
-    """Whether an index is that of a loop plus terms that are the same in all steps."""
+    """Return whether an index is that of a loop plus terms that are the same in all steps."""
     if x == index:
         return True
     return (

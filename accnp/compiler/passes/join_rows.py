@@ -63,7 +63,7 @@ def join_rows(kernel: Kernel) -> Kernel:
 
 
 def _is_joinable(s: For) -> bool:
-    """Whether a loop may be interchanged with the inner one, and its steps are short enough."""
+    """Return whether a loop with short steps may be interchanged with the inner one."""
     if not s.interchangeable or s.step != 1:
         return False
     *before, inner = s.body

@@ -82,7 +82,7 @@ def _in_memory(value: Expr, s: Reduce, given: Collection[Buffer]) -> tuple[Memor
     None if the values are not in memory."""
     stores = [x for x in s.body if isinstance(x, Store)]
     for x in stores:
-        # Results of the kernel are not read again, because their stores may bypass the caches.
+        # Results of the kernel are not read again, because their stores may be non-temporal.
         if x.value == value and x.buffer not in given:
             return _adjacent(x.buffer, x.index, s)
     if isinstance(value, Var):

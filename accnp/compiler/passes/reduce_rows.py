@@ -1,16 +1,11 @@
-"""Deal reductions of rows to the threads of a GPU, and what is done with their results.
+"""Pass that distributes reductions of rows, and the statements with their results, over the threads
+of a GPU.
 
-A warp reduces a block of 1024 elements: its lanes are those of a `Reduction`, which are joined by
-halves; the results of the blocks of a row are joined one after the other. So every sum has the
-same order as on processors, and the same bits. Rows of one block have a warp each, or a part of
-one; longer rows have a block of threads, whose warps take a block of elements each, and leave the
-results in shared memory. Short rows, and rows of a block for each warp, stay in registers between
-passes: there is a step for each 32 elements, and all loads are issued before the first is used.
-Where that is too much code, and in other rows, a value that several passes want stays in shared
-memory, each element with the thread that reads it again, so that no thread waits for another.
-
-A block of threads has few rows, and there are as many blocks as that makes: they end at different
-times, and the device is busy to the end.
+`specs/grid.py` applies it to kernels with loops over rows. A warp reduces a block of 1024 elements:
+its lanes are those of a `Reduction`, which are combined by halves, and the results of the blocks of
+a row are combined in order. So every sum has the same order as on CPUs, and the same bits. If rows
+have one block, a warp or a part of it processes a row. Longer rows are processed by a thread block,
+whose warps reduce a block of elements each and write the results to shared memory.
 """
 
 from __future__ import annotations
@@ -61,37 +56,45 @@ from accnp.ir.op import COMBINES
 __all__ = ["RowPlan", "RowWriter", "reduce_chunks", "reduce_rows"]
 
 LANES = 32
-PARTS = 128  # results of blocks of elements that are joined at a time
-REGISTERS = 65536  # of a multiprocessor: a block's are among them
-FEW = 8  # elements that are loaded before they are used where registers are short
-ROOM = 40 << 10  # bytes of shared memory that a block of threads may have for what it keeps
+PARTS = 128  # results of blocks of elements that are combined at a time
+REGISTERS = 65536  # of a multiprocessor, shared by its thread blocks
+FEW = 8  # elements that are loaded before the first is used if registers are scarce
+ROOM = 40 << 10  # maximum bytes of shared memory for the kept values of a thread block
 _ZERO, _ONE = Const(0, I8), Const(1, I8)
 _Values = list[Expr]
 
 
 class RowPlan(NamedTuple):
-    """How the elements of a row are dealt.
+    """How the elements of a row are distributed over threads.
+
+    Short rows, and rows with one block of elements for each warp, stay in registers between passes:
+    there is a step for each 32 elements, and all loads are issued before the first is used. If that
+    is too much code, and for all other rows, a value that several passes read stays in shared
+    memory. The thread that stores an element there also loads it, so that no thread waits for
+    another. A thread block has few rows, and there are as many blocks as that requires: they end at
+    different times, so that the device is busy until the end.
 
     Attributes
     ----------
     threads
-        Of a block of threads.
+        The number of threads of a thread block.
     by_block
-        Whether a block of threads has one row at a time, not each of its warps.
+        Whether a thread block has one row at a time, not each of its warps.
     width
-        The threads that have one row; fewer than 32 only if `by_block` is false.
+        The number of threads that have one row; less than 32 only if `by_block` is false.
     steps
-        Into how many steps of 32 elements a row, or a block of it, is unrolled; 0: into none.
+        The number of steps of 32 elements into which a row, or a block of it, is unrolled; 0 if it
+        is not unrolled.
     clear
-        How many of these are whole in any row.
+        The number of these steps that are complete in any row.
     rest
         Both numbers for the last block of a row, if it is shorter.
     side
-        How many elements a thread loads at a time otherwise.
+        The number of elements that a thread loads at a time otherwise.
     length
-        Elements of a row for which there may be shared memory; 0: passes keep nothing.
+        The elements of a row for which there may be shared memory; 0 if passes keep nothing.
     once
-        Whether there are as many blocks of threads as all rows take.
+        Whether there are as many thread blocks as all rows need.
     """
 
     threads: int
@@ -106,7 +109,7 @@ class RowPlan(NamedTuple):
 
 
 def reduce_rows(kernel: Kernel, plan: RowPlan) -> Kernel:
-    """Return the kernel for a GPU, whose range are all rows.
+    """Return the kernel for a GPU, whose range is all rows.
 
     Parameters
     ----------
@@ -115,8 +118,8 @@ def reduce_rows(kernel: Kernel, plan: RowPlan) -> Kernel:
         range of the kernel. It contains statements and loops over the elements of a row, of which
         those that reduce them go over blocks of 1024.
     plan : RowPlan
-        How the elements are dealt. The kernel may have fewer threads than it says, so that what it
-        keeps fits into shared memory.
+        How the elements are distributed. The kernel may have fewer threads, so that the values that
+        it keeps fit into shared memory.
 
     Raises
     ------
@@ -168,15 +171,15 @@ def reduce_rows(kernel: Kernel, plan: RowPlan) -> Kernel:
 
 
 def reduce_chunks(kernel: Kernel, plan: RowPlan) -> Kernel:
-    """Return the kernel for a GPU that reduces chunks of rows, whose range are all chunks.
+    """Return the kernel for a GPU that reduces chunks of rows, whose range is all chunks.
 
     Parameters
     ----------
     kernel : Kernel
         Assignments, and a loop over the range of the kernel: assignments, one loop that reduces the
-        elements from a place on, by blocks, and statements with the results.
+        elements from an index on, by blocks, and statements with the results.
     plan : RowPlan
-        How the elements are dealt; a block of threads has a chunk.
+        How the elements are distributed; a thread block has a chunk.
 
     Raises
     ------
@@ -230,7 +233,7 @@ class RowWriter:
             self.parts[f.result] = self.share(number_type(f.value), PARTS)
 
     def choose_rows_per_block(self, plan: RowPlan) -> RowPlan:
-        """The plan with as many rows in a block as there is shared memory for what is kept."""
+        """Return the plan with as many rows in a thread block as shared memory has room for."""
         if plan.steps:
             return plan
         types, places = assign_shared_arrays(self.kept, plan.length, ROOM)
@@ -274,7 +277,7 @@ class RowWriter:
     def choose(
         self, test: Expr, then: list[Stmt], values: _Values, orelse: list[Stmt], others: _Values
     ) -> _Values:
-        """Write a choice; returns the values that one of the sides has made."""
+        """Write an `If`. Return the values that one of its sides has assigned."""
         results = [self.new("v", number_type(x)) for x in values]
         joined = [Joined(r, x, y) for r, x, y in zip(results, values, others, strict=True)]
         self.out.append(If(test, tuple(then), tuple(orelse), tuple(joined)))
@@ -310,7 +313,7 @@ class RowWriter:
         self.out += [Let(c.result, x) for c, x in zip(p.carried, found, strict=True)]
 
     def reduce(self, p: Pass) -> _Values:
-        """Go over a row; returns its results."""
+        """Write a pass over a row, and return its results."""
         if self.plan.by_block:
             return self.reduce_by_block(p)
         size = call("sub", p.stop, p.start) if p.start != _ZERO else p.stop
@@ -320,13 +323,13 @@ class RowWriter:
         return self.gathered(p, [c.start for c in p.carried], parts)
 
     def gathered(self, p: Pass, accs: Sequence[Expr], parts: Sequence[Expr]) -> _Values:
-        """Join the results of a block to those of the row."""
+        """Combine the results of a block with those of the row."""
         known: dict[Var, Expr] = {c.var: x for c, x in zip(p.carried, accs, strict=True)}
         known |= {f.result: x for f, x in zip(p.reductions, parts, strict=True)}
         return [self.let("acc", replaced(c.following, known)) for c in p.carried]
 
     def reduce_by_block(self, p: Pass) -> _Values:
-        """A pass of a block of threads."""
+        """Write a pass of a thread block, and return its results."""
         accs: _Values = [c.start for c in p.carried]
         if self.plan.steps:
             start = self.let("b", add_indices(p.start, call("mul", self.warp, Const(BLOCK, I8))))
@@ -355,14 +358,14 @@ class RowWriter:
         return [*results]
 
     def leave(self, p: Pass, place: Expr, parts: Sequence[Expr]) -> None:
-        """Leave the results of a block where the other warps find them."""
+        """Store the results of a block of elements where the other warps load them."""
         stores = [Store(self.parts[f.result], place, x)
                   for f, x in zip(p.reductions, parts, strict=True)]  # fmt: skip
         if stores:
             self.out.append(If(call("eq", self.lane, _ZERO), tuple(stores)))
 
     def joined(self, p: Pass, count: Expr, accs: Sequence[Expr]) -> _Values:
-        """Join what all warps have left."""
+        """Combine the results that all warps have stored."""
         if not p.reductions:
             return []
         self.wait()
@@ -380,7 +383,8 @@ class RowWriter:
     # --- blocks of 1024 elements ---
 
     def block(self, p: Pass, start: Expr, count: Expr) -> _Values:
-        """A warp goes over some elements from a place on; results are those of its first lane."""
+        """Write the reduction of some elements, from an index on, by a warp. Return the results,
+        which are those of its first lane."""
         if not (p.steps or p.reductions):
             return []
         lanes: _Values = [
@@ -414,7 +418,8 @@ class RowWriter:
     def reduce_whole_or_partial_block(
         self, p: Pass, where: tuple[Expr, Expr, Expr], lanes: _Values, rest: tuple[int, int]
     ) -> _Values:
-        """A block of 1024 elements, or the last one of a row, by other steps."""
+        """Write the reduction of a block of 1024 elements, or of the last block of a row with other
+        steps. Return the lanes."""
         whole, short = BLOCK // LANES, rest[0]
         sides: list[tuple[list[Stmt], _Values]] = []
         before = {key: dict(found) for key, found in self.registers.items()}
@@ -449,7 +454,7 @@ class RowWriter:
         return found[: len(lanes)]
 
     def loop(self, p: Pass, where: tuple[Expr, Expr, Expr], lanes: _Values) -> _Values:
-        """Go over a block some elements at a time."""
+        """Write a loop over a block, some elements at a time."""
         start, count, first = where
         side = self.plan.side
         whole = self.let("whole", call("and", count, Const(-LANES * side, I8)))
@@ -470,8 +475,8 @@ class RowWriter:
     def side_by_side(
         self, p: Pass, where: tuple[Expr, Expr, Expr], lanes: _Values, side: int, clear: int
     ) -> _Values:
-        """Some elements, 32 from each other. From the one of number `clear` on, they may be beyond
-        the end: that is the last element again, and is not joined."""
+        """Write the reduction of elements that are 32 apart. From number `clear` on, they may be
+        beyond the end: then the last element is loaded again, and is not combined."""
         start, count, j = where
         places: dict[int, tuple[Var, Var | None]] = {}
         for k in range(side):
@@ -491,8 +496,8 @@ class RowWriter:
         return lanes
 
     def count_early_loads(self, p: Pass, side: int) -> int:
-        """How many elements of a row in registers are loaded before the first is used: all, if
-        their operands, and what is kept of others, fit into the registers that a thread has."""
+        """Return how many elements of a row in registers are loaded before the first is used: all,
+        if their operands and the kept values of other elements fit into a thread's registers."""
         if not self.plan.steps or not self.plan.length:
             return side
         here = {p.key(s.value.buffer, s.value.index): number_type(s.value)
@@ -500,7 +505,7 @@ class RowWriter:
         types = [t for key, t in here.items() if key not in self.kept]
         types += [value.dtype for value in self.kept.values()]
         words = sum([-(-t.size // 4) for t in types])
-        threads = -(-self.plan.threads // 128) * 128  # by which registers are given
+        threads = -(-self.plan.threads // 128) * 128  # the unit of register allocation
         return side if words * side <= min(255, REGISTERS // threads) else FEW
 
     def elements(
@@ -511,8 +516,8 @@ class RowWriter:
         lanes: _Values,
         threads: int = LANES,
     ) -> _Values:
-        """The statements of a pass for some elements, and their reductions, whose lanes so many
-        threads share; loads come first."""
+        """Write the statements of a pass for some elements, with the loads first. Return the lanes
+        of the reductions; `threads` threads share the lanes."""
         indices, loads = p.indices, p.loads
         known: dict[int, dict[Var, Expr]] = {k: {ELEMENT: places[k][0]} for k in some}
         for k in some:
@@ -543,7 +548,7 @@ class RowWriter:
     def load(
         self, p: Pass, s: Let, k: int, where: tuple[Var, Var | None], known: dict[Var, Expr]
     ) -> None:
-        """Load an element, from where an earlier pass has left it."""
+        """Load an element, from the place where an earlier pass has stored it if there is one."""
         assert isinstance(s.value, Load)
         key = p.key(s.value.buffer, s.value.index)
         kept = self.kept.get(key)
@@ -562,7 +567,7 @@ class RowWriter:
     def store(
         self, p: Pass, s: Store, k: int, where: tuple[Var, Var | None], known: dict[Var, Expr]
     ) -> None:
-        """Store an element, or keep it for later passes, if one of these stores it."""
+        """Store an element, or keep it for later passes if one of them stores it."""
         key = p.key(s.buffer, s.index)
         kept = self.kept.get(key)
         held = kept is not None and (bool(self.plan.steps) or key in self.shelves)
@@ -582,7 +587,7 @@ class RowWriter:
             self.out.append(one if inside is None else If(inside, (one,)))
 
     def shelf(self, place: Var) -> Expr:
-        """Where an element is in shared memory."""
+        """Return the index of an element in shared memory."""
         if self.plan.by_block or self.rows == 1:
             return place
         return Index(((self.warp, self.plan.length), (place, 1)))
@@ -590,16 +595,17 @@ class RowWriter:
     # --- quotients ---
 
     def invert(self, p: Pass) -> None:
-        """Make the inverses of what a pass divides its elements by."""
+        """Write the inverses of the numbers by which a pass divides its elements."""
         for s in p.steps:
             divisor = self.divisor(p, s)
-            # Few elements are divided by the divisor itself.
+            # If there are few elements, they are divided by the divisor itself.
             worth = divisor not in self.inverses and not 0 < self.plan.steps < 4
             if divisor is not None and worth:
                 self.inverses[divisor] = self.let("scale", Call("inverse", (divisor,), F8))
 
     def divisor(self, p: Pass, s: Let | Store) -> Var | None:
-        """What a statement divides an element by, if that is the same for all of a row."""
+        """Return the number by which a statement divides an element, if it is the same for the
+        whole row."""
         x = s.value
         if not isinstance(s, Let) or not isinstance(x, Call) or x.function != "div":
             return None

@@ -1,8 +1,8 @@
-"""Deal reductions of rows that lie across to the threads of a GPU.
+"""Pass that distributes reductions of rows with strided elements over the threads of a GPU.
 
-The memory of operands runs along an axis of the rows, so the threads of a warp have 32 rows side
-by side, and the warps of a block share the lanes of a `Reduction`. Every sum has the same order as
-in other kernels.
+The memory of operands is contiguous along an axis of the rows, so the threads of a warp process 32
+adjacent rows, and the warps of a block share the lanes of a `Reduction`. Every sum has the same
+order as in other kernels. `specs/grid.py` applies the pass.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _ZERO = Const(0, I8)
 
 
 def reduce_rows_across(kernel: Kernel, axis: int) -> tuple[Kernel, Var]:
-    """Return the kernel for a GPU, and its argument that says how many groups of 32 rows there are
-    along the axis. Its range are the groups of all rows.
+    """Return the kernel for a GPU, and its argument for the number of groups of 32 rows along the
+    axis. Its range is the groups of all rows.
 
     Parameters
     ----------
     kernel : Kernel
         As for `reduce_rows`, with one pass, which stores nothing.
     axis : int
-        The number of the loop along which the memory of operands runs.
+        The number of the loop along which the memory of operands is contiguous.
 
     Raises
     ------
@@ -118,7 +118,7 @@ class _Across:
         self.most = max(self.many) * WARPS
 
     def blocks(self) -> list[Expr]:
-        """Go over the blocks of 1024 elements; returns the results."""
+        """Write the loop over blocks of 1024 elements, and return the results."""
         made, p = self.made, self.p
         b = made.new("b")
         accs = [made.new("acc", c.var.dtype) for c in p.carried]  # type: ignore[arg-type]
@@ -147,7 +147,7 @@ class _Across:
         return [*results]
 
     def elements(self, b: Var, end: Var) -> list[Expr]:
-        """Join the elements of a block to the lanes of this thread."""
+        """Combine the elements of a block with the lanes of this thread."""
         made, p, most = self.made, self.p, self.most
         starts: list[Expr] = [
             initial_value(f.combine, number_type(f.value))
@@ -178,7 +178,7 @@ class _Across:
         return lanes
 
     def combine_by_halves(self, f: Reduction, lanes: list[Expr]) -> Expr:
-        """Join lanes by halves."""
+        """Combine lanes by halves."""
         while len(lanes) > 1:
             half = len(lanes) // 2
             lanes = [

@@ -1,4 +1,4 @@
-"""A kernel that reduces rows, taken apart into the passes over a row: for `reduce_rows`."""
+"""Split a kernel that reduces rows into the passes over a row, for `reduce_rows.py`."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ __all__ = [
 
 BLOCK = 1024  # elements of a part of a row that is reduced at a time
 ELEMENT = Var("number of an element")  # the index in the statements of a pass; no name of a kernel
-Key = tuple[Memory, object]  # a place, which may depend on the number of the element
+Key = tuple[Memory, object]  # memory and an index, which may depend on the number of the element
 _ZERO = Const(0, I8)
 
 
 class Pass(NamedTuple):
-    """One pass over the elements from start to stop, whose number is `ELEMENT`: statements for one
-    element, the reductions, and how their results are joined to those of the parts before.
+    """One pass over the elements from start to stop, whose number is `ELEMENT`: the statements for
+    one element, the reductions, and how their results are combined with those of earlier parts.
 
-    It may be left out unless `needed` holds.
+    It may be skipped unless `needed` is true.
     """
 
     start: Expr
@@ -74,7 +74,7 @@ class Pass(NamedTuple):
 
     @property
     def loads(self) -> list[Let]:
-        """The loads whose places are known at once."""
+        """The loads whose indices do not depend on other loads."""
         own = self.assigned - {s.var for s in self.indices}
         return [
             s for s in self.steps
@@ -82,7 +82,7 @@ class Pass(NamedTuple):
         ]  # fmt: skip
 
     def key(self, memory: Memory, index: Expr) -> Key:
-        """The place of an access, to find it again in another pass."""
+        """Return a key for the index of an access, to find it again in another pass."""
         values = {s.var: s.value for s in self.indices}
 
         def of(x: Expr) -> object:
@@ -149,7 +149,8 @@ class Kept(NamedTuple):
 
 
 def kept_values(passes: Sequence[Pass]) -> dict[Key, Kept]:
-    """Return what passes want of earlier ones, by place."""
+    """Return the values that passes load after earlier ones have loaded or computed them, by
+    index."""
     first: dict[Key, int] = {}
     last: dict[Key, int] = {}
     found: dict[Key, DType] = {}
@@ -173,16 +174,17 @@ def kept_values(passes: Sequence[Pass]) -> dict[Key, Kept]:
 
 
 def _is_per_element(x: object) -> bool:
-    """Whether a place depends on the number of the element."""
+    """Return whether an index depends on the number of the element."""
     return x == ELEMENT or (isinstance(x, tuple) and any(map(_is_per_element, as_tuple(x))))
 
 
 def assign_shared_arrays(
     kept: dict[Key, Kept], length: int, room: int
 ) -> tuple[list[DType], dict[Key, int]]:
-    """Return the types of arrays of `length` elements that hold kept values, at most `room` bytes,
-    and which value is in which: one may follow another."""
-    shelves: list[tuple[DType, int]] = []  # type, and the last pass that wants it
+    """Return the types of arrays of `length` elements for kept values, of at most `room` bytes in
+    total, and the number of the array of each value. Values with different lifetimes may share an
+    array."""
+    shelves: list[tuple[DType, int]] = []  # type, and the last pass that loads it
     places: dict[Key, int] = {}
     for key, value in kept.items():
         for k, (of, last) in enumerate(shelves):

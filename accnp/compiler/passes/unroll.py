@@ -110,7 +110,7 @@ def _in_rows(kernel: Kernel) -> set[Var]:
 
 
 def _is_vector(s: For) -> bool:
-    """Whether the steps of a loop are the lanes of a vector: they are independent and write
+    """Return whether the steps of a loop are the lanes of a vector: they are independent and write
     adjacent elements."""
     places = [x.index for x in s.body if isinstance(x, Store)]
     return s.independent and all(

@@ -134,8 +134,8 @@ def _vector(s: For, flat: bool, stack: frozenset[Memory], vector_bytes: int) -> 
 
 
 def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
-    """Whether a loop only stores results that no other statement accesses, so that its stores may
-    bypass the caches. This excludes the few results of a tile of reductions."""
+    """Return whether a loop only stores results that no other statement accesses, so that its
+    stores may be non-temporal. This excludes the few results of a tile of reductions."""
     stores = [x for x in s.body if isinstance(x, Store)]
     if not stores or (vector_bytes < LINE and len(stores) > 1):
         return False
@@ -154,7 +154,7 @@ def _are_results(s: For, kernel: Kernel, vector_bytes: int) -> bool:
 
 
 def _stores_all_elements(s: For, kernel: Kernel) -> bool:
-    """Whether the first store of a loop fills memory of the caller, element by element."""
+    """Return whether the first store of a loop fills memory of the caller, element by element."""
     store = next((x for x in s.body if isinstance(x, Store)), None)
     return store is not None and store.buffer in kernel.buffers and store.index == s.index
 
@@ -166,7 +166,7 @@ def _statements_outside(body: Sequence[Stmt], s: For) -> list[Stmt]:
 
 
 def _has_unit_stride(x: Expr, index: Var) -> bool:
-    """Whether adjacent steps access adjacent elements."""
+    """Return whether adjacent steps access adjacent elements."""
     return x == index or (isinstance(x, Index) and (index, 1) in x.terms)
 
 
@@ -182,7 +182,7 @@ def _has_form(x: Expr) -> bool:
 
 
 def _is_simple(x: Call) -> bool:
-    """Whether a function is one or two instructions."""
+    """Return whether a function compiles to one or two instructions."""
     return x.function in FUNCTIONS and FUNCTIONS[x.function].simple
 
 
@@ -196,7 +196,7 @@ def _step_variables(s: For) -> set[Expr]:
 
 
 def _is_loaded(x: Load, s: For, moving: Set[Expr], vector_bytes: int) -> bool:
-    """Whether a vector can be loaded without a separate load for each lane."""
+    """Return whether a vector can be loaded without a separate load for each lane."""
     size = 1 if x.buffer.element.kind == "bool" else x.buffer.element.size
     if size >= 4:
         return True

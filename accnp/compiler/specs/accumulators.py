@@ -24,7 +24,7 @@ def accumulator(dtype: np.dtype, combine: str) -> np.dtype:
 
 
 def is_product(f: RowReduction) -> bool:
-    """Whether lanes of a reduction may overflow or underflow although the result does not."""
+    """Return whether lanes of a reduction may over- or underflow although the result does not."""
     return f.combine == "prod" and f.dtype.kind in "fc"
 
 

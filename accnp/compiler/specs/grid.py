@@ -58,7 +58,7 @@ WIDE = 4  # elements of one load or store
 MAX_WAVES, MAX_WAVES_COSTLY, COSTLY = 16, 4, 64
 # The fraction of a wave of blocks below which the parts of columns get separate blocks.
 MIN_WAVE_FRACTION = 31 / 128
-WARPS = 8  # warps of a block of threads that reduces rows
+WARPS = 8  # warps of a thread block that reduces rows
 # The same if each has one block of a row in registers, and for reductions of chunks.
 WARPS_UNROLLED = 16
 WARPS_IN_REGISTERS = 4  # the same if rows stay in registers
@@ -127,7 +127,7 @@ def _sizes(spec: KernelSpec) -> tuple[int, ...]:
 
 
 def _is_narrow(spec: KernelSpec) -> bool:
-    """Whether all indices and offsets fit into 32 bits."""
+    """Return whether all indices and offsets fit into 32 bits."""
     sizes = _sizes(spec)
     ways = [sum([abs(s) * (n - 1) for s, n in zip(a.strides, sizes, strict=True)])
             for a in spec.accesses]  # fmt: skip
@@ -165,7 +165,7 @@ def _finish_range(
 
 
 def _suits_patches(spec: KernelSpec) -> bool:
-    """Whether a kernel has enough rows and columns, and little work per element."""
+    """Return whether a kernel has enough rows and columns, and little work per element."""
     if elements_per_thread("patch", spec.cost) < ACROSS * DOWN:
         return False
     return (
@@ -254,7 +254,7 @@ def _build_column_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Genera
 
 
 def _build_row_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated]:
-    """A warp for each row, or a block of threads."""
+    """Build a reduction of rows, with a warp or a thread block for each row."""
     made = _start_kernel(spec)
     phases = separate_stores(spec.phases)
     out, rows, length = made.out, prod(spec.outer), prod(spec.reduced)
@@ -287,7 +287,7 @@ def _build_row_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated
     )  # fmt: skip
     per = reduce_rows(kernel, plan).threads // LANES
     blocks, several = -(-rows // (per * LANES // width)), LANES // width
-    # Each warp does a block of elements at least, if there is work for all.
+    # Each warp processes at least one block of elements, if there are enough for all warps.
     rounds = max(1, BLOCK // max(1, length * several))
     out.blocks = max(min(blocks, WAVES_BEFORE_GROUPING * wave), -(-blocks // rounds))
     out.once = rounds == 1 and 0 < rows < NARROW
@@ -297,7 +297,7 @@ def _build_row_reduction(spec: KernelSpec, wave: int) -> tuple[Kernel, Generated
 
 
 def _rows_across(spec: KernelSpec, transposed: int) -> tuple[Kernel, Generated]:
-    """A block of threads for 32 rows."""
+    """Build a reduction of rows with strided elements, with a thread block for 32 rows."""
     made = _start_kernel(spec)
     add_grid_rows(made, spec.phases)
     kernel, count = reduce_rows_across(made.b.kernel(), transposed)
@@ -310,7 +310,7 @@ def _rows_across(spec: KernelSpec, transposed: int) -> tuple[Kernel, Generated]:
 
 
 def _build_chunk_reduction(spec: KernelSpec) -> tuple[Kernel, Generated]:
-    """A block of threads for each chunk of a row."""
+    """Build a reduction of chunks of rows, with a thread block for each chunk."""
     made = _start_kernel(spec)
     phases = separate_stores(spec.phases)
     add_grid_chunks(made, phases)
@@ -328,8 +328,8 @@ def _build_chunk_reduction(spec: KernelSpec) -> tuple[Kernel, Generated]:
 
 
 def _unrolled_steps(spec: KernelSpec, phases: Sequence[Phase], length: int) -> int:
-    """The steps of 32 elements that are written out for whole rows; 0 if they are too many, or if
-    what is in registers may be wanted by a loop."""
+    """Return the number of steps of 32 elements that are unrolled for whole rows; 0 if they are too
+    many, or if a loop may need values that are in registers."""
     if multiplies_stored_values(phases):
         return 0
     steps = next(n for n in STEPS if length <= LANES * n)
@@ -338,7 +338,7 @@ def _unrolled_steps(spec: KernelSpec, phases: Sequence[Phase], length: int) -> i
 
 
 def _whole_steps(length: int) -> int:
-    """How many of these are whole in any row of this many steps."""
+    """Return how many unrolled steps are complete in any row of this length."""
     return max((n for n in STEPS if LANES * n <= length), default=0)
 
 

@@ -81,8 +81,8 @@ def end_of_pass(
 
 
 def separate_stores(phases: Sequence[Phase]) -> list[Phase]:
-    """Return passes of which none has products and stores: a block whose product overflows is read
-    again."""
+    """Return passes of which none has both products and stores, because a block whose product
+    overflows is read again."""
     found: list[Phase] = []
     for phase in phases:
         if phase.stores and any(map(is_product, phase.reductions)):
@@ -97,7 +97,7 @@ def separate_stores(phases: Sequence[Phase]) -> list[Phase]:
 
 
 def multiplies_stored_values(phases: Sequence[Phase]) -> bool:
-    """Whether a product is of what an earlier pass has left."""
+    """Return whether a pass multiplies values that an earlier pass has stored."""
     loads = [s.access for p in phases if any(map(is_product, p.reductions)) for s in p.full]
     return any(a is not None and a.store for a in loads)
 
@@ -123,8 +123,8 @@ def add_grid_rows(made: Statements, phases: Sequence[Phase]) -> None:
 def _add_pass(
     made: Statements, phase: Phase, index: dict[int, Place], start: Expr, stop: Expr | None
 ) -> list[Expr]:
-    """Add one pass over the elements from start to stop, by default all of a row; returns what it
-    has reduced, before the conversion to the types of the results."""
+    """Add one pass over the elements from start to stop, by default all of a row. Return the
+    reduced values, before the conversion to the types of the results."""
     b = made.b
     before = dict(made.values)
     found: list[Expr] = []
@@ -158,7 +158,7 @@ def _add_pass(
 
 
 def _reduced_indices(made: Statements, flat: Place) -> dict[int, Place]:
-    """The indices along the reduced axes."""
+    """Return the indices along the reduced axes."""
     if len(made.spec.reduced) == 1:
         return {made.outer: flat}
     q = flat if isinstance(flat, Var) else made.b.let("q", flat)

@@ -56,7 +56,7 @@ def transposed_loads(spec: KernelSpec, inner: int, d: int) -> list[Access]:
 
 
 def is_contiguous_reduction(spec: KernelSpec, d: int) -> bool:
-    """Whether all operands of a reduction are contiguous along the reduced axis d."""
+    """Return whether all operands of a reduction are contiguous along the reduced axis d."""
     phase = spec.phases[0]
     return (
         all(a.strides[d] in (0, 1) for a in _loads(phase.full))
@@ -66,7 +66,7 @@ def is_contiguous_reduction(spec: KernelSpec, d: int) -> bool:
 
 
 def reduces_operand_directly(f: RowReduction, d: int) -> bool:
-    """Whether a reduction reads an operand unchanged, contiguously along axis d."""
+    """Return whether a reduction reads an operand unchanged, contiguously along axis d."""
     return f.direct is not None and f.direct.dtype == f.dtype and f.direct.strides[d] == 1
 
 
@@ -83,7 +83,7 @@ def tile_width(spec: KernelSpec, most: int) -> tuple[int, int]:
 
 
 def supports_transposed_rows(spec: KernelSpec, d: int) -> bool:
-    """Whether `add_transposed_rows` supports a row kernel: no load has a large stride along d."""
+    """Return whether `add_transposed_rows` supports a row kernel: no large strides along d."""
     reductions = spec.phases[0].reductions
     return (
         len({COMBINES[f.combine].lanes for f in reductions}) == 1

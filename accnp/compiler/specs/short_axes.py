@@ -29,7 +29,7 @@ CALL_COST = 20  # cost of a step from which it is assumed to call functions
 
 
 def has_short_axis(spec: KernelSpec) -> bool:
-    """Whether the inner axis of a kernel is so short that it is unrolled."""
+    """Return whether the inner axis of a kernel is so short that it is unrolled."""
     length = prod({"row": spec.reduced, "map": spec.inner, "column": spec.inner}.get(spec.form, ()))
     most = COLUMNS if spec.form == "column" else LANES
     count = sum(len(p.full) + len(p.reductions) for p in spec.phases)
@@ -54,7 +54,7 @@ def row_invariants(spec: KernelSpec) -> list[Statement]:
 
 
 def is_row_gather(spec: KernelSpec) -> bool:
-    """Whether a map reads elements of its rows at a few indices that are the same in all rows."""
+    """Return whether a map reads elements of its rows at a few indices, the same in all rows."""
     if spec.form != "map" or not spec.outer or len(spec.phases) != 1 or len(spec.inner) != 1:
         return False
     length, (phase,) = spec.inner[0], spec.phases
@@ -71,8 +71,8 @@ def gather_loads(phase: Phase) -> list[Statement]:
 
 
 def fits_permute(s: Statement, n: int) -> bool:
-    """Whether one vector holds the row of which a statement reads n elements, at computed indices
-    along the inner axis."""
+    """Return whether one vector can hold the row from which a statement reads n elements, at
+    computed indices along the inner axis."""
     if (
         s.access is None
         or any(s.access.strides[-1:])
@@ -86,7 +86,7 @@ def fits_permute(s: Statement, n: int) -> bool:
 
 
 def columns_fit_vector(spec: KernelSpec, d: int) -> bool:
-    """Whether the columns, along axis d, can be the lanes of one short vector.
+    """Return whether the columns, along axis d, can be the lanes of one short vector.
 
     This pays if they call functions (means of exp of 3 columns: 770 us without it, 360 us with it)
     and for tiny loops. In other cases the code of LLVM is as fast, or faster if it may change the

@@ -68,7 +68,7 @@ class LinearAlgebra(Protocol):
 
 
 class ArrayLibrary(Protocol):
-    """A module with functions of arrays: NumPy, or CuPy, whose own namespace is `cuda`."""
+    """A module with functions of arrays: NumPy or CuPy; `cuda` is CuPy's own namespace."""
 
     __name__: str
     linalg: LinearAlgebra

@@ -56,7 +56,7 @@ def _is_cupy(xp: ArrayLibrary) -> bool:
 
 
 def allows_tf32(precision: object) -> bool:
-    """Whether a precision allows TF32 for products of float32."""
+    """Return whether a precision allows TF32 for products of float32."""
     if precision is None:
         return False
     each = cast("tuple[object, ...]", precision) if isinstance(precision, tuple) else (precision,)

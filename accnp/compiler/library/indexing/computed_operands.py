@@ -1,7 +1,9 @@
-"""Operands that the kernel of an op computes element by element, in place of loading them.
+"""Operands that the kernel of an op computes element by element instead of loading them.
 
-In: the description of the kernel that would store such an operand, a map over one axis. Out: what
-an op's own kernel writes into its text for an element.
+The input is the description of the kernel that would otherwise store such an operand, a map over
+one axis. The planners for CPUs and GPUs (`engine/plan.py`, `engine/device_plan.py`) attach a
+`Computed` to the operand. The writer of the op's kernel (`scatters.py`) then calls its methods,
+which write the statements that compute an element into the source.
 """
 
 from __future__ import annotations
@@ -11,15 +13,16 @@ from accnp.ir.kernel import KernelSpec, Statement, dtype_code
 
 __all__ = ["Computed"]
 
-MOST = 64  # cost of an element: what takes more is worth a launch of its own
-# Up to this cost an element is computed where it is wanted, even without vectors. 30,000 sums of
-# v * 2 at 500 places take 13 us, as long as if v * 2 were there; with a square root 34 for 14.
+MOST = 64  # maximum cost of an element; a more expensive operand gets a separate launch
+# Up to this cost an element is computed where it is used, even without vector instructions. 30,000
+# sums of v * 2 at 500 positions take 13 us, as long as with a stored v * 2. With a square root,
+# they take 34 us instead of 14 us.
 LIGHT = 8
 
 
 class Computed:
-    """How an operand is computed. Its first load takes the place of its own pointer; the pointers
-    of the others come after those to results and memory."""
+    """How an operand is computed. Its first load uses the operand's own pointer; the pointers of
+    the other loads come after those to results and scratch memory."""
 
     buffer = "e_block"  # of some elements, on the stack
 
@@ -31,7 +34,7 @@ class Computed:
 
     @classmethod
     def of(cls, spec: KernelSpec) -> Computed | None:
-        """The operand that a kernel would store; None for a kernel of another kind."""
+        """Return the operand that a kernel would store; None for a kernel of another form."""
         flat = spec.form == "map" and not (spec.outer or spec.reduced or spec.row_head)
         if not flat or len(spec.inner) > 1 or len(spec.phases) != 1 or spec.cost > MOST:
             return None
@@ -43,18 +46,19 @@ class Computed:
         # In the order of its elements, or the same for all.
         if store.strides not in ((), (1,)) or store.offset or not found.loads:
             return None
-        # Gathers are faster in a loop of their own: 30,000 sums of v * w[i] took 39 us for 20.
+        # Gathers are faster in a separate loop: 30,000 sums of v * w[i] took 20 us with one, and
+        # 39 us without.
         plain = all(s in (0, 1) for a in found.loads for s in a.strides)
         return found if plain and not any(a.terms for a in found.loads) else None
 
     @property
     def more(self) -> int:
-        """How many pointers it needs beside the operand's own."""
+        """Return the number of pointers in addition to the operand's own."""
         return len(self.loads) - 1
 
     def begin(self, text: Text, own: str, first: int) -> None:
-        """Write what all elements have in common; `own` is the pointer of the operand, the others
-        begin with this one."""
+        """Write the statements that all elements share. `own` is the pointer of the operand; its
+        other pointers begin with pointer number `first`."""
         names = [own, *text.pointers[first : first + self.more]]
         self.names = {id(a): name for a, name in zip(self.loads, names, strict=True)}
         ((store, _),) = self.spec.phases[0].stores
@@ -64,11 +68,11 @@ class Computed:
 
     @property
     def light(self) -> bool:
-        """Whether it takes no more than vectors would save."""
+        """Return whether computing an element costs no more than vector instructions would save."""
         return self.spec.cost <= LIGHT
 
     def block(self, text: Text, first: str, count: str) -> None:
-        """Write a loop that computes elements from a place on, by vectors, into `buffer`."""
+        """Write a vectorized loop that computes elements, from an index on, into `buffer`."""
         with text.block(f"for e_q in range({count}):"):
             text.add(f"{self.buffer}[e_q] = {self.element(text, f'{first} + e_q')}")
 
@@ -93,5 +97,5 @@ class Computed:
 
 
 def _name(x: str) -> str:
-    """The name of a value, apart from those of the op's kernel."""
+    """Return the name of a value, which differs from the names of the op's kernel."""
     return f"e_{x}"

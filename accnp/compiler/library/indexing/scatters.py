@@ -177,13 +177,13 @@ def _update(text: Text, updates: Operand, place: str) -> str:
 
 
 def _is_chain(updates: Operand, axes: Sequence[Axis]) -> bool:
-    """Whether updates are computed single elements that are processed in order."""
+    """Return whether updates are computed single elements that are processed in order."""
     single = len(axes) == 1 and axes[0].kind == "row" and axes[0].steps[2] == 1
     return updates.computed is not None and single
 
 
 def _can_compute(updates: Operand, axes: Sequence[Axis]) -> bool:
-    """Whether computing updates in place is as fast as loading them."""
+    """Return whether computing updates in place is as fast as loading them."""
     if updates.computed is None or updates.computed.light or not axes or _is_chain(updates, axes):
         return True
     last = axes[-1]  # vectorized, if the innermost loop is contiguous
@@ -329,7 +329,7 @@ def _single(
 
 
 def _has_many_rows_per_position(axes: Sequence[Axis], places: int, fine: bool) -> bool:
-    """Whether there are many more rows (or elements) than positions."""
+    """Return whether there are many more rows (or elements) than positions."""
     if not axes or [a.kind for a in axes] not in (["row"], ["row", "whole"]):
         return False
     width = axes[1].size if len(axes) == 2 else 1
@@ -340,7 +340,7 @@ def _has_many_rows_per_position(axes: Sequence[Axis], places: int, fine: bool) -
 
 
 def _has_few_columns(axes: Sequence[Axis]) -> bool:
-    """Whether there are many rows, but so few columns that a thread for each would be slow."""
+    """Return whether there are many rows, but too few columns for one thread for each."""
     if [a.kind for a in axes] not in (["row"], ["row", "whole"]):
         return False
     return axes[0].size >= RUN and (len(axes) == 1 or axes[1].size < NARROW)

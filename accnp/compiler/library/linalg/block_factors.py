@@ -1,16 +1,11 @@
-"""Factorizations and systems of small matrices on GPUs: cholesky, triangular_solve, lu,
-linear_solve, det, slogdet, qr.
+"""GPU kernels of factorizations and linear systems of small matrices: cholesky, triangular_solve,
+lu, linear_solve, det, slogdet, qr.
 
-In: how operands lie in memory. Out: `OwnKernel`s in which a block of threads does each matrix, in
-the memory that the block shares; none for what does not fit there, which is the library's. They are
-launched from tables and by loops in machine code as any other kernel, where calls of the library go
-through Python. The steps are LAPACK's without its blocks: a column, then all that it changes, by
-all threads at once (Golub and Van Loan, Matrix Computations, 4th edition, 3.1.1, 3.4.4, 4.2.5,
-5.2.2). Sums have another order than on the processor: results agree to rounding.
-
-In the texts: me is a thread of the block, u its lane, w its warp; f is the matrix, by rows, which
-begin an odd number of elements apart, so that the lanes of a warp that go down a column find each
-element in another bank.
+The functions, which the declarations of the ops name, take the memory layout of the operands. They
+return an `OwnKernel` in which one thread block processes each matrix in shared memory, or None if
+the matrix does not fit; then cuSOLVER or cuBLAS computes the op. Plans and loops in machine code
+launch these kernels like generated ones, whereas calls of the libraries go through Python. The
+order of summation differs from that on CPUs, so results agree up to rounding.
 """
 
 from __future__ import annotations
@@ -27,17 +22,25 @@ from accnp.ir.kernel import Operand, OwnKernel, dtype_code
 
 __all__ = ["Block", "cholesky", "det", "lu", "qr", "solve", "triangular_solve"]
 
+# The algorithms are those of LAPACK without blocking: one column, then the update of the rest of
+# the matrix by all threads (Golub and Van Loan, Matrix Computations, 4th edition, 3.1.1, 3.4.4,
+# 4.2.5, 5.2.2).
+#
+# In the sources, `me` is the number of the thread in the block, `u` its lane, and `w` its warp. `f`
+# is the matrix in row-major order. The distance between rows is an odd number of elements, so that
+# lanes that read a column access different banks.
+
 PIVOTS = 128  # more than the rows of a square matrix that fits
-ROOM = (48 << 10) - 4 * PIVOTS  # bytes that a block may share without asking for more
-CLASSES = (1 << 10, 1 << 12, 1 << 14, ROOM)  # of them, so that few texts serve all sizes
-SIDES = 32  # right sides of a system that a block does
+ROOM = (48 << 10) - 4 * PIVOTS  # bytes of shared memory without a special request
+CLASSES = (1 << 10, 1 << 12, 1 << 14, ROOM)  # sizes of it, so that few kernels cover all matrices
+SIDES = 32  # right sides of a system that a block solves
 SMALL = 32  # rows up to which a block has fewer threads
 _PARTS = {"c8": "f4", "c16": "f8"}
 
 
 class Block(Batch):
-    """A text with a block of threads for each matrix of some arrays, and, where systems have
-    `sides`, for each tile of these."""
+    """A source with one thread block for each matrix of several arrays and, if systems have
+    `sides`, for each tile of the right sides."""
 
     def __init__(
         self, operands: Sequence[Operand], results: Sequence[Aval], ranks: str, sides: int = 0
@@ -53,7 +56,7 @@ class Block(Batch):
         self.offsets: list[int] = []
 
     def fits(self, *elements: int) -> bool:
-        """Whether there is room for arrays of this many elements, the matrix first."""
+        """Return whether arrays of these sizes, the matrix first, fit into shared memory."""
         sizes = [n for x in self.arrays for n in x.shape]
         if self.code not in ("f4", "f8", "c8", "c16") or not all(sizes):
             return False
@@ -64,8 +67,8 @@ class Block(Batch):
 
     @contextmanager
     def each(self, names: str, beside: str = "", pivots: bool = False) -> Generator[None]:
-        """The loop over tasks: each of `names` is a pointer to the part of one array, `beside` are
-        those to what is shared besides the matrix."""
+        """Open the loop over tasks. Each of `names` is a pointer to the task's part of one array,
+        and `beside` names pointers to shared memory other than the matrix."""
         text = self.text
         count = text.integer(self.count)
         text.add("me = thread_of_block()", "u = lane()", "w = warp()")
@@ -93,28 +96,29 @@ class Block(Batch):
         return self.text.own(self.count, self.count * (work + 64), self.threads)
 
     def strides(self, which: int) -> tuple[str, str]:
-        """Those of a matrix, all as arguments: one text serves matrices that lie either way."""
+        """Return the strides of a matrix. Both are arguments, so that one source is valid for
+        row-major and column-major matrices."""
         rows, columns = self.arrays[which].strides[-2:]
         return self.text.integer(rows), self.text.integer(columns)
 
     # --- loops ---
 
     def rows(self, start: str, stop: str) -> AbstractContextManager[None]:
-        """A loop whose indices i the warps share."""
+        """Open a loop over i that is distributed over the warps."""
         return self.text.block(f"for i in range({start} + w, {stop}, {self.threads // 32}):")
 
     def lanes(self, j: str, start: str, stop: str) -> AbstractContextManager[None]:
-        """A loop whose indices the lanes of a warp share."""
+        """Open a loop over `j` that is distributed over the lanes of a warp."""
         return self.text.block(f"for {j} in range({start} + u, {stop}, 32):")
 
     def alone(self, e: str, start: str, stop: str) -> AbstractContextManager[None]:
-        """A loop whose indices all threads share."""
+        """Open a loop over `e` that is distributed over all threads."""
         return self.text.block(f"for {e} in range({start} + me, {stop}, {self.threads}):")
 
     # --- expressions ---
 
     def minus(self, to: str, x: str, y: str) -> str:
-        """The statement to = to - x * y."""
+        """Return the statement to = to - x * y."""
         return f"{to} = " + (f"{to} - cmul({x}, {y})" if self.complex else f"fma(-{x}, {y}, {to})")
 
     def over(self, x: str, y: str) -> str:
@@ -124,13 +128,13 @@ class Block(Batch):
         return f"make_complex({x}.real, -{x}.imag)" if self.complex else x
 
     def sum_of_warp(self, *names: str) -> None:
-        """Each of some values becomes the sum of those of all lanes."""
+        """Replace each of these values by its sum over all lanes."""
         for d in (16, 8, 4, 2, 1):
             self.text.add(*[f"{x} = {x} + shuffle_xor({x}, {d})" for x in names])
 
     def extreme_of_warp(self, sign: str) -> None:
-        """best and where become those of all lanes: the largest (>) or the least (<), the first of
-        equal ones."""
+        """Set `best` and `where` to the extreme value of all lanes, the largest (>) or the smallest
+        (<), and its first position."""
         text = self.text
         for d in (16, 8, 4, 2, 1):
             text.add(f"size = shuffle_xor(best, {d})", f"other = shuffle_xor(where, {d})")
@@ -142,14 +146,14 @@ class Block(Batch):
     def load(
         self, source: str, which: int, m: str, n: str, ld: str, conjugate: bool = False
     ) -> None:
-        """f becomes a matrix of an array."""
+        """Copy a matrix of an array to f."""
         rows, columns = self.strides(which)
         with self.rows("0", m), self.lanes("j", "0", n):
             self.text.add(f"v = {source}[i * {rows} + j * {columns}]")
             self.text.add(f"f[i * {ld} + j] = {self.conj('v') if conjugate else 'v'}")
 
     def tile(self, pointer: str, rows: str, columns: str, n: str, store: bool = False) -> None:
-        """g becomes the right sides of a tile; or these become g."""
+        """Copy the right sides of a tile to g, or with `store` from g."""
         text, begin = self.text, "begin + c" if self.tiles > 1 else "c"
         sides = text.integer(self.sides)
         with self.alone("e", "0", f"{n} * {self.width}"):
@@ -160,7 +164,8 @@ class Block(Batch):
                 text.add(f"{place} = g[e]" if store else f"g[e] = {place}")
 
     def substitute(self, n: str, ld: str, upper: str, unit: str) -> None:
-        """g becomes the solution of f @ g = g, f triangular; `upper`, `unit` are texts of 0, 1."""
+        """Replace g by the solution x of f @ x = g with triangular f; `upper` and `unit` are texts
+        of 0 or 1."""
         text, width = self.text, self.width
         with text.block(f"for q in range({n}):"):
             text.add(f"k = {n} - 1 - q if {upper} != 0 else q")
@@ -177,8 +182,8 @@ class Block(Batch):
         text.add("barrier()")
 
     def factorise(self, m: str, n: str, least: str, ld: str) -> None:
-        """f becomes its factors, rows exchanged; p[k] is the row that took the place of row k. Each
-        warp looks for the largest element of a column by itself."""
+        """Replace f by its factors, with exchanged rows; p[k] is the row that was exchanged with
+        row k. Each warp searches a column for its largest element."""
         text, code, part = self.text, self.code, self.part
         size = "abs(f[i * {0} + k])" if not self.complex else (
             "abs(f[i * {0} + k].real) + abs(f[i * {0} + k].imag)"
@@ -244,7 +249,7 @@ def cholesky(
 def triangular_solve(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel | None:
-    """Return the kernel of `triangular_solve`; matrices on the right are turned."""
+    """Return the kernel of `triangular_solve`; systems X A = B are transposed."""
     a, x = operands
     left, lower = p["left_side"], p["lower"]
     size, sides = x.shape[-2:] if left else x.shape[:-3:-1]
@@ -270,7 +275,7 @@ def triangular_solve(
 
 
 def lu(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> OwnKernel | None:
-    """Return the kernel of `lu`: factors, pivots and the permutation they make."""
+    """Return the kernel of `lu`: factors, pivots and the resulting permutation."""
     (a,) = operands
     rows, columns = a.shape[-2:]
     b = Block([a], results, "2211")
@@ -318,7 +323,7 @@ def solve(
 def det(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel | None:
-    """Return the kernel of `det`, or of `slogdet` where there are two results."""
+    """Return the kernel of `det`, or of `slogdet` if there are two results."""
     (a,) = operands
     several, size = len(results) > 1, a.shape[-1]
     b = Block([a], results, "2" + "0" * len(results))
@@ -334,8 +339,9 @@ def det(
 
 
 def qr(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) -> OwnKernel | None:
-    """Return the kernel of `qr` by reflections, with LAPACK's signs; f holds R and the reflections,
-    g becomes Q, h their factors. A warp does a column."""
+    """Return the kernel of `qr` by reflections, with LAPACK's signs. In the source, f contains R
+    and the reflections, g becomes Q, and h contains the factors of the reflections. Each warp
+    processes a column."""
     (a,) = operands
     rows, columns = a.shape[-2:]
     least, width = min(rows, columns), results[0].shape[-1]
@@ -393,9 +399,9 @@ def qr(operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]) 
 
 
 def _reflection(b: Block, m: str, ld: str) -> None:
-    """What turns column k into the axis: top its first element, beta what that becomes, tau the
-    factor, `bent` whether there is anything to do (LAPACK's larfg). Each warp finds it by itself;
-    squares are those of numbers up to 1."""
+    """Write the reflection that maps column k to a multiple of a unit vector (LAPACK's larfg):
+    `top` is the first element, `beta` its new value, `tau` the factor, and `bent` whether a
+    reflection is needed. Each warp computes it, with squares of numbers up to 1."""
     text, code, part = b.text, b.code, b.part
     text.add(f"large = {part}(0)", f"s = {code}(0)", f"square = {part}(0)")
     sizes = ["abs(v.real)", "abs(v.imag)"] if b.complex else ["abs(v)"]

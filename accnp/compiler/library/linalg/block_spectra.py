@@ -1,14 +1,8 @@
-"""Eigenvalues of small symmetric matrices and singular values of small matrices on GPUs, as
-`block_factors.py` has factorizations: a block of threads for each matrix, in shared memory.
+"""GPU kernels of `eigh` and `svd` for small matrices, with one thread block for each matrix.
 
-In: how operands lie in memory. Out: an `OwnKernel` by Jacobi's method: each round turns the planes
-of n/2 pairs of rows and columns at once, so that one element for each pair becomes 0, and n - 1
-rounds meet all pairs (Golub and Van Loan, Matrix Computations, 4th edition, 8.5). It takes more
-steps than LAPACK's way, but all threads share them.
-
-Singular values are found by turning columns alone, until all are orthogonal (Hestenes: Inversion
-of matrices by biorthogonalization and related results, J. SIAM 6, 1958; Golub and Van Loan, 8.6):
-their lengths are the singular values, what is left of them U, and the turns V. A warp does a pair.
+Like those in `block_factors.py`, the functions take the memory layout of the operands and return an
+`OwnKernel`, or None if the matrix does not fit into shared memory; then cuSOLVER computes the op.
+They use Jacobi's method, which takes more operations than LAPACK's, but all threads share them.
 """
 
 from __future__ import annotations
@@ -22,15 +16,20 @@ from accnp.ir.kernel import Operand, OwnKernel
 
 __all__ = ["eigh", "svd"]
 
-SWEEPS = 30  # over all pairs at most; some eight are enough
+SWEEPS = 30  # maximum number of sweeps over all pairs; about eight suffice
 _EPS = {"f4": "f4(1.1920929e-07)", "f8": "f8(2.220446049250313e-16)"}
 
 
 def eigh(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel | None:
-    """Return the kernel of `eigh`: f becomes diagonal, g has the vectors, h how each pair is turned
-    (cosine, sine, and the phase that makes their element real)."""
+    """Return the kernel of `eigh`.
+
+    Each round rotates the planes of n/2 pairs of rows and columns at once, which sets one element
+    of each pair to 0; n - 1 rounds visit all pairs (Golub and Van Loan, Matrix Computations, 4th
+    edition, 8.5). In the source, f becomes diagonal, g contains the eigenvectors, and h the
+    rotation of each pair: cosine, sine, and the phase that makes the element of the pair real.
+    """
     (a,) = operands
     size = a.shape[-1]
     b = Block([a], results, "221")
@@ -76,7 +75,7 @@ def eigh(
                                 _rotate_pair(b, "g", f"i * {ld} + ", "", "phase")
                             else:
                                 _rotate_pair(b, "f", "", f" * {ld} + i", b.conj("phase"))
-                                # What is left there is of roundings alone.
+                                # The remaining values are rounding errors.
                                 with text.block("if (i == low) | (i == high):"):
                                     text.add("other = high if i == low else low")
                                     text.add(f"f[other * {ld} + i] = {code}(0)")
@@ -97,8 +96,8 @@ def eigh(
 
 
 def _sums(b: Block, n: str, ld: str) -> None:
-    """whole becomes the sum of squares of f, and away that beside the diagonal, over the square of
-    the largest; each warp finds them by itself."""
+    """Set `whole` to the sum of the squares of f, and `away` to that of the elements off the
+    diagonal, both divided by the square of the largest element. Each warp computes both."""
     text, part = b.text, b.part
     parts = ["v.real", "v.imag"] if b.complex else ["v"]
     text.add(f"large = {part}(0)")
@@ -117,14 +116,15 @@ def _sums(b: Block, n: str, ld: str) -> None:
 
 
 def _pair(b: Block, rounds: str) -> None:
-    """The rows and columns of pair k in a round: high and low, which is n for none."""
+    """Write the rows and columns of pair k in a round, `high` and `low`; without a pair, `low` is
+    n."""
     b.text.add(f"high = turn + k if turn + k < {rounds} else turn + k - {rounds}")
     b.text.add(f"low = turn - k if turn >= k else turn - k + {rounds}")
     b.text.add(f"low = {rounds} if k == 0 else low")
 
 
 def _angle(b: Block, ld: str, pairs: str, real: str) -> None:
-    """How to turn a pair: its part [[first, v], [conj(v), second]] becomes diagonal."""
+    """Write the rotation that makes [[first, v], [conj(v), second]] of a pair diagonal."""
     text, code, part = b.text, b.code, b.part
     text.add(f"first = f[high * {ld} + high]{real}", f"second = f[low * {ld} + low]{real}")
     text.add(f"v = f[high * {ld} + low]", "size = abs(v)", f"some = size > {part}(0)")
@@ -142,7 +142,7 @@ def _angle(b: Block, ld: str, pairs: str, real: str) -> None:
 
 
 def _rotate_pair(b: Block, name: str, before: str, after: str, phase: str) -> None:
-    """Turn two elements of an array, those of the pair."""
+    """Rotate two elements of an array, those of the pair."""
     text = b.text
     one, two = (f"{name}[{before}{k}{after}]" for k in ("high", "low"))
     text.add(f"left = {one}", f"right = {two}")
@@ -160,8 +160,15 @@ def _rotate_pair(b: Block, name: str, before: str, after: str, phase: str) -> No
 def svd(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel | None:
-    """Return the kernel of `svd`: f has the columns that become orthogonal, those of the conjugate
-    transpose where there are more columns than rows, g the turns, h the lengths."""
+    """Return the kernel of `svd`.
+
+    Only columns are rotated, each pair by one warp, until all columns are orthogonal (Hestenes:
+    Inversion of matrices by biorthogonalization and related results, J. SIAM 6, 1958; Golub and Van
+    Loan, Matrix Computations, 4th edition, 8.6). The norms of the columns are then the singular
+    values, the normalized columns are U, and the product of the rotations is V. In the source, f
+    contains these columns (those of the conjugate transpose if there are more columns than rows), g
+    the product of the rotations, and h the norms.
+    """
     (a,) = operands
     vectors, (rows, columns) = len(results) > 1, a.shape[-2:]
     turned, tall, least = rows < columns, max(rows, columns), min(rows, columns)
@@ -216,7 +223,7 @@ def svd(
 
 
 def _write_scale(b: Block, m: str, n: str, ld: str) -> None:
-    """f is divided by its largest element, large; good says whether all of them are finite."""
+    """Divide f by its largest element, `large`; `good` is true if all elements are finite."""
     text, part = b.text, b.part
     parts = ["v.real", "v.imag"] if b.complex else ["v"]
     text.add(f"nan = sqrt({part}(-1))", f"large = {part}(0)", f"zero = {part}(0)")
@@ -242,8 +249,8 @@ def _square(b: Block, name: str, x: str) -> None:
 
 
 def _orthogonal(b: Block, m: str, n: str, ld: str, lg: str, vectors: bool) -> None:
-    """Turn a pair of columns so that they are orthogonal, unless they are, or one is of roundings
-    alone."""
+    """Rotate a pair of columns so that they become orthogonal, unless they are orthogonal already
+    or one of them contains only rounding errors."""
     text, code, part = b.text, b.code, b.part
     text.add(f"first = {part}(0)", f"second = {part}(0)", f"v = {code}(0)")
     with b.lanes("i", "0", m):
@@ -273,8 +280,8 @@ def _orthogonal(b: Block, m: str, n: str, ld: str, lg: str, vectors: bool) -> No
 
 
 def _lengths(b: Block, m: str, n: str, wide: str, ld: str, vectors: bool) -> None:
-    """s becomes the lengths of columns, the largest first; p has their order. Columns become of
-    length 1, or zeros where they are of roundings alone."""
+    """Set s to the norms of the columns in descending order, and p to their order. Normalize the
+    columns, or set those to zero that contain only rounding errors."""
     text, code, part = b.text, b.code, b.part
     real = ".real" if b.complex else ""
     with text.block(f"for j in range(w, {wide}, {b.threads // 32}):"):
@@ -304,8 +311,8 @@ def _lengths(b: Block, m: str, n: str, wide: str, ld: str, vectors: bool) -> Non
 
 
 def _complete_basis(b: Block, m: str, wide: str, ld: str) -> None:
-    """Columns that are zeros become of length 1, orthogonal to all others: what is left of the axis
-    that lies least in their span."""
+    """Replace each column of zeros by a unit vector that is orthogonal to all other columns: the
+    unit vector of the axis that lies least in their span, minus its projection onto the span."""
     text, code, part = b.text, b.code, b.part
     real = ".real" if b.complex else ""
     every = text.block(f"for j in range({wide} if good else 0):")
@@ -320,7 +327,7 @@ def _complete_basis(b: Block, m: str, wide: str, ld: str) -> None:
             text.add("best = square if square < best else best")
         b.extreme_of_warp("<")
         text.add(f"square = {part}(0)")
-        # Every warp finds the length by itself; then all write the column, which was zeros.
+        # Every warp computes the norm; then all threads write the column, which was zeros.
         for write in (False, True):
             every = b.alone("i", "0", m) if write else b.lanes("i", "0", m)
             if write:

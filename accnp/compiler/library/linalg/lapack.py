@@ -47,8 +47,8 @@ class _Lapack(Batch):
 
     @property
     def alone(self) -> bool:
-        """Whether OpenBLAS should use one thread: matrices are small, or each of our threads has
-        matrices of its own."""
+        """Return whether OpenBLAS should use one thread: matrices are small, or each of our threads
+        has matrices of its own."""
         count = prod(x.size for x in self.axes)
         largest = max(prod(x.shape) for x in self.arrays) // count
         return largest >= SHARED and (largest <= SHORT or count >= config.threads)

@@ -45,7 +45,7 @@ class Batch:
 
     @property
     def real(self) -> bool:
-        """Whether all arrays contain real numbers of one dtype, and none is empty."""
+        """Return whether all arrays contain real numbers of one dtype, and none is empty."""
         sizes = [n for x in self.arrays for n in x.shape]
         kinds = {dtype_code(x.dtype) for x in self.arrays} - {"i4"}
         return self.code in ("f4", "f8") and kinds == {self.code} and all(n > 0 for n in sizes)

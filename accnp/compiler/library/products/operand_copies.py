@@ -37,7 +37,7 @@ class Matrix(NamedTuple):
 
     @property
     def columns(self) -> bool:
-        """Whether elements of neighboring rows are contiguous, rather than those of a row."""
+        """Return whether elements of neighboring rows are contiguous, not those of a row."""
         return self.row == "1" != self.along
 
 

@@ -48,7 +48,7 @@ class Keys:
 
     @property
     def possible(self) -> bool:
-        """Whether keys exist for these dtypes."""
+        """Return whether keys exist for these dtypes."""
         itemsize = self.operands[0].dtype.itemsize
         return self.operands[0].dtype.kind in "biuf" and (itemsize <= 4 or not self.words)
 
@@ -176,7 +176,7 @@ def sort_list(text: Text, code: str, f: str, m: str) -> None:
             text.add(f"sort_{code}(some, {one})")
             text.add(f"some[0] = some[{FEW}]")
             with text.block(f"for q in range(1, {LISTS - 1}):"):
-                # Frequent keys get a list of their own.
+                # Frequent keys get separate lists.
                 text.add(
                     "last = some[q - 1]",
                     f"limit = some[(q + 1) * {FEW}]",

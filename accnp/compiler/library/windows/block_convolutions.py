@@ -1,14 +1,9 @@
-"""Convolutions on GPUs: kernels that need no window laid out, and no library.
+"""GPU kernels of convolutions that neither copy windows to a matrix nor call a library.
 
-In: how operands lie in memory, windows, dimension numbers. Out: an `OwnKernel`, which tables and
-loops in machine code launch as any other. Large ones are products of windows that are laid out
-(`engine/device_convolutions.py`) where cuBLAS is to be had.
-
-With many places and features a block of threads does 64 of each: for each tap it brings 16 input
-features at a time into the memory that it shares, so that each number that is read serves 64 times.
-Otherwise each element of the result is a thread's, by itself. Where a small result is summed over
-many taps, as gradients of weights are, parts of the taps have sums of their own, joined in order by
-a second kernel.
+`convolution` takes the memory layout of the operands and the parameters of the op, and returns an
+`OwnKernel`, which plans and loops in machine code launch like generated kernels. If cuBLAS is
+available, large convolutions are matrix products of copied windows instead
+(`engine/device_convolutions.py`).
 """
 
 from __future__ import annotations
@@ -27,18 +22,25 @@ from accnp.primitives.windows import Window
 
 __all__ = ["convolution", "index", "moved", "seen"]
 
-TILE = 64  # places, and features, of a block of threads
+TILE = 64  # positions, and features, of a thread block
 STEP = 16  # input features at a time
-WIDTH = TILE + 1  # from one of these to the next: threads that go either way find other banks
-FEATURES, PLACES = 16, 64  # from which a block does them
-# Sums of LONG terms are cut into parts where there are fewer blocks, or threads, at work.
+WIDTH = TILE + 1  # stride between them, so that threads access different banks along either axis
+FEATURES, PLACES = 16, 64  # minimum numbers for which a thread block computes tiles
+# Sums of at least LONG terms are divided into parts if there are fewer blocks, or threads.
 LONG, BLOCKS, THREADS = 512, 264, 1 << 15
 
 
 def convolution(
     operands: Sequence[Operand], results: Sequence[Aval], p: dict[str, Any]
 ) -> OwnKernel:
-    """Return the kernel of `conv_general_dilated`."""
+    """Return the kernel of `conv_general_dilated`.
+
+    With many positions and features, a thread block computes 64 of each: for each tap, it loads 16
+    input features at a time into shared memory, so that each number that is loaded is used 64
+    times. Otherwise, one thread computes each element of the result. If a small result is summed
+    over many taps, such as the gradient of weights, parts of the taps are summed separately, and a
+    second kernel adds the parts in order.
+    """
     lhs, rhs = operands
     (result,) = results
     windows = windows_of(lhs.shape, rhs.shape, p)
@@ -55,7 +57,7 @@ def convolution(
 
 
 def index(text: Text, name: str, axes: Sequence[tuple[str, int]]) -> None:
-    """Take an index apart: the last axis is the fastest."""
+    """Split an index into those of several axes; the last axis is the fastest."""
     for k, (part, size) in reversed([*enumerate(axes)]):
         if k == 0:
             text.add(f"{part} = {name}")
@@ -70,7 +72,7 @@ def moved(text: Text, *steps: tuple[str, int]) -> str:
 
 
 def _window_starts(text: Text, windows: Sequence[Window]) -> list[str]:
-    """Where the windows of a place begin, in the dilated array."""
+    """Return statements that compute where windows begin in the dilated array."""
     found: list[str] = []
     for d, w in enumerate(windows):
         low = f" - {text.integer(w.low)}" if w.low else ""
@@ -79,7 +81,8 @@ def _window_starts(text: Text, windows: Sequence[Window]) -> list[str]:
 
 
 def seen(text: Text, d: int, w: Window, where: str) -> tuple[list[str], str]:
-    """What a window sees of an axis somewhere in the dilated array: z; and whether it does."""
+    """Return statements that compute the index of an element, z, from a position in the dilated
+    array, and the condition under which there is such an element."""
     z, size = f"z{d}", text.integer(w.size)
     lines = [f"{z} = {where}"]
     test = f"({z} >= 0) & ({z} < {size})"
@@ -91,16 +94,16 @@ def seen(text: Text, d: int, w: Window, where: str) -> tuple[list[str], str]:
 
 
 def _input_position(text: Text, d: int, w: Window) -> tuple[list[str], str]:
-    """The same at tap k of a window that begins at s."""
+    """Return the same for tap k of a window that begins at s."""
     return seen(text, d, w, f"s{d} + {total(text.times(f'k{d}', w.dilation))}")
 
 
 class _Sums:
-    """The text of sums over taps and input features: the parts that they are cut into, and where
-    these go."""
+    """The source of sums over taps and input features, which may be divided into parts."""
 
     def __init__(self, code: str, acc: str, case: Case, wanted: int, tasks: int = 0) -> None:
-        """`wanted` is how many tasks there should be; there are those given, or all elements."""
+        """`wanted` is the number of tasks to reach by dividing the sums. Without division, there
+        are `tasks` tasks, by default one for each element."""
         self.code, self.acc, self.case = code, acc, case
         self.space = range(len(case.windows))
         taps = [w.taps for w in case.windows]
@@ -130,7 +133,7 @@ class _Sums:
 
     @property
     def result(self) -> str:
-        """Where the result, or this part of it, begins."""
+        """Return the address of the result, or of the part of it that a task computes."""
         if self.parts == 1:
             return "a2"
         return f"at(a3, part * {self.text.integer(self.size)})"
@@ -155,13 +158,13 @@ class _Sums:
 
 
 def _elements(code: str, acc: str, case: Case, work: int) -> OwnKernel:
-    """An element of the result for each thread."""
+    """Return a kernel in which each thread computes one element of the result."""
     (xg, wg, yg), (xn, yn), (wo, yo) = case.group, case.example, case.feature
     sums = _Sums(code, acc, case, THREADS)
     text, space = sums.text, sums.space
     axes = [("g", case.groups, yg), ("n", case.examples, yn), ("o", case.features, yo)]
     axes += [(f"p{d}", case.windows[d].places, case.out[d]) for d in space]
-    # Threads side by side write side by side.
+    # Adjacent threads write adjacent elements.
     axes.sort(key=lambda axis: -axis[2] if axis[1] > 1 else -(1 << 62))
     axes = [("part", sums.parts, 0), *axes]
     with text.block("for t in range(lo, hi):"):
@@ -196,8 +199,8 @@ def _multiply_add(acc: str, a: str, b: str) -> str:
 
 
 def _tiles(code: str, acc: str, case: Case, work: int) -> OwnKernel:
-    """64 places (of all examples) by 64 features for each block of threads; a thread has 4 by 4 of
-    them, 16 apart, in registers."""
+    """Return a kernel in which each thread block computes 64 positions (of all examples) by 64
+    features. A thread has 4 by 4 of them, 16 apart, in registers."""
     (xg, wg, yg), (xn, yn), (_, yo) = case.group, case.example, case.feature
     rows = case.examples * prod([w.places for w in case.windows])
     tiles = [("g", case.groups), ("over", -(-rows // TILE)), ("along", -(-case.features // TILE))]
@@ -207,11 +210,11 @@ def _tiles(code: str, acc: str, case: Case, work: int) -> OwnKernel:
     text, space, four = sums.text, sums.space, range(4)
     n_tasks, n_rows = text.integer(count), text.integer(rows)
     features, inputs = text.integer(case.features), text.integer(case.inputs)
-    # Lanes of a warp go along what lies side by side in the result.
+    # Adjacent lanes of a warp write adjacent elements of the result.
     places, columns = ("me >> 4", "me & 15") if yo == 1 else ("me & 15", "me >> 4")
     text.add("me = thread_of_block()")
     text.add(*[f"{name} = shared_{acc}({STEP * WIDTH})" for name in "ab"])
-    # Of each place: where its example begins, where its result lies, what the tap sees there.
+    # For each position: the offsets of its example, of its result, and of the element at the tap.
     text.add(*[f"{name} = shared_i8({TILE})" for name in ("origin", "to", "seen")])
     text.add(*[f"begin{d} = shared_i8({TILE})" for d in space])
     text.add("task = block_of_grid()")
@@ -264,8 +267,8 @@ def _tiles(code: str, acc: str, case: Case, work: int) -> OwnKernel:
 
 
 def _load_tiles(sums: _Sums, features: str, inputs: str) -> None:
-    """Bring 16 input features of 64 places, and of 64 output features, to a and b: threads go along
-    what lies side by side."""
+    """Write code that loads 16 input features of 64 positions to a, and of 64 output features to b.
+    Adjacent threads load adjacent elements."""
     text, (xc, wc), wo = sums.text, sums.case.input, sums.case.feature[0]
     across = f"i = e & {STEP - 1}", f"r = e >> {STEP.bit_length() - 1}"
     down = f"i = e >> {TILE.bit_length() - 1}", f"r = e & {TILE - 1}"

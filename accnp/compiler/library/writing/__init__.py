@@ -1,1 +1,1 @@
-"""What all writers of kernels use: lines of source, loop nests, and conversions."""
+"""Helpers of all functions that write kernels: lines of source, loop nests, and conversions."""

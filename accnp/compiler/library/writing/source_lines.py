@@ -19,7 +19,7 @@ class SourceLines:
 
     @property
     def in_loop(self) -> bool:
-        """Whether the next line is in a loop."""
+        """Return whether the next line is in a loop."""
         return self.loops > 0
 
     def add(self, *lines: str) -> None:
