@@ -7,31 +7,33 @@ is in `transforms/tools.py`, which this layer must not import.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 import numpy as np
 
 from accnp.ir.aval import Aval
 from accnp.ir.graph import Graph
 from accnp.ir.node import Node
-from accnp.ir.op import (
-    Avals,
-    Batch,
-    Batched,
-    Collective,
-    Infer,
-    Jvp,
-    JvpRule,
-    Lowering,
-    Operand,
-    Params,
-    Reference,
-    Scalar,
-    Show,
-    Tangents,
-    Transpose,
-    Windows,
-)
+
+if TYPE_CHECKING:  # most of these exist for type checkers only
+    from accnp.ir.op import (
+        Avals,
+        Batch,
+        Batched,
+        Collective,
+        Infer,
+        Jvp,
+        JvpRule,
+        Lowering,
+        Operand,
+        Params,
+        Reference,
+        Scalar,
+        Show,
+        Tangents,
+        Transpose,
+        Windows,
+    )
 
 __all__ = [
     "Avals", "Batch", "Batched", "Flags", "Groups", "Infer", "Jvp", "JvpRule", "MapFields",
