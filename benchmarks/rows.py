@@ -66,9 +66,9 @@ def numpy_call(f: Callable) -> Callable[..., Any]:
     return lambda *arguments: partial(f, *arguments)
 
 
-def check(ours: Any, want: Any, **tolerance: Any) -> None:
+def check(ours: Any, expected: Any, **tolerance: Any) -> None:
     """A fast wrong answer is no answer."""
-    np.testing.assert_allclose(np.asarray(ours), np.asarray(want), **tolerance)
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(expected), **tolerance)
 
 
 _POLYNOMIAL = {"numexpr": numexpr_call("x*x + x*two", "x", two=np.float32(2))}

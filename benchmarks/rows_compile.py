@@ -155,9 +155,9 @@ SECOND = {
 
 def second_process(name: str, rounds: int) -> list[Row]:
     """From the start of a process to its first result, with all kernels on disk."""
-    definition, arguments, want = SECOND[name]
+    definition, arguments, expected = SECOND[name]
     ours, theirs = (
-        _SECOND.format(library=lib, definition=definition, arguments=arguments, want=want)
+        _SECOND.format(library=lib, definition=definition, arguments=arguments, want=expected)
         for lib in (OURS, THEIRS)
     )
     with tempfile.TemporaryDirectory() as cache:

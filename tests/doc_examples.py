@@ -34,9 +34,9 @@ def without_measurements(text: str) -> str:
 class Example:
     """One statement of a page, its output, and the output that the page shows."""
 
-    def __init__(self, source: str, want: str) -> None:
+    def __init__(self, source: str, expected: str) -> None:
         self.source = source
-        self.want = want
+        self.want = expected
         self.got = ""
 
     def run(self, namespace: dict[str, object], number: int) -> None:
@@ -57,10 +57,10 @@ class Example:
         self.got = re.sub(r"^$(?=\n)", "<BLANKLINE>", printed.getvalue(), flags=re.MULTILINE)
 
     def matches(self) -> bool:
-        want, got = (
+        expected, actual = (
             without_measurements(x.replace("<BLANKLINE>", "")) for x in (self.want, self.got)
         )
-        return doctest.OutputChecker().check_output(want, got, FLAGS)
+        return doctest.OutputChecker().check_output(expected, actual, FLAGS)
 
     def text(self) -> str:
         """The statement with its prompts and its output."""

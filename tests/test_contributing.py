@@ -115,23 +115,23 @@ def test_new_op_has_correct_values_in_all_kernel_forms(
 @pytest.mark.parametrize("name", NAMES)
 def test_dtypes_of_the_new_op(added: SimpleNamespace, name: str, dtype: str) -> None:
     x = jnp.linspace(-3, 3, 24, dtype=dtype).reshape(4, 6)
-    got = use(added, name)(x)
-    assert got.dtype == x.dtype
+    actual = use(added, name)(x)
+    assert actual.dtype == x.dtype
     want = expected(name, np.asarray(x, np.float64))
-    np.testing.assert_allclose(np.asarray(got, np.float64), want, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(np.asarray(actual, np.float64), want, rtol=1e-2, atol=1e-2)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_of_the_new_op(added: SimpleNamespace, name: str) -> None:
     f = use(added, name)
     x = jnp.linspace(-2, 2, 12).reshape(3, 4)
-    got = accnp.grad(lambda x: f(x).sum())(x)
+    actual = accnp.grad(lambda x: f(x).sum())(x)
     if name == "softsign":
         want = 1 / (1 + np.abs(x)) ** 2
     else:
         want = np.exp(x) / np.exp(x).sum(1, keepdims=True)
-    np.testing.assert_allclose(got, want, rtol=1e-5)
-    np.testing.assert_allclose(accnp.jit(accnp.grad(lambda x: f(x).sum()))(x), got, rtol=1e-6)
+    np.testing.assert_allclose(actual, want, rtol=1e-5)
+    np.testing.assert_allclose(accnp.jit(accnp.grad(lambda x: f(x).sum()))(x), actual, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -181,5 +181,5 @@ for y in (x, x.T.copy().T):
     x = np.linspace(-2, 2, 6000).reshape(4, 1500)
     want = np.log(np.exp(x / (1 + np.abs(x))).sum(1))
     for line in done.stdout.splitlines():
-        got = np.array(line.split(), np.uint32).view(np.float32)
-        np.testing.assert_allclose(got, want, rtol=2e-5)
+        actual = np.array(line.split(), np.uint32).view(np.float32)
+        np.testing.assert_allclose(actual, want, rtol=2e-5)

@@ -30,7 +30,7 @@ def test_digits_learns(tmp_path, monkeypatch, capsys):
 def test_digits_step_is_the_step_derived_by_hand():
     x, _, labels, _ = digits.load()
     params = accnp.tree.map(np.asarray, digits.initial(accnp.random.PRNGKey(3)))
-    want, want_loss = digits.numpy_sgd(params, x[:64], labels[:64])
+    expected, want_loss = digits.numpy_sgd(params, x[:64], labels[:64])
     for step in (digits.sgd, accnp.jit(digits.sgd)):
         ours = accnp.tree.map(accnp.asarray, params)
         new, loss = step(ours, accnp.asarray(x[:64]), accnp.asarray(labels[:64]))
@@ -38,7 +38,7 @@ def test_digits_step_is_the_step_derived_by_hand():
         for layer in ("hidden", "out"):
             for name in ("w", "b"):
                 mine = np.asarray(new[layer][name])
-                np.testing.assert_allclose(mine, want[layer][name], rtol=1e-4, atol=1e-5)
+                np.testing.assert_allclose(mine, expected[layer][name], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["eager", "jit"])
@@ -49,9 +49,9 @@ def test_photo_matches_numpy(mode):
         return photo.develop(accnp, x)
 
     ours = (accnp.jit(develop) if mode == "jit" else develop)(accnp.asarray(image))
-    for mine, want in zip(ours, photo.develop(np, image)):
-        assert mine.dtype == want.dtype == np.float32
-        np.testing.assert_allclose(np.asarray(mine), want, atol=2e-3)
+    for mine, expected in zip(ours, photo.develop(np, image)):
+        assert mine.dtype == expected.dtype == np.float32
+        np.testing.assert_allclose(np.asarray(mine), expected, atol=2e-3)
 
 
 def test_photo_is_written(tmp_path, monkeypatch, capsys):

@@ -201,11 +201,11 @@ def seen(name: str) -> Iterator[Seen]:
         op.memo.clear()
 
 
-def compare(f: Callable[..., Any], arrays: list[Any], want: Any, bound: float) -> None:
+def compare(f: Callable[..., Any], arrays: list[Any], expected: Any, bound: float) -> None:
     """Run a function that returns a list of arrays, eagerly and under jit."""
     eager = [np.asarray(a) for a in f(*arrays)]
     jitted = [np.asarray(a) for a in accnp.jit(f)(*arrays)]
-    for a, b, w in zip(eager, jitted, want, strict=True):
+    for a, b, w in zip(eager, jitted, expected, strict=True):
         w = np.asarray(w)
         assert a.shape == b.shape == w.shape
         assert a.dtype == b.dtype
@@ -225,16 +225,16 @@ def test_case(name: str, seen: Seen) -> None:
 
     with accnp.enable_x64(True):
         assert op.numpy is not None
-        want = op.numpy(*case.inputs, **case.params)
+        expected = op.numpy(*case.inputs, **case.params)
         arrays = [jnp.asarray(x) for x in case.inputs]
-        compare(f, arrays, want if isinstance(want, tuple | list) else [want], 1e-13)
+        compare(f, arrays, expected if isinstance(expected, tuple | list) else [expected], 1e-13)
     assert seen.count
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_program(name: str, seen: Seen) -> None:
-    f, want = PROGRAMS[name]
-    compare(lambda x: [f(x)], [jnp.asarray(X)], [want], 1e-6)
+    f, expected = PROGRAMS[name]
+    compare(lambda x: [f(x)], [jnp.asarray(X)], [expected], 1e-6)
     assert seen.count or name in LEAVES
 
 

@@ -11,11 +11,11 @@ from accnp import lax, random
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 
 
-def equal(ours, want, **tolerance):
+def equal(ours, expected, **tolerance):
     ours = np.asarray(ours)
-    want = np.asarray(want)
-    assert ours.dtype == want.dtype
-    np.testing.assert_allclose(ours, want, **({"rtol": 1e-6, "atol": 1e-7} | tolerance))
+    expected = np.asarray(expected)
+    assert ours.dtype == expected.dtype
+    np.testing.assert_allclose(ours, expected, **({"rtol": 1e-6, "atol": 1e-7} | tolerance))
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def test_indexing(x):
 
 
 def test_update(x):
-    want = X.copy()
-    want[1] = 9
-    equal(x.at[1].set(9.0), want)
+    expected = X.copy()
+    expected[1] = 9
+    equal(x.at[1].set(9.0), expected)
     equal(x, X)
 
 

@@ -98,13 +98,13 @@ class Expression:
     def check(self, calls: Mapping[str, Call]) -> None:
         """Compare the result of accnp with the reference; raises AssertionError."""
         if self.want is not None:
-            want = self.want(*self.make(NUMPY)[1])
+            expected = self.want(*self.make(NUMPY)[1])
         else:
             known = next((calls[n] for n in ("jax", "numpy") if n in calls), None)
-            want = (known or _call_of_jax(self))()
+            expected = (known or _call_of_jax(self))()
         ours, theirs = (
             accnp.tree_util.tree_leaves(accnp.tree_util.tree_map(np.asarray, tree))
-            for tree in map(self.compared, (calls[OURS](), want))
+            for tree in map(self.compared, (calls[OURS](), expected))
         )
         for a, b in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(a, b, rtol=self.rtol, atol=self.atol)

@@ -170,7 +170,7 @@ class _Builder:
         inner = {id(x) for x in (*graph.inputs, *nodes)}
         seen: dict[int, Node] = {}
 
-        def want(x: Node) -> None:
+        def add(x: Node) -> None:
             x = self._skip_marks(x)
             if id(x) in inner or (x.op is LITERAL and not (closing and is_user_held_scalar(x))):
                 return
@@ -178,13 +178,13 @@ class _Builder:
 
         for node in nodes:
             for x in node.inputs:
-                want(x)
+                add(x)
             if node.op.closes_over:
                 for g in graphs_in(node.params):
                     for x in self._convert_graph(g, True)[2]:
-                        want(x)
+                        add(x)
         for x in graph.outputs:
-            want(x)
+            add(x)
         return list(seen.values())
 
     def _get_atom(self, node: Node, env: dict[int, Any]) -> Atom:

@@ -221,11 +221,11 @@ def _sort_layers(items: Sequence[_Item]) -> list[list[_Item]]:
     for turn in range(6):
         place = {id(i): k / max(1, len(row) - 1) for row in rows for k, i in enumerate(row)}
         for row in rows if turn % 2 == 0 else reversed(rows):
-            want: dict[int, float] = {}
+            expected: dict[int, float] = {}
             for i in row:
                 near = i.ups if turn % 2 == 0 else i.downs
-                want[id(i)] = _mean([place[id(n)] for n in near], place[id(i)])
-            row.sort(key=lambda i: want[id(i)])
+                expected[id(i)] = _mean([place[id(n)] for n in near], place[id(i)])
+            row.sort(key=lambda i: expected[id(i)])
             place.update({id(i): k / max(1, len(row) - 1) for k, i in enumerate(row)})
     return rows
 
@@ -260,8 +260,8 @@ def _spread_row(row: Sequence[_Item], wants: Sequence[float]) -> None:
     """Position items as close to the wanted positions as their widths allow, keeping the order."""
     blocks: list[list[float]] = []  # sum of (wanted - offset), count, width
     counts: list[int] = []
-    for item, want in zip(row, wants, strict=True):
-        blocks.append([want, 1.0, item.width + GAP])
+    for item, expected in zip(row, wants, strict=True):
+        blocks.append([expected, 1.0, item.width + GAP])
         counts.append(1)
         while len(blocks) > 1:
             (s1, n1, w1), (s2, n2, w2) = blocks[-2], blocks[-1]

@@ -56,11 +56,13 @@ def _window(size: Any) -> tuple[int, int] | None:
     return int(left), int(right)
 
 
-def _broadcastable(name: str, x: Array, want: Sequence[int]) -> None:
-    if x.ndim != len(want) or any(n not in (1, m) for n, m in zip(x.shape, want, strict=True)):
+def _broadcastable(name: str, x: Array, expected: Sequence[int]) -> None:
+    if x.ndim != len(expected) or any(
+        n not in (1, m) for n, m in zip(x.shape, expected, strict=True)
+    ):
         raise TypeError(
             f"nn.dot_product_attention: {name} must be broadcastable to (batch, heads, queries, "
-            f"keys) = {tuple(want)}; got shape {x.shape}; use None to add axes"
+            f"keys) = {tuple(expected)}; got shape {x.shape}; use None to add axes"
         )
 
 

@@ -95,11 +95,11 @@ def _check_result(name: str, callback: Callable[..., Any], value: object, aval: 
     made = np.array(value)
     if made.shape == aval.shape and canonicalize_dtype(made.dtype) == aval.dtype:
         return made.astype(aval.dtype, copy=False)
-    got = f"{made.dtype.name}[{','.join(map(str, made.shape))}]"
-    want = f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
+    actual = f"{made.dtype.name}[{','.join(map(str, made.shape))}]"
+    expected = f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
     raise JaxRuntimeError(
-        f"INTERNAL: {name}: {_name_of(callback)} returned an array of the wrong type; got {got} "
-        f"where {want} was declared; return what result_shape_dtypes describes"
+        f"INTERNAL: {name}: {_name_of(callback)} returned an array of the wrong type; got {actual} "
+        f"where {expected} was declared; return what result_shape_dtypes describes"
     )
 
 

@@ -297,8 +297,8 @@ def _gather_numpy(
     moved = x.transpose(p.order)
     if p.indices:
         out = moved[p.indices]
-        want = (*batch_shape, *[slice_sizes[d] for d in (*p.windowed, *p.whole)])
-        out = np.broadcast_to(out, want) if out.shape != want else out
+        expected = (*batch_shape, *[slice_sizes[d] for d in (*p.windowed, *p.whole)])
+        out = np.broadcast_to(out, expected) if out.shape != expected else out
     else:
         out = np.broadcast_to(moved, (*batch_shape, *moved.shape))
     if p.inside is not None:

@@ -153,10 +153,10 @@ def reshape_strides(
             k += 1
             continue
         # Extend a group of old axes and a group of new axes until their sizes are equal.
-        want, j = new[k], k + 1
+        expected, j = new[k], k + 1
         group, size = [], 1
-        while size != want:
-            if size < want:
+        while size != expected:
+            if size < expected:
                 if i >= len(old):
                     return None
                 group.append(old[i])
@@ -165,7 +165,7 @@ def reshape_strides(
             else:
                 if j >= len(new):
                     return None
-                want *= new[j]
+                expected *= new[j]
                 j += 1
         for (_, s0), (n1, s1) in pairwise(group):
             if s0 != n1 * s1:

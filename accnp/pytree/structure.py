@@ -93,10 +93,10 @@ def is_namedtuple(kind: type) -> bool:
 
 def _no_pair(kind: type, made: Any) -> ValueError:
     pair = isinstance(made, tuple) and len(made) == 2
-    want = "tuple where 'children' is iterable" if pair else "tuple"
+    expected = "tuple where 'children' is iterable" if pair else "tuple"
     return ValueError(
         "tree_flatten: The to_iterable function for a custom PyTree node should return a "
-        f"(children, aux_data) {want}, got {made!r}, of {kind.__name__}; return such a pair"
+        f"(children, aux_data) {expected}, got {made!r}, of {kind.__name__}; return such a pair"
     )
 
 

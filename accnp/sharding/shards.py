@@ -351,8 +351,10 @@ def make_array_from_process_local_data(
                 "make_array_from_process_local_data: global_shape must be a shape; got "
                 f"{global_shape!r}; pass that of the data, or leave it out"
             )
-        want = tuple(n if g is None else g for g, n in zip(global_shape, data.shape, strict=False))
-        if want != data.shape or prod(want) != data.size:
+        expected = tuple(
+            n if g is None else g for g, n in zip(global_shape, data.shape, strict=False)
+        )
+        if expected != data.shape or prod(expected) != data.size:
             raise ValueError(
                 "make_array_from_process_local_data: one process holds the whole; got data of "
                 f"shape {data.shape} for global_shape {tuple(global_shape)}; pass all of it"

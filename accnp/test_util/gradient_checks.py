@@ -101,33 +101,38 @@ def _difference(f: Callable[..., Any], args: Any, direction: Any, eps: float) ->
 
 def _same_types(xs: Sequence[Any], ys: Sequence[Any], what: str) -> None:
     for x, y in zip(xs, ys, strict=True):
-        want = _dtype(x) if _is_differentiable(x) else float0
+        expected = _dtype(x) if _is_differentiable(x) else float0
         if what == "values":
-            want = _dtype(x)
+            expected = _dtype(x)
         # NumPy and Python numbers have 64 bits; functions see them in the enabled dtypes.
         found = _dtype(y)
-        same = found == want or (
-            float0 not in (found, want) and canonicalize_dtype(found) == canonicalize_dtype(want)
+        same = found == expected or (
+            float0 not in (found, expected)
+            and canonicalize_dtype(found) == canonicalize_dtype(expected)
         )
         assert same, f"{what}: dtypes differ; got {_dtype(y)} for {_dtype(x)}"
 
 
-def _close(got: Any, want: Any, like: Any, atol: Tolerance, rtol: Tolerance, text: str) -> None:
+def _close(
+    actual: Any, expected: Any, like: Any, atol: Tolerance, rtol: Tolerance, text: str
+) -> None:
     dtype = _dtype(like)
     if not _is_differentiable(like):
-        np.testing.assert_array_equal(np.asarray(got), np.asarray(want), err_msg=text)
+        np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected), err_msg=text)
         return
     np.testing.assert_allclose(
-        _as_numpy(got),
-        want,
+        _as_numpy(actual),
+        expected,
         atol=_tolerance(dtype, atol),
         rtol=_tolerance(dtype, rtol),
         err_msg=text,
     )
 
 
-def _compare_values(got: Any, want: Any, atol: Tolerance, rtol: Tolerance, text: str) -> list[Any]:
-    left, right = tree_leaves(got), tree_leaves(want)
+def _compare_values(
+    actual: Any, expected: Any, atol: Tolerance, rtol: Tolerance, text: str
+) -> list[Any]:
+    left, right = tree_leaves(actual), tree_leaves(expected)
     _same_types(right, left, "values")
     for a, b in zip(left, right, strict=True):
         _close(a, _as_numpy(b), b, atol, rtol, f"{text} primal".strip())
@@ -179,9 +184,9 @@ def check_jvp(
     leaves = _compare_values(value, f(*args), atol, rtol, err_msg)
     pushed = tree_leaves(tangent)
     _same_types(leaves, pushed, "tangents")
-    for x, t, want in zip(leaves, pushed, _difference(f, args, direction, eps), strict=True):
-        if want is not None:
-            _close(t, want, x, atol, rtol, f"{err_msg} tangent".strip())
+    for x, t, expected in zip(leaves, pushed, _difference(f, args, direction, eps), strict=True):
+        if expected is not None:
+            _close(t, expected, x, atol, rtol, f"{err_msg} tangent".strip())
 
 
 @api_boundary
@@ -232,12 +237,12 @@ def check_vjp(
     pulled = tree_leaves(pull(tree_map(_conjugate, ct)))
     inputs, ts = tree_leaves(args), tree_leaves(direction)
     _same_types(inputs, pulled, "cotangents")
-    got = _inner(ts, [_conjugate(x) for x in pulled])
-    want = _inner(_difference(f, args, direction, eps), tree_leaves(ct))
+    actual = _inner(ts, [_conjugate(x) for x in pulled])
+    expected = _inner(_difference(f, args, direction, eps), tree_leaves(ct))
     smooth = [x for x in (*inputs, *leaves) if _is_differentiable(x)]
     if smooth:
         like = max(smooth, key=lambda x: _tolerance(_dtype(x), None))
-        _close(got, want, like, atol, rtol, f"{err_msg} cotangent projection".strip())
+        _close(actual, expected, like, atol, rtol, f"{err_msg} cotangent projection".strip())
 
 
 def _conjugate(x: Any) -> Any:

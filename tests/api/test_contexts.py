@@ -51,10 +51,10 @@ def test_forward_and_backward(jitted):
     w, x = {"w": np.full(3, 0.5, np.float32)}, np.ones((2, 3), np.float32)
     for _ in range(3):
         value, residuals = fwd(w, 2.0, x)
-        got = bwd(residuals, 1.0)
-    want = accnp.grad(lambda w, x: f(w, 2.0, x)[0], (0, 1))(w, x)
+        actual = bwd(residuals, 1.0)
+    expected = accnp.grad(lambda w, x: f(w, 2.0, x)[0], (0, 1))(w, x)
     assert float(value) == float(f(w, 2.0, x)[0])
-    for a, b in zip(accnp.tree.leaves(got), accnp.tree.leaves(want), strict=True):
+    for a, b in zip(accnp.tree.leaves(actual), accnp.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
     assert len(traces) == (3 if jitted else 5)
 

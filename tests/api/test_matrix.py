@@ -110,17 +110,17 @@ def oracle(chunk: int) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def close(ours: Any, theirs: Any, why: str, scale: float = 1.0) -> None:
-    want, weak = np.asarray(theirs), theirs.weak_type
-    got = np.asarray(ours)
-    assert got.shape == want.shape, why
-    assert got.dtype == want.dtype, why
-    if want.dtype != bool:
+    expected, weak = np.asarray(theirs), theirs.weak_type
+    actual = np.asarray(ours)
+    assert actual.shape == expected.shape, why
+    assert actual.dtype == expected.dtype, why
+    if expected.dtype != bool:
         assert ours.weak_type == weak, f"{why}: weak type"
-    if want.dtype.kind in "fc":
+    if expected.dtype.kind in "fc":
         limit = scale * 8e-6
-        np.testing.assert_allclose(got, want, rtol=limit, atol=limit, err_msg=why)
+        np.testing.assert_allclose(actual, expected, rtol=limit, atol=limit, err_msg=why)
     else:
-        np.testing.assert_array_equal(got, want, err_msg=why)
+        np.testing.assert_array_equal(actual, expected, err_msg=why)
 
 
 @pytest.mark.parametrize("text", CASES)

@@ -68,8 +68,8 @@ def test_derivatives_of_scaled_operands(f: Any, power: int, operands: Any, dtype
             scaled = [x * np.asarray(scale, dtype) for x in xs]
             np.testing.assert_allclose(f(*scaled), value * scale**power, **near)
             for how in (slopes, accnp.jit(slopes)):
-                for found, want in zip(how(*scaled), wanted, strict=True):
-                    np.testing.assert_allclose(found, want * wide, atol=wide * 1e-5, **near)
+                for found, expected in zip(how(*scaled), wanted, strict=True):
+                    np.testing.assert_allclose(found, expected * wide, atol=wide * 1e-5, **near)
 
 
 @pytest.mark.parametrize("dtype", SCALES)
@@ -77,7 +77,7 @@ def test_derivatives_at_large_numbers(dtype: str) -> None:
     large = SCALES[dtype][3]
     with accnp.enable_x64():
         x = np.asarray(large, dtype)
-        for f, want in [
+        for f, expected in [
             (jnp.arcsinh, 1 / large),
             (nn.gelu, 1.0),
             (nn.squareplus, 1.0),
@@ -86,7 +86,7 @@ def test_derivatives_at_large_numbers(dtype: str) -> None:
             (lambda x: t.logpdf(x, 2.5), -3.5 / large),
             (lambda x: jnp.arcsinh(lax.complex(x, x)).real, 1 / large),
         ]:
-            np.testing.assert_allclose(accnp.grad(f)(x), want, rtol=1e-5)
+            np.testing.assert_allclose(accnp.grad(f)(x), expected, rtol=1e-5)
         for f in (jnp.arctan, jnp.arcsinh, lambda x: jnp.arctan2(x, 1.0)):
             assert accnp.grad(f)(np.asarray(np.inf, dtype)) == 0
 
@@ -94,15 +94,17 @@ def test_derivatives_at_large_numbers(dtype: str) -> None:
 def test_second_derivatives_stay() -> None:
     with accnp.enable_x64():
         last = [[-0.06, 0], [0, -4 / 17**1.5]]
-        for f, want in [
+        for f, expected in [
             (lambda v: jnp.arctan2(v[0], v[1]), [[-0.0384, -0.0112], [-0.0112, 0.0384]]),
             (jnp.linalg.norm, [[0.128, -0.096], [-0.096, 0.072]]),
             (lambda v: jnp.arctan(v[0]) + jnp.arcsinh(v[1]), last),
         ]:
             x = [3.0, 4.0]
-            np.testing.assert_allclose(accnp.hessian(f)(np.array(x)), want, rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(
-                accnp.jit(accnp.hessian(f))(np.array(x, np.float32)), want, rtol=1e-5, atol=1e-6
+                accnp.hessian(f)(np.array(x)), expected, rtol=1e-9, atol=1e-12
+            )
+            np.testing.assert_allclose(
+                accnp.jit(accnp.hessian(f))(np.array(x, np.float32)), expected, rtol=1e-5, atol=1e-6
             )
 
 
@@ -124,11 +126,11 @@ VALUES: list[tuple[Callable[..., Any], int, Any]] = [
 def test_values_of_scaled_operands(f: Any, power: int, operand: Any, dtype: str) -> None:
     with accnp.enable_x64(dtype == "float64"):
         x = operand.astype(dtype)
-        want, near = np.asarray(f(x)), 1e-4 if dtype == "float32" else 1e-11
+        expected, near = np.asarray(f(x)), 1e-4 if dtype == "float32" else 1e-11
         for scale in SCALES[dtype]:
             for g in (f, accnp.jit(f)):
                 found = np.asarray(g(x * np.asarray(scale, dtype))) / scale**power
-                np.testing.assert_allclose(found, want, rtol=near, atol=near)
+                np.testing.assert_allclose(found, expected, rtol=near, atol=near)
 
 
 def test_correlations_of_variables_of_other_scales() -> None:

@@ -101,8 +101,8 @@ def test_chart_of_rows(tmp_path):
 def test_the_suite_agrees_with_numpy(name):
     expression = SUITE[name]
     f, arguments = expression.make(NUMPY)
-    want = f(*arguments)
-    np.testing.assert_allclose(expression.ours()(), want, rtol=1e-3, atol=1e-2)
+    expected = f(*arguments)
+    np.testing.assert_allclose(expression.ours()(), expected, rtol=1e-3, atol=1e-2)
 
 
 def test_info_names_caches_libraries_and_gpu():

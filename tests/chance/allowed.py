@@ -24,10 +24,10 @@ LIBRARIES = (
 )
 
 
-def on_gpu(p: Program, output: str, got: np.ndarray, want: np.ndarray) -> bool:
+def on_gpu(p: Program, output: str, actual: np.ndarray, expected: np.ndarray) -> bool:
     """Return whether what a GPU gives for an output of a program may differ so from the
     processor's."""
-    if got.shape != want.shape or got.dtype != want.dtype:
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return False
     how = p.how[output]
     text = " ".join([line.text for line in p.cut(output).lines])
@@ -35,4 +35,4 @@ def on_gpu(p: Program, output: str, got: np.ndarray, want: np.ndarray) -> bool:
     if not inexact:
         return False
     # What is decided by numbers that were rounded (a comparison, an index) has another answer.
-    return how == OTHER or close(got, want)
+    return how == OTHER or close(actual, expected)

@@ -315,9 +315,9 @@ class Maker:
             self._leaves()
             families = list(ABOUT[self.about])
             weights = list(ABOUT[self.about].values())
-            want = self.r.randint(1, 8)
+            expected = self.r.randint(1, 8)
             for _ in range(40):
-                if len(self.lines) >= want:
+                if len(self.lines) >= expected:
                     break
                 self.statement(self.r.choices(families, weights)[0])
             if not self.lines:

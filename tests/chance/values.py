@@ -77,13 +77,13 @@ def close(a: np.ndarray, b: np.ndarray) -> bool:
         return not (bad & finite).any() and float((np.isfinite(x) != finite).sum()) * 1e3 <= a.size
 
 
-def difference(got: np.ndarray, want: np.ndarray) -> str:
+def difference(actual: np.ndarray, expected: np.ndarray) -> str:
     """How two arrays differ, in words."""
-    if got.shape != want.shape or got.dtype != want.dtype:
-        return f"got {got.dtype}{got.shape} for {want.dtype}{want.shape}"
-    wide = "c16" if got.dtype.kind == "c" else "f8"
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return f"got {actual.dtype}{actual.shape} for {expected.dtype}{expected.shape}"
+    wide = "c16" if actual.dtype.kind == "c" else "f8"
     with np.errstate(all="ignore"):
-        x, y = got.astype(wide), want.astype(wide)
+        x, y = actual.astype(wide), expected.astype(wide)
         bad = ~((x == y) | (np.isnan(x) & np.isnan(y)))
         if not bad.any():
             return "zeros of other signs"
@@ -91,5 +91,5 @@ def difference(got: np.ndarray, want: np.ndarray) -> str:
         off = np.nanmax(np.where(bad, np.abs(x - y) / np.maximum(np.abs(y), 1e-300), 0))
     return (
         f"{int(bad.sum())} of {bad.size} differ, relatively by {off:.3g}; first at {places[0]}: "
-        f"{got[places[0]]!r} for {want[places[0]]!r}, last at {places[1]}"
+        f"{actual[places[0]]!r} for {expected[places[0]]!r}, last at {places[1]}"
     )

@@ -176,29 +176,29 @@ def failures(
     """What goes wrong, way by way; `only` by this one. A program that is refused by all ways in
     like manner is none, but `tell` hears of it."""
     with accnp.enable_x64(p.x64):
-        xs, want = p.arrays(), None
+        xs, expected = p.arrays(), None
         for name, way in KINDS[kind](p, xs, random.Random(p.seed)):
-            if want is not None and only not in (None, name):
+            if expected is not None and only not in (None, name):
                 continue
             try:
-                got: Any = _bits(way())
+                actual: Any = _bits(way())
             except Exception as error:
                 notes = " ".join(getattr(error, "__notes__", []))
-                got = f"{type(error).__name__}: {str(error)[:500]} {notes[:300]}"
-            if want is None:
-                want = got
-                if isinstance(want, str):
-                    if not want.startswith(_REFUSALS):
-                        yield Found(name, p.outputs[0], want)
+                actual = f"{type(error).__name__}: {str(error)[:500]} {notes[:300]}"
+            if expected is None:
+                expected = actual
+                if isinstance(expected, str):
+                    if not expected.startswith(_REFUSALS):
+                        yield Found(name, p.outputs[0], expected)
                         return
-                    tell(want)
+                    tell(expected)
                 continue
-            if isinstance(want, str) or isinstance(got, str):
-                if _error(got) != _error(want):
-                    said = got if isinstance(got, str) else "no error"
-                    yield Found(name, p.outputs[0], f"{said}, for {_error(want) or 'values'}")
+            if isinstance(expected, str) or isinstance(actual, str):
+                if _error(actual) != _error(expected):
+                    said = actual if isinstance(actual, str) else "no error"
+                    yield Found(name, p.outputs[0], f"{said}, for {_error(expected) or 'values'}")
                 continue
-            for output, a, b in zip(p.outputs, got, want, strict=True):
+            for output, a, b in zip(p.outputs, actual, expected, strict=True):
                 if same_bits(a, b) or (kind == "gpu" and allowed.on_gpu(p, output, a, b)):
                     continue
                 yield Found(name, output, f"{output} {difference(a, b)}")

@@ -164,10 +164,10 @@ def test_fastmath_keeps_the_formulas_of_functions(t):
     out = np.zeros_like(x)
     for name in ("sin", "cos", "tan", "expm1", "exp2", "erf", "log1p"):
         source = f"def f(lo, hi, x, o):\n for i in range(lo, hi):\n  o[i] = {name}(x[i] * x[i])\n"
-        want = np.zeros_like(x)
-        run(kernel(source, (f"{t}*",) * 2, name="f"), 5, x, want)
+        expected = np.zeros_like(x)
+        run(kernel(source, (f"{t}*",) * 2, name="f"), 5, x, expected)
         run(kernel(source, (f"{t}*",) * 2, True, name="f"), 5, x, out)
-        np.testing.assert_array_equal(out, want, err_msg=name)
+        np.testing.assert_array_equal(out, expected, err_msg=name)
 
 
 def test_many_pointers_vectorise_without_checks_at_run_time():

@@ -73,9 +73,13 @@ def test_values(name: str, dtype: str) -> None:
                 assert kernel is not None, "a kernel is Python text"
                 verify(kernel)
                 assert parse_kernel(print_kernel(kernel)) == kernel
-            want = function(np, a, b)
-            error = np.abs(found - want).max() if found.dtype != bool else (found != want).sum()
-            assert error <= 3e-5 * (1 + np.abs(want).max()) * (1 if dtype == "complex64" else 1e-8)
+            expected = function(np, a, b)
+            error = (
+                np.abs(found - expected).max() if found.dtype != bool else (found != expected).sum()
+            )
+            assert error <= 3e-5 * (1 + np.abs(expected).max()) * (
+                1 if dtype == "complex64" else 1e-8
+            )
 
 
 @pytest.mark.parametrize("name", ["functions", "rows", "columns", "products of rows", "short rows"])

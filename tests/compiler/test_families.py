@@ -135,9 +135,9 @@ def test_parts_of_arrays_are_stored_by_loop_ir(part):
     x = np.linspace(-1, 1, 210, dtype=np.float32).reshape(30, 7)
     y = x[::-1].copy()
     assert are_text(lambda x, y: x.at[part].set(y[part] * 2), x, y) == [False]
-    want = x.copy()
-    want[part] = y[part] * 2
-    np.testing.assert_array_equal(jnp.jit(lambda x, y: x.at[part].set(y[part] * 2))(x, y), want)
+    expected = x.copy()
+    expected[part] = y[part] * 2
+    np.testing.assert_array_equal(jnp.jit(lambda x, y: x.at[part].set(y[part] * 2))(x, y), expected)
 
 
 def test_covered_kernels_are_compiled_without_numba(tmp_path):

@@ -699,8 +699,8 @@ def kernel(lo, hi, x, y, out):
     (loop,) = [s for s in statements(kernel.body) if isinstance(s, For)]
     assert all(isinstance(s, Let | Store) for s in loop.body)
     found = by_llvm(source, kernel, (x, y, np.zeros(300)), (0, 300))[2]
-    want = [piecewise(a, b) for a, b in zip(x, y, strict=True)]
-    np.testing.assert_allclose(found, want, rtol=1e-14)
+    expected = [piecewise(a, b) for a, b in zip(x, y, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
     assert result_type(mark, [np.dtype(np.float64)] * 2) == np.float64
     assert result_type(ScalarText(helper).name, [np.dtype(np.float64)]) == np.float64
 

@@ -46,11 +46,11 @@ def given(n: tuple[int, int, int]) -> tuple[dict[str, np.ndarray], dict[str, int
     x = rng.standard_normal((n0, n1, n2 + 4)).astype(np.float32)
     z, w = rng.standard_normal(n1).astype(np.float32), rng.standard_normal((n0, n2, n1))
     w = w.astype(np.float32)
-    want = x[:, :, :n2] * z[:, None] + w.transpose(0, 2, 1)
-    y = aligned(want.size)
+    expected = x[:, :, :n2] * z[:, None] + w.transpose(0, 2, 1)
+    y = aligned(expected.size)
     arrays = {"y": y, "x": aligned(x.size, x), "z": z, "w": w.ravel()}
     strides = {"s0": n1 * (n2 + 4), "s1": n2 + 4, "t0": n1 * n2, "t1": n2, "v": n1}
-    return arrays, {"n0": n0, "n1": n1, "n2": n2, **strides}, want.ravel()
+    return arrays, {"n0": n0, "n1": n1, "n2": n2, **strides}, expected.ravel()
 
 
 def aligned(n: int, values: np.ndarray | None = None) -> np.ndarray:
@@ -64,9 +64,9 @@ def aligned(n: int, values: np.ndarray | None = None) -> np.ndarray:
 def check(kernel: Kernel, n: tuple[int, int, int], last: int, more: dict[str, int]) -> None:
     verify(kernel)
     assert parse_kernel(print_kernel(kernel)) == kernel
-    arrays, integers, want = given(n)
+    arrays, integers, expected = given(n)
     run(kernel, arrays, integers | more, 0, last)
-    assert (arrays["y"] == want).all()
+    assert (arrays["y"] == expected).all()
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -176,9 +176,9 @@ def test_columns(apart: bool, m: int):
     n0, n1 = 2, 35
     x = np.random.default_rng(m).standard_normal((n0, m, n1)).astype(np.float32)
     integers = {"n0": n0, "m": m, "n1": n1, "s0": m * n1}
-    want = np.zeros(n0 * n1)
+    expected = np.zeros(n0 * n1)
     kernel = parse_kernel(COLUMNS)
-    run(kernel, {"y": want, "x": x.ravel()}, integers, 0, 1)
+    run(kernel, {"y": expected, "x": x.ravel()}, integers, 0, 1)
     y = np.zeros(n0 * n1)
     arrays = {"y": y, "x": x.ravel()}
     if not apart:
@@ -195,7 +195,7 @@ def test_columns(apart: bool, m: int):
         more = {found.columns.name: n0 * n1, found.tiles.name: tiles}
         run(found.first, arrays, integers | more, 0, tiles * parts)
         run(found.second, arrays, integers | {found.parts.name: parts}, 0, n0 * n1)
-    assert (y == want).all()
+    assert (y == expected).all()
 
 
 EXCHANGE = """
@@ -274,9 +274,9 @@ def test_rows(name: str):
     verify(made)
     assert parse_kernel(print_kernel(made)) == made
     assert ("once" in print_kernel(made)) == plan.once
-    want, found = folded(kernel, n0, n1, 1, {}), folded(made, n0, n1, n0, {})
-    assert (found["s"] == want["s"]).all()
-    assert (found["y"] == want["y"]).all()
+    expected, found = folded(kernel, n0, n1, 1, {}), folded(made, n0, n1, n0, {})
+    assert (found["s"] == expected["s"]).all()
+    assert (found["y"] == expected["y"]).all()
 
 
 def test_strided_rows():
@@ -286,8 +286,8 @@ def test_strided_rows():
     verify(made)
     assert parse_kernel(print_kernel(made)) == made
     n0, n1 = 35, 70
-    want = folded(kernel, n0, n1, 1, {"": 0})
+    expected = folded(kernel, n0, n1, 1, {"": 0})
     found = folded(made, n0, n1, 2, {down.name: 2})
-    assert (found["s"] == want["s"]).all()
+    assert (found["s"] == expected["s"]).all()
     with pytest.raises(Unsupported):
         reduce_rows_across(parse_kernel(ROWS), 0)

@@ -173,11 +173,11 @@ def test_loads_at_computed_indices(name, code, monkeypatch):
     x = random.standard_normal(1100).astype(code)
     for count in (0, 1, 5, 16, 17, 33, 64, 70, 150):
         y = random.integers(0, 150, count + 1)
-        want = x[places(np.arange(count), y, 5)] * 2
+        expected = x[places(np.arange(count), y, 5)] * 2
         for kernel in made:
             a = np.full(count + 20, 3, code)
             run(kernel, count, a, x, y.astype(np.float32), 5)
-            np.testing.assert_array_equal(a[:count], want)
+            np.testing.assert_array_equal(a[:count], expected)
             assert (a[count:] == 3).all()
 
 

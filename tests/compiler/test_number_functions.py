@@ -180,20 +180,22 @@ def test_values_match_array_functions(module: ModuleType, name: str, count: int,
                 given[1] = abs(given[1])  # negative exponents and shifts have no meaning
             xs = given if module is np else [jnp.asarray(x) for x in given]
             try:
-                want = np.asarray(f(*xs))
+                expected = np.asarray(f(*xs))
             except (TypeError, ValueError):
                 continue  # a function of other types
             result = kernel(*xs)
-            if want.dtype == np.float16:
+            if expected.dtype == np.float16:
                 continue  # NumPy's results for uint8; those of kernels are float32
             # A float64 that a float32 cannot hold is infinite there.
-            got = np.asarray(result).astype(want.dtype) if want.dtype.kind == "f" else result
-            kinds = {np.dtype(dtype).kind, want.dtype.kind}
+            actual = (
+                np.asarray(result).astype(expected.dtype) if expected.dtype.kind == "f" else result
+            )
+            kinds = {np.dtype(dtype).kind, expected.dtype.kind}
             if kinds == {"f"} and module is not np:
-                assert result.dtype == want.dtype
-            assert result.dtype.kind == want.dtype.kind
+                assert result.dtype == expected.dtype
+            assert result.dtype.kind == expected.dtype.kind
             np.testing.assert_allclose(
-                np.asarray(got, float), np.asarray(want, float), rtol=2e-5, atol=1e-6
+                np.asarray(actual, float), np.asarray(expected, float), rtol=2e-5, atol=1e-6
             )
             compared += 1
     assert compared

@@ -76,9 +76,9 @@ def neighbors(text: str, kind: str, rows: int, m: int, by: str) -> tuple[np.ndar
 @pytest.mark.parametrize("m", [1, 2, 7, 8, 9, 15, 16, 17, 23, 31, 33, 64, 100, 299])
 @pytest.mark.parametrize(("by", "text"), [("rows", ROWS), ("flat", FLAT)])
 def test_results_are_those_of_separate_loads(kind: str, m: int, by: str, text: str) -> None:
-    want, found = neighbors(text, kind, 3, m, by)
-    np.testing.assert_array_equal(found, want)
-    assert m < 3 or np.any(want)
+    expected, found = neighbors(text, kind, 3, m, by)
+    np.testing.assert_array_equal(found, expected)
+    assert m < 3 or np.any(expected)
 
 
 @pytest.mark.parametrize("text", [ROWS, FLAT])

@@ -66,10 +66,10 @@ def dealt(way: str, threads: int = 8) -> Kernel:
 @pytest.mark.parametrize("n", [1, 3, 4, 32, 71])
 @pytest.mark.parametrize("way", WAYS)
 def test_all_elements_are_computed_as_before(way: str, n: int, shift: int):
-    want, found = arrays(n, shift), arrays(n, shift)
-    run(parse_kernel(MAP), want, {"s": 3}, 0, n)
+    expected, found = arrays(n, shift), arrays(n, shift)
+    run(parse_kernel(MAP), expected, {"s": 3}, 0, n)
     run(dealt(way), found, {"s": 3}, 0, n)
-    for name, x in want.items():
+    for name, x in expected.items():
         assert (x == found[name]).all(), name
     assert found["x"].any()
 

@@ -93,9 +93,9 @@ def test_random_functions_match_python(first):
         kinds = [np.float64, np.int64][:: 1 if seed % 2 else -1]
         text = generated_function(seed, ["a0", "a1"])
         arrays = [(FLOATS if k is np.float64 else WHOLE).astype(k) for k in kinds]
-        want = by_python(text, arrays)
+        expected = by_python(text, arrays)
         found = computed(defined(text, f"<generated {seed}>"), *arrays)
-        for x, y in zip(found, want, strict=True):
+        for x, y in zip(found, expected, strict=True):
             if y is not None:
                 compared += 1
                 np.testing.assert_array_equal(x, np.asarray(y).astype(found.dtype), text)
@@ -107,10 +107,10 @@ def test_names_have_the_types_of_numba():
     numbers = {t: d for t, d in DTYPES.items() if d.kind in ("bool", "int", "uint", "float")}
     for x in numbers.values():
         for y in numbers.values():
-            want = context.unify_types(from_dtype(x.numpy), from_dtype(y.numpy))
+            expected = context.unify_types(from_dtype(x.numpy), from_dtype(y.numpy))
             found = common_type([x, y])
             assert isinstance(found, DType)
-            assert from_dtype(found.numpy) == want
+            assert from_dtype(found.numpy) == expected
 
 
 def returns_from_loops(x, n):
@@ -216,11 +216,11 @@ def test_loops_match_numba_semantics(function):
     for kinds in (("f4", "i4"), ("f8", "i8"), ("i4", "i8"), ("i8", "i1")):
         x, n = (v.astype(k) for v, k in zip((FLOATS, WHOLE), kinds, strict=True))
         n = np.minimum(n, 9).astype(kinds[1])
-        want = [compiled(a, b) for a, b in zip(x, n, strict=True)]
+        expected = [compiled(a, b) for a, b in zip(x, n, strict=True)]
         found = computed(function, x, n)
-        np.testing.assert_array_equal(found, want)
-        got = compiled.nopython_signatures[-1].return_type
-        assert from_dtype(found.dtype) == numba.types.unliteral(got), (function, kinds)
+        np.testing.assert_array_equal(found, expected)
+        actual = compiled.nopython_signatures[-1].return_type
+        assert from_dtype(found.dtype) == numba.types.unliteral(actual), (function, kinds)
 
 
 def halved(n):
@@ -287,19 +287,19 @@ def test_numba_compiles_unsupported_syntax(function):
     compiled = numba.njit(error_model="numpy")(own)
     for kinds in (("f4", "i4"), ("f8", "i8")):
         x, n = (v.astype(k) for v, k in zip((FLOATS, WHOLE), kinds, strict=True))
-        want = np.array([compiled(a, b) for a, b in zip(x, n, strict=True)])
+        expected = np.array([compiled(a, b) for a, b in zip(x, n, strict=True)])
         mark = ScalarText(function).name
         assert result_type(mark, [x.dtype, n.dtype]) is None
-        of = f"{want.dtype.kind}{want.dtype.itemsize}"
+        of = f"{expected.dtype.kind}{expected.dtype.itemsize}"
         source = (
             "def kernel(lo, hi, x, n, out):\n    for i in range(lo, hi):\n"
             f"        y = {mark}(x[i], n[i])\n        out[i] = y\n"
         )
         signature = (f"{kinds[0]}*", f"{kinds[1]}*", f"{of}*")
-        out = np.zeros_like(want)
+        out = np.zeros_like(expected)
         kernel = kernel_cache.get_kernel(source, "kernel", signature)
         kernel.run(kernel_cache.pack([a.ctypes.data for a in (x, n, out)]), x.size, x.size)
-        np.testing.assert_array_equal(out, want)
+        np.testing.assert_array_equal(out, expected)
 
 
 def times_two(x):
@@ -320,8 +320,8 @@ def test_numba_compiles_the_helpers_of_a_function_too():
         return scaled(x) % 3.0 + times_two(x)
 
     x = np.linspace(-4, 4, 17, dtype=np.float32)
-    want = [f(float(v)) for v in x]
-    np.testing.assert_allclose(jnp.kernel(f)(jnp.asarray(x)), want, rtol=1e-5)
+    expected = [f(float(v)) for v in x]
+    np.testing.assert_allclose(jnp.kernel(f)(jnp.asarray(x)), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

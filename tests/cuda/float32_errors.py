@@ -190,7 +190,7 @@ class DeviceFunctions:
         return self.driver.load(text.text, text.name)
 
     def signed_errors(
-        self, function: Any, want: Callable[[Any], Any], first: int, count: int
+        self, function: Any, expected: Callable[[Any], Any], first: int, count: int
     ) -> Any:
         """Return `count` arguments (bit patterns from `first`), values, and signed errors."""
         xp = self.xp
@@ -199,7 +199,7 @@ class DeviceFunctions:
         xp.cuda.Device().synchronize()
         self.driver.launch(function, 132 * 16, 256, [x.data.ptr, y.data.ptr, count])
         self.driver.synchronize()
-        return x, y, self.errors(y.view(xp.uint32), want(self.wide(x)))
+        return x, y, self.errors(y.view(xp.uint32), expected(self.wide(x)))
 
     def largest_error(self, name: str) -> LargestError:
         """Return the largest error of a function among all float32 arguments."""
@@ -219,7 +219,7 @@ class DeviceFunctions:
 
     def instruction_errors(self, name: str) -> list[LargestError]:
         """Return the most negative and the most positive error of an instruction in each range."""
-        want, ranges = INSTRUCTIONS[name]
+        expected, ranges = INSTRUCTIONS[name]
         kernel, results = instruction_kernel(name, self.driver.cc), []
         function = self.driver.load(kernel.text, kernel.name)
         for ends in ranges:
@@ -228,7 +228,7 @@ class DeviceFunctions:
             a, b = (int(np.float32(v).view(np.uint32)) for v in ends)
             for first in range(a, b, CHUNK):
                 count = min(CHUNK, b - first)
-                x, y, e = self.signed_errors(function, lambda w: want(self.xp, w), first, count)
+                x, y, e = self.signed_errors(function, lambda w: expected(self.xp, w), first, count)
                 beyond += int((self.xp.abs(e) > 2).sum())
                 for k, pick in ((int(e.argmin()), min), (int(e.argmax()), max)):
                     at = float(x[k : k + 1].get().view("f4")[0])

@@ -51,14 +51,14 @@ def _there() -> tuple[Any, Any, Any]:
 def _same(f: Callable[..., Any], *arrays: Any, close: float = 1e-5) -> str:
     """Hold a jitted function on the GPU against the processor; twice, the second from caches."""
     accnp, gpu, _ = _there()
-    want = accnp.jit(f)(*arrays)
+    expected = accnp.jit(f)(*arrays)
     there = [accnp.device_put(a, gpu) for a in arrays]
     g = accnp.jit(f)
     for _ in range(2):
         accnp.tree.map(
             lambda a, b: np.testing.assert_allclose(np.asarray(a), np.asarray(b), close, close),
             g(*there),
-            want,
+            expected,
         )
     return _why(accnp, g, there)
 

@@ -169,17 +169,17 @@ def check_no_python(fake: Any, f: Any, args: Any) -> None:
     found = jax.block_until_ready(g(*there))
     assert fake.calls["enter"] == 1
     assert not {"call", "copy_out", "upload"} & {*fake.calls}
-    want = jax.tree.leaves(f(*map(jax.numpy.asarray, args)))
-    for a, b in zip(jax.tree.leaves(found), want, strict=True):
+    expected = jax.tree.leaves(f(*map(jax.numpy.asarray, args)))
+    for a, b in zip(jax.tree.leaves(found), expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
 
 
-def same_bits(found: np.ndarray, want: np.ndarray) -> np.ndarray:
+def same_bits(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
     """Return where two arrays have the same bits or are both NaN."""
-    if want.dtype.kind == "c":
-        return same_bits(found.real, want.real) & same_bits(found.imag, want.imag)
-    if dtype_kind(want.dtype) != "f":
-        return found == want
-    return (found == want) & (np.signbit(found) == np.signbit(want)) | (
-        np.isnan(found) & np.isnan(want)
+    if expected.dtype.kind == "c":
+        return same_bits(found.real, expected.real) & same_bits(found.imag, expected.imag)
+    if dtype_kind(expected.dtype) != "f":
+        return found == expected
+    return (found == expected) & (np.signbit(found) == np.signbit(expected)) | (
+        np.isnan(found) & np.isnan(expected)
     )

@@ -35,10 +35,10 @@ def test_within_two_ulp(name):
     beside = [np.nextafter(limits, np.float32(way)) for way in (-np.inf, np.inf)]
     x = np.concatenate([x, limits, -limits, *beside, *(-b for b in beside)])
     x = x[x != 0] if name == "rsqrt" else x
-    want = [REFERENCE[name](float(v)) for v in x]
+    expected = [REFERENCE[name](float(v)) for v in x]
     found, text = run_elementwise(name, x)
     assert not re.search(r"\.global \.align 4", text)  # tables
-    assert worst_ulp(found, want, (x,), np.float32) <= BOUNDS.get(name, 2.0)
+    assert worst_ulp(found, expected, (x,), np.float32) <= BOUNDS.get(name, 2.0)
 
 
 def test_exp_of_a_difference():
@@ -47,17 +47,17 @@ def test_exp_of_a_difference():
     top = np.concatenate([x[:400] + rng.uniform(0, 110, 400), [1, 1e30, 1e30, -1e30, 3]])
     x, top = x.astype(np.float32), top.astype(np.float32)
     top = np.maximum(x, top)
-    want = [mp.exp(mpf(float(a)) - mpf(float(b))) for a, b in zip(x, top, strict=True)]
+    expected = [mp.exp(mpf(float(a)) - mpf(float(b))) for a, b in zip(x, top, strict=True)]
     found, _ = run_elementwise("exp_difference", x, top)
-    assert worst_ulp(found, want, (x, top), np.float32) <= 3.0
+    assert worst_ulp(found, expected, (x, top), np.float32) <= 3.0
 
 
 @pytest.mark.parametrize("name", GPU)
 def test_fast_kernels_have_them_too(name):
     x = np.linspace(0.1, 3, 200, dtype=np.float32)
-    want = [float(REFERENCE[name](float(v))) for v in x]
+    expected = [float(REFERENCE[name](float(v))) for v in x]
     found, _ = run_elementwise(name, x, fastmath=True)
-    np.testing.assert_allclose(found, want, rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6)
 
 
 def test_inverse_roots_at_the_edges():

@@ -60,12 +60,12 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_values(gpu, name):
     f, *args = CASES[name]
-    want = jax.tree.leaves(f(*map(jnp.asarray, args)))
+    expected = jax.tree.leaves(f(*map(jnp.asarray, args)))
     calls = getattr(driver_of(gpu), "calls", {})  # a fake one counts
     calls.clear()
     found = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
     assert not {"call", "copy_out", "product"} & {*calls}
-    for a, b in zip(found, want, strict=True):
+    for a, b in zip(found, expected, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         a, b = np.asarray(a).astype("c16"), np.asarray(b).astype("c16")
         bound = 0.01 if name == "halves" else 1e-6

@@ -30,14 +30,14 @@ def positive(*shape, dtype="f4"):
     return x @ x.conj().swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1], dtype=dtype)
 
 
-def close(found, want):
-    want = np.asarray(want)
-    assert (found.dtype, found.shape) == (want.dtype, want.shape)
-    if want.dtype.kind not in "fc":
-        np.testing.assert_array_equal(found, want)
+def close(found, expected):
+    expected = np.asarray(expected)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    if expected.dtype.kind not in "fc":
+        np.testing.assert_array_equal(found, expected)
         return
-    bound = 100 * np.finfo(want.dtype).eps * np.nanmax(np.abs(want), initial=0)
-    np.testing.assert_allclose(found, want, rtol=0, atol=bound)
+    bound = 100 * np.finfo(expected.dtype).eps * np.nanmax(np.abs(expected), initial=0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
 
 
 def there(x):
@@ -47,12 +47,12 @@ def there(x):
 def check(gpu, f, *args):
     """A function gives on a GPU what it gives on the CPU, without calls of a library and without
     the processor's help."""
-    want = jax.tree.leaves(f(*map(jnp.asarray, args)))
+    expected = jax.tree.leaves(f(*map(jnp.asarray, args)))
     calls = getattr(driver_of(gpu), "calls", {})  # a fake one counts
     calls.clear()
     found = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
     assert not {"call", "copy_out"} & {*calls}
-    for a, b in zip(found, want, strict=True):
+    for a, b in zip(found, expected, strict=True):
         close(a, b)
 
 
@@ -163,8 +163,8 @@ def test_large_matrices_use_the_gpu_library(fake, dtype):
     found = jax.jit(lambda a: [jnp.linalg.det(a), *jnp.linalg.slogdet(jnp.stack([a, -a]))])(a)
     assert fake.calls["cusolverDn?getrf"] == fake.calls["cublas?getrfBatched"] == 1
     assert not {"call", "copy_out"} & {*fake.calls}
-    want = [np.linalg.det(host), *np.linalg.slogdet(np.stack([host, -host]))]
-    for x, y in zip(found, want, strict=True):
+    expected = [np.linalg.det(host), *np.linalg.slogdet(np.stack([host, -host]))]
+    for x, y in zip(found, expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-3)
 
 
@@ -180,9 +180,9 @@ def test_large_lu(fake, dtype):
         assert not {"call", "copy_out"} & {*fake.calls}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # SciPy's, of the last one
-            want = scipy.linalg.lu_factor(host)
-        close(packed, want[0])
-        close(pivots, want[1])
+            expected = scipy.linalg.lu_factor(host)
+        close(packed, expected[0])
+        close(pivots, expected[1])
         low = np.tril(packed, -1)[..., : min(host.shape[-2:])]
         low += np.eye(*low.shape[-2:], dtype=dtype)
         close(

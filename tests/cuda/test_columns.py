@@ -47,10 +47,10 @@ def test_results_match_cpu_bitwise(name):
         assert text.kernel is not None
         verify(text.kernel)
         case = Case(spec)
-        want = case.run_on_cpu(build_generated(spec))
+        expected = case.run_on_cpu(build_generated(spec))
         for blocks in (None, 1):
             found = case.interpret(text, blocks)
-            assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks
+            assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True)), blocks
 
 
 def test_few_columns_of_many_rows_are_two_kernels():

@@ -32,11 +32,11 @@ def test_results_match_cpu_bitwise(name):
     (specs,) = kernel_specs(f, *arrays)
     assert len(specs) > 1
     case = Case.for_specs(specs)
-    want = case.run_on_cpu(fuse_horizontally([[s] for s in specs]))
+    expected = case.run_on_cpu(fuse_horizontally([[s] for s in specs]))
     text = build_fused_grid_kernel(specs)
     assert text is not None
     assert text.kernel is not None
     verify(text.kernel)
     for blocks in (None, 1, 5):
         found = case.interpret(text, blocks)
-        assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
+        assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True))

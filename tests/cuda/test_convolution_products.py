@@ -60,13 +60,13 @@ KNOWN = {k: v for k, v in CASES.items() if "whole" not in k} | MORE
 def test_values(gpu, name):
     f, *args = KNOWN[name]
     with jax.enable_x64(name == "double"):
-        want = jax.tree.leaves(f(*map(jnp.asarray, args)))
+        expected = jax.tree.leaves(f(*map(jnp.asarray, args)))
         calls = getattr(driver_of(gpu), "calls", {})  # a fake one counts
         calls.clear()
         found = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
         assert not {"call", "copy_out"} & {*calls}
         assert not calls or calls["product"]
-    for a, b in zip(found, want, strict=True):
+    for a, b in zip(found, expected, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         bound = {"float16": 2e-3, "bfloat16": 1e-2, "float64": 1e-14}.get(b.dtype.name, 1e-6)
         a, b = np.asarray(a).astype("c16"), np.asarray(b).astype("c16")

@@ -40,7 +40,7 @@ def compare(f: Callable[..., object], *args, close=1e-5, gpu=None, calls=None):
     """What a function gives on the GPU is what the processor gives; nothing is called by Python."""
     gpu = gpu or jax.devices("gpu")[0]
     with jax.enable_x64(any(x.dtype.itemsize // (1 + (x.dtype.kind == "c")) > 4 for x in args)):
-        want = jax.tree.leaves(jax.jit(f)(*map(jnp.asarray, args)))
+        expected = jax.tree.leaves(jax.jit(f)(*map(jnp.asarray, args)))
         counts = getattr(driver_of(gpu), "calls", {})
         before = Counter(counts)
         found = jax.block_until_ready(jax.tree.leaves(jax.jit(f)(*jax.device_put(args, gpu))))
@@ -48,7 +48,7 @@ def compare(f: Callable[..., object], *args, close=1e-5, gpu=None, calls=None):
     if counts:
         assert not {"call", "copy_out"} & {*made}
         assert calls is None or {k: made[k] for k in made if "?" in k} == calls
-    for a, b in zip(found, want, strict=True):
+    for a, b in zip(found, expected, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         scale = np.nanmax(np.abs(np.where(np.isfinite(b), b, 0)), initial=1)
         np.testing.assert_allclose(a, b, rtol=0, atol=close * scale)
@@ -115,8 +115,8 @@ def test_cholesky_of_indefinite_matrix_is_nan(gpu):
 
     for shape in (a, a[:, :4, :4].copy()):
         found = np.asarray(jax.jit(f)(jax.device_put(shape, gpu)))
-        want = np.linalg.cholesky(positive_part(shape))
-        np.testing.assert_allclose(found[[0, 3]], want[[0, 3]], atol=1e-5)
+        expected = np.linalg.cholesky(positive_part(shape))
+        np.testing.assert_allclose(found[[0, 3]], expected[[0, 3]], atol=1e-5)
         lower = np.tril(np.ones(shape.shape[1:], bool))
         assert np.isnan(found[2][lower]).all()
         assert (found[2][~lower] == 0).all()

@@ -42,12 +42,12 @@ def test_results_match_cpu_bitwise(cases):
     for k, access in enumerate(spec.accesses):
         code = text.signature[k].removesuffix("*")
         arrays.append(np.zeros(N, code_dtype(code)) if access.store else points(code, N, k))
-    want = run_on_cpu(text, arrays)
+    expected = run_on_cpu(text, arrays)
     made = ptx_of(text.source, text.signature, tasks=True)
     found, _ = interpret(made, arrays, [text.extent, *text.ints])
     first = len(arrays) - len(cases)
     wrong = []
-    for w, f, g in zip(cases, found[first:], want[first:], strict=True):
+    for w, f, g in zip(cases, found[first:], expected[first:], strict=True):
         same = same_bits(f, g)
         if w.op in DOMAINS:
             with np.errstate(invalid="ignore"):
@@ -82,6 +82,6 @@ def test_remainders_are_exact(code):
     text += "        o[i] = rem(x[i], y[i])\n"
     made = ptx_of(text, (f"{code}*",) * 3, tasks=True)
     with np.errstate(all="ignore"):
-        want = np.fmod(x, y)
+        expected = np.fmod(x, y)
     (_, _, found), _ = interpret(made, [x, y, np.zeros_like(x)], [x.size])
-    assert same_bits(found, want).all()
+    assert same_bits(found, expected).all()

@@ -27,8 +27,8 @@ def test_functions_are_units(name):
     assert ".approx" in made.text
     plain = ptx_of(text(f"{name}(x[i])"), ("f4*", "f4*"), tasks=True)
     (_, found), fast = interpret(made, [X, np.zeros_like(X)], [X.size])
-    want = EXACT.get(name, getattr(np, name, None))(X.astype(np.float64))
-    np.testing.assert_allclose(found, want, rtol=2e-6, atol=2e-6)
+    expected = EXACT.get(name, getattr(np, name, None))(X.astype(np.float64))
+    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6)
     _, slow = interpret(plain, [X, np.zeros_like(X)], [X.size])
     assert fast.steps <= slow.steps
 
@@ -44,8 +44,8 @@ def test_functions_of_two_are_units(name):
     y = np.where(np.arange(X.size) % 50, -X[::-1], np.inf).astype(np.float32)
     x = np.where(np.arange(X.size) % 100, X, np.inf).astype(np.float32)
     (*_, found), _ = interpret(made, [x, y, np.zeros_like(X)], [X.size])
-    want = getattr(np, name)(x.astype(np.float64), y)
-    np.testing.assert_allclose(found, want, rtol=2e-6, atol=2e-6)
+    expected = getattr(np, name)(x.astype(np.float64), y)
+    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6)
 
 
 def test_division_is_a_unit():

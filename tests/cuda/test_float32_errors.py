@@ -84,11 +84,11 @@ def native():
 @pytest.mark.parametrize("name", float32_errors.APPROXIMATE)
 def test_errors_are_small_for_any_error_of_instructions(native, name):
     x = arguments(1 << 17)
-    want = reference(name, x)
+    expected = reference(name, x)
     for off in OFF:
-        e = float32_errors.ulp_errors(native[name](x, **off), want)
+        e = float32_errors.ulp_errors(native[name](x, **off), expected)
         k = int(e.argmax())
-        assert e[k] <= AT_WORST.get(name, float32_errors.max_ulp(name)), (off, x[k], want[k])
+        assert e[k] <= AT_WORST.get(name, float32_errors.max_ulp(name)), (off, x[k], expected[k])
 
 
 @pytest.fixture(scope="module")
@@ -100,24 +100,24 @@ def processor():
 def test_cpu_agrees_within_two_ulp(native, processor, name):
     x = arguments(1 << 19)
     with np.errstate(all="ignore"):
-        want = processor[name](x)
+        expected = processor[name](x)
         for off in OFF:
             y = native[name](x, **off)
-            unit = np.spacing(np.maximum(np.abs(y), np.abs(want)))
-            same = (y == want) | np.isnan(y) & np.isnan(want)
-            apart = np.where(same, 0, np.abs(y.astype("f8") - want) / unit)
+            unit = np.spacing(np.maximum(np.abs(y), np.abs(expected)))
+            same = (y == expected) | np.isnan(y) & np.isnan(expected)
+            apart = np.where(same, 0, np.abs(y.astype("f8") - expected) / unit)
             k = int(apart.argmax())
-            assert apart[k] <= 2, (off, x[k], y[k], want[k])
+            assert apart[k] <= 2, (off, x[k], y[k], expected[k])
 
 
 @pytest.mark.parametrize("name", float32_errors.INSTRUCTIONS)
 def test_single_instructions(name):
-    want, ((low, high), *_) = float32_errors.INSTRUCTIONS[name]
+    expected, ((low, high), *_) = float32_errors.INSTRUCTIONS[name]
     x = np.linspace(low, min(high, 1e30), 500, dtype=np.float32)
     kernel = float32_errors.instruction_kernel(name, (9, 0))
     assert f"{name}.f32" in kernel.text
     (_, y), _ = interpret(kernel, [x, np.zeros_like(x)], [x.size])
-    assert float32_errors.ulp_errors(y, want(np, x.astype(np.float64))).max() <= 1.6
+    assert float32_errors.ulp_errors(y, expected(np, x.astype(np.float64))).max() <= 1.6
 
 
 def test_ulp_errors_of_special_values():

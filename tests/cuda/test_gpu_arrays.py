@@ -246,14 +246,14 @@ def test_one_launch_for_a_chain(fake):
 def test_an_elementwise_loop_is_one_launch(fake):
     x = there(np.linspace(0, 1, 1500, dtype="f4"))
     f = jax.jit(lambda x: lax.fori_loop(0, 7, lambda i, c: jnp.sin(c) + 0.5, x))
-    want = x
+    expected = x
     f(x)
     before = fake.calls["launch"]
     found = f(x)
     assert fake.calls["launch"] == before + 1
     for _ in range(7):
-        want = jnp.sin(want) + 0.5
-    np.testing.assert_array_equal(found, want)
+        expected = jnp.sin(expected) + 0.5
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_unsupported_operations_run_on_the_cpu(fake):

@@ -127,7 +127,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_captured_library_calls_in_loops_run_without_python(gpu, name):
     f, least = PROGRAMS[name]
-    want = jax.jit(f)(X)
+    expected = jax.jit(f)(X)
     x = jax.device_put(X, gpu)
     g = jax.jit(f)
     jax.block_until_ready(g(x))
@@ -140,7 +140,7 @@ def test_captured_library_calls_in_loops_run_without_python(gpu, name):
             assert made["graph"] >= least
             assert not made["call"] + made["capture"] + made["load"] + made["upload"]
         jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), found, want
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), found, expected
         )
     np.testing.assert_array_equal(x, X)
     assert "captured as a CUDA graph" in str(jax.inspect(g)(x))
@@ -163,8 +163,8 @@ def test_failed_capture_reports_the_reason(fake, monkeypatch):
     def sort_and_factor(a):
         return lax.fori_loop(0, 2, lambda i, c: jnp.linalg.svdvals(jnp.sort(c)) + c, a)
 
-    want = [np.asarray(jax.jit(f)(A)) for f in (factors, sort_and_factor)]
-    for f, value in zip((factors, sort_and_factor), want, strict=True):
+    expected = [np.asarray(jax.jit(f)(A)) for f in (factors, sort_and_factor)]
+    for f, value in zip((factors, sort_and_factor), expected, strict=True):
         text = plan_of(f, A)
         assert "by Python, since svd cannot be captured as a CUDA graph" in text
         assert "calling cuSOLVER API during stream capture is currently unsupported" in text
@@ -220,7 +220,7 @@ def test_concurrent_threads_use_separate_graphs(fake):
     gpu = jax.devices("gpu")[0]
     g = jax.jit(sorts)
     starts = [X * k for k in range(1, 5)]
-    want = [np.asarray(jax.jit(sorts)(x)[1][1]) for x in starts]
+    expected = [np.asarray(jax.jit(sorts)(x)[1][1]) for x in starts]
     there = [jax.device_put(x, gpu) for x in starts]
     found = [None] * 4
 
@@ -231,7 +231,7 @@ def test_concurrent_threads_use_separate_graphs(fake):
     threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
     [t.start() for t in threads]
     [t.join() for t in threads]
-    for a, b in zip(found, want, strict=True):
+    for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
 

@@ -88,11 +88,11 @@ def launch(text, arrays, ints, blocks, threads):
 def test_a_block_shares_memory():
     x = np.arange(192, dtype=np.int32)
     _, y = launch(REVERSED, [x, np.zeros_like(x)], [192], 2, 64)
-    want = x.reshape(3, 64)[:, ::-1].ravel()
-    assert (y == want).all()
+    expected = x.reshape(3, 64)[:, ::-1].ravel()
+    assert (y == expected).all()
     arrays = {"x": x, "y": np.zeros_like(x)}
     run(parse_kernel(REVERSED), arrays, {}, 0, 192)
-    assert (arrays["y"] == want).all()
+    assert (arrays["y"] == expected).all()
 
 
 def test_lanes_of_a_warp_and_atomic_updates():

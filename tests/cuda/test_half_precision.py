@@ -34,8 +34,8 @@ def test_results_match_cpu_bitwise(name, code):
     assert any(code in text.source or f"{code}*" in text.signature for _, text in pairs)
     for spec, text in pairs:
         case = Case(spec)
-        found, want = case.interpret(text), case.run_on_cpu(build_generated(spec))
-        for a, f, w in zip(case.arrays, found, want, strict=True):
+        found, expected = case.interpret(text), case.run_on_cpu(build_generated(spec))
+        for a, f, w in zip(case.arrays, found, expected, strict=True):
             assert f.dtype == a.dtype
             if name in ("chain", "side by side", "turned", "gathered", "converted", "largest"):
                 assert same_bits(f, w).all()
@@ -59,10 +59,10 @@ def test_every_operation_matches_cpu_bitwise(name, fake):
         given = [x.astype(code_dtype(code)) if x.dtype.kind == "f" else x for x in given]
         arrays = [jnp.asarray(x) for x in given]
         try:
-            want = [np.asarray(x) for x in of(name, case, arrays)]
+            expected = [np.asarray(x) for x in of(name, case, arrays)]
         except (TypeError, ValueError):  # an operation of wider types
             continue
         there = [jnp.device_put(x, device) for x in arrays]
-        for f, w in zip(of(name, case, there), want, strict=True):
+        for f, w in zip(of(name, case, there), expected, strict=True):
             assert f.dtype == w.dtype
             assert same_bits(np.asarray(f), w).all()

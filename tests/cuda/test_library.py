@@ -40,12 +40,12 @@ def test_products_of_halves(fake, name, shape):
     fake.gemm = False  # by CuPy's calls; test_products.py has the others
     a = jnp.asarray(RNG.normal(size=shape), name)
     b = jnp.asarray(RNG.normal(size=(*shape[:-2], 5, 6)), name)
-    want = np.asarray(a, "f4") @ np.asarray(b, "f4")
+    expected = np.asarray(a, "f4") @ np.asarray(b, "f4")
     found = there(a) @ there(b)
     assert found.dtype == name
-    np.testing.assert_allclose(np.asarray(found, "f4"), want, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(np.asarray(found, "f4"), expected, rtol=1e-2, atol=1e-2)
     wide = jnp.matmul(there(a), there(b), preferred_element_type="float32")
-    np.testing.assert_allclose(wide, want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(wide, expected, rtol=1e-5, atol=1e-5)
     # Made of TF32, which holds halves as they are; afterwards the mode is what it was.
     assert fake.xp.cuda.cublas.seen[-2:] == [TF32, FULL]
 
@@ -76,8 +76,8 @@ def test_precision_of_products(fake):
 def test_types_that_the_library_lacks(fake):
     a = jnp.asarray(RNG.normal(size=(4, 4)), "float8_e4m3fn")
     found = jnp.matmul(there(a), there(a), preferred_element_type="float32")
-    want = np.asarray(a, "f4") @ np.asarray(a, "f4")
-    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+    expected = np.asarray(a, "f4") @ np.asarray(a, "f4")
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("count", [1, 3, cupy_calls.MAX_SEQUENTIAL_SYSTEMS + 1])
@@ -92,8 +92,8 @@ def test_triangular_systems(fake, monkeypatch, count, left, transposed):
     how = {"left_side": left, "lower": True, "transpose_a": transposed}
     before = dict(fake.calls)
     found = lax.linalg.triangular_solve(there(a), there(b), **how)
-    want = lax.linalg.triangular_solve(jnp.asarray(a), jnp.asarray(b), **how)
-    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+    expected = lax.linalg.triangular_solve(jnp.asarray(a), jnp.asarray(b), **how)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     assert fake.calls["call"] == before.get("call", 0) + 1
     assert fake.calls["copy_out"] == before.get("copy_out", 0) + 1  # that of the last line
 
@@ -107,12 +107,12 @@ def test_cumulative_reductions(fake, name, reverse):
         for dtype in ("float32", "bfloat16"):
             fold = getattr(lax, name)
             a = jnp.asarray(x, dtype)
-            found, want = fold(there(a), axis, reverse), fold(a, axis, reverse)
+            found, expected = fold(there(a), axis, reverse), fold(a, axis, reverse)
             assert found.dtype == dtype
             close = np.testing.assert_array_equal
             if name == "cumlogsumexp":
                 close = lambda p, q: np.testing.assert_allclose(p, q, rtol=1e-2)  # noqa: E731
-            close(np.asarray(found, "f4"), np.asarray(want, "f4"))
+            close(np.asarray(found, "f4"), np.asarray(expected, "f4"))
     assert fake.calls["call"] == 6
 
 
@@ -126,11 +126,11 @@ def test_scatter_add_is_shared_by_threads(fake, dtype):
         def add(zeros, y):
             return zeros.at[places].add(y)
 
-        want = add(zeros, y)
+        expected = add(zeros, y)
         found = jax.jit(add)(there(zeros), there(y))
         again = jax.jit(add)(there(zeros), there(y))
         np.testing.assert_array_equal(found, again)
-        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
         extents = [k.extent for k in jax.inspect(jax.jit(add))(there(zeros), there(y)).kernels]
         assert max(extents) >= 9 * 4 or extents == [93, 9]
     # Rows of a table, many of them apart: a thread for each column, in the order of the updates.

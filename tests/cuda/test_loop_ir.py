@@ -114,7 +114,7 @@ def test_share_of_source_kernels_does_not_grow():
 def test_the_printed_source_is_the_same_kernel(name, cpu_formulas):
     spec, new = made(name)
     case = Case(spec)
-    want = case.run_on_cpu(build_generated(spec))
+    expected = case.run_on_cpu(build_generated(spec))
     for program in (new.kernel, None):
         new.kernel = program
         for blocks, shift in ((None, 0), (3, 0), (2, 8)):
@@ -122,7 +122,7 @@ def test_the_printed_source_is_the_same_kernel(name, cpu_formulas):
             found = case.interpret(
                 new, blocks, shift=shift, cc=(8, 0) if program is None else (9, 0)
             )
-            assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
+            assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True))
 
 
 @pytest.mark.skipif(not ptxas(), reason="NVIDIA has no assembler for this machine")

@@ -132,7 +132,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_loops_run_without_python(gpu, name):
     f = PROGRAMS[name]
-    want = jax.jit(f)(X)
+    expected = jax.jit(f)(X)
     x = jax.device_put(X, gpu)
     g = jax.jit(f)
     calls = getattr(driver_of(gpu), "calls", None)  # a fake one counts
@@ -144,13 +144,13 @@ def test_loops_run_without_python(gpu, name):
             assert made["launch"] == made["launch from a table"]
             assert made["enter"] == 1
         jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), found, want
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), found, expected
         )
     np.testing.assert_array_equal(x, X)
 
 
 def marks_and_fetches(fake, f, *arguments):
-    want = jax.jit(f)(*arguments)
+    expected = jax.jit(f)(*arguments)
     g = jax.jit(f)
     there = [jax.device_put(a, jax.devices("gpu")[0]) for a in arguments]
     for _ in range(2):
@@ -158,7 +158,7 @@ def marks_and_fetches(fake, f, *arguments):
         found = jax.block_until_ready(g(*there))
         made = Counter(fake.calls) - before
         jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), found, want
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5), found, expected
         )
     return made["mark"], made["fetch"]
 
@@ -238,9 +238,9 @@ def test_gradient_of_a_loop(fake):
     def loss(x):
         return (rows(x, 3, False)[0] ** 2).sum()
 
-    want = jax.jit(jax.grad(loss))(X)
+    expected = jax.jit(jax.grad(loss))(X)
     x = jax.device_put(X, jax.devices("gpu")[0])
-    np.testing.assert_allclose(jax.jit(jax.grad(loss))(x), want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(jax.jit(jax.grad(loss))(x), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_loop_beside_library_calls(fake):
@@ -248,10 +248,10 @@ def test_a_loop_beside_library_calls(fake):
         a = (x[:100] @ x[:1000].reshape(100, 10)).sum()
         return lax.fori_loop(0, 3, lambda i, c: turned(c) + a, x)
 
-    want = jax.jit(f)(X)
+    expected = jax.jit(f)(X)
     found = jax.jit(f)(jax.device_put(X, jax.devices("gpu")[0]))
     assert fake.calls["launch from a table"] >= 6
-    np.testing.assert_allclose(found, want, rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
 
 
 def test_the_first_error_ends_a_table(fake, monkeypatch):

@@ -59,12 +59,12 @@ def test_results_match_cpu_bitwise(name):
     f, *arrays = PROGRAMS[name]
     for spec, text in grid_kernels(f, *arrays):
         case = Case(spec)
-        want = case.run_on_cpu(build_generated(spec))
+        expected = case.run_on_cpu(build_generated(spec))
         for blocks in (None, 1, 3):
             found = case.interpret(text, blocks)
-            assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks
+            assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True)), blocks
         found = case.interpret(text, shift=max(a.dtype.itemsize for a in spec.accesses))
-        assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
+        assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -78,15 +78,15 @@ def test_operation(name, gpu, request):
     with jax.enable_x64(True):
         for case in CASES[name][:MOST]:
             arrays = [jnp.asarray(x) for x in case.inputs]
-            want = [np.asarray(x) for x in of(name, case, arrays)]
+            expected = [np.asarray(x) for x in of(name, case, arrays)]
             there = [jax.device_put(x, gpu) for x in arrays]
             given = of(name, case, there)
             assert all(a.devices() == {gpu} for a in given) or not there
-            assert [a.dtype for a in given] == [b.dtype for b in want]
+            assert [a.dtype for a in given] == [b.dtype for b in expected]
             found = [np.asarray(a) for a in given]
             if name in TELL:
-                found, want = TELL[name](*found), TELL[name](*want)
-            for k, (a, b) in enumerate(zip(found, want, strict=True)):
+                found, expected = TELL[name](*found), TELL[name](*expected)
+            for k, (a, b) in enumerate(zip(found, expected, strict=True)):
                 bound = 1e-3 if b.dtype.itemsize < 8 else 1e-9
                 a, b = a.astype(wide(b)), b.astype(wide(b))
                 if k in PHASES.get(name, ()):

@@ -33,14 +33,14 @@ def x(fake):
 def test_edited_kernel_replaces_generated_one(x):
     kernel = jax.inspect(chain)(x).kernels[0]
     edited = kernel.source.replace("exp(", "abs(")
-    want, other = np.exp(X) * 2 + 1, np.abs(X) * 2 + 1
+    expected, other = np.exp(X) * 2 + 1, np.abs(X) * 2 + 1
     function = jax.jit(chain)
-    np.testing.assert_allclose(function(x), want, rtol=1e-6)
+    np.testing.assert_allclose(function(x), expected, rtol=1e-6)
     with jax.override(kernel, edited):
         np.testing.assert_allclose(function(x), other, rtol=1e-6)
         np.testing.assert_allclose(chain(x), other, rtol=1e-6)
-        np.testing.assert_allclose(function(X), want, rtol=1e-6)  # on the processor
-    np.testing.assert_allclose(function(x), want, rtol=1e-6)
+        np.testing.assert_allclose(function(X), expected, rtol=1e-6)  # on the processor
+    np.testing.assert_allclose(function(x), expected, rtol=1e-6)
     mine = jax.override(kernel, edited)(chain)
     np.testing.assert_allclose(mine(x), other, rtol=1e-6)
     before = made_kernels()
@@ -51,8 +51,8 @@ def test_edited_kernel_replaces_generated_one(x):
 def test_in_loops(x):
     kernel = jax.inspect(loop)(x).kernels[-1]
     with jax.override(kernel, kernel.source.replace("sin(", "abs(")):
-        want = np.tile(np.abs(X).ravel() / 8, 2)
-        np.testing.assert_allclose(jax.jit(loop)(x), want, rtol=1e-6)
+        expected = np.tile(np.abs(X).ravel() / 8, 2)
+        np.testing.assert_allclose(jax.jit(loop)(x), expected, rtol=1e-6)
 
 
 def test_a_report_compares_values_and_times(x):

@@ -51,9 +51,9 @@ def on(gpu, *arrays):
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_layouts(name, gpu):
     f, *arrays = LAYOUTS[name]
-    want = np.asarray(jax.jit(f)(*arrays))
+    expected = np.asarray(jax.jit(f)(*arrays))
     for call in (f, jax.jit(f)):
-        np.testing.assert_allclose(call(*on(gpu, *arrays)), want, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(call(*on(gpu, *arrays)), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "bfloat16", "f8", "c8", "c16"])
@@ -61,16 +61,16 @@ def test_types(dtype, gpu):
     with jax.enable_x64(True):
         a, b = (jnp.asarray(draw(*shape, dtype="c16" if "c" in dtype else "f8")).astype(dtype)
                 for shape in ((4, 30), (30, 5)))  # fmt: skip
-        found, want = jnp.matmul(*on(gpu, a, b)), jnp.matmul(a, b)
-        assert found.dtype == want.dtype
+        found, expected = jnp.matmul(*on(gpu, a, b)), jnp.matmul(a, b)
+        assert found.dtype == expected.dtype
         bound = {"f2": 2e-3, "bfloat16": 2e-2, "c8": 1e-5}.get(dtype, 1e-13)
-        wide = "c16" if want.dtype.kind == "c" else "f8"
-        found, want = (np.asarray(x).astype(wide) for x in (found, want))
-        np.testing.assert_allclose(found, want, rtol=bound, atol=10 * bound)
+        wide = "c16" if expected.dtype.kind == "c" else "f8"
+        found, expected = (np.asarray(x).astype(wide) for x in (found, expected))
+        np.testing.assert_allclose(found, expected, rtol=bound, atol=10 * bound)
         if "f" in dtype and dtype != "f8":  # sums of halves as float32
             single = jnp.matmul(*on(gpu, a, b), preferred_element_type="float32")
             assert single.dtype == "float32"
-            np.testing.assert_allclose(single, want, rtol=bound, atol=10 * bound)
+            np.testing.assert_allclose(single, expected, rtol=bound, atol=10 * bound)
 
 
 def strided(x, w):
@@ -131,7 +131,7 @@ LOOPS = {
 def test_product_loops_run_without_python(name, gpu):
     f, *arrays = LOOPS[name]
     g, there = jax.jit(f), on(gpu, *arrays)
-    want = jax.jit(f)(*arrays)
+    expected = jax.jit(f)(*arrays)
     calls = getattr(driver_of(gpu), "calls", None)  # a fake one counts
     for _ in range(2):
         before = Counter(calls)
@@ -143,7 +143,7 @@ def test_product_loops_run_without_python(name, gpu):
             assert made["enter"] == 1  # all of it is one call of machine code
             assert not made["call"]
         jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), found, want
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), found, expected
         )
     for x, y in zip(there, arrays, strict=True):
         np.testing.assert_array_equal(x, y)
@@ -170,8 +170,8 @@ def test_other_layouts_are_copied_first(fake):
             found = np.asarray(jax.jit(f)(*on(gpu, *given)))
             made = Counter(fake.calls) - before
             assert (made["product"], made["call"]) == (1, 0), name
-            want = f(*[x.astype("c16") for x in given])
-            np.testing.assert_allclose(found, want, atol=0.02 if dtype == "f2" else 1e-5)
+            expected = f(*[x.astype("c16") for x in given])
+            np.testing.assert_allclose(found, expected, atol=0.02 if dtype == "f2" else 1e-5)
 
 
 def test_missing_cublas_falls_back_to_cupy(fake):

@@ -73,20 +73,20 @@ def test_results_match_cpu_bitwise(name):
             verify(text.kernel)
             assert "not_normal(" in text.source
             case = Case(spec, values=values)
-            want, rooms = case.run_on_cpu(build_generated(spec)), case.scratch
+            expected, rooms = case.run_on_cpu(build_generated(spec)), case.scratch
             found = case.interpret(text)
-            assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
+            assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True))
             assert all(same_bits(x, rooms[k]).all() for k, x in case.scratch.items())
 
 
 @pytest.mark.parametrize("axis", [None, 1, (1, 2)])
 def test_product_matches_cpu_bitwise(axis, gpu):
     x = in_turn(4 * 30 * 33, np.float32, np.random.default_rng(2)).reshape(4, 30, 33)
-    want = np.asarray(jnp.asarray(x).prod(axis))
+    expected = np.asarray(jnp.asarray(x).prod(axis))
     found = np.asarray(jax.device_put(x, gpu).prod(axis))
-    assert same_bits(found, want).all()
+    assert same_bits(found, expected).all()
     there = jax.device_put(np.ascontiguousarray(x.transpose(2, 1, 0)), gpu)
-    assert same_bits(np.asarray(there.transpose(2, 1, 0).prod(axis)), want).all()
+    assert same_bits(np.asarray(there.transpose(2, 1, 0).prod(axis)), expected).all()
 
 
 @pytest.mark.usefixtures("cpu_formulas")
@@ -103,10 +103,10 @@ def test_result_buffer_holds_the_reduced_values(monkeypatch):
     x, out = [next(a for a in spec.accesses if a.store == s and any(a.strides)) for s in (0, 1)]
     assert [v is x.value for v in elementwise_operands(spec)] == [True]
     case = Case(spec, values=lambda a, n, rng: whole(n, rng) if n > 1 else np.full(1, 1.5))
-    want = case.run_on_cpu(build_generated(spec))[case.position[id(out.value)]]
-    assert np.isfinite(np.log(want)).all()
+    expected = case.run_on_cpu(build_generated(spec))[case.position[id(out.value)]]
+    assert np.isfinite(np.log(expected)).all()
     case.position[id(out.value)] = case.position[id(x.value)]
-    assert same_bits(case.interpret(text)[case.position[id(x.value)]], want).all()
+    assert same_bits(case.interpret(text)[case.position[id(x.value)]], expected).all()
 
 
 @pytest.mark.usefixtures("cpu_formulas")

@@ -157,9 +157,9 @@ PROGRAMS = {
 LOOSE = {"linear algebra", "transforms", "convolution", "special"}
 
 
-def compare(got, want, loose=False):
-    assert jax.tree.structure(got) == jax.tree.structure(want)
-    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+def compare(actual, expected, loose=False):
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         assert a.dtype == b.dtype
         assert a.shape == b.shape
         rtol = 2e-4 if loose else 3e-6
@@ -170,10 +170,10 @@ def compare(got, want, loose=False):
 @pytest.mark.parametrize("way", ["eager", "jit"])
 def test_program(name, way, gpu):
     f, *args = PROGRAMS[name]
-    want = jax.tree.map(np.asarray, f(*jax.tree.map(jnp.asarray, args)))
+    expected = jax.tree.map(np.asarray, f(*jax.tree.map(jnp.asarray, args)))
     there = jax.device_put(args, gpu)
     found = (f if way == "eager" else jax.jit(f))(*there)
     for x in jax.tree.leaves(found):
         if x.committed:
             assert x.devices() == {gpu}
-    compare(found, want, name in LOOSE)
+    compare(found, expected, name in LOOSE)

@@ -88,10 +88,10 @@ if os.environ.get("ACCNP_UPDATE_STATISTICS"):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_statistics_match_the_file(name):
-    want = stored()[name]
+    expected = stored()[name]
     found = statistics_of(name)
-    assert found[0] <= want[0] * 1.15
-    assert found[1:] == want[1:]
+    assert found[0] <= expected[0] * 1.15
+    assert found[1:] == expected[1:]
 
 
 def test_stored_kernel_facts_meet_limits():

@@ -41,9 +41,9 @@ def kernel_specs(p):
 def check(p, seed):
     for k, spec in enumerate(kernel_specs(p)):
         case = Case(spec, seed)
-        want = case.run_on_cpu(build_generated(spec))
+        expected = case.run_on_cpu(build_generated(spec))
         found = case.interpret(build_grid_kernel(spec), 2, cc=(8, 0) if seed % 2 else (9, 0))
-        for a, b in zip(found, want, strict=True):
+        for a, b in zip(found, expected, strict=True):
             assert same_bits(a, b).all(), f"kernel {k} of {p!r}: {a}, on the processor {b}"
 
 

@@ -86,11 +86,11 @@ def test_results_match_cpu_bitwise(name):
         assert text.kernel is not None
         verify(text.kernel)
         case = Case(spec)
-        want = case.run_on_cpu(build_generated(spec))
+        expected = case.run_on_cpu(build_generated(spec))
         parts = case.scratch
         for blocks in (None, 1):
             found = case.interpret(text, blocks)
-            assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True)), blocks
+            assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True)), blocks
             for k, x in case.scratch.items():
                 assert same_bits(x, parts[k]).all()
 
@@ -106,9 +106,9 @@ def numbers(a, n, rng):
 def test_signed_zeros_and_nan(fold):
     ((spec, text),) = grid_kernels(lambda x: getattr(x, fold)(1), f4(60, 100))
     case = Case(spec, values=numbers)
-    want = case.run_on_cpu(build_generated(spec))
+    expected = case.run_on_cpu(build_generated(spec))
     found = case.interpret(text)
-    assert all(same_bits(a, b).all() for a, b in zip(found, want, strict=True))
+    assert all(same_bits(a, b).all() for a, b in zip(found, expected, strict=True))
 
 
 def loads_of(text):

@@ -29,9 +29,9 @@ def test_results_match_cpu_bitwise(dtype, width, gpu):
             fresh = jnp.zeros(x.shape, x.dtype)
             return [getattr(start.at[i], way)(u) for way in WAYS for start in (x, fresh)]
 
-        want = jax.jit(f)(x, ROWS, rows)
+        expected = jax.jit(f)(x, ROWS, rows)
         found = jax.jit(f)(*[jax.device_put(jnp.asarray(v), gpu) for v in (x, ROWS, rows)])
-        for k, (a, b) in enumerate(zip(found, want, strict=True)):
+        for k, (a, b) in enumerate(zip(found, expected, strict=True)):
             assert same_bits(np.asarray(a), np.asarray(b)).all(), WAYS[k // 2]
 
 

@@ -50,12 +50,12 @@ def test_threads_of_a_warp(gpu):
         rows, lane, thirds = v.reshape(2, 32), np.arange(32), np.arange(N).reshape(2, 32) % 3
         alike = (thirds[:, :, None] == thirds[:, None]).sum(2)
         one = np.ones((2, 32))
-        want = np.stack([
+        expected = np.stack([
             one * rows[:, 3:4], rows[:, np.maximum(lane - 1, 0)],
             rows[:, np.where(lane < 30, lane + 2, lane)], rows[:, lane ^ 5],
             one, one * (rows > 42).any(1)[:, None], one, one * 31, alike, one,
         ])  # fmt: skip
-        np.testing.assert_array_equal(found, want.reshape(10, N))
+        np.testing.assert_array_equal(found, expected.reshape(10, N))
 
 
 @cuda.jit
@@ -75,10 +75,10 @@ def test_atomic_operations_on_floats(gpu, dtype):
         x[5] = np.nan
         out = jnp.ShapeDtypeStruct((5,), dtype)
         # A nan that comes changes neither: the largest is that of the others.
-        want = [np.nan, np.nanmax(x), np.nanmin(x), np.nanmax(x), np.nanmin(x)]
-        np.testing.assert_array_equal(run(gpu, atomics, x, out=out, fill=0), want)
-        want = [np.nan, np.nan, np.nan, np.nanmax(x), np.nanmin(x)]  # one that is there stays
-        np.testing.assert_array_equal(run(gpu, atomics, x, out=out, fill=np.nan), want)
+        expected = [np.nan, np.nanmax(x), np.nanmin(x), np.nanmax(x), np.nanmin(x)]
+        np.testing.assert_array_equal(run(gpu, atomics, x, out=out, fill=0), expected)
+        expected = [np.nan, np.nan, np.nan, np.nanmax(x), np.nanmin(x)]  # one that is there stays
+        np.testing.assert_array_equal(run(gpu, atomics, x, out=out, fill=np.nan), expected)
 
 
 @cuda.jit
@@ -133,19 +133,19 @@ def test_numbers(gpu, dtype):
             part, whole = np.modf(x * np.float32(0.3))
             lowest = np.array([(k & -k).bit_length() for k in range(N)])
             reverse = [int(f"{k:032b}"[::-1], 2) >> 8 for k in range(N)]
-            want = [
+            expected = [
                 np.maximum(x, 3), np.minimum(np.minimum(x, 2), i), np.maximum(i, 7),
                 np.where(np.isfinite(x), 4, 2), np.hypot(x, 2 * x), np.ldexp(x, i - 40),
                 *np.frexp(x), part, whole, np.hypot(x, 1),
                 lowest + 100 * np.where(i > 0, lowest + 3, 0), reverse,
             ]  # fmt: skip
-        for k, row in enumerate(want):
+        for k, row in enumerate(expected):
             row = np.asarray(row).astype(dtype)
             close = k in (4, 10)
             np.testing.assert_allclose(found[k], row, rtol=2e-7 if close else 0, err_msg=str(k))
         x = V.astype(dtype)
-        want = [rounded(v * 0.5) + round(float(v), 1) for v in x]
-        np.testing.assert_allclose(run(gpu, roundings, x), want, rtol=1e-6)
+        expected = [rounded(v * 0.5) + round(float(v), 1) for v in x]
+        np.testing.assert_allclose(run(gpu, roundings, x), expected, rtol=1e-6)
 
 
 @cuda.jit(fastmath=True)
@@ -166,8 +166,8 @@ def test_fast_kernels(gpu):
     x = np.linspace(0.1, 3, N, dtype="f4")
     found = run(gpu, hasty, x, out=jnp.ShapeDtypeStruct((8, N), "f4"))
     logs = np.log(x) + np.log2(x) + np.log10(x)
-    want = [np.exp(x), logs, np.sin(x), np.cos(x), np.tan(x), x**1.5, x / (x + 1), np.tanh(x)]
-    np.testing.assert_allclose(found, want, rtol=1e-3, atol=1e-5)
+    expected = [np.exp(x), logs, np.sin(x), np.cos(x), np.tan(x), x**1.5, x / (x + 1), np.tanh(x)]
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
     text = ptx_of_user(hasty, [Argument(x.dtype, 1, True), Argument(x.dtype, 2)], N).text
     assert {"ex2", "lg2", "sin", "cos", "rcp", "tanh"} == set(re.findall(r"(\w+)\.approx", text))
 
@@ -205,9 +205,9 @@ def said(x, y):
 
 def test_grids_of_two_axes_and_memory_by_the_launch(gpu):
     x = V[:35].reshape(5, 7)
-    want = x + 100 * (np.arange(7) // 4)
+    expected = x + 100 * (np.arange(7) // 4)
     found = run(gpu, places, x, grid=((2, 2), (4, 4)))
-    np.testing.assert_array_equal(found, want)
+    np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(run(gpu, borrowed, V, grid=(1, N, 4 * N)), V[::-1])
 
 

@@ -96,17 +96,17 @@ def test_numba_cuda_is_loaded_with_a_numpy_without_row_stack(monkeypatch):
 def test_numbers_and_static_values(gpu):
     f = jnp.kernel(scaled, lambda x, _, **__: x, grid=(2, 32))
     x = X[0]
-    want = np.tanh(x) / 2 * 3 + x**2 + np.float32(0.25)
-    np.testing.assert_allclose(f(on(gpu, x), 3.0, shift=0.25), want, rtol=2e-6)
+    expected = np.tanh(x) / 2 * 3 + x**2 + np.float32(0.25)
+    np.testing.assert_allclose(f(on(gpu, x), 3.0, shift=0.25), expected, rtol=2e-6)
 
 
 def test_results_can_start_with_a_value_and_loops(gpu):
     f = jnp.kernel(counts, jnp.ShapeDtypeStruct((5,), "int32"), grid=lambda x: (2, 64), fill=1)
     x = np.random.default_rng(0).integers(0, 5, 100).astype(np.int32)
-    want = np.bincount(x, minlength=5) + 1
-    np.testing.assert_array_equal(f(on(gpu, x)), want)
+    expected = np.bincount(x, minlength=5) + 1
+    np.testing.assert_array_equal(f(on(gpu, x)), expected)
     rows = jnp.vmap(f)(on(gpu, np.stack([x, x % 3])))
-    np.testing.assert_array_equal(rows, [want, np.bincount(x % 3, minlength=5) + 1])
+    np.testing.assert_array_equal(rows, [expected, np.bincount(x % 3, minlength=5) + 1])
 
 
 def test_a_function_of_numbers_is_in_the_gpus_kernels(gpu):
@@ -114,9 +114,9 @@ def test_a_function_of_numbers_is_in_the_gpus_kernels(gpu):
     def bent(x):
         return math.exp(x) if x < np.float32(0.5) else x * x
 
-    want = np.where(X < 0.5, np.exp(X), X * X)
+    expected = np.where(X < 0.5, np.exp(X), X * X)
     made = jnp.jit(lambda x: bent(x) * 2)
-    np.testing.assert_allclose(made(on(gpu, X)), want * 2, rtol=1e-6)
+    np.testing.assert_allclose(made(on(gpu, X)), expected * 2, rtol=1e-6)
     np.testing.assert_array_max_ulp(np.asarray(made(on(gpu, X))), np.asarray(made(X)), 4)
     (kernel,) = jnp.inspect(made)(X).kernels
     text = ptx_of(kernel.text, kernel.signature, tasks=True).text
@@ -159,10 +159,10 @@ def modulus(x, y):
 @pytest.mark.parametrize("function", [lengths, apart, modulus])
 def test_functions_that_numba_calls_in_c(gpu, function):
     """Numba compiles them apart, or calls functions in C, which a GPU has from us."""
-    f, want = jnp.kernel(function), [function(*map(float, xy)) for xy in zip(X[0], X[1])]
+    f, expected = jnp.kernel(function), [function(*map(float, xy)) for xy in zip(X[0], X[1])]
     for x, y in ((X[0], X[1]), (on(gpu, X[0]), on(gpu, X[1]))):
-        np.testing.assert_allclose(f(x, y), want, rtol=1e-6)
-        np.testing.assert_allclose(jnp.sum(f(x, y) * 2), np.sum(want) * 2, rtol=1e-6)
+        np.testing.assert_allclose(f(x, y), expected, rtol=1e-6)
+        np.testing.assert_allclose(jnp.sum(f(x, y) * 2), np.sum(expected) * 2, rtol=1e-6)
     (kernel,) = jnp.inspect(f)(on(gpu, X[0]), on(gpu, X[1])).kernels
     assert kernel.device == gpu
 

@@ -86,11 +86,11 @@ def test_work_on_the_stream_and_waits_are_seen(monkeypatch):
 
 def test_profiling_keeps_results_and_laziness(monkeypatch):
     x = jnp.linspace(0, 1, 3000)
-    want = np.asarray(work(x))
+    expected = np.asarray(work(x))
     with profiler.profile():
         y = work(x)
         assert not y.is_ready()
-        assert np.asarray(y).tobytes() == want.tobytes()
+        assert np.asarray(y).tobytes() == expected.tobytes()
         z = jnp.zeros(100)
         for i in range(5):
             z = z.at[i].set(1.0)

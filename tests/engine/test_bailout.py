@@ -77,8 +77,8 @@ def test_scan(bad: list[int], reverse: bool, native_runs: list[int]) -> None:
     call = accnp.jit(lambda x, b: scanned(x, b, seen, reverse))
     (n, s, v), (first, second) = call(X, jnp.array([*bad, -1], jnp.int32))
     want = expected(X, bad, reverse)
-    for got, value in zip((s, v, first, second, seen), want, strict=True):
-        np.testing.assert_allclose(np.asarray(got), value, rtol=1e-5, atol=1e-5)
+    for actual, value in zip((s, v, first, second, seen), want, strict=True):
+        np.testing.assert_allclose(np.asarray(actual), value, rtol=1e-5, atol=1e-5)
     assert n == 20
     # One native run up to each turn that calls Python, and one after the last of them.
     assert native_runs == [*bad, 20][: len(bad) + (bad[-1:] != [19])]
@@ -212,8 +212,8 @@ def test_gradients_of_checked_loops(native_runs: list[int]) -> None:
     rows = jnp.asarray(X[:, 0])
     slope = accnp.jit(accnp.value_and_grad(run, (0, 1)), static_argnums=2)
     np.testing.assert_array_equal(slope(0.5, rows, True)[0], slope(0.5, rows, False)[0])
-    for got, want in zip(slope(0.5, rows, True)[1], slope(0.5, rows, False)[1], strict=True):
-        np.testing.assert_array_equal(got, want)
+    for actual, want in zip(slope(0.5, rows, True)[1], slope(0.5, rows, False)[1], strict=True):
+        np.testing.assert_array_equal(actual, want)
     assert native_runs
     assert not told
 

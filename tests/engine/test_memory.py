@@ -201,12 +201,12 @@ def test_eager_maps_overwrite_unreferenced_operands(name):
     f, x = EAGER[name]
     x = jnp.asarray(x).block_until_ready()
     for _ in range(3):  # the first time makes the plan
-        want = np.asarray(accnp.jit(f)(jnp.asarray(np.array(x))))
+        expected = np.asarray(accnp.jit(f)(jnp.asarray(np.array(x))))
         at = place(x)
         x = f(x)  # from here on nobody holds the operand
         x.block_until_ready()
-        np.testing.assert_array_equal(np.asarray(x).view(np.int32), want.view(np.int32))
-        del want
+        np.testing.assert_array_equal(np.asarray(x).view(np.int32), expected.view(np.int32))
+        del expected
         last = place(x) == at
     assert last
 
@@ -223,14 +223,14 @@ HELD = {
 
 @pytest.mark.parametrize("name", HELD)
 def test_eager_maps_keep_referenced_operands(name):
-    hold, want = HELD[name]
+    hold, expected = HELD[name]
     for _ in range(3):
         x = jnp.asarray(X).block_until_ready()
         held = hold(x)
         y = x * 2 + 1
         del x
         np.testing.assert_allclose(np.asarray(y), X * 2 + 1, rtol=1e-6)
-        np.testing.assert_allclose(np.asarray(held), want, rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(held), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", [*EAGER, "itself twice"])
@@ -239,10 +239,10 @@ def test_operands_referenced_elsewhere_survive_cached_plans(name):
     f, x = EAGER.get(name, (lambda x: x + x, X))
     for _ in range(4):
         y = f(jnp.asarray(x))  # nobody holds the operand
-        want = np.array(y)
+        expected = np.array(y)
     for _ in range(3):
         held = jnp.asarray(x).block_until_ready()
-        np.testing.assert_array_equal(np.asarray(f(held)).view(np.int32), want.view(np.int32))
+        np.testing.assert_array_equal(np.asarray(f(held)).view(np.int32), expected.view(np.int32))
         np.testing.assert_array_equal(np.asarray(held).view(np.int32), x.view(np.int32))
 
 
@@ -263,8 +263,8 @@ def test_operands_read_elsewhere_are_kept(name):
     source = [slot for slot, _ in getattr(first, "allocs", ())]
     assert not [t for t in taken if t[1] in source and t[3]]
     found = accnp.jit(ELSEWHERE[name])(jnp.asarray(X))
-    want = ELSEWHERE[name](jnp.asarray(X))
-    for a, b in zip(*[v if isinstance(v, tuple) else (v,) for v in (found, want)], strict=True):
+    expected = ELSEWHERE[name](jnp.asarray(X))
+    for a, b in zip(*[v if isinstance(v, tuple) else (v,) for v in (found, expected)], strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 

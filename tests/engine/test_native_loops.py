@@ -86,9 +86,9 @@ def test_elementwise_loops_match_jax(name, block, monkeypatch):
         monkeypatch.setattr(blocked, "LEAST", 2)
         monkeypatch.setattr(blocked, "BLOCK", block)
     engine._plans.clear()
-    got = jnp.jit(ELEMENTWISE[name](jnp))(X)
-    want = jax.jit(ELEMENTWISE[name](jax))(X)
-    for a, b in zip(jnp.tree.leaves(got), jax.tree.leaves(want), strict=True):
+    actual = jnp.jit(ELEMENTWISE[name](jnp))(X)
+    expected = jax.jit(ELEMENTWISE[name](jax))(X)
+    for a, b in zip(jnp.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
     found = kernels(ELEMENTWISE[name](jnp), X)
     if block is not None and name not in ("unchanged", "no step"):
@@ -224,10 +224,10 @@ def test_another_number_of_threads_than_a_loop_was_planned_for():
     x = jnp.ones((500, 500)) * 0.5
     f = jnp.jit(SHARED["fori"])
     with jnp.threads(2):
-        want = np.asarray(f(x))
+        expected = np.asarray(f(x))
     for n in (1, 4):
         with jnp.threads(n):
-            np.testing.assert_array_equal(f(x), want)
+            np.testing.assert_array_equal(f(x), expected)
 
 
 def test_new_loop_length_reuses_kernels():
@@ -258,12 +258,12 @@ def test_sizes_of_tiny_kernels_are_in_the_text_of_loops():
         found, eager = jnp.jit(f)(x), f(jnp.asarray(x))
         for a, b in zip(found, eager, strict=True):
             np.testing.assert_array_equal(a, b)
-        want, sums = x.astype(np.float64), []
+        expected, sums = x.astype(np.float64), []
         for _ in range(5):
-            gap = want[None] - want[:, None]
-            want = want + 1e-2 * (gap / ((gap * gap).sum(-1, keepdims=True) + 1.0)).sum(1)
-            sums.append((want * want).sum())
-        np.testing.assert_allclose(found[0], want, rtol=1e-5, atol=1e-6)
+            gap = expected[None] - expected[:, None]
+            expected = expected + 1e-2 * (gap / ((gap * gap).sum(-1, keepdims=True) + 1.0)).sum(1)
+            sums.append((expected * expected).sum())
+        np.testing.assert_allclose(found[0], expected, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(found[1], sums, rtol=1e-5)
         return jnp.inspect(f)(x).kernels[0].source.split("\n}\n", 1)[1]
 
@@ -287,17 +287,17 @@ def test_loops_over_short_axes(shape):
         x = x * 0.5 + m.swapaxes(m.swapaxes(x, 0, -1) * 0.25, 0, -1)
         return x / scale + near.sum(0).reshape(-1, *[1] * (x.ndim - 1)) * 0.01
 
-    want, sums = x, []
+    expected, sums = x, []
     for _ in range(4):
-        want = step(np, want)
-        sums.append((want * want * want[:1]).sum())
+        expected = step(np, expected)
+        sums.append((expected * expected * expected[:1]).sum())
 
     def body(x, _):
         x = step(jnp, x)
         return x, (x * x * x[:1]).sum()
 
-    got, found = jnp.jit(lambda x: lax.scan(body, x, None, length=4))(x)
-    np.testing.assert_allclose(got, want, rtol=1e-5)
+    actual, found = jnp.jit(lambda x: lax.scan(body, x, None, length=4))(x)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5)
     np.testing.assert_allclose(found, sums, rtol=1e-4)
 
 

@@ -63,13 +63,13 @@ CASES = {
 def test_nontemporal_stores_change_no_bit(name, count, monkeypatch):
     f, make = CASES[name]
     arguments = make()
-    want = accnp.tree_util.tree_leaves(accnp.jit(f)(*arguments))
+    expected = accnp.tree_util.tree_leaves(accnp.jit(f)(*arguments))
     monkeypatch.setattr(traffic, "LARGE", 1 << 12)
     engine._plans.clear()
     with threads(count):
         for _ in range(2):
             found = accnp.tree_util.tree_leaves(accnp.jit(lambda *a: f(*a))(*arguments))
-            for a, b in zip(found, want, strict=True):
+            for a, b in zip(found, expected, strict=True):
                 assert a.dtype == b.dtype
                 np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
@@ -138,15 +138,15 @@ def test_rows_at_any_address(length, offset, width, code):
     )
     kernel = get_kernel(source, "kernel", (f"{code}*", "f4*", "i8"))
     rows, x = 37, np.linspace(-3, 9, width + 40, dtype=np.float32)
-    want = np.zeros((rows, width), {"b1": bool}.get(code, code))
-    kernel.call(rows, rows, want.ctypes.data, x.ctypes.data, width)
-    raw = np.zeros(want.nbytes + 256, np.uint8)
+    expected = np.zeros((rows, width), {"b1": bool}.get(code, code))
+    kernel.call(rows, rows, expected.ctypes.data, x.ctypes.data, width)
+    raw = np.zeros(expected.nbytes + 256, np.uint8)
     start = -raw.ctypes.data % 64 + offset
     place = raw.ctypes.data + start
     launch_released(STREAM, rows, 5, kernel.address, place, x.ctypes.data, width)
-    assert raw[start : start + want.nbytes].tobytes() == want.tobytes()
+    assert raw[start : start + expected.nbytes].tobytes() == expected.tobytes()
     assert not raw[:start].any()
-    assert not raw[start + want.nbytes :].any()
+    assert not raw[start + expected.nbytes :].any()
 
 
 @pytest.mark.parametrize("length", ["short", "long"])
@@ -161,13 +161,13 @@ def test_own_stores_at_any_address(length, offset, n):
     )
     kernel = get_kernel(source, "kernel", ("f4*", "b1*", "f4*"))
     x = np.linspace(-3, 9, n, dtype=np.float32)
-    want = np.zeros(n, np.float32), np.zeros(n, bool)
-    kernel.call(n, n, *[a.ctypes.data for a in (*want, x)])
+    expected = np.zeros(n, np.float32), np.zeros(n, bool)
+    kernel.call(n, n, *[a.ctypes.data for a in (*expected, x)])
     raw = [np.zeros(size * n + 256, np.uint8) for size in (4, 1)]
     starts = [-r.ctypes.data % 64 + offset for r in raw]
     places = [r.ctypes.data + start for r, start in zip(raw, starts, strict=True)]
     launch_released(STREAM, n, 640, kernel.address, *places, x.ctypes.data)
-    for r, start, w in zip(raw, starts, want, strict=True):
+    for r, start, w in zip(raw, starts, expected, strict=True):
         np.testing.assert_array_equal(r[start : start + w.nbytes].view(w.dtype), w)
         assert not r[:start].any()
         assert not r[start + w.nbytes :].any()
@@ -194,10 +194,10 @@ def test_results_at_any_address(offset, n):
 def test_assembled_results_use_temporal_stores():
     x = normal(40, 50)
     f = accnp.jit(lambda x: accnp.lax.fori_loop(0, 5, lambda i, v: jnp.roll(v, 1, 0) + v * i, x))
-    want = np.asarray(x)
+    expected = np.asarray(x)
     for i in range(5):
-        want = np.roll(want, 1, 0) + want * np.float32(i)
-    np.testing.assert_array_equal(np.asarray(f(x)), want)
+        expected = np.roll(expected, 1, 0) + expected * np.float32(i)
+    np.testing.assert_array_equal(np.asarray(f(x)), expected)
 
 
 def test_scattered_updates_use_temporal_stores(monkeypatch):

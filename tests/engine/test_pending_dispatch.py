@@ -319,17 +319,17 @@ def test_graphs_with_different_update_indices():
     for _ in range(6):
         for k in (1, 2, 3):
             y = jnp.zeros(12).at[k : k + 5].set(x[:5] * 2).block_until_ready()
-            want = np.zeros(12)
-            want[k : k + 5] = 2 * np.arange(5)
-            np.testing.assert_array_equal(np.asarray(y), want)
+            expected = np.zeros(12)
+            expected[k : k + 5] = 2 * np.arange(5)
+            np.testing.assert_array_equal(np.asarray(y), expected)
 
 
 def test_steps_that_use_only_the_first_buffers():
     """A step with fewer operands than the table has buffers, in the same order."""
     x = np.arange(12, dtype="int32").reshape(3, 4)
     values = np.arange(6, dtype="float32").reshape(3, 2)
-    want = x.copy()
-    want[:, ::2] = values
+    expected = x.copy()
+    expected[:, ::2] = values
     for _ in range(4):
         found = jnp.asarray(x).at[:, ::2].set(jnp.asarray(values).astype("int32"))
-        np.testing.assert_array_equal(found, want)
+        np.testing.assert_array_equal(found, expected)

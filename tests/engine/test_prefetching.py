@@ -36,5 +36,5 @@ def test_arrays_that_are_prefetched(name):
 @pytest.mark.parametrize("name", ["elements", "of each row"])
 def test_values_match_numpy(name):
     f, (x, i), _ = CASES[name]
-    want = x[i] * 2 if name == "elements" else np.take_along_axis(x, i, 1)
-    np.testing.assert_array_equal(jit(f)(jnp.asarray(x), jnp.asarray(i)), want)
+    expected = x[i] * 2 if name == "elements" else np.take_along_axis(x, i, 1)
+    np.testing.assert_array_equal(jit(f)(jnp.asarray(x), jnp.asarray(i)), expected)

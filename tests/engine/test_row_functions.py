@@ -65,8 +65,8 @@ def test_readers_of_other_ranks_share_a_reduction():
 
     x = np.random.default_rng(1).standard_normal((6, 50, 70), dtype=np.float32) + 3
     y = x.sum(2)
-    want = y / y.sum(1, keepdims=True), x * y[:, :, None], (y[0] ** 2).sum()
-    for a, b in zip(accnp.jit(f)(jnp.asarray(x)), want, strict=True):
+    expected = y / y.sum(1, keepdims=True), x * y[:, :, None], (y[0] ** 2).sum()
+    for a, b in zip(accnp.jit(f)(jnp.asarray(x)), expected, strict=True):
         np.testing.assert_allclose(np.asarray(a), b, rtol=1e-5)
 
 

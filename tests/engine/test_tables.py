@@ -183,7 +183,7 @@ def test_tables_share_large_kernels(threads):
 
 def test_one_table_on_several_threads():
     plan, leaves = plan_of(*PROGRAMS["network"])
-    want = values(plan, execute.run(plan, leaves))
+    expected = values(plan, execute.run(plan, leaves))
 
     def many(_):
         return [values(plan, execute.run(plan, leaves)) for _ in range(200)]
@@ -191,7 +191,7 @@ def test_one_table_on_several_threads():
     with ThreadPoolExecutor(4) as threads:
         for runs in threads.map(many, range(4)):
             for found in runs:
-                for a, b in zip(found, want, strict=True):
+                for a, b in zip(found, expected, strict=True):
                     np.testing.assert_array_equal(a, b)
 
 

@@ -22,10 +22,10 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_bytes_of_steps(name):
-    f, want = CASES[name]
+    f, expected = CASES[name]
     plan = jnp.inspect(f)(jnp.ShapeDtypeStruct((1000, 400), jnp.float32)).plan
     big = [step.nbytes for step in plan.steps if step.nbytes > 200]
-    assert big == want
+    assert big == expected
 
 
 def test_split_reduction_reads_operand_and_writes_partial_results():

@@ -52,13 +52,13 @@ UPDATES = {
 @pytest.mark.parametrize("name", UPDATES)
 def test_a_dead_operand_is_not_copied(name, allocated):
     x = fresh(1000)
-    want = np.asarray(UPDATES[name](x))
+    expected = np.asarray(UPDATES[name](x))
     at = place(x)
     del allocated[:]
     x = UPDATES[name](x)
     assert place(x) == at
     assert not [n for n in allocated if n >= 4000]
-    np.testing.assert_array_equal(np.asarray(x), want)
+    np.testing.assert_array_equal(np.asarray(x), expected)
 
 
 def test_a_loop_copies_nothing(allocated):
@@ -109,11 +109,11 @@ def test_referenced_operand_is_kept(name):
     held = HOLDERS[name](x)
     x = x.at[3].set(100.0)
     np.testing.assert_array_equal(np.asarray(x), [0, 1, 2, 100, 4, 5, 6, 7, 8, 9])
-    want = HOLDERS[name](fresh())
+    expected = HOLDERS[name](fresh())
     ones = jnp.ones(10)
-    show = (lambda f: f(ones)) if callable(want) else (lambda v: v)
-    got, want = (show(v["a"][0] if isinstance(v, dict) else v) for v in (held, want))
-    np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+    show = (lambda f: f(ones)) if callable(expected) else (lambda v: v)
+    actual, expected = (show(v["a"][0] if isinstance(v, dict) else v) for v in (held, expected))
+    np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
 
 
 def test_memory_of_the_user_is_never_written_to():
@@ -263,8 +263,8 @@ def test_random_programs(seed, n):
         elif len(names) > 1:
             del names[k]
         del x
-    for got, want in (*names, *views):
-        np.testing.assert_array_equal(np.asarray(got), want)
+    for actual, expected in (*names, *views):
+        np.testing.assert_array_equal(np.asarray(actual), expected)
 
 
 PARTS = {
@@ -322,10 +322,10 @@ def test_kernels_store_into_dead_operands(name, allocated):
     """Without `jit`, what a kernel computes goes where it is written: no temporary, no copy."""
     f, n = EXPRESSIONS[name], 1000
     x, y = fresh(n), fresh(n) + 1
-    want = f(np, np.asarray(x), np.asarray(y), written)
+    expected = f(np, np.asarray(x), np.asarray(y), written)
     y.block_until_ready()
     kept = x + 0  # for plans, kernels and literals
-    np.testing.assert_array_equal(f(np, kept, y, written), want)
+    np.testing.assert_array_equal(f(np, kept, y, written), expected)
     del allocated[:]
     at, launches = place(x), accnp.counters()["launches"]
     x = f(np, x, y, written)
@@ -334,7 +334,7 @@ def test_kernels_store_into_dead_operands(name, allocated):
         assert accnp.counters()["launches"] - launches == 1 + (name == "two parts")
     assert place(x) == at
     assert not [size for size in allocated if size >= 4 * n // 2]
-    np.testing.assert_array_equal(np.asarray(x), want)
+    np.testing.assert_array_equal(np.asarray(x), expected)
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
@@ -342,22 +342,22 @@ def test_kernels_store_into_dead_operands(name, allocated):
 def test_referenced_operand_of_expression_is_kept(name, holder):
     f = EXPRESSIONS[name]
     x, y = fresh(), fresh() + 1
-    want = f(np, np.asarray(x), np.asarray(y), written)
+    expected = f(np, np.asarray(x), np.asarray(y), written)
     held = HOLDERS[holder](x)
     x = f(np, x, y, written)
-    np.testing.assert_array_equal(np.asarray(x), want)
+    np.testing.assert_array_equal(np.asarray(x), expected)
     ones = jnp.ones(10)
     show = (lambda g: g(ones)) if callable(held) else (lambda v: v)
-    got, want = (
+    actual, expected = (
         show(v["a"][0] if isinstance(v, dict) else v) for v in (held, HOLDERS[holder](fresh()))
     )
-    np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+    np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
 
 
 def test_other_overlaps_get_a_temporary_of_the_part(allocated):
     x = fresh(1000)
-    want = np.arange(1000, dtype="f4")
-    want[1:-1] = want[:-2] + want[2:]
+    expected = np.arange(1000, dtype="f4")
+    expected[1:-1] = expected[:-2] + expected[2:]
     x.at[1:-1].set(x[:-2] + x[2:]).block_until_ready()
     del allocated[:]
     at = place(x)
@@ -365,18 +365,18 @@ def test_other_overlaps_get_a_temporary_of_the_part(allocated):
     assert place(x) == at
     (size,) = [size for size in allocated if size >= 2000]
     assert 4 * 998 <= size < 4100
-    np.testing.assert_array_equal(np.asarray(x), want)
+    np.testing.assert_array_equal(np.asarray(x), expected)
 
 
 def test_few_different_indices_get_separate_plans():
     """A loop over many of them does not make a plan for each."""
     x, y = fresh(200), jnp.ones(10)
-    want = np.arange(200, dtype="f4")
+    expected = np.arange(200, dtype="f4")
     plans = engine.counters["plans"]
     for k in range(150):
         x = x.at[k : k + 10].set(jnp.sin(y) + x[:1])
-        want[k : k + 10] = np.asarray(jnp.sin(y)) + want[0]
-    np.testing.assert_allclose(np.asarray(x), want, rtol=1e-6)
+        expected[k : k + 10] = np.asarray(jnp.sin(y)) + expected[0]
+    np.testing.assert_allclose(np.asarray(x), expected, rtol=1e-6)
     assert engine.counters["plans"] - plans <= engine.MAX_PLACES + 4
 
 
@@ -435,10 +435,10 @@ def test_indices_wrap_in_their_dtype(dtype, start, step, convert):
         return jnp.zeros(90_000).at[places(jnp)].set(y * 2)
 
     y = np.arange(4.0, dtype=np.float32) + 1
-    want = np.zeros(90_000, np.float32)
-    want[places(np)] = y * 2
+    expected = np.zeros(90_000, np.float32)
+    expected[places(np)] = y * 2
     for f in (update, accnp.jit(update)):
-        assert np.array_equal(f(jnp.asarray(y)), want)
+        assert np.array_equal(f(jnp.asarray(y)), expected)
 
 
 def test_an_array_that_another_kernel_reads_before_is_updated_in_place():

@@ -48,12 +48,12 @@ def test_shared_operand_is_overwritten_by_one_thread_only(name):
     for k in range(12):
         a = np.random.default_rng(k).standard_normal(N).astype("f4")
         x = (jnp.asarray(a) * 2).block_until_ready()
-        want = np.asarray(f(jnp.asarray(a) * 2))
+        expected = np.asarray(f(jnp.asarray(a) * 2))
         y = f(x)
         del x
         for found in results_of_threads(lambda y=y: np.asarray(y)):
-            np.testing.assert_array_equal(found, want)
-        np.testing.assert_array_equal(y, want)
+            np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(y, expected)
     assert not values.claimed
 
 
@@ -121,8 +121,8 @@ def test_derivatives_at_values_on_the_way(late, name):
     f = DERIVED[name]
     found = f(x)
     gate.set()
-    want = f(jnp.asarray(np.asarray(x)))
-    jax.tree.map(np.testing.assert_array_equal, found, want)
+    expected = f(jnp.asarray(np.asarray(x)))
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
 def test_a_traced_array_has_no_value_to_wait_for():

@@ -24,11 +24,11 @@ def doubles():
 
 def test_matches_scipy(doubles):
     found = odeint(pendulum, START, TIMES, 2.0)
-    want = scipy.integrate.solve_ivp(
+    expected = scipy.integrate.solve_ivp(
         lambda t, y: [y[1], -2 * np.sin(y[0]) - 0.1 * t * y[1]],
         (0, 3), START, t_eval=TIMES, rtol=1e-11, atol=1e-12,
     )  # fmt: skip
-    np.testing.assert_allclose(found, want.y.T, atol=1e-7)
+    np.testing.assert_allclose(found, expected.y.T, atol=1e-7)
 
 
 def test_adjoint_derivatives(doubles):
@@ -41,8 +41,8 @@ def test_adjoint_derivatives(doubles):
             step = np.zeros(at[k].shape)
             step[place] = 1e-5
             more, less = ([*at[:k], at[k] + s, *at[k + 1 :]] for s in (step, -step))
-            want = (float(loss(*more)) - float(loss(*less))) / 2e-5
-            np.testing.assert_allclose(float(found[place]), want, atol=1e-5)
+            expected = (float(loss(*more)) - float(loss(*less))) / 2e-5
+            np.testing.assert_allclose(float(found[place]), expected, atol=1e-5)
 
 
 def test_times_that_are_equal():

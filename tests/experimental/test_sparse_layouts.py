@@ -127,10 +127,10 @@ def test_repeated_sparse_axes(x, shape, axes):
     for nse in (None, x.size + 2):
         mat = ours.BCOO.fromdense(x, nse=nse)
         out = ours.bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=axes)
-        want = broadcast(x, shape, axes)
-        np.testing.assert_array_equal(dense(out), want)
+        expected = broadcast(x, shape, axes)
+        np.testing.assert_array_equal(dense(out), expected)
         found = ours.sparsify(lambda m: accnp.lax.broadcast_in_dim(m, shape, axes))(mat)
-        np.testing.assert_array_equal(dense(found), want)
+        np.testing.assert_array_equal(dense(found), expected)
 
 
 @pytest.mark.parametrize("kinds", [(0, 0), (1, 0), (0, 1), (1, 1)])
@@ -282,8 +282,8 @@ def test_jacobians(name):
     agree(call)
     v = jnp.array(V)
     found = getattr(ours, name)(lambda m: jnp.sin(m @ v))(ours.BCOO.fromdense(A))
-    want = (
+    expected = (
         np.einsum("i,ij,k->ikj", np.cos(A @ V), np.ones_like(A), np.ones(4)) * np.eye(4)[..., None]
     )
-    want = want * V * (A != 0)
-    np.testing.assert_allclose(dense(found), want, rtol=1e-5, atol=1e-6)
+    expected = expected * V * (A != 0)
+    np.testing.assert_allclose(dense(found), expected, rtol=1e-5, atol=1e-6)

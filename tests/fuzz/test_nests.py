@@ -49,11 +49,11 @@ def test_nests(seed, depth, reverse):
     nest = Nest(seed, depth, reverse)
     with jax.enable_x64(True), accnp.enable_x64(True):
         x, w = rng.normal(size=SIZE), rng.normal(size=SIZE)
-        want = jax.tree.leaves(jax.jit(everything(THEIRS, nest))(x, w))
+        expected = jax.tree.leaves(jax.jit(everything(THEIRS, nest))(x, w))
         run = everything(OURS, nest)
         if seed % 4:
             run = accnp.jit(run)  # else by values, one construct after another
-        got = accnp.tree.leaves(run(accnp.numpy.asarray(x), accnp.numpy.asarray(w)))
-    for a, b in zip(map(np.asarray, got), map(np.asarray, want), strict=True):
+        actual = accnp.tree.leaves(run(accnp.numpy.asarray(x), accnp.numpy.asarray(w)))
+    for a, b in zip(map(np.asarray, actual), map(np.asarray, expected), strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape), nest.text
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8, err_msg=nest.text)

@@ -76,16 +76,16 @@ def many_threads():
 def check_source(p, seed=0):
     """The generated source, as plain Python with bounds checks and chunks in any order, means what
     NumPy means."""
-    want = ways.by_numpy(p)
-    for i, got in zip(p.outputs, ways.by_plain(p, seed), strict=True):
-        np.testing.assert_array_equal(got, want[i], err_msg=f"v{i} of {p!r}", strict=True)
+    expected = ways.by_numpy(p)
+    for i, actual in zip(p.outputs, ways.by_plain(p, seed), strict=True):
+        np.testing.assert_array_equal(actual, expected[i], err_msg=f"v{i} of {p!r}", strict=True)
 
 
 def check_runs(p):
     """Fused or not, traced or not: the same bits; and for exact programs those of NumPy."""
-    want = ways.by_step(p)
+    expected = ways.by_step(p)
     if p.exact:
-        for i, (a, b) in enumerate(zip(ways.by_numpy(p), want, strict=True)):
+        for i, (a, b) in enumerate(zip(ways.by_numpy(p), expected, strict=True)):
             assert ways.same_values(a, b), f"NumPy has {a}, op by op {b}, for v{i} of {p!r}"
     found, held = ways.by_eager(p)
     for way, places, values in (
@@ -93,9 +93,9 @@ def check_runs(p):
         ("held", p.held, held),
         ("jit", p.outputs, ways.by_jit(p)),
     ):
-        for i, got in zip(places, values, strict=True):
-            assert ways.same_bits(want[i], got), (
-                f"{way}: {got}, op by op {want[i]}, for v{i} of {p!r}"
+        for i, actual in zip(places, values, strict=True):
+            assert ways.same_bits(expected[i], actual), (
+                f"{way}: {actual}, op by op {expected[i]}, for v{i} of {p!r}"
             )
 
 

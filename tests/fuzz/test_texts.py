@@ -45,12 +45,12 @@ def answers():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_texts(seed, answers):
-    text, weak, want = answers[seed]
+    text, weak, expected = answers[seed]
     with accnp.enable_x64(True):
-        (got,), (kept,) = evaluated(accnp, [text], arrays())
-        got = [np.asarray(x) for x in got]
+        (actual,), (kept,) = evaluated(accnp, [text], arrays())
+        actual = [np.asarray(x) for x in actual]
     assert kept == weak, text
-    for a, b in zip(got, want, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape), text
         scale = np.max(np.abs(b), initial=1e-3)
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9 * scale, err_msg=text)

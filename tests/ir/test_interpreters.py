@@ -101,11 +101,11 @@ def test_evaluation_loop(lib):
         return jnp.sort(z)[::-1], (m @ z, w), steps, jnp.where(x > 0.5, x, 0.0), m[1:, ::2]
 
     closed = lib.make_jaxpr(f)(X, M)
-    got = evaluator(lib)(closed.jaxpr, closed.literals, X, M)
+    actual = evaluator(lib)(closed.jaxpr, closed.literals, X, M)
     other = lib.core.eval_jaxpr(closed.jaxpr, closed.consts, X, M)
-    want = jax.tree.leaves(lib.tree.leaves(f(X, M)))
-    assert len(got) == len(other) == len(want)
-    for a, b, d in zip(got, other, want, strict=True):
+    expected = jax.tree.leaves(lib.tree.leaves(f(X, M)))
+    assert len(actual) == len(other) == len(expected)
+    for a, b, d in zip(actual, other, expected, strict=True):
         np.testing.assert_allclose(a, d, rtol=1e-6)
         np.testing.assert_allclose(b, d, rtol=1e-6)
 
@@ -123,10 +123,10 @@ def test_inverse(lib):
     jaxpr = lib.make_jaxpr(inverse(f))(f(1.0))
     assert [e.primitive.name for e in jaxpr.eqns] == ["log", "atanh"]
     many = lib.jit(lib.vmap(lib.grad(inverse(f))))((jnp.arange(5) + 1.0) / 5)
-    want = jax.vmap(jax.grad(lambda y: jax.numpy.arctanh(jax.numpy.log(y))))(
+    expected = jax.vmap(jax.grad(lambda y: jax.numpy.arctanh(jax.numpy.log(y))))(
         (jax.numpy.arange(5) + 1.0) / 5
     )
-    np.testing.assert_allclose(many, want, rtol=1e-4)
+    np.testing.assert_allclose(many, expected, rtol=1e-4)
     inner = inverse(lambda x: lib.jit(jnp.sin)(jnp.exp(x)))
     np.testing.assert_allclose(inner(0.5), np.log(np.arcsin(0.5)), rtol=1e-6)
     with pytest.raises(NotImplementedError, match="cos does not have registered inverse"):
@@ -275,12 +275,12 @@ def test_rewriting_and_tracing_again(lib):
     assert names["integer_pow"] == names["exp"] == 0
     assert names["exp2"] == 1
     for h in (g, lib.jit(g), rewrite(g)):
-        got = h(X)
-        np.testing.assert_allclose(got["a"], plain(X)["a"], rtol=1e-5)
-        np.testing.assert_allclose(got["b"], plain(X)["b"], rtol=1e-5)
-    want = jax.grad(lambda x: plain(x)["a"])(X)
+        actual = h(X)
+        np.testing.assert_allclose(actual["a"], plain(X)["a"], rtol=1e-5)
+        np.testing.assert_allclose(actual["b"], plain(X)["b"], rtol=1e-5)
+    expected = jax.grad(lambda x: plain(x)["a"])(X)
     for h in (lib.grad(lambda x: g(x)["a"]), lib.jit(lib.grad(lambda x: lib.jit(g)(x)["a"]))):
-        np.testing.assert_allclose(h(X), want, rtol=1e-5)
+        np.testing.assert_allclose(h(X), expected, rtol=1e-5)
 
 
 def forward_mode(lib):

@@ -99,10 +99,10 @@ def test_multiply_add(lib):
         lib.jit(lib.vmap(lib.grad(square_add)))(jnp.asarray(X), Y), 2 * X, rtol=1e-6
     )
     many = lib.lax.scan(lambda c, v: (prim(c, v, v), c), jnp.float32(1.0), X)[0]
-    want = 1.0
+    expected = 1.0
     for v in X:
-        want = want * v + v
-    np.testing.assert_allclose(many, want, rtol=1e-5)
+        expected = expected * v + v
+    np.testing.assert_allclose(many, expected, rtol=1e-5)
 
 
 def several(lib):
@@ -143,9 +143,9 @@ def test_several_results(lib):
         total, scaled = p.bind(lib.numpy.sin(x), k=3)
         return total * 2 + (scaled * Y).sum()
 
-    want = np.cos(X) * (2 + 3 * Y)
-    np.testing.assert_allclose(lib.grad(loss)(X), want, rtol=1e-5)
-    np.testing.assert_allclose(lib.jit(lib.grad(loss))(X), want, rtol=1e-5)
+    expected = np.cos(X) * (2 + 3 * Y)
+    np.testing.assert_allclose(lib.grad(loss)(X), expected, rtol=1e-5)
+    np.testing.assert_allclose(lib.jit(lib.grad(loss))(X), expected, rtol=1e-5)
     only_total = lib.grad(lambda x: p.bind(x, k=2)[0])(X)
     np.testing.assert_allclose(only_total, np.ones_like(X))
     m = np.stack([X, Y, Z])
@@ -324,9 +324,11 @@ def test_literals_keep_their_types(lib):
     closed = lib.make_jaxpr(f)(X, half)
     literals = [v for e in closed.eqns for v in e.invars if isinstance(v, core.Literal)]
     assert [v.aval.weak_type for v in literals if float(v.val) == 1.5] == [False]
-    for got, want in zip(core.jaxpr_as_fun(closed)(X, half), f(jnp.asarray(X), half), strict=True):
-        assert jnp.asarray(got).dtype == jnp.asarray(want).dtype
-        np.testing.assert_allclose(got, want)
+    for actual, expected in zip(
+        core.jaxpr_as_fun(closed)(X, half), f(jnp.asarray(X), half), strict=True
+    ):
+        assert jnp.asarray(actual).dtype == jnp.asarray(expected).dtype
+        np.testing.assert_allclose(actual, expected)
     with pytest.raises(TypeError):
         hash(core.Literal(1.0, closed.in_avals[0]))
 

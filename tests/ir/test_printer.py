@@ -211,9 +211,9 @@ def test_static_arguments_are_not_inputs():
 
 def test_parts_of_a_jaxpr():
     closed = accnp.make_jaxpr(lambda x: accnp.numpy.log(x) * X)(X)
-    want = jax.make_jaxpr(lambda x: jax.numpy.log(x) * X)(X)
-    assert [e.primitive.name for e in closed.eqns] == [e.primitive.name for e in want.eqns]
-    assert [str(e) for e in closed.eqns] == [str(e) for e in want.eqns]
+    expected = jax.make_jaxpr(lambda x: jax.numpy.log(x) * X)(X)
+    assert [e.primitive.name for e in closed.eqns] == [e.primitive.name for e in expected.eqns]
+    assert [str(e) for e in closed.eqns] == [str(e) for e in expected.eqns]
     assert [a.shape for a in closed.in_avals] == [(3,)]
     assert [a.dtype for a in closed.out_avals] == [np.float32]
     np.testing.assert_array_equal(np.asarray(closed.consts[0]), X)
@@ -236,11 +236,11 @@ def test_a_side_effect_sees_a_traced_value():
 def test_types_without_values():
     struct = accnp.ShapeDtypeStruct((2, 3), np.float32)
     out = accnp.eval_shape(lambda x, y: {"s": x.sum(), "p": x * y}, struct, 2.0)
-    want = jax.eval_shape(
+    expected = jax.eval_shape(
         lambda x, y: {"s": x.sum(), "p": x * y}, jax.ShapeDtypeStruct((2, 3), np.float32), 2.0
     )
     assert {k: (v.shape, v.dtype) for k, v in out.items()} == {
-        k: (v.shape, v.dtype) for k, v in want.items()
+        k: (v.shape, v.dtype) for k, v in expected.items()
     }
     assert repr(struct) == "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"
     assert repr(accnp.typeof(1.0)) == "ShapedArray(float32[], weak_type=True)"

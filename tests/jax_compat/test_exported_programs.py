@@ -43,14 +43,14 @@ def test_one_program_for_all_sizes_with_its_derivative():
     assert repr(read.in_avals[2]) == "ShapedArray(float32[b,4])"
     assert repr(read.out_avals[3]) == "ShapedArray(float32[b,5])"
     for n in (3, 9, 50):
-        found, want = read.call(W, data(n)), model(W, data(n))
-        assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), found, want))
+        found, expected = read.call(W, data(n)), model(W, data(n))
+        assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), found, expected))
 
     def loss(p, f):
         return (f(p, data(6))["soft"][:, 0] ** 2).sum()
 
-    found, want = jax.grad(loss)(W, read.call), jax.grad(loss)(W, model)
-    assert jax.tree.all(jax.tree.map(lambda a, b: jnp.allclose(a, b, rtol=1e-5), found, want))
+    found, expected = jax.grad(loss)(W, read.call), jax.grad(loss)(W, model)
+    assert jax.tree.all(jax.tree.map(lambda a, b: jnp.allclose(a, b, rtol=1e-5), found, expected))
 
 
 def test_serialized_programs_run_in_another_process(tmp_path):
@@ -63,8 +63,8 @@ def test_serialized_programs_run_in_another_process(tmp_path):
         "np.savez(d + '/out.npz', **{k: np.asarray(v) for k, v in out.items()})"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
-    found, want = np.load(tmp_path / "out.npz"), model(W, data(7))
-    assert all((found[k] == np.asarray(want[k])).all() for k in want)
+    found, expected = np.load(tmp_path / "out.npz"), model(W, data(7))
+    assert all((found[k] == np.asarray(expected[k])).all() for k in expected)
 
 
 def test_programs_close_over_arrays_that_are_not_computed_yet() -> None:
@@ -110,8 +110,8 @@ def test_symbols_are_those_of_jax():
     for m in (jax, peer):
         b, c = m.export.symbolic_shape("b, c")
         text = [b + 1, 2 * b - c, b * b, -b, b // 2, b % 2, b * c + 2 * b - 1]
-        want = "b + 1|- c + 2*b|b^2|- b|floordiv(b, 2)|mod(b, 2)|b*c + 2*b - 1"
-        assert "|".join(map(str, text)) == want
+        expected = "b + 1|- c + 2*b|b^2|- b|floordiv(b, 2)|mod(b, 2)|b*c + 2*b - 1"
+        assert "|".join(map(str, text)) == expected
         assert (b > 0, b >= 1, b == b, b == c, b == 3) == (True, True, True, False, False)
         for ask in (lambda b=b: b > 1, lambda b=b, c=c: b > c, lambda b=b: int(b)):
             with pytest.raises(Exception, match=r"inconclusive|requires a constant"):

@@ -147,9 +147,9 @@ def bind(f, b):
     return lambda *args: f(b, *args)
 
 
-def same(got, want, rtol=3e-5):
-    a, spec = accnp.tree_util.tree_flatten(got)
-    b, other = jax.tree_util.tree_flatten(want)
+def same(actual, expected, rtol=3e-5):
+    a, spec = accnp.tree_util.tree_flatten(actual)
+    b, other = jax.tree_util.tree_flatten(expected)
     assert str(spec) == str(other)
     for x, y in zip(map(np.asarray, a), map(np.asarray, b), strict=True):
         assert x.dtype == y.dtype
@@ -175,10 +175,10 @@ def numbers(args):
 
 @every
 def test_values_eager_and_jitted(f, args):
-    want = jax_result(lambda: jax.jit(bind(f, THEIRS))(*args), f, args)
+    expected = jax_result(lambda: jax.jit(bind(f, THEIRS))(*args), f, args)
     arrays = [accnp.numpy.asarray(a) for a in args]
-    same(bind(f, OURS)(*arrays), want)
-    same(accnp.jit(bind(f, OURS))(*arrays), want)
+    same(bind(f, OURS)(*arrays), expected)
+    same(accnp.jit(bind(f, OURS))(*arrays), expected)
 
 
 @every
@@ -188,26 +188,26 @@ def test_values_without_jit(f, args):
         with jax.disable_jit():
             return bind(f, THEIRS)(*map(jax.numpy.asarray, args))
 
-    want = jax_result(ask, f, args)
+    expected = jax_result(ask, f, args)
     with accnp.disable_jit():
-        same(bind(f, OURS)(*[accnp.numpy.asarray(a) for a in args]), want)
+        same(bind(f, OURS)(*[accnp.numpy.asarray(a) for a in args]), expected)
 
 
 @every
 def test_forward_derivatives(f, args):
     tangents = tuple(np.cos(a) for a in args)
-    want = jax_result(lambda: jax.jvp(jax.jit(total(THEIRS, f)), args, tangents), f, args)
-    same(accnp.jit(lambda a, t: accnp.jvp(total(OURS, f), a, t))(args, tangents), want, 2e-4)
+    expected = jax_result(lambda: jax.jvp(jax.jit(total(THEIRS, f)), args, tangents), f, args)
+    same(accnp.jit(lambda a, t: accnp.jvp(total(OURS, f), a, t))(args, tangents), expected, 2e-4)
 
 
 @reversible
 def test_gradients(f, args):
-    want = jax_result(lambda: jax.grad(total(THEIRS, f), numbers(args))(*args), f, args)
+    expected = jax_result(lambda: jax.grad(total(THEIRS, f), numbers(args))(*args), f, args)
     mine = accnp.grad(total(OURS, f), numbers(args))
-    same(accnp.jit(mine)(*args), want, 2e-4)
+    same(accnp.jit(mine)(*args), expected, 2e-4)
     if f in (cond_plain, switch_three, scan_reversed, fori_static):
-        same(mine(*args), want, 2e-4)
-        same(accnp.grad(accnp.jit(total(OURS, f)), numbers(args))(*args), want, 2e-4)
+        same(mine(*args), expected, 2e-4)
+        same(accnp.grad(accnp.jit(total(OURS, f)), numbers(args))(*args), expected, 2e-4)
 
 
 @deep
@@ -216,8 +216,8 @@ def test_second_derivatives(f, args):
         g = b.top.grad(total(b, f))
         return b.top.grad(lambda *a: (g(*a) ** 2).sum())
 
-    want = jax_result(lambda: jax.jit(curvature(THEIRS))(*args), f, args)
-    same(accnp.jit(curvature(OURS))(*args), want, 2e-3)
+    expected = jax_result(lambda: jax.jit(curvature(THEIRS))(*args), f, args)
+    same(accnp.jit(curvature(OURS))(*args), expected, 2e-3)
 
 
 @every
@@ -228,16 +228,16 @@ def test_batches(f, args, where):
     ]
     rows = [np.stack([a, a * 2, -a]) if m else a for a, m in zip(args, flags, strict=True)]
     axes = tuple(0 if m else None for m in flags)
-    want = jax_result(lambda: jax.vmap(jax.jit(bind(f, THEIRS)), axes)(*rows), f, rows)
+    expected = jax_result(lambda: jax.vmap(jax.jit(bind(f, THEIRS)), axes)(*rows), f, rows)
     mine = accnp.vmap(bind(f, OURS), axes)
-    same((mine if where == "all" else accnp.jit(mine))(*rows), want)
+    same((mine if where == "all" else accnp.jit(mine))(*rows), expected)
 
 
 @deep
 def test_batches_of_gradients(f, args):
     rows = [np.stack([a, a * 2, -a]) for a in args]
-    want = jax_result(lambda: jax.vmap(jax.grad(total(THEIRS, f)))(*rows), f, rows)
-    same(accnp.vmap(accnp.grad(total(OURS, f)))(*rows), want, 2e-4)
+    expected = jax_result(lambda: jax.vmap(jax.grad(total(THEIRS, f)))(*rows), f, rows)
+    same(accnp.vmap(accnp.grad(total(OURS, f)))(*rows), expected, 2e-4)
 
 
 @forward_only
@@ -463,8 +463,8 @@ def test_weak_types_of_branches(pred, jitted):
         runs = [lambda p, c=c: b.lax.cond(p, *c) for c in cases]
         return [(b.top.jit(run) if jitted else run)(pred) for run in runs]
 
-    for got, want in zip(both(OURS), both(THEIRS), strict=True):
-        assert (int(got), got.weak_type) == (int(want), want.weak_type)
+    for actual, expected in zip(both(OURS), both(THEIRS), strict=True):
+        assert (int(actual), actual.weak_type) == (int(expected), expected.weak_type)
 
 
 def test_selectors_out_of_bounds_take_the_first_or_the_last():

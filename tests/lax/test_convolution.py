@@ -68,11 +68,11 @@ def pair(specs, params):
     return ours, theirs
 
 
-def close(got, want, tol=2e-4):
-    got, want = np.asarray(got), np.asarray(want)
-    assert got.shape == want.shape
-    assert got.dtype == want.dtype
-    np.testing.assert_allclose(got, want, rtol=tol, atol=tol)
+def close(actual, expected, tol=2e-4):
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape
+    assert actual.dtype == expected.dtype
+    np.testing.assert_allclose(actual, expected, rtol=tol, atol=tol)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -83,13 +83,13 @@ def test_values_and_gradients(seed):
         dtype = ["f4", "f4", "c8", "i4", "f2"][k % 5]
         x, w = numbers(rng, lhs, dtype), numbers(rng, rhs, dtype)
         ours, theirs = pair(specs, params)
-        want = theirs(x, w)
-        close(ours(x, w), want, 2e-2 if dtype == "f2" else 2e-4)
-        close(accnp.jit(ours)(x, w), want, 2e-2 if dtype == "f2" else 2e-4)
+        expected = theirs(x, w)
+        close(ours(x, w), expected, 2e-2 if dtype == "f2" else 2e-4)
+        close(accnp.jit(ours)(x, w), expected, 2e-2 if dtype == "f2" else 2e-4)
         if dtype == "f4":
-            g = numbers(rng, want.shape)
-            got = accnp.vjp(ours, x, w)[1](g)
-            for a, b in zip(got, jax.vjp(theirs, x, w)[1](g), strict=True):
+            g = numbers(rng, expected.shape)
+            actual = accnp.vjp(ours, x, w)[1](g)
+            for a, b in zip(actual, jax.vjp(theirs, x, w)[1](g), strict=True):
                 close(a, b, 1e-3)
 
 
@@ -119,9 +119,9 @@ def test_larger_ones_by_rows_and_by_planes():
             def theirs(x, w, how=(stride, padding), dims=dims):
                 return jlax.conv_general_dilated(x, w, *how, dimension_numbers=dims)
 
-            want = theirs(x, w)
-            close(ours(x, w), want)
-            g = numbers(rng, want.shape)
+            expected = theirs(x, w)
+            close(ours(x, w), expected)
+            g = numbers(rng, expected.shape)
             for a, b in zip(accnp.vjp(ours, x, w)[1](g), jax.vjp(theirs, x, w)[1](g), strict=True):
                 close(a, b, 5e-3)
 
@@ -147,14 +147,14 @@ def test_few_features_of_many(lhs, rhs, strides, dims, more):
         )
         for m in (lax, jlax)
     )
-    want = theirs(x, w)
-    close(ours(x, w), want, 1e-3)
-    g = numbers(rng, want.shape)
-    got = accnp.vjp(ours, x, w)[1](g)
-    for a, b in zip(got, jax.vjp(theirs, x, w)[1](g), strict=True):
+    expected = theirs(x, w)
+    close(ours(x, w), expected, 1e-3)
+    g = numbers(rng, expected.shape)
+    actual = accnp.vjp(ours, x, w)[1](g)
+    for a, b in zip(actual, jax.vjp(theirs, x, w)[1](g), strict=True):
         close(a, b, 1e-3)
     both = accnp.jit(lambda x, w, g: accnp.vjp(ours, x, w)[1](g))(x, w, g)
-    for a, b in zip(got, both, strict=True):
+    for a, b in zip(actual, both, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -167,16 +167,16 @@ def test_results_do_not_depend_on_threads_or_loops():
             x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
         )
 
-    want = np.asarray(f(x, w))
+    expected = np.asarray(f(x, w))
     with threads(1):
-        assert np.array_equal(np.asarray(f(x, w)), want)
+        assert np.array_equal(np.asarray(f(x, w)), expected)
 
     def step(total, row):
         return total + f(row, w).sum(), f(row, w)
 
     rows = jnp.asarray(x)[:, None]
-    _, got = accnp.jit(lambda rows: lax.scan(step, jnp.float32(0), rows))(rows)
-    assert np.array_equal(np.asarray(got)[:, 0], want)
+    _, actual = accnp.jit(lambda rows: lax.scan(step, jnp.float32(0), rows))(rows)
+    assert np.array_equal(np.asarray(actual)[:, 0], expected)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -247,15 +247,15 @@ def test_patches_and_kernels_of_their_own():
     for dims in (None, ("NHWC", "HWIO", "NHWC"), ("NHWC", "OIHW", "NCHW")):
         x = numbers(rng, (2, 5, 7, 3) if dims else (2, 3, 5, 7))
         args = (2, 3), (1, 2), ((1, 0), (2, 1)), None, (2, 1)
-        got = lax.conv_general_dilated_patches(x, *args, dimension_numbers=dims)
-        want = jlax.conv_general_dilated_patches(x, *args, dimension_numbers=dims)
-        close(got, want)
-        sizes = dict(zip(dims[2] if dims else "NCHW", want.shape, strict=True))
+        actual = lax.conv_general_dilated_patches(x, *args, dimension_numbers=dims)
+        expected = jlax.conv_general_dilated_patches(x, *args, dimension_numbers=dims)
+        close(actual, expected)
+        sizes = dict(zip(dims[2] if dims else "NCHW", expected.shape, strict=True))
         sizes |= {"O": 4, "I": 18}
         w = numbers(rng, [sizes[c] for c in (dims[1] if dims else "OIHW")])
         args = (1, 2), ((1, 0), (2, 1)), (2, 3), None, (2, 1)
-        got = lax.conv_general_dilated_local(x, w, *args, dimension_numbers=dims)
-        close(got, jlax.conv_general_dilated_local(x, w, *args, dimension_numbers=dims))
+        actual = lax.conv_general_dilated_local(x, w, *args, dimension_numbers=dims)
+        close(actual, jlax.conv_general_dilated_local(x, w, *args, dimension_numbers=dims))
 
 
 def test_shapes():

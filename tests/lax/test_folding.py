@@ -19,9 +19,9 @@ T = RNG.normal(size=(2, 7, 8)).astype(np.float32)
 INF = np.inf
 
 
-def close(got, want, tol=2e-5):
-    a, b = accnp.tree.leaves(got), jax.tree.leaves(want)
-    assert accnp.tree.structure(got).num_leaves == len(b)
+def close(actual, expected, tol=2e-5):
+    a, b = accnp.tree.leaves(actual), jax.tree.leaves(expected)
+    assert accnp.tree.structure(actual).num_leaves == len(b)
     for x, y in zip(map(np.asarray, a), map(np.asarray, b), strict=True):
         assert (x.dtype, x.shape) == (y.dtype, y.shape)
         np.testing.assert_allclose(x.astype(np.float64), y.astype(np.float64), tol, tol)
@@ -61,9 +61,9 @@ REDUCE = {
 
 @pytest.mark.parametrize("f", REDUCE.values(), ids=REDUCE)
 def test_reduce(f):
-    want = jax_result(lambda: jax.jit(lambda x: f(jax, x))(M), f, M)
-    close(f(accnp, accnp.numpy.asarray(M)), want)
-    close(accnp.jit(lambda x: f(accnp, x))(M), want)
+    expected = jax_result(lambda: jax.jit(lambda x: f(jax, x))(M), f, M)
+    close(f(accnp, accnp.numpy.asarray(M)), expected)
+    close(accnp.jit(lambda x: f(accnp, x))(M), expected)
 
 
 def test_reduce_with_any_function_under_grad_and_vmap():
@@ -77,12 +77,12 @@ def test_reduce_with_any_function_under_grad_and_vmap():
         return y
 
     one = np.float32(0.5)
-    want = jax_result(lambda: jax.jacrev(plain, (0, 1))(M, one), plain, M, one)
-    close(accnp.jacrev(lambda x, i: fold(accnp, x, i), (0, 1))(M, one), want)
-    close(accnp.jacfwd(lambda x, i: fold(accnp, x, i), (0, 1))(M, one), want)
+    expected = jax_result(lambda: jax.jacrev(plain, (0, 1))(M, one), plain, M, one)
+    close(accnp.jacrev(lambda x, i: fold(accnp, x, i), (0, 1))(M, one), expected)
+    close(accnp.jacfwd(lambda x, i: fold(accnp, x, i), (0, 1))(M, one), expected)
     many, firsts = np.stack([M, -M]), np.float32([0.5, 2.0])
-    got = accnp.vmap(lambda x, i: fold(accnp, x, i))(many, firsts)
-    close(got, jax_result(lambda: jax.vmap(plain)(many, firsts), plain, many, firsts))
+    actual = accnp.vmap(lambda x, i: fold(accnp, x, i))(many, firsts)
+    close(actual, jax_result(lambda: jax.vmap(plain)(many, firsts), plain, many, firsts))
 
 
 def test_reduce_closes_over_traced_values():
@@ -119,8 +119,8 @@ CASES += [(name, WINDOWS[k]) for name, k in [("max", 3), ("min", 1), ("mul", 0)]
 @pytest.mark.parametrize(("name", "where"), CASES)
 def test_windows(name, where):
     first, f = FOLDS[name]
-    want = jax.lax.reduce_window(T, first, f(jax), *where)
-    close(accnp.jit(lambda x: lax.reduce_window(x, first, f(accnp), *where))(T), want)
+    expected = jax.lax.reduce_window(T, first, f(jax), *where)
+    close(accnp.jit(lambda x: lax.reduce_window(x, first, f(accnp), *where))(T), expected)
 
 
 def by_hand(x, first, f, window, strides, pads, base, dilation):
@@ -174,9 +174,9 @@ def test_derivatives_of_windows(where, first, f):
 
     tangent = np.cos(M)
     both = jax.jit(lambda x: (jax.value_and_grad(loop)(x), jax.jvp(loop, (x,), (tangent,))))
-    want: Any = jax_result(lambda: both(M), loop, by_hand, where, first, f, weights, M)
-    close(accnp.jit(accnp.value_and_grad(ours))(M, weights), want[0])
-    close(accnp.jvp(lambda x: ours(x, weights), (M,), (tangent,)), want[1])
+    expected: Any = jax_result(lambda: both(M), loop, by_hand, where, first, f, weights, M)
+    close(accnp.jit(accnp.value_and_grad(ours))(M, weights), expected[0])
+    close(accnp.jvp(lambda x: ours(x, weights), (M,), (tangent,)), expected[1])
 
 
 def test_equal_extremes_in_a_window_give_the_derivative_to_the_first():
@@ -221,11 +221,11 @@ def test_windows_of_several_operands():
     ],
 )
 def test_windows_of_other_dtypes(x, first, f):
-    want = jax.lax.reduce_window(
+    expected = jax.lax.reduce_window(
         x, x.dtype.type(first), getattr(jax.lax, f), (2, 2), (1, 1), "SAME"
     )
-    got = lax.reduce_window(x, x.dtype.type(first), getattr(lax, f), (2, 2), None, "SAME")
-    close(got, want, 1e-3)
+    actual = lax.reduce_window(x, x.dtype.type(first), getattr(lax, f), (2, 2), None, "SAME")
+    close(actual, expected, 1e-3)
 
 
 def test_a_window_of_n_takes_log_n_operations():
@@ -305,10 +305,10 @@ def test_reduce_precision(dtype):
     with np.errstate(all="ignore"):
         x = np.asarray(jax.numpy.asarray(x).astype(dtype))
     for bits in [(5, 10), (8, 7), (2, 3), (8, 0), (1, 0), (12, 60), (4, 3), (8, 23)]:
-        got = np.asarray(lax.reduce_precision(x, *bits)).astype(np.float32)
-        want = np.asarray(jax.lax.reduce_precision(x, *bits)).astype(np.float32)
-        np.testing.assert_array_equal(got, want)
-        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+        actual = np.asarray(lax.reduce_precision(x, *bits)).astype(np.float32)
+        expected = np.asarray(jax.lax.reduce_precision(x, *bits)).astype(np.float32)
+        np.testing.assert_array_equal(actual, expected)
+        np.testing.assert_array_equal(np.signbit(actual), np.signbit(expected))
 
 
 def test_reduce_precision_is_linear_to_derivatives():

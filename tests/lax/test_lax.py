@@ -110,16 +110,18 @@ def test_axes_of_length_one_stretch(name: str) -> None:
     np.testing.assert_allclose(op(column, row), its(column, row), rtol=1e-6)
     many = np.stack([column, column + 1])
     for axes, args in (((0, None), (many, row)), ((None, 0), (row, many)), ((0, 0), (many, many))):
-        got = accnp.jit(accnp.vmap(op, axes))(*args)
-        np.testing.assert_allclose(got, jax.vmap(its, axes)(*args), rtol=1e-6)
+        actual = accnp.jit(accnp.vmap(op, axes))(*args)
+        np.testing.assert_allclose(actual, jax.vmap(its, axes)(*args), rtol=1e-6)
     if name == "lt":
         return
 
     def loss(lib: Any, op: Any) -> Any:
         return lib.grad(lambda a, b: (op(a, b) * 2.0).sum(), argnums=(0, 1))
 
-    for got, want in zip(loss(accnp, op)(column, row), loss(jax, its)(column, row), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-5)
+    for actual, expected in zip(
+        loss(accnp, op)(column, row), loss(jax, its)(column, row), strict=True
+    ):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5)
     _, slope = accnp.jvp(op, (column, row), (column, row))
     np.testing.assert_allclose(
         slope, jax.jvp(its, (column, row), (column, row))[1], rtol=1e-5, atol=1e-6

@@ -40,18 +40,18 @@ def test_values_and_derivatives(seed):
         x = rng.integers(-3, 4, shape) if k % 2 else rng.normal(size=shape)
         x, t = x.astype("f4"), rng.normal(size=shape).astype("f4")
         ours, theirs = pooled(lax, name, where), pooled(jlax, name, where)
-        want, wanted_t = jax.jvp(theirs, (x,), (t,))
-        got, got_t = accnp.jvp(ours, (x,), (t,))
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+        expected, wanted_t = jax.jvp(theirs, (x,), (t,))
+        actual, got_t = accnp.jvp(ours, (x,), (t,))
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(got_t, wanted_t, rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(accnp.jit(ours)(x), ours(x))
         plain = all(v == 1 for v in (*where[3], *where[4]))
         if name == "add" or plain:  # jax has no other gradients of extremes
-            g = rng.normal(size=want.shape).astype("f4")
+            g = rng.normal(size=expected.shape).astype("f4")
             (a,), (b,) = accnp.vjp(ours, x)[1](g), jax.vjp(theirs, x)[1](g)
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
-        elif got.size:  # the transpose of the forward derivative
-            g = jnp.asarray(rng.normal(size=want.shape).astype("f4"))
+        elif actual.size:  # the transpose of the forward derivative
+            g = jnp.asarray(rng.normal(size=expected.shape).astype("f4"))
             (a,) = accnp.vjp(ours, x)[1](g)
             np.testing.assert_allclose((a * t).sum(), (g * got_t).sum(), rtol=1e-4, atol=1e-4)
 
@@ -69,11 +69,11 @@ def test_layouts_of_networks(name):
             )
             x = rng.normal(size=shape).astype("f4")
             ours, theirs = (pooled(m, name, (window, strides, padding)) for m in (lax, jlax))
-            want = theirs(x)
-            np.testing.assert_allclose(ours(x), want, rtol=1e-5, atol=1e-5)
+            expected = theirs(x)
+            np.testing.assert_allclose(ours(x), expected, rtol=1e-5, atol=1e-5)
             turned = accnp.jit(lambda x, f=ours: f(jnp.swapaxes(jnp.swapaxes(x, 0, 1), 0, 1)))
-            np.testing.assert_allclose(turned(x), want, rtol=1e-5, atol=1e-5)
-            g = rng.normal(size=want.shape).astype("f4")
+            np.testing.assert_allclose(turned(x), expected, rtol=1e-5, atol=1e-5)
+            g = rng.normal(size=expected.shape).astype("f4")
             (a,), (b,) = accnp.vjp(ours, x)[1](g), jax.vjp(theirs, x)[1](g)
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
@@ -119,8 +119,8 @@ def test_pooling_in_a_scan_is_one_native_loop():
 
     x = np.random.default_rng(4).normal(size=(5, 6, 8)).astype("f4")
     assert "on the host" not in str(accnp.inspect(accnp.jit(f))(x))
-    want = x.reshape(5, 3, 2, 4, 2).max((2, 4)).sum(0)
-    np.testing.assert_allclose(accnp.jit(f)(x)[0], want, rtol=1e-5)
+    expected = x.reshape(5, 3, 2, 4, 2).max((2, 4)).sum(0)
+    np.testing.assert_allclose(accnp.jit(f)(x)[0], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("padding", ["SAME", "SAME_LOWER", "VALID"])

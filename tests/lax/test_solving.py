@@ -14,8 +14,8 @@ V = np.float32([1, 2, 3])
 Y = np.float32(2)
 
 
-def close(got, want, tol=1e-4):
-    a, b = accnp.tree.leaves(got), jax.tree.leaves(want)
+def close(actual, expected, tol=1e-4):
+    a, b = accnp.tree.leaves(actual), jax.tree.leaves(expected)
     for x, y in zip(map(np.asarray, a), map(np.asarray, b), strict=True):
         assert (x.dtype, x.shape) == (y.dtype, y.shape)
         np.testing.assert_allclose(x, y, tol, tol)
@@ -85,10 +85,10 @@ def test_linear_systems(f):
 
         return run
 
-    want = jax.jit(everything(jax))(A, V)
-    close(accnp.jit(everything(accnp))(A, V), want)
+    expected = jax.jit(everything(jax))(A, V)
+    close(accnp.jit(everything(accnp))(A, V), expected)
     if f is symmetric:
-        close(everything(accnp)(accnp.numpy.asarray(A), accnp.numpy.asarray(V)), want)
+        close(everything(accnp)(accnp.numpy.asarray(A), accnp.numpy.asarray(V)), expected)
 
 
 @pytest.mark.parametrize("f", [general, symmetric])
@@ -106,13 +106,13 @@ def test_second_derivatives_of_a_linear_system():
     def curvature(b):
         return b.jacfwd(b.jacrev(lambda m: (general(b, m, V) ** 3).sum()))
 
-    want = jax.jit(curvature(jax))(A)
-    close(accnp.jit(curvature(accnp))(A), want)
+    expected = jax.jit(curvature(jax))(A)
+    close(accnp.jit(curvature(accnp))(A), expected)
 
     def reverse(b):
         return b.jacrev(b.jacrev(lambda m: (general(b, m, V) ** 3).sum()))
 
-    close(accnp.jit(reverse(accnp))(A), want)
+    close(accnp.jit(reverse(accnp))(A), expected)
 
 
 def test_a_system_of_trees():
@@ -165,9 +165,9 @@ def test_roots_of_a_number():
     def run(b):
         return derivatives(b, lambda y: square_root(b, y))
 
-    want = jax.jit(run(jax))(Y)
-    close(run(accnp)(Y), want)
-    close(accnp.jit(run(accnp))(Y), want)
+    expected = jax.jit(run(jax))(Y)
+    close(run(accnp)(Y), expected)
+    close(accnp.jit(run(accnp))(Y), expected)
     ys = np.float32([2, 3, 4])
     close(accnp.vmap(run(accnp))(ys), jax.vmap(run(jax))(ys))
 

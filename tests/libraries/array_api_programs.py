@@ -211,10 +211,10 @@ def parts(result: Any) -> Iterator[Any]:
 
 def fault(program: Program) -> str:
     """Return what is wrong with a program; an empty text if nothing is."""
-    want = list(parts(program(np.asarray)))
+    expected = list(parts(program(np.asarray)))
     try:
-        got = list(parts(program(accnp.asarray)))
-        for g, w in zip(got, want, strict=True):
+        actual = list(parts(program(accnp.asarray)))
+        for g, w in zip(actual, expected, strict=True):
             if type(g) is not accnp.Array and not isinstance(g, float | int):
                 return f"a result of type {type(g).__name__}"
             np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=1e-6, atol=1e-9)

@@ -44,9 +44,9 @@ def arrays() -> tuple[Any, Any]:
     return jnp.asarray(X), jnp.asarray(X[0]) * 2
 
 
-def same(got: Any, want: Any) -> None:
-    assert got.dtype == want.dtype
-    np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+def same(actual: Any, expected: Any) -> None:
+    assert actual.dtype == expected.dtype
+    np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
 
 
 # --- pandas --------------------------------------------------------------------------------------
@@ -77,9 +77,9 @@ def test_pandas_map(engine: Any) -> None:
     def numpys(v: float) -> float:
         return float(np.sin(v) if v > 1 else v * v)
 
-    got, want = series.map(number, engine=engine), series.map(numpys)
-    assert got.dtype == np.float64
-    pd.testing.assert_series_equal(got, want, rtol=1e-14)
+    actual, expected = series.map(number, engine=engine), series.map(numpys)
+    assert actual.dtype == np.float64
+    pd.testing.assert_series_equal(actual, expected, rtol=1e-14)
     shifted = series.map(lambda v: jnp.nan_to_num(v) + 1, engine=engine)
     ignored = series.map(lambda v: jnp.nan_to_num(v) + 1, engine=engine, na_action="ignore")
     assert shifted["c"] == 1
@@ -106,10 +106,10 @@ def test_pandas_apply(engine: Any) -> None:
             (lambda v: 1 - v, None),
         ]:
             for raw in (False, True):
-                got = frame.apply(f, axis=axis, engine=engine, raw=raw)
-                want = frame.apply(reference or f, axis=axis, raw=raw and reference is None)
-                assert type(got) is type(want)
-                pd.testing.assert_frame_equal(pd.DataFrame(got), pd.DataFrame(want))
+                actual = frame.apply(f, axis=axis, engine=engine, raw=raw)
+                expected = frame.apply(reference or f, axis=axis, raw=raw and reference is None)
+                assert type(actual) is type(expected)
+                pd.testing.assert_frame_equal(pd.DataFrame(actual), pd.DataFrame(expected))
     rows = frame.apply(lambda r: r["a"] * r.b + abs(r)[2], axis=1, engine=engine)
     pd.testing.assert_series_equal(rows, frame.a * frame.b + frame.c.abs())
     total = frame.apply(lambda c, k, by: k * c["x"] / by, args=(2,), by=4, engine=engine)
@@ -148,12 +148,12 @@ def test_xarray_fits_polynomials_to_series_with_gaps(shape: tuple[int, ...]) -> 
     values = np.arange(float(np.prod(shape)), dtype=np.float32).reshape(shape) ** 1.5
     values.flat[3] = np.nan
     dims = ("q", "t", "p")[-len(shape) :] if len(shape) > 1 else ("t",)
-    want = xr.DataArray(values, dims=dims, coords={"t": np.arange(6.0)}).polyfit("t", 2)
+    expected = xr.DataArray(values, dims=dims, coords={"t": np.arange(6.0)}).polyfit("t", 2)
     with jnp.numpy_dispatch():
         data = xr.DataArray(jnp.asarray(values), dims=dims, coords={"t": np.arange(6.0)})
-        got = data.polyfit("t", 2)
+        actual = data.polyfit("t", 2)
     np.testing.assert_allclose(
-        got.polyfit_coefficients, want.polyfit_coefficients, rtol=1e-3, atol=1e-3
+        actual.polyfit_coefficients, expected.polyfit_coefficients, rtol=1e-3, atol=1e-3
     )
 
 
@@ -272,8 +272,8 @@ def test_multiprocessing() -> None:
 
 
 def test_big_endian() -> None:
-    want = np.arange(3, dtype=np.float32)
-    for swapped in (want.astype(">f4"), np.arange(3, dtype=">i4"), want.astype(">c8")):
+    expected = np.arange(3, dtype=np.float32)
+    for swapped in (expected.astype(">f4"), np.arange(3, dtype=">i4"), expected.astype(">c8")):
         native = swapped.astype(swapped.dtype.newbyteorder("="))
         for x in (jnp.asarray(swapped), jnp.array(swapped), jnp.jit(lambda v: v)(swapped)):
             same(x, native)

@@ -71,8 +71,8 @@ def test_custom_remat_in_inner_functions(jax: Any, form: str) -> None:
         inner = jax.jit(lambda x: once(once(x)))
     elif form == "loop":
         inner = lambda x: jax.lax.scan(lambda c, _: (sin(c), None), x, length=2)[0]  # noqa: E731
-    want = jax.grad(lambda x: jnp.sin(jnp.sin(x)))(3.0)
-    assert abs(float(jax.grad(inner)(3.0) - want)) < 1e-6
+    expected = jax.grad(lambda x: jnp.sin(jnp.sin(x)))(3.0)
+    assert abs(float(jax.grad(inner)(3.0) - expected)) < 1e-6
     assert not calls
     saving = policies.save_only_these_names("cos")
     sizes: dict[Any, set[int]] = {}
@@ -82,12 +82,12 @@ def test_custom_remat_in_inner_functions(jax: Any, form: str) -> None:
         sizes.setdefault(id(policy), set()).add(len(jax.ad_checkpoint.saved_residuals(f, 3.0)))
         assert all(p is policy for p in calls)
         for way in (jax.grad(f), jax.jit(jax.grad(f)), jax.grad(jax.jit(f))):
-            assert abs(float(way(3.0) - want)) < 1e-6
+            assert abs(float(way(3.0) - expected)) < 1e-6
     assert [len(s) for s in sizes.values()] == [1, 1, 1]
     kept, none, also_none = [s.pop() for s in sizes.values()]
     assert none == also_none
     assert kept > none or form == "loop"  # what loops save is decided for the whole loop
-    assert abs(float(jax.grad(inner)(3.0) - want)) < 1e-6
+    assert abs(float(jax.grad(inner)(3.0) - expected)) < 1e-6
 
 
 def test_one_trace_serves_all_policies_that_it_does_not_read(jax: Any) -> None:
@@ -109,7 +109,7 @@ def test_custom_remat(jax: Any) -> None:
     calls: list[Any] = []
     sin = saving_sine(jax, calls)
     twice = lambda x: sin(sin(x))  # noqa: E731
-    want = jax.grad(lambda x: jnp.sin(jnp.sin(x)))(3.0)
+    expected = jax.grad(lambda x: jnp.sin(jnp.sin(x)))(3.0)
     saving = policies.save_only_these_names("cos")
     for policy, kept in ((saving, 2), (policies.nothing_saveable, 0), (None, 0), (saving, 2)):
         f = jax.checkpoint(twice, policy=policy)
@@ -118,11 +118,11 @@ def test_custom_remat(jax: Any) -> None:
         assert len(residuals) == 1 + kept
         assert calls in ([], [policy, policy])  # derivatives of a trace are made once
         for way in (jax.grad(f), jax.jit(jax.grad(f)), jax.grad(jax.jit(f))):
-            assert abs(float(way(3.0) - want)) < 1e-6
-        assert abs(float(jax.vmap(jax.grad(f))(jnp.full(2, 3.0))[1] - want)) < 1e-6
+            assert abs(float(way(3.0) - expected)) < 1e-6
+        assert abs(float(jax.vmap(jax.grad(f))(jnp.full(2, 3.0))[1] - expected)) < 1e-6
     calls.clear()
-    assert abs(float(jax.grad(twice)(3.0) - want)) < 1e-6
-    assert abs(float(jax.jvp(twice, (3.0,), (1.0,))[1] - want)) < 1e-6
+    assert abs(float(jax.grad(twice)(3.0) - expected)) < 1e-6
+    assert abs(float(jax.jvp(twice, (3.0,), (1.0,))[1] - expected)) < 1e-6
     assert calls == []  # the rules are for `checkpoint`
 
     power = jax.custom_remat(

@@ -17,10 +17,10 @@ def normal(*shape):
 def test_scaled_matmul_matches_product_of_scaled_operands():
     x, y = normal(2, 3, 8), normal(2, 4, 8)
     a, b = np.abs(normal(2, 3, 2)), np.abs(normal(2, 4, 2))
-    want = (x * a.repeat(4, 2)) @ (y * b.repeat(4, 2)).transpose(0, 2, 1)
+    expected = (x * a.repeat(4, 2)) @ (y * b.repeat(4, 2)).transpose(0, 2, 1)
     out = jax.nn.scaled_matmul(x, y, a, b, jnp.bfloat16)
     assert out.dtype == jnp.bfloat16
-    np.testing.assert_allclose(np.asarray(jax.nn.scaled_matmul(x, y, a, b)), want, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(jax.nn.scaled_matmul(x, y, a, b)), expected, rtol=1e-5)
     with pytest.raises(ValueError, match="blocks"):
         jax.nn.scaled_matmul(x, y, a[:, :, :0], b)
     with pytest.raises(ValueError, match="equally many blocks"):

@@ -13,10 +13,10 @@ B = np.array([0, 0, 0, 0, 1j, 1 + 2j, 2])
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_zero_divisors(dtype):
     with np.errstate(all="ignore"):
-        want = A / B
+        expected = A / B
     with jnp.enable_x64(dtype == "complex128"):
-        got = np.asarray(jnp.array(A, dtype) / jnp.array(B, dtype))
-    np.testing.assert_allclose(got, want, rtol=1e-6)
+        actual = np.asarray(jnp.array(A, dtype) / jnp.array(B, dtype))
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 def test_negative_powers_of_zero():
@@ -37,38 +37,38 @@ def exact(f, *xs):
         return complex(f(*[mp.mpc(complex(x)) for x in xs]))
 
 
-def near(got, want):
+def near(actual, expected):
     """To some units of the last place of the modulus, or of subnormal numbers."""
-    return got == want or abs(got - want) <= 4 * max(abs(want) * 2.0**-52, 5e-324)
+    return actual == expected or abs(actual - expected) <= 4 * max(abs(expected) * 2.0**-52, 5e-324)
 
 
 def test_no_intermediate_overflow_or_cancellation():
     with jnp.enable_x64(True):
         x, y = (a.ravel() for a in np.meshgrid(EXTREME, EXTREME))
-        for a, b, got in zip(x, y, np.asarray(jnp.array(x) / jnp.array(y))):
-            want = exact(lambda p, q: p / q, a, b)
-            if max(abs(want.real), abs(want.imag)) < 1e308:
-                assert near(complex(got), want), (a, b)
+        for a, b, actual in zip(x, y, np.asarray(jnp.array(x) / jnp.array(y))):
+            expected = exact(lambda p, q: p / q, a, b)
+            if max(abs(expected.real), abs(expected.imag)) < 1e308:
+                assert near(complex(actual), expected), (a, b)
         functions = {
             jnp.sqrt: mp.sqrt, jnp.lax.rsqrt: lambda z: 1 / mp.sqrt(z),
             jnp.sign: lambda z: z / abs(z), jnp.log: mp.log, jnp.abs: abs,
         }  # fmt: skip
         for f, g in functions.items():
-            for a, got in zip(EXTREME, np.asarray(f(jnp.array(EXTREME)))):
-                want = exact(g, a)
-                if np.isfinite(want):
-                    assert near(complex(got), want), (f, a)
+            for a, actual in zip(EXTREME, np.asarray(f(jnp.array(EXTREME)))):
+                expected = exact(g, a)
+                if np.isfinite(expected):
+                    assert near(complex(actual), expected), (f, a)
 
 
 def test_logarithms_near_the_unit_circle_and_powers_of_two():
     z = np.array([0.6945374377790815 - 0.719456562614515j, 0.6 + 0.8j, 1 + 1e-9j])
     with jnp.enable_x64(True):
-        got = np.asarray(jnp.log(jnp.array(z))).real
-        want = [exact(mp.log, x).real for x in z]
-        np.testing.assert_allclose(got, want, rtol=1e-15)
+        actual = np.asarray(jnp.log(jnp.array(z))).real
+        expected = [exact(mp.log, x).real for x in z]
+        np.testing.assert_allclose(actual, expected, rtol=1e-15)
         z = np.array([-3.177768299483534 - 559.504557500504j, 1000 + 700j])
-        want = [exact(lambda x: mp.power(2, x), x) for x in z]
-        np.testing.assert_allclose(np.asarray(jnp.exp2(jnp.array(z))), want, rtol=1e-15)
+        expected = [exact(lambda x: mp.power(2, x), x) for x in z]
+        np.testing.assert_allclose(np.asarray(jnp.exp2(jnp.array(z))), expected, rtol=1e-15)
 
 
 def test_powers_of_double_precision_keep_their_digits():
@@ -89,12 +89,12 @@ def test_powers_and_trigonometric_functions_of_huge_numbers(dtype):
         infinite = jnp.power(jnp.array([np.inf, -np.inf], dtype), jnp.array(1, dtype))
         assert not np.isnan(np.asarray(infinite)).any()
         big = 2e30 if dtype == "complex64" else 2e200
-        got = complex(jnp.square(jnp.array(complex(big, big), dtype)))
-        assert got == complex(0, np.inf)
+        actual = complex(jnp.square(jnp.array(complex(big, big), dtype)))
+        assert actual == complex(0, np.inf)
         with np.errstate(all="ignore"):
-            want = np.array([complex(1, np.inf), complex(-3, -np.inf)]) / np.array([0j])
-        got = jnp.array([complex(1, np.inf), complex(-3, -np.inf)], dtype) / jnp.array(0j, dtype)
-        np.testing.assert_array_equal(np.asarray(got), want)
+            expected = np.array([complex(1, np.inf), complex(-3, -np.inf)]) / np.array([0j])
+        actual = jnp.array([complex(1, np.inf), complex(-3, -np.inf)], dtype) / jnp.array(0j, dtype)
+        np.testing.assert_array_equal(np.asarray(actual), expected)
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
@@ -110,10 +110,10 @@ def test_powers_of_zero_are_those_of_numpy(dtype):
 def test_sinc_far_from_zero(dtype, bits):
     z = np.array([42 - 1.5e-12j, 18.87 - 22.12j, -815.9 + 0.7j, 0.25], dtype)
     with jnp.enable_x64(dtype == "complex128"):
-        got = np.asarray(jnp.sinc(jnp.array(z)))
-    for a, g in zip(z, got):
-        want = exact(lambda p: mp.sin(mp.pi * p) / (mp.pi * p), a)
-        assert abs(complex(g) - want) <= 4 * 2.0**-bits * abs(want), a
+        actual = np.asarray(jnp.sinc(jnp.array(z)))
+    for a, g in zip(z, actual):
+        expected = exact(lambda p: mp.sin(mp.pi * p) / (mp.pi * p), a)
+        assert abs(complex(g) - expected) <= 4 * 2.0**-bits * abs(expected), a
 
 
 def test_angles_on_the_axes_are_those_of_numpy():

@@ -274,8 +274,10 @@ def test_linspace_points_are_rounded_from_float64():
     """2/5 of the way from -2 to 3 was 2e-16, and a histogram had its zeros in another bin."""
     assert float(jnp.linspace(-2.0, 3.0, 11)[4]) == 0.0
     for low, high, count in ((-2, 3, 11), (-1.5, 4.75, 26), (3, -3, 13), (0.125, 7, 30)):
-        want = np.linspace(low, high, count).astype(np.float32)
-        np.testing.assert_array_equal(jnp.linspace(np.float32(low), np.float32(high), count), want)
+        expected = np.linspace(low, high, count).astype(np.float32)
+        np.testing.assert_array_equal(
+            jnp.linspace(np.float32(low), np.float32(high), count), expected
+        )
     x = np.arange(6).repeat([3, 1, 4, 1, 5, 9])
     np.testing.assert_array_equal(
         jnp.histogram(x, range=(-2, 3))[0], np.histogram(x, range=(-2, 3))[0]
@@ -307,12 +309,12 @@ def test_arrays_of_the_other_byte_order(kind: str) -> None:
 @pytest.mark.parametrize(("start", "stop", "num"), [(-3, 5, 777), (0, 1, 1000), (0, 1000, 3001)])
 def test_positions_of_16_bits_are_rounded_once(dtype, start, stop, num):
     kind = jnp.dtype(dtype)
-    want = np.linspace(start, stop, num).astype(kind)
+    expected = np.linspace(start, stop, num).astype(kind)
     ends = jnp.asarray(start, kind), jnp.asarray(stop, kind)
     for f in (jnp.linspace, accnp.jit(jnp.linspace, static_argnums=2)):
         found = f(*ends, num)
         assert found.dtype == kind
-        np.testing.assert_array_equal(found, want)
+        np.testing.assert_array_equal(found, expected)
     step = (stop - start) / num
     found = jnp.arange(start, stop, step, dtype=kind)
     np.testing.assert_array_equal(found, np.arange(start, stop, step).astype(kind))
@@ -323,8 +325,8 @@ def test_positions_of_16_bits_are_rounded_once(dtype, start, stop, num):
 
 def test_phases_of_16_bits():
     x = (np.arange(600) * 2.5 % (2 * np.pi)).astype(np.float16)
-    want = np.unwrap(x.astype(np.float32))
-    np.testing.assert_allclose(jnp.unwrap(x), want, rtol=1e-3)
+    expected = np.unwrap(x.astype(np.float32))
+    np.testing.assert_allclose(jnp.unwrap(x), expected, rtol=1e-3)
 
 
 Z = np.array([1 + 2j, 3], np.complex64)

@@ -29,8 +29,8 @@ def test_no_more_operations_than_the_peer(formula):
 
     ours = jnp.einsum_path(formula, *arrays)[0]
     assert operations(ours) <= operations(jax.numpy.einsum_path(formula, *arrays)[0])
-    want = np.einsum(formula, *arrays, optimize="greedy")
-    np.testing.assert_allclose(jnp.einsum(formula, *arrays), want, rtol=1e-4)
+    expected = np.einsum(formula, *arrays, optimize="greedy")
+    np.testing.assert_allclose(jnp.einsum(formula, *arrays), expected, rtol=1e-4)
 
 
 def test_without_a_search_pairs_are_taken_from_the_front():
@@ -66,10 +66,10 @@ COUNTS = "scale_list size_list naive_cost opt_cost speedup largest_intermediate"
 def test_report_is_that_of_the_peer(formula, shapes):
     arrays = [np.ones(s, np.float32) for s in shapes]
     path, info = jnp.einsum_path(formula, *arrays)
-    want = opt_einsum.contract_path(formula, *arrays, optimize=path)[1]
+    expected = opt_einsum.contract_path(formula, *arrays, optimize=path)[1]
     for name in f"{FACTS} {COUNTS}".split():
-        assert getattr(info, name) == getattr(want, name), name
-    assert str(info) == repr(info) == str(want)
+        assert getattr(info, name) == getattr(expected, name), name
+    assert str(info) == repr(info) == str(expected)
 
 
 def test_report_of_more_operands_than_it_names():

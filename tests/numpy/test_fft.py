@@ -27,12 +27,16 @@ def numbers(shape, dtype):
     return (x + 1j * rng.normal(size=shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
 
 
-def same(got, ask, tol=2e-5):
+def same(actual, ask, tol=2e-5):
     """Compare with jax's answer, which is kept: of a program's text and what it refers to."""
-    want = jax_result(ask, ask, [c.cell_contents for c in ask.__closure__ or ()])
-    assert (got.dtype, got.shape, got.weak_type) == (want.dtype, want.shape, want.weak_type)
-    scale = max(1.0, float(np.abs(np.asarray(want)).max(initial=0)))
-    np.testing.assert_allclose(np.asarray(got), np.asarray(want), atol=tol * scale)
+    expected = jax_result(ask, ask, [c.cell_contents for c in ask.__closure__ or ()])
+    assert (actual.dtype, actual.shape, actual.weak_type) == (
+        expected.dtype,
+        expected.shape,
+        expected.weak_type,
+    )
+    scale = max(1.0, float(np.abs(np.asarray(expected)).max(initial=0)))
+    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), atol=tol * scale)
 
 
 WAYS = [
@@ -144,8 +148,8 @@ def test_transforms_of_real_numbers_are_mirrored(shape, axes):
     axes = tuple(range(-axes, 0))
     for f in (jnp.fft.fftn, jax.jit(J.fft.fftn, static_argnames="axes")):
         y = np.asarray(f(x, axes=axes))
-        want = np.fft.fftn(x.astype("f8"), axes=axes)
-        np.testing.assert_allclose(y, want, atol=2e-6 * np.abs(want).max())
+        expected = np.fft.fftn(x.astype("f8"), axes=axes)
+        np.testing.assert_allclose(y, expected, atol=2e-6 * np.abs(expected).max())
         assert not np.signbit(y.imag[y.imag == 0]).any()
 
 
@@ -155,9 +159,9 @@ def test_the_mirrored_half_is_a_kernel():
     assert "fft_mirror" in text
     assert "no kernel: fft is" in text
     half = np.fft.rfft2(x).astype("c8")
-    want = np.fft.fft2(x)
+    expected = np.fft.fft2(x)
     found = OPS["fft_mirror"].numpy(half, fft_lengths=(4, 10))
-    np.testing.assert_allclose(found, want, atol=1e-4)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
@@ -168,8 +172,8 @@ def test_threads_share_examples(name):
         with jnp.threads(n):
             found.append(np.asarray(getattr(jnp.fft, name)(x)))
     assert all(np.array_equal(found[0], other) for other in found[1:])
-    want = getattr(np.fft, name)(np.asarray(x))
-    np.testing.assert_allclose(found[0], want, atol=2e-6 * np.abs(want).max())
+    expected = getattr(np.fft, name)(np.asarray(x))
+    np.testing.assert_allclose(found[0], expected, atol=2e-6 * np.abs(expected).max())
 
 
 LARGE = [
@@ -189,23 +193,23 @@ def test_large_transforms_in_parts(name, shape, axes):
         with jnp.threads(n):
             found.append(np.asarray(getattr(jnp.fft, name)(x, axes=axes)))
     assert all(np.array_equal(found[0], other) for other in found[1:])
-    want = getattr(np.fft, name)(np.asarray(x), axes=axes)
-    np.testing.assert_allclose(found[0], want, atol=2e-6 * np.abs(want).max())
+    expected = getattr(np.fft, name)(np.asarray(x), axes=axes)
+    np.testing.assert_allclose(found[0], expected, atol=2e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("length", [300_000, 500_000])
 def test_large_inverse_transforms_truncate_or_pad(length):
     x = numbers(200_001, "c8")
-    got = np.asarray(lax.fft(jnp.asarray(x), "IRFFT", (length,)))
-    want = np.fft.irfft(x, length)
-    np.testing.assert_allclose(got, want, atol=2e-6 * np.abs(want).max())
+    actual = np.asarray(lax.fft(jnp.asarray(x), "IRFFT", (length,)))
+    expected = np.fft.irfft(x, length)
+    np.testing.assert_allclose(actual, expected, atol=2e-6 * np.abs(expected).max())
 
 
 def test_large_inverses_of_real_numbers():
     x = numbers((1025, 515), "f4")
-    got = np.asarray(lax.fft(jnp.asarray(x), "IFFT", x.shape))
-    want = np.fft.ifft2(x)
-    np.testing.assert_allclose(got, want, atol=2e-6 * np.abs(want).max())
+    actual = np.asarray(lax.fft(jnp.asarray(x), "IFFT", x.shape))
+    expected = np.fft.ifft2(x)
+    np.testing.assert_allclose(actual, expected, atol=2e-6 * np.abs(expected).max())
 
 
 def test_frequencies_and_shifts():

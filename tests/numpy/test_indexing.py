@@ -39,13 +39,13 @@ KEYS = [
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda k: str(k).replace("\n", "")[:60])
 def test_indexing_matches_numpy(key: Any) -> None:
-    want = X[key]
+    expected = X[key]
     x = jnp.asarray(X)
     parts = key if isinstance(key, tuple) else (key,)
     own = tuple([jnp.asarray(k) if isinstance(k, np.ndarray) else k for k in parts])
-    for got in (x[key], x[own], accnp.jit(lambda v: v[key])(x)):
-        assert got.shape == want.shape
-        np.testing.assert_array_equal(np.asarray(got), want)
+    for actual in (x[key], x[own], accnp.jit(lambda v: v[key])(x)):
+        assert actual.shape == expected.shape
+        np.testing.assert_array_equal(np.asarray(actual), expected)
 
 
 TAKE = """
@@ -131,11 +131,13 @@ def test_out_of_bounds() -> None:
 
 def test_traced_indices() -> None:
     for i in (-1, 0, 2, 7):
-        want = np.asarray(jax.jit(lambda x, i: x[i, ..., i])(X, i))
-        np.testing.assert_array_equal(np.asarray(accnp.jit(lambda x, i: x[i, ..., i])(X, i)), want)
-        want = np.asarray(jax.jit(lambda x, i: x.at[i, 1].set(-1))(X, i))
+        expected = np.asarray(jax.jit(lambda x, i: x[i, ..., i])(X, i))
         np.testing.assert_array_equal(
-            np.asarray(accnp.jit(lambda x, i: x.at[i, 1].set(-1))(X, i)), want
+            np.asarray(accnp.jit(lambda x, i: x[i, ..., i])(X, i)), expected
+        )
+        expected = np.asarray(jax.jit(lambda x, i: x.at[i, 1].set(-1))(X, i))
+        np.testing.assert_array_equal(
+            np.asarray(accnp.jit(lambda x, i: x.at[i, 1].set(-1))(X, i)), expected
         )
 
 
@@ -227,9 +229,9 @@ def test_expressions_of_known_types_are_not_read_again(monkeypatch):
             arrays = tuple(jnp.asarray(k) if isinstance(k, np.ndarray) else k for k in key(second))
             np.testing.assert_array_equal(x[arrays], a[key(second)])
     rows = jnp.asarray(np.array([1, 1, 0, 2]))
-    want = np.zeros_like(a)
-    np.add.at(want, np.asarray(rows), 1)
-    np.testing.assert_array_equal(accnp.grad(lambda x: x[rows].sum())(x), want)
+    expected = np.zeros_like(a)
+    np.add.at(expected, np.asarray(rows), 1)
+    np.testing.assert_array_equal(accnp.grad(lambda x: x[rows].sum())(x), expected)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
@@ -237,8 +239,8 @@ def test_flat_indices_whose_dtype_does_not_hold_the_size(dtype):
     """unravel_index computed in their dtype: of int8 and 1000 elements all came out as 0."""
     i = np.array([-128, -127, -1, 0, 2, 126, 127]).astype(dtype)
     found = accnp.jit(lambda i: jnp.unravel_index(i, (10, 100)))(i)
-    want = np.unravel_index(i.astype(int) % 1000, (10, 100))
-    np.testing.assert_array_equal(found, want)
+    expected = np.unravel_index(i.astype(int) % 1000, (10, 100))
+    np.testing.assert_array_equal(found, expected)
     assert all(x.dtype == dtype for x in found)
 
 

@@ -141,10 +141,10 @@ def test_vmap_matches_a_loop(fn: Any, left: Any, right: Any, axes: Any) -> None:
     a, b = (
         jnp.asarray(np.random.RandomState(n).randn(*s), "float32") for n, s in enumerate(shapes)
     )
-    got = accnp.vmap(fn, axes)(a, b)
+    actual = accnp.vmap(fn, axes)(a, b)
     rows = [fn(a[k] if axes[0] == 0 else a, b[k] if axes[1] == 0 else b) for k in (0, 1)]
-    want = np.stack([np.asarray(r) for r in rows])
-    np.testing.assert_allclose(np.asarray(got), want, rtol=2e-5, atol=2e-5)
+    expected = np.stack([np.asarray(r) for r in rows])
+    np.testing.assert_allclose(np.asarray(actual), expected, rtol=2e-5, atol=2e-5)
 
 
 REFUSED = [
@@ -230,9 +230,9 @@ def test_exponentials_of_large_matrices(dtype: str) -> None:
                 x * np.array(size / np.abs(x).sum(0).max(), dtype),
                 np.full((1, 1), size, dtype),
             ):
-                want = scipy.linalg.expm(y.astype(complex))
-                error = np.abs(np.asarray(accnp.scipy.linalg.expm(y)) - want).max()
-                assert error < 200 * np.finfo(dtype).eps * np.abs(want).max()
+                expected = scipy.linalg.expm(y.astype(complex))
+                error = np.abs(np.asarray(accnp.scipy.linalg.expm(y)) - expected).max()
+                assert error < 200 * np.finfo(dtype).eps * np.abs(expected).max()
 
 
 def test_projector_derivative_if_a_reflector_vanishes() -> None:
@@ -254,10 +254,10 @@ def test_jaxpr_of_dot() -> None:
 def test_pivots_out_of_range_are_ignored(size: int) -> None:
     """They come from outside: nothing is read or written there."""
     pivots = np.array([1, size, 2, -1, 1 << 30, -(1 << 30)], np.int32)
-    want = [1, 0, *range(2, size)]
+    expected = [1, 0, *range(2, size)]
     with accnp.disable_jit():
-        assert accnp.lax.linalg.lu_pivots_to_permutation(pivots, size).tolist() == want
-    assert accnp.lax.linalg.lu_pivots_to_permutation(pivots, size).tolist() == want
+        assert accnp.lax.linalg.lu_pivots_to_permutation(pivots, size).tolist() == expected
+    assert accnp.lax.linalg.lu_pivots_to_permutation(pivots, size).tolist() == expected
 
 
 @pytest.mark.parametrize("large", [1.0, 1e10, 1e30])
@@ -269,8 +269,8 @@ def test_tridiagonal_pivots_that_are_perturbed(large):
     b = np.array([[1], [2], [1], [1]], np.float32)
     found = accnp.lax.linalg.tridiagonal_solve(none, d, none, b, perturb_singular=True)
     least = float(np.finfo(np.float32).eps * np.float32(large))
-    want = [[-1], [2 / large], [1 / least], [-1 / least]]
-    np.testing.assert_allclose(found, want, rtol=1e-6)
+    expected = [[-1], [2 / large], [1 / least], [-1 / least]]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
     their = jax.lax.linalg.tridiagonal_solve(none, d, none, b, perturb_singular=True)
     np.testing.assert_allclose(found, their, rtol=1e-6)
 
@@ -278,8 +278,8 @@ def test_tridiagonal_pivots_that_are_perturbed(large):
 def test_trace_of_an_offset_known_at_run_time() -> None:
     x = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
     found = accnp.vmap(lambda k: jnp.trace(x, k, 2, 0))(jnp.arange(-4, 4))
-    want = np.stack([np.trace(x, k, 2, 0) for k in range(-4, 4)])
-    np.testing.assert_array_equal(found, want)
+    expected = np.stack([np.trace(x, k, 2, 0) for k in range(-4, 4)])
+    np.testing.assert_array_equal(found, expected)
     small = np.eye(3, dtype=np.int8)
     assert accnp.jit(jnp.trace)(small, 0).dtype == jnp.int32
 

@@ -107,9 +107,9 @@ def test_positions_are_not_rounded_to_the_dtype(name: str, method: str) -> None:
     for x in (np.arange(3001), np.arange(65521) < 10):
         half = x.astype(np.float16)
         for q in (0.1, 0.5, 0.9, 0.999):
-            want = exact(half.astype(float), q, method=method).astype(np.float16)
-            assert ours(half, q, method=method) == want
-            assert accnp.jit(lambda v, q=q: ours(v, q, method=method))(half) == want
+            expected = exact(half.astype(float), q, method=method).astype(np.float16)
+            assert ours(half, q, method=method) == expected
+            assert accnp.jit(lambda v, q=q: ours(v, q, method=method))(half) == expected
     assert jnp.median(np.array([60000, 65000], np.float16)) == 62500
 
 
@@ -136,8 +136,8 @@ def test_infinite_elements(method: str) -> None:
     q = [k / 6 for k in range(7)]
     for f in (jnp.quantile, accnp.jit(jnp.quantile, static_argnames="method"), jnp.nanquantile):
         np.testing.assert_array_equal(f(x, np.array(q, np.float32), method=method), order)
-        for share, want in zip(q, order, strict=True):
-            assert f(x, share, method=method) == want
+        for share, expected in zip(q, order, strict=True):
+            assert f(x, share, method=method) == expected
     np.testing.assert_array_equal(
         jnp.percentile(jnp.array([-np.inf, 0, np.inf, 3]), np.array([0, 100])), [-np.inf, np.inf]
     )
@@ -167,9 +167,9 @@ def test_infinite_elements(method: str) -> None:
 def test_lines_through_infinite_and_near_points(xp: list, fp: list) -> None:
     x = np.array([-np.inf, -1, 0, 0.5e-30, 1.5e-30, 0.25, 1, 1.5, 2, 3, np.inf], np.float32)
     p, f = np.array(xp, np.float32), np.array(fp, np.float32)
-    want = np.interp(x, p, f).astype(np.float32)
+    expected = np.interp(x, p, f).astype(np.float32)
     for how in (jnp.interp, accnp.jit(jnp.interp), accnp.vmap(jnp.interp, (0, None, None))):
-        np.testing.assert_allclose(how(x, p, f), want, rtol=1e-6)
+        np.testing.assert_allclose(how(x, p, f), expected, rtol=1e-6)
 
 
 def test_derivatives_of_lines_as_jax() -> None:

@@ -51,8 +51,8 @@ def test_every_dtype_along_one_axis(name: str) -> None:
             agree_on_type(getattr(jnp, name), getattr(jax.numpy, name), x, axis=1)
         truth = name in ("all", "any") and dtype == "complex64"  # jax looks at the real part alone
         if (name, dtype) == ("std", "float16"):  # jax takes the root of a square that overflows
-            want = np.std(x.astype(float), axis=1).astype(dtype)
-            np.testing.assert_allclose(jnp.std(x, axis=1), want, rtol=1e-3)
+            expected = np.std(x.astype(float), axis=1).astype(dtype)
+            np.testing.assert_allclose(jnp.std(x, axis=1), expected, rtol=1e-3)
         elif dtype in ("bool", "int8", "float16", "float32", "complex64") and not truth:
             agree(getattr(jnp, name), getattr(jax.numpy, name), x, axis=1)
 
@@ -64,12 +64,12 @@ def test_types_with_x64_do_not_depend_on_earlier_calls(name: str, dtype: str) ->
     x = jnp.ones((2, 3), dtype)
     for x64 in (False, True, False):
         with jax.enable_x64(x64):
-            want = getattr(jax.numpy, name)(np.ones((2, 3), dtype)).dtype
+            expected = getattr(jax.numpy, name)(np.ones((2, 3), dtype)).dtype
         with accnp.enable_x64(x64):
             found = [getattr(jnp, name)(x).dtype for _ in range(2)]
             if hasattr(x, name):
                 found += [getattr(x, name)().dtype for _ in range(2)]
-        assert set(found) == {want}
+        assert set(found) == {expected}
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_logsumexp_beside_zero(n: int, dtype: str) -> None:
     wide = x.astype(np.longdouble)
     top = wide.max(1, keepdims=True)
     rest = np.where(wide == top, 0, np.exp(wide - top)).sum(1) + ((wide == top).sum(1) - 1)
-    want = np.log1p(rest) + top[:, 0]
+    expected = np.log1p(rest) + top[:, 0]
     with accnp.enable_x64(dtype == "float64"):
         across = np.ascontiguousarray(x.T)
         found = {
@@ -226,7 +226,7 @@ def test_logsumexp_beside_zero(n: int, dtype: str) -> None:
     assert theirs.dtype == dtype
 
     def error(y: Any) -> float:
-        exact = want[: len(y)]
+        exact = expected[: len(y)]
         return float((np.abs(y - exact) / np.spacing(np.abs(exact).astype(dtype))).max())
 
     for name, y in found.items():
@@ -328,8 +328,8 @@ def test_products_overflow_only_if_the_result_does(dtype, n):
     with accnp.enable_x64(True):
         for pair in ([big, 1 / big], [big, big, 1 / big, 1 / big], [1 / big, -big]):
             x = np.resize(np.array(pair, dtype), n)
-            got = float(jnp.prod(jnp.array(x)))
-            assert abs(abs(got) - 1) < 1e-3
+            actual = float(jnp.prod(jnp.array(x)))
+            assert abs(abs(actual) - 1) < 1e-3
         assert jnp.prod(jnp.full(n, 1 / big, dtype)) == 0
         assert jnp.prod(jnp.full(n, -0.125, dtype)) == (-0.125) ** n
         x = np.full(n, 1.5, dtype)
@@ -337,8 +337,8 @@ def test_products_overflow_only_if_the_result_does(dtype, n):
         for edge in (0.0, -0.0, np.inf, -np.inf, np.nan, -tiny):
             y = np.where(np.arange(n) == n // 2, edge, x if np.abs(edge) > 1 else 1).astype(dtype)
             with np.errstate(all="ignore"):
-                want = np.prod(y)
-            np.testing.assert_array_equal(np.asarray(jnp.prod(jnp.array(y))), want)
+                expected = np.prod(y)
+            np.testing.assert_array_equal(np.asarray(jnp.prod(jnp.array(y))), expected)
 
 
 def walk(n, dtype):
@@ -358,7 +358,7 @@ def test_running_products_overflow_only_where_one_from_the_start_does(dtype, n):
     assert reference is not None
     with accnp.enable_x64(True):
         x = walk(n, dtype)
-        want = np.multiply.accumulate(x.astype("G" if dtype[0] == "c" else "g"))
+        expected = np.multiply.accumulate(x.astype("G" if dtype[0] == "c" else "g"))
         rtol = 1e-4 if dtype in ("f4", "c8") else 1e-12
         both = np.stack([x, x, 1 / x, x, x])
         for found in (
@@ -368,7 +368,7 @@ def test_running_products_overflow_only_where_one_from_the_start_does(dtype, n):
             lax.cumprod(jnp.asarray(x[::-1].copy()), reverse=True)[::-1],
             reference(x, axis=0),
         ):
-            error = np.abs(np.asarray(found) - want) / np.abs(want)
+            error = np.abs(np.asarray(found) - expected) / np.abs(expected)
             assert error.max() < rtol
 
 
@@ -396,10 +396,10 @@ def test_variance_is_the_rounded_one_of_float64(offset: float, shape: tuple[int,
     x = (offset + np.random.default_rng(5).random(shape)).astype(np.float32)
     for axis in (None, 0, 1):
         for name in ("var", "std"):
-            want = np.asarray(getattr(np, name)(x.astype(float), axis=axis), np.float32)
+            expected = np.asarray(getattr(np, name)(x.astype(float), axis=axis), np.float32)
             f = partial(getattr(jnp, name), axis=axis)
             for found in (f(x), accnp.jit(f)(x), accnp.jit(f)(np.asfortranarray(x))):
-                assert (np.abs(np.asarray(found) - want) <= np.spacing(want)).all()
+                assert (np.abs(np.asarray(found) - expected) <= np.spacing(expected)).all()
 
 
 @pytest.mark.parametrize("name", ["var", "std"])
@@ -421,15 +421,15 @@ def test_second_derivatives_of_deviations(name: str, options: dict[str, Any]) ->
                 np.testing.assert_allclose(f(1.3, z), g(1.3, z), rtol=3e-5, atol=1e-4)
     ours, theirs = getattr(jnp, name), getattr(jax.numpy, name)
     found = accnp.hessian(lambda x: ours(x, **options))(x)
-    want = jax.hessian(lambda x: theirs(x, **options))(x)
-    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+    expected = jax.hessian(lambda x: theirs(x, **options))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e20, 1e30])
 def test_derivatives_of_deviations_have_no_scale(scale: float) -> None:
     x = np.float32([1, 2.5, -3, 0.5])
-    want = accnp.grad(jnp.std)(x)
-    np.testing.assert_allclose(accnp.grad(jnp.std)(x * np.float32(scale)), want, rtol=1e-5)
+    expected = accnp.grad(jnp.std)(x)
+    np.testing.assert_allclose(accnp.grad(jnp.std)(x * np.float32(scale)), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e5, 1e7, -1e7, 1e9])
@@ -439,17 +439,17 @@ def test_variance_of_large_numbers(offset: float) -> None:
     exact = x.astype(float)
     everywhere = np.ones(x.shape, bool)
 
-    def near(found: Any, want: Any) -> None:
-        want = np.asarray(want, np.float32)
-        assert (np.abs(np.asarray(found) - want) <= 4 * np.spacing(np.abs(want))).all()
+    def near(found: Any, expected: Any) -> None:
+        expected = np.asarray(expected, np.float32)
+        assert (np.abs(np.asarray(found) - expected) <= 4 * np.spacing(np.abs(expected))).all()
 
     for name in ("var", "std", "nanvar", "nanstd"):
         ours, theirs = getattr(jnp, name), getattr(np, name)
         for axis in (None, 0, 1):
-            want = theirs(exact, axis=axis)
-            near(ours(x, axis), want)
-            near(accnp.jit(ours, static_argnums=1)(x, axis), want)
-            near(ours(x, axis, where=everywhere), want)
+            expected = theirs(exact, axis=axis)
+            near(ours(x, axis), expected)
+            near(accnp.jit(ours, static_argnums=1)(x, axis), expected)
+            near(ours(x, axis, where=everywhere), expected)
             near(ours(x, axis, ddof=1), theirs(exact, axis=axis, ddof=1))
         near(accnp.vmap(ours)(x), theirs(exact, axis=1))
     near(jnp.cov(x[0]), np.cov(exact[0]))

@@ -46,9 +46,11 @@ def test_gradients(text: str) -> None:
 def test_several_operands_and_keys() -> None:
     a, b, c = (Y.astype(int), DISTINCT, np.arange(24).reshape(4, 6))
     for keys in (1, 2):
-        want = jax.lax.sort((a, b, c), dimension=0, num_keys=keys)
-        got = lax.sort((jnp.asarray(a), jnp.asarray(b), jnp.asarray(c)), dimension=0, num_keys=keys)
-        for x, y in zip(got, want):
+        expected = jax.lax.sort((a, b, c), dimension=0, num_keys=keys)
+        actual = lax.sort(
+            (jnp.asarray(a), jnp.asarray(b), jnp.asarray(c)), dimension=0, num_keys=keys
+        )
+        for x, y in zip(actual, expected):
             np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
 
 
@@ -56,9 +58,9 @@ def test_top_k() -> None:
     for x in (Y, Z, Y.astype(int)):
         for x_, y_ in zip(lax.top_k(jnp.asarray(x), 3), jax.lax.top_k(x, 3)):
             np.testing.assert_array_equal(np.asarray(x_), np.asarray(y_))
-    got = accnp.grad(lambda v: jnp.sum(lax.top_k(v, 2)[0] ** 2))(jnp.asarray(DISTINCT))
-    want = jax.grad(lambda v: jax.numpy.sum(jax.lax.top_k(v, 2)[0] ** 2))(DISTINCT)
-    np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-6)
+    actual = accnp.grad(lambda v: jnp.sum(lax.top_k(v, 2)[0] ** 2))(jnp.asarray(DISTINCT))
+    expected = jax.grad(lambda v: jax.numpy.sum(jax.lax.top_k(v, 2)[0] ** 2))(DISTINCT)
+    np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), rtol=1e-6)
 
 
 @pytest.mark.parametrize("fn", [jnp.sort, jnp.argsort, lambda v: lax.top_k(v, 2)[1],
@@ -121,9 +123,9 @@ def test_approximate_extremes_are_exact() -> None:
         (lax.approx_min_k, jax.lax.approx_min_k),
     ):
         for axis in (-1, 0):
-            got, want = ours(x, 2, axis), theirs(x, 2, axis)
-            assert isinstance(got, list)
-            for a, b in zip(got, want):
+            actual, expected = ours(x, 2, axis), theirs(x, 2, axis)
+            assert isinstance(actual, list)
+            for a, b in zip(actual, expected):
                 np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
         for bad in ((Y.astype(int), 2), (x, 9), (x, 0), (np.float32(1), 1)):
             with pytest.raises((ValueError, TypeError)) as wanted:
@@ -158,11 +160,11 @@ def test_nan_in_parts_of_complex_numbers(size: int) -> None:
         for name in ("maximum", "minimum", "less", "less_equal", "greater", "greater_equal"):
             pair = (x[:-1], x[1:])
             with np.errstate(invalid="ignore"):
-                want = getattr(np, name)(*pair)
-            np.testing.assert_array_equal(getattr(jnp, name)(*map(jnp.asarray, pair)), want)
+                expected = getattr(np, name)(*pair)
+            np.testing.assert_array_equal(getattr(jnp, name)(*map(jnp.asarray, pair)), expected)
         table = np.sort(x)
         for side in ("left", "right"):
-            want = np.searchsorted(table, x, side=side)
-            np.testing.assert_array_equal(jnp.searchsorted(table, x, side=side), want)
+            expected = np.searchsorted(table, x, side=side)
+            np.testing.assert_array_equal(jnp.searchsorted(table, x, side=side), expected)
             many = accnp.vmap(lambda t, v, s=side: jnp.searchsorted(t, v, side=s))
-            np.testing.assert_array_equal(many(table[None], x[None])[0], want)
+            np.testing.assert_array_equal(many(table[None], x[None])[0], expected)

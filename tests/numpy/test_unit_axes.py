@@ -49,11 +49,15 @@ def test_functions_along_axes_of_length_one(name):
     for shape in SHAPES:
         x = rng.standard_normal(shape).astype("f4") * 9
         for d in range(x.ndim):
-            want = np.asarray(f(jnp.asarray(x), d))
+            expected = np.asarray(f(jnp.asarray(x), d))
             for at in range(x.ndim + 1):
                 found = np.asarray(f(jnp.asarray(np.expand_dims(x, at)), d + (at <= d)))
                 np.testing.assert_allclose(
-                    np.squeeze(found, at), want, rtol=1e-5, atol=1e-4, err_msg=f"{shape} {d} {at}"
+                    np.squeeze(found, at),
+                    expected,
+                    rtol=1e-5,
+                    atol=1e-4,
+                    err_msg=f"{shape} {d} {at}",
                 )
 
 

@@ -152,9 +152,12 @@ def run(case: Case) -> tuple[str, str]:
     digest = hashlib.sha256(b"".join(v.tobytes() for v in values)).hexdigest()[:12]
     if case.wanted is not None:
         wanted = case.wanted if isinstance(case.wanted, list) else [case.wanted]
-        for got, want in zip(values, wanted, strict=True):
-            if not np.allclose(got, want, rtol=case.rtol, atol=1e-5, equal_nan=True):
-                return digest, f"differs from NumPy: {np.ravel(got)[:3]} {np.ravel(want)[:3]}"
+        for actual, expected in zip(values, wanted, strict=True):
+            if not np.allclose(actual, expected, rtol=case.rtol, atol=1e-5, equal_nan=True):
+                return (
+                    digest,
+                    f"differs from NumPy: {np.ravel(actual)[:3]} {np.ravel(expected)[:3]}",
+                )
     return digest, "ok"
 
 

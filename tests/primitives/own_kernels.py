@@ -152,11 +152,11 @@ def check(op, operands, params, same=ways.same_bits, kernels=True):
         assert not any(isinstance(s, HostStep) and s.op.name == op for s in plan.steps)
     values = [g.value for g in operands]
     with np.errstate(all="ignore"):
-        want = OPS[op].numpy(*values, **params)
+        expected = OPS[op].numpy(*values, **params)
     aval = OPS[op].infer(*[make_aval(x.shape, x.dtype) for x in values], **params)
-    pairs = zip(want, aval, strict=True) if isinstance(aval, tuple) else [(want, aval)]
-    want = [np.broadcast_to(np.asarray(w, a.dtype), a.shape) for w, a in pairs]
+    pairs = zip(expected, aval, strict=True) if isinstance(aval, tuple) else [(expected, aval)]
+    expected = [np.broadcast_to(np.asarray(w, a.dtype), a.shape) for w, a in pairs]
     for how in (native, plainly):
-        for got, w in zip(how(plan, operands), want, strict=True):
-            assert same(got, w), f"{op} {how.__name__}: {got}, wanted {w}"
+        for actual, w in zip(how(plan, operands), expected, strict=True):
+            assert same(actual, w), f"{op} {how.__name__}: {actual}, wanted {w}"
     return plan

@@ -93,8 +93,8 @@ def loop(graph: Graph, arrays: Sequence[np.ndarray], levels: Sequence[Sequence[b
     return [np.stack(column) for column in zip(*rows, strict=True)]
 
 
-def compare(got: Sequence[Any], want: Sequence[np.ndarray]) -> None:
-    for y, w in zip(got, want, strict=True):
+def compare(actual: Sequence[Any], expected: Sequence[np.ndarray]) -> None:
+    for y, w in zip(actual, expected, strict=True):
         assert y.dtype == w.dtype
         assert y.shape == w.shape
         np.testing.assert_allclose(y, w, rtol=1e-12, atol=1e-12)

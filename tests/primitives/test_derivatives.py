@@ -66,9 +66,9 @@ def differences(run: Any, case: Case, ts: list[np.ndarray]) -> list[np.ndarray]:
     return [(a.astype(np.complex128) - b) / (2 * STEP) for a, b in zip(high, low, strict=True)]
 
 
-def close(got: Any, want: Any, case: Case) -> None:
-    scale = 1 + float(np.max(np.abs(want), initial=0))
-    np.testing.assert_allclose(got, want, rtol=case.tol, atol=case.tol * scale)
+def close(actual: Any, expected: Any, case: Case) -> None:
+    scale = 1 + float(np.max(np.abs(expected), initial=0))
+    np.testing.assert_allclose(actual, expected, rtol=case.tol, atol=case.tol * scale)
 
 
 def smooth_outputs(graph: Graph) -> list[int]:
@@ -91,13 +91,13 @@ def test_forward(case: Case) -> None:
     values = interpret(graph, case.inputs)
     for a, b in zip(out[:count], values, strict=True):
         np.testing.assert_array_equal(a, b)
-    want = differences(lambda xs: interpret(graph, xs), case, ts)
+    expected = differences(lambda xs: interpret(graph, xs), case, ts)
     assert all(flags[i] for i in smooth_outputs(graph))
     tangents = iter(out[count:])
     for i in range(count):
         t = next(tangents) if flags[i] else None
         if i in smooth_outputs(graph):
-            close(t, want[i], case)
+            close(t, expected[i], case)
 
 
 @pytest.mark.parametrize("case", SMOOTH)
@@ -145,11 +145,11 @@ def test_second_order(case: Case) -> None:
     avals = [make_aval(x.shape, x.dtype) for x in [*case.inputs, *cts]]
     gradient = build(pull, avals, "gradient")
     ts = directions(case)
-    want = differences(lambda xs: interpret(gradient, [*xs, *cts]), case, ts)
+    expected = differences(lambda xs: interpret(gradient, [*xs, *cts]), case, ts)
     n_out = len(gradient.outputs)
     flags = (*live(case), *(False,) * len(cts))
     derived, _ = TOOLS.jvp_graph(gradient, flags, (True,) * n_out)
-    got = interpret(derived, [*case.inputs, *cts, *ts])[n_out:]
+    actual = interpret(derived, [*case.inputs, *cts, *ts])[n_out:]
     loose = Case(case.op, case.inputs, tol=case.tol * 10)
-    for a, b in zip(got, want, strict=True):
+    for a, b in zip(actual, expected, strict=True):
         close(a, b, loose)

@@ -14,12 +14,12 @@ from accnp.config import threads
 from accnp.engine.steps import HostStep
 
 
-def close(got, want):
+def close(actual, expected):
     """Equal but for rounding; integers exactly."""
-    if got.dtype.kind in "biu":
-        return np.array_equal(got, want)
-    eps = float(np.finfo(got.dtype).eps)
-    return np.allclose(got, want, rtol=50 * eps, atol=50 * eps, equal_nan=True)
+    if actual.dtype.kind in "biu":
+        return np.array_equal(actual, expected)
+    eps = float(np.finfo(actual.dtype).eps)
+    return np.allclose(actual, expected, rtol=50 * eps, atol=50 * eps, equal_nan=True)
 
 
 @st.composite

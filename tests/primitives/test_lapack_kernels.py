@@ -35,9 +35,9 @@ def adjoint(x):
     return x.conj().swapaxes(-1, -2)
 
 
-def like(got, want):
+def like(actual, expected):
     """Close but for signs: those of vectors depend on the build of LAPACK."""
-    return close(np.abs(got), np.abs(want))
+    return close(np.abs(actual), np.abs(expected))
 
 
 @st.composite
@@ -122,9 +122,11 @@ def test_sizes_beyond_lapacks_blocks(n, monkeypatch):
             drawn = [Given(x) for x in operands]
             plan = planned(op, drawn, params)
             assert not any(isinstance(step, HostStep) for step in plan.steps), op
-            want = OPS[op].numpy(*operands, **params)  # type: ignore[misc]
-            got = native(plan, drawn)
-            for x, y in zip(got, want if isinstance(want, tuple) else (want,), strict=True):
+            expected = OPS[op].numpy(*operands, **params)  # type: ignore[misc]
+            actual = native(plan, drawn)
+            for x, y in zip(
+                actual, expected if isinstance(expected, tuple) else (expected,), strict=True
+            ):
                 scale = 1e-3 if dtype in ("f4", "c8") else 1e-10
                 bound = scale * np.abs(y).max()
                 np.testing.assert_allclose(np.abs(x), np.abs(y), atol=bound, err_msg=op)
@@ -150,11 +152,13 @@ def test_signs_and_failures_are_those_of_jax(dtype):
         (lambda j, x: (j.linalg.cholesky(x),), -a @ a.conj().T),
         (lambda j, x: j.linalg.slogdet(x), zero),
     ):
-        for got, want in zip(f(jnp, jnp.asarray(x)), f(J, J.asarray(x)), strict=True):
-            if np.isnan(np.asarray(want)).any():  # the imaginary part of such a number is no matter
-                np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+        for actual, expected in zip(f(jnp, jnp.asarray(x)), f(J, J.asarray(x)), strict=True):
+            if np.isnan(
+                np.asarray(expected)
+            ).any():  # the imaginary part of such a number is no matter
+                np.testing.assert_array_equal(np.isnan(actual), np.isnan(expected))
             else:
-                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+                np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "c8"])

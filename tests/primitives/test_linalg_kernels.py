@@ -28,12 +28,12 @@ SOLVES = [
 ]
 
 
-def close(got, want):
-    if got.dtype.kind in "iu":
-        return np.array_equal(got, want)
-    eps = float(np.finfo(got.dtype).eps)
-    size = np.abs(want).max(initial=1)
-    return np.allclose(got, want, rtol=1000 * eps, atol=1000 * eps * size, equal_nan=True)
+def close(actual, expected):
+    if actual.dtype.kind in "iu":
+        return np.array_equal(actual, expected)
+    eps = float(np.finfo(actual.dtype).eps)
+    size = np.abs(expected).max(initial=1)
+    return np.allclose(actual, expected, rtol=1000 * eps, atol=1000 * eps * size, equal_nan=True)
 
 
 def regular(rng, batch, n, dtype):
@@ -113,9 +113,11 @@ def test_sizes_around_the_blocks(n, dtype):
         drawn = [Given(x) for x in operands]
         plan = planned(op, drawn, params)
         assert not any(isinstance(step, HostStep) for step in plan.steps)
-        want = OPS[op].numpy(*operands, **params)  # type: ignore[misc]
+        expected = OPS[op].numpy(*operands, **params)  # type: ignore[misc]
         for x, y in zip(
-            native(plan, drawn), want if isinstance(want, tuple) else (want,), strict=True
+            native(plan, drawn),
+            expected if isinstance(expected, tuple) else (expected,),
+            strict=True,
         ):
             assert close(x, y.astype(x.dtype)), op
 
@@ -132,8 +134,8 @@ def test_failures_are_those_of_jax():
         (lambda j, a: j.linalg.cholesky(a), (np.stack([np.eye(2, dtype="f4"), singular - 3]),)),
         (lambda j, a: j.linalg.cholesky(a), (np.full((3, 3), np.nan, "f4"),)),
     ):
-        want = np.asarray(f(J, *[J.asarray(x) for x in xs]))
-        np.testing.assert_array_equal(np.asarray(f(jnp, *[jnp.asarray(x) for x in xs])), want)
+        expected = np.asarray(f(J, *[J.asarray(x) for x in xs]))
+        np.testing.assert_array_equal(np.asarray(f(jnp, *[jnp.asarray(x) for x in xs])), expected)
 
 
 def test_complex_systems_and_failures_go_to_lapack():
@@ -143,9 +145,9 @@ def test_complex_systems_and_failures_go_to_lapack():
     for params in SOLVES:
         params = {**params, "conjugate_a": True}
         y = b if params["left_side"] else b.swapaxes(1, 2)
-        got = wrap(o.triangular_solve(jnp.asarray(a)._node, jnp.asarray(y)._node, **params))
-        want = jax.lax.linalg.triangular_solve(a, y, **params)
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+        actual = wrap(o.triangular_solve(jnp.asarray(a)._node, jnp.asarray(y)._node, **params))
+        expected = jax.lax.linalg.triangular_solve(a, y, **params)
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
     zero = np.zeros((2, 2), "c8")
     assert not np.isfinite(np.asarray(jnp.linalg.inv(zero))).all()
 

@@ -41,12 +41,12 @@ def test_cumulative(op, data, line):
     check(op, [x], params, same_values if op in ("cummax", "cummin") else near)
     value = np.flip(x.value, axis) if reverse else x.value
     with np.errstate(all="ignore"):
-        want = FOLDS[op].accumulate(value, axis=axis, dtype=dtype)
-        got = OPS[op].numpy(x.value, **params)
-    want = np.flip(want, axis) if reverse else want
+        expected = FOLDS[op].accumulate(value, axis=axis, dtype=dtype)
+        actual = OPS[op].numpy(x.value, **params)
+    expected = np.flip(expected, axis) if reverse else expected
     eps = np.finfo(dtype).eps if np.dtype(dtype).kind in "fc" else 0
-    scale = float(np.max(np.abs(want[np.isfinite(want)]), initial=0)) * 300
-    np.testing.assert_allclose(got, want, rtol=300 * eps, atol=eps * scale)
+    scale = float(np.max(np.abs(expected[np.isfinite(expected)]), initial=0)) * 300
+    np.testing.assert_allclose(actual, expected, rtol=300 * eps, atol=eps * scale)
 
 
 @many(12)
@@ -115,9 +115,9 @@ def test_argmax_in_many_short_lines(op, dtype):
 def test_sums_keep_their_digits():
     """1e6 summands of float32: the error is that of the result's type, not of their number."""
     x = np.full(1_000_000, 0.1, np.float32)
-    got = OPS["cumsum"].numpy(x, axis=0)
-    want = np.cumsum(x.astype(np.float64))
-    assert np.max(np.abs(got - want) / want) < 1e-7
+    actual = OPS["cumsum"].numpy(x, axis=0)
+    expected = np.cumsum(x.astype(np.float64))
+    assert np.max(np.abs(actual - expected) / expected) < 1e-7
 
 
 @many(15)

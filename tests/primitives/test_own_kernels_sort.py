@@ -75,15 +75,15 @@ def test_long_lines_do_not_depend_on_threads():
     x = rng.normal(size=100_000).astype("f4")
     x[::7], x[::11], x[::13] = 0.0, -0.0, np.nan
     place = np.arange(x.size, dtype=np.int32)
-    want, order = np.sort(x, kind="stable"), np.argsort(x, kind="stable")
+    expected, order = np.sort(x, kind="stable"), np.argsort(x, kind="stable")
     params = {"dimension": 0, "is_stable": True, "num_keys": 1}
     for threads in (1, 2, 3, 5):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(long_sorts, "config", SimpleNamespace(threads=threads))
-            (got,) = native(planned("sort", [Given(x)], params), [Given(x)])
+            (actual,) = native(planned("sort", [Given(x)], params), [Given(x)])
             both = [Given(x), Given(place)]
             follows = native(planned("sort", both, params), both)[1]
-        assert same_bits(got, want)
+        assert same_bits(actual, expected)
         np.testing.assert_array_equal(follows, order)
 
 

@@ -21,13 +21,13 @@ def test_elements(how, dtype, places):
     x = RNG.integers(0, 3, places).astype(dtype)
     u = RNG.integers(0, 2 if how == "multiply" else 3, N).astype(dtype)
     i = RNG.integers(-places - 3, places + 3, N).astype(np.int32)
-    want = x.copy()
+    expected = x.copy()
     inside = (i >= -places) & (i < places)
-    NUMPY[how].at(want, i[inside], u[inside])
+    NUMPY[how].at(expected, i[inside], u[inside])
     for threads in (1, 2):
         with accnp.threads(threads):
-            got = accnp.jit(lambda x, i, u: getattr(x.at[i], how)(u))(x, i, u)
-        np.testing.assert_array_equal(got, want)
+            actual = accnp.jit(lambda x, i, u: getattr(x.at[i], how)(u))(x, i, u)
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_sums_do_not_depend_on_threads():
@@ -45,15 +45,15 @@ def test_sums_do_not_depend_on_threads():
 
 def test_rows_and_pairs():
     rows, i = RNG.standard_normal((4000, 33)).astype(np.float32), RNG.integers(0, 20, 4000)
-    want = np.zeros((20, 33))
-    np.add.at(want, i, rows.astype(np.float64))
-    got = accnp.ops.segment_sum(jnp.asarray(rows), jnp.asarray(i), 20)
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
+    expected = np.zeros((20, 33))
+    np.add.at(expected, i, rows.astype(np.float64))
+    actual = accnp.ops.segment_sum(jnp.asarray(rows), jnp.asarray(i), 20)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-3)
     a, b, u = RNG.integers(0, 7, N), RNG.integers(0, 5, N), RNG.standard_normal(N)
-    want = np.zeros((7, 5))
-    np.add.at(want, (a, b), u)
-    got = jnp.zeros((7, 5)).at[a, b].add(u.astype(np.float32))
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
+    expected = np.zeros((7, 5))
+    np.add.at(expected, (a, b), u)
+    actual = jnp.zeros((7, 5)).at[a, b].add(u.astype(np.float32))
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-3)
 
 
 def test_inspect_says_why_an_update_copies():

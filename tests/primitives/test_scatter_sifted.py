@@ -37,41 +37,43 @@ def test_updates_come_in_order(how, mode, dtype):
     inside = (at >= 0) & (at < places)
     if mode == "clip":
         at, inside = at.clip(0, places - 1), np.ones(N, bool)
-    want = x.copy()
+    expected = x.copy()
     if how == "set":
-        want[at[inside]] = u[inside]
+        expected[at[inside]] = u[inside]
     else:
-        NUMPY[how].at(want, at[inside], u[inside])
-    got = found(lambda x, i, u: getattr(x.at[i], how)(u, mode=mode), x, i, u)
+        NUMPY[how].at(expected, at[inside], u[inside])
+    actual = found(lambda x, i, u: getattr(x.at[i], how)(u, mode=mode), x, i, u)
     if dtype == "complex64" and how == "multiply":
-        np.testing.assert_allclose(got, want, rtol=1e-5)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5)
     else:
-        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_kinds_of_indices():
     u = RNG.standard_normal((N, 5)).astype(np.float32)
     i = RNG.integers(0, 99_000, N)
     for kind in (np.int16, np.uint16, np.uint32, np.int32):
-        want = np.zeros((99_000, 5), np.float32)
+        expected = np.zeros((99_000, 5), np.float32)
         at = i.astype(kind).astype(np.int64)
         inside = at >= -99_000
-        np.add.at(want, at[inside], u[inside])
-        got = found(lambda i, u: jnp.zeros((99_000, 5), "float32").at[i].add(u), i.astype(kind), u)
-        np.testing.assert_array_equal(got, want)
+        np.add.at(expected, at[inside], u[inside])
+        actual = found(
+            lambda i, u: jnp.zeros((99_000, 5), "float32").at[i].add(u), i.astype(kind), u
+        )
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_columns_and_pairs():
     i, j = RNG.integers(0, 300, N).astype(np.int32), RNG.integers(0, 400, N).astype(np.int32)
     u = RNG.standard_normal((3, N)).astype(np.float32)
-    want = np.zeros((300, 400), np.float32)
-    np.add.at(want, (i, j), u[0])
-    got = found(lambda i, j, u: jnp.zeros((300, 400), "float32").at[i, j].add(u), i, j, u[0])
-    np.testing.assert_array_equal(got, want)
-    want = np.zeros((3, 120_000), np.float32)
-    np.add.at(want, (slice(None), i * 400 + j), u)
-    got = found(lambda i, u: jnp.zeros((3, 120_000), "float32").at[:, i].add(u), i * 400 + j, u)
-    np.testing.assert_array_equal(got, want)
+    expected = np.zeros((300, 400), np.float32)
+    np.add.at(expected, (i, j), u[0])
+    actual = found(lambda i, j, u: jnp.zeros((300, 400), "float32").at[i, j].add(u), i, j, u[0])
+    np.testing.assert_array_equal(actual, expected)
+    expected = np.zeros((3, 120_000), np.float32)
+    np.add.at(expected, (slice(None), i * 400 + j), u)
+    actual = found(lambda i, u: jnp.zeros((3, 120_000), "float32").at[:, i].add(u), i * 400 + j, u)
+    np.testing.assert_array_equal(actual, expected)
 
 
 def test_all_updates_at_one_index():

@@ -39,11 +39,11 @@ def test_engine_equals_reference(case: Case, single: bool) -> None:
     assert op.numpy is not None
     nodes = tuple(from_numpy(x)._node for x in inputs)
     node = record(op, nodes, params)
-    got = [engine.array_of(n) for n in (items(node) if isinstance(node.aval, tuple) else [node])]
-    want = op.numpy(*inputs, **params)
-    want = list(want) if isinstance(node.aval, tuple) else [want]
+    actual = [engine.array_of(n) for n in (items(node) if isinstance(node.aval, tuple) else [node])]
+    expected = op.numpy(*inputs, **params)
+    expected = list(expected) if isinstance(node.aval, tuple) else [expected]
     eps = 4e-6 if single else 1e-13
-    for g, w in zip(got, want, strict=True):
+    for g, w in zip(actual, expected, strict=True):
         w = np.asarray(w)
         assert g.dtype == w.dtype
         assert g.shape == w.shape

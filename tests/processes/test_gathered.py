@@ -36,8 +36,8 @@ def check(found: dict[str, Any], name: str) -> None:
     leaves = accnp.tree.leaves(functions(accnp)[name](accnp.numpy.asarray(VALUES)))
     for place in SPECS:
         for label in (name, f"jit: {name}"):
-            for values, want in zip(found[f"{label}, {place}"], leaves, strict=True):
-                np.testing.assert_allclose(np.array(values), want, rtol=3e-4, atol=1e-4)
+            for values, expected in zip(found[f"{label}, {place}"], leaves, strict=True):
+                np.testing.assert_allclose(np.array(values), expected, rtol=3e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -29,8 +29,8 @@ def test_gradients_are_sharded_as_their_operands(name: str, jit: bool) -> None:
     grad = accnp.grad(lambda a, b: f(accnp, a, b).sum(), (0, 1))
     ours = (accnp.jit(grad) if jit else grad)(*xs)
     assert [str(g.sharding.spec) for g in ours] == [SPECS[n] for n in names]
-    want = grad(*[accnp.numpy.asarray(np.asarray(x)) for x in xs])
-    for g, w in zip(ours, want, strict=True):
+    expected = grad(*[accnp.numpy.asarray(np.asarray(x)) for x in xs])
+    for g, w in zip(ours, expected, strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
 
 
@@ -41,8 +41,8 @@ def test_gradients_over_processes_are_sharded_alike(name: str, found: dict[str, 
     assert specs == [SPECS[n] for n in names]
     operand = operands(accnp)
     xs = [accnp.numpy.asarray(np.asarray(getattr(operand, n))) for n in names]
-    want = accnp.grad(lambda a, b: f(accnp, a, b).sum(), (0, 1))(*xs)
-    for g, w in zip(values, want, strict=True):
+    expected = accnp.grad(lambda a, b: f(accnp, a, b).sum(), (0, 1))(*xs)
+    for g, w in zip(values, expected, strict=True):
         np.testing.assert_allclose(np.array(g), w, rtol=1e-4, atol=1e-5)
 
 

@@ -46,17 +46,19 @@ def test_processes_match_one_process(name: str, shards: list[dict[str, Any]]) ->
             (part,) = parts
             whole = np.asarray(x)
             if part.shape == shape:  # each process has all of it
-                want = whole
+                expected = whole
             elif name == "vmap of it":  # which one process takes for one that is cut otherwise
                 assert "P(None, 'a')" in sharding
-                want = whole[:, 2 * rank : 2 * rank + 2]
+                expected = whole[:, 2 * rank : 2 * rank + 2]
             else:
                 assert sharding == str(x.sharding)
-                (want,) = [np.asarray(s.data) for s in x.addressable_shards if s.device.id == rank]
+                (expected,) = [
+                    np.asarray(s.data) for s in x.addressable_shards if s.device.id == rank
+                ]
             if name in ROUNDED:
-                np.testing.assert_allclose(part, want, rtol=2e-6)
+                np.testing.assert_allclose(part, expected, rtol=2e-6)
             else:
-                assert part.tobytes() == want.tobytes(), (name, rank, part, want)
+                assert part.tobytes() == expected.tobytes(), (name, rank, part, expected)
 
 
 def test_messages_keep_their_order_where_threads_share_steps() -> None:

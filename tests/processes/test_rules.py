@@ -29,7 +29,7 @@ def found() -> dict[str, Any]:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_result_shardings_match_jax(name: str, theirs: Any, found: dict[str, Any]) -> None:
     try:
-        want = OPERATIONS[name](jax, theirs)
+        expected = OPERATIONS[name](jax, theirs)
     except Exception as refusal:
         kind = type(refusal).__name__
     else:
@@ -41,8 +41,8 @@ def test_result_shardings_match_jax(name: str, theirs: Any, found: dict[str, Any
         assert found[name] == "ShardingTypeError"
         return
     ours = OPERATIONS[name](accnp, operands(accnp))
-    assert str(ours.sharding.spec) == str(want.sharding.spec)
-    np.testing.assert_allclose(ours, want, rtol=1e-4, atol=1e-5)
+    assert str(ours.sharding.spec) == str(expected.sharding.spec)
+    np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
     spec, values = found[name]
-    assert spec == str(want.sharding.spec)
-    np.testing.assert_allclose(np.array(values), want, rtol=1e-4, atol=1e-5)
+    assert spec == str(expected.sharding.spec)
+    np.testing.assert_allclose(np.array(values), expected, rtol=1e-4, atol=1e-5)

@@ -46,7 +46,7 @@ def test_processes_match_one_process(name: str, found: Any) -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_match_jax(name: str) -> None:
-    want = jax.tree.leaves(PROGRAMS[name](jax, 2))
-    got = accnp.tree.leaves(PROGRAMS[name](accnp, 2))
-    for x, y in zip(got, want, strict=True):
+    expected = jax.tree.leaves(PROGRAMS[name](jax, 2))
+    actual = accnp.tree.leaves(PROGRAMS[name](accnp, 2))
+    for x, y in zip(actual, expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-4)

@@ -25,6 +25,6 @@ def found(request: pytest.FixtureRequest) -> dict[str, Any]:
 def test_second_derivatives_over_processes(
     kind: str, name: str, what: str, found: dict[str, Any]
 ) -> None:
-    want = derivatives(accnp)[what](loss)(accnp.numpy.asarray(W), accnp.numpy.asarray(X))
-    for got in found[f"{kind}, {name}, {what}"]:
-        np.testing.assert_allclose(np.array(got), want, rtol=1e-4, atol=1e-4)
+    expected = derivatives(accnp)[what](loss)(accnp.numpy.asarray(W), accnp.numpy.asarray(X))
+    for actual in found[f"{kind}, {name}, {what}"]:
+        np.testing.assert_allclose(np.array(actual), expected, rtol=1e-4, atol=1e-4)

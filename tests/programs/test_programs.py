@@ -30,9 +30,9 @@ def test_program(name):
     eager, structure = run(accnp, PROGRAMS[name], jit=False)
     jitted, jitted_structure = run(accnp, PROGRAMS[name], jit=True)
     answer: Any = jax_result(lambda: run(jax, PROGRAMS[name], jit=True), PROGRAMS[name])
-    want, want_structure = answer
+    expected, want_structure = answer
     assert structure == jitted_structure == want_structure
-    for a, b, w in zip(eager, jitted, want, strict=True):
+    for a, b, w in zip(eager, jitted, expected, strict=True):
         assert np.isfinite(np.asarray(w)).all()
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b), err_msg="eager and jit")
         np.testing.assert_allclose(np.asarray(a), np.asarray(w), rtol=2e-4, atol=2e-5)
@@ -54,7 +54,7 @@ def test_program_over_a_batch(name):
     batch = tree_map(lambda a, b: np.stack([a, b]), first, second)
     found = leaves(accnp.vmap(f)(*batch))
     for i, example in enumerate((first, second)):
-        want = leaves(f(*tree_map(accnp.numpy.asarray, example)))
-        for a, w in zip(found, want, strict=True):
+        expected = leaves(f(*tree_map(accnp.numpy.asarray, example)))
+        for a, w in zip(found, expected, strict=True):
             np.testing.assert_allclose(np.asarray(a[i]), np.asarray(w), rtol=2e-4, atol=2e-5)
             assert a.dtype == w.dtype

@@ -182,8 +182,8 @@ def test_under_transformations(make: Any) -> None:
         a, b = ours.split(k)
         return ours.normal(a, (3,)) + ours.uniform(b)
 
-    want = np.asarray(draw(make(1)))
-    np.testing.assert_array_equal(np.asarray(accnp.jit(draw)(make(1))), want)
+    expected = np.asarray(draw(make(1)))
+    np.testing.assert_array_equal(np.asarray(accnp.jit(draw)(make(1))), expected)
     keys = ours.split(make(1), 4)
     batched = np.asarray(accnp.vmap(draw)(keys))
     np.testing.assert_array_equal(batched, np.stack([np.asarray(draw(keys[i])) for i in range(4)]))
@@ -218,10 +218,10 @@ def test_threefry_partitionable_off_matches_jax(text: str) -> None:
     k = ours.PRNGKey(42)
     wide = "64" in text
     with jax.threefry_partitionable(False), jax.enable_x64(wide):
-        want = np.asarray(at(theirs.PRNGKey(42), theirs))
+        expected = np.asarray(at(theirs.PRNGKey(42), theirs))
     with accnp.threefry_partitionable(False), accnp.enable_x64(wide):
         plain, mapped = at(k, ours), accnp.vmap(accnp.jit(lambda k: at(k, ours)))(k[None])[0]
-    np.testing.assert_allclose(plain, want, rtol=1e-6)
+    np.testing.assert_allclose(plain, expected, rtol=1e-6)
     np.testing.assert_array_equal(plain, mapped)
 
 
@@ -345,11 +345,11 @@ def test_geometric_takes_a_draw_of_zero_for_one():
     """Its logarithm is infinite: one in 128 numbers of bfloat16 was the largest integer."""
     p = np.array([0.5, 1.0, 0.1, 0.02], "float32")
     for dtype in ("bfloat16", "float16"):
-        found, want = (
+        found, expected = (
             m.random.geometric(m.random.key(3), m.numpy.asarray(p).astype(dtype), (5000, 4))
             for m in (accnp, jax)
         )
-        np.testing.assert_array_equal(found, want)
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(

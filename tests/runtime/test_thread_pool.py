@@ -65,7 +65,7 @@ def test_brief_launches_wake_helpers_where_many_follow_each_other():
     f = jnp.jit(lambda x: ((x * 2 + 1) * x - 3) * x)
     x = jnp.asarray(np.linspace(0, 1, 60_000, dtype=np.float32))
     with use_threads(2):
-        want = np.asarray(f(x))
+        expected = np.asarray(f(x))
         (kernel,) = jnp.inspect(f)(x).kernels
         assert PARALLEL <= kernel._work < ROUSE
         assert asleep()
@@ -79,8 +79,8 @@ def test_brief_launches_wake_helpers_where_many_follow_each_other():
                 break
         assert woken or os.cpu_count() == 1 or not COMPILED
         for _ in range(100):
-            np.testing.assert_array_equal(np.asarray(f(x)), want)
-        np.testing.assert_array_equal(np.asarray(out), want)
+            np.testing.assert_array_equal(np.asarray(f(x)), expected)
+        np.testing.assert_array_equal(np.asarray(out), expected)
 
 
 @pytest.mark.skipif(not LINUX, reason="the system has no such calls")
@@ -134,14 +134,14 @@ def test_loops_share_kernels_or_run_them_on_one_thread_after_a_stall():
         return [np.asarray(y) for y in loop(x, np.sin(9 * x))]
 
     with use_threads(1):
-        want = run(4000)
+        expected = run(4000)
     with use_threads(2):
         run(1)  # starts helpers
         for _ in range(50):  # on a busy machine, no helper may get a core during a whole run
             before = threads._thread_pool.loop_launches
             found = run(4000)
             alone, shared = np.subtract(threads._thread_pool.loop_launches, before)
-            for a, b in zip(found, want, strict=True):
+            for a, b in zip(found, expected, strict=True):
                 assert a.tobytes() == b.tobytes()
             assert alone + shared == 4000
             if shared:
@@ -158,7 +158,7 @@ def test_long_launches_of_loops_never_stall():
     x = jnp.ones((500, 500))
     code = "while True: pass"
     with use_threads(2):
-        want = np.asarray(f(x))
+        expected = np.asarray(f(x))
         other = subprocess.Popen([sys.executable, "-c", code])
         try:
             before = threads._thread_pool.loop_launches
@@ -167,7 +167,7 @@ def test_long_launches_of_loops_never_stall():
         finally:
             other.kill()
             other.wait()
-    assert np.asarray(found).tobytes() == want.tobytes()
+    assert np.asarray(found).tobytes() == expected.tobytes()
     assert alone == 0
     assert shared == 100
 

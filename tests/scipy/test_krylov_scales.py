@@ -64,17 +64,17 @@ def test_initial_guess_is_used_and_keeps_precision() -> None:
         start = np.ones(N, np.float32)
         tangent = b * np.float32(1e-20)
         moved = accnp.jvp(lambda v, s=solver, m=m, x=start: s(m, v, x0=x)[0], (b,), (tangent,))[1]
-        want = np.linalg.solve(MATRICES[name], RIGHT)
-        np.testing.assert_allclose(np.asarray(moved, float) * 1e20, want, atol=1e-3)
+        expected = np.linalg.solve(MATRICES[name], RIGHT)
+        np.testing.assert_allclose(np.asarray(moved, float) * 1e20, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", SCALES)
 def test_scales_of_eigenproblems(dtype: str) -> None:
     matrix = np.diag(np.arange(1.0, 41.0)) + 0.1
     start = np.random.default_rng(1).normal(size=(40, 3))
-    want = np.linalg.eigvalsh(matrix)[::-1][:3]
+    expected = np.linalg.eigvalsh(matrix)[::-1][:3]
     with accnp.enable_x64():
         for scale in (*SCALES[dtype], 1.0):
             given = jnp.asarray(matrix.astype(dtype) * np.asarray(scale, dtype))
             found = lobpcg_standard(given, jnp.asarray(start.astype(dtype)), 60)[0]
-            np.testing.assert_allclose(np.asarray(found, float) / scale, want, rtol=1e-3)
+            np.testing.assert_allclose(np.asarray(found, float) / scale, expected, rtol=1e-3)

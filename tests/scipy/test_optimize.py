@@ -30,10 +30,10 @@ def test_minimize_matches_scipy(function, start, method):
     with accnp.enable_x64(True):
         found = minimize(function, jnp.asarray(start), method=method, options={"ftol": 1e-16}
                          if "l-bfgs" in method else None)  # fmt: skip
-        want = scipy.optimize.minimize(function, start, method="BFGS", jac=accnp.grad(function))
+        expected = scipy.optimize.minimize(function, start, method="BFGS", jac=accnp.grad(function))
         assert bool(found.success)
         assert int(found.status) == 0
-        np.testing.assert_allclose(found.x, want.x, rtol=1e-5)
+        np.testing.assert_allclose(found.x, expected.x, rtol=1e-5)
         assert float(found.fun) == float(function(found.x))
         assert float(np.max(np.abs(found.jac))) < 1e-5
 

@@ -79,11 +79,11 @@ def test_values(name, dtype):
         function = getattr(special, name)
         found = np.asarray(function(*xs))
         assert found.dtype == dtype
-        want = np.asarray(getattr(scipy.special, name)(*[np.float64(x) for x in xs]))
+        expected = np.asarray(getattr(scipy.special, name)(*[np.float64(x) for x in xs]))
         with np.errstate(over="ignore"):
-            want = want.astype(dtype)
+            expected = expected.astype(dtype)
         rtol = 1e-11 if dtype == np.float64 else SINGLE.get(name, 5e-6)
-        np.testing.assert_allclose(found, want, rtol=rtol, atol=rtol)
+        np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
         np.testing.assert_array_equal(np.asarray(accnp.jit(function)(*xs)), found)
 
 
@@ -105,11 +105,13 @@ def test_derivatives(name):
                 return function(*[v if i == k else x for i, x in enumerate(xs)])
 
             step = 1e-5 * np.maximum(np.abs(xs[k]), 0.1)
-            want = (np.asarray(alone(xs[k] + step)) - np.asarray(alone(xs[k] - step))) / (2 * step)
+            expected = (np.asarray(alone(xs[k] + step)) - np.asarray(alone(xs[k] - step))) / (
+                2 * step
+            )
             found = np.asarray(accnp.jvp(alone, (xs[k],), (np.ones_like(xs[k]),))[1])
-            keep = np.isfinite(want)
-            scale = np.maximum(np.abs(want[keep]), 1e-3)
-            np.testing.assert_array_less(np.abs(found[keep] - want[keep]) / scale, 2e-4)
+            keep = np.isfinite(expected)
+            scale = np.maximum(np.abs(expected[keep]), 1e-3)
+            np.testing.assert_array_less(np.abs(found[keep] - expected[keep]) / scale, 2e-4)
             back = accnp.grad(lambda v, f=alone: f(v).sum())(jnp.asarray(xs[k]))
             np.testing.assert_allclose(np.asarray(back), found, rtol=1e-10)
 
@@ -118,8 +120,8 @@ def test_two_results():
     x = np.linspace(0.1, 5, 9)
     with accnp.enable_x64(True):
         for name in ("sici", "fresnel"):
-            mine, want = getattr(special, name)(x), getattr(scipy.special, name)(x)
-            for a, b in zip(mine, want, strict=True):
+            mine, expected = getattr(special, name)(x), getattr(scipy.special, name)(x)
+            for a, b in zip(mine, expected, strict=True):
                 np.testing.assert_allclose(np.asarray(a), b, rtol=1e-13)
             slope = accnp.jvp(lambda v, n=name: getattr(special, n)(v)[0], (x,), (x * 0 + 1,))[1]
             step = 1e-6
@@ -146,8 +148,8 @@ def test_fresnel_integrals_of_large_numbers():
     assert np.isnan(at_nan[1])
     with mp.workprec(400):
         for part, exact in zip(found, (mp.fresnels, mp.fresnelc), strict=True):
-            want = [exact(mp.mpf(v)) for v in x.ravel().tolist()]
-            error = [abs(mp.mpf(g) - w) / 2**-54 for g, w in zip(part.ravel().tolist(), want)]
+            expected = [exact(mp.mpf(v)) for v in x.ravel().tolist()]
+            error = [abs(mp.mpf(g) - w) / 2**-54 for g, w in zip(part.ravel().tolist(), expected)]
             assert max(error) < 6
 
 
@@ -155,8 +157,10 @@ def test_wofz_and_bessel_functions():
     z = np.array([1 + 1j, -2.0 + 0.5j, 0j])
     np.testing.assert_allclose(np.asarray(special.wofz(z)), scipy.special.wofz(z), rtol=1e-5)
     x = np.linspace(0.0, 9, 7)
-    want = np.stack([scipy.special.jv(k, x) for k in range(4)])
-    np.testing.assert_allclose(np.asarray(special.bessel_jn(x, v=3)), want, rtol=1e-4, atol=1e-6)
+    expected = np.stack([scipy.special.jv(k, x) for k in range(4)])
+    np.testing.assert_allclose(
+        np.asarray(special.bessel_jn(x, v=3)), expected, rtol=1e-4, atol=1e-6
+    )
     np.testing.assert_allclose(
         np.asarray(special.bernoulli(6)), scipy.special.bernoulli(6), rtol=1e-6
     )
@@ -265,10 +269,10 @@ def test_gammaln_below_zero():
     """Within a fraction of 2^-52 where it is small, of its value where it is not."""
     x = np.concatenate([-np.linspace(2.003, 12.003, 101), [-1e-300, -1e-320, -0.3, -45.03, 3e200]])
     with accnp.enable_x64(True):
-        got = np.asarray(special.gammaln(jnp.array(x)))
+        actual = np.asarray(special.gammaln(jnp.array(x)))
         edges = special.gammaln(jnp.array([0.0, -0.0, -3.0, np.inf, -np.inf, 1.7e308, -1e17]))
-    want = [float(mp.re(mp.loggamma(v))) for v in x.tolist()]
-    np.testing.assert_allclose(got, want, rtol=3e-16, atol=2e-16)
+    expected = [float(mp.re(mp.loggamma(v))) for v in x.tolist()]
+    np.testing.assert_allclose(actual, expected, rtol=3e-16, atol=2e-16)
     assert np.isposinf(np.asarray(edges)).all()
 
 
@@ -289,13 +293,13 @@ def test_complex_numbers(name, dtype):
         z = _complex_points().astype(dtype)
         found = getattr(special, name)(jnp.asarray(z))
         assert (found.dtype, found.weak_type) == (dtype, False)
-        want = getattr(scipy.special, name)(z.astype(complex))
+        expected = getattr(scipy.special, name)(z.astype(complex))
         limits = np.finfo(dtype)
-        fits = (abs(want) < limits.max / 4) & (abs(want) > limits.tiny * 4)
+        fits = (abs(expected) < limits.max / 4) & (abs(expected) > limits.tiny * 4)
         assert fits.mean() > 0.8
         tolerance = 1e-12 if dtype == "complex128" else 3e-7
-        error = abs(np.asarray(found)[fits] - want[fits])
-        assert (error <= tolerance * np.maximum(abs(want[fits]), 1e-2)).all()
+        error = abs(np.asarray(found)[fits] - expected[fits])
+        assert (error <= tolerance * np.maximum(abs(expected[fits]), 1e-2)).all()
 
 
 INF = float("inf")
@@ -310,11 +314,13 @@ def test_ends_of_functions_that_are_vector_code(name):
         "i1": {713.0: 6.70042e307, -713.0: -6.70042e307},
     }  # SciPy: inf
     with np.errstate(all="ignore"):
-        want = getattr(scipy.special, name)(x)
-    want = np.array([exact.get(name, {}).get(float(v), w) for v, w in zip(x, want, strict=True)])
+        expected = getattr(scipy.special, name)(x)
+    expected = np.array(
+        [exact.get(name, {}).get(float(v), w) for v, w in zip(x, expected, strict=True)]
+    )
     with accnp.enable_x64(True):
         found = np.asarray(accnp.jit(getattr(special, name))(x))
-    np.testing.assert_allclose(found, want, rtol=2e-5)
+    np.testing.assert_allclose(found, expected, rtol=2e-5)
     if name in ("i1", "i1e"):
         assert np.signbit(found[1])
 
@@ -329,8 +335,8 @@ def test_log_ndtr_far_to_the_left():
 
 def test_comb_of_zero_items_with_repetition():
     n, k = np.meshgrid([0.0, 1.0, 3.5, 6.0], np.arange(4.0))
-    want = scipy.special.comb(n, k, repetition=True)  # of nothing: 1; it was 0
-    np.testing.assert_allclose(special.comb(n, k, repetition=True), want, rtol=1e-6)
+    expected = scipy.special.comb(n, k, repetition=True)  # of nothing: 1; it was 0
+    np.testing.assert_allclose(special.comb(n, k, repetition=True), expected, rtol=1e-6)
 
 
 def test_complex_gamma_at_poles_and_its_derivative():
@@ -342,8 +348,8 @@ def test_complex_gamma_at_poles_and_its_derivative():
         slopes = accnp.vmap(accnp.grad(special.loggamma, holomorphic=True))(jnp.asarray(z))
         np.testing.assert_allclose(np.asarray(slopes), scipy.special.digamma(z), rtol=1e-11)
         slopes = accnp.vmap(accnp.grad(special.gamma, holomorphic=True))(jnp.asarray(z))
-        want = scipy.special.digamma(z) * scipy.special.gamma(z)
-        np.testing.assert_allclose(np.asarray(slopes), want, rtol=1e-11)
+        expected = scipy.special.digamma(z) * scipy.special.gamma(z)
+        np.testing.assert_allclose(np.asarray(slopes), expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("name", ["boxcox", "boxcox1p"])
@@ -353,17 +359,17 @@ def test_box_cox_of_complex_numbers(name):
     call = getattr(special, name)
     with mp.workdps(40):
         log = [mp.log(mp.mpc(v) + (name == "boxcox1p")) for v in x]
-        want = [[(mp.exp(b * t) - 1) / b if b else t for t in log] for b in by[:, 0]]
-        want = np.asarray(want).astype(complex)
+        expected = [[(mp.exp(b * t) - 1) / b if b else t for t in log] for b in by[:, 0]]
+        expected = np.asarray(expected).astype(complex)
     with accnp.enable_x64():
-        np.testing.assert_allclose(np.asarray(call(jnp.asarray(x), by)), want, rtol=1e-14)
+        np.testing.assert_allclose(np.asarray(call(jnp.asarray(x), by)), expected, rtol=1e-14)
         # The slopes by x and, at 0 as well, by the power: log(x)**2 / 2 there.
         slope = accnp.grad(call, (0, 1), holomorphic=True)(jnp.asarray(x[0]), 0j)
         first = np.log(x[0] + (name == "boxcox1p"))
         np.testing.assert_allclose(slope, [np.exp(-first), first**2 / 2], rtol=1e-13)
     found = call(jnp.asarray(x.astype("complex64")), by.astype("complex64"))
     assert found.dtype == "complex64"
-    np.testing.assert_allclose(np.asarray(found), want, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
 
 
 def test_lists_and_weak_types_as_jax():
@@ -389,8 +395,10 @@ def test_derivatives_of_kummers_function_by_parameters():
             for i, point in enumerate(zip(a, b, x, strict=True)):
                 low, high = ([mpmath.mpf(v) for v in point] for _ in range(2))
                 low[k], high[k] = low[k] - step, high[k] + step
-                want = (mpmath.hyp1f1(*high) - mpmath.hyp1f1(*low)) / (2 * step)
-                np.testing.assert_allclose(slope[i], float(want), rtol=1e-11, err_msg=str(point))
+                expected = (mpmath.hyp1f1(*high) - mpmath.hyp1f1(*low)) / (2 * step)
+                np.testing.assert_allclose(
+                    slope[i], float(expected), rtol=1e-11, err_msg=str(point)
+                )
 
 
 def test_derivatives_of_gausss_function_by_parameters():
@@ -408,8 +416,10 @@ def test_derivatives_of_gausss_function_by_parameters():
             for i, point in enumerate(zip(a, b, c, x, strict=True)):
                 low, high = ([mpmath.mpf(v) for v in point] for _ in range(2))
                 low[k], high[k] = low[k] - step, high[k] + step
-                want = (mpmath.hyp2f1(*high) - mpmath.hyp2f1(*low)) / (2 * step)
-                np.testing.assert_allclose(slope[i], float(want), 1e-11, 1e-15, err_msg=str(point))
+                expected = (mpmath.hyp2f1(*high) - mpmath.hyp2f1(*low)) / (2 * step)
+                np.testing.assert_allclose(
+                    slope[i], float(expected), 1e-11, 1e-15, err_msg=str(point)
+                )
         for k in range(3):
             first = accnp.grad(special.hyp2f1, k)
             slope = accnp.grad(first, 3)(1.5, 0.7, 2.3, 0.4)
@@ -434,15 +444,15 @@ def test_zeta_and_polygamma():
         with accnp.enable_x64(dtype is np.float64), mpmath.workdps(60):
             a, b = s.astype(dtype), q.astype(dtype)
             points = zip(map(mpmath.mpf, a.tolist()), map(mpmath.mpf, b.tolist()), strict=True)
-            want = [float(hurwitz(*point)) for point in points]
-            np.testing.assert_allclose(special.zeta(a, b), want, rtol, tiny)
+            expected = [float(hurwitz(*point)) for point in points]
+            np.testing.assert_allclose(special.zeta(a, b), expected, rtol, tiny)
             z = x.astype(dtype)
             for n in (0, 1, 2, 3, 6, 20):
-                want = np.array([float(mpmath.polygamma(n, float(v))) for v in z])
+                expected = np.array([float(mpmath.polygamma(n, float(v))) for v in z])
                 found = special.polygamma(np.full(z.shape, n), z)
                 with np.errstate(over="ignore"):
-                    want = want.astype(dtype)
-                np.testing.assert_allclose(found, want, max(rtol, 1e-14))
+                    expected = expected.astype(dtype)
+                np.testing.assert_allclose(found, expected, max(rtol, 1e-14))
     inf, nan = np.inf, np.nan
     ends = [(1, 2), (0.5, 2), (inf, 1), (inf, 2), (3, inf), (3, 0), (3, -2), (2.5, -0.5), (3, nan)]
     a, b = np.float32(ends).T
@@ -461,8 +471,8 @@ def test_derivatives_of_zeta_by_the_order():
             for order, f in ((1, first), (2, second)):
                 found = np.asarray(f(s.astype(dtype), q.astype(dtype)))
                 points = zip(s.astype(dtype), q.astype(dtype), strict=True)
-                want = [float(mpmath.zeta(float(a), float(b), order)) for a, b in points]
-                np.testing.assert_allclose(found, want, rtol=rtol, atol=1e-30)
+                expected = [float(mpmath.zeta(float(a), float(b), order)) for a, b in points]
+                np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-30)
     slope = accnp.grad(special.zeta)
     assert np.isnan(slope(0.5, 1.5))
     assert slope(np.float16(2), 1.5).dtype == np.float16
@@ -502,10 +512,10 @@ def test_second_derivative_of_log_ndtr(dtype, rtol):
     points = [5.0, 0.5, -3.0, -5.9, -6.1, -12.0, -100.0, -1e3]
     with mpmath.workdps(60):
         h = [mpmath.npdf(x) / mpmath.ncdf(x) for x in points]
-        want = [float(-y * (mpmath.mpf(x) + y)) for x, y in zip(points, h, strict=True)]
+        expected = [float(-y * (mpmath.mpf(x) + y)) for x, y in zip(points, h, strict=True)]
     with accnp.enable_x64(dtype is np.float64):
         curvature = accnp.jit(accnp.vmap(accnp.grad(accnp.grad(accnp.scipy.stats.norm.logcdf))))
-        np.testing.assert_allclose(curvature(np.array(points, dtype)), want, rtol=rtol)
+        np.testing.assert_allclose(curvature(np.array(points, dtype)), expected, rtol=rtol)
         ends = np.array([-np.inf, -(2.0**63), -1e30, np.inf, np.nan], dtype)
         np.testing.assert_array_equal(curvature(ends), [-1, -1, -1, 0, np.nan])
 

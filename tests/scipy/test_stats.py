@@ -117,9 +117,9 @@ def test_against_scipy(name, inverse):
         for method, mine in zip(methods, found, strict=True):
             theirs = getattr(getattr(scipy.stats, name), method)
             with np.errstate(all="ignore"):
-                want = theirs(points, *shapes, **keys(method))
+                expected = theirs(points, *shapes, **keys(method))
             np.testing.assert_allclose(
-                np.asarray(mine), want, rtol=2e-10, atol=1e-14, err_msg=method
+                np.asarray(mine), expected, rtol=2e-10, atol=1e-14, err_msg=method
             )
         alone = getattr(known, methods[0])(points, *shapes, **keys(methods[0]))
         np.testing.assert_array_equal(np.asarray(alone), np.asarray(found[0]))
@@ -138,9 +138,9 @@ def test_far_tails():
             )
         for a, b, x in ((8.0, 9.0, 8.5), (-9.0, -8.0, -8.2), (-1.0, 30.0, 5.0)):
             for method in ("logpdf", "logcdf", "logsf"):
-                want = getattr(scipy.stats.truncnorm, method)(x, a, b)
+                expected = getattr(scipy.stats.truncnorm, method)(x, a, b)
                 found = getattr(stats.truncnorm, method)(x, a, b)
-                assert float(found) == pytest.approx(want, rel=1e-9)
+                assert float(found) == pytest.approx(expected, rel=1e-9)
 
 
 # Beyond the support, and where a logarithm comes from the smaller one of two probabilities; the
@@ -161,11 +161,13 @@ AWKWARD = [
 def test_awkward_points(name, args, value):
     distribution, _, method = name.partition(".")
     f = getattr(getattr(stats, distribution), method)
-    want = getattr(getattr(scipy.stats, distribution), method)(*args) if value is None else value
+    expected = (
+        getattr(getattr(scipy.stats, distribution), method)(*args) if value is None else value
+    )
     with accnp.enable_x64(True):
         found, slope = accnp.value_and_grad(f)(*args)
     # SciPy's own logarithms of some -700 are off by one unit.
-    np.testing.assert_allclose(float(found), want, rtol=2e-13)
+    np.testing.assert_allclose(float(found), expected, rtol=2e-13)
     assert not np.isnan(float(slope))
 
 
@@ -175,9 +177,9 @@ def test_vectors():
         x, mean = rng.normal(size=(5, 3)), rng.normal(size=3)
         root = rng.normal(size=(3, 3))
         spread = root @ root.T + np.eye(3)
-        want = scipy.stats.multivariate_normal.logpdf(x, mean, spread)
+        expected = scipy.stats.multivariate_normal.logpdf(x, mean, spread)
         np.testing.assert_allclose(
-            np.asarray(stats.multivariate_normal.logpdf(x, mean, spread)), want, rtol=1e-11
+            np.asarray(stats.multivariate_normal.logpdf(x, mean, spread)), expected, rtol=1e-11
         )
         np.testing.assert_allclose(
             np.asarray(stats.multivariate_normal.pdf(x, mean, 2.0)),
@@ -190,7 +192,7 @@ def test_vectors():
         many = np.stack([spread, 2 * spread])
         both = np.asarray(stats.multivariate_normal.logpdf(x[:, None], mean, many))
         assert both.shape == (5, 2)
-        np.testing.assert_allclose(both[:, 0], want, rtol=1e-11)
+        np.testing.assert_allclose(both[:, 0], expected, rtol=1e-11)
         p, alpha = np.array([0.2, 0.3, 0.5]), np.array([1.0, 2.0, 3.0])
         assert float(stats.dirichlet.logpdf(p, alpha)) == pytest.approx(
             scipy.stats.dirichlet.logpdf(p, alpha)
@@ -223,9 +225,9 @@ def test_samples():
     for axis in (0, 1, None):
         for keep in (False, True):
             mine = stats.mode(x, axis=axis, keepdims=keep)
-            want = scipy.stats.mode(x, axis=axis, keepdims=keep)
-            np.testing.assert_array_equal(np.asarray(mine.mode), want.mode)
-            np.testing.assert_array_equal(np.asarray(mine.count), want.count)
+            expected = scipy.stats.mode(x, axis=axis, keepdims=keep)
+            np.testing.assert_array_equal(np.asarray(mine.mode), expected.mode)
+            np.testing.assert_array_equal(np.asarray(mine.count), expected.count)
         for method in ("average", "min", "max", "dense", "ordinal"):
             np.testing.assert_array_equal(
                 np.asarray(stats.rankdata(x, method, axis=axis)),
@@ -245,14 +247,14 @@ def test_gaussian_kde(method, shape):
     with accnp.enable_x64(True):
         for w in (None, weights):
             mine = stats.gaussian_kde(data, method, w)
-            want = scipy.stats.gaussian_kde(data, method, w)
-            np.testing.assert_allclose(np.asarray(mine(points)), want(points), rtol=1e-9)
+            expected = scipy.stats.gaussian_kde(data, method, w)
+            np.testing.assert_allclose(np.asarray(mine(points)), expected(points), rtol=1e-9)
             np.testing.assert_allclose(
-                np.asarray(mine.logpdf(points)), want.logpdf(points), rtol=1e-9
+                np.asarray(mine.logpdf(points)), expected.logpdf(points), rtol=1e-9
             )
             if len(shape) == 1:
                 assert float(mine.integrate_box_1d(-1, 0.5)) == pytest.approx(
-                    want.integrate_box_1d(-1, 0.5)
+                    expected.integrate_box_1d(-1, 0.5)
                 )
 
 
@@ -314,8 +316,11 @@ def test_conditions_for_weak_results():
     ):  # fmt: skip
         for name, count in (("beta", 3), ("gamma", 2), ("cauchy", 1), ("bernoulli", 2)):
             mine = getattr(stats, name).cdf(*args[:count])
-            want = getattr(jax.scipy.stats, name).cdf(*args[:count])
-            assert (mine.dtype, mine.weak_type) == (want.dtype, want.weak_type), (name, args)
+            expected = getattr(jax.scipy.stats, name).cdf(*args[:count])
+            assert (mine.dtype, mine.weak_type) == (expected.dtype, expected.weak_type), (
+                name,
+                args,
+            )
 
 
 @pytest.mark.parametrize("shape", [(30,), (2, 30)])
@@ -330,18 +335,18 @@ def test_gaussian_kde_integrals_samples_and_tree(shape):
     mean, spread = np.full(d, 0.3), np.eye(d) * 0.7 + 0.1
     with accnp.enable_x64():
         mine, second = stats.gaussian_kde(data, None, weights), stats.gaussian_kde(others)
-        want, theirs = (
+        expected, theirs = (
             scipy.stats.gaussian_kde(data, None, weights), scipy.stats.gaussian_kde(others),
         )  # fmt: skip
         found = mine.integrate_gaussian(mean, spread)
-        assert float(found) == pytest.approx(want.integrate_gaussian(mean, spread), rel=1e-12)
+        assert float(found) == pytest.approx(expected.integrate_gaussian(mean, spread), rel=1e-12)
         assert float(mine.integrate_kde(second)) == pytest.approx(
-            want.integrate_kde(theirs), rel=1e-12
+            expected.integrate_kde(theirs), rel=1e-12
         )
         # An estimate is a tree of arrays: jit takes it and gives it back.
         points = others[..., :5]
         held = accnp.jit(lambda kde, x: (kde, kde.pdf(x)))(mine, points)
-        np.testing.assert_allclose(np.asarray(held[1]), want(points), rtol=1e-12)
+        np.testing.assert_allclose(np.asarray(held[1]), expected(points), rtol=1e-12)
         assert (held[0].d, held[0].n) == (d, 30)
         with pytest.raises(ValueError, match="integrate_gaussian: mean and cov have shapes"):
             mine.integrate_gaussian(np.ones(3), np.eye(3))
@@ -388,13 +393,13 @@ def test_dirichlet_on_the_faces_of_the_simplex(alpha: list[float]) -> None:
     alphas = np.array(alpha, np.float32)
     for x in ([0.0, 1.0, 0.0], [0.0, 0.5, 0.5], [0.25, 0.25, 0.5], [1.0, 0.0, 0.0]):
         point = np.array(x, np.float32)
-        want = scipy.stats.dirichlet.logpdf(np.array(x), alpha)
+        expected = scipy.stats.dirichlet.logpdf(np.array(x), alpha)
         for f in (
             accnp.scipy.stats.dirichlet.logpdf,
             accnp.jit(accnp.scipy.stats.dirichlet.logpdf),
         ):
-            np.testing.assert_allclose(f(point, alphas), want, rtol=1e-5, atol=1e-6)
-            np.testing.assert_allclose(f(point[:-1], alphas), want, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(f(point, alphas), expected, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(f(point[:-1], alphas), expected, rtol=1e-5, atol=1e-6)
     assert (
         accnp.scipy.stats.dirichlet.logpdf(np.array([-0.1, 1.1, 0.0], np.float32), alphas)
         == -np.inf
@@ -404,9 +409,9 @@ def test_dirichlet_on_the_faces_of_the_simplex(alpha: list[float]) -> None:
 @pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
 def test_quantiles_of_bernoulli_at_the_ends(p):
     q = np.float32([-0.1, 0, 1e-9, 0.69, 0.71, 1, 1.1, np.nan])
-    want = scipy.stats.bernoulli.ppf(q.astype(float), p)
-    np.testing.assert_array_equal(stats.bernoulli.ppf(q, p), want)
-    np.testing.assert_array_equal(accnp.jit(stats.bernoulli.ppf)(q, p), want)
+    expected = scipy.stats.bernoulli.ppf(q.astype(float), p)
+    np.testing.assert_array_equal(stats.bernoulli.ppf(q, p), expected)
+    np.testing.assert_array_equal(accnp.jit(stats.bernoulli.ppf)(q, p), expected)
 
 
 @pytest.mark.parametrize(
@@ -467,9 +472,9 @@ def test_integers_of_any_size():
                 y = m.scipy.stats.cauchy.logpdf(x, loc)
                 return y.dtype, y.weak_type, np.asarray(y)
 
-            (*types, got), (*want, value) = found(accnp), found(jax)
-            assert types == want
-            np.testing.assert_allclose(got, value, rtol=1e-6)
+            (*types, actual), (*expected, value) = found(accnp), found(jax)
+            assert types == expected
+            np.testing.assert_allclose(actual, value, rtol=1e-6)
 
 
 def test_multinomial_refuses_floats_as_jax():

@@ -82,8 +82,10 @@ def test_selu_eager_and_jitted(ours):
     np.testing.assert_array_equal(np.asarray(selu(x)), np.asarray(selu_jit(x)))
     around_zero = accnp.linspace(-5, 5, 1001)
     a = np.asarray(around_zero)
-    want = np.float32(1.05) * np.where(a > 0, a, np.float32(1.67) * np.exp(a) - np.float32(1.67))
-    np.testing.assert_allclose(np.asarray(selu(around_zero)), want, rtol=2e-6, atol=1e-6)
+    expected = np.float32(1.05) * np.where(
+        a > 0, a, np.float32(1.67) * np.exp(a) - np.float32(1.67)
+    )
+    np.testing.assert_allclose(np.asarray(selu(around_zero)), expected, rtol=2e-6, atol=1e-6)
     np.testing.assert_array_equal(np.asarray(selu(around_zero)), np.asarray(selu_jit(around_zero)))
 
 
@@ -93,8 +95,8 @@ def test_norm_eager_and_jitted(ours):
     X, norm, compiled = (run.names[n] for n in ("X", "norm", "norm_compiled"))
     np.testing.assert_array_equal(np.asarray(norm(X)), np.asarray(compiled(X)))
     a = np.asarray(X, dtype=np.float64)
-    want = (a - a.mean(0)) / a.std(0)
-    np.testing.assert_allclose(np.asarray(norm(X)), want, atol=2e-6)
+    expected = (a - a.mean(0)) / a.std(0)
+    np.testing.assert_allclose(np.asarray(norm(X)), expected, atol=2e-6)
 
 
 def test_slow_f_eager_and_jitted(ours):
@@ -165,9 +167,9 @@ def test_lax_is_strict_where_numpy_promotes(ours, theirs):
 
 
 def test_uniform_has_the_same_bits(ours, theirs):
-    x, want = finished(ours("p21_random")).names["x"], theirs("p21_random").names["x"]
+    x, expected = finished(ours("p21_random")).names["x"], theirs("p21_random").names["x"]
     assert x.shape == (5000, 5000)
-    np.testing.assert_array_equal(np.asarray(x), np.asarray(want))
+    np.testing.assert_array_equal(np.asarray(x), np.asarray(expected))
     product = np.asarray(accnp.matmul(x[:300], x[:, :300]))
-    a = np.asarray(want, dtype=np.float64)
+    a = np.asarray(expected, dtype=np.float64)
     np.testing.assert_allclose(product, a[:300] @ a[:, :300], rtol=1e-5)

@@ -54,8 +54,8 @@ def test_train_step_agrees_with_the_oracle():
     ours = jax.tree_util.tree_leaves((params, extra))
     theirs = oracle.tree_util.tree_leaves((want_params, want_extra))
     assert len(ours) == len(theirs) == 6
-    for mine, want in zip(ours, theirs):
-        np.testing.assert_allclose(np.asarray(mine), np.asarray(want), rtol=1e-3, atol=1e-4)
+    for mine, expected in zip(ours, theirs):
+        np.testing.assert_allclose(np.asarray(mine), np.asarray(expected), rtol=1e-3, atol=1e-4)
 
 
 def test_gradient_has_the_structure_of_its_argument():
@@ -138,9 +138,9 @@ def test_at_updates(name, mode):
     data = np.arange(5, dtype=np.float32)
     x = jnp.asarray(data)
     mine = jax.jit(update)(x) if mode == "jit" else update(x)
-    want = update(oracle.numpy.asarray(data))
-    assert str(mine.dtype) == str(want.dtype)
-    np.testing.assert_array_equal(np.asarray(mine), np.asarray(want))
+    expected = update(oracle.numpy.asarray(data))
+    assert str(mine.dtype) == str(expected.dtype)
+    np.testing.assert_array_equal(np.asarray(mine), np.asarray(expected))
     np.testing.assert_array_equal(np.asarray(x), data)  # the operand is left alone
 
 

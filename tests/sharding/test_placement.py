@@ -73,11 +73,11 @@ MIXED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", WHERE)
 def test_where(name: str) -> None:
-    want, got = WHERE[name](jax), WHERE[name](accnp)
-    assert str(got.device) == str(want.device)
-    assert {*map(str, got.devices())} == {*map(str, want.devices())}
-    assert got.committed == want.committed
-    np.testing.assert_allclose(got, want, rtol=1e-5)
+    expected, actual = WHERE[name](jax), WHERE[name](accnp)
+    assert str(actual.device) == str(expected.device)
+    assert {*map(str, actual.devices())} == {*map(str, expected.devices())}
+    assert actual.committed == expected.committed
+    np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", MIXED)

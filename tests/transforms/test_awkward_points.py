@@ -274,11 +274,11 @@ def results(family: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def unlike(family: str, name: str) -> str:
     """What differs from jax in one function of a family; nothing where all is equal."""
     theirs, ours = results(family)
-    want = [np.asarray(x) for x in jax.tree.leaves(theirs[name])]
-    got = accnp.tree_util.tree_leaves(ours[name])
-    if len(got) != len(want):
-        return f"{len(got)} results, jax {len(want)}"
-    for order, (g, w) in enumerate(zip(got, want)):
+    expected = [np.asarray(x) for x in jax.tree.leaves(theirs[name])]
+    actual = accnp.tree_util.tree_leaves(ours[name])
+    if len(actual) != len(expected):
+        return f"{len(actual)} results, jax {len(expected)}"
+    for order, (g, w) in enumerate(zip(actual, expected)):
         g = np.array(g)
         for i in BETTER.get(f"{family} {name} {order}", ("", ()))[1] or ():
             g[i] = w[i]

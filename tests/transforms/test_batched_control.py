@@ -221,8 +221,8 @@ def leaves(tree: Any) -> list[np.ndarray]:
     return [np.asarray(x) for x in jax.tree.leaves(tree)]
 
 
-def close(got: Any, want: Any) -> None:
-    for g, w in zip(leaves(got), leaves(want), strict=True):
+def close(actual: Any, expected: Any) -> None:
+    for g, w in zip(leaves(actual), leaves(expected), strict=True):
         assert g.dtype == w.dtype
         np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
 
@@ -230,12 +230,12 @@ def close(got: Any, want: Any) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_like_jax(name: str) -> None:
     make, axes, arrays = PROGRAMS[name]
-    want = jax_result(
+    expected = jax_result(
         lambda: jax.jit(jax.vmap(make(jax), axes, axis_name="i"))(*arrays), make, arrays
     )
     f = accnp.vmap(make(accnp), axes, axis_name="i")
-    close(f(*arrays), want)
-    close(accnp.jit(f)(*arrays), want)
+    close(f(*arrays), expected)
+    close(accnp.jit(f)(*arrays), expected)
 
 
 DEAD: dict[str, Callable[[Any], Callable[..., Any]]] = {

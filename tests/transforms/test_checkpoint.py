@@ -205,14 +205,14 @@ def _compare(body: Any, policy: str, way: str) -> None:
     jax_body = body(jax, jax.numpy, jax_name)
     # Values do not depend on the policy: the oracle needs none.
     run = WAYS[way]
-    want: Any = jax_result(
+    expected: Any = jax_result(
         lambda: jax.tree.leaves(run(jax, jax.numpy, jax.checkpoint(jax_body))), run, body
     )
     chosen = POLICIES[policy](accnp.checkpoint_policies)
     f = jnp.checkpoint(body(accnp, accnp.numpy, checkpoint_name), policy=chosen)
-    got = accnp.tree_util.tree_leaves(WAYS[way](accnp, accnp.numpy, f))
-    assert len(got) == len(want)
-    for g, w in zip(got, want, strict=True):
+    actual = accnp.tree_util.tree_leaves(WAYS[way](accnp, accnp.numpy, f))
+    assert len(actual) == len(expected)
+    for g, w in zip(actual, expected, strict=True):
         np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=2e-4, atol=2e-5)
         assert (g.dtype, g.shape, g.weak_type) == (w.dtype, w.shape, w.weak_type)
 
@@ -233,9 +233,9 @@ def test_residuals_are_those_of_jax(body: Any, policy: str) -> None:
         body(accnp, accnp.numpy, checkpoint_name),
         policy=POLICIES[policy](accnp.checkpoint_policies),
     )
-    got, want = shapes(saved_residuals(g, W, X)), shapes(jax_saved_residuals(f, W, X))
+    actual, expected = shapes(saved_residuals(g, W, X)), shapes(jax_saved_residuals(f, W, X))
     # Where all may be kept, our rules need fewer values than jax's.
-    assert got <= want if policy == "everything" else got == want
+    assert actual <= expected if policy == "everything" else actual == expected
 
 
 def _same_residuals(body: Any, policy: Callable[[Any], Any], *arguments: np.ndarray) -> Any:
@@ -282,7 +282,7 @@ def test_values_to_offload_are_saved(body: Any, policy: str) -> None:
         "products": lambda m: m.checkpoint_policies.dots_with_no_batch_dims_saveable,
         "names": lambda m: m.checkpoint_policies.save_only_these_names("hidden", "out"),
     }[policy]
-    kept, want = (
+    kept, expected = (
         shapes(
             saved_residuals(
                 jnp.checkpoint(body(accnp, jnp, checkpoint_name), policy=p(accnp)), W, X
@@ -290,7 +290,7 @@ def test_values_to_offload_are_saved(body: Any, policy: str) -> None:
         )
         for p in (OFFLOADING[policy], same)
     )
-    assert kept == want
+    assert kept == expected
     f = body(accnp, jnp, checkpoint_name)
     np.testing.assert_allclose(
         jnp.grad(total(jnp, jnp.checkpoint(f, policy=OFFLOADING[policy](accnp))))(W, X),

@@ -85,8 +85,8 @@ def leaves(tree: Any) -> list[np.ndarray]:
 
 def compare(run: Callable[[Any], Any], rtol: float = 1e-5) -> None:
     made = [c.cell_contents for c in run.__closure__ or () if callable(c.cell_contents)]
-    want = jax_result(lambda: jax.tree.leaves(run(jax)), run, made)
-    for g, w in zip(leaves(run(accnp)), leaves(want), strict=True):
+    expected = jax_result(lambda: jax.tree.leaves(run(jax)), run, made)
+    for g, w in zip(leaves(run(accnp)), leaves(expected), strict=True):
         assert g.dtype == w.dtype
         np.testing.assert_allclose(g, w, rtol=rtol, atol=1e-6)
 
@@ -185,11 +185,11 @@ def test_two_axis_names_where_jax_supports_none() -> None:
     np.testing.assert_array_equal(tiled[0, 0], np.concatenate(list(flat), 1))
     for concat in (0, 1):
         swapped = over_both(lambda v, c=concat: lax.all_to_all(v, names, 0, c))
-        want = np.stack([np.stack(list(flat[:, k]), concat) for k in range(6)])
-        np.testing.assert_array_equal(swapped.reshape(want.shape), want)
+        expected = np.stack([np.stack(list(flat[:, k]), concat) for k in range(6)])
+        np.testing.assert_array_equal(swapped.reshape(expected.shape), expected)
         joined = over_both(lambda v, c=concat: lax.all_to_all(v, names, 0, c, tiled=True))
-        want = np.stack([np.concatenate(list(flat[:, k : k + 1]), concat) for k in range(6)])
-        np.testing.assert_array_equal(joined.reshape(want.shape), want)
+        expected = np.stack([np.concatenate(list(flat[:, k : k + 1]), concat) for k in range(6)])
+        np.testing.assert_array_equal(joined.reshape(expected.shape), expected)
     parts = over_both(lambda v: lax.psum_scatter(v, names))
     np.testing.assert_allclose(parts.reshape(6, 5), flat.sum(0), rtol=1e-6)
     parts = over_both(lambda v: lax.psum_scatter(v, names, tiled=True))
@@ -202,9 +202,11 @@ def test_derivative_of_an_extreme(function: str) -> None:
     x = np.asarray([1.0, 4.0, 4.0, 1.0], np.float32)
     fold = getattr(accnp.lax, function)
     plain = {"pmax": accnp.max, "pmin": accnp.min}[function]
-    got = accnp.grad(lambda v: (accnp.vmap(lambda a: fold(a, "i"), axis_name="i")(v) * x).sum())(x)
-    want = accnp.grad(lambda v: (plain(v) * x).sum())(x)
-    np.testing.assert_allclose(got, want)
+    actual = accnp.grad(lambda v: (accnp.vmap(lambda a: fold(a, "i"), axis_name="i")(v) * x).sum())(
+        x
+    )
+    expected = accnp.grad(lambda v: (plain(v) * x).sum())(x)
+    np.testing.assert_allclose(actual, expected)
 
 
 def test_rules_of_the_users() -> None:

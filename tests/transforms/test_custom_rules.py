@@ -129,10 +129,10 @@ def test_like_jax(body: Any, way: str) -> None:
 
 
 def _assert_equal(program: Callable[..., Any], *parts: Any) -> None:
-    want = jax_result(lambda: jax.tree.leaves(program(jax, jax.numpy)), program, *parts)
-    got = accnp.tree_util.tree_leaves(program(accnp, accnp.numpy))
-    assert len(got) == len(want)
-    for g, w in zip(got, want, strict=True):
+    expected = jax_result(lambda: jax.tree.leaves(program(jax, jax.numpy)), program, *parts)
+    actual = accnp.tree_util.tree_leaves(program(accnp, accnp.numpy))
+    assert len(actual) == len(expected)
+    for g, w in zip(actual, expected, strict=True):
         np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=2e-4, atol=1e-5)
         assert (g.dtype, g.shape) == (w.dtype, w.shape)
 
@@ -200,8 +200,10 @@ def test_rules_that_close_over_mapped_values(way: str) -> None:
         if body is not reverse_closed or way in CLOSED:
             _assert_equal(lambda m, n, body=body: run(m, n, body), run, body)
     if way in CLOSED:  # jax has only some of these
-        want = run(accnp, accnp.numpy, reverse_closed)
-        np.testing.assert_allclose(run(accnp, accnp.numpy, reverse_closed_behind), want, rtol=1e-6)
+        expected = run(accnp, accnp.numpy, reverse_closed)
+        np.testing.assert_allclose(
+            run(accnp, accnp.numpy, reverse_closed_behind), expected, rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize("body", [forward_closed, reverse_closed, reverse_closed_behind])
@@ -216,10 +218,12 @@ def test_rules_that_close_over_mapped_values(way: str) -> None:
     ],
 )
 def test_rules_that_close_over_values_of_a_program_are_refused(body: Any, run: Any) -> None:
-    want, got = messages(lambda m, n: run(m, n, body))
-    assert want is not None
-    assert isinstance(got, errors.UnexpectedTracerError)
-    assert re.match(r"(grad: )?<lambda>: its derivative rule.* pass the value to", str(got)), got
+    expected, actual = messages(lambda m, n: run(m, n, body))
+    assert expected is not None
+    assert isinstance(actual, errors.UnexpectedTracerError)
+    assert re.match(r"(grad: )?<lambda>: its derivative rule.* pass the value to", str(actual)), (
+        actual
+    )
 
 
 def messages(program: Callable[..., Any]) -> list[type[Exception] | None]:
@@ -348,10 +352,10 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_errors_like_jax(name: str) -> None:
     program, text = WRONG[name]
-    want, got = messages(program)
-    assert want is not None
-    assert type(got).__name__ == type(want).__name__
-    assert re.search(text, str(got))
+    expected, actual = messages(program)
+    assert expected is not None
+    assert type(actual).__name__ == type(expected).__name__
+    assert re.search(text, str(actual))
 
 
 def test_closed_over_values() -> None:

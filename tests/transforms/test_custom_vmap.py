@@ -59,9 +59,9 @@ def leaves(tree: Any) -> list[Any]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_custom_vmap_matches_jax(name: str) -> None:
     logs: tuple[Log, Log] = ([], [])
-    want = leaves(PROGRAMS[name](jax, function(jax, logs[0])))
-    got = leaves(PROGRAMS[name](accnp, function(accnp, logs[1])))
-    for g, w in zip(got, want, strict=True):
+    expected = leaves(PROGRAMS[name](jax, function(jax, logs[0])))
+    actual = leaves(PROGRAMS[name](accnp, function(accnp, logs[1])))
+    for g, w in zip(actual, expected, strict=True):
         np.testing.assert_allclose(g, w, rtol=2e-5, atol=1e-4)
     assert logs[0] == logs[1]
 
@@ -138,9 +138,9 @@ FORWARD: dict[str, Derivative] = {
 @pytest.mark.parametrize("name", FORWARD)
 def test_derivatives_use_the_rule(name: str) -> None:
     logs: tuple[Log, Log] = ([], [])
-    want = leaves(FORWARD[name](jax, one(jax, logs[0])))
-    got = leaves(FORWARD[name](accnp, one(accnp, logs[1])))
-    for g, w in zip(got, want, strict=True):
+    expected = leaves(FORWARD[name](jax, one(jax, logs[0])))
+    actual = leaves(FORWARD[name](accnp, one(accnp, logs[1])))
+    for g, w in zip(actual, expected, strict=True):
         np.testing.assert_allclose(g, w, rtol=2e-5, atol=1e-6)
         assert g.dtype == w.dtype
     # The batched branch of a cond is recorded once to find out which results are batched.

@@ -218,10 +218,10 @@ def structure(x: Any) -> Any:
 
 @pytest.mark.parametrize("name", SAME)
 def test_like_jax(name: str) -> None:
-    got = SAME[name](accnp, jnp)
-    want = jax_result(lambda: SAME[name](jax, jax.numpy), SAME[name])
-    assert structure(got) == structure(want)
-    leaves = accnp.tree_util.tree_leaves(got), jax.tree.leaves(want)
+    actual = SAME[name](accnp, jnp)
+    expected = jax_result(lambda: SAME[name](jax, jax.numpy), SAME[name])
+    assert structure(actual) == structure(expected)
+    leaves = accnp.tree_util.tree_leaves(actual), jax.tree.leaves(expected)
     for g, w in zip(*leaves, strict=True):
         if getattr(w, "dtype", None) != jax.dtypes.float0:
             np.testing.assert_allclose(

@@ -44,10 +44,10 @@ def close(ours, theirs):
 def test_terms_match_jax(name):
     f = BY_RULES[name]
     ours = jet(lambda x: f(accnp, x), (POINT,), (TERMS,))
-    want = jax_result(
+    expected = jax_result(
         lambda: jax.experimental.jet.jet(lambda x: f(jax, x), (POINT,), (TERMS,)), f, POINT, TERMS
     )
-    close(ours, want)
+    close(ours, expected)
 
 
 def test_several_arguments_and_orders():
@@ -83,12 +83,12 @@ def test_any_operation_with_a_derivative(f):
     def one(t):
         return f(0.4 + 0.7 * t + 0.3 * t**2)
 
-    want, g = [], one
+    expected, g = [], one
     for _ in range(4):
-        want.append(float(g(0.0)))
+        expected.append(float(g(0.0)))
         g = accnp.grad(g)
     y, terms = jet(f, (0.4,), ((0.7, 0.6, 0.0),))
-    np.testing.assert_allclose([float(y), *map(float, terms)], want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose([float(y), *map(float, terms)], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_under_transformations():

@@ -96,10 +96,10 @@ def test_vjp_function_can_be_called_again() -> None:
 def test_linear_map_under_transformations() -> None:
     x = jnp.arange(3.0)
     _, push = jnp.linearize(lambda v: jnp.exp(v) * v, x)
-    want = np.exp(x) * (1 + np.asarray(x))
-    np.testing.assert_allclose(jnp.vmap(push)(jnp.eye(3)), np.diag(want), rtol=1e-6)
-    np.testing.assert_allclose(jnp.jit(push)(x), want * x, rtol=1e-6)
-    np.testing.assert_allclose(jnp.linear_transpose(push, x)(x)[0], want * x, rtol=1e-6)
+    expected = np.exp(x) * (1 + np.asarray(x))
+    np.testing.assert_allclose(jnp.vmap(push)(jnp.eye(3)), np.diag(expected), rtol=1e-6)
+    np.testing.assert_allclose(jnp.jit(push)(x), expected * x, rtol=1e-6)
+    np.testing.assert_allclose(jnp.linear_transpose(push, x)(x)[0], expected * x, rtol=1e-6)
 
 
 def test_leaked_tracer_becomes_a_value() -> None:
@@ -243,6 +243,6 @@ def test_values_that_are_read_after_an_inner_derivative_keep_their_operands(name
         return y * x
 
     for derivative in (jnp.grad, jnp.jacfwd):
-        want = derivative(lambda x: outer(x, False))(0.7)
-        assert want != 0
-        np.testing.assert_allclose(derivative(lambda x: outer(x, True))(0.7), want, rtol=1e-6)
+        expected = derivative(lambda x: outer(x, False))(0.7)
+        assert expected != 0
+        np.testing.assert_allclose(derivative(lambda x: outer(x, True))(0.7), expected, rtol=1e-6)

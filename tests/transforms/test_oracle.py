@@ -137,10 +137,10 @@ PROGRAMS: dict[str, Program] = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_like_jax(name: str) -> None:
     program = PROGRAMS[name]
-    want = jax_result(lambda: jax.tree.leaves(program(jax, jax.numpy)), program)
-    got = accnp.tree_util.tree_leaves(program(accnp, accnp.numpy))
-    assert len(got) == len(want)
-    for g, w in zip(got, want, strict=True):
+    expected = jax_result(lambda: jax.tree.leaves(program(jax, jax.numpy)), program)
+    actual = accnp.tree_util.tree_leaves(program(accnp, accnp.numpy))
+    assert len(actual) == len(expected)
+    for g, w in zip(actual, expected, strict=True):
         np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=2e-5, atol=1e-5)
         assert g.dtype == w.dtype
         assert g.shape == w.shape

@@ -12,8 +12,8 @@ X = np.float32([0.2, -0.7, 1.1])
 POINT = np.float32(0.7)
 
 
-def close(got, want):
-    a, b = accnp.tree.leaves(got), jax.tree.leaves(want)
+def close(actual, expected):
+    a, b = accnp.tree.leaves(actual), jax.tree.leaves(expected)
     for x, y in zip(map(np.asarray, a), map(np.asarray, b), strict=True):
         assert (x.dtype, x.shape) == (y.dtype, y.shape)
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
@@ -75,9 +75,9 @@ def test_reverse_mode_of_rules_that_compute_both(rule):
         f.defjvp(lambda p, t: rule(b, p, t))
         return b.grad(f)
 
-    want = jax.jit(slope(jax))(POINT)
-    close(slope(accnp)(POINT), want)
-    close(accnp.jit(slope(accnp))(POINT), want)
+    expected = jax.jit(slope(jax))(POINT)
+    close(slope(accnp)(POINT), expected)
+    close(accnp.jit(slope(accnp))(POINT), expected)
     close(accnp.jit(accnp.vmap(slope(accnp)))(X), jax.jit(jax.vmap(slope(jax)))(X))
 
 
@@ -148,9 +148,9 @@ def test_transposes(f):
     def turned(b):
         return lambda ct: b.linear_transpose(lambda t: f(b, t), X)(ct)[0]
 
-    want = jax.jit(turned(jax))(X)
-    close(turned(accnp)(X), want)
-    close(accnp.jit(turned(accnp))(X), want)
+    expected = jax.jit(turned(jax))(X)
+    close(turned(accnp)(X), expected)
+    close(accnp.jit(turned(accnp))(X), expected)
 
 
 def test_products_of_linear_operands_are_refused():

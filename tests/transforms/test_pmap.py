@@ -150,9 +150,9 @@ def places(x: Any) -> set[str]:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_pmap_matches_jax(name: str) -> None:
-    want, got = (PROGRAMS[name](m) for m in (jax, accnp))
-    assert jax.tree.structure(got) == jax.tree.structure(want)
-    for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+    expected, actual = (PROGRAMS[name](m) for m in (jax, accnp))
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for g, w in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         assert g.dtype == w.dtype
         np.testing.assert_allclose(g, np.asarray(w), rtol=1e-5, atol=1e-5)
         assert places(g) == ({"cpu:0"} if name in ELSEWHERE else places(w))
@@ -298,8 +298,8 @@ def training(m: Any) -> list[Any]:
 
 
 def test_data_parallel_training() -> None:
-    got, want = (jax.tree.leaves(training(m)) for m in (accnp, jax))
-    for g, w in zip(got, want, strict=True):
+    actual, expected = (jax.tree.leaves(training(m)) for m in (accnp, jax))
+    for g, w in zip(actual, expected, strict=True):
         np.testing.assert_allclose(g, np.asarray(w), rtol=2e-4, atol=1e-5)
         np.testing.assert_array_equal(g[0], g[3])
-    assert float(got[4][0]) < float(got[0][0])
+    assert float(actual[4][0]) < float(actual[0][0])

@@ -53,10 +53,10 @@ def records(m: Any, name: str, caplog: pytest.LogCaptureFixture) -> list[tuple[s
 def test_debug_records(name: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "jax._src.ad_checkpoint")
     caplog.set_level(logging.DEBUG, "accnp.checkpoint")
-    want, got = records(jax, name, caplog), records(accnp, name, caplog)
-    assert got == want
-    assert len(got) == 1
-    assert got[0][0] == "DEBUG"
+    expected, actual = records(jax, name, caplog), records(accnp, name, caplog)
+    assert actual == expected
+    assert len(actual) == 1
+    assert actual[0][0] == "DEBUG"
 
 
 def test_warnings_by_the_option(caplog: pytest.LogCaptureFixture) -> None:

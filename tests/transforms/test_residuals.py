@@ -93,9 +93,9 @@ def test_large_products_are_summed_after_the_loop():
             h = jnp.tanh(h @ w + r)
         return h.sum()
 
-    got = jnp.grad(f, (0, 1))(w, rows[0])
-    want = jnp.grad(unrolled, (0, 1))(w, rows[0])
-    for a, b in zip(got, want, strict=True):
+    actual = jnp.grad(f, (0, 1))(w, rows[0])
+    expected = jnp.grad(unrolled, (0, 1))(w, rows[0])
+    for a, b in zip(actual, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-5)
 
 

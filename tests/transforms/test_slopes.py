@@ -46,20 +46,20 @@ def test_derivatives(name, dtype):
     f, slope, at = CASES[name]
     x = np.array(at, dtype)
     with mp.workprec(2000):
-        want = [float(slope(mpf(float(v)))) for v in x]
+        expected = [float(slope(mpf(float(v)))) for v in x]
     with jnp.enable_x64(dtype == np.float64):
-        got = np.asarray(jnp.vmap(jnp.grad(f))(jnp.array(x)))
-    np.testing.assert_allclose(got, want, rtol=16 * np.finfo(dtype).eps)
+        actual = np.asarray(jnp.vmap(jnp.grad(f))(jnp.array(x)))
+    np.testing.assert_allclose(actual, expected, rtol=16 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_functions_of_subnormal_numbers(dtype):
     x = np.array([0, 1, 3, 200], dtype) * np.finfo(dtype).smallest_subnormal
-    want = np.log(x.astype(float), where=x > 0, out=np.full(4, -np.inf))
+    expected = np.log(x.astype(float), where=x > 0, out=np.full(4, -np.inf))
     rtol = max(1e-6, float(np.finfo(dtype).eps))
     with jnp.enable_x64(dtype == np.float64):
         for f in (sp.logit, jnp.nn.log1mexp, lambda x: -sp.gammaln(x)):
-            np.testing.assert_allclose(np.asarray(f(jnp.array(x))), want, rtol=rtol)
+            np.testing.assert_allclose(np.asarray(f(jnp.array(x))), expected, rtol=rtol)
     with jnp.enable_x64(dtype == np.float64):
         assert float(sp.logit(jnp.array(-0.0, dtype))) == -np.inf
 
@@ -69,11 +69,11 @@ def test_rises_of_digamma_lose_no_digits():
     for h in (1e-6, 0.3, 7.0, 1e4):
         with mp.workprec(300):
             pairs = [(mp.digamma(mpf(v) + mpf(h)), mp.digamma(mpf(v))) for v in x.tolist()]
-            want = [float(a - b) for a, b in pairs]
+            expected = [float(a - b) for a, b in pairs]
         with jnp.enable_x64(True):
             slopes = jnp.vmap(jnp.grad(lambda v, h=h: sp.betaln(h, v)))
-            got = -np.asarray(slopes(jnp.array(x)))
-        np.testing.assert_allclose(got, want, rtol=4e-15)
+            actual = -np.asarray(slopes(jnp.array(x)))
+        np.testing.assert_allclose(actual, expected, rtol=4e-15)
 
 
 @pytest.mark.parametrize("b", [1e-38, 1e-30, 1e-20, 1.0, 1e20, 1e30])
@@ -102,9 +102,9 @@ ENTROPIES = {
 
 @pytest.mark.parametrize(("name", "rows"), ENTROPIES.items())
 def test_derivatives_of_entropies_at_the_borders(name, rows):
-    for xs, want in rows:
-        got = jnp.grad(getattr(sp, name), tuple(range(len(xs))))(*xs)
-        np.testing.assert_array_equal(np.array(got), want, err_msg=str(xs))
+    for xs, expected in rows:
+        actual = jnp.grad(getattr(sp, name), tuple(range(len(xs))))(*xs)
+        np.testing.assert_array_equal(np.array(actual), expected, err_msg=str(xs))
 
 
 @pytest.mark.parametrize("x", [-3.0, 0.0, 5.0, 10.0, 14.0, 38.0])
@@ -113,8 +113,8 @@ def test_second_derivative_of_log_ndtr(x):
     found = jnp.grad(jnp.grad(sp.log_ndtr))(np.float32(x))
     with mp.workdps(60):
         s = mp.npdf(mp.mpf(x)) / mp.ncdf(mp.mpf(x))
-        want = float(-s * (x + s))
-    np.testing.assert_allclose(found, want, rtol=3e-5, atol=1e-41)
+        expected = float(-s * (x + s))
+    np.testing.assert_allclose(found, expected, rtol=3e-5, atol=1e-41)
 
 
 def test_second_derivative_of_ndtri_in_the_middle():
@@ -128,9 +128,9 @@ def test_derivatives_of_activations_in_halves_are_rounded_once(name, dtype):
     f = getattr(jnp.nn, name)
     for x in (-1.25, 0.5, 2.5, 3.5):
         for slope in (jnp.grad(f), jnp.grad(jnp.grad(f))):
-            found, want = slope(jnp.asarray(x, dtype=dtype)), slope(np.float32(x))
+            found, expected = slope(jnp.asarray(x, dtype=dtype)), slope(np.float32(x))
             eps = float(jnp.finfo(dtype).eps)
-            np.testing.assert_allclose(np.float32(found), np.float32(want), rtol=0.6 * eps)
+            np.testing.assert_allclose(np.float32(found), np.float32(expected), rtol=0.6 * eps)
 
 
 @pytest.mark.parametrize("at", [(2.0, 2.0), (-0.5, 0.5), (3.0, -4.0), (1.0, 0.0)])
@@ -138,9 +138,9 @@ def test_second_derivatives_of_hypot(at):
     """Of equal numbers they were 0, as jax's."""
     a, b = at
     h = np.hypot(a, b)
-    want = np.array([[b * b, -a * b], [-a * b, a * a]]) / h**3
+    expected = np.array([[b * b, -a * b], [-a * b, a * a]]) / h**3
     found = jnp.hessian(lambda v: jnp.hypot(v[0], v[1]))(np.float32(at))
-    np.testing.assert_allclose(found, want, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
     first = jnp.grad(lambda v: jnp.hypot(v[0], v[1]))(np.float32(at))
     np.testing.assert_allclose(first, np.array(at) / h, rtol=1e-6)
 

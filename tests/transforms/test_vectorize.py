@@ -72,10 +72,10 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_vectorize_matches_jax(name: str) -> None:
-    want = PROGRAMS[name](jax.numpy.vectorize)
-    got = PROGRAMS[name](accnp.vectorize)
-    assert jax.tree.structure(got) == jax.tree.structure(want)
-    for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+    expected = PROGRAMS[name](jax.numpy.vectorize)
+    actual = PROGRAMS[name](accnp.vectorize)
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for g, w in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         assert g.dtype == w.dtype
         np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=1e-6)
 

@@ -23,9 +23,9 @@ def leaves(tree: Any) -> list[np.ndarray]:
 
 
 def compare(run: Callable[[Any], Any], rtol: float = 1e-6) -> None:
-    got, want = run(accnp), run(jax)
-    assert jax.tree.structure(got) == jax.tree.structure(want)
-    for g, w in zip(leaves(got), leaves(want), strict=True):
+    actual, expected = run(accnp), run(jax)
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for g, w in zip(leaves(actual), leaves(expected), strict=True):
         assert g.dtype == w.dtype
         np.testing.assert_allclose(g, w, rtol=rtol)
 
@@ -239,15 +239,15 @@ def test_draws(name: str) -> None:
         f = m.vmap(functools.partial(DRAWS[name], m.random))
         return (m.jit(f) if jitted else f)(keys)
 
-    want = np.asarray(draws(jax, jax.random.key, True))
+    expected = np.asarray(draws(jax, jax.random.key, True))
     for seed in (accnp.random.key, accnp.random.PRNGKey):
         for jitted in (False, True):
-            got = draws(accnp, seed, jitted)
-            assert got.dtype == want.dtype
-            np.testing.assert_allclose(got, want, rtol=3e-6)
+            actual = draws(accnp, seed, jitted)
+            assert actual.dtype == expected.dtype
+            np.testing.assert_allclose(actual, expected, rtol=3e-6)
     keys = accnp.random.split(accnp.random.key(3), 4).reshape(2, 2)
     twice = accnp.vmap(accnp.vmap(functools.partial(DRAWS[name], accnp.random)))(keys)
-    np.testing.assert_allclose(twice.reshape(want.shape), want, rtol=3e-6)
+    np.testing.assert_allclose(twice.reshape(expected.shape), expected, rtol=3e-6)
 
 
 KEYS: dict[str, Callable[[Any], Any]] = {

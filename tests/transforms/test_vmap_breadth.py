@@ -66,12 +66,12 @@ def test_reductions_in_groups(data: Any) -> None:
     groups = data.draw(partition(n, False), "groups")
     x = np.random.default_rng(n).normal(size=(n, 2)).astype(np.float32)
     for name, fold in (("psum", np.sum), ("pmax", np.max), ("pmin", np.min)):
-        want = np.empty_like(x)
+        expected = np.empty_like(x)
         for g in groups:
-            want[g] = fold(x[g], 0)
+            expected[g] = fold(x[g], 0)
         function = getattr(accnp.lax, name)
-        got = over(lambda v, f=function: f(v, "i", axis_index_groups=groups), x)
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+        actual = over(lambda v, f=function: f(v, "i", axis_index_groups=groups), x)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
 @SETTINGS
@@ -113,10 +113,10 @@ def test_permutations(data: Any) -> None:
     targets = data.draw(st.permutations(range(n)))[:some]
     perm = list(zip(sources, targets, strict=True))
     x = np.random.default_rng(n).normal(size=(n, 2)).astype(np.float32)
-    want, back = np.zeros_like(x), np.zeros_like(x)
+    expected, back = np.zeros_like(x), np.zeros_like(x)
     for a, b in perm:
-        want[b], back[a] = x[a], x[b]
-    np.testing.assert_array_equal(over(lambda v: accnp.lax.ppermute(v, "i", perm), x), want)
+        expected[b], back[a] = x[a], x[b]
+    np.testing.assert_array_equal(over(lambda v: accnp.lax.ppermute(v, "i", perm), x), expected)
     slope = accnp.grad(
         lambda v: (
             accnp.vmap(lambda r: accnp.lax.ppermute(r, "i", perm), axis_name="i")(v) * x

@@ -327,16 +327,16 @@ def _zero_tangent(ref: Any) -> Any:
 
 def _tangent(t: Any, x: Any, name: str) -> Node | None:
     """Convert a tangent that a rule returned for a result of type `x`; None for a zero."""
-    want = tangent_aval(x)
+    expected = tangent_aval(x)
     if isinstance(t, SymbolicZero) or getattr(t, "dtype", None) == float0:
-        got, node = t, None
+        actual, node = t, None
     else:
         node = as_node(t, name)
-        got = node.aval
-    if tuple(got.shape) != want.shape or got.dtype != want.dtype:
+        actual = node.aval
+    if tuple(actual.shape) != expected.shape or actual.dtype != expected.dtype:
         raise TypeError(
             "custom_jvp: Custom JVP rule must produce primal and tangent outputs with "
-            f"corresponding shapes and dtypes; expected {want} (tangent type of {x}), got "
-            f"{got.aval if isinstance(got, SymbolicZero) else got}; convert it"
+            f"corresponding shapes and dtypes; expected {expected} (tangent type of {x}), got "
+            f"{actual.aval if isinstance(actual, SymbolicZero) else actual}; convert it"
         )
     return node if inexact(x.dtype) else None

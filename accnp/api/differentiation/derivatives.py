@@ -240,11 +240,11 @@ def _tangent_nodes(function: str, avals: Sequence[Any], leaves: Sequence[Any]) -
             out.append(None)
             continue
         n = as_node(t, function)
-        want = a.dtype.name if inexact(a.dtype) else "float0"
-        if n.aval.dtype.name != want:
+        expected = a.dtype.name if inexact(a.dtype) else "float0"
+        if n.aval.dtype.name != expected:
             raise TypeError(
                 "primal and tangent arguments to jax.jvp do not match; a tangent of "
-                f"{a.dtype.name} has dtype {want}, got {n.aval.dtype.name}; convert it with "
+                f"{a.dtype.name} has dtype {expected}, got {n.aval.dtype.name}; convert it with "
                 "astype, or to float0"
             )
         _same_shape(function, a.shape, n.aval.shape)

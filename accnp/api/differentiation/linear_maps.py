@@ -186,11 +186,11 @@ def _tangent(a: Aval, t: Any) -> Node | None:
     return n
 
 
-def _inconsistent(got: Aval, primal: Aval, dtype: str) -> str:
-    want = f"{dtype}[{','.join(map(str, primal.shape))}]"
+def _inconsistent(actual: Aval, primal: Aval, dtype: str) -> str:
+    expected = f"{dtype}[{','.join(map(str, primal.shape))}]"
     return (
         "linearized function called on tangent values inconsistent with the original primal "
-        f"values; got {_type_text(got)} for a primal {_type_text(primal)}; pass {want}"
+        f"values; got {_type_text(actual)} for a primal {_type_text(primal)}; pass {expected}"
     )
 
 
@@ -367,10 +367,10 @@ def _cotangent(a: Aval, ct: Any) -> Node | None:
         return None
     n = as_node(ct, "vjp")
     if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
-        want = _type_text(a)
+        expected = _type_text(a)
         raise ValueError(
             "vjp: unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
-            f"{_type_text(n.aval)}, but expected {want}, the type of the result; convert "
+            f"{_type_text(n.aval)}, but expected {expected}, the type of the result; convert "
             "it, or broadcast it"
         )
     return n

@@ -420,15 +420,15 @@ class Compiled(_Stage):
         call = traced._function._split(args, kwargs)
         nodes = call.nodes(traced.fun_name)
         entry = traced._entry
-        want = entry.graph.in_avals[len(entry.consts) :]
-        got = tuple(x.aval for x in nodes)
-        if call.spec != traced._call.spec or got != want:
+        expected = entry.graph.in_avals[len(entry.consts) :]
+        actual = tuple(x.aval for x in nodes)
+        if call.spec != traced._call.spec or actual != expected:
             fits = call.spec == traced._call.spec
             given = [_convert_argument(x, a, self._home) if fits else None
-                     for x, a in zip(nodes, want, strict=fits)]  # fmt: skip
+                     for x, a in zip(nodes, expected, strict=fits)]  # fmt: skip
             nodes = [x for x in given if x is not None]
             if not fits or len(nodes) != len(given):
-                said = [", ".join(map(_aval_text, avals)) for avals in (want, got)]
+                said = [", ".join(map(_aval_text, avals)) for avals in (expected, actual)]
                 raise TypeError(
                     f"{traced.fun_name}: Argument types differ from the types for which this "
                     f"computation was compiled; compiled for {said[0]}; called with {said[1]}; "
@@ -450,17 +450,17 @@ def _aval_text(a: Aval) -> str:
     return str(a) if a.devices is None else f"{a} on {', '.join(map(str, a.devices))}"
 
 
-def _convert_argument(x: Node, want: Aval, default: Any) -> Node | None:
+def _convert_argument(x: Node, expected: Aval, default: Any) -> Node | None:
     """Convert an argument to the type that the program was compiled for; None if it does not match.
 
     The weak flag may differ, and an uncommitted argument is moved to the device of the program.
     """
     a = x.aval
-    if a is want:
+    if a is expected:
         return x
-    if (a.shape, a.dtype) != (want.shape, want.dtype):
+    if (a.shape, a.dtype) != (expected.shape, expected.dtype):
         return None
-    home = want.devices or (default,)
-    if a.devices is not None and a.devices != want.devices and tuple(a.devices) != tuple(home):
+    home = expected.devices or (default,)
+    if a.devices is not None and a.devices != expected.devices and tuple(a.devices) != tuple(home):
         return None
-    return cast(put_node(x, want.devices), want.dtype, want.weak_type)
+    return cast(put_node(x, expected.devices), expected.dtype, expected.weak_type)

@@ -164,11 +164,11 @@ class ArrayFunction:
                     f"{_describe_types(found)}; write to its last {len(outs)} arguments"
                 )
             return
-        want = [(len(a.shape), a.dtype) for a in outs]
-        if found != want:
+        expected = [(len(a.shape), a.dtype) for a in outs]
+        if found != expected:
             raise TypeError(
-                f"kernel: {self.of} returns {_describe_types(found) or 'nothing'}; declared is "
-                f"{_describe_types(want)}; return what out says, or let out say what is returned"
+                f"kernel: {self.of} returns {_describe_types(found) or 'nothing'}; out declares "
+                f"{_describe_types(expected)}; change out or what the function returns"
             )
 
     def run(

@@ -100,9 +100,9 @@ def is_row(
     """Return whether strides show a base of this shape in order, each element repeated over a
     row."""
     head = shape[: rows[0]]
-    want = contiguous(head)
+    expected = contiguous(head)
     return [n for n in head if n != 1] == [n for n in base if n != 1] and all(
-        n == 1 or s == w for n, s, w in zip(head, strides[: rows[0]], want, strict=True)
+        n == 1 or s == w for n, s, w in zip(head, strides[: rows[0]], expected, strict=True)
     )
 
 

@@ -481,10 +481,10 @@ def _fft(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
         return False
     if 0 in lengths and kind not in (FftType.FFT, FftType.IFFT):
         return False
-    want = lengths
+    expected = lengths
     if kind is FftType.IRFFT:
-        want = (*lengths[:-1], lengths[-1] // 2 + 1)
-    return x.shape[x.ndim - len(lengths) :] == want
+        expected = (*lengths[:-1], lengths[-1] // 2 + 1)
+    return x.shape[x.ndim - len(lengths) :] == expected
 
 
 def _floats(avals: Sequence[Aval], p: dict[str, Any]) -> bool:

@@ -175,18 +175,18 @@ class Exported:
     def _sizes(self, avals: Sequence[Any]) -> dict[str, int]:
         """Return the values of the symbols, from the shapes of the arguments."""
         pairs: list[tuple[str, Any, int]] = []
-        for i, (want, got) in enumerate(zip(self.in_avals, avals, strict=True)):
-            if want.dtype != got.dtype:
+        for i, (expected, actual) in enumerate(zip(self.in_avals, avals, strict=True)):
+            if expected.dtype != actual.dtype:
                 raise ValueError(
-                    f"Dtype mismatch for args[{i}]: expected {want.dtype.name} and called with "
-                    f"{got.dtype.name}; convert it with astype"
+                    f"Dtype mismatch for args[{i}]: expected {expected.dtype.name} and called with "
+                    f"{actual.dtype.name}; convert it with astype"
                 )
-            if len(want.shape) != len(got.shape):
+            if len(expected.shape) != len(actual.shape):
                 raise ValueError(
-                    f"Rank mismatch for args[{i}]: expected {want.shape} and called with "
-                    f"{got.shape}; reshape it"
+                    f"Rank mismatch for args[{i}]: expected {expected.shape} and called with "
+                    f"{actual.shape}; reshape it"
                 )
-            for d, (n, m) in enumerate(zip(want.shape, got.shape, strict=True)):
+            for d, (n, m) in enumerate(zip(expected.shape, actual.shape, strict=True)):
                 pairs.append((f"args[{i}].shape[{d}]", n, m))
         sizes: dict[str, int] = {}
         waiting = [(n, m) for _, n, m in pairs if isinstance(n, Dim)]
@@ -349,8 +349,8 @@ def _check_types(found: Sequence[Any], said: Sequence[Any], sizes: dict[str, int
         return tuple([n.at(sizes) if isinstance(n, Dim) else n for n in shape])
 
     have = [(a.shape, a.dtype) for a in found]
-    want = [(numbers(a.shape), a.dtype) for a in said]
-    require(have == want, f"it has values of types {have}, and says {want}"[:400])
+    expected = [(numbers(a.shape), a.dtype) for a in said]
+    require(have == expected, f"it has values of types {have}, and says {expected}"[:400])
 
 
 def _floats(avals: Sequence[Any]) -> list[int]:

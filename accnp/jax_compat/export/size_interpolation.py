@@ -55,7 +55,7 @@ class Fit:
     def _points(self) -> list[dict[str, int]]:
         """Return sizes that differ enough from each other and from special ones, as 1 and 2."""
         rng, found = random.Random(0), []
-        want = len(self.powers) + CHECKS
+        expected = len(self.powers) + CHECKS
         for top in (60, 240, 2000):
             for _ in range(4000):
                 point = {n: rng.randrange(5, top) for n in self.names}
@@ -66,7 +66,7 @@ class Fit:
                         trial
                     ):
                         found.append(point)
-                if len(found) == want:
+                if len(found) == expected:
                     return [*found, *self._of_other_remainders(found)]
         raise ValueError(
             f"found no sizes for {', '.join(self.names)} that keep the constraints "

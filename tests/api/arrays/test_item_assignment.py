@@ -39,10 +39,10 @@ def integers(values: Any) -> np.ndarray:
     return np.array(values, np.int32)
 
 
-def check(x: Any, want: Any) -> None:
+def check(x: Any, expected: Any) -> None:
     assert type(x) is accnp.Array
-    assert x.dtype == np.asarray(want).dtype
-    np.testing.assert_array_equal(np.asarray(x), want)
+    assert x.dtype == np.asarray(expected).dtype
+    np.testing.assert_array_equal(np.asarray(x), expected)
 
 
 MASK = np.array([[True, False, True, False], [False, False, True, True], [False] * 4])
@@ -81,14 +81,14 @@ ASSIGNMENTS: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize(("key", "values"), ASSIGNMENTS, ids=lambda v: "")
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
 def test_matches_numpy(key: Any, values: Any, dtype: str) -> None:
-    want = (np.arange(12).reshape(3, 4) % 5).astype(dtype)
-    x = jnp.asarray(want)
-    traced = jnp.asarray(want)
-    want[key] = values
+    expected = (np.arange(12).reshape(3, 4) % 5).astype(dtype)
+    x = jnp.asarray(expected)
+    traced = jnp.asarray(expected)
+    expected[key] = values
     if isinstance(key, list):  # a list is no index in JAX
         key = np.array(key)
     x[key] = values
-    check(x, want)
+    check(x, expected)
     if dtype != "float32":
         return
 
@@ -97,7 +97,7 @@ def test_matches_numpy(key: Any, values: Any, dtype: str) -> None:
         x[key] = values
         return x
 
-    check(assign(traced), want)
+    check(assign(traced), expected)
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_matches_numpy(key: Any, values: Any, dtype: str) -> None:
     ],
 )
 def test_raises_where_numpy_raises(dtype: str, values: Any, error: Any) -> None:
-    want, x = np.ones((2, 3), dtype), jnp.ones((2, 3), dtype)
+    expected, x = np.ones((2, 3), dtype), jnp.ones((2, 3), dtype)
     if values is not None:
         with pytest.raises(error):
-            want[0] = values
+            expected[0] = values
     with pytest.raises(error):
         x[0] = values
-    check(x, want)
+    check(x, expected)
     with pytest.raises((IndexError, TypeError)):
         x[0, 0, 0] = 1
     with pytest.warns(np.exceptions.ComplexWarning):
@@ -129,18 +129,18 @@ def test_raises_where_numpy_raises(dtype: str, values: Any, error: Any) -> None:
 
 
 def test_augmented() -> None:
-    want, x = np.arange(4), jnp.arange(4)
+    expected, x = np.arange(4), jnp.arange(4)
     y = x
-    for z in (want, x):
+    for z in (expected, x):
         z[1] += 5
         z[2:] *= 3
-        z[[0, 0] if z is want else np.array([0, 0])] -= 1  # once, as in NumPy
-    check(x, want.astype(np.int32))
+        z[[0, 0] if z is expected else np.array([0, 0])] -= 1  # once, as in NumPy
+    check(x, expected.astype(np.int32))
     assert y is x
     y = x
     x += 1  # binds the name to a new array
     assert y is not x
-    check(y, want.astype(np.int32))
+    check(y, expected.astype(np.int32))
 
 
 def test_names_and_copies() -> None:
@@ -173,18 +173,18 @@ def test_exported_memory_does_not_change() -> None:
     shared = np.arange(1024.0, dtype="float32")
     shared.flags.writeable = False
     adopted, imported = jnp.asarray(shared), jnp.from_dlpack(np.asarray(x))
-    want = np.arange(1024.0) * 2
+    expected = np.arange(1024.0) * 2
     for i in range(3):
         x[i] = -1.0
         adopted[i] = -1.0
         imported[i] = -1.0
         x.block_until_ready(), adopted.block_until_ready(), imported.block_until_ready()
     for view in exported:
-        np.testing.assert_array_equal(np.asarray(view), want)
+        np.testing.assert_array_equal(np.asarray(view), expected)
     np.testing.assert_array_equal(shared, np.arange(1024.0))
-    want[:3] = -1
+    expected[:3] = -1
     for array in (x, imported):
-        np.testing.assert_array_equal(array, want)
+        np.testing.assert_array_equal(array, expected)
     source = np.ones(3, "float32")
     mine = jnp.asarray(source)
     mine[0] = 5
@@ -216,11 +216,11 @@ def test_traced_functions() -> None:
     x = jnp.arange(5.0)
     for i in (3, 4):  # the second call uses the trace
         y, table = f(x, i, x > 3)
-        want = np.arange(5.0, dtype="float32")
-        want[i] = 10
-        want[np.arange(5) > 3] = -1
-        want[1:3] *= 2
-        check(y, want)
+        expected = np.arange(5.0, dtype="float32")
+        expected[i] = 10
+        expected[np.arange(5) > 3] = -1
+        expected[1:3] *= 2
+        check(y, expected)
         check(table, floats([0, 0, 2]))
     check(x, np.arange(5.0, dtype="float32"))  # arguments of compiled calls do not change
 
@@ -275,8 +275,8 @@ def test_derivatives() -> None:
         lambda f: lambda x: jnp.linearize(f, x)[1](x),
         lambda f: lambda x: jnp.vmap(jnp.grad(f))(jnp.stack([x, 2 * x])),
     ):
-        got, want = transform(assigned)(x), transform(updated)(x)
-        jnp.tree.map(np.testing.assert_allclose, got, want)
+        actual, expected = transform(assigned)(x), transform(updated)(x)
+        jnp.tree.map(np.testing.assert_allclose, actual, expected)
     check(x, np.arange(1.0, 5.0, dtype="float32"))
 
 
@@ -346,9 +346,9 @@ def test_eager_loops_see_arrays_they_close_over() -> None:
     def body(c: Any, v: Any) -> Any:
         return c + scale[0] * v, random.key_data(keys[0])
 
-    for want in (3.0, 6.0, 6.0):
+    for expected in (3.0, 6.0, 6.0):
         c, data = lax.scan(body, 0.0, jnp.arange(3.0))
-        assert float(c) == want
+        assert float(c) == expected
         np.testing.assert_array_equal(data[0], random.key_data(keys[0]))
         scale[0] = 2.0
         keys[0] = random.key(5)
@@ -536,10 +536,10 @@ IN_PLACE: dict[str, Callable[[Any, Any, Any], object]] = {
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_inplace_numpy_functions_modify_their_argument(name: str, dtype: str) -> None:
     call = IN_PLACE[name]
-    want = np.arange(12).reshape(3, 4).astype(dtype)
-    x, jitted = jnp.asarray(want), jnp.asarray(want)
+    expected = np.arange(12).reshape(3, 4).astype(dtype)
+    x, jitted = jnp.asarray(expected), jnp.asarray(expected)
     same, before = x, x[0]
-    call(np, want, np.array)
+    call(np, expected, np.array)
 
     @jnp.jit
     def changed(x: Any) -> Any:
@@ -548,8 +548,8 @@ def test_inplace_numpy_functions_modify_their_argument(name: str, dtype: str) ->
 
     assert call(_OnArrays, x, jnp.array) is x
     assert same is x
-    check(x, want)
-    check(changed(jitted), want)
+    check(x, expected)
+    check(changed(jitted), expected)
     check(jitted, np.arange(12).reshape(3, 4).astype(dtype))  # the trace has an object of its own
     check(before, np.arange(4).astype(dtype))
 
@@ -567,14 +567,14 @@ class _OnArrays:
 
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_numpy_functions_modify_arrays(name: str) -> None:
-    want = np.arange(12.0, dtype="float32").reshape(3, 4)
-    x = jnp.asarray(want)
-    IN_PLACE[name](np, want, np.array)
+    expected = np.arange(12.0, dtype="float32").reshape(3, 4)
+    x = jnp.asarray(expected)
+    IN_PLACE[name](np, expected, np.array)
     with jnp.numpy_dispatch():
         IN_PLACE[name](np, x, np.array)
         with jnp.item_assignment(False), pytest.raises((TypeError, ValueError), match="immutable"):
             IN_PLACE[name](np, x, np.array)
-    check(x, want)
+    check(x, expected)
 
 
 def test_inplace_functions_raise_or_warn() -> None:

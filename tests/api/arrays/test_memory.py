@@ -103,14 +103,14 @@ def test_mutable_memory_is_copied(source: Any, path: Path, copies: list[int]) ->
 
 def test_no_kernel_writes_to_a_mapped_file(path: Path, copies: list[int]) -> None:
     x = np.load(path, mmap_mode="r")
-    want = np.array(x)
+    expected = np.array(x)
     y = jnp.asarray(x)
     y = y.at[3:9].set(7) + 1
     z = jnp.jit(lambda x: jnp.lax.fori_loop(0, 3, lambda i, x: x.at[i].set(1.0), x))(x)
     donated = jnp.asarray(x)
     jnp.jit(lambda x: x * 2 + 1, donate_argnums=0)(donated).block_until_ready()
     jnp.block_until_ready((y, z))
-    np.testing.assert_array_equal(x, want)
+    np.testing.assert_array_equal(x, expected)
     assert float(y[3]) == 8
     assert float(z[1]) == 1
 
@@ -216,9 +216,9 @@ def test_results_are_written(name: str, taken: list[int], copied: list[int]) -> 
     del taken[:]
     for _ in range(3):
         assert f.call_into(out, *operands) is out
-    for got, expected in zip(jnp.tree.leaves(out), jnp.tree.leaves(want), strict=True):
-        np.testing.assert_array_equal(got, expected)
-        assert got.tobytes() == expected.tobytes()
+    for actual, expected in zip(jnp.tree.leaves(out), jnp.tree.leaves(want), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+        assert actual.tobytes() == expected.tobytes()
     if name in DIRECT:
         assert taken == []
     assert copied == [COPIED.get(name, 0)] * 3
@@ -299,8 +299,8 @@ def test_a_file_that_is_mapped_twice(
         own = np.load(tmp_path / "x.npy", mmap_mode="r+")
         out = (own, np.empty_like(X)) if isinstance(want, tuple) else own
         f.call_into(out, x)
-        for got, expected in zip(jnp.tree.leaves(out), jnp.tree.leaves(want), strict=True):
-            np.testing.assert_array_equal(got, expected)
+        for actual, expected in zip(jnp.tree.leaves(out), jnp.tree.leaves(want), strict=True):
+            np.testing.assert_array_equal(actual, expected)
 
 
 def test_shared_memory_that_is_mapped_twice() -> None:

@@ -105,15 +105,15 @@ def on_accnp(x: Any) -> Any:
     return {k: on_accnp(y) for k, y in x.items()} if type(x) is dict else x
 
 
-def same(got: Any, want: Any) -> None:
-    if isinstance(want, tuple | list):
-        assert len(got) == len(want)
-        for g, w in zip(got, want, strict=True):
+def same(actual: Any, expected: Any) -> None:
+    if isinstance(expected, tuple | list):
+        assert len(actual) == len(expected)
+        for g, w in zip(actual, expected, strict=True):
             same(g, w)
-    elif isinstance(want, np.ndarray | np.generic | int | float):
-        assert np.shape(got) == np.shape(want)
+    elif isinstance(expected, np.ndarray | np.generic | int | float):
+        assert np.shape(actual) == np.shape(expected)
         np.testing.assert_allclose(
-            np.asarray(got, complex), np.asarray(want, complex), rtol=2e-2, atol=1e-3
+            np.asarray(actual, complex), np.asarray(expected, complex), rtol=2e-2, atol=1e-3
         )
 
 
@@ -147,13 +147,13 @@ def test_arguments(name: str) -> None:
     f, compared = FUNCTIONS[name], 0
     for args, kwargs in calls(name):
         try:
-            want = f(*args, **kwargs)
+            expected = f(*args, **kwargs)
         except (TypeError, ValueError, IndexError, AttributeError, np.linalg.LinAlgError):
             assert kwargs or len(args) > len(REQUIRED.get(name, (A,))), "not a call for NumPy"
             continue  # a value that has no meaning for this function
         try:
             with jnp.numpy_dispatch():
-                got = f(*on_accnp(args), **on_accnp(kwargs))
+                actual = f(*on_accnp(args), **on_accnp(kwargs))
         except (TypeError, ValueError, NotImplementedError) as error:
             text, used = str(error), next(iter([*kwargs.values(), *args[-1:]]))
             refused = re.search("does not have the argument|not supported|leave it out", text)
@@ -161,7 +161,7 @@ def test_arguments(name: str) -> None:
                 raise
             continue
         if name not in NOT_COMPARED:
-            same(got, want)
+            same(actual, expected)
         compared += 1
     assert compared
 
@@ -194,11 +194,11 @@ def test_arguments_are_mapped_by_name() -> None:
 )
 def test_sliding_windows(args: tuple[Any, ...]) -> None:
     view = np.lib.stride_tricks.sliding_window_view
-    want = view(A, *args)
+    expected = view(A, *args)
     with jnp.numpy_dispatch():
         assert type(view(jnp.asarray(A), *args)) is jnp.Array
-        same(view(jnp.asarray(A), *args), want)
-        same(jnp.jit(lambda x: view(x, *args))(A), want)
+        same(view(jnp.asarray(A), *args), expected)
+        same(jnp.jit(lambda x: view(x, *args))(A), expected)
 
 
 def test_sliding_windows_that_do_not_fit() -> None:

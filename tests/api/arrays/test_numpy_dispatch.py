@@ -68,16 +68,16 @@ def arrays(xs: list[np.ndarray]) -> list[Any]:
     return [jnp.asarray(x) for x in xs]
 
 
-def compare(got: Any, want: Any) -> None:
-    if isinstance(want, tuple | list):
-        assert len(got) == len(want)
-        for g, w in zip(got, want):
+def compare(actual: Any, expected: Any) -> None:
+    if isinstance(expected, tuple | list):
+        assert len(actual) == len(expected)
+        for g, w in zip(actual, expected):
             compare(g, w)
         return
-    assert type(got) is jnp.Array
-    assert got.shape == np.shape(want)
-    assert got.dtype.kind == np.asarray(want).dtype.kind
-    np.testing.assert_allclose(np.asarray(got), want, rtol=2e-4, atol=1e-5)
+    assert type(actual) is jnp.Array
+    assert actual.shape == np.shape(expected)
+    assert actual.dtype.kind == np.asarray(expected).dtype.kind
+    np.testing.assert_allclose(np.asarray(actual), expected, rtol=2e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", sorted(UFUNCS.keys() - WITHOUT))
@@ -86,12 +86,12 @@ def test_ufuncs(name: str) -> None:
     for xs in operands(ufunc):
         if name == "reciprocal" and xs[0].dtype.kind == "i":
             continue  # that of an integer is a float in jax
-        want = ufunc(*xs)
-        compare(ufunc(*arrays(xs)), want)
+        expected = ufunc(*xs)
+        compare(ufunc(*arrays(xs)), expected)
         if len(xs) == 2:  # one operand of NumPy's, on either side
-            compare(ufunc(xs[0], jnp.asarray(xs[1])), want)
-            compare(ufunc(jnp.asarray(xs[0]), xs[1]), want)
-        compare(jnp.jit(lambda *a, f=ufunc: f(*a))(*arrays(xs)), want)
+            compare(ufunc(xs[0], jnp.asarray(xs[1])), expected)
+            compare(ufunc(jnp.asarray(xs[0]), xs[1]), expected)
+        compare(jnp.jit(lambda *a, f=ufunc: f(*a))(*arrays(xs)), expected)
         if (ufunc.nin, ufunc.nout) != (2, 1) or name in SHAPES or xs[0].dtype != xs[1].dtype:
             continue
         compare(ufunc.outer(*arrays(xs)), ufunc.outer(*xs))
@@ -205,10 +205,10 @@ VALUES = {"unique", "nonzero", "histogram", "bincount"}  # shapes that depend on
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name: str) -> None:
     call = FUNCTIONS[name]
-    want = call(A, V, K)
-    compare(call(*arrays([A, V, K])), want)
+    expected = call(A, V, K)
+    compare(call(*arrays([A, V, K])), expected)
     if name not in VALUES:
-        compare(jnp.jit(call)(*arrays([A, V, K])), want)
+        compare(jnp.jit(call)(*arrays([A, V, K])), expected)
 
 
 def dispatched() -> Iterator[Any]:
@@ -246,10 +246,10 @@ def test_functions_along_an_axis_may_use_values() -> None:
 
     x = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32)
     for axis in (0, 1, -1):
-        got = np.apply_along_axis(longest, axis, jnp.asarray(x), 0.5)
-        want = np.apply_along_axis(longest, axis, x, 0.5)
-        assert type(got) is jnp.Array
-        np.testing.assert_allclose(got, want, rtol=1e-6)
+        actual = np.apply_along_axis(longest, axis, jnp.asarray(x), 0.5)
+        expected = np.apply_along_axis(longest, axis, x, 0.5)
+        assert type(actual) is jnp.Array
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
     calls: list[int] = []
     np.apply_along_axis(lambda v: calls.append(1) or v * 2, 0, jnp.asarray(x))
     assert calls == [1]  # a function that can be traced is not called for each vector

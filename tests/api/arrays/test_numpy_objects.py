@@ -21,9 +21,9 @@ def _on() -> Iterator[None]:
         yield
 
 
-def compare(got: Any, want: Any) -> None:
-    assert type(got) is jnp.Array
-    assert np.asarray(got).tolist() == np.asarray(want).tolist()
+def compare(actual: Any, expected: Any) -> None:
+    assert type(actual) is jnp.Array
+    assert np.asarray(actual).tolist() == np.asarray(expected).tolist()
 
 
 def test_comparisons_are_reduced_for_bools_only() -> None:

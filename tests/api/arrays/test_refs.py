@@ -387,8 +387,8 @@ def test_functions_with_reverse_rules_take_references(program, jitted, way):
         whole = lambda x: program(m, n, lambda f: wrap(f)(x))  # noqa: E731
         return (m.jit(whole) if jitted else whole)(np.float32(3))
 
-    want, got = run(jax, jax.numpy), run(accnp, accnp.numpy)
-    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+    expected, actual = run(jax, jax.numpy), run(accnp, accnp.numpy)
+    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
 
 

@@ -44,13 +44,13 @@ def test_results_of_the_second_call(name, by_name):
     traces = accnp.counters()["traces"]
     first, second = f(*args, **kwargs), f(*args, **kwargs)
     assert accnp.counters()["traces"] == traces + 1
-    want = jax.jit(
+    expected = jax.jit(
         lambda leaves: {"sum": sum(x.sum() for x in leaves), "parts": [x * 2 for x in leaves]}
     )([jax.numpy.asarray(x) for x in accnp.tree_util.tree_leaves((args, kwargs))])
     for found in (first, second):
         assert accnp.tree_util.tree_structure(found) == accnp.tree_util.tree_structure(first)
         leaves = accnp.tree_util.tree_leaves(found)
-        for a, w in zip(leaves, jax.tree_util.tree_leaves(want), strict=True):
+        for a, w in zip(leaves, jax.tree_util.tree_leaves(expected), strict=True):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(w))
 
 

@@ -48,15 +48,15 @@ def test_a_kernel_is_a_file_that_runs_by_itself(tmp_path):
 def test_edited_kernel_replaces_generated_one():
     kernel = kernel_of(chain, X)
     edited = kernel.source.replace("exp(", "abs(")
-    want, other = np.exp(X) * 2 + 1, np.abs(X) * 2 + 1
+    expected, other = np.exp(X) * 2 + 1, np.abs(X) * 2 + 1
     function = jnp.jit(chain)
-    np.testing.assert_allclose(function(X), want, rtol=1e-6)
+    np.testing.assert_allclose(function(X), expected, rtol=1e-6)
     with jnp.override(kernel, edited):
         np.testing.assert_allclose(function(X), other, rtol=1e-6)
         np.testing.assert_allclose(chain(jnp.asarray(X)), other, rtol=1e-6)
         assert "abs(" in kernel_of(chain, X).text
-    np.testing.assert_allclose(function(X), want, rtol=1e-6)
-    np.testing.assert_allclose(chain(jnp.asarray(X)), want, rtol=1e-6)
+    np.testing.assert_allclose(function(X), expected, rtol=1e-6)
+    np.testing.assert_allclose(chain(jnp.asarray(X)), expected, rtol=1e-6)
 
 
 def test_an_edited_kernel_is_compiled_again_from_its_text(monkeypatch):

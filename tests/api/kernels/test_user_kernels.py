@@ -110,11 +110,11 @@ def test_fused_user_function_is_vectorized():
 def test_a_function_with_a_loop_is_called():
     f = jnp.kernel(steps)
     c = np.linspace(-2, 0.5, 50, dtype=np.float32)
-    want = [steps.py_func(np.float32(0), v) for v in c]
+    expected = [steps.py_func(np.float32(0), v) for v in c]
     assert len(kernels_of(lambda c: f(0.0, c) + 1, c)) == 1
     made = f(0.0, c)
     assert made.dtype == np.int32  # Numba's int64, as accnp has it
-    np.testing.assert_array_equal(made, want)
+    np.testing.assert_array_equal(made, expected)
 
 
 @numba.njit
@@ -159,9 +159,9 @@ def test_loops_and_branches_match_numba_semantics(function):
     x = x.astype(np.float32) if function is either else x
     with jnp.enable_x64(True):
         made = np.asarray(jnp.kernel(function)(x))
-    want = numba.vectorize(function.py_func)(x)
-    np.testing.assert_array_equal(made, want)
-    assert made.dtype == want.dtype
+    expected = numba.vectorize(function.py_func)(x)
+    np.testing.assert_array_equal(made, expected)
+    assert made.dtype == expected.dtype
 
 
 def test_types_are_found_without_numbas_own_pipeline():
@@ -201,13 +201,13 @@ def of_math(x):
 
 
 def test_functions_of_accnp_and_other_kernels_can_be_called():
-    made, want = jnp.kernel(of_accnp)(X), jnp.kernel(of_math)(X)
+    made, expected = jnp.kernel(of_accnp)(X), jnp.kernel(of_math)(X)
     assert made.dtype == np.float32
-    np.testing.assert_array_equal(made, want)
+    np.testing.assert_array_equal(made, expected)
     (kernel,) = kernels_of(jnp.kernel(of_accnp), X)
     assert kernel.operations == ["kernel_of_accnp"]
     half = jnp.kernel(of_accnp)(X.astype(np.float16))  # by way of Numba's `vectorize`
-    np.testing.assert_allclose(half, want, rtol=3e-2, atol=3e-3)
+    np.testing.assert_allclose(half, expected, rtol=3e-2, atol=3e-3)
 
 
 def test_lambdas_are_found_by_position():
@@ -242,9 +242,9 @@ def test_numpy_functions_match_numba_semantics(dtype):
             lambda x, y: np.isnan(x) + 2.0 * np.isinf(y) + 4.0 * np.isfinite(x),
             lambda x, y: np.square(x),
         ):
-            made, want = jnp.kernel(f)(a, b), numba.vectorize(f)(a, b)
-            assert made.dtype == want.dtype
-            np.testing.assert_array_equal(np.asarray(made).view("u1"), want.view("u1"))
+            made, expected = jnp.kernel(f)(a, b), numba.vectorize(f)(a, b)
+            assert made.dtype == expected.dtype
+            np.testing.assert_array_equal(np.asarray(made).view("u1"), expected.view("u1"))
         for g in (lambda x: math.floor(x), lambda x: math.ceil(x) + math.trunc(x)):
             np.testing.assert_array_equal(jnp.kernel(g)(finite), numba.vectorize(g)(finite))
 
@@ -270,8 +270,8 @@ def test_the_dtype_of_the_result_can_be_declared(out):
     f = jnp.kernel(lambda_free, out)
     made = f(X, 0.0)
     assert made.dtype == np.dtype(out)
-    want = np.trunc(np.clip(2 * X, -128, 127)) if out is np.int8 else 2 * X
-    np.testing.assert_allclose(made, want.astype(out), rtol=1e-3)
+    expected = np.trunc(np.clip(2 * X, -128, 127)) if out is np.int8 else 2 * X
+    np.testing.assert_allclose(made, expected.astype(out), rtol=1e-3)
 
 
 def test_integers_and_divisions_by_zero():
@@ -307,10 +307,10 @@ def test_half_precision_goes_through_float32():
 
 def test_a_function_of_arrays_writes_to_its_results():
     x = np.array([1, 3, 2, 5, 4], np.int32)
-    want = np.maximum.accumulate(x)
-    np.testing.assert_array_equal(running_max(x), want)
-    np.testing.assert_array_equal(jnp.jit(lambda x: running_max(x * 2) + 1)(x), want * 2 + 1)
-    np.testing.assert_array_equal(running_max(x, start=3), np.maximum(want, 3))
+    expected = np.maximum.accumulate(x)
+    np.testing.assert_array_equal(running_max(x), expected)
+    np.testing.assert_array_equal(jnp.jit(lambda x: running_max(x * 2) + 1)(x), expected * 2 + 1)
+    np.testing.assert_array_equal(running_max(x, start=3), np.maximum(expected, 3))
 
 
 def test_a_function_of_arrays_returns_its_results():
@@ -325,23 +325,23 @@ def test_in_loops():
     x = np.array([1, 3, 2, 5, 4], np.int32)
     f = jnp.kernel(lambda_free)
     made = jnp.lax.fori_loop(0, 3, lambda i, x: running_max(x) + f(i, 1), x)
-    want = x
+    expected = x
     for i in range(3):
-        want = np.maximum.accumulate(want) + 2 * i + 1
-    np.testing.assert_array_equal(made, want)
+        expected = np.maximum.accumulate(expected) + 2 * i + 1
+    np.testing.assert_array_equal(made, expected)
     made = jnp.jit(lambda x: jnp.lax.while_loop(lambda x: x[0] < 9, lambda x: f(x, 1), x))(x)
-    want = x
-    while want[0] < 9:
-        want = 2 * want + 1
-    np.testing.assert_array_equal(made, want)
+    expected = x
+    while expected[0] < 9:
+        expected = 2 * expected + 1
+    np.testing.assert_array_equal(made, expected)
     _carry, rows = jnp.lax.scan(lambda c, r: (c + 1, running_max(r)), 0, jnp.asarray(X))
     np.testing.assert_array_equal(rows, np.maximum.accumulate(X, 1))
 
 
 def test_vmap_uses_rule_or_loop():
-    want = np.maximum.accumulate(X, 1)
-    np.testing.assert_array_equal(jnp.vmap(running_max)(X), want)
-    np.testing.assert_array_equal(jnp.jit(jnp.vmap(running_max, 1, 1))(X.T), want.T)
+    expected = np.maximum.accumulate(X, 1)
+    np.testing.assert_array_equal(jnp.vmap(running_max)(X), expected)
+    np.testing.assert_array_equal(jnp.jit(jnp.vmap(running_max, 1, 1))(X.T), expected.T)
     sums, both = jnp.vmap(total_and_sum, (None, 0))(X[0], X[1, :3])
     np.testing.assert_allclose(sums, X[0].sum() + X[1, :3], rtol=1e-4)
     np.testing.assert_array_equal(both, X[0] + X[1, :3, None])
@@ -355,7 +355,7 @@ def test_vmap_uses_rule_or_loop():
         return jnp.lax.cummax(x, 1), True
 
     mapped = jnp.kernel(running_max.function, lambda x: x, vmap=rule)
-    np.testing.assert_array_equal(jnp.vmap(mapped)(X), want)
+    np.testing.assert_array_equal(jnp.vmap(mapped)(X), expected)
     assert seen == [(4, [True])]
 
 

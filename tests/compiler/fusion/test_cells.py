@@ -41,10 +41,10 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_assembled_values_and_plan_steps(name):
     f, x, steps = CASES[name]
-    got = jnp.jit(lambda x: f(jnp, x))(x)
-    want = f(np, x)
-    np.testing.assert_array_equal(got.shape, want.shape)
-    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+    actual = jnp.jit(lambda x: f(jnp, x))(x)
+    expected = f(np, x)
+    np.testing.assert_array_equal(actual.shape, expected.shape)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
     assert len(steps_of(lambda x: f(jnp, x), x)) == steps
 
 

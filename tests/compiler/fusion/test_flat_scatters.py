@@ -101,30 +101,32 @@ def test_axes_in_any_order_and_batches():
     def f(x, starts, u):
         return lax.scatter_add(x, starts.astype(jnp.int32), u, dims)
 
-    want = x.copy()
+    expected = x.copy()
     for b in range(4):
         for (j, i), v in zip(starts[b], u[b], strict=True):
             if 0 <= i < 13 and 0 <= j < 17:
-                want[b, :, i, j] += v
-    np.testing.assert_array_equal(ways(f, x, starts, u), want)
+                expected[b, :, i, j] += v
+    np.testing.assert_array_equal(ways(f, x, starts, u), expected)
     assert coordinates(f, *map(jnp.asarray, (x, starts, u))) == [1]
 
     window = lax.ScatterDimensionNumbers((1,), (0,), (0, 1))
     y, at, v = x[0, 0], starts[0][:, ::-1], u[0, :, :2]
-    got = ways(lambda *a: lax.scatter_add(a[0], a[1].astype(jnp.int32), a[2], window), y, at, v)
-    want = y.copy()
+    actual = ways(lambda *a: lax.scatter_add(a[0], a[1].astype(jnp.int32), a[2], window), y, at, v)
+    expected = y.copy()
     for (i, j), w in zip(at, v, strict=True):
         if 0 <= i < 13 and 0 <= j <= 15:
-            want[i, j : j + 2] += w
-    np.testing.assert_array_equal(got, want)
+            expected[i, j : j + 2] += w
+    np.testing.assert_array_equal(actual, expected)
 
 
 def test_derivatives_and_batches():
     x, (i, j) = RNG.standard_normal(SHAPE[:2]).astype(np.float32), places(*SHAPE[:2])
     u = RNG.standard_normal((2, N)).astype(np.float32)
-    got = ways(accnp.grad(lambda x: jnp.sum(x.at[i, j].get(mode="fill", fill_value=0) * u[0])), x)
-    want = wanted("add", "drop", np.zeros_like(x), (i, j), u[0])
-    np.testing.assert_array_equal(got, want)
+    actual = ways(
+        accnp.grad(lambda x: jnp.sum(x.at[i, j].get(mode="fill", fill_value=0) * u[0])), x
+    )
+    expected = wanted("add", "drop", np.zeros_like(x), (i, j), u[0])
+    np.testing.assert_array_equal(actual, expected)
     together = ways(accnp.vmap(lambda u: jnp.asarray(x).at[i, j].set(u)), u)
     for one, v in zip(together, u, strict=True):
         np.testing.assert_array_equal(one, wanted("set", "drop", x, (i, j), v))

@@ -80,11 +80,11 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_steps(name):
     f, x, i, reference, steps = CASES[name]
-    want = reference(x, i)
-    got = jnp.jit(f)(x, i)
-    assert got.shape == want.shape
-    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
-    np.testing.assert_array_equal(f(F.asarray(x), F.asarray(i)), got)
+    expected = reference(x, i)
+    actual = jnp.jit(f)(x, i)
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(f(F.asarray(x), F.asarray(i)), actual)
     assert steps_of(f, x, i) == steps
 
 
@@ -125,8 +125,8 @@ def test_reduction_reads_slice_without_copy(name):
     assert (found[found.index("dynamic_slice") :] if places else found) == steps
     ours, theirs = jnp.jit(lambda x, i: f(jnp, x, i)), jax.jit(lambda x, i: f(jax, x, i))
     for i in np.array([0, 3, -1, -90, 90], np.int32):
-        want = jax.tree.leaves(theirs(X, i))
-        for a, b in zip(jnp.tree.leaves(ours(X, i)), want, strict=True):
+        expected = jax.tree.leaves(theirs(X, i))
+        for a, b in zip(jnp.tree.leaves(ours(X, i)), expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
@@ -140,8 +140,8 @@ def test_slices_are_read_before_the_loop_updates_them(size):
         return m.lax.fori_loop(0, size, step, (x, m.numpy.float32(0)))
 
     x = X[:size, :size]
-    want = jax.jit(lambda x: run(jax, x))(x)
-    for a, b in zip(jnp.jit(lambda x: run(jnp, x))(x), want, strict=True):
+    expected = jax.jit(lambda x: run(jax, x))(x)
+    for a, b in zip(jnp.jit(lambda x: run(jnp, x))(x), expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
@@ -155,6 +155,6 @@ def test_gathers_of_one_value_per_row():
         return x.sum(1) * t[i] + t[i], x - t[i][:, None] * x.max(1, keepdims=True)
 
     for function in (inner, lambda x, t, i: x * 2 + (x.sum(1) * t[i])[:, None]):
-        found, want = jnp.jit(function)(x, t, rows), function(x, t, rows)
-        for a, b in zip(jnp.tree.leaves(found), jnp.tree.leaves(want), strict=True):
+        found, expected = jnp.jit(function)(x, t, rows), function(x, t, rows)
+        for a, b in zip(jnp.tree.leaves(found), jnp.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(np.asarray(a), b, rtol=1e-5)

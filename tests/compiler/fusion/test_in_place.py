@@ -39,18 +39,18 @@ def test_values_read_elsewhere_are_not_updated_in_place():
     x = np.arange(9.0, dtype="f4")
     f = lambda b: b.at[1:-1].set(b[:-2] + b[2:])  # noqa: E731
     assert len(steps_of(f, x)) == 2
-    want = x.copy()
-    want[1:-1] = x[:-2] + x[2:]
-    np.testing.assert_array_equal(f(jnp.asarray(x)), want)
-    np.testing.assert_array_equal(jnp.jit(f, donate_argnums=0)(jnp.asarray(x)), want)
+    expected = x.copy()
+    expected[1:-1] = x[:-2] + x[2:]
+    np.testing.assert_array_equal(f(jnp.asarray(x)), expected)
+    np.testing.assert_array_equal(jnp.jit(f, donate_argnums=0)(jnp.asarray(x)), expected)
 
 
 def test_elements_that_are_read_where_they_are_written():
     x = np.arange(12.0, dtype="f4").reshape(3, 4)
     f = lambda b: (b * 2).at[1:, 2:].set(jnp.sin((b * 2)[1:, 2:]) + 1)  # noqa: E731
-    want = x * 2
-    want[1:, 2:] = np.sin(want[1:, 2:]) + 1
-    np.testing.assert_allclose(jnp.jit(f)(x), want, rtol=1e-6)
+    expected = x * 2
+    expected[1:, 2:] = np.sin(expected[1:, 2:]) + 1
+    np.testing.assert_allclose(jnp.jit(f)(x), expected, rtol=1e-6)
 
 
 def test_an_array_that_is_read_later_is_copied():
@@ -61,10 +61,10 @@ def test_an_array_that_is_read_later_is_copied():
         z = y.at[1:3].set(x[4:6] + 1)
         return y + z
 
-    want = x * 2
-    want[1:3] = x[4:6] + 1
-    np.testing.assert_array_equal(jnp.jit(f)(x), want + x * 2)
-    np.testing.assert_array_equal(f(jnp.asarray(x)), want + x * 2)
+    expected = x * 2
+    expected[1:3] = x[4:6] + 1
+    np.testing.assert_array_equal(jnp.jit(f)(x), expected + x * 2)
+    np.testing.assert_array_equal(f(jnp.asarray(x)), expected + x * 2)
 
 
 def test_loops_write_their_carry_in_place():
@@ -152,12 +152,12 @@ def by_numpy(a, key, value):
 @pytest.mark.parametrize("seed", range(60))
 def test_random_updates_match_numpy(seed):
     x, y = np.random.default_rng(seed).normal(size=(2, 7, 9)).astype("f4")
-    want = Updates(seed).run(x, y, by_numpy)
+    expected = Updates(seed).run(x, y, by_numpy)
     ours = lambda a, key, value: a.at[key].set(value)  # noqa: E731
     f = lambda x, y: Updates(seed).run(x, y, ours)  # noqa: E731
     given = jnp.asarray(x), jnp.asarray(y)
     for found in (f(*given), jnp.jit(f)(x, y), jnp.jit(f, donate_argnums=(0, 1))(x + 0, y + 0)):
-        for a, b in zip(found, want, strict=True):
+        for a, b in zip(found, expected, strict=True):
             np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(given[0], x)
     looped = lax.fori_loop(0, 2, lambda _, xy: tuple(f(*xy)[-2:]), given)
@@ -173,9 +173,9 @@ def test_plans_are_shared_for_different_indices():
     x, y = jnp.arange(6.0), jnp.ones(6)
     for i in range(4):
         found = lax.dynamic_update_slice(x, jnp.sin(y[:2]) * 2, (i,))
-        want = np.arange(6.0, dtype="f4")
-        want[i : i + 2] = np.asarray(jnp.sin(y[:2]) * 2)
-        np.testing.assert_array_equal(found, want)
+        expected = np.arange(6.0, dtype="f4")
+        expected[i : i + 2] = np.asarray(jnp.sin(y[:2]) * 2)
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("dtype", ["f8", "u1"])
@@ -184,9 +184,9 @@ def test_loop_reads_values_of_the_previous_iteration(key, dtype):
     """LLVM took a load of the array out of the loop, for the store went through another pointer."""
     x = (np.arange(15).reshape(5, 3) % 3 + 1).astype(dtype)
     loop = jnp.jit(lambda x: lax.fori_loop(0, 4, lambda _, x: x.at[key].set(x[key] + x[key]), x))
-    want = x.copy()
-    want[key] *= 16
-    np.testing.assert_array_equal(loop(x), want)
+    expected = x.copy()
+    expected[key] *= 16
+    np.testing.assert_array_equal(loop(x), expected)
 
 
 def test_updated_operand_has_a_single_pointer():
@@ -196,8 +196,8 @@ def test_updated_operand_has_a_single_pointer():
     ((update, array, *_),) = step.updated_slots
     used = [slot for slot, _ in step.pointers]
     assert (used.count(update), used.count(array)) == (1, 0)
-    for got, want in zip(jnp.jit(f)(x, y), f(jnp.asarray(x), jnp.asarray(y)), strict=True):
-        np.testing.assert_array_equal(got, want)
+    for actual, expected in zip(jnp.jit(f)(x, y), f(jnp.asarray(x), jnp.asarray(y)), strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("shape", [(2,), (1, 2)])
@@ -209,9 +209,9 @@ def test_values_that_share_memory_with_others(shape):
         made, other = lax.optimization_barrier(((y + 1).reshape(shape), x * 2))
         return other.at[1:3].set(made.reshape(2)).at[4:6].set(other[:2] * y)
 
-    want = x * 2
-    want[1:3], want[4:6] = 2, [0, 2]
-    np.testing.assert_array_equal(jnp.jit(f)(x, y), want)
+    expected = x * 2
+    expected[1:3], expected[4:6] = 2, [0, 2]
+    np.testing.assert_array_equal(jnp.jit(f)(x, y), expected)
 
 
 def test_a_number_is_stored_by_the_kernel_that_computes_it():
@@ -252,8 +252,8 @@ def test_random_updates_of_single_elements(seed):
     want = y, seen.sum()
     for f in (program, jnp.jit(program)):
         given = jnp.asarray(x) + 0
-        for got, expected in zip(f(given, v), want, strict=True):
-            np.testing.assert_array_equal(got, expected)
+        for actual, expected in zip(f(given, v), want, strict=True):
+            np.testing.assert_array_equal(actual, expected)
         np.testing.assert_array_equal(given, x)
 
     looped = jnp.jit(lambda x: jnp.lax.fori_loop(0, 2, lambda _, x: program(x, v)[0], x))

@@ -27,21 +27,21 @@ def operands(spec):
 @pytest.mark.parametrize("spec", PRODUCTS)
 def test_values_and_gradients(spec):
     xs = operands(spec)
-    want = np.einsum(spec, *[x.astype(np.float64) for x in xs])
+    expected = np.einsum(spec, *[x.astype(np.float64) for x in xs])
 
     def f(library):
         return lambda *given: library.numpy.einsum(spec, *given)
 
     eager, jitted = f(jnp)(*xs), jnp.jit(f(jnp))(*xs)
-    np.testing.assert_allclose(np.asarray(eager), want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(eager), expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(np.asarray(eager), np.asarray(jitted))
 
     def slopes(m):
         return m.grad(lambda *given: (f(m)(*given) ** 2).sum(), argnums=(0, 1))(*xs)
 
     ours, theirs = slopes(jnp), jax_result(lambda: slopes(jax), xs)
-    for mine, want in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(np.asarray(mine), np.asarray(want), rtol=1e-4, atol=1e-4)
+    for mine, expected in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(np.asarray(mine), np.asarray(expected), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.complex64, np.float16, bool])
@@ -49,9 +49,9 @@ def test_values_and_gradients(spec):
 def test_dtypes(spec, dtype):
     xs = [(4 * x).astype(dtype) for x in operands(spec)]
     mine = np.asarray(jnp.einsum(spec, *xs))
-    want = np.asarray(jax_result(lambda: jax.numpy.einsum(spec, *xs), xs))
-    assert mine.dtype == want.dtype
-    np.testing.assert_allclose(mine, want, rtol=1e-2 if dtype == np.float16 else 1e-5)
+    expected = np.asarray(jax_result(lambda: jax.numpy.einsum(spec, *xs), xs))
+    assert mine.dtype == expected.dtype
+    np.testing.assert_allclose(mine, expected, rtol=1e-2 if dtype == np.float16 else 1e-5)
 
 
 def per_example(x, ct):
@@ -97,5 +97,5 @@ def test_a_gradient_of_weights_is_not_transposed():
 
 @pytest.mark.parametrize("name", PLANS)
 def test_plans(name):
-    f, arrays, want = PLANS[name]
-    assert steps_of(f, *arrays) == want
+    f, arrays, expected = PLANS[name]
+    assert steps_of(f, *arrays) == expected

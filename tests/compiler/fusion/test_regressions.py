@@ -13,10 +13,14 @@ C = (np.arange(6) + 1j).astype(np.complex64)
 
 
 def same(f, ref, *arrays):
-    want = ref(*arrays)
+    expected = ref(*arrays)
     for run in (f, jnp.jit(f)):
-        got = run(*map(jnp.asarray, arrays))
-        pairs = zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]
+        actual = run(*map(jnp.asarray, arrays))
+        pairs = (
+            zip(actual, expected, strict=True)
+            if isinstance(expected, tuple)
+            else [(actual, expected)]
+        )
         for a, b in pairs:
             np.testing.assert_allclose(np.asarray(a), b, rtol=1e-6)
 
@@ -161,8 +165,8 @@ def test_a_value_stored_by_the_kernel_of_its_column_sums():
         y = x[::2] * x[1::2]
         return y, y.sum(0)
 
-    for got, want in zip(jnp.jit(lambda x: f(jnp, x))(x), f(np, x), strict=True):
-        np.testing.assert_allclose(got, want)
+    for actual, expected in zip(jnp.jit(lambda x: f(jnp, x))(x), f(np, x), strict=True):
+        np.testing.assert_allclose(actual, expected)
 
 
 def test_joined_parts_of_joined_parts_under_another_shape():
@@ -184,10 +188,10 @@ def test_zeros_in_batches_scattered_into_after_a_loop_has_read_them():
         return jnp.broadcast_to(z, (3, 10, 4)).at[:, 1].set(last)
 
     x = jnp.arange(4.0)
-    want = np.zeros((3, 10, 4), np.float32)
-    want[:, 1] = np.arange(4.0)
+    expected = np.zeros((3, 10, 4), np.float32)
+    expected[:, 1] = np.arange(4.0)
     for g in (f, jnp.jit(f)):
-        np.testing.assert_array_equal(g(x), want)
+        np.testing.assert_array_equal(g(x), expected)
 
 
 def test_a_stack_along_the_last_axis_has_no_loop_over_its_one_element():

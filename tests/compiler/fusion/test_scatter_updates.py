@@ -51,13 +51,13 @@ def test_updates_are_computed_in_the_scatter(size, how, zeros):
         start = jnp.ones_like(x) if zeros else x
         return getattr(start.at[i], how)(jnp.maximum(u * 2 - v, v - 1) % 3 - 1)
 
-    want = np.ones_like(x) if zeros else x.copy()
+    expected = np.ones_like(x) if zeros else x.copy()
     with np.errstate(all="ignore"):
         update = np.maximum(u * 2 - v, v - 1) % 3 - 1
-        COMBINE[how](want, i.astype(int), update)
-    got = jnp.jit(f)(x, u, v, i)
-    np.testing.assert_array_equal(got, want)
-    np.testing.assert_array_equal(f(*map(jnp.asarray, (x, u, v, i))), want)
+        COMBINE[how](expected, i.astype(int), update)
+    actual = jnp.jit(f)(x, u, v, i)
+    np.testing.assert_array_equal(actual, expected)
+    np.testing.assert_array_equal(f(*map(jnp.asarray, (x, u, v, i))), expected)
 
 
 @pytest.mark.parametrize("dtype", ["i4", "u1", "f2", "bool", "c8", "f8", "i8"])
@@ -67,12 +67,12 @@ def test_dtypes(dtype):
         x, u = whole(dtype, 30), whole(dtype, 50)
         i = RNG.integers(0, 30, 50).astype("u4")
         f = lambda x, u, i: x.at[i].add(jnp.where(u == u[0], u, x[0]))  # noqa: E731
-        got, plain = jnp.jit(f)(x, u, i), np.asarray(f(*map(jnp.asarray, (x, u, i))))
-        want = x.copy()
+        actual, plain = jnp.jit(f)(x, u, i), np.asarray(f(*map(jnp.asarray, (x, u, i))))
+        expected = x.copy()
         update = np.where(u == u[0], u, x[0])
-        (np.logical_or if dtype.kind == "b" else np.add).at(want, i, update)
-        np.testing.assert_array_equal(got, want)
-        np.testing.assert_array_equal(plain, want)
+        (np.logical_or if dtype.kind == "b" else np.add).at(expected, i, update)
+        np.testing.assert_array_equal(actual, expected)
+        np.testing.assert_array_equal(plain, expected)
 
 
 def test_one_kernel_for_a_sum_of_segments():
@@ -90,20 +90,20 @@ def test_updates_that_depend_on_the_operand_are_computed_first():
     i = np.asarray([1, 2, 3, 4], "u4")
     x = np.arange(1.0, 9, dtype="f4")
     f = lambda x, i: (x * 1).at[i].add((x * 1)[:4] * 2)  # noqa: E731
-    want = x.copy()
-    want[1:5] += 2 * x[:4]
-    np.testing.assert_array_equal(jnp.jit(f)(x, i), want)
+    expected = x.copy()
+    expected[1:5] += 2 * x[:4]
+    np.testing.assert_array_equal(jnp.jit(f)(x, i), expected)
     g = lambda x, i: x.at[i].add(x[:4] * 2)  # noqa: E731
     assert steps_of(g, x, i) == ["map", "map", "scatter_add"]  # places, values
-    np.testing.assert_array_equal(jnp.jit(g, donate_argnums=0)(x.copy(), i), want)
+    np.testing.assert_array_equal(jnp.jit(g, donate_argnums=0)(x.copy(), i), expected)
     y = jnp.asarray(x)
     y = y.at[jnp.asarray(i)].add(y[:4] * 2)
-    np.testing.assert_array_equal(np.asarray(y), want)
+    np.testing.assert_array_equal(np.asarray(y), expected)
     looped = lax.fori_loop(0, 3, lambda _, x: g(x, jnp.asarray(i)), jnp.asarray(x))
-    want = x.copy()
+    expected = x.copy()
     for _ in range(3):
-        want[1:5] = want[1:5] + 2 * want[:4]
-    np.testing.assert_array_equal(looped, want)
+        expected[1:5] = expected[1:5] + 2 * expected[:4]
+    np.testing.assert_array_equal(looped, expected)
 
 
 def test_shared_or_expensive_updates_are_stored():
@@ -115,10 +115,10 @@ def test_shared_or_expensive_updates_are_stored():
     assert steps_of(dear, u, i) == ["map", "scatter_add"]
     picked = lambda u, i: total(u * u[i], i)  # noqa: E731
     assert steps_of(picked, u, i)[-2:] == ["map", "scatter_add"]
-    (v, sums), want = jnp.jit(both)(u, i), np.zeros(7, "f4")
-    np.add.at(want, i, u * 2 + 1)
+    (v, sums), expected = jnp.jit(both)(u, i), np.zeros(7, "f4")
+    np.add.at(expected, i, u * 2 + 1)
     np.testing.assert_array_equal(v, u * 2 + 1)
-    np.testing.assert_array_equal(sums, want)
+    np.testing.assert_array_equal(sums, expected)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -125,7 +125,7 @@ def test_random_programs_match_numpy(seed):
     with jnp.enable_x64(dtype.itemsize == 8):
         x, y = operands(seed, dtype)
         methods = METHODS[:5] if dtype.kind == "c" else METHODS
-        want = Program(seed, methods=methods).run(np, x, y, by_numpy)
+        expected = Program(seed, methods=methods).run(np, x, y, by_numpy)
 
         def f(x, y):
             return Program(seed, methods=methods).run(jnp, x, y, by_accnp)
@@ -139,7 +139,7 @@ def test_random_programs_match_numpy(seed):
             jnp.jit(f, donate_argnums=(0, 1))(x.copy(), y.copy()),
         ]
         for results in (*found, [a[0] for a in twice], [a[1] for a in twice]):
-            for a, b in zip(results, want, strict=True):
+            for a, b in zip(results, expected, strict=True):
                 np.testing.assert_array_equal(a, b)
         for a, b in zip(views, (x, y), strict=True):
             np.testing.assert_array_equal(a, b)
@@ -186,9 +186,9 @@ def test_a_part_that_combines_is_read_and_written_by_one_kernel():
     ((update, array, *_),) = step.updated_slots
     assert [slot for slot, _ in step.pointers].count(update) == 1
     assert array not in [slot for slot, _ in step.pointers]
-    want = X.copy()
-    want[1:-1, 1:-1] += Y[2:, 1:-1] - Y[:-2, 1:-1]
-    np.testing.assert_array_equal(jnp.jit(f)(X, Y), want)
+    expected = X.copy()
+    expected[1:-1, 1:-1] += Y[2:, 1:-1] - Y[:-2, 1:-1]
+    np.testing.assert_array_equal(jnp.jit(f)(X, Y), expected)
 
 
 def test_later_updates_override_earlier_ones():
@@ -217,9 +217,9 @@ def test_too_many_parts_are_separate_steps():
         return y.at[..., 1:-1, 1:-1, 1:-1, 1:-1].set(x[..., :3, :3, :3, :3] * 2)
 
     x = np.random.default_rng(0).normal(size=(2, 2, 2, 2, 5, 5, 5, 5)).astype("f4")
-    want = np.zeros_like(x)
-    want[..., 1:-1, 1:-1, 1:-1, 1:-1] = x[..., :3, :3, :3, :3] * 2
-    np.testing.assert_array_equal(jnp.jit(f)(x), want)
+    expected = np.zeros_like(x)
+    expected[..., 1:-1, 1:-1, 1:-1, 1:-1] = x[..., :3, :3, :3, :3] * 2
+    np.testing.assert_array_equal(jnp.jit(f)(x), expected)
 
 
 def test_a_new_array_that_is_read_elsewhere_is_stored():
@@ -247,14 +247,14 @@ def test_scatters_of_grids_keep_their_meaning():
                 at = starts()[:, None]
                 return lax.scatter_add(x, at, u * 2, dims, mode=mode)
 
-            want = np.arange(12.0)
+            expected = np.arange(12.0)
             at = np.asarray(starts())
             inside = (at >= 0) & (at < 12)
             at = np.clip(at, 0, 11)
             keep = slice(None) if mode == "clip" else inside
-            np.add.at(want, at[keep], 2 * np.asarray(u)[keep])
-            np.testing.assert_array_equal(jnp.jit(f)(x, u), want)
-            np.testing.assert_array_equal(f(x, u), want)
+            np.add.at(expected, at[keep], 2 * np.asarray(u)[keep])
+            np.testing.assert_array_equal(jnp.jit(f)(x, u), expected)
+            np.testing.assert_array_equal(f(x, u), expected)
 
 
 FOLDED = {
@@ -273,13 +273,13 @@ WAYS = {
 def test_reductions_are_stored_where_they_are_written(name, dtype):
     shape, axes = FOLDED[name]
     x = np.random.default_rng(0).integers(0, 4, shape).astype(dtype)
-    want = np.sum(x + x, axes).astype(dtype)
+    expected = np.sum(x + x, axes).astype(dtype)
     for how in ("set", "add", "max"):
         for k, key in enumerate(WAYS.values()):
-            a = np.arange(want.size * 12).reshape(-1, 12).astype(dtype) % 5
-            rows = 2 * want.size + 2
-            a = np.resize(a, (rows, want.size + 2) if k in (0, 2) else (want.size + 2, 12))
-            a = np.resize(a, (2 * want.size, 12)) if k == 3 else a
+            a = np.arange(expected.size * 12).reshape(-1, 12).astype(dtype) % 5
+            rows = 2 * expected.size + 2
+            a = np.resize(a, (rows, expected.size + 2) if k in (0, 2) else (expected.size + 2, 12))
+            a = np.resize(a, (2 * expected.size, 12)) if k == 3 else a
 
             def f(a, x, m=jnp, write=by_accnp, key=key, how=how):
                 value = m.sum(x + x, axes).reshape(-1).astype(dtype)
@@ -296,7 +296,7 @@ def test_a_reduction_into_a_column_is_one_kernel():
     (step,) = steps_of(f, X, Y)
     assert [over for *_, over in step.updated_slots] == [False]
     g = lambda a: a.at[:, 0].set((a * a).sum(1))  # noqa: E731
-    want = X.copy()
-    want[:, 0] = (X * X).sum(1)
-    np.testing.assert_allclose(jnp.jit(g, donate_argnums=0)(jnp.asarray(X)), want, rtol=1e-6)
-    np.testing.assert_allclose(g(jnp.asarray(X)), want, rtol=1e-6)
+    expected = X.copy()
+    expected[:, 0] = (X * X).sum(1)
+    np.testing.assert_allclose(jnp.jit(g, donate_argnums=0)(jnp.asarray(X)), expected, rtol=1e-6)
+    np.testing.assert_allclose(g(jnp.asarray(X)), expected, rtol=1e-6)

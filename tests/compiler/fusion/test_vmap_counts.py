@@ -124,8 +124,8 @@ CASES = {
 def test_vmap_uses_as_many_kernels_as_manual_batching(name):
     one, axes, by_hand, arrays = CASES[name]
     mapped = jnp.vmap(one, axes, axis_name="rows")
-    got = [np.asarray(y) for y in jnp.tree.leaves(mapped(*arrays))]
-    want = [np.asarray(y) for y in jnp.tree.leaves(by_hand(*arrays))]
-    for g, w in zip(got, want, strict=True):
+    actual = [np.asarray(y) for y in jnp.tree.leaves(mapped(*arrays))]
+    expected = [np.asarray(y) for y in jnp.tree.leaves(by_hand(*arrays))]
+    for g, w in zip(actual, expected, strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5)
     assert steps_of(mapped, *arrays) == steps_of(by_hand, *arrays)

@@ -87,8 +87,8 @@ def test_conversions_are_those_of_numpy(code):
         for kind in ("i4", "u4", "i2", "u1", "?"):
             x = points({"?": "b1"}.get(kind, kind), 5000, 3).astype(kind)
             assert same_bits(np.asarray(jnp.asarray(x).astype(dtype)), x.astype(dtype)).all(), kind
-            want = np.asarray(jnp.asarray(EVERY[code].astype("f4")).astype(kind))
-            assert (np.asarray(every.astype(kind)) == want).all(), kind
+            expected = np.asarray(jnp.asarray(EVERY[code].astype("f4")).astype(kind))
+            assert (np.asarray(every.astype(kind)) == expected).all(), kind
         with jnp.enable_x64():
             x = np.concatenate([rng.standard_normal(1000), [1 + 2**-11 + 2**-40, 65520 - 2**-30]])
             assert same_bits(np.asarray(jnp.asarray(x).astype(dtype)), x.astype(dtype)).all()
@@ -113,11 +113,11 @@ CASES_OF = [
 ]
 
 
-def ulps(found, want):
+def ulps(found, expected):
     """How many numbers of the format lie between two arrays; any NaN is any other."""
-    bits = [np.asarray(x).view("u2").astype("i4") for x in (found, want)]
+    bits = [np.asarray(x).view("u2").astype("i4") for x in (found, expected)]
     place = [np.where(b & 0x8000, 0x8000 - b, b) for b in bits]
-    nan = np.isnan(found.astype("f4")) & np.isnan(want.astype("f4"))
+    nan = np.isnan(found.astype("f4")) & np.isnan(expected.astype("f4"))
     return np.where(nan, 0, abs(place[0] - place[1]))
 
 
@@ -130,23 +130,23 @@ def test_every_operation_is_that_of_float32_rounded(case, code):
     doubles = [k for k, v in case.params.items() if isinstance(v, np.dtype) and v == "f8"]
     params = {**case.params, **dict.fromkeys(doubles, dtype)}
     node = record(op, tuple(from_numpy(x)._node for x in inputs), params)
-    got = [engine.array_of(n) for n in (items(node) if isinstance(node.aval, tuple) else [node])]
+    actual = [engine.array_of(n) for n in (items(node) if isinstance(node.aval, tuple) else [node])]
     narrow = case.op == "nextafter"  # the next number depends on the format
     wide = [x if narrow else x.astype("f4") if x.dtype == dtype else x for x in inputs]
     with np.errstate(all="ignore"):
         wanted = op.numpy(*wide, **params)
     wanted = list(wanted) if isinstance(node.aval, tuple) else [wanted]
-    for found, want in zip(got, wanted, strict=True):
-        assert found.shape == want.shape
+    for found, expected in zip(actual, wanted, strict=True):
+        assert found.shape == expected.shape
         if found.dtype == dtype and "scatter" in op.name:
             # Sums are rounded once for each update, at the size that they have then.
-            size = max(abs(x).max(initial=0) for x in (*wide, want) if x.dtype == "f4")
-            apart = abs(found.astype("f4") - want).max(initial=0)
+            size = max(abs(x).max(initial=0) for x in (*wide, expected) if x.dtype == "f4")
+            apart = abs(found.astype("f4") - expected).max(initial=0)
             assert apart <= 3 * size * float(jnp.finfo(dtype).eps)
         elif found.dtype == dtype:
-            assert ulps(found, want.astype(dtype)).max(initial=0) <= 1
+            assert ulps(found, expected.astype(dtype)).max(initial=0) <= 1
         else:
-            assert (found == want).all()
+            assert (found == expected).all()
 
 
 def gelu_like(m, x):
@@ -180,11 +180,11 @@ def test_programs_match_jax_eagerly_and_jitted(name, shape, code):
     with jnp.disable_jit():
         steps = np.asarray(f(jnp, jnp.asarray(x)))
     assert eager.tobytes() == jitted.tobytes() == steps.tobytes()
-    want = np.asarray(f(jn, jn.asarray(x)))
-    assert eager.dtype == want.dtype
+    expected = np.asarray(f(jn, jn.asarray(x)))
+    assert eager.dtype == expected.dtype
     eps = float(jnp.finfo(SPELLED[code]).eps)
-    scale = np.maximum(abs(want.astype("f8")), 0.5)
-    assert (abs(eager.astype("f8") - want.astype("f8")) <= 8 * eps * scale).all()
+    scale = np.maximum(abs(expected.astype("f8")), 0.5)
+    assert (abs(eager.astype("f8") - expected.astype("f8")) <= 8 * eps * scale).all()
 
 
 @both
@@ -251,10 +251,10 @@ def test_loops_indices_and_orders(name, code):
     found = [np.asarray(y) for y in jnp.tree.leaves(run(x))]
     eager = [np.asarray(y) for y in jnp.tree.leaves(f(jnp.numpy, jnp.lax, jnp.asarray(x)))]
     theirs = jax_result(lambda: jax.tree.leaves(f(jn, jax.lax, jn.asarray(x))), f, x)
-    want = [np.asarray(y) for y in theirs]
+    expected = [np.asarray(y) for y in theirs]
     assert "library call" not in str(jnp.inspect(run)(x)) or name == "middle"
     eps = float(jnp.finfo(SPELLED[code]).eps)
-    for y, e, w in zip(found, eager, want, strict=True):
+    for y, e, w in zip(found, eager, expected, strict=True):
         assert y.dtype == w.dtype
         assert y.tobytes() == e.tobytes()
         if name == "sums of many":  # rounded after each of them, as before
@@ -276,10 +276,12 @@ def test_derivatives_and_examples(code):
     x = np.random.default_rng(4).standard_normal((5, 33)).astype(SPELLED[code])
     f = lambda m: lambda v: (m.tanh(v) * v).astype("float32").sum()  # noqa: E731
     found = jnp.vmap(jnp.grad(f(jnp)))(x)
-    want = jax_result(lambda: jax.vmap(jax.grad(f(jn)))(x), x)
-    assert found.dtype == want.dtype
+    expected = jax_result(lambda: jax.vmap(jax.grad(f(jn)))(x), x)
+    assert found.dtype == expected.dtype
     eps = float(jnp.finfo(SPELLED[code]).eps)
-    assert np.allclose(np.asarray(found, "f4"), np.asarray(want, "f4"), rtol=4 * eps, atol=4 * eps)
+    assert np.allclose(
+        np.asarray(found, "f4"), np.asarray(expected, "f4"), rtol=4 * eps, atol=4 * eps
+    )
 
 
 @both

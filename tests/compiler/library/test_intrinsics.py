@@ -314,21 +314,21 @@ def test_column_reductions_match_plain_python_and_single_columns(name, dtype):
         x = rng.uniform(0.9, 1.1, n) if np.dtype(dtype).kind == "f" else rng.integers(-90, 90, n)
         x = x.astype(dtype)
         places = np.arange(rows) * (wide + 3) + 2
-        got = [np.ones(1024, dtype), np.ones(1024, dtype)]
+        actual = [np.ones(1024, dtype), np.ones(1024, dtype)]
         text = f"""def kernel(lo, hi, a0, a1, n0, o0, o1):
     columns_{name}(at(o0, 0), at(a0, 1), n0[0] + 3, n0[0], n0[1])
     strips_{name}(at(o1, 0), at(a0, 1), at(a1, 0), n0[0], n0[1])
 """
-        run(text, 1, x, places, np.array([rows, wide]), *got)
-        for kind, found in zip(("columns_", "strips_"), got, strict=True):
-            want = np.ones(wide, dtype)
+        run(text, 1, x, places, np.array([rows, wide]), *actual)
+        for kind, found in zip(("columns_", "strips_"), actual, strict=True):
+            expected = np.ones(wide, dtype)
             how = rows + 3 if kind == "columns_" else places
-            plain.NAMESPACE[kind + name](want, x[1:], how, rows, wide)
+            plain.NAMESPACE[kind + name](expected, x[1:], how, rows, wide)
             rtol = 1e-5 if dtype == np.float32 else 1e-13
             rtol = rtol if x.dtype.kind == "f" else 0
-            np.testing.assert_allclose(found[:wide], want, rtol=rtol)
+            np.testing.assert_allclose(found[:wide], expected, rtol=rtol)
         for c in (0, wide // 2, wide - 1):
-            assert got[1][c] == block(name, x[1 + places + c])
+            assert actual[1][c] == block(name, x[1 + places + c])
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -367,14 +367,14 @@ def test_block_prod_of_complex_that_overflows_on_the_way(dtype, n):
     size = np.where(np.arange(n) % 2, big, 1 / big) * np.linspace(0.9, 1.1, n)
     exact = np.prod(size.astype(np.longdouble))
     turns = np.exp(1j * np.arange(n))
-    for x, want in (
+    for x, expected in (
         (size * turns, exact * turns.prod()),
         (size, exact),
         (size * 1j, exact * 1j**n),
     ):
         x = x.astype(dtype)
         rtol = 1e-4 if dtype == np.complex64 else 1e-11
-        np.testing.assert_allclose(block("prod", x), complex(want), rtol=rtol)
+        np.testing.assert_allclose(block("prod", x), complex(expected), rtol=rtol)
     assert block("prod", np.append(x, 0)) == 0
     assert block("prod", np.full(n, 1 / big, dtype)) == 0
     assert np.isinf(block("prod", np.full(n, big, dtype)).real)
@@ -401,12 +401,14 @@ def test_block_find_returns_first_index(dtype):
     out = np.zeros(1, np.int64)
     for n in (0, 1, 63, 64, 65, 200):
         x = np.zeros(n + 2, dtype)  # what is wanted also lies before the block and behind it
-        want = np.array([np.nan if x.dtype.kind == "f" and n % 2 else 1], dtype)
+        expected = np.array([np.nan if x.dtype.kind == "f" and n % 2 else 1], dtype)
         for place in sorted({0, n // 2, n - 1, n}):
-            x[:], x[0], x[n + 1] = 0, want[0], want[0]
-            x[1 + max(place, 0) :] = want[0]
-            run(text, n, x, want, out)
-            assert out[0] == max(place, 0) == plain.NAMESPACE["block_find"](x[1:], n, want[0]), (
+            x[:], x[0], x[n + 1] = 0, expected[0], expected[0]
+            x[1 + max(place, 0) :] = expected[0]
+            run(text, n, x, expected, out)
+            assert (
+                out[0] == max(place, 0) == plain.NAMESPACE["block_find"](x[1:], n, expected[0])
+            ), (
                 t,
                 n,
             )

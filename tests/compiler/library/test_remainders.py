@@ -35,6 +35,6 @@ def test_remainders_are_exact(dtype):
     x = [wide, np.repeat(edges, len(edges)), multiples - dtype(1), multiples, multiples + dtype(1)]
     y = [shorter, np.tile(edges, len(edges)), *[divisors] * 3]
     x, y = (np.concatenate(parts).astype(np.int64) for parts in (x, y))
-    got = np.asarray(lax.rem(jnp.asarray(x.astype(dtype)), jnp.asarray(y.astype(dtype))))
-    want = np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y)))
-    np.testing.assert_array_equal(got.astype(np.int64), want)
+    actual = np.asarray(lax.rem(jnp.asarray(x.astype(dtype)), jnp.asarray(y.astype(dtype))))
+    expected = np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y)))
+    np.testing.assert_array_equal(actual.astype(np.int64), expected)

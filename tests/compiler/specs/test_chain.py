@@ -139,8 +139,8 @@ def test_other_readers_force_storing(name):
     plan = plan_of(NOT[name], x)
     assert all(step.chained is None for step in plan.steps)
     found = accnp.jit(NOT[name])(jnp.asarray(x))
-    want = NOT[name](jnp.asarray(x))
-    for a, b in zip(*[v if isinstance(v, tuple) else (v,) for v in (found, want)], strict=True):
+    expected = NOT[name](jnp.asarray(x))
+    for a, b in zip(*[v if isinstance(v, tuple) else (v,) for v in (found, expected)], strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
@@ -164,10 +164,10 @@ def test_bands_in_a_loop_are_part_of_its_kernel():
 
     x = numbers(50, 60)
     found = accnp.jit(lambda x: accnp.lax.fori_loop(0, 5, step, x))(jnp.asarray(x))
-    want = x.astype(np.float64)
+    expected = x.astype(np.float64)
     for _ in range(5):
-        want[2:-2, 2:-2] = blurred(blurred(want, 1), 0) / 100
-    np.testing.assert_allclose(np.asarray(found), want, rtol=1e-3)
+        expected[2:-2, 2:-2] = blurred(blurred(expected, 1), 0) / 100
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-3)
 
 
 def test_inspect_shows_both():

@@ -40,6 +40,6 @@ def test_long_rows_are_kept_in_the_result_buffer():
 @pytest.mark.parametrize("f", [softmax, folds_of_what_is_kept])
 def test_values(f, shape):
     x = np.linspace(-3, 2, np.prod(shape), dtype=np.float32).reshape(shape)
-    got, want = jnp.jit(f)(x), f(x.astype(np.float64), np)
-    for g, w in zip(jnp.tree.leaves(got), jnp.tree.leaves(want), strict=True):
+    actual, expected = jnp.jit(f)(x), f(x.astype(np.float64), np)
+    for g, w in zip(jnp.tree.leaves(actual), jnp.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(np.asarray(g), w, rtol=2e-6)

@@ -60,8 +60,10 @@ def test_source_runs_as_plain_python(name):
     x = example(7, 9)
     plan = plan_of(f, x)
     ((data, _),) = run_plan_plainly(plan, [as_bytes(x), *_constants(f, x)])
-    want = np.asarray(ref(x))
-    np.testing.assert_allclose(data.view(want.dtype).reshape(want.shape), want, rtol=1e-5)
+    expected = np.asarray(ref(x))
+    np.testing.assert_allclose(
+        data.view(expected.dtype).reshape(expected.shape), expected, rtol=1e-5
+    )
 
 
 def _constants(f, x):
@@ -76,8 +78,8 @@ def test_sums_of_a_few_columns(f, ref):
 
     x = example(35, 3).reshape(5, 7, 3)
     ((data, _),) = run_plan_plainly(plan_of(twice, x), [as_bytes(x), *_constants(twice, x)])
-    want = ref(x).sum(1) * 2
-    np.testing.assert_allclose(data.view(np.float32).reshape(5, 3), want, rtol=1e-6, atol=1e-6)
+    expected = ref(x).sum(1) * 2
+    np.testing.assert_allclose(data.view(np.float32).reshape(5, 3), expected, rtol=1e-6, atol=1e-6)
 
 
 def test_equal_programs_have_equal_source():

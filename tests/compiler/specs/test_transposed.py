@@ -86,8 +86,8 @@ def test_reductions_of_transposed_operands_match_a_copy_bitwise(shape):
             for axis in itertools.combinations(range(rank), k):
                 turned = accnp.jit(partial(folds, jnp, axis=axis, order=order))(jnp.asarray(x))
                 plain = accnp.jit(partial(folds, jnp, axis=axis))(jnp.asarray(copy))
-                want = folds(np, view.astype(np.float64), axis)
-                for a, b, c in zip(turned, plain, want, strict=True):
+                expected = folds(np, view.astype(np.float64), axis)
+                for a, b, c in zip(turned, plain, expected, strict=True):
                     np.testing.assert_array_equal(np.asarray(a), np.asarray(b), str((order, axis)))
                     np.testing.assert_allclose(a, c, rtol=2e-4, atol=2e-3)
 
@@ -117,9 +117,9 @@ def test_transposed_rows_are_reduced_in_row_order(name, rows):
     plain = np.asarray(accnp.jit(f)(jnp.asarray(np.ascontiguousarray(x.T))))
     assert turned.tobytes() == plain.tobytes()
     with np.errstate(all="ignore"):
-        want = EACH[name](np, x.T)
+        expected = EACH[name](np, x.T)
     if "integers" not in name:
-        np.testing.assert_allclose(turned, want, rtol=1e-3, atol=1e-2)
+        np.testing.assert_allclose(turned, expected, rtol=1e-3, atol=1e-2)
 
 
 DOWN = {
@@ -190,8 +190,8 @@ def test_nonadjacent_axes_are_reduced_one_after_the_other(shape):
     for k in range(len(shape) + 1):
         for axis in itertools.combinations(range(len(shape)), k):
             found = accnp.jit(partial(jnp.sum, axis=axis, keepdims=True))(jnp.asarray(x))
-            want = x.astype(np.float64).sum(axis, keepdims=True)
-            np.testing.assert_allclose(np.asarray(found), want, rtol=1e-4, atol=1e-3)
+            expected = x.astype(np.float64).sum(axis, keepdims=True)
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-4, atol=1e-3)
     steps = plan_of(lambda x: x.sum((0, 2)), numbers((40, 50, 60))).steps
     assert [s.text.extent > 0 for s in steps] == [True, True]
     assert not any("transpose" in s.text.source for s in steps)
@@ -202,8 +202,8 @@ def test_rows_are_joined_to_columns_in_their_order(rows):
     x = numbers((rows, 100))
     parts = [x[k : k + 512] for k in range(0, rows, 512)]
     sums = [np.add.accumulate(p, axis=0, dtype=np.float32)[-1] for p in parts]
-    want = np.sum(np.array(sums, np.float64), axis=0).astype(np.float32)
-    np.testing.assert_array_equal(np.asarray(jnp.asarray(x).sum(0)), want)
+    expected = np.sum(np.array(sums, np.float64), axis=0).astype(np.float32)
+    np.testing.assert_array_equal(np.asarray(jnp.asarray(x).sum(0)), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -216,10 +216,10 @@ def test_reductions_and_loops_share_masked_loads(op, dtype):
     x = (x / 50).astype(dtype) if np.dtype(dtype).kind in "fc" else x
     for axis in (None, 1):
         with np.errstate(all="ignore"):
-            want = getattr(np, op)(x * x[:, :1], axis)
+            expected = getattr(np, op)(x * x[:, :1], axis)
         a = jnp.asarray(x)
         found = np.asarray(getattr(jnp, op)(a * a[:, :1], axis))
-        np.testing.assert_allclose(found, np.asarray(want).astype(found.dtype), rtol=1e-3)
+        np.testing.assert_allclose(found, np.asarray(expected).astype(found.dtype), rtol=1e-3)
     np.testing.assert_allclose(np.asarray(jnp.asarray(x).T * x.T), x.T * x.T, rtol=1e-5)
 
 
@@ -239,8 +239,8 @@ def products(n, dtype):
 def test_overflowing_products_match_row_reductions_bitwise(dtype, n):
     x = products(n, dtype)
     with accnp.enable_x64(True):
-        want = np.asarray(jnp.asarray(x).prod(1))
-        assert np.isfinite(np.log(abs(want[::9]))).all()
+        expected = np.asarray(jnp.asarray(x).prod(1))
+        assert np.isfinite(np.log(abs(expected[::9]))).all()
         given = jnp.asarray(np.ascontiguousarray(x.T))
         for f in (
             lambda x: x.T.prod(1),
@@ -249,5 +249,5 @@ def test_overflowing_products_match_row_reductions_bitwise(dtype, n):
             lambda x: (x.T.prod(1), x.T.sum(1))[0],
         ):
             found = np.asarray(accnp.jit(f)(given))
-            np.testing.assert_array_equal(found, want)
-            np.testing.assert_array_equal(np.signbit(found), np.signbit(want))
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))

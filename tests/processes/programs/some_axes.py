@@ -11,8 +11,8 @@ values = np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)
 weights = np.random.default_rng(1).normal(size=(8, 6)).astype(np.float32)
 
 
-def check(name, found, want):
-    np.testing.assert_allclose(gather(found), want, rtol=1e-5, atol=1e-6, err_msg=name)
+def check(name, found, expected):
+    np.testing.assert_allclose(gather(found), expected, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def check_all(kind):
