@@ -16,7 +16,7 @@ from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.numpy import ufunc_rules as rules
 from accnp.numpy import ufuncs as uf
-from accnp.numpy.derivative_rules import normal_law, tanh_law
+from accnp.numpy.derivative_rules import normal_cdf, tanh_cdf
 from accnp.numpy.ufunc_factories import inexact
 from accnp.primitives.custom import JvpRule, call_with_rule
 from accnp.primitives.elementwise import like
@@ -555,7 +555,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     node = _inexact_node("gelu", x)
     if state.named or rules.kind(node) != "f":  # jaxprs show the formula that JAX uses
-        law = tanh_law if approximate else normal_law
+        law = tanh_cdf if approximate else normal_cdf
         return wrap(cast(o.mul(node, law(node)), node.aval.dtype))
     return wrap(cast((o.tanh_gelu if approximate else o.normal_gelu)(node), node.aval.dtype))
 

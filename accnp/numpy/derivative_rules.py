@@ -27,7 +27,7 @@ from accnp.numpy.ufunc_rules import (
 )
 from accnp.primitives.custom import JvpRule, call_with_rule
 
-__all__ = ["i0", "logaddexp", "logaddexp2", "normal_law", "sinc", "tanh_law"]
+__all__ = ["i0", "logaddexp", "logaddexp2", "normal_cdf", "sinc", "tanh_cdf"]
 
 
 def logaddexp(a: Node, b: Node) -> Node:
@@ -172,17 +172,17 @@ def i0(x: Node) -> Node:
     return call_with_rule(JvpRule("_i0", rule, _jaxpr_params("_i0")), [x], value)[0]
 
 
-def normal_law(x: Node) -> Node:
+def normal_cdf(x: Node) -> Node:
     """Return erfc(-x / sqrt(2)) / 2, the normal CDF; jaxprs show the formula that JAX uses."""
     if state.named:
         return o.mul(like(x, 0.5), o.erfc(o.mul(o.neg(x), like(x, math.sqrt(0.5)))))
-    return o.normal_law(x)
+    return o.normal_cdf(x)
 
 
-def tanh_law(x: Node) -> Node:
+def tanh_cdf(x: Node) -> Node:
     """Return (1 + tanh(u)) / 2 for u = sqrt(2 / pi) (x + 0.044715 x**3), with JAX's jaxpr."""
     if not state.named and kind(x) == "f":
-        return o.tanh_law(x)
+        return o.tanh_cdf(x)
     cube, scale = o.mul(like(x, 0.044715), o.integer_pow(x, y=3)), math.sqrt(2 / math.pi)
     inner = o.tanh(o.mul(like(x, scale), o.add(x, cube)))
     return o.mul(like(x, 0.5), o.add(like(x, 1), inner))

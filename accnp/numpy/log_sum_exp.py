@@ -44,8 +44,8 @@ def _log_sum(total: Node, x: Node, top: Node, axes: tuple[int, ...]) -> Node:
     digits, which matter if `top` is near 0 as well.
     """
     high, all_of_it = (red.keep(v, x, axes, True) for v in (top, total))
-    rest = o.reduce_sum(o.exp_below(x, high, all_of_it), axes=axes)
-    return o.log_beside(rest, top, total)
+    rest = o.reduce_sum(o.exp_near_unit_sum(x, high, all_of_it), axes=axes)
+    return o.log_near_unit_sum(rest, top, total)
 
 
 @overload

@@ -225,13 +225,13 @@ map_op("select_n", numpy=ref.select_n, infer=_select_infer, scalar=_select_scala
 
 # --- sums of exponentials near 1 ------------------------------------------------------------------
 
-# exp_below is exp(x - top); it is 0 if x is top, and 0 unless the sum {2} of all exponentials is
-# near 1 and top near 0, because only there top + log(sum) cancels. If the sum and top are constant
-# along a pass that only adds such values, and show that it is not needed, kernels skip the pass
-# (`compiler/specs/accumulators.py`).
-_BESIDE = "(fmax(abs({1}) * #(0.5), abs({2} - #(1))) < #(0.75))"
-_IS_BESIDE, _EXP_BELOW, _LOG_BESIDE = (
-    {code: text.replace("?", _BESIDE).replace("#", code) for code in ("f4", "f8")}
+# exp_near_unit_sum is exp(x - top); it is 0 if x is top, and 0 unless the sum {2} of all
+# exponentials is near 1 and top near 0, because only there top + log(sum) cancels. If the sum and
+# top are constant along a pass that only adds such values, and show that it is not needed, kernels
+# skip the pass (`compiler/specs/accumulators.py`).
+_NEAR_ONE = "(fmax(abs({1}) * #(0.5), abs({2} - #(1))) < #(0.75))"
+_IS_NEAR_ONE, _EXP_NEAR_UNIT_SUM, _LOG_NEAR_UNIT_SUM = (
+    {code: text.replace("?", _NEAR_ONE).replace("#", code) for code in ("f4", "f8")}
     for text in (
         "?",
         "select(?, select({0} == {1}, #(0), exp({0} - {1})), #(0))",
@@ -246,12 +246,14 @@ def _by_precision(texts: dict[str, str]) -> Callable[[Params, np.dtype], str]:
 
 
 map_op(
-    "exp_below", numpy=ref.exp_below, scalar=_by_precision(_EXP_BELOW), jvp=(ZERO, ZERO, ZERO),
-    nonzero=lambda dtype: _by_precision(_IS_BESIDE)({}, dtype), dtypes="f", cost=20,
+    "exp_near_unit_sum", numpy=ref.exp_near_unit_sum,
+    scalar=_by_precision(_EXP_NEAR_UNIT_SUM), jvp=(ZERO, ZERO, ZERO),
+    nonzero=lambda dtype: _by_precision(_IS_NEAR_ONE)({}, dtype), dtypes="f", cost=20,
 )  # fmt: skip
-# The logarithm of the third operand, computed from the sum of `exp_below` if that is more accurate.
+# The logarithm of the third operand, computed from the sum of `exp_near_unit_sum` if that is more
+# accurate.
 map_op(
-    "log_beside", numpy=ref.log_beside, scalar=_by_precision(_LOG_BESIDE),
+    "log_near_unit_sum", numpy=ref.log_near_unit_sum, scalar=_by_precision(_LOG_NEAR_UNIT_SUM),
     jvp=(ZERO, ZERO, lambda t, y, rest, top, total: o.div(t, total)), dtypes="f", cost=20,
     makes_nan=False,
 )  # fmt: skip

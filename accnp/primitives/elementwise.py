@@ -437,7 +437,7 @@ unary("logistic", INEXACT, ref.logistic, "logistic({0})", _logistic_jvp, cost=20
 unary("silu", FLOAT, ref.silu, "silu({0})", _silu_jvp, cost=20)
 
 
-def _tanh_law_jvp(t: Node, y: Node, x: Node) -> Node:
+def _tanh_cdf_jvp(t: Node, y: Node, x: Node) -> Node:
     x = o.clamp(like(x, -1e3), x, like(x, 1e3))  # y is 0 or 1 beyond; the square could overflow
     scale = 2 * np.sqrt(2 / np.pi)
     inner = o.add(o.mul(like(x, scale * 3 * 0.044715), o.square(x)), like(x, scale))
@@ -466,12 +466,12 @@ def _mish_jvp(t: Node, y: Node, x: Node) -> Node:
 
 @in_float32
 def _tanh_gelu_jvp(t: Node, y: Node, x: Node) -> Node:
-    part = o.tanh_law(x)
-    return o.add(o.mul(t, part), o.mul(x, _tanh_law_jvp(t, part, x)))
+    part = o.tanh_cdf(x)
+    return o.add(o.mul(t, part), o.mul(x, _tanh_cdf_jvp(t, part, x)))
 
 
 unary("tanh_gelu", FLOAT, ref.tanh_gelu, "tanh_gelu({0})", _tanh_gelu_jvp, cost=25)
-unary("tanh_law", FLOAT, ref.tanh_law, "tanh_law({0})", _tanh_law_jvp, cost=25)
+unary("tanh_cdf", FLOAT, ref.tanh_cdf, "tanh_cdf({0})", _tanh_cdf_jvp, cost=25)
 unary("mish", FLOAT, ref.mish, "mish({0})", _mish_jvp, cost=25)
 
 # --- trigonometry ---------------------------------------------------------------------------------
@@ -570,17 +570,17 @@ unary(
 )
 
 
-def _normal_law_jvp(t: Node, y: Node, x: Node) -> Node:
+def _normal_cdf_jvp(t: Node, y: Node, x: Node) -> Node:
     density = o.exp(o.mul(like(x, -0.5), o.square(x)))
     return o.mul(t, o.mul(like(x, 1 / np.sqrt(2 * np.pi)), density))
 
 
 @in_float32
 def _normal_gelu_jvp(t: Node, y: Node, x: Node) -> Node:
-    return o.add(o.mul(t, o.normal_law(x)), o.mul(x, _normal_law_jvp(t, y, x)))
+    return o.add(o.mul(t, o.normal_cdf(x)), o.mul(x, _normal_cdf_jvp(t, y, x)))
 
 
-unary("normal_law", FLOAT, ref.special("ndtr"), "normal_law({0})", _normal_law_jvp, cost=40)
+unary("normal_cdf", FLOAT, ref.special("ndtr"), "normal_cdf({0})", _normal_cdf_jvp, cost=40)
 unary("normal_gelu", FLOAT, ref.normal_gelu, "normal_gelu({0})", _normal_gelu_jvp, cost=45)
 unary(
     "erf_inv", FLOAT, ref.erf_inv, "erf_inv({0})",
@@ -592,7 +592,7 @@ unary("lgamma", FLOAT, ref.lgamma, "lgamma({0})",
 unary("digamma", FLOAT, ref.special("digamma"), "digamma({0})",
       lambda t, y, x: o.mul(t, o.polygamma(like_full(x, 1), x)), cost=60)  # fmt: skip
 binary(
-    "digamma_rise", FLOAT, ref.digamma_rise, "digamma_rise({0}, {1})",
+    "digamma_difference", FLOAT, ref.digamma_difference, "digamma_difference({0}, {1})",
     (
         lambda t, y, x, h: o.mul(t, o.sub(_trigamma(o.add(x, h)), _trigamma(x))),
         lambda t, y, x, h: o.mul(t, _trigamma(o.add(x, h))),

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from accnp.dtypes.names import DTypeLike
 
 __all__ = [
-    "cast", "clamp", "digamma_rise", "divide", "erf_inv", "exp_below", "exp_difference",
-    "integer_pow", "lgamma", "log_beside", "logaddexp", "logaddexp2", "logistic", "make_complex",
-    "mish", "normal_gelu", "ordered_bits", "remainder", "rsqrt", "select_n", "shift_left",
-    "shift_right_arithmetic", "shift_right_logical", "sign", "silu", "sin_pi", "special", "square",
-    "tan", "tanh", "tanh_gelu", "tanh_law",
+    "cast", "clamp", "digamma_difference", "divide", "erf_inv", "exp_difference",
+    "exp_near_unit_sum", "integer_pow", "lgamma", "log_near_unit_sum", "logaddexp",
+    "logaddexp2", "logistic", "make_complex", "mish", "normal_gelu", "ordered_bits",
+    "remainder", "rsqrt", "select_n", "shift_left", "shift_right_arithmetic",
+    "shift_right_logical", "sign", "silu", "sin_pi", "special", "square", "tan", "tanh",
+    "tanh_cdf", "tanh_gelu",
 ]  # fmt: skip
 
 
@@ -204,7 +205,7 @@ def logistic(x: np.ndarray) -> np.ndarray:
     return (1 / (1 + np.exp(-x))).astype(x.dtype)
 
 
-def digamma_rise(x: np.ndarray, h: np.ndarray) -> np.ndarray:
+def digamma_difference(x: np.ndarray, h: np.ndarray) -> np.ndarray:
     """Return digamma(x + h) - digamma(x)."""
     y = x.astype(np.float64)
     digamma = special("digamma")
@@ -223,12 +224,12 @@ def _is_near_one(top: np.ndarray, total: np.ndarray) -> np.ndarray:
 
 
 @quiet
-def exp_below(x: np.ndarray, top: np.ndarray, total: np.ndarray) -> np.ndarray:
+def exp_near_unit_sum(x: np.ndarray, top: np.ndarray, total: np.ndarray) -> np.ndarray:
     return np.where(_is_near_one(top, total) & (x != top), np.exp(x - top), x.dtype.type(0))
 
 
 @quiet
-def log_beside(rest: np.ndarray, top: np.ndarray, total: np.ndarray) -> np.ndarray:
+def log_near_unit_sum(rest: np.ndarray, top: np.ndarray, total: np.ndarray) -> np.ndarray:
     return np.log1p(np.where(_is_near_one(top, total), rest, total - total.dtype.type(1)))
 
 
@@ -253,14 +254,14 @@ def silu(x: np.ndarray) -> np.ndarray:
 
 
 @quiet
-def tanh_law(x: np.ndarray) -> np.ndarray:
+def tanh_cdf(x: np.ndarray) -> np.ndarray:
     cube = x + x.dtype.type(0.044715) * x**3
     return (1 / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * cube))).astype(x.dtype)
 
 
 @quiet
 def tanh_gelu(x: np.ndarray) -> np.ndarray:
-    return (x * tanh_law(x.astype(np.float64))).astype(x.dtype)
+    return (x * tanh_cdf(x.astype(np.float64))).astype(x.dtype)
 
 
 @quiet

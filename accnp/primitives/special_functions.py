@@ -90,19 +90,19 @@ def _expn_derivative(y: Node, n: Node, x: Node) -> Node:
 _declare(
     "beta",
     "beta",
-    lambda y, a, b: o.mul(o.neg(y), o.digamma_rise(a, b)),
-    lambda y, a, b: o.mul(o.neg(y), o.digamma_rise(b, a)),
+    lambda y, a, b: o.mul(o.neg(y), o.digamma_difference(a, b)),
+    lambda y, a, b: o.mul(o.neg(y), o.digamma_difference(b, a)),
 )
 _declare(
     "betaln",
     "betaln",
-    lambda y, a, b: o.neg(o.digamma_rise(a, b)),
-    lambda y, a, b: o.neg(o.digamma_rise(b, a)),
+    lambda y, a, b: o.neg(o.digamma_difference(a, b)),
+    lambda y, a, b: o.neg(o.digamma_difference(b, a)),
 )
 _declare(
     "binom",
     "binom",
-    lambda y, n, k: o.mul(y, o.digamma_rise(o.add(o.sub(n, k), like(n, 1)), k)),
+    lambda y, n, k: o.mul(y, o.digamma_difference(o.add(o.sub(n, k), like(n, 1)), k)),
     lambda y, n, k: o.mul(y, o.sub(_psi_after(o.sub(n, k)), _psi_after(k))),
 )
 _declare("bessel_i0", "i0", lambda y, x: o.bessel_i1(x))
@@ -216,7 +216,7 @@ _declare(
 _declare(
     "poch",
     "poch",
-    lambda y, z, m: o.mul(y, o.digamma_rise(z, m)),
+    lambda y, z, m: o.mul(y, o.digamma_difference(z, m)),
     lambda y, z, m: o.mul(y, o.digamma(o.add(z, m))),
 )
 

@@ -37,14 +37,14 @@ APPROXIMATE = (
     "logistic",
     "silu",
     "mish",
-    "tanh_law",
+    "tanh_cdf",
     "tanh_gelu",
     "sinh",
     "cosh",
     "expm1",
 )
 OTHERS = (
-    "sin", "cos", "tan", "erfc", "normal_law", "normal_gelu", "sqrt", "cbrt", "atan", "asin",
+    "sin", "cos", "tan", "erfc", "normal_cdf", "normal_gelu", "sqrt", "cbrt", "atan", "asin",
     "acos", "asinh", "acosh", "atanh",
 )  # fmt: skip
 NAMES = (*APPROXIMATE, *OTHERS)
@@ -52,9 +52,9 @@ NAMES = (*APPROXIMATE, *OTHERS)
 MAX_ULP = {
     "silu": 4.3,
     "mish": 3.5,
-    "tanh_law": 4.3,
+    "tanh_cdf": 4.3,
     "tanh_gelu": 4.3,
-    "normal_law": 3.0,
+    "normal_cdf": 3.0,
     "normal_gelu": 3.0,
 }
 # Instructions, their functions in float64, and ranges in which every argument is tried.
@@ -77,17 +77,17 @@ def _mish(m: Any, x: Any) -> Any:
     return m.where(x > 40, x, x * (n / (n + 2.0)))
 
 
-def _tanh_law(m: Any, x: Any) -> Any:
+def _tanh_cdf(m: Any, x: Any) -> Any:
     return _logistic(m, 2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x * x * x))
 
 
 _SPECIAL: dict[str, Callable[..., Any]] = {
     "erf": lambda m, s, x: s.erf(x), "erfc": lambda m, s, x: s.erfc(x),
-    "normal_law": lambda m, s, x: 0.5 * s.erfc(x * -np.sqrt(0.5)),
+    "normal_cdf": lambda m, s, x: 0.5 * s.erfc(x * -np.sqrt(0.5)),
     "normal_gelu": lambda m, s, x: x * (0.5 * s.erfc(x * -np.sqrt(0.5))),
     "logistic": lambda m, s, x: _logistic(m, x), "silu": lambda m, s, x: x * _logistic(m, x),
-    "mish": lambda m, s, x: _mish(m, x), "tanh_law": lambda m, s, x: _tanh_law(m, x),
-    "tanh_gelu": lambda m, s, x: x * _tanh_law(m, x),
+    "mish": lambda m, s, x: _mish(m, x), "tanh_cdf": lambda m, s, x: _tanh_cdf(m, x),
+    "tanh_gelu": lambda m, s, x: x * _tanh_cdf(m, x),
     "rsqrt": lambda m, s, x: 1 / m.sqrt(x),
 }  # fmt: skip
 _OTHER_NAMES = {"atan": "arctan", "asin": "arcsin", "acos": "arccos", "asinh": "arcsinh",

@@ -12,7 +12,7 @@ EXACT = {
     "logistic": lambda x: 1 / (1 + np.exp(-x)),
     "silu": lambda x: x / (1 + np.exp(-x)),
     "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
-    "tanh_law": lambda x: 1 / (1 + np.exp(-np.sqrt(8 / np.pi) * (x + 0.044715 * x**3))),
+    "tanh_cdf": lambda x: 1 / (1 + np.exp(-np.sqrt(8 / np.pi) * (x + 0.044715 * x**3))),
     "rsqrt": lambda x: 1 / np.sqrt(x),
 }
 

@@ -186,18 +186,18 @@ for name in ("asin", "acos", "atanh"):
     add(name, cplx(4))
 add("acosh", real(5, low=1.2))
 add("acosh", cplx(4))
-for name in ("erf", "erfc", "normal_law", "normal_gelu", "silu", "mish", "tanh_law", "tanh_gelu"):
+for name in ("erf", "erfc", "normal_cdf", "normal_gelu", "silu", "mish", "tanh_cdf", "tanh_gelu"):
     add(name, real(6))
 for name in ("logaddexp", "logaddexp2"):
     add(name, real(6), real(6))
-add("exp_below", real(5), real(5), real(5, low=1, high=3), diff=False)
-add("log_beside", real(5), real(5), real(5, low=1, high=1.7), diff=False)
-add("log_beside", real(5), real(5), real(5, low=2, high=9))
+add("exp_near_unit_sum", real(5), real(5), real(5, low=1, high=3), diff=False)
+add("log_near_unit_sum", real(5), real(5), real(5, low=1, high=1.7), diff=False)
+add("log_near_unit_sum", real(5), real(5), real(5, low=2, high=9))
 add("exp_difference", real(5, low=-3, high=0), real(5, low=0.5, high=2))
 for name in ("lgamma", "digamma"):
     add(name, real(5, low=0.4, high=5))
 add("sin_pi", cplx(4))
-add("digamma_rise", real(5, low=0.4, high=5), real(5, low=0.4, high=5))
+add("digamma_difference", real(5, low=0.4, high=5), real(5, low=0.4, high=5))
 for name in ("bessel_i0e", "bessel_i1e"):
     add(name, real(5, low=0.2))
     add(name, real(4, low=-2, high=-0.3))

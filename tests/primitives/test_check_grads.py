@@ -36,7 +36,7 @@ WITHOUT = {
     "le": INTEGERS, "gt": INTEGERS, "ge": INTEGERS, "is_finite": INTEGERS, "argmax": INTEGERS,
     "argmin": INTEGERS, "searchsorted": INTEGERS, "sign": STEPS, "floor": STEPS, "ceil": STEPS,
     "round": STEPS, "bitcast_convert_type": TYPES, "view_bytes": TYPES,
-    "exp_below": "a part of log_beside, which has the derivative of both",
+    "exp_near_unit_sum": "a part of log_near_unit_sum, which has the derivative of both",
     "stop_gradient": "its tangent is zero by meaning",
     "nextafter": "no derivative is known, as in jax",
     "igamma_grad_a": "no derivative is known, as in jax",

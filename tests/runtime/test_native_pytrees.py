@@ -255,9 +255,10 @@ def test_references_balance() -> None:
     work()
     gc.collect()
     counts = [sys.getrefcount(x) for x in (leaf, None, (), Box, list, NONE)]
-    for _ in range(1000):
+    for _ in range(3000):
         work()
     gc.collect()
     after = [sys.getrefcount(x) for x in (leaf, None, (), Box, list, NONE)]
-    assert all(abs(a - b) < 500 for a, b in zip(counts, after)), (counts, after)
+    # Other threads hold some of None and ().
+    assert all(abs(a - b) < 2000 for a, b in zip(counts, after)), (counts, after)
     assert counts[0] == after[0]

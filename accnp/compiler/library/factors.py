@@ -126,7 +126,7 @@ def cholesky_{code}(lo, hi, n, a, lda, bad):
         while rest >= 32:
             for u in range(0, 32, {one}):
                 for q in range(0, 32, {one}):
-                    turn(at(buf, u * 32 + q), 32, at(below, u + q * lda), lda)
+                    transpose_square(at(buf, u * 32 + q), 32, at(below, u + q * lda), lda)
             for p in range(32):
                 top = at(buf, p * 32)
                 d = block[p * lda + p]
@@ -139,7 +139,7 @@ def cholesky_{code}(lo, hi, n, a, lda, bad):
                         row[q] = fma(f, top[q], row[q])
             for u in range(0, 32, {one}):
                 for q in range(0, 32, {one}):
-                    turn(at(below, u * lda + q), lda, at(buf, u + q * 32), 32)
+                    transpose_square(at(below, u * lda + q), lda, at(buf, u + q * 32), 32)
             below = at(below, 32 * lda)
             rest -= 32
         if rest > 0:

@@ -220,15 +220,19 @@ def conv_{code}(lo0, hi0, lo, hi, x, w, y, {integers}):
                                             adjacent = adjacent and row[p + i] - row[p] == i
                                         if adjacent:
                                             src = at(pb, row[p] + q * wo)
-                                            turn(at(panel, p * width + q), width, src, wo)
+                                            transpose_square(
+                                                at(panel, p * width + q), width, src, wo
+                                            )
                                         else:
                                             for i in range(p, p + {one}):
                                                 src = at(pb, row[i] + q * wo)
-                                                lay(at(panel, i * width + q), src, wo, n - q)
+                                                copy_vector(
+                                                    at(panel, i * width + q), src, wo, n - q
+                                                )
                                         p += {one}
                                 while p < kk:
                                     src = at(pb, row[p] + q * wo)
-                                    lay(at(panel, p * width + q), src, wo, n - q)
+                                    copy_vector(at(panel, p * width + q), src, wo, n - q)
                                     p += 1
                             pb = panel
                             row = dense_offsets
@@ -241,9 +245,13 @@ def conv_{code}(lo0, hi0, lo, hi, x, w, y, {integers}):
                                 prefetch(at(pc, po[i]))
                                 prefetch(at(pc, po[i] + n - 1))
                             if width == {one}:
-                                apart_{tall}x1(kk, source, pd, tab, pb, row, pc, po, rest, n, mode)
+                                indirect_tile_{tall}x1(
+                                    kk, source, pd, tab, pb, row, pc, po, rest, n, mode
+                                )
                             else:
-                                apart_{tall}x2(kk, source, pd, tab, pb, row, pc, po, rest, n, mode)
+                                indirect_tile_{tall}x2(
+                                    kk, source, pd, tab, pb, row, pc, po, rest, n, mode
+                                )
                     if yo != 1:
                         r = 0
                         while r < rows:
@@ -256,7 +264,9 @@ def conv_{code}(lo0, hi0, lo, hi, x, w, y, {integers}):
                             if adjacent:
                                 q = 0
                                 while q + {one} <= n:
-                                    turn(at(pc, q * yo), yo, at(sums, r * width + q), width)
+                                    transpose_square(
+                                        at(pc, q * yo), yo, at(sums, r * width + q), width
+                                    )
                                     q += {one}
                                 while q < n:
                                     for i in range({one}):

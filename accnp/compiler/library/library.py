@@ -151,7 +151,7 @@ def _gemm(name: str, code: str, vector_bytes: int) -> str:
     is_complex = code[0] == "c"
     counts = {"one": lanes, "two": 2 * lanes, "four": 4 * lanes}
     pack_left = shape.pack_left if code[0] == "f" else ""
-    names = {"tile": "twin" if is_complex else "tile"}
+    names = {"tile": "complex_tile" if is_complex else "tile"}
     names |= {"ra": "ra", "ca": "ca"} if pack_left else {"ra": "rsa", "ca": "csa"}
     values = {"pack_left": pack_left.format(one=lanes), "code": code, "one": lanes}
     values |= {"band": shape.band, "run": RUN}
@@ -253,10 +253,12 @@ _LEFT = {
                     to = at(rows, (i - i0) * kk)
                     p = 0
                     while csa == 1 and p + {one} <= kk and stop - i >= {one}:
-                        turn(at(to, p * {one}), {one}, at(a, i * rsa + p0 + p), rsa)
+                        transpose_square(at(to, p * {one}), {one}, at(a, i * rsa + p0 + p), rsa)
                         p += {one}
                     while p < kk:
-                        lay(at(to, p * {one}), at(a, i * rsa + (p0 + p) * csa), rsa, stop - i)
+                        copy_vector(
+                            at(to, p * {one}), at(a, i * rsa + (p0 + p) * csa), rsa, stop - i
+                        )
                         p += 1""",
     "point_left": """
                     ra = rsa
@@ -274,16 +276,22 @@ _PACK = """
                     for q in range(0, {packed} if rsb == 1 else 0, {one}):
                         p = 0
                         while p + {one} <= kk and nn - q >= {one}:
-                            turn(at(buf, p * width + q), width, at(pb, p + q * csb), csb)
+                            transpose_square(
+                                at(buf, p * width + q), width, at(pb, p + q * csb), csb
+                            )
                             p += {one}
                         while p < kk:
-                            lay(at(buf, p * width + q), at(pb, p * rsb + q * csb), csb, nn - q)
+                            copy_vector(
+                                at(buf, p * width + q), at(pb, p * rsb + q * csb), csb, nn - q
+                            )
                             p += 1
                     for p in range(kk if rsb != 1 else 0):
                         prefetch(at(pb, (p + 16) * rsb))
                         prefetch(at(pb, (p + 16) * rsb + {one}))
                         for q in range(0, {packed}, {one}):
-                            lay(at(buf, p * width + q), at(pb, p * rsb + q * csb), csb, nn - q)"""
+                            copy_vector(
+                                at(buf, p * width + q), at(pb, p * rsb + q * csb), csb, nn - q
+                            )"""
 # Each complex row becomes two: one is multiplied by the real part of the left factor, the other by
 # the imaginary part.
 _PACK_PAIRS = """
@@ -291,7 +299,7 @@ _PACK_PAIRS = """
                         for p in range(kk):
                             dst = at(buf, 2 * p * width + q)
                             src = at(pb, 2 * p * rsb + q * csb)
-                            lay_pairs(dst, at(dst, width), src, 2 * csb, nn - q)"""
+                            copy_complex_pairs(dst, at(dst, width), src, 2 * csb, nn - q)"""
 
 _GEMV = """
 def {name}(lo, hi, n, k, x, sx, b, rsb, csb, c, how):
@@ -321,7 +329,7 @@ def {name}(lo, hi, n, k, x, sx, b, rsb, csb, c, how):
                     for u in range(kk):
                         row = at(pb, u * rsb)
                         for q in range(0, nn, {one}):
-                            lay(at(spare, q), at(row, q * csb), csb, nn - q)
+                            copy_vector(at(spare, q), at(row, q * csb), csb, nn - q)
                         acc = at(buf, u % {chains} * {strip})
                         add_scaled(acc, at(px, u * sx), 0, spare, 0, nn)
                 combine_{code}(nn, buf, {strip}, at(c, j), keep)

@@ -474,7 +474,7 @@ for _name, _dtype in DTYPES.items():
     NAMESPACE["tile_" + _name] = _stack(_dtype, TILE)
     NAMESPACE["slab_" + _name] = _stack(_dtype, SLAB)
     NAMESPACE["cell_" + _name] = _stack(_dtype, 1)
-    NAMESPACE["nothing_" + _name] = lambda: None
+    NAMESPACE["null_" + _name] = lambda: None
     NAMESPACE["heap_" + _name] = _heap(_dtype)
     if np.dtype(_dtype).kind in "iufV":
         NAMESPACE["bitcast_" + _name] = bitcast(_dtype)

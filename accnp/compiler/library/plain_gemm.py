@@ -84,7 +84,7 @@ def _tile(rows: int, parts: int, fma: MultiplyAdd) -> Callable[..., None]:
     return call
 
 
-def _complex_gemm(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
+def _indirect_tile(rows: int, fma: MultiplyAdd) -> Callable[..., None]:
     def call(
         k: Integer, a: Pointer, down: Places, along: Places, b: Pointer, across: Places,
         c: Pointer, out: Places, m: Integer, n: Integer, how: Integer,
@@ -201,11 +201,11 @@ def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
         return (_multiply_add_pairs if isinstance(z, np.integer) else floats)(x, y, z)
 
     found: dict[str, Any] = {
-        "lay": _copy_lanes,
-        "lay_pairs": _copy_complex_pairs,
-        "turn": _transpose_square,
+        "copy_vector": _copy_lanes,
+        "copy_complex_pairs": _copy_complex_pairs,
+        "transpose_square": _transpose_square,
     }
-    found["lay_words"] = _copy_words
+    found["copy_words"] = _copy_words
     found["add_scaled"] = _add_scaled(1, fma)
     found["add_scaled_4"], found["add_scaled_8"] = (_add_scaled(rows, fma) for rows in (4, 8))
     for name in SIGNATURES:
@@ -218,10 +218,13 @@ def namespace(floats: MultiplyAdd, scope: dict[str, Any]) -> dict[str, Any]:
         found[f"dots_{of.dot_rows}"] = _dots(of.dot_rows, fma)
         for shape in (f"{of.tile_rows}x1", f"{of.tile_rows}x2"):
             found["tile_" + shape] = _tile(of.tile_rows, 1, fma)
-            found["twin_" + shape] = _tile(of.tile_rows, 2, fma)
-            found["apart_" + shape] = _complex_gemm(of.tile_rows, fma)
+            found["complex_tile_" + shape] = _tile(of.tile_rows, 2, fma)
+            found["indirect_tile_" + shape] = _indirect_tile(of.tile_rows, fma)
     for rows, shape in ((2, "2x4"), (4, "4x2")):
-        found["tile_" + shape], found["twin_" + shape] = _tile(rows, 1, fma), _tile(rows, 2, fma)
+        found["tile_" + shape], found["complex_tile_" + shape] = (
+            _tile(rows, 1, fma),
+            _tile(rows, 2, fma),
+        )
     for name, dtype in (("f4", np.float32), ("f8", np.float64), ("i4", np.int32)):
         count = RUN * 4 * VECTOR_BYTES // np.dtype(dtype).itemsize
         found["panel_" + name] = lambda dtype=dtype, count=count: np.empty(count, dtype)

@@ -16,8 +16,8 @@ import numpy as np
 from accnp.compiler.library.routines import (
     ALONE,
     CODES,
-    QUICK,
     ROUTINES,
+    SORT_LIMITS,
     SORTS,
     address,
     has_info,
@@ -121,6 +121,6 @@ def namespace() -> dict[str, Callable[..., Any]]:
         "collect_between": _collect_between,
     }
     found |= {f"{name}_{code}": _routine(name, code) for name in ROUTINES for code in CODES}
-    found |= {f"quick_{code}": _constant(most) for code, most in QUICK.items()}
+    found |= {f"sort_limit_{code}": _constant(most) for code, most in SORT_LIMITS.items()}
     found |= {name: lambda: None for name in ALONE}
     return {**found, **{f"sort_{code}": _sort for code in SORTS}}

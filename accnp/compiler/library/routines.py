@@ -20,8 +20,8 @@ import numpy as np
 from accnp.compiler.library.special_calls import CALLS
 
 __all__ = [
-    "ALONE", "CODES", "MESSAGE", "PREFIX", "QUICK",
-    "ROUTINES", "SORTS", "STOPPED", "address", "sort_symbol", "special_symbol", "symbol",
+    "ALONE", "CODES", "MESSAGE", "PREFIX", "ROUTINES", "SORTS", "SORT_LIMITS", "STOPPED",
+    "address", "sort_symbol", "special_symbol", "symbol",
 ]  # fmt: skip
 
 PREFIX = "accnp_routine_"  # of the symbols of these functions in object files
@@ -56,7 +56,7 @@ MESSAGE = "accnp_message"
 
 # The types that NumPy sorts; NaN come last.
 SORTS = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
-QUICK = {"i4": 512, "i8": 256}  # elements that it sorts in registers, where they have AVX-512
+SORT_LIMITS = {"i4": 512, "i8": 256}  # elements that it sorts in registers, where they have AVX-512
 # Places in NumPy's C interface, which do not change within a major version (and did not in 2.0):
 # the function that gives a dtype's table, and the sorts in that table.
 _GET_TABLE, _QUICK, _STABLE = 365, 33, 35

@@ -330,7 +330,7 @@ def function_of(b: Buffer) -> str:
 def _constant(x: Const) -> str:
     value = x.value
     if isinstance(x.dtype, Pointer):
-        return f"nothing_{x.dtype.of.token}()"
+        return f"null_{x.dtype.of.token}()"
     if isinstance(value, float):
         if value in (float("inf"), float("-inf")):
             text = "1e999" if value > 0 else "-1e999"

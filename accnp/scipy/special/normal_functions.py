@@ -11,7 +11,7 @@ from accnp.ir.node import Node
 from accnp.ir.op import o
 from accnp.ir.trace import state
 from accnp.numpy import ufunc_rules as rules
-from accnp.numpy.derivative_rules import normal_law
+from accnp.numpy.derivative_rules import normal_cdf
 from accnp.primitives.custom import JvpRule, call_with_rule
 from accnp.primitives.elementwise import like
 from accnp.scipy.special.op_functions import floating
@@ -147,7 +147,7 @@ def ndtr(x: ArrayLike) -> Array:
     0.5
     """
     node = floating("ndtr", x)
-    return wrap(cast(normal_law(node), node.aval.dtype))
+    return wrap(cast(normal_cdf(node), node.aval.dtype))
 
 
 @api_boundary

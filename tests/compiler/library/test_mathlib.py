@@ -111,7 +111,7 @@ def _erfc(x):
     return mp.erfc(x) if abs(x) < 100 else mpf(0 if x > 0 else 2)
 
 
-def _tanh_law(x):
+def _tanh_cdf(x):
     if abs(x) > 100:  # beyond exp(-70000)
         return mpf(x > 0)
     return _logistic(2 * mp.sqrt(2 / mp.pi) * (x + mpf("0.044715") * x**3))
@@ -143,12 +143,12 @@ REFERENCE = {
     "atan": real(mp.atan, {INF: mp.pi / 2, -INF: -mp.pi / 2}),
     "erf": real(mp.erf, {INF: 1.0, -INF: -1.0}),
     "erfc": real(_erfc, {INF: 0.0, -INF: 2.0}, odd=False),
-    "normal_law": real(lambda x: _erfc(-x / mp.sqrt(2)) / 2, {INF: 1.0, -INF: 0.0}, odd=False),
+    "normal_cdf": real(lambda x: _erfc(-x / mp.sqrt(2)) / 2, {INF: 1.0, -INF: 0.0}, odd=False),
     "silu": real(lambda x: x * _logistic(x), {INF: INF, -INF: NAN}),
     "mish": real(lambda x: x * mp.tanh(mp.log1p(mp.exp(x))), {INF: INF, -INF: NAN}),
     "normal_gelu": real(lambda x: x * _erfc(-x / mp.sqrt(2)) / 2, {INF: INF, -INF: NAN}),
-    "tanh_gelu": real(lambda x: x * _tanh_law(x), {INF: INF, -INF: NAN}),
-    "tanh_law": real(_tanh_law, {INF: 1.0, -INF: 0.0}, odd=False),
+    "tanh_gelu": real(lambda x: x * _tanh_cdf(x), {INF: INF, -INF: NAN}),
+    "tanh_cdf": real(_tanh_cdf, {INF: 1.0, -INF: 0.0}, odd=False),
     "erf_inv": real(mp.erfinv, {1.0: INF, -1.0: -INF}, inside),
 }
 

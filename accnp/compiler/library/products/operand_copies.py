@@ -126,7 +126,7 @@ class Copies:
         with text.block(f"for i in range({m.rows}):"):
             text.add(f"s = {name}_at + i * {m.row}", f"d = i * {pitch}")
             if m.along == "1":
-                text.add(f"lay_words(at({name}, d), at({given}, s), kk)")
+                text.add(f"copy_words(at({name}, d), at({given}, s), kk)")
                 return
             with text.block("for p in range(even):"):
                 text.add(f"v = s + 2 * p * {m.along}", f"w = v + {m.along}")

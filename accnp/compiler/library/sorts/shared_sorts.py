@@ -158,7 +158,7 @@ def sort_list(text: Text, code: str, f: str, m: str) -> None:
     they are distributed to lists by limits from a sample, recursively until the lists are short or
     contain equal keys."""
     one = f"{LISTS} * {FEW}"
-    with text.block(f"if {m} <= quick_{code}():"):
+    with text.block(f"if {m} <= sort_limit_{code}():"):
         text.add(f"sort_{code}({f}, {m})")
     text.add("else:")
     text.depth += 1
@@ -167,7 +167,7 @@ def sort_list(text: Text, code: str, f: str, m: str) -> None:
     text.add("begins[0] = 0", f"ends[0] = {m}", "top = 1")
     with text.block("while top > 0:"):
         text.add("top -= 1", "begin = begins[top]", "n = ends[top] - begin", f"x = at({f}, begin)")
-        text.add(f"splits = n > quick_{code}() and top < {STACK - LISTS}")
+        text.add(f"splits = n > sort_limit_{code}() and top < {STACK - LISTS}")
         with text.block("if splits:"):
             with text.block(f"for q in range({one}):"):
                 # The position inside the q-th part varies, so that periodic data do not alias.

@@ -60,13 +60,13 @@ def _release(p: Type) -> Resolved | None:
     return (None, (p,), free_aligned) if isinstance(p, Pointer) else None
 
 
-def _nothing_at(of: DType) -> None:
+def _define_null(of: DType) -> None:
     """The null address, for a name that has no memory on some path."""
 
     def emit(b: ir.IRBuilder) -> ir.Value:
         return ir.Constant(register_type(Pointer(of)), None)
 
-    define("nothing_" + of.token, 0, lambda: (Pointer(of), (), emit))
+    define("null_" + of.token, 0, lambda: (Pointer(of), (), emit))
 
 
 def _resolve_at(p: Type, k: Type) -> Resolved | None:
@@ -283,7 +283,7 @@ for _type in DTYPES.values():
     for _kind, _count in (("stack_", STACK), ("tile_", TILE), ("slab_", SLAB), ("cell_", 1)):
         _stack(_kind, _type, _count)
     _heap(_type)
-    _nothing_at(_type)
+    _define_null(_type)
 for_each_combine(_define_reductions)
 for _name in ("max", "min"):
     _join(_name)

@@ -16,7 +16,7 @@ from accnp.compiler.loops.types import DTYPES, I4, DType, Pointer, Type
 
 _Build = Callable[[ir.IRBuilder, Sequence[ir.Value]], None]
 _TILE = "ipiipipiiii"  # kinds of the arguments of math.gemm.multiply
-_APART = "ipttptptiii"  # kinds of the arguments of math.gemm.multiply_apart
+_INDIRECT = "ipttptptiii"  # kinds of the arguments of math.gemm.multiply_indirect
 INT = DTYPES["i8"]
 _TABLE = Pointer(INT)
 
@@ -38,7 +38,7 @@ def _resolve_words(dst: Type, src: Type, n: Type) -> Resolved | None:
     if dst != Pointer(I4) or not isinstance(src, Pointer):
         return None
     signed = src.of.signed
-    return None, (dst, src, INT), lambda b, *args: gemm.lay_words(b, args, signed)
+    return None, (dst, src, INT), lambda b, *args: gemm.copy_words(b, args, signed)
 
 
 def _define_stack_memory(name: str, of: DType, nbytes: int) -> None:
@@ -76,7 +76,7 @@ def _library(name: str, tokens: Sequence[str]) -> None:
 
 _TILES = [(shape.tile_rows, vectors) for shape in SHAPES.values() for vectors in (1, 2)]
 for _rows, _vectors in (*_TILES, (2, 4), (4, 2)):
-    for _parts, _name in ((1, "tile"), (2, "twin")):
+    for _parts, _name in ((1, "tile"), (2, "complex_tile")):
         _vector(
             f"{_name}_{_rows}x{_vectors}",
             _TILE,
@@ -86,9 +86,11 @@ for _rows, _vectors in (*_TILES, (2, 4), (4, 2)):
         )
 for _rows, _vectors in _TILES:
     _vector(
-        f"apart_{_rows}x{_vectors}",
-        _APART,
-        lambda b, args, rows=_rows, vectors=_vectors: gemm.multiply_apart(b, rows, vectors, args),
+        f"indirect_tile_{_rows}x{_vectors}",
+        _INDIRECT,
+        lambda b, args, rows=_rows, vectors=_vectors: gemm.multiply_indirect(
+            b, rows, vectors, args
+        ),
     )
 for _shape in SHAPES.values():
     _vector(
@@ -99,10 +101,10 @@ for _shape in SHAPES.values():
 _vector("add_scaled", "ppipii", lambda b, args: gemm.add_scaled(b, 1, args))
 _vector("add_scaled_4", "ppipii", lambda b, args: gemm.add_scaled(b, 4, args))
 _vector("add_scaled_8", "ppipii", lambda b, args: gemm.add_scaled(b, 8, args))
-_vector("lay", "ppii", gemm.lay)
-define("lay_words", 3, _resolve_words)
-_vector("lay_pairs", "pppii", gemm.lay_pairs)
-_vector("turn", "pipi", gemm.turn)
+_vector("copy_vector", "ppii", gemm.copy_vector)
+define("copy_words", 3, _resolve_words)
+_vector("copy_complex_pairs", "pppii", gemm.copy_complex_pairs)
+_vector("transpose_square", "pipi", gemm.transpose_square)
 for _name in ("f4", "f8", "i4"):
     _define_stack_memory("panel_" + _name, DTYPES[_name], RUN * 4 * VECTOR_BYTES)
 for _name in ("f4", "f8"):

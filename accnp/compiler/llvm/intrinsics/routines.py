@@ -1,7 +1,7 @@
 """Functions that call routines of LAPACK and NumPy's sorts.
 
 ``geqrf_f4(m, n, a, lda, ...)`` returns LAPACK's `info` as an integer. ``sort_i4(a, n)`` sorts n
-elements in place, and ``quick_i4()`` is the largest n for which that is fast.
+elements in place, and ``sort_limit_i4()`` is the largest n for which that is fast.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from accnp.compiler.library.routines import (
     ALONE,
     CODES,
     PREFIX,
-    QUICK,
     REAL,
     ROUTINES,
+    SORT_LIMITS,
     SORTS,
     has_info,
     kinds,
@@ -99,19 +99,19 @@ def _sort(code: str) -> None:
     define(f"sort_{code}", 2, rule)
 
 
-def _define_quick_sort(code: str) -> None:
+def _define_sort_limit(code: str) -> None:
     # NumPy sorts a few vectors in registers. For more, it stores compressed vectors under a mask,
     # which is a microcoded instruction of 140 cycles on a Zen 4: 5 to 20 ns per element, not 0.7.
     slow = binding.get_host_cpu_name() == "znver4"
-    most = QUICK[code] if slow else (1 << 63) - 1
+    most = SORT_LIMITS[code] if slow else (1 << 63) - 1
 
     def emit(b: ir.IRBuilder, *args: ir.Value) -> ir.Value:
         return ir.Constant(I64, most)
 
-    define(f"quick_{code}", 0, lambda: (_INT, (), emit))
+    define(f"sort_limit_{code}", 0, lambda: (_INT, (), emit))
 
 
 for _code in SORTS:
     _sort(_code)
-for _code in QUICK:
-    _define_quick_sort(_code)
+for _code in SORT_LIMITS:
+    _define_sort_limit(_code)

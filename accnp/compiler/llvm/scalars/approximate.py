@@ -30,7 +30,7 @@ def _logistic(x: V) -> V:
     return rcp(ex2(x * -LOG2E) + 1.0)
 
 
-def _tanh_law(x: V) -> V:
+def _tanh_cdf(x: V) -> V:
     return _logistic(x * (x * x * RATE + RATE / 0.044715))
 
 
@@ -62,7 +62,7 @@ FAST: dict[str, Callable[[V], V]] = {
     "logistic": _logistic,
     "silu": lambda x: x * _logistic(x),
     "mish": _mish,
-    "tanh_law": _tanh_law,
+    "tanh_cdf": _tanh_cdf,
     "rsqrt": approximate("rsqrt.approx.ftz"),
     "sqrt": approximate("sqrt.approx.ftz"),
 }

@@ -1,6 +1,6 @@
 """Exponential and hyperbolic functions.
 
-The functions exp, exp_difference, exp2, expm1, logistic, silu, mish, tanh_law, tanh_gelu, tanh,
+The functions exp, exp_difference, exp2, expm1, logistic, silu, mish, tanh_cdf, tanh_gelu, tanh,
 sinh and cosh emit LLVM IR. They take a float or double ``V`` (`exp_difference` takes two) and
 return a ``V`` of the same type, without branches or library calls. On a GPU, most of those of
 float32 use the approximate units (`units.py`). The registry makes them available to kernels.
@@ -203,25 +203,25 @@ STEP_64 = (9.714091028028633, -4.9373498940974755e-12)
 
 
 @define(UNARY)
-def tanh_law(x: V) -> V:
+def tanh_cdf(x: V) -> V:
     """Return (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)). For negative u, the relative error of the
     result is up to 2 |u| times that of u."""
-    return _tanh_law(x, x.const(1.0))
+    return _tanh_cdf(x, x.const(1.0))
 
 
 @define(UNARY)
 def tanh_gelu(x: V) -> V:
-    """Return x tanh_law(x). The product is formed before tanh_law itself would become
+    """Return x tanh_cdf(x). The product is formed before tanh_cdf itself would become
     subnormal."""
     least, low = -11.0 if x.single else -22.0, x < -1.0
     # Below -1, x is a factor of the numerator. Elsewhere x may be tiny, and multiplies the
     # quotient.
-    y = _tanh_law(x, where(low, where(x < least, least, x), 1.0)) * where(low, 1.0, x)
+    y = _tanh_cdf(x, where(low, where(x < least, least, x), 1.0)) * where(low, 1.0, x)
     # The product of minus infinity and 0 is NaN, and so is the result.
     return where(x > 8.0, x, fma(x, x.const(0.0), y))
 
 
-def _tanh_law(x: V, times: V) -> V:
+def _tanh_cdf(x: V, times: V) -> V:
     single = x.single
     x = clamp(x, -11.0, 8.0) if single else clamp(x, -22.0, 8.0)
     (hi, lo), (step, step_lo) = (CUBE_32, STEP_32) if single else (CUBE_64, STEP_64)

@@ -172,7 +172,7 @@ def multiply(
     _tile(b, vectors, (k, m, n, how), starts, reach, places)
 
 
-def multiply_apart(b: ir.IRBuilder, rows: int, vectors: int, args: Sequence[ir.Value]) -> None:
+def multiply_indirect(b: ir.IRBuilder, rows: int, vectors: int, args: Sequence[ir.Value]) -> None:
     """Write the product of `multiply` for matrices whose rows and steps are at offsets in tables.
 
     a[i, p] is at a + down[i] + along[p], row p of b at b + across[p], and row i of c at c + out[i].
@@ -419,7 +419,7 @@ def add_scaled(b: ir.IRBuilder, rows: int, args: Sequence[ir.Value]) -> None:
     _loop_over_vectors(v, n, [], step)
 
 
-def lay(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
+def copy_vector(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     """Copy one vector from src, whose elements are a stride apart, to dst. Only the first n
     elements are read."""
     dst, src, stride, n = args
@@ -435,7 +435,7 @@ def lay(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
             v.store_all(_load_strided_groups(v, src, stride, v.below(n), 1), v.at(dst))
 
 
-def lay_words(b: ir.IRBuilder, args: Sequence[ir.Value], signed: bool) -> None:
+def copy_words(b: ir.IRBuilder, args: Sequence[ir.Value], signed: bool) -> None:
     """Copy n integers of 8 or 16 bits from src to dst, two in a word. The last word is filled with
     0, and dst has room for whole vectors."""
     dst, src, n = args
@@ -455,7 +455,7 @@ def lay_words(b: ir.IRBuilder, args: Sequence[ir.Value], signed: bool) -> None:
     b.position_at_end(done)
 
 
-def lay_pairs(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
+def copy_complex_pairs(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     """Copy complex numbers from src as two vectors: unchanged to dst, and times i to other."""
     dst, other, src, stride, n = args
     v = _Vectors(b, dst.type.pointee)
@@ -486,7 +486,7 @@ def _load_strided_groups(
     return x
 
 
-def turn(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
+def transpose_square(b: ir.IRBuilder, args: Sequence[ir.Value]) -> None:
     """Transpose a square of as many rows as a vector has lanes: dst[p, q] = src[q, p]."""
     dst, ldd, src, lds = args
     v = _Vectors(b, dst.type.pointee)

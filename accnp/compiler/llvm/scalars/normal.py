@@ -2,7 +2,7 @@
 
 The functions emit LLVM IR. They take a float or double ``V`` and return a ``V`` of the same type;
 floats are computed as doubles. The registry makes them available to kernels. `ndtri` uses Wichura's
-approximation (AS 241) in the tails. The distribution function itself, `normal_law`, is in
+approximation (AS 241) in the tails. The distribution function itself, `normal_cdf`, is in
 `special.py`.
 """
 

@@ -1,10 +1,11 @@
 """Error functions and the gamma family.
 
-The functions erf, erfc, normal_law, normal_gelu, erf_inv, lgamma, digamma and digamma_rise emit
-LLVM IR. They take a float or double ``V`` (`digamma_rise` takes two) and return a ``V`` of the same
-type, without branches or library calls. The registry makes them available to kernels. The error
-functions of float32 are piecewise polynomials (`tables.py`), and the other functions of float32 are
-computed as doubles. `normal.py` and `zeta.py` use parts of this module.
+The functions erf, erfc, normal_cdf, normal_gelu, erf_inv, lgamma, digamma and
+`digamma_difference` emit LLVM IR. They take a float or double ``V`` (`digamma_difference` takes
+two) and return a ``V`` of the same type, without branches or library calls. The registry makes
+them available to kernels. The error functions of float32 are piecewise polynomials (`tables.py`),
+and the other functions of float32 are computed as doubles. `normal.py` and `zeta.py` use parts of
+this module.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def erfc(x: V) -> V:
 
 
 @define(UNARY)
-def normal_law(x: V) -> V:
+def normal_cdf(x: V) -> V:
     """Return erfc(-x / sqrt(2)) / 2, computed from the square of x itself: the relative error of
     x / sqrt(2) would be multiplied by x^2."""
     a = clamp_above(fabs(x), 14.5 if x.single else 38.8)
@@ -146,15 +147,15 @@ def normal_law(x: V) -> V:
 
 @define(UNARY)
 def normal_gelu(x: V) -> V:
-    """Return x normal_law(x) = max(x, 0) - |x| normal_law(-|x|). The product is formed before
-    normal_law itself would become subnormal."""
+    """Return x normal_cdf(x) = max(x, 0) - |x| normal_cdf(-|x|). The product is formed before
+    normal_cdf itself would become subnormal."""
     a = clamp_above(fabs(x), 14.5 if x.single else 38.8)
     # The product of minus infinity and 0 is NaN, and so is the result.
     y = where(x > 0.0, x, x * 0.0) - _normal_tail(a, a)
     return y if x.single else where(a < NEAR, _normal_near(x, a) * x, y)
 
 
-NEAR = 0.6363961030678927  # below this, normal_law of doubles is computed from erf
+NEAR = 0.6363961030678927  # below this, normal_cdf of doubles is computed from erf
 
 
 def _normal_near(x: V, a: V) -> V:
@@ -163,7 +164,7 @@ def _normal_near(x: V, a: V) -> V:
 
 
 def _normal_tail(a: V, times: V) -> V:
-    """Return `times` normal_law(-a)."""
+    """Return `times` normal_cdf(-a)."""
     s, s_lo = two_prod(a * 0.5, a)
     if a.single:
         return _tail_pieces(a, s, s_lo, NORMAL_32, times)
@@ -337,10 +338,10 @@ def digamma(x: V) -> V:
 
 
 @define(BINARY)
-def digamma_rise(x: V, h: V) -> V:
+def digamma_difference(x: V, h: V) -> V:
     """Return digamma(x + h) - digamma(x). For positive numbers, only positive terms are added."""
     if x.single:
-        return digamma_rise(x.to(F64), h.to(F64)).to(F32)
+        return digamma_difference(x.to(F64), h.to(F64)).to(F32)
     positive = (x > 0.0) & (x + h > 0.0)
     y, steps = where(positive, x, 10.0), x.const(0.0)
     for _ in range(10):
