@@ -211,11 +211,11 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -
     """
     if copy is None:
         copy = can_change(x)
-    given = x.dtype
-    if given in _ALWAYS:
+    source_dtype = x.dtype
+    if source_dtype in _ALWAYS:
         return const_of(x, copy=copy)
     try:
-        dtype = dtypes.canonicalize_dtype(given)
+        dtype = dtypes.canonicalize_dtype(source_dtype)
     except TypeError:
         dtype = None
     if dtype is None or not dtypes.is_supported(dtype):
@@ -224,9 +224,9 @@ def numpy_node(x: np.ndarray, name: str = "asarray", copy: bool | None = None) -
             "only bool, integer, floating and complex dtypes are supported"
             f"{_FOREIGN.get(x.dtype.kind, '')}"
         )
-    if given == float0 and _has_numpy_result(name):
+    if source_dtype == float0 and _has_numpy_result(name):
         raise Float0Operand(name)
-    if given is not dtype and given != dtype:
+    if source_dtype is not dtype and source_dtype != dtype:
         return const_of(np.ascontiguousarray(x.astype(dtype)).reshape(x.shape), copy=False)
     return const_of(x, copy=copy)
 

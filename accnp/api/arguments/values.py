@@ -42,40 +42,40 @@ def node_of(
     x: Any, dtype: Any = None, copy: bool | None = None, function: str = "jnp.asarray"
 ) -> Node:
     """Return the node of anything that `jnp.array` accepts; `copy` is as in `numpy_node`."""
-    wanted = None if dtype is None else dtypes.requested_dtype(dtype, function)
+    requested = None if dtype is None else dtypes.requested_dtype(dtype, function)
     if type(copy) is Array:
         copy = bool(copy)  # raises if traced, even where unused
     if type(x) is Array:
         node = as_node(x)
     elif isinstance(x, _SCALARS) and not isinstance(x, np.generic):
-        if wanted is not None:
-            check_complex(x, wanted, function)
-        if wanted is not None and wanted.kind in "biufc":
+        if requested is not None:
+            check_complex(x, requested, function)
+        if requested is not None and requested.kind in "biufc":
             return (
-                scalar_node(x, wanted, False)
-                if _fits_dtype(x, wanted)
-                else _reject_large(x, wanted, function)
+                scalar_node(x, requested, False)
+                if _fits_dtype(x, requested)
+                else _reject_large(x, requested, function)
             )
         node = as_node(x, function)
     elif isinstance(x, np.ndarray | np.generic):
         value = np.asarray(x)
-        if wanted is not None and value.dtype != wanted and value.dtype.kind not in "OSUMm":
+        if requested is not None and value.dtype != requested and value.dtype.kind not in "OSUMm":
             with np.errstate(all="ignore"):
                 real = (
-                    _drops_imaginary_part(value.dtype, wanted) and wanted.kind != "b"
+                    _drops_imaginary_part(value.dtype, requested) and requested.kind != "b"
                 )  # bool: either part
                 if real:
-                    _warn_imaginary_lost(value.dtype, wanted)
-                value = np.asarray(np.real(value) if real else value).astype(wanted)
+                    _warn_imaginary_lost(value.dtype, requested)
+                value = np.asarray(np.real(value) if real else value).astype(requested)
             copy = False
         return numpy_node(value, function, copy if isinstance(x, np.ndarray) else False)
     elif isinstance(x, list | tuple | range):
-        return _of_sequence(x, wanted, function)
+        return _of_sequence(x, requested, function)
     else:
         node = _of_protocol(x, copy, function)
         if node is None:
             raise _not_numeric(x, function)
-    return node if wanted is None else to_dtype(node, wanted)
+    return node if requested is None else to_dtype(node, requested)
 
 
 def inexact_arrays(name: str, *xs: Any) -> list[Array]:
@@ -194,25 +194,25 @@ def _not_numeric(x: Any, function: str) -> Exception:
     )
 
 
-def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
+def _of_sequence(x: Any, requested: Any, function: str) -> Node:
     """Return the node of nested lists, in the promoted dtype of all leaves.
 
     Lists of numbers are converted by NumPy; Arrays among the leaves are stacked.
     """
     kinds: set[Any] = set()
     nodes = _leaf_types(x, kinds, function)
-    if wanted is None:
-        wanted = dtypes.promote(tuple(kinds))[0] if kinds else dtypes.default_float()
+    if requested is None:
+        requested = dtypes.promote(tuple(kinds))[0] if kinds else dtypes.default_float()
     if not nodes and any(weak and kind.kind == "c" for kind, weak in kinds):
         check_complex(
-            next((v for v in _iterate_flat(x) if type(v) is complex), None), wanted, function
+            next((v for v in _iterate_flat(x) if type(v) is complex), None), requested, function
         )
     if nodes and (len(nodes) <= _STACK_LIMIT or any(n.trace is not None for n in nodes)):
-        return _stack_nested(x, wanted, function)
+        return _stack_nested(x, requested, function)
     try:
-        with overflow_warnings(wanted):
+        with overflow_warnings(requested):
             value = np.array(
-                _values(x) if nodes else x, dtype=None if wanted.kind == "V" else wanted
+                _values(x) if nodes else x, dtype=None if requested.kind == "V" else requested
             )
     except ValueError as error:
         raise _array_error(x, function, error) from None
@@ -220,7 +220,7 @@ def _of_sequence(x: Any, wanted: Any, function: str) -> Node:
         raise OverflowError(f"{function}: {error}; use a wider dtype") from None
     except TypeError:  # complex numbers into a real dtype
         value = np.real(np.array(_values(x) if nodes else x))
-    return numpy_node(np.asarray(value.astype(wanted)), function, copy=False)
+    return numpy_node(np.asarray(value.astype(requested)), function, copy=False)
 
 
 def _array_error(x: Any, function: str, error: Exception) -> Exception:
@@ -349,11 +349,11 @@ def no_out(out: Any, name: str) -> None:
         )
 
 
-def check_callable(name: str, given: Any) -> None:
+def check_callable(name: str, value: Any) -> None:
     """Raise TypeError if an argument is not callable."""
-    if not callable(given):
+    if not callable(value):
         raise TypeError(
-            f"{name}: Expected a callable value, got {given!r} of type {type(given).__name__}; "
+            f"{name}: Expected a callable value, got {value!r} of type {type(value).__name__}; "
             "pass a function"
         )
 
@@ -365,9 +365,9 @@ def rule_setter(self: Any, name: str) -> Any:
     raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-def needs_dtype(name: str, given: Any) -> None:
+def needs_dtype(name: str, dtype: Any) -> None:
     """Raise ValueError if a required dtype is missing."""
-    if given is None:
+    if dtype is None:
         raise ValueError(f"{name}: a dtype is required; got None; pass one, such as 'float32'")
 
 

@@ -154,10 +154,10 @@ def _ufunc_counterpart(ufunc: np.ufunc) -> tuple[str, Any]:
 @cache
 def _with_methods(ufunc: np.ufunc, function: Any) -> Any:
     """Return the function with the methods of ufuncs (`reduce`, `accumulate`, ...)."""
-    made = imported("accnp.numpy.ufunc_objects").ufunc
-    if isinstance(function, made) or ufunc.signature is not None:
+    ufunc_class = imported("accnp.numpy.ufunc_objects").ufunc
+    if isinstance(function, ufunc_class) or ufunc.signature is not None:
         return function
-    return made(
+    return ufunc_class(
         function, ufunc.nin, ufunc.nout, name=ufunc.__name__, identity=ufunc.identity, call=function
     )
 
@@ -213,38 +213,38 @@ def array_function(
     """Call a NumPy function whose arguments include arrays of accnp."""
     if not all(issubclass(t, np.ndarray | Array) for t in types):
         return NotImplemented
-    found = _counterpart(func)
-    name = found.name
+    counterpart = _counterpart(func)
+    name = counterpart.name
     try:
         if _holds_objects(func, (*args, *kwargs.values())):
             return func(*_as_numpy(args), **_as_numpy(kwargs))
-        if (found.function is func or func in _ON_BUFFERS) or (
-            name.rpartition(".")[2] in _WRITES and not _writes_to_ours(found, args, kwargs)
+        if (counterpart.function is func or func in _ON_BUFFERS) or (
+            name.rpartition(".")[2] in _WRITES and not _writes_to_ours(counterpart, args, kwargs)
         ):
             return func(*_as_numpy(args), **_as_numpy(kwargs))
-        if found.function is None:
+        if counterpart.function is None:
             raise _missing_function_error(name)
-        args, kwargs, out = _bind(found, args, kwargs)
+        args, kwargs, out = _bind(counterpart, args, kwargs)
         _check_out(out, name)
-        return _store(_call(found.function, args, kwargs), out, name)
+        return _store(_call(counterpart.function, args, kwargs), out, name)
     except Exception as error:
         hide_frames(error)
         raise
 
 
-def _holds_objects(func: Callable[..., Any], given: Sequence[Any]) -> bool:
+def _holds_objects(func: Callable[..., Any], arguments: Sequence[Any]) -> bool:
     """Return whether an operand is an array of text, dates or objects, which only NumPy has.
 
     matplotlib looks for names of categories, and broadcasts None with the positions of bars.
     """
-    if func is np.broadcast_arrays and any([x is None or isinstance(x, str) for x in given]):
+    if func is np.broadcast_arrays and any([x is None or isinstance(x, str) for x in arguments]):
         return True
     return any(
         [
             x.dtype.kind in "USOMm"
             if isinstance(x, np.ndarray | np.generic)
             else isinstance(x, list | tuple) and bool(x) and all([isinstance(y, str) for y in x])
-            for x in given
+            for x in arguments
         ]
     )
 
@@ -272,7 +272,7 @@ def _signature(function: Any) -> Signature | None:
 
 
 def _bind(
-    found: _Counterpart, args: tuple[Any, ...], kwargs: dict[str, Any]
+    counterpart: _Counterpart, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Any, ...]]:
     """Bind the arguments of a call by NumPy's signature.
 
@@ -283,53 +283,53 @@ def _bind(
     Raises:
         TypeError: accnp's function lacks a parameter.
     """
-    positional, keywords = _by_name(found, args, kwargs)
+    positional, keywords = _by_name(counterpart, args, kwargs)
     out = keywords.pop("out", None)
-    ours = list(found.ours.parameters.values()) if found.ours else []
+    ours = list(counterpart.ours.parameters.values()) if counterpart.ours else []
     known = {p.name for p in ours if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
     accepts_all = not ours or any(p.kind is Parameter.VAR_KEYWORD for p in ours)
-    theirs = found.theirs.parameters if found.theirs else {}
+    theirs = counterpart.theirs.parameters if counterpart.theirs else {}
     places = list(theirs)
     by_place = [p.kind is p.POSITIONAL_ONLY or p.default is p.empty for p in ours]
     passed: dict[str, Any] = {}
     for name, value in keywords.items():
-        name_of_ours = _RENAMED.get(found.name, {}).get(name, name)
+        name_of_ours = _RENAMED.get(counterpart.name, {}).get(name, name)
         if name in _IGNORED or (name in theirs and _is_default(value, theirs[name].default)):
             continue
         if name_of_ours in known or accepts_all:
             if name_of_ours in passed:
                 raise TypeError(
-                    f"{found.name}: two arguments mean {_jnp_name(found.name)}'s {name_of_ours}; "
-                    f"got {name}={value!r:.60}; leave one of them out"
+                    f"{counterpart.name}: two arguments mean {_jnp_name(counterpart.name)}'s "
+                    f"{name_of_ours}; got {name}={value!r:.60}; leave one of them out"
                 )
             passed[name_of_ours] = value
         elif name in theirs and places.index(name) == len(positional) < sum(by_place):
             positional += (value,)  # accnp's parameter has another name, or is positional-only
         elif name not in _HARMLESS or value not in _HARMLESS[name]:
             raise TypeError(
-                f"{found.name}: {_jnp_name(found.name)} does not have the argument {name}; "
-                f"got {name}={value!r:.60}; leave it out, or pass np.asarray(x)"
+                f"{counterpart.name}: {_jnp_name(counterpart.name)} does not have the argument "
+                f"{name}; got {name}={value!r:.60}; leave it out, or pass np.asarray(x)"
             )
     return positional, passed, out if isinstance(out, tuple) else () if out is None else (out,)
 
 
 def _by_name(
-    found: _Counterpart, args: tuple[Any, ...], kwargs: dict[str, Any]
+    counterpart: _Counterpart, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments that must remain positional, and all others by NumPy's names."""
-    if found.theirs is None:
+    if counterpart.theirs is None:
         return args, dict(kwargs)
     try:
-        bound = found.theirs.bind(*args, **kwargs)
+        bound = counterpart.theirs.bind(*args, **kwargs)
     except TypeError as error:
         raise TypeError(
-            f"{found.name}: {error}; got {len(args)} arguments by position and {sorted(kwargs)} by "
-            "name; pass those of NumPy's function"
+            f"{counterpart.name}: {error}; got {len(args)} arguments by position and "
+            f"{sorted(kwargs)} by name; pass those of NumPy's function"
         ) from None
-    by_kind = {p.kind: bound.arguments.get(p.name) for p in found.theirs.parameters.values()}
+    by_kind = {p.kind: bound.arguments.get(p.name) for p in counterpart.theirs.parameters.values()}
     if by_kind.get(Parameter.VAR_POSITIONAL):  # what precedes *args is positional as well
         return bound.args, bound.kwargs
-    named = [n for n, p in found.theirs.parameters.items()
+    named = [n for n, p in counterpart.theirs.parameters.items()
              if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]  # fmt: skip
     keywords = {n: bound.arguments[n] for n in named if n in bound.arguments}
     return (), {**keywords, **(by_kind.get(Parameter.VAR_KEYWORD) or {})}
@@ -346,9 +346,11 @@ def _is_default(value: Any, default: Any) -> bool:
     return value is default or value is np._NoValue or (plain and value == default)
 
 
-def _writes_to_ours(found: _Counterpart, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _writes_to_ours(
+    counterpart: _Counterpart, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> bool:
     """Return whether the first argument is an array of accnp."""
-    first = next(iter(_positional(found.theirs)), "") if found.theirs else ""
+    first = next(iter(_positional(counterpart.theirs)), "") if counterpart.theirs else ""
     return isinstance(args[0] if args else kwargs.get(first), Array)
 
 

@@ -172,9 +172,9 @@ def extents(shape: tuple[int, ...], idx: Any) -> list[Extent] | None:
         return None
     at = dots[0] if dots else len(whole)
     whole[at : at + 1] = [slice(None)] * (len(shape) - len(whole) + len(dots))
-    found = [_extent(e, n) for e, n in zip(whole, shape, strict=True)]
-    parts = [f for f in found if f is not None]
-    return parts if len(parts) == len(found) else None
+    candidates = [_extent(e, n) for e, n in zip(whole, shape, strict=True)]
+    parts = [f for f in candidates if f is not None]
+    return parts if len(parts) == len(candidates) else None
 
 
 def box_of(shape: tuple[int, ...], idx: Any) -> Box | None:

@@ -197,13 +197,13 @@ class SaveAndOffloadOnlyTheseNames:
 
 def _names(function: str, names: tuple[object, ...]) -> frozenset[str]:
     """Return names that were passed as separate arguments as a set."""
-    found = [name for name in names if isinstance(name, str)]
-    if len(found) != len(names):
+    valid_names = [name for name in names if isinstance(name, str)]
+    if len(valid_names) != len(names):
         raise TypeError(
             f"{function}: names must be strings; got {', '.join(map(repr, names))}; pass the names "
             "as separate arguments"
         )
-    return frozenset(found)
+    return frozenset(valid_names)
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
@@ -601,7 +601,7 @@ def checkpoint(
     if policy is not None:
         imported("accnp.jax_compat.jaxprs.primitives")  # which policies get
 
-    made: dict[tuple[int, ...], _Checkpointed] = {}
+    cache: dict[tuple[int, ...], _Checkpointed] = {}
 
     @wraps(fun)
     @api_boundary
@@ -609,10 +609,10 @@ def checkpoint(
         where = _static_places(numbers, len(args))
         static = [*[args[i] for i in where], *[kwargs[k] for k in names if k in kwargs]]
         if all(map(_hashable, static)):
-            jitted = made.get(where)
+            jitted = cache.get(where)
             if jitted is None:
                 options = _CheckpointOptions(where, names, policy)
-                jitted = made[where] = _Checkpointed(fun, options)
+                jitted = cache[where] = _Checkpointed(fun, options)
         else:  # unhashable static arguments: bind them for this call
             fun_of_rest, args, kwargs = _bound(fun, where, names, args, kwargs)
             jitted = _Checkpointed(fun_of_rest, _CheckpointOptions(None, None, policy))
@@ -620,8 +620,8 @@ def checkpoint(
         flags = prevent_cse
         if not isinstance(flags, bool):
             whole = (call.dynamic, call.dynamic_kw) if call.dynamic_kw else call.dynamic
-            given = broadcast_prefix(tuple(flags), whole, None, "prevent_cse")
-            flags = (*(False,) * len(entry.consts), *map(bool, given))
+            leaf_flags = broadcast_prefix(tuple(flags), whole, None, "prevent_cse")
+            flags = (*(False,) * len(entry.consts), *map(bool, leaf_flags))
         params = {
             "jaxpr": entry.graph,
             "prevent_cse": flags,
@@ -632,8 +632,8 @@ def checkpoint(
         on_host = entry.constants or any(map(is_host_value, call.leaves))
         if not on_host or call.refs or entry.closed:
             return entry.assemble_results(results, call.refs)
-        given = dict(enumerate(call.leaves, len(entry.consts)))
-        outs = restore_host_values(entry.graph, given, entry.constants, results)
+        host_values = dict(enumerate(call.leaves, len(entry.consts)))
+        outs = restore_host_values(entry.graph, host_values, entry.constants, results)
         return entry.out_spec.unflatten(outs)
 
     return checkpointed
@@ -727,7 +727,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
     primal, _, n_res, _ = TOOLS.linearize_graph(graph, flags)
     names = argument_names(inspect.unwrap(f), call.dynamic, call.dynamic_kw)
     number = {id(x): i - n for i, x in enumerate(primal.inputs)}
-    found = []
+    residuals = []
     for x in primal.outputs[len(primal.outputs) - n_res :]:
         i = number.get(id(x))
         if i is not None:
@@ -737,8 +737,8 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
         else:
             maker = x.inputs[0] if x.op.kind == "item" else x
             text = f"output of {maker.op.name} from {site_text(maker)}"
-        found.append((x.aval, text))
-    return found
+        residuals.append((x.aval, text))
+    return residuals
 
 
 @api_boundary

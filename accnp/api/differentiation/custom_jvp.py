@@ -189,15 +189,15 @@ class custom_jvp(Generic[P, R]):
             try:
                 with Trace("linear") as inner:
                     ts = [arg(x.aval, inner) if moved else None for x, moved in pairs]
-                    made, tree, touts = run(nodes, ts)
-                if not any(within(x, inner) for x in made):
-                    ran.append((nodes, ts, made, touts))
-                    return made, tree
+                    outputs, tree, touts = run(nodes, ts)
+                if not any(within(x, inner) for x in outputs):
+                    ran.append((nodes, ts, outputs, touts))
+                    return outputs, tree
             except (ConcretizationTypeError, TracerArrayConversionError):
                 pass  # the rule needs concrete tangents: use zeros
             still = [zeros_like_aval(x.aval) if moved else None for x, moved in pairs]
-            made, tree, _ = run(nodes, still)
-            return made, tree
+            outputs, tree, _ = run(nodes, still)
+            return outputs, tree
 
         outs, tree = call.run(self.fun, value if flags else None)
         avals = [x.aval for x in outs]
@@ -227,12 +227,12 @@ def _rule(
             moving = [t for t in tangents[: call.count] if t is not None]
             places = [x for x in places if x is not None]
             live = [x for x in touts if x is not None]
-            found = call.again([*first, *places], [*outs, *live], [*primals, *moving])
-            rest = iter(found[len(outs) :])
-            return found[: len(outs)], [None if x is None else next(rest) for x in touts]
-        made, p_tree, ts = run(primals, tangents)
-        check_same_results(_rule_signature(name, jvp), name, made, p_tree, avals, tree)
-        return made, ts
+            values = call.again([*first, *places], [*outs, *live], [*primals, *moving])
+            rest = iter(values[len(outs) :])
+            return values[: len(outs)], [None if x is None else next(rest) for x in touts]
+        outputs, p_tree, ts = run(primals, tangents)
+        check_same_results(_rule_signature(name, jvp), name, outputs, p_tree, avals, tree)
+        return outputs, ts
 
     return JvpRule(name, fn, {"jvp": function_name(jvp), "symbolic_zeros": symbolic})
 
@@ -261,10 +261,10 @@ def _by_host_values(
     known = [host[id(x)] for x in call.nodes]
     values = call.dynamic([k.value for k in known])
     moved = call.dynamic([k.tangent for k in known])
-    p_out, made, tree, t_out, ts = _check_results(
+    p_out, outputs, tree, t_out, ts = _check_results(
         name, _rule_signature(name, jvp), jvp(*call.fixed(call.nodes), values, moved)
     )
-    marks = [mark(x, trace) for x in made]
+    marks = [mark(x, trace) for x in outputs]
     for new, value, tangent, node in zip(marks, p_out, t_out, ts, strict=True):
         host[id(new)] = HostValue(new, value, tangent, node)
     return tree_unflatten(tree, [wrap(x) for x in marks])
@@ -286,11 +286,11 @@ def _check_results(
             f"{shown} must produce primal and tangent outputs with equal container (pytree) "
             f"structures, but got {p_tree} and {t_tree}; make the tangent like the output"
         )
-    made = [as_node(x, name) for x in p_out]
-    types = p_tree.shown_leaves([x.aval for x in made])
+    outputs = [as_node(x, name) for x in p_out]
+    types = p_tree.shown_leaves([x.aval for x in outputs])
     return (
         p_out,
-        made,
+        outputs,
         p_tree,
         t_out,
         [_tangent(t, a, name) for t, a in zip(t_out, types, strict=True)],
@@ -314,8 +314,8 @@ def _runner(
         with own_lines(), call.once_more():
             moved = call.dynamic(ts, _zero_tangent)
             result = jvp(*call.fixed(primals), call.dynamic(leaves), moved)
-        _, made, p_tree, _, moving = _check_results(name, shown, result)
-        return made, p_tree, moving
+        _, outputs, p_tree, _, moving = _check_results(name, shown, result)
+        return outputs, p_tree, moving
 
     return run
 

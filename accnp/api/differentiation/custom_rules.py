@@ -160,7 +160,7 @@ def nondiff_positions(
     fun: Callable[..., Any], argnums: Sequence[int], argnames: Sequence[str]
 ) -> tuple[int, ...]:
     """Return the positions of the arguments that are passed to rules first, undifferentiated."""
-    found = set(argnums)
+    positions = set(argnums)
     if argnames:
         names = (argnames,) if isinstance(argnames, str) else argnames
         parameters = list(inspect.signature(fun).parameters)
@@ -170,8 +170,8 @@ def nondiff_positions(
                     f"custom rule for {function_name(fun)}: nondiff_argnames has {name!r}, which "
                     f"is not a parameter; its parameters are {', '.join(parameters)}"
                 )
-            found.add(parameters.index(name))
-    return tuple(sorted(found))
+            positions.add(parameters.index(name))
+    return tuple(sorted(positions))
 
 
 def depends_on_traces(tree: Any) -> bool:
@@ -205,8 +205,8 @@ class RuleCall:
         self._x64: bool = config.enable_x64
         self.refs: dict[int, Any] = {i: x for i, x in enumerate(leaves) if isinstance(x, Reference)}
         self._written: dict[int, Any] = {}
-        given = [as_node(x, name) for x in leaves if not isinstance(x, Reference)]
-        self.nodes = list(take_wholes(given))
+        array_nodes = [as_node(x, name) for x in leaves if not isinstance(x, Reference)]
+        self.nodes = list(take_wholes(array_nodes))
         self.count = len(self.nodes)
         self.avals = [n.aval for n in self.nodes]
         others, self._fixed_tree = flatten_arrays(tuple(args[i] for i in fixed))
@@ -243,9 +243,13 @@ class RuleCall:
     def dynamic(self, leaves: Sequence[Any], ref: Callable[[Any], Any] | None = None) -> Any:
         """Build the differentiable arguments from leaves; `ref` maps references to replacements."""
         if self.refs:
-            given = iter(leaves)
+            dynamic_leaves = iter(leaves)
             leaves = [
-                next(given) if (r := self.refs.get(i)) is None else r if ref is None else ref(r)
+                next(dynamic_leaves)
+                if (r := self.refs.get(i)) is None
+                else r
+                if ref is None
+                else ref(r)
                 for i in range(self.count + len(self.refs))
             ]
         return tree_unflatten(self.tree, leaves)
@@ -295,21 +299,21 @@ class RuleCall:
                 moving = [x._node for x in detached]
                 return instead([*moving, *self.nodes[self.count :]])
             leaves, tree = flatten_arrays(fun(*self.whole(detached, self.nodes)))
-        held = [] if self.effects is None else self.effects.held
-        if held and not depends_on_marks(self.nodes[: self.count]):
-            for node in held:
+        effects = [] if self.effects is None else self.effects.held
+        if effects and not depends_on_marks(self.nodes[: self.count]):
+            for node in effects:
                 run_effect(node)
         return [as_node(x, function_name(fun)) for x in leaves], tree
 
     def again(
-        self, first: Sequence[Node], found: Sequence[Node], nodes: Sequence[Node]
+        self, first: Sequence[Node], outputs: Sequence[Node], nodes: Sequence[Node]
     ) -> list[Node]:
         """Replay what a rule recorded for the nodes `first` on other nodes, so that the user's code
         runs only once."""
-        order = toposort(found, set(map(id, first)), lambda x: x.trace is not None)
+        order = toposort(outputs, set(map(id, first)), lambda x: x.trace is not None)
         env = dict(zip(map(id, first), nodes, strict=True))
         TOOLS.replay(dependents(order, first), env)
-        return [env.get(id(x), x) for x in found]
+        return [env.get(id(x), x) for x in outputs]
 
     @contextlib.contextmanager
     def once_more(self) -> Iterator[None]:
@@ -347,7 +351,7 @@ class RuleCall:
 
 
 def check_same_results(
-    rule: str, name: str, made: Sequence[Node], tree: Any, outs: Sequence[Aval], out_tree: Any
+    rule: str, name: str, results: Sequence[Node], tree: Any, outs: Sequence[Aval], out_tree: Any
 ) -> None:
     """Compare the primal results of a rule with those of the function.
 
@@ -360,9 +364,9 @@ def check_same_results(
             f"same container (pytree) structure as {name}; got {tree} for {out_tree}; return the "
             "same structure"
         )
-    got = [(x.aval.shape, x.aval.dtype) for x in made]
-    if got != [(a.shape, a.dtype) for a in outs]:
-        texts = [f"[{', '.join(map(str, avals))}]" for avals in ([x.aval for x in made], outs)]
+    result_types = [(x.aval.shape, x.aval.dtype) for x in results]
+    if result_types != [(a.shape, a.dtype) for a in outs]:
+        texts = [f"[{', '.join(map(str, avals))}]" for avals in ([x.aval for x in results], outs)]
         raise TypeError(
             f"{rule} must produce a pair whose first element represents a primal output with the "
             f"same shapes and dtypes as {name}; got {texts[0]} for {texts[1]}; convert them"

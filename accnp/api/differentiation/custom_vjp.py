@@ -224,10 +224,10 @@ class custom_vjp(Generic[P, R]):
                 f"custom_vjp: No VJP defined for custom_vjp function {name} using defvjp; got a "
                 "call of it; set one with defvjp(fwd, bwd)"
             )
-        given = positional_arguments("custom_vjp", self.fun, args, kwargs)
+        positional = positional_arguments("custom_vjp", self.fun, args, kwargs)
         for i in self.nondiff_argnums:
-            _no_tracers(given[i])
-        call = RuleCall(name, given, self.nondiff_argnums)
+            _no_tracers(positional[i])
+        call = RuleCall(name, positional, self.nondiff_argnums)
         if call.of_host_values:
             result = self.fun(*call.host_args())
             if not depends_on_traces(result):
@@ -238,9 +238,9 @@ class custom_vjp(Generic[P, R]):
         ran: list[Any] = []
 
         def value(nodes: list[Node]) -> tuple[list[Node], Any]:
-            made, out_tree, saved = run(nodes, flags)
-            ran.append((nodes, made, flatten_arrays(saved)))
-            return made, out_tree
+            outputs, out_tree, saved = run(nodes, flags)
+            ran.append((nodes, outputs, flatten_arrays(saved)))
+            return outputs, out_tree
 
         outs, tree = call.run(self.fun, value if flags else None)
         rule = _rule(name, call, outs, tree, self.fwd, self.bwd, self.symbolic_zeros, flags, ran)
@@ -288,20 +288,20 @@ def _rule(
         if ran and list(perturbed[: call.count]) == flags:
             first, outs, (residuals, res_tree) = ran[0]
             places = [i for i, x in enumerate(residuals) if type(x) is Array]
-            found = call.again(first, [*outs, *[residuals[i]._node for i in places]], primals)
-            made = found[: len(outs)]
+            values = call.again(first, [*outs, *[residuals[i]._node for i in places]], primals)
+            outputs = values[: len(outs)]
             residuals = list(residuals)
-            for i, x in zip(places, found[len(outs) :], strict=True):
+            for i, x in zip(places, values[len(outs) :], strict=True):
                 residuals[i] = wrap(x)
         else:
-            made, out_tree, saved = run(primals, perturbed)
-            check_same_results(_rule_signature(name, fwd), name, made, out_tree, out_avals, tree)
+            outputs, out_tree, saved = run(primals, perturbed)
+            check_same_results(_rule_signature(name, fwd), name, outputs, out_tree, out_avals, tree)
             residuals, res_tree = flatten_arrays(saved)
         # Arrays are passed as nodes; all other residuals are passed on unchanged.
         others = [None if type(x) is Array else (x,) for x in residuals]
         fixed = primals[call.count :]
-        kept = [*[x._node for x in residuals if type(x) is Array], *fixed]
-        return made, kept, _Saved(res_tree, others)
+        residual_nodes = [*[x._node for x in residuals if type(x) is Array], *fixed]
+        return outputs, residual_nodes, _Saved(res_tree, others)
 
     def backward(saved: _Saved, residuals: list[Node], cts: list[Node | None]) -> list[Node | None]:
         arrays = iter(residuals)
@@ -345,8 +345,8 @@ def _forward_runner(
                 "residuals"
             )
         out, out_tree = flatten_arrays(result[0])
-        made = [as_node(x, name) for x in out]
-        return made, out_tree, result[1]
+        outputs = [as_node(x, name) for x in out]
+        return outputs, out_tree, result[1]
 
     return run
 
@@ -400,11 +400,11 @@ def _cotangents(result: Any, call: RuleCall) -> list[Node | None]:
     return out
 
 
-def _other_type(path: str, got: str, a: Aval) -> str:
+def _other_type(path: str, actual: str, a: Aval) -> str:
     return (
         "custom_vjp: Custom VJP bwd rule must produce an output with the same type as the args "
         f"tuple of the primal function, but at output{path} the bwd rule produced an output of "
-        f"type {got} corresponding to an input of type {a}; sum over what was broadcast"
+        f"type {actual} corresponding to an input of type {a}; sum over what was broadcast"
     )
 
 
@@ -472,22 +472,22 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         leaves, spec = flatten_arrays(out)
         avals = [as_node(x, "custom_gradient").aval for x in leaves]
         smooth = [inexact(a.dtype) for a in avals]
-        made: list[Any] = []
+        trees: list[Any] = []
 
         def on_nodes(nodes: list[Node]) -> list[Node]:
-            given = iter(nodes)
+            rest = iter(nodes)
             cts = [
-                tangent_value(next(given) if f else None, a, False)
+                tangent_value(next(rest) if f else None, a, False)
                 for f, a in zip(smooth, avals, strict=True)
             ]
-            found, found_tree = flatten_arrays(pull(tree_unflatten(spec, cts)))
-            made.append(found_tree)
-            return [as_node(x, "custom_gradient") for x in found]
+            cotangents, found_tree = flatten_arrays(pull(tree_unflatten(spec, cts)))
+            trees.append(found_tree)
+            return [as_node(x, "custom_gradient") for x in cotangents]
 
-        kept = [a for a, f in zip(avals, smooth, strict=True) if f]
-        graph = trace(on_nodes, kept, of=pull, transform="custom_gradient")
+        smooth_avals = [a for a, f in zip(avals, smooth, strict=True) if f]
+        graph = trace(on_nodes, smooth_avals, of=pull, transform="custom_gradient")
         consts = close([graph])
-        return out, (_Pull(graph, made[0]), [wrap(x) for x in consts])
+        return out, (_Pull(graph, trees[0]), [wrap(x) for x in consts])
 
     def backward(saved: Any, ct: Any) -> Any:
         pull, consts = saved
@@ -554,14 +554,14 @@ def closure_convert(
     """
     check_callable("closure_convert", fun)
     leaves, tree = flatten_arrays(tuple(example_args))
-    made: list[Any] = []
+    specs: list[Any] = []
     constants: dict[int, Any] = {}
 
     def on_nodes(nodes: list[Node]) -> list[Node]:
-        found, spec = flatten_arrays(fun(*tree_unflatten(tree, [wrap(n) for n in nodes])))
-        made.append(spec)
-        constants.update((i, as_result(x)) for i, x in enumerate(found) if is_host_value(x))
-        return [as_node(x, "closure_convert") for x in found]
+        outputs, spec = flatten_arrays(fun(*tree_unflatten(tree, [wrap(n) for n in nodes])))
+        specs.append(spec)
+        constants.update((i, as_result(x)) for i, x in enumerate(outputs) if is_host_value(x))
+        return [as_node(x, "closure_convert") for x in outputs]
 
     avals = [as_node(x, "closure_convert").aval for x in leaves]
     graph = trace(on_nodes, avals, of=fun, transform="closure_convert")
@@ -577,9 +577,9 @@ def closure_convert(
                 "closure_convert: arguments must have the structure of the example's; got "
                 f"{spec} for {tree}; pass arguments like the example"
             )
-        given = iter(args[n:])
+        hoisted_values = iter(args[n:])
         outer = [
-            as_node(next(given), "closure_convert") if m else x
+            as_node(next(hoisted_values), "closure_convert") if m else x
             for m, x in zip(moved, consts, strict=True)
         ]
         nodes = [as_node(x, "closure_convert") for x in flat]
@@ -590,6 +590,6 @@ def closure_convert(
             at = through[i]
             value = constants.get(i) if at is None or at < len(outer) else flat[at - len(outer)]
             outs.append(value if is_host_value(value) else wrap(x))
-        return tree_unflatten(made[0], outs)
+        return tree_unflatten(specs[0], outs)
 
     return converted, [wrap(x) for x, m in zip(consts, moved, strict=True) if m]

@@ -340,9 +340,9 @@ def jvp(
     ts = _tangent_nodes("jvp", tree.shown_leaves([n.aval for n in nodes]), t_leaves)
     with Trace("grad") as trace:
         marks = [mark(n, trace) for n in nodes]
-        given = marked_arguments(marks, leaves)
+        arguments = marked_arguments(marks, leaves)
         host = trace.host = _host_values(marks, leaves, t_leaves, ts)
-        result = fun(*tree_unflatten(tree, given))
+        result = fun(*tree_unflatten(tree, arguments))
         result, aux = split_aux("jvp", result, has_aux)
         if has_aux:  # new handles
             aux = map_arrays(lambda x: wrap(x._node) if type(x) is Array else x, aux)
@@ -354,16 +354,16 @@ def jvp(
         env = {id(m): (m, t) for m, t in zip(marks, ts, strict=True)}
         forward(take_recorded(outputs, marks, trace), env, TOOLS, trace)
         pairs = [env.get(id(x), (x, None)) for x in outputs]
-    escape(given, trace)
+    escape(arguments, trace)
     values = [wrap(p) for p, _ in pairs]
-    made = [
+    result_tangents = [
         # Computed tangents are weak if the values are; a tangent returned unchanged is kept.
         with_weak_type(t, True)
-        if t is not None and p.aval.weak_type and not any(t is given for given in ts)
+        if t is not None and p.aval.weak_type and not any(t is x for x in ts)
         else t
         for p, t in pairs
     ]
-    tangents_out = gradients(made, [p.aval for p, _ in pairs])
+    tangents_out = gradients(result_tangents, [p.aval for p, _ in pairs])
     if host is not None:  # Python numbers among arguments and results of rules are returned
         for i, x in enumerate(outputs):
             known = host.get(id(x))
@@ -391,8 +391,8 @@ def _host_values(
         return None
     if not all(type(x) in _NUMBERS for x in (*values, *tangents)):
         return None
-    found = zip(marks, values, tangents, ts, strict=True)
-    return {id(m): HostValue(m, x, t, n) for m, x, t, n in found}
+    entries = zip(marks, values, tangents, ts, strict=True)
+    return {id(m): HostValue(m, x, t, n) for m, x, t, n in entries}
 
 
 @overload
@@ -571,8 +571,10 @@ def linear_transpose(
     def record_map(leaves: list[Node]) -> tuple[LinearMap, Any, list[Any]]:
         with Trace("grad") as t:
             marks = [mark(x, t) for x in leaves]
-            found, out_tree = flatten_arrays(fun(*tree_unflatten(tree, [wrap(m) for m in marks])))
-            outputs = leaf_nodes("linear_transpose", found)
+            out_leaves, out_tree = flatten_arrays(
+                fun(*tree_unflatten(tree, [wrap(m) for m in marks]))
+            )
+            outputs = leaf_nodes("linear_transpose", out_leaves)
             return linearize_outputs(outputs, marks, t), out_tree, [x.aval for x in outputs]
 
     seen: list[Any] = []
@@ -586,8 +588,8 @@ def linear_transpose(
     whole = _all_integers(avals, out_avals)
 
     def record(leaves: list[Node]) -> list[Node]:
-        found, _ = flatten_arrays(fun(*tree_unflatten(tree, [wrap(x) for x in leaves])))
-        return leaf_nodes("linear_transpose", found)
+        out_leaves, _ = flatten_arrays(fun(*tree_unflatten(tree, [wrap(x) for x in leaves])))
+        return leaf_nodes("linear_transpose", out_leaves)
 
     @api_boundary
     def transposed(ct: Any) -> Any:
@@ -599,11 +601,11 @@ def linear_transpose(
             )
         nodes = leaf_nodes("linear_transpose", leaves)
         weak = as_weak(out_avals, nodes)
-        given = dict(zip(map(id, nodes), leaves, strict=True))
+        leaf_by_id = dict(zip(map(id, nodes), leaves, strict=True))
 
-        def marked_arguments(ct: Node | None, made: Any) -> Any:
-            x = given.get(id(ct))
-            return x if is_host_value(x) else wrap(made) if isinstance(made, Node) else made
+        def marked_arguments(ct: Node | None, value: Any) -> Any:
+            x = leaf_by_id.get(id(ct))
+            return x if is_host_value(x) else wrap(value) if isinstance(value, Node) else value
 
         for n, a in zip(nodes, out_avals, strict=True):
             if n.aval.dtype != a.dtype or n.aval.shape != a.shape:
@@ -616,7 +618,7 @@ def linear_transpose(
             program.drop_effects()
             _check_linear(program)
             back = TOOLS.transpose_graph(program, 0, [n.aval for n in nodes])
-            found = zip(evaluate(back, nodes), avals, strict=True)
+            in_cotangents = zip(evaluate(back, nodes), avals, strict=True)
             used = [any(depends(program, [i == j for j in range(count)])) for i in range(count)]
             return tree_unflatten(
                 tree,
@@ -624,15 +626,15 @@ def linear_transpose(
                     marked_arguments(x, with_weak_type(x, a.weak_type and weak))
                     if flows
                     else float0_zeros(a)
-                    for (x, a), flows in zip(found, used, strict=True)
+                    for (x, a), flows in zip(in_cotangents, used, strict=True)
                 ],
             )
         live: list[bool] = []
 
         def pulled(all_leaves: list[Node]) -> list[Node]:
-            found = record_map(all_leaves[:count])[0].pull(all_leaves[count:])
-            live.extend(x is not None for x in found)
-            return [x for x in found if x is not None]
+            cotangents = record_map(all_leaves[:count])[0].pull(all_leaves[count:])
+            live.extend(x is not None for x in cotangents)
+            return [x for x in cotangents if x is not None]
 
         # Recorded for each call, since it closes over values of the call.
         graph = inline_calls(build(pulled, [*avals, *out_avals], "linear_transpose"))
@@ -644,8 +646,8 @@ def linear_transpose(
             )
         results = iter(evaluate(graph, [*map(zeros_like_aval, avals), *nodes]))
         cts = [next(results) if is_live else None for is_live in live]
-        made = zip(cts, gradients(cts, avals, typed=weak), strict=True)
-        return tree_unflatten(tree, [marked_arguments(ct, x) for ct, x in made])
+        pairs = zip(cts, gradients(cts, avals, typed=weak), strict=True)
+        return tree_unflatten(tree, [marked_arguments(ct, x) for ct, x in pairs])
 
     transposed.__name__ = "linear_transpose"  # for error messages
     return Partial(transposed)  # a pytree, so that jitted functions can return it
@@ -656,12 +658,12 @@ def _check_linear(program: Graph) -> None:
     carry only linear values, so no counters."""
     linear = {id(x) for x in program.inputs}
     for node in program.nodes:
-        found = [id(x) in linear for x in node.inputs]
-        if not any(found):
+        linear_inputs = [id(x) in linear for x in node.inputs]
+        if not any(linear_inputs):
             continue
         linear.add(id(node))
-        loop = node.op.kind == "loop" and not all(found)
-        if loop or (sum(found) > 1 and node.op.kind != "loop" and not node.op.additive):
+        loop = node.op.kind == "loop" and not all(linear_inputs)
+        if loop or (sum(linear_inputs) > 1 and node.op.kind != "loop" and not node.op.additive):
             raise NotImplementedError(
                 f"linear_transpose: {node.op.name} of integers is not linear in the arguments, or "
                 "not known to be; use floating arguments, or vjp"
@@ -678,8 +680,8 @@ def _number_kind(dtype: np.dtype) -> str:
 def _all_integers(avals: Sequence[Aval], out_avals: Sequence[Aval]) -> bool:
     """Return whether a function maps integers to integers; raise if it mixes kinds of numbers."""
     kinds = [[_number_kind(a.dtype) for a in x] for x in (avals, out_avals)]
-    found = {*kinds[0]} | {*kinds[1]}
-    if len(found) > 1 or "other" in found:
+    all_kinds = {*kinds[0]} | {*kinds[1]}
+    if len(all_kinds) > 1 or "other" in all_kinds:
         names = [", ".join([a.dtype.name for a in x]) for x in (avals, out_avals)]
         raise TypeError(
             "linear_transpose only supports [float or complex] -> [float or complex], and integer "

@@ -71,11 +71,11 @@ def fwd_and_bwd(
                 whole[i] = x
             return fun(*whole)
 
-        found: Any = vjp(of, *[args[i] for i in places], has_aux=has_aux)
+        result: Any = vjp(of, *[args[i] for i in places], has_aux=has_aux)
         if has_aux:
-            value, pull, aux = found
+            value, pull, aux = result
             return value, aux, pull
-        return found
+        return result
 
     def bwd(residuals: Any, ct: Any) -> Any:
         return residuals(ct)

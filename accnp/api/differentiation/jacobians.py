@@ -98,9 +98,9 @@ def _jvp_by_batching_rules(
     def push(tangents: list[Node]) -> list[Node]:
         env: dict[int, Any] = {id(m): (m, t) for m, t in zip(tracers, tangents, strict=True)}
         jvp.forward(order, env, TOOLS, trace)
-        found = [env.get(id(x), (x, None))[1] for x in outputs]
-        nonzero.extend(t is not None for t in found)
-        return [t for t in found if t is not None]
+        tangents_out = [env.get(id(x), (x, None))[1] for x in outputs]
+        nonzero.extend(t is not None for t in tangents_out)
+        return [t for t in tangents_out if t is not None]
 
     graph = build(push, [m.aval for m in tracers], "jacfwd")
     bases = _joint_basis([m.aval for m in tracers])
@@ -159,9 +159,9 @@ def _batched_vjp(
         cts: list[Node | None] = [None] * len(lin.out_avals)
         for i, x in zip(places, leaves, strict=True):
             cts[i] = x
-        found = lin.map.pull(cts)
-        nonzero.extend(x is not None for x in found)
-        return [x for x in found if x is not None]
+        cotangents = lin.map.pull(cts)
+        nonzero.extend(x is not None for x in cotangents)
+        return [x for x in cotangents if x is not None]
 
     graph = build(pull, [lin.out_avals[i] for i in places], "jacrev")
     pairs = iter(batched_outputs(graph, bases, [True] * len(bases), size, TOOLS))

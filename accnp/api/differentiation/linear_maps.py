@@ -138,10 +138,10 @@ def _type_text(a: Aval) -> str:
     return f"{a.dtype.name}[{','.join(map(str, a.shape))}]"
 
 
-def as_weak(avals: Sequence[Aval], given: Sequence[Node | None]) -> bool:
+def as_weak(avals: Sequence[Aval], nodes: Sequence[Node | None]) -> bool:
     """Return whether no strong value was passed for a weak one, which would make the results that
     depend on it strong, as in JAX."""
-    pairs = zip(avals, given, strict=True)
+    pairs = zip(avals, nodes, strict=True)
     return not any(a.weak_type and x is not None and not x.aval.weak_type for a, x in pairs)
 
 
@@ -168,8 +168,8 @@ class Push(_Derivative):
             out = self._map.apply(whole)
         else:
             moving = [t for t in ts if t is not None]
-            made = iter(evaluate(self._graph, [*self._residual_nodes(), *moving]))
-            out = [next(made) if is_live else None for is_live in self._live]
+            results = iter(evaluate(self._graph, [*self._residual_nodes(), *moving]))
+            out = [next(results) if is_live else None for is_live in self._live]
         typed = as_weak(types.in_avals, ts)
         return tree_unflatten(types.out_tree, gradients(out, types.out_avals, typed))
 
@@ -215,8 +215,8 @@ class Pull(_Derivative):
             return
         self._program()
         places = self.types.places
-        kept = {i: x for i, x in zip(places, self._residuals, strict=True) if i is not None}
-        leaves = [kept.get(i, NotNeeded()) for i in range(len(self.types.in_avals))]
+        residual_of = {i: x for i, x in zip(places, self._residuals, strict=True) if i is not None}
+        leaves = [residual_of.get(i, NotNeeded()) for i in range(len(self.types.in_avals))]
         tree = _as_tuples(self.types.in_tree)
         self._args_res = list(tree.unflatten(leaves))
         self._opaque = [x for i, x in zip(places, self._residuals, strict=True) if i is None]
@@ -266,11 +266,11 @@ class Pull(_Derivative):
         return self.types.out_tree.shown()
 
     @api_boundary
-    def with_refs(self, *wanted: Any) -> Callable[[Any], Any]:
+    def with_refs(self, *refs: Any) -> Callable[[Any], Any]:
         """Return a function of the cotangent that adds to references.
 
         Args:
-            wanted: for each leaf of the arguments, in trees like theirs: a reference, to which its
+            refs: for each leaf of the arguments, in trees like theirs: a reference, to which its
                 cotangent is added; `ad.DontWant()`; or anything else, such as `ad.GradValue()`.
 
         The function returns the cotangents, with `ad.GradRef()` in place of those that were added
@@ -285,7 +285,7 @@ class Pull(_Derivative):
             >>> float(total[...])
             6.0
         """
-        places, tree = tree_flatten(wanted)
+        places, tree = tree_flatten(refs)
         if tree != self.in_tree:
             raise ValueError(
                 f"with_refs: expected one entry for each leaf of the arguments; got {tree} for "
@@ -295,9 +295,9 @@ class Pull(_Derivative):
 
         @api_boundary
         def accumulate(cotangent: Any) -> Any:
-            found = tree_leaves(self(cotangent))
+            cotangents = tree_leaves(self(cotangent))
             return tree.unflatten(
-                [_accumulate_cotangent(p, x) for p, x in zip(places, found, strict=True)]
+                [_accumulate_cotangent(p, x) for p, x in zip(places, cotangents, strict=True)]
             )
 
         accumulate.__name__ = "with_refs"  # for error messages
@@ -326,10 +326,10 @@ class Pull(_Derivative):
                 for ct, a, is_live in zip(cts, types.out_avals, self._live, strict=True)
                 if is_live
             ]
-            given = self._residual_nodes()
-            turned = TOOLS.transpose_graph(self._graph, len(given), [x.aval for x in live])
-            made = iter(evaluate(turned, [*given, *live]))
-            out = [next(made) if inexact(a.dtype) else None for a in types.in_avals]
+            residuals = self._residual_nodes()
+            turned = TOOLS.transpose_graph(self._graph, len(residuals), [x.aval for x in live])
+            results = iter(evaluate(turned, [*residuals, *live]))
+            out = [next(results) if inexact(a.dtype) else None for a in types.in_avals]
         typed = as_weak(types.out_avals, cts)
         return tree_unflatten(types.in_tree, gradients(out, types.in_avals, typed))
 

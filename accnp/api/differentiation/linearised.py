@@ -136,8 +136,8 @@ def linearise_call(
     self = Linearised()
     with Trace("grad") as t:
         marks = [mark(n, t) for n in nodes]
-        given = marked_arguments(marks, leaves)
-        result = call(tree_unflatten(tree, given))
+        arguments = marked_arguments(marks, leaves)
+        result = call(tree_unflatten(tree, arguments))
         result, aux = split_aux(function, result, has_aux)
         out, self.out_tree = flatten_arrays(result)
         outputs = leaf_nodes(function, out)
@@ -160,7 +160,7 @@ def linearise_call(
     for i, p in zip(arrays, primals[count:], strict=True):
         aux_leaves[i] = wrap(p)
     self.aux = tree_unflatten(aux_tree, aux_leaves)
-    escape(given, t)
+    escape(arguments, t)
     self.marks = marks
     self.in_tree = tree
     self.in_avals = [n.aval for n in nodes]

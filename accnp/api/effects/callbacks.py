@@ -81,8 +81,8 @@ def _record_callback(
     leaves, in_tree = flatten_arrays((args, kwargs))
     nodes = [as_node(x, name) for x in leaves]
     flat = _FlatCallback(callback, in_tree.shown())  # keys are passed as their words
-    made = getattr(o, name)(*nodes, callback=flat, result_avals=avals, **how)
-    return out_tree.unflatten([wrap(x) for x in items(made)])
+    outputs = getattr(o, name)(*nodes, callback=flat, result_avals=avals, **how)
+    return out_tree.unflatten([wrap(x) for x in items(outputs)])
 
 
 @api_boundary

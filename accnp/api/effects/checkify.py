@@ -104,13 +104,13 @@ class Error:
         shape = next((p.shape for p, _, _ in places.values()), ())
         if not shape:
             return first_error(places, meanings)
-        found = {}
+        errors_by_index = {}
         for at in np.ndindex(*shape):
             one = {k: (p[at], c[at], [x[at] for x in v]) for k, (p, c, v) in places.items()}
             error = first_error(one, meanings)
             if error is not None:
-                found[at] = error
-        return BatchedError(found) if found else None
+                errors_by_index[at] = error
+        return BatchedError(errors_by_index) if errors_by_index else None
 
     @api_boundary
     def throw(self) -> None:
@@ -141,9 +141,11 @@ register_pytree_node(Error, _flatten, _unflatten)
 init_error = Error({}, ())
 
 
-def _error_of(found: State) -> Error:
-    places = {k: (wrap(p), wrap(c), [wrap(x) for x in v]) for k, (p, c, v) in found.places.items()}
-    return Error(places, found.meanings.items())
+def _error_of(check_state: State) -> Error:
+    places = {
+        k: (wrap(p), wrap(c), [wrap(x) for x in v]) for k, (p, c, v) in check_state.places.items()
+    }
+    return Error(places, check_state.meanings.items())
 
 
 def _state_of(error: Error) -> State:
@@ -215,9 +217,9 @@ def checkify(
         finally:
             state.named = before
         env: dict[int, Any] = {}
-        found = checked_nodes(graph.nodes, env, State({}, {}), enabled)
+        check_state = checked_nodes(graph.nodes, env, State({}, {}), enabled)
         outs = [wrap(env.get(id(x), x)) for x in graph.outputs]
-        return _error_of(found), spec.unflatten(outs)
+        return _error_of(check_state), spec.unflatten(outs)
 
     return checked
 
@@ -358,8 +360,8 @@ def check_error(error: Error) -> None:
     """
     if not isinstance(error, Error):
         raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")
-    found = _state_of(error)
-    while any(happened.aval.ndim for happened, _, _ in found.places.values()):
-        found = any_state(found)
-    if found.places:
-        record_check(found, False)
+    check_state = _state_of(error)
+    while any(happened.aval.ndim for happened, _, _ in check_state.places.values()):
+        check_state = any_state(check_state)
+    if check_state.places:
+        record_check(check_state, False)

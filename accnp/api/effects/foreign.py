@@ -140,8 +140,8 @@ class _Target:
     def on(self, ranks: Sequence[int]) -> Callable[..., Any]:
         """Return the function that is called on the host."""
 
-        def run(*given: Any) -> Any:
-            ins = [np.asarray(x, order="C") for x in given]
+        def run(*operands: Any) -> Any:
+            ins = [np.asarray(x, order="C") for x in operands]
             pairs = zip(ins, ranks, strict=True)
             batch = np.broadcast_shapes(*[x.shape[: x.ndim - rank] for x, rank in pairs])
             outs = [np.empty((*batch, *k.shape), k.dtype) for k in self.kinds]

@@ -244,13 +244,13 @@ def memory_stats() -> dict[str, dict[str, int | None]]:
     """
     code = sys.modules.get("accnp.compiler.elf_loader")
     mapped = [] if code is None else [*code.mapped.values()]
-    found: dict[str, dict[str, int | None]] = {
+    stats: dict[str, dict[str, int | None]] = {
         "arrays": {"bytes": pool_stats()["live_bytes"]},
         "code": {"entries": len(mapped), "bytes": sum(mapped)},
     }
     for name, cache in sorted(caches.items()):
         bound = getattr(config, cache.option) if cache.option else None
-        found[name] = {
+        stats[name] = {
             "bytes" if cache.in_bytes else "entries": cache.count(),
             "bound": pool_stats()["limit_bytes"] if name == "pool" else bound,
             "evicted": cache.evicted(),
@@ -258,8 +258,8 @@ def memory_stats() -> dict[str, dict[str, int | None]]:
     disk = disk_cache()
     sizes = [] if disk is None else disk.sizes()
     bound = None if disk is None else disk.limit
-    found["disk"] = {"entries": len(sizes), "bytes": sum(sizes), "bound": bound}
-    return found
+    stats["disk"] = {"entries": len(sizes), "bytes": sum(sizes), "bound": bound}
+    return stats
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
@@ -335,10 +335,10 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     >>> any(x is y for y in jnp.live_arrays())
     True
     """
-    wanted = None if platform is None else devices(platform)[0].platform  # may raise
-    found = [x for x in gc.get_objects() if type(x) is Array]
-    found = [x for x in found if isinstance(getattr(x._node, "value", None), Buffer)]
-    return [x for x in found if wanted in (None, x.platform())]
+    platform_name = None if platform is None else devices(platform)[0].platform  # may raise
+    arrays = [x for x in gc.get_objects() if type(x) is Array]
+    arrays = [x for x in arrays if isinstance(getattr(x._node, "value", None), Buffer)]
+    return [x for x in arrays if platform_name in (None, x.platform())]
 
 
 def device_memory_stats(device: Any = None) -> dict[str, int]:
@@ -378,12 +378,12 @@ def device_memory_stats(device: Any = None) -> dict[str, int]:
     True
     """
     device = devices("gpu")[0] if device is None else device
-    found = device.memory_stats()
-    if found is None:
+    stats = device.memory_stats()
+    if stats is None:
         raise ValueError(
             f"device_memory_stats: the memory of a CPU is the machine's; got {device}; name a GPU"
         )
-    return found
+    return stats
 
 
 @api_boundary

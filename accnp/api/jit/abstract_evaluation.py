@@ -165,13 +165,13 @@ def _node_without_value(x: ShapeDtypeStruct, name: str) -> Node:
             f"{name}: A ShapeDtypeStruct does not have a value and cannot be used as a constant in "
             f"a JAX function; got {x}; pass an array, or pass the type to eval_shape"
         )
-    found = known.nodes.get(id(x))
-    if found is None:
+    entry = known.nodes.get(id(x))
+    if entry is None:
         sized = state.sized(x) if state.sized is not None else x
         node = arg(sized.aval, state.stack[known.depth])
         node.params = {**node.params, "type": sized}
-        found = known.nodes[id(x)] = x, node
-    return found[1]
+        entry = known.nodes[id(x)] = x, node
+    return entry[1]
 
 
 class _Types:
@@ -386,22 +386,22 @@ def make_jaxpr(
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         static = _static_set(static_argnums, len(args))
 
-        def recorded(given: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[ClosedJaxpr, Any]:
+        def recorded(call_args: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[ClosedJaxpr, Any]:
             with ExitStack() as stack:
                 stack.enter_context(recording_names())
                 stack.enter_context(types_as_values())
                 for name, size in axis_env or ():
                     stack.enter_context(bind(name, size))
-                graph, spec = _trace_user(fun, *given, static, "make_jaxpr")
+                graph, spec = _trace_user(fun, *call_args, static, "make_jaxpr")
             return closed_jaxpr(graph), spec.unflatten(_structs(graph))
 
         dynamic = [a for i, a in enumerate(args) if i not in static]
         if has_symbols((dynamic, kwargs)):
             leaves = flatten_arrays((dynamic, kwargs))[0]
-            made = symbolic_tracing().symbolic_jaxpr(recorded, (args, kwargs), leaves)
+            result = symbolic_tracing().symbolic_jaxpr(recorded, (args, kwargs), leaves)
         else:
-            made = recorded((args, kwargs))
-        return made if return_shape else made[0]
+            result = recorded((args, kwargs))
+        return result if return_shape else result[0]
 
     jaxpr_of.__name__ = jaxpr_of.__qualname__ = f"make_jaxpr({function_place(fun)[0]})"
     return jaxpr_of

@@ -250,11 +250,11 @@ def _flatten_inner(
     take: Callable[[Any, Callable[[Any], None]], Structure], value: Any
 ) -> tuple[Any, Any]:
     """Flatten a leaf that contains an array, such as typed random keys."""
-    found: list[Any] = []
-    node = take(value, found.append)
+    leaves: list[Any] = []
+    node = take(value, leaves.append)
     if node is None:  # also a leaf of programs
         raise _UnsupportedError(value)
-    return found, node[1]
+    return leaves, node[1]
 
 
 def _convert(value: Any) -> Node:
@@ -292,18 +292,18 @@ def _table(entry: Entry, encoded: _Encoder) -> Table | None:
         results.append((which - (which >= known) * len(plan.constants), aval))
     if known + len(plan.constants) + len(results) > MAX_LEAVES:
         return None
-    made, build = _Encoder(encoded.objects), None
+    encoder, build = _Encoder(encoded.objects), None
     try:
-        made.add_result(entry.out_spec._node, iter(results))
+        encoder.add_result(entry.out_spec._node, iter(results))
     except _UnsupportedError:
-        made, build = _Encoder(encoded.objects), entry.out_spec.unflatten
-        made.add_result((tuple, None, (None,) * len(results)), iter(results))
+        encoder, build = _Encoder(encoded.objects), entry.out_spec.unflatten
+        encoder.add_result((tuple, None, (None,) * len(results)), iter(results))
     return Table(
         empty=empty,
         same=same,
         fixed=[b.ptr for b in plan.constants],
         sizes=[*walk.results, *([walk.scratch] if walk.scratch else ())],
-        result=made.words,
+        result=encoder.words,
         build=build,
         words=walk.table,
         mode=walk.mode,

@@ -50,15 +50,15 @@ def donated_inputs(entry: Entry, call: Call) -> Sequence[int]:
     """Return the inputs whose buffers calls of a program reuse."""
     if entry.donated is None:
         options = call.function._options
-        given = [len(entry.consts) + i for i in call.donated(options)]
-        entry.donated = _match_donated_inputs(entry.graph, given, options.keep_unused)
+        positions = [len(entry.consts) + i for i in call.donated(options)]
+        entry.donated = _match_donated_inputs(entry.graph, positions, options.keep_unused)
     return entry.donated
 
 
-def _match_donated_inputs(graph: Graph, given: Sequence[int], keep_unused: bool) -> list[int]:
+def _match_donated_inputs(graph: Graph, positions: Sequence[int], keep_unused: bool) -> list[int]:
     """Match donated inputs with results: first by shape and dtype, then by number of elements."""
     used = set(_used_inputs(graph))
-    left = [i for i in given if keep_unused or i in used]
+    left = [i for i in positions if keep_unused or i in used]
     results, out = [], []
     for result in graph.out_avals:
         fit = next((i for i in left if _have_same_type(graph.in_avals[i], result)), None)
@@ -88,28 +88,28 @@ def without_deleted(entry: Entry, call: Call, nodes: list[Node]) -> list[Node]:
         RuntimeError: the program uses one, or its options keep unused arguments.
     """
     n, used = len(entry.consts), set(_used_inputs(entry.graph))
-    found = [*nodes]
+    live_nodes = [*nodes]
     for i, node in call.deleted:
         if n + i in used or call.function._options.keep_unused:
             assert isinstance(node.trace, Deleted)
             raise node.trace.error()
-        found[i] = zeros_like_aval(node.aval)
-    return found
+        live_nodes[i] = zeros_like_aval(node.aval)
+    return live_nodes
 
 
 def _used_inputs(graph: Graph) -> list[int]:
     """Return the positions of the inputs that results or effects depend on."""
-    found = graph.extra.get("used")
-    if found is None:
+    positions = graph.extra.get("used")
+    if positions is None:
         seen = {id(x) for x in graph.outputs}
         for node in graph.nodes:
             inputs = node.inputs
             if node.op is JIT:  # it may not use all of its operands
                 inputs = tuple([inputs[i] for i in _used_inputs(node.params["jaxpr"])])
             seen |= {id(x) for x in inputs}
-        found = graph.extra["used"] = [i for i, x in enumerate(graph.inputs) if id(x) in seen]
-    return found
+        positions = graph.extra["used"] = [i for i, x in enumerate(graph.inputs) if id(x) in seen]
+    return positions
 
 
-def _have_same_type(given: Aval, result: Aval) -> bool:
-    return given.shape == result.shape and given.dtype == result.dtype
+def _have_same_type(operand: Aval, result: Aval) -> bool:
+    return operand.shape == result.shape and operand.dtype == result.dtype

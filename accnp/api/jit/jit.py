@@ -176,17 +176,20 @@ def run_donating(
 
 
 def rerun(
-    entry: Entry, fastmath: bool, function: JitFunction | None, given: Sequence[Node | float]
+    entry: Entry,
+    fastmath: bool,
+    function: JitFunction | None,
+    argument_leaves: Sequence[Node | float],
 ) -> Any:
     """Run a call that the C extension has matched with a dispatch entry, and return its result.
 
-    `given` has the leaves of the arguments: nodes and Python numbers. `fastmath` is the option of
-    `jit`. `function` is needed only if the entry is watched.
+    `argument_leaves` has the leaves of the arguments: nodes and Python numbers. `fastmath` is the
+    option of `jit`. `function` is needed only if the entry is watched.
     """
     try:
         if function is not None and entry.watched is not None:
             entry.watched.check(function._name, function._parameter)
-        leaves = [*entry.consts, *[x if type(x) is Node else as_node(x) for x in given]]
+        leaves = [*entry.consts, *[x if type(x) is Node else as_node(x) for x in argument_leaves]]
         plan = entry.load(fastmath or config.fastmath, (), leaves)
         return entry.assemble_results(engine.run_plan(plan, leaves, entry.out_avals))
     except BaseException as error:
@@ -199,10 +202,10 @@ def is_outside_traces() -> bool:
     return state.abstract is None and not (bound() or state.named or state.varying is not None)
 
 
-def _user_attributes(held: Any) -> dict[str, Any]:
+def _user_attributes(attributes: Any) -> dict[str, Any]:
     """Return the attributes that the user set on a function; names with one leading underscore
     belong to other wrappers."""
-    return {k: v for k, v in held.items() if k[:1] != "_" or k[:2] == "__"}
+    return {k: v for k, v in attributes.items() if k[:1] != "_" or k[:2] == "__"}
 
 
 class JitFunction(Caller, Generic[P, R]):
@@ -241,8 +244,8 @@ class JitFunction(Caller, Generic[P, R]):
 
     def __init__(self, fun: Callable[P, R], options: Options) -> None:
         wraps(fun, updated=())(self)
-        if held := getattr(fun, "__dict__", None):
-            self.__dict__.update(_user_attributes(held))
+        if attributes := getattr(fun, "__dict__", None):
+            self.__dict__.update(_user_attributes(attributes))
         self.__wrapped__ = fun
         self._fun: Callable[..., R] = fun  # untyped, since tracing rebuilds the arguments
         self._options = options
@@ -429,9 +432,9 @@ class JitFunction(Caller, Generic[P, R]):
             return [*outs, *ref_contents(refs, "jit")]
 
         graph = trace(on_nodes, avals, of=self._fun, transform=self.transform, names=call.names())
-        held = list(closed.values())
-        refs = [h.ref for h in held]
-        graph = with_refs(Body(graph, out_spec, held), refs)
+        captures = list(closed.values())
+        refs = [h.ref for h in captures]
+        graph = with_refs(Body(graph, out_spec, captures), refs)
         return Entry(graph, close([graph]), out_spec, refs, constants)
 
     @api_boundary
@@ -558,11 +561,11 @@ class JitFunction(Caller, Generic[P, R]):
 def _cache_of(fun: Callable[..., Any], options: Options) -> TraceCache:
     """Return the cache that all wrappers of a function with these options share. Functions that are
     unhashable or have no weak references get a new cache."""
-    made = TraceCache()
+    cache = TraceCache()
     with contextlib.suppress(TypeError):  # not hashable, or no weak references
-        made = _caches.setdefault(fun, {}).setdefault(options.key, made)
-    _tables[id(made)] = made
-    return made
+        cache = _caches.setdefault(fun, {}).setdefault(options.key, cache)
+    _tables[id(cache)] = cache
+    return cache
 
 
 def _add_entry(cache: TraceCache, key: Any, entry: Entry, began: int) -> None:
@@ -588,22 +591,22 @@ def _evict() -> None:
         for record in function._records:
             entry = record.keeps[1]
             entry.used = max(entry.used, record.used)
-    found = [(e.used, k, table) for table in _tables.values() for k, e in list(table.items())]
-    _entries = len(found)
+    entries = [(e.used, k, table) for table in _tables.values() for k, e in list(table.items())]
+    _entries = len(entries)
     excess = _entries - config.trace_cache_size
     if excess <= 0:
         return
-    found.sort(key=itemgetter(0))
+    entries.sort(key=itemgetter(0))
     evicted: dict[int, Any] = {}
-    for _, key, table in found[: excess + config.trace_cache_size // 4]:
+    for _, key, table in entries[: excess + config.trace_cache_size // 4]:
         entry = table.pop(key, None)
         evicted[id(entry)] = entry
         _evicted += 1
         _entries -= 1
     for function in list(_registered):
-        kept = tuple([r for r in function._records if id(r.keeps[1]) not in evicted])
-        if len(kept) < len(function._records):
-            function._records = kept
+        records = tuple([r for r in function._records if id(r.keeps[1]) not in evicted])
+        if len(records) < len(function._records):
+            function._records = records
 
 
 def forget(caches: Iterable[TraceCache]) -> None:

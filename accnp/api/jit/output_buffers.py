@@ -44,9 +44,9 @@ def call_into(
             _check(arrays, structure, entry.out_avals, entry.out_spec, name)
             plan = entry.load(function._options.fastmath or config.fastmath, (), leaves)
             memory = [pool.wrap(x) if x.flags.c_contiguous else None for x in arrays]
-            found = engine.run_into(plan, leaves, entry.out_avals, memory)
-            views = [r.view(x.shape, x.dtype) for x, r in zip(arrays, found, strict=True)]
-            own = [r is b for r, b in zip(found, memory, strict=True)]
+            outputs = engine.run_into(plan, leaves, entry.out_avals, memory)
+            views = [r.view(x.shape, x.dtype) for x, r in zip(arrays, outputs, strict=True)]
+            own = [r is b for r, b in zip(outputs, memory, strict=True)]
             _copy([(x, y) for x, y, done in zip(arrays, views, own, strict=True) if not done])
             return out
     results, spec = flatten_arrays(function(*args, **kwargs))
@@ -91,9 +91,9 @@ def _check(
         )
     for x, a in zip(arrays, avals, strict=True):
         if not isinstance(x, np.ndarray) or not x.flags.writeable:
-            got = "one that is read-only" if isinstance(x, np.ndarray) else repr(type(x))
+            description = "one that is read-only" if isinstance(x, np.ndarray) else repr(type(x))
             raise TypeError(
-                f"{name}: out must hold writeable NumPy arrays; got {got}; make one with "
+                f"{name}: out must hold writeable NumPy arrays; got {description}; make one with "
                 f"np.empty({a.shape}, {a.dtype.name!r})"
             )
         if x.dtype != a.dtype:

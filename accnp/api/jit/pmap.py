@@ -56,8 +56,8 @@ class _Rows(Mapping):
                 "ACCNP_NUM_CPU_DEVICES"
             )
         where = self.devices[:size]
-        made = super().run(graph, xs, flags, size)
-        return [(put_node(x, where), batched) for x, batched in made]
+        results = super().run(graph, xs, flags, size)
+        return [(put_node(x, where), batched) for x, batched in results]
 
     @property
     def over_processes(self) -> bool:
@@ -84,10 +84,10 @@ class _Rows(Mapping):
         rows = []
         for x, flag in zip(xs, flags, strict=True):
             rows.append(o.squeeze(x, dimensions=(0,)) if flag else x)
-        found = []
+        outputs = []
         for y in evaluate(graph, rows):
-            found.append((o.reshape(y, new_sizes=(1, *y.aval.shape), dimensions=None), True))
-        return found
+            outputs.append((o.reshape(y, new_sizes=(1, *y.aval.shape), dimensions=None), True))
+        return outputs
 
 
 class _Mapped(JitFunction):
@@ -112,12 +112,12 @@ def _some_devices(where: Sequence[Device] | None, backend: str | None) -> Sequen
         return devices(backend or default_device().platform)
     if not where:
         raise ValueError("pmap: devices is empty; got none; pass one or more, or leave it out")
-    found = devices(backend or getattr(where[0], "platform", None))
+    available = devices(backend or getattr(where[0], "platform", None))
     if len(set(where)) != len(where):
         raise ValueError(f"pmap: a device was given twice; got {where}; pass each once")
     for d in where:
-        if d not in found:
-            raise ValueError(f"pmap: unknown device; got {d!r}; use some of {found}")
+        if d not in available:
+            raise ValueError(f"pmap: unknown device; got {d!r}; use some of {available}")
     return where
 
 
@@ -138,8 +138,8 @@ def _without_static(
         signature = inspect.signature(fun)
     except (TypeError, ValueError):
         return one
-    kept = [p for i, p in enumerate(signature.parameters.values()) if i not in static]
-    one.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    parameters = [p for i, p in enumerate(signature.parameters.values()) if i not in static]
+    one.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return one
 
 

@@ -141,8 +141,8 @@ class _Stage:
     @property
     def args_info(self) -> Any:
         """`ArgInfo` of each argument, in the arguments' structure."""
-        traced, given = self._traced, {*self.donate_argnums}
-        infos = [ArgInfo(a, i in given) for i, a in enumerate(traced._in_types)]
+        traced, donated_positions = self._traced, {*self.donate_argnums}
+        infos = [ArgInfo(a, i in donated_positions) for i, a in enumerate(traced._in_types)]
         return traced._call.spec.unflatten(infos)
 
 
@@ -424,14 +424,14 @@ class Compiled(_Stage):
         actual = tuple(x.aval for x in nodes)
         if call.spec != traced._call.spec or actual != expected:
             fits = call.spec == traced._call.spec
-            given = [_convert_argument(x, a, self._home) if fits else None
+            arguments = [_convert_argument(x, a, self._home) if fits else None
                      for x, a in zip(nodes, expected, strict=fits)]  # fmt: skip
-            nodes = [x for x in given if x is not None]
-            if not fits or len(nodes) != len(given):
-                said = [", ".join(map(_aval_text, avals)) for avals in (expected, actual)]
+            nodes = [x for x in arguments if x is not None]
+            if not fits or len(nodes) != len(arguments):
+                texts = [", ".join(map(_aval_text, avals)) for avals in (expected, actual)]
                 raise TypeError(
                     f"{traced.fun_name}: Argument types differ from the types for which this "
-                    f"computation was compiled; compiled for {said[0]}; called with {said[1]}; "
+                    f"computation was compiled; compiled for {texts[0]}; called with {texts[1]}; "
                     "compile for these types, or call the jitted function"
                 )
         if call.deleted:

@@ -118,8 +118,8 @@ def resolve_static(
     known = [p.name for p in parameters]
     nameless = {p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
     name = function_place(fun)[0]
-    for option, given in (("static", names), ("donate", options.donate_names)):
-        for n in given:
+    for option, option_names in (("static", names), ("donate", options.donate_names)):
+        for n in option_names:
             if n not in known and not by_key:
                 raise ValueError(
                     f"jit: Jitted function has invalid argnames {n!r} in {option}_argnames, which "
@@ -160,15 +160,15 @@ _COMPILER_OPTIONS = frozenset(
 )  # fmt: skip
 
 
-def unknown_compiler_options(given: Mapping[str, Any] | None) -> list[str]:
+def unknown_compiler_options(options: Mapping[str, Any] | None) -> list[str]:
     """Return the names of options that XLA does not have; warn that the others have no effect."""
-    if given is not None and not isinstance(given, Mapping):
+    if options is not None and not isinstance(options, Mapping):
         raise TypeError(
-            f"jit: compiler_options must be a dictionary of names and values; got {given!r}; "
+            f"jit: compiler_options must be a dictionary of names and values; got {options!r}; "
             "pass one, or None"
         )
     unknown = []
-    for name in given or ():
+    for name in options or ():
         if str(name).startswith("xla_") or name in _COMPILER_OPTIONS:
             text = f"jit: the compiler option {name!r} has no effect in accnp"
             warn_once(text, f"compiler {name}")
@@ -196,13 +196,17 @@ class Watched:
     def __init__(self, fun: Callable[..., Any], static: tuple) -> None:
         self._found: list[tuple[Any, Any, dict[str, Any]]] = []
         for place, kind, value in static:
-            held = getattr(value, "__dict__", None)
-            if not held or kind.__hash__ is not object.__hash__ or isinstance(value, _CODE):
+            instance_dict = getattr(value, "__dict__", None)
+            if (
+                not instance_dict
+                or kind.__hash__ is not object.__hash__
+                or isinstance(value, _CODE)
+            ):
                 continue
             names = _names_read(fun, kind)
-            found = {k: _copy_content(v) for k, v in held.items() if k in names}
-            if found:
-                self._found.append((place, value, found))
+            attributes = {k: _copy_content(v) for k, v in instance_dict.items() if k in names}
+            if attributes:
+                self._found.append((place, value, attributes))
 
     def __bool__(self) -> bool:
         return bool(self._found)
@@ -213,10 +217,10 @@ class Watched:
         Raises:
             ValueError: the program of an earlier call contains an old value.
         """
-        for place, value, found in self._found:
-            held = value.__dict__
-            for attribute, before in found.items():
-                now = _copy_content(held.get(attribute))
+        for place, value, attributes in self._found:
+            instance_dict = value.__dict__
+            for attribute, before in attributes.items():
+                now = _copy_content(instance_dict.get(attribute))
                 if not _has_same_content(before, now):
                     name = place if isinstance(place, str) else parameter(place)
                     raise ValueError(

@@ -124,11 +124,11 @@ def explain_miss(function: Any, call: Any, avals: Sequence[Any], cache: dict) ->
         _remember(function)
         return "since this is its first call"
     nearest = min(known, key=lambda k: (k[0] != call.spec, len(_differences(call, avals, k))))
-    found = _differences(call, avals, nearest)
-    if not found:
+    differences = _differences(call, avals, nearest)
+    if not differences:
         return "since the entry of this signature could not be kept"
     seen = f"{len(known)} signature{'s' if len(known) > 1 else ''} known"
-    return f"since the nearest of {seen} differs: {'; '.join(found)}"
+    return f"since the nearest of {seen} differs: {'; '.join(differences)}"
 
 
 def _cached_signatures(cache: dict) -> list[Any]:

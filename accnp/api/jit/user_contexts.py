@@ -44,13 +44,13 @@ class UserConfig:
         3
         """
         with _setting:
-            found = {**dict(config.user_globals or ()), self._number: value}
-            config.update("user_globals", tuple(sorted(found.items(), key=lambda pair: pair[0])))
+            values = {**dict(config.user_globals or ()), self._number: value}
+            config.update("user_globals", tuple(sorted(values.items(), key=lambda pair: pair[0])))
 
     @contextlib.contextmanager
     def __call__(self, new_val: Any) -> Iterator[None]:
-        found = {**dict(config.user_contexts or ()), self._number: new_val}
-        with scope("user_contexts", tuple(sorted(found.items(), key=lambda pair: pair[0]))):
+        values = {**dict(config.user_contexts or ()), self._number: new_val}
+        with scope("user_contexts", tuple(sorted(values.items(), key=lambda pair: pair[0]))):
             yield
 
 

@@ -92,18 +92,20 @@ class ArrayFunction:
         avals, tree = result_avals(self.out, nodes, static)
         self.check([x.aval for x in nodes], avals, static)
         params = {"result_avals": avals, "static": tuple(sorted(static.items()))}
-        made = items(record(self.op, tuple(nodes), params))
-        return tree.unflatten([wrap(x) for x in made])
+        results = items(record(self.op, tuple(nodes), params))
+        return tree.unflatten([wrap(x) for x in results])
 
     def check_operand_count(self, operands: int, static: dict[str, Any]) -> None:
         """Raise TypeError for unknown static arguments, or for too many operands."""
         names = self.python.__code__.co_varnames[: self.python.__code__.co_argcount]
         unknown = [n for n in static if n not in names]
         if unknown or operands > len(names) - len(static):
-            got = f"{operands} operands" + (f" and {sorted(static)} by name" if static else "")
+            description = f"{operands} operands" + (
+                f" and {sorted(static)} by name" if static else ""
+            )
             raise TypeError(
-                f"kernel: {self.of} has the parameters {', '.join(names)}; got {got}; give arrays "
-                "by position, then come its results"
+                f"kernel: {self.of} has the parameters {', '.join(names)}; got {description}; give "
+                "arrays by position, then come its results"
             )
 
     def writes_results(self, operands: int, results: int, static: Sequence[str]) -> bool:
@@ -147,28 +149,28 @@ class ArrayFunction:
         module = importlib.import_module("accnp.compiler.numba.user_functions")
         if self.compiled is None:
             self.compiled = module.released(self.function)
-        given = [] if not writes_results else outs
-        found = module.compile_for(self.compiled, self.of, ins, given, static)
-        self.check_returned(found, outs, writes_results)
+        out_arguments = [] if not writes_results else outs
+        result_types = module.compile_for(self.compiled, self.of, ins, out_arguments, static)
+        self.check_returned(result_types, outs, writes_results)
         self.checked.add(key)
 
-    def check_returned(self, found: Any, outs: Sequence[Aval], writes_results: bool) -> None:
+    def check_returned(self, result_types: Any, outs: Sequence[Aval], writes_results: bool) -> None:
         """Raise TypeError if the compiled function does not return what `out` declares.
 
-        `found` has the rank and the dtype of each result that it returns.
+        `result_types` has the rank and the dtype of each result that it returns.
         """
         if writes_results:
-            if found:
+            if result_types:
                 raise TypeError(
                     f"kernel: {self.of} gets arrays for its results and must return nothing; got "
-                    f"{_describe_types(found)}; write to its last {len(outs)} arguments"
+                    f"{_describe_types(result_types)}; write to its last {len(outs)} arguments"
                 )
             return
         expected = [(len(a.shape), a.dtype) for a in outs]
-        if found != expected:
+        if result_types != expected:
             raise TypeError(
-                f"kernel: {self.of} returns {_describe_types(found) or 'nothing'}; out declares "
-                f"{_describe_types(expected)}; change out or what the function returns"
+                f"kernel: {self.of} returns {_describe_types(result_types) or 'nothing'}; out "
+                f"declares {_describe_types(expected)}; change out or what the function returns"
             )
 
     def run(
@@ -182,16 +184,16 @@ class ArrayFunction:
         try:
             if self.threaded:
                 with _one_at_a_time:
-                    found = self.compiled(*ins, *outs, **named)
+                    results = self.compiled(*ins, *outs, **named)
             else:
-                found = self.compiled(*ins, *outs, **named)
+                results = self.compiled(*ins, *outs, **named)
         except Exception as error:
             raise JaxRuntimeError(
                 f"kernel: {self.of} raised {type(error).__name__}: {error}"
             ) from error
         if writes_results:
             return outs
-        several = list(found) if isinstance(found, tuple) else [found]
+        several = list(results) if isinstance(results, tuple) else [results]
         for i, (x, a) in enumerate(zip(several, result_avals, strict=True)):
             if np.shape(x) != a.shape:
                 raise JaxRuntimeError(

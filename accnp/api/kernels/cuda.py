@@ -80,8 +80,8 @@ class CudaFunction:
         """Apply it to operands."""
         avals, tree = result_avals(self.out, nodes, static)
         params = {"result_avals": avals, "static": tuple(static.items())}
-        made = items(record(self.op, tuple(nodes), params))
-        return tree.unflatten([wrap(x) for x in made])
+        results = items(record(self.op, tuple(nodes), params))
+        return tree.unflatten([wrap(x) for x in results])
 
     # --- on the CPU ---
 
@@ -141,12 +141,12 @@ class CudaFunction:
 
     def raw(self, xp: Any, shared: int) -> Any:
         """The kernel of a text, which NVRTC compiles."""
-        found = self.loaded.get(id(xp))
-        if found is None:
-            found = self.loaded[id(xp)] = xp.RawKernel(self.function, self.entry)
+        kernel = self.loaded.get(id(xp))
+        if kernel is None:
+            kernel = self.loaded[id(xp)] = xp.RawKernel(self.function, self.entry)
         if shared > DEFAULT_SHARED_BYTES:
-            found.max_dynamic_shared_size_bytes = shared
-        return found
+            kernel.max_dynamic_shared_size_bytes = shared
+        return kernel
 
     def numba(
         self, driver: Any, arguments: Sequence[Any], outs: Sequence[Any], blocks: Any, threads: Any,
@@ -166,19 +166,19 @@ class CudaFunction:
         function = self.loaded.get(key)
         if function is None:
             try:
-                made = user.ptx_of_user(self.function, kinds, width, driver.cc)
+                ptx = user.ptx_of_user(self.function, kinds, width, driver.cc)
             except Exception as error:
                 short = importlib.import_module("accnp.compiler.numba.user_functions").short
                 raise JaxRuntimeError(short(error, self.of, self.python, arguments)) from None
-            function = self.loaded[key] = driver.load(made.text, made.name)
+            function = self.loaded[key] = driver.load(ptx.text, ptx.name)
         words: list[int] = []
-        held = []
+        device_arrays = []
         for x, kind in zip(arguments, kinds, strict=True):
             if kind.rank is None:
                 words.append(user.number_word(x))
             else:
-                held.append(driver.adopt(x))
-                words += [held[-1].ptr, *x.shape]
+                device_arrays.append(driver.adopt(x))
+                words += [device_arrays[-1].ptr, *x.shape]
         driver.launch(function, blocks, threads, words, shared)
 
     # --- the launch ---
@@ -229,19 +229,19 @@ class CudaFunction:
 
 
 def _entry_of(source: str, name: str | None) -> str:
-    found = _names(source)
-    if found and 'extern "C"' not in source:
+    entry_names = _names(source)
+    if entry_names and 'extern "C"' not in source:
         raise ValueError(
             'kernel: a CUDA C text needs extern "C" before its kernel, so that its name is that; '
-            f'got {found[0]} without; write extern "C" __global__ void {found[0]}(...)'
+            f'got {entry_names[0]} without; write extern "C" __global__ void {entry_names[0]}(...)'
         )
-    if name is None and len(found) == 1:
-        return found[0]
-    if name is None or (found and name not in found):
+    if name is None and len(entry_names) == 1:
+        return entry_names[0]
+    if name is None or (entry_names and name not in entry_names):
         raise ValueError(
             "kernel: name must say which kernel of the CUDA C text is meant; got "
-            f"name={name!r}, and the text has {', '.join(found) or 'no __global__ void function'}; "
-            "pass the name of one"
+            f"name={name!r}, and the text has "
+            f"{', '.join(entry_names) or 'no __global__ void function'}; pass the name of one"
         )
     return name
 

@@ -53,15 +53,15 @@ class UserKernel:
         """Apply the kernel to arrays; what is given by name is static, the function's own."""
         try:
             key = tuple(static.items())
-            found = self._ruled.get(key)
+            function = self._ruled.get(key)
         except TypeError:
             raise TypeError(
                 f"kernel: what {self.__name__} is given by name is static and must be a number, a "
                 f"bool, a text or a tuple of these; got {static!r}; give arrays by position"
             ) from None
-        if found is None:
-            found = self._ruled[key] = self._with_rules(static)
-        return found(*operands)
+        if function is None:
+            function = self._ruled[key] = self._with_rules(static)
+        return function(*operands)
 
     def _with_rules(self, static: dict[str, Any]) -> Callable[..., Any]:
         """The operation for these static arguments, in the user-defined rules."""
@@ -70,26 +70,26 @@ class UserKernel:
             return self._body.record([as_node(x, self.__name__) for x in operands], static)
 
         call.__name__ = call.__qualname__ = self.__name__
-        found: Any = call
+        function: Any = call
         rules = self._rules
         if rules["vmap"] is not None:
-            found = custom_vmap(found)
-            found.def_vmap(_bind_static(rules["vmap"], static))
+            function = custom_vmap(function)
+            function.def_vmap(_bind_static(rules["vmap"], static))
         if rules["jvp"] is not None:
-            found = custom_jvp(found)
-            found.defjvp(_bind_static(rules["jvp"], static))
+            function = custom_jvp(function)
+            function.defjvp(_bind_static(rules["jvp"], static))
         if rules["vjp"] is not None:
             forward, backward = rules["vjp"]
-            found = custom_vjp(found)
-            found.defvjp(_bind_static(forward, static), _bind_static(backward, static))
-        return found
+            function = custom_vjp(function)
+            function.defvjp(_bind_static(forward, static), _bind_static(backward, static))
+        return function
 
 
 def _bind_static(rule: Callable[..., Any], static: dict[str, Any]) -> Callable[..., Any]:
     if not static:
         return rule
-    made = functools.partial(rule, **static)
-    return functools.wraps(rule)(lambda *args: made(*args))
+    bound_rule = functools.partial(rule, **static)
+    return functools.wraps(rule)(lambda *args: bound_rule(*args))
 
 
 @api_boundary
@@ -203,12 +203,12 @@ def kernel(
     >>> running_max(jnp.array([1, 3, 2, 4]))
     Array([1, 3, 3, 4], dtype=int32)
     """
-    given = {
+    options = {
         "vmap": vmap, "jvp": jvp, "vjp": vjp, "name": name, "fill": fill, "cost": cost,
         "grid": grid, "cpu": cpu,
     }  # fmt: skip
     if function is None:
-        return functools.partial(kernel, out=out, **given)
+        return functools.partial(kernel, out=out, **options)
     for_gpu = is_cuda(function)
     if not for_gpu and (grid is not None or cpu is not None):
         raise ValueError(

@@ -81,9 +81,9 @@ class Override(contextlib.ContextDecorator):
         return f"<edited kernel in place of that of step {self.original.step}>"
 
     def __enter__(self) -> Override:
-        made = self._scope()
-        self._scopes.append(made)
-        made.__enter__()
+        own_scope = self._scope()
+        self._scopes.append(own_scope)
+        own_scope.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -120,9 +120,9 @@ class Override(contextlib.ContextDecorator):
         @api_boundary
         def call(*args: Any, **kwargs: Any) -> Any:
             with self._scope():
-                found = function(*args, **kwargs)
+                result = function(*args, **kwargs)
             self._warn_if_unused()
-            return found
+            return result
 
         return call
 
@@ -157,9 +157,9 @@ class Override(contextlib.ContextDecorator):
         times: list[list[float]] = [[], []]
         for i in range(max(2, runs)):
             for k, plan in enumerate(plans):
-                found, seconds = _run(plan, buffers[k], timed[k])
+                results, seconds = _run(plan, buffers[k], timed[k])
                 outs[k] = [
-                    b.view(a.shape, a.dtype) for b, a in zip(found, entry.out_avals, strict=True)
+                    b.view(a.shape, a.dtype) for b, a in zip(results, entry.out_avals, strict=True)
                 ]
                 times[k].append(seconds)
             if not i:

@@ -43,10 +43,12 @@ class ScalarFunction:
         """Apply it to operands, which are broadcast."""
         count = self.python.__code__.co_argcount
         if static or len(nodes) != count:
-            got = f"{len(nodes)} operands" + (f" and {sorted(static)} by name" if static else "")
+            description = f"{len(nodes)} operands" + (
+                f" and {sorted(static)} by name" if static else ""
+            )
             raise TypeError(
-                f"kernel: {self.of} is a function of {count} numbers; got {got}; give one array "
-                "for each of its parameters, by position"
+                f"kernel: {self.of} is a function of {count} numbers; got {description}; give one "
+                "array for each of its parameters, by position"
             )
         if not count:
             raise TypeError(f"kernel: {self.of} takes no operand; got none; let it take one")
@@ -56,20 +58,20 @@ class ScalarFunction:
     def result(self, kinds: Sequence[np.dtype]) -> np.dtype:
         """The dtype of the result; compiles the function for these, so that errors come here."""
         key = (*kinds, dtypes.canonicalize_dtype(np.float64))
-        found = self.found.get(key)
-        if found is None:
-            given = [computed(k) for k in kinds]
+        result_dtype = self.found.get(key)
+        if result_dtype is None:
+            operand_dtypes = [computed(k) for k in kinds]
             frontend = importlib.import_module("accnp.compiler.frontend.functions")
             try:
-                said = frontend.result_type(self.mark, given)
+                inferred_dtype = frontend.result_type(self.mark, operand_dtypes)
             except RecursionError:
                 self.text.refuse_depth()
-            if said is None:
+            if inferred_dtype is None:
                 compiled = importlib.import_module("accnp.compiler.numba.user_functions")
-                said = compiled.scalar_result(self.text.python, self.of, given)
-            found = self.declared or dtypes.canonicalize_dtype(said)
-            self.found[key] = found
-        return found
+                inferred_dtype = compiled.scalar_result(self.text.python, self.of, operand_dtypes)
+            result_dtype = self.declared or dtypes.canonicalize_dtype(inferred_dtype)
+            self.found[key] = result_dtype
+        return result_dtype
 
     def reference(self, *arrays: np.ndarray, out: np.dtype) -> np.ndarray:
         """The function on arrays, outside of kernels: of half precisions, or without elements."""

@@ -72,8 +72,8 @@ def python_function(f: Any) -> Any:
     for anything else."""
     if getattr(f, "kind", None) == "scalar":  # a `UserKernel`
         f = f.function
-    found = getattr(getattr(f, "_dispatcher", f), "py_func", f)  # a ufunc's is a dispatcher's
-    return found if isinstance(found, types.FunctionType) else None
+    function = getattr(getattr(f, "_dispatcher", f), "py_func", f)  # a ufunc's is a dispatcher's
+    return function if isinstance(function, types.FunctionType) else None
 
 
 def function_name(f: types.FunctionType) -> str:
@@ -138,8 +138,8 @@ class ScalarText(ast.NodeTransformer):
             line = int(getattr(node, "lineno", self.function.__code__.co_firstlineno))
         text = f"kernel: {self.of} cannot be part of a kernel: {what}"
         if "; got " not in text:
-            given = self.function.__name__ if node is None else ast.unparse(node).split("\n")[0]
-            text += f"; got {given}"
+            excerpt = self.function.__name__ if node is None else ast.unparse(node).split("\n")[0]
+            text += f"; got {excerpt}"
         raise ValueError(
             f"{text}, at {file}:{line}: {linecache.getline(file, line).strip()}; to call a "
             "function of arrays as a whole, declare its results in out"
@@ -151,15 +151,15 @@ class ScalarText(ast.NodeTransformer):
             return self.lambda_tree()
         try:
             source = textwrap.dedent(inspect.getsource(self.function))
-            (found,) = parse_source(source).body
+            (definition,) = parse_source(source).body
         except (OSError, SyntaxError, ValueError):
-            found = None
-        if not isinstance(found, ast.FunctionDef):
+            definition = None
+        if not isinstance(definition, ast.FunctionDef):
             self.refuse("its source is not available; define it with def in a file")
-        assert isinstance(found, ast.FunctionDef)
-        if not _is_of(self.function, found):
+        assert isinstance(definition, ast.FunctionDef)
+        if not _is_of(self.function, definition):
             self.refuse(_CHANGED)
-        return ast.increment_lineno(found, self.function.__code__.co_firstlineno - 1)
+        return ast.increment_lineno(definition, self.function.__code__.co_firstlineno - 1)
 
     def lambda_tree(self) -> ast.FunctionDef:
         """The same of a lambda, which is found in its file by its place."""
@@ -169,7 +169,7 @@ class ScalarText(ast.NodeTransformer):
         except (SyntaxError, ValueError):
             module = ast.Module([], [])
         columns = {p[2] for p in code.co_positions() if p[2] is not None and p[2] != p[3]}
-        found = [
+        lambdas = [
             x
             for x in ast.walk(module)
             if isinstance(x, ast.Lambda)
@@ -177,10 +177,10 @@ class ScalarText(ast.NodeTransformer):
             and [a.arg for a in x.args.args] == [*code.co_varnames[: code.co_argcount]]
             and (x.end_lineno != x.lineno or _may_contain(x, columns))
         ]
-        if len(found) != 1:
-            why = "its source is not available" if not found else "there are several on its line"
+        if len(lambdas) != 1:
+            why = "its source is not available" if not lambdas else "there are several on its line"
             self.refuse(f"{why}; define it with def in a file")
-        (one,) = found
+        (one,) = lambdas
         if not _is_of(self.function, one):
             self.refuse(_CHANGED)
         body = ast.copy_location(ast.Return(one.body), one.body)
@@ -213,8 +213,8 @@ class ScalarText(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         """Leave out the annotation, which is not evaluated."""
-        made = ast.Pass() if node.value is None else ast.Assign([node.target], node.value)
-        return self.visit(ast.copy_location(made, node))
+        statement = ast.Pass() if node.value is None else ast.Assign([node.target], node.value)
+        return self.visit(ast.copy_location(statement, node))
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if self.is_local(node):
@@ -238,11 +238,11 @@ class ScalarText(ast.NodeTransformer):
             node.args = [self.visit(x) for x in node.args]
             node.keywords = [self.visit(x) for x in node.keywords]
             return node
-        found = self.generic_visit(node)
-        assert isinstance(found, ast.Call)
-        if called is range and len(found.args) == 3 and _is_zero(found.args[2]):
+        call = self.generic_visit(node)
+        assert isinstance(call, ast.Call)
+        if called is range and len(call.args) == 3 and _is_zero(call.args[2]):
             self.refuse("the step of a range must not be zero", node)
-        return found
+        return call
 
     def clipped(self, x: ast.expr, low: ast.expr, high: ast.expr) -> ast.expr:
         above = ast.Call(self.of_module("np", "maximum"), [x, low], [])
@@ -250,10 +250,10 @@ class ScalarText(ast.NodeTransformer):
 
     def renamed(self, name: str) -> str:
         """The name of a local variable in the text, where modules have names as well."""
-        taken = self.function.__code__.co_varnames
+        local_names = self.function.__code__.co_varnames
         while name in _RESERVED:
             name += "_"
-            while name in taken:
+            while name in local_names:
                 name += "_"
         return name
 
@@ -270,16 +270,16 @@ class ScalarText(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         if self.is_outside(node):
             return self.written(self.value_of(node), ast.unparse(node), node)
-        found = self.generic_visit(node)
-        assert isinstance(found, ast.expr)
-        return found
+        expression = self.generic_visit(node)
+        assert isinstance(expression, ast.expr)
+        return expression
 
     def value_of(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Attribute):
-            found = self.value_of(node.value)
-            if not hasattr(found, node.attr):
+            base = self.value_of(node.value)
+            if not hasattr(base, node.attr):
                 self.refuse(f"{ast.unparse(node)} is not defined", node)
-            return getattr(found, node.attr)
+            return getattr(base, node.attr)
         assert isinstance(node, ast.Name)
         return self.outside(node)
 
@@ -303,16 +303,16 @@ class ScalarText(ast.NodeTransformer):
 
     def written(self, value: Any, name: str, node: ast.expr) -> ast.expr:
         """An expression that means a value from outside."""
-        found = self.number_or_module(value, name, node) or self.helper(value, name, node)
-        if found is None:
+        expression = self.number_or_module(value, name, node) or self.helper(value, name, node)
+        if expression is None:
             self.refuse(
                 f"it reads {name}, a {type(value).__name__}; numbers, functions of math, NumPy and "
                 "accnp.numpy, and other functions of numbers can be read; pass the rest as "
                 "arguments",
                 node,
             )
-        assert isinstance(found, ast.expr)
-        return ast.copy_location(found, node)
+        assert isinstance(expression, ast.expr)
+        return ast.copy_location(expression, node)
 
     def number_or_module(self, value: Any, name: str, node: ast.expr) -> ast.expr | None:  # noqa: C901
         """A number, a type, or a function of a module."""
@@ -345,11 +345,11 @@ class ScalarText(ast.NodeTransformer):
             return self.of_module("np", str(value))
         home = _public_module(value, _OWN)
         if home:
-            found = _OWN[home].get(own)
-            if isinstance(found, tuple):
-                return self.of_module(*found)
-            if found is not None:
-                return self.helper(found, name, node)
+            counterpart = _OWN[home].get(own)
+            if isinstance(counterpart, tuple):
+                return self.of_module(*counterpart)
+            if counterpart is not None:
+                return self.helper(counterpart, name, node)
             if own not in _NOT_NUMPYS and isinstance(getattr(np, own, None), np.ufunc):
                 return self.of_module("np", own)
         if _is_of_accnp(value):
@@ -376,8 +376,8 @@ class ScalarText(ast.NodeTransformer):
     def number(self, value: Any) -> ast.expr:
         if isinstance(value, float) and not math.isfinite(value):
             name = "nan" if value != value else "inf"
-            found: ast.expr = self.of_module("math", name)
-            return ast.UnaryOp(ast.USub(), found) if value < 0 else found
+            expression: ast.expr = self.of_module("math", name)
+            return ast.UnaryOp(ast.USub(), expression) if value < 0 else expression
         if not isinstance(value, complex) and value < 0:
             return ast.UnaryOp(ast.USub(), ast.Constant(-value))
         return ast.Constant(value)
@@ -400,8 +400,8 @@ def _public_module(value: Any, modules: Iterable[str], name: str | None = None) 
     own = value.__name__
     if name not in (None, own):
         return None
-    found = (m for m in modules if getattr(importlib.import_module(m), own, None) is value)
-    return next(found, None)
+    matches = (m for m in modules if getattr(importlib.import_module(m), own, None) is value)
+    return next(matches, None)
 
 
 def _is_of_accnp(value: Any) -> bool:
@@ -430,10 +430,10 @@ def _is_of(function: types.FunctionType, tree: ast.FunctionDef | ast.Lambda) -> 
     names = [ast.arg(name) for name in code.co_freevars]
     around = ast.FunctionDef("around", ast.arguments([], names, None, [], [], None, []), body, [])
     module = ast.fix_missing_locations(ast.Module([around], []))
-    made = compile(module, code.co_filename, "exec", dont_inherit=True)
+    candidate = compile(module, code.co_filename, "exec", dont_inherit=True)
     for _ in range(2):
-        made = next(c for c in made.co_consts if isinstance(c, types.CodeType))
-    return _code_instructions(made) == _code_instructions(code)
+        candidate = next(c for c in candidate.co_consts if isinstance(c, types.CodeType))
+    return _code_instructions(candidate) == _code_instructions(code)
 
 
 def _code_instructions(code: types.CodeType) -> list[tuple[str, str]]:
@@ -441,20 +441,20 @@ def _code_instructions(code: types.CodeType) -> list[tuple[str, str]]:
 
     Calls of attributes of what a module imports have other instructions than those of methods.
     """
-    found = []
+    instructions = []
     for x in dis.get_instructions(code):
         if x.opname in ("NOP", "PUSH_NULL", "PRECALL", "CACHE", "EXTENDED_ARG"):
             continue
         name = x.opname.replace("LOAD_METHOD", "LOAD_ATTR")
         jump = x.opcode in dis.hasjrel or x.opcode in dis.hasjabs
         if isinstance(x.argval, types.CodeType):  # of a function within it
-            found += [("", x.argval.co_name), *_code_instructions(x.argval)]
+            instructions += [("", x.argval.co_name), *_code_instructions(x.argval)]
             continue
         value = type(x.argval).__name__ + x.argrepr.replace("NULL|self + ", "").replace(
             "NULL + ", ""
         )
-        found.append((name, "" if jump else value))
-    return found
+        instructions.append((name, "" if jump else value))
+    return instructions
 
 
 def _is_zero(x: ast.expr) -> bool:

@@ -116,8 +116,8 @@ class custom_vmap:
         leaves, spec = as_leaves(args, _name(self.fun), "args")
         if not state.stack:  # no transformation is active
             outs, tree = flatten_arrays(self.fun(*values(spec, leaves)))
-            given = {id(n): x for n, x in zip(leaves, flatten_arrays(args)[0], strict=True)}
-            known = [given.get(id(x._node), x) if type(x) is Array else x for x in outs]
+            originals = {id(n): x for n, x in zip(leaves, flatten_arrays(args)[0], strict=True)}
+            known = [originals.get(id(x._node), x) if type(x) is Array else x for x in outs]
             return tree.unflatten([as_result(x) for x in known])
         body = record_body(self.fun, "custom_vmap", [x.aval for x in leaves], spec)
         outer = close([body.graph])
@@ -153,26 +153,26 @@ def _on_nodes(
                 "vmap; pass it as an argument"
             )
         batched = list(shown.unflatten(list(flags[n_outer:])))
-        given = spec.unflatten([wrap(x) for x in xs[n_outer:]])
+        arguments = spec.unflatten([wrap(x) for x in xs[n_outer:]])
         with own_lines():
-            result = rule(size, batched, *given)
+            result = rule(size, batched, *arguments)
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise ValueError(
                 f"custom_vmap: the rule {name} must return the results, and which of them are "
                 f"batched; got {result!r}; return (out, out_batched)"
             )
-        outs, found = as_leaves(result[0], name, "output")
+        outs, tree = as_leaves(result[0], name, "output")
         which, marked = tree_flatten(result[1])
-        if found.shown() != marked:
+        if tree.shown() != marked:
             raise ValueError(
                 "custom_vmap: structure of output value and output batching specification "
-                f"returned by custom vmap rule ({name}) do not match; got {found.shown()} and "
+                f"returned by custom vmap rule ({name}) do not match; got {tree.shown()} and "
                 f"{marked}; return one bool for each result"
             )
-        if found != out_spec:
+        if tree != out_spec:
             raise ValueError(
                 f"custom_vmap: structure of output returned by custom vmap rule ({name}) does not "
-                f"match that of original custom-vmapped function {graph.name}; got {found} for "
+                f"match that of original custom-vmapped function {graph.name}; got {tree} for "
                 f"{out_spec}; return one value for each result"
             )
         return outs, [bool(b) for b in which]

@@ -169,11 +169,11 @@ def _handed_through(result: Any, x: Node, leaf: _Leaf | None, axis: int | None) 
         return result if shared or is_host_value(result) else None
     if leaf is None or _is_key(result) != leaf.key:
         return None
-    given = leaf.given
-    if isinstance(given, np.ndarray):
-        return np.moveaxis(given, leaf.axis, axis) if is_host_value(given) else None
-    at_place = isinstance(given, Array) and axis == leaf.axis
-    return given if at_place else None
+    argument = leaf.given
+    if isinstance(argument, np.ndarray):
+        return np.moveaxis(argument, leaf.axis, axis) if is_host_value(argument) else None
+    at_place = isinstance(argument, Array) and axis == leaf.axis
+    return argument if at_place else None
 
 
 def _common_size(transform: str, leaves: Sequence[_Leaf], axis_size: int | None) -> int:
@@ -281,34 +281,34 @@ class Mapping:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record the function for all examples and return the results."""
-        given = self._arguments(args, kwargs)
-        mapped = given.mapped
+        arguments = self._arguments(args, kwargs)
+        mapped = arguments.mapped
         size = _common_size(self.transform, mapped, self.axis_size)
         xs = [move_axis(leaf.node, leaf.axis, 0) for leaf in mapped]
         avals = [self.example(x.aval) for x in xs]
         out: Any = None
-        found: list[Any] = []
+        out_leaves: list[Any] = []
         structure = _LEAF
         through: list[_Leaf | None] = []
         closed: dict[int, Any] = {}
         boxes = [leaf for leaf in mapped if isinstance(leaf.given, Reference)]
 
         def one(examples: list[Node]) -> list[Node]:
-            nonlocal out, found, structure
+            nonlocal out, out_leaves, structure
             assert state.abstract is not None
             state.abstract.refs = closed
             values = [leaf.value(x) for leaf, x in zip(mapped, examples, strict=True)]
             places = {id(x): (leaf, _held_node(x)) for x, leaf in zip(values, mapped, strict=True)}
-            some, more = given.for_one(values)
+            some, more = arguments.for_one(values)
             out = self.fun(*some, **more)
-            found, structure = _flatten(out)
-            outs = [self._result_node(x, i, out, structure) for i, x in enumerate(found)]
-            for x in found:  # an item assignment may have changed an argument
+            out_leaves, structure = _flatten(out)
+            outs = [self._result_node(x, i, out, structure) for i, x in enumerate(out_leaves)]
+            for x in out_leaves:  # an item assignment may have changed an argument
                 leaf, content = places.get(id(x), (None, None))
                 through.append(leaf if leaf is not None and _held_node(x) is content else None)
             if config.check_tracer_leaks or state.abstract.rebound:  # drop the handles of this call
-                found = [wrap(x._node) if type(x) is Array else x for x in found]
-                out = structure.unflatten(found)
+                out_leaves = [wrap(x._node) if type(x) is Array else x for x in out_leaves]
+                out = structure.unflatten(out_leaves)
             inner = [x for x in values if isinstance(x, Reference)]
             return [*outs, *ref_contents(inner, self.transform)]
 
@@ -317,24 +317,24 @@ class Mapping:
             graph = trace(one, avals, of=self.fun, transform=self.transform, names=names)
         graph.keep_calls()
         if config.check_tracer_leaks and graph.trace is not None:
-            imported("accnp.leaks").check(graph.trace, graph.trace.info, found)
-        held = list(closed.values())
-        refs = [h.ref for h in held]
+            imported("accnp.leaks").check(graph.trace, graph.trace.info, out_leaves)
+        captures = list(closed.values())
+        refs = [h.ref for h in captures]
         flags = [True] * len(xs)
         if refs:
-            graph = with_refs(Body(graph, structure, held), refs)
+            graph = with_refs(Body(graph, structure, captures), refs)
             xs += ref_contents(refs, self.transform)
             flags += [False] * len(refs)
         pairs = self.run(graph, xs, flags, size)
         if boxes or refs:
-            self._store_contents(boxes, refs, pairs[len(found) :], size)
-            pairs = pairs[: len(found)]
+            self._store_contents(boxes, refs, pairs[len(out_leaves) :], size)
+            pairs = pairs[: len(out_leaves)]
         axes = _broadcast(self.transform, "out_axes", self.out_axes, out, structure)
         outs = []
         for i, (x, batched) in enumerate(pairs):
             axis = axes[i]
             if axis is not None:
-                axis = self._result_axis(x.aval.ndim + (not batched) - _is_key(found[i]), axis)
+                axis = self._result_axis(x.aval.ndim + (not batched) - _is_key(out_leaves[i]), axis)
             elif batched and not self.first:
                 path = leaf_paths(out, structure)[i]
                 raise ValueError(
@@ -342,26 +342,26 @@ class Mapping:
                     f"batched: a value of shape {x.aval.shape[1:]} depends on the mapped "
                     "axis; pass the position of the axis"
                 )
-            value = None if self.first else _handed_through(found[i], x, through[i], axis)
+            value = None if self.first else _handed_through(out_leaves[i], x, through[i], axis)
             if value is not None:
                 outs.append(value)
                 continue
             x = _move_batch_axis(x, batched, size, axis)
             float0 = x.aval.dtype == dtypes.float0
             outs.append(
-                np.zeros(x.aval.shape, dtypes.float0) if float0 else _convert_like(found[i], x)
+                np.zeros(x.aval.shape, dtypes.float0) if float0 else _convert_like(out_leaves[i], x)
             )
         return structure.unflatten(outs)
 
     def _store_contents(
-        self, boxes: Sequence[_Leaf], refs: Sequence[Any], made: Sequence[Any], size: int
+        self, boxes: Sequence[_Leaf], refs: Sequence[Any], results: Sequence[Any], size: int
     ) -> None:
         """Store the new contents that the examples computed in references."""
-        for leaf, (x, batched) in zip(boxes, made, strict=False):
+        for leaf, (x, batched) in zip(boxes, results, strict=False):
             set_refs(
                 [leaf.given], [move_axis(with_batch_axis(x, batched, size), 0, leaf.axis)], "vmap"
             )
-        for ref, (x, batched) in zip(refs, made[len(boxes) :], strict=True):
+        for ref, (x, batched) in zip(refs, results[len(boxes) :], strict=True):
             if batched:
                 raise ValueError(
                     f"{self.transform}: values that differ between examples cannot be written to a "

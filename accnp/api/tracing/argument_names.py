@@ -54,13 +54,13 @@ def leaf_paths(tree: Any, structure: PyTreeDef) -> list[str]:
     if structure.is_leaf():
         return [""]
     try:
-        found = _PATHS.get(structure) or _PATHS.recall(structure)
+        paths = _PATHS.get(structure) or _PATHS.recall(structure)
     except (TypeError, ValueError):  # unhashable static data, or arrays
         return pytree.leaf_names(tree)
-    if found is None:
-        found = pytree.leaf_names(tree)
-        _PATHS.store(structure, found)
-    return found
+    if paths is None:
+        paths = pytree.leaf_names(tree)
+        _PATHS.store(structure, paths)
+    return paths
 
 
 def argument_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict) -> list[str]:
@@ -98,15 +98,15 @@ def positional_arguments(
         signature = inspect.signature(fun)
     except ValueError:
         return args
-    held: set[str] = set()
+    bound_names: set[str] = set()
     inner = fun
     while isinstance(inner, functools.partial):
-        held |= inner.keywords.keys()
+        bound_names |= inner.keywords.keys()
         inner = inner.func
     try:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        for name in held - kwargs.keys():
+        for name in bound_names - kwargs.keys():
             bound.arguments.pop(name, None)
         if unplaced := sorted(bound.kwargs.keys() & kwargs.keys()):
             raise TypeError(

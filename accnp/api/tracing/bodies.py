@@ -102,8 +102,8 @@ def without_refs(
 
     Without references, the functions and operands are returned unchanged.
     """
-    given, spec = flatten_arrays(operands)
-    refs = [x for x in given if isinstance(x, Reference)]
+    leaves, spec = flatten_arrays(operands)
+    refs = [x for x in leaves if isinstance(x, Reference)]
     if not refs:
         return fns, operands
     if len({id(x) for x in refs}) < len(refs):
@@ -114,12 +114,12 @@ def without_refs(
         def closed(*rest: Any) -> Any:
             left = iter(rest)
             return fn(
-                *spec.unflatten([x if isinstance(x, Reference) else next(left) for x in given])
+                *spec.unflatten([x if isinstance(x, Reference) else next(left) for x in leaves])
             )
 
         return closed
 
-    return [of_rest(fn) for fn in fns], tuple([x for x in given if not isinstance(x, Reference)])
+    return [of_rest(fn) for fn in fns], tuple([x for x in leaves if not isinstance(x, Reference)])
 
 
 def row_refs(f: Any, xs: Any, name: str) -> tuple[Any, Any, Callable[[Any], Any]] | None:
@@ -128,16 +128,16 @@ def row_refs(f: Any, xs: Any, name: str) -> tuple[Any, Any, Callable[[Any], Any]
     Returns a step that takes rows of their contents and also returns the new rows, the contents,
     and a function that stores the new contents in the references. Returns None without references.
     """
-    given, spec = flatten_arrays(xs)
-    refs = [x for x in given if isinstance(x, Reference)]
+    x_leaves, spec = flatten_arrays(xs)
+    refs = [x for x in x_leaves if isinstance(x, Reference)]
     if not refs:
         return None
     contents = iter(ref_contents(refs, name))
-    rows = [wrap(next(contents)) if isinstance(x, Reference) else x for x in given]
+    rows = [wrap(next(contents)) if isinstance(x, Reference) else x for x in x_leaves]
 
     @functools.wraps(f)
     def step(carry: Any, row: Any) -> Any:
-        pairs = zip(given, flatten_arrays(row)[0], strict=True)
+        pairs = zip(x_leaves, flatten_arrays(row)[0], strict=True)
         leaves = [x.here(r) if isinstance(x, Reference) else r for x, r in pairs]
         carry, y = f(carry, spec.unflatten(leaves))
         return carry, (
@@ -145,9 +145,9 @@ def row_refs(f: Any, xs: Any, name: str) -> tuple[Any, Any, Callable[[Any], Any]
             [wrap(ref_contents([x], name)[0]) for x in leaves if isinstance(x, Reference)],
         )
 
-    def put(made: Any) -> Any:
-        set_refs(refs, [x._node for x in made[1]], name)
-        return made[0]
+    def put(outputs: Any) -> Any:
+        set_refs(refs, [x._node for x in outputs[1]], name)
+        return outputs[0]
 
     return step, spec.unflatten(rows), put
 
@@ -170,10 +170,10 @@ def with_refs(
     own = {id(h.ref): h for h in body.refs}
     ins, outs = [], []
     for ref in refs:
-        held = own.get(id(ref))
-        leaf = arg(ref.type, graph.trace) if held is None else held.leaf
+        capture = own.get(id(ref))
+        leaf = arg(ref.type, graph.trace) if capture is None else capture.leaf
         ins.append(leaf)
-        outs.append(leaf if held is None else held.content._node)
+        outs.append(leaf if capture is None else capture.content._node)
     a = len(graph.inputs) if after is None else after
     b = len(graph.outputs) if before is None else before
     return with_inputs(
@@ -238,13 +238,13 @@ def record_body(
     if names is None:
         names = argument_names(of, spec.unflatten(range(len(avals))), {})
     out_spec: Any = None
-    held: dict[int, Held] = {}
+    captures: dict[int, Held] = {}
     constants: dict[int, Any] = {}
 
     def on_nodes(nodes: list[Node]) -> list[Node]:
         nonlocal out_spec, constants
         if refs and state.abstract is not None:
-            state.abstract.refs = held
+            state.abstract.refs = captures
         result = fn(*spec.unflatten([wrap(n) for n in nodes]))
         leaves, out_spec = flatten_arrays(result)
         constants = {i: x for i, x in enumerate(leaves) if is_host_value(x)}
@@ -257,7 +257,7 @@ def record_body(
         return [result_node(x, result, i, name) for i, x in enumerate(leaves)]
 
     graph = trace(on_nodes, avals, of=of, transform=name, names=names)
-    return Body(graph, out_spec, list(held.values()), constants)
+    return Body(graph, out_spec, list(captures.values()), constants)
 
 
 class Loop:
@@ -341,11 +341,11 @@ def close(graphs: Sequence[Graph]) -> list[Node]:
     Returns the nodes that they close over. The nodes of a new graph are not shared yet, so they are
     changed in place instead of being recorded again.
     """
-    found: dict[int, Node] = {}
+    by_id: dict[int, Node] = {}
     for g in graphs:
         for x in g.free():
-            found.setdefault(id(x), x)
-    outer = list(found.values())
+            by_id.setdefault(id(x), x)
+    outer = list(by_id.values())
     for g in graphs:
         leaves = [arg(x.aval, g.trace) for x in outer]
         new = {id(x): leaf for x, leaf in zip(outer, leaves, strict=True)}
@@ -448,10 +448,10 @@ def _types(spec: PyTreeDef, avals: Sequence[Aval]) -> Any:
 
 def _difference(first: Any, other: Any, labels: tuple[str, str]) -> str:
     """Describe where two trees of types differ in structure."""
-    found = pytree.mismatch("", first, other)
-    if found is None:
-        found, labels = pytree.mismatch("", other, first), (labels[1], labels[0])
-    place = str(found).split("structures ", 1)[1].rsplit("; ", 1)[0]
+    mismatch = pytree.mismatch("", first, other)
+    if mismatch is None:
+        mismatch, labels = pytree.mismatch("", other, first), (labels[1], labels[0])
+    place = str(mismatch).split("structures ", 1)[1].rsplit("; ", 1)[0]
     return f"they differ {place} (the first is {labels[0]}, the second is {labels[1]})"
 
 

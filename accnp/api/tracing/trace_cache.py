@@ -84,33 +84,33 @@ def cached_trace(fns: Sequence[Callable[..., Any]], key: Any, make: Callable[[],
     whole = (key, config.key, bound(), types_only())
     table = _known.setdefault(fns[0], {})
     try:
-        found = table.get(whole)
+        cached = table.get(whole)
     except TypeError:  # unhashable static data in a structure
         return make()
     before = _read_objects(fns)
     if before is None:
         return make()
     others = [weakref.ref(fn) for fn in fns[1:]]
-    if found is not None:
-        known, read, logs, made = found
+    if cached is not None:
+        known, read, logs, result = cached
         if known == others and _are_unchanged(read, _remove_paths(before, logs)):
-            table[whole] = table.pop(whole, found)  # the most recently used comes last
-            return made
+            table[whole] = table.pop(whole, cached)  # the most recently used comes last
+            return result
     reads = state.policy_reads
-    made = make()
+    result = make()
     after = _read_objects(fns)
     if state.policy_reads != reads:  # other policies give other programs
-        return made
-    if after is not None and not made.refs and all(x.trace is None for x in made.outer):
+        return result
+    if after is not None and not result.refs and all(x.trace is None for x in result.outer):
         logs = _find_changes(before, after)
-        for graph in made.graphs:
+        for graph in result.graphs:
             graph.detach()
         table.pop(whole, None)
         if len(table) >= EACH:
             with suppress(StopIteration, KeyError):  # another thread was faster
                 del table[next(iter(table))]
-        table[whole] = (others, _remove_paths(after, logs), logs, made)
-    return made
+        table[whole] = (others, _remove_paths(after, logs), logs, result)
+    return result
 
 
 def _has_stable_identity(fn: Any) -> bool:
