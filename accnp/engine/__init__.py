@@ -112,10 +112,10 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
         while True:
             with value_lock:
                 now = epoch["now"]
-                found = collect(nodes)
-                theirs = values.find_claim((*nodes, *found.leaves)) if claimed else None
+                pending_graph = collect(nodes)
+                theirs = values.find_claim((*nodes, *pending_graph.leaves)) if claimed else None
                 if theirs is None:
-                    order, leaves = found.order, found.leaves
+                    order, leaves = pending_graph.order, pending_graph.leaves
                     if not order:
                         return
                     if config.no_execution:
@@ -124,15 +124,15 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
                             "yet; leave the option's context first"
                         )
                     device = computing_device(nodes, leaves) if devices.gpu_possible else None
-                    outputs, places = nodes_to_store(found)
+                    outputs, places = nodes_to_store(pending_graph)
                     rest = (*_plan_options(), device)
-                    plan, lost, key, general = _find_plan(found, places, rest)
+                    plan, lost, key, general = _find_plan(pending_graph, places, rest)
                     if lost:
                         mine = Claim(outputs)
                         mine.take()
                     program = None
                     if plan is None:  # a general plan does not know the indices of updates
-                        fixed = {id(x) for x in found.places} if general is not None else ()
+                        fixed = {id(x) for x in pending_graph.places} if general is not None else ()
                         program = build(sorted_order(order), leaves, outputs, fixed)
                     break
             theirs.wait()
@@ -148,7 +148,7 @@ def _materialise(nodes: Sequence[Node], wait: bool) -> None:
             plan.hits += 1
             if is_due_for_entry(plan.hits) and rest == (*_plan_options(), device):
                 imported("accnp.engine.pending_dispatch").add_entry(
-                    now, found, places, plan, _dispatch_cache
+                    now, pending_graph, places, plan, _dispatch_cache
                 )
         _launch(plan, leaves, outputs, wait, order)
     finally:
@@ -178,31 +178,35 @@ def forget_plans() -> None:
 
 
 def _find_plan(
-    found: Pending, places: tuple[int, ...], rest: tuple[Any, ...]
+    pending_graph: Pending, places: tuple[int, ...], rest: tuple[Any, ...]
 ) -> tuple[Plan | None, tuple[int, ...], Any, Any]:
     """Return the cached plan of a pending graph or None, the leaves that it overwrites, and the
     two keys that `_make_keys` returns."""
-    lost = unreferenced_leaves(found, found.taken) if found.taken and not watch.synchronous else ()
-    key, general = _make_keys(found, (places, lost, *rest))
+    lost = (
+        unreferenced_leaves(pending_graph, pending_graph.taken)
+        if pending_graph.taken and not watch.synchronous
+        else ()
+    )
+    key, general = _make_keys(pending_graph, (places, lost, *rest))
     plan = _plans.get(key) or _plans.recall(key)
     if plan is not None and plan.spare and not watch.synchronous:
         # Large results can overwrite operands that are not referenced elsewhere.
-        more = unreferenced_leaves(found, {*found.taken, *plan.spare})
+        more = unreferenced_leaves(pending_graph, {*pending_graph.taken, *plan.spare})
         if more != lost:
             lost = more
-            key, general = _make_keys(found, (places, lost, *rest))
+            key, general = _make_keys(pending_graph, (places, lost, *rest))
             plan = _plans.get(key) or _plans.recall(key)
     return plan, lost, key, general
 
 
-def _make_keys(found: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]:
+def _make_keys(pending_graph: Pending, rest: tuple[Any, ...]) -> tuple[Any, Any]:
     """Return the cache key of a pending graph, and the key without the values of the indices that
     updates write to. The second is None if the first contains no such values."""
-    general = (*found.key, *rest)
-    if not found.places or _count_places(general) >= MAX_PLACES:
+    general = (*pending_graph.key, *rest)
+    if not pending_graph.places or _count_places(general) >= MAX_PLACES:
         return general, None
     numbers = imported("accnp.compiler.fusion.update_regions").numbers
-    return (general, tuple([numbers(x) for x in found.places])), general
+    return (general, tuple([numbers(x) for x in pending_graph.places])), general
 
 
 def _plan_options() -> tuple[Any, ...]:
@@ -344,12 +348,12 @@ def pending(node: Node) -> tuple[Any, ...]:
     leaves that may be overwritten, the leaves with indices of updates if the plan depends on their
     values, and the cached plan or None."""
     with value_lock:
-        found = collect([node])
-        outputs, places = nodes_to_store(found)
-        device = computing_device([node], found.leaves) if devices.gpu_possible else None
-        plan, lost, _, general = _find_plan(found, places, (*_plan_options(), device))
-        fixed = [] if general is None else found.places
-        return sorted_order(found.order), found.leaves, outputs, lost, fixed, plan
+        pending_graph = collect([node])
+        outputs, places = nodes_to_store(pending_graph)
+        device = computing_device([node], pending_graph.leaves) if devices.gpu_possible else None
+        plan, lost, _, general = _find_plan(pending_graph, places, (*_plan_options(), device))
+        fixed = [] if general is None else pending_graph.places
+        return sorted_order(pending_graph.order), pending_graph.leaves, outputs, lost, fixed, plan
 
 
 def ready(node: Node) -> Buffer:
@@ -489,7 +493,7 @@ def run_into(
         return [ready(x) for x in run_plan(plan, leaves, avals)]
     materialise(leaves)
     buffers = [ready(x) for x in leaves] + plan.constants
-    given: dict[int, Buffer] = {}
+    result_buffers: dict[int, Buffer] = {}
     pairs = zip(plan.output_slots, memory, strict=True)
     targets = [(slot, b) for slot, b in pairs if b is not None]
     maps = imported("accnp.runtime.memory_regions")  # only programs with call_into need it
@@ -501,14 +505,14 @@ def run_into(
     regions = maps.regions_of(blocks, with_files)
     occupied = regions[: len(buffers)]
     for (slot, b), region in zip(targets, regions[len(buffers) :], strict=True):
-        if slot not in given and not any(map(region.overlaps, occupied)):
-            given[slot] = b
+        if slot not in result_buffers and not any(map(region.overlaps, occupied)):
+            result_buffers[slot] = b
             occupied.append(region)
-    found: list[Buffer] = []
+    results: list[Buffer] = []
 
     def work() -> None:
         try:
-            found.extend(execute.run(plan, buffers, given=given))
+            results.extend(execute.run(plan, buffers, result_buffers=result_buffers))
         except BaseException as error:
             execute.add_error_note(error)
             raise
@@ -517,7 +521,7 @@ def run_into(
         work()
     else:
         default_stream().submit(work).wait()
-    return found
+    return results
 
 
 def compile_plan(plan: Plan) -> None:

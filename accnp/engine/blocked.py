@@ -138,10 +138,10 @@ class _Blocks(Driver):
     def made(self, fastmath: bool) -> KernelStep:
         with self.blocks(self.total, self.size):
             {"while": self.while_, "scan": self.scan}[self.step.op.control]()
-        made = self.finish(fastmath)
+        kernel_step = self.finish(fastmath)
         blocks = -(-self.total // self.size)
-        made.resize(blocks, max(1, self.step.work // blocks))
-        return made
+        kernel_step.resize(blocks, max(1, self.step.work // blocks))
+        return kernel_step
 
     def work_of_iteration(self) -> int:
         blocks = -(-self.total // self.size)
@@ -168,12 +168,12 @@ class _Blocks(Driver):
         return self.part(super().shared(slot, a))
 
     def carries(self, first: int, count: int) -> list[Spot]:
-        found: list[Spot] = []
+        spots: list[Spot] = []
         for j, a in enumerate(self.step.inputs[first : first + count], first):
             c = self.temporary(dtype_code(a.dtype), a.size, a.nbytes)
             self.move(c, self.part(self.argument(self.step.operands[j], a)))
-            found.append(c)
-        return found
+            spots.append(c)
+        return spots
 
     def end(self, carry: Sequence[Spot], starts: dict[str, str]) -> None:
         for j, c in enumerate(carry):

@@ -58,8 +58,8 @@ def shared_kernels(body: Plan) -> set[int]:
     """
     if config.threads == 1:
         return set()
-    found = [k for k in kernels(body) if k.extent > 1 and k.work >= BESIDE]
-    return {id(k) for k in found} if any(k.work >= SHARED for k in found) else set()
+    candidates = [k for k in kernels(body) if k.extent > 1 and k.work >= BESIDE]
+    return {id(k) for k in candidates} if any(k.work >= SHARED for k in candidates) else set()
 
 
 def kernels(plan: Plan) -> list[KernelStep]:

@@ -94,15 +94,15 @@ def run_control(
     slots: list[Any],
     run: Run,
     memory: Memory = _HOST_MEMORY,
-    given: dict[int, Buffer] | None = None,
+    result_buffers: dict[int, Buffer] | None = None,
 ) -> None:
     """Run one step and put its results into their slots.
 
-    The stacked results of a scan are written to the buffers that are `given` for their slots.
+    The stacked results of a scan are written to the `result_buffers` of their slots.
     """
     operands = [slots[s] for s in step.operands]
     if step.op.control == "scan":
-        outs = _run_scan(step, operands, run, memory, given)
+        outs = _run_scan(step, operands, run, memory, result_buffers)
     else:
         outs = _RUNNERS[step.op.control](step, operands, run, memory)
     for slot, i in step.results:
@@ -146,7 +146,7 @@ def _run_scan(
     operands: list[Buffer],
     run: Run,
     memory: Memory,
-    given: dict[int, Buffer] | None,
+    result_buffers: dict[int, Buffer] | None,
 ) -> list[Buffer]:
     p = step.params
     body = step.bodies[0]
@@ -155,7 +155,8 @@ def _run_scan(
     carry = operands[n_consts : n_consts + n_carry]
     xs = operands[n_consts + n_carry :]
     sizes = [a.nbytes // length if length else 0 for a in step.inputs[n_consts + n_carry :]]
-    into = {i: given[slot] for slot, i in step.results if slot in given} if given else {}
+    buffers = result_buffers or {}
+    into = {i: buffers[slot] for slot, i in step.results if slot in buffers}
     ys = [
         into.get(n_carry + k) or memory.empty(max(1, a.nbytes))
         for k, a in enumerate(step.avals[n_carry:])

@@ -36,18 +36,18 @@ def clusters_of(plan: Plan, program: Program) -> dict[Cluster, int]:
 
     The second stage of a split reduction has no cluster of its own.
     """
-    found: dict[Cluster, int] = {}
+    step_indices: dict[Cluster, int] = {}
     for i, step in enumerate(plan.steps):
         if isinstance(step, KernelStep):
             if step.cluster is not None:
-                found.setdefault(step.cluster, i)
+                step_indices.setdefault(step.cluster, i)
             if step.chained is not None:
-                found.setdefault(step.chained, i)
+                step_indices.setdefault(step.chained, i)
         else:
             v = next((v for v in program.values if _is_step(v, step)), None)
             if v is not None:
-                found.setdefault(v.cluster.resolve_merged(), i)
-    return found
+                step_indices.setdefault(v.cluster.resolve_merged(), i)
+    return step_indices
 
 
 def _is_step(v: Value, step: HostStep | ControlStep) -> bool:
@@ -75,23 +75,25 @@ def kernel_label(values: Sequence[Value], limit: int = 6) -> str:
 
 def body_operations(step: KernelStep) -> list[str]:
     """Return the names of the operations inside a native loop."""
-    found: list[str] = []
+    names: list[str] = []
     for body in step.bodies:
         if body.program is not None:
-            found += [v.op.name for v in body.program.values if v.op.kind not in ("view", "loop")]
+            names += [v.op.name for v in body.program.values if v.op.kind not in ("view", "loop")]
         for inner in body.steps:
             if isinstance(inner, KernelStep):
-                found += body_operations(inner)
-    return found
+                names += body_operations(inner)
+    return names
 
 
 def plan_lines(plan: Plan, program: Program) -> list[str]:
     """Describe the steps, the buffers that they read, allocate and free, and the peak memory."""
-    made = sum(n for s in plan.steps if isinstance(s, KernelStep) for _, n in _allocated_buffers(s))
+    allocated_bytes = sum(
+        n for s in plan.steps if isinstance(s, KernelStep) for _, n in _allocated_buffers(s)
+    )
     on = "" if plan.device is None else f"on {plan.device}: "
     lines = [
         f"{on}{len(plan.steps)} steps, {plan.n_slots} buffers: {plan.n_leaves} given, "
-        f"{len(set(plan.output_slots))} results; kernels allocate {bytes_text(made)}, "
+        f"{len(set(plan.output_slots))} results; kernels allocate {bytes_text(allocated_bytes)}, "
         f"at most {bytes_text(_high_water(plan))} at once"
     ]
     for slot, v in enumerate(program.leaves):

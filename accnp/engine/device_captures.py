@@ -41,32 +41,34 @@ class Capture:
 
     __slots__ = ("handle", "held", "results", "spans")
 
-    def __init__(self, handle: int, spans: list[Span], results: list[int], held: object) -> None:
+    def __init__(
+        self, handle: int, spans: list[Span], results: list[int], keep_alive: object
+    ) -> None:
         self.handle = handle
         self.spans = spans  # of the operands
         self.results = results  # where they come about
-        self.held = held  # the graph, and memory
+        self.held = keep_alive  # the graph, and memory
 
 
 def capture(step: LibraryStep, device: Device, inside: dict[int, int]) -> Capture | str:
     """The graph of a call, or why there is none; the call is made once on zeros, for what is loaded
     and planned by first calls. `inside` has the bytes of slots that the body makes for itself."""
-    wanted = [_bytes(operand) for operand in step.operands]
-    parts = [(o[0], *span) for o, span in zip(step.operands, wanted, strict=True)]
+    byte_ranges = [_bytes(operand) for operand in step.operands]
+    parts = [(o[0], *span) for o, span in zip(step.operands, byte_ranges, strict=True)]
     parts += [(slot, 0, n) for slot, n in step.allocs]
     moved = sum([n for slot, first, n in parts if first or inside.get(slot) != n])
     if moved > LARGEST:
         return f"{step.op.name} moves {moved} bytes, too many to copy for a CUDA graph"
-    held = sum([n for _, _, n in parts])
-    if held > HELD:
-        return f"{step.op.name} takes {held} bytes, too many to hold for a CUDA graph"
+    nbytes = sum([n for _, _, n in parts])
+    if nbytes > HELD:
+        return f"{step.op.name} takes {nbytes} bytes, too many to hold for a CUDA graph"
     driver = driver_of(device)
     try:
-        room = [_zeros(device, n) for _, n in wanted]
+        room = [_zeros(device, n) for _, n in byte_ranges]
         arrays = [
             buffer.array(shape, dtype, strides, offset - first)
             for buffer, (first, _), (_, shape, dtype, strides, offset, _) in zip(
-                room, wanted, step.operands, strict=True
+                room, byte_ranges, step.operands, strict=True
             )
         ]
         graph = driver.capture(lambda: step.call(driver, arrays))
@@ -75,14 +77,14 @@ def capture(step: LibraryStep, device: Device, inside: dict[int, int]) -> Captur
         results = [wrap_foreign_array(device, value, made_by=step.op.name) for value in graph.value]
     except (NotCaptured, MemoryError) as error:
         return f"{step.op.name} cannot be captured as a CUDA graph ({error})"
-    spans = [Span(first, n, b.ptr) for (first, n), b in zip(wanted, room, strict=True)]
+    spans = [Span(first, n, b.ptr) for (first, n), b in zip(byte_ranges, room, strict=True)]
     return Capture(graph.handle, spans, [b.ptr for b in results], (graph, room, results))
 
 
 def _zeros(device: Device, nbytes: int) -> DeviceBuffer:
     driver = driver_of(device)
-    made = driver.call(driver.xp.zeros, max(1, nbytes), "u1")
-    return wrap_foreign_array(device, made, made_by="a captured call")
+    array = driver.call(driver.xp.zeros, max(1, nbytes), "u1")
+    return wrap_foreign_array(device, array, made_by="a captured call")
 
 
 def _bytes(operand: HostOperand) -> tuple[int, int]:

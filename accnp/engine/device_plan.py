@@ -103,7 +103,7 @@ class DevicePlanner(Planner):
                     texts[c] = [(specs, joined)]
                 else:
                     texts[c] = [([spec], self.text_of(spec)) for spec in specs]
-        every = [text for found in texts.values() for _, text in found]
+        every = [text for pairs in texts.values() for _, text in pairs]
         refused = self.compiled(every) | self.compiled([more for t in every for more in t.then])
         for c in clusters:
             if c.form == "host":
@@ -216,8 +216,8 @@ class DevicePlanner(Planner):
     # --- loops and branches ---
 
     def control(self, v: Value) -> None:
-        made = self.whole(v)
-        if made is None:
+        device_step = self.whole(v)
+        if device_step is None:
             fastmath, device = self.plan.fastmath, self.device
             bodies = [
                 plan_graph(g, fastmath, carried_inputs(v.op.control, v.params, i), device)
@@ -237,7 +237,7 @@ class DevicePlanner(Planner):
             self.plan.steps.append(step)
             return
         v.cluster.form = "own"
-        self.plan.steps.append(made)
+        self.plan.steps.append(device_step)
 
     def guarded(self, step: ControlStep) -> bool:
         """Let kernels of branches look themselves at the index, where they are few: then the host
@@ -270,19 +270,23 @@ class DevicePlanner(Planner):
         if step.op.control == "while":
             graph = step.params["cond_jaxpr"].extra.get(EACH)
             each = graph and plan_graph(graph, fastmath)
-        made: Any = blocked_step(step, self.new_slot, fastmath, each, 1, can_stop=False)
-        if made is None and all(b.work <= ALONE for b in bodies):
-            made = native_step(step, self.new_slot, fastmath, can_stop=False)
-        if not isinstance(made, KernelStep):
+        kernel_step: Any = blocked_step(step, self.new_slot, fastmath, each, 1, can_stop=False)
+        if kernel_step is None and all(b.work <= ALONE for b in bodies):
+            kernel_step = native_step(step, self.new_slot, fastmath, can_stop=False)
+        if not isinstance(kernel_step, KernelStep):
             return None
-        made.cluster, made.moved, made.label = v.cluster, step.nbytes, v.op.name
-        found = DeviceStep.of(made, fastmath, self.device)
-        found.constants = [move(b, self.device) for b in made.constants]
+        kernel_step.cluster, kernel_step.moved, kernel_step.label = (
+            v.cluster,
+            step.nbytes,
+            v.op.name,
+        )
+        device_step = DeviceStep.of(kernel_step, fastmath, self.device)
+        device_step.constants = [move(b, self.device) for b in kernel_step.constants]
         try:
-            found.load(fastmath)
+            device_step.load(fastmath)
         except CompileError:
             return None
-        return found
+        return device_step
 
 
 def _first_node(c: Cluster) -> Node | None:

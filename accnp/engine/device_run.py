@@ -43,28 +43,28 @@ _lock = renewed(threading.Lock())
 def stream_of(device: Device) -> Stream:
     """The queue of plans for a GPU that the caller does not launch itself: what they read is not
     there yet, or the processor has a part in them."""
-    found = _streams.get(device)
-    if found is None:
+    stream = _streams.get(device)
+    if stream is None:
         with _lock:
-            found = _streams.setdefault(device, Stream(str(device)))
-    return found
+            stream = _streams.setdefault(device, Stream(str(device)))
+    return stream
 
 
 def move_leaves(device: Device | None, nodes: Sequence[Node], buffers: Sequence[Any]) -> list[Any]:
     """The buffers of leaves on a device (None: in the memory of the host); None stays. Leaves keep
     what was brought to a GPU, so that it is brought once."""
-    found = list(buffers)
-    for i, buffer in enumerate(found):
+    moved_buffers = list(buffers)
+    for i, buffer in enumerate(moved_buffers):
         if device is None:
             if isinstance(buffer, DeviceBuffer):
-                found[i] = buffer.host()
+                moved_buffers[i] = buffer.host()
         elif type(buffer) is Buffer or (
             isinstance(buffer, DeviceBuffer) and buffer.device != device
         ):
-            found[i] = move(buffer, device)
+            moved_buffers[i] = move(buffer, device)
             if i < len(nodes) and nodes[i].value is buffer and nodes[i].op is not LITERAL:
-                nodes[i].value = found[i]
-    return found
+                nodes[i].value = moved_buffers[i]
+    return moved_buffers
 
 
 def run(
@@ -102,12 +102,12 @@ def run(
         first = times[0][1] if times else None
         for step, begin, end in times:
             tell(step, (driver.elapsed(first, begin), driver.elapsed(first, end)))
-    found = [slots[s] for s in plan.output_slots]
+    outputs = [slots[s] for s in plan.output_slots]
     if mark:
         event = driver.event()
-        for buffer in found:
+        for buffer in outputs:
             buffer.event = event
-    return found
+    return outputs
 
 
 def _run_step(step: Step, slots: list[Any], plan: Plan, device: Device, driver: Driver) -> None:
@@ -121,8 +121,8 @@ def _run_step(step: Step, slots: list[Any], plan: Plan, device: Device, driver: 
     elif isinstance(step, ControlStep | AddressStep):
         if step.walk is None:
             step.walk = walk_of_step(step, device, plan.fastmath)
-        found = step.walk([slots[s] for s in operand_slots(step)])
-        for (slot, _), buffer in zip(step.results, found, strict=True):
+        buffers = step.walk([slots[s] for s in operand_slots(step)])
+        for (slot, _), buffer in zip(step.results, buffers, strict=True):
             slots[slot] = buffer
     elif isinstance(step, KernelStep):
         _run_kernel_on_host(step, slots, plan.fastmath, device)
@@ -156,12 +156,12 @@ def _library(step: LibraryStep, slots: list[Any], device: Device, driver: Driver
         for slot, shape, dtype, strides, offset, _ in step.operands
     ]
 
-    found = retry_after_freeing(
+    outputs = retry_after_freeing(
         device, lambda: driver.call(lambda: step.call(driver, arrays)), who=step.op.name
     )
-    if found is None:
+    if outputs is None:
         return False
-    for (slot, _), value in zip(step.results, found, strict=True):
+    for (slot, _), value in zip(step.results, outputs, strict=True):
         slots[slot] = wrap_foreign_array(device, value, made_by=step.op.name)
         slots[slot].origin = origin(step)
     return True

@@ -48,7 +48,7 @@ class Series:
         own: OwnKernel,
         codes: Sequence[str],
         pointers: Sequence[tuple[int, int]],
-        made: Sequence[tuple[int, int]],
+        outputs: Sequence[tuple[int, int]],
         label: str,
         moved: int = 0,
     ) -> None:
@@ -56,7 +56,7 @@ class Series:
         to, slots and their bytes."""
         step = self.planner.own_step(own, list(codes), self.v)
         step.pointers, step.label, step.moved = list(pointers), label, moved
-        step.allocs = [pair for slot, nbytes in made for pair in self.allocate(slot, nbytes)]
-        step.stores = {slot for slot, _ in made}
+        step.allocs = [pair for slot, nbytes in outputs for pair in self.allocate(slot, nbytes)]
+        step.stores = {slot for slot, _ in outputs}
         step.load(self.planner.plan.fastmath)
         self.steps.append(step)

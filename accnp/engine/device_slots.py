@@ -43,25 +43,25 @@ def rounded_size(nbytes: int) -> int:
 
 def root_slots(steps: Sequence[Any]) -> dict[int, int]:
     """Of slots that take over a buffer, the slot that it was made for."""
-    found: dict[int, int] = {}
+    roots: dict[int, int] = {}
     for step in steps:
         for slot, source, _, over in getattr(step, "updated_slots", ()):
             if over:
-                before = found.get(source)
-                found[slot] = source if before is None else before
-    return found
+                before = roots.get(source)
+                roots[slot] = source if before is None else before
+    return roots
 
 
 def slot_sizes(steps: Sequence[Any]) -> dict[int, int]:
     """Bytes of the slots that steps make."""
-    found: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     for step in steps:
         if type(step) is ControlStep:
-            found |= {slot: step.avals[i].nbytes for slot, i in step.results}
+            sizes |= {slot: step.avals[i].nbytes for slot, i in step.results}
         else:
-            found |= dict(step.allocs)
-            found |= {slot: nbytes for slot, _, nbytes, over in step.updated_slots if not over}
-    return found
+            sizes |= dict(step.allocs)
+            sizes |= {slot: nbytes for slot, _, nbytes, over in step.updated_slots if not over}
+    return sizes
 
 
 def makers_of(steps: Sequence[Any]) -> dict[int, Any]:

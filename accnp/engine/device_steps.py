@@ -54,9 +54,9 @@ class DeviceStep(KernelStep):
         # In a branch whose kernels look themselves whether they are meant: the type of the index.
         self.guard = ""
         self.threads = text.threads
-        wanted = -(-self.extent // text.threads) if text.tasks else text.blocks
+        blocks = -(-self.extent // text.threads) if text.tasks else text.blocks
         most = MOST * driver_of(device).wave
-        self.blocks = wanted if text.once else min(most, max(1, wanted))
+        self.blocks = blocks if text.once else min(most, max(1, blocks))
         # Whom an error is about; see `HostStep`.
         self.node: Node | None = None
         self.op: Op | None = None
@@ -66,12 +66,12 @@ class DeviceStep(KernelStep):
     def of(cls, step: KernelStep, fastmath: bool, device: Device) -> DeviceStep:
         """The launch of a step for the processor."""
         step.text.extent, step.text.tasks = step.extent, True
-        made = cls(step.text, fastmath, device)
-        made.resize(step.extent, max(1, step.work // max(1, step.extent)))
+        device_step = cls(step.text, fastmath, device)
+        device_step.resize(step.extent, max(1, step.work // max(1, step.extent)))
         for name in KernelStep.__slots__:
             if name not in ("extent", "grain", "kernel", "work"):
-                setattr(made, name, getattr(step, name))
-        return made
+                setattr(device_step, name, getattr(step, name))
+        return device_step
 
     def ptx(self, source: str = "", callees: Callees | None = None) -> Ptx:
         """Its text for the GPU, or that of another source in its place; CompileError where there
@@ -94,9 +94,9 @@ class DeviceStep(KernelStep):
     def load(self, fastmath: bool, two_tiers: bool = False) -> Any:
         """Return the function; compile and load it at the first call."""
         if self.function is None:
-            made = self.ptx()
+            ptx = self.ptx()
             self.words = [*([self.extent] if self.text.tasks else []), *self.text.ints]
-            self.function = _load_kernel(self.device, made)
+            self.function = _load_kernel(self.device, ptx)
         return self.function
 
     @property
@@ -112,14 +112,14 @@ class DeviceStep(KernelStep):
 _functions: BoundedCache[tuple[Driver, str], Function] = BoundedCache("kernel_cache_size")
 
 
-def _load_kernel(device: Device, made: Ptx) -> Function:
+def _load_kernel(device: Device, ptx: Ptx) -> Function:
     driver = driver_of(device)
-    key = (driver, made.name)
-    found = _functions.get(key) or _functions.recall(key)
-    if found is None:
-        found = driver.load(made.text, made.name)
-        _functions.store(key, found)
-    return found
+    key = (driver, ptx.name)
+    function = _functions.get(key) or _functions.recall(key)
+    if function is None:
+        function = driver.load(ptx.text, ptx.name)
+        _functions.store(key, function)
+    return function
 
 
 def origin(step: Step) -> tuple[str, tuple[CodeType, int]] | None:
@@ -165,13 +165,13 @@ class LibraryStep(HostStep):
         out = self.function(xp if self.op.cuda is None else driver, *arrays, **self.params)
         if out is None:
             return None
-        found: list[DeviceArray] = []
+        outputs: list[DeviceArray] = []
         for _, index in self.results:
             value, aval = (out, self.aval) if index < 0 else (out[index], self.aval[index])
             mine = xp.asarray(value, dtype=aval.dtype).reshape(aval.shape)
             fresh = mine.flags.c_contiguous and mine.flags.owndata
-            found.append(mine if fresh else mine.copy(order="C"))
-        return found
+            outputs.append(mine if fresh else mine.copy(order="C"))
+        return outputs
 
 
 class AddressStep(LibraryStep):

@@ -63,8 +63,8 @@ def walk_of_step(step: ControlStep | AddressStep, device: Device, fastmath: bool
     results."""
     operands = operand_slots(step)
     slots = dict.fromkeys(operands)  # one may stand there twice
-    wanted = [slot for slot, _ in step.results]
-    run = _Table(device, [step], slots, wanted, fastmath).run
+    outputs = [slot for slot, _ in step.results]
+    run = _Table(device, [step], slots, outputs, fastmath).run
     if len(slots) == len(operands):
         return run
     first = [operands.index(slot) for slot in slots]
@@ -84,7 +84,7 @@ class _Steps:
         self,
         calls: Calls,
         steps: Sequence[Any],
-        given: dict[int, Place],
+        known_places: dict[int, Place],
         block: int,
         start: int = 0,
         ends: Sequence[int] = (),
@@ -92,7 +92,7 @@ class _Steps:
     ) -> None:
         self.calls, self.block, self.start = calls, block, start
         self.guard = guard
-        self.given = given
+        self.known_places = known_places
         self.root = root_slots(steps)
         self.sizes = slot_sizes(steps)
         self.captured(steps)
@@ -117,26 +117,26 @@ class _Steps:
         calls = [s for s in steps if type(s) is LibraryStep]
         for step in calls:
             for (slot, _), address in zip(step.allocs, graph_of(step).results, strict=True):
-                self.given.setdefault(self.rooted(slot), (0, address))
+                self.known_places.setdefault(self.rooted(slot), (0, address))
         for step in calls:
             for (slot, *_), (first, nbytes, address) in zip(
                 step.operands, graph_of(step).spans, strict=True
             ):
                 slot = self.rooted(slot)
                 if not first and nbytes == self.sizes.get(slot):
-                    self.given.setdefault(slot, (0, address))
+                    self.known_places.setdefault(slot, (0, address))
 
     def rooted(self, slot: int) -> int:
         return self.root.get(slot, slot)
 
     def place(self, slot: int, offset: int = 0) -> Place:
         slot = self.rooted(slot)
-        base, at = self.given.get(slot) or (self.block, self.offsets[slot])
+        base, at = self.known_places.get(slot) or (self.block, self.offsets[slot])
         return base, at + offset
 
     def make(self, slot: int, last: int) -> None:
         """Find memory for a slot that has none, up to its last use."""
-        if slot not in self.given and slot not in self.offsets:
+        if slot not in self.known_places and slot not in self.offsets:
             self.offsets[slot] = self.memory(self.sizes[slot], last)
 
     def memory(self, nbytes: int, last: int) -> int:
@@ -220,15 +220,15 @@ class _Inside:
         return self.outer.place(slot)
 
     def steps(
-        self, plan: Plan, leaves: Sequence[int], wanted: Sequence[tuple[int | None, int]]
+        self, plan: Plan, leaves: Sequence[int], outputs: Sequence[tuple[int | None, int]]
     ) -> _Steps:
         """The words of a body: its leaves are at bases, its outputs wanted at others (or not), each
         of this many bytes."""
-        places = [(None if base is None else (base, 0), n) for base, n in wanted]
-        given = [(base, 0) for base in leaves]
-        found = _body(self.calls, plan, given, places, self.block, self.behind)
-        self.widest = max(self.widest, found.widest)
-        return found
+        places = [(None if base is None else (base, 0), n) for base, n in outputs]
+        leaf_places = [(base, 0) for base in leaves]
+        body_steps = _body(self.calls, plan, leaf_places, places, self.block, self.behind)
+        self.widest = max(self.widest, body_steps.widest)
+        return body_steps
 
     def finish(self, entry: str, n: int, record: list[int], room: int) -> int:
         self.bases[1] = 0, self.calls.words(record)
@@ -240,31 +240,31 @@ def _body(
     calls: Calls,
     plan: Plan,
     leaves: Sequence[Place],
-    wanted: Sequence[tuple[Place | None, int]],
+    output_places: Sequence[tuple[Place | None, int]],
     block: int,
     behind: int,
     guard: Guard | None = None,
 ) -> _Steps:
     """The words of a body: where its leaves are, where its outputs are wanted (or not), of how many
     bytes. What does not come about there is copied."""
-    given: dict[int, Place] = dict(enumerate(leaves))
+    places: dict[int, Place] = dict(enumerate(leaves))
     for slot, buffer in enumerate(plan.constants, len(leaves)):
-        given[slot] = 0, buffer.ptr
+        places[slot] = 0, buffer.ptr
     calls.referenced.append(plan)
     root = root_slots(plan.steps)
     copies: list[tuple[int, tuple[int, int], int]] = []
-    for slot, (to, nbytes) in zip(plan.output_slots, wanted, strict=True):
+    for slot, (to, nbytes) in zip(plan.output_slots, output_places, strict=True):
         if to is None:
             continue
         slot = root.get(slot, slot)
-        if slot in given:
+        if slot in places:
             copies.append((slot, to, nbytes))
         else:
-            given[slot] = to
-    found = _Steps(calls, plan.steps, given, block, behind, plan.output_slots, guard)
+            places[slot] = to
+    body_steps = _Steps(calls, plan.steps, places, block, behind, plan.output_slots, guard)
     for slot, to, nbytes in copies:
-        found.copy(to, found.place(slot), nbytes)
-    return found
+        body_steps.copy(to, body_steps.place(slot), nbytes)
+    return body_steps
 
 
 class _Carry:
@@ -272,23 +272,23 @@ class _Carry:
     wanted. `next` is None where the body updates it in place."""
 
     def __init__(
-        self, inside: _Inside, k: int, result: int, taken: bool, stays: bool, even: bool
+        self, inside: _Inside, k: int, result: int, overwritten: bool, stays: bool, even: bool
     ) -> None:
         self.nbytes = nbytes = inside.op.inputs[k].nbytes
-        wanted = inside.result(result)
+        target = inside.result(result)
         now = operand = inside.outer.place(inside.op.operands[k])
         self.next: int | None = None
-        pair = [wanted, wanted] if stays else [wanted, inside.memory(nbytes)]
+        pair = [target, target] if stays else [target, inside.memory(nbytes)]
         if even:  # then this is where the last one comes to lie
             pair.reverse()
-        if stays or taken:  # the operand itself must not be written
+        if stays or overwritten:  # the operand itself must not be written
             now = pair[1]
             if nbytes:
                 inside.outer.add(inside.calls.copy(now, operand, nbytes))
         self.now = inside.base(now)
         if not stays:
             self.next, self.after = inside.base(pair[0]), inside.base(pair[1])
-            self.wanted = inside.base(wanted)
+            self.wanted = inside.base(target)
 
 
 def _find_carries(
@@ -297,13 +297,13 @@ def _find_carries(
     """The carries of a loop; `first` is that operand, `leaf` that leaf of the body; `even` says
     that it makes an even number of steps."""
     root = root_slots(body.steps)
-    found: list[_Carry] = []
+    carries: list[_Carry] = []
     for i in range(count):
         out = body.output_slots[i]
         stays = root.get(out, out) == leaf + i
-        taken = leaf + i in body.overwritten
-        found.append(_Carry(inside, first + i, i, taken, stays, even))
-    return found
+        overwritten = leaf + i in body.overwritten
+        carries.append(_Carry(inside, first + i, i, overwritten, stays, even))
+    return carries
 
 
 def _exchange_words(carry: Sequence[_Carry]) -> list[int]:
@@ -344,12 +344,12 @@ def _scan(outer: _Steps, step: ControlStep, behind: int) -> int:
         (row(inside.result(i), step.avals[i].nbytes), step.avals[i].nbytes // max(1, length))
         for i in range(n_carry, len(step.avals))
     ]
-    wanted = [*[(c.next, c.nbytes) for c in carry], *ys]
-    made = inside.steps(body, [*consts, *[c.now for c in carry], *xs], wanted)
+    outputs = [*[(c.next, c.nbytes) for c in carry], *ys]
+    body_steps = inside.steps(body, [*consts, *[c.now for c in carry], *xs], outputs)
     turns = _exchange_words(carry)
-    record = _record(inside, len(moves) // 2, len(turns) // 5, 0, made.count, -1, 0, *NEVER)
-    record += [*moves, *turns, *made.words]
-    return inside.finish(LOOP, length, record, made.room)
+    record = _record(inside, len(moves) // 2, len(turns) // 5, 0, body_steps.count, -1, 0, *NEVER)
+    record += [*moves, *turns, *body_steps.words]
+    return inside.finish(LOOP, length, record, body_steps.room)
 
 
 def _while(outer: _Steps, step: ControlStep, behind: int) -> int:
@@ -359,17 +359,17 @@ def _while(outer: _Steps, step: ControlStep, behind: int) -> int:
     consts = [inside.operand(k) for k in range(n_test + n_body)]
     carry = _find_carries(inside, body, n_test + n_body, n_body, len(step.avals))
     now = [c.now for c in carry]
-    asked = inside.steps(test, [*consts[:n_test], *now], [(None, 0)])
-    made = inside.steps(
+    test_steps = inside.steps(test, [*consts[:n_test], *now], [(None, 0)])
+    body_steps = inside.steps(
         body, [*consts[n_test:], *now], [(c.next, c.nbytes) for c in carry]
     )  # fmt: skip
     turns = _exchange_words(carry)
-    flag = asked.place(test.output_slots[0])
+    flag = test_steps.place(test.output_slots[0])
     twice = all([c.next is not None for c in carry])
     flag = *flag, *(early_start_words(inside.calls, body) if twice else NEVER)
-    record = _record(inside, 0, len(turns) // 5, asked.count, made.count, *flag)
-    record += [*turns, *asked.words, *made.words]
-    return inside.finish(LOOP, 0, record, max(asked.room, made.room))
+    record = _record(inside, 0, len(turns) // 5, test_steps.count, body_steps.count, *flag)
+    record += [*turns, *test_steps.words, *body_steps.words]
+    return inside.finish(LOOP, 0, record, max(test_steps.room, body_steps.room))
 
 
 def _cond(outer: _Steps, step: ControlStep, behind: int) -> int:
@@ -425,24 +425,26 @@ class _Table:
     ) -> None:
         self.device = device
         self.calls = Calls(device, fastmath)
-        given: dict[int, Place] = {slot: (i, 0) for i, slot in enumerate(leaves, 2)}
-        root, made, makers = root_slots(steps), slot_sizes(steps), makers_of(steps)
+        slot_places: dict[int, Place] = {slot: (i, 0) for i, slot in enumerate(leaves, 2)}
+        root, sizes, makers = root_slots(steps), slot_sizes(steps), makers_of(steps)
         # Leaves that are written over, where they may be.
         places = {slot: i for i, slot in enumerate(leaves)}
         self.overwritten = sorted({places[s] for s in root.values() if s in places})
         self.fresh: list[tuple[int, Any]] = []  # bytes of new results, the steps that make them
         for slot in outputs:
             slot = root.get(slot, slot)
-            if slot not in given:
-                given[slot] = len(given) + 2, 0
-                self.fresh.append((made[slot], makers[slot]))
-        self.outputs = [given[root.get(slot, slot)][0] - 2 for slot in outputs]
-        found = _Steps(self.calls, steps, given, len(given) + 2, 0, outputs)
-        if found.room:
-            self.fresh.append((found.room, steps[0]))
+            if slot not in slot_places:
+                slot_places[slot] = len(slot_places) + 2, 0
+                self.fresh.append((sizes[slot], makers[slot]))
+        self.outputs = [slot_places[root.get(slot, slot)][0] - 2 for slot in outputs]
+        table_steps = _Steps(self.calls, steps, slot_places, len(slot_places) + 2, 0, outputs)
+        if table_steps.room:
+            self.fresh.append((table_steps.room, steps[0]))
         self.nbytes = sum(n for n, _ in self.fresh)
         self.origins = [origin(step) for _, step in self.fresh]
-        self.table = self.calls.words([found.widest, found.count, found.count, *found.words])
+        self.table = self.calls.words(
+            [table_steps.widest, table_steps.count, table_steps.count, *table_steps.words]
+        )
         self.walk = walker(FREE, self.table)
 
     def run(self, leaves: Sequence[Any]) -> list[Any]:
@@ -454,10 +456,10 @@ class _Table:
                 buffers[i].written()
             else:  # others have it, too
                 buffers[i] = copy(buffers[i], "an update")
-        for (nbytes, step), made in zip(self.fresh, self.origins, strict=True):
+        for (nbytes, step), step_origin in zip(self.fresh, self.origins, strict=True):
             try:
                 buffers.append(empty(self.device, nbytes, _label(step)))
-                buffers[-1].origin = made
+                buffers[-1].origin = step_origin
             except MemoryError as error:
                 error.accnp_step = step  # type: ignore[attr-defined]
                 raise
@@ -468,10 +470,10 @@ class _Table:
             code, self.calls.error.value = self.calls.error.value, 0
             raise driver.failure(code)
         event = driver.event()
-        found = [buffers[i] for i in self.outputs]
-        for buffer in found:
+        outputs = [buffers[i] for i in self.outputs]
+        for buffer in outputs:
             buffer.event = event
-        return found
+        return outputs
 
 
 _address = attrgetter("ptr")

@@ -49,12 +49,12 @@ def run(
     plan: Plan,
     leaves: Sequence[Buffer],
     tell: Callable[..., None] | None = None,
-    given: dict[int, Buffer] | None = None,
+    result_buffers: dict[int, Buffer] | None = None,
 ) -> list[Buffer]:
     """Run a plan and return the buffers of its outputs.
 
     `tell` is called after every step; for a GPU also with times, see `device_run.run`. Steps
-    write to the buffers that are `given` for slots instead of allocating new ones if they can.
+    write to the `result_buffers` of slots instead of allocating new ones if they can.
     """
     if plan.device is not None:
         try:
@@ -64,21 +64,23 @@ def run(
             raise
     if not plan.loaded:
         preload(plan)
-    if plan.quick is not None and tell is None and given is None:
+    if plan.quick is not None and tell is None and result_buffers is None:
         return plan.quick(leaves)
     slots: list[Any] = [*leaves, *[None] * (plan.n_slots - plan.n_leaves)]
     # While another thread is loading the plan, it has no parts yet and its steps are run instead.
-    one_by_one = tell is not None or given is not None
+    one_by_one = tell is not None or result_buffers is not None
     for step in plan.steps if one_by_one else plan.parts or plan.steps:
         if type(step) is Part:
             step.run(slots)
             continue
         if type(step) is KernelStep:
-            launch(step, slots, plan.fastmath, given or {})
+            launch(step, slots, plan.fastmath, result_buffers or {})
         elif type(step) is ControlStep:
-            imported("accnp.engine.control").run_control(step, slots, run, given=given or {})
+            imported("accnp.engine.control").run_control(
+                step, slots, run, result_buffers=result_buffers or {}
+            )
         else:
-            run_host_step(step, slots, given or {})
+            run_host_step(step, slots, result_buffers or {})
         if tell is not None:
             tell(step)
         for slot in step.frees:
@@ -90,29 +92,29 @@ def launch(
     step: KernelStep,
     slots: list[Any] | dict[int, Any],
     fastmath: bool,
-    given: dict[int, Buffer] = _NONE,
+    result_buffers: dict[int, Buffer] = _NONE,
 ) -> None:
     """Run the kernel of a step, and allocate its buffers unless they are given."""
     kernel = step.kernel or step.load(fastmath)
     for slot, nbytes in step.allocs:
-        slots[slot] = given.get(slot) or pool.empty(nbytes)
+        slots[slot] = result_buffers.get(slot) or pool.empty(nbytes)
     for slot, source, nbytes, over in step.updated_slots:
         if over:
             slots[slot] = slots[source]
         else:
-            slots[slot] = fresh = given.get(slot) or pool.empty(nbytes)
+            slots[slot] = fresh = result_buffers.get(slot) or pool.empty(nbytes)
             ctypes.memmove(fresh.ptr, slots[source].ptr, nbytes)
     arguments = [slots[s].ptr + offset for s, offset in step.pointers]
     # If MPI may use the buffers after an error, the extension gets these too.
-    held = tuple([slots[s] for s, _ in step.pointers]) if step.text.sends else ()
+    pointer_buffers = tuple([slots[s] for s, _ in step.pointers]) if step.text.sends else ()
     if step.text.shares:
         sharing = (PARALLEL_FOR, *call_helpers(step.text.shares - 1))
         ints = step.ints[: -len(sharing)]
-        kernel.call(step.extent, step.extent, *arguments, *ints, *sharing, *held)
+        kernel.call(step.extent, step.extent, *arguments, *ints, *sharing, *pointer_buffers)
     elif step.keeps_gil:
         kernel.call_brief(step.extent, step.extent, *arguments, *step.ints)
     elif step.work < PARALLEL or step.extent <= step.grain:
-        kernel.call(step.extent, step.stretch, *arguments, *step.ints, *held)
+        kernel.call(step.extent, step.stretch, *arguments, *step.ints, *pointer_buffers)
     else:
         parallel_run(kernel, [*arguments, *step.ints], step.extent, step.grain, step.nontemporal)
 
@@ -192,7 +194,9 @@ def preload(plan: Plan) -> None:
     plan.parts = [] if plan.walks else parts_of(plan)
 
 
-def run_host_step(step: HostStep, slots: list[Any], given: dict[int, Buffer] = _NONE) -> None:
+def run_host_step(
+    step: HostStep, slots: list[Any], result_buffers: dict[int, Buffer] = _NONE
+) -> None:
     """Call the library function of an op, or its parallel rounds, and store the results.
 
     Rounds write to the buffer that is given for the result; library functions allocate theirs.
@@ -203,7 +207,7 @@ def run_host_step(step: HostStep, slots: list[Any], given: dict[int, Buffer] = _
     try:
         if step.in_rounds:
             slot = step.results[0][0]
-            slots[slot] = _compute_in_rounds(step, arrays, given.get(slot))
+            slots[slot] = _compute_in_rounds(step, arrays, result_buffers.get(slot))
             return
         out = step.op.numpy(*arrays, **step.params)
     except Exception as error:
@@ -217,12 +221,12 @@ def run_host_step(step: HostStep, slots: list[Any], given: dict[int, Buffer] = _
 
 
 def _compute_in_rounds(
-    step: HostStep, arrays: Sequence[np.ndarray], given: Buffer | None
+    step: HostStep, arrays: Sequence[np.ndarray], result_buffer: Buffer | None
 ) -> Buffer:
     """Compute an op in rounds, each of which several threads share, and return its result."""
     aval = step.aval
     assert step.op.rounds is not None
-    buffer = given or pool.empty(aval.nbytes)
+    buffer = result_buffer or pool.empty(aval.nbytes)
     out = buffer.view(aval.shape, aval.dtype, writeable=True)
     for work, n, chunk in step.op.rounds(out, *arrays, **step.params):
         parallel_calls(work, n, chunk)
@@ -270,8 +274,10 @@ def annotating_gpu_errors(node: Node) -> Generator[None]:
         yield
     except RuntimeError as error:
         # Results of jitted calls are nodes without a line; their buffers hold their origin.
-        made = (node.op.user_name, node.site) if node.site else getattr(node.value, "origin", None)
-        name, site = made or (node.op.user_name, None)
+        name_and_site = (
+            (node.op.user_name, node.site) if node.site else getattr(node.value, "origin", None)
+        )
+        name, site = name_and_site or (node.op.user_name, None)
         error.add_note(
             f"the error was reported while waiting for the value of {name}, recorded at "
             f"{line_of(site)}; it may have been caused by any work submitted to the GPU before"

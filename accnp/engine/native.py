@@ -219,16 +219,16 @@ class Driver(ControlText):
 
     def roots(self, plan: Plan) -> dict[int, int]:
         """For each slot that reuses a buffer, return the slot that the buffer was made for."""
-        found: dict[int, int] = {}
+        root_of: dict[int, int] = {}
         for inner in kernels(plan):
             for slot, source, _, over in inner.updated_slots:
                 if over:
-                    before = found.get(source)
-                    found[slot] = source if before is None else before
-        return found
+                    before = root_of.get(source)
+                    root_of[slot] = source if before is None else before
+        return root_of
 
     def aim(
-        self, plan: Plan, wanted: Sequence[Callable[[], Spot] | None], stays: Sequence[int | None]
+        self, plan: Plan, makers: Sequence[Callable[[], Spot] | None], stays: Sequence[int | None]
     ) -> tuple[dict[int, Spot], list[Spot | None]]:
         """Choose where outputs are computed: directly in their final memory, if possible.
 
@@ -239,7 +239,7 @@ class Driver(ControlText):
         roots = self.roots(plan)
         targets: dict[int, Spot] = {}
         places: list[Spot | None] = []
-        for slot, make, leaf in zip(plan.output_slots, wanted, stays, strict=True):
+        for slot, make, leaf in zip(plan.output_slots, makers, stays, strict=True):
             root = roots.get(slot, slot)
             if make is None or root == leaf:
                 places.append(None)
@@ -268,7 +268,7 @@ class Driver(ControlText):
         A single element is kept in a register. Any other carry is in the memory of a result, which
         reuses the buffer of its operand or a copy of it.
         """
-        found: list[Spot] = []
+        spots: list[Spot] = []
         step = self.step
         for j, a in enumerate(step.inputs[first : first + count]):
             if a.size == 1:
@@ -278,8 +278,8 @@ class Driver(ControlText):
                 slot = self.result_slot(j)
                 self.updated_slots.append((slot, step.operands[first + j], a.nbytes, False))
                 cell = self.argument(slot, a, "c")
-            found.append(cell)
-        return found
+            spots.append(cell)
+        return spots
 
     def exchange_carries(
         self, carry: list[Spot], places: Sequence[Spot | None], starts: dict[str, str]
@@ -323,13 +323,13 @@ class Driver(ControlText):
         with self.iterations(length, p["length"], p["reverse"]):
             rows = [self.row(x, p["length"]) for x in xs]
             y_rows = [self.row(y, p["length"]) for y in ys]
-            made = [
+            makers = [
                 *[self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=False)],
                 *[(lambda y=y: y) for y in y_rows],
             ]
             extra = self.extra_outputs()
             stays = [*range(n_consts, n_consts + n_carry), *[None] * (len(ys) + len(extra))]
-            targets, places = self.aim(plan, [*made, *extra], stays)
+            targets, places = self.aim(plan, [*makers, *extra], stays)
             outs = self.body(plan, [*consts, *carry, *rows], targets)
             self.move_results(outs, places)
             self.end_iteration(outs)
@@ -378,10 +378,10 @@ class Driver(ControlText):
         with self.endless(self.iterations_between() if self.can_stop else 0):
             (flag,) = self.body(test, [*consts[:n_test], *carry], {})
             self.stop_unless(self.truth(flag))
-            made = [self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=True)]
+            makers = [self.next_of(c, a.nbytes) for c, a in zip(carry, step.avals, strict=True)]
             extra = self.extra_outputs()
             stays = [*range(n_body, n_body + len(step.avals)), *[None] * len(extra)]
-            targets, places = self.aim(plan, [*made, *extra], stays)
+            targets, places = self.aim(plan, [*makers, *extra], stays)
             outs = self.body(plan, [*consts[n_test:], *carry], targets)
             self.move_results(outs, places)
             self.end_iteration(outs)
@@ -395,8 +395,8 @@ class Driver(ControlText):
         last = len(step.bodies) - 1
         for i, plan in enumerate(step.bodies):
             with self.branch(index, i, last):
-                wanted = [(lambda r=r: r) for r in results]
-                targets, places = self.aim(plan, wanted, [None] * len(results))
+                makers = [(lambda r=r: r) for r in results]
+                targets, places = self.aim(plan, makers, [None] * len(results))
                 self.move_results(self.body(plan, operands, targets), places)
 
     # --- the step ---
@@ -407,11 +407,11 @@ class Driver(ControlText):
         text = self.generated(
             constants, max(self.step.work, BRIEF) if self.sends else self.step.work
         )
-        made = KernelStep(text, fastmath)
-        made.pointers = self.pointers
-        made.constants = [b for *_, b in self.constants]
-        made.ints = [*[b.ptr for b in made.constants], *self.ints]
-        made.allocs = self.allocs
-        made.bodies = self.step.bodies
-        made.updated_slots = self.updated_slots
-        return made
+        kernel_step = KernelStep(text, fastmath)
+        kernel_step.pointers = self.pointers
+        kernel_step.constants = [b for *_, b in self.constants]
+        kernel_step.ints = [*[b.ptr for b in kernel_step.constants], *self.ints]
+        kernel_step.allocs = self.allocs
+        kernel_step.bodies = self.step.bodies
+        kernel_step.updated_slots = self.updated_slots
+        return kernel_step

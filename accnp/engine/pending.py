@@ -49,8 +49,13 @@ def collect(roots: Sequence[Node]) -> Pending:
 
     Consumers come before their inputs. A new program is built in the order of `sorted_order`.
     """
-    found = Pending()
-    order, leaves, key, uses = found.order, found.leaves, found.key, found.uses
+    pending_graph = Pending()
+    order, leaves, key, uses = (
+        pending_graph.order,
+        pending_graph.leaves,
+        pending_graph.key,
+        pending_graph.uses,
+    )
     place: dict[Node, int] = {}  # of leaves: -1, -2, ...
     place_of = place.get
     for root in roots:
@@ -58,7 +63,7 @@ def collect(roots: Sequence[Node]) -> Pending:
             place[root] = len(order)
             order.append(root)
             uses.append(0)
-    found.asked = len(order)
+    pending_graph.asked = len(order)
     for node in order:  # which grows meanwhile
         ins: list[int] = []
         for x in node.inputs:
@@ -85,9 +90,11 @@ def collect(roots: Sequence[Node]) -> Pending:
         updated = form.updated_operand
         if updated is not None:
             if ins[updated] < 0:
-                found.taken.add(-1 - ins[updated])
-            found.places += imported("accnp.compiler.fusion.update_regions").leaves_of_places(node)
-    return found
+                pending_graph.taken.add(-1 - ins[updated])
+            pending_graph.places += imported(
+                "accnp.compiler.fusion.update_regions"
+            ).leaves_of_places(node)
+    return pending_graph
 
 
 def sorted_order(nodes: Sequence[Node]) -> list[Node]:
@@ -129,21 +136,25 @@ def _references(nodes: list[Node]) -> list[int]:
     return [*map(getrefcount, nodes)]
 
 
-def nodes_to_store(found: Pending) -> tuple[list[Node], tuple[int, ...]]:
+def nodes_to_store(pending_graph: Pending) -> tuple[list[Node], tuple[int, ...]]:
     """Return the nodes to store, and their positions in `order`: requested nodes, and nodes that
     objects outside the graph refer to."""
-    order, asked = found.order, found.asked
-    held = [*map(sub, _references(order), found.uses)]
-    if max(held[asked:], default=0) <= _ALONE:
-        return order[:asked], (asked,)
-    places = [*range(asked)]
-    places += [i for i in range(asked, len(order)) if held[i] > _ALONE and is_kept(found, i)]
+    order, n_requested = pending_graph.order, pending_graph.asked
+    references = [*map(sub, _references(order), pending_graph.uses)]
+    if max(references[n_requested:], default=0) <= _ALONE:
+        return order[:n_requested], (n_requested,)
+    places = [*range(n_requested)]
+    places += [
+        i
+        for i in range(n_requested, len(order))
+        if references[i] > _ALONE and is_kept(pending_graph, i)
+    ]
     return [order[i] for i in places], tuple(places)
 
 
-def is_kept(found: Pending, place: int) -> bool:
+def is_kept(pending_graph: Pending, place: int) -> bool:
     """Return whether a value that is referenced outside the graph is worth storing."""
-    order, key = found.order, found.key
+    order, key = pending_graph.order, pending_graph.key
     if order[place].op.kind in ("mark", "item", "iota"):
         return False
     while order[place].op.kind == "view":
@@ -153,49 +164,57 @@ def is_kept(found: Pending, place: int) -> bool:
     return True
 
 
-def unreferenced_leaves(found: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
+def unreferenced_leaves(pending_graph: Pending, leaves: Iterable[int]) -> tuple[int, ...]:
     """Return those of some leaves that are not visible once the pending graph has been computed.
 
     Results may overwrite their buffers. Only nodes of the graph may refer to such a leaf and to its
     buffer, and no node that stays pending (a view, one of several results, one of a derivative) may
     need it later.
     """
-    if any(n.trace is not None or isinstance(n.aval, tuple) for n in found.order):
+    if any(n.trace is not None or isinstance(n.aval, tuple) for n in pending_graph.order):
         return ()
     lost: list[int] = []
-    needed = _needed_later(found)
+    needed = _needed_later(pending_graph)
     for k in sorted(leaves):
         if k in needed:
             continue
         uses = 0
-        for node in found.order:
-            here = sum([x is found.leaves[k] for x in node.inputs])
+        for node in pending_graph.order:
+            here = sum([x is pending_graph.leaves[k] for x in node.inputs])
             if here and node.op.kind not in ("map", "reduce", "opaque", "assemble", "view"):
                 break
             uses += here
         else:
-            leaf = found.leaves[k]
+            leaf = pending_graph.leaves[k]
             if getrefcount(leaf) - uses == _LEAF_ALONE and has_own_buffer(leaf):
                 lost.append(k)
     return tuple(lost)
 
 
-def _needed_later(found: Pending) -> set[int]:
+def _needed_later(pending_graph: Pending) -> set[int]:
     """Return the leaves that are needed to compute values which are referenced but not stored.
 
     For example, a function with a custom derivative rule, such as relu, marks its result.
     """
-    order, key = found.order, found.key
-    held = [*map(sub, _references(order), found.uses)]
-    asked = found.asked
-    stays = [i for i in range(asked, len(order)) if held[i] > _ALONE and not is_kept(found, i)]
+    order, key = pending_graph.order, pending_graph.key
+    references = [*map(sub, _references(order), pending_graph.uses)]
+    n_requested = pending_graph.asked
+    stays = [
+        i
+        for i in range(n_requested, len(order))
+        if references[i] > _ALONE and not is_kept(pending_graph, i)
+    ]
     needed: set[int] = set()
     seen = set(stays)
     for i in stays:  # which grows meanwhile
         for at in key[i][1 : 1 + len(order[i].inputs)]:
             if at < 0:
                 needed.add(-1 - at)
-            elif at >= asked and at not in seen and not (held[at] > _ALONE and is_kept(found, at)):
+            elif (
+                at >= n_requested
+                and at not in seen
+                and not (references[at] > _ALONE and is_kept(pending_graph, at))
+            ):
                 seen.add(at)
                 stays.append(at)
     return needed
@@ -210,10 +229,10 @@ def has_own_buffer(leaf: Node) -> bool:
 
 def group_by_device(nodes: Sequence[Node]) -> list[list[Node]]:
     """Group nodes by the device that users placed them on, since a plan runs on one device."""
-    found: dict[Any, list[Node]] = {}
+    groups: dict[Any, list[Node]] = {}
     for node in nodes:
-        found.setdefault(_committed_device(node.aval), []).append(node)
-    return list(found.values())
+        groups.setdefault(_committed_device(node.aval), []).append(node)
+    return list(groups.values())
 
 
 def _committed_device(aval: Aval | tuple[Aval, ...]) -> Device | None:
@@ -246,8 +265,8 @@ def device_copies(nodes: Sequence[Node]) -> list[Node]:
 
 def one_node_per_device(nodes: Sequence[Node]) -> list[Node]:
     """Return one node for each device that users placed nodes on, for `computing_device`."""
-    found = {_committed_device(x.aval): x for x in nodes}
-    return [x for d, x in found.items() if d is not None]
+    by_device = {_committed_device(x.aval): x for x in nodes}
+    return [x for d, x in by_device.items() if d is not None]
 
 
 def computing_device(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Device | None:
@@ -272,9 +291,9 @@ def computing_device(nodes: Sequence[Node], leaves: Sequence[Node] = ()) -> Devi
             )
         return places.pop()
     for x in leaves if config.default_device is None else ():
-        found = getattr(x.value, "device", None)
-        if found is not None:
-            return found
+        own_device = getattr(x.value, "device", None)
+        if own_device is not None:
+            return own_device
     return gpu_among(None)
 
 
@@ -284,15 +303,15 @@ def _measure() -> tuple[int, int, int, int]:
     Returns the counts for a node as `nodes_to_store` sees it, for a leaf and for its buffer as
     `unreferenced_leaves` sees them, and for a leaf that two lists refer to.
     """
-    found = Pending()
-    found.leaves.append(Node(None, (), {}, None, object(), None, 0, None))  # type: ignore[arg-type]
-    found.order.append(Node(None, (), {}, None, None, None, 0, None))  # type: ignore[arg-type]
-    (alone,) = _references(found.order)
-    leaf = found.leaves[0]
+    pending_graph = Pending()
+    pending_graph.leaves.append(Node(None, (), {}, None, object(), None, 0, None))  # type: ignore[arg-type]
+    pending_graph.order.append(Node(None, (), {}, None, None, None, 0, None))  # type: ignore[arg-type]
+    (alone,) = _references(pending_graph.order)
+    leaf = pending_graph.leaves[0]
     leaf_alone, buffer_alone = getrefcount(leaf), getrefcount(leaf.value)
     del leaf
-    used = list(found.leaves)
-    return alone, leaf_alone, buffer_alone, getrefcount(found.leaves[len(used) - 1])
+    used = list(pending_graph.leaves)
+    return alone, leaf_alone, buffer_alone, getrefcount(pending_graph.leaves[len(used) - 1])
 
 
 _ALONE, _LEAF_ALONE, _BUFFER_ALONE, IN_TWO_LISTS = _measure()

@@ -43,17 +43,19 @@ def idle_conditions() -> tuple[list[Any], list[tuple[Any, str, Any]]]:
 
 def add_entry(
     now: object,
-    found: Pending,
+    pending_graph: Pending,
     places: Sequence[int],
     plan: Plan,
     records: BoundedCache[Form, tuple[Record, ...]],
 ) -> None:
     """Add an entry for a pending graph with this plan, if it can have one."""
-    form = found.order[0].form
-    if found.asked != 1 or form is None:
+    form = pending_graph.order[0].form
+    if pending_graph.asked != 1 or form is None:
         return
     record = (
-        _make_entry(now, found, places, plan) if COMPILED else _make_python_entry(now, found, plan)
+        _make_entry(now, pending_graph, places, plan)
+        if COMPILED
+        else _make_python_entry(now, pending_graph, plan)
     )
     if record is None:
         return
@@ -62,20 +64,22 @@ def add_entry(
     records.store(form, (record, *others[: MOST - 1]))
 
 
-def _make_entry(now: object, found: Pending, places: Sequence[int], plan: Plan) -> Record | None:
+def _make_entry(
+    now: object, pending_graph: Pending, places: Sequence[int], plan: Plan
+) -> Record | None:
     """Return the entry of a pending graph with one root, or None if its plan needs Python.
 
-    `now` identifies the current options, and `places` is what `wanted` returned. Another thread may
-    be computing the graph meanwhile.
+    `now` identifies the current options, and `places` is what `nodes_to_store` returned. Another
+    thread may be computing the graph meanwhile.
     """
-    walk, order = plan.walks, found.order
+    walk, order = plan.walks, pending_graph.order
     if plan.quick is None or walk.mode != ALONE or walk.helpers or watch.on or scoped:
         return None
-    if plan.device is not None or plan.overwritten or plan.spare or found.taken:
+    if plan.device is not None or plan.overwritten or plan.spare or pending_graph.taken:
         return None
     if any(type(n.form) is not Form or type(n.aval) is tuple for n in order):
         return None
-    leaves = len(found.leaves)
+    leaves = len(pending_graph.leaves)
     if leaves + len(order) + len(plan.constants) > ROOM:
         return None
     first = leaves + len(plan.constants)  # the number of the first allocated buffer
@@ -83,16 +87,18 @@ def _make_entry(now: object, found: Pending, places: Sequence[int], plan: Plan) 
     if any(which < first for which in walk.outputs):
         return None
     nodes = [
-        (form, _required_references(found, i, i in stored), uses, ins)
-        for i, ((form, *ins), uses) in enumerate(zip(found.key, found.uses, strict=True))
+        (form, _required_references(pending_graph, i, i in stored), uses, ins)
+        for i, ((form, *ins), uses) in enumerate(
+            zip(pending_graph.key, pending_graph.uses, strict=True)
+        )
     ]
     empty, same = idle_conditions()
-    made = Repeat(
+    repeat = Repeat(
         nodes=nodes,
         leaves=leaves,
         fixed=[b.ptr for b in plan.constants],
         sizes=[*walk.results, *([walk.scratch] if walk.scratch else ())],
-        told=[(found.leaves.index(x), x.params) for x in found.places]
+        told=[(pending_graph.leaves.index(x), x.params) for x in pending_graph.places]
         if plan.depends_on_indices
         else (),
         results=[(k - first, i) for k, i in zip(walk.outputs, stored, strict=True)],
@@ -102,16 +108,16 @@ def _make_entry(now: object, found: Pending, places: Sequence[int], plan: Plan) 
         same=[(epoch, "now", now), (vars(watch), "on", False), *same],
         keeps=(now, plan, walk, [n.form for n in order]),
     )
-    return made.record()
+    return repeat.record()
 
 
-def _make_python_entry(now: object, found: Pending, plan: Plan) -> Record | None:
+def _make_python_entry(now: object, pending_graph: Pending, plan: Plan) -> Record | None:
     """Return an entry written in Python, for use without the extension, for a graph of one
     operation on one or two operands; or None."""
-    node, run = found.order[0], plan.quick
+    node, run = pending_graph.order[0], plan.quick
     both = len(node.inputs) == 2
     if (
-        len(found.order) != 1
+        len(pending_graph.order) != 1
         or run is None
         or plan.device is not None
         or node.op.updated_operand is not None
@@ -146,7 +152,7 @@ def _make_python_entry(now: object, found: Pending, plan: Plan) -> Record | None
     return Record((), (), (now, plan, compute))
 
 
-def _required_references(found: Pending, place: int, stored: bool) -> int:
+def _required_references(pending_graph: Pending, place: int, stored: bool) -> int:
     """Return whether a node must be referenced outside the graph (1), must not be (0), or either
     (HELD), so that the same nodes are stored."""
-    return HELD if place == 0 or not (stored or is_kept(found, place)) else int(stored)
+    return HELD if place == 0 or not (stored or is_kept(pending_graph, place)) else int(stored)

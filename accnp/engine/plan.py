@@ -109,15 +109,17 @@ def _substitute_edited_kernels(plan: Plan) -> None:
             for body in step.bodies:
                 _substitute_edited_kernels(body)
         elif isinstance(step, KernelStep):
-            found = edited.get((step.text.source, step.text.signature))
+            replacement = edited.get((step.text.source, step.text.signature))
             for e in edited.values():
-                if e is not found:
+                if e is not replacement:
                     e.differs(step.label)
-            if found is None:
+            if replacement is None:
                 continue
-            found.used = True
-            step.text.source = found.source
-            step.text.callees = tuple([Called(n, its, found.source) for n, its in found.callees])
+            replacement.used = True
+            step.text.source = replacement.source
+            step.text.callees = tuple(
+                [Called(n, its, replacement.source) for n, its in replacement.callees]
+            )
             step.text.kernel = None  # the loop IR has not been edited
             step.forget()
 
@@ -219,23 +221,28 @@ class Planner:
             if v is None or not _is_scatter(v):
                 continue
             u, chain = strip_views(v.inputs[2])
-            made = u.cluster if u.role == "full" else None
-            made = made.resolve_merged() if made is not None else None
-            if made is None or made in apart or made.readers != {c} or made.roots != [u]:
+            producer = u.cluster if u.role == "full" else None
+            producer = producer.resolve_merged() if producer is not None else None
+            if (
+                producer is None
+                or producer in apart
+                or producer.readers != {c}
+                or producer.roots != [u]
+            ):
                 continue
-            light = all(x.op.kind == "map" and x.op.cost <= HEAVY for x in made.members)
+            light = all(x.op.kind == "map" and x.op.cost <= HEAVY for x in producer.members)
             whole = all(w.aval.size == u.aval.size and w.op is RESHAPE for w in chain)
             others = (*v.inputs[:2], *v.inputs[3:])
             once = all(strip_views(x)[0] is not u for x in others) and id(u) not in outputs
-            if light and whole and once and made.form == "map" and not made.cuts:
-                self.inner[id(v)] = made
+            if light and whole and once and producer.form == "map" and not producer.cuts:
+                self.inner[id(v)] = producer
 
-    def with_updates(self, v: Value, made: Cluster) -> list[Any]:
+    def with_updates(self, v: Value, producer: Cluster) -> list[Any]:
         """Return the launches of a scatter that computes its updates itself.
 
         If that is not possible, add a launch of the kernel that computes them, and return nothing.
         """
-        ((spec,),) = lower(made)
+        ((spec,),) = lower(producer)
         computed = imported("accnp.compiler.library.indexing.computed_operands").Computed.of(spec)
         array = self.slot(strip_views(v.inputs[0], through=True)[0])
         # The computation of the updates must not read the array that the scatter changes.
@@ -243,11 +250,11 @@ class Planner:
         if computed is not None and all(self.slot(a.value) != array for a in computed.loads):
             own = self.own_kernel(v, self.called(v), computed=computed)
         if own:
-            v.cluster.members += made.members
-            own[0].label += f" and {made.size} more"
+            v.cluster.members += producer.members
+            own[0].label += f" and {producer.size} more"
         else:
-            self.slots.pop(id(made.roots[0]), None)
-            self.kernel(made)
+            self.slots.pop(id(producer.roots[0]), None)
+            self.kernel(producer)
         return own
 
     def new_slot(self) -> int:
@@ -257,30 +264,30 @@ class Planner:
     def slot(self, v: Value) -> int:
         while v.role == "alias":
             v = v.cluster
-        found = self.slots.get(id(v))
-        if found is None:
+        number = self.slots.get(id(v))
+        if number is None:
             if v.role == "scalar" and not v.stored:
                 raise AssertionError(f"{v} has no buffer")
-            found = self.slots[id(v)] = self.new_slot()
-        return found
+            number = self.slots[id(v)] = self.new_slot()
+        return number
 
     # --- kernels ---
 
-    def chain(self, made: Cluster, reader: Cluster) -> bool:
+    def chain(self, producer: Cluster, reader: Cluster) -> bool:
         """Launch two kernels together, if possible, the second of which reads the output of the
         first. Otherwise launch the first one only. Return whether both were launched."""
-        parts, between = (lower_rows(made), lower_rows(reader)), made.roots[0]
+        parts, between = (lower_rows(producer), lower_rows(reader)), producer.roots[0]
         chains = imported("accnp.compiler.specs.chains")  # loaded when first used
         text = chains.fuse_chain(*parts, between, reader.shape[0])
         if text is None:
-            self.kernel(made)
+            self.kernel(producer)
             return False
-        makers, readers = [[spec for part in found for spec in part[2]] for found in parts]
+        makers, readers = [[spec for part in rows for spec in part[2]] for rows in parts]
         self.check([*makers, *readers])
         step = self.launch(text, reader, spec_bytes([*makers, *readers], between))
         step.nontemporal = find_nontemporal_in_nests(readers, step)
-        step.chained = made
-        step.label += f", {made.size} in bands before"
+        step.chained = producer
+        step.label += f", {producer.size} in bands before"
         return True
 
     def check(self, specs: list[KernelSpec]) -> None:
@@ -346,20 +353,20 @@ class Planner:
         step.label = c.roots[0].op.name if c.roots else "copy"
         if c.size > 1:
             step.label += f" and {c.size - 1} more"
-        made: set[int] = set()
+        new_slots: set[int] = set()
         for p in text.pointers:
             if isinstance(p, Access):
                 fresh = p.store and id(p.value) not in self.slots
                 slot = self.slot(p.value)
                 if p.store:
                     step.stores.add(slot)
-                if fresh or (p.store and slot in made):
-                    if slot not in made and id(p.value) in self.homes:
+                if fresh or (p.store and slot in new_slots):
+                    if slot not in new_slots and id(p.value) in self.homes:
                         source = self.slot(self.homes[id(p.value)].array)
                         step.updated_slots.append((slot, source, p.value.aval.nbytes, False))
-                    elif slot not in made:
+                    elif slot not in new_slots:
                         step.allocs.append((slot, p.value.aval.nbytes))
-                    made.add(slot)
+                    new_slots.add(slot)
                 step.pointers.append((slot, p.offset * p.dtype.itemsize))
             elif isinstance(p, Room):
                 if id(p) not in self.rooms:  # otherwise an earlier launch has allocated it
@@ -413,8 +420,8 @@ class Planner:
         if v.op.kind == "loop":
             self.control(v)
             return
-        made = self.inner.pop(id(v), None)
-        own = self.with_updates(v, made) if made is not None else []
+        producer = self.inner.pop(id(v), None)
+        own = self.with_updates(v, producer) if producer is not None else []
         if own:
             v.cluster.form = "own"
             self.plan.steps += own
@@ -502,10 +509,14 @@ class Planner:
         own = make(operands, avals, v.params)
         if own is None:
             return []
-        taken = v.op.updated_operand
+        updated_operand = v.op.updated_operand
         # An updated operand that repeats one value: the kernel fills the output with it.
-        blank = taken if taken is not None and operands[taken].one else None
-        pointed = [i for i in range(len(operands)) if i != taken]
+        blank = (
+            updated_operand
+            if updated_operand is not None and operands[updated_operand].one
+            else None
+        )
+        pointed = [i for i in range(len(operands)) if i != updated_operand]
         loads = computed.loads if computed is not None else []
         if loads:
             pointed.pop()
@@ -521,14 +532,14 @@ class Planner:
         step.pointers += places[:1]
         if computed is not None:
             step.moved += spec_bytes([computed.spec]) - 2 * v.inputs[-1].aval.nbytes
-        found = {i: slot for slot, i in call.results}
+        result_slots = {i: slot for slot, i in call.results}
         several = isinstance(v.aval, tuple)
         for i, a in enumerate(avals):
-            slot = found.get(i if several else -1)
+            slot = result_slots.get(i if several else -1)
             if slot is None:
                 slot = self.new_slot()
-            if taken is not None and blank is None:
-                source = call.operands[taken]
+            if updated_operand is not None and blank is None:
+                source = call.operands[updated_operand]
                 # The buffer of a strided view has another layout and cannot be updated in place.
                 assert source[3] is None, f"{v.op.name}: takes an operand that is a strided view"
                 step.updated_slots.append((slot, source[0], a.nbytes, False))
@@ -567,9 +578,9 @@ class Planner:
         ]
         step = ControlStep(v, [self.slot(x) for x in v.inputs], bodies)
         step.results += self.parts(v)
-        made = self.native(step)
-        if isinstance(made, str):
-            step.reason = made
+        kernel_step = self.native(step)
+        if isinstance(kernel_step, str):
+            step.reason = kernel_step
             *tests, body = graphs_in(v.params)
             loops = v.op.control != "cond"
             if body.calls_python and loops and not any(g.calls_python for g in tests):
@@ -577,9 +588,13 @@ class Planner:
                 step.by_python = step.bailout is None
             self.plan.steps.append(step)
         else:
-            made.cluster, made.moved, made.label = v.cluster, step.nbytes, v.op.name
+            kernel_step.cluster, kernel_step.moved, kernel_step.label = (
+                v.cluster,
+                step.nbytes,
+                v.op.name,
+            )
             v.cluster.form = "own"
-            self.plan.steps.append(made)
+            self.plan.steps.append(kernel_step)
 
     def native(self, step: ControlStep) -> KernelStep | str:
         """Return the kernel of a control-flow step, or the reason why it has none."""
@@ -591,8 +606,8 @@ class Planner:
         # Both modules are loaded with the first loop, because many programs have none.
         blocked = importlib.import_module("accnp.engine.blocked")
         native = importlib.import_module("accnp.engine.native")
-        made = blocked.blocked_step(step, self.new_slot, self.plan.fastmath, each)
-        return made or native.native_step(step, self.new_slot, self.plan.fastmath)
+        kernel_step = blocked.blocked_step(step, self.new_slot, self.plan.fastmath, each)
+        return kernel_step or native.native_step(step, self.new_slot, self.plan.fastmath)
 
     def bailout(self, step: ControlStep, body: Graph) -> Bailout | None:
         """Return the native form of a loop whose body calls Python only in branches, or None."""
@@ -615,7 +630,7 @@ class Planner:
         for slot, step in last.items():
             if slot not in keep:
                 step.frees.append(slot)
-        made = {
+        owned_slots = {
             slot
             for step in self.plan.steps
             if isinstance(step, KernelStep)
@@ -623,9 +638,9 @@ class Planner:
         } | self.owned
         for step in self.plan.steps:
             if isinstance(step, KernelStep) and step.updated_slots:
-                self.take_over(step, made, last)
+                self.take_over(step, owned_slots, last)
             elif isinstance(step, KernelStep) and step.alike and not self.body:
-                self.write_over(step, made, last)
+                self.write_over(step, owned_slots, last)
         self.plan.overwritten = frozenset(
             source
             for step in self.plan.steps
@@ -671,11 +686,11 @@ class Planner:
         The buffer must be owned or allocated by a kernel of this plan (a host step may return
         shared memory), have its last use here, and not be read by this kernel in another role.
         """
-        kept = {s for s, _ in step.pointers} | set(self.plan.output_slots)
-        taken: list[tuple[int, int, int, bool]] = []
+        visible = {s for s, _ in step.pointers} | set(self.plan.output_slots)
+        updates: list[tuple[int, int, int, bool]] = []
         for slot, source, n, _ in step.updated_slots:
-            over = source in mine and last[source] is step and source not in kept
-            taken.append((slot, source, n, over))
+            over = source in mine and last[source] is step and source not in visible
+            updates.append((slot, source, n, over))
             # A buffer of which a large part is updated should be in the cache, so the kernel that
             # makes it uses no non-temporal stores. Adding 1e6 values to 5e6 zeros then takes 2.2 ms
             # instead of 5.1 ms.
@@ -684,5 +699,5 @@ class Planner:
                     other.nontemporal = ((), ())
             if not over:
                 step.copied[slot] = self.why_copied(step, source, source in mine, last)
-            kept.add(source)  # if two carries start with the same value, the second gets a copy
-        step.updated_slots = taken
+            visible.add(source)  # if two carries start with the same value, the second gets a copy
+        step.updated_slots = updates

@@ -32,7 +32,7 @@ def find_prefetched(spec: KernelSpec) -> list[Access]:
     """Return the leaves of which a kernel reads most cache lines, at indices that vary in the
     innermost loop. Outputs of other kernels are omitted: they are in the cache already."""
     sizes = (*spec.outer, *spec.reduced, *spec.inner)
-    found: dict[int, Access] = {}
+    accesses: dict[int, Access] = {}
     for a in spec.accesses:
         nbytes = a.value.aval.nbytes if a.terms and a.value.is_leaf else 0
         many = prod(sizes) * LINE >= OFTEN * nbytes
@@ -40,8 +40,8 @@ def find_prefetched(spec: KernelSpec) -> list[Access]:
         often = many and not (a.strides and a.strides[-1])
         often = often and not any(0 < row <= ROW for row in rows)
         if often and LEAST <= nbytes <= MOST:
-            found[id(a.value)] = a
-    return list(found.values())
+            accesses[id(a.value)] = a
+    return list(accesses.values())
 
 
 def make_prefetch(a: Access) -> Generated:

@@ -159,8 +159,8 @@ class KernelStep:
     @property
     def writes(self) -> set[int]:
         """Return the slots that it writes to."""
-        taken = [slot for take in self.updated_slots for slot in take[:2]]
-        return {*self.stores, *[slot for slot, _ in self.allocs], *taken}
+        update_slots = [slot for take in self.updated_slots for slot in take[:2]]
+        return {*self.stores, *[slot for slot, _ in self.allocs], *update_slots}
 
     def forget(self) -> None:
         """Drop the machine code, because the text has changed."""
@@ -225,12 +225,12 @@ def elementwise_operands(spec: KernelSpec) -> list[Value]:
             return []
     elif spec.form != "map":
         return []
-    found: dict[int, Value | None] = {}
+    operands: dict[int, Value | None] = {}
     for a in spec.accesses:
         same = a.strides == out.strides and not (a.offset or a.terms) and a.dtype == out.dtype
         same = same and a.value.aval.size == out.value.aval.size
-        found[id(a.value)] = a.value if same and found.get(id(a.value), a.value) else None
-    return [v for v in found.values() if v is not None and v is not out.value]
+        operands[id(a.value)] = a.value if same and operands.get(id(a.value), a.value) else None
+    return [v for v in operands.values() if v is not None and v is not out.value]
 
 
 # Slot, shape, dtype, strides in bytes (None: contiguous), offset in bytes, and the number of

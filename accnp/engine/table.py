@@ -73,8 +73,8 @@ class Part(NamedTuple):
 
     def run(self, slots: list[Any]) -> None:
         """Run the steps and put their results into their slots."""
-        made = self.walk.run([slots[s] for s in self.leaves])
-        for slot, buffer in zip(self.outputs, made, strict=True):
+        results = self.walk.run([slots[s] for s in self.leaves])
+        for slot, buffer in zip(self.outputs, results, strict=True):
             slots[slot] = buffer
         for slot in self.frees:
             slots[slot] = None
@@ -84,7 +84,7 @@ def parts_of(plan: Plan) -> list[Any]:
     """Return the steps of a plan in order, with consecutive kernels as one `Part` if they can be a
     table. A loop body with library calls then costs one call per section instead of one per kernel.
     """
-    found: list[Any] = []
+    parts: list[Any] = []
     runs = [[*steps] for _, steps in groupby(plan.steps, _is_kernel)]
     after = len(plan.steps)
     last = {s: after for s in plan.output_slots}
@@ -95,8 +95,8 @@ def parts_of(plan: Plan) -> list[Any]:
     for run in runs:
         i += len(run)
         part = _make_part(plan, run, last, i) if len(run) > 1 and _is_kernel(run[0]) else None
-        found += run if part is None else [part]
-    return found
+        parts += run if part is None else [part]
+    return parts
 
 
 def _is_kernel(step: Step) -> bool:
@@ -108,19 +108,19 @@ def _make_part(plan: Plan, steps: list[KernelStep], last: dict[int, int], end: i
 
     `last` has the index of the step that uses each slot last.
     """
-    made: dict[int, None] = {}
+    new_slots: dict[int, None] = {}
     leaves: dict[int, None] = {}
     for step in steps:
         own = [*[s for s, _ in step.allocs], *[take[0] for take in step.updated_slots]]
-        leaves.update({s: None for s in used_slots(step) if s not in made and s not in own})
-        made.update(dict.fromkeys(own))
-    outputs = [s for s in made if last.get(s, 0) >= end]
+        leaves.update({s: None for s in used_slots(step) if s not in new_slots and s not in own})
+        new_slots.update(dict.fromkeys(own))
+    outputs = [s for s in new_slots if last.get(s, 0) >= end]
     work = sum([step.work for step in steps])
     section = Section(steps, [*leaves], outputs, plan.n_slots, plan.fastmath, work)
     walk = _walk(section)
     if walk is None:
         return None
-    frees = [s for step in steps for s in step.frees if s not in made or s in outputs]
+    frees = [s for step in steps for s in step.frees if s not in new_slots or s in outputs]
     return Part(walk, section.leaves, outputs, frees)
 
 
@@ -329,13 +329,13 @@ class _Places:
         last: dict[int, int] = {}
         # No memory is reused within a group, because its steps run concurrently.
         for i, step in [(i, step) for i, group in enumerate(groups) for step in group]:
-            made = list(step.allocs)
+            allocations = list(step.allocs)
             for slot, source, nbytes, over in step.updated_slots:
                 if over:
                     self.root[slot] = self.root[source]
                 else:
-                    made.append((slot, nbytes))
-            for slot, nbytes in made:
+                    allocations.append((slot, nbytes))
+            for slot, nbytes in allocations:
                 sizes[slot], first[slot] = nbytes, i
             for slot in used_slots(step):
                 last[self.root[slot]] = i
@@ -350,17 +350,17 @@ class _Places:
         self.offset: dict[int, int] = {}
         self.scratch = 0
         block = start + leaves + len(self.results) + 1
-        held: list[tuple[int, int, int]] = []  # start, end, last use
+        live_ranges: list[tuple[int, int, int]] = []  # start, end, last use
         for slot, nbytes in sizes.items():
             if slot in self.base:
                 continue
-            held = sorted(h for h in held if h[2] >= first[slot])
+            live_ranges = sorted(h for h in live_ranges if h[2] >= first[slot])
             at, size = 0, -(-max(nbytes, 1) // ALIGN) * ALIGN
-            for begin, stop, _ in held:
+            for begin, stop, _ in live_ranges:
                 if at + size <= begin:
                     break
                 at = max(at, stop)
-            held.append((at, at + size, last[slot]))
+            live_ranges.append((at, at + size, last[slot]))
             self.base[slot], self.offset[slot] = block, at
             self.scratch = max(self.scratch, at + size)
         self.outputs = [self.base[self.root[s]] - start - 1 for s in plan.outputs]

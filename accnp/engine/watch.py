@@ -140,8 +140,8 @@ def first_bad_operation(
     try:
         for v in program.values:
             env[id(v)] = _compute_checked(v, env, kinds)
-    except _BadValue as found:
-        return found
+    except _BadValue as bad_value:
+        return bad_value
     return None
 
 
@@ -174,8 +174,8 @@ def _with_recorded_axes(
     shape, of = getattr(node.aval, "shape", result.shape), result.shape
     if [n for n in shape if n != 1] != [n for n in of if n != 1]:
         return [*operands], result
-    found = [np.asarray(x) for x in operands]
-    return [x.reshape(shape) if x.shape == of else x for x in found], result.reshape(shape)
+    arrays = [np.asarray(x) for x in operands]
+    return [x.reshape(shape) if x.shape == of else x for x in arrays], result.reshape(shape)
 
 
 def _search_bodies(v: Value, operands: Sequence[Any], kinds: Sequence[str]) -> None:
@@ -223,14 +223,14 @@ def _add_nan_check(fn: Callable[_P, _R], node: Node, kinds: Sequence[str]) -> Ca
 def _error(
     kind: str, program: Program | None, leaves: Sequence[Buffer], i: int, result: np.ndarray
 ) -> FloatingPointError:
-    found = None if program is None else first_bad_operation(program, leaves, (kind,))
+    bad_value = None if program is None else first_bad_operation(program, leaves, (kind,))
     operands: Sequence[Any] = ()
     where = "a result"
-    if found is not None:
+    if bad_value is not None:
         where, operands, result = (
-            f"{found.node.op.name}, recorded at {site_text(found.node)}",
-            found.operands,
-            found.result,
+            f"{bad_value.node.op.name}, recorded at {site_text(bad_value.node)}",
+            bad_value.operands,
+            bad_value.result,
         )
     elif program is not None and (node := program.outputs[i].node) is not None:
         where = f"{node.op.name}, recorded at {site_text(node)}"
