@@ -187,8 +187,8 @@ def array_repr(
     'Array([1, 2], dtype=int32)'
     """
     if isinstance(arr, Array):
-        given = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
-        with np.printoptions(**{k: v for k, v in given.items() if v is not None}):
+        options = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
+        with np.printoptions(**{k: v for k, v in options.items() if v is not None}):
             return repr(arr)
     if not isinstance(arr, np.ndarray):
         raise AttributeError(f"jnp.array_repr: arr must be an array; got {arr!r}; use repr")

@@ -136,11 +136,11 @@ def unpackbits(
     x, d = _move_axis_to_end(x, axis, "jnp.unpackbits")
     bits = ((x[..., None] >> places) & np.uint8(1)).reshape(*x.shape[:-1], -1)
     if count is not None:
-        wanted = as_int(count, "jnp.unpackbits", "count")
+        n_bits = as_int(count, "jnp.unpackbits", "count")
         have = bits.shape[-1]
-        if wanted > have:
-            more = zeros((*bits.shape[:-1], wanted - have), np.uint8)
+        if n_bits > have:
+            more = zeros((*bits.shape[:-1], n_bits - have), np.uint8)
             bits = concatenate([bits, more], axis=-1)
         else:
-            bits = bits[..., :wanted]
+            bits = bits[..., :n_bits]
     return moveaxis(bits, -1, d)

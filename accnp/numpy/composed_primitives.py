@@ -115,6 +115,6 @@ def composed(
     each that says whether it has a leading batch axis, the batch size, and the parameters, and
     returns a list of batched results.
     """
-    made = Composed(name, run, batch)
-    made.multiple_results = several
-    return made  # type: ignore[return-value]
+    primitive = Composed(name, run, batch)
+    primitive.multiple_results = several
+    return primitive  # type: ignore[return-value]

@@ -228,10 +228,10 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     if any(isinstance(n, Array) and is_traced(n._node) for n in each):
         return _unravel_traced(x, list(shape) if isinstance(shape, Array) and shape.ndim else each)
     sizes = as_shape(shape, name)
-    total, given = prod(sizes), x.aval.dtype
+    total, dtype = prod(sizes), x.aval.dtype
     weak = x.aval.weak_type
     kind = dtype_of_indices(total)  # the given dtype may not hold the total
-    kind = given if given.itemsize >= kind.itemsize else kind
+    kind = dtype if dtype.itemsize >= kind.itemsize else kind
     x = wrap_negative(cast(x, kind, weak), total)
     x = o.convert_element_type(x, new_dtype=kind, weak_type=weak)
     x = o.clamp(scalar_node(0, kind, weak), x, scalar_node(max(0, total - 1), kind, weak))
@@ -239,7 +239,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     for d, n in enumerate(sizes):
         step = scalar_node(max(1, prod(sizes[d + 1 :])), kind, weak)
         place = o.rem(o.div(x, step), scalar_node(max(n, 1), kind, weak))
-        out.append(wrap(cast(place, given, weak)))
+        out.append(wrap(cast(place, dtype, weak)))
     return tuple(out)
 
 

@@ -694,10 +694,10 @@ def arange(
     """
     device = device if out_sharding is None else _resolve_placement(device, out_sharding)
     name = "jnp.arange"
-    given = [v for v in (start, stop, step) if v is not None]
-    if not given:
+    numbers = [v for v in (start, stop, step) if v is not None]
+    if not numbers:
         raise TypeError(f"{name}: stop is missing; got no arguments; pass one, as in arange(5)")
-    for v in given:
+    for v in numbers:
         if isinstance(v, str | list | tuple):
             raise TypeError(
                 f"{name}: start, stop and step must be numbers; got {v!r}; "
@@ -713,7 +713,7 @@ def arange(
                 f"{name}: start, stop and step must be real; got {v!r}; take the real part"
             )
     kind = (
-        dtypes.promote(tuple([dtypes.value_type(v) for v in given]))[0]
+        dtypes.promote(tuple([dtypes.value_type(v) for v in numbers]))[0]
         if dtype is None
         else dtypes.requested_dtype(dtype, name)
     )

@@ -87,8 +87,8 @@ def _make_cumulative(name: str, op: str, unit: Any, skip_nan: bool, example: str
     related = f"{whole} {op if skip_nan else 'nan' + op} cumulative_{op[3:]}"
     result = f"Cumulative {what}s"
     cumulative.__doc__ = cumulative_doc(f"{summary}.", result, name, related, example)
-    made = named(cumulative)
-    return api_boundary(compiled_if_small("a")(made) if skip_nan else made)
+    function = named(cumulative)
+    return api_boundary(compiled_if_small("a")(function) if skip_nan else function)
 
 
 cumsum = _make_cumulative("cumsum", "cumsum", 0, False, "[1, 2, 3] -> [1, 3, 6]")

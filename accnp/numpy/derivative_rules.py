@@ -106,8 +106,8 @@ def sinc(x: Node) -> Node:
         (x,), (t,) = xs, ts
         return [sinc(x)], [t and o.mul(t, _sinc_derivative(x))]
 
-    made = JvpRule("sinc", rule, _jaxpr_params("sinc"))
-    return call_with_rule(made, [x], lambda xs: [_sinc_value(xs[0])])[0]
+    jvp_rule = JvpRule("sinc", rule, _jaxpr_params("sinc"))
+    return call_with_rule(jvp_rule, [x], lambda xs: [_sinc_value(xs[0])])[0]
 
 
 def _sinc_derivative(x: Node) -> Node:

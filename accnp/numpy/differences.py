@@ -245,8 +245,8 @@ def gradient(
     return run_small(_gradient, (f, *varargs), (axis, edge_order))
 
 
-def _gradient(f: ArrayLike, *given: Any) -> Array | list[Array]:
-    *varargs, axis, edge_order = given
+def _gradient(f: ArrayLike, *arguments: Any) -> Array | list[Array]:
+    *varargs, axis, edge_order = arguments
     name = "jnp.gradient"
     if edge_order is not None:
         raise NotImplementedError(

@@ -63,8 +63,8 @@ def _letters(operands: Sequence[Any]) -> tuple[str, list[Any]]:
             f"einsum: labels must be of one orderable type; got {labels}; use integers"
         ) from None
 
-    def term(given: Any) -> str:
-        return "".join("..." if v is Ellipsis else names[v] for v in given)
+    def term(labels: Any) -> str:
+        return "".join("..." if v is Ellipsis else names[v] for v in labels)
 
     formula = ",".join(term(t) for t in terms)
     return formula + (f"->{term(out)}" if out is not None else ""), arrays
@@ -121,7 +121,7 @@ def parse(formula: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     return full_terms, result
 
 
-def _simplify(x: Node, labels: str, needed: set[str], wanted: Any) -> tuple[Node, str]:
+def _simplify(x: Node, labels: str, needed: set[str], preferred_dtype: Any) -> tuple[Node, str]:
     """Take diagonals of repeated labels, and sum over labels that are not needed."""
     while len(set(labels)) != len(labels):
         c = next(c for c in labels if labels.count(c) > 1)
@@ -136,7 +136,7 @@ def _simplify(x: Node, labels: str, needed: set[str], wanted: Any) -> tuple[Node
         labels = "".join([v for k, v in enumerate(labels) if k not in (i, j)]) + c
     summed = tuple([d for d, c in enumerate(labels) if c not in needed])
     if summed:
-        x = _widen_operand(x, wanted)
+        x = _widen_operand(x, preferred_dtype)
         reduce = o.reduce_or if x.aval.dtype.kind == "b" else o.reduce_sum
         x = reduce(x, axes=summed)
         labels = "".join([c for c in labels if c in needed])
@@ -144,12 +144,15 @@ def _simplify(x: Node, labels: str, needed: set[str], wanted: Any) -> tuple[Node
 
 
 @promotes_inside
-def _widen_operand(x: Node, wanted: np.dtype | None) -> Node:
+def _widen_operand(x: Node, preferred_dtype: np.dtype | None) -> Node:
     """Cast an operand to a wider requested dtype before summing, where int8 would overflow."""
     kind = x.aval.dtype
-    if wanted is None or dtypes.promote(((kind, False), (wanted, False)))[0] == kind:
+    if (
+        preferred_dtype is None
+        or dtypes.promote(((kind, False), (preferred_dtype, False)))[0] == kind
+    ):
         return x
-    return cast(x, wanted)
+    return cast(x, preferred_dtype)
 
 
 def _squeeze_ones(x: Node, labels: str, other: dict[str, int]) -> tuple[Node, str]:
@@ -166,7 +169,7 @@ def _combine(
     b: tuple[Node, str],
     needed: set[str],
     precision: Any,
-    wanted: Any,
+    preferred_dtype: Any,
     result: str | None,
 ) -> tuple[Node, str]:
     """Multiply two operands and sum over labels that are not needed.
@@ -174,14 +177,14 @@ def _combine(
     `result` is the labels of the whole sum if this is its last product.
     """
     (x, s), (y, t) = (
-        _simplify(*a, needed | set(b[1]), wanted),
-        _simplify(*b, needed | set(a[1]), wanted),
+        _simplify(*a, needed | set(b[1]), preferred_dtype),
+        _simplify(*b, needed | set(a[1]), preferred_dtype),
     )
     sizes = dict(zip(s, x.aval.shape, strict=True)), dict(zip(t, y.aval.shape, strict=True))
     x, s = _squeeze_ones(x, s, sizes[1])
     y, t = _squeeze_ones(y, t, sizes[0])
-    x, s = _simplify(x, s, needed | set(t), wanted)
-    y, t = _simplify(y, t, needed | set(s), wanted)
+    x, s = _simplify(x, s, needed | set(t), preferred_dtype)
+    y, t = _simplify(y, t, needed | set(s), preferred_dtype)
     both = [c for c in s if c in t]
     summed = [c for c in both if c not in needed]
     batch = [c for c in both if c in needed]
@@ -193,22 +196,24 @@ def _combine(
         }
         shape = tuple([size[c] for c in labels])
         pair = (_spread(x, s, labels, shape), _spread(y, t, labels, shape))
-        return multiply(*_promote_factors(*pair, wanted)), labels
+        return multiply(*_promote_factors(*pair, preferred_dtype)), labels
     where = [[[v.index(c) for c in group] for v in (s, t)] for group in (summed, batch)]
     rest = [c for c in s if c not in both] + [c for c in t if c not in both]
     labels = "".join(batch + rest)
     order = None if result is None else [result.index(c) for c in labels]
     with requested_in_order(order):
-        out = product(x, y, where[0], where[1], precision, wanted)
+        out = product(x, y, where[0], where[1], precision, preferred_dtype)
     return out, labels
 
 
-def _promote_factors(x: Node, y: Node, wanted: Any) -> tuple[Node, Node]:
-    """Promote two factors to one dtype, for a product of dtype `wanted`."""
-    if wanted is None:
+def _promote_factors(x: Node, y: Node, preferred_dtype: Any) -> tuple[Node, Node]:
+    """Promote two factors to one dtype, for a product of dtype `preferred_dtype`."""
+    if preferred_dtype is None:
         return x, y
-    x, y = promote("einsum", wrap(_widen_operand(x, wanted)), wrap(_widen_operand(y, wanted)))
-    check_sum_dtype(x.aval.dtype, wanted)
+    x, y = promote(
+        "einsum", wrap(_widen_operand(x, preferred_dtype)), wrap(_widen_operand(y, preferred_dtype))
+    )
+    check_sum_dtype(x.aval.dtype, preferred_dtype)
     return x, y
 
 
@@ -304,18 +309,18 @@ def einsum(
         raise NotImplementedError(
             f"einsum: _dot_general must be lax.dot_general; got {_dot_general!r}; leave it out"
         )
-    wanted = preferred_element_type
-    if wanted is None:
+    preferred_dtype = preferred_element_type
+    if preferred_dtype is None:
         nodes = promote("einsum", *operands)
     else:  # products and sums have the requested dtype
-        wanted = dtypes.requested_dtype(wanted, "einsum")
+        preferred_dtype = dtypes.requested_dtype(preferred_dtype, "einsum")
         nodes = [as_node(x, "einsum") for x in operands]
     terms, result = parse(subscripts, [x.aval.ndim for x in nodes])
     _check_sizes(terms, nodes)
     path = _path(terms, [x.aval.shape for x in nodes], result, optimize)
 
     def record(*nodes: Node) -> Node:
-        return _contract(nodes, terms, result, path, precision, wanted)
+        return _contract(nodes, terms, result, path, precision, preferred_dtype)
 
     return wrap(record_sharded("einsum", out_sharding, record, *nodes))
 
@@ -326,7 +331,7 @@ def _contract(
     result: str,
     path: Sequence[tuple[int, ...]],
     precision: Any,
-    wanted: Any,
+    preferred_dtype: Any,
 ) -> Node:
     """Record the contractions of a path, and the transposition of their result."""
     work = list(zip(nodes, terms, strict=True))
@@ -337,11 +342,11 @@ def _contract(
         for nth, other in enumerate(chosen[1:]):
             later = "".join(labels for _, labels in (*work, *chosen[nth + 2 :]))
             last = result if not later else None
-            done = _combine(done, other, set(result) | set(later), precision, wanted, last)
+            done = _combine(done, other, set(result) | set(later), precision, preferred_dtype, last)
         work.append(done)
-    x, labels = _simplify(*work[0], set(result), wanted)
+    x, labels = _simplify(*work[0], set(result), preferred_dtype)
     y = transpose_node(x, tuple([labels.index(c) for c in result]))
-    return y if wanted is None else cast(y, wanted)
+    return y if preferred_dtype is None else cast(y, preferred_dtype)
 
 
 def _path(
@@ -365,8 +370,8 @@ def _found_path(
     if greedy or len(terms) > _SEARCHED:
         arrays = [np.broadcast_to(np.empty(()), shape) for shape in shapes]
         formula = ",".join(terms) + "->" + result
-        found = np.einsum_path(formula, *arrays, optimize="greedy")[0]
-        return tuple([tuple(sorted(p)) for p in found[1:]])
+        numpy_path = np.einsum_path(formula, *arrays, optimize="greedy")[0]
+        return tuple([tuple(sorted(p)) for p in numpy_path[1:]])
     order: list[int] = [1 << i for i in range(len(terms))]  # sets of operands, as bit masks
     path = []
     for a, b in _best_pairs(terms, shapes, result):
@@ -402,17 +407,17 @@ def _best_pairs(
         if m in best:
             continue
         half = (m - 1) & m
-        found: tuple[int, list[tuple[int, int]]] | None = None
+        cheapest: tuple[int, list[tuple[int, int]]] | None = None
         while half > m ^ half:  # each pair of halves once
             a, b = m ^ half, half
             both = left[a] | left[b]
             cost = prod([size[c] for c in both]) * (1 + (both != left[m]))
             cost += best[a][0] + best[b][0]
-            if found is None or cost < found[0]:
-                found = cost, [*best[a][1], *best[b][1], (a, b)]
+            if cheapest is None or cost < cheapest[0]:
+                cheapest = cost, [*best[a][1], *best[b][1], (a, b)]
             half = (half - 1) & m
-        assert found is not None
-        best[m] = found
+        assert cheapest is not None
+        best[m] = cheapest
     return best[whole][1]
 
 

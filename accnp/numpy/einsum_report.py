@@ -44,22 +44,22 @@ class PathInfo:
     def add_step(self, places: tuple[int, ...], left: list[str], shapes: list[Any]) -> None:
         """Contract the operands at `places` of `left`, whose result becomes the last one."""
         sizes = self.size_dict
-        taken = [left.pop(i) for i in places]
+        terms = [left.pop(i) for i in places]
         lengths = [shapes.pop(i) for i in places]
-        labels = frozenset("".join(taken))
-        kept = labels & frozenset("".join([*left, self.output_subscript]))
+        labels = frozenset("".join(terms))
+        remaining = labels & frozenset("".join([*left, self.output_subscript]))
         # The last step has the requested order of labels, others have the order of occurrence.
-        order = self.output_subscript if not left else "".join(taken)
-        made = "".join([c for c in dict.fromkeys(order) if c in kept])
-        kind = _contraction_kind(taken, made, labels - kept, lengths)
-        left.append(made)
-        shapes.append(_lengths(taken, lengths, made))
+        order = self.output_subscript if not left else "".join(terms)
+        out_labels = "".join([c for c in dict.fromkeys(order) if c in remaining])
+        kind = _contraction_kind(terms, out_labels, labels - remaining, lengths)
+        left.append(out_labels)
+        shapes.append(_lengths(terms, lengths, out_labels))
         rest = tuple(left) if len(left) <= _LISTED else None
-        formula = ",".join(taken) + "->" + made
-        self.contraction_list.append((places, labels - kept, formula, rest, kind))
+        formula = ",".join(terms) + "->" + out_labels
+        self.contraction_list.append((places, labels - remaining, formula, rest, kind))
         self.scale_list.append(len(labels))
-        self.size_list.append(prod([sizes[c] for c in kept]))
-        self.opt_cost += _operations(labels, labels != kept, len(taken), sizes)
+        self.size_list.append(prod([sizes[c] for c in remaining]))
+        self.opt_cost += _operations(labels, labels != remaining, len(terms), sizes)
 
     @property
     def speedup(self) -> Decimal:
@@ -117,13 +117,15 @@ def _operations(labels: Any, summed: bool, operands: int, sizes: dict[str, int])
     return prod([sizes[c] for c in labels]) * (max(1, operands - 1) + summed)
 
 
-def _lengths(terms: Sequence[str], shapes: Sequence[tuple[int, ...]], made: str) -> tuple[int, ...]:
+def _lengths(
+    terms: Sequence[str], shapes: Sequence[tuple[int, ...]], out_labels: str
+) -> tuple[int, ...]:
     pairs = [p for t, s in zip(terms, shapes, strict=True) for p in zip(t, s, strict=True)]
-    return tuple([max([n for c, n in pairs if c == label]) for label in made])
+    return tuple([max([n for c, n in pairs if c == label]) for label in out_labels])
 
 
 def _contraction_kind(
-    terms: list[str], made: str, summed: frozenset[str], shapes: list[tuple[int, ...]]
+    terms: list[str], out_labels: str, summed: frozenset[str], shapes: list[tuple[int, ...]]
 ) -> str | bool:
     """Return the BLAS product that a step is; "/EINSUM" where einsum would be as fast."""
     if len(terms) != 2:
@@ -132,7 +134,7 @@ def _contraction_kind(
     if len(set(a)) < len(a) or len(set(b)) < len(b):  # a diagonal
         return False
     # In a matrix product, shared labels are summed, and labels of a single operand are kept.
-    if any((c in a and c in b) == (c in made) for c in a + b):
+    if any((c in a and c in b) == (c in out_labels) for c in a + b):
         return False
     if any(shapes[0][a.index(c)] != shapes[1][b.index(c)] for c in summed):  # broadcast
         return False

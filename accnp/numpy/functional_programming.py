@@ -287,8 +287,8 @@ def _place_values(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike) -> Array:
         )
     flat = chosen.reshape(-1) != 0
     numbers = cumsum(flat) - 1
-    wanted = values.reshape(-1)[numbers % values.size].astype(x.dtype)
-    out = where(flat, wanted, x.reshape(-1)).reshape(x.shape)._node
+    replacements = values.reshape(-1)[numbers % values.size].astype(x.dtype)
+    out = where(flat, replacements, x.reshape(-1)).reshape(x.shape)._node
     return wrap(cast(out, x.dtype, x.weak_type))
 
 

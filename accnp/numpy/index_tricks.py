@@ -80,28 +80,28 @@ class _Joined:
     def _directive(self, text: str) -> tuple[int, int, int]:
         """Parse 'axis,ndmin,trans1d'; missing numbers keep their defaults."""
         try:
-            given = [int(n) for n in text.split(",")]
+            numbers = [int(n) for n in text.split(",")]
         except ValueError:
-            given = []
-        if not 1 <= len(given) <= 3:
+            numbers = []
+        if not 1 <= len(numbers) <= 3:
             raise ValueError(
                 f"jnp.{self._name}: could not understand directive {text!r}; "
                 "use 'r', 'c' or up to three integers: 'axis,ndmin,trans1d'"
             )
-        return tuple((*given, *self._default[len(given) :]))  # type: ignore[return-value]
+        return tuple((*numbers, *self._default[len(numbers) :]))  # type: ignore[return-value]
 
     def _convert_item(self, item: Any, rank: int, place: int) -> Array:
-        made = _line(item, self._name) if isinstance(item, slice) else _as_array(item)
-        missing = rank - made.ndim
+        item_array = _line(item, self._name) if isinstance(item, slice) else _as_array(item)
+        missing = rank - item_array.ndim
         if missing <= 0:
-            return made
-        had = made.ndim
-        made = made.reshape((1,) * missing + made.shape)
+            return item_array
+        had = item_array.ndim
+        item_array = item_array.reshape((1,) * missing + item_array.shape)
         if place == -1:
-            return made
+            return item_array
         # `place` is the position of the part's own axes among the `rank` axes.
         first = place if place >= 0 else place + missing + 1
-        return moveaxis(made, tuple(range(missing, rank)), tuple(range(first, first + had)))
+        return moveaxis(item_array, tuple(range(missing, rank)), tuple(range(first, first + had)))
 
 
 def _as_array(item: Any) -> Array:

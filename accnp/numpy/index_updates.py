@@ -159,16 +159,16 @@ def _assemble(
             batch.append(count)
         updates.append(count)
     mapped = sorted({*columns, *(d for d, _ in advanced)})
-    given = dict(advanced)
-    wide = any(n.aval.dtype.itemsize == 8 for n in given.values())
+    indices = dict(advanced)
+    wide = any(n.aval.dtype.itemsize == 8 for n in indices.values())
     kind = (
         np.dtype(np.int64) if wide else dtype_of_indices(max([shape[d] for d in mapped], default=0))
     )
     whole = (*batch, 1)
     parts = []
     for d in mapped:
-        if d in given:
-            node = to_shape(given[d], outer)
+        if d in indices:
+            node = to_shape(indices[d], outer)
             dims = tuple(range(outer_at, outer_at + len(outer)))
         elif isinstance(columns[d], tuple):
             at, start, count, step = columns[d]
@@ -180,7 +180,7 @@ def _assemble(
         else:
             node, dims = columns[d], ()
         parts.append(broadcast_to(cast(node, kind), whole, dims))
-    known = [_literal_value(given.get(d, columns.get(d))) for d in mapped]
+    known = [_literal_value(indices.get(d, columns.get(d))) for d in mapped]
     if not parts:
         starts = full_node((*batch, 0), 0, kind)
     elif len(parts) > 1 and not batch and None not in known and not state.named:
@@ -772,9 +772,13 @@ def _state_hints() -> None:
     hints.insert(3, Parameter("out_sharding", Parameter.KEYWORD_ONLY, default=None))
     for name in (*_METHOD.values(), "subtract", "divide", "power", "apply"):
         method = getattr(AtIndex, name)
-        given = [p for p in signature(method).parameters.values() if p.kind is not p.VAR_KEYWORD]
-        taken = hints if name != "apply" else [p for p in hints if p.name != "out_sharding"]
-        method.__signature__ = Signature([*given, *taken])
+        parameters = [
+            p for p in signature(method).parameters.values() if p.kind is not p.VAR_KEYWORD
+        ]
+        hint_parameters = (
+            hints if name != "apply" else [p for p in hints if p.name != "out_sharding"]
+        )
+        method.__signature__ = Signature([*parameters, *hint_parameters])
 
 
 _state_hints()

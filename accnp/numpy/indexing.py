@@ -306,16 +306,18 @@ def wrap_negative(index: Node, n: int) -> Node:
 
 def index_node(index: Node, n: int, wrap_: bool = True) -> Node:
     """Return an index array in the dtype that gathers use, with negative indices wrapped."""
-    kind, wanted = index.aval.dtype, dtype_of_indices(n)
-    if kind != wanted:
+    kind, index_dtype = index.aval.dtype, dtype_of_indices(n)
+    if kind != index_dtype:
         unsigned = dtype_kind(kind) == "u"
-        if kind.itemsize + unsigned > wanted.itemsize:  # values out of its range stay out of bounds
-            info = np.iinfo(wanted)
+        if (
+            kind.itemsize + unsigned > index_dtype.itemsize
+        ):  # values out of its range stay out of bounds
+            info = np.iinfo(index_dtype)
             index = o.min(index, scalar_node(int(info.max), kind, False))
             if not unsigned:
                 index = o.max(index, scalar_node(int(info.min), kind, False))
         wrap_ = wrap_ and not unsigned
-        index = cast(index, wanted)
+        index = cast(index, index_dtype)
     elif index.aval.weak_type:
         index = cast(index, kind)
     return wrap_negative(index, n) if wrap_ else index
@@ -450,7 +452,7 @@ def read(
 def _as_slice(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
     """Replace the only index array by a slice if it is a concrete arithmetic progression."""
     axes = iter(range(len(shape)))
-    found, others = [], [e for e in whole if e.kind == "int" or (e.kind == "new" and e.value)]
+    selection, others = [], [e for e in whole if e.kind == "int" or (e.kind == "new" and e.value)]
     arrays = sum(e.kind == "array" for e in whole)
     for e in whole:
         n = 0 if e.kind == "new" else shape[next(axes)]
@@ -460,8 +462,8 @@ def _as_slice(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
                 first, step = int(places[0] % n), int(places[1] % n) - int(places[0] % n)
                 if step and (places % n == first + step * np.arange(places.size)).all():
                     e = Entry("slice", (first, places.size, step))
-        found.append(e)
-    return found
+        selection.append(e)
+    return selection
 
 
 def _check_static_ints(whole: list[Entry], shape: tuple[int, ...]) -> None:
@@ -480,13 +482,13 @@ def _check_static_ints(whole: list[Entry], shape: tuple[int, ...]) -> None:
 def _with_ints_as_arrays(whole: list[Entry], shape: tuple[int, ...]) -> list[Entry]:
     """Treat out-of-bounds ints like traced ones, so that checkify sees them in jaxprs."""
     lengths = iter(shape)
-    found = []
+    selection = []
     for e in whole:
         n = 0 if e.kind == "new" else next(lengths)
         if e.kind == "int" and not -n <= e.value < n and abs(e.value) < 1 << 31:
             e = Entry("array", scalar_node(e.value, dtype_of_indices(n), False), e.apart)
-        found.append(e)
-    return found
+        selection.append(e)
+    return selection
 
 
 @api_boundary

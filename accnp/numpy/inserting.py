@@ -146,8 +146,8 @@ def delete(
             return wrap(
                 _remove_holes(x, d, [(i, i + 1) for i in sorted({int(i) % n for i in places.flat})])
             )
-    kept = np.delete(np.arange(n), places)
-    return wrap(gather_axis(x, node_of(kept, np.int32), d))
+    remaining = np.delete(np.arange(n), places)
+    return wrap(gather_axis(x, node_of(remaining, np.int32), d))
 
 
 @api_boundary

@@ -235,14 +235,14 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     ...     jnp.load(file)
     Array([0, 1, 2], dtype=int32)
     """
-    found = np.load(file, *args, **kwargs)
-    if isinstance(found, np.ndarray) and found.dtype == np.dtype("V2"):
-        found = found.view(dtypes.bfloat16)  # NumPy's file format has no bfloat16
-    return wrap(numpy_node(found, "jnp.load")) if isinstance(found, np.ndarray) else found
+    content = np.load(file, *args, **kwargs)
+    if isinstance(content, np.ndarray) and content.dtype == np.dtype("V2"):
+        content = content.view(dtypes.bfloat16)  # NumPy's file format has no bfloat16
+    return wrap(numpy_node(content, "jnp.load")) if isinstance(content, np.ndarray) else content
 
 
-def _through_numpy(fn: Any, given: Any, dtype: Any, **kw: Any) -> Array:
-    return wrap(numpy_node(fn(given, dtypes.as_dtype(dtype), **kw), f"jnp.{fn.__name__}"))
+def _through_numpy(fn: Any, data: Any, dtype: Any, **kw: Any) -> Array:
+    return wrap(numpy_node(fn(data, dtypes.as_dtype(dtype), **kw), f"jnp.{fn.__name__}"))
 
 
 @api_boundary

@@ -239,13 +239,15 @@ def transpose(a: ArrayLike, axes: Sequence[SupportsIndex] | None = None) -> Arra
     rank = x.aval.ndim
     if axes is None:
         return wrap(transpose_node(x, tuple(range(rank))[::-1]))
-    given = axes if isinstance(axes, Sequence | np.ndarray | Array) else (axes,)
-    order = tuple([as_axis(d, rank, "jnp.transpose") for d in as_static(given, "jnp.transpose")])
+    permutation = axes if isinstance(axes, Sequence | np.ndarray | Array) else (axes,)
+    order = tuple(
+        [as_axis(d, rank, "jnp.transpose") for d in as_static(permutation, "jnp.transpose")]
+    )
     if sorted(order) != [*range(rank)]:
         raise TypeError(
             "transpose permutation isn't a permutation of operand dimensions, got permutation "
-            f"{tuple(given)} for operand shape {x.aval.shape}; name each of the {rank} axes once, "
-            "or leave axes out to reverse them"
+            f"{tuple(permutation)} for operand shape {x.aval.shape}; name each of the {rank} axes "
+            "once, or leave axes out to reverse them"
         )
     return wrap(transpose_node(x, order))
 
@@ -507,8 +509,8 @@ def expand_node(x: Node, at: tuple[int, ...]) -> Node:
     old = iter(x.aval.shape)
     rank = x.aval.ndim + len(at)
     shape = tuple([1 if d in at else next(old) for d in range(rank)])
-    kept = tuple([d for d in range(rank) if d not in at])
-    return o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
+    old_axes = tuple([d for d in range(rank) if d not in at])
+    return o.broadcast_in_dim(x, shape=shape, broadcast_dimensions=old_axes)
 
 
 @api_boundary
@@ -668,8 +670,8 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     >>> jnp.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    given = [as_shape(s, "jnp.broadcast_shapes") for s in shapes]
-    return broadcast_shapes_of("jnp.broadcast_shapes", given)
+    all_shapes = [as_shape(s, "jnp.broadcast_shapes") for s in shapes]
+    return broadcast_shapes_of("jnp.broadcast_shapes", all_shapes)
 
 
 @overload

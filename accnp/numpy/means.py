@@ -168,28 +168,28 @@ def _var_node(
     a: Any, axis: Axis, dtype: Any, ddof: Any, keepdims: bool, where: Any, mean: Any, name: str,
     root: bool = False,
 ) -> Node:  # fmt: skip
-    given = strong(a, name)
+    operand = strong(a, name)
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, name)
         if dtype_kind(dtype) in "biu" and name == "std":
             raise ValueError(
                 f"{name}: dtype argument must be inexact; got {dtype.name}; pass a floating dtype"
             )
-        if dtype_kind(given.aval.dtype) == "c" and dtype_kind(dtype) != "c":
+        if dtype_kind(operand.aval.dtype) == "c" and dtype_kind(dtype) != "c":
             raise ValueError(
                 f"{name}: complex input needs a complex dtype; got dtype={dtype.name}; cast after"
             )
     whole = dtype is not None and dtype_kind(dtype) in "iu"
     if whole:  # computed in integers; the result is a weak float, since it may be nan
-        x, result, weak = cast(given, dtype), dtypes.default_float(), True
+        x, result, weak = cast(operand, dtype), dtypes.default_float(), True
     else:
-        x, result, weak = _convert_for_mean(given, dtype, name)
+        x, result, weak = _convert_for_mean(operand, dtype, name)
     plain = whole or state.named  # jaxprs show the formula that JAX uses
-    refine = x.aval.dtype not in _NARROW and dtype_kind(given.aval.dtype) not in "iu"
+    refine = x.aval.dtype not in _NARROW and dtype_kind(operand.aval.dtype) not in "iu"
     if not plain and x.aval.dtype in _NARROW:
         # Wider, for the digits of differences from a large mean and for the range of squares.
         wide = _NARROW[x.aval.dtype]
-        x = cast(given if dtype_kind(given.aval.dtype) in "iu" else x, wide)
+        x = cast(operand if dtype_kind(operand.aval.dtype) in "iu" else x, wide)
     axes, names = named_axes(axis, x.aval.ndim, name)
     moved = None
     if mean is not None:

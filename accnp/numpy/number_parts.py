@@ -253,14 +253,14 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     Array([ 90., 180.], dtype=float32)
     """
     (x,) = inexact("angle", z)
-    given = rules.kind(as_node(z, "angle")) if isinstance(z, Array | np.ndarray) else ""
-    if given in ("b", "i", "u") or (not x.aval.ndim and rules.kind(x) == "f"):
+    z_kind = rules.kind(as_node(z, "angle")) if isinstance(z, Array | np.ndarray) else ""
+    if z_kind in ("b", "i", "u") or (not x.aval.ndim and rules.kind(x) == "f"):
         x = cast(x, dtypes.default_float())
     re, im = rules.real(x), rules.imag(x)
     y = o.atan2(im, re)
     y = o.mul(y, like(y, 180 / math.pi)) if deg else y
-    kept = rules.kind(x) == "c" or (given == "f" and not deg)  # as in JAX
-    weak = x.aval.weak_type and kept
+    keeps_weak = rules.kind(x) == "c" or (z_kind == "f" and not deg)  # as in JAX
+    weak = x.aval.weak_type and keeps_weak
     return wrap(cast(y, y.aval.dtype, weak))
 
 

@@ -241,10 +241,10 @@ def require(
     >>> jnp.require([1, 2], jnp.float32, ["C", "A"])
     Array([1., 2.], dtype=float32)
     """
-    for asked in [requirements] if isinstance(requirements, str) else requirements or ():
-        if asked.upper()[:1] in ("W", "F"):
+    for requirement in [requirements] if isinstance(requirements, str) else requirements or ():
+        if requirement.upper()[:1] in ("W", "F"):
             raise ValueError(
-                f"require: arrays are immutable and row-major; got {asked!r} (requirements); "
+                f"require: arrays are immutable and row-major; got {requirement!r} (requirements); "
                 "leave it out"
             )
     return asarray(a, dtype)

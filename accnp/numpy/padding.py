@@ -138,10 +138,10 @@ def pad(
     widths = _widths(pad_width, x.aval.ndim)
     if not any(any(w) for w in widths):
         return wrap(x)
-    option, given = kwargs.get(_OPTIONS[mode]), x.aval
+    option, aval = kwargs.get(_OPTIONS[mode]), x.aval
     if mode in ("constant", "empty"):
         x = _constant(x, widths, 0 if option is None else option)
-        return wrap(cast(x, given.dtype, given.weak_type))
+        return wrap(cast(x, aval.dtype, aval.weak_type))
     for d, (before, after) in enumerate(widths):
         if before or after:
             if x.aval.shape[d] == 0:
@@ -149,7 +149,7 @@ def pad(
                     f"jnp.pad: cannot pad the empty axis {d} with mode {mode!r}; use 'constant'"
                 )
             x = _PADDERS[mode](x, d, before, after, option, mode)
-    return wrap(cast(x, given.dtype, given.weak_type))
+    return wrap(cast(x, aval.dtype, aval.weak_type))
 
 
 @shown("_pad", arrays=2)
@@ -281,9 +281,9 @@ def _statistic(x: Node, d: int, before: int, after: int, option: Any, mode: str)
                 value = o.round(value, rounding_method=1)
             value = cast(value, dtype)
         rank = x.aval.ndim
-        kept = tuple([k for k in range(rank) if k != d])
+        other_axes = tuple([k for k in range(rank) if k != d])
         shape = (*x.aval.shape[:d], count, *x.aval.shape[d + 1 :])
-        return broadcast_to(value, shape, kept)
+        return broadcast_to(value, shape, other_axes)
 
     left = side(cut(x, d, 0, sizes[0]), before)
     right = side(cut(x, d, n - sizes[1], n), after)

@@ -99,8 +99,12 @@ def _pair(name: str, a: Any, b: Any, preferred: Any) -> tuple[Node, Node, Any]:
     if preferred is None:
         x, y = promote(name, a, b)
         return x, y, None
-    wanted = dtypes.requested_dtype(preferred, name)
-    return as_node(a, name), as_node(b, name), wanted  # Python floats are not rounded to 16 bits
+    preferred_dtype = dtypes.requested_dtype(preferred, name)
+    return (
+        as_node(a, name),
+        as_node(b, name),
+        preferred_dtype,
+    )  # Python floats are not rounded to 16 bits
 
 
 @api_boundary
@@ -153,22 +157,24 @@ def dot_general(
     x, y = as_node(lhs, "lax.dot_general"), as_node(rhs, "lax.dot_general")
     dims = ((tuple(ac), tuple(bc)), (tuple(ab), tuple(bb)))
     for side, rank in enumerate((x.aval.ndim, y.aval.ndim)):
-        given = [as_int(d, "lax.dot_general") for d in (*dims[0][side], *dims[1][side])]
-        if len(set(given)) < len(given) or any(not 0 <= d < rank for d in given):
+        axes = [as_int(d, "lax.dot_general") for d in (*dims[0][side], *dims[1][side])]
+        if len(set(axes)) < len(axes) or any(not 0 <= d < rank for d in axes):
             raise TypeError(
                 f"lax.dot_general: the axes of operand {side} must be distinct, from 0 to "
                 f"{rank - 1}; got {dims[0][side]} contracted and {dims[1][side]} batched for shape "
                 f"{(x, y)[side].aval.shape}; name each axis once"
             )
-    wanted = preferred_element_type
-    if wanted is not None:
-        wanted = dtypes.requested_dtype(wanted, "lax.dot_general")
+    preferred_dtype = preferred_element_type
+    if preferred_dtype is not None:
+        preferred_dtype = dtypes.requested_dtype(preferred_dtype, "lax.dot_general")
     elif x.aval.dtype != y.aval.dtype:
         with numpy_dtype_promotion("standard"):
-            wanted = dtypes.promote(tuple((v.aval.dtype, v.aval.weak_type) for v in (x, y)))[0]
+            preferred_dtype = dtypes.promote(
+                tuple((v.aval.dtype, v.aval.weak_type) for v in (x, y))
+            )[0]
 
     def record(x: Node, y: Node) -> Node:
-        return _dot_general(x, y, dims, precision, wanted)
+        return _dot_general(x, y, dims, precision, preferred_dtype)
 
     return wrap(record_sharded("lax.dot_general", out_sharding, record, x, y))
 
@@ -227,10 +233,10 @@ def matmul(
     >>> jnp.matmul(jnp.eye(2), jnp.array([1.0, 2.0]))
     Array([1., 2.], dtype=float32)
     """
-    x, y, wanted = _pair("matmul", a, b, preferred_element_type)
+    x, y, preferred_dtype = _pair("matmul", a, b, preferred_element_type)
 
     def record(x: Node, y: Node) -> Node:
-        return matmul_nodes(x, y, precision, wanted)
+        return matmul_nodes(x, y, precision, preferred_dtype)
 
     return wrap(record_sharded("matmul", out_sharding, record, x, y))
 
@@ -314,12 +320,12 @@ def dot(
     >>> jnp.dot(jnp.arange(3), jnp.ones(3))
     Array(3., dtype=float32)
     """
-    x, y, wanted = _pair("dot", a, b, preferred_element_type)
+    x, y, preferred_dtype = _pair("dot", a, b, preferred_element_type)
     m, n = x.aval.ndim, y.aval.ndim
     contract: Any = ((), ()) if not m or not n else ((m - 1,), (max(0, n - 2),))
 
     def record(x: Node, y: Node) -> Node:
-        return product(x, y, contract, ((), ()), precision, wanted)
+        return product(x, y, contract, ((), ()), precision, preferred_dtype)
 
     return wrap(record_sharded("dot", out_sharding, record, x, y))
 
@@ -435,7 +441,7 @@ def vdot(
     >>> jnp.vdot(jnp.arange(3), jnp.ones(3))
     Array(3., dtype=float32)
     """
-    x, y, wanted = _pair("vdot", a, b, preferred_element_type)
+    x, y, preferred_dtype = _pair("vdot", a, b, preferred_element_type)
     if x.aval.size != y.aval.size:
         raise IncompatibleShapesError(
             "vdot: dot_general requires contracting dimensions to have the same shape, got "
@@ -444,7 +450,7 @@ def vdot(
     x, y = (reshape_plain(v, (v.aval.size,)) for v in (x, y))
     if x.aval.dtype.kind == "c":
         x = o.conj(x)
-    return wrap(product(x, y, ((0,), (0,)), ((), ()), precision, wanted))
+    return wrap(product(x, y, ((0,), (0,)), ((), ()), precision, preferred_dtype))
 
 
 @api_boundary
@@ -493,10 +499,10 @@ def inner(
     >>> jnp.inner(jnp.arange(3), jnp.ones(3))
     Array(3., dtype=float32)
     """
-    x, y, wanted = _pair("inner", a, b, preferred_element_type)
+    x, y, preferred_dtype = _pair("inner", a, b, preferred_element_type)
     m, n = x.aval.ndim, y.aval.ndim
     contract: Any = ((), ()) if not m or not n else ((m - 1,), (n - 1,))
-    return wrap(product(x, y, contract, ((), ()), precision, wanted))
+    return wrap(product(x, y, contract, ((), ()), precision, preferred_dtype))
 
 
 @api_boundary
@@ -599,7 +605,7 @@ def tensordot(
     >>> jnp.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]), axes=1)
     Array([3, 7], dtype=int32)
     """
-    x, y, wanted = _pair("tensordot", a, b, preferred_element_type)
+    x, y, preferred_dtype = _pair("tensordot", a, b, preferred_element_type)
     m, n = x.aval.ndim, y.aval.ndim
     if isinstance(axes, Sequence | np.ndarray) and not isinstance(axes, str):
         if len(axes) != 2:
@@ -623,7 +629,7 @@ def tensordot(
         left, right = tuple(range(m - k, m)), tuple(range(k))
 
     def record(x: Node, y: Node) -> Node:
-        return product(x, y, (left, right), ((), ()), precision, wanted)
+        return product(x, y, (left, right), ((), ()), precision, preferred_dtype)
 
     return wrap(record_sharded("tensordot", out_sharding, record, x, y))
 
@@ -680,7 +686,7 @@ def vecdot(
     >>> jnp.vecdot(jnp.arange(3), jnp.ones(3))
     Array(3., dtype=float32)
     """
-    x, y, wanted = _pair("vecdot", x1, x2, preferred_element_type)
+    x, y, preferred_dtype = _pair("vecdot", x1, x2, preferred_element_type)
     if not x.aval.ndim or not y.aval.ndim:
         raise ValueError("vecdot: expected at least one axis; got a scalar; pass arrays of vectors")
     i, j = (as_axis(axis, v.aval.ndim, "vecdot") for v in (x, y))
@@ -695,7 +701,7 @@ def vecdot(
         x = o.conj(x)
     rank = x.aval.ndim - 1
     dims = tuple(range(rank))
-    return wrap(product(x, y, ((rank,), (rank,)), (dims, dims), precision, wanted))
+    return wrap(product(x, y, ((rank,), (rank,)), (dims, dims), precision, preferred_dtype))
 
 
 def _axis_last(x: Node, d: int) -> Node:

@@ -62,11 +62,11 @@ def _quantile(
                 f"{weights!r:.60}; pass that method"
             )
         x, w = promote_inexact(name, a, weights)
-    for given in (x, q):
-        if given.aval.dtype.kind == "c":
+    for operand in (x, q):
+        if operand.aval.dtype.kind == "c":
             raise ValueError(
                 f"{name} does not support complex input, as the operation is poorly defined; "
-                f"got {given.aval.dtype.name}; take the real part"
+                f"got {operand.aval.dtype.name}; take the real part"
             )
     if q.aval.ndim > 1:
         raise ValueError(f"{name}: q must be a scalar or vector; got {q.aval.shape}; ravel it")
@@ -77,7 +77,7 @@ def _quantile(
     axes = axes_of(axis, x.aval.ndim, name)
     if w is not None:
         w = _broadcast_weights(name, w, x, axis)
-    kept = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
+    keepdims_shape = tuple(1 if d in axes else n for d, n in enumerate(x.aval.shape))
     x, d = _one_axis(x, axes)
     w = None if w is None else _one_axis(w, axes)[0]
     if not x.aval.shape[d]:
@@ -92,7 +92,7 @@ def _quantile(
     # Move the axis of the probabilities, d, to the front.
     rank = out.aval.ndim
     out = transpose_node(out, (d, *[k for k in range(rank) if k != d]))
-    shape = (*q.aval.shape, *(kept if keepdims else out.aval.shape[1:]))
+    shape = (*q.aval.shape, *(keepdims_shape if keepdims else out.aval.shape[1:]))
     return cast(reshape_plain(out, shape), x.aval.dtype)
 
 
@@ -327,8 +327,8 @@ def _make_quantile(name: str, of: int, skip: bool, doc: str) -> Quantile:
     ) -> Array:
         label = f"jnp.{name}"
         _no_overwriting(label, out, overwrite_input)
-        given = as_node(q, label) if of == 1 else promote_inexact(label, q)[0]
-        return wrap(_quantile(label, a, given, of, axis, method, keepdims, skip, weights))
+        q_node = as_node(q, label) if of == 1 else promote_inexact(label, q)[0]
+        return wrap(_quantile(label, a, q_node, of, axis, method, keepdims, skip, weights))
 
     def function_sharded(
         a: ArrayLike,

@@ -278,12 +278,12 @@ class _Recorded:
             return None
         return operate(form, (node,), params)
 
-    def remember(self, a: Any, axis: Axis, made: Node) -> None:
+    def remember(self, a: Any, axis: Axis, result: Node) -> None:
         """Cache what a reduction recorded."""
-        if type(a) is not Array or not (axis is None or type(axis) is int) or made.form is None:
+        if type(a) is not Array or not (axis is None or type(axis) is int) or result.form is None:
             return
-        if made.op.kind == "reduce" and made.inputs == (a._node,):
-            self._known.store((a._node.aval, axis, config.x64), (made.form, made.params))
+        if result.op.kind == "reduce" and result.inputs == (a._node,):
+            self._known.store((a._node.aval, axis, config.x64), (result.form, result.params))
 
 
 _UNKNOWN: tuple[None, dict[str, Any]] = (None, {})
@@ -429,8 +429,8 @@ def complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:
         y = _complex_extreme(x, axes, name)
         return [y], [t and extreme_jvp(t, y, x, axes=axes)]
 
-    made = JvpRule(f"reduce_{name}", rule)
-    return call_with_rule(made, [x], lambda xs: [_complex_extreme(xs[0], axes, name)])[0]
+    jvp_rule = JvpRule(f"reduce_{name}", rule)
+    return call_with_rule(jvp_rule, [x], lambda xs: [_complex_extreme(xs[0], axes, name)])[0]
 
 
 def _complex_extreme(x: Node, axes: tuple[int, ...], name: str) -> Node:

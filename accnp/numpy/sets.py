@@ -80,8 +80,8 @@ def _require_concrete(x: Any, function: str) -> np.ndarray:
 def _make_result(value: np.ndarray, function: str, weak: bool, *of: Node) -> Array:
     kind = dtypes.default_int() if value.dtype == np.intp else value.dtype
     weak = weak and kind.kind != "c"  # as in JAX
-    made = cast(numpy_node(value.astype(kind), function, copy=False), kind, weak)
-    return wrap(beside(function, made, *of))
+    node = cast(numpy_node(value.astype(kind), function, copy=False), kind, weak)
+    return wrap(beside(function, node, *of))
 
 
 def _neighbors_differ(left: Node, right: Node, nan: bool) -> Node:
@@ -234,8 +234,10 @@ def unique(
     out: Any = np.unique(sortable(known), *more, axis, equal_nan=equal_nan)  # type: ignore[reportCallIssue, reportArgumentType]
     if isinstance(out, tuple):
         values, *places = out
-        given = [_make_result(np.asarray(v), name, False, whole) for v in places]
-        return _make_result(values.astype(known.dtype), name, whole.aval.weak_type, whole), *given
+        index_arrays = [_make_result(np.asarray(v), name, False, whole) for v in places]
+        return _make_result(
+            values.astype(known.dtype), name, whole.aval.weak_type, whole
+        ), *index_arrays
     return _make_result(out.astype(known.dtype), name, whole.aval.weak_type, whole)
 
 
@@ -310,7 +312,7 @@ def _unique_of_empty(
     values = transpose_node(broadcast_to(filler, shape), back)
     numbers = [scalar_node(k, dtypes.default_int(), False) for k in (0, 0, n)]
     rest = map(broadcast_to, numbers, ((some,), places, (some,)))
-    out = [values, *[part for part, wanted in zip(rest, more, strict=True) if wanted]]
+    out = [values, *[part for part, is_requested in zip(rest, more, strict=True) if is_requested]]
     return tuple(map(wrap, out)) if len(out) > 1 else wrap(values)
 
 
@@ -682,9 +684,12 @@ def setdiff1d(
     name = "jnp.setdiff1d"
     if size is None:
         as_node(0 if fill_value is None else fill_value, name)
-        found, first = _set_operation("setdiff1d", ar1, ar2, assume_unique), as_node(ar1, name).aval
+        difference, first = (
+            _set_operation("setdiff1d", ar1, ar2, assume_unique),
+            as_node(ar1, name).aval,
+        )
         weak = first.weak_type and first.dtype.kind != "c"
-        return wrap(cast(found._node, first.dtype, weak))
+        return wrap(cast(difference._node, first.dtype, weak))
     count, x = as_int(size, name, "size", "shape"), as_node(ar1, name)
     x = reshape_plain(x, (x.aval.size,))
     kind, weak = x.aval.dtype, x.aval.weak_type
@@ -820,8 +825,8 @@ def isin(
         ordered = o.sort(tests, dimension=0, is_stable=True, num_keys=1)
         at = o.searchsorted(ordered, flat, side="left")
         last = like(at, tests.aval.size - 1)
-        found = cast(o.eq(take_rows(ordered, o.min(at, last)), flat), _BOOL)
+        is_member = cast(o.eq(take_rows(ordered, o.min(at, last)), flat), _BOOL)
     else:
-        found = broadcast_to(scalar_node(False, _BOOL, False), flat.aval.shape)
-    found = reshape_plain(found, x.aval.shape)
-    return wrap(o.not_(found) if invert else found)
+        is_member = broadcast_to(scalar_node(False, _BOOL, False), flat.aval.shape)
+    is_member = reshape_plain(is_member, x.aval.shape)
+    return wrap(o.not_(is_member) if invert else is_member)

@@ -167,8 +167,10 @@ def argsort(
     """
     _no_kind(kind, order, "jnp.argsort")
     x, d = _prepare(a, axis, "jnp.argsort")
-    wanted = dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "jnp.argsort")
-    return wrap(cast(argsort_node(x, d, descending), wanted))
+    index_dtype = (
+        dtypes.default_int() if dtype is None else dtypes.requested_dtype(dtype, "jnp.argsort")
+    )
+    return wrap(cast(argsort_node(x, d, descending), index_dtype))
 
 
 @api_boundary

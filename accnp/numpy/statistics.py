@@ -123,8 +123,8 @@ def cov(
            [-1.,  1.]], dtype=float32)
     """
     if fweights is None and aweights is None:
-        given, rest = ((m,), (None,)) if y is None else ((m, y), ())
-        return run_small(_cov, given, (*rest, rowvar, bias, ddof, None, None, dtype))
+        arrays, rest = ((m,), (None,)) if y is None else ((m, y), ())
+        return run_small(_cov, arrays, (*rest, rowvar, bias, ddof, None, None, dtype))
     return _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype)
 
 
@@ -139,7 +139,7 @@ def _cov(  # noqa: C901
     dtype: DTypeLike | None,
 ) -> Array:
     name = "jnp.cov"
-    given = [wrap(n) for n in promote_inexact(name, *([m] if y is None else [m, y]))]
+    arrays = [wrap(n) for n in promote_inexact(name, *([m] if y is None else [m, y]))]
     if dtype is not None:
         kind = requested_dtype(dtype, name)
         if dtype_kind(kind) not in "fc":
@@ -147,16 +147,16 @@ def _cov(  # noqa: C901
                 f"{name}: the dtype must be floating or complex; got dtype={kind.name}; "
                 "convert the result"
             )
-        given = [g.astype(kind) for g in given]
-    for value in given:
+        arrays = [g.astype(kind) for g in arrays]
+    for value in arrays:
         if value.ndim > 2:
             raise ValueError(
                 f"{name}: variables must have at most 2 dimensions; got {value.ndim}; "
                 "reshape to [variables, observations]"
             )
-    rows = [atleast_2d(g) for g in given]
+    rows = [atleast_2d(g) for g in arrays]
     if not rowvar:
-        rows = [r if g.ndim < 2 else r.T for r, g in zip(rows, given, strict=True)]
+        rows = [r if g.ndim < 2 else r.T for r, g in zip(rows, arrays, strict=True)]
     if not rows[0].shape[0]:  # as in NumPy, also with a second operand
         return wrap(full((0, 0), 0, rows[0].dtype))
     x = concatenate(rows, axis=0) if len(rows) > 1 else rows[0]
@@ -248,8 +248,8 @@ def corrcoef(
            [-1.,  1.]], dtype=float32)
     """
     if not state.named:  # jaxprs show the formula that JAX uses
-        given = [wrap(n) for n in promote_inexact("jnp.corrcoef", *([x] if y is None else [x, y]))]
-        near = [_near_one(g, rowvar) for g in given]
+        arrays = [wrap(n) for n in promote_inexact("jnp.corrcoef", *([x] if y is None else [x, y]))]
+        near = [_near_one(g, rowvar) for g in arrays]
         x, y = near[0], near[1] if len(near) > 1 else None
     c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
@@ -304,8 +304,8 @@ def trapezoid(
     Array(4., dtype=float32)
     """
     name = "jnp.trapezoid"
-    given = [y] if x is None else [y, x]
-    values, *places = (wrap(n) for n in promote_inexact(name, *given))
+    arrays = [y] if x is None else [y, x]
+    values, *places = (wrap(n) for n in promote_inexact(name, *arrays))
     values = moveaxis(values, as_axis(axis, values.ndim, name), -1)
     if x is None:
         step = wrap(as_node(dx, name))
@@ -375,8 +375,8 @@ def _unwrap(p: ArrayLike, period: ArrayLike, discont: ArrayLike | None, axis: in
     whole = dtype_kind(x.dtype) in "iu"
     if not x.shape[as_axis(axis, x.ndim, "jnp.unwrap")]:
         return x
-    given = x.dtype
-    if dtype_kind(given) == "f" and given.itemsize < 4:  # too narrow for many periods
+    dtype = x.dtype
+    if dtype_kind(dtype) == "f" and dtype.itemsize < 4:  # too narrow for many periods
         x = x.astype(np.float32)
     x = moveaxis(x, axis, -1)
     half = each // 2 if whole else each / 2
@@ -391,7 +391,7 @@ def _unwrap(p: ArrayLike, period: ArrayLike, discont: ArrayLike | None, axis: in
     else:
         correction = where(uf.abs(step) < half, 0, correction)
     moved = concatenate([x[..., :1], x[..., 1:] + cumsum(correction, axis=-1)], axis=-1)
-    return moveaxis(moved, -1, axis).astype(given)
+    return moveaxis(moved, -1, axis).astype(dtype)
 
 
 @overload

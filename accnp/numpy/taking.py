@@ -153,9 +153,9 @@ def integers(x: Any, function: str) -> Node:
     if node.aval.dtype.kind == "b":
         return cast(node, INDEX)
     if dtype_kind(node.aval.dtype) not in "iu":
-        got = node.aval.dtype.name
+        dtype_name = node.aval.dtype.name
         raise UnsupportedDtypeError(
-            f"{function}: indices must have an integer type; got {got}; cast them"
+            f"{function}: indices must have an integer type; got {dtype_name}; cast them"
         )
     return node
 
@@ -297,15 +297,15 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
         raise ValueError(
             f"{function}: expected at least one axis; got shape (); use jnp.atleast_1d"
         )
-    given = fill_value if isinstance(fill_value, Sequence) else [fill_value] * len(shape)
-    fills = [as_node(0 if v is None else v, function) for v in given]
+    fill_values = fill_value if isinstance(fill_value, Sequence) else [fill_value] * len(shape)
+    fills = [as_node(0 if v is None else v, function) for v in fill_values]
     for n in shape:
         check_index_dtype(function, n, dtypes.default_int())
     if size is None:
         known = array_of(_require_concrete(mask, function))
         places = zip(np.nonzero(known), shape, strict=True)
-        made = [const_of(i.astype(dtype_of_indices(n)), copy=False) for i, n in places]
-        return [beside(function, x, mask) for x in made]
+        index_nodes = [const_of(i.astype(dtype_of_indices(n)), copy=False) for i, n in places]
+        return [beside(function, x, mask) for x in index_nodes]
     count = as_size(size, function)
     if len(fills) != len(shape):
         raise ValueError(
@@ -316,12 +316,14 @@ def nonzero_nodes(a: Any, size: Any, fill_value: Any, function: str) -> list[Nod
     check_index_dtype(function, total, INDEX)
     ends = o.cumsum(cast(reshape_plain(mask, (total,)), INDEX), axis=0, reverse=False)
     # Element p of the result is the first position where p + 1 nonzero elements have been found.
-    found = o.searchsorted(ends, o.iota(dtype=INDEX, shape=(count,), dimension=0), side="right")
-    valid = o.lt(found, scalar_node(total, INDEX, False))
+    flat_indices = o.searchsorted(
+        ends, o.iota(dtype=INDEX, shape=(count,), dimension=0), side="right"
+    )
+    valid = o.lt(flat_indices, scalar_node(total, INDEX, False))
     out = []
     for d, (n, fill) in enumerate(zip(shape, fills, strict=True)):
         step, size = (scalar_node(max(v, 1), INDEX, False) for v in (prod(shape[d + 1 :]), n))
-        i = o.rem(o.div(found, step), size)
+        i = o.rem(o.div(flat_indices, step), size)
         if count and dtypes.issubdtype(fill.aval.dtype, np.inexact):  # use its dtype
             i, fill = promote(function, wrap(i), wrap(fill))
         else:
@@ -452,8 +454,8 @@ def argwhere(
     """
     x = as_node(a, "jnp.argwhere")
     if x.aval.ndim == 0:
-        found = nonzero(wrap(reshape_plain(x, (1,))), size=size, fill_value=fill_value)[0]
-        return wrap(full_node((found.shape[0], 0), 0, dtypes.default_int()))
+        indices = nonzero(wrap(reshape_plain(x, (1,))), size=size, fill_value=fill_value)[0]
+        return wrap(full_node((indices.shape[0], 0), 0, dtypes.default_int()))
     parts = nonzero(wrap(x), size=size, fill_value=fill_value)
     columns = [expand_node(p._node, (1,)) for p in parts]
     return wrap(o.concatenate(*columns, dimension=1) if len(columns) > 1 else columns[0])

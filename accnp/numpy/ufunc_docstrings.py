@@ -586,8 +586,10 @@ def _result_dtype(name: str, to_floats: bool, truths: bool, keeps_bools: bool, t
     if truths:
         return "The dtype is bool."
     if to_floats:
-        kept = "floating" if "c" in refused(name) else "floating and complex"
-        return f"Integers and bools give the default float dtype; {kept} dtypes are unchanged."
+        float_kinds = "floating" if "c" in refused(name) else "floating and complex"
+        return (
+            f"Integers and bools give the default float dtype; {float_kinds} dtypes are unchanged."
+        )
     if not keeps_bools:
         return "Bools give int32; other dtypes are unchanged."
     return "The dtype is the promoted dtype." if two else "The dtype is that of `{0}`."
@@ -610,8 +612,8 @@ def ufunc_doc(name: str, prepare: str, parameters: str, example: str) -> str:
     to_floats = prepare in ("inexact", "real_inexact", "_real_strong", "_logs") and not truths
     keeps_bools = prepare != "numeric" or "b" in kinds
     lines = [text.summary, "", "Parameters", "----------"]
-    for operand, said in zip(operands, text.operands, strict=True):
-        lines += [f"{operand} : array_like", "    " + _with_names(said, operands)]
+    for operand, description in zip(operands, text.operands, strict=True):
+        lines += [f"{operand} : array_like", "    " + _with_names(description, operands)]
     first, *more = _RESULTS.get(name, ["Array"])
     lines += ["", "Returns", "-------", first]
     lines += ["    " + _with_names(line, operands) for line in more]

@@ -102,15 +102,15 @@ def with_parameters(function: Any, names: str) -> Any:
 
     Without the slash they can also be passed by keyword. A wrapper would slow down each call.
     """
-    given = [name for name in names.split(", ") if name != "/"]
+    new_names = [name for name in names.split(", ") if name != "/"]
     code, types = function.__code__, function.__annotations__
-    assert len(given) == code.co_argcount, names
-    renamed = {new: types[old] for new, old in zip(given, code.co_varnames) if old in types}
+    assert len(new_names) == code.co_argcount, names
+    renamed = {new: types[old] for new, old in zip(new_names, code.co_varnames) if old in types}
     function.__annotations__ = {k: v for k, v in types.items() if k not in code.co_varnames}
     function.__annotations__ |= renamed
     function.__code__ = code.replace(
-        co_varnames=(*given, *code.co_varnames[len(given) :]),
-        co_posonlyargcount=len(given) if names.endswith("/") else 0,
+        co_varnames=(*new_names, *code.co_varnames[len(new_names) :]),
+        co_posonlyargcount=len(new_names) if names.endswith("/") else 0,
     )
     return function
 
@@ -322,18 +322,18 @@ def make_binary(  # noqa: C901
     If `shown`, jaxprs contain them as calls. If they have `many` operations, small eager calls run
     as one compiled program.
     """
-    made = Binary(name, as_rule(rule), prepare)
+    binary = Binary(name, as_rule(rule), prepare)
     if shown:
-        made.as_call = as_named(made.plain, shown, 2)
+        binary.as_call = as_named(binary.plain, shown, 2)
     if many:
-        as_call = made.as_call or made.plain
+        as_call = binary.as_call or binary.plain
 
         def call_of_two(x: Any, y: Any) -> Any:
             return as_call(x, y)
 
         call_of_two.__name__ = call_of_two.__qualname__ = name
-        made.as_call = lambda x, y: run_small(call_of_two, (x, y), ())
-    slow, pairs, right, left = made.slow, made.pairs, made.right, made.left
+        binary.as_call = lambda x, y: run_small(call_of_two, (x, y), ())
+    slow, pairs, right, left = binary.slow, binary.pairs, binary.right, binary.left
 
     def build(accepts: Any) -> Any:
         def call(x: Any, y: Any, /) -> Array:
@@ -346,9 +346,9 @@ def make_binary(  # noqa: C901
                     if form is not None and (not form.wide or config.x64):
                         return operate(form, (a, b))
                 elif t is float or t is int:
-                    found = right.get((a.aval, t, y if y or t is int else repr(y)))
-                    if found is not None and (not found[0].wide or config.x64):
-                        return operate(found[0], (a, found[1]))
+                    cached = right.get((a.aval, t, y if y or t is int else repr(y)))
+                    if cached is not None and (not cached[0].wide or config.x64):
+                        return operate(cached[0], (a, cached[1]))
             if (
                 accepts is not None
                 and not isinstance(y, accepts)
@@ -359,9 +359,9 @@ def make_binary(  # noqa: C901
                 return slow(x, y)
             except Exception as error:
                 if type(error) is KeyArrayError:
-                    found = apply_to_keys(name, slow, (x, y), {})
-                    if found is not NotImplemented:
-                        return found
+                    result = apply_to_keys(name, slow, (x, y), {})
+                    if result is not NotImplemented:
+                        return result
                 hide_frames(error)
                 raise
 
@@ -371,9 +371,9 @@ def make_binary(  # noqa: C901
         b = y._node
         t = type(x)
         if t is float or t is int:
-            found = left.get((b.aval, t, x if x or t is int else repr(x)))
-            if found is not None and (not found[0].wide or config.x64):
-                return operate(found[0], (found[1], b))
+            cached = left.get((b.aval, t, x if x or t is int else repr(x)))
+            if cached is not None and (not cached[0].wide or config.x64):
+                return operate(cached[0], (cached[1], b))
         if not isinstance(x, OPERANDS) and not hasattr(x, "__jax_array__"):
             return _left_to_other(name, x, y, x)
         try:
@@ -382,7 +382,7 @@ def make_binary(  # noqa: C901
             hide_frames(error)
             raise
 
-    made.function = published(build(None), name, doc, parameters)
-    made.operator = build(OPERANDS)
-    made.reflected = reflected
-    return made
+    binary.function = published(build(None), name, doc, parameters)
+    binary.operator = build(OPERANDS)
+    binary.reflected = reflected
+    return binary

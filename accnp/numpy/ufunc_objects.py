@@ -560,12 +560,14 @@ def _reduce_truth_values(
 
 def _publish(function: Any, identity: Any, nin: int = 2, **fast: Any) -> None:
     """Give a public function the methods of a ufunc."""
-    made = ufunc(function, nin, 1, name=function.__name__, identity=identity, call=function, **fast)
-    function._ufunc = made
+    ufunc_object = ufunc(
+        function, nin, 1, name=function.__name__, identity=identity, call=function, **fast
+    )
+    function._ufunc = ufunc_object
     for name in ("reduce", "accumulate", "at", "reduceat", "outer"):
-        setattr(function, name, getattr(made, name))
+        setattr(function, name, getattr(ufunc_object, name))
     names = ("nin", "nout", "nargs", "identity")  # read-only for users
-    vars(function).update({name: getattr(made, name) for name in names})
+    vars(function).update({name: getattr(ufunc_object, name) for name in names})
 
 
 _publish(

@@ -430,8 +430,8 @@ def factors(name: str, *xs: Any) -> list[Node]:
     truths = [type(x) is bool or getattr(x, "dtype", None) == BOOL for x in xs]
     if True not in truths or kind(nodes[0]) not in "fc" or state.named:
         return nodes
-    given = [as_node(x, name) for x in xs]
-    for i, (which, x) in enumerate((given, given[::-1])):
+    operands = [as_node(x, name) for x in xs]
+    for i, (which, x) in enumerate((operands, operands[::-1])):
         if kind(which) == "b" and _broadcasts_to(which.aval.shape, x.aval.shape):
             nodes[i] = which
     return nodes

@@ -162,10 +162,10 @@ def binary(
 ) -> Any:
     """Declare a function of two operands, which are promoted and broadcast against each other."""
     doc = ufunc_doc(name, prepare.__name__, parameters, example) if example else ""
-    BINARY[name] = made = make_binary(name, rule, prepare, doc, shown, parameters, many)
+    BINARY[name] = operation = make_binary(name, rule, prepare, doc, shown, parameters, many)
     if name in get_args(UfuncName):
-        made.function = Ufunc(made.function)
-    return made.function
+        operation.function = Ufunc(operation.function)
+    return operation.function
 
 
 def real_inexact(name: str, *xs: Any) -> list[Node]:
@@ -596,8 +596,8 @@ def clip(
     """
     if arr is None:
         raise ValueError("clip: the array is missing; got None; pass it as the first argument")
-    given: tuple[Any, ...] = (arr, min, max)
-    if any(np.iscomplexobj(v) or getattr(v, "dtype", np.dtype("f")).kind == "c" for v in given):
+    operands: tuple[Any, ...] = (arr, min, max)
+    if any(np.iscomplexobj(v) or getattr(v, "dtype", np.dtype("f")).kind == "c" for v in operands):
         raise ValueError(
             "clip: complex values have no order; got a complex argument; clip real and imag"
         )

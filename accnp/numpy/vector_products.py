@@ -22,8 +22,8 @@ from accnp.numpy.products import _axis_last, matmul_nodes
 __all__ = ["cross", "kron", "matvec", "vecmat"]
 
 
-def _need_axes(name: str, *wanted: tuple[Node, int]) -> None:
-    for k, (x, least) in enumerate(wanted, 1):
+def _need_axes(name: str, *requirements: tuple[Node, int]) -> None:
+    for k, (x, least) in enumerate(requirements, 1):
         if x.aval.ndim < least:
             raise ValueError(
                 f"{name}: x{k} expected at least {least} axes; got {x.aval.shape}; reshape it"

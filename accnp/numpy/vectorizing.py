@@ -170,21 +170,21 @@ def _apply(
             f"vectorize: keyword arguments must be in excluded; got {unknown}; pass them by "
             "position, or add them to excluded"
         )
-    given = [i for i in range(len(args)) if i not in excluded]
-    if core is not None and len(given) != len(core.arguments):
+    positions = [i for i in range(len(args)) if i not in excluded]
+    if core is not None and len(positions) != len(core.arguments):
         raise TypeError(
             f"vectorize: wrong number of positional arguments: expected {len(core.arguments)}, got "
-            f"{len(given)}; signature={core.text!r}"
+            f"{len(positions)}; signature={core.text!r}"
         )
-    dims = [() for _ in given] if core is None else core.arguments
-    for i, d in zip(given, dims, strict=True):
+    dims = [() for _ in positions] if core is None else core.arguments
+    for i, d in zip(positions, dims, strict=True):
         if core is not None and args[i] is None and d:
             raise ValueError(
                 f"vectorize: Cannot pass None at locations {{{i}}} with signature={core.text!r}; "
                 "pass an array, or add the position to excluded"
             )
-    places = [i for i in given if args[i] is not None]
-    dims = [d for i, d in zip(given, dims, strict=True) if args[i] is not None]
+    places = [i for i in positions if args[i] is not None]
+    dims = [d for i, d in zip(positions, dims, strict=True) if args[i] is not None]
     arrays = [_array(args[i]) for i in places]
 
     def one(*parts: Any) -> Any:

@@ -166,12 +166,12 @@ def _scalar_like(value: float, x: Node) -> Node:
 
 def _fit_lengths(x: Node, s: Sequence[int], fft_type: FftType) -> Node:
     """Truncate or zero-pad the last axes to the lengths that the transform expects."""
-    wanted = [*s[:-1], s[-1] // 2 + 1] if fft_type == FftType.IRFFT else [*s]
-    first = x.aval.ndim - len(wanted)
-    for k, n in enumerate(wanted):
+    lengths = [*s[:-1], s[-1] // 2 + 1] if fft_type == FftType.IRFFT else [*s]
+    first = x.aval.ndim - len(lengths)
+    for k, n in enumerate(lengths):
         if n < x.aval.shape[first + k]:
             x = cut(x, first + k, 0, n)
-    missing = [n - m for n, m in zip(wanted, x.aval.shape[first:], strict=True)]
+    missing = [n - m for n, m in zip(lengths, x.aval.shape[first:], strict=True)]
     if any(missing):
         x = pad(wrap(x), [(0, 0)] * first + [(0, n) for n in missing])._node
     return x
@@ -517,10 +517,12 @@ def fftfreq(
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
     n = _spacing("fftfreq", n, d)
-    wanted = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "fftfreq")
-    real = dtypes.finfo(dtypes.to_inexact(wanted)).dtype
+    result_dtype = (
+        dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "fftfreq")
+    )
+    real = dtypes.finfo(dtypes.to_inexact(result_dtype)).dtype
     i = arange(n, dtype=real, device=device)
-    return _frequencies((i + n // 2) % n - n // 2, d * n, wanted)
+    return _frequencies((i + n // 2) % n - n // 2, d * n, result_dtype)
 
 
 @api_boundary
@@ -563,9 +565,11 @@ def rfftfreq(
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
     n = _spacing("rfftfreq", n, d)
-    wanted = dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "rfftfreq")
-    i = arange(n // 2 + 1, dtype=wanted, device=device)
-    over = cast(as_node(d * n), wanted)
+    result_dtype = (
+        dtypes.default_float() if dtype is None else dtypes.requested_dtype(dtype, "rfftfreq")
+    )
+    i = arange(n // 2 + 1, dtype=result_dtype, device=device)
+    over = cast(as_node(d * n), result_dtype)
     return i / wrap(over)
 
 

@@ -124,11 +124,11 @@ def weak_as_operands(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def flagged(*args: Any, **options: Any) -> Any:
         out: Any = function(*args, **options)
-        given = [*args, *options.values()]
-        if not any(x.weak_type for x in given if type(x) is Array):
+        arguments = [*args, *options.values()]
+        if not any(x.weak_type for x in arguments if type(x) is Array):
             return out
-        types = [dtypes.value_type(x) for x in given if isinstance(x, np.ndarray)]
-        types += [(x.dtype, x.weak_type) for x in given if type(x) is Array]
+        types = [dtypes.value_type(x) for x in arguments if isinstance(x, np.ndarray)]
+        types += [(x.dtype, x.weak_type) for x in arguments if type(x) is Array]
         if not dtypes.promote(types)[1]:
             return out
         return _make_weak(out) if type(out) is Array else type(out)(*map(_make_weak, out))

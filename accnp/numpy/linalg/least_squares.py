@@ -34,9 +34,9 @@ def _eps(x: Array) -> float:
     return float(dtypes.finfo(x.dtype).eps)
 
 
-def _choose_given(name: str, joint: str = " and ", **given: Any) -> Any:
+def _choose_given(name: str, joint: str = " and ", **candidates: Any) -> Any:
     """Return the one of two arguments that was given, or None."""
-    there = {k: v for k, v in given.items() if v is not None}
+    there = {k: v for k, v in candidates.items() if v is not None}
     if len(there) > 1:
         raise ValueError(
             f"{name.rpartition('.')[2]}: only one of {joint.join(there)} may be specified; got "
@@ -103,7 +103,7 @@ def matrix_rank(
     Array(1, dtype=int32)
     """
     name = "linalg.matrix_rank"
-    given = _choose_given(name, " or ", tol=tol, rtol=rtol)
+    tolerance = _choose_given(name, " or ", tol=tol, rtol=rtol)
     x = wrap(promote_inexact(name, M)[0])
     if x.ndim < 2:
         return _any(x != 0).astype("int32")
@@ -111,7 +111,7 @@ def matrix_rank(
     if tol is not None:
         bound = asarray(tol).astype(s.dtype)[..., None]
     else:
-        bound = _bound(s, max(x.shape[-2:]) * _eps(s) if given is None else given)
+        bound = _bound(s, max(x.shape[-2:]) * _eps(s) if tolerance is None else tolerance)
     return _sum(s > bound, axis=-1)
 
 

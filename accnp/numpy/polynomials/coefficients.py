@@ -495,10 +495,10 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
         return _eigenvalues(c[int(places[0]) if len(places) else len(c) :])
     some = (c != 0).any()
     dropped = uf.where(some, (c != 0).argmax(), len(c))
-    found = _eigenvalues(roll(uf.where(some, c, 1), -dropped))
-    found = found[argsort(found == 0)]
-    kept = arange(len(found)) < len(found) - dropped
-    return uf.where(kept, found, np.asarray(complex(np.nan, np.nan), found.dtype))
+    eigenvalues = _eigenvalues(roll(uf.where(some, c, 1), -dropped))
+    eigenvalues = eigenvalues[argsort(eigenvalues == 0)]
+    valid = arange(len(eigenvalues)) < len(eigenvalues) - dropped
+    return uf.where(valid, eigenvalues, np.asarray(complex(np.nan, np.nan), eigenvalues.dtype))
 
 
 def _eigenvalues(c: Array) -> Array:
