@@ -75,15 +75,15 @@ def transpose_call(
     live = tuple(ct is not None for ct in cts)
     fixed = [not f for f in linear]
     graph = params["jaxpr"]
-    given = select_flagged(live, cts)
-    avals = tuple([ct.aval for ct in given])
+    live_cts = select_flagged(live, cts)
+    avals = tuple([ct.aval for ct in live_cts])
     key: Any = ("jit transpose", linear, live, avals)
     if key not in graph.extra:
         order = [*select_flagged(fixed, range(len(xs))), *select_flagged(linear, range(len(xs)))]
         reordered = reorder(graph, order)
         reordered = with_outputs(reordered, select_flagged(live, reordered.outputs))
         graph.extra[key] = tools.transpose_graph(reordered, sum(fixed), avals)
-    results = _record_call(graph.extra[key], [*select_flagged(fixed, xs), *given], params)
+    results = _record_call(graph.extra[key], [*select_flagged(fixed, xs), *live_cts], params)
     return place_flagged(linear, results)
 
 
@@ -91,7 +91,7 @@ def _batch(
     size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     graph, outs = tools.batch_graph(
-        params["jaxpr"], size, tuple(bool(b) for b in batched), given=[x.aval for x in xs]
+        params["jaxpr"], size, tuple(bool(b) for b in batched), operand_avals=[x.aval for x in xs]
     )
     return _record_call(graph, xs, params), list(outs)
 

@@ -77,25 +77,25 @@ def _checked_callback(name: str) -> Callable[..., list[np.ndarray]]:
         result_avals: tuple[Aval, ...],
         **_: object,
     ) -> list[np.ndarray]:
-        found = _call_user_function(name, callback, arrays)
-        if len(found) != len(result_avals):
+        results = _call_user_function(name, callback, arrays)
+        if len(results) != len(result_avals):
             raise JaxRuntimeError(
                 f"INTERNAL: {name}: {_name_of(callback)} returned a wrong number of values; got "
-                f"{len(found)} for {len(result_avals)} declared ones; return what "
+                f"{len(results)} for {len(result_avals)} declared ones; return what "
                 "result_shape_dtypes describes"
             )
         return [
-            _check_result(name, callback, x, a) for x, a in zip(found, result_avals, strict=True)
+            _check_result(name, callback, x, a) for x, a in zip(results, result_avals, strict=True)
         ]
 
     return run
 
 
 def _check_result(name: str, callback: Callable[..., Any], value: object, aval: Aval) -> np.ndarray:
-    made = np.array(value)
-    if made.shape == aval.shape and canonicalize_dtype(made.dtype) == aval.dtype:
-        return made.astype(aval.dtype, copy=False)
-    actual = f"{made.dtype.name}[{','.join(map(str, made.shape))}]"
+    array = np.array(value)
+    if array.shape == aval.shape and canonicalize_dtype(array.dtype) == aval.dtype:
+        return array.astype(aval.dtype, copy=False)
+    actual = f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
     expected = f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
     raise JaxRuntimeError(
         f"INTERNAL: {name}: {_name_of(callback)} returned an array of the wrong type; got {actual} "

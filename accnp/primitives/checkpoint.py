@@ -177,26 +177,26 @@ def kept_for_backward(
     n = len(primal.outputs) - n_res
     needed = primal.outputs[n:]
     # Effects such as printing happen again in the recomputation, as in JAX.
-    inputs, kept, recomputed = _find_saved(primal, [*needed, *primal.effects], policy)
+    inputs, saved_nodes, recomputed = _find_saved(primal, [*needed, *primal.effects], policy)
     self = Split()
-    self.inputs, self.kept, self.outs = inputs, kept, outs
+    self.inputs, self.kept, self.outs = inputs, saved_nodes, outs
     # Loops on which saved values depend were changed to return residuals, so `forward` must be the
     # primal part; otherwise it is the original program.
-    changed = any(graphs_in(x.params) for x in toposort(kept))
-    self.forward = with_outputs(primal, [*primal.outputs[:n], *kept]) if changed else whole
-    if kept and not changed:
-        extra = with_outputs(primal, kept)
+    changed = any(graphs_in(x.params) for x in toposort(saved_nodes))
+    self.forward = with_outputs(primal, [*primal.outputs[:n], *saved_nodes]) if changed else whole
+    if saved_nodes and not changed:
+        extra = with_outputs(primal, saved_nodes)
         extra.drop_effects()
 
         def both(nodes: list[Node]) -> list[Node]:
             return [*evaluate(whole, nodes), *evaluate(extra, nodes)]
 
         self.forward = build(both, whole.in_avals, graph.name)
-    sources = [*[primal.inputs[i] for i in inputs], *kept]
+    sources = [*[primal.inputs[i] for i in inputs], *saved_nodes]
 
     def run(nodes: list[Node]) -> list[Node]:
-        given, ts = nodes[: len(sources)], nodes[len(sources) :]
-        env = dict(zip(map(id, sources), given, strict=True))
+        values, ts = nodes[: len(sources)], nodes[len(sources) :]
+        env = dict(zip(map(id, sources), values, strict=True))
         tools.replay(recomputed, env)
         return evaluate(linear, [*[env[id(x)] for x in needed], *ts])
 
@@ -216,7 +216,7 @@ def _find_saved(
     """
     number = {id(x): i for i, x in enumerate(primal.inputs)}
     inputs: dict[int, None] = {}
-    kept: dict[int, Node] = {}
+    saved_nodes: dict[int, Node] = {}
     seen: set[int] = set()
     recomputed: set[int] = set()
     stack = list(reversed(needed))
@@ -230,11 +230,15 @@ def _find_saved(
         elif x.op.kind == "leaf":
             continue
         elif _is_saveable(x, policy):
-            kept[id(x)] = x
+            saved_nodes[id(x)] = x
         else:
             recomputed.add(id(x))
             stack.extend(reversed(x.inputs))
-    return list(inputs), list(kept.values()), [x for x in primal.nodes if id(x) in recomputed]
+    return (
+        list(inputs),
+        list(saved_nodes.values()),
+        [x for x in primal.nodes if id(x) in recomputed],
+    )
 
 
 def _is_saveable(x: Node, policy: Callable[..., object] | None) -> bool:
@@ -308,9 +312,9 @@ def _linearize(
     flags: bool | Flags = params["prevent_cse"]
     if isinstance(flags, tuple):
         flags = _add_flags(tuple(flags[i] for i in split.inputs), len(split.kept) + len(moving))
-    given = [*[xs[i] for i in split.inputs], *results[n:], *moving]
+    operands = [*[xs[i] for i in split.inputs], *results[n:], *moving]
     new = {"jaxpr": split.tangent, "prevent_cse": flags, "differentiated": True}
-    return results[:n], place_flagged(split.outs, call("remat2", given, {**params, **new}))
+    return results[:n], place_flagged(split.outs, call("remat2", operands, {**params, **new}))
 
 
 def _transpose(
@@ -321,17 +325,17 @@ def _transpose(
     fixed = [not f for f in linear]
     graph = params["jaxpr"]
     key: Any = ("remat transpose", linear, live)
-    found = graph.extra.get(key)
-    if found is None:
+    backward_graph = graph.extra.get(key)
+    if backward_graph is None:
         order = [*select_flagged(fixed, range(len(xs))), *select_flagged(linear, range(len(xs)))]
         reordered = reorder(graph, order)
         reordered = with_outputs(reordered, select_flagged(live, reordered.outputs))
-        found = graph.extra[key] = tools.transpose_graph(reordered, sum(fixed))
+        backward_graph = graph.extra[key] = tools.transpose_graph(reordered, sum(fixed))
     flags: bool | Flags = params["prevent_cse"]
     if isinstance(flags, tuple):
         flags = _add_flags(tuple(select_flagged(fixed, flags)), sum(live))
-    given = [*select_flagged(fixed, xs), *select_flagged(live, cts)]
-    results = call("remat2", given, {**params, "jaxpr": found, "prevent_cse": flags})
+    operands = [*select_flagged(fixed, xs), *select_flagged(live, cts)]
+    results = call("remat2", operands, {**params, "jaxpr": backward_graph, "prevent_cse": flags})
     return place_flagged(linear, results)
 
 
@@ -339,7 +343,7 @@ def _batch(
     size: int, xs: Sequence[Node], batched: Sequence[bool], params: Params, tools: Tools
 ) -> tuple[Sequence[Node], Sequence[bool]]:
     graph, outs = tools.batch_graph(
-        params["jaxpr"], size, tuple(bool(b) for b in batched), given=[x.aval for x in xs]
+        params["jaxpr"], size, tuple(bool(b) for b in batched), operand_avals=[x.aval for x in xs]
     )
     return call("remat2", xs, {**params, "jaxpr": graph}), list(outs)
 

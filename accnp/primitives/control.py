@@ -246,17 +246,17 @@ def _cond_linearize(
 
     def linear(part: _BranchParts) -> Graph:
         def run(nodes: list[Node]) -> list[Node]:
-            stored, given, moving = split(nodes, len(slots), len(operands))
-            by_number = dict(zip(operands, given, strict=True))
+            stored, values, moving = split(nodes, len(slots), len(operands))
+            by_number = dict(zip(operands, values, strict=True))
             return evaluate(part.linear, [*part.residuals(stored, by_number), *moving])
 
-        given = [part.primal.in_avals[i] for i in operands]
+        operand_avals = [part.primal.in_avals[i] for i in operands]
         moving = part.linear.in_avals[len(part.linear.inputs) - n_moving :]
-        return build(run, [*slots, *given, *moving], part.linear.name)
+        return build(run, [*slots, *operand_avals, *moving], part.linear.name)
 
     results = call("cond", xs, {"branches": tuple(map(forward, parts))})
-    given = [*results[n:], *[xs[1 + i] for i in operands], *select_flagged(mine, ts[1:])]
-    tangents = call("cond", [xs[0], *given], {"branches": tuple(map(linear, parts))})
+    linear_operands = [*results[n:], *[xs[1 + i] for i in operands], *select_flagged(mine, ts[1:])]
+    tangents = call("cond", [xs[0], *linear_operands], {"branches": tuple(map(linear, parts))})
     return results[:n], place_flagged(outs, tangents)
 
 
@@ -347,7 +347,7 @@ def _cond_batch(
         # Branches that call Python functions run for all rows.
         calls = any(g.calls_python for g in branches)
         inplace: dict[int, Any] = {} if calls else masks.in_place(branches)
-        made: dict[int, Node] = {}
+        in_place_results: dict[int, Node] = {}
         if inplace:
             avals = [make_aval((), xs[0].aval.dtype), *branches[0].in_avals]
 
@@ -355,16 +355,21 @@ def _cond_batch(
                 return masks.masked_branches(branches, inplace, nodes[0], nodes[1:])
 
             one = derive_graph(branches[0], ("masked", branches), run, avals)
-            given = [xs[0].aval, *types]
-            graph = tools.batch_graph(one, size, (True, *every), (True,) * len(inplace), given)[0]
-            made = dict(zip(inplace, evaluate(graph, [xs[0], *operands]), strict=True))
+            operand_avals = [xs[0].aval, *types]
+            graph = tools.batch_graph(
+                one, size, (True, *every), (True,) * len(inplace), operand_avals
+            )[0]
+            in_place_results = dict(zip(inplace, evaluate(graph, [xs[0], *operands]), strict=True))
         cases: list[list[Node]] = []
-        for k, g in enumerate(branches[: None if calls or len(made) < n else 0]):
+        for k, g in enumerate(branches[: None if calls or len(in_place_results) < n else 0]):
             here = o.eq(xs[0], full((), k, xs[0].aval.dtype))
             graph = tools.batch_graph(g, size, every, (True,) * n, types)[0]
             cases.append(evaluate(graph, [o.taken_rows(x, here) for x in operands]))
         return [
-            made[c] if c in made else select(xs[0], [case[c] for case in cases]) for c in range(n)
+            in_place_results[c]
+            if c in in_place_results
+            else select(xs[0], [case[c] for case in cases])
+            for c in range(n)
         ], [True] * n
     mine, types = tuple(batched[1:]), [x.aval for x in xs[1:]]
     none = (False,) * len(branches[0].outputs)

@@ -60,9 +60,9 @@ class _Rule:
             and all(a is b for a, b in zip(have, key, strict=True))
         ):
             return self.last[1]
-        found = self.run(run)
-        self.last = (list(key), found)
-        return found
+        result = self.run(run)
+        self.last = (list(key), result)
+        return result
 
     def run(self, fn: Callable[[*_Ts], _T], *args: *_Ts) -> _T:
         """Run the user's rule or a part of it.
@@ -209,9 +209,9 @@ def _batched_jvp(rule: JvpRule, size: int, flags: Sequence[bool], tools: Tools) 
             return [*outs, *select_flagged(out_live, touts)]
 
         xs = [*primals, *select_flagged(live, tangents)]
-        found = tools.batch_function(one, xs, [*flags, *select_flagged(live, flags)], size)
+        results = tools.batch_function(one, xs, [*flags, *select_flagged(live, flags)], size)
         m = len(out_live)
-        return found[:m], place_flagged(out_live, found[m:])
+        return results[:m], place_flagged(out_live, results[m:])
 
     return JvpRule(rule.name, fn, rule.shown)
 
@@ -304,26 +304,26 @@ def _batched_vjp(rule: VjpRule, size: int, flags: Sequence[bool], tools: Tools) 
             seen.extend([len(outs), extra])
             return [*outs, *residuals]
 
-        found = tools.batch_function(one, primals, flags, size)
+        results = tools.batch_function(one, primals, flags, size)
         n, extra = seen
-        return found[:n], found[n:], extra
+        return results[:n], results[n:], extra
 
     def bwd(extra: object, residuals: Nodes, cts: Maybe) -> Maybe:
         n = len(residuals)
         live = [ct is not None for ct in cts]
-        made: list[bool] = []
+        nonzero: list[bool] = []
 
         def one(leaves: Nodes) -> Nodes:
-            found = rule.bwd(extra, leaves[:n], place_flagged(live, leaves[n:]))
-            made.extend(x is not None for x in found)
-            return select_flagged(made, found)
+            cotangents = rule.bwd(extra, leaves[:n], place_flagged(live, leaves[n:]))
+            nonzero.extend(x is not None for x in cotangents)
+            return select_flagged(nonzero, cotangents)
 
         xs = [*residuals, *select_flagged(live, cts)]
         batch = tools.batch_function(one, xs, [True] * len(xs), size)
-        found = place_flagged(made, batch)
+        cotangents = place_flagged(nonzero, batch)
         return [
             ct if ct is None or batched else o.reduce_sum(ct, axes=(0,))
-            for ct, batched in zip(found, flags, strict=True)
+            for ct, batched in zip(cotangents, flags, strict=True)
         ]
 
     return VjpRule(rule.name, fwd, bwd, rule.shown)
@@ -342,10 +342,10 @@ def has_symbolic_zeros(nodes: Sequence[Node]) -> bool:
 
 
 def _holds_symbolic_zeros(graph: Graph) -> bool:
-    found = graph.extra.get("symbolic zeros")
-    if found is None:
-        found = graph.extra["symbolic zeros"] = has_symbolic_zeros(graph.nodes)
-    return found
+    has_zeros = graph.extra.get("symbolic zeros")
+    if has_zeros is None:
+        has_zeros = graph.extra["symbolic zeros"] = has_symbolic_zeros(graph.nodes)
+    return has_zeros
 
 
 def _tangent_infer(*_: Aval, avals: tuple[Aval, ...], **__: object) -> tuple[Aval, ...]:
@@ -357,8 +357,8 @@ def _tangent_transpose(
 ) -> Sequence[Node | None]:
     n = params["n_res"]
     rule = params["rule"]
-    found = rule.run(rule.bwd, params["extra"], list(xs[:n]), list(cts))
-    return [None] * n + select_flagged(params["live"], found)
+    cotangents = rule.run(rule.bwd, params["extra"], list(xs[:n]), list(cts))
+    return [None] * n + select_flagged(params["live"], cotangents)
 
 
 def _tangent_jvp(

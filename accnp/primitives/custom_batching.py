@@ -38,10 +38,10 @@ def has_batching_rule(nodes: Sequence[Node]) -> bool:
 
 
 def _holds_batching_rule(graph: Graph) -> bool:
-    found = graph.extra.get("batching rule")
-    if found is None:
-        found = graph.extra["batching rule"] = has_batching_rule(graph.nodes)
-    return found
+    has_rule = graph.extra.get("batching rule")
+    if has_rule is None:
+        has_rule = graph.extra["batching rule"] = has_batching_rule(graph.nodes)
+    return has_rule
 
 
 class BatchRule:
@@ -133,12 +133,12 @@ def _jvp(
         return results, [m or f for m, f in zip(mapped, [*outs, *outs], strict=True)]
 
     rule = BatchRule(params["rule"].shown, apply)
-    made = call(
+    outputs = call(
         "custom_vmap_call",
         [*xs, *select_flagged(nonzero, ts)],
         {**params, "call": pushed, "rule": rule},
     )
-    return made[:n_out], made[n_out:]
+    return outputs[:n_out], outputs[n_out:]
 
 
 def _of_example(aval: Aval) -> Aval:

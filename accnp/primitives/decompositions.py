@@ -150,10 +150,10 @@ def _svd_numpy(
         if not np.isfinite(x).all():  # LAPACK may not terminate
             return None
         try:
-            found = imported("scipy.linalg").svd(x, check_finite=False, **how)
+            factors = imported("scipy.linalg").svd(x, check_finite=False, **how)
         except np.linalg.LinAlgError:
             return None
-        return (found[1], found[0], found[2]) if compute_uv else (found,)
+        return (factors[1], factors[0], factors[2]) if compute_uv else (factors,)
 
     left, right = (m, n) if full_matrices else (k, k)
     results = [((k,), real_dtype(x.dtype)), ((m, left), x.dtype), ((right, n), x.dtype)]

@@ -39,18 +39,18 @@ def fixed_point(
 def depends(graph: Graph, flags: Sequence[bool]) -> Flags:
     """Return which outputs of a program depend on the flagged inputs."""
     key: Any = ("depends", tuple(flags))
-    found = graph.extra.get(key)
-    if found is None:
+    result = graph.extra.get(key)
+    if result is None:
         known: dict[int, Any] = {id(x): f for x, f in zip(graph.inputs, flags, strict=True)}
         for node in graph.nodes:
-            given = [known.get(id(x), False) for x in node.inputs]
+            input_flags = [known.get(id(x), False) for x in node.inputs]
             if node.op.kind == "item":
-                known[id(node)] = given[0] and given[0][node.params["index"]]
-            elif any(given):
-                outs = results_depend(node, given)
+                known[id(node)] = input_flags[0] and input_flags[0][node.params["index"]]
+            elif any(input_flags):
+                outs = results_depend(node, input_flags)
                 known[id(node)] = outs if isinstance(node.aval, tuple) else outs[0]
-        found = graph.extra[key] = tuple([known.get(id(x), False) for x in graph.outputs])
-    return found
+        result = graph.extra[key] = tuple([known.get(id(x), False) for x in graph.outputs])
+    return result
 
 
 def results_depend(node: Node, flags: Sequence[bool]) -> Flags:

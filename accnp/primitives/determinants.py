@@ -65,10 +65,10 @@ def _adjugate(a: np.ndarray) -> np.ndarray:
     if not x.size:
         return x
     det, inverse, good = _invert_regular(x)
-    found = det[..., None, None] * inverse
+    adjugate = det[..., None, None] * inverse
     if not good.all():
-        found[~good] = map_matrices(one, x[~good])
-    return found
+        adjugate[~good] = map_matrices(one, x[~good])
+    return adjugate
 
 
 def _adjugate_tangent(a: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -96,10 +96,10 @@ def _adjugate_tangent(a: np.ndarray, t: np.ndarray) -> np.ndarray:
     det, inverse, good = _invert_regular(a)
     product = inverse @ t
     trace = np.trace(product, axis1=-2, axis2=-1)
-    found = det[..., None, None] * (trace[..., None, None] * inverse - product @ inverse)
+    tangent = det[..., None, None] * (trace[..., None, None] * inverse - product @ inverse)
     if not good.all():
-        found[~good] = map_matrices(one, a[~good], t[~good])
-    return found
+        tangent[~good] = map_matrices(one, a[~good], t[~good])
+    return tangent
 
 
 def _broadcast_numbers(x: Node, shape: tuple[int, ...]) -> Node:

@@ -45,10 +45,10 @@ def _invert_gaps(w: Node, shape: tuple[int, ...]) -> Node:
     return o.sub(o.div(full(shape, 1, w.aval.dtype), o.add(gap, eye)), eye)
 
 
-def _check_no_subset(name: str, given: Sequence[int] | None, n: int) -> None:
-    if given is not None and tuple(given) != (0, n):
+def _check_no_subset(name: str, subset: Sequence[int] | None, n: int) -> None:
+    if subset is not None and tuple(subset) != (0, n):
         raise NotImplementedError(
-            f"{name}: subset_by_index is not implemented on CPU; got {given}; slice the results"
+            f"{name}: subset_by_index is not implemented on CPU; got {subset}; slice the results"
         )
 
 
@@ -145,24 +145,24 @@ def _eig_numpy(
     **_: object,
 ) -> tuple[np.ndarray, ...]:
     wide, n = _complex_dtype(a.dtype), a.shape[-1]
-    wanted = [compute_left_eigenvectors, compute_right_eigenvectors]
+    requested = [compute_left_eigenvectors, compute_right_eigenvectors]
 
     def one(x: np.ndarray) -> tuple[np.ndarray, ...] | None:
         if not np.isfinite(x).all():  # LAPACK may not terminate
             return None
         geev, power = routine("geev", "geev", x), scaling_power(x)
-        *w, left, right, info = geev(scale_by_power(x, -power), *map(int, wanted))
+        *w, left, right, info = geev(scale_by_power(x, -power), *map(int, requested))
         if info:
             return None
         w = [scale_by_power(v, power) for v in w]
         if len(w) == 1:
-            return w[0], *[v for v, use in zip((left, right), wanted, strict=True) if use]
+            return w[0], *[v for v, use in zip((left, right), requested, strict=True) if use]
         pairs = [
-            _unpack_vectors(v, w[1]) for v, use in zip((left, right), wanted, strict=True) if use
+            _unpack_vectors(v, w[1]) for v, use in zip((left, right), requested, strict=True) if use
         ]
         return w[0] + 1j * w[1], *pairs
 
-    results = [((n,), wide), *[((n, n), wide)] * sum(wanted)]
+    results = [((n,), wide), *[((n, n), wide)] * sum(requested)]
     return map_batch(one, "2", [a.astype(lapack_dtype(a.dtype))], results)
 
 
@@ -212,8 +212,8 @@ def _eig_jvp(
         )
     t = to_dtype(ts[0], w.aval.dtype)
     if not vectors:
-        wanted = {"compute_right_eigenvectors": True}
-        v = items(o.eig(xs[0], **{**p, **wanted}))[1]
+        options = {"compute_right_eigenvectors": True}
+        v = items(o.eig(xs[0], **{**p, **options}))[1]
         return [diagonal_of(o.linear_solve(v, matmul(t, v)))]
     out = []
     if p["compute_left_eigenvectors"]:  # they are right eigenvectors of the adjoint
@@ -320,8 +320,8 @@ def _tridiagonal_numpy(a: np.ndarray, *, lower: bool) -> tuple[np.ndarray, ...]:
     def one(x: np.ndarray) -> Sequence[np.ndarray] | None:
         if n == 1:
             return x, np.real(x[0]), np.zeros(0, real), np.zeros(0, work)
-        *found, info = routine("sytrd", "hetrd", x)(x, lower=int(lower))
-        return None if info else [part[: n - 1] if i > 1 else part for i, part in enumerate(found)]
+        *parts, info = routine("sytrd", "hetrd", x)(x, lower=int(lower))
+        return None if info else [part[: n - 1] if i > 1 else part for i, part in enumerate(parts)]
 
     results = [((n, n), work), ((n,), real), ((n - 1,), real), ((n - 1,), work)]
     return map_batch(one, "2", [a.astype(work)], results)

@@ -111,19 +111,19 @@ def _derivatives(*operands: np.ndarray) -> np.ndarray:
     a, b, c, x = (np.ravel(v) for v in operands)
     turned = b > a  # for x < 0, choose the transformation with the smaller exponent
     a, b = np.where(turned, b, a), np.where(turned, a, b)
-    found = np.full((3, x.size), np.nan)
+    derivatives = np.full((3, x.size), np.nan)
     at = np.flatnonzero((x >= 0) & (x < 1))
-    found[:, at] = _evaluate(a[at], b[at], c[at], x[at], 1 - x[at])[1:]
+    derivatives[:, at] = _evaluate(a[at], b[at], c[at], x[at], 1 - x[at])[1:]
     at = np.flatnonzero(x == 1)
-    found[:, at] = _derivatives_at_one(a[at], b[at], c[at])
+    derivatives[:, at] = _derivatives_at_one(a[at], b[at], c[at])
     # (1 - x)**-a F(a, c - b, c, x / (x - 1))
     at = np.flatnonzero((x < 0) & np.isfinite(x))
     p, q, r, y = a[at], b[at], c[at], x[at]
     value, by_a, by_b, by_c = _evaluate(p, r - q, r, y / (y - 1), 1 / (1 - y))
     size = (1 - y) ** -p
-    found[:, at] = size * (by_a - np.log1p(-y) * value), -size * by_b, size * (by_b + by_c)
-    found[:2] = np.where(turned, found[1::-1], found[:2])
-    return found.reshape(3, *operands[0].shape)
+    derivatives[:, at] = size * (by_a - np.log1p(-y) * value), -size * by_b, size * (by_b + by_c)
+    derivatives[:2] = np.where(turned, derivatives[1::-1], derivatives[:2])
+    return derivatives.reshape(3, *operands[0].shape)
 
 
 def _declare(name: str, which: int) -> None:

@@ -148,13 +148,13 @@ class GatherScatterMode(enum.Enum):
         """Return the mode for a user's string or None."""
         if isinstance(s, GatherScatterMode):
             return s
-        found = _MODES.get(s)
-        if found is None:
+        mode = _MODES.get(s)
+        if mode is None:
             raise ValueError(
                 f"{function}: unknown mode; got {s!r}; "
                 f"pass one of {', '.join(repr(k) for k in _MODES if k)}"
             )
-        return found
+        return mode
 
 
 _MODES = {
@@ -248,11 +248,11 @@ def gather_positions(
 
 
 def layout_of(
-    p: _Places, window_dims: Sequence[int], kept: Sequence[int], rank: int
+    p: _Places, window_dims: Sequence[int], axes: Sequence[int], rank: int
 ) -> tuple[int, ...]:
     """Return the position of each output axis in an array with axes (starts, windowed, whole)."""
-    made = {d: p.batch + k for k, d in enumerate((*p.windowed, *p.whole))}
-    inner = [made[d] for d in kept]
+    position_of = {d: p.batch + k for k, d in enumerate((*p.windowed, *p.whole))}
+    inner = [position_of[d] for d in axes]
     outer = iter(range(p.batch))
     windows = dict(zip(window_dims, inner, strict=True))
     return tuple([windows[i] if i in windows else next(outer) for i in range(rank)])
@@ -288,8 +288,8 @@ def _gather_numpy(
     dims = dimension_numbers
     batch_shape = starts.shape[:-1]
     rank = len(batch_shape) + len(dims.offset_dims)
-    kept = window_axes(x.ndim, dims)
-    sizes = [slice_sizes[d] for d in kept]
+    axes = window_axes(x.ndim, dims)
+    sizes = [slice_sizes[d] for d in axes]
     if any(n == 0 for d, n in enumerate(x.shape) if slice_sizes[d] > n) or 0 in batch_shape:
         shape = _output_shape(batch_shape, sizes, dims.offset_dims)
         return np.full(shape, fill_value_of(x.dtype, fill_value), x.dtype)
@@ -305,7 +305,7 @@ def _gather_numpy(
         shown = p.inside.reshape(p.inside.shape + (1,) * (out.ndim - p.batch))
         fill = np.asarray(fill_value_of(x.dtype, fill_value)).astype(x.dtype)
         out = np.where(shown, out, fill)
-    return out.transpose(layout_of(p, dims.offset_dims, kept, rank))
+    return out.transpose(layout_of(p, dims.offset_dims, axes, rank))
 
 
 def _output_shape(
@@ -341,13 +341,15 @@ def _gather_infer(x: Aval, starts: Aval, **p: Unpack[_Gather]) -> Aval:
             f"{sizes} and collapsed_slice_dims {dims.collapsed_slice_dims}; remove axis {wide[0]} "
             "from the latter"
         )
-    kept = [sizes[d] for d in window_axes(x.ndim, dims)]
-    if len(kept) != len(dims.offset_dims):
+    window_shape = [sizes[d] for d in window_axes(x.ndim, dims)]
+    if len(window_shape) != len(dims.offset_dims):
         raise TypeError(
             "gather: offset_dims needs one entry for each axis of the window that is not collapsed;"
-            f" got {dims.offset_dims} for {len(kept)} axes; pass that many"
+            f" got {dims.offset_dims} for {len(window_shape)} axes; pass that many"
         )
-    return make_aval(_output_shape(starts.shape[:-1], kept, dims.offset_dims), x.dtype, x.weak_type)
+    return make_aval(
+        _output_shape(starts.shape[:-1], window_shape, dims.offset_dims), x.dtype, x.weak_type
+    )
 
 
 def _gather_jvp(t: Node, y: Node, x: Node, starts: Node, **p: Unpack[_Gather]) -> Node:

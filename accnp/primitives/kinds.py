@@ -144,8 +144,8 @@ _KINDS = {"b": "bool", "i": "integer", "u": "unsigned", "f": "floating", "c": "c
 
 def wrong_dtype(name: str, dtype: np.dtype, kinds: str) -> UnsupportedDtypeError:
     """Return the error for a dtype whose kind an operation does not accept."""
-    taken = [_KINDS[k] for k in kinds if not (k == "u" and "i" in kinds)]
-    listed = taken[0] if len(taken) == 1 else f"{', '.join(taken[:-1])} or {taken[-1]}"
+    names = [_KINDS[k] for k in kinds if not (k == "u" and "i" in kinds)]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
     return UnsupportedDtypeError(
         f"{name} does not accept dtype {dtype.name}; convert with astype to a dtype that is "
         f"{listed}"

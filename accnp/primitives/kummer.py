@@ -93,7 +93,7 @@ def _derivatives(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> tuple[np.ndarra
     The terms of the series have both signs for x < 0, so M(a, b, x) = exp(x) M(b - a, b, -x) is
     used.
     """
-    shape, found = x.shape, np.empty((2, x.size))
+    shape, derivatives = x.shape, np.empty((2, x.size))
     a, b, x = (np.ravel(v) for v in (a, b, x))
     for far in (False, True):
         for turned in (False, True):
@@ -107,8 +107,8 @@ def _derivatives(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> tuple[np.ndarra
             if turned:
                 size = np.exp(z)
                 by_a, by_b = -size * by_a, size * (by_a + by_b)
-            found[:, at] = by_a, by_b
-    return found[0].reshape(shape), found[1].reshape(shape)
+            derivatives[:, at] = by_a, by_b
+    return derivatives[0].reshape(shape), derivatives[1].reshape(shape)
 
 
 def derivative_op(

@@ -90,10 +90,10 @@ def map_batch(
     if all(x.size for x in xs):
         with np.errstate(all="ignore"):
             for at in np.ndindex(*outer):
-                found = fn(*[x[at] for x in xs])
+                row_results = fn(*[x[at] for x in xs])
                 for i, out in enumerate(outs):
                     nan = complex(np.nan, np.nan) if out.dtype.kind == "c" else np.nan
-                    out[at] = nan if found is None else found[i]
+                    out[at] = nan if row_results is None else row_results[i]
     return outs
 
 

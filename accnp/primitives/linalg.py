@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
 
 def _free_axes(rank: int, *used: Sequence[int]) -> list[int]:
-    taken = {d for group in used for d in group}
-    return [d for d in range(rank) if d not in taken]
+    used_axes = {d for group in used for d in group}
+    return [d for d in range(rank) if d not in used_axes]
 
 
 def _dot_infer(
@@ -67,11 +67,11 @@ def _dot_infer(
 ) -> Aval:
     (ac, bc), (ab, bb) = dimension_numbers
     for what, x, y in (("contracting", ac, bc), ("lhs batch dimensions and rhs batch", ab, bb)):
-        got = tuple(a.shape[d] for d in x), tuple(b.shape[d] for d in y)
-        if got[0] != got[1]:
+        sizes = tuple(a.shape[d] for d in x), tuple(b.shape[d] for d in y)
+        if sizes[0] != sizes[1]:
             raise IncompatibleShapesError(
-                f"dot_general requires {what} dimensions to have the same shape, got {got[0]} and "
-                f"{got[1]} for shapes {a.shape} and {b.shape}; transpose or cut one"
+                f"dot_general requires {what} dimensions to have the same shape, got {sizes[0]} "
+                f"and {sizes[1]} for shapes {a.shape} and {b.shape}; transpose or cut one"
             )
     dtype = preferred_element_type
     if dtype is None:

@@ -139,7 +139,7 @@ def _while_batch(
     carry, _ = fixed_point(outs_of, fk)
     tested = [x.aval for x in (*a, *k)]
     new_cond, (is_batched,) = tools.batch_graph(cond, size, (*fa, *carry), (False,), tested)
-    kept: Graph | None = None
+    row_cond: Graph | None = None
     if is_batched:
         if does_io(body) or does_io(cond):
             raise NotImplementedError(
@@ -149,7 +149,7 @@ def _while_batch(
         # values.
         carry = [True] * len(k)
         # In a batch of a batched loop, the body already keeps the values of finished rows.
-        kept = cond.extra.get(EACH)
+        row_cond = cond.extra.get(EACH)
     k = [leading(size, x, f) if c else x for x, f, c in zip(k, fk, carry, strict=True)]
     types = [x.aval for x in (*b, *k)]
     if not is_batched:
@@ -158,7 +158,7 @@ def _while_batch(
         return results, carry
 
     tested = [x.aval for x in (*a, *k)]
-    rows = tools.batch_graph(kept or cond, size, (*fa, *carry), (True,), tested)[0]
+    rows = tools.batch_graph(row_cond or cond, size, (*fa, *carry), (True,), tested)[0]
 
     def test(nodes: list[Node]) -> list[Node]:
         going = evaluate(rows, nodes)[0]
@@ -172,7 +172,7 @@ def _while_batch(
     any_cond = derive_graph(rows, ("any", na), test, rows.in_avals)
     any_cond.extra["batched"] = True  # finished rows continue, so checks would report their errors
     any_cond.extra[EACH] = rows
-    if kept is not None:
+    if row_cond is not None:
         new_body = tools.batch_graph(body, size, (*fb, *carry), tuple(carry), types)[0]
         results = call("while", [*a, *b, *k], _while_params(any_cond, new_body, na, nb))
         return results, carry

@@ -59,10 +59,10 @@ def call_on_shards(name: str, inputs: Sequence[Node], params: dict[str, Any]) ->
     """
     result_devices(name, [x.aval for x in inputs], ())
     if in_shard_map():
-        found = next(x.aval for x in inputs if spans_processes(x.aval))
+        aval = next(x.aval for x in inputs if spans_processes(x.aval))
         raise NotImplementedError(
             f"{name}: a loop in a function of shards cannot use an array over several processes "
-            f"from outside of it; got {found.str_short()}; pass it to shard_map as an argument"
+            f"from outside of it; got {aval.str_short()}; pass it to shard_map as an argument"
         )
     return {"scan": _scan, "while": _while, "cond": _cond}[name](list(inputs), params)
 
@@ -75,11 +75,11 @@ def _scan(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
     outs = (*ins[first:at], *_shardings(graph.out_avals[n:]))
     rows = [_stacked_sharding(s, a) for s, a in zip(ins[at:], graph.in_avals[at:], strict=True)]
     shards = _shards(inputs, [*ins[:at], *rows])
-    made = record(OPS["scan"], tuple(shards), {**params, "jaxpr": _local(graph, ins, outs)})
+    results = record(OPS["scan"], tuple(shards), {**params, "jaxpr": _local(graph, ins, outs)})
     types = graph.out_avals
     rows = [_stacked_sharding(s, a) for s, a in zip(outs[n:], types[n:], strict=True)]
     shapes = [*[a.shape for a in types[:n]], *[(length, *a.shape) for a in types[n:]]]
-    return _gather_shards(items(made), [*outs[:n], *rows], shapes)
+    return _gather_shards(items(results), [*outs[:n], *rows], shapes)
 
 
 def _while(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
@@ -92,8 +92,8 @@ def _while(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
         "body_jaxpr": _local(body, ins, ins[b:]),
     }
     shards = _shards(inputs, [*tested[:a], *ins])
-    made = record(OPS["while"], tuple(shards), {**params, **programs})
-    return _gather_shards(items(made), ins[b:], [x.shape for x in body.out_avals])
+    results = record(OPS["while"], tuple(shards), {**params, **programs})
+    return _gather_shards(items(results), ins[b:], [x.shape for x in body.out_avals])
 
 
 def _cond(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
@@ -102,8 +102,8 @@ def _cond(inputs: list[Node], params: dict[str, Any]) -> list[Node]:
     columns = zip(*[_shardings(g.out_avals) for g in branches], strict=True)
     outs = tuple([next((s for s in column if s is not None), None) for column in columns])
     local = tuple([_local(g, ins, outs) for g in branches])
-    made = record(OPS["cond"], tuple(_shards(inputs, [None, *ins])), {"branches": local})
-    return _gather_shards(items(made), outs, [a.shape for a in branches[0].out_avals])
+    results = record(OPS["cond"], tuple(_shards(inputs, [None, *ins])), {"branches": local})
+    return _gather_shards(items(results), outs, [a.shape for a in branches[0].out_avals])
 
 
 def _shardings(avals: Sequence[Aval]) -> Shardings:
@@ -139,20 +139,20 @@ def _shard_of_operand(node: Node, operands: list[Node]) -> list[Node] | None:
 
 def _shards(xs: Sequence[Node], shardings: Sequence[Any]) -> list[Node]:
     """Return the shards of values; those without a sharding are needed as a whole."""
-    found: list[Node] = []
+    shards: list[Node] = []
     for x, sharding in zip(xs, shardings, strict=True):
         if sharding is None and spans_processes(x.aval):
             sharding = mesh_sharding(x.aval).whole()
-        found.append(x if sharding is None else localize(x, sharding, x.aval.shape))
-    return found
+        shards.append(x if sharding is None else localize(x, sharding, x.aval.shape))
+    return shards
 
 
 def _gather_shards(
     xs: Sequence[Node], shardings: Sequence[Any], shapes: Sequence[tuple[int, ...]]
 ) -> list[Node]:
-    found: list[Node] = []
+    results: list[Node] = []
     for x, sharding, shape in zip(xs, shardings, shapes, strict=True):
         if sharding is not None:
             x = o.to_global(x, sharding=sharding.in_types(len(shape)), shape=shape)
-        found.append(x)
-    return found
+        results.append(x)
+    return results

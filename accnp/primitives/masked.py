@@ -43,14 +43,14 @@ def in_place(branches: Sequence[Graph]) -> dict[int, int]:
     graphs = [inline_calls(g) for g in branches]
     columns = list(zip(*map(_find_roots, graphs), strict=True))
     roots: list[int | None] = [column[0] if len(set(column)) == 1 else None for column in columns]
-    found: dict[int, int] = {}
+    inputs_by_output: dict[int, int] = {}
     for c, j in enumerate(roots):
         if j is None or roots.count(j) > 1:
             continue
         same = all(g.outputs[c].aval.shape == g.inputs[j].aval.shape for g in graphs)
         if same and any(g.outputs[c] is not g.inputs[j] for g in graphs):
-            found[c] = j
-    return found
+            inputs_by_output[c] = j
+    return inputs_by_output
 
 
 def masked_branches(
@@ -93,12 +93,12 @@ def _record_masked(
         target = targets.get(id(node.inputs[0])) if node.inputs else None
         if target is not None and _is_write(node):
             write = _masked_slice if node.op.indexing == "update" else _masked_scatter
-            made = targets[id(node)] = write(node, flag, [target, *inputs[1:]])
+            result = targets[id(node)] = write(node, flag, [target, *inputs[1:]])
         elif target is not None and node.op is RESHAPE:
-            made = targets[id(node)] = record(node.op, (target,), node.params)
+            result = targets[id(node)] = record(node.op, (target,), node.params)
         else:
-            made = record(node.op, tuple(inputs), node.params)
-        new[id(node)] = made
+            result = record(node.op, tuple(inputs), node.params)
+        new[id(node)] = result
     return [targets.get(id(y), new.get(id(y), y)) for y in graph.outputs]
 
 

@@ -76,8 +76,8 @@ def _batch(name: str) -> Callable[..., tuple[Node, bool]]:
 
 def _taps_last(x: np.ndarray, p: dict[str, Any], fill: float) -> np.ndarray:
     """Return all windows of an array, with their taps as a single last axis."""
-    found = extract_windows(x, windows_over(x.shape, p), fill)
-    return found.reshape(*found.shape[: x.ndim], -1)
+    windows = extract_windows(x, windows_over(x.shape, p), fill)
+    return windows.reshape(*windows.shape[: x.ndim], -1)
 
 
 # --- reductions ----------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def _round_bits(x: Node, exponent_bits: int, mantissa_bits: int) -> Node:
     def const(value: int) -> Node:
         return full(x.aval.shape, value, word)
 
-    bits = given = o.bitcast_convert_type(x, new_dtype=word)
+    bits = original = o.bitcast_convert_type(x, new_dtype=word)
     if mantissa_bits < own_mantissa:
         drop = own_mantissa - mantissa_bits
         last = o.shift_right_logical(o.and_(bits, const(1 << drop)), const(drop))
@@ -75,7 +75,7 @@ def _round_bits(x: Node, exponent_bits: int, mantissa_bits: int) -> Node:
         large = o.gt(power, const(bias + reach << own_mantissa))
         bits = o.select_n(small, bits, sign)
         bits = o.select_n(large, bits, o.or_(sign, const(exponents)))
-    bits = o.select_n(o.ne(x, x), bits, given)
+    bits = o.select_n(o.ne(x, x), bits, original)
     out = o.bitcast_convert_type(bits, new_dtype=dtype)
     return o.convert_element_type(out, new_dtype=dtype, weak_type=x.aval.weak_type)
 

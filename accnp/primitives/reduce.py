@@ -55,9 +55,9 @@ def _prod_jvp(t: Node, y: Node, x: Node, *, axes: tuple[int, ...]) -> Node:
     """Multiply each tangent by the product of all other elements, which is computed from exclusive
     cumulative products from both sides."""
     rank = x.aval.ndim
-    kept = remaining_dims(rank, axes)
-    order = (*kept, *axes)
-    shape = tuple(x.aval.shape[d] for d in kept)
+    other_axes = remaining_dims(rank, axes)
+    order = (*other_axes, *axes)
+    shape = tuple(x.aval.shape[d] for d in other_axes)
     n = prod(x.aval.shape[d] for d in axes)
     flat_x, flat_t = (
         o.reshape(o.transpose(v, permutation=order), new_sizes=(*shape, n), dimensions=None)

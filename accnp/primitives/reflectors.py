@@ -120,8 +120,8 @@ def _ormqr_numpy(
     def one(x: np.ndarray, taus: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, ...]:
         multiply = routine("ormqr", "unmqr", x)
         room = 64 * max(c.shape) + 4288  # LAPACK's work size for blocks of 64 columns
-        given = multiply(side, adjoint if transpose else "N", x[:, :k], taus, c, room)
-        return (given[0],)
+        results = multiply(side, adjoint if transpose else "N", x[:, :k], taus, c, room)
+        return (results[0],)
 
     xs = [a.astype(work), taus.astype(work), c.astype(work)]
     return map_batch(one, "212", xs, [(c.shape[-2:], work)])[0]

@@ -127,10 +127,10 @@ class Residuals:
 def residuals(primal: Graph, n_out: int, num_consts: int, num_carry: int) -> Residuals:
     """Return the analysis of a primal part, cached on the graph."""
     key = "residuals", num_consts, num_carry, state.named
-    found = primal.extra.get(key)
-    if found is None:
-        found = primal.extra[key] = Residuals(primal, n_out, num_consts, num_carry)
-    return found
+    entry = primal.extra.get(key)
+    if entry is None:
+        entry = primal.extra[key] = Residuals(primal, n_out, num_consts, num_carry)
+    return entry
 
 
 def _replay(order: Sequence[Node], env: dict[int, Node]) -> None:
@@ -180,16 +180,16 @@ def summed_scan(
     products = [_split_products(x, place, c + k) for x in terms]
     in_loop = [p is None for p in products]
     factors = {id(x): x for p in products for dot, _ in p or () for x in dot.inputs}
-    made = {i: x for i, x in factors.items() if place.get(i, -1) < c + k}
-    whole = with_outputs(step, [*select_flagged(in_loop, terms), *rest, *made.values()])
+    step_factors = {i: x for i, x in factors.items() if place.get(i, -1) < c + k}
+    whole = with_outputs(step, [*select_flagged(in_loop, terms), *rest, *step_factors.values()])
     n = sum(in_loop)
 
     def body(nodes: list[Node]) -> list[Node]:
-        given, totals, moving = split(nodes, c, n)
-        env = dict(zip(map(id, step.inputs), [*given, *moving], strict=True))
+        constants, totals, moving = split(nodes, c, n)
+        env = dict(zip(map(id, step.inputs), [*constants, *moving], strict=True))
         _replay(whole.nodes, env)
-        found = [env.get(id(x), x) for x in whole.outputs]
-        return [*[o.add(a, b) for a, b in zip(totals, found[:n], strict=True)], *found[n:]]
+        outputs = [env.get(id(x), x) for x in whole.outputs]
+        return [*[o.add(a, b) for a, b in zip(totals, outputs[:n], strict=True)], *outputs[n:]]
 
     totals = [zeros_like_aval(x.aval) for x in select_flagged(in_loop, terms)]
     avals = step.in_avals
@@ -198,19 +198,21 @@ def summed_scan(
     new = {**params, "jaxpr": graph, "num_consts": c, "num_carry": n + k}
     results = call("scan", [*consts, *totals, *carry, *rows], new)
     sums, others, stacks = split(results, n, len(rest))
-    stack = dict(zip(made, stacks, strict=True))
+    stack = dict(zip(step_factors, stacks, strict=True))
 
     def steps_of(x: Node) -> Node:
         return stack[id(x)] if id(x) in stack else rows[place[id(x)] - c - k]
 
-    found = place_flagged(in_loop, sums)
+    term_sums = place_flagged(in_loop, sums)
     for i, p in enumerate(products):
         for dot, views in p or ():
             part = _contract_steps(dot, *[steps_of(x) for x in dot.inputs])
             for view in reversed(views):
                 part = record(view.op, (part,), view.params)
-            found[i] = part if found[i] is None else o.add(found[i], part)
-    zeros = [zeros_like_aval(x.aval) if f is None else f for f, x in zip(found, terms, strict=True)]
+            term_sums[i] = part if term_sums[i] is None else o.add(term_sums[i], part)
+    zeros = [
+        zeros_like_aval(x.aval) if f is None else f for f, x in zip(term_sums, terms, strict=True)
+    ]
     return zeros, others
 
 
@@ -235,8 +237,8 @@ def _split_products(x: Node, place: dict[int, int], n_fixed: int) -> Products | 
         return None
     if any(v.op is BROADCAST for v in views):
         return None
-    made = [v.aval.size for v in x.inputs if place.get(id(v), -1) < n_fixed]
-    return [(x, views)] if sum(made) <= x.aval.size else None
+    sizes = [v.aval.size for v in x.inputs if place.get(id(v), -1) < n_fixed]
+    return [(x, views)] if sum(sizes) <= x.aval.size else None
 
 
 def _contract_steps(dot: Node, a: Node, b: Node) -> Node:

@@ -131,7 +131,7 @@ class Tools(Protocol):
         size: int,
         batched: Flags,
         force: Flags | bool = False,
-        given: Sequence[Aval | None] = (),
+        operand_avals: Sequence[Aval | None] = (),
     ) -> tuple[Graph, Flags]: ...
 
     def batch_function(

@@ -137,16 +137,16 @@ def _linearize(
     carry, outs = fixed_point(outs_of, flags[1])
     mask = (*flags[0], *carry, *flags[2])
     primal, linear, *_ = tools.linearize_graph(jaxpr, mask, (*carry, *(False,) * n_ys))
-    kept = residuals(primal, n_out, nc, nk)
-    hoisted = kept.hoist(xs[:nc])
-    forward = like(params, kept.forward, nc + len(hoisted), nk)
+    residual_info = residuals(primal, n_out, nc, nk)
+    hoisted = residual_info.hoist(xs[:nc])
+    forward = like(params, residual_info.forward, nc + len(hoisted), nk)
     results = call("scan", [*hoisted, *xs], forward)
-    consts, rows = kept.given(xs, hoisted, results)
+    consts, rows = residual_info.given(xs, hoisted, results)
     n_ct, n_kt = sum(flags[0]), sum(carry)
 
     def body(nodes: list[Node]) -> list[Node]:
         rc, ct, kt, rr, et = split(nodes, len(consts), n_ct, n_kt, len(rows))
-        return evaluate(linear, [*kept.restore(rc, rr), *ct, *kt, *et])
+        return evaluate(linear, [*residual_info.restore(rc, rr), *ct, *kt, *et])
 
     t = split(ts, nc, nk)
     kt = [instantiate(a, x) for a, x, f in zip(t[1], xs[nc : nc + nk], carry, strict=True) if f]

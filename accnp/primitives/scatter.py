@@ -52,8 +52,8 @@ def window_sizes(
 ) -> tuple[int, ...]:
     """Return the size of a window along each axis of the operand."""
     sizes = iter([updates[d] for d in dims.update_window_dims])
-    kept = window_axes(len(shape), dims)
-    return tuple([next(sizes) if d in kept else 1 for d in range(len(shape))])
+    axes = window_axes(len(shape), dims)
+    return tuple([next(sizes) if d in axes else 1 for d in range(len(shape))])
 
 
 def _infer(name: str) -> Callable[..., Aval]:

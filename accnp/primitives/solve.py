@@ -53,9 +53,9 @@ class _Rule:
         self.programs = programs
 
     def __getitem__(self, name: str) -> Closed:
-        found = self.programs[name]
-        assert found is not None
-        return found
+        program = self.programs[name]
+        assert program is not None
+        return program
 
     def __repr__(self) -> str:
         return type(self).__name__
@@ -137,8 +137,8 @@ def _differentiate_constants(
     if not any(nonzero):
         return [None] * len(f.graph.outputs)
     graph, outs = tools.jvp_graph(f.graph, nonzero)
-    given = [t for t in tangents if t is not None]
-    moving = iter(evaluate(graph, [*consts, *x, *given])[len(outs) :])
+    nonzero_tangents = [t for t in tangents if t is not None]
+    moving = iter(evaluate(graph, [*consts, *x, *nonzero_tangents])[len(outs) :])
     return [next(moving) if there else None for there in outs]
 
 
@@ -187,8 +187,8 @@ def _linear_transpose(
     turned = rule.transposed()
     avals = [x.aval for x in b]
     fixed = [*consts["vecmat"], *consts["matvec"], *consts["transpose"], *consts["solve"]]
-    found = call_again(turned, fixed, zeros_for(cts[: len(b)], avals))
-    return [*[None] * (len(xs) - len(b)), *found[: len(b)]]
+    cotangents = call_again(turned, fixed, zeros_for(cts[: len(b)], avals))
+    return [*[None] * (len(xs) - len(b)), *cotangents[: len(b)]]
 
 
 def _batch(name: str) -> Callable[..., Any]:
@@ -200,8 +200,8 @@ def _batch(name: str) -> Callable[..., Any]:
         _, rest = rule.split(xs)
         n = len(xs) - len(rest)
         rest = [leading(size, x, f) for x, f in zip(rest, batched[n:], strict=True)]
-        made = wide.record(name, [*xs[:n], *rest])
-        return made, [True] * len(made)
+        results = wide.record(name, [*xs[:n], *rest])
+        return results, [True] * len(results)
 
     return batch
 

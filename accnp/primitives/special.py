@@ -99,11 +99,11 @@ def _tail_factors(count: int) -> list[float]:
     """Return B_2j / (2 j)! for j >= 1, the even coefficients of t / (exp(t) - 1)."""
     from fractions import Fraction  # takes 2 ms, so it is imported only if needed
 
-    found = [Fraction(1)]
+    factors = [Fraction(1)]
     for n in range(1, 2 * count + 1):
-        parts = [c / math.factorial(n + 1 - k) for k, c in enumerate(found)]
-        found.append(-sum(parts, Fraction(0)))
-    return [float(c) for c in found[2::2]]
+        parts = [c / math.factorial(n + 1 - k) for k, c in enumerate(factors)]
+        factors.append(-sum(parts, Fraction(0)))
+    return [float(c) for c in factors[2::2]]
 
 
 def _zeta_by_order(t: Node, y: Node, s: Node, q: Node) -> Node:

@@ -287,12 +287,12 @@ def _fresnel(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     near, far = np.flatnonzero(~large), np.flatnonzero(large)
     if not far.size:
         return imported("scipy.special").fresnel(x)
-    found = np.empty((2, flat.size))
-    found[:, near] = imported("scipy.special").fresnel(flat[near])
+    values = np.empty((2, flat.size))
+    values[:, near] = imported("scipy.special").fresnel(flat[near])
     for start in range(0, far.size, _FRESNEL_BLOCK):
         at = far[start : start + _FRESNEL_BLOCK]
-        found[:, at] = _fresnel_far(flat[at])
-    return found[0].reshape(x.shape), found[1].reshape(x.shape)
+        values[:, at] = _fresnel_far(flat[at])
+    return values[0].reshape(x.shape), values[1].reshape(x.shape)
 
 
 def _fresnel_far(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -81,18 +81,24 @@ def _evaluate_with_effects(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
     """
     env: dict[int, Any] = {id(x): new for x, new in zip(graph.inputs, inputs, strict=True)}
     owners = [getattr(n.params.get("rule"), "owner", None) for n in graph.nodes]
-    held: dict[EffectsOf, list[Node]] = {owner: [] for owner in owners if owner is not None}
+    effects_by_owner: dict[EffectsOf, list[Node]] = {
+        owner: [] for owner in owners if owner is not None
+    }
     for node, rule in zip(graph.nodes, owners, strict=True):
         state.site = node.site
         ins = [env.get(id(x), x) for x in node.inputs]
         if node.op.kind == "item" and isinstance(ins[0], list):
             env[id(node)] = ins[0][node.params["index"]]
             continue
-        owner = next((e for e in held if has_effect(node.op, node.params) and e.have(node)), None)
-        with contextlib.nullcontext() if owner is None else collect_effects(held[owner]):
+        owner = next(
+            (e for e in effects_by_owner if has_effect(node.op, node.params) and e.have(node)), None
+        )
+        with (
+            contextlib.nullcontext() if owner is None else collect_effects(effects_by_owner[owner])
+        ):
             env[id(node)] = _record_operation(node, ins)
-        if rule in held and not depends_on_marks(ins[1:]):
-            for effect in held.pop(rule):
+        if rule in effects_by_owner and not depends_on_marks(ins[1:]):
+            for effect in effects_by_owner.pop(rule):
                 run_effect(effect)
     return [env.get(id(x), x) for x in graph.outputs]
 
@@ -125,13 +131,13 @@ def _while(xs: list[Node], params: dict[str, Any]) -> list[Node]:
 def _scan(xs: list[Node], params: dict[str, Any]) -> list[Node]:
     n, m, length = params["num_consts"], params["num_carry"], params["length"]
     carry, rows = xs[n : n + m], xs[n + m :]
-    made: list[list[Node]] = []
+    step_rows: list[list[Node]] = []
     for i in reversed(range(length)) if params["reverse"] else range(length):
         outs = evaluate(params["jaxpr"], [*xs[:n], *carry, *[row(x, i) for x in rows]])
         carry = outs[:m]
-        made.append(outs[m:])
+        step_rows.append(outs[m:])
     if params["reverse"]:
-        made.reverse()
-    if not made:
+        step_rows.reverse()
+    if not step_rows:
         return [*carry, *[full((0, *a.shape), 0, a.dtype) for a in params["jaxpr"].out_avals[m:]]]
-    return [*carry, *[stack(column) for column in zip(*made, strict=True)]]
+    return [*carry, *[stack(column) for column in zip(*step_rows, strict=True)]]

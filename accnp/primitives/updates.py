@@ -46,10 +46,10 @@ class Region(NamedTuple):
 
     def sizes(self, shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
         """Return the lengths of an update of this shape along each axis of the array."""
-        found = [1] * rank
+        lengths = [1] * rank
         for n, (d, _) in zip(shape, self.axes, strict=True):
-            found[d] = n if d >= 0 else found[d]
-        return tuple(found)
+            lengths[d] = n if d >= 0 else lengths[d]
+        return tuple(lengths)
 
 
 def _update_numpy(x: np.ndarray, update: np.ndarray, *, region: Region) -> np.ndarray:

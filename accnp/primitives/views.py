@@ -89,8 +89,10 @@ def _broadcast_strides(
 def _broadcast_transpose(
     ct: Node, x: Operand, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
 ) -> tuple[Any]:
-    kept = {d for n, d in zip(x.aval.shape, broadcast_dimensions, strict=True) if n == shape[d]}
-    axes = tuple(d for d in range(len(shape)) if d not in kept)
+    same_axes = {
+        d for n, d in zip(x.aval.shape, broadcast_dimensions, strict=True) if n == shape[d]
+    }
+    axes = tuple(d for d in range(len(shape)) if d not in same_axes)
     if axes:
         ct = o.reduce_sum(ct, axes=axes)
     if ct.aval.shape != x.aval.shape:

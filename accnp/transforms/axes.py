@@ -89,7 +89,7 @@ def names_used(node: Node) -> frozenset[Hashable]:
 
 
 def _names_in(graph: Graph) -> frozenset[Hashable]:
-    found: frozenset[Hashable] | None = graph.extra.get("axis names")
-    if found is None:
-        found = graph.extra["axis names"] = _NONE.union(*map(names_used, graph.nodes))
-    return found
+    names: frozenset[Hashable] | None = graph.extra.get("axis names")
+    if names is None:
+        names = graph.extra["axis names"] = _NONE.union(*map(names_used, graph.nodes))
+    return names

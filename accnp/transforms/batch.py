@@ -41,17 +41,17 @@ def batch_nodes(order: Sequence[Node], env: Env, size: int, tools: Tools) -> Non
     for node in order:
         state.site = node.site
         op = node.op
-        found = [env.get(id(x)) for x in node.inputs]
+        entries = [env.get(id(x)) for x in node.inputs]
         if op.kind == "item":
-            whole = found[0]
+            whole = entries[0]
             env[id(node)] = (
                 (record(op, node.inputs, node.params), False)
                 if whole is None
                 else whole[node.params["index"]]
             )
             continue
-        xs = [x if e is None else e[0] for x, e in zip(node.inputs, found, strict=True)]
-        flags = [e is not None and e[1] for e in found]
+        xs = [x if e is None else e[0] for x, e in zip(node.inputs, entries, strict=True)]
+        flags = [e is not None and e[1] for e in entries]
         several = isinstance(node.aval, tuple)
         if op.kind == "mark" and len(xs) == 1 and op.batch is None:
             # A detached value stays detached; a MARK is dropped, since its trace has ended.
@@ -101,9 +101,9 @@ class Scope:
 
     __slots__ = ("given", "graph", "known", "outer", "size")
 
-    def __init__(self, graph: Graph, given: Env, size: int, outer: Scope | None) -> None:
+    def __init__(self, graph: Graph, inputs: Env, size: int, outer: Scope | None) -> None:
         self.graph = graph
-        self.given = given  # the batched inputs: id -> (node, batched)
+        self.given = inputs  # the batched inputs: id -> (node, batched)
         self.known: dict[int, tuple[weakref.ref[Node], bool]] = {}
         self.size = size
         self.outer = outer  # scope of the rule that recorded this program
@@ -124,10 +124,10 @@ class Scope:
         with around, self.graph.trace.again():
             yield
 
-    def values(self, wanted: Sequence[Node], tools: Tools) -> Env:
-        """Return the batched counterparts of those `wanted` nodes that belong to the program."""
-        env = {} if self.outer is None else self.outer.values(wanted, tools)
-        own = [x for x in wanted if id(x) not in env and self.graph.holds(x)]
+    def values(self, nodes: Sequence[Node], tools: Tools) -> Env:
+        """Return the batched counterparts of those `nodes` that belong to the program."""
+        env = {} if self.outer is None else self.outer.values(nodes, tools)
+        own = [x for x in nodes if id(x) not in env and self.graph.holds(x)]
         if own:
             env.update(self.given)
             for key, (ref, flag) in self.known.items():

@@ -59,9 +59,9 @@ def checked_nodes(order: Sequence[Node], env: Env, errors: State, enabled: Enabl
         elif op is MARK:
             env[id(node)] = xs[0]
         elif op is CHECK:
-            found = state_of(xs, node.params["kinds"], node.params["meanings"])
-            mine = {k: v for k, v in found.places.items() if k.error_type in enabled}
-            errors = errors.add(State(mine, found.meanings))
+            new_errors = state_of(xs, node.params["kinds"], node.params["meanings"])
+            mine = {k: v for k, v in new_errors.places.items() if k.error_type in enabled}
+            errors = errors.add(State(mine, new_errors.meanings))
         elif (rule := _rule_of(node)) is not None:
             env[id(node)], errors = rule(xs, node.params, errors, enabled, op.name)
         else:
@@ -176,20 +176,20 @@ def _flatten(x: Node) -> Node:
 
 def _error_kinds(graphs: Sequence[Graph], enabled: Enabled) -> list[Kind]:
     """Return the kinds of errors that the programs can raise."""
-    found: set[Kind] = set()
+    kinds: set[Kind] = set()
     for graph in graphs:
         for node in graph.nodes:
             op = node.op
             if op is CHECK:
-                found |= {k for k in node.params["kinds"] if k.error_type in enabled}
+                kinds |= {k for k in node.params["kinds"] if k.error_type in enabled}
             if NaNError in enabled and op.makes_nan:
-                found.add(Kind(NaNError))
+                kinds.add(Kind(NaNError))
             if DivisionByZeroError in enabled and op is DIV:
-                found.add(Kind(DivisionByZeroError))
+                kinds.add(Kind(DivisionByZeroError))
             if OOBError in enabled and op.windows is not None:
-                found.add(_OOB)
-            found |= set(_error_kinds(graphs_in(node.params), enabled))
-    return sorted(found)
+                kinds.add(_OOB)
+            kinds |= set(_error_kinds(graphs_in(node.params), enabled))
+    return sorted(kinds)
 
 
 CallResult = tuple[list[Node], State]

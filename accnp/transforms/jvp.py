@@ -51,10 +51,10 @@ def forward(  # noqa: C901
         state.site = node.site
         if state.named and not trace_ended:
             trace.recorded.append(node)  # type: ignore[union-attr]
-        found = [env.get(id(x)) for x in node.inputs]
+        entries = [env.get(id(x)) for x in node.inputs]
         kind = node.op.kind
         if kind == "item":
-            whole = found[0]
+            whole = entries[0]
             if whole is not None:
                 env[id(node)] = whole[node.params["index"]]
                 if not trace_ended:
@@ -66,7 +66,7 @@ def forward(  # noqa: C901
         xs: list[Node] = []
         changed = trace_ended
         has_tangent = False
-        for x, e in zip(node.inputs, found, strict=True):
+        for x, e in zip(node.inputs, entries, strict=True):
             if e is None:
                 xs.append(x)
                 ts.append(None)
@@ -191,8 +191,8 @@ def _differentiate_call(
         leaves = [t for t in ts if t is not None]
         whole = [*primals, *tangents]
         order = nodes_within([x for x in whole if x is not None], leaves, linear)
-        found: list[Any] = list(separate_outputs(order, leaves, whole, tools))
-        primals, tangents = found[: len(primals)], found[len(primals) :]
+        results: list[Any] = list(separate_outputs(order, leaves, whole, tools))
+        primals, tangents = results[: len(primals)], results[len(primals) :]
         if any(dependents(nodes_within([p], leaves, linear), leaves) for p in primals):
             primals = items(y) if several else [y]
     if not any(y in (p, *p.inputs) for p in primals):

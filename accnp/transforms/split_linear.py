@@ -89,21 +89,21 @@ def _record_separated(
 
 def _find_mixed_calls(chain: Sequence[Node], leaves: Sequence[Node]) -> set[int]:
     """Return the ids of calls of which some results depend on the leaves and some do not."""
-    found: set[int] = set()
+    call_ids: set[int] = set()
     if not any(node.op.kind in CALLS for node in chain):
-        return found
+        return call_ids
     known: dict[int, Any] = dict.fromkeys(map(id, leaves), True)
     for node in chain:
-        given = [known.get(id(x), False) for x in node.inputs]
+        input_flags = [known.get(id(x), False) for x in node.inputs]
         if node.op.kind == "item":
-            known[id(node)] = given[0] and given[0][node.params["index"]]
+            known[id(node)] = input_flags[0] and input_flags[0][node.params["index"]]
         elif isinstance(node.aval, tuple):
-            deps = known[id(node)] = results_depend(node, given)
+            deps = known[id(node)] = results_depend(node, input_flags)
             if any(deps) and not all(deps) and node.op.linearize is not None:
-                found.add(id(node))
+                call_ids.add(id(node))
         else:
-            known[id(node)] = any(given)
-    return found
+            known[id(node)] = any(input_flags)
+    return call_ids
 
 
 def _split_call(node: Node, xs: Sequence[Node], flags: Sequence[bool], tools: Tools) -> list[Node]:

@@ -113,13 +113,15 @@ class Tools:
         flags = tuple(x is not None for x in outs)
         primal = _new_live_graph(leaves, [p for p, _ in pairs] + residuals, graph, t)
         with Trace("jit", graph.name) as u:
-            given = [arg(x.aval, u) for x in residuals]
+            residual_inputs = [arg(x.aval, u) for x in residuals]
             pushed = [arg(x.aval, u) for x in placeholders]
-            env = dict(zip(map(id, [*residuals, *placeholders]), [*given, *pushed], strict=True))
+            env = dict(
+                zip(map(id, [*residuals, *placeholders]), [*residual_inputs, *pushed], strict=True)
+            )
             self.replay(constants, env)
             self.replay(linear, env)
             results = [env.get(id(x), x) for x in tangents]
-        linear_part = _new_live_graph([*given, *pushed], results, graph, u)
+        linear_part = _new_live_graph([*residual_inputs, *pushed], results, graph, u)
         result = primal, linear_part, len(residuals), flags
         graph.extra[key] = result
         return result
@@ -136,13 +138,13 @@ class Tools:
         if key in graph.extra:
             return graph.extra[key]
         with Trace("jit", graph.name) as t:
-            given = [arg(x.aval, t) for x in graph.inputs[:n_res]]
+            residual_inputs = [arg(x.aval, t) for x in graph.inputs[:n_res]]
             cts = [arg(a, t) for a in avals]
-            env = dict(zip(map(id, graph.inputs[:n_res]), given, strict=True))
+            env = dict(zip(map(id, graph.inputs[:n_res]), residual_inputs, strict=True))
             order, outputs, places = self.rebuild(graph, env, graph.inputs[n_res:])
-            found = backward(order, places, outputs, cts, self)
-            results = [instantiate(x, ct) for x, ct in zip(places, found, strict=True)]
-        result = graph.extra[key] = _new_live_graph([*given, *cts], results, graph, t)
+            in_cotangents = backward(order, places, outputs, cts, self)
+            results = [instantiate(x, ct) for x, ct in zip(places, in_cotangents, strict=True)]
+        result = graph.extra[key] = _new_live_graph([*residual_inputs, *cts], results, graph, t)
         return result
 
     def batch_graph(
@@ -151,19 +153,20 @@ class Tools:
         size: int,
         batched: Flags,
         force: Flags | bool = False,
-        given: Sequence[Aval | None] = (),
+        operand_avals: Sequence[Aval | None] = (),
     ) -> tuple[Graph, Flags]:
         """Return the program for a batch, and which outputs have the batch axis.
 
-        `force` requests the batch axis for chosen outputs (or for all). `given` are the types of
-        the operands, as far as they are known: those of batched ones say how these are sharded.
+        `force` requests the batch axis for chosen outputs (or for all). `operand_avals` are the
+        types of the operands, as far as they are known: those of batched ones say how these are
+        sharded.
         """
         if isinstance(force, bool):
             force = (force,) * len(graph.outputs)
-        given = given or [None] * len(batched)
+        operand_avals = operand_avals or [None] * len(batched)
         avals = [
             batched_aval(x.aval, size, operand) if b else x.aval
-            for x, b, operand in zip(graph.inputs, batched, given, strict=True)
+            for x, b, operand in zip(graph.inputs, batched, operand_avals, strict=True)
         ]
         key = ("batch", size, batched, force, repr(self.axis), self.of_shards, types_only(), *avals)
         if key in graph.extra:
@@ -239,11 +242,11 @@ def _new_live_graph(
 
 
 def _select_tangents(
-    pairs: Sequence[tuple[Node, Node | None]], wanted: Flags | None
+    pairs: Sequence[tuple[Node, Node | None]], flags: Flags | None
 ) -> list[Node | None]:
-    if wanted is None:
+    if flags is None:
         return [t for _, t in pairs]
-    return [instantiate(p, t) if w else t for (p, t), w in zip(pairs, wanted, strict=True)]
+    return [instantiate(p, t) if w else t for (p, t), w in zip(pairs, flags, strict=True)]
 
 
 def _find_residuals(
@@ -252,13 +255,13 @@ def _find_residuals(
     """Return the values of the primal part that the linear part needs, and the constants that the
     linear part can compute itself."""
     own = set(map(id, linear))
-    given = [*leaves, *[n for n in order if has_effect(n.op, n.params)]]
-    depend = set(map(id, dependents(order, given))) | set(map(id, given))
+    sources = [*leaves, *[n for n in order if has_effect(n.op, n.params)]]
+    depend = set(map(id, dependents(order, sources))) | set(map(id, sources))
     placed = {id(n): n for n in order}
     residuals: dict[int, Node] = {}
     constant: dict[int, Node] = {}
-    wanted = [x for node in linear for x in node.inputs] + list(tangents)
-    for x in wanted:
+    targets = [x for node in linear for x in node.inputs] + list(tangents)
+    for x in targets:
         if id(x) in own or id(x) in residuals or id(x) in constant:
             continue
         # In jaxprs, constants of the primal part are residuals, as in JAX.
@@ -266,14 +269,14 @@ def _find_residuals(
             residuals[id(x)] = x
         elif id(x) in placed:
             constant[id(x)] = x
-    made: set[int] = set()
+    node_ids: set[int] = set()
     stack = list(constant.values())
     while stack:
         x = stack.pop()
-        if id(x) in placed and id(x) not in made:
-            made.add(id(x))
+        if id(x) in placed and id(x) not in node_ids:
+            node_ids.add(id(x))
             stack.extend(x.inputs)
-    return list(residuals.values()), [n for n in order if id(n) in made]
+    return list(residuals.values()), [n for n in order if id(n) in node_ids]
 
 
 def _is_primal(x: Node, placed: dict[int, Node]) -> bool:

@@ -88,10 +88,10 @@ def backward(  # noqa: C901
             ct = _without_shardings(ct)
         if op.kind in CALLS:
             several = isinstance(node.aval, tuple)
-            found = op.transpose(ct if several else [ct], args, node.params, tools)
+            cotangents = op.transpose(ct if several else [ct], args, node.params, tools)
         else:
-            found = op.transpose(ct, *args, **node.params)
-        for x, part in zip(node.inputs, found, strict=False):
+            cotangents = op.transpose(ct, *args, **node.params)
+        for x, part in zip(node.inputs, cotangents, strict=False):
             if part is not None and isinstance(node.aval, Aval) and op.kind not in CALLS:
                 part = _match_weak_type(part, x.aval.weak_type, node.aval.weak_type)
             add(x, part)

@@ -44,8 +44,8 @@ def _add_trap(graph: Graph) -> Graph:
 
     def rule(node: Node, operands: list[Node]) -> list[Node] | None:
         if _may_call_python(node):
-            *results, found = _record_without_calls(node, operands)
-            traps[:] = [o.or_(*traps, found) if traps else found]
+            *results, trap = _record_without_calls(node, operands)
+            traps[:] = [o.or_(*traps, trap) if traps else trap]
             return results
         return (
             _record_unless_trapped(traps[0], node, operands)
@@ -141,8 +141,8 @@ def _carry_trap(body: Graph, first: int, n_carry: int) -> Graph:
         before, operands = nodes[at], [*nodes[:at], *nodes[at + 1 :]]
         if any(map(_may_not_terminate, body.nodes)):
             rest = [zeros_like_aval(a) for a in body.out_avals[n_carry:-1]]
-            kept = [*operands[first:at], *rest, full((), True, _BOOL)]
-            *outs, trap = _skip_after_trap(before, body, operands, kept)
+            unchanged_values = [*operands[first:at], *rest, full((), True, _BOOL)]
+            *outs, trap = _skip_after_trap(before, body, operands, unchanged_values)
         else:
             *outs, trap = evaluate(body, operands)
             trap = o.or_(before, trap)
@@ -165,8 +165,8 @@ def _record_cond_without_calls(node: Node, ins: Sequence[Node]) -> list[Node]:
     if len(possible) == 1:
         *outs, trap = evaluate(possible[0], operands)
     else:
-        kept = tuple([g or possible[0] for g in branches])
-        result = record(node.op, (index, *operands), {**node.params, "branches": kept})
+        new_branches = tuple([g or possible[0] for g in branches])
+        result = record(node.op, (index, *operands), {**node.params, "branches": new_branches})
         *outs, trap = _results_of(result)
     for k in [k for k, g in enumerate(branches) if g is None]:
         trap = o.or_(trap, _selects_branch(index, k, len(branches) - 1))

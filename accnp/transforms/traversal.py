@@ -24,10 +24,10 @@ _INEXACT: dict[np.dtype, bool] = {}
 def inexact(dtype: np.dtype) -> bool:
     """Return whether values of this dtype have tangents, which is true for floating and complex
     ones."""
-    found = _INEXACT.get(dtype)
-    if found is None:
-        found = _INEXACT[dtype] = dtype_kind(dtype) in "fc"
-    return found
+    is_inexact = _INEXACT.get(dtype)
+    if is_inexact is None:
+        is_inexact = _INEXACT[dtype] = dtype_kind(dtype) in "fc"
+    return is_inexact
 
 
 def within(node: Node, trace: Trace) -> bool:

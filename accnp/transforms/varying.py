@@ -68,17 +68,17 @@ class Varying:
             if todo:
                 stack.extend(todo)
                 continue
-            found = _NONE.union(*[known[id(x)][1] for x in n.inputs])
+            axes = _NONE.union(*[known[id(x)][1] for x in n.inputs])
             if self.over_processes and n.op.kind in CALLS and n.inputs:
-                found = self.every
+                axes = self.every
             own = (n.params or {}).get("axis_name")
             if own is not None:
                 names = self.every.intersection(own)
                 whole = n.params.get("axis_index_groups") is None
                 facts = n.op.collective
                 equal = facts is not None and facts.equal and whole
-                found = found - names if equal else found | names
-            self.note(n, found)
+                axes = axes - names if equal else axes | names
+            self.note(n, axes)
         return known[id(node)][1]
 
     def align_axes(
@@ -159,10 +159,10 @@ def sort_axes(axes: Iterable[Any]) -> tuple[Any, ...]:
 
 
 @contextmanager
-def varying(found: Varying | None) -> Generator[None]:
+def varying(analysis: Varying | None) -> Generator[None]:
     """Use this information during a trace."""
     before = state.varying
-    state.varying = found
+    state.varying = analysis
     try:
         yield
     finally:

@@ -52,13 +52,13 @@ def differing_axes(graph: Graph, operands: Sequence[Names], every: Names) -> lis
     return [known.get(id(x), _NONE) for x in graph.outputs]
 
 
-def _of_operation(node: Node, found: Names, every: Names) -> Names:
+def _of_operation(node: Node, axes: Names, every: Names) -> Names:
     own = every.intersection((node.params or {}).get("axis_name") or ())
     facts = node.op.collective
     if not own or (facts is not None and not facts.sends and node.inputs):  # `pvary`
-        return found
+        return axes
     whole = node.params.get("axis_index_groups") is None
-    return found - own if facts is not None and facts.equal and whole else found | own
+    return axes - own if facts is not None and facts.equal and whole else axes | own
 
 
 def _of_call(node: Node, ins: list[Names], every: Names) -> list[Names]:
