@@ -37,12 +37,12 @@ def base_of(name: str) -> str | None:
         return None
     home = f"accnp.{rest}" if rest else "accnp"
     try:
-        found = importlib.util.find_spec(home) is not None
+        exists = importlib.util.find_spec(home) is not None
     except ModuleNotFoundError:
         return None
     except ValueError:  # a namespace without a file, such as scipy.stats.norm
-        found = True
-    return home if found else None
+        exists = True
+    return home if exists else None
 
 
 def _is_public(name: str) -> bool:
@@ -115,8 +115,8 @@ class AliasModule(ModuleType):
 
 def _load(home: str) -> Any:
     module, _, name = home.partition(":")
-    found = importlib.import_module(module)
-    return getattr(found, name) if name else found
+    value = importlib.import_module(module)
+    return getattr(value, name) if name else value
 
 
 class Finder(MetaPathFinder, Loader):

@@ -94,10 +94,10 @@ def custom_remat(
         def backward(saved: Any, cotangent: Any) -> tuple[Any, ...]:
             res, dynamic = saved
             _, res2 = f_rem(res, *whole(dynamic), **fixed)
-            found = tuple(f_bwd(res2, cotangent))
-            if static and len(found) == len(args):
-                found = tuple([ct for i, ct in enumerate(found) if i not in static])
-            return found
+            cotangents = tuple(f_bwd(res2, cotangent))
+            if static and len(cotangents) == len(args):
+                cotangents = tuple([ct for i, ct in enumerate(cotangents) if i not in static])
+            return cotangents
 
         ruled.defvjp(forward, backward)
         return ruled(*[x for i, x in enumerate(args) if i not in static])

@@ -70,9 +70,9 @@ class _ExcludedPaths:
         errors.hidden = (*errors.hidden, path)
 
     def remove(self, path: str) -> None:
-        kept = list(errors.hidden)
-        kept.remove(path)
-        errors.hidden = tuple(kept)
+        paths = list(errors.hidden)
+        paths.remove(path)
+        errors.hidden = tuple(paths)
 
 
 excluded_paths = _ExcludedPaths()
@@ -106,7 +106,7 @@ def flatten_one_level(tree: Any) -> tuple[Any, Any]:
     ValueError
         If it is a leaf.
     """
-    found = tree_util.default_registry.flatten_one_level(tree)
-    if found is None:
+    result = tree_util.default_registry.flatten_one_level(tree)
+    if result is None:
         raise ValueError(f"flatten_one_level: expected a node of a pytree, got {type(tree)}")
-    return found
+    return result

@@ -56,16 +56,18 @@ class _LinearCall(Composed):
         out = self.bind(*map(wrap, xs), **rest)
         both = zip(ts[n:], xs[n:], strict=True)
         tangents = [zeros_like_aval(x.aval) if t is None else t for t, x in both]
-        made = self.bind(*map(wrap, [*xs[:n], *tangents]), **rest)
-        return [x._node for x in out], [x._node for x in made]
+        tangents_out = self.bind(*map(wrap, [*xs[:n], *tangents]), **rest)
+        return [x._node for x in out], [x._node for x in tangents_out]
 
     def _transpose(self, cts: Any, xs: Any, params: dict, tools: Any) -> Any:
         n = params["num_res"]
         if any(isinstance(x, Linear) for x in xs[:n]):
             raise NotImplementedError("linear_call: the function is not linear in its residuals")
         avals = params["_program"].out_avals
-        given = [zeros_like_aval(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)]
-        back = params["_transposed"](*map(wrap, [*xs[:n], *given]))
+        out_cotangents = [
+            zeros_like_aval(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)
+        ]
+        back = params["_transposed"](*map(wrap, [*xs[:n], *out_cotangents]))
         for ct, x in zip(back, xs[n:], strict=True):
             if ct.shape != x.aval.shape:
                 raise TypeError(
@@ -73,8 +75,8 @@ class _LinearCall(Composed):
                     f"got shape {ct.shape} for {x.aval}; sum over axes that were broadcast"
                 )
         pairs = zip(back, xs[n:], strict=True)
-        found = [ct._node if isinstance(x, Linear) else None for ct, x in pairs]
-        return [None] * n + found
+        in_cotangents = [ct._node if isinstance(x, Linear) else None for ct, x in pairs]
+        return [None] * n + in_cotangents
 
     def _batch(self, size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
         n, axes = params["num_res"], [0 if f else None for f in flags]
@@ -82,9 +84,10 @@ class _LinearCall(Composed):
 
         def back(*args: Array) -> list[Array]:
             each = (*axes[:n], *[0] * (len(args) - n))
-            found = vmap(lambda *v: list(transposed(*v)), each)(*args)
+            batched_cts = vmap(lambda *v: list(transposed(*v)), each)(*args)
             return [
-                ct if axis == 0 else ct.sum(0) for ct, axis in zip(found, axes[n:], strict=True)
+                ct if axis == 0 else ct.sum(0)
+                for ct, axis in zip(batched_cts, axes[n:], strict=True)
             ]
 
         many = vmap(lambda *v: list(one(*v)), tuple(axes))
@@ -147,17 +150,17 @@ def linear_call(
     residuals, res_tree = flatten_arrays(residual_args)
     linear, lin_tree = flatten_arrays(linear_args)
     n = len(residuals)
-    kept: list[Any] = []
+    out_trees: list[Any] = []
 
     def flat(*xs: Any) -> list[Any]:
-        given = tree_unflatten(res_tree, xs[:n]), tree_unflatten(lin_tree, xs[n:])
-        out, tree = flatten_arrays(fun(*given))
-        kept[:] = [tree]
+        arguments = tree_unflatten(res_tree, xs[:n]), tree_unflatten(lin_tree, xs[n:])
+        out, tree = flatten_arrays(fun(*arguments))
+        out_trees[:] = [tree]
         return out
 
     def back(*xs: Any) -> list[Array]:
-        given = tree_unflatten(res_tree, xs[:n]), tree_unflatten(kept[0], xs[n:])
-        out, tree = flatten_arrays(fun_transpose(*given))
+        arguments = tree_unflatten(res_tree, xs[:n]), tree_unflatten(out_trees[0], xs[n:])
+        out, tree = flatten_arrays(fun_transpose(*arguments))
         if tree != lin_tree:
             raise TypeError(
                 "linear_call: fun_transpose must return a tree like linear_args; got "
@@ -167,4 +170,4 @@ def linear_call(
 
     leaves: Sequence[Any] = [*residuals, *linear]
     out = _linear_call_p.bind(*leaves, num_res=n, _function=flat, _transposed=back)
-    return tree_unflatten(kept[0], out)
+    return tree_unflatten(out_trees[0], out)

@@ -67,10 +67,10 @@ def dtype_of(name: Any) -> np.dtype:
     Raises:
         ValueError: arrays cannot have it.
     """
-    found = DTYPES.get(name) if isinstance(name, str) else None
-    if found is None:
+    dtype = DTYPES.get(name) if isinstance(name, str) else None
+    if dtype is None:
         reject(f"there is no dtype {name!r}")
-    return found
+    return dtype
 
 
 # --- bytes ----------------------------------------------------------------------------------------
@@ -90,10 +90,10 @@ def read_json(packed: bytes) -> Any:
     require(unpacking.eof and not unpacking.unused_data, f"it has more than {MOST_JSON} bytes")
     require(text.count(b"[") + text.count(b"{") <= MOST_PARTS, "it has too many parts")
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         reject(f"it is no JSON ({type(error).__name__})")
-    level: list[Any] = [found]
+    level: list[Any] = [value]
     for _ in range(MOST_DEPTH):
         below: list[Any] = []
         for x in level:
@@ -104,7 +104,7 @@ def read_json(packed: bytes) -> Any:
             elif isinstance(x, int):
                 require(-_NUMBER < x < _NUMBER, "a number in it is too large")
         if not below:
-            return found
+            return value
         level = below
     return reject(f"it is nested more than {MOST_DEPTH} times")
 
@@ -176,14 +176,14 @@ def check_result(name: str, aval: Any) -> None:
 
 @functools.cache
 def _signatures(op: Op) -> list[inspect.Signature]:
-    found = []
+    signatures = []
     for f in (op.infer, op.numpy):
         if f is not None and not isinstance(f, np.ufunc):
             try:
-                found.append(inspect.signature(f))
+                signatures.append(inspect.signature(f))
             except (TypeError, ValueError):  # a C function
                 continue
-    return found
+    return signatures
 
 
 def _check_call(op: Op, avals: Sequence[Aval], params: Mapping[str, Any]) -> None:
@@ -449,11 +449,11 @@ def _scatter(avals: Sequence[Aval], p: dict[str, Any]) -> bool:
     window, dropped, _, batching, _ = dims
     if not _are_axes(window, updates.ndim) or not _are_axes((*dropped, *batching), x.ndim):
         return False
-    kept = [d for d in range(x.ndim) if d not in (*dropped, *batching)]
-    if len(kept) != len(window):
+    kept_axes = [d for d in range(x.ndim) if d not in (*dropped, *batching)]
+    if len(kept_axes) != len(window):
         return False
     sizes = [1] * x.ndim
-    for d, at in zip(kept, window, strict=True):
+    for d, at in zip(kept_axes, window, strict=True):
         sizes[d] = updates.shape[at]
     inside = all(s <= n for s, n in zip(sizes, x.shape, strict=True))
     return _check_indexing(dims, x, starts, updates.ndim, sizes) and (inside or not updates.size)

@@ -199,11 +199,11 @@ class Exported:
                 )
             waiting = later
         for argument, n, m in pairs:
-            found = n.at(sizes) if isinstance(n, Dim) else n
-            if found != m:
+            size = n.at(sizes) if isinstance(n, Dim) else n
+            if size != m:
                 raise ValueError(
                     f"Shape mismatch for {argument}: expected {n}"
-                    + (f" = {found}" if isinstance(n, Dim) else "")
+                    + (f" = {size}" if isinstance(n, Dim) else "")
                     + f" and called with {m}; symbols are {sizes}"
                 )
         broken = self._scope.broken(sizes)
@@ -235,18 +235,18 @@ class Exported:
             return run(*xs)
         floats = _floats(self.in_avals)
 
-        def forward(*given: Any) -> tuple[list[Any], Any]:
+        def forward(*leaves: Any) -> tuple[list[Any], Any]:
             if self._vjp is None:
                 raise ValueError(
                     f"No VJP is available for exported {self.fun_name}; serialize with vjp_order=1"
                 )
-            return run(*given), given
+            return run(*leaves), leaves
 
-        def backward(given: Any, cts: Any) -> tuple[Any, ...]:
-            found = iter(self.vjp().call(*given, *[cts[i] for i in _floats(self.out_avals)]))
-            return tuple(next(found) if i in floats else None for i in range(len(given)))
+        def backward(leaves: Any, cts: Any) -> tuple[Any, ...]:
+            cotangents = iter(self.vjp().call(*leaves, *[cts[i] for i in _floats(self.out_avals)]))
+            return tuple(next(cotangents) if i in floats else None for i in range(len(leaves)))
 
-        f = custom_vjp(lambda *given: run(*given))
+        f = custom_vjp(lambda *leaves: run(*leaves))
         f.defvjp(forward, backward)
         return f(*xs)
 
@@ -282,15 +282,15 @@ class Exported:
         smooth = _floats(self.out_avals)
         n = len(self.in_avals)
 
-        def pull(*given: Any) -> list[Any]:
+        def pull(*leaves: Any) -> list[Any]:
             def of_floats(*some: Any) -> list[Any]:
-                full = [*given[:n]]
+                full = [*leaves[:n]]
                 for i, x in zip(floats, some, strict=True):
                     full[i] = x
                 out = flatten_arrays(self._call_flat(full))[0]
                 return [out[i] for i in smooth]
 
-            return list(pull_back(of_floats, *[given[i] for i in floats])[1](list(given[n:])))
+            return list(pull_back(of_floats, *[leaves[i] for i in floats])[1](list(leaves[n:])))
 
         pull.__name__ = f"{self.fun_name}_vjp"
         every = (*self.in_avals, *[self.out_avals[i] for i in smooth])
@@ -338,7 +338,9 @@ class Exported:
         return json.dumps(self._head["program"], indent=1)
 
 
-def _check_types(found: Sequence[Any], said: Sequence[Any], sizes: dict[str, int]) -> None:
+def _check_types(
+    avals: Sequence[Any], declared_avals: Sequence[Any], sizes: dict[str, int]
+) -> None:
     """Check that the types of a program are those that its header declares.
 
     Raises:
@@ -348,8 +350,8 @@ def _check_types(found: Sequence[Any], said: Sequence[Any], sizes: dict[str, int
     def numbers(shape: Sequence[Any]) -> tuple[int, ...]:
         return tuple([n.at(sizes) if isinstance(n, Dim) else n for n in shape])
 
-    have = [(a.shape, a.dtype) for a in found]
-    expected = [(numbers(a.shape), a.dtype) for a in said]
+    have = [(a.shape, a.dtype) for a in avals]
+    expected = [(numbers(a.shape), a.dtype) for a in declared_avals]
     require(have == expected, f"it has values of types {have}, and says {expected}"[:400])
 
 
@@ -445,9 +447,9 @@ def _deserialize_program(data: bytes, order: int) -> Exported:
         vjp = _deserialize_program(body[at : at + n], order + 1) if n else None
         _check_head(head)
         in_tree, out_tree = read_tree(head.pop("in_tree")), read_tree(head.pop("out_tree"))
-        made = Exported(head, in_tree, out_tree, arrays, vjp)
-        _check_exported(made, vjp)
-    return made
+        exported = Exported(head, in_tree, out_tree, arrays, vjp)
+        _check_exported(exported, vjp)
+    return exported
 
 
 # The fields of a header; some are used only when the program is called or written.
@@ -474,27 +476,27 @@ def _check_head(head: dict[str, Any]) -> None:
         )
 
 
-def _check_exported(made: Exported, vjp: Exported | None) -> None:
+def _check_exported(exported: Exported, vjp: Exported | None) -> None:
     """Check that types, trees, symbols and the derivative are consistent; without symbols, check
     the program as well."""
-    require(made.in_tree.num_leaves == len(made.in_avals), "the tree of its arguments")
-    require(made.out_tree.num_leaves == len(made.out_avals), "the tree of its results")
-    dims = [n for a in made.in_avals for n in a.shape if isinstance(n, Dim)]
+    require(exported.in_tree.num_leaves == len(exported.in_avals), "the tree of its arguments")
+    require(exported.out_tree.num_leaves == len(exported.out_avals), "the tree of its results")
+    dims = [n for a in exported.in_avals for n in a.shape if isinstance(n, Dim)]
     symbols = {s for n in dims for s in n.symbols()}
-    names = made._head["symbols"]
+    names = exported._head["symbols"]
     require(symbols == set(names) and len(names) == len(symbols), f"its symbols are {names}")
-    for a in made.out_avals:
+    for a in exported.out_avals:
         require(all(n.symbols() <= symbols for n in a.shape if isinstance(n, Dim)), "result types")
     if not names:
-        made._program({})
+        exported._program({})
     if vjp is not None:
         flat = tree_structure(((0,) * len(vjp.in_avals), {}))
         require(vjp.in_tree == flat, "the tree of the arguments of its derivative")
         listed = tree_structure([0] * len(vjp.out_avals))
         require(vjp.out_tree == listed, "the tree of the results of its derivative")
-        floats = [made.out_avals[i] for i in _floats(made.out_avals)]
-        want_in = [_aval_texts(a) for a in (*made.in_avals, *floats)]
-        want_out = [_aval_texts(made.in_avals[i]) for i in _floats(made.in_avals)]
+        floats = [exported.out_avals[i] for i in _floats(exported.out_avals)]
+        want_in = [_aval_texts(a) for a in (*exported.in_avals, *floats)]
+        want_out = [_aval_texts(exported.in_avals[i]) for i in _floats(exported.in_avals)]
         require(
             [_aval_texts(a) for a in vjp.in_avals] == want_in, "the arguments of its derivative"
         )
@@ -579,8 +581,8 @@ def export(
 def _export(
     fun: JitFunction, where: Any, checks: Any, args: Any, kwargs: Any, scope: SymbolicScope | None
 ) -> Exported:
-    given = fun._split(args, kwargs).leaves
-    names, of_dims = symbols_of(given)
+    leaves = fun._split(args, kwargs).leaves
+    names, of_dims = symbols_of(leaves)
     if scope is None:
         scope = of_dims
     elif names and scope is not of_dims:
@@ -599,7 +601,7 @@ def _export(
     stage = first.stage
     in_types = [
         [[_text(n) for n in getattr(x, "shape", a.shape)], a.dtype.name, a.weak_type]
-        for x, a in zip(given, first.avals, strict=True)
+        for x, a in zip(leaves, first.avals, strict=True)
     ]
     head = {
         "name": fun._name,
@@ -611,9 +613,9 @@ def _export(
         "out_types": out_types,
         "program": data["program"],
     }
-    made = Exported(head, stage._call.spec, stage._entry.out_spec, first.arrays, True)
-    made._source = fun if first.has_custom_derivative else None
-    return made
+    exported = Exported(head, stage._call.spec, stage._entry.out_spec, first.arrays, True)
+    exported._source = fun if first.has_custom_derivative else None
+    return exported
 
 
 def _text(n: Any) -> Any:

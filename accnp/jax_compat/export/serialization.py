@@ -64,16 +64,16 @@ class Encoder:
             values.append(entry)
             return len(values) - 1
 
-        for x, given in zip(graph.inputs, constants, strict=False):
-            env[id(x)] = add(self._leaf(given))
+        for x, constant in zip(graph.inputs, constants, strict=False):
+            env[id(x)] = add(self._leaf(constant))
         for x in graph.inputs[len(constants) :]:
             env[id(x)] = add(["in", list(x.aval.shape), x.aval.dtype.name, x.aval.weak_type])
 
         def index_of(x: Node) -> Any:
-            found = env.get(id(x))
-            if found is None:
-                found = env[id(x)] = add(self._leaf(x))
-            return found
+            index = env.get(id(x))
+            if index is None:
+                index = env[id(x)] = add(self._leaf(x))
+            return index
 
         def walk(inner: Graph) -> None:
             for node in inner.nodes:
@@ -93,8 +93,8 @@ class Encoder:
             return index_of(node.inputs[0])
         elif op.inline or op.recomputes or isinstance(primitive_of(op), Composed):
             (inner,) = [v for v in node.params.values() if isinstance(v, Graph)]
-            for x, given in zip(inner.inputs, node.inputs, strict=True):
-                env[id(x)] = index_of(given)
+            for x, operand in zip(inner.inputs, node.inputs, strict=True):
+                env[id(x)] = index_of(operand)
             walk(inner)
             return [index_of(y) for y in inner.outputs]
         elif op.effect or op.kind == "callback":
@@ -279,9 +279,9 @@ def _decode(program: Any, arrays: Sequence[np.ndarray], evaluate_size: SizeEvalu
                 position, weak = e
                 env.append(from_numpy(one_of(arrays, position), weak is True)._node)
             else:
-                ins, given = e
+                ins, attributes = e
                 op, operands = OPS[kind], [one_of(env, i) for i in ins]
-                params = {k: read(v) for k, v in given.items()}
+                params = {k: read(v) for k, v in attributes.items()}
                 check_operation(op, [x.aval for x in operands], params)
                 node = record(op, tuple(operands), params)
                 check_result(kind, node.aval)

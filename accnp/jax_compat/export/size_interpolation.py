@@ -54,20 +54,20 @@ class Fit:
 
     def _points(self) -> list[dict[str, int]]:
         """Return sizes that differ enough from each other and from special ones, as 1 and 2."""
-        rng, found = random.Random(0), []
+        rng, points = random.Random(0), []
         expected = len(self.powers) + CHECKS
         for top in (60, 240, 2000):
             for _ in range(4000):
                 point = {n: rng.randrange(5, top) for n in self.names}
                 distinct = len(set(point.values())) == len(point)
-                if distinct and point not in found and self.scope.broken(point) is None:
-                    trial = [*found, point]
+                if distinct and point not in points and self.scope.broken(point) is None:
+                    trial = [*points, point]
                     if len(trial) > len(self.powers) or _rank([self._row(p) for p in trial]) == len(
                         trial
                     ):
-                        found.append(point)
-                if len(found) == expected:
-                    return [*found, *self._of_other_remainders(found)]
+                        points.append(point)
+                if len(points) == expected:
+                    return [*points, *self._of_other_remainders(points)]
         raise ValueError(
             f"found no sizes for {', '.join(self.names)} that keep the constraints "
             f"{self.scope.constraints_str}; say less, or export for each size"
@@ -76,7 +76,7 @@ class Fit:
     def _of_other_remainders(self, points: Sequence[dict[str, int]]) -> list[dict[str, int]]:
         """Return points at which each symbol has remainders that it has at none of the given ones;
         constraints may exclude some."""
-        rng, found = random.Random(1), []
+        rng, extra_points = random.Random(1), []
         missing = {
             (n, m, r)
             for n in self.names
@@ -91,9 +91,9 @@ class Fit:
             new = {(n, m, r) for n, m, r in missing if point[n] % m == r}
             distinct = len(set(point.values())) == len(point)
             if new and distinct and self.scope.broken(point) is None:
-                found.append(point)
+                extra_points.append(point)
                 missing -= new
-        return found
+        return extra_points
 
     def merge(self, seen: Sequence[Any]) -> Any:
         """Merge what was recorded at the points."""
@@ -112,19 +112,19 @@ class Fit:
             return first
         if isinstance(first, bool) or not isinstance(first, int | float):
             raise self.other(seen)
-        found = self._interpolate([Fraction(x) for x in seen])
-        if found is not None:
-            return {"poly": found}
+        terms = self._interpolate([Fraction(x) for x in seen])
+        if terms is not None:
+            return {"poly": terms}
         whole = all(math.isfinite(x) and x == int(x) for x in seen)
-        if whole and (found := self._rounded_down(list(map(int, seen)))) is not None:
-            return {"floor": found}
+        if whole and (terms := self._rounded_down(list(map(int, seen)))) is not None:
+            return {"floor": terms}
         if isinstance(first, float) and all(x != 0 for x in seen):
             near = [Fraction(1 / x).limit_denominator(4) for x in seen]
-            found = self._interpolate(near)
-            if found is not None and all(
+            terms = self._interpolate(near)
+            if terms is not None and all(
                 math.isclose(x, 1 / y, rel_tol=1e-6) for x, y in zip(seen, near, strict=True)
             ):
-                return {"inverse": found}
+                return {"inverse": terms}
         raise self.other(seen)
 
     def other(self, seen: Sequence[Any]) -> InconclusiveDimensionOperation:

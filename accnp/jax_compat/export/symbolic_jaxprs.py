@@ -88,17 +88,19 @@ def _tracing_at(sizes: Sizes) -> Iterator[None]:
         try:
             yield
         except Exception as error:
-            said = ", ".join(f"{n} = {v}" for n, v in sizes.items())
-            error.add_note(f"Symbolic sizes were replaced by numbers for this trace: {said}.")
+            assignments = ", ".join(f"{n} = {v}" for n, v in sizes.items())
+            error.add_note(
+                f"Symbolic sizes were replaced by numbers for this trace: {assignments}."
+            )
             raise
 
 
-def _traces(fit: Fit, make: Callable[[Any], T], given: Any) -> list[T]:
+def _traces(fit: Fit, make: Callable[[Any], T], arguments: Any) -> list[T]:
     """Return the results of a function of arguments at each of the sizes."""
     seen = []
     for sizes in fit.points:
         with _tracing_at(sizes):
-            seen.append(make(at_sizes(given, sizes)))
+            seen.append(make(at_sizes(arguments, sizes)))
     return seen
 
 
@@ -106,12 +108,12 @@ def _traces(fit: Fit, make: Callable[[Any], T], given: Any) -> list[T]:
 
 
 def symbolic_jaxpr(
-    make: Callable[[Any], tuple[ClosedJaxpr, Any]], given: Any, leaves: Sequence[Any]
+    make: Callable[[Any], tuple[ClosedJaxpr, Any]], arguments: Any, leaves: Sequence[Any]
 ) -> tuple[ClosedJaxpr, Any]:
     """Return the jaxpr and the tree of result types of `make(given)`, for arguments with symbols in
     the shapes of their `leaves`."""
     fit = Fit(*symbols_of(leaves))
-    seen = _traces(fit, make, given)
+    seen = _traces(fit, make, arguments)
     closed = _Merger(fit).closed([jaxpr for jaxpr, _ in seen])
     types = iter(closed.jaxpr.outvars)
 
@@ -170,9 +172,9 @@ class _Merger:
         for same in zip(*[j.eqns for j in seen], strict=True):
             self._equation(same, eqns)
         outvars = [self._atom(vs, eqns) for vs in zip(*[j.outvars for j in seen], strict=True)]
-        made = Jaxpr(constvars, invars, outvars, eqns, first.effects, first.debug_info)
-        self.jaxprs[id(first)] = first, made
-        return made
+        merged_jaxpr = Jaxpr(constvars, invars, outvars, eqns, first.effects, first.debug_info)
+        self.jaxprs[id(first)] = first, merged_jaxpr
+        return merged_jaxpr
 
     def _equation(self, seen: Sequence[JaxprEqn], eqns: list[JaxprEqn]) -> None:
         first = seen[0]
@@ -190,10 +192,10 @@ class _Merger:
 
     def _var(self, seen: Sequence[Var]) -> Var:
         first = seen[0]
-        made = self.vars.get(id(first))
-        if made is None:
-            made = self.vars[id(first)] = type(first)(self._aval([v.aval for v in seen]))
-        return made
+        var = self.vars.get(id(first))
+        if var is None:
+            var = self.vars[id(first)] = type(first)(self._aval([v.aval for v in seen]))
+        return var
 
     def avals(self, seen: Sequence[Sequence[Aval]]) -> tuple[Aval, ...]:
         """Merge lists of types."""
@@ -246,16 +248,16 @@ class _Merger:
             return out
 
         whole = make_aval((), default_int(), True)
-        found = emit("dim_as_value", [], whole, dim=dim)
+        size_var = emit("dim_as_value", [], whole, dim=dim)
         if aval is not whole:
-            found = emit(
-                "convert_element_type", [found], aval,
+            size_var = emit(
+                "convert_element_type", [size_var], aval,
                 new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None,
             )  # fmt: skip
         other = Literal(typed(float(below), aval), aval)
         if kind == "inverse":
-            return emit("div", [other, found], aval)
-        return emit("div", [found, other], aval) if below > 1 else found
+            return emit("div", [other, size_var], aval)
+        return emit("div", [size_var, other], aval) if below > 1 else size_var
 
     def _value(self, seen: Sequence[Any]) -> Any:
         """Merge a parameter of one equation."""
@@ -368,5 +370,5 @@ class SymbolicLowered(Lowered):
 def symbolic_stage(fun: JitFunction, args: Any, kwargs: Any) -> SymbolicStage:
     """Return the traced stage of a jitted function for arguments with symbols in their shapes."""
     fit = Fit(*symbols_of(fun._split(args, kwargs).leaves))
-    seen = _traces(fit, lambda given: fun.trace(*given[0], **given[1]), (args, kwargs))
+    seen = _traces(fit, lambda call_args: fun.trace(*call_args[0], **call_args[1]), (args, kwargs))
     return SymbolicStage(fit, seen)

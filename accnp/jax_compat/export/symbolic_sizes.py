@@ -170,14 +170,14 @@ class Dim:
 
     def symbols(self) -> set[str]:
         """Return the names of the symbols."""
-        found: set[str] = set()
+        names: set[str] = set()
         for m in self.terms:
             for a, _ in m:
                 if isinstance(a, str):
-                    found.add(a)
+                    names.add(a)
                 else:
-                    found |= a[1].symbols() | a[2].symbols()
-        return found
+                    names |= a[1].symbols() | a[2].symbols()
+        return names
 
     def _bounds(self) -> tuple[float, float]:
         low = high = 0.0
@@ -373,11 +373,11 @@ def _parse_size(text: str, scope: SymbolicScope, whole: str) -> Any:  # noqa: C9
         )
 
     def read(node: Any) -> Any:
-        found = parsed(node)
-        numbers = found.terms.values() if isinstance(found, Dim) else (found,)
+        size = parsed(node)
+        numbers = size.terms.values() if isinstance(size, Dim) else (size,)
         if any(abs(n) >= _MOST for n in numbers):
             raise wrong()
-        return found
+        return size
 
     def parsed(node: Any) -> Any:
         if isinstance(node, ast.Expression):
@@ -583,12 +583,12 @@ def symbolic_args_specs(
         specs = broadcast_prefix(
             shapes_specs, args, lambda s: s is None or isinstance(s, str), "symbolic_args_specs"
         )
-    made = []
+    arg_specs = []
     for x, spec in zip(leaves, specs, strict=True):
         shape = symbolic_shape(spec, scope=scope, like=np.shape(x))
         dtype = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
-        made.append(ShapeDtypeStruct(shape, dtype))
-    return tree_unflatten(tree, made)
+        arg_specs.append(ShapeDtypeStruct(shape, dtype))
+    return tree_unflatten(tree, arg_specs)
 
 
 def _load_symbolic_jaxprs() -> Any:

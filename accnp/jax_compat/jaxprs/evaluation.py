@@ -136,10 +136,10 @@ def programs_of(closed: Sequence[ClosedJaxpr]) -> tuple[list[Graph], list[Node]]
 
 
 def _recorded_graph(jaxpr: Jaxpr) -> Graph:
-    found = jaxpr.graphs.get(state.named)
-    if found is None:
-        found = jaxpr.graphs[state.named] = _record(jaxpr, ())
-    return found
+    graph = jaxpr.graphs.get(state.named)
+    if graph is None:
+        graph = jaxpr.graphs[state.named] = _record(jaxpr, ())
+    return graph
 
 
 def _record(jaxpr: Jaxpr, consts: Sequence[Any]) -> Graph:

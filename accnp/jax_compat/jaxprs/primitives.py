@@ -189,8 +189,8 @@ class Primitive:
             out = (self.lowering or self.impl)(*map(wrap, nodes), **params)
             return [_array(x) for x in out] if self.multiple_results else _array(out)
         program = self._program(tuple(x.aval for x in nodes), params)
-        made = items(record(self._op, tuple(nodes), {**params, "_program": program}))
-        outs = [wrap(x) for x in made]
+        results = items(record(self._op, tuple(nodes), {**params, "_program": program}))
+        outs = [wrap(x) for x in results]
         return outs if self.multiple_results else outs[0]
 
     def _operands(self, args: Sequence[Any]) -> list[Node]:
@@ -211,18 +211,18 @@ class Primitive:
         """Return the program of one call, cached by types and parameters."""
         try:
             key = (avals, tuple(params.items()), self.lowering)
-            found = self._programs.get(key)
+            program = self._programs.get(key)
         except TypeError:  # unhashable parameters
-            key, found = None, None
-        if found is None:
+            key, program = None, None
+        if program is None:
             of = self.lowering or self.impl
-            found = trace(
+            program = trace(
                 lambda nodes: self._body(nodes, params), avals, of=of, transform=self.name
             )
-            found.name = self.name
+            program.name = self.name
             if key is not None:
-                self._programs[key] = found
-        return found
+                self._programs[key] = program
+        return program
 
     def _body(self, nodes: list[Node], params: dict[str, Any]) -> list[Node]:
         if self.lowering is not None:
@@ -269,12 +269,16 @@ class Primitive:
     def _transpose(self, cts: Any, xs: Any, params: dict, tools: Any) -> Any:
         rule = self._rule(rules.primitive_transposes, "Transpose")
         avals = params["_program"].out_avals
-        given = [
+        out_cotangents = [
             rules.Zero(a) if ct is None else wrap(ct) for ct, a in zip(cts, avals, strict=True)
         ]
         args = [rules.UndefinedPrimal(x.aval) if isinstance(x, Linear) else wrap(x) for x in xs]
-        found = rule(given if self.multiple_results else given[0], *args, **_visible_params(params))
-        return [_node_or_none(ct) for ct in found]
+        in_cotangents = rule(
+            out_cotangents if self.multiple_results else out_cotangents[0],
+            *args,
+            **_visible_params(params),
+        )
+        return [_node_or_none(ct) for ct in in_cotangents]
 
     def _batch(self, size: int, xs: Any, flags: Any, params: dict, tools: Any) -> Any:
         if self in rules.axis_primitive_batchers:
@@ -378,19 +382,19 @@ class _BuiltinPrimitive(Primitive):
 
 def primitive_of(op: Op) -> Primitive:
     """Return the primitive of an op, always the same object."""
-    found = _primitives.get(op)
-    if found is None:
-        found = _primitives[op] = _BuiltinPrimitive(op)
-    return found
+    builtin = _primitives.get(op)
+    if builtin is None:
+        builtin = _primitives[op] = _BuiltinPrimitive(op)
+    return builtin
 
 
 install_primitives(primitive_of)  # policies of `checkpoint` get primitives
 
 
-def set_primitive(made: Any, name: str) -> Any:
+def set_primitive(new_primitive: Any, name: str) -> Any:
     """Register a primitive as that of the op of this name, also in equations."""
-    made.show = OPS[name].show
-    return _primitives.setdefault(OPS[name], made)
+    new_primitive.show = OPS[name].show
+    return _primitives.setdefault(OPS[name], new_primitive)
 
 
 def primitive(name: str) -> Primitive:

@@ -37,10 +37,10 @@ class Rules(dict):
         self.made: Callable[[Any], Callable[..., Any] | None] = lambda primitive: None
 
     def __missing__(self, primitive: Any) -> Callable[..., Any]:
-        found = self.made(primitive)
-        if found is None:
+        rule = self.made(primitive)
+        if rule is None:
             raise KeyError(primitive)
-        return found
+        return rule
 
     def __contains__(self, primitive: object) -> bool:
         return super().__contains__(primitive) or self.made(primitive) is not None

@@ -133,17 +133,17 @@ class Block:
             return [literal(0, _INT32, False)] * len(self.shape)
         fn, path, line = function_place(self.index_map)
         who = f"pallas_call: index map {fn} ({path}:{line}) for {self.name}"
-        found = _call_user_function(
+        indices = _call_user_function(
             self.index_map, (*ids, *scalars), who, "the grid and the scalars give it"
         )
-        found = tuple(found) if isinstance(found, list | tuple) else (found,)
-        if len(found) != len(self.dims):
+        indices = tuple(indices) if isinstance(indices, list | tuple) else (indices,)
+        if len(indices) != len(self.dims):
             raise ValueError(
                 f"{who} must return {len(self.dims)} values, one for each axis of the block; it "
-                f"returns {len(found)}"
+                f"returns {len(indices)}"
             )
         nodes = []
-        for i, (d, x) in enumerate(zip(self.dims, found, strict=True)):
+        for i, (d, x) in enumerate(zip(self.dims, indices, strict=True)):
             node = None if isinstance(x, Ref) else as_node(x, "pallas_call")
             if node is None or node.aval.shape != () or node.aval.dtype.kind not in "iu":
                 kind = "a reference" if node is None else str(node.aval)
@@ -338,8 +338,8 @@ def pallas_call(
                 )
     if isinstance(out_shape, list):
         out_shape = tuple(out_shape)
-    made = _Call(kernel, out_shape, grid_spec, dict(input_output_aliases))
-    return jit(made.__call__)
+    call = _Call(kernel, out_shape, grid_spec, dict(input_output_aliases))
+    return jit(call.__call__)
 
 
 class _Call:
@@ -368,15 +368,15 @@ class _Call:
         leaves, spec = flatten_arrays(tree)
         if specs is no_block_spec:
             return [Block(n, tuple(x.shape), specs) for n, x in zip(names, leaves, strict=True)]
-        found, got = flatten_arrays(specs)
-        if got != spec:
-            marks = got.unflatten(range(len(found))), spec.unflatten(range(len(leaves)))
+        spec_leaves, spec_tree = flatten_arrays(specs)
+        if spec_tree != spec:
+            marks = spec_tree.unflatten(range(len(spec_leaves))), spec.unflatten(range(len(leaves)))
             text = mismatch(what, *marks) or mismatch(what, *marks[::-1])
             raise ValueError(
-                f"pallas_call: {what} must have the structure of {other}: {text}; got {got} for "
-                f"{spec}; give it that structure"
+                f"pallas_call: {what} must have the structure of {other}: {text}; got {spec_tree} "
+                f"for {spec}; give it that structure"
             )
-        every = zip(names, leaves, found, strict=True)
+        every = zip(names, leaves, spec_leaves, strict=True)
         return [Block(n, tuple(x.shape), s) for n, x, s in every]
 
     def __call__(self, *args: Any) -> Any:
@@ -399,13 +399,13 @@ class _Call:
         memory = [allocate(t)[...] for t in scratch]
 
         def step(i: Any, carry: Any) -> Any:
-            whole, held = carry
+            whole, contents = carry
             ids = step_of(i, self.sizes)
             with grid_of(ids, self.sizes):
                 known = map_arrays(new_ref, scalars)
                 starts = [b.starts(ids, known) for b in blocks]
                 refs = [new_ref(b.cut(x, s)) for b, x, s in zip(blocks, whole, starts, strict=True)]
-                own = [new_ref(x) for x in held]
+                own = [new_ref(x) for x in contents]
                 before = [r.content._node for r in refs]
                 results = self.out_tree.unflatten(refs[len(ins) :])
                 self._run(
@@ -496,5 +496,5 @@ def estimate_cost(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> CostEst
     >>> pl.estimate_cost(lambda x: x + 1, jnp.ones(10)).bytes_accessed
     84
     """
-    found = jit(lambda *xs: fun(*xs, **kwargs)).lower(*args).cost_analysis()
-    return CostEstimate(int(found["flops"]), 0, int(found["bytes accessed"]))
+    costs = jit(lambda *xs: fun(*xs, **kwargs)).lower(*args).cost_analysis()
+    return CostEstimate(int(costs["flops"]), 0, int(costs["bytes accessed"]))

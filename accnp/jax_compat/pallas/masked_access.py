@@ -56,26 +56,26 @@ class _Loose(NamedTuple):
 
 def _unclipped_box(shape: tuple[int, ...], idx: Any) -> _Loose | None:
     """Return the box of an index that may exceed the array; None for plain indexing."""
-    found = extents(shape, idx)
-    if found is None:
+    box = extents(shape, idx)
+    if box is None:
         return None
     beyond = [
         not isinstance(start, int) or start + n > size
-        for (start, n, _), size in zip(found, shape, strict=True)
+        for (start, n, _), size in zip(box, shape, strict=True)
     ]
     if not any(beyond):
         return None
     # A single index array keeps its axis in place; several form an open mesh.
     several = sum(beyond) > 1
     index: list[Any] = []
-    for axis, (start, n, _) in enumerate(found):
+    for axis, (start, n, _) in enumerate(box):
         if several or beyond[axis]:
             at = (maximum(start, 0) if beyond[axis] else start) + arange(n)
             index.append(at.reshape((n,) + (1,) * (len(shape) - 1 - axis)) if several else at)
         else:
             index.append(slice(start, start + n))
-    dropped = tuple([i for i, (_, _, drop) in enumerate(found) if drop])
-    return _Loose(tuple(index), tuple([n for _, n, _ in found]), dropped)
+    dropped = tuple([i for i, (_, _, drop) in enumerate(box) if drop])
+    return _Loose(tuple(index), tuple([n for _, n, _ in box]), dropped)
 
 
 def _load_masked(ref: Any, function: str) -> Array:

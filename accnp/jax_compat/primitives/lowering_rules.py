@@ -209,9 +209,9 @@ def _transpose_rule(primitive: Any) -> Callable[..., Any] | None:
 
         types = [ShapeDtypeStruct(args[i].aval.shape, args[i].aval.dtype) for i in linear]
         cts = [rules.instantiate_zeros(c) for c in ct] if _has_multiple_results(primitive) else ct
-        found = linear_transpose(bind_linear, *types)(cts)
+        cotangents = linear_transpose(bind_linear, *types)(cts)
         out: list[Any] = [None] * len(args)
-        for i, x in zip(linear, found, strict=True):
+        for i, x in zip(linear, cotangents, strict=True):
             out[i] = x
         return out
 

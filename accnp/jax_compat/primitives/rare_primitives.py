@@ -50,10 +50,10 @@ def _device_put(*xs: Array, devices: Any = None, **_: Any) -> list[Array]:
 def _top_k(
     x: Array, *, k: int, reduction_dimension: int = -1, is_max_k: bool = True, **more: Any
 ) -> Any:
-    found = (sorting.approx_max_k if is_max_k else sorting.approx_min_k)(
+    results = (sorting.approx_max_k if is_max_k else sorting.approx_min_k)(
         x, k, reduction_dimension, aggregate_to_topk=more.get("aggregate_to_topk", True)
     )
-    return list(found)
+    return list(results)
 
 
 reduce_precision_p = set_primitive(

@@ -700,7 +700,7 @@ def traverse_jaxpr_params(f: Callable[[Jaxpr], Any], params: dict[str, Any]) -> 
     value, or a tuple for a tuple of jaxprs."""
     out: dict[str, Any] = {}
     for key, value in params.items():
-        found = [f(j) for j in jaxprs_in_params({key: value})]
-        if found:
-            out[key] = tuple(found) if isinstance(value, tuple) else found[0]
+        results = [f(j) for j in jaxprs_in_params({key: value})]
+        if results:
+            out[key] = tuple(results) if isinstance(value, tuple) else results[0]
     return out

@@ -285,17 +285,17 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
     >>> fun.call_wrapped(3, 5), lu.merge_linear_aux(unused, used)
     (5, (False, 2))
     """
-    found = []
+    matches = []
     for first, aux in ((True, aux1), (False, aux2)):
         try:
-            found.append((first, aux()))
+            matches.append((first, aux()))
         except StoreException:
             continue
-    if len(found) != 1:
+    if len(matches) != 1:
         raise StoreException(
-            f"merge_linear_aux: one of two functions must have been called; got {len(found)}"
+            f"merge_linear_aux: one of two functions must have been called; got {len(matches)}"
         )
-    return found[0]
+    return matches[0]
 
 
 # --- flat arguments ------------------------------------------------------------------------------

@@ -119,17 +119,17 @@ def _trace_on_words(
         a if k is None else make_aval((*a.shape, *k.base_shape), k.base_dtype)
         for a, k in zip(avals, keys, strict=True)
     ]
-    found: list[ExtendedDType | None] = []
+    key_dtypes: list[ExtendedDType | None] = []
 
     def run(nodes: list[Node]) -> list[Node]:
-        given = [_keys(k, wrap(n)) for k, n in zip(keys, nodes, strict=True)]
-        outs = fun.call_wrapped(*given)
-        found[:] = [x._keys if isinstance(x, PRNGKeyArray) else None for x in outs]
+        arguments = [_keys(k, wrap(n)) for k, n in zip(keys, nodes, strict=True)]
+        outs = fun.call_wrapped(*arguments)
+        key_dtypes[:] = [x._keys if isinstance(x, PRNGKeyArray) else None for x in outs]
         plain = [x._base if isinstance(x, PRNGKeyArray) else x for x in outs]
         return [as_node(x, transform) for x in plain]
 
     with recording_names():
-        return trace(run, words, of=fun, transform=transform), found
+        return trace(run, words, of=fun, transform=transform), key_dtypes
 
 
 def _keys(dtype: ExtendedDType | None, x: Any) -> Any:
