@@ -469,10 +469,10 @@ def dtype_of(x: DTypeLike | ArrayLike) -> np.dtype:
     try:
         return as_node(x, "lax.dtype").aval.dtype
     except TypeError:
-        found = getattr(x, "dtype", None)
-        if found is None:
+        dtype = getattr(x, "dtype", None)
+        if dtype is None:
             raise TypeError(f"lax.dtype: Cannot determine dtype of {x!r}; pass an array") from None
-        return dtypes.canonicalize_dtype(found)
+        return dtypes.canonicalize_dtype(dtype)
 
 
 dtype_of.__name__ = dtype_of.__qualname__ = "dtype"

@@ -121,12 +121,12 @@ def op_text(name: str, op: Op, names: list[str], accurate: bool) -> str:
     """Return the docstring of a function from the declaration of its op."""
     summary, related = _ENTRIES[name]
     count = len(names)
-    taken = op.dtypes or "f"
+    in_kinds = op.dtypes or "f"
     outs = {}
-    for kind in taken:
+    for kind in in_kinds:
         aval = make_aval((), np.dtype(_OF_KIND[kind]), False)
         outs[kind] = dtype_kind(op.infer(*[aval] * count).dtype)
-    if set(outs.values()) == {"b"} != {*taken}:
+    if set(outs.values()) == {"b"} != {*in_kinds}:
         out = "Its dtype is bool."
     elif all(k == v for k, v in outs.items()):
         out = "Its dtype is that of the operands." if count > 1 else "Its dtype is that of x."
@@ -134,7 +134,7 @@ def op_text(name: str, op: Op, names: list[str], accurate: bool) -> str:
         out = "Its dtype is complex, of the same precision."
     else:
         out = "Its dtype is the real one of the same precision."
-    kinds = [_KINDS[k] for k in taken]
+    kinds = [_KINDS[k] for k in in_kinds]
     several = " or ".join([", ".join(kinds[:-1]), kinds[-1]] if kinds[1:] else kinds)
     lines = [f"{summary}, elementwise.", "", "Parameters", "----------"]
     for i, parameter in enumerate(names):

@@ -385,9 +385,9 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     return _select("lax.select", pred, (on_false, on_true))
 
 
-def _select(name: str, which: Any, given: Sequence[Any]) -> Array:
+def _select(name: str, which: Any, operands: Sequence[Any]) -> Array:
     at = as_node(which, name)
-    cases = [as_node(x, name) for x in given]
+    cases = [as_node(x, name) for x in operands]
     if not cases:
         raise ValueError(f"{name}: expected at least one case; got none; pass an array for each")
     shapes = [x.aval.shape for x in cases]

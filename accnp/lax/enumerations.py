@@ -266,14 +266,14 @@ class DotAlgorithmPreset(enum.Enum):
         if self is DotAlgorithmPreset.DEFAULT:
             return None
         name = self.name
-        found: dict[str, tuple[Any, ...]] = {
+        lhs_types: dict[str, tuple[Any, ...]] = {
             "F16": (np.float16,),
             "BF16": (_F32,) if "_X" in name else (_BF16, _F32),
             "TF32": (_F32,),
             "F32": (_F32,),
             "F64": (_F64,),
         }
-        return found.get(name.split("_")[0])
+        return lhs_types.get(name.split("_")[0])
 
     @property
     def supported_rhs_types(self) -> tuple[Any, ...] | None:

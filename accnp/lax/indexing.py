@@ -113,10 +113,11 @@ def gather(
     )
 
 
-def _check_numbers(name: str, given: Any, kind: type) -> None:
-    if not hasattr(given, kind._fields[0]):  # pyright: ignore[reportAttributeAccessIssue]
+def _check_numbers(name: str, numbers: Any, kind: type) -> None:
+    if not hasattr(numbers, kind._fields[0]):  # pyright: ignore[reportAttributeAccessIssue]
         raise TypeError(
-            f"{name}: dimension_numbers must be a lax.{kind.__name__}; got {given!r}; construct one"
+            f"{name}: dimension_numbers must be a lax.{kind.__name__}; got {numbers!r}; "
+            "construct one"
         )
 
 
@@ -368,11 +369,11 @@ def scatter_apply(
 
     start = wrap(cast(x, x.aval.dtype))
     most = 1 if unique_indices or not x.aval.size else times.max()
-    found = most if isinstance(most, int) else concrete(most._node)
-    if found is None:
+    n_rounds = most if isinstance(most, int) else concrete(most._node)
+    if n_rounds is None:
         out = fori_loop(0, most, once, start)
     else:
-        out = functools.reduce(lambda v, k: once(k, v), range(int(found)), start)
+        out = functools.reduce(lambda v, k: once(k, v), range(int(n_rounds)), start)
     return wrap(cast(out._node, x.aval.dtype, x.aval.weak_type))
 
 

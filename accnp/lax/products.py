@@ -248,12 +248,14 @@ def ragged_dot_general(
             f"{name}: group_sizes must be integers; got {nodes[2].aval.dtype.name}; "
             "convert with astype(int)"
         )
-    wanted = preferred_element_type
+    preferred_dtype = preferred_element_type
     out = ragged_dot_general_p.bind(
         *map(wrap, nodes),
         ragged_dot_dimension_numbers=ragged_dot_dimension_numbers,
         precision=precision_key(precision),
-        preferred_element_type=None if wanted is None else dtypes.requested_dtype(wanted, name),
+        preferred_element_type=None
+        if preferred_dtype is None
+        else dtypes.requested_dtype(preferred_dtype, name),
         group_offset=None,
         out_sharding=None,
     )
@@ -428,23 +430,23 @@ def scaled_dot(
     (xc, yc), (xb, yb) = dimension_numbers
     dims = tuple(tuple(tuple(int(d) for d in g) for g in pair) for pair in ((xc, yc), (xb, yb)))
     scales = []
-    for side, v, given, axes in (("LHS", x, lhs_scale, xc), ("RHS", y, rhs_scale, yc)):
+    for side, v, side_scale, axes in (("LHS", x, lhs_scale, xc), ("RHS", y, rhs_scale, yc)):
         shape = v.aval.shape
-        if given is None:
+        if side_scale is None:
             ones = [1 if d in axes else n for d, n in enumerate(shape)]
             one = like(cast(v, _BF16), 1)
             scales.append(wrap(cast(to_shape(one, tuple(ones)), _F8)))
             continue
-        scale = as_node(given, name)
+        scale = as_node(side_scale, name)
         _check_scale(side, shape, scale.aval.shape, axes)
         scales.append(wrap(scale))
-    wanted = _BF16 if preferred_element_type is None else preferred_element_type
+    preferred_dtype = _BF16 if preferred_element_type is None else preferred_element_type
     return scaled_dot_p.bind(
         wrap(x),
         wrap(y),
         *scales,
         dimension_numbers=dims,
-        preferred_element_type=dtypes.requested_dtype(wanted, name),
+        preferred_element_type=dtypes.requested_dtype(preferred_dtype, name),
     )
 
 

@@ -544,8 +544,8 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     (2,)
     """
     x = as_node(array, "lax.squeeze")
-    given = _ints(dimensions, "lax.squeeze")
-    dims = tuple(sorted(as_axes(given, x.aval.ndim, "lax.squeeze")))
+    axes = _ints(dimensions, "lax.squeeze")
+    dims = tuple(sorted(as_axes(axes, x.aval.ndim, "lax.squeeze")))
     return wrap(o.squeeze(x, dimensions=dims) if dims else x)
 
 
@@ -584,11 +584,11 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     x = as_node(array, "lax.expand_dims")
     rank = x.aval.ndim + len(tuple(dimensions))
     new = as_axes(dimensions, rank, "lax.expand_dims")
-    kept = tuple(d for d in range(rank) if d not in new)
+    old_axes = tuple(d for d in range(rank) if d not in new)
     shape = [1] * rank
-    for d, n in zip(kept, x.aval.shape, strict=True):
+    for d, n in zip(old_axes, x.aval.shape, strict=True):
         shape[d] = n
-    return wrap(broadcast_to(x, tuple(shape), kept))
+    return wrap(broadcast_to(x, tuple(shape), old_axes))
 
 
 @api_boundary
@@ -740,8 +740,8 @@ def slice_in_dim(
     def place(index: Any, default: int) -> int:
         if index is None:
             return default
-        found = as_int(index, "lax.slice_in_dim", "an index")
-        return found + n if found < 0 else found
+        position = as_int(index, "lax.slice_in_dim", "an index")
+        return position + n if position < 0 else position
 
     start, limit, steps = [0] * x.aval.ndim, list(x.aval.shape), [1] * x.aval.ndim
     start[at], limit[at] = place(start_index, 0), place(limit_index, n)

@@ -21,28 +21,28 @@ def _start_indices(x: Node, indices: Any, name: str, negative: Any) -> list[Node
     """Return one rank-0 index for each axis; negative ones count from the end if allowed."""
     if hasattr(indices, "ndim"):
         whole = as_node(indices, name)
-        given = [wrap(_entry(whole, i)) for i in range(_length(whole))]
+        starts = [wrap(_entry(whole, i)) for i in range(_length(whole))]
     else:
         if not isinstance(indices, Iterable):
             raise TypeError(
                 f"{name}: expected one start index for each axis of shape {x.aval.shape}; got "
                 f"{indices!r} (start_indices); pass them in a tuple"
             )
-        given = list(indices)
-    if len(given) != x.aval.ndim:
+        starts = list(indices)
+    if len(starts) != x.aval.ndim:
         raise ValueError(
             f"{name}: Length of slice indices must match number of operand dimensions "
-            f"({len(given)} vs {x.aval.shape}); add or remove indices"
+            f"({len(starts)} vs {x.aval.shape}); add or remove indices"
         )
-    may = [negative] * len(given) if isinstance(negative, bool) else list(negative)
-    for i, counted in zip(given, may, strict=True):
+    may = [negative] * len(starts) if isinstance(negative, bool) else list(negative)
+    for i, counted in zip(starts, may, strict=True):
         if not counted and isinstance(i, int | np.integer) and i < 0:
             raise ValueError(
                 f"{name}: negative starts are out of bounds with allow_negative_indices=False; "
                 f"got {i}; count from the first element"
             )
     widest = dtype_of_indices(max(x.aval.shape, default=0))
-    nodes = [_start_node(i, widest, name) for i in given]
+    nodes = [_start_node(i, widest, name) for i in starts]
     kinds = {i.aval.dtype.name for i in nodes}
     if len(kinds) > 1:
         raise TypeError(f"{name}: start indices must be of one dtype; got {sorted(kinds)}; cast")

@@ -185,8 +185,10 @@ class _Composite(Composed):
                 lambda leaves: self._body(leaves, params), [x.aval for x in nodes], params["name"]
             )
             shown = {k: v for k, v in params.items() if not k.startswith("_")}
-            found = record(self._op, tuple(nodes), {**shown, "jaxpr": program, "_program": program})
-            return [wrap(x) for x in items(found)]
+            results = record(
+                self._op, tuple(nodes), {**shown, "jaxpr": program, "_program": program}
+            )
+            return [wrap(x) for x in items(results)]
         return super().bind(*args, **params)
 
     def _run(self, *xs: Array, **params: Any) -> list[Any]:
@@ -249,11 +251,11 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     @api_boundary
     def named(*args: Any, **attributes: Any) -> Any:
         leaves, tree = flatten_arrays(args)
-        kept: list[Any] = []
+        out_trees: list[Any] = []
 
         def flat(*xs: Any) -> list[Any]:
             out, out_tree = flatten_arrays(decomposition(*tree_unflatten(tree, xs), **attributes))
-            kept[:] = [out_tree]
+            out_trees[:] = [out_tree]
             return out
 
         items = [(k, tuple(v) if isinstance(v, list) else v) for k, v in attributes.items()]
@@ -264,7 +266,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
             attributes=tuple(sorted(items, key=lambda kv: kv[0])),
             _function=flat,
         )
-        return tree_unflatten(kept[0], results)
+        return tree_unflatten(out_trees[0], results)
 
     named.__name__ = getattr(decomposition, "__name__", "composite")
     return named
@@ -297,8 +299,8 @@ def _exchange(
         place = row - places[i].astype(row.dtype)
         here = (place >= 0) & (place < sizes[i].astype(row.dtype))
         source = clip(place + starts[i].astype(row.dtype), 0, operand.shape[0] - 1)
-        taken = wrap(gather_axis(every[i]._node, source._node, 0))
-        out = where(here.reshape(-1, *[1] * (output.ndim - 1)), taken, out)
+        values = wrap(gather_axis(every[i]._node, source._node, 0))
+        out = where(here.reshape(-1, *[1] * (output.ndim - 1)), values, out)
     return out
 
 
@@ -372,8 +374,8 @@ def ragged_all_to_all(
             "lax.ragged_all_to_all: axis_index_groups is not supported; got "
             f"{axis_index_groups!r}; exchange along another axis"
         )
-    given = (operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
-    nodes = [as_node(v, "lax.ragged_all_to_all") for v in given]
+    operands = (operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
+    nodes = [as_node(v, "lax.ragged_all_to_all") for v in operands]
     data, into, *places = [x.aval for x in nodes]
     if (
         data.dtype != into.dtype

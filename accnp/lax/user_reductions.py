@@ -109,10 +109,10 @@ class _Reduction:
         """Trace the function on scalars, and recognize known functions."""
         avals = [make_aval((), x.aval.dtype) for x in self.xs]
         key = ("reduction", self.spec, *avals)
-        found = cached_trace(
+        body = cached_trace(
             (computation,), key, lambda: _Pairs(f"lax.{self.name}", computation, self.spec, avals)
         )
-        self.graph, self.outer, self.monoids = found.graph, found.outer, found.monoids
+        self.graph, self.outer, self.monoids = body.graph, body.outer, body.monoids
 
     def start(self, i: int) -> Node:
         """Return an initial value in the dtype of its operand.
@@ -165,9 +165,9 @@ class _Reduction:
 
         def step(nodes: list[Node]) -> list[Node]:
             outer, nodes = nodes[:n_outer], nodes[n_outer:]
-            found, mask = read(nodes[:n_consts], nodes[n_consts + n :])
+            row_values, mask = read(nodes[:n_consts], nodes[n_consts + n :])
             accs = nodes[n_consts : n_consts + n]
-            new = evaluate(each, [*outer, *accs, *[_reshape(x, flat) for x in found]])
+            new = evaluate(each, [*outer, *accs, *[_reshape(x, flat) for x in row_values]])
             if mask is None:
                 return new
             mask = _reshape(mask, flat)
@@ -256,13 +256,14 @@ def reduce(
     axes = _axes(dimensions, len(reduction.shape))
     if not axes:
         return reduction.result(reduction.xs)
-    kept = tuple(d for d in range(len(reduction.shape)) if d not in axes)
-    shape = tuple(reduction.shape[d] for d in kept)
+    remaining = tuple(d for d in range(len(reduction.shape)) if d not in axes)
+    shape = tuple(reduction.shape[d] for d in remaining)
     if all(reduction.monoids):
         return reduction.known(lambda monoid, x: _reduce_axes_by_op(monoid, x, axes))
     count = prod(reduction.shape[d] for d in axes)
     rows = [
-        _reshape(o.transpose(x, permutation=(*axes, *kept)), (count, *shape)) for x in reduction.xs
+        _reshape(o.transpose(x, permutation=(*axes, *remaining)), (count, *shape))
+        for x in reduction.xs
     ]
     return reduction.result(reduction.loop(shape, [], rows, lambda _, row: (row, None)))
 
@@ -272,13 +273,13 @@ def _axes(dimensions: Any, rank: int, name: str = "lax.reduce") -> tuple[int, ..
         raise TypeError(
             f"{name}: axes must be a sequence of integers; got {dimensions!r}; pass a tuple"
         )
-    given = tuple(dimensions)
-    found = tuple(sorted(as_axes(given, rank, name)))
-    if any(int(d) < 0 for d in given):
+    dims = tuple(dimensions)
+    axes = tuple(sorted(as_axes(dims, rank, name)))
+    if any(int(d) < 0 for d in dims):
         raise ValueError(
-            f"{name}: axes cannot be negative; got {given} for rank {rank}; add the rank"
+            f"{name}: axes cannot be negative; got {dims} for rank {rank}; add the rank"
         )
-    return found
+    return axes
 
 
 def _is_complex_extreme(monoid: Monoid, x: Node) -> bool:
@@ -444,7 +445,7 @@ def _reduce_windows_by_loop(reduction: _Reduction, windows: Windows) -> list[Nod
 
     def read(consts: list[Node], row: list[Node]) -> tuple[list[Node], Node | None]:
         starts = [_item(row[0], d) for d in range(rank)]
-        found = [
+        row_values = [
             o.slice(
                 o.dynamic_slice(x, *starts, slice_sizes=tuple(spans)),
                 start_indices=(0,) * rank,
@@ -453,7 +454,7 @@ def _reduce_windows_by_loop(reduction: _Reduction, windows: Windows) -> list[Nod
             )
             for x in consts
         ]
-        return (found[:-1], found[-1]) if windows.padded else (found, None)
+        return (row_values[:-1], row_values[-1]) if windows.padded else (row_values, None)
 
     rows = [as_node(places.astype(_INT32).reshape(prod(sizes), rank))]
     return reduction.loop(shape, consts, rows, read)

@@ -77,24 +77,24 @@ class Windows:
         return o.pad(x, literal(value, x.aval.dtype, False), padding_config=config)
 
 
-def _expand_to_rank(name: str, given: Any, rank: int) -> tuple[int, ...]:
-    if given is None and name != "window_dimensions":
+def _expand_to_rank(name: str, values: Any, rank: int) -> tuple[int, ...]:
+    if values is None and name != "window_dimensions":
         return (1,) * rank
-    if given is None:
+    if values is None:
         raise TypeError(f"lax.reduce_window: {name} must be integers; got None; pass {rank} sizes")
-    found = tuple([as_int(v, "lax.reduce_window", f"each of {name}") for v in given])
-    if len(found) != rank:
+    sizes = tuple([as_int(v, "lax.reduce_window", f"each of {name}") for v in values])
+    if len(sizes) != rank:
         raise TypeError(
-            f"lax.reduce_window: {name} needs one entry for each axis; got {found} for an array of "
+            f"lax.reduce_window: {name} needs one entry for each axis; got {sizes} for an array of "
             f"rank {rank}; pass one for each axis"
         )
-    if any(v < 1 for v in found):
-        raise TypeError(f"lax.reduce_window: {name} must be positive; got {found}; pass 1 or more")
-    return found
+    if any(v < 1 for v in sizes):
+        raise TypeError(f"lax.reduce_window: {name} must be positive; got {sizes}; pass 1 or more")
+    return sizes
 
 
-def _pair(given: Any) -> tuple[int, int]:
-    low, high = (as_int(v, "lax.reduce_window", "each padding") for v in given)
+def _pair(padding: Any) -> tuple[int, int]:
+    low, high = (as_int(v, "lax.reduce_window", "each padding") for v in padding)
     return low, high
 
 

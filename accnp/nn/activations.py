@@ -109,12 +109,12 @@ def _with_slope(name: str, fn: Any, x: Any, inside: Any) -> Array:
 
     def rule(xs: list[Node], ts: list[Node | None]) -> tuple[list[Node], list[Node | None]]:
         (node,), (t,) = xs, ts
-        return call_with_rule(made, xs, value), [
+        return call_with_rule(jvp_rule, xs, value), [
             t and rules.select(inside(node), t, rules.filled(t, 0))
         ]
 
-    made = JvpRule(name, rule, {"jvp": "jvp", "symbolic_zeros": False})
-    return wrap(call_with_rule(made, [as_node(x, name)], value)[0])
+    jvp_rule = JvpRule(name, rule, {"jvp": "jvp", "symbolic_zeros": False})
+    return wrap(call_with_rule(jvp_rule, [as_node(x, name)], value)[0])
 
 
 @api_boundary
@@ -771,8 +771,8 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     x, root = (wrap(v) for v in inexact("squareplus", x, root))
     below = uf.less(x, 0)  # there the sum cancels; f(x) f(-x) = b / 4
     high = uf.divide(uf.add(uf.where(below, uf.negative(x), x), root), 2)
-    found = uf.where(below, uf.divide(uf.divide(b, 4), high), high)
-    return wrap(cast(found._node, plain.dtype, plain._node.aval.weak_type))
+    result = uf.where(below, uf.divide(uf.divide(b, 4), high), high)
+    return wrap(cast(result._node, plain.dtype, plain._node.aval.weak_type))
 
 
 @api_boundary

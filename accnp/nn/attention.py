@@ -69,13 +69,13 @@ def _broadcastable(name: str, x: Array, expected: Sequence[int]) -> None:
 def _lengths(name: str, x: Any, batch: int) -> Array | None:
     if x is None:
         return None
-    found = _array(x, "dot_product_attention")
-    if found.shape != (batch,) or found.dtype.kind not in "iu":
+    lengths = _array(x, "dot_product_attention")
+    if lengths.shape != (batch,) or lengths.dtype.kind not in "iu":
         raise ValueError(
             f"nn.dot_product_attention: {name} must be integers of shape ({batch},); got "
-            f"{found.dtype.name}{list(found.shape)}; convert and reshape them"
+            f"{lengths.dtype.name}{list(lengths.shape)}; convert and reshape them"
         )
-    return found
+    return lengths
 
 
 @api_boundary
@@ -169,7 +169,7 @@ def dot_product_attention(
             f"nn.{name}: query, key and value must have 1 to 4 axes; got shapes {q.shape}, "
             f"{k.shape}, {v.shape}; pass [batch, length, heads, features]"
         )
-    given = q.shape
+    q_shape = q.shape
     q, k, v = (x.reshape((1,) * (4 - x.ndim) + x.shape) for x in (q, k, v))
     batch, queries, heads, features = q.shape
     keys, shared = k.shape[1:3]
@@ -205,18 +205,18 @@ def dot_product_attention(
     if q_length is not None:
         there = arange(queries)[None] < q_length[:, None]
         out = where(there[:, :, None, None], out, np.zeros((), out.dtype))
-    out = out.reshape(given)
+    out = out.reshape(q_shape)
     if not return_residual:
         return out
     sums = logsumexp(scores, axis=-1).transpose(0, 2, 1).astype(k.dtype)
-    return out, sums.reshape(given[:-1])
+    return out, sums.reshape(q_shape[:-1])
 
 
 def _reshape_to_rank_4(x: Any, name: str, full: Sequence[int]) -> Array:
-    found = _array(x, "dot_product_attention")
-    found = found.reshape((1,) * (4 - found.ndim) + found.shape)
-    _broadcastable(name, found, full)
-    return found
+    array = _array(x, "dot_product_attention")
+    array = array.reshape((1,) * (4 - array.ndim) + array.shape)
+    _broadcastable(name, array, full)
+    return array
 
 
 def _attention_mask(
@@ -231,13 +231,13 @@ def _attention_mask(
     row, column = arange(full[2])[:, None], arange(full[3])[None]
     parts: list[Array] = []
     if mask is not None:
-        given = _reshape_to_rank_4(mask, "mask", full)
-        if given.dtype != np.dtype(bool):
+        mask_array = _reshape_to_rank_4(mask, "mask", full)
+        if mask_array.dtype != np.dtype(bool):
             raise ValueError(
                 "nn.dot_product_attention: Mask must be boolean dtype, but got "
-                f"{given.dtype.name}; compare first"
+                f"{mask_array.dtype.name}; compare first"
             )
-        parts.append(given)
+        parts.append(mask_array)
     if is_causal:
         parts.append(row >= column)
     if window is not None:
@@ -369,8 +369,8 @@ def scaled_matmul(
     >>> jnp.nn.scaled_matmul(x, x, jnp.full((1, 1, 2), 2.0), jnp.ones((1, 1, 2)))
     Array([[[8.]]], dtype=float32)
     """
-    given = (lhs, rhs, lhs_scales, rhs_scales)
-    x, y, a, b = (_array(v, "scaled_matmul") for v in given)
+    operands = (lhs, rhs, lhs_scales, rhs_scales)
+    x, y, a, b = (_array(v, "scaled_matmul") for v in operands)
     for v, s in ((x, a), (y, b)):
         if v.ndim != 3 or s.shape[:2] != v.shape[:2] or s.ndim != 3 or not _scales_divide(s, v):
             raise ValueError(
@@ -414,8 +414,8 @@ def _round_to_block_format(x: Array, axis: int, config: BlockScaleConfig) -> Arr
     scale = where(scale > 0, scale, np.float32(1))
     small = ufuncs.clip(blocks / scale, -largest, largest)
     small = wrap(cast(small._node, np.dtype(config.data_type))).astype(np.float32)
-    kept = (small * scale).reshape(x.shape)
-    return (wide + stop_gradient(kept - wide)).astype(x.dtype)
+    block_values = (small * scale).reshape(x.shape)
+    return (wide + stop_gradient(block_values - wide)).astype(x.dtype)
 
 
 @api_boundary
@@ -503,7 +503,7 @@ def scaled_dot_general(
             _round_to_block_format(x, xc[0], configs[0]),
             _round_to_block_format(y, yc[0], configs[1]),
         )
-    wanted = preferred_element_type
-    if wanted is not None:
-        wanted = dtypes.requested_dtype(wanted, f"nn.{name}")
-    return dot_general(x, y, dimension_numbers, preferred_element_type=wanted)
+    preferred_dtype = preferred_element_type
+    if preferred_dtype is not None:
+        preferred_dtype = dtypes.requested_dtype(preferred_dtype, f"nn.{name}")
+    return dot_general(x, y, dimension_numbers, preferred_element_type=preferred_dtype)

@@ -166,7 +166,7 @@ class _Branches:
         order = range(len(fns)) if name == "switch" else (1, 0)  # true_fun comes first
         place = [next(j for j, g in enumerate(fns) if g is f) for f in fns]
         # A function that is used for several branches is traced once.
-        made = {
+        body_of = {
             i: record_body(fns[i], name, avals, spec, refs=True) for i in order if place[i] == i
         }
         first, *others = order
@@ -174,11 +174,11 @@ class _Branches:
             if place[i] != i:
                 continue
             pair = (labels[first], labels[i]), (fns[first], fns[i])
-            check_branches(name, *pair, made[place[first]], made[i])
-        bodies = [made[i] for i in sorted(made)]
+            check_branches(name, *pair, body_of[place[first]], body_of[i])
+        bodies = [body_of[i] for i in sorted(body_of)]
         self.name, self.spec = name, with_float0(bodies[0].avals, bodies[0].spec)
         self.refs = refs_of(bodies)
-        graphs = {i: with_refs(made[i], self.refs) for i in sorted(made)}
+        graphs = {i: with_refs(body_of[i], self.refs) for i in sorted(body_of)}
         self.outer = close(list(graphs.values()))
         self.graphs = [graphs[i] for i in place]
         # An output that is the same input in all branches does not depend on the choice.
@@ -196,12 +196,12 @@ class _Branches:
             # The branch is recorded without a call, so that it fuses with other ops and needs no
             # rules. When it is differentiated it remains one program, as under jit: the parts of a
             # cotangent are summed within it first.
-            taken = self.graphs[int(array_of(choice).item())]
+            branch = self.graphs[int(array_of(choice).item())]
             whole = any(x.trace is not None and x.trace.kind == "grad" for x in ins)
-            params = {"name": self.name, "jaxpr": taken}
-            made = call("jit", ins, params) if whole else evaluate(taken, ins)
+            params = {"name": self.name, "jaxpr": branch}
+            outputs = call("jit", ins, params) if whole else evaluate(branch, ins)
             avals = self.graphs[0].out_avals  # with the weak types of the first branch
-            results = zip(made, avals, strict=True)
+            results = zip(outputs, avals, strict=True)
             return self.results([cast(x, a.dtype, a.weak_type) for x, a in results])
         rest = iter(call("cond", (cast(choice, _INT32), *ins), {"branches": self.kept}))
         return self.results([next(rest) if f is None else ins[f] for f in self.same])

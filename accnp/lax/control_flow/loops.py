@@ -114,9 +114,9 @@ def while_loop(
 def run_while(loop: Loop, cond_fun: Any, body_fun: Any, init_val: Any) -> Any:
     """Record a `while`, or run it in Python under disable_jit; `loop` describes it for messages."""
     if config.disable_jit:
-        found = _while_in_python(cond_fun, body_fun, init_val)
-        if found is not None:
-            return found[0]
+        result = _while_in_python(cond_fun, body_fun, init_val)
+        if result is not None:
+            return result[0]
     carry, spec = as_leaves(init_val, loop.name, "init_val")
     avals = [x.aval for x in carry]
     key = (loop.name, loop.kind, spec, *avals)
@@ -190,8 +190,8 @@ class _While:
             order = [*[b + i for i in moved], *range(b), *[b + i for i in stays]]
             outs = [body.outputs[i] for i in stays]
             self.body = with_inputs(body, [ins[i] for i in order], outs)
-            kept = [*range(a), *[a + i for i in stays]]
-            self.test = with_inputs(test, [test.inputs[i] for i in kept], test.outputs)
+            positions = [*range(a), *[a + i for i in stays]]
+            self.test = with_inputs(test, [test.inputs[i] for i in positions], test.outputs)
 
     @property
     def graphs(self) -> tuple[Graph, ...]:
@@ -402,8 +402,8 @@ def scan(
     boxes = row_refs(f, xs, "scan")
     if boxes is not None:
         step, rows, put = boxes
-        final, made = scan(step, init, rows, length, reverse, unroll)
-        return final, put(made)
+        final, outputs = scan(step, init, rows, length, reverse, unroll)
+        return final, put(outputs)
     both = argument_names(f, (init, xs), {})
     n = flatten_arrays(init)[1].num_leaves
     return run_scan(Loop("scan", f, both[:n], both[n:]), f, init, xs, length, reverse, unroll)
@@ -484,8 +484,8 @@ class _Scan:
             *[c + i for i in stays],
             *range(c + n, len(ins)),
         ]
-        made = [n + i for i, t in enumerate(self.through) if t is None]
-        outputs = [graph.outputs[i] for i in (*stays, *made)]
+        output_positions = [n + i for i, t in enumerate(self.through) if t is None]
+        outputs = [graph.outputs[i] for i in (*stays, *output_positions)]
         self.body = with_inputs(graph, [ins[i] for i in order], outputs)
 
     @property
@@ -576,14 +576,14 @@ def _scan_in_python(
             "zero-length scan is not supported in disable_jit() mode because the output type is "
             "unknown."
         )
-    carry, made = init, []
+    carry, outputs = init, []
     for i in reversed(range(length)) if reverse else range(length):
         carry, y = f(carry, values(spec, [row(x, i) for x in rows]))
-        made.append(y)
+        outputs.append(y)
     if reverse:
-        made.reverse()
+        outputs.reverse()
 
     def stacked(*values: Any) -> Any:
         return wrap(stack([as_node(v, "scan") for v in values]))
 
-    return carry, map_arrays(stacked, *made)
+    return carry, map_arrays(stacked, *outputs)

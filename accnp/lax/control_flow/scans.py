@@ -202,16 +202,16 @@ def associative_scan(
                 "associative_scan: fn must return the structure of its arguments; "
                 f"got {out_spec} for {spec}; return the structure of the arguments"
             )
-        found = [as_node(x, "associative_scan") for x in out]
+        results = [as_node(x, "associative_scan") for x in out]
         wrong = [
             f"{path} is {type_text(x.aval)} where {type_text(y.aval)} is needed"
-            for path, x, y in zip(leaf_names(left, "the result"), found, b, strict=True)
+            for path, x, y in zip(leaf_names(left, "the result"), results, b, strict=True)
             if not same_type(x.aval, y.aval)
         ]
         if wrong:
             raise TypeError(
                 f"associative_scan: fn must return the types of its arguments; {'; '.join(wrong)}"
             )
-        return found
+        return results
 
     return spec.unflatten([wrap(x) for x in prefixes(combine, nodes, axis, reverse)])

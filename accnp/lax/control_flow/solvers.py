@@ -82,10 +82,12 @@ class _System:
     def result(self, nodes: Sequence[Node]) -> Any:
         """Build the solution, and the auxiliary result of the solver if there is one."""
         n = len(self.avals)
-        given = dict(enumerate(self.given, self.solver_consts))
-        found = restore_host_values(self.solver.graph, given, self.solver.constants, nodes)
-        x = self.spec.unflatten(found[:n])
-        return x if self.aux is None else (x, self.aux.unflatten(found[n:]))
+        inputs = dict(enumerate(self.given, self.solver_consts))
+        with_host_values = restore_host_values(
+            self.solver.graph, inputs, self.solver.constants, nodes
+        )
+        x = self.spec.unflatten(with_host_values[:n])
+        return x if self.aux is None else (x, self.aux.unflatten(with_host_values[n:]))
 
 
 def _callables(name: str, **fns: Any) -> None:
@@ -238,8 +240,8 @@ def custom_root(
     system = _System("custom_root", initial_guess, "initial_guess")
     n = len(system.avals)
     own, consts = system.closed("f", f, f)
-    wanted = (*[False] * own.count, *[True] * n)
-    tangent_program, _ = TOOLS.jvp_graph(own.graph, wanted, (True,) * n)
+    nonzero = (*[False] * own.count, *[True] * n)
+    tangent_program, _ = TOOLS.jvp_graph(own.graph, nonzero, (True,) * n)
 
     def tangent(x: Any, y: Any) -> Any:
         at = system.leaves(x)

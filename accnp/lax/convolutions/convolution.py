@@ -114,16 +114,16 @@ def conv_general_dilated(
     """
     x, w = as_node(lhs, f"lax.{_NAME}"), as_node(rhs, f"lax.{_NAME}")
     how = window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers
-    wanted = preferred_element_type
-    if wanted is not None:
-        wanted = dtypes.requested_dtype(wanted, f"lax.{_NAME}")
-        if wanted.itemsize < x.aval.dtype.itemsize:
+    preferred_dtype = preferred_element_type
+    if preferred_dtype is not None:
+        preferred_dtype = dtypes.requested_dtype(preferred_dtype, f"lax.{_NAME}")
+        if preferred_dtype.itemsize < x.aval.dtype.itemsize:
             raise TypeError(
                 f"lax.{_NAME}: sums of {x.aval.dtype.name} cannot be narrower; got "
-                f"{wanted.name} (preferred_element_type); convert the result"
+                f"{preferred_dtype.name} (preferred_element_type); convert the result"
             )
     groups = feature_group_count, batch_group_count
-    return wrap(_convolve(x, w, *how, *groups, precision, wanted))
+    return wrap(_convolve(x, w, *how, *groups, precision, preferred_dtype))
 
 
 def _convolve(
@@ -385,11 +385,13 @@ def conv_transpose(
         first, second = dims.rhs_spec[:2]
         order[first], order[second] = second, first
         w = o.transpose(o.rev(w, dimensions=tuple(dims.rhs_spec[2:])), permutation=tuple(order))
-    wanted = preferred_element_type
-    if wanted is not None:
-        wanted = dtypes.requested_dtype(wanted, "lax.conv_transpose")
+    preferred_dtype = preferred_element_type
+    if preferred_dtype is not None:
+        preferred_dtype = dtypes.requested_dtype(preferred_dtype, "lax.conv_transpose")
     one = (1,) * rank
-    return wrap(_convolve(x, w, one, pads, strides, dilation, dims, 1, 1, precision, wanted))
+    return wrap(
+        _convolve(x, w, one, pads, strides, dilation, dims, 1, 1, precision, preferred_dtype)
+    )
 
 
 @api_boundary
@@ -452,15 +454,17 @@ def conv_general_dilated_patches(
     name = "lax.conv_general_dilated_patches"
     sizes = tuple(as_size(v, name, "each of filter_shape") for v in filter_shape)
     how = window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers
-    wanted = preferred_element_type
-    if wanted is not None:
-        wanted = dtypes.requested_dtype(wanted, "lax.conv_general_dilated_patches")
-    return wrap(_extract_patches(x, sizes, *how, precision, wanted))
+    preferred_dtype = preferred_element_type
+    if preferred_dtype is not None:
+        preferred_dtype = dtypes.requested_dtype(
+            preferred_dtype, "lax.conv_general_dilated_patches"
+        )
+    return wrap(_extract_patches(x, sizes, *how, precision, preferred_dtype))
 
 
 def _extract_patches(
     x: Node, sizes: tuple[int, ...], strides: Any, padding: Any, base: Any, dilation: Any,
-    dimension_numbers: Any, precision: Any, wanted: Any = None,
+    dimension_numbers: Any, precision: Any, preferred_dtype: Any = None,
 ) -> Node:  # fmt: skip
     shape = (*(1,) * 2, *sizes)
     dims = conv_dimension_numbers(x.aval.shape, shape, dimension_numbers)
@@ -474,7 +478,7 @@ def _extract_patches(
     if order != tuple(range(len(order))):
         w = o.transpose(w, permutation=order)
     how = strides, padding, base, dilation
-    return _convolve(x, w, *how, dims, inputs, 1, precision, wanted)
+    return _convolve(x, w, *how, dims, inputs, 1, precision, preferred_dtype)
 
 
 @api_boundary

@@ -28,19 +28,19 @@ ConvNumbers = ConvDimensionNumbers | Sequence[str] | Sequence[Sequence[int]] | N
 _NAME = "conv_general_dilated"
 
 
-def check_preferred(dtype: np.dtype, wanted: np.dtype, name: str) -> None:
-    """Raise TypeError unless `wanted` is of the same kind as `dtype` and at least as wide."""
+def check_preferred(dtype: np.dtype, preferred_dtype: np.dtype, name: str) -> None:
+    """Raise TypeError unless `preferred_dtype` is of the kind of `dtype` and at least as wide."""
     groups = [np.integer, np.floating, np.complexfloating]
-    old, new = ([dtypes.issubdtype(d, g) for g in groups] for d in (dtype, wanted))
+    old, new = ([dtypes.issubdtype(d, g) for g in groups] for d in (dtype, preferred_dtype))
     if old[0] and new[1]:
         fits = True
     else:
-        signed = [dtypes.issubdtype(d, np.signedinteger) for d in (dtype, wanted)]
+        signed = [dtypes.issubdtype(d, np.signedinteger) for d in (dtype, preferred_dtype)]
         fits = all(b for a, b in zip(old, new, strict=True) if a) and signed[0] <= signed[1]
-    if not fits or wanted.itemsize < dtype.itemsize:
+    if not fits or preferred_dtype.itemsize < dtype.itemsize:
         raise TypeError(
             f"{name}: sums of {dtype.name} need a dtype of the same kind that is not narrower; got "
-            f"{wanted.name} (preferred_element_type); convert the result with astype"
+            f"{preferred_dtype.name} (preferred_element_type); convert the result with astype"
         )
 
 
@@ -193,22 +193,22 @@ def conv_dimension_numbers(
 # --- arguments -----------------------------------------------------------------------------------
 
 
-def as_steps(given: Any, rank: int, name: str) -> tuple[int, ...]:
+def as_steps(values: Any, rank: int, name: str) -> tuple[int, ...]:
     """Return one positive integer for each spatial axis; dilations may be None."""
-    if given is None and name != "window_strides":
+    if values is None and name != "window_strides":
         return (1,) * rank
-    if given is None:
+    if values is None:
         raise TypeError(f"{_NAME}: {name} must be integers; got None; pass {(1,) * rank}")
-    found = tuple(as_int(v, f"lax.{_NAME}", f"each of {name}") for v in given)
-    if len(found) != rank:
+    steps = tuple(as_int(v, f"lax.{_NAME}", f"each of {name}") for v in values)
+    if len(steps) != rank:
         raise ValueError(
-            f"{_NAME}: {name} needs one number for each of {rank} spatial axes; got {found}; "
+            f"{_NAME}: {name} needs one number for each of {rank} spatial axes; got {steps}; "
             "pass that many"
         )
-    if any(v < 1 for v in found):
+    if any(v < 1 for v in steps):
         what = "strides" if name == "window_strides" else "dilations"
-        raise TypeError(f"convolution: all {what} must be positive; got {found}; pass 1 or more")
-    return found
+        raise TypeError(f"convolution: all {what} must be positive; got {steps}; pass 1 or more")
+    return steps
 
 
 def as_pads(padding: Any, spatial: Any, taps: Any, strides: Any, base: Any) -> tuple[Any, ...]:
@@ -227,18 +227,18 @@ def as_pads(padding: Any, spatial: Any, taps: Any, strides: Any, base: Any) -> t
             )
         return tuple(pads_of(spatial, taps, strides, kind))
     try:
-        found = tuple((as_int(a, _NAME), as_int(b, _NAME)) for a, b in padding)
+        pairs = tuple((as_int(a, _NAME), as_int(b, _NAME)) for a, b in padding)
     except (TypeError, ValueError) as e:
         raise ValueError(
             "convolution: padding must be a string or pairs (low, high); got "
             f"{padding!r}; pass one for each spatial axis"
         ) from e
-    if len(found) != len(taps):
+    if len(pairs) != len(taps):
         raise TypeError(
-            f"convolution: padding must have one pair for each spatial axis; got {len(found)} "
+            f"convolution: padding must have one pair for each spatial axis; got {len(pairs)} "
             f"for {len(taps)}; pass that many"
         )
-    return found
+    return pairs
 
 
 def transposed_pads(span: int, stride: int, padding: str) -> tuple[int, int]:

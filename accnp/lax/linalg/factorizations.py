@@ -37,8 +37,8 @@ def symmetric(x: Node) -> Node:
     return o.div(both, like(both, 2))
 
 
-def symmetrized(name: str, x: Node, wanted: bool) -> Node:
-    """Check that matrices are square; return their symmetric part if `wanted`."""
+def symmetrized(name: str, x: Node, symmetrize: bool) -> Node:
+    """Check that matrices are square; return their symmetric part if `symmetrize`."""
     if x.aval.ndim < 2:
         raise TypeError(
             f"{name}: matrices in the last two axes are needed; got {x.aval.shape}; "
@@ -49,7 +49,7 @@ def symmetrized(name: str, x: Node, wanted: bool) -> Node:
             f"{name}: needs square matrices in the last two axes; got {x.aval.shape}; "
             "cut or pad them"
         )
-    if x.aval.dtype.kind in "biu" and wanted:
+    if x.aval.dtype.kind in "biu" and symmetrize:
         kind = x.aval.dtype  # the mean has this dtype
         new = dtypes.default_float() if kind.kind == "b" else dtypes.to_inexact(kind)
         x = cast(x, new, x.aval.weak_type)
@@ -58,7 +58,7 @@ def symmetrized(name: str, x: Node, wanted: bool) -> Node:
             f"{name}: the matrix must be floating or complex; got {x.aval.dtype.name}; "
             "convert with astype"
         )
-    return symmetric(x) if wanted else x
+    return symmetric(x) if symmetrize else x
 
 
 @api_boundary

@@ -442,7 +442,7 @@ def svd(
     >>> jnp.lax.linalg.svd(jnp.array([[3., 0.], [0., 4.]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
-    found = arrays(
+    factors = arrays(
         o.svd(
             as_node(x, "lax.linalg.svd"),
             full_matrices=bool(full_matrices),
@@ -451,7 +451,7 @@ def svd(
             algorithm=_as_enum_member("lax.linalg.svd", algorithm, SvdAlgorithm),
         )
     )
-    return (found[1], found[0], found[2]) if compute_uv else found[0]
+    return (factors[1], factors[0], factors[2]) if compute_uv else factors[0]
 
 
 @api_boundary

@@ -55,23 +55,23 @@ def index_groups(function: str, groups: Any, names: Sequence[Any], even: bool) -
             f"{function}: axis_index_groups require one named axis; got {tuple(names)}; pass one"
         )
     try:
-        found = tuple([tuple([int(i) for i in group]) for group in groups])
+        index_tuples = tuple([tuple([int(i) for i in group]) for group in groups])
     except (TypeError, ValueError):
         raise TypeError(
             f"{function}: axis_index_groups must be a list of lists of indices, such as [[0, 1]]; "
             f"got {groups!r}; put the indices of each group into a list"
         ) from None
     n = size_of(names[0])
-    if sorted(i for group in found for i in group) != list(range(n)):
+    if sorted(i for group in index_tuples for i in group) != list(range(n)):
         raise ValueError(
             f"{function}: axis_index_groups must cover all indices exactly once; got {groups} for "
             f"an axis of length {n}; list each once"
         )
-    if even and len({len(group) for group in found}) > 1:
+    if even and len({len(group) for group in index_tuples}) > 1:
         raise ValueError(
             f"{function}: axis_index_groups must have equal lengths; got {groups}; make them equal"
         )
-    return found
+    return index_tuples
 
 
 def group_size(groups: Groups | None, name: Any) -> int:
@@ -288,7 +288,7 @@ def pmean(
     return tree_map(one, x)
 
 
-def _extreme(function: str, reduce: str, given: str, gives: str) -> Callable[..., Any]:
+def _extreme(function: str, reduce: str, values: str, gives: str) -> Callable[..., Any]:
     @api_boundary
     def extreme(
         x: PyTree, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None
@@ -312,7 +312,7 @@ def _extreme(function: str, reduce: str, given: str, gives: str) -> Callable[...
         "    TypeError\n        If a leaf is not an array or a number.\n\n"
         "    See Also\n    --------\n    psum, pmean, pmax, pmin : Other reductions.\n\n"
         "    Examples\n    --------\n    >>> import accnp as jnp\n    >>> jnp.vmap(\n"
-        f"    ...     lambda x: jnp.lax.{function}(x, 'i'), axis_name='i')(jnp.array([{given}]))\n"
+        f"    ...     lambda x: jnp.lax.{function}(x, 'i'), axis_name='i')(jnp.array([{values}]))\n"
         f"    Array([{gives}], dtype=int32)\n    "
     )
     return extreme

@@ -192,12 +192,12 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     >>> jnp.nn.initializers.constant(2.0)(None, (2,))
     Array([2., 2.], dtype=float32)
     """
-    given = dtype
+    default_dtype = dtype
 
     @api_boundary
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        dtype = given if dtype is None else dtype
+        dtype = default_dtype if dtype is None else dtype
         return creation.full(shape, value, _resolve_dtype(None, "") if dtype is None else dtype)
 
     return init
@@ -232,12 +232,12 @@ def uniform(scale: ArrayLike = 0.01, dtype: DTypeLike | None = None) -> Initiali
     >>> jnp.nn.initializers.uniform(10.0)(jnp.random.key(0), (2,))
     Array([9.47667 , 9.785799], dtype=float32)
     """
-    given = dtype
+    default_dtype = dtype
 
     @api_boundary
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        kind = _resolve_dtype(given if dtype is None else dtype, "uniform initializer")
+        kind = _resolve_dtype(default_dtype if dtype is None else dtype, "uniform initializer")
         return random.uniform(key, shape, kind) * creation.array(scale, kind)
 
     return init
@@ -272,12 +272,12 @@ def normal(stddev: ArrayLike = 0.01, dtype: DTypeLike | None = None) -> Initiali
     >>> jnp.nn.initializers.normal(1.0)(jnp.random.key(0), (2,)).shape
     (2,)
     """
-    given = dtype
+    default_dtype = dtype
 
     @api_boundary
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        kind = _resolve_dtype(given if dtype is None else dtype, "normal initializer")
+        kind = _resolve_dtype(default_dtype if dtype is None else dtype, "normal initializer")
         return random.normal(key, shape, kind) * creation.array(stddev, kind)
 
     return init
@@ -322,12 +322,14 @@ def truncated_normal(
     >>> bool((abs(w) < 2).all())
     True
     """
-    given = dtype
+    default_dtype = dtype
 
     @api_boundary
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        kind = _resolve_dtype(given if dtype is None else dtype, "truncated_normal initializer")
+        kind = _resolve_dtype(
+            default_dtype if dtype is None else dtype, "truncated_normal initializer"
+        )
         return distributions.truncated_normal(key, lower, upper, shape, kind) * creation.array(
             stddev, kind
         )
@@ -411,13 +413,15 @@ def variance_scaling(
     >>> init(jnp.random.key(0), (3, 2)).shape
     (3, 2)
     """
-    given = dtype
+    default_dtype = dtype
 
     @api_boundary
     @promotes_inside
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        kind = _resolve_dtype(given if dtype is None else dtype, "variance_scaling initializer")
+        kind = _resolve_dtype(
+            default_dtype if dtype is None else dtype, "variance_scaling initializer"
+        )
         sizes = as_shape(shape, "variance_scaling initializer")
         fan_in, fan_out = _fan_in_and_out(sizes, in_axis, out_axis, batch_axis)
         fans = {
@@ -580,12 +584,12 @@ def orthogonal(
     >>> bool(jnp.allclose(w @ w.T, jnp.eye(3), atol=1e-5))
     True
     """
-    given = dtype
+    default_dtype = dtype
 
     @api_boundary
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        kind = _resolve_dtype(given if dtype is None else dtype, "orthogonal initializer")
+        kind = _resolve_dtype(default_dtype if dtype is None else dtype, "orthogonal initializer")
         sizes = as_shape(shape, "orthogonal initializer")
         if len(sizes) < 2:
             raise ValueError(
@@ -643,12 +647,14 @@ def delta_orthogonal(
     Array([[0., 0.],
            [0., 0.]], dtype=float32)
     """
-    given = dtype
+    default_dtype = dtype
 
     @api_boundary
     @with_out_sharding
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-        kind = _resolve_dtype(given if dtype is None else dtype, "delta_orthogonal initializer")
+        kind = _resolve_dtype(
+            default_dtype if dtype is None else dtype, "delta_orthogonal initializer"
+        )
         sizes = as_shape(shape, "delta_orthogonal initializer")
         if len(sizes) not in (3, 4, 5):
             raise ValueError(
