@@ -272,8 +272,8 @@ def make_aval(
 ) -> Aval:
     """Return the interned aval of this shape, dtype and weak_type that is not bound to a device."""
     key = (shape, dtype, weak_type)
-    found = _INTERNED.get(key)
-    return found if found is not None else _intern_aval(shape, dtype, weak_type, None)
+    cached = _INTERNED.get(key)
+    return cached if cached is not None else _intern_aval(shape, dtype, weak_type, None)
 
 
 def _as_dtype(dtype: DTypeLike | ExtendedDType) -> np.dtype | ExtendedDType:
@@ -291,8 +291,8 @@ def symbolic_aval(
     No operation accepts such an aval: it describes programs that were traced for several sizes.
     """
     key = (shape, dtype, weak_type)
-    found = _SYMBOLIC.get(key)
-    return found if found is not None else _SYMBOLIC.setdefault(key, _create_aval(*key, None))
+    cached = _SYMBOLIC.get(key)
+    return cached if cached is not None else _SYMBOLIC.setdefault(key, _create_aval(*key, None))
 
 
 def _intern_aval(
@@ -303,11 +303,11 @@ def _intern_aval(
     if devices is not None:
         key = (*key, devices)
     with _interning:
-        found = _INTERNED.get(key) or _older.get(key) or self
+        interned = _INTERNED.get(key) or _older.get(key) or self
         if len(_INTERNED) >= config.type_cache_size:
             _release_types()
-        _INTERNED[key] = found
-        return found
+        _INTERNED[key] = interned
+        return interned
 
 
 def _release_types() -> None:
@@ -335,10 +335,10 @@ def on_devices(aval: Aval, devices: Devices) -> Aval:
     """Return the aval of the same value on other devices."""
     if devices is None:
         return make_aval(aval.shape, aval.dtype, aval.weak_type)
-    found = _INTERNED.get((aval.shape, aval.dtype, aval.weak_type, devices))
+    cached = _INTERNED.get((aval.shape, aval.dtype, aval.weak_type, devices))
     return (
-        found
-        if found is not None
+        cached
+        if cached is not None
         else _intern_aval(aval.shape, aval.dtype, aval.weak_type, devices)
     )
 
@@ -421,17 +421,21 @@ def row_aval(aval: Aval) -> Aval:
     return on_devices(row, _resharded(aval, mesh_sharding(aval).of_row(aval.ndim)))
 
 
-def batched_aval(aval: Aval, size: int, given: Aval | None = None) -> Aval:
+def batched_aval(aval: Aval, size: int, operand_aval: Aval | None = None) -> Aval:
     """Return the type of a batch of arrays.
 
-    If the examples are sharded, it is sharded as an operand of the type `given`, if there is one,
-    and otherwise as the examples are.
+    If the examples are sharded, it is sharded as an operand of the type `operand_aval`, if there is
+    one, and otherwise as the examples are.
     """
     wide = make_aval((size, *aval.shape), aval.dtype, aval.weak_type)
     if not keeps_sharding(aval):
         return wide
-    if given is not None and keeps_sharding(given) and given.shape == wide.shape:
-        return on_devices(wide, given.devices)
+    if (
+        operand_aval is not None
+        and keeps_sharding(operand_aval)
+        and operand_aval.shape == wide.shape
+    ):
+        return on_devices(wide, operand_aval.devices)
     return on_devices(wide, _resharded(aval, mesh_sharding(aval).behind_one(wide.ndim)))
 
 

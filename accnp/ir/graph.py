@@ -211,11 +211,11 @@ def rewrite(
         if node.op.kind == "item" and isinstance(operands[0], list):
             env[id(node)] = operands[0][node.params["index"]]
             continue
-        found = rule(node, operands)
-        if found is None:
+        replacements = rule(node, operands)
+        if replacements is None:
             env[id(node)] = record(node.op, tuple(operands), node.params)
         else:
-            env[id(node)] = found if isinstance(node.aval, tuple) else found[0]
+            env[id(node)] = replacements if isinstance(node.aval, tuple) else replacements[0]
     return [env.get(id(x), x) for x in graph.outputs]
 
 
@@ -254,21 +254,21 @@ def derive_graph(
     planned again for each call, and each of these plans would be kept.
     """
     whole = (*key, tuple(avals), state.named)
-    found = source.extra.get(whole)
-    if found is None:
-        found = source.extra[whole] = build(fn, avals, source.name)
-    return found
+    cached = source.extra.get(whole)
+    if cached is None:
+        cached = source.extra[whole] = build(fn, avals, source.name)
+    return cached
 
 
 def graphs_in(params: dict[str, Any]) -> list[Graph]:
     """Return the graphs among an op's parameters, including those in tuples."""
-    found: list[Graph] = []
+    graphs: list[Graph] = []
     for v in params.values():
         if isinstance(v, Graph):
-            found.append(v)
+            graphs.append(v)
         elif isinstance(v, tuple):
-            found.extend([g for g in as_tuple(v) if isinstance(g, Graph)])
-    return found
+            graphs.extend([g for g in as_tuple(v) if isinstance(g, Graph)])
+    return graphs
 
 
 def interpret(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -306,11 +306,11 @@ def steps_of(graph: Graph) -> tuple[list[Any], list[_Step], list[int]]:
     slots: list[Any] = [None] * len(graph.inputs)
 
     def place(x: Node) -> int:
-        found = where.get(id(x))
-        if found is None:
-            found = where[id(x)] = len(slots)
+        slot = where.get(id(x))
+        if slot is None:
+            slot = where[id(x)] = len(slots)
             slots.append(_value_of_leaf(x))
-        return found
+        return slot
 
     steps: list[_Step] = []
     for node in graph.nodes:

@@ -81,13 +81,13 @@ class _Builder:
         eqns: list[JaxprEqn] = []
         before, self.outermost = self.outermost, over is None
         nodes = self._collect_marks(graph)
-        wanted: dict[int, dict[int, Node]] = {}
+        item_nodes: dict[int, dict[int, Node]] = {}
         for node in nodes:
             if node.op.kind == "item":
-                wanted.setdefault(id(node.inputs[0]), {})[node.params["index"]] = node
+                item_nodes.setdefault(id(node.inputs[0]), {})[node.params["index"]] = node
         for node in nodes:
             if node.op.kind not in ("item", "mark", "leaf"):
-                self._add_equation(node, env, wanted, eqns)
+                self._add_equation(node, env, item_nodes, eqns)
         outvars = [self._get_atom(x, env) for x in graph.outputs]
         self.outermost = before
         jaxpr = Jaxpr(
@@ -105,7 +105,7 @@ class _Builder:
         self,
         node: Node,
         env: dict[int, Any],
-        wanted: dict[int, dict[int, Node]],
+        item_nodes: dict[int, dict[int, Node]],
         eqns: list[JaxprEqn],
     ) -> None:
         ins = list(node.inputs)
@@ -122,7 +122,7 @@ class _Builder:
         params = {k: self._convert_param(v) for k, v in params.items() if k not in _OWN}
         outvars = [Var(a) for a in result_avals(node.aval)]
         if isinstance(node.aval, tuple):
-            for i, item in wanted.get(id(node), {}).items():
+            for i, item in item_nodes.get(id(node), {}).items():
                 env[id(item)] = outvars[i]
             env[id(node)] = outvars
         else:
@@ -155,12 +155,12 @@ class _Builder:
     def _convert_graph(
         self, graph: Graph, closing: bool = False
     ) -> tuple[Graph, Jaxpr, list[Node]]:
-        found = self.inner.get(id(graph))
-        if found is None:
+        entry = self.inner.get(id(graph))
+        if entry is None:
             over = self._find_closed_over(graph, closing)
-            found = graph, self.build(graph, {}, over), over
-            self.inner[id(graph)] = found
-        return found
+            entry = graph, self.build(graph, {}, over), over
+            self.inner[id(graph)] = entry
+        return entry
 
     def _find_closed_over(self, graph: Graph, closing: bool) -> list[Node]:
         """Return the nodes of outer traces and the constants that an inner graph uses. Scalars that
@@ -189,9 +189,9 @@ class _Builder:
 
     def _get_atom(self, node: Node, env: dict[int, Any]) -> Atom:
         node = self._skip_marks(node)
-        found = env.get(id(node))
-        if found is not None:
-            return found
+        known = env.get(id(node))
+        if known is not None:
+            return known
         if node.op is LITERAL and not (self.outermost and is_user_held_scalar(node)):
             return Literal(self.value_of(node), node.aval)
         if node.op.kind == "item" and isinstance(env.get(id(node.inputs[0])), list):

@@ -61,9 +61,9 @@ class MeshAxis:
         """The processes that differ from this one only in their position on the axis, in order."""
         for first in range(len(self.ranks)):
             if first // self.stride % self.size == 0:
-                found = tuple([self.ranks[first + i * self.stride] for i in range(self.size)])
-                if self.rank in found:
-                    return found
+                ranks = tuple([self.ranks[first + i * self.stride] for i in range(self.size)])
+                if self.rank in ranks:
+                    return ranks
         raise AssertionError(self)
 
     def members(self, groups: Sequence[Sequence[int]] | None) -> tuple[int, ...]:
@@ -100,17 +100,17 @@ def communicates(op: Op, params: dict[str, Any]) -> bool:
 
 def _communicating_programs(params: dict[str, Any]) -> list[Graph]:
     """Return the programs among the parameters that have callbacks or messages."""
-    found: list[Graph] = []
+    programs: list[Graph] = []
     for value in params.values():
         for program in as_tuple(value):
             if getattr(program, "calls_python", False):
-                found.append(program)
-    return found
+                programs.append(program)
+    return programs
 
 
 def _has_messages(program: Graph) -> bool:
-    found: bool | None = program.extra.get("communicates")
-    if found is None:
-        found = any([communicates(n.op, n.params) for n in program.nodes])
-        program.extra["communicates"] = found
-    return found
+    has_messages: bool | None = program.extra.get("communicates")
+    if has_messages is None:
+        has_messages = any([communicates(n.op, n.params) for n in program.nodes])
+        program.extra["communicates"] = has_messages
+    return has_messages

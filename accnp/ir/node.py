@@ -200,11 +200,11 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             if op.kind != "mark" and any(
                 [type(getattr(a, "devices", None)) is ShardedDevices for a in avals]
             ):
-                found = _distribute[0](op, inputs, params, aval)
-                if isinstance(found, Node):
-                    return found
-                if found is not None:
-                    aval = _place_results(aval, found)
+                placement = _distribute[0](op, inputs, params, aval)
+                if isinstance(placement, Node):
+                    return placement
+                if placement is not None:
+                    aval = _place_results(aval, placement)
     else:
         key: Any = tuple([x.aval for x in inputs])
         if params:
@@ -220,11 +220,11 @@ def record(op: Op, inputs: tuple[Node, ...], params: dict[str, Any] = EMPTY) -> 
             inferred: Aval | tuple[Aval, ...] = op.infer(*avals, **params)
             aval = result_devices(op.name, avals, inferred)
             if any([type(a.devices) is ShardedDevices for a in avals]):
-                found = _distribute[0](op, inputs, params, aval)
-                if isinstance(found, Node):
-                    return found  # the node of a multi-process (sharded) computation
-                if found is not None:
-                    aval = _place_results(aval, found)
+                placement = _distribute[0](op, inputs, params, aval)
+                if isinstance(placement, Node):
+                    return placement  # the node of a multi-process (sharded) computation
+                if placement is not None:
+                    aval = _place_results(aval, placement)
             # In vmap nothing is distributed, and no operation may be recorded again elsewhere.
             if not any(map(spans_processes, avals)):
                 form = _create_form(op, avals, aval)
@@ -310,12 +310,14 @@ def owning_trace(node: Node) -> Trace | None:
         if order is None or any(
             (n.trace is not None and not mapping(n.trace)) or spans_processes(n.aval) for n in order
         ):
-            made = f"{error.args[0]}. The value was created on line"
+            message = f"{error.args[0]}. The value was created on line"
             info = node.trace.info
             if node.site is not None:
-                error.args = (f"{made} {site_text(node)}",)
+                error.args = (f"{message} {site_text(node)}",)
             elif node.op is ARG and info is not None and not isinstance(info, str):
-                error.args = (f"{made} {info.file}:{info.line} ({info.function}), as an argument",)
+                error.args = (
+                    f"{message} {info.file}:{info.line} ({info.function}), as an argument",
+                )
             raise
     for n in order:
         trace: Trace | None = n.trace
@@ -396,12 +398,12 @@ def literal(value: complex | np.generic, dtype: np.dtype, weak_type: bool = True
         key = ("-0.0", dtype, weak_type)
     elif isinstance(value, complex):  # -1-0j equals -1+0j, but lies across a branch cut
         key = (repr(value), dtype, weak_type)
-    found = _LITERALS.get(key) or _LITERALS.recall(key)
-    if found is None:
+    node = _LITERALS.get(key) or _LITERALS.recall(key)
+    if node is None:
         aval = make_aval((), dtype, weak_type)
-        found = Node(LITERAL, (), {"value": value}, aval, None, None, 0, None)
-        _LITERALS.store(key, found)
-    return found
+        node = Node(LITERAL, (), {"value": value}, aval, None, None, 0, None)
+        _LITERALS.store(key, node)
+    return node
 
 
 def literal_of_array(x: Node) -> Node:

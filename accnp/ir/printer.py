@@ -42,8 +42,8 @@ _LETTERS = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf
 def short_dtype(dtype: DTypeLike) -> str:
     """Return "f32" for float32, "bf16" for bfloat16, "f8_e4m3fn" for float8_e4m3fn, and so on."""
     name = np.dtype(dtype).name
-    found = re.fullmatch(r"(bfloat|float|uint|int|complex)(\d+.*)", name)
-    return _LETTERS[found[1]] + found[2] if found else name
+    match = re.fullmatch(r"(bfloat|float|uint|int|complex)(\d+.*)", name)
+    return _LETTERS[match[1]] + match[2] if match else name
 
 
 def short_aval(aval: Aval) -> str:
@@ -101,8 +101,8 @@ class _Printer:
         self.names: dict[int, str] = {}
         self.shared: dict[int, tuple[Jaxpr, str]] = {}
         self._name_shared(jaxpr)
-        taken = {name for _, name in self.shared.values()}
-        self.fresh = (s for s in map(_variable_name, count()) if s not in taken)
+        used_names = {name for _, name in self.shared.values()}
+        self.fresh = (s for s in map(_variable_name, count()) if s not in used_names)
 
     def _name_shared(self, top: Jaxpr) -> None:
         counts: Counter[int] = Counter()
@@ -120,25 +120,25 @@ class _Printer:
                     queue.append(inner)
                     if name is not None:
                         names.setdefault(id(inner), str(name).strip("<>"))
-        given: Counter[str] = Counter()
+        uses: Counter[str] = Counter()
         for key, n in counts.items():
             if n == 1:
                 continue
             name = names.get(key, "jaxpr")
-            seen = given[name]
-            given[name] += 1
+            seen = uses[name]
+            uses[name] += 1
             if seen:
                 name += str(seen)
-                given[name] += 1
+                uses[name] += 1
             self.shared[key] = by_id[key], name
 
     def name(self, v: Var) -> str:
         if isinstance(v, DropVar):
             return "_"
-        found = self.names.get(id(v))
-        if found is None:
-            found = self.names[id(v)] = next(self.fresh)
-        return found
+        label = self.names.get(id(v))
+        if label is None:
+            label = self.names[id(v)] = next(self.fresh)
+        return label
 
     def atom(self, v: Atom) -> str:
         if isinstance(v, Literal):

@@ -227,8 +227,8 @@ class Trace:
         places = [i for i, n in enumerate(self.effects[:start]) if id(n) in replaced]
         new = self.effects[start:]
         at = places[0] if places else start
-        kept = [n for n in self.effects[:start] if id(n) not in replaced]
-        self.effects[:] = [*kept[:at], *new, *kept[at:]]
+        remaining = [n for n in self.effects[:start] if id(n) not in replaced]
+        self.effects[:] = [*remaining[:at], *new, *remaining[at:]]
 
 
 # ---- traces that ended by an exception, and signal handlers
@@ -311,9 +311,9 @@ def _is_handler(frame: FrameType) -> bool:
     own = OWN.get(package)
     if is_part_of_accnp(package) if own is None else own:
         return False
-    given, back = frame.f_locals, frame.f_back
+    variables, back = frame.f_locals, frame.f_back
     for name in code.co_varnames[: code.co_argcount + 1]:
-        value = given.get(name)
+        value = variables.get(name)
         if value is back or _contains(value, back):
             return back is not None and code in _handler_codes()
     return False
@@ -468,20 +468,20 @@ def own_effects() -> Generator[EffectsOf]:
 def collect_writes() -> Generator[dict[int, Any]]:
     """Collect the references that a function writes to, with their previous contents."""
     outer = state.written
-    found: dict[int, Any] = {}
-    state.written = found
+    writes: dict[int, Any] = {}
+    state.written = writes
     try:
-        yield found
+        yield writes
     finally:
         state.written = outer
         if outer is not None:
-            outer.update({k: x for k, x in found.items() if k not in outer})
+            outer.update({k: x for k, x in writes.items() if k not in outer})
 
 
 @contextlib.contextmanager
-def collect_effects(found: list[Any]) -> Generator[None]:
-    """Outside of traces, collect effects without results in `found` instead of running them."""
-    before, state.held = state.held, found
+def collect_effects(effects: list[Any]) -> Generator[None]:
+    """Outside of traces, collect effects without results in `effects` instead of running them."""
+    before, state.held = state.held, effects
     try:
         yield
     finally:

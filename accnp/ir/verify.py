@@ -136,9 +136,9 @@ def verify_operation(v: Operation) -> None:
     avals: list[Any] = [x.aval for x in v.inputs]
     if v.op.kind in ("call", "loop"):
         _verify_call(v.op, avals, result_avals(v.aval), v.params)
-    found = v.op.infer(*avals, **v.params)
-    if not _have_same_types(result_avals(found), result_avals(v.aval)):
-        _fail(f"{v} has operands for which {v.op.name} infers {found}")
+    out_aval = v.op.infer(*avals, **v.params)
+    if not _have_same_types(result_avals(out_aval), result_avals(v.aval)):
+        _fail(f"{v} has operands for which {v.op.name} infers {out_aval}")
 
 
 # --- programs within programs ---
@@ -180,8 +180,8 @@ def _verify_scan(xs: Sequence[Aval], params: dict[str, Any]) -> None:
         if x.ndim < 1 or x.shape[0] != length:
             _fail(f"scan: {length} steps over the rows of {x}")
     rows = [(x.shape[1:], x.dtype) for x in xs[m:]]
-    taken = [(x.shape, x.dtype) for x in graph.in_avals]
-    if taken != [*[(x.shape, x.dtype) for x in xs[:m]], *rows]:
+    body_types = [(x.shape, x.dtype) for x in graph.in_avals]
+    if body_types != [*[(x.shape, x.dtype) for x in xs[:m]], *rows]:
         _fail(f"scan: the body takes {graph.in_avals}; got {xs} for {length} steps")
     if not _have_same_types(graph.out_avals[: m - n], xs[n:m]):
         _fail(f"scan: the carry {xs[n:m]} becomes {graph.out_avals[: m - n]}")

@@ -41,13 +41,13 @@ def with_keys(tree: Any) -> tuple[Pairs, Any] | None:
     kind = type(tree)
     rules = NODES.get(kind)
     if rules is not None and rules.with_keys is not None:
-        made = rules.with_keys(tree)
-        if not isinstance(made, tuple) or len(made) != 2 or not hasattr(made[0], "__iter__"):
-            raise _no_pairs(kind, made)
-        pairs = list(made[0])
+        value = rules.with_keys(tree)
+        if not isinstance(value, tuple) or len(value) != 2 or not hasattr(value[0], "__iter__"):
+            raise _no_pairs(kind, value)
+        pairs = list(value[0])
         if not all([isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs]):
-            raise _no_pairs(kind, made)
-        return [(key, child) for key, child in pairs], made[1]
+            raise _no_pairs(kind, value)
+        return [(key, child) for key, child in pairs], value[1]
     level = one_level(tree)
     if level is None:
         return None
@@ -72,29 +72,29 @@ def with_keys(tree: Any) -> tuple[Pairs, Any] | None:
     return list(zip(keys, children)), data
 
 
-def _no_pairs(kind: type, made: Any) -> ValueError:
+def _no_pairs(kind: type, value: Any) -> ValueError:
     return ValueError(
         "tree_flatten_with_path: The to_iterable_with_keys function for a custom PyTree node "
         "should return a (key_leaf_pairs, aux_data) tuple where 'key_leaf_pairs' is an iterable of "
-        f"pairs, got {made!r}, of {kind.__name__}; return such a pair"
+        f"pairs, got {value!r}, of {kind.__name__}; return such a pair"
     )
 
 
 def _walk(
-    path: KeyPath, tree: Any, is_leaf: IsLeaf, takes_path: bool, found: list[tuple[KeyPath, Any]]
+    path: KeyPath, tree: Any, is_leaf: IsLeaf, takes_path: bool, leaves: list[tuple[KeyPath, Any]]
 ) -> Structure:
     """Add the leaves with their paths to a list, and return the structure."""
     if is_leaf is not None and (is_leaf(path, tree) if takes_path else is_leaf(tree)):
-        return found.append((path, tree))
+        return leaves.append((path, tree))
     level = with_keys(tree)
     if level is None:
-        return found.append((path, tree))
+        return leaves.append((path, tree))
     if tree is None:
         return NONE
     pairs, data = level
     inner = []
     for key, child in pairs:  # a comprehension would double the frames of deep trees
-        inner.append(_walk((*path, key), child, is_leaf, takes_path, found))
+        inner.append(_walk((*path, key), child, is_leaf, takes_path, leaves))
     return type(tree), data, tuple(inner)
 
 
@@ -130,9 +130,9 @@ def tree_leaves_with_path(
     >>> jnp.tree.leaves_with_path([5])
     [((SequenceKey(idx=0),), 5)]
     """
-    found: list[tuple[KeyPath, Any]] = []
-    _walk((), tree, is_leaf, is_leaf_takes_path, found)
-    return found
+    leaves: list[tuple[KeyPath, Any]] = []
+    _walk((), tree, is_leaf, is_leaf_takes_path, leaves)
+    return leaves
 
 
 @api_boundary
@@ -169,9 +169,9 @@ def tree_flatten_with_path(
     >>> jnp.tree.flatten_with_path({"a": [5]})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 5)]
     """
-    found: list[tuple[KeyPath, Any]] = []
-    node = _walk((), tree, is_leaf, is_leaf_takes_path, found)
-    return found, PyTreeDef(node, len(found))
+    leaves: list[tuple[KeyPath, Any]] = []
+    node = _walk((), tree, is_leaf, is_leaf_takes_path, leaves)
+    return leaves, PyTreeDef(node, len(leaves))
 
 
 def leaf_names(tree: Any, root: str = "") -> list[str]:
@@ -313,10 +313,10 @@ def broadcast_prefix(
 def mismatch(name: str, prefix: Any, full: Any, is_leaf: IsLeaf = None) -> ValueError | None:
     """Return an error that names the first path at which `prefix` is not a prefix of `full`; None
     if it is one."""
-    found = _first_difference((), prefix, full, is_leaf)
-    if found is None:
+    difference = _first_difference((), prefix, full, is_leaf)
+    if difference is None:
         return None
-    path, what = found
+    path, what = difference
     place = f"at {keystr(path)}" if path else "at the top"
     return ValueError(
         f"{name}: pytree structure error: the trees have different structures {place}: {what}; "
@@ -355,9 +355,9 @@ def _first_difference(
             f"two {_type_name(prefix)} with different static data, {first[1]!r} and {second[1]!r}"
         )
     for (key, child), (_, other) in zip(first[0], second[0]):
-        found = _first_difference((*path, key), child, other, is_leaf)
-        if found is not None:
-            return found
+        difference = _first_difference((*path, key), child, other, is_leaf)
+        if difference is not None:
+            return difference
     return None
 
 

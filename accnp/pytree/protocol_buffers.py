@@ -51,8 +51,8 @@ def serialize(structure: PyTreeDef) -> bytes:
                 "serialize_using_proto: User-defined nodes are not supported when serializing "
                 f"pytrees as protocol buffers; got {kind.__name__}; use pickle"
             )
-        made = b"\x08" + _varint(len(inner)) if inner else b""
-        made += b"\x10" + _varint(number)
+        message = b"\x08" + _varint(len(inner)) if inner else b""
+        message += b"\x10" + _varint(number)
         if number == _DICT and data:
             if not all(isinstance(key, str) for key in data):
                 raise ValueError(
@@ -60,8 +60,8 @@ def serialize(structure: PyTreeDef) -> bytes:
                     f"serialization; got {list(data)}; use pickle"
                 )
             places = [keys.setdefault(key, len(keys)) for key in data]
-            made += _field(3, _field(1, b"".join(map(_varint, places))))
-        nodes.append(_field(1, made))
+            message += _field(3, _field(1, b"".join(map(_varint, places))))
+        nodes.append(_field(1, message))
 
     fold_structure(structure._node, lambda: add(None), lambda node, _: add(node))
     return b"".join(nodes) + b"".join(_field(2, key.encode()) for key in keys)

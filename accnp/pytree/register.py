@@ -325,9 +325,9 @@ def register_dataclass(
     return nodetype  # pyright: ignore
 
 
-def _check_fields(nodetype: type, given: set[str], dropped: set[str]) -> None:
-    wanted = {f.name for f in dataclasses.fields(nodetype) if f.init} - dropped
-    missing, unknown = wanted - given, given - wanted
+def _check_fields(nodetype: type, field_names: set[str], dropped: set[str]) -> None:
+    expected = {f.name for f in dataclasses.fields(nodetype) if f.init} - dropped
+    missing, unknown = expected - field_names, field_names - expected
     if missing or unknown:
         text = f"missing {sorted(missing)}" if missing else f"unknown {sorted(unknown)}"
         raise ValueError(

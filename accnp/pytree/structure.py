@@ -91,12 +91,12 @@ def is_namedtuple(kind: type) -> bool:
     return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
-def _no_pair(kind: type, made: Any) -> ValueError:
-    pair = isinstance(made, tuple) and len(made) == 2
+def _no_pair(kind: type, value: Any) -> ValueError:
+    pair = isinstance(value, tuple) and len(value) == 2
     expected = "tuple where 'children' is iterable" if pair else "tuple"
     return ValueError(
         "tree_flatten: The to_iterable function for a custom PyTree node should return a "
-        f"(children, aux_data) {expected}, got {made!r}, of {kind.__name__}; return such a pair"
+        f"(children, aux_data) {expected}, got {value!r}, of {kind.__name__}; return such a pair"
     )
 
 
@@ -112,10 +112,10 @@ def one_level(tree: Any) -> tuple[Sequence[Any], Any] | None:
         return (), None
     rules = NODES.get(kind)
     if rules is not None:
-        made = rules.flatten(tree)
-        if not isinstance(made, tuple) or len(made) != 2 or not hasattr(made[0], "__iter__"):
-            raise _no_pair(kind, made)
-        return tuple(made[0]), made[1]
+        pair = rules.flatten(tree)
+        if not isinstance(pair, tuple) or len(pair) != 2 or not hasattr(pair[0], "__iter__"):
+            raise _no_pair(kind, pair)
+        return tuple(pair[0]), pair[1]
     if is_namedtuple(kind):  # whose length and items may mean something else, as of rotations
         return tuple.__getitem__(tree, slice(None)), None
     return None
@@ -210,17 +210,17 @@ def _check_level(node: Structure, tree: Any) -> Iterable[tuple[Structure, Any]]:
         raise ValueError(f"flatten_up_to: Expected {name}, got {tree!r}{hint}")
     level = one_level(tree)
     assert level is not None, kind
-    children, found = level
+    children, other_data = level
     # Identical objects are accepted even if they do not compare equal, such as arrays.
-    if kind is not tuple and kind is not list and found is not data and found != data:
+    if kind is not tuple and kind is not list and other_data is not data and other_data != data:
         if kind is dict:
             raise ValueError(
                 f"flatten_up_to: Dict key mismatch; expected keys: {list(data)}; present keys: "
-                f"{list(found)}; pass a tree of that structure"
+                f"{list(other_data)}; pass a tree of that structure"
             )
         raise ValueError(
-            f"flatten_up_to: expected {kind.__name__} with static data {data!r}; got {found!r}; "
-            "pass a tree of that structure"
+            f"flatten_up_to: expected {kind.__name__} with static data {data!r}; got "
+            f"{other_data!r}; pass a tree of that structure"
         )
     if len(children) != len(inner):
         raise ValueError(
@@ -386,13 +386,13 @@ class PyTreeDef:
         list
             Subtrees from left to right.
         """
-        found: list[Any] = []
-        if not _native.flatten_up_to(self._node, tree, found):
+        leaves: list[Any] = []
+        if not _native.flatten_up_to(self._node, tree, leaves):
             _raise_misfit(self._node, tree)
             raise ValueError(
                 f"flatten_up_to: expected {self}; got another structure; pass a tree of that one"
             )
-        return found
+        return leaves
 
     def children(self) -> list[PyTreeDef]:
         """Return the structures one level down."""
@@ -413,10 +413,10 @@ class PyTreeDef:
         PyTreeDef
             Composed structure.
         """
-        made = fold_structure(
+        structure = fold_structure(
             self._node, lambda: inner._node, lambda node, xs: (node[0], node[1], xs)
         )
-        return PyTreeDef(made, self.num_leaves * inner.num_leaves)
+        return PyTreeDef(structure, self.num_leaves * inner.num_leaves)
 
     def walk(
         self,

@@ -222,13 +222,13 @@ def tree_reduce_associative(
             )
         return identity
 
-    def fold(low: int, high: int) -> Any:
+    def reduce_range(low: int, high: int) -> Any:
         if high - low == 1:
             return values[low]
         middle = (low + high) // 2
-        return operation(fold(low, middle), fold(middle, high))
+        return operation(reduce_range(low, middle), reduce_range(middle, high))
 
-    return fold(0, len(values))
+    return reduce_range(0, len(values))
 
 
 @api_boundary
@@ -280,11 +280,11 @@ def tree_transpose(
                 f"{pytree_to_transpose!r}; pass inner_treedef"
             )
         inner_treedef = tree_structure(parts[0])
-    leaves, found = tree_flatten(pytree_to_transpose)
+    leaves, actual = tree_flatten(pytree_to_transpose)
     size = inner_treedef.num_leaves
     if len(leaves) != size * outer_treedef.num_leaves:
         raise TypeError(
-            f"tree_transpose: Mismatch of structures; got {found}; "
+            f"tree_transpose: Mismatch of structures; got {actual}; "
             f"pass a pytree of structure {outer_treedef.compose(inner_treedef)}"
         )
     # As in JAX, an outer structure without leaves has no rows for the leaves of the inner one.

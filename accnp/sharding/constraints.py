@@ -256,10 +256,10 @@ def placed(
                     "jit: in_shardings must have an entry for each positional argument; got "
                     f"{len(places)} for {len(values)}; pass one for each, or one for all"
                 )
-            found = list(args)
+            new_args = list(args)
             for i, v in zip(moving, put_tree("jit", values, places), strict=True):
-                found[i] = v
-            args = tuple(found)
+                new_args[i] = v
+            args = tuple(new_args)
         out = fun(*args, **kwargs)
         return out if out_shardings is None else put_tree("jit", out, out_shardings)
 

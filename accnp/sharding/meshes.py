@@ -465,15 +465,15 @@ def make_mesh(
     shape = tuple(int(n) for n in axis_shapes)
     if axis_types is None:
         axis_types = (AxisType.Explicit,) * len(shape)
-    found = every_device() if devices is None else list(devices)
+    device_list = every_device() if devices is None else list(devices)
     need = prod(shape)
-    if need > len(found) or (devices is not None and need != len(found)):
+    if need > len(device_list) or (devices is not None and need != len(device_list)):
         raise ValueError(
-            f"make_mesh: a mesh of {shape} needs {need} devices; got {len(found)}; give other "
-            "lengths, or make more devices of the CPU with ACCNP_NUM_CPU_DEVICES"
+            f"make_mesh: a mesh of {shape} needs {need} devices; got {len(device_list)}; give "
+            "other lengths, or make more devices of the CPU with ACCNP_NUM_CPU_DEVICES"
         )
     grid = np.empty(need, object)
-    grid[:] = found[:need]
+    grid[:] = device_list[:need]
     return Mesh(grid.reshape(shape), axis_names, axis_types)
 
 
@@ -608,8 +608,8 @@ def get_mesh() -> Any:
     >>> jnp.sharding.get_mesh().empty
     True
     """
-    found = [m for m in _in_use.stack if isinstance(m, Mesh)]
-    return found[-1] if found else _EMPTY
+    meshes = [m for m in _in_use.stack if isinstance(m, Mesh)]
+    return meshes[-1] if meshes else _EMPTY
 
 
 def get_abstract_mesh() -> AbstractMesh:

@@ -30,15 +30,15 @@ def record_as(
     function: str, sharding: Any, nodes: Sequence[Node], record: Callable[..., Node]
 ) -> Node:
     """Record an operation on `nodes` whose result has the sharding; None asks for none."""
-    wanted = None if sharding is None else _resolve_sharding(function, sharding, nodes)
-    if wanted is None:
+    out_sharding = None if sharding is None else _resolve_sharding(function, sharding, nodes)
+    if out_sharding is None:
         return record(*nodes)
     if any([is_distributed(x.aval) for x in nodes]):
-        with requesting(RequestedSharding([axes_of(e) for e in wanted.spec])):
+        with requesting(RequestedSharding([axes_of(e) for e in out_sharding.spec])):
             y = record(*nodes)
     else:
-        y = record(*[_replicate_on_devices(function, x, wanted) for x in nodes])
-    return _put_as(function, wanted, y, y.aval.shape)
+        y = record(*[_replicate_on_devices(function, x, out_sharding) for x in nodes])
+    return _put_as(function, out_sharding, y, y.aval.shape)
 
 
 def call_as(
@@ -46,11 +46,11 @@ def call_as(
 ) -> Any:
     """Call a function whose results, a pytree of arrays, have the sharding."""
     name = function.__name__
-    given, of_call = flatten_arrays((list(args), kwargs))
-    at = [i for i, x in enumerate(given) if isinstance(x, Array)]
-    nodes = [given[i]._node for i in at]
-    wanted = _resolve_sharding(name, sharding, nodes)
-    if wanted is None:
+    arg_leaves, of_call = flatten_arrays((list(args), kwargs))
+    at = [i for i, x in enumerate(arg_leaves) if isinstance(x, Array)]
+    nodes = [arg_leaves[i]._node for i in at]
+    out_sharding = _resolve_sharding(name, sharding, nodes)
+    if out_sharding is None:
         return function(*args, **kwargs)
 
     if any([is_distributed(x.aval) for x in nodes]):
@@ -58,28 +58,31 @@ def call_as(
             results = function(*args, **kwargs)
     else:
         for i, x in zip(at, nodes, strict=True):
-            given[i] = wrap(_replicate_on_devices(name, x, wanted))
-        positional, named = of_call.unflatten(given)
+            arg_leaves[i] = wrap(_replicate_on_devices(name, x, out_sharding))
+        positional, named = of_call.unflatten(arg_leaves)
         results = function(*positional, **named)
-    found, structure = flatten_arrays(results)
-    shown = structure.shown_leaves([x._node.aval for x in found])
+    leaves, structure = flatten_arrays(results)
+    shown = structure.shown_leaves([x._node.aval for x in leaves])
     return structure.unflatten(
-        [wrap(_put_as(name, wanted, x._node, a.shape)) for x, a in zip(found, shown, strict=True)]
+        [
+            wrap(_put_as(name, out_sharding, x._node, a.shape))
+            for x, a in zip(leaves, shown, strict=True)
+        ]
     )
 
 
-def _put_as(function: str, wanted: NamedSharding, x: Node, shape: tuple[int, ...]) -> Node:
+def _put_as(function: str, sharding: NamedSharding, x: Node, shape: tuple[int, ...]) -> Node:
     """Give a result its sharding; `shape` is as users see it, without the words of keys."""
-    places = wanted.placed(shape, function)
-    return put_node(x, ShardedDevices(wanted.in_types(len(shape)), places))
+    places = sharding.placed(shape, function)
+    return put_node(x, ShardedDevices(sharding.in_types(len(shape)), places))
 
 
-def _replicate_on_devices(function: str, x: Node, wanted: NamedSharding) -> Node:
+def _replicate_on_devices(function: str, x: Node, sharding: NamedSharding) -> Node:
     """Return a value of one process as an array that is whole on each device."""
     where = x.aval.devices
     if where is None and x.trace is not None and in_vmap():
         # A type in a mapped function may have no sharding although the batched values have one.
-        return put_node(x, wanted.whole().placed(x.aval.shape, function))
+        return put_node(x, sharding.whole().placed(x.aval.shape, function))
     if type(where) is not ShardedDevices or not isinstance(where.sharding, NamedSharding):
         return x
     return put_node(x, ShardedDevices(where.sharding.whole(), where))

@@ -267,8 +267,8 @@ class Sharding:
 
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> Any:
         """Return the index of the part that each device of this process holds."""
-        found = self.devices_indices_map(global_shape)
-        return {d: index for d, index in found.items() if d.process_index == process_index()}
+        indices = self.devices_indices_map(global_shape)
+        return {d: index for d, index in indices.items() if d.process_index == process_index()}
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Return whether two shardings lay out arrays of a rank alike on the same devices.
@@ -291,8 +291,8 @@ class Sharding:
         return self._parts(shape) == other._parts(shape)
 
     def _parts(self, shape: Sequence[int]) -> list[Any]:
-        found = self.devices_indices_map(shape).values()
-        return [[s.indices(n) for s, n in zip(index, shape, strict=True)] for index in found]
+        indices = self.devices_indices_map(shape).values()
+        return [[s.indices(n) for s, n in zip(index, shape, strict=True)] for index in indices]
 
     def with_memory_kind(self, kind: str) -> Sharding:
         """Return the sharding for another kind of memory, of which there is one.
@@ -539,7 +539,7 @@ class NamedSharding(Sharding):
         counts = self._parts_per_dimension(global_shape)
         names, sizes = self.mesh.axis_names, self.mesh.shape
         entries = [axes_of(e) for e in self.spec] + [()] * (len(counts) - len(self.spec))
-        found: dict[Device, Index] = {}
+        indices: dict[Device, Index] = {}
         for place in np.ndindex(*self.mesh.axis_sizes):
             at = dict(zip(names, place, strict=True))
             index = []
@@ -551,8 +551,8 @@ class NamedSharding(Sharding):
                     slice(here * (n // k), (here + 1) * (n // k)) if k > 1 else slice(None)
                 )
             device: Any = self.mesh.devices[place]
-            found[device] = tuple(index)
-        return found
+            indices[device] = tuple(index)
+        return indices
 
     def placed(self, shape: tuple[int, ...], function: str) -> tuple[Any, ...]:
         """The devices of an array of this shape, as its type has them."""
@@ -578,8 +578,8 @@ class NamedSharding(Sharding):
             first = own.spec[0]
         if self._axes.intersection(axes_of(first)):
             first = None
-        found = NamedSharding(self.mesh, PartitionSpec(first, *self.spec))
-        return found.in_types(ndim)
+        result = NamedSharding(self.mesh, PartitionSpec(first, *self.spec))
+        return result.in_types(ndim)
 
     def of_row(self, ndim: int) -> NamedSharding:
         """The sharding of the rows of arrays of `ndim` dimensions: without that of the first."""
@@ -620,9 +620,9 @@ class NamedSharding(Sharding):
 
 def named_sharding(aval: Aval) -> NamedSharding:
     """Return the sharding of a type that has one."""
-    found = mesh_sharding(aval)
-    assert isinstance(found, NamedSharding)
-    return found
+    sharding = mesh_sharding(aval)
+    assert isinstance(sharding, NamedSharding)
+    return sharding
 
 
 install_distribution(lambda *given: imported("accnp.sharding.partitioning").distribute(*given))

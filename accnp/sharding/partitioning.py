@@ -60,8 +60,8 @@ def distribute(op: Op, inputs: tuple[Node, ...], params: dict[str, Any], out: An
     explicit = any([kind is AxisType.Explicit for _, kind in types])
     names = [_names(x) for x in inputs]
     case = Case(op, [x.aval for x in inputs], params, names, dict(mesh.shape), explicit, out)
-    if over and (given := requested()) is not None:
-        case.explicit, case.requested = False, given.entries
+    if over and (request := requested()) is not None:
+        case.explicit, case.requested = False, request.entries
     way = whole_way(case) if op.kind == "callback" else way_of(case)
     if not over:
         return _result_placement(way, mesh, out)
@@ -92,16 +92,16 @@ def _names(x: Node) -> Entries:
     where = x.aval.devices
     if type(where) is not ShardedDevices or not isinstance(where.sharding, NamedSharding):
         return [()] * x.aval.ndim
-    found = [axes_of(e) for e in where.sharding.spec]
-    return found + [()] * (x.aval.ndim - len(found))
+    names = [axes_of(e) for e in where.sharding.spec]
+    return names + [()] * (x.aval.ndim - len(names))
 
 
 def _spec(entries: Entries, explicit: bool) -> PartitionSpec:
     """As jax has it: with an entry for each dimension on Explicit axes."""
-    found = [e or None for e in entries]
-    while found and found[-1] is None and not explicit:
-        del found[-1]
-    return PartitionSpec(*found)
+    parts = [e or None for e in entries]
+    while parts and parts[-1] is None and not explicit:
+        del parts[-1]
+    return PartitionSpec(*parts)
 
 
 def _result_entries(way: Way) -> list[Entries]:
@@ -110,10 +110,10 @@ def _result_entries(way: Way) -> list[Entries]:
 
 def _result_placement(way: Way, mesh: Mesh, out: Any) -> Any:
     devices = tuple(mesh.devices.flat)
-    found = [
+    placements = [
         ShardedDevices(NamedSharding(mesh, _spec(e, True)), devices) for e in _result_entries(way)
     ]
-    return tuple(found) if isinstance(out, tuple) else found[0]
+    return tuple(placements) if isinstance(out, tuple) else placements[0]
 
 
 def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any) -> Any:
@@ -121,17 +121,17 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
         return [tuple(map(mesh.axis_over_processes, e)) for e in entries]
 
     shards = []
-    for x, wanted in zip(inputs, way.ins, strict=True):
+    for x, target in zip(inputs, way.ins, strict=True):
         if spans_processes(x.aval):
             own = entries_of(named_sharding(x.aval), x.aval.ndim)
             x = local_of(x)
         else:
             own = [()] * x.aval.ndim
-        shards.append(moved(x, own, axes(wanted)))
+        shards.append(moved(x, own, axes(target)))
     every = {a for entries in way.ins for e in axes(entries) for a in e}
     meeting = []
-    for x, wanted in zip(shards, way.ins, strict=True):
-        missing = every - {a for e in axes(wanted) for a in e}
+    for x, target in zip(shards, way.ins, strict=True):
+        missing = every - {a for e in axes(target) for a in e}
         if missing and x.op is not LITERAL:
             x = o.pvary(x, axis_name=sort_axes(missing), axis_index_groups=None)
         meeting.append(x)
@@ -140,8 +140,10 @@ def _on_shards(op: Op, inputs: tuple[Node, ...], way: Way, mesh: Mesh, out: Any)
         y = _reduce_over_axes(y, way, tuple(map(mesh.axis_over_processes, way.over)))
     several = isinstance(out, tuple)
     wholes = []
-    made, types = (items(y), out) if several else ([y], [out])
-    for y, entries, result, aval in zip(made, way.outs, _result_entries(way), types, strict=True):
+    outputs, types = (items(y), out) if several else ([y], [out])
+    for y, entries, result, aval in zip(
+        outputs, way.outs, _result_entries(way), types, strict=True
+    ):
         if result is not entries:
             y = moved(y, axes(entries), axes(result))
         sharding = NamedSharding(mesh, _spec(result, bool(mesh.explicit_axes)))

@@ -34,8 +34,8 @@ def entries_of(sharding: NamedSharding, ndim: int) -> Entries:
     """The mesh axes that cut each dimension."""
     mesh = sharding.mesh
     assert isinstance(mesh, Mesh)
-    found = [tuple(map(mesh.axis_over_processes, axes_of(e))) for e in sharding.spec]
-    return found + [()] * (ndim - len(found))
+    entries = [tuple(map(mesh.axis_over_processes, axes_of(e))) for e in sharding.spec]
+    return entries + [()] * (ndim - len(entries))
 
 
 def whole_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
@@ -45,12 +45,12 @@ def whole_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
 
 def shard_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
     """The shard of a value under a sharding, whatever the value's own sharding is."""
-    wanted = entries_of(sharding, len(shape))
+    target = entries_of(sharding, len(shape))
     if not spans_processes(x.aval):
-        return moved(x, [()] * len(shape), wanted)
+        return moved(x, [()] * len(shape), target)
     old = named_sharding(x.aval)
     own = entries_of(old, len(shape))
-    if own != wanted and old.mesh != sharding.mesh:
+    if own != target and old.mesh != sharding.mesh:
         own_ranks = [d.process_index for d in old.mesh.devices.flat]
         ranks = [d.process_index for d in sharding.mesh.devices.flat]
         if sorted(own_ranks) != sorted(ranks):
@@ -58,8 +58,8 @@ def shard_of(x: Node, sharding: NamedSharding, shape: tuple[int, ...]) -> Node:
                 f"device_put: arrays move between meshes of the same processes; got {own_ranks} "
                 f"and {ranks}; gather the array with multihost_utils.process_allgather"
             )
-        return moved(moved(local_of(x), own, [()] * len(shape)), [()] * len(shape), wanted)
-    return moved(local_of(x), own, wanted)
+        return moved(moved(local_of(x), own, [()] * len(shape)), [()] * len(shape), target)
+    return moved(local_of(x), own, target)
 
 
 def local_whole(x: Node) -> Node:
@@ -79,14 +79,14 @@ def wholes_in_shard_map(xs: Sequence[Node]) -> list[Node]:
     Raises:
         NotImplementedError: the function closes over an array that is sharded on Explicit axes.
     """
-    found = []
+    nodes = []
     for x in xs:
         refuse_to_close_over(x)
         if spans_processes(x.aval):
             with outside_shard_map() if is_outside_shard_map(x) else nullcontext():
                 x = local_whole(x)
-        found.append(x)
-    return found
+        nodes.append(x)
+    return nodes
 
 
 def refuse_to_close_over(x: Node) -> None:
@@ -103,36 +103,36 @@ def refuse_to_close_over(x: Node) -> None:
         )
 
 
-def moved(x: Node, own: Entries, wanted: Entries) -> Node:
+def moved(x: Node, own: Entries, target: Entries) -> Node:
     """The shard of a value for other entries, from that for its own."""
     own = list(own)
-    for d, e, axis in _exchanged_axes(own, wanted):
+    for d, e, axis in _exchanged_axes(own, target):
         x = o.all_to_all(
             x, axis_name=(axis,), axis_index_groups=None, split_axis=e, concat_axis=d,
             axis_size=axis.size, tiled=True,
         )  # fmt: skip
         own[d], own[e] = (), (axis,)
-    for d, (before, after) in enumerate(zip(own, wanted, strict=True)):
-        kept = _count_common_axes(before, after)
-        for axis in reversed(before[kept:]):
+    for d, (before, after) in enumerate(zip(own, target, strict=True)):
+        n_common = _count_common_axes(before, after)
+        for axis in reversed(before[n_common:]):
             x = o.all_gather_invariant(
                 x, axis_name=(axis,), axis_index_groups=None, all_gather_dimension=d,
                 axis_size=axis.size, tiled=True,
             )  # fmt: skip
-    for d, (before, after) in enumerate(zip(own, wanted, strict=True)):
+    for d, (before, after) in enumerate(zip(own, target, strict=True)):
         for axis in after[_count_common_axes(before, after) :]:
             x = part_of(x, d, axis)
     return x
 
 
-def _exchanged_axes(own: Entries, wanted: Entries) -> list[tuple[int, int, MeshAxis]]:
+def _exchanged_axes(own: Entries, target: Entries) -> list[tuple[int, int, MeshAxis]]:
     """The axes that cut one dimension (the first number) and are to cut another one."""
-    found = []
+    exchanges = []
     for d, before in enumerate(own):
-        for e, after in enumerate(wanted):
-            if len(before) == 1 and before == after and not wanted[d] and not own[e]:
-                found.append((d, e, before[0]))
-    return found
+        for e, after in enumerate(target):
+            if len(before) == 1 and before == after and not target[d] and not own[e]:
+                exchanges.append((d, e, before[0]))
+    return exchanges
 
 
 def _count_common_axes(a: tuple[MeshAxis, ...], b: tuple[MeshAxis, ...]) -> int:

@@ -42,9 +42,9 @@ def requested() -> RequestedSharding | None:
 
 
 @contextmanager
-def requesting(given: RequestedSharding) -> Iterator[None]:
+def requesting(request: RequestedSharding) -> Iterator[None]:
     before = _state.requested
-    _state.requested = given
+    _state.requested = request
     try:
         yield
     finally:

@@ -58,19 +58,19 @@ def _is_spec(x: Any) -> bool:
 
 def _specs(what: str, specs: Any, tree: Any) -> list[PartitionSpec]:
     try:
-        found = broadcast_prefix(specs, tree, _is_spec, f"shard_map {what}")
+        leaf_specs = broadcast_prefix(specs, tree, _is_spec, f"shard_map {what}")
     except ValueError as error:
         raise ValueError(
             f"shard_map: {what} must be a tree prefix of the values; got {specs}: {error}; "
             "give one spec for each part"
         ) from None
-    for spec in found:
+    for spec in leaf_specs:
         if not _is_spec(spec):
             raise TypeError(
                 f"shard_map: {what} must hold PartitionSpecs; got {spec!r}; use P(...), P() for "
                 "what is not cut"
             )
-    return [PartitionSpec() if s is None else s for s in found]
+    return [PartitionSpec() if s is None else s for s in leaf_specs]
 
 
 class _Mapped:
@@ -142,19 +142,25 @@ class _Mapped:
             stack.enter_context(varying(known))
             graph = trace(one, avals, of=self.fun, transform="shard_map")
         flags = [[n in names for n in self.names] for _, names in cut]
-        results, found = self._record_batched(graph, [x for x, _ in cut], flags)
+        results, axis_names = self._record_batched(graph, [x for x, _ in cut], flags)
         out_leaves, out_structure = flatten_arrays(out)
-        wanted = _specs("out_specs", self.out_specs, out)
+        out_specs = _specs("out_specs", self.out_specs, out)
         assert len(out_leaves) == len(results)
         for i, (spec, differ) in enumerate(
-            zip(wanted, self._varying_axes(graph, known), strict=True)
+            zip(out_specs, self._varying_axes(graph, known), strict=True)
         ):
             used = {n for entry in spec for n in axes_of(entry)}
             self._same_along([n for n in self.names if n in differ], used, spec, i)
         whole = [
             wrap(self._join_result(x, names, spec, i, h))
             for i, (x, names, spec, h) in enumerate(
-                zip(results, found, wanted, _count_hidden_axes(out_structure, results), strict=True)
+                zip(
+                    results,
+                    axis_names,
+                    out_specs,
+                    _count_hidden_axes(out_structure, results),
+                    strict=True,
+                )
             )
         ]
         return out_structure.unflatten(whole)
@@ -194,7 +200,7 @@ class _Mapped:
             stack.enter_context(varying(known))
             graph = trace(one, [x.aval for x in shards], of=self.fun, transform="shard_map")
         _, out_structure = flatten_arrays(out)
-        wanted = _specs("out_specs", self.out_specs, out)
+        out_specs = _specs("out_specs", self.out_specs, out)
         hidden = _count_hidden_axes(out_structure, graph.outputs)
         around = {}
         if not self.check:  # nothing says along which axes values differ
@@ -203,7 +209,7 @@ class _Mapped:
         results = evaluate(graph, shards, around)
         certain = self._varying_axes(graph, known)
         whole = []
-        for i, (x, spec, h) in enumerate(zip(results, wanted, hidden, strict=True)):
+        for i, (x, spec, h) in enumerate(zip(results, out_specs, hidden, strict=True)):
             entries = self._entries(spec, x.aval.ndim, f"result {i}", h)
             used = {n for entry in entries for n in entry}
             unnamed = [a for a in axes if a.name not in used]
@@ -237,19 +243,19 @@ class _Mapped:
 
     def _check_spec(self, x: Node, spec: PartitionSpec, i: int) -> None:
         """Refuse an operand whose sharding along explicit axes of the mesh is another one."""
-        wanted, own = (self._explicit(s, x.aval.ndim) for s in (spec, self._inferred_spec(x)))
-        if wanted != own:
+        expected, own = (self._explicit(s, x.aval.ndim) for s in (spec, self._inferred_spec(x)))
+        if expected != own:
             raise ValueError(
-                f"shard_map: in_specs passed to shard_map: {PartitionSpec(*wanted)} does not match "
-                f"the specs of the input: {PartitionSpec(*own)} for arg {i}: "
+                f"shard_map: in_specs passed to shard_map: {PartitionSpec(*expected)} does not "
+                f"match the specs of the input: {PartitionSpec(*own)} for arg {i}: "
                 f"{x.aval.str_short()}; leave out in_specs, or use jax.reshard on the argument"
             )
 
     def _explicit(self, spec: PartitionSpec, rank: int) -> list[Any]:
         """The explicit axes of the mesh that cut each dimension."""
-        found = [tuple([n for n in axes_of(e) if n in self.explicit]) for e in spec]
-        found += [()] * (rank - len(found))
-        return [None if not names else names[0] if len(names) == 1 else names for names in found]
+        groups = [tuple([n for n in axes_of(e) if n in self.explicit]) for e in spec]
+        groups += [()] * (rank - len(groups))
+        return [None if not names else names[0] if len(names) == 1 else names for names in groups]
 
     def _inferred_spec(self, x: Node) -> PartitionSpec:
         sharding = getattr(x.aval.devices, "sharding", None)
@@ -323,7 +329,7 @@ class _Mapped:
         self, graph: Graph, xs: Sequence[Node], flags: Sequence[Sequence[bool]]
     ) -> tuple[Sequence[Node], list[Names]]:
         """Record the program of one part for all of them: the innermost axis first."""
-        found: list[Names] = [()] * len(graph.outputs)
+        axis_names: list[Names] = [()] * len(graph.outputs)
         for level in range(len(self.names) - 1, -1, -1):
             name, size = self.names[level], self.sizes[self.names[level]]
             now = [f[level] for f in flags]
@@ -349,13 +355,13 @@ class _Mapped:
                     graph = trace(step, avals, of=self.fun, transform="shard_map")
             else:
                 results = step(xs)
-            found = [
+            axis_names = [
                 (name, *names) if flag else names
-                for (_, flag), names in zip(pairs, found, strict=True)
+                for (_, flag), names in zip(pairs, axis_names, strict=True)
             ]
         if not self.names:
-            return batched_outputs(graph, xs, [False] * len(xs), 1, Tools(None)), found  # type: ignore[return-value]
-        return results, found
+            return batched_outputs(graph, xs, [False] * len(xs), 1, Tools(None)), axis_names  # type: ignore[return-value]
+        return results, axis_names
 
     def _join_result(self, x: Node, names: Names, spec: PartitionSpec, i: int, hidden: int) -> Node:
         """Join the parts of a result, whose axes are in front, as its spec says."""

@@ -43,9 +43,9 @@ class Case:
     def refuse(self, why: str) -> None:
         """Raise an error on Explicit axes; on others the operands are moved."""
         if self.explicit:
-            given = ", ".join(map(_sharding_text, self.avals, self.entries))
+            operands = ", ".join(map(_sharding_text, self.avals, self.entries))
             raise ShardingTypeError(
-                f"{self.op.name}: {why}; got operands {given}; use reshard on an operand first"
+                f"{self.op.name}: {why}; got operands {operands}; use reshard on an operand first"
             )
 
     def shard(self, shape: Sequence[int], entries: Entries) -> tuple[int, ...]:
@@ -106,31 +106,31 @@ def _rule(name: str) -> Callable[[Rule], Rule]:
 def _remove_repeated_axes(case: Case, entries: Entries) -> Entries:
     """Entries of a result, in which each axis cuts one dimension."""
     seen: set[Any] = set()
-    found: Entries = []
+    remaining: Entries = []
     for entry in entries:
         if seen.intersection(entry):
             case.refuse(f"the result would be illegally sharded: {entries} names an axis twice")
             entry = tuple([n for n in entry if n not in seen])
         seen.update(entry)
-        found.append(entry)
-    return found
+        remaining.append(entry)
+    return remaining
 
 
 def _merge_operand_entries(
     case: Case, shape: Sequence[int], which: Sequence[int], skip: Any = ()
 ) -> Entries:
     """The entries of a result of this shape, from operands that have its dimensions."""
-    found: Entries = [()] * len(shape)
+    merged_entries: Entries = [()] * len(shape)
     for d in range(len(shape)):
         if d in skip:
             continue
         for i in which:
             a, entry = case.avals[i], case.entries[i]
             if a.ndim == len(shape) and entry[d] and a.shape[d] == shape[d]:
-                if found[d] and found[d] != entry[d]:
+                if merged_entries[d] and merged_entries[d] != entry[d]:
                     case.refuse("incompatible shardings for broadcasting")
-                found[d] = found[d] or entry[d]
-    return _remove_repeated_axes(case, found)
+                merged_entries[d] = merged_entries[d] or entry[d]
+    return _remove_repeated_axes(case, merged_entries)
 
 
 def _entries_before_broadcast(
@@ -158,11 +158,11 @@ def _reduce(case: Case) -> Way:
     of = COMBINES[case.op.combine] if case.op.combine else None
     is_bool = case.avals[0].dtype.kind == "b"
     combine = "" if of is None else of.collective_of_bools if is_bool else of.collective
-    kept = [e for d, e in enumerate(own) if d not in axes]
+    remaining = [e for d, e in enumerate(own) if d not in axes]
     if over and not combine:  # products
         own = [() if d in axes else e for d, e in enumerate(own)]
         over = ()
-    return Way([own], [kept], case.params, combine if over else "", over)
+    return Way([own], [remaining], case.params, combine if over else "", over)
 
 
 _KINDS: dict[str, Rule] = {"map": _map, "reduce": _reduce}
@@ -235,7 +235,7 @@ def _reshape_group(
 
 def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     """Dimensions of both shapes that have as many elements together, the fewest possible."""
-    found: list[tuple[list[int], list[int]]] = []
+    groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(old) or j < len(new):
         olds, news, m, n = [], [], 1, 1
@@ -252,8 +252,8 @@ def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], lis
                 break
             if m == n and olds and news:
                 break
-        found.append((olds, news))
-    return found
+        groups.append((olds, news))
+    return groups
 
 
 @_rule("slice")
@@ -272,11 +272,13 @@ def _slice(case: Case) -> Way:
 @_rule("dynamic_slice")
 def _dynamic_slice(case: Case) -> Way:
     own, a, sizes = case.entries[0], case.avals[0], case.params["slice_sizes"]
-    kept = [e if sizes[d] == a.shape[d] else () for d, e in enumerate(own)]
+    in_entries = [e if sizes[d] == a.shape[d] else () for d, e in enumerate(own)]
     fits = all([n % case.count(e) == 0 for n, e in zip(sizes, own, strict=True)])
     rest: list[Entries] = [[()] * x.ndim for x in case.avals[1:]]
-    params = {"slice_sizes": case.shard(sizes, kept)}
-    return Way([kept, *rest], [kept], params, final=own if fits and own != kept else None)
+    params = {"slice_sizes": case.shard(sizes, in_entries)}
+    return Way(
+        [in_entries, *rest], [in_entries], params, final=own if fits and own != in_entries else None
+    )
 
 
 @_rule("update")
@@ -323,9 +325,9 @@ def _fft(case: Case) -> Way:
 def _rev(case: Case) -> Way:
     own = list(case.entries[0])
     dims = [d for d in case.params["dimensions"] if own[d]]
-    kept = [() if d in dims else e for d, e in enumerate(own)]
+    in_entries = [() if d in dims else e for d, e in enumerate(own)]
     # The type of the result is that of the operand, as in jax; its parts come from others.
-    return Way([kept], [kept], case.params, final=own if dims else None)
+    return Way([in_entries], [in_entries], case.params, final=own if dims else None)
 
 
 @_rule("extreme")
@@ -342,11 +344,11 @@ def _concatenate(case: Case) -> Way:
     cut = {e[at] for e in case.entries}
     own: Entries = [()] * len(shape)
     for d in range(len(shape)):
-        found = {e[d] for e in case.entries}
+        axis_entries = {e[d] for e in case.entries}
         if d != at:
-            if len(found) > 1:
+            if len(axis_entries) > 1:
                 case.refuse("all operands should have the same sharding")
-            own[d] = max(found, key=len)
+            own[d] = max(axis_entries, key=len)
     own = _remove_repeated_axes(case, own)
     # As in jax, the result is cut along the axis too, if the operands are.
     along = cut.pop() if len(cut) == 1 else ()
@@ -363,13 +365,18 @@ def _concatenate(case: Case) -> Way:
 @_rule("pad")
 def _pad(case: Case) -> Way:
     own = list(case.entries[0])
-    kept = [
+    in_entries = [
         e if config == (0, 0, 0) else ()
         for e, config in zip(own, case.params["padding_config"], strict=True)
     ]
     shape = case.out.shape
     fits = all([n % case.count(e) == 0 for n, e in zip(shape, own, strict=True)])
-    return Way([kept, []], [kept], case.params, final=own if fits and own != kept else None)
+    return Way(
+        [in_entries, []],
+        [in_entries],
+        case.params,
+        final=own if fits and own != in_entries else None,
+    )
 
 
 @_rule("gather")
@@ -394,9 +401,9 @@ def _gather(case: Case) -> Way:
             )
             own[d] = ()
     gone = {*dims.collapsed_slice_dims, *dims.operand_batching_dims}
-    kept = [d for d in range(a.ndim) if d not in gone]
+    kept_axes = [d for d in range(a.ndim) if d not in gone]
     out: Entries = [()] * case.out.ndim
-    for d, target in zip(kept, dims.offset_dims, strict=True):
+    for d, target in zip(kept_axes, dims.offset_dims, strict=True):
         out[target] = own[d]
     rest = [t for t in range(case.out.ndim) if t not in dims.offset_dims]
     for j, target in enumerate(rest):  # the dimensions of the indices, of which the last is gone

@@ -42,8 +42,8 @@ def sharding_of(x: Array) -> Sharding:
 def sharding_of_type(aval: Aval) -> Sharding:
     """How values of a type lie on devices: on an empty mesh where they may lie anywhere."""
     if aval.devices is not None:
-        found = sharding_at(aval.devices)
-        return found.of_rank(aval.ndim) if isinstance(found, NamedSharding) else found
+        sharding = sharding_at(aval.devices)
+        return sharding.of_rank(aval.ndim) if isinstance(sharding, NamedSharding) else sharding
     return NamedSharding(NO_MESH, PartitionSpec(*[None] * aval.ndim))
 
 
@@ -117,13 +117,13 @@ def shards(x: Array, every: bool = False) -> list[Shard]:
     of them."""
     sharding = sharding_of(x)
     if spans_processes(x._node.aval):
-        found = []
+        parts = []
         for d in sharding.devices_indices_map(x.shape):
             here = d.process_index == process_index()
             if here or every:
                 data = device_put(wrap(local_of(x._node)), d) if here else None
-                found.append(Shard(d, sharding, x.shape, data))
-        return found
+                parts.append(Shard(d, sharding, x.shape, data))
+        return parts
 
     def part(shard: Shard) -> Array:
         if not isinstance(sharding, NamedSharding):
@@ -179,9 +179,9 @@ def make_array_from_callback(
     function = "make_array_from_callback"
     parts: dict[str, Any] = {}
     if not sharding.is_fully_addressable:
-        found = sharding.addressable_devices_indices_map(tuple(shape))
+        by_device = sharding.addressable_devices_indices_map(tuple(shape))
         return _of_shards(
-            function, shape, sharding, [data_callback(i) for i in found.values()], dtype
+            function, shape, sharding, [data_callback(i) for i in by_device.values()], dtype
         )
     indices = list(sharding.devices_indices_map(tuple(shape)).values())
     for index in indices:
@@ -282,16 +282,16 @@ def make_array_from_single_device_arrays(
     function = "make_array_from_single_device_arrays"
     if not sharding.is_fully_addressable:
         return _of_shards(function, shape, sharding, arrays, dtype)
-    found = sharding.devices_indices_map(tuple(shape))
-    if len(arrays) != len(found):
+    indices = sharding.devices_indices_map(tuple(shape))
+    if len(arrays) != len(indices):
         raise ValueError(
             f"{function}: there must be a part for each device; got {len(arrays)} arrays for "
-            f"{len(found)} devices; pass one for each"
+            f"{len(indices)} devices; pass one for each"
         )
     by_device = {next(iter(x.devices())): x for x in arrays if isinstance(x, Array)}
-    if len(by_device) == len(found) and by_device.keys() == found.keys():
-        arrays = [by_device[d] for d in found]
-    return _join_parts(function, shape, sharding, list(found.values()), arrays, dtype)
+    if len(by_device) == len(indices) and by_device.keys() == indices.keys():
+        arrays = [by_device[d] for d in indices]
+    return _join_parts(function, shape, sharding, list(indices.values()), arrays, dtype)
 
 
 @api_boundary
